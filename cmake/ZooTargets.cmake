@@ -1,0 +1,43 @@
+# How every target of this project is compiled, and the two functions that declare them.
+
+add_library(zoo_options INTERFACE)
+target_include_directories(zoo_options INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/transformer-zoo>)
+target_compile_features(zoo_options INTERFACE cxx_std_20)
+
+add_library(zoo_warnings INTERFACE)
+target_compile_options(zoo_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  $<$<BOOL:${ZOO_WARNINGS_AS_ERRORS}>:-Werror>)
+
+if(ZOO_SANITIZE)
+  add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
+find_program(ZOO_CCACHE ccache)
+if(ZOO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # A precompiled header is only cacheable when its time stamp is not part of the key.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+    ${ZOO_CCACHE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-fpch-preprocess)
+  endif()
+endif()
+
+# One precompiled header for everything that includes <torch/torch.h>: 40 s once instead of per source.
+file(WRITE "${PROJECT_BINARY_DIR}/pch.cpp" "// Carrier of the precompiled header.\n")
+add_library(zoo_pch OBJECT "${PROJECT_BINARY_DIR}/pch.cpp")
+target_link_libraries(zoo_pch PRIVATE zoo_options zoo_warnings zoo_torch)
+target_precompile_headers(zoo_pch PRIVATE <torch/torch.h>)
+
+# zoo_library(FOLDER LINKS ...): the static library of every source below FOLDER.
+function(zoo_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINKS")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${name}/*.cpp")
+  add_library(zoo_${name} STATIC ${sources})
+  set_target_properties(zoo_${name} PROPERTIES EXPORT_NAME ${name})
+  target_link_libraries(zoo_${name} PUBLIC zoo_options ${arg_LINKS} PRIVATE $<BUILD_INTERFACE:zoo_warnings>)
+  target_precompile_headers(zoo_${name} REUSE_FROM zoo_pch)
+endfunction()

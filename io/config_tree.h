@@ -1,0 +1,60 @@
+#pragma once
+// The YAML tree behind a ConfigFile: every node knows the file, line and column that it came from, which yaml-cpp's
+// own nodes forget once trees are merged. Only config_tree.cpp includes yaml-cpp.
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace zoo {
+
+/// Where a key or a value was written.
+struct ConfigPlace {
+  std::shared_ptr<const std::string> source;  // the file, or the override as it was given
+  int line = 0;                               // from 1; 0: the source as a whole
+  int column = 0;                             // from 1, in characters
+
+  /// "file:line:column", or only the source.
+  std::string text() const;
+};
+
+struct ConfigNode {
+  enum class Kind { kNull, kScalar, kList, kMap };
+  struct Entry;
+
+  Kind kind = Kind::kNull;
+  ConfigPlace place;
+  std::string text;     // of a scalar
+  bool quoted = false;  // a quoted scalar is a string, whatever it looks like
+  std::vector<ConfigNode> items;
+  std::map<std::string, Entry, std::less<>> entries;
+
+  bool is_null() const { return kind == Kind::kNull; }
+  bool is_map() const { return kind == Kind::kMap; }
+  /// The entry of a map, or null.
+  const Entry* find(std::string_view key) const;
+  /// What stands here, for messages: "'abc'", "a list", "a group of keys", "null".
+  std::string shown() const;
+};
+
+struct ConfigNode::Entry {
+  ConfigPlace place;  // of the key
+  ConfigNode value;
+};
+
+/// Deeper nesting, dotted keys included, is an error.
+inline constexpr int kMaxConfigDepth = 64;
+
+/// Reads a file and what it extends. The result is a map. Throws ConfigError.
+ConfigNode load_config_tree(const std::filesystem::path& path);
+
+/// The same from text; `name` is the file in messages, and `extends` is relative to its directory.
+ConfigNode parse_config_tree(std::string_view text, std::string_view name);
+
+/// Applies `dotted.key=value` to a map. Throws ConfigError.
+void apply_override(ConfigNode& root, std::string_view override_text);
+
+}  // namespace zoo

@@ -1,0 +1,56 @@
+#pragma once
+// Errors that a user can act on. Each reaches the command line as one line; what() says what is wrong, where,
+// and what to do.
+
+#include <stdexcept>
+#include <string>
+
+namespace zoo {
+
+/// Base of every error that this library raises on purpose.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+  /// What the program exits with: 2 for bad input, 1 for a failure of the machine.
+  virtual int exit_code() const { return 2; }
+};
+
+/// The configuration is wrong: an unknown key, a type, a range, a contradiction.
+class ConfigError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A corpus or a text is missing, empty or damaged.
+class DataError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A checkpoint, a run directory or a tensor file is missing, damaged or of another architecture.
+class CheckpointError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The command line makes no sense.
+class UsageError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The machine failed: disk full, no permission, a device that is not there.
+class SystemError : public Error {
+ public:
+  using Error::Error;
+  int exit_code() const override { return 1; }
+};
+
+/// Training cannot go on: the loss is not a number.
+class TrainingError : public Error {
+ public:
+  using Error::Error;
+  int exit_code() const override { return 1; }
+};
+
+}  // namespace zoo

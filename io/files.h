@@ -1,0 +1,42 @@
+#pragma once
+// Files that are either complete or not there.
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace zoo {
+
+/// The whole of a file. Throws DataError (not there, a directory, unreadable).
+std::string read_file(const std::filesystem::path& path);
+
+/// Replaces `path` by `content` through a temporary file, flush and rename. Throws SystemError (e.g. disk full), in
+/// which case what was there before is untouched.
+void write_file_atomically(const std::filesystem::path& path, std::string_view content);
+
+/// Lets `fill` write into a temporary directory beside `path`, flushes everything, and renames it to `path`. A
+/// directory that can be seen is complete. An existing one is replaced. On any error the temporary is removed.
+void write_directory_atomically(const std::filesystem::path& path,
+                                const std::function<void(const std::filesystem::path&)>& fill);
+
+/// Points the symbolic link `link` at `target` (a relative path), atomically.
+void replace_symlink(const std::filesystem::path& target, const std::filesystem::path& link);
+
+/// Hex digest of a SHA-256 over `bytes`.
+std::string sha256(std::string_view bytes);
+
+/// A read-only memory mapping of a file.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& path);
+  std::string_view bytes() const { return {data_.get(), size_}; }
+  /// Shared ownership, for views that outlive this object.
+  const std::shared_ptr<const char>& data() const { return data_; }
+
+ private:
+  std::shared_ptr<const char> data_;
+  size_t size_ = 0;
+};
+
+}  // namespace zoo

@@ -1,0 +1,65 @@
+#include "layers/feed_forward.h"
+
+#include <torch/torch.h>
+
+namespace zoo {
+
+bool is_gated(Activation activation) {
+  switch (activation) {
+    case Activation::swiglu:
+    case Activation::geglu:
+    case Activation::geglu_tanh:
+    case Activation::reglu:
+      return true;
+    default:
+      return false;
+  }
+}
+
+torch::Tensor activate(Activation activation, const torch::Tensor& x) {
+  switch (activation) {
+    case Activation::relu:
+    case Activation::reglu:
+      return torch::relu(x);
+    case Activation::gelu:
+    case Activation::geglu:
+      return torch::gelu(x);
+    case Activation::gelu_tanh:
+    case Activation::geglu_tanh:
+      return torch::gelu(x, "tanh");
+    case Activation::silu:
+    case Activation::swiglu:
+      return torch::silu(x);
+  }
+  TORCH_CHECK(false, "unknown Activation");
+}
+
+FeedForwardImpl::FeedForwardImpl(const FeedForwardOptions& options_) : options(options_) {
+  const auto linear = [&](int64_t from, int64_t to) {
+    return torch::nn::Linear(torch::nn::LinearOptions(from, to).bias(options.bias()));
+  };
+  const bool gated = is_gated(options.activation());
+  if (gated && options.gate() == GateProjection::fused) {
+    gate_up = register_module("gate_up", linear(options.d_model(), 2 * options.d_ff()));
+  } else {
+    if (gated) gate = register_module("gate", linear(options.d_model(), options.d_ff()));
+    up = register_module("up", linear(options.d_model(), options.d_ff()));
+  }
+  down = register_module("down", linear(options.d_ff(), options.d_model()));
+}
+
+torch::Tensor FeedForwardImpl::forward(const torch::Tensor& x) {
+  torch::Tensor inner;  // (B, T, F)
+  if (gate_up) {
+    const auto halves = gate_up(x).chunk(2, -1);
+    inner = activate(options.activation(), halves[0]) * halves[1];
+  } else if (gate) {
+    inner = activate(options.activation(), gate(x)) * up(x);
+  } else {
+    inner = activate(options.activation(), up(x));
+  }
+  if (options.dropout() > 0) inner = torch::dropout(inner, options.dropout(), is_training());
+  return down(inner);
+}
+
+}  // namespace zoo

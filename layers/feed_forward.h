@@ -1,0 +1,47 @@
+#pragma once
+// The position-wise feed-forward network.
+//   plain   W_down(act(W_up x + b) ) + b            (Vaswani et al. 2017; GELU: Hendrycks & Gimpel 2016)
+//   gated   W_down(act(W_gate x) ⊙ W_up x)          (Shazeer 2020: SwiGLU, GEGLU, ReGLU)
+
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/linear.h>
+
+namespace zoo {
+
+/// gelu is the exact x·Φ(x), gelu_tanh its tanh approximation (GPT-2). The …glu are gated.
+enum class Activation { relu, gelu, gelu_tanh, silu, swiglu, geglu, geglu_tanh, reglu };
+
+bool is_gated(Activation activation);
+/// The non-linearity itself; for a gated activation the one of its gate.
+torch::Tensor activate(Activation activation, const torch::Tensor& x);
+
+/// Gate and up as one matrix product (2F, D) or as two.
+enum class GateProjection { separate, fused };
+
+struct FeedForwardOptions {
+  FeedForwardOptions(int64_t d_model, int64_t d_ff) : d_model_(d_model), d_ff_(d_ff) {}
+  TORCH_ARG(int64_t, d_model);
+  /// Inner width F.
+  TORCH_ARG(int64_t, d_ff);
+  TORCH_ARG(Activation, activation) = Activation::relu;
+  TORCH_ARG(bool, bias) = true;
+  /// Probability of dropping an inner activation.
+  TORCH_ARG(double, dropout) = 0.0;
+  TORCH_ARG(GateProjection, gate) = GateProjection::separate;
+};
+
+class FeedForwardImpl : public torch::nn::Module {
+ public:
+  explicit FeedForwardImpl(const FeedForwardOptions& options);
+  /// (B, T, D) → (B, T, D)
+  torch::Tensor forward(const torch::Tensor& x);
+
+  FeedForwardOptions options;
+  torch::nn::Linear up{nullptr};       // D → F; absent when fused
+  torch::nn::Linear gate{nullptr};     // D → F; gated activations only
+  torch::nn::Linear gate_up{nullptr};  // D → 2F, gate first; when fused
+  torch::nn::Linear down{nullptr};     // F → D
+};
+TORCH_MODULE(FeedForward);
+
+}  // namespace zoo

@@ -1,0 +1,39 @@
+#include "layers/norm.h"
+
+#include <torch/torch.h>
+
+namespace zoo {
+
+NormImpl::NormImpl(const NormOptions& options_) : options(options_) {
+  const bool centred = options.kind() == NormKind::layer_norm || options.kind() == NormKind::layer_norm_annotated;
+  weight = register_parameter("weight", torch::empty({options.size()}));
+  if (centred && options.bias()) bias = register_parameter("bias", torch::empty({options.size()}));
+  reset_parameters();
+}
+
+void NormImpl::reset_parameters() {
+  const torch::NoGradGuard no_grad;
+  weight.fill_(options.unit_offset() ? 0.0 : 1.0);
+  if (bias.defined()) bias.zero_();
+}
+
+torch::Tensor NormImpl::forward(const torch::Tensor& x) {
+  const auto gain = options.unit_offset() ? weight + 1.0 : weight;
+  switch (options.kind()) {
+    case NormKind::layer_norm:
+      return torch::layer_norm(x, {options.size()}, gain, bias, options.eps());
+    case NormKind::layer_norm_annotated: {
+      const auto centred = x - x.mean(-1, /*keepdim=*/true);
+      const auto deviation = x.std(-1, /*unbiased=*/true, /*keepdim=*/true);
+      const auto y = gain * centred / (deviation + options.eps());
+      return bias.defined() ? y + bias : y;
+    }
+    case NormKind::rms_norm:
+      return torch::rms_norm(x, {options.size()}, gain, options.eps());
+    case NormKind::rms_norm_outside:
+      return gain * x / (x.square().mean(-1, /*keepdim=*/true).sqrt() + options.eps());
+  }
+  TORCH_CHECK(false, "unknown NormKind");
+}
+
+}  // namespace zoo

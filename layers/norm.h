@@ -1,0 +1,40 @@
+#pragma once
+// Normalisation over the last dimension.
+//   layer_norm            γ ⊙ (x-μ)/√(σ²+ε) + β, biased variance (Ba et al. 2016; torch.nn.LayerNorm)
+//   layer_norm_annotated  γ ⊙ (x-μ)/(σ+ε) + β, unbiased σ ("The Annotated Transformer")
+//   rms_norm              γ ⊙ x/√(mean(x²)+ε) (Zhang & Sennrich 2019; Llama, T5)
+//   rms_norm_outside      γ ⊙ x/(RMS(x)+ε) (the authors' own code)
+
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+
+namespace zoo {
+
+enum class NormKind { layer_norm, layer_norm_annotated, rms_norm, rms_norm_outside };
+
+struct NormOptions {
+  explicit NormOptions(int64_t size) : size_(size) {}
+  /// Width D of the last dimension.
+  TORCH_ARG(int64_t, size);
+  TORCH_ARG(NormKind, kind) = NormKind::layer_norm;
+  TORCH_ARG(double, eps) = 1e-5;
+  /// Whether the layer norms have β; the RMS norms never do.
+  TORCH_ARG(bool, bias) = true;
+  /// The gain is (1+γ) with γ starting at 0 (Gemma) instead of γ starting at 1.
+  TORCH_ARG(bool, unit_offset) = false;
+};
+
+class NormImpl : public torch::nn::Module {
+ public:
+  explicit NormImpl(const NormOptions& options);
+  /// (…, D) → (…, D)
+  torch::Tensor forward(const torch::Tensor& x);
+  void reset_parameters();
+
+  NormOptions options;
+  torch::Tensor weight;  // (D)
+  torch::Tensor bias;    // (D) or undefined
+};
+TORCH_MODULE(Norm);
+
+}  // namespace zoo

@@ -1,0 +1,55 @@
+#include "layers/residual.h"
+
+#include <torch/torch.h>
+
+namespace zoo {
+
+ResidualImpl::ResidualImpl(const ResidualOptions& options_) : options(options_) {
+  const auto placement = options.placement();
+  if (placement == NormPlacement::parallel) {
+    norms_in.push_back(register_module("norm", Norm(options.norm())));
+    return;
+  }
+  for (const auto& name : options.sub_layers()) {
+    if (placement != NormPlacement::residual_post) {
+      norms_in.push_back(register_module(name + "_norm", Norm(options.norm())));
+    }
+    if (placement == NormPlacement::residual_post || placement == NormPlacement::sandwich) {
+      norms_out.push_back(register_module(name + "_output_norm", Norm(options.norm())));
+    }
+  }
+}
+
+torch::Tensor ResidualImpl::dropped(const torch::Tensor& y) {
+  return options.dropout() > 0 ? torch::dropout(y, options.dropout(), is_training()) : y;
+}
+
+torch::Tensor ResidualImpl::connected(const torch::Tensor& x, size_t index, const SubLayer& sub_layer) {
+  switch (options.placement()) {
+    case NormPlacement::pre:
+      return x + dropped(sub_layer(norms_in[index](x)));
+    case NormPlacement::post:
+      return norms_in[index](x + dropped(sub_layer(x)));
+    case NormPlacement::residual_post:
+      return x + dropped(norms_out[index](sub_layer(x)));
+    case NormPlacement::sandwich:
+      return x + dropped(norms_out[index](sub_layer(norms_in[index](x))));
+    case NormPlacement::parallel:
+      break;
+  }
+  TORCH_CHECK(false, "parallel sub-layers are connected together");
+}
+
+torch::Tensor ResidualImpl::forward(torch::Tensor x, const std::vector<SubLayer>& sub_layers) {
+  TORCH_CHECK(sub_layers.size() == options.sub_layers().size(), "expected ", options.sub_layers().size(),
+              " sub-layers, not ", sub_layers.size());
+  if (options.placement() == NormPlacement::parallel) {
+    const auto h = norms_in.front()(x);
+    for (const auto& sub_layer : sub_layers) x = x + dropped(sub_layer(h));
+    return x;
+  }
+  for (size_t i = 0; i < sub_layers.size(); ++i) x = connected(x, i, sub_layers[i]);
+  return x;
+}
+
+}  // namespace zoo

@@ -1,0 +1,52 @@
+#pragma once
+// Residual connections: where the normalisation stands around the sub-layers f of a layer, and the dropout on f's
+// output.
+//   pre            x + f(norm(x)), with a final norm after the last layer   (GPT-2; Xiong et al. 2020)
+//   post           norm(x + f(x))                                           (Vaswani et al. 2017)
+//   residual_post  x + norm(f(x))                                           (Swin v2, Liu et al. 2022)
+//   sandwich       x + norm₂(f(norm₁(x)))                                   (CogView, Ding et al. 2021)
+//   parallel       x + Σ f_i(norm(x)), one norm for all sub-layers          (GPT-J, PaLM)
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "layers/norm.h"
+
+namespace zoo {
+
+enum class NormPlacement { pre, post, residual_post, sandwich, parallel };
+
+/// Whether a stack of such layers ends in a norm of its own.
+constexpr bool wants_final_norm(NormPlacement placement) { return placement != NormPlacement::post; }
+
+struct ResidualOptions {
+  ResidualOptions(NormOptions norm, std::vector<std::string> sub_layers)
+      : norm_(std::move(norm)), sub_layers_(std::move(sub_layers)) {}
+  TORCH_ARG(NormOptions, norm);
+  /// Names of the sub-layers in order; a norm is registered as NAME_norm.
+  TORCH_ARG(std::vector<std::string>, sub_layers);
+  TORCH_ARG(NormPlacement, placement) = NormPlacement::pre;
+  /// Probability of dropping an element of a sub-layer's output.
+  TORCH_ARG(double, dropout) = 0.0;
+};
+
+class ResidualImpl : public torch::nn::Module {
+ public:
+  using SubLayer = std::function<torch::Tensor(const torch::Tensor&)>;
+
+  explicit ResidualImpl(const ResidualOptions& options);
+  /// x: (B, T, D); one function for each name in the options, applied in that order. Returns (B, T, D).
+  torch::Tensor forward(torch::Tensor x, const std::vector<SubLayer>& sub_layers);
+
+  ResidualOptions options;
+  std::vector<Norm> norms_in;   // before a sub-layer (parallel: one); post: after the sum
+  std::vector<Norm> norms_out;  // on a sub-layer's output: residual_post, sandwich
+
+ private:
+  torch::Tensor connected(const torch::Tensor& x, size_t index, const SubLayer& sub_layer);
+  torch::Tensor dropped(const torch::Tensor& y);
+};
+TORCH_MODULE(Residual);
+
+}  // namespace zoo

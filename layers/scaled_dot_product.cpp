@@ -1,0 +1,52 @@
+#include "layers/scaled_dot_product.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+#include <limits>
+
+namespace zoo {
+namespace {
+
+constexpr double kHidden = -std::numeric_limits<double>::infinity();
+
+// Mask and bias as the one tensor that the fused kernels take: bool (true = visible) or additive.
+torch::Tensor combined_mask(const torch::Tensor& visible, const torch::Tensor& bias, torch::ScalarType dtype) {
+  if (!bias.defined()) return visible;
+  const auto additive = bias.to(dtype);
+  return visible.defined() ? torch::where(visible, additive, torch::full({}, kHidden, additive.options())) : additive;
+}
+
+}  // namespace
+
+torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
+                              const ScaledDotProductOptions& options) {
+  const int64_t n_queries = q.size(2), n_keys = k.size(2);
+  const bool grouped = q.size(1) != k.size(1);
+  // The kernels' own causal flag aligns the first query with the first key: right only for a square.
+  const bool causal_flag = options.mask.is_only_causal() && n_queries == n_keys && n_queries > 1 && !options.bias.defined();
+  torch::Tensor mask;
+  if (!causal_flag) {
+    mask = combined_mask(options.mask.materialize(n_queries, n_keys, q.device()), options.bias, q.scalar_type());
+  }
+  return at::scaled_dot_product_attention(q, k, v, mask.defined() ? std::make_optional(mask) : std::nullopt,
+                                          options.dropout, causal_flag, options.scale, grouped);
+}
+
+AttentionResult explicit_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
+                                   const ScaledDotProductOptions& options) {
+  const int64_t group = q.size(1) / k.size(1);
+  const auto keys = group == 1 ? k : k.repeat_interleave(group, 1);    // (B, H, S, Dh)
+  const auto values = group == 1 ? v : v.repeat_interleave(group, 1);  // (B, H, S, Dv)
+  const double scale = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(q.size(-1))));
+
+  auto scores = torch::matmul(q * scale, keys.transpose(-2, -1));  // (B, H, T, S)
+  if (options.bias.defined()) scores = scores + options.bias;
+  const auto visible = options.mask.materialize(q.size(2), k.size(2), q.device());
+  if (visible.defined()) scores = scores.masked_fill(visible.logical_not(), kHidden);
+  auto weights = torch::_safe_softmax(scores, -1);  // zeros, not NaN, where nothing is visible
+  if (options.dropout > 0) weights = torch::dropout(weights, options.dropout, /*train=*/true);
+  return {torch::matmul(weights, values), weights};
+}
+
+}  // namespace zoo

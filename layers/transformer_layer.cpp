@@ -1,0 +1,29 @@
+#include "layers/transformer_layer.h"
+
+#include <torch/torch.h>
+
+namespace zoo {
+
+TransformerLayerImpl::TransformerLayerImpl(const TransformerLayerOptions& options) {
+  std::vector<std::string> names{"self_attention"};
+  self_attention = register_module("self_attention", Attention(options.self_attention()));
+  if (options.cross_attention()) {
+    names.emplace_back("cross_attention");
+    cross_attention = register_module("cross_attention", Attention(*options.cross_attention()));
+  }
+  names.emplace_back("feed_forward");
+  feed_forward = register_module("feed_forward", FeedForward(options.feed_forward()));
+  residual = register_module("residual", Residual(ResidualOptions(options.norm(), names)
+                                                      .placement(options.norm_placement())
+                                                      .dropout(options.dropout())));
+}
+
+torch::Tensor TransformerLayerImpl::forward(const torch::Tensor& x, const LayerContext& context) {
+  const auto attend = [&](const torch::Tensor& h) { return self_attention(h, context.self); };
+  const auto look_up = [&](const torch::Tensor& h) { return cross_attention(h, context.cross); };
+  const auto transform = [&](const torch::Tensor& h) { return feed_forward(h); };
+  if (cross_attention) return residual(x, std::vector<ResidualImpl::SubLayer>{attend, look_up, transform});
+  return residual(x, std::vector<ResidualImpl::SubLayer>{attend, transform});
+}
+
+}  // namespace zoo

@@ -1,0 +1,127 @@
+#pragma once
+// The `model:` part of a configuration: every architecture of the zoo is one setting of these keys.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "io/config_file.h"
+#include "layers/attention.h"
+#include "layers/feed_forward.h"
+#include "layers/norm.h"
+#include "layers/residual.h"
+#include "layers/rotary.h"
+
+namespace zoo {
+
+constexpr auto config_names(NormKind) {
+  return std::to_array<std::string_view>({"layer_norm", "layer_norm_annotated", "rms_norm", "rms_norm_outside"});
+}
+constexpr auto config_names(Activation) {
+  return std::to_array<std::string_view>(
+      {"relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh", "reglu"});
+}
+constexpr auto config_names(GateProjection) { return std::to_array<std::string_view>({"separate", "fused"}); }
+constexpr auto config_names(Projection) { return std::to_array<std::string_view>({"separate", "fused"}); }
+constexpr auto config_names(NormPlacement) {
+  return std::to_array<std::string_view>({"pre", "post", "residual_post", "sandwich", "parallel"});
+}
+constexpr auto config_names(RotaryLayout) { return std::to_array<std::string_view>({"interleaved", "half"}); }
+constexpr auto config_names(RotaryScaling) {
+  return std::to_array<std::string_view>({"none", "linear", "ntk", "yarn", "llama3"});
+}
+
+/// The families. A new one is a file in models/ and a line in models/factory.cpp.
+enum class Architecture { encoder, decoder, encoder_decoder };
+constexpr auto config_names(Architecture) {
+  return std::to_array<std::string_view>({"encoder", "decoder", "encoder_decoder"});
+}
+
+/// How a model knows the order of its tokens.
+enum class Position { none, sinusoidal, learned, rotary, alibi, t5, shaw };
+constexpr auto config_names(Position) {
+  return std::to_array<std::string_view>({"none", "sinusoidal", "learned", "rotary", "alibi", "t5", "shaw"});
+}
+
+/// Which keys a query may see in principle. (Windows, sparse patterns and linear attention join here.)
+enum class AttentionPattern { full };
+constexpr auto config_names(AttentionPattern) { return std::to_array<std::string_view>({"full"}); }
+
+/// How weights start.
+///   normal          N(0, init_std²), biases 0 (GPT-2, BERT)
+///   xavier_uniform  Glorot & Bengio 2010, as "The Annotated Transformer"; embeddings N(0, 1/D)
+///   t5              variances by fan-in without 1/√Dh in attention (mesh-tensorflow's T5)
+enum class Initialization { normal, xavier_uniform, t5 };
+constexpr auto config_names(Initialization) {
+  return std::to_array<std::string_view>({"normal", "xavier_uniform", "t5"});
+}
+
+/// `model.rotary:`, see RotaryOptions.
+struct RotaryConfig {
+  double theta = 10000.0;
+  RotaryLayout layout = RotaryLayout::half;
+  double fraction = 1.0;
+  RotaryScaling scaling = RotaryScaling::none;
+  double factor = 1.0;
+  int64_t original_max_positions = 2048;
+  double beta_fast = 32.0, beta_slow = 1.0;
+  std::optional<double> attention_factor;
+  double low_frequency_factor = 1.0, high_frequency_factor = 4.0;
+};
+void describe(ConfigVisitor& v, RotaryConfig& c);
+
+struct ModelConfig {
+  Architecture architecture = Architecture::decoder;
+  std::optional<int64_t> vocab_size;  // default: the tokenizer's
+  int64_t d_model = 512;
+  int64_t n_layers = 6;
+  std::optional<int64_t> n_decoder_layers;  // encoder_decoder: default n_layers
+  int64_t n_heads = 8;
+  std::optional<int64_t> n_kv_heads;  // default n_heads
+  std::optional<int64_t> head_dim;    // default d_model / n_heads
+  std::optional<int64_t> d_ff;        // default 4·d_model
+  Activation activation = Activation::gelu;
+  GateProjection gate = GateProjection::separate;
+  NormKind norm = NormKind::layer_norm;
+  double norm_eps = 1e-5;
+  bool norm_unit_offset = false;
+  NormPlacement norm_placement = NormPlacement::pre;
+  Position position = Position::learned;
+  int64_t max_positions = 1024;  // learned: rows of the table; all: what generation stays within
+  RotaryConfig rotary;
+  int64_t relative_buckets = 32;        // t5
+  int64_t relative_max_distance = 128;  // t5, shaw
+  AttentionPattern attention = AttentionPattern::full;
+  Projection projection = Projection::separate;
+  bool bias = true;                   // of linear maps and norms
+  std::optional<bool> qkv_bias;       // default bias
+  bool qk_norm = false;
+  std::optional<double> attention_scale;  // default 1/√head_dim
+  double dropout = 0.1;               // of embeddings and sub-layer outputs
+  double attention_dropout = 0.0;     // of attention weights
+  double activation_dropout = 0.0;    // inside the feed-forward
+  bool tie_embeddings = true;         // output projection = token embedding
+  bool share_embeddings = true;       // encoder_decoder: one table for both sides
+  bool scale_embeddings = false;      // token vectors × √d_model
+  bool embedding_norm = false;        // a norm on the embeddings (BERT)
+  int64_t n_segments = 0;             // sentence A/B embeddings (BERT: 2)
+  bool output_bias = false;           // of the output projection
+  std::optional<double> output_scale; // factor on the hidden states before the output projection (T5 tied: D^-0.5)
+  bool mlm_transform = true;          // masked language modelling: dense + activation + norm before the projection
+  bool pooler = true;                 // classification by an encoder: dense + tanh on the class token (BERT)
+  Initialization init = Initialization::normal;
+  double init_std = 0.02;
+  bool init_residual_scaling = true;  // init normal: outputs of sub-layers start 1/√(2·n_layers) smaller (GPT-2)
+
+  // The same, with defaults applied.
+  int64_t kv_heads() const { return n_kv_heads.value_or(n_heads); }
+  int64_t head_width() const { return head_dim.value_or(d_model / n_heads); }
+  int64_t feed_forward_width() const { return d_ff.value_or(4 * d_model); }
+  int64_t decoder_layers() const { return n_decoder_layers.value_or(n_layers); }
+};
+void describe(ConfigVisitor& v, ModelConfig& c);
+/// Checks across keys: D % H, odd rotary widths, … `complain` gets keys relative to `model`.
+void validate(const ModelConfig& c, const Complain& complain);
+
+}  // namespace zoo

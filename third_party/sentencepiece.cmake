@@ -1,0 +1,10 @@
+# SentencePiece has no CMake package in Debian; the trainer is a library of its own.
+find_path(ZOO_SENTENCEPIECE_INCLUDE sentencepiece_processor.h)
+find_library(ZOO_SENTENCEPIECE_LIBRARY sentencepiece)
+find_library(ZOO_SENTENCEPIECE_TRAIN_LIBRARY sentencepiece_train)
+if(NOT ZOO_SENTENCEPIECE_INCLUDE OR NOT ZOO_SENTENCEPIECE_LIBRARY OR NOT ZOO_SENTENCEPIECE_TRAIN_LIBRARY)
+  message(FATAL_ERROR "SentencePiece was not found: run scripts/setup.sh, or install libsentencepiece-dev.")
+endif()
+add_library(zoo_sentencepiece INTERFACE)
+target_include_directories(zoo_sentencepiece SYSTEM INTERFACE ${ZOO_SENTENCEPIECE_INCLUDE})
+target_link_libraries(zoo_sentencepiece INTERFACE ${ZOO_SENTENCEPIECE_TRAIN_LIBRARY} ${ZOO_SENTENCEPIECE_LIBRARY})

@@ -1,0 +1,23 @@
+# LibTorch: $LIBTORCH or CMAKE_PREFIX_PATH if the user has one, else the wheel that scripts/setup.sh put into .venv.
+if(NOT Torch_DIR)
+  file(GLOB wheel_torch "${PROJECT_SOURCE_DIR}/.venv/lib/python3.*/site-packages/torch")
+  foreach(candidate "$ENV{LIBTORCH}" "${wheel_torch}")
+    if(candidate AND EXISTS "${candidate}/share/cmake/Torch")
+      list(APPEND CMAKE_PREFIX_PATH "${candidate}")
+    endif()
+  endforeach()
+endif()
+find_package(Torch 2.11 QUIET)
+if(NOT Torch_FOUND)
+  message(FATAL_ERROR "LibTorch 2.11 or newer was not found: run scripts/setup.sh, or set LIBTORCH to an unpacked LibTorch.")
+endif()
+message(STATUS "LibTorch ${Torch_VERSION} in ${TORCH_INSTALL_PREFIX}")
+
+add_library(zoo_torch INTERFACE)
+target_link_libraries(zoo_torch INTERFACE torch)
+get_target_property(zoo_torch_includes torch INTERFACE_INCLUDE_DIRECTORIES)
+target_include_directories(zoo_torch SYSTEM INTERFACE ${zoo_torch_includes})
+# LibTorch ships fmt's headers, Debian has others: used header-only, either will do.
+target_compile_definitions(zoo_torch INTERFACE FMT_HEADER_ONLY=1)
+# The wheel brings its own OpenMP runtime, libgomp: the same one that at::parallel_for in our code must use.
+target_compile_options(zoo_torch INTERFACE -fopenmp)

@@ -1,0 +1,39 @@
+#pragma once
+// A whole configuration: what to train on, which model, how, and how to generate from it.
+
+#include <array>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/data_config.h"
+#include "generation/generation_config.h"
+#include "models/model_config.h"
+#include "training/training_config.h"
+
+namespace zoo {
+
+/// A new task is a file in training/tasks/ and a line in training/task.cpp.
+enum class TaskKind { language_modeling, masked_language_modeling, text_to_text, text_classification };
+constexpr auto config_names(TaskKind) {
+  return std::to_array<std::string_view>(
+      {"language_modeling", "masked_language_modeling", "text_to_text", "text_classification"});
+}
+
+struct Experiment {
+  std::string name = "unnamed";
+  TaskKind task = TaskKind::language_modeling;
+  DataConfig data;
+  ModelConfig model;
+  TrainingConfig training;
+  GenerationConfig generation;
+};
+void describe(ConfigVisitor& v, Experiment& c);
+
+/// Reads and checks a configuration; each override is `dotted.key=value`. Throws ConfigError.
+Experiment load_experiment(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
+Experiment parse_experiment(std::string_view text, std::string_view name,
+                            const std::vector<std::string>& overrides = {});
+
+}  // namespace zoo
