@@ -27,7 +27,7 @@ if(ZOO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 # One precompiled header for everything that includes <torch/torch.h>: 40 s once instead of per source.
-file(WRITE "${PROJECT_BINARY_DIR}/pch.cpp" "// Carrier of the precompiled header.\n")
+file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/pch.cpp" CONTENT "// Carrier of the precompiled header.\n")
 add_library(zoo_pch OBJECT "${PROJECT_BINARY_DIR}/pch.cpp")
 target_link_libraries(zoo_pch PRIVATE zoo_options zoo_warnings zoo_torch)
 target_precompile_headers(zoo_pch PRIVATE <torch/torch.h>)

@@ -1,8 +1,8 @@
 #include "layers/attention.h"
 
-#include <torch/torch.h>
-
 #include <cmath>
+
+#include <torch/torch.h>
 
 #include "layers/position_bias.h"
 #include "layers/scaled_dot_product.h"
@@ -12,9 +12,10 @@ namespace zoo {
 AttentionImpl::AttentionImpl(const AttentionOptions& options_)
     : options(options_), n_kv_heads_(options.n_kv_heads().value_or(options.n_heads())) {
   const int64_t d_model = options.d_model(), n_heads = options.n_heads();
-  TORCH_CHECK(options.head_dim() || d_model % n_heads == 0, "d_model ", d_model, " is not a multiple of n_heads ",
-              n_heads);
-  TORCH_CHECK(n_heads % n_kv_heads_ == 0, "n_heads ", n_heads, " is not a multiple of n_kv_heads ", n_kv_heads_);
+  TORCH_CHECK(options.head_dim() || d_model % n_heads == 0, "d_model ", d_model,
+              " is not a multiple of n_heads ", n_heads);
+  TORCH_CHECK(n_heads % n_kv_heads_ == 0, "n_heads ", n_heads, " is not a multiple of n_kv_heads ",
+              n_kv_heads_);
   head_dim_ = options.head_dim().value_or(d_model / n_heads);
 
   const auto linear = [](int64_t from, int64_t to, bool bias) {

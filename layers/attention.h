@@ -1,7 +1,7 @@
 #pragma once
-// Multi-head attention (Vaswani et al. 2017, section 3.2): Concat(head_1 … head_H) W^O. One module serves self- and
-// cross-attention, grouped-query and multi-query heads; positions, masks and caches are collaborators that come with
-// each call.
+// Multi-head attention (Vaswani et al. 2017, section 3.2): Concat(head_1 … head_H) W^O. One module serves
+// self- and cross-attention, grouped-query and multi-query heads; positions, masks and caches are
+// collaborators that come with each call.
 
 #include <optional>
 #include <vector>
@@ -37,19 +37,20 @@ struct AttentionOptions {
   TORCH_ARG(std::optional<double>, scale) = std::nullopt;
   /// Normalises each head's queries and keys before positions are applied (Qwen3); its size must be Dh.
   TORCH_ARG(std::optional<NormOptions>, qk_norm) = std::nullopt;
-  /// Learned vectors for the relative positions -n … n, added to keys and values (Shaw et al. 2018); self-attention
-  /// only. Takes the explicit path.
+  /// Learned vectors for the relative positions -n … n, added to keys and values (Shaw et al. 2018);
+  /// self-attention only. Takes the explicit path.
   TORCH_ARG(std::optional<int64_t>, shaw_max_distance) = std::nullopt;
 };
 
 /// What attention needs to know about one call; everything is optional.
 struct AttentionContext {
-  Mask mask;                                   // which keys each query sees
-  torch::Tensor memory = {};                   // (B, S, D) where keys and values come from; undefined: x itself
-  KeyValues* cache = nullptr;                  // self-attention: extended by this call; cross: filled once, then used
-  const RotaryTable* rotary = nullptr;         // turns queries and keys
-  torch::Tensor bias = {};                     // broadcastable to (B, H, T, S), added to the scores
-  std::vector<torch::Tensor>* maps = nullptr;  // the weights (B, H, T, S) are appended; takes the explicit path
+  Mask mask;                   // which keys each query sees
+  torch::Tensor memory = {};   // (B, S, D) where keys and values come from; undefined: x itself
+  KeyValues* cache = nullptr;  // self-attention: extended by this call; cross: filled once, then used
+  const RotaryTable* rotary = nullptr;  // turns queries and keys
+  torch::Tensor bias = {};              // broadcastable to (B, H, T, S), added to the scores
+  std::vector<torch::Tensor>* maps =
+      nullptr;  // the weights (B, H, T, S) are appended; takes the explicit path
 };
 
 class AttentionImpl : public torch::nn::Module {

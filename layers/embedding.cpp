@@ -29,6 +29,8 @@ torch::Tensor OutputProjectionImpl::forward(const torch::Tensor& hidden) {
   return torch::linear(scaled, tied_ ? tied_->weight : weight, bias);
 }
 
-torch::Tensor log_probabilities(const torch::Tensor& logits) { return torch::log_softmax(logits, -1, torch::kFloat32); }
+torch::Tensor log_probabilities(const torch::Tensor& logits) {
+  return torch::log_softmax(logits, -1, torch::kFloat32);
+}
 
 }  // namespace zoo

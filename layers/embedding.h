@@ -35,8 +35,8 @@ struct OutputProjectionOptions {
   TORCH_ARG(double, scale) = 1.0;
 };
 
-/// xWᵀ + b over the vocabulary. Tied: W is the token embedding's own table (Press & Wolf 2017), which saves V·D
-/// parameters; that table stays the embedding's, and appears once in a checkpoint.
+/// xWᵀ + b over the vocabulary. Tied: W is the token embedding's own table (Press & Wolf 2017), which saves
+/// V·D parameters; that table stays the embedding's, and appears once in a checkpoint.
 class OutputProjectionImpl : public torch::nn::Module {
  public:
   /// A projection with a matrix of its own.
@@ -55,7 +55,8 @@ class OutputProjectionImpl : public torch::nn::Module {
 };
 TORCH_MODULE(OutputProjection);
 
-/// The probability view of "The Annotated Transformer"'s generator: log softmax over the last dimension, in float32.
+/// The probability view of "The Annotated Transformer"'s generator: log softmax over the last dimension, in
+/// float32.
 torch::Tensor log_probabilities(const torch::Tensor& logits);
 
 }  // namespace zoo

@@ -1,13 +1,14 @@
 #include "layers/kv_cache.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
+
+#include <torch/torch.h>
 
 namespace zoo {
 namespace {
 
-torch::Tensor grown(const torch::Tensor& storage, const torch::Tensor& like, int64_t length, int64_t capacity) {
+torch::Tensor grown(const torch::Tensor& storage, const torch::Tensor& like, int64_t length,
+                    int64_t capacity) {
   auto result = torch::empty({like.size(0), like.size(1), capacity, like.size(3)}, like.options());
   if (length > 0) result.narrow(2, 0, length).copy_(storage.narrow(2, 0, length));
   return result;

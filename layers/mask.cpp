@@ -6,7 +6,8 @@ namespace zoo {
 namespace {
 
 torch::Tensor as_four_dimensions(const torch::Tensor& mask) {
-  TORCH_CHECK(mask.dim() >= 2 && mask.dim() <= 4, "an attention mask has 2, 3 or 4 dimensions, not ", mask.dim());
+  TORCH_CHECK(mask.dim() >= 2 && mask.dim() <= 4, "an attention mask has 2, 3 or 4 dimensions, not ",
+              mask.dim());
   if (mask.dim() == 2) return mask.unsqueeze(0).unsqueeze(0);  // (T, S)
   if (mask.dim() == 3) return mask.unsqueeze(1);               // (B, T, S)
   return mask;
@@ -68,7 +69,8 @@ torch::Tensor Mask::materialize(int64_t n_queries, int64_t n_keys, torch::Device
   if (starts_.defined()) visible = both(visible, keys.ge(starts_.to(device).view({-1, 1, 1, 1})));
   if (ends_.defined()) visible = both(visible, keys.lt(ends_.to(device).view({-1, 1, 1, 1})));
   if (causal_ && n_queries > 1) {
-    const auto queries = torch::arange(n_keys - n_queries, n_keys, torch::dtype(torch::kInt64).device(device));
+    const auto queries =
+        torch::arange(n_keys - n_queries, n_keys, torch::dtype(torch::kInt64).device(device));
     visible = both(visible, keys.le(queries.unsqueeze(1)).view({1, 1, n_queries, n_keys}));
   }
   return visible;

@@ -1,6 +1,6 @@
 #pragma once
-// Who may see whom. One polarity inside the library: keep (true = visible). Masks stay symbolic (a causal flag, key
-// ranges) as long as possible, because fused kernels want no materialised mask.
+// Who may see whom. One polarity inside the library: keep (true = visible). Masks stay symbolic (a causal
+// flag, key ranges) as long as possible, because fused kernels want no materialised mask.
 
 #include <torch/types.h>
 
@@ -11,15 +11,15 @@ class Mask {
  public:
   Mask() = default;
 
-  /// Query i sees keys up to its own position. The last query is aligned with the last key, so that one new query
-  /// over a cache of S keys sees all of them: query t of T sees key s where s <= t + (S - T).
+  /// Query i sees keys up to its own position. The last query is aligned with the last key, so that one new
+  /// query over a cache of S keys sees all of them: query t of T sees key s where s <= t + (S - T).
   static Mask causal();
   /// Right padding: row b sees keys 0 … lengths[b]-1. lengths: (B) int64; undefined = no padding.
   static Mask lengths(const torch::Tensor& lengths);
   /// Left padding: row b sees keys starts[b] …. starts: (B) int64; undefined = no padding.
   static Mask starts(const torch::Tensor& starts);
-  /// An explicit mask in the "keep" convention: non-zero = visible. Shapes (T, S), (B, T, S), (B, 1, 1, S) and
-  /// anything else that broadcasts to (B, H, T, S).
+  /// An explicit mask in the "keep" convention: non-zero = visible. Shapes (T, S), (B, T, S), (B, 1, 1, S)
+  /// and anything else that broadcasts to (B, H, T, S).
   static Mask keep(const torch::Tensor& mask);
   /// An explicit mask in the "block" convention: non-zero = hidden. Shapes as for keep().
   static Mask block(const torch::Tensor& mask);

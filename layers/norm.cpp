@@ -5,7 +5,8 @@
 namespace zoo {
 
 NormImpl::NormImpl(const NormOptions& options_) : options(options_) {
-  const bool centred = options.kind() == NormKind::layer_norm || options.kind() == NormKind::layer_norm_annotated;
+  const bool centred =
+      options.kind() == NormKind::layer_norm || options.kind() == NormKind::layer_norm_annotated;
   weight = register_parameter("weight", torch::empty({options.size()}));
   if (centred && options.bias()) bias = register_parameter("bias", torch::empty({options.size()}));
   reset_parameters();

@@ -1,10 +1,10 @@
 #include "layers/position_bias.h"
 
-#include <torch/torch.h>
-
 #include <bit>
 #include <cmath>
 #include <vector>
+
+#include <torch/torch.h>
 
 namespace zoo {
 
@@ -19,10 +19,12 @@ torch::Tensor alibi_slopes(int64_t n_heads) {
   const auto below = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(n_heads)));
   std::vector<float> slopes;
   for (int64_t i = 1; i <= below; ++i) {
-    slopes.push_back(static_cast<float>(std::exp2(-8.0 * static_cast<double>(i) / static_cast<double>(below))));
+    slopes.push_back(
+        static_cast<float>(std::exp2(-8.0 * static_cast<double>(i) / static_cast<double>(below))));
   }
   for (int64_t i = 1; std::ssize(slopes) < n_heads; i += 2) {
-    slopes.push_back(static_cast<float>(std::exp2(-4.0 * static_cast<double>(i) / static_cast<double>(below))));
+    slopes.push_back(
+        static_cast<float>(std::exp2(-4.0 * static_cast<double>(i) / static_cast<double>(below))));
   }
   return torch::tensor(slopes);
 }
@@ -32,7 +34,8 @@ torch::Tensor alibi_bias(const torch::Tensor& slopes, const PositionRange& range
   return -(slopes.view({1, -1, 1, 1}) * distance);
 }
 
-torch::Tensor t5_buckets(const torch::Tensor& relative, Direction direction, int64_t n_buckets, int64_t max_distance) {
+torch::Tensor t5_buckets(const torch::Tensor& relative, Direction direction, int64_t n_buckets,
+                         int64_t max_distance) {
   auto offset = torch::zeros_like(relative);
   auto distance = relative;
   if (direction == Direction::bidirectional) {  // half of the buckets for keys ahead

@@ -12,8 +12,9 @@ namespace zoo {
 /// Whether keys behind the query alone matter (a decoder) or those on both sides (an encoder).
 enum class Direction { causal, bidirectional };
 
-/// (H) float32: head h's slope m_h, the geometric sequence of ALiBi (Press et al. 2022); for H that is no power of two
-/// the sequence of the next lower power, then every other one of the next higher, as in the authors' code.
+/// (H) float32: head h's slope m_h, the geometric sequence of ALiBi (Press et al. 2022); for H that is no
+/// power of two the sequence of the next lower power, then every other one of the next higher, as in the
+/// authors' code.
 torch::Tensor alibi_slopes(int64_t n_heads);
 
 /// (1, H, T, S): -m_h·|i - j| for queries i in `range` and keys j = 0 … range.end()-1.

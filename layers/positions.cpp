@@ -1,8 +1,8 @@
 #include "layers/positions.h"
 
-#include <torch/torch.h>
-
 #include <cmath>
+
+#include <torch/torch.h>
 
 namespace zoo {
 
@@ -15,7 +15,8 @@ torch::Tensor PositionRange::ids(torch::Device device) const {
 torch::Tensor sinusoidal_positions(const torch::Tensor& positions, int64_t d_model, double base) {
   const auto options = torch::dtype(torch::kFloat64).device(positions.device());
   const int64_t pairs = (d_model + 1) / 2;
-  const auto rates = torch::exp(torch::arange(pairs, options) * (-2.0 * std::log(base) / static_cast<double>(d_model)));
+  const auto rates =
+      torch::exp(torch::arange(pairs, options) * (-2.0 * std::log(base) / static_cast<double>(d_model)));
   const auto angles = positions.to(torch::kFloat64).unsqueeze(-1) * rates;  // (…, pairs)
   auto shape = positions.sizes().vec();
   shape.push_back(2 * pairs);

@@ -1,12 +1,13 @@
 #pragma once
-// Which positions a call computes, and the absolute encodings that are added to the embeddings. The relative ones
-// (rotary, biases, Shaw) have headers of their own.
+// Which positions a call computes, and the absolute encodings that are added to the embeddings. The relative
+// ones (rotary, biases, Shaw) have headers of their own.
 
 #include <torch/types.h>
 
 namespace zoo {
 
-/// The positions of a block of T consecutive tokens. Row b of a left-padded batch counts from its first real token.
+/// The positions of a block of T consecutive tokens. Row b of a left-padded batch counts from its first real
+/// token.
 struct PositionRange {
   int64_t first = 0;     // of the block: the number of tokens already in the cache
   int64_t count = 0;     // T
@@ -17,8 +18,8 @@ struct PositionRange {
   int64_t end() const { return first + count; }
 };
 
-/// PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(pos / 10000^(2i/D)) (Vaswani et al. 2017, section 3.5).
-/// positions: any shape (…), int64. Returns (…, D) float32. Any D ≥ 1, odd ones included.
+/// PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(pos / 10000^(2i/D)) (Vaswani et al. 2017,
+/// section 3.5). positions: any shape (…), int64. Returns (…, D) float32. Any D ≥ 1, odd ones included.
 torch::Tensor sinusoidal_positions(const torch::Tensor& positions, int64_t d_model, double base = 10000.0);
 
 }  // namespace zoo

@@ -1,6 +1,6 @@
 #pragma once
-// Residual connections: where the normalisation stands around the sub-layers f of a layer, and the dropout on f's
-// output.
+// Residual connections: where the normalisation stands around the sub-layers f of a layer, and the dropout on
+// f's output.
 //   pre            x + f(norm(x)), with a final norm after the last layer   (GPT-2; Xiong et al. 2020)
 //   post           norm(x + f(x))                                           (Vaswani et al. 2017)
 //   residual_post  x + norm(f(x))                                           (Swin v2, Liu et al. 2022)

@@ -1,10 +1,10 @@
 #include "layers/rotary.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+
+#include <torch/torch.h>
 
 namespace zoo {
 namespace {
@@ -51,12 +51,13 @@ torch::Tensor rotary_rates(const RotaryOptions& options) {
 
 RotaryImpl::RotaryImpl(const RotaryOptions& options_) : options(options_) {
   const int64_t width = turned_width(options);
-  TORCH_CHECK(width > 0 && width % 2 == 0 && width <= options.head_dim(), "rotary positions turn pairs: the width ",
-              width, " must be even and at most the head's ", options.head_dim());
+  TORCH_CHECK(width > 0 && width % 2 == 0 && width <= options.head_dim(),
+              "rotary positions turn pairs: the width ", width, " must be even and at most the head's ",
+              options.head_dim());
   rates_ = rotary_rates(options);
   if (options.scaling() == RotaryScaling::yarn) {
-    amplitude_ = options.attention_factor().value_or(options.factor() <= 1 ? 1.0
-                                                                            : 0.1 * std::log(options.factor()) + 1.0);
+    amplitude_ = options.attention_factor().value_or(
+        options.factor() <= 1 ? 1.0 : 0.1 * std::log(options.factor()) + 1.0);
   }
 }
 
@@ -73,7 +74,8 @@ RotaryTable RotaryImpl::forward(const PositionRange& range, torch::Device device
   const torch::NoGradGuard no_grad;
   extend(range.end(), device);
   if (!range.starts.defined()) {
-    return {cos_.narrow(0, range.first, range.count), sin_.narrow(0, range.first, range.count), options.layout()};
+    return {cos_.narrow(0, range.first, range.count), sin_.narrow(0, range.first, range.count),
+            options.layout()};
   }
   const auto ids = range.ids(device);  // (B, T)
   return {cos_.index({ids}).unsqueeze(1), sin_.index({ids}).unsqueeze(1), options.layout()};

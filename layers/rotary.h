@@ -1,6 +1,6 @@
 #pragma once
-// Rotary position embedding (Su et al. 2021): queries and keys are turned, pair by pair, by angles proportional to
-// their positions, so that a score depends on the distance alone.
+// Rotary position embedding (Su et al. 2021): queries and keys are turned, pair by pair, by angles
+// proportional to their positions, so that a score depends on the distance alone.
 
 #include <cstdint>
 #include <optional>
@@ -12,7 +12,8 @@
 
 namespace zoo {
 
-/// Which elements form a pair: (2i, 2i+1) (the paper, GPT-J) or (i, i + R/2) (GPT-NeoX, Llama in transformers).
+/// Which elements form a pair: (2i, 2i+1) (the paper, GPT-J) or (i, i + R/2) (GPT-NeoX, Llama in
+/// transformers).
 enum class RotaryLayout { interleaved, half };
 
 /// How the angles change for contexts longer than the one trained on.
@@ -38,7 +39,8 @@ struct RotaryOptions {
   TORCH_ARG(double, beta_slow) = 1.0;
   /// yarn: factor on cosine and sine; default 0.1·ln(factor) + 1.
   TORCH_ARG(std::optional<double>, attention_factor) = std::nullopt;
-  /// llama3: wavelengths above original_max_positions/low are divided, those below original_max_positions/high kept.
+  /// llama3: wavelengths above original_max_positions/low are divided, those below
+  /// original_max_positions/high kept.
   TORCH_ARG(double, low_frequency_factor) = 1.0;
   TORCH_ARG(double, high_frequency_factor) = 4.0;
 };

@@ -1,9 +1,9 @@
 #include "layers/scaled_dot_product.h"
 
-#include <torch/torch.h>
-
 #include <cmath>
 #include <limits>
+
+#include <torch/torch.h>
 
 namespace zoo {
 namespace {
@@ -11,10 +11,12 @@ namespace {
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
 // Mask and bias as the one tensor that the fused kernels take: bool (true = visible) or additive.
-torch::Tensor combined_mask(const torch::Tensor& visible, const torch::Tensor& bias, torch::ScalarType dtype) {
+torch::Tensor combined_mask(const torch::Tensor& visible, const torch::Tensor& bias,
+                            torch::ScalarType dtype) {
   if (!bias.defined()) return visible;
   const auto additive = bias.to(dtype);
-  return visible.defined() ? torch::where(visible, additive, torch::full({}, kHidden, additive.options())) : additive;
+  return visible.defined() ? torch::where(visible, additive, torch::full({}, kHidden, additive.options()))
+                           : additive;
 }
 
 }  // namespace
@@ -24,10 +26,12 @@ torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, co
   const int64_t n_queries = q.size(2), n_keys = k.size(2);
   const bool grouped = q.size(1) != k.size(1);
   // The kernels' own causal flag aligns the first query with the first key: right only for a square.
-  const bool causal_flag = options.mask.is_only_causal() && n_queries == n_keys && n_queries > 1 && !options.bias.defined();
+  const bool causal_flag =
+      options.mask.is_only_causal() && n_queries == n_keys && n_queries > 1 && !options.bias.defined();
   torch::Tensor mask;
   if (!causal_flag) {
-    mask = combined_mask(options.mask.materialize(n_queries, n_keys, q.device()), options.bias, q.scalar_type());
+    mask =
+        combined_mask(options.mask.materialize(n_queries, n_keys, q.device()), options.bias, q.scalar_type());
   }
   return at::scaled_dot_product_attention(q, k, v, mask.defined() ? std::make_optional(mask) : std::nullopt,
                                           options.dropout, causal_flag, options.scale, grouped);

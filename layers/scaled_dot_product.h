@@ -1,6 +1,7 @@
 #pragma once
-// softmax(QKᵀ·scale + bias)V over the visible keys (Vaswani et al. 2017, equation 1), twice: through LibTorch's fused
-// kernels, and step by step where the weights themselves are wanted. Both give the same output.
+// softmax(QKᵀ·scale + bias)V over the visible keys (Vaswani et al. 2017, equation 1), twice: through
+// LibTorch's fused kernels, and step by step where the weights themselves are wanted. Both give the same
+// output.
 
 #include <optional>
 
@@ -17,8 +18,8 @@ struct ScaledDotProductOptions {
   double dropout = 0.0;         // of the weights; the caller passes 0 when not training
 };
 
-/// q: (B, H, T, Dh), k: (B, K, S, Dh), v: (B, K, S, Dv), H a multiple of K: each key/value head serves H/K query heads
-/// (Ainslie et al. 2023). Returns (B, H, T, Dv).
+/// q: (B, H, T, Dh), k: (B, K, S, Dh), v: (B, K, S, Dv), H a multiple of K: each key/value head serves H/K
+/// query heads (Ainslie et al. 2023). Returns (B, H, T, Dv).
 torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                               const ScaledDotProductOptions& options = {});
 

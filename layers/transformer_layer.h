@@ -1,6 +1,7 @@
 #pragma once
-// One layer of an encoder or a decoder: self-attention, cross-attention if there is a memory to look at, feed-forward,
-// each within the layer's residual connection. Encoder and decoder layers differ in their options and masks alone.
+// One layer of an encoder or a decoder: self-attention, cross-attention if there is a memory to look at,
+// feed-forward, each within the layer's residual connection. Encoder and decoder layers differ in their
+// options and masks alone.
 
 #include <optional>
 

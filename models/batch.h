@@ -22,9 +22,9 @@ struct Batch {
   torch::Tensor segments;  // (B, T) int64, BERT's sentence A/B; undefined = all 0
   TokenBatch decoder;      // what the decoder of an encoder-decoder reads (teacher forcing); else undefined
   torch::Tensor targets;   // (N) int64
-  /// (N) int64: where each target is predicted, as the flat index b·T + t into the sequence that predicts (the
-  /// decoder's if there is one). Undefined: at every position of it in order, N = B·T; or, for classification with a
-  /// pooled representation, once per row, N = B.
+  /// (N) int64: where each target is predicted, as the flat index b·T + t into the sequence that predicts
+  /// (the decoder's if there is one). Undefined: at every position of it in order, N = B·T; or, for
+  /// classification with a pooled representation, once per row, N = B.
   torch::Tensor positions;
   int64_t tokens = 0;  // real tokens (no padding) that the model reads: budgets and rates count these
 

@@ -1,5 +1,6 @@
 #pragma once
-// What trainer and generator know of a model: two small interfaces. Neither ever asks which architecture it holds.
+// What trainer and generator know of a model: two small interfaces. Neither ever asks which architecture it
+// holds.
 
 #include <memory>
 #include <string>
@@ -22,8 +23,8 @@ struct AttentionMaps {
 
 class GenerativeModel;
 
-/// A model that can be trained: batch → hidden states where something is to be predicted → logits. Two steps, so
-/// that a loss may project the hidden states piece by piece and never hold all logits.
+/// A model that can be trained: batch → hidden states where something is to be predicted → logits. Two steps,
+/// so that a loss may project the hidden states piece by piece and never hold all logits.
 class Model : public torch::nn::Module {
  public:
   /// (N, D): the final hidden states at the batch's targets, in their order.
@@ -58,14 +59,15 @@ struct DecodingState {
 class GenerativeModel {
  public:
   virtual ~GenerativeModel() = default;
-  /// Reads B prompts of unequal length (for an encoder-decoder: the sources; its decoder then starts with the start
-  /// token). Returns the logits (B, V) of each row's next token. `state` must be fresh.
+  /// Reads B prompts of unequal length (for an encoder-decoder: the sources; its decoder then starts with the
+  /// start token). Returns the logits (B, V) of each row's next token. `state` must be fresh.
   virtual torch::Tensor prefill(const TokenBatch& prompts, DecodingState& state) = 0;
   /// Appends one token to each row, tokens: (B) int64, and returns the logits (B, V) of the next.
   virtual torch::Tensor step(const torch::Tensor& tokens, DecodingState& state) = 0;
   /// Whether what is generated goes on from the prompt (decoder) or answers it (encoder-decoder).
   virtual bool continues_prompt() const = 0;
-  /// The most tokens that a sequence under generation may hold (max_positions), prompt included for a decoder.
+  /// The most tokens that a sequence under generation may hold (max_positions), prompt included for a
+  /// decoder.
   virtual int64_t max_length() const = 0;
 };
 
@@ -75,13 +77,13 @@ enum class Head { language_modeling, masked_language_modeling, classification };
 /// What a model must know about its task.
 struct ModelPurpose {
   Head head = Head::language_modeling;
-  int64_t vocab_size = 0;   // of the tokenizer
-  int64_t n_classes = 0;    // classification
-  int64_t start_token = -1; // encoder_decoder: first input of the decoder
+  int64_t vocab_size = 0;    // of the tokenizer
+  int64_t n_classes = 0;     // classification
+  int64_t start_token = -1;  // encoder_decoder: first input of the decoder
 };
 
-/// Builds and initialises a model on the CPU (weights drawn from the default generator: torch::manual_seed). Throws
-/// ConfigError where config and purpose do not fit, e.g. a masked language model on a decoder.
+/// Builds and initialises a model on the CPU (weights drawn from the default generator: torch::manual_seed).
+/// Throws ConfigError where config and purpose do not fit, e.g. a masked language model on a decoder.
 std::shared_ptr<Model> make_model(const ModelConfig& config, const ModelPurpose& purpose);
 
 }  // namespace zoo

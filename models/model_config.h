@@ -16,7 +16,8 @@
 namespace zoo {
 
 constexpr auto config_names(NormKind) {
-  return std::to_array<std::string_view>({"layer_norm", "layer_norm_annotated", "rms_norm", "rms_norm_outside"});
+  return std::to_array<std::string_view>(
+      {"layer_norm", "layer_norm_annotated", "rms_norm", "rms_norm_outside"});
 }
 constexpr auto config_names(Activation) {
   return std::to_array<std::string_view>(
@@ -94,25 +95,27 @@ struct ModelConfig {
   int64_t relative_max_distance = 128;  // t5, shaw
   AttentionPattern attention = AttentionPattern::full;
   Projection projection = Projection::separate;
-  bool bias = true;                   // of linear maps and norms
-  std::optional<bool> qkv_bias;       // default bias
+  bool bias = true;              // of linear maps and norms
+  std::optional<bool> qkv_bias;  // default bias
   bool qk_norm = false;
   std::optional<double> attention_scale;  // default 1/√head_dim
-  double dropout = 0.1;               // of embeddings and sub-layer outputs
-  double attention_dropout = 0.0;     // of attention weights
-  double activation_dropout = 0.0;    // inside the feed-forward
-  bool tie_embeddings = true;         // output projection = token embedding
-  bool share_embeddings = true;       // encoder_decoder: one table for both sides
-  bool scale_embeddings = false;      // token vectors × √d_model
-  bool embedding_norm = false;        // a norm on the embeddings (BERT)
-  int64_t n_segments = 0;             // sentence A/B embeddings (BERT: 2)
-  bool output_bias = false;           // of the output projection
-  std::optional<double> output_scale; // factor on the hidden states before the output projection (T5 tied: D^-0.5)
-  bool mlm_transform = true;          // masked language modelling: dense + activation + norm before the projection
-  bool pooler = true;                 // classification by an encoder: dense + tanh on the class token (BERT)
+  double dropout = 0.1;                   // of embeddings and sub-layer outputs
+  double attention_dropout = 0.0;         // of attention weights
+  double activation_dropout = 0.0;        // inside the feed-forward
+  bool tie_embeddings = true;             // output projection = token embedding
+  bool share_embeddings = true;           // encoder_decoder: one table for both sides
+  bool scale_embeddings = false;          // token vectors × √d_model
+  bool embedding_norm = false;            // a norm on the embeddings (BERT)
+  int64_t n_segments = 0;                 // sentence A/B embeddings (BERT: 2)
+  bool output_bias = false;               // of the output projection
+  std::optional<double>
+      output_scale;           // factor on the hidden states before the output projection (T5 tied: D^-0.5)
+  bool mlm_transform = true;  // masked language modelling: dense + activation + norm before the projection
+  bool pooler = true;         // classification by an encoder: dense + tanh on the class token (BERT)
   Initialization init = Initialization::normal;
   double init_std = 0.02;
-  bool init_residual_scaling = true;  // init normal: outputs of sub-layers start 1/√(2·n_layers) smaller (GPT-2)
+  bool init_residual_scaling =
+      true;  // init normal: outputs of sub-layers start 1/√(2·n_layers) smaller (GPT-2)
 
   // The same, with defaults applied.
   int64_t kv_heads() const { return n_kv_heads.value_or(n_heads); }

@@ -1,0 +1,90 @@
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "models/decoder.h"
+#include "models/encoder.h"
+#include "models/encoder_decoder.h"
+#include "models/initialize.h"
+#include "models/model.h"
+
+namespace zoo {
+namespace {
+
+template <class Family>
+std::shared_ptr<Model> make(const ModelConfig& config, const ModelPurpose& purpose) {
+  return std::make_shared<Family>(config, purpose);
+}
+
+// What a family is and can end in. A new family is a line here.
+struct FamilyEntry {
+  Architecture architecture;
+  std::vector<Head> heads;
+  std::shared_ptr<Model> (*make)(const ModelConfig&, const ModelPurpose&);
+};
+
+const std::vector<FamilyEntry>& families() {
+  static const std::vector<FamilyEntry> entries{
+      {Architecture::encoder, {Head::masked_language_modeling, Head::classification}, make<EncoderModel>},
+      {Architecture::decoder, {Head::language_modeling, Head::classification}, make<DecoderModel>},
+      {Architecture::encoder_decoder, {Head::language_modeling}, make<EncoderDecoderModel>},
+  };
+  return entries;
+}
+
+std::string_view purpose_name(Head head) {
+  switch (head) {
+    case Head::language_modeling:
+      return "generate text";
+    case Head::masked_language_modeling:
+      return "fill masks";
+    case Head::classification:
+      return "classify by a head of its own";
+  }
+  return "";
+}
+
+void check(const ModelConfig& config, const ModelPurpose& purpose, const FamilyEntry& family) {
+  validate(config, [](std::string_view key, std::string_view problem) {
+    throw ConfigError(fmt::format("model.{}: {}", key, problem));
+  });
+  if (std::find(family.heads.begin(), family.heads.end(), purpose.head) == family.heads.end()) {
+    throw ConfigError(fmt::format("model.architecture: {} {} cannot {}: choose another architecture or task",
+                                  config.architecture == Architecture::decoder ? "a" : "an",
+                                  name_of(config.architecture), purpose_name(purpose.head)));
+  }
+  const int64_t vocab_size = config.vocab_size.value_or(purpose.vocab_size);
+  if (vocab_size < 1)
+    throw ConfigError("model.vocab_size: not given, and there is no tokenizer to take it from");
+  if (vocab_size < purpose.vocab_size) {
+    throw ConfigError(
+        fmt::format("model.vocab_size: {} is less than the {} tokens of the tokenizer: leave the key out",
+                    vocab_size, purpose.vocab_size));
+  }
+  if (purpose.head == Head::classification && purpose.n_classes < 1) {
+    throw ConfigError("a classifier needs at least one class");
+  }
+}
+
+}  // namespace
+
+torch::Device Model::device() const { return parameters().front().device(); }
+
+void DecodingState::reorder(const torch::Tensor& rows) {
+  cache.reorder(rows);
+  if (starts.defined()) starts = starts.index_select(0, rows);
+  if (memory.defined()) memory = memory.index_select(0, rows);
+  if (memory_lengths.defined()) memory_lengths = memory_lengths.index_select(0, rows);
+}
+
+std::shared_ptr<Model> make_model(const ModelConfig& config, const ModelPurpose& purpose) {
+  for (const auto& family : families()) {
+    if (family.architecture != config.architecture) continue;
+    check(config, purpose, family);
+    auto model = family.make(config, purpose);
+    initialize(*model, config);
+    return model;
+  }
+  throw ConfigError(fmt::format("model.architecture: {} is not in this build", name_of(config.architecture)));
+}
+
+}  // namespace zoo
