@@ -1,6 +1,6 @@
 #pragma once
-// From YAML files to typed configurations and back. An error names file, line and column, what is wrong and the
-// nearest key that would have been right.
+// From YAML files to typed configurations and back. An error names file, line and column, what is wrong and
+// the nearest key that would have been right.
 
 #include <filesystem>
 #include <functional>
@@ -16,17 +16,20 @@ namespace zoo {
 
 struct ConfigNode;  // a YAML tree in which every node knows the file, line and column that it came from
 
-/// A YAML file with its `extends` chain merged in and its `--set` overrides applied. Groups are merged key by key;
-/// lists and scalars, null included, replace.
+/// A YAML file with its `extends` chain merged in and its `--set` overrides applied. Groups are merged key by
+/// key; lists and scalars, null included, replace.
 class ConfigFile {
  public:
-  /// Reads `path`. `extends: other.yaml` or a list of files (relative to the file that says it) is read first; later
-  /// ones win, and this file's keys win over all. Each override is `dotted.key=value`, the value written as in YAML. Throws ConfigError.
+  /// Reads `path`. `extends: other.yaml` or a list of files (relative to the file that says it) is read
+  /// first; later ones win, and this file's keys win over all. Each override is `dotted.key=value`, the value
+  /// written as in YAML. Throws ConfigError.
   static ConfigFile load(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
   /// The same from text; `name` stands for the file in messages.
-  static ConfigFile parse(std::string_view text, std::string_view name, const std::vector<std::string>& overrides = {});
+  static ConfigFile parse(std::string_view text, std::string_view name,
+                          const std::vector<std::string>& overrides = {});
 
-  /// Fills `config` through its describe(). Unknown keys, wrong types and values out of range throw ConfigError.
+  /// Fills `config` through its describe(). Unknown keys, wrong types and values out of range throw
+  /// ConfigError.
   template <class Config>
   void read(Config& config) const {
     const auto reader = make_reader();
@@ -34,8 +37,9 @@ class ConfigFile {
     finish(*reader);
   }
 
-  /// Raises a ConfigError "place: key problem" about `key` (dotted). The place is where the key was set, or else the
-  /// nearest group around it, or else the file. A problem that begins with the key is not prefixed by it again.
+  /// Raises a ConfigError "place: key problem" about `key` (dotted). The place is where the key was set, or
+  /// else the nearest group around it, or else the file. A problem that begins with the key is not prefixed
+  /// by it again.
   [[noreturn]] void fail(std::string_view key, std::string_view problem) const;
   /// Whether the file or an override sets `key` (dotted) to something other than null.
   bool sets(std::string_view key) const;
@@ -60,8 +64,8 @@ std::unique_ptr<ConfigText> make_dumper();
 std::unique_ptr<ConfigText> make_reference_writer();
 }  // namespace detail
 
-/// Every key with its value as YAML; reading it back gives the same configuration to the last bit. Absent optionals
-/// are written as null.
+/// Every key with its value as YAML; reading it back gives the same configuration to the last bit. Absent
+/// optionals are written as null.
 template <class Config>
 std::string dump_config(Config config) {
   const auto dumper = detail::make_dumper();

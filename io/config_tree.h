@@ -1,6 +1,6 @@
 #pragma once
-// The YAML tree behind a ConfigFile: every node knows the file, line and column that it came from, which yaml-cpp's
-// own nodes forget once trees are merged. Only config_tree.cpp includes yaml-cpp.
+// The YAML tree behind a ConfigFile: every node knows the file, line and column that it came from, which
+// yaml-cpp's own nodes forget once trees are merged. Only config_tree.cpp includes yaml-cpp.
 
 #include <filesystem>
 #include <map>

@@ -40,8 +40,8 @@ struct FieldInfo {
   Limits limits;
 };
 
-/// An enumeration whose values have names: `config_names(E)` is found by argument-dependent look-up and returns an
-/// array in which the name of enumerator i stands at index i.
+/// An enumeration whose values have names: `config_names(E)` is found by argument-dependent look-up and
+/// returns an array in which the name of enumerator i stands at index i.
 template <class E>
 concept NamedEnum = std::is_enum_v<E> && requires(E e) { config_names(e).size(); };
 
@@ -50,8 +50,8 @@ class ConfigVisitor {
  public:
   virtual ~ConfigVisitor() = default;
 
-  /// Visits one key: a bool, int64_t, double, string, a list of the last three, a named enumeration, a struct with
-  /// its own describe(), or an optional of any of these (absent = decided from other keys).
+  /// Visits one key: a bool, int64_t, double, string, a list of the last three, a named enumeration, a struct
+  /// with its own describe(), or an optional of any of these (absent = decided from other keys).
   template <class T>
   void field(std::string_view key, T& value, std::string_view doc, Limits limits = {}) {
     visit(FieldInfo{key, doc, limits}, value);

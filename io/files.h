@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -11,12 +12,13 @@ namespace zoo {
 /// The whole of a file. Throws DataError (not there, a directory, unreadable).
 std::string read_file(const std::filesystem::path& path);
 
-/// Replaces `path` by `content` through a temporary file, flush and rename. Throws SystemError (e.g. disk full), in
-/// which case what was there before is untouched.
+/// Replaces `path` by `content` through a temporary file, flush and rename. Throws SystemError (e.g. disk
+/// full), in which case what was there before is untouched.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 
-/// Lets `fill` write into a temporary directory beside `path`, flushes everything, and renames it to `path`. A
-/// directory that can be seen is complete. An existing one is replaced. On any error the temporary is removed.
+/// Lets `fill` write into a temporary directory beside `path`, flushes everything, and renames it to `path`.
+/// A directory that can be seen is complete. An existing one is replaced. On any error the temporary is
+/// removed.
 void write_directory_atomically(const std::filesystem::path& path,
                                 const std::function<void(const std::filesystem::path&)>& fill);
 
@@ -26,7 +28,7 @@ void replace_symlink(const std::filesystem::path& target, const std::filesystem:
 /// Hex digest of a SHA-256 over `bytes`.
 std::string sha256(std::string_view bytes);
 
-/// A read-only memory mapping of a file.
+/// A read-only memory mapping of a file. Throws DataError (not there, unreadable, not a regular file).
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);

@@ -1,5 +1,6 @@
 #pragma once
-// A file being written, in which no failure goes unnoticed: std::ofstream has no flush to the disk and no reasons.
+// A file being written, in which no failure goes unnoticed: std::ofstream has no flush to the disk and no
+// reasons.
 
 #include <filesystem>
 #include <string_view>
@@ -32,7 +33,8 @@ class OutputFile {
   int fd_ = -1;
 };
 
-/// Waits until a file that somebody wrote, or the entries of a directory, are on the disk. Throws SystemError.
+/// Waits until a file that somebody wrote, or the entries of a directory, are on the disk. Throws
+/// SystemError.
 void sync_path(const std::filesystem::path& path);
 
 }  // namespace zoo

@@ -1,9 +1,10 @@
 #pragma once
-// Tensors in files, in the safetensors format (https://github.com/huggingface/safetensors): eight bytes of header
-// length, a JSON header with dtype, shape and offsets, then the raw little-endian data.
+// Tensors in files, in the safetensors format (https://github.com/huggingface/safetensors): eight bytes of
+// header length, a JSON header with dtype, shape and offsets, then the raw little-endian data.
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,8 @@ namespace zoo {
 using TensorMap = std::map<std::string, torch::Tensor>;
 using StringMap = std::map<std::string, std::string>;
 
-/// A memory-mapped file of tensors. Opening reads and checks the header only: every length, offset and shape is
-/// checked against the file's size, and ranges may neither overlap nor leave holes.
+/// A memory-mapped file of tensors. Opening reads and checks the header only: every length, offset and shape
+/// is checked against the file's size, and ranges may neither overlap nor leave holes.
 class SafetensorsFile {
  public:
   /// Throws CheckpointError that names the path and what is wrong.
@@ -40,8 +41,9 @@ class SafetensorsFile {
   StringMap metadata_;
 };
 
-/// Writes `tensors` (any device, made contiguous) and `metadata` to `path`, and flushes them to the disk. Not atomic:
-/// write into a temporary directory and rename that (io/files.h). Throws SystemError.
-void save_safetensors(const std::filesystem::path& path, const TensorMap& tensors, const StringMap& metadata = {});
+/// Writes `tensors` (any device, made contiguous) and `metadata` to `path`, and flushes them to the disk. Not
+/// atomic: write into a temporary directory and rename that (io/files.h). Throws SystemError.
+void save_safetensors(const std::filesystem::path& path, const TensorMap& tensors,
+                      const StringMap& metadata = {});
 
 }  // namespace zoo

@@ -9,7 +9,8 @@
 
 namespace zoo {
 
-/// Byte offset of the first sequence that is not UTF-8 (overlong, surrogate, beyond U+10FFFF, cut off), if any.
+/// Byte offset of the first sequence that is not UTF-8 (overlong, surrogate, beyond U+10FFFF, cut off), if
+/// any.
 std::optional<size_t> find_invalid_utf8(std::string_view text);
 
 /// The code points of `text`. Throws DataError with the byte offset when it is not UTF-8.
@@ -22,11 +23,13 @@ std::string encode_utf8(std::u32string_view code_points);
 /// (Damerau-Levenshtein, optimal string alignment).
 size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The candidate that somebody who wrote `name` probably meant, if any is near enough. Upper and lower case, '-' and
+/// The candidate that somebody who wrote `name` probably meant, if any is near enough. Upper and lower case,
+/// '-' and
 /// '_' are taken as equal. Candidates that contain the name as a word (warmup, warmup_steps) count as near.
 std::optional<std::string> nearest(std::string_view name, std::span<const std::string> candidates);
 
-/// `text` for a message of one line: control characters and broken UTF-8 escaped, cut after about `max_bytes`.
+/// `text` for a message of one line: control characters and broken UTF-8 escaped, cut after about
+/// `max_bytes`.
 std::string excerpt(std::string_view text, size_t max_bytes = 80);
 
 }  // namespace zoo

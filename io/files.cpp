@@ -1,0 +1,243 @@
+#include "io/files.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+#include "io/output_file.h"
+
+namespace zoo {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail_reading(const fs::path& path, int error) {
+  throw DataError(fmt::format("cannot read '{}': {}", path.string(), std::generic_category().message(error)));
+}
+
+[[noreturn]] void fail_writing(const fs::path& path, const std::error_code& error) {
+  throw SystemError(fmt::format("cannot write '{}': {}", path.string(), error.message()));
+}
+
+std::error_code last_error() { return {errno, std::generic_category()}; }
+
+/// An open file or directory for reading.
+class Descriptor {
+ public:
+  explicit Descriptor(const fs::path& path) {
+    do {
+      fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    } while (fd_ < 0 && errno == EINTR);
+    if (fd_ < 0) fail_reading(path, errno);
+  }
+  ~Descriptor() { ::close(fd_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_ = -1;
+};
+
+struct stat status_of(const Descriptor& file, const fs::path& path) {
+  struct stat status{};
+  if (::fstat(file.get(), &status) != 0) fail_reading(path, errno);
+  if (S_ISDIR(status.st_mode)) fail_reading(path, EISDIR);
+  return status;
+}
+
+/// The directory that holds `path`; "x" and "x/" are entries of ".".
+fs::path directory_of(const fs::path& path) {
+  const auto parent = path.parent_path();
+  return parent.empty() ? fs::path(".") : parent;
+}
+
+/// "runs/a/" means the entry "a" of "runs".
+fs::path without_trailing_slash(const fs::path& path) {
+  return path.has_filename() ? path : path.parent_path();
+}
+
+std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof(name) - 1) == 0 ? name : "localhost";
+}
+
+/// What temporaries for `path` begin with: hidden, and named after this machine, whose process ids can be
+/// asked.
+std::string temporary_prefix(const fs::path& path) {
+  return fmt::format(".{}.tmp-{}-", path.filename().string(), host_name());
+}
+
+/// A name beside `path` that no other writer uses.
+fs::path temporary_beside(const fs::path& path) {
+  static std::atomic<int64_t> counter{0};
+  return directory_of(path) / fmt::format("{}{}-{}", temporary_prefix(path), ::getpid(), counter++);
+}
+
+/// Removes what writers of `path` that were killed left behind.
+void remove_abandoned(const fs::path& path) {
+  const std::string prefix = temporary_prefix(path);
+  std::error_code error;
+  for (fs::directory_iterator at(directory_of(path), error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (!name.starts_with(prefix)) continue;
+    int64_t pid = 0;
+    const auto parsed = std::from_chars(name.data() + prefix.size(), name.data() + name.size(), pid);
+    const bool dead =
+        parsed.ec == std::errc() && pid > 0 && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
+    std::error_code ignored;
+    if (dead) fs::remove_all(at->path(), ignored);
+  }
+}
+
+/// Removes a temporary on the way out unless it was renamed.
+class Temporary {
+ public:
+  explicit Temporary(const fs::path& final_path) : path_(temporary_beside(final_path)) {}
+  ~Temporary() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+
+  const fs::path& path() const { return path_; }
+  void keep() { path_.clear(); }
+
+ private:
+  fs::path path_;
+};
+
+/// Runs `write`; its errors then name the file that the caller asked for, not the temporary.
+template <class Write>
+void naming(const fs::path& path, const fs::path& temporary, Write write) {
+  try {
+    write();
+  } catch (const SystemError& error) {
+    std::string what = error.what();
+    if (const size_t at = what.find(temporary.string()); at != what.npos) {
+      what.replace(at, temporary.string().size(), path.string());
+    }
+    throw SystemError(what);
+  }
+}
+
+void sync_tree(const fs::path& directory) {
+  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
+    if (!entry.is_symlink() && (entry.is_regular_file() || entry.is_directory())) sync_path(entry.path());
+  }
+  sync_path(directory);
+}
+
+/// Puts the directory `from` where `to` is, which may exist, and leaves nothing of the old one.
+void replace_directory(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(to, error))) {
+    fs::rename(from, to, error);
+    if (error) fail_writing(to, error);
+    return;
+  }
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
+    fs::remove_all(from, error);
+    return;
+  }
+  // The file system cannot swap: for a moment only the old one is there, under another name.
+  Temporary old(to);
+  fs::rename(to, old.path(), error);
+  if (error) fail_writing(to, error);
+  fs::rename(from, to, error);
+  if (error) {
+    std::error_code ignored;
+    fs::rename(old.path(), to, ignored);
+    fail_writing(to, error);
+  }
+}
+
+}  // namespace
+
+std::string read_file(const fs::path& path) {
+  const Descriptor file(path);
+  const auto status = status_of(file, path);
+  // One byte more than the file says, so that the last read meets the end; the files of /proc say nothing.
+  std::string content(static_cast<size_t>(status.st_size) + 1, '\0');
+  constexpr size_t chunk = size_t{1} << 16;
+  size_t size = 0;
+  while (true) {
+    if (size == content.size()) content.resize(size + std::max(size, chunk));
+    const ssize_t got = ::read(file.get(), content.data() + size, content.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_reading(path, errno);
+    if (got == 0) break;
+    size += static_cast<size_t>(got);
+  }
+  content.resize(size);
+  return content;
+}
+
+void write_file_atomically(const fs::path& path, std::string_view content) {
+  remove_abandoned(path);
+  Temporary temporary(path);
+  naming(path, temporary.path(), [&] {
+    OutputFile file(temporary.path(), OutputFile::Mode::kCreate);
+    file.write(content);
+    file.sync();
+    file.close();
+  });
+  std::error_code error;
+  fs::rename(temporary.path(), path, error);
+  if (error) fail_writing(path, error);
+  temporary.keep();
+  sync_path(directory_of(path));
+}
+
+void write_directory_atomically(const fs::path& given, const std::function<void(const fs::path&)>& fill) {
+  const fs::path path = without_trailing_slash(given);
+  remove_abandoned(path);
+  Temporary temporary(path);
+  std::error_code error;
+  if (!fs::create_directory(temporary.path(), error)) fail_writing(path, error);
+  naming(path, temporary.path(), [&] {
+    fill(temporary.path());
+    sync_tree(temporary.path());
+  });
+  replace_directory(temporary.path(), path);
+  temporary.keep();
+  sync_path(directory_of(path));
+}
+
+void replace_symlink(const fs::path& target, const fs::path& link) {
+  remove_abandoned(link);
+  Temporary temporary(link);
+  if (::symlink(target.c_str(), temporary.path().c_str()) != 0) fail_writing(link, last_error());
+  std::error_code error;
+  fs::rename(temporary.path(), link, error);
+  if (error) fail_writing(link, error);
+  temporary.keep();
+  sync_path(directory_of(link));
+}
+
+MappedFile::MappedFile(const fs::path& path) {
+  const Descriptor file(path);
+  const auto status = status_of(file, path);
+  if (!S_ISREG(status.st_mode)) fail_reading(path, ENODEV);
+  size_ = static_cast<size_t>(status.st_size);
+  if (size_ == 0) return;  // the kernel maps no empty files
+  void* const start = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (start == MAP_FAILED) fail_reading(path, errno);
+  const size_t size = size_;
+  data_ = std::shared_ptr<const char>(static_cast<const char*>(start),
+                                      [size](const char* p) { ::munmap(const_cast<char*>(p), size); });
+}
+
+}  // namespace zoo

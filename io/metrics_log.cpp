@@ -1,0 +1,77 @@
+#include "io/metrics_log.h"
+
+#include <cmath>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "io/error.h"
+#include "io/files.h"
+#include "io/output_file.h"
+#include "io/tensorboard.h"
+
+namespace zoo {
+namespace {
+
+constexpr const char* kFileName = "metrics.jsonl";
+
+/// Makes the directory, and drops the lines of metrics.jsonl after `step` and those that a crash left
+/// unfinished.
+std::filesystem::path prepare(const std::filesystem::path& run_dir, int64_t step) {
+  std::error_code error;
+  std::filesystem::create_directories(run_dir, error);
+  if (error) throw SystemError(fmt::format("cannot create '{}': {}", run_dir.string(), error.message()));
+  const auto path = run_dir / kFileName;
+  if (!std::filesystem::exists(path)) return path;
+
+  std::string old;
+  try {
+    old = read_file(path);
+  } catch (const DataError& failure) {
+    throw SystemError(failure.what());
+  }
+  std::string kept;
+  for (size_t begin = 0, end; (end = old.find('\n', begin)) != old.npos; begin = end + 1) {
+    const std::string_view line = std::string_view(old).substr(begin, end - begin);
+    const auto entry = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!entry.is_object()) continue;
+    const auto at = entry.find("step");
+    if (at == entry.end() || !at->is_number_integer() || at->get<int64_t>() > step) continue;
+    kept.append(line).append("\n");
+  }
+  if (kept != old) write_file_atomically(path, kept);
+  return path;
+}
+
+std::string json_number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
+
+}  // namespace
+
+struct MetricsLog::Impl {
+  OutputFile lines;
+  EventFile events;
+};
+
+MetricsLog::MetricsLog(const std::filesystem::path& run_dir, int64_t step) {
+  const auto path = prepare(run_dir, step);
+  impl_.reset(new Impl{{path, OutputFile::Mode::kAppend}, {run_dir, step}});
+}
+
+MetricsLog::~MetricsLog() = default;
+
+void MetricsLog::write(int64_t step, int64_t tokens, double seconds, const Metrics& metrics) {
+  std::string line =
+      fmt::format(R"({{"step": {}, "tokens": {}, "seconds": {})", step, tokens, json_number(seconds));
+  for (const auto& [name, value] : metrics) {
+    line += fmt::format(", {}: {}", nlohmann::json(name).dump(), json_number(value));
+  }
+  impl_->lines.write(line + "}\n");
+
+  Metrics scalars = metrics;
+  scalars["tokens"] = static_cast<double>(tokens);
+  scalars["seconds"] = seconds;
+  impl_->events.write(step, scalars);
+}
+
+}  // namespace zoo

@@ -1,0 +1,342 @@
+#include "io/safetensors.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+#include <torch/torch.h>
+
+#include "io/error.h"
+#include "io/files.h"
+#include "io/output_file.h"
+#include "io/text.h"
+
+namespace zoo {
+namespace {
+
+static_assert(std::endian::native == std::endian::little,
+              "the format is little-endian and data is used in place");
+
+constexpr uint64_t kMaxHeader = 100'000'000;  // the reference implementation's limit
+constexpr size_t kMaxRank = 64;               // torch's own limit for most operations
+constexpr std::string_view kMetadataKey = "__metadata__";
+
+struct Dtype {
+  std::string_view name;
+  torch::ScalarType type;
+};
+
+/// In the order in which the reference implementation writes them: wide alignment first.
+constexpr Dtype kDtypes[] = {
+    {"I64", torch::kInt64},     {"F64", torch::kFloat64}, {"F32", torch::kFloat32}, {"I32", torch::kInt32},
+    {"BF16", torch::kBFloat16}, {"F16", torch::kFloat16}, {"I16", torch::kInt16},   {"I8", torch::kInt8},
+    {"U8", torch::kUInt8},      {"BOOL", torch::kBool},
+};
+
+constexpr std::string_view kDtypeNames = "F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL";
+
+template <class... Args>
+[[noreturn]] void fail(const std::filesystem::path& path, fmt::format_string<Args...> format,
+                       Args&&... args) {
+  throw CheckpointError(fmt::format("'{}' is damaged or not a safetensors file: {}", path.string(),
+                                    fmt::format(format, std::forward<Args>(args)...)));
+}
+
+struct RawEntry {
+  std::optional<std::string> dtype;
+  std::optional<std::vector<uint64_t>> shape;
+  std::optional<std::vector<uint64_t>> offsets;
+};
+
+/// Reads the header, which has a fixed form, event by event: no depth or size in it can take us by surprise,
+/// and repeated names, which a JSON tree would swallow, are seen.
+class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  std::map<std::string, RawEntry> tensors;
+  StringMap metadata;
+  std::string problem;  // why the parse stopped
+
+  bool key(string_t& name) override {
+    if (depth_ == 1) {
+      in_metadata_ = name == kMetadataKey;
+      const bool fresh =
+          in_metadata_ ? !std::exchange(has_metadata_, true) : tensors.try_emplace(name).second;
+      if (!fresh) return stop(fmt::format("the name '{}' stands twice", excerpt(name)));
+      tensor_ = name;
+      return true;
+    }
+    key_ = name;
+    if (in_metadata_)
+      return metadata.try_emplace(name).second ||
+             stop(fmt::format("metadata '{}' stands twice", excerpt(name)));
+    const RawEntry& entry = tensors[tensor_];
+    const bool again = name == "dtype"   ? entry.dtype.has_value()
+                       : name == "shape" ? entry.shape.has_value()
+                                         : entry.offsets.has_value();
+    if (name != "dtype" && name != "shape" && name != "data_offsets") return stop_at("an unknown key");
+    return !again || stop_at("the key twice");
+  }
+
+  bool start_object(size_t) override {
+    if (in_list_ || depth_ >= 2) return stop_at("an object where none belongs");
+    ++depth_;
+    return true;
+  }
+  bool end_object() override {
+    --depth_;
+    return true;
+  }
+
+  bool start_array(size_t) override {
+    if (depth_ != 2 || in_metadata_ || in_list_ || key_ == "dtype")
+      return stop_at("a list where none belongs");
+    list().emplace();
+    in_list_ = true;
+    return true;
+  }
+  bool end_array() override {
+    in_list_ = false;
+    return true;
+  }
+
+  bool number_unsigned(number_unsigned_t value) override {
+    if (!in_list_) return stop_at("a number where none belongs");
+    list()->push_back(value);
+    return true;
+  }
+
+  bool string(string_t& value) override {
+    if (depth_ == 2 && in_metadata_) {
+      metadata[key_] = value;
+      return true;
+    }
+    if (depth_ != 2 || in_list_ || key_ != "dtype") return stop_at("a string where none belongs");
+    tensors[tensor_].dtype = value;
+    return true;
+  }
+
+  bool number_integer(number_integer_t) override { return stop_at("a negative number"); }
+  bool number_float(number_float_t, const string_t&) override {
+    return stop_at("a number that is no 64-bit integer");
+  }
+  bool null() override { return stop_at("null"); }
+  bool boolean(bool) override { return stop_at("true or false"); }
+  bool binary(binary_t&) override { return stop_at("binary data"); }
+  bool parse_error(size_t position, const std::string&, const nlohmann::json::exception&) override {
+    return stop(fmt::format("the header is not valid JSON at byte {}", position));
+  }
+
+ private:
+  bool stop(std::string why) {
+    problem = std::move(why);
+    return false;
+  }
+  bool stop_at(std::string_view what) {
+    if (depth_ == 0) return stop("the header is not a JSON object");
+    if (depth_ == 1) return stop(fmt::format("'{}' has {}", excerpt(tensor_), what));
+    return stop(fmt::format("'{}' of '{}' has {}", excerpt(key_), excerpt(tensor_), what));
+  }
+  std::optional<std::vector<uint64_t>>& list() {
+    RawEntry& entry = tensors[tensor_];
+    return key_ == "shape" ? entry.shape : entry.offsets;
+  }
+
+  int depth_ = 0;
+  bool in_metadata_ = false, has_metadata_ = false, in_list_ = false;
+  std::string tensor_, key_;
+};
+
+/// Bytes of a tensor, or none if its size (or the size without its empty dimensions, which torch's strides
+/// hold) does not fit into int64.
+std::optional<uint64_t> size_in_bytes(const std::vector<uint64_t>& shape, size_t item_size) {
+  constexpr auto most = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  uint64_t size = item_size;
+  bool empty = false;
+  for (const uint64_t dim : shape) {
+    if (dim == 0) {
+      empty = true;
+    } else if (dim > most / size) {
+      return std::nullopt;
+    } else {
+      size *= dim;
+    }
+  }
+  return empty ? 0 : size;
+}
+
+std::string quoted_json(const std::string& text, const std::filesystem::path& path) {
+  if (find_invalid_utf8(text)) {
+    throw CheckpointError(fmt::format("cannot write '{}': the name or metadata '{}' is not valid UTF-8",
+                                      path.string(), excerpt(text)));
+  }
+  return nlohmann::json(text).dump();
+}
+
+size_t rank_of(torch::ScalarType type) {
+  const auto at =
+      std::find_if(std::begin(kDtypes), std::end(kDtypes), [&](const Dtype& d) { return d.type == type; });
+  return static_cast<size_t>(at - std::begin(kDtypes));
+}
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path) {
+  std::string_view bytes;
+  try {
+    const MappedFile file(path);
+    bytes = file.bytes();
+    mapping_ = file.data();
+  } catch (const DataError& error) {
+    throw CheckpointError(error.what());
+  }
+  if (bytes.size() < 8) fail(path, "{} bytes are too few for a header", bytes.size());
+  uint64_t header_size = 0;
+  std::memcpy(&header_size, bytes.data(), 8);
+  if (header_size > kMaxHeader) fail(path, "a header of {} bytes is too large", header_size);
+  if (header_size > bytes.size() - 8) {
+    fail(path, "the header of {} bytes goes past the end of the file ({} bytes)", header_size, bytes.size());
+  }
+  data_offset_ = 8 + static_cast<size_t>(header_size);
+  const std::string_view header = bytes.substr(8, static_cast<size_t>(header_size));
+  const uint64_t data_size = bytes.size() - data_offset_;
+  if (!header.starts_with('{')) fail(path, "the header does not begin with '{{'");
+
+  HeaderParser parser;
+  if (!nlohmann::json::sax_parse(header.begin(), header.end(), &parser)) fail(path, "{}", parser.problem);
+  metadata_ = std::move(parser.metadata);
+
+  for (auto& [name, raw] : parser.tensors) {
+    const std::string shown = excerpt(name);
+    if (!raw.dtype || !raw.shape || !raw.offsets)
+      fail(path, "'{}' lacks dtype, shape or data_offsets", shown);
+    const auto dtype = std::find_if(std::begin(kDtypes), std::end(kDtypes),
+                                    [&](const Dtype& d) { return d.name == *raw.dtype; });
+    if (dtype == std::end(kDtypes)) {
+      throw CheckpointError(fmt::format("'{}': the tensor '{}' has the dtype '{}', which is not one of {}",
+                                        path.string(), shown, excerpt(*raw.dtype), kDtypeNames));
+    }
+    if (raw.shape->size() > kMaxRank) fail(path, "'{}' has {} dimensions", shown, raw.shape->size());
+    if (raw.offsets->size() != 2) fail(path, "data_offsets of '{}' are not two numbers", shown);
+    const uint64_t begin = (*raw.offsets)[0], end = (*raw.offsets)[1];
+    if (begin > end) fail(path, "'{}' begins at byte {}, after its end at byte {}", shown, begin, end);
+    if (end > data_size) {
+      fail(path, "'{}' ends at byte {} of the data, which has {} bytes; is the file truncated?", shown, end,
+           data_size);
+    }
+    const auto size = size_in_bytes(*raw.shape, c10::elementSize(dtype->type));
+    if (!size) fail(path, "the shape of '{}' overflows 64 bits", shown);
+    if (*size != end - begin) {
+      fail(path, "'{}' takes {} bytes by dtype and shape, but {} by its offsets", shown, *size, end - begin);
+    }
+    entries_.emplace(name, Entry{dtype->type, std::vector<int64_t>(raw.shape->begin(), raw.shape->end()),
+                                 static_cast<size_t>(begin), static_cast<size_t>(end)});
+  }
+
+  std::vector<std::pair<size_t, size_t>> ranges;
+  for (const auto& [name, entry] : entries_) ranges.emplace_back(entry.begin, entry.end);
+  std::sort(ranges.begin(), ranges.end());
+  size_t covered = 0;
+  for (const auto& [begin, end] : ranges) {
+    if (begin < covered) fail(path, "two tensors overlap at byte {} of the data", begin);
+    if (begin > covered) fail(path, "bytes {} to {} of the data belong to no tensor", covered, begin);
+    covered = end;
+  }
+  if (covered != data_size) fail(path, "bytes {} to {} of the data belong to no tensor", covered, data_size);
+}
+
+std::vector<std::string> SafetensorsFile::names() const {
+  std::vector<std::string> result;
+  for (const auto& [name, entry] : entries_) result.push_back(name);
+  return result;
+}
+
+torch::Tensor SafetensorsFile::tensor(const std::string& name) const {
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) {
+    const auto near = nearest(name, names());
+    throw CheckpointError(fmt::format("'{}' has no tensor '{}'{}", path_.string(), excerpt(name),
+                                      near ? fmt::format("; did you mean '{}'?", *near) : ""));
+  }
+  const Entry& entry = found->second;
+  const auto options = torch::TensorOptions().dtype(entry.dtype);
+  if (entry.begin == entry.end) return torch::empty(entry.shape, options);
+
+  const char* const data = mapping_.get() + data_offset_ + entry.begin;
+  const size_t size = entry.end - entry.begin;
+  if (entry.dtype == torch::kBool) {
+    const bool binary = std::all_of(data, data + size, [](char c) { return c == 0 || c == 1; });
+    if (!binary) fail(path_, "'{}' has the dtype BOOL, but holds other bytes than 0 and 1", excerpt(name));
+  }
+  if (reinterpret_cast<uintptr_t>(data) % c10::elementSize(entry.dtype) != 0) {
+    auto copy = torch::empty(entry.shape, options);
+    std::memcpy(copy.data_ptr(), data, size);
+    return copy;
+  }
+  const auto keep_mapped = [mapping = mapping_](void*) {};
+  return torch::from_blob(const_cast<char*>(data), entry.shape, keep_mapped, options);
+}
+
+void save_safetensors(const std::filesystem::path& path, const TensorMap& tensors,
+                      const StringMap& metadata) {
+  std::vector<const TensorMap::value_type*> order;
+  for (const auto& item : tensors) {
+    const auto& [name, tensor] = item;
+    const bool writable = tensor.defined() && tensor.layout() == torch::kStrided &&
+                          rank_of(tensor.scalar_type()) < std::size(kDtypes) && name != kMetadataKey;
+    if (!writable) {
+      throw CheckpointError(
+          fmt::format("cannot write '{}': the tensor '{}' has a name, layout or dtype that the "
+                      "safetensors format does not know ({})",
+                      path.string(), excerpt(name), kDtypeNames));
+    }
+    order.push_back(&item);
+  }
+  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    return rank_of(a->second.scalar_type()) < rank_of(b->second.scalar_type());
+  });
+
+  std::string header = "{";
+  if (!metadata.empty()) {
+    std::string pairs;
+    for (const auto& [key, value] : metadata) {
+      pairs +=
+          fmt::format("{}{}:{}", pairs.empty() ? "" : ",", quoted_json(key, path), quoted_json(value, path));
+    }
+    header += fmt::format("\"{}\":{{{}}}", kMetadataKey, pairs);
+  }
+  size_t offset = 0;
+  for (const auto* item : order) {
+    const auto& [name, tensor] = *item;
+    const size_t end = offset + static_cast<size_t>(tensor.numel()) * tensor.element_size();
+    header +=
+        fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
+                    header.size() > 1 ? "," : "", quoted_json(name, path),
+                    kDtypes[rank_of(tensor.scalar_type())].name, fmt::join(tensor.sizes(), ","), offset, end);
+    offset = end;
+  }
+  header += '}';
+  header.append((8 - header.size() % 8) % 8, ' ');
+  if (header.size() > kMaxHeader) {
+    throw CheckpointError(
+        fmt::format("cannot write '{}': a header of {} bytes is too large", path.string(), header.size()));
+  }
+
+  const uint64_t header_size = header.size();
+  OutputFile file(path, OutputFile::Mode::kReplace);
+  file.write({reinterpret_cast<const char*>(&header_size), 8});
+  file.write(header);
+  for (const auto* item : order) {
+    const auto plain = item->second.detach().resolve_conj().resolve_neg().to(torch::kCPU).contiguous();
+    file.write({static_cast<const char*>(plain.data_ptr()), plain.nbytes()});
+  }
+  file.sync();
+  file.close();
+}
+
+}  // namespace zoo
