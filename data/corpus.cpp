@@ -1,0 +1,254 @@
+#include "data/corpus.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "io/error.h"
+#include "io/files.h"
+#include "io/text.h"
+
+namespace zoo {
+namespace {
+
+constexpr std::string_view blanks = " \t\r\n\f\v";
+
+bool is_blank(std::string_view text) { return text.find_first_not_of(blanks) == text.npos; }
+
+/// A text file, checked: UTF-8, not blank, no byte order mark, "\n" line ends.
+std::string read_text(const std::filesystem::path& path) {
+  std::string text = read_file(path);
+  if (const auto offset = find_invalid_utf8(text)) {
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(*offset), '\n');
+    throw DataError(fmt::format("{}:{}: not UTF-8 at byte {}: {}", path.string(), line, *offset,
+                                excerpt(std::string_view(text).substr(*offset), 16)));
+  }
+  constexpr std::string_view byte_order_mark = "\uFEFF";
+  if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
+  if (text.find('\r') != text.npos) {
+    std::string unix_text;
+    unix_text.reserve(text.size());
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text[i] != '\r' || i + 1 == text.size() || text[i + 1] != '\n') unix_text += text[i];
+    }
+    text = std::move(unix_text);
+  }
+  if (is_blank(text)) throw DataError(fmt::format("{}: the file is empty", path.string()));
+  return text;
+}
+
+/// The lines of a text; a line end at its very end begins no further line.
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+std::string_view trim_right(std::string_view text) {
+  const size_t last = text.find_last_not_of(blanks);
+  return text.substr(0, last == text.npos ? 0 : last + 1);
+}
+
+/// Appends the documents of a text.
+void split_documents(const std::string& text, DocumentSplit split, std::vector<std::string>& out) {
+  if (split == DocumentSplit::none) {
+    out.push_back(text);
+    return;
+  }
+  std::string document;
+  const auto finish = [&] {
+    const size_t first_line = document.find_first_not_of('\n');
+    if (!is_blank(document)) out.emplace_back(trim_right(std::string_view(document).substr(first_line)));
+    document.clear();
+  };
+  for (const std::string_view line : lines_of(text)) {
+    const bool separator = split == DocumentSplit::line         ? true
+                           : split == DocumentSplit::blank_line ? is_blank(line)
+                                                                : trim_right(line) == "%";
+    if (split == DocumentSplit::line) document = line;
+    if (separator) {
+      finish();
+    } else {
+      document.append(line).push_back('\n');
+    }
+  }
+  finish();
+}
+
+const std::vector<std::string>& files_of(const DataConfig& config, Split split) {
+  return split == Split::train ? config.train : split == Split::valid ? config.valid : config.test;
+}
+
+/// The files to read for `split`. Throws DataError where there are none.
+const std::vector<std::string>& files_to_read(const DataConfig& config, Split split) {
+  const bool from_train = split == Split::valid && config.valid.empty();
+  const auto& files = from_train ? config.train : files_of(config, split);
+  if (files.empty()) throw DataError(fmt::format("data.{} names no files", name_of(split)));
+  return files;
+}
+
+/// Whether train and valid are two parts of the same files.
+bool is_shared(const DataConfig& config, Split split) { return config.valid.empty() && split != Split::test; }
+
+/// How many of `n` belong to train where train and valid share files.
+size_t train_part(const DataConfig& config, size_t n) {
+  return static_cast<size_t>((1.0 - config.valid_fraction) * static_cast<double>(n));
+}
+
+/// The rows of `split`: all, or their part where train and valid share the files.
+template <class Row>
+void keep_part(const DataConfig& config, Split split, std::vector<Row>& rows) {
+  if (!is_shared(config, split)) return;
+  const auto cut = rows.begin() + static_cast<ptrdiff_t>(train_part(config, rows.size()));
+  split == Split::train ? rows.erase(cut, rows.end()) : rows.erase(rows.begin(), cut);
+}
+
+/// Bytes that the first `n` code points of `text` take.
+size_t prefix_bytes(std::string_view text, size_t n) {
+  size_t at = 0;
+  for (; n > 0 && at < text.size(); --n) {
+    do ++at;
+    while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80);
+  }
+  return at;
+}
+
+/// The part of whole texts that belongs to `split`, counted in code points over all of them.
+void keep_part_of_text(const DataConfig& config, Split split, std::vector<std::string>& texts) {
+  if (!is_shared(config, split)) return;
+  const auto count = [](const std::string& text) {
+    return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+  };
+  size_t total = 0;
+  for (const std::string& text : texts) total += count(text);
+  size_t left = train_part(config, total);
+  for (std::string& text : texts) {
+    const size_t length = count(text);
+    const size_t cut = prefix_bytes(text, std::min(left, length));
+    left -= std::min(left, length);
+    text = split == Split::train ? text.substr(0, cut) : text.substr(cut);
+  }
+  std::erase_if(texts, [](const std::string& text) { return text.empty(); });
+}
+
+[[noreturn]] void fail_empty(const DataConfig& config, Split split, std::string_view rows) {
+  const auto& files = files_to_read(config, split);
+  throw DataError(
+      fmt::format("{}: {} has no {} in {}", data_path(files.front()).string(), name_of(split), rows,
+                  is_shared(config, split) ? "its part of this text; it is too short to be split" : "it"));
+}
+
+/// Index of `column` in the header line of `path`.
+size_t find_column(const std::filesystem::path& path, const std::vector<std::string_view>& header,
+                   const std::string& column) {
+  const auto found = std::ranges::find(header, column);
+  if (found == header.end()) {
+    throw DataError(fmt::format("{}:1: no column \"{}\" in the header; there are: {}", path.string(), column,
+                                excerpt(fmt::format("{}", fmt::join(header, ", ")), 200)));
+  }
+  return static_cast<size_t>(found - header.begin());
+}
+
+std::vector<std::string_view> fields_of(std::string_view line) {
+  std::vector<std::string_view> fields;
+  for (size_t begin = 0;;) {
+    const size_t end = line.find('\t', begin);
+    fields.push_back(line.substr(begin, end == line.npos ? end : end - begin));
+    if (end == line.npos) return fields;
+    begin = end + 1;
+  }
+}
+
+struct Row {
+  std::string text, label;
+};
+
+void read_rows(const std::filesystem::path& path, const DataConfig& config, std::vector<Row>& out) {
+  const std::string content = read_text(path);
+  const auto lines = lines_of(content);
+  const auto header = fields_of(lines.front());
+  const size_t text_column = find_column(path, header, config.text_column);
+  const size_t label_column = find_column(path, header, config.label_column);
+  for (size_t i = 1; i < lines.size(); ++i) {
+    if (is_blank(lines[i])) continue;
+    const auto fields = fields_of(lines[i]);
+    if (fields.size() != header.size()) {
+      throw DataError(fmt::format("{}:{}: {} fields where the header has {}", path.string(), i + 1,
+                                  fields.size(), header.size()));
+    }
+    if (is_blank(fields[label_column])) throw DataError(fmt::format("{}:{}: no label", path.string(), i + 1));
+    out.push_back(
+        {std::string(trim_right(fields[text_column])), std::string(trim_right(fields[label_column]))});
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> read_documents(const DataConfig& config, Split split) {
+  std::vector<std::string> documents;
+  for (const std::string& file : files_to_read(config, split)) {
+    split_documents(read_text(data_path(file)), config.documents, documents);
+  }
+  if (config.documents == DocumentSplit::none) {
+    keep_part_of_text(config, split, documents);
+  } else {
+    keep_part(config, split, documents);
+  }
+  if (documents.empty()) fail_empty(config, split, "documents");
+  return documents;
+}
+
+ParallelTexts read_parallel(const DataConfig& config, Split split) {
+  struct Pair {
+    std::string source, target;
+  };
+  std::vector<Pair> pairs;
+  for (const std::string& prefix : files_to_read(config, split)) {
+    const auto source_path = data_path(prefix + "." + config.source);
+    const auto target_path = data_path(prefix + "." + config.target);
+    const std::string source_text = read_text(source_path);
+    const std::string target_text = read_text(target_path);
+    const auto sources = lines_of(source_text);
+    const auto targets = lines_of(target_text);
+    if (sources.size() != targets.size()) {
+      throw DataError(fmt::format("{} has {} lines and {} has {}: they must correspond", source_path.string(),
+                                  sources.size(), target_path.string(), targets.size()));
+    }
+    for (size_t i = 0; i < sources.size(); ++i) {
+      if (is_blank(sources[i]) || is_blank(targets[i])) continue;
+      pairs.push_back({std::string(trim_right(sources[i])), std::string(trim_right(targets[i]))});
+    }
+  }
+  keep_part(config, split, pairs);
+  if (pairs.empty()) {
+    throw DataError(fmt::format("{}.{}: no pairs of sentences for {}", files_to_read(config, split).front(),
+                                config.source, name_of(split)));
+  }
+  ParallelTexts result;
+  for (Pair& pair : pairs) {
+    result.source.push_back(std::move(pair.source));
+    result.target.push_back(std::move(pair.target));
+  }
+  return result;
+}
+
+LabelledTexts read_labelled(const DataConfig& config, Split split) {
+  std::vector<Row> rows;
+  for (const std::string& file : files_to_read(config, split)) read_rows(data_path(file), config, rows);
+  keep_part(config, split, rows);
+  if (rows.empty()) fail_empty(config, split, "rows");
+  LabelledTexts result;
+  for (Row& row : rows) {
+    result.texts.push_back(std::move(row.text));
+    result.labels.push_back(std::move(row.label));
+  }
+  return result;
+}
+
+}  // namespace zoo

@@ -1,0 +1,76 @@
+#pragma once
+// Which examples are in which batch of an epoch.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/batch_source.h"
+
+namespace zoo {
+
+/// The examples of an epoch in order, cut into batches.
+struct EpochPlan {
+  std::vector<int64_t> examples;
+  std::vector<size_t> cuts;  // batch i is examples[cuts[i]] … examples[cuts[i + 1]]
+
+  int64_t n_batches() const { return static_cast<int64_t>(cuts.size()) - 1; }
+  /// Throws std::out_of_range.
+  std::span<const int64_t> batch(int64_t index) const;
+};
+
+/// Plans epoch `epoch` over examples of the given lengths in tokens. Bucketing shuffles, sorts within
+/// stretches of about 100 batches by length, cuts, and shuffles the batches.
+EpochPlan plan_epoch(std::span<const int64_t> lengths, const BatchOptions& options, int64_t epoch);
+
+/// The same options for examples that are all equally long, where sorting gains nothing and would make the
+/// order depend on the batch size.
+BatchOptions unbucketed(BatchOptions options);
+
+/// Batches by plan: what the sources have in common.
+class PlannedBatches : public BatchSource {
+ public:
+  explicit PlannedBatches(const BatchOptions& options) : options_(options) {}
+  int64_t n_batches(int64_t epoch) override { return plan(epoch).n_batches(); }
+  Batch batch(int64_t epoch, int64_t index) override { return make(epoch, plan(epoch).batch(index)); }
+
+ protected:
+  virtual EpochPlan make_plan(int64_t epoch) const = 0;
+  virtual Batch make(int64_t epoch, std::span<const int64_t> examples) const = 0;
+  const BatchOptions& options() const { return options_; }
+  bool shuffled() const { return options_.order == BatchOptions::Order::shuffled; }
+
+ private:
+  const EpochPlan& plan(int64_t epoch);
+
+  BatchOptions options_;
+  struct Slot {
+    int64_t epoch = -1;
+    EpochPlan plan;
+  };
+  Slot slots_[2];  // at the turn of an epoch both its neighbours are asked for
+};
+
+/// Rows of ids in one (B, T) tensor, padded with `pad`. Fill each row once, at its length.
+class PaddedRows {
+ public:
+  PaddedRows(const std::vector<int64_t>& lengths, int64_t pad);
+  int64_t* row(int64_t b) { return data_ + b * width_; }
+  bool padded() const { return padded_; }
+  int64_t width() const { return width_; }
+  TokenBatch batch() const { return {ids_, lengths_}; }
+
+ private:
+  torch::Tensor ids_;      // (B, T)
+  torch::Tensor lengths_;  // (B); undefined where no row is padded
+  int64_t* data_ = nullptr;
+  int64_t width_ = 0;
+  bool padded_ = false;
+};
+
+/// A tensor (n) of int64 without values, and its memory.
+torch::Tensor int64_tensor(int64_t n);
+/// Throws DataError unless the vocabulary has this special token.
+void require_special(int64_t id, const char* name, const char* task);
+
+}  // namespace zoo

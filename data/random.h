@@ -1,0 +1,53 @@
+#pragma once
+// Random numbers that are the same on every machine and with every compiler (those of <random>'s
+// distributions and std::shuffle are not), and that need no history: any point of the sequence can be started
+// from its coordinates.
+
+#include <cstdint>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+namespace zoo {
+
+/// SplitMix64 (Steele, Lea & Flood 2014), started from a hash of coordinates such as {seed, epoch, example}.
+class CounterRandom {
+ public:
+  explicit CounterRandom(std::initializer_list<uint64_t> coordinates) {
+    for (const uint64_t c : coordinates) state_ = mix(state_ ^ mix(c + increment));
+  }
+
+  uint64_t next() { return mix(state_ += increment); }
+
+  /// A whole number in 0 … n-1, all equally likely; n ≥ 1.
+  int64_t below(int64_t n) {
+    const auto range = static_cast<uint64_t>(n);
+    // The top of the 64-bit range that is no whole multiple of n is thrown back.
+    const uint64_t excess = (UINT64_MAX % range + 1) % range;
+    uint64_t x = next();
+    while (x > UINT64_MAX - excess) x = next();
+    return static_cast<int64_t>(x % range);
+  }
+
+  /// In [0, 1), with 53 random bits.
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+
+  /// Fisher-Yates.
+  template <class T>
+  void shuffle(std::vector<T>& values) {
+    for (auto i = static_cast<int64_t>(values.size()) - 1; i > 0; --i) {
+      std::swap(values[static_cast<size_t>(i)], values[static_cast<size_t>(below(i + 1))]);
+    }
+  }
+
+ private:
+  static constexpr uint64_t increment = 0x9E3779B97F4A7C15ULL;
+  static uint64_t mix(uint64_t z) {
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
+    return z ^ (z >> 31);
+  }
+  uint64_t state_ = 0;
+};
+
+}  // namespace zoo
