@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <torch/torch.h>
 
@@ -43,7 +45,26 @@ std::string_view purpose_name(Head head) {
   return "";
 }
 
-void check(const ModelConfig& config, const ModelPurpose& purpose, const FamilyEntry& family) {
+const FamilyEntry& family_of(const ModelConfig& config) {
+  for (const auto& family : families()) {
+    if (family.architecture == config.architecture) return family;
+  }
+  throw ConfigError(fmt::format("model.architecture: {} is not in this build", name_of(config.architecture)));
+}
+
+}  // namespace
+
+torch::Device Model::device() const { return parameters().front().device(); }
+
+void DecodingState::reorder(const torch::Tensor& rows) {
+  cache.reorder(rows);
+  if (starts.defined()) starts = starts.index_select(0, rows);
+  if (memory.defined()) memory = memory.index_select(0, rows);
+  if (memory_lengths.defined()) memory_lengths = memory_lengths.index_select(0, rows);
+}
+
+void check_model(const ModelConfig& config, const ModelPurpose& purpose) {
+  const auto& family = family_of(config);
   validate(config, [](std::string_view key, std::string_view problem) {
     throw ConfigError(fmt::format("model.{}: {}", key, problem));
   });
@@ -65,26 +86,11 @@ void check(const ModelConfig& config, const ModelPurpose& purpose, const FamilyE
   }
 }
 
-}  // namespace
-
-torch::Device Model::device() const { return parameters().front().device(); }
-
-void DecodingState::reorder(const torch::Tensor& rows) {
-  cache.reorder(rows);
-  if (starts.defined()) starts = starts.index_select(0, rows);
-  if (memory.defined()) memory = memory.index_select(0, rows);
-  if (memory_lengths.defined()) memory_lengths = memory_lengths.index_select(0, rows);
-}
-
 std::shared_ptr<Model> make_model(const ModelConfig& config, const ModelPurpose& purpose) {
-  for (const auto& family : families()) {
-    if (family.architecture != config.architecture) continue;
-    check(config, purpose, family);
-    auto model = family.make(config, purpose);
-    initialize(*model, config);
-    return model;
-  }
-  throw ConfigError(fmt::format("model.architecture: {} is not in this build", name_of(config.architecture)));
+  check_model(config, purpose);
+  auto model = family_of(config).make(config, purpose);
+  initialize(*model, config);
+  return model;
 }
 
 }  // namespace zoo

@@ -82,6 +82,10 @@ struct ModelPurpose {
   int64_t start_token = -1;  // encoder_decoder: first input of the decoder
 };
 
+/// Throws ConfigError where config and purpose do not fit: a masked language model on a decoder, a vocabulary
+/// smaller than the tokenizer's, and all that validate() finds.
+void check_model(const ModelConfig& config, const ModelPurpose& purpose);
+
 /// Builds and initialises a model on the CPU (weights drawn from the default generator: torch::manual_seed).
 /// Throws ConfigError where config and purpose do not fit, e.g. a masked language model on a decoder.
 std::shared_ptr<Model> make_model(const ModelConfig& config, const ModelPurpose& purpose);

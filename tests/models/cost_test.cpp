@@ -1,0 +1,107 @@
+#include "models/cost.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <vector>
+
+#include "models/model.h"
+
+namespace zoo {
+namespace {
+
+int64_t real_parameters(const ModelConfig& config, const ModelPurpose& purpose) {
+  int64_t n = 0;
+  for (const auto& parameter : make_model(config, purpose)->parameters()) n += parameter.numel();
+  return n;
+}
+
+ModelConfig small() {
+  ModelConfig config;
+  config.d_model = 24;
+  config.n_layers = 2;
+  config.n_heads = 4;
+  config.max_positions = 16;
+  return config;
+}
+
+// One variant a line, so that every term of the account is exercised.
+std::vector<ModelConfig> variants() {
+  std::vector<ModelConfig> list;
+  const auto with = [&](auto change) {
+    auto config = small();
+    change(config);
+    list.push_back(config);
+  };
+  with([](ModelConfig&) {});
+  for (const auto placement : {NormPlacement::post, NormPlacement::residual_post, NormPlacement::sandwich,
+                               NormPlacement::parallel}) {
+    with([&](ModelConfig& c) { c.norm_placement = placement; });
+  }
+  for (const auto position : {Position::none, Position::sinusoidal, Position::rotary, Position::alibi, Position::t5,
+                              Position::shaw}) {
+    with([&](ModelConfig& c) { c.position = position; });
+  }
+  with([](ModelConfig& c) { c.norm = NormKind::rms_norm; });
+  with([](ModelConfig& c) { c.bias = false; });
+  with([](ModelConfig& c) { c.bias = false, c.qkv_bias = true; });
+  with([](ModelConfig& c) { c.n_kv_heads = 2, c.qk_norm = true, c.head_dim = 10; });
+  with([](ModelConfig& c) { c.activation = Activation::swiglu, c.d_ff = 40; });
+  with([](ModelConfig& c) { c.activation = Activation::geglu, c.gate = GateProjection::fused; });
+  with([](ModelConfig& c) { c.projection = Projection::fused; });
+  with([](ModelConfig& c) { c.tie_embeddings = false, c.output_bias = true; });
+  with([](ModelConfig& c) { c.n_segments = 2, c.embedding_norm = true; });
+  return list;
+}
+
+TEST(ModelCost, CountsTheParametersOfEveryRealModel) {
+  for (auto config : variants()) {
+    config.architecture = Architecture::decoder;
+    const ModelPurpose generate{.head = Head::language_modeling, .vocab_size = 50};
+    EXPECT_EQ(model_cost(config, generate, 8).parameters, real_parameters(config, generate));
+
+    config.architecture = Architecture::encoder;
+    const ModelPurpose fill{.head = Head::masked_language_modeling, .vocab_size = 50};
+    EXPECT_EQ(model_cost(config, fill, 8).parameters, real_parameters(config, fill));
+    const ModelPurpose classify{.head = Head::classification, .vocab_size = 50, .n_classes = 3};
+    EXPECT_EQ(model_cost(config, classify, 8).parameters, real_parameters(config, classify));
+
+    config.architecture = Architecture::encoder_decoder;
+    config.n_decoder_layers = 3;
+    const ModelPurpose translate{.head = Head::language_modeling, .vocab_size = 50, .start_token = 1};
+    EXPECT_EQ(model_cost(config, translate, 8).parameters, real_parameters(config, translate));
+    config.share_embeddings = false;
+    EXPECT_EQ(model_cost(config, translate, 8).parameters, real_parameters(config, translate));
+  }
+}
+
+// The published counts of feed-forward networks with D = 4096.
+TEST(ModelCost, FeedForwardCountsOfTheLiterature) {
+  const auto feed_forward = [](Activation activation, int64_t d_ff) {
+    ModelConfig config;
+    config.d_model = 4096;
+    config.n_heads = 32;
+    config.n_layers = 1;
+    config.bias = false;
+    config.activation = activation;
+    config.d_ff = d_ff;
+    for (const auto& layer : model_cost(config, {.vocab_size = 100}, 8).layers) {
+      if (layer.kind == "feed-forward") return layer.parameters;
+    }
+    return int64_t{0};
+  };
+  EXPECT_EQ(feed_forward(Activation::gelu, 11008), 2 * 4096 * 11008);        // 90.2 M
+  EXPECT_EQ(feed_forward(Activation::swiglu, 11008), 3 * 4096 * 11008);      // 135.3 M
+  EXPECT_EQ(feed_forward(Activation::swiglu, 10923), 3LL * 4096 * 10923);    // 8D/3: 134.2 M
+}
+
+TEST(ModelCost, AttentionGrowsWithTheLength) {
+  const auto config = small();
+  const ModelPurpose purpose{.vocab_size = 50};
+  const double near = model_cost(config, purpose, 100).flops_per_token;
+  const double far = model_cost(config, purpose, 200).flops_per_token;
+  EXPECT_DOUBLE_EQ(far - near, 2.0 /*layers*/ * 4.0 * 100 * 24);
+}
+
+}  // namespace
+}  // namespace zoo
