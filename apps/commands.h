@@ -1,0 +1,18 @@
+#pragma once
+// The subcommands of `zoo`. Each function declares one: its options, and a callback that runs it.
+
+namespace CLI {
+class App;
+}
+
+namespace zoo {
+
+void add_train(CLI::App& app);
+void add_generate(CLI::App& app);
+void add_evaluate(CLI::App& app);
+void add_inspect(CLI::App& app);
+void add_attention(CLI::App& app);
+void add_config(CLI::App& app);
+void add_tokenizer(CLI::App& app);
+
+}  // namespace zoo

@@ -1,0 +1,183 @@
+// zoo inspect: what a model is made of and what it costs.
+
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/commands.h"
+#include "models/cost.h"
+#include "training/run.h"
+#include "training/task.h"
+
+namespace zoo {
+namespace {
+
+struct InspectArguments {
+  std::string target;
+  std::vector<std::string> overrides;
+  int64_t length = 0;
+  bool json = false;
+};
+
+// What can be known of a task without reading its corpus; the corpus is read where that is not enough.
+ModelPurpose purpose_of(const Experiment& experiment) {
+  const auto& tokenizer = experiment.data.tokenizer;
+  const bool size_known = experiment.model.vocab_size || tokenizer.type == TokenizerKind::sentencepiece;
+  if (!size_known || experiment.task == TaskKind::text_classification)
+    return make_task(experiment)->purpose();
+  return {.head = experiment.task == TaskKind::masked_language_modeling ? Head::masked_language_modeling
+                                                                        : Head::language_modeling,
+          .vocab_size = experiment.model.vocab_size.value_or(tokenizer.vocab_size),
+          .start_token = 0};
+}
+
+// 124439808 → "124,439,808"
+std::string with_commas(int64_t n) {
+  auto text = std::to_string(n);
+  for (auto i = static_cast<int64_t>(text.size()) - 3; i > 0; i -= 3)
+    text.insert(static_cast<size_t>(i), ",");
+  return text;
+}
+
+// 1.7e9 → "1.70 G"
+std::string with_prefix(double value) {
+  constexpr std::array<const char*, 5> kPrefixes{"", "k", "M", "G", "T"};
+  size_t i = 0;
+  for (; value >= 999.5 && i + 1 < kPrefixes.size(); ++i) value /= 1000;
+  return fmt::format(i == 0 ? "{:.0f}{}" : "{:.3g} {}", value, kPrefixes[i]);
+}
+
+struct Row {
+  LayerCost cost;
+  int64_t first = -1, last = -1;  // of the layers that are alike
+};
+
+// "decoder.layers.3.feed_forward" → "decoder.layers.", 3, ".feed_forward"; the number is -1 where there is
+// none.
+struct LayerName {
+  std::string before, after;
+  int64_t number = -1;
+
+  explicit LayerName(const std::string& name) : before(name) {
+    const auto at = name.find(".layers.");
+    if (at == std::string::npos) return;
+    const auto begin = at + 8, end = name.find('.', begin);
+    number = std::stoll(name.substr(begin, end - begin));
+    before = name.substr(0, begin);
+    after = name.substr(end);
+  }
+};
+
+// Layers that are alike become one row.
+std::vector<Row> rows_of(const ModelCost& cost) {
+  std::vector<Row> rows;
+  std::map<std::string, size_t> seen;
+  for (const auto& layer : cost.layers) {
+    const LayerName name(layer.name);
+    const auto key = name.before + "*" + name.after + layer.shape;
+    if (const auto it = seen.find(key); it != seen.end() && name.number >= 0) {
+      rows[it->second].last = name.number;
+      continue;
+    }
+    seen[key] = rows.size();
+    rows.push_back({layer, name.number, name.number});
+  }
+  return rows;
+}
+
+void print_table(const Experiment& experiment, const ModelCost& cost, int64_t length) {
+  std::cout << fmt::format("{} ({})\n\n", experiment.name, name_of(experiment.model.architecture));
+  std::cout << fmt::format("{:<44} {:<34} {:>15} {:>7} {:>13}\n", "module", "shape", "parameters", "share",
+                           "FLOPs/token");
+  for (const auto& [layer, first, last] : rows_of(cost)) {
+    const LayerName name(layer.name);
+    const int64_t count = last - first + 1;
+    const auto shown =
+        count > 1 ? fmt::format("{}{}-{}{}", name.before, first, last, name.after) : layer.name;
+    const int64_t parameters = count * layer.parameters;
+    std::cout << fmt::format("{:<44} {:<34} {:>15} {:>6.1f}% {:>13}\n", shown, layer.shape,
+                             with_commas(parameters),
+                             100.0 * static_cast<double>(parameters) / static_cast<double>(cost.parameters),
+                             with_prefix(static_cast<double>(count) * layer.flops_per_token));
+  }
+  std::cout << fmt::format("\nparameters            {}\n", with_commas(cost.parameters));
+  std::cout << fmt::format("FLOPs per token       {} forward, {} training, at sequences of {} tokens\n",
+                           with_prefix(cost.flops_per_token), with_prefix(3 * cost.flops_per_token), length);
+  std::cout << fmt::format(
+      "memory                {}B of weights; {}B to train with Adam, and {}B a token of the batch;"
+      "\n                      {}B of cache a token to generate (all float32)\n",
+      with_prefix(static_cast<double>(cost.weight_bytes)),
+      with_prefix(static_cast<double>(cost.training_bytes)),
+      with_prefix(static_cast<double>(cost.activation_bytes_per_token)),
+      with_prefix(static_cast<double>(cost.cache_bytes_per_token)));
+}
+
+// {"name", "architecture", "sequence_length", "parameters", "flops_per_token", "memory": {…}, "layers":
+// [{"name",
+//  "kind", "shape", "parameters", "flops_per_token", "activation_bytes_per_token"}]}
+void print_json(const Experiment& experiment, const ModelCost& cost, int64_t length) {
+  auto layers = nlohmann::ordered_json::array();
+  for (const auto& layer : cost.layers) {
+    layers.push_back({{"name", layer.name},
+                      {"kind", layer.kind},
+                      {"shape", layer.shape},
+                      {"parameters", layer.parameters},
+                      {"flops_per_token", layer.flops_per_token},
+                      {"activation_bytes_per_token", layer.activation_bytes_per_token}});
+  }
+  const nlohmann::ordered_json document{{"name", experiment.name},
+                                        {"architecture", name_of(experiment.model.architecture)},
+                                        {"sequence_length", length},
+                                        {"parameters", cost.parameters},
+                                        {"flops_per_token", cost.flops_per_token},
+                                        {"memory",
+                                         {{"weight_bytes", cost.weight_bytes},
+                                          {"training_bytes", cost.training_bytes},
+                                          {"activation_bytes_per_token", cost.activation_bytes_per_token},
+                                          {"cache_bytes_per_token", cost.cache_bytes_per_token}}},
+                                        {"layers", layers}};
+  std::cout << document.dump(2) << '\n';
+}
+
+void inspect(const InspectArguments& arguments) {
+  Experiment experiment;
+  ModelPurpose purpose;
+  if (std::filesystem::is_directory(arguments.target)) {
+    if (!arguments.overrides.empty())
+      throw UsageError("--set changes a configuration, not a run that is finished");
+    const auto run = Run::open(arguments.target);
+    experiment = run.experiment();
+    purpose = run.task().purpose();
+  } else {
+    experiment = load_experiment(arguments.target, arguments.overrides);
+    purpose = purpose_of(experiment);
+  }
+  const int64_t length = arguments.length > 0 ? arguments.length : experiment.data.sequence_length;
+  const auto cost = model_cost(experiment.model, purpose, length);
+  arguments.json ? print_json(experiment, cost, length) : print_table(experiment, cost, length);
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app) {
+  const auto arguments = std::make_shared<InspectArguments>();
+  auto* command =
+      app.add_subcommand("inspect", "Show the modules of a model, their parameters and their cost");
+  command->add_option("CONFIG|RUN", arguments->target, "A configuration or the directory of a run")
+      ->required();
+  command->add_option("--set", arguments->overrides, "KEY=VALUE in place of what the configuration says")
+      ->allow_extra_args(false);
+  command->add_option("--length", arguments->length, "Tokens of a sequence; default data.sequence_length")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--json", arguments->json, "One JSON document on standard output");
+  command->callback([arguments] { inspect(*arguments); });
+}
+
+}  // namespace zoo
