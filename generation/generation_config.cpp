@@ -1,22 +1,77 @@
 #include "generation/generation_config.h"
 
+#include <fmt/format.h>
+
+#include "io/error.h"
+
 namespace zoo {
+namespace {
+
+/// Compares every number with its limits.
+class RangeChecker final : public ConfigVisitor {
+ protected:
+  void leaf(const FieldInfo& field, int64_t& value) override { check_range(field, value); }
+  void leaf(const FieldInfo& field, double& value) override { check_range(field, value); }
+  void leaf(const FieldInfo&, bool&) override {}
+  void leaf(const FieldInfo&, std::string&) override {}
+  void leaf(const FieldInfo&, std::vector<int64_t>&) override {}
+  void leaf(const FieldInfo&, std::vector<double>&) override {}
+  void leaf(const FieldInfo&, std::vector<std::string>&) override {}
+  void choice(const FieldInfo&, std::span<const std::string_view>, size_t&) override {}
+  bool begin_group(const FieldInfo&) override { return true; }
+  void end_group() override {}
+  bool begin_optional(const FieldInfo&, bool has_value) override { return has_value; }
+
+ private:
+  template <class Number>
+  static void check_range(const FieldInfo& field, Number value) {
+    const auto& limits = field.limits;
+    if (limits.contain(static_cast<double>(value))) return;
+    std::string range = fmt::format("{} {}", limits.min_excluded ? "more than" : "at least", limits.min);
+    if (limits.max < std::numeric_limits<double>::infinity())
+      range += fmt::format(", at most {}", limits.max);
+    throw UsageError(fmt::format("{} is {}, and must be {}", field.key, value, range));
+  }
+};
+
+}  // namespace
 
 void describe(ConfigVisitor& v, GenerationConfig& c) {
   v.field("max_new_tokens", c.max_new_tokens, "Most tokens to generate for one output.", Limits::at_least(1));
   v.field("beam", c.beam, "Beams of beam search; 1 = none.", Limits::between(1, 1024));
-  v.field("length_penalty", c.length_penalty, "A beam's log-probability is divided by its length to this power.");
-  v.field("early_stopping", c.early_stopping, "End beam search once `beam` hypotheses are finished.");
-  v.field("temperature", c.temperature, "Divides the logits before sampling; 0 = greedy.", Limits::at_least(0));
+  v.field("length_penalty", c.length_penalty,
+          "Outputs are ranked by log-probability / length^this, the end token counted.",
+          Limits::between(-100, 100));
+  v.field("early_stopping", c.early_stopping,
+          "When beam search ends: true = once `beam` hypotheses are finished; false = when the best running "
+          "beam would not be among them if it ended now; never = when it never could.");
+  v.field("temperature", c.temperature, "Divides the logits before sampling; 0 = greedy.",
+          Limits::at_least(0));
   v.field("top_k", c.top_k, "Sample among the k likeliest tokens; 0 = all.", Limits::at_least(0));
   v.field("top_p", c.top_p, "Sample among the likeliest tokens that make up this probability; 1 = all.",
           {.min = 0, .max = 1, .min_excluded = true});
-  v.field("num_samples", c.num_samples, "Outputs for each prompt.", Limits::at_least(1));
+  v.field("num_samples", c.num_samples, "Outputs for each prompt; under beam search the n best.",
+          Limits::at_least(1));
   v.field("seed", c.seed, "Of the sampler: the same seed gives the same text.", Limits::at_least(0));
+  v.field("batch_size", c.batch_size,
+          "Sequences (prompts × beams or samples) at once; what comes out does not depend on it.",
+          Limits::at_least(1));
 }
 
 void validate(const GenerationConfig& c, const Complain& complain) {
-  if (c.beam > 1 && c.num_samples > c.beam) complain("num_samples", "beam search has no more outputs than beams");
+  if (c.beam > 1 && c.num_samples > c.beam) {
+    complain("num_samples",
+             fmt::format("{} outputs are more than the {} beams of beam search", c.num_samples, c.beam));
+  }
+}
+
+void check(const GenerationConfig& c) {
+  GenerationConfig copy = c;
+  RangeChecker ranges;
+  describe(ranges, copy);
+  validate(c, [](std::string_view key, std::string_view problem) {
+    throw UsageError(fmt::format("{}: {}", key, problem));
+  });
 }
 
 }  // namespace zoo

@@ -1,0 +1,105 @@
+#include "generation/fill_mask.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "generation/inference_scope.h"
+#include "generation/logits_processors.h"
+#include "generation/sampler.h"
+#include "generation/special_tokens.h"
+#include "io/error.h"
+
+namespace zoo {
+namespace {
+
+/// log-probabilities of every token at `positions` of `ids`: (N, V) on the CPU.
+torch::Tensor log_probabilities(Model& model, const TokenIds& ids, const std::vector<int64_t>& positions) {
+  const InferenceScope scope(model);
+  Batch batch;
+  batch.input.ids = torch::tensor(ids, torch::kInt64).unsqueeze(0);
+  batch.positions = torch::tensor(positions, torch::kInt64);
+  batch.targets = torch::zeros_like(batch.positions);  // unknown, and not looked at
+  batch.tokens = static_cast<int64_t>(ids.size());
+  const auto logits = model.logits(model.features(batch.to(model.device()))).to(torch::kCPU, torch::kFloat64);
+  const auto result = logits.log_softmax(1);
+  if (result.isnan().any().item<bool>()) fail_not_a_number();
+  return result;
+}
+
+/// The `n` likeliest combinations of one candidate for each mask.
+std::vector<Output> combinations(const std::vector<std::vector<MaskCandidate>>& masks, size_t n) {
+  std::vector<Output> best(1);
+  for (const auto& candidates : masks) {
+    std::vector<Output> longer;
+    for (const auto& start : best) {
+      for (const auto& candidate : candidates) {
+        const double logprob = std::log(candidate.probability);
+        auto& output = longer.emplace_back(start);
+        output.ids.push_back(candidate.id);
+        output.logprobs.push_back(logprob);
+        output.score += logprob;
+      }
+    }
+    std::ranges::stable_sort(longer, std::greater<>(), &Output::score);
+    longer.resize(std::min(longer.size(), n));
+    best = std::move(longer);
+  }
+  return best;
+}
+
+}  // namespace
+
+FilledMasks fill_masks(Model& model, const Tokenizer& tokenizer, const TokenIds& prompt,
+                       const FillMaskOptions& options) {
+  const auto& special = tokenizer.special();
+  check_prompt_ids(prompt, tokenizer, 0);
+  TokenIds ids;
+  if (special.cls >= 0) ids.push_back(special.cls);
+  const auto offset = static_cast<int64_t>(ids.size());
+  ids.insert(ids.end(), prompt.begin(), prompt.end());
+  if (special.sep >= 0) ids.push_back(special.sep);
+
+  std::vector<int64_t> positions;
+  for (size_t i = 0; i < prompt.size(); ++i) {
+    if (prompt[i] == special.mask) positions.push_back(offset + static_cast<int64_t>(i));
+  }
+  if (positions.empty())
+    throw DataError("there is no <mask> in the text: write it where a token is to be filled in");
+  if (static_cast<int64_t>(ids.size()) > options.max_length) {
+    throw DataError(
+        fmt::format("the text has {} tokens with those around it, and the model reads at most {}: shorten it",
+                    ids.size(), options.max_length));
+  }
+
+  auto forbidden = tokens_without_text(special);
+  if (special.eos >= 0) forbidden.push_back(special.eos);
+  const SuppressTokens suppress(forbidden, tokenizer.vocab_size(), torch::kCPU);
+  const auto allowed = suppress.process(log_probabilities(model, ids, positions), {});
+  const auto [values, tokens] = allowed.topk(std::min(options.candidates, tokenizer.vocab_size()), 1);
+  FilledMasks result{.prompt_ids = prompt, .masks = {}, .outputs = {}};
+  for (int64_t mask = 0; mask < values.size(0); ++mask) {
+    auto& candidates = result.masks.emplace_back();
+    for (int64_t i = 0; i < values.size(1); ++i) {
+      const double logprob = values[mask][i].item<double>();
+      if (!std::isfinite(logprob)) break;
+      const auto id = tokens[mask][i].item<int64_t>();
+      candidates.push_back({.id = id, .text = tokenizer.decode({&id, 1}), .probability = std::exp(logprob)});
+    }
+  }
+  result.outputs = combinations(result.masks, static_cast<size_t>(options.candidates));
+  for (auto& output : result.outputs) {
+    for (size_t i = 0; i < positions.size(); ++i) ids[static_cast<size_t>(positions[i])] = output.ids[i];
+    output.text = tokenizer.decode(ids);
+  }
+  return result;
+}
+
+FilledMasks fill_masks(Model& model, const Tokenizer& tokenizer, std::string_view text,
+                       const FillMaskOptions& options) {
+  return fill_masks(model, tokenizer, encode_masked(tokenizer, text), options);
+}
+
+}  // namespace zoo

@@ -1,0 +1,173 @@
+#include "generation/generator.h"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "generation/beam_search.h"
+#include "generation/inference_scope.h"
+#include "generation/special_tokens.h"
+#include "io/error.h"
+
+namespace zoo {
+namespace {
+
+std::unique_ptr<const Sampler> make_sampler(const GenerateOptions& options) {
+  if (options.temperature == 0) return std::make_unique<GreedySampler>();
+  return std::make_unique<RandomSampler>(static_cast<uint64_t>(options.seed));
+}
+
+/// What an empty prompt is begun with.
+int64_t first_token(const Tokenizer& tokenizer) {
+  const auto& special = tokenizer.special();
+  if (special.eos >= 0) return special.eos;
+  if (special.bos >= 0) return special.bos;
+  try {
+    const auto line_break = tokenizer.encode("\n");
+    if (!line_break.empty() && line_break.back() != special.unk) return line_break.back();
+  } catch (const DataError&) {
+    // Not in the vocabulary.
+  }
+  const auto meaningless = tokens_without_text(special);
+  for (int64_t id = 0;; ++id) {
+    if (std::ranges::find(meaningless, id) == meaningless.end()) return id;
+  }
+}
+
+}  // namespace
+
+Generator::Generator(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer)
+    : model_(std::move(model)), tokenizer_(std::move(tokenizer)) {
+  if (!model_->generative()) {
+    throw UsageError("this model does not generate text: it was trained to classify or to fill masks");
+  }
+}
+
+TokenIds Generator::model_input(const TokenIds& prompt, size_t index) const {
+  check_prompt_ids(prompt, *tokenizer_, index);
+  TokenIds input = prompt;
+  if (continues_prompt()) {
+    if (input.empty()) input.push_back(first_token(*tokenizer_));
+    return input;
+  }
+  if (const int64_t eos = tokenizer_->special().eos; eos >= 0) input.push_back(eos);
+  if (input.empty())
+    throw DataError(fmt::format("prompt {} is empty: there is nothing to answer", index + 1));
+  const int64_t limit = model_->generative()->max_length();
+  if (static_cast<int64_t>(input.size()) > limit) {
+    throw DataError(
+        fmt::format("prompt {} has {} tokens with its end, and the model reads at most {}: shorten it",
+                    index + 1, input.size(), limit));
+  }
+  return input;
+}
+
+LogitsProcessors Generator::processors(const GenerateOptions& options) const {
+  LogitsProcessors list;
+  list.push_back(std::make_unique<SuppressTokens>(tokens_without_text(tokenizer_->special()),
+                                                  tokenizer_->vocab_size(), model_->device()));
+  const bool samples = options.beam == 1 && options.temperature > 0;
+  if (samples) list.push_back(std::make_unique<Temperature>(options.temperature));
+  if (samples && options.top_k > 0) list.push_back(std::make_unique<TopK>(options.top_k));
+  if (samples && options.top_p < 1) list.push_back(std::make_unique<TopP>(options.top_p));
+  return list;
+}
+
+SearchLimits Generator::limits(const GenerateOptions& options) const {
+  const int64_t most = options.max_new_tokens;
+  return {.max_new_tokens = continues_prompt() ? most : std::min(most, model_->generative()->max_length()),
+          .eos = tokenizer_->special().eos};
+}
+
+Output Generator::output(const Hypothesis& hypothesis, const TokenIds& prompt,
+                         const GenerateOptions& options) const {
+  ContinuationDecoder decoder(*tokenizer_, continues_prompt() ? prompt : TokenIds());
+  Output result{.ids = hypothesis.ids,
+                .text = {},
+                .logprobs = hypothesis.logprobs,
+                .score = length_normalised(hypothesis, options.length_penalty)};
+  for (const int64_t id : hypothesis.ids) result.text += decoder.push(id);
+  result.text += decoder.finish();
+  return result;
+}
+
+std::vector<Generation> Generator::generate(const std::vector<TokenIds>& prompts,
+                                            const GenerateOptions& options) const {
+  check(options);
+  const InferenceScope scope(*model_);
+  std::vector<TokenIds> inputs;
+  for (const auto& prompt : prompts) inputs.push_back(model_input(prompt, inputs.size()));
+  // Prompts of similar length go together: less padding.
+  std::vector<size_t> order(prompts.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return inputs[i].size(); });
+
+  const auto rules = processors(options);
+  const auto sampler = make_sampler(options);
+  const auto device = model_->device();
+  auto& model = *model_->generative();
+  const auto n_outputs = static_cast<size_t>(options.num_samples);
+  const auto n_together = static_cast<size_t>(
+      std::max<int64_t>(1, options.batch_size / std::max(options.beam, options.num_samples)));
+  std::vector<Generation> result(prompts.size());
+  for (size_t begin = 0; begin < order.size(); begin += n_together) {
+    const auto batch = std::span(order).subspan(begin, std::min(n_together, order.size() - begin));
+    std::vector<TokenIds> batch_inputs;
+    for (const size_t i : batch) batch_inputs.push_back(inputs[i]);
+    std::vector<std::vector<Hypothesis>> hypotheses(batch.size());
+    if (options.beam > 1) {
+      hypotheses = beam_search(model, device, batch_inputs, rules, limits(options),
+                               {.beams = options.beam,
+                                .length_penalty = options.length_penalty,
+                                .early_stopping = options.early_stopping});
+    } else {
+      std::vector<SampleRow> rows;
+      for (size_t p = 0; p < batch.size(); ++p) {
+        for (size_t s = 0; s < n_outputs; ++s)
+          rows.push_back({.prompt = p, .draw = {.prompt = batch[p], .sample = s}});
+      }
+      SamplingSearch search(model, device, batch_inputs, rows, rules, *sampler, limits(options));
+      while (search.step()) {
+      }
+      for (size_t i = 0; i < rows.size(); ++i) hypotheses[rows[i].prompt].push_back(search.outputs()[i]);
+    }
+    for (size_t p = 0; p < batch.size(); ++p) {
+      const auto& prompt = prompts[batch[p]];
+      auto& generation = result[batch[p]];
+      generation.prompt_ids = prompt;
+      hypotheses[p].resize(std::min(hypotheses[p].size(), n_outputs));
+      for (const auto& hypothesis : hypotheses[p])
+        generation.outputs.push_back(output(hypothesis, prompt, options));
+    }
+  }
+  return result;
+}
+
+std::vector<Generation> Generator::generate(const std::vector<std::string>& prompts,
+                                            const GenerateOptions& options) const {
+  std::vector<TokenIds> ids;
+  for (const auto& prompt : prompts) ids.push_back(tokenizer_->encode(prompt));
+  return generate(ids, options);
+}
+
+TextStream Generator::stream(const TokenIds& prompt, const GenerateOptions& options, const Draw& draw) const {
+  check(options);
+  if (options.beam > 1) throw UsageError("beam search has no text until its end: stream with beam = 1");
+  return TextStream({.model = model_,
+                     .tokenizer = tokenizer_,
+                     .prompt = model_input(prompt, draw.prompt),
+                     .context = continues_prompt() ? prompt : TokenIds(),
+                     .processors = processors(options),
+                     .sampler = make_sampler(options),
+                     .limits = limits(options),
+                     .draw = draw});
+}
+
+TextStream Generator::stream(const std::string& prompt, const GenerateOptions& options,
+                             const Draw& draw) const {
+  return stream(tokenizer_->encode(prompt), options, draw);
+}
+
+}  // namespace zoo

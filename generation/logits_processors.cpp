@@ -1,0 +1,62 @@
+#include "generation/logits_processors.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <torch/torch.h>
+
+namespace zoo {
+namespace {
+
+constexpr double kImpossible = -std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+torch::Tensor process(const LogitsProcessors& processors, torch::Tensor logits,
+                      std::span<const SequenceView> rows) {
+  for (const auto& processor : processors) logits = processor->process(logits, rows);
+  return logits;
+}
+
+SuppressTokens::SuppressTokens(const TokenIds& ids, int64_t vocab_size, torch::Device device)
+    : ids_(torch::tensor(ids, torch::kInt64).to(device)), vocab_size_(vocab_size) {}
+
+torch::Tensor SuppressTokens::process(const torch::Tensor& logits, std::span<const SequenceView>) const {
+  const int64_t unused = std::max<int64_t>(0, logits.size(1) - vocab_size_);
+  if (ids_.numel() == 0 && unused == 0) return logits;
+  auto result = logits.index_fill(1, ids_, kImpossible);
+  result.narrow(1, logits.size(1) - unused, unused).fill_(kImpossible);
+  return result;
+}
+
+torch::Tensor Temperature::process(const torch::Tensor& logits, std::span<const SequenceView>) const {
+  if (temperature_ == 1.0) return logits;
+  // Measured from the largest, nothing overflows: a tiny temperature leaves the likeliest at 0 and the rest
+  // far below.
+  constexpr double smallest = 1e-30;
+  return (logits - logits.amax(1, /*keepdim=*/true)) / std::max(temperature_, smallest);
+}
+
+torch::Tensor TopK::process(const torch::Tensor& logits, std::span<const SequenceView>) const {
+  if (k_ >= logits.size(1)) return logits;
+  const auto least =
+      std::get<0>(logits.topk(k_, 1)).select(1, k_ - 1).unsqueeze(1);  // (B, 1): the k-th largest
+  const auto above = logits > least;
+  const auto equal = logits == least;
+  const auto room = k_ - above.sum(1, /*keepdim=*/true);
+  return logits.masked_fill(above.logical_or(equal.logical_and(equal.cumsum(1) <= room)).logical_not(),
+                            kImpossible);
+}
+
+torch::Tensor TopP::process(const torch::Tensor& logits, std::span<const SequenceView>) const {
+  if (p_ >= 1.0) return logits;
+  const auto order = std::get<1>(torch::sort(logits, /*stable=*/true, /*dim=*/1, /*descending=*/true));
+  const auto mass = logits.to(torch::kFloat64).softmax(1).gather(1, order).cumsum(1);  // (B, V), sorted
+  // A token stays if those before it do not make up p yet. The first one always stays.
+  auto stays = torch::ones_like(order, torch::kBool);
+  if (mass.size(1) > 1) stays.narrow(1, 1, mass.size(1) - 1).copy_(mass.narrow(1, 0, mass.size(1) - 1) < p_);
+  const auto keep = torch::empty_like(stays).scatter_(1, order, stays);
+  return logits.masked_fill(keep.logical_not(), kImpossible);
+}
+
+}  // namespace zoo

@@ -1,0 +1,54 @@
+#include "generation/text_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "generation/inference_scope.h"
+
+namespace zoo {
+namespace {
+
+// More than enough for a character in single bytes, and for a word before the blank.
+constexpr size_t kContextTokens = 8;
+
+}  // namespace
+
+ContinuationDecoder::ContinuationDecoder(const Tokenizer& tokenizer, std::span<const int64_t> prompt)
+    : decoder_(tokenizer) {
+  for (const int64_t id : prompt.last(std::min(prompt.size(), kContextTokens))) decoder_.push(id);
+}
+
+struct TextStream::State {
+  explicit State(TextStreamSource from)
+      : source(std::move(from)),
+        search(*source.model->generative(), source.model->device(), {source.prompt}, {{.draw = source.draw}},
+               source.processors, *source.sampler, source.limits),
+        decoder(*source.tokenizer, source.context) {}
+
+  const TextStreamSource source;
+  SamplingSearch search;
+  ContinuationDecoder decoder;
+};
+
+TextStream::TextStream(TextStreamSource source) : state_(std::make_unique<State>(std::move(source))) {}
+TextStream::~TextStream() = default;
+TextStream::TextStream(TextStream&&) noexcept = default;
+
+TextStream::Iterator TextStream::begin() {
+  advance();
+  return Iterator(this);
+}
+
+const Hypothesis& TextStream::output() const { return state_->search.outputs().front(); }
+
+void TextStream::advance() {
+  const InferenceScope scope(*state_->source.model);
+  while (state_->search.step()) {
+    piece_ = state_->decoder.push(output().ids.back());
+    if (!piece_.empty()) return;
+  }
+  piece_ = state_->decoder.finish();
+  finished_ = piece_.empty();
+}
+
+}  // namespace zoo
