@@ -16,7 +16,7 @@ message(STATUS "LibTorch ${Torch_VERSION} in ${TORCH_INSTALL_PREFIX}")
 add_library(zoo_torch INTERFACE)
 target_link_libraries(zoo_torch INTERFACE torch)
 get_target_property(zoo_torch_includes torch INTERFACE_INCLUDE_DIRECTORIES)
-target_include_directories(zoo_torch SYSTEM INTERFACE ${zoo_torch_includes})
+target_include_directories(zoo_torch SYSTEM INTERFACE "$<BUILD_INTERFACE:${zoo_torch_includes}>")
 # LibTorch ships fmt's headers, Debian has others: used header-only, either will do.
 target_compile_definitions(zoo_torch INTERFACE FMT_HEADER_ONLY=1)
 # The wheel brings its own OpenMP runtime, libgomp: the same one that at::parallel_for in our code must use.
