@@ -1,0 +1,99 @@
+// Attention against torch.nn.MultiheadAttention, and where that has no counterpart against explicit loops.
+
+#include "layers/attention.h"
+#include "layers/scaled_dot_product.h"
+#include "tests/parity/reference.h"
+
+namespace zoo::testing {
+namespace {
+
+class AttentionParity : public ReferenceTest {
+ protected:
+  AttentionParity() : ReferenceTest("reference_layers.py") {}
+
+  // Both paths, forwards and backwards.
+  void check(const std::string& name, const AttentionOptions& options, const Mask& base = {}) {
+    for (const bool explicit_path : {false, true}) {
+      SCOPED_TRACE(name + (explicit_path ? ", explicit" : ", fused"));
+      ReferenceCase reference(file(name));
+      Attention attention(options);
+      reference.load(*attention);
+      const auto inputs = reference.names("input/");
+      const auto has = [&](const char* input) {
+        return std::find(inputs.begin(), inputs.end(), input) != inputs.end();
+      };
+      const auto x = reference.input("x");
+      AttentionContext context{.mask = base};
+      if (has("memory")) context.memory = reference.input("memory");
+      if (has("lengths")) context.mask = base & Mask::lengths(reference.input("lengths"));
+      std::vector<torch::Tensor> maps;
+      if (explicit_path) context.maps = &maps;
+
+      const auto y = attention(x, context);
+      reference.expect_output("y", y);
+      const auto outputs = reference.names("output/");
+      if (explicit_path && std::find(outputs.begin(), outputs.end(), "weights") != outputs.end()) {
+        ASSERT_EQ(maps.size(), 1U);
+        reference.expect_output("weights", maps[0]);
+      }
+      reference.backward({{"y", y}});
+      reference.expect_gradients(attention.get());
+    }
+  }
+};
+
+const AttentionOptions kSeparate(12, 3);
+const auto kFused = AttentionOptions(12, 3).projection(Projection::fused);
+
+TEST_F(AttentionParity, SelfAttention) {
+  check("attention_self", kSeparate);
+  check("attention_self_fused", kFused);
+}
+
+TEST_F(AttentionParity, Causal) { check("attention_causal", kSeparate, Mask::causal()); }
+
+TEST_F(AttentionParity, Padding) {
+  check("attention_padding", kSeparate);
+  check("attention_causal_padding", kFused, Mask::causal());
+}
+
+TEST_F(AttentionParity, CrossAttention) {
+  check("attention_cross", kSeparate);
+  check("attention_cross_fused", kFused);
+  check("attention_cross_padding", kSeparate);
+}
+
+TEST_F(AttentionParity, GroupedAndMultiQuery) {
+  const auto options = AttentionOptions(12, 6).head_dim(4).qkv_bias(false).out_bias(false);
+  check("attention_grouped", AttentionOptions(options).n_kv_heads(2), Mask::causal());
+  check("attention_multi_query", AttentionOptions(options).n_kv_heads(1), Mask::causal());
+}
+
+TEST_F(AttentionParity, ShawRelativePositions) {
+  const auto options = AttentionOptions(12, 2).shaw_max_distance(3);
+  check("attention_shaw", options);
+  check("attention_shaw_causal", options, Mask::causal());
+}
+
+TEST_F(AttentionParity, ScaledDotProductWithValuesOfAnotherWidth) {
+  for (const bool explicit_path : {false, true}) {
+    ReferenceCase reference(file("scaled_dot_product"));
+    const auto q = reference.input("q"), k = reference.input("k"), v = reference.input("v");
+    const ScaledDotProductOptions options{
+        .mask = Mask::keep(reference.input("keep")), .bias = reference.input("bias"), .scale = std::nullopt};
+    torch::Tensor y;
+    if (explicit_path) {
+      const auto result = explicit_attention(q, k, v, options);
+      reference.expect_output("weights", result.weights);
+      y = result.output;
+    } else {
+      y = fused_attention(q, k, v, options);
+    }
+    reference.expect_output("y", y);
+    reference.backward({{"y", y}});
+    reference.expect_gradients();
+  }
+}
+
+}  // namespace
+}  // namespace zoo::testing

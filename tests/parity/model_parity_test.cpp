@@ -1,0 +1,201 @@
+// Whole small models against transformers and torch.nn: loss, logits and the gradient of every parameter.
+
+#include "models/model.h"
+#include "tests/parity/reference.h"
+#include "training/loss.h"
+
+namespace zoo::testing {
+namespace {
+
+constexpr int64_t kVocabulary = 29;
+
+class ModelParity : public ReferenceTest {
+ protected:
+  ModelParity() : ReferenceTest("reference_models.py") {}
+
+  void check(const std::string& name, const ModelConfig& config, ModelPurpose purpose = {},
+             double label_smoothing = 0.0) {
+    SCOPED_TRACE(name);
+    purpose.vocab_size = kVocabulary;
+    purpose.start_token = 0;
+    const auto model = make_model(config, purpose);
+    model->train();  // every dropout is 0: this must change nothing
+    ReferenceCase reference(file(name));
+    reference.load(*model);
+
+    const auto given = reference.names("input/");
+    const auto input = [&](const std::string& key) {
+      const bool there = std::find(given.begin(), given.end(), key) != given.end();
+      return there ? reference.input(key) : torch::Tensor();
+    };
+    const Batch batch{.input = {input("ids"), input("lengths")},
+                      .segments = input("segments"),
+                      .decoder = {input("decoder_ids"), input("decoder_lengths")},
+                      .targets = input("targets"),
+                      .positions = input("positions")};
+    const auto features = model->features(batch);
+    reference.expect_output("logits", model->logits(features));
+    const auto loss = cross_entropy_sum(*model, features, batch.targets, label_smoothing) /
+                      static_cast<double>(batch.n_targets());
+    reference.expect_output("loss", loss);
+    loss.backward();
+    reference.expect_gradients(model.get());
+  }
+};
+
+ModelConfig small(Architecture architecture) {
+  ModelConfig config;
+  config.architecture = architecture;
+  config.d_model = 24;
+  config.n_layers = 2;
+  config.n_heads = 3;
+  config.d_ff = 40;
+  config.max_positions = 16;
+  config.dropout = 0;
+  return config;
+}
+
+TEST_F(ModelParity, Gpt2) {
+  auto config = small(Architecture::decoder);
+  config.d_ff = 96;
+  config.activation = Activation::gelu_tanh;
+  check("gpt2", config);
+}
+
+// The shape that Llama, Qwen and Gemma share.
+ModelConfig llama_like() {
+  auto config = small(Architecture::decoder);
+  config.d_model = 32;
+  config.n_heads = 4;
+  config.n_kv_heads = 2;
+  config.d_ff = 44;
+  config.max_positions = 64;
+  config.activation = Activation::swiglu;
+  config.norm = NormKind::rms_norm;
+  config.position = Position::rotary;
+  config.bias = false;
+  return config;
+}
+
+TEST_F(ModelParity, Llama) {
+  auto config = llama_like();
+  config.tie_embeddings = false;
+  config.rotary.theta = 5000;
+  config.rotary.scaling = RotaryScaling::llama3;
+  config.rotary.factor = 8;
+  config.rotary.original_max_positions = 16;
+  check("llama", config);
+}
+
+TEST_F(ModelParity, LlamaWithFusedProjections) {
+  auto config = llama_like();
+  config.projection = Projection::fused;
+  config.gate = GateProjection::fused;
+  check("llama_fused", config);
+}
+
+TEST_F(ModelParity, Qwen) {
+  auto config = llama_like();
+  config.norm_eps = 1e-6;
+  config.rotary.theta = 1e6;
+  config.qkv_bias = true;
+  check("qwen2", config);
+  config.qkv_bias = false;
+  config.qk_norm = true;
+  config.head_dim = 12;
+  config.tie_embeddings = false;
+  check("qwen3", config);
+}
+
+TEST_F(ModelParity, Gemma2HasSandwichNorms) {
+  auto config = llama_like();
+  config.norm_eps = 1e-6;
+  config.norm_unit_offset = true;
+  config.norm_placement = NormPlacement::sandwich;
+  config.activation = Activation::geglu_tanh;
+  config.head_dim = 12;
+  config.attention_scale = 1 / std::sqrt(10.0);
+  config.scale_embeddings = true;
+  check("gemma2", config);
+}
+
+TEST_F(ModelParity, PhiHasParallelSubLayersAndPartialRotary) {
+  auto config = llama_like();
+  config.n_kv_heads.reset();
+  config.norm = NormKind::layer_norm;
+  config.norm_placement = NormPlacement::parallel;
+  config.activation = Activation::gelu_tanh;
+  config.bias = true;
+  config.rotary.fraction = 0.5;
+  config.tie_embeddings = false;
+  config.output_bias = true;
+  check("phi", config);
+}
+
+TEST_F(ModelParity, MptHasAlibiForThreeHeads) {
+  auto config = small(Architecture::decoder);
+  config.d_ff = 96;
+  config.position = Position::alibi;
+  config.projection = Projection::fused;
+  config.bias = false;
+  check("mpt", config);
+}
+
+ModelConfig bert() {
+  auto config = small(Architecture::encoder);
+  config.norm_eps = 1e-12;
+  config.norm_placement = NormPlacement::post;
+  config.embedding_norm = true;
+  config.n_segments = 2;
+  config.output_bias = true;
+  return config;
+}
+
+TEST_F(ModelParity, BertMaskedLanguageModel) {
+  check("bert_masked", bert(), {.head = Head::masked_language_modeling});
+}
+
+TEST_F(ModelParity, BertClassifier) {
+  check("bert_classifier", bert(), {.head = Head::classification, .n_classes = 5});
+}
+
+TEST_F(ModelParity, OriginalTransformer) {
+  auto config = small(Architecture::encoder_decoder);
+  config.activation = Activation::relu;
+  config.norm_placement = NormPlacement::post;
+  config.position = Position::sinusoidal;
+  config.scale_embeddings = true;
+  check("transformer_post", config, {}, /*label_smoothing=*/0.1);
+  config.norm_placement = NormPlacement::pre;
+  check("transformer_pre", config, {}, /*label_smoothing=*/0.1);
+}
+
+TEST_F(ModelParity, T5) {
+  auto config = small(Architecture::encoder_decoder);
+  config.n_decoder_layers = 3;
+  config.head_dim = 10;
+  config.activation = Activation::relu;
+  config.norm = NormKind::rms_norm;
+  config.norm_eps = 1e-6;
+  config.position = Position::t5;
+  config.relative_buckets = 8;
+  config.relative_max_distance = 12;
+  config.attention_scale = 1;
+  config.bias = false;
+  config.output_scale = 1 / std::sqrt(static_cast<double>(config.d_model));
+  check("t5_v1_0", config);
+  config.activation = Activation::geglu_tanh;
+  config.tie_embeddings = false;
+  config.output_scale.reset();
+  check("t5_v1_1", config);
+}
+
+TEST_F(ModelParity, Bart) {
+  auto config = small(Architecture::encoder_decoder);
+  config.norm_placement = NormPlacement::post;
+  config.embedding_norm = true;
+  check("bart", config);
+}
+
+}  // namespace
+}  // namespace zoo::testing

@@ -1,0 +1,100 @@
+"""What the reference scripts share: writing one case into one safetensors file.
+
+A case file holds `param/NAME` and `grad/NAME` under the names of the C++ modules, `input/NAME`, `grad_input/NAME`,
+`output/NAME`, and `upstream/NAME`, the gradient that each output was given.
+"""
+
+import argparse
+import pathlib
+import sys
+
+EXIT_NO_MODULE = 77  # the C++ side then skips
+
+try:
+    import torch
+    from safetensors.torch import save_file
+except ImportError as error:
+    print(error, file=sys.stderr)
+    sys.exit(EXIT_NO_MODULE)
+
+
+def plain(parameter):
+    """A parameter that has the same shape on both sides."""
+    return (lambda p: p, parameter)
+
+
+def transposed(parameter):
+    return (lambda p: p.t(), parameter)
+
+
+def rows(parameter, begin, end):
+    return (lambda p: p[begin:end], parameter)
+
+
+def columns_transposed(parameter, begin, end):
+    """Columns of a matrix that is stored (in, out), as rows of one that is stored (out, in)."""
+    return (lambda p: p[:, begin:end].t(), parameter)
+
+
+def concatenated(*parameters):
+    return (lambda *ps: torch.cat(ps, 0), *parameters)
+
+
+def linear(name, module):
+    """The entries of a torch.nn.Linear."""
+    entries = {f"{name}.weight": plain(module.weight)}
+    if module.bias is not None:
+        entries[f"{name}.bias"] = plain(module.bias)
+    return entries
+
+
+def normal_(module, std=0.3):
+    """Random values for every parameter, those included that start as 0 or 1."""
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            offset = 1.0 if "norm" in name.lower() and name.endswith("weight") else 0.0
+            parameter.normal_(offset, std)
+    return module
+
+
+def contiguous(tensor):
+    return tensor.detach().clone().contiguous()
+
+
+def write_case(directory, name, *, inputs, outputs, parameters=None, loss=None):
+    """Backpropagates and writes a case.
+
+    inputs, outputs: name → tensor. Inputs that require a gradient get `grad_input/`.
+    parameters: name in C++ → (function, reference parameters…): the function re-arranges the reference's parameters,
+    and likewise their gradients, into ours.
+    loss: what is backpropagated; without it, the sum of all outputs times random upstream gradients.
+    """
+    parameters = parameters or {}
+    tensors = {f"input/{key}": contiguous(value) for key, value in inputs.items()}
+    differentiable = {key: value for key, value in outputs.items() if value.requires_grad}
+    if loss is None and differentiable:
+        upstream = {key: torch.randn(value.shape) for key, value in differentiable.items()}
+        tensors |= {f"upstream/{key}": value for key, value in upstream.items()}
+        loss = sum((differentiable[key] * upstream[key]).sum() for key in differentiable)
+    if loss is not None:
+        loss.backward()
+    tensors |= {f"output/{key}": contiguous(value) for key, value in outputs.items()}
+    for key, value in inputs.items():
+        if value.requires_grad:
+            tensors[f"grad_input/{key}"] = contiguous(value.grad)
+    for key, (arrange, *references) in parameters.items():
+        tensors[f"param/{key}"] = contiguous(arrange(*references))
+        tensors[f"grad/{key}"] = contiguous(arrange(*(reference.grad for reference in references)))
+    save_file(tensors, directory / f"{name}.safetensors")
+
+
+def run(cases):
+    """Runs every case, each from its own seed, and writes its files."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    directory = parser.parse_args().out
+    directory.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(1)
+    for seed, case in enumerate(cases):
+        torch.manual_seed(seed)
+        case(directory)
