@@ -56,7 +56,6 @@ void describe(ConfigVisitor& v, DataConfig& c) {
 }
 
 void validate(const DataConfig& c, const Complain& complain) {
-  if (c.train.empty()) complain("train", "names no file to train on");
   if (c.mask_replace + c.mask_random > 1 + 1e-9) {
     complain("mask_random", fmt::format("mask_replace and mask_random are {} in sum, more than 1",
                                         c.mask_replace + c.mask_random));

@@ -1,1 +1,153 @@
-namespace zoo {}
+#include "training/experiment.h"
+
+#include <fmt/format.h>
+
+namespace zoo {
+namespace {
+
+/// Reports what is wrong within a part under the part's name.
+Complain within(std::string_view part, const Complain& complain) {
+  return [part, &complain](std::string_view key, std::string_view problem) {
+    // Where the problem begins with the key, the report does not say the key twice; so it must begin with all
+    // of it.
+    const auto prefix = problem.starts_with(key) ? fmt::format("{}.", part) : std::string();
+    complain(fmt::format("{}.{}", part, key), prefix + std::string(problem));
+  };
+}
+
+bool is_window_task(TaskKind task) {
+  return task == TaskKind::language_modeling || task == TaskKind::masked_language_modeling;
+}
+
+void validate_architecture(const Experiment& c, const Complain& complain) {
+  const auto needs = [&](Architecture wanted) {
+    if (c.model.architecture == wanted) return;
+    complain("model.architecture", fmt::format("must be {} for {}, not {}", name_of(wanted), name_of(c.task),
+                                               name_of(c.model.architecture)));
+  };
+  switch (c.task) {
+    case TaskKind::language_modeling:
+      return needs(Architecture::decoder);
+    case TaskKind::masked_language_modeling:
+      return needs(Architecture::encoder);
+    case TaskKind::text_to_text:
+      return needs(Architecture::encoder_decoder);
+    case TaskKind::text_classification:
+      return;  // each family has its way
+  }
+}
+
+void validate_lengths(const Experiment& c, const Complain& complain) {
+  const auto fits = [&](std::string_view key, int64_t length) {
+    if (length <= c.model.max_positions) return;
+    complain(key, fmt::format("{} is longer than model.max_positions {}", length, c.model.max_positions));
+  };
+  fits("data.sequence_length", c.data.sequence_length);
+  if (c.data.target_length) fits("data.target_length", *c.data.target_length);
+}
+
+}  // namespace
+
+void describe(ConfigVisitor& v, Experiment& c) {
+  v.field("name", c.name, "Of the run: its directory is runs/NAME unless --out says otherwise.");
+  v.field("task", c.task, "What is learned.");
+  v.field("data", c.data, "Corpora and tokenizer.");
+  v.field("model", c.model, "The architecture.");
+  v.field("training", c.training, "How it is trained.");
+  v.field("generation", c.generation, "Defaults of zoo generate.");
+}
+
+void validate(const Experiment& c, const Complain& complain) {
+  validate(c.data, within("data", complain));
+  validate(c.model, within("model", complain));
+  validate(c.training, within("training", complain));
+  validate(c.generation, within("generation", complain));
+
+  if (c.name.empty() || c.name.front() == '.' || c.name.find('/') != c.name.npos) {
+    complain("name", fmt::format("'{}' cannot be the name of a directory", c.name));
+  }
+  validate_architecture(c, complain);
+  validate_lengths(c, complain);
+  if (c.training.batch_tokens && is_window_task(c.task)) {
+    complain(
+        "training.batch_tokens",
+        fmt::format("is not for {}, whose windows are all data.sequence_length long: use training.batch_size",
+                    name_of(c.task)));
+  }
+  if (c.data.target_length && c.task != TaskKind::text_to_text) {
+    complain("data.target_length", fmt::format("is for text_to_text, not for {}", name_of(c.task)));
+  }
+}
+
+Experiment load_experiment(const std::filesystem::path& path, const std::vector<std::string>& overrides) {
+  return read_experiment(ConfigFile::load(path, overrides));
+}
+
+Experiment parse_experiment(std::string_view text, std::string_view name,
+                            const std::vector<std::string>& overrides) {
+  return read_experiment(ConfigFile::parse(text, name, overrides));
+}
+
+Experiment read_experiment(const ConfigFile& file) {
+  Experiment experiment;
+  file.read(experiment);
+  validate(experiment, [&](std::string_view key, std::string_view problem) { file.fail(key, problem); });
+  return experiment;
+}
+
+namespace {
+
+/// Collects every key with its value as text.
+class Flattener final : public ConfigVisitor {
+ public:
+  std::vector<ConfigValue> values;
+
+ protected:
+  void leaf(const FieldInfo& field, bool& value) override { add(field, value ? "true" : "false"); }
+  void leaf(const FieldInfo& field, int64_t& value) override { add(field, fmt::format("{}", value)); }
+  void leaf(const FieldInfo& field, double& value) override { add(field, fmt::format("{}", value)); }
+  void leaf(const FieldInfo& field, std::string& value) override { add(field, value); }
+  void leaf(const FieldInfo& field, std::vector<int64_t>& value) override { add_list(field, value); }
+  void leaf(const FieldInfo& field, std::vector<double>& value) override { add_list(field, value); }
+  void leaf(const FieldInfo& field, std::vector<std::string>& value) override { add_list(field, value); }
+  void choice(const FieldInfo& field, std::span<const std::string_view> names, size_t& index) override {
+    add(field, std::string(names[index]));
+  }
+  bool begin_group(const FieldInfo& field) override {
+    starts_.push_back(prefix_.size());
+    prefix_ += fmt::format("{}.", field.key);
+    return true;
+  }
+  void end_group() override {
+    prefix_.resize(starts_.back());
+    starts_.pop_back();
+  }
+  bool begin_optional(const FieldInfo& field, bool has_value) override {
+    if (!has_value) add(field, "null");
+    return has_value;
+  }
+
+ private:
+  void add(const FieldInfo& field, std::string text) {
+    values.push_back({prefix_ + std::string(field.key), std::move(text)});
+  }
+  template <class T>
+  void add_list(const FieldInfo& field, const std::vector<T>& list) {
+    std::string text;
+    for (const auto& item : list) text += fmt::format("{}{}", text.empty() ? "" : ", ", item);
+    add(field, "[" + text + "]");
+  }
+
+  std::string prefix_;
+  std::vector<size_t> starts_;
+};
+
+}  // namespace
+
+std::vector<ConfigValue> flatten(Experiment experiment) {
+  Flattener flattener;
+  describe(flattener, experiment);
+  return std::move(flattener.values);
+}
+
+}  // namespace zoo

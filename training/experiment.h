@@ -30,10 +30,21 @@ struct Experiment {
   GenerationConfig generation;
 };
 void describe(ConfigVisitor& v, Experiment& c);
+/// Checks each part, and that the parts fit together.
+void validate(const Experiment& c, const Complain& complain);
 
 /// Reads and checks a configuration; each override is `dotted.key=value`. Throws ConfigError.
 Experiment load_experiment(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
 Experiment parse_experiment(std::string_view text, std::string_view name,
                             const std::vector<std::string>& overrides = {});
+Experiment read_experiment(const ConfigFile& file);
+
+/// One key and its value, as text that differs wherever the values differ.
+struct ConfigValue {
+  std::string key;  // dotted
+  std::string value;
+};
+/// Every key of a configuration, in the order of their description.
+std::vector<ConfigValue> flatten(Experiment experiment);
 
 }  // namespace zoo

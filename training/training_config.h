@@ -11,7 +11,9 @@
 namespace zoo {
 
 enum class OptimizerKind { adamw, adam, sgd };
-constexpr auto config_names(OptimizerKind) { return std::to_array<std::string_view>({"adamw", "adam", "sgd"}); }
+constexpr auto config_names(OptimizerKind) {
+  return std::to_array<std::string_view>({"adamw", "adam", "sgd"});
+}
 
 struct OptimizerConfig {
   OptimizerKind type = OptimizerKind::adamw;
@@ -19,12 +21,14 @@ struct OptimizerConfig {
   std::vector<double> betas = {0.9, 0.98};  // adam, adamw
   double eps = 1e-8;
   double weight_decay = 0.01;
-  bool decay_all = false;  // also norms, biases and embeddings of positions (tensors of one dimension are spared else)
-  double momentum = 0.0;   // sgd
+  bool decay_all =
+      false;  // also norms, biases and embeddings of positions (tensors of one dimension are spared else)
+  double momentum = 0.0;  // sgd
 };
 void describe(ConfigVisitor& v, OptimizerConfig& c);
 
-/// lr as a function of the step (SPEC: constant, linear, cosine, warm-up-stable-decay, Noam, inverse square root).
+/// lr as a function of the step (SPEC: constant, linear, cosine, warm-up-stable-decay, Noam, inverse square
+/// root).
 enum class ScheduleKind { constant, linear, cosine, warmup_stable_decay, noam, inverse_sqrt };
 constexpr auto config_names(ScheduleKind) {
   return std::to_array<std::string_view>(
@@ -34,8 +38,9 @@ constexpr auto config_names(ScheduleKind) {
 struct ScheduleConfig {
   ScheduleKind type = ScheduleKind::cosine;
   int64_t warmup_steps = 0;
-  std::optional<int64_t> decay_steps;  // cosine, linear: default all steps; warmup_stable_decay: length of the decay
-  double min_lr_ratio = 0.0;           // final lr / peak lr
+  std::optional<int64_t>
+      decay_steps;            // cosine, linear: default all steps; warmup_stable_decay: length of the decay
+  double min_lr_ratio = 0.0;  // final lr / peak lr
 };
 void describe(ConfigVisitor& v, ScheduleConfig& c);
 

@@ -1,0 +1,199 @@
+#include "training/checkpoint.h"
+
+#include <algorithm>
+#include <charconv>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+#include <torch/torch.h>
+
+#include "io/error.h"
+#include "io/files.h"
+
+namespace zoo {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+Json to_json(const TrainingState& s) {
+  return {{"step", s.step},
+          {"epoch", s.epoch},
+          {"batch", s.batch},
+          {"tokens", s.tokens},
+          {"seconds", s.seconds},
+          {"best_loss", s.best_loss ? Json(*s.best_loss) : Json()},
+          {"best_step", s.best_step},
+          {"loss_since_log", s.loss_since_log},
+          {"steps_since_log", s.steps_since_log},
+          {"sample_bytes", s.sample_bytes}};
+}
+
+TrainingState read_state(const fs::path& path) {
+  try {
+    const auto json = Json::parse(read_file(path));
+    TrainingState s;
+    json.at("step").get_to(s.step);
+    json.at("epoch").get_to(s.epoch);
+    json.at("batch").get_to(s.batch);
+    json.at("tokens").get_to(s.tokens);
+    json.at("seconds").get_to(s.seconds);
+    if (!json.at("best_loss").is_null()) s.best_loss = json.at("best_loss").get<double>();
+    json.at("best_step").get_to(s.best_step);
+    json.at("loss_since_log").get_to(s.loss_since_log);
+    json.at("steps_since_log").get_to(s.steps_since_log);
+    json.at("sample_bytes").get_to(s.sample_bytes);
+    if (s.step < 0 || s.epoch < 0 || s.batch < 0) throw std::runtime_error("a negative count");
+    return s;
+  } catch (const DataError& error) {
+    throw CheckpointError(error.what());
+  } catch (const std::exception& error) {
+    std::string reason = error.what();
+    std::replace(reason.begin(), reason.end(), '\n', ' ');
+    throw CheckpointError(fmt::format("{}: damaged: {}", path.string(), reason));
+  }
+}
+
+/// The generators that training draws from: of the CPU, and of the device if it has its own.
+std::vector<std::pair<std::string, at::Generator>> generators(torch::Device device) {
+  std::vector<std::pair<std::string, at::Generator>> result;
+  result.emplace_back("cpu", at::globalContext().defaultGenerator(torch::kCPU));
+  if (device.is_cuda()) result.emplace_back("cuda", at::globalContext().defaultGenerator(device));
+  return result;
+}
+
+TensorMap random_states(torch::Device device) {
+  TensorMap states;
+  for (const auto& [name, generator] : generators(device)) states.emplace(name, generator.get_state());
+  return states;
+}
+
+void restore_random_states(const fs::path& path, torch::Device device) {
+  const SafetensorsFile file(path);
+  for (auto& [name, generator] : generators(device)) {
+    // A run that moved to another device starts that device's generator from the seed.
+    if (!file.contains(name)) continue;
+    try {
+      generator.set_state(file.tensor(name).clone());
+    } catch (const c10::Error&) {
+      throw CheckpointError(
+          fmt::format("{}: damaged: no state of a random generator in '{}'", path.string(), name));
+    }
+  }
+}
+
+/// N of a directory step-N.
+std::optional<int64_t> step_of(const fs::path& path) {
+  const auto name = path.filename().string();
+  constexpr std::string_view prefix = "step-";
+  if (!name.starts_with(prefix)) return std::nullopt;
+  int64_t step = 0;
+  const char* const end = name.data() + name.size();
+  const auto result = std::from_chars(name.data() + prefix.size(), end, step);
+  return result.ec == std::errc() && result.ptr == end ? std::optional(step) : std::nullopt;
+}
+
+/// The checkpoints of a run, the newest first.
+std::vector<fs::path> checkpoints_of(const fs::path& run_dir) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(run_dir / "checkpoints", error)) {
+    if (step_of(entry.path()) && fs::is_directory(entry.path(), error)) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return *step_of(a) > *step_of(b); });
+  return found;
+}
+
+}  // namespace
+
+TensorMap named_tensors(const torch::nn::Module& module) {
+  TensorMap tensors;
+  for (const auto& item : module.named_parameters()) tensors.emplace(item.key(), item.value().detach());
+  for (const auto& item : module.named_buffers()) tensors.emplace(item.key(), item.value().detach());
+  return tensors;
+}
+
+void load_tensors(const fs::path& path, const TensorMap& tensors) {
+  const SafetensorsFile file(path);
+  const auto fail = [&](const std::string& problem) {
+    throw CheckpointError(fmt::format("{}: of another architecture: {}", path.string(), problem));
+  };
+  for (const auto& [name, tensor] : tensors) {
+    if (!file.contains(name)) fail(fmt::format("it has no tensor '{}'", name));
+  }
+  for (const auto& name : file.names()) {
+    if (tensors.count(name) == 0) fail(fmt::format("its tensor '{}' is not in the model", name));
+  }
+  for (const auto& [name, tensor] : tensors) {
+    const auto stored = file.tensor(name);
+    if (stored.sizes() != tensor.sizes()) {
+      fail(fmt::format("its tensor '{}' is ({}), the model's is ({})", name, fmt::join(stored.sizes(), ", "),
+                       fmt::join(tensor.sizes(), ", ")));
+    }
+    if (stored.scalar_type() != tensor.scalar_type()) {
+      fail(fmt::format("its tensor '{}' is of type {}, the model's of type {}", name,
+                       c10::toString(stored.scalar_type()), c10::toString(tensor.scalar_type())));
+    }
+  }
+  const torch::NoGradGuard no_grad;
+  for (const auto& [name, tensor] : tensors) torch::Tensor(tensor).copy_(file.tensor(name));
+}
+
+void save_weights(const fs::path& path, const torch::nn::Module& module) {
+  const fs::path temporary = path.string() + ".new";
+  try {
+    save_safetensors(temporary, named_tensors(module));
+    fs::rename(temporary, path);
+  } catch (const fs::filesystem_error& error) {
+    throw SystemError(fmt::format("cannot write '{}': {}", path.string(), error.code().message()));
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(temporary, ignored);
+    throw;
+  }
+}
+
+void save_checkpoint(const fs::path& run_dir, const torch::nn::Module& model, const Optimizer& optimizer,
+                     const TrainingState& state, torch::Device device, int64_t keep) {
+  const fs::path parent = run_dir / "checkpoints";
+  std::error_code error;
+  fs::create_directories(parent, error);
+  if (error) throw SystemError(fmt::format("cannot make '{}': {}", parent.string(), error.message()));
+  const fs::path name = fmt::format("step-{}", state.step);
+  write_directory_atomically(parent / name, [&](const fs::path& dir) {
+    save_safetensors(dir / "model.safetensors", named_tensors(model));
+    save_safetensors(dir / "optimizer.safetensors", optimizer.state());
+    save_safetensors(dir / "rng.safetensors", random_states(device));
+    write_file_atomically(dir / "state.json", to_json(state).dump(2) + "\n");
+  });
+  replace_symlink(name, parent / "last");
+  for (const auto& old : checkpoints_of(run_dir)) {
+    if (keep-- > 0 || old.filename() == name) continue;
+    fs::remove_all(old, error);  // at worst it takes up room
+  }
+}
+
+std::optional<fs::path> newest_checkpoint(const fs::path& run_dir) {
+  const fs::path last = run_dir / "checkpoints" / "last";
+  std::error_code error;
+  const fs::path target = fs::read_symlink(last, error);
+  if (!error && step_of(target) && fs::is_directory(last, error))
+    return run_dir / "checkpoints" / target.filename();
+  // A run that was copied without its links.
+  const auto all = checkpoints_of(run_dir);
+  return all.empty() ? std::nullopt : std::optional(all.front());
+}
+
+TrainingState load_checkpoint(const fs::path& checkpoint, torch::nn::Module& model, Optimizer& optimizer,
+                              torch::Device device) {
+  auto state = read_state(checkpoint / "state.json");
+  load_tensors(checkpoint / "model.safetensors", named_tensors(model));
+  load_tensors(checkpoint / "optimizer.safetensors", optimizer.state());
+  restore_random_states(checkpoint / "rng.safetensors", device);
+  return state;
+}
+
+}  // namespace zoo

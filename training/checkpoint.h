@@ -1,0 +1,58 @@
+#pragma once
+// What a run keeps on the disk. A checkpoint is a directory that is complete as soon as it can be seen:
+//
+//   RUN/checkpoints/step-N/model.safetensors      weights
+//                          optimizer.safetensors  state of the optimiser
+//                          rng.safetensors        states of the random generators: cpu, cuda
+//                          state.json             TrainingState
+//   RUN/checkpoints/last                          symbolic link to the newest
+//   RUN/model.safetensors                         the weights with the best validation loss
+
+#include <filesystem>
+#include <optional>
+
+#include <torch/nn/module.h>
+
+#include "io/safetensors.h"
+#include "training/optimizer.h"
+
+namespace zoo {
+
+/// Where a training stands, beside its tensors.
+struct TrainingState {
+  int64_t step = 0;                 // optimiser steps done
+  int64_t epoch = 0, batch = 0;     // the next batch to read
+  int64_t tokens = 0;               // read so far
+  double seconds = 0;               // of training so far
+  std::optional<double> best_loss;  // on the validation data
+  int64_t best_step = 0;
+  double loss_since_log = 0;  // sum of the losses of the steps that no row of metrics has yet
+  int64_t steps_since_log = 0;
+  int64_t sample_bytes = 0;  // length of samples.txt
+};
+
+/// The weights and buffers of a module by name; a tensor that is used twice appears once.
+TensorMap named_tensors(const torch::nn::Module& module);
+
+/// Copies the tensors of a file into `tensors`, which must have the same names, shapes and types. Throws
+/// CheckpointError that names the file and the first tensor that is missing, superfluous or different.
+void load_tensors(const std::filesystem::path& path, const TensorMap& tensors);
+
+/// Replaces RUN/model.safetensors (or another file) by the weights of `module`, atomically. Throws
+/// SystemError.
+void save_weights(const std::filesystem::path& path, const torch::nn::Module& module);
+
+/// Writes RUN/checkpoints/step-N, points `last` at it, and removes all but the `keep` newest. Throws
+/// SystemError, in which case everything that was there before still is.
+void save_checkpoint(const std::filesystem::path& run_dir, const torch::nn::Module& model,
+                     const Optimizer& optimizer, const TrainingState& state, torch::Device device,
+                     int64_t keep);
+
+/// The newest checkpoint of a run, if it has any.
+std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& run_dir);
+
+/// Restores all of it. Throws CheckpointError.
+TrainingState load_checkpoint(const std::filesystem::path& checkpoint, torch::nn::Module& model,
+                              Optimizer& optimizer, torch::Device device);
+
+}  // namespace zoo

@@ -1,0 +1,33 @@
+#include "training/device.h"
+
+#include <charconv>
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "io/error.h"
+
+namespace zoo {
+
+c10::Device parse_device(std::string_view text) {
+  if (text == "cpu") return torch::kCPU;
+  const auto n_gpus = static_cast<int64_t>(torch::cuda::device_count());
+  if (text == "auto") return n_gpus > 0 ? torch::Device(torch::kCUDA, 0) : torch::Device(torch::kCPU);
+
+  int64_t index = 0;
+  bool known = text == "cuda";
+  if (text.starts_with("cuda:")) {
+    const char* const end = text.data() + text.size();
+    const auto result = std::from_chars(text.data() + 5, end, index);
+    known = result.ec == std::errc() && result.ptr == end && index >= 0;
+  }
+  if (!known) throw UsageError(fmt::format("unknown device '{}': say auto, cpu, cuda or cuda:N", text));
+  if (index >= n_gpus) {
+    throw SystemError(n_gpus == 0
+                          ? fmt::format("no device '{}': LibTorch sees no GPU here; use cpu", text)
+                          : fmt::format("no device '{}': there are {} GPUs, from cuda:0", text, n_gpus));
+  }
+  return {torch::kCUDA, static_cast<c10::DeviceIndex>(index)};
+}
+
+}  // namespace zoo

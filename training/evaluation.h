@@ -1,0 +1,63 @@
+#pragma once
+// Scoring a model on batches.
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include <torch/types.h>
+
+#include "data/batch_source.h"
+#include "io/metrics_log.h"
+#include "models/model.h"
+
+namespace zoo {
+
+/// While it lives, the model has no dropout and nothing is recorded for gradients.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(Model& model) : model_(model), was_training_(model.is_training()) { model.eval(); }
+  ~EvaluationMode() { model_.train(was_training_); }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  torch::NoGradGuard no_grad_;
+  Model& model_;
+  bool was_training_;
+};
+
+struct Score {
+  double nats = 0;  // summed over the targets
+  int64_t targets = 0;
+
+  double loss() const { return nats / static_cast<double>(targets); }
+};
+
+/// Looks at logits (n, V) and targets (n) of some of the predictions, on the model's device.
+using LookAtPredictions = std::function<void(const torch::Tensor& logits, const torch::Tensor& targets)>;
+
+/// The cross-entropy of the first `max_batches` batches of epoch 0, default all. `look` sees every prediction
+/// once, in order, a thousand at a time: all logits at once may not fit into memory.
+Score score(Model& model, BatchSource& source, std::optional<int64_t> max_batches,
+            const LookAtPredictions& look = {});
+
+/// loss, perplexity, tokens.
+Metrics loss_metrics(const Score& score);
+
+/// Right and wrong answers by class.
+class ConfusionCounts {
+ public:
+  explicit ConfusionCounts(int64_t n_classes);
+  /// predicted, actual: (n) int64 on the same device.
+  void add(const torch::Tensor& predicted, const torch::Tensor& actual);
+  /// Part of the answers that are right.
+  double accuracy() const;
+  /// F1 averaged over the classes that are either predicted or right somewhere, each counting the same.
+  double macro_f1() const;
+
+ private:
+  std::vector<int64_t> actual_, predicted_, right_;
+};
+
+}  // namespace zoo

@@ -1,0 +1,87 @@
+#include "training/run.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "io/error.h"
+#include "io/files.h"
+#include "training/checkpoint.h"
+
+namespace zoo {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> read_labels(const fs::path& path) {
+  try {
+    return nlohmann::json::parse(read_file(path)).get<std::vector<std::string>>();
+  } catch (const nlohmann::json::exception&) {
+    throw CheckpointError(fmt::format("{}: damaged: not a list of names in JSON", path.string()));
+  }
+}
+
+fs::path find_weights(const fs::path& dir) {
+  std::error_code ignored;
+  const fs::path best = dir / "model.safetensors";
+  if (fs::exists(best, ignored)) return best;
+  if (const auto checkpoint = newest_checkpoint(dir)) return *checkpoint / "model.safetensors";
+  throw CheckpointError(
+      fmt::format("{}: no weights yet: neither model.safetensors nor a checkpoint", dir.string()));
+}
+
+}  // namespace
+
+bool is_run(const fs::path& dir) {
+  std::error_code ignored;
+  return fs::is_regular_file(dir / "config.yaml", ignored);
+}
+
+Experiment read_run_experiment(const fs::path& dir) {
+  if (!is_run(dir)) {
+    std::error_code ignored;
+    throw CheckpointError(fs::exists(dir, ignored)
+                              ? fmt::format("{}: not a run: there is no config.yaml in it", dir.string())
+                              : fmt::format("{}: no such run; zoo train makes one", dir.string()));
+  }
+  return load_experiment(dir / "config.yaml");
+}
+
+Vocabulary read_run_vocabulary(const fs::path& dir) {
+  Vocabulary vocabulary{.tokenizer = load_tokenizer(dir), .labels = {}};
+  std::error_code ignored;
+  if (fs::exists(dir / "labels.json", ignored)) vocabulary.labels = read_labels(dir / "labels.json");
+  return vocabulary;
+}
+
+void write_run_vocabulary(const fs::path& dir, const Vocabulary& vocabulary) {
+  if (vocabulary.tokenizer) vocabulary.tokenizer->save(dir);
+  if (!vocabulary.labels.empty()) {
+    write_file_atomically(dir / "labels.json", nlohmann::json(vocabulary.labels).dump(2) + "\n");
+  }
+}
+
+Run Run::open(const fs::path& dir, c10::Device device) {
+  const auto experiment = read_run_experiment(dir);
+  Run run;
+  run.dir_ = dir;
+  run.task_ = open_task(experiment, read_run_vocabulary(dir));
+  if (experiment.task == TaskKind::text_classification && run.labels().empty()) {
+    throw CheckpointError(
+        fmt::format("{}: missing; a classifier is of no use without", (dir / "labels.json").string()));
+  }
+  run.weights_ = find_weights(dir);
+  run.model_ = make_model(experiment, *run.task_);
+  load_tensors(run.weights_, named_tensors(*run.model_));
+  run.model_->to(device);
+  run.model_->eval();
+  return run;
+}
+
+Metrics Run::evaluate(Split split, const std::vector<std::string>& files) const {
+  if (files.empty()) return task_->evaluate(*model_, split);
+  Experiment other = experiment();
+  other.data.test = files;
+  return open_task(other, task_->vocabulary())->evaluate(*model_, Split::test);
+}
+
+}  // namespace zoo

@@ -1,0 +1,54 @@
+#pragma once
+// A trained model as `zoo train` left it on the disk.
+
+#include <filesystem>
+#include <memory>
+
+#include <c10/core/Device.h>
+
+#include "models/model.h"
+#include "training/experiment.h"
+#include "training/task.h"
+
+namespace zoo {
+
+/// Whether `dir` holds a run: a directory with a config.yaml.
+bool is_run(const std::filesystem::path& dir);
+
+/// RUN/config.yaml. Throws CheckpointError for a directory that is no run.
+Experiment read_run_experiment(const std::filesystem::path& dir);
+
+/// RUN/tokenizer.* and RUN/labels.json. Throws CheckpointError.
+Vocabulary read_run_vocabulary(const std::filesystem::path& dir);
+/// Writes them. Throws SystemError.
+void write_run_vocabulary(const std::filesystem::path& dir, const Vocabulary& vocabulary);
+
+/// What generate, evaluate, attention, embed and inspect work on.
+class Run {
+ public:
+  /// Opens a run with its best weights or, while there are none, those of its newest checkpoint; the model is
+  /// in evaluation mode on `device`. Throws CheckpointError: not a run, a file missing or damaged, weights of
+  /// another architecture.
+  static Run open(const std::filesystem::path& dir, c10::Device device = c10::kCPU);
+
+  const std::filesystem::path& dir() const { return dir_; }
+  const Experiment& experiment() const { return task_->experiment(); }
+  const Tokenizer& tokenizer() const { return task_->tokenizer(); }
+  /// Names of the classes; empty where the task has none.
+  const std::vector<std::string>& labels() const { return task_->vocabulary().labels; }
+  Task& task() const { return *task_; }
+  Model& model() const { return *model_; }
+  /// Scores the model on a split of the run's data, or on `files` if there are any (paths as in `data:`; for
+  /// text_to_text prefixes). Throws DataError.
+  Metrics evaluate(Split split, const std::vector<std::string>& files = {}) const;
+  /// The file that the weights came from.
+  const std::filesystem::path& weights() const { return weights_; }
+
+ private:
+  Run() = default;
+  std::filesystem::path dir_, weights_;
+  std::unique_ptr<Task> task_;
+  std::shared_ptr<Model> model_;
+};
+
+}  // namespace zoo

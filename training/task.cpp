@@ -1,0 +1,79 @@
+#include "training/task.h"
+
+#include <functional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "training/evaluation.h"
+#include "training/tasks/tasks.h"
+
+namespace zoo {
+namespace {
+
+using MakeTask = std::unique_ptr<Task> (*)(const Experiment&, Vocabulary);
+
+struct TaskEntry {
+  TaskKind kind;
+  MakeTask make;
+};
+
+// A new task is a file in tasks/ and a line here.
+constexpr TaskEntry tasks[] = {
+    {TaskKind::language_modeling, make_language_modeling},
+    {TaskKind::masked_language_modeling, make_masked_language_modeling},
+    {TaskKind::text_to_text, make_text_to_text},
+    {TaskKind::text_classification, make_text_classification},
+};
+
+}  // namespace
+
+Task::Task(Experiment experiment, Vocabulary vocabulary)
+    : experiment_(std::move(experiment)), vocabulary_(std::move(vocabulary)) {}
+
+BatchSource& Task::batches(Split split) {
+  auto& source = sources_[static_cast<size_t>(split)];
+  if (!source) source = open(split);
+  return *source;
+}
+
+BatchOptions Task::batch_options(Split split) const {
+  const auto& config = experiment_;
+  BatchOptions options;
+  options.batch_size = config.training.batch_size;
+  options.batch_tokens = config.training.batch_tokens;
+  options.seed = static_cast<uint64_t>(config.training.seed);
+  options.order = split == Split::train ? BatchOptions::Order::shuffled : BatchOptions::Order::sequential;
+  options.bucketing =
+      config.data.bucket_by_length ? BatchOptions::Bucketing::by_length : BatchOptions::Bucketing::none;
+  return options;
+}
+
+Metrics Task::evaluate(Model& model, Split split, std::optional<int64_t> max_batches) {
+  return loss_metrics(score(model, batches(split), max_batches));
+}
+
+std::shared_ptr<const Tokenizer> make_tokenizer_for(
+    const TokenizerConfig& config, SpecialTokenSet special,
+    const std::vector<const std::vector<std::string>*>& corpora) {
+  return make_tokenizer(config, special, [&](const std::function<void(std::string_view)>& sink) {
+    for (const auto* corpus : corpora) {
+      for (const auto& text : *corpus) sink(text);
+    }
+  });
+}
+
+std::unique_ptr<Task> make_task(const Experiment& experiment) { return open_task(experiment, {}); }
+
+std::unique_ptr<Task> open_task(const Experiment& experiment, Vocabulary vocabulary) {
+  for (const auto& entry : tasks) {
+    if (entry.kind == experiment.task) return entry.make(experiment, std::move(vocabulary));
+  }
+  throw ConfigError(fmt::format("task: {} is not in this build", name_of(experiment.task)));
+}
+
+std::shared_ptr<Model> make_model(const Experiment& experiment, const Task& task) {
+  return make_model(experiment.model, task.purpose());
+}
+
+}  // namespace zoo

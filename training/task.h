@@ -1,0 +1,69 @@
+#pragma once
+// What a model is trained for: where its batches come from, how it is scored, what it shows.
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/batch_source.h"
+#include "data/corpus.h"
+#include "data/tokenizer.h"
+#include "io/metrics_log.h"
+#include "models/model.h"
+#include "training/experiment.h"
+
+namespace zoo {
+
+/// What a task learns from its training data before the model does, and what a run keeps of that beside the
+/// weights.
+struct Vocabulary {
+  std::shared_ptr<const Tokenizer> tokenizer;  // RUN/tokenizer.*
+  std::vector<std::string> labels;             // RUN/labels.json: names of the classes, if the task has any
+};
+
+/// One task of one experiment. Corpora are read when they are first asked for, so a task is cheap to make for
+/// a trained model, which may have to do with other texts than those it was trained on.
+class Task {
+ public:
+  Task(Experiment experiment, Vocabulary vocabulary);
+  virtual ~Task() = default;
+
+  const Experiment& experiment() const { return experiment_; }
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+  const Tokenizer& tokenizer() const { return *vocabulary_.tokenizer; }
+  virtual ModelPurpose purpose() const = 0;
+
+  /// The batches of a split: shuffled for train, in the order of the text for the others. Throws DataError.
+  BatchSource& batches(Split split);
+
+  /// Scores `model` on a split, on at most `max_batches` of its batches, without dropout. `loss` in nats per
+  /// target, `perplexity` = exp(loss), `tokens` = targets; a task adds its own, e.g. `bits_per_byte` or
+  /// `accuracy`.
+  virtual Metrics evaluate(Model& model, Split split, std::optional<int64_t> max_batches = {});
+
+  /// A few lines for a person, made by `model` from the validation data; the same model gives the same lines.
+  virtual std::string sample(Model& model) = 0;
+
+ protected:
+  virtual std::unique_ptr<BatchSource> open(Split split) = 0;
+  /// How this experiment wants the batches of `split`.
+  BatchOptions batch_options(Split split) const;
+
+ private:
+  Experiment experiment_;
+  Vocabulary vocabulary_;
+  std::array<std::unique_ptr<BatchSource>, 3> sources_;  // by Split
+};
+
+/// The task of a new run: reads the training data and makes or loads the tokenizer. Throws DataError,
+/// ConfigError.
+std::unique_ptr<Task> make_task(const Experiment& experiment);
+/// The task of a run that has its vocabulary.
+std::unique_ptr<Task> open_task(const Experiment& experiment, Vocabulary vocabulary);
+
+/// The model of an experiment, initialised from the default generator, on the CPU. Throws ConfigError.
+std::shared_ptr<Model> make_model(const Experiment& experiment, const Task& task);
+
+}  // namespace zoo

@@ -1,0 +1,83 @@
+// Next-token prediction over a stream of text.
+
+#include <algorithm>
+#include <array>
+#include <numbers>
+
+#include <fmt/format.h>
+
+#include "data/token_store.h"
+#include "training/evaluation.h"
+#include "training/tasks/samples.h"
+#include "training/tasks/tasks.h"
+
+namespace zoo {
+namespace {
+
+class LanguageModeling final : public Task {
+ public:
+  using Task::Task;
+
+  ModelPurpose purpose() const override {
+    return {.head = Head::language_modeling, .vocab_size = tokenizer().vocab_size()};
+  }
+
+  Metrics evaluate(Model& model, Split split, std::optional<int64_t> max_batches) override {
+    const Score scored = score(model, batches(split), max_batches);
+    Metrics metrics = loss_metrics(scored);
+    // Tokens of different tokenizers are not comparable; bytes are.
+    const double bytes_per_token = bytes_per_token_[static_cast<size_t>(split)];
+    if (bytes_per_token > 0) metrics["bits_per_byte"] = scored.loss() / std::numbers::ln2 / bytes_per_token;
+    return metrics;
+  }
+
+  /// Continues the beginning of the validation text; where documents are apart, also writes one of its own.
+  std::string sample(Model& model) override {
+    constexpr int64_t prompt_length = 16;
+    batches(Split::valid);  // opens the validation text
+    std::vector<TokenIds> prompts;
+    if (tokenizer().special().eos >= 0) prompts.push_back({tokenizer().special().eos});
+    if (!valid_.row(0).empty()) {
+      TokenIds beginning = valid_.row(0);
+      beginning.resize(std::min(beginning.size(), static_cast<size_t>(prompt_length)));
+      prompts.push_back(std::move(beginning));
+    }
+    std::string text;
+    for (const auto& continued : sampled_texts(model, *this, prompts)) {
+      text += fmt::format("{}\n---\n", continued);
+    }
+    return text;
+  }
+
+ private:
+  std::unique_ptr<BatchSource> open(Split split) override {
+    const auto& data = experiment().data;
+    const auto documents = read_documents(data, split);
+    auto stream = tokenize(documents, tokenizer(), RowEnding::end_of_sequence);
+    size_t bytes = 0;
+    for (const auto& document : documents) bytes += document.size();
+    bytes_per_token_[static_cast<size_t>(split)] =
+        static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(stream.n_tokens(), 1));
+    if (split == Split::valid) valid_ = stream;
+    return language_modeling_batches(std::move(stream), data.sequence_length, batch_options(split));
+  }
+
+  std::array<double, 3> bytes_per_token_{};  // by Split
+  TokenStore valid_;
+};
+
+}  // namespace
+
+std::unique_ptr<Task> make_language_modeling(const Experiment& experiment, Vocabulary vocabulary) {
+  if (!vocabulary.tokenizer) {
+    // One stream of characters needs no marks: its vocabulary is its alphabet.
+    const bool plain = experiment.data.documents == DocumentSplit::none &&
+                       experiment.data.tokenizer.type != TokenizerKind::sentencepiece;
+    const auto documents = read_documents(experiment.data, Split::train);
+    vocabulary.tokenizer = make_tokenizer_for(
+        experiment.data.tokenizer, plain ? SpecialTokenSet::none : SpecialTokenSet::all, {&documents});
+  }
+  return std::make_unique<LanguageModeling>(experiment, std::move(vocabulary));
+}
+
+}  // namespace zoo

@@ -1,0 +1,81 @@
+// Hidden tokens, found again from both sides.
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "data/token_store.h"
+#include "training/evaluation.h"
+#include "training/tasks/tasks.h"
+
+namespace zoo {
+namespace {
+
+class MaskedLanguageModeling final : public Task {
+ public:
+  using Task::Task;
+
+  ModelPurpose purpose() const override {
+    return {.head = Head::masked_language_modeling, .vocab_size = tokenizer().vocab_size()};
+  }
+
+  Metrics evaluate(Model& model, Split split, std::optional<int64_t> max_batches) override {
+    auto right = torch::zeros({}, torch::dtype(torch::kLong).device(model.device()));
+    const Score scored = score(
+        model, batches(split), max_batches,
+        [&](const auto& logits, const auto& targets) { right += (logits.argmax(-1) == targets).sum(); });
+    Metrics metrics = loss_metrics(scored);
+    metrics["accuracy"] = static_cast<double>(right.item<int64_t>()) / static_cast<double>(scored.targets);
+    return metrics;
+  }
+
+  /// The first window of the validation text: hidden tokens as [guess], or [guess|truth] where the guess is
+  /// wrong.
+  std::string sample(Model& model) override {
+    const EvaluationMode mode(model);
+    const auto batch = batches(Split::valid).batch(0, 0);
+    const auto guesses = model.logits(model.features(batch.to(model.device()))).argmax(-1).to(torch::kCPU);
+    const int64_t length = batch.input.length();
+    const auto ids = batch.input.ids[0].contiguous();
+    const TokenIds window(ids.const_data_ptr<int64_t>(), ids.const_data_ptr<int64_t>() + length);
+
+    std::string text;
+    size_t shown = 0;  // tokens of the window that are in `text`
+    const auto show_until = [&](size_t end) {
+      text += tokenizer().decode(std::span(window).subspan(shown, end - shown));
+      shown = end;
+    };
+    for (int64_t i = 0; i < batch.n_targets(); ++i) {
+      const int64_t position = batch.positions[i].item<int64_t>();
+      if (position >= length) break;  // the next window
+      show_until(static_cast<size_t>(position));
+      const int64_t guess = guesses[i].item<int64_t>(), truth = batch.targets[i].item<int64_t>();
+      const std::string right = guess == truth ? "" : fmt::format("|{}", tokenizer().label(truth));
+      text += fmt::format(" [{}{}] ", tokenizer().label(guess), right);
+      ++shown;
+    }
+    show_until(window.size());
+    return text + "\n";
+  }
+
+ private:
+  std::unique_ptr<BatchSource> open(Split split) override {
+    const auto& data = experiment().data;
+    auto stream = tokenize(read_documents(data, split), tokenizer(), RowEnding::end_of_sequence);
+    const MaskingOptions masking{
+        .probability = data.mask_probability, .replace = data.mask_replace, .random = data.mask_random};
+    return masked_language_modeling_batches(std::move(stream), data.sequence_length, tokenizer().special(),
+                                            tokenizer().vocab_size(), masking, batch_options(split));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Task> make_masked_language_modeling(const Experiment& experiment, Vocabulary vocabulary) {
+  if (!vocabulary.tokenizer) {
+    const auto documents = read_documents(experiment.data, Split::train);
+    vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all, {&documents});
+  }
+  return std::make_unique<MaskedLanguageModeling>(experiment, std::move(vocabulary));
+}
+
+}  // namespace zoo

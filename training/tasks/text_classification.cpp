@@ -1,0 +1,172 @@
+// A class for a text, by each of the three families.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "data/token_store.h"
+#include "io/text.h"
+#include "training/evaluation.h"
+#include "training/tasks/label_likelihood.h"
+#include "training/tasks/tasks.h"
+
+namespace zoo {
+namespace {
+
+constexpr int64_t samples = 5;
+
+class TextClassification : public Task {
+ public:
+  using Task::Task;
+
+ protected:
+  const std::vector<std::string>& labels() const { return vocabulary().labels; }
+
+  /// The class of each row. Throws DataError for a label that the training data does not have.
+  std::vector<int64_t> classes(const LabelledTexts& rows) const {
+    std::vector<int64_t> result;
+    for (const auto& label : rows.labels) {
+      const auto found = std::lower_bound(labels().begin(), labels().end(), label);
+      if (found == labels().end() || *found != label) {
+        throw DataError(fmt::format("the label '{}' does not occur in the training data", excerpt(label)));
+      }
+      result.push_back(found - labels().begin());
+    }
+    return result;
+  }
+
+  /// Lines `predicted (true): text`.
+  std::string sample_lines(const LabelledTexts& rows, const std::vector<int64_t>& predicted) const {
+    std::string text;
+    for (size_t i = 0; i < predicted.size(); ++i) {
+      text += fmt::format("{} ({}): {}\n", labels()[static_cast<size_t>(predicted[i])], rows.labels[i],
+                          excerpt(rows.texts[i], 70));
+    }
+    return text;
+  }
+};
+
+std::vector<int64_t> to_vector(const torch::Tensor& tensor) {
+  const auto cpu = tensor.to(torch::kCPU).contiguous();
+  return {cpu.const_data_ptr<int64_t>(), cpu.const_data_ptr<int64_t>() + cpu.numel()};
+}
+
+/// By a head on the encoder's class token or the decoder's last token.
+class ClassificationByHead final : public TextClassification {
+ public:
+  using TextClassification::TextClassification;
+
+  ModelPurpose purpose() const override {
+    return {.head = Head::classification,
+            .vocab_size = tokenizer().vocab_size(),
+            .n_classes = static_cast<int64_t>(labels().size())};
+  }
+
+  Metrics evaluate(Model& model, Split split, std::optional<int64_t> max_batches) override {
+    ConfusionCounts counts(purpose().n_classes);
+    const Score scored =
+        score(model, batches(split), max_batches,
+              [&](const auto& logits, const auto& targets) { counts.add(logits.argmax(-1), targets); });
+    Metrics metrics = loss_metrics(scored);
+    metrics["accuracy"] = counts.accuracy();
+    metrics["f1"] = counts.macro_f1();
+    return metrics;
+  }
+
+  std::string sample(Model& model) override {
+    const EvaluationMode mode(model);
+    const auto batch = batches(Split::valid).batch(0, 0).to(model.device());
+    const auto predicted = model.logits(model.features(batch)).argmax(-1);
+    return sample_lines(read_labelled(experiment().data, Split::valid),
+                        to_vector(predicted.narrow(0, 0, std::min(samples, predicted.numel()))));
+  }
+
+ private:
+  std::unique_ptr<BatchSource> open(Split split) override {
+    const auto& config = experiment();
+    const auto rows = read_labelled(config.data, split);
+    const auto position =
+        config.model.architecture == Architecture::encoder ? ClassPosition::first : ClassPosition::last;
+    return classification_batches(tokenize(rows.texts, tokenizer(), RowEnding::bare), classes(rows),
+                                  config.data.sequence_length, position, tokenizer().special(),
+                                  batch_options(split));
+  }
+};
+
+/// By an encoder-decoder that reads the text and writes the name of the class. The answer is the class whose
+/// name the model finds likeliest.
+class ClassificationByText final : public TextClassification {
+ public:
+  using TextClassification::TextClassification;
+
+  ModelPurpose purpose() const override {
+    return {.head = Head::language_modeling,
+            .vocab_size = tokenizer().vocab_size(),
+            .start_token = tokenizer().special().bos};
+  }
+
+  Metrics evaluate(Model& model, Split split, std::optional<int64_t> max_batches) override {
+    Metrics metrics = Task::evaluate(model, split, max_batches);
+    const auto rows = read_labelled(experiment().data, split);
+    const auto n_rows = static_cast<int64_t>(rows.texts.size());
+    const int64_t limit = max_batches ? *max_batches * experiment().training.batch_size : n_rows;
+    const auto predicted = predict(model, rows, std::min(limit, n_rows));
+    auto actual = classes(rows);
+    actual.resize(predicted.size());
+    ConfusionCounts counts(static_cast<int64_t>(labels().size()));
+    counts.add(torch::tensor(predicted), torch::tensor(actual));
+    metrics["accuracy"] = counts.accuracy();
+    metrics["f1"] = counts.macro_f1();
+    return metrics;
+  }
+
+  std::string sample(Model& model) override {
+    const auto rows = read_labelled(experiment().data, Split::valid);
+    return sample_lines(rows,
+                        predict(model, rows, std::min(samples, static_cast<int64_t>(rows.texts.size()))));
+  }
+
+ private:
+  std::unique_ptr<BatchSource> open(Split split) override {
+    const auto rows = read_labelled(experiment().data, split);
+    classes(rows);  // an unknown label is an error here too
+    const int64_t length = experiment().data.sequence_length;
+    return text_to_text_batches(tokenize(rows.texts, tokenizer(), RowEnding::bare),
+                                tokenize(rows.labels, tokenizer(), RowEnding::bare), length, length,
+                                tokenizer().special(), batch_options(split));
+  }
+
+  /// The classes of the first `n` rows.
+  std::vector<int64_t> predict(Model& model, const LabelledTexts& rows, int64_t n) const {
+    std::vector<TokenIds> names;
+    for (const auto& label : labels()) names.push_back(tokenizer().encode(label));
+    const LabelLikelihood likelihood(model, tokenizer().special(), names, experiment().data.sequence_length);
+    std::vector<int64_t> predicted;
+    for (int64_t i = 0; i < n; ++i) {
+      const auto source = tokenizer().encode(rows.texts[static_cast<size_t>(i)]);
+      predicted.push_back(likelihood(source).argmax().item<int64_t>());
+    }
+    return predicted;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Task> make_text_classification(const Experiment& experiment, Vocabulary vocabulary) {
+  const bool as_text = experiment.model.architecture == Architecture::encoder_decoder;
+  if (!vocabulary.tokenizer) {
+    const auto rows = read_labelled(experiment.data, Split::train);
+    vocabulary.labels = rows.labels;
+    std::sort(vocabulary.labels.begin(), vocabulary.labels.end());
+    vocabulary.labels.erase(std::unique(vocabulary.labels.begin(), vocabulary.labels.end()),
+                            vocabulary.labels.end());
+    std::vector<const std::vector<std::string>*> corpora = {&rows.texts};
+    if (as_text) corpora.push_back(&vocabulary.labels);
+    vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all, corpora);
+  }
+  if (as_text) return std::make_unique<ClassificationByText>(experiment, std::move(vocabulary));
+  return std::make_unique<ClassificationByHead>(experiment, std::move(vocabulary));
+}
+
+}  // namespace zoo

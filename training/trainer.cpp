@@ -1,0 +1,263 @@
+#include "training/trainer.h"
+
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "io/error.h"
+#include "io/metrics_log.h"
+#include "io/progress.h"
+#include "training/checkpoint.h"
+#include "training/loss.h"
+#include "training/optimizer.h"
+#include "training/run_directory.h"
+#include "training/schedule.h"
+#include "training/task.h"
+
+namespace zoo {
+namespace {
+
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start_ = Clock::now();
+};
+
+class Trainer {
+ public:
+  Trainer(const Experiment& experiment, const TrainOptions& options);
+  TrainResult run();
+
+ private:
+  struct MicroBatch {
+    Batch batch;
+    int64_t epoch, index;
+  };
+  struct Step {
+    double loss, lr, grad_norm;
+  };
+
+  std::vector<MicroBatch> next_batches();
+  Step take_step(const std::vector<MicroBatch>& batches);
+  void check_finite(const torch::Tensor& losses, double grad_norm,
+                    const std::vector<MicroBatch>& batches) const;
+  std::optional<TrainEnd> why_to_end() const;
+  bool due(int64_t every) const { return state_.step % every == 0; }
+  double seconds() const { return seconds_before_ + watch_.seconds(); }
+  void log(const Step& step);
+  void evaluate();
+  void save();
+  void report(std::string message = {}) const;
+
+  Experiment experiment_;
+  const TrainingConfig& config_ = experiment_.training;
+  TrainOptions options_;
+  RunDirectory directory_;
+  std::unique_ptr<Task> task_;
+  std::shared_ptr<Model> model_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<MetricsLog> metrics_;
+  TrainingState state_;
+
+  Stopwatch watch_;
+  double seconds_before_ = 0;  // of earlier parts of this run
+  double busy_seconds_ = 0;    // in steps, since the last row of metrics
+  int64_t tokens_at_log_ = 0;
+  std::string status_;
+};
+
+Trainer::Trainer(const Experiment& experiment, const TrainOptions& options)
+    : experiment_(experiment), options_(options), directory_(experiment, options.run_dir, options.existing) {
+  if (config_.threads > 0) at::set_num_threads(static_cast<int>(config_.threads));
+  // Everything that can be wrong with the configuration or the data is found before an earlier run is
+  // replaced.
+  task_ = directory_.goes_on() ? open_task(experiment_, directory_.vocabulary()) : make_task(experiment_);
+  torch::manual_seed(static_cast<uint64_t>(config_.seed));
+  model_ = make_model(experiment_, *task_);
+  model_->to(options_.device);
+  model_->train();
+  task_->batches(Split::train);
+  task_->batches(Split::valid);
+  optimizer_ = std::make_unique<Optimizer>(config_.optimizer, model_->named_parameters());
+
+  directory_.begin(task_->vocabulary());
+  if (const auto checkpoint = directory_.checkpoint()) {
+    state_ = load_checkpoint(*checkpoint, *model_, *optimizer_, options_.device);
+    report(fmt::format("goes on after step {} of {}", state_.step, config_.steps));
+  }
+  directory_.truncate_samples(state_.sample_bytes);
+  metrics_ = std::make_unique<MetricsLog>(directory_.path(), state_.step);
+  seconds_before_ = state_.seconds;
+  tokens_at_log_ = state_.tokens;
+}
+
+TrainResult Trainer::run() {
+  watch_ = {};
+  auto end = why_to_end();
+  while (!end) {
+    const Stopwatch busy;
+    const Step step = take_step(next_batches());
+    busy_seconds_ += busy.seconds();
+    report();
+
+    end = why_to_end();
+    const bool last = end && *end != TrainEnd::interrupted;
+    if (last || due(config_.log_every)) log(step);
+    if (last || due(config_.evaluate_every)) evaluate();
+    if (end || due(config_.checkpoint_every)) save();
+  }
+  return {.run_dir = directory_.path(),
+          .end = *end,
+          .step = state_.step,
+          .best_loss = state_.best_loss,
+          .best_step = state_.best_step,
+          .seconds = seconds()};
+}
+
+Trainer::Step Trainer::take_step(const std::vector<MicroBatch>& batches) {
+  const double lr = learning_rate(config_, experiment_.model.d_model, state_.step);
+  int64_t n_targets = 0;
+  for (const auto& micro : batches) n_targets += micro.batch.n_targets();
+
+  // Every target weighs the same, whichever batch it is in: the sum of these losses is that of one large
+  // batch.
+  std::vector<torch::Tensor> losses;
+  for (const auto& micro : batches) {
+    const Batch batch = micro.batch.to(options_.device);
+    const auto loss =
+        cross_entropy_sum(*model_, model_->features(batch), batch.targets, config_.label_smoothing) /
+        static_cast<double>(n_targets);
+    loss.backward();
+    losses.push_back(loss.detach());
+    state_.tokens += batch.tokens;
+  }
+  losses.push_back(clip_grad_norm(optimizer_->gradients(), config_.clip_grad_norm));
+
+  const auto numbers = torch::stack(losses).to(torch::kCPU, torch::kDouble);  // the only wait for the device
+  const double grad_norm = numbers[-1].item<double>();
+  const auto loss = numbers.narrow(0, 0, numbers.numel() - 1);
+  check_finite(loss, grad_norm, batches);
+
+  optimizer_->step(lr);
+  optimizer_->zero_grad();
+  ++state_.step;
+  ++state_.steps_since_log;
+  const double total = loss.sum().item<double>();
+  state_.loss_since_log += total;
+  return {.loss = total, .lr = lr, .grad_norm = grad_norm};
+}
+
+/// The batches of one step, and moves on to those of the next.
+std::vector<Trainer::MicroBatch> Trainer::next_batches() {
+  BatchSource& source = task_->batches(Split::train);
+  std::vector<MicroBatch> result;
+  for (int64_t i = 0; i < config_.gradient_accumulation; ++i) {
+    if (state_.batch >= source.n_batches(state_.epoch)) {
+      ++state_.epoch;
+      state_.batch = 0;
+    }
+    result.push_back({source.batch(state_.epoch, state_.batch), state_.epoch, state_.batch});
+    ++state_.batch;
+  }
+  return result;
+}
+
+/// A step that would ruin the weights is not taken.
+void Trainer::check_finite(const torch::Tensor& losses, double grad_norm,
+                           const std::vector<MicroBatch>& batches) const {
+  const auto fail = [&](const MicroBatch& micro, std::string_view what, double value) {
+    const auto checkpoint = newest_checkpoint(directory_.path());
+    throw TrainingError(
+        fmt::format("step {}, epoch {}, batch {}: {} is {}; {}; a lower training.optimizer.lr or a longer "
+                    "warm-up may help",
+                    state_.step + 1, micro.epoch, micro.index, what, value,
+                    checkpoint ? fmt::format("the last checkpoint is {}", checkpoint->string())
+                               : "there is no checkpoint yet"));
+  };
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const double loss = losses[static_cast<int64_t>(i)].item<double>();
+    if (!std::isfinite(loss)) fail(batches[i], "the loss", loss);
+  }
+  if (!std::isfinite(grad_norm)) fail(batches.back(), "the norm of the gradient", grad_norm);
+}
+
+std::optional<TrainEnd> Trainer::why_to_end() const {
+  if (state_.step >= config_.steps) return TrainEnd::all_steps;
+  if (config_.max_seconds && seconds() >= *config_.max_seconds) return TrainEnd::out_of_time;
+  if (options_.should_stop && options_.should_stop()) return TrainEnd::interrupted;
+  return std::nullopt;
+}
+
+void Trainer::log(const Step& step) {
+  const double loss = state_.loss_since_log / static_cast<double>(state_.steps_since_log);
+  const double rate = static_cast<double>(state_.tokens - tokens_at_log_) / busy_seconds_;
+  metrics_->write(
+      state_.step, state_.tokens, seconds(),
+      {{"train_loss", loss}, {"lr", step.lr}, {"grad_norm", step.grad_norm}, {"tokens_per_second", rate}});
+  status_ = fmt::format("loss {:.4f}  {:.1f} k tokens/s", loss, rate / 1000);
+  state_.loss_since_log = 0;
+  state_.steps_since_log = 0;
+  tokens_at_log_ = state_.tokens;
+  busy_seconds_ = 0;
+  report();
+}
+
+void Trainer::evaluate() {
+  const Metrics metrics = task_->evaluate(*model_, Split::valid, config_.evaluate_batches);
+  Metrics row;
+  for (const auto& [name, value] : metrics) {
+    if (name != "tokens") row.emplace("valid_" + name, value);
+  }
+  metrics_->write(state_.step, state_.tokens, seconds(), row);
+  const double loss = metrics.at("loss");
+  state_.sample_bytes += directory_.append_sample(
+      fmt::format("=== step {}, validation loss {:.4f}\n{}\n", state_.step, loss, task_->sample(*model_)));
+
+  const bool best = std::isfinite(loss) && (!state_.best_loss || loss < *state_.best_loss);
+  if (best) {
+    save_weights(directory_.path() / "model.safetensors", *model_);
+    state_.best_loss = loss;
+    state_.best_step = state_.step;
+  }
+  std::string text;
+  for (const auto& [name, value] : metrics) {
+    if (name != "tokens") text += fmt::format("  {} {:.4f}", name, value);
+  }
+  report(fmt::format("step {}: validation{}{}", state_.step, text, best ? "  (best)" : ""));
+}
+
+void Trainer::save() {
+  state_.seconds = seconds();
+  save_checkpoint(directory_.path(), *model_, *optimizer_, state_, options_.device, config_.keep_checkpoints);
+}
+
+void Trainer::report(std::string message) const {
+  if (!options_.on_progress) return;
+  options_.on_progress(
+      {.step = state_.step, .steps = config_.steps, .status = status_, .message = std::move(message)});
+}
+
+}  // namespace
+
+TrainResult train(const Experiment& experiment, const TrainOptions& options) {
+  return Trainer(experiment, options).run();
+}
+
+std::function<void(const TrainProgress&)> progress_on_stderr(std::string_view title) {
+  // Made at the first call, when it is known how many steps are done already.
+  const auto shown = std::make_shared<std::unique_ptr<Progress>>();
+  return [shown, name = std::string(title)](const TrainProgress& progress) {
+    if (!*shown) *shown = std::make_unique<Progress>(name, progress.steps, progress.step);
+    if (!progress.message.empty()) (*shown)->message(progress.message);
+    (*shown)->update(progress.step, progress.status);
+  };
+}
+
+}  // namespace zoo

@@ -1,0 +1,56 @@
+#pragma once
+// Training: one loop for every task and every architecture.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <c10/core/Device.h>
+
+#include "training/experiment.h"
+
+namespace zoo {
+
+/// What to do where the run directory holds a run already.
+enum class ExistingRun { refuse, resume, replace };
+
+/// How far a training has come.
+struct TrainProgress {
+  int64_t step = 0, steps = 0;
+  std::string status;   // short, such as "loss 1.92  12.3 k tokens/s"
+  std::string message;  // a line worth keeping; mostly empty
+};
+
+struct TrainOptions {
+  std::filesystem::path run_dir;  // default runs/NAME
+  ExistingRun existing = ExistingRun::refuse;
+  c10::Device device = c10::kCPU;
+  std::function<void(const TrainProgress&)> on_progress;  // called at each step
+  std::function<bool()> should_stop;                      // asked after each step: save and return?
+};
+
+/// Why a training ended.
+enum class TrainEnd { all_steps, out_of_time, interrupted };
+
+struct TrainResult {
+  std::filesystem::path run_dir;  // what Run::open takes
+  TrainEnd end = TrainEnd::all_steps;
+  int64_t step = 0;
+  std::optional<double> best_loss;  // on the validation data
+  int64_t best_step = 0;
+  double seconds = 0;  // of training, over all its parts
+};
+
+/// Trains and leaves a run directory. A run that was stopped, or killed at any moment, goes on with
+/// ExistingRun::resume exactly as if it had not been: weights, metrics and samples are the same to the last
+/// bit (on the CPU, with equally many threads). Throws UsageError (the run exists), ConfigError (also:
+/// resumed with another model or other data), DataError, CheckpointError, SystemError (e.g. disk full; what
+/// was saved before stays), TrainingError (the loss is not a number).
+TrainResult train(const Experiment& experiment, const TrainOptions& options = {});
+
+/// Shows progress on stderr; for TrainOptions::on_progress.
+std::function<void(const TrainProgress&)> progress_on_stderr(std::string_view title);
+
+}  // namespace zoo
