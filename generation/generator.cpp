@@ -45,6 +45,10 @@ Generator::Generator(std::shared_ptr<Model> model, std::shared_ptr<const Tokeniz
   }
 }
 
+Generator::Generator(Model& model, const Tokenizer& tokenizer)
+    : Generator(std::shared_ptr<Model>(std::shared_ptr<void>(), &model),
+                std::shared_ptr<const Tokenizer>(std::shared_ptr<void>(), &tokenizer)) {}
+
 TokenIds Generator::model_input(const TokenIds& prompt, size_t index) const {
   check_prompt_ids(prompt, *tokenizer_, index);
   TokenIds input = prompt;

@@ -44,6 +44,8 @@ class Generator {
  public:
   /// Throws UsageError where the model does not generate (a classifier, a masked language model).
   Generator(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer);
+  /// The same of what others own and keep for longer than this object and its streams.
+  Generator(Model& model, const Tokenizer& tokenizer);
 
   /// One Generation a prompt, each with num_samples outputs, best first under beam search (where it may be
   /// fewer if there are not that many). Throws UsageError on options out of range, DataError on a token id

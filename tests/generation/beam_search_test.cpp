@@ -1,0 +1,270 @@
+#include "generation/beam_search.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "fake_models.h"
+#include "io/error.h"
+
+namespace zoo {
+namespace {
+
+using zoo::testing::BigramModel;
+using zoo::testing::HistoryModel;
+
+const LogitsProcessors kNoRules;
+
+struct Ranked {
+  TokenIds ids;
+  double score;
+};
+
+/// Every continuation of `text` that ends, scored by definition.
+void enumerate(const HistoryModel& model, TokenIds& text, Hypothesis so_far, const SearchLimits& limits,
+               double penalty, std::vector<Ranked>& out) {
+  const auto logprobs = model.logprobs_after(text);
+  for (int64_t token = 0; token < logprobs.size(0); ++token) {
+    auto longer = so_far;
+    longer.append(token, logprobs[token].item<double>());
+    if (token == limits.eos || static_cast<int64_t>(longer.ids.size()) == limits.max_new_tokens) {
+      out.push_back({longer.ids, longer.total / std::pow(static_cast<double>(longer.ids.size()), penalty)});
+      continue;
+    }
+    text.push_back(token);
+    enumerate(model, text, longer, limits, penalty, out);
+    text.pop_back();
+  }
+}
+
+std::vector<Ranked> enumerated(const HistoryModel& model, TokenIds prompt, const SearchLimits& limits,
+                               double penalty) {
+  std::vector<Ranked> out;
+  enumerate(model, prompt, {}, limits, penalty, out);
+  std::ranges::sort(out, std::greater<>(), &Ranked::score);
+  return out;
+}
+
+// With room for every continuation, beam search is an exhaustive one: all of them, in the order of their
+// scores.
+TEST(BeamSearch, OfFullWidthFindsEverythingInOrder) {
+  const SearchLimits limits{.max_new_tokens = 4, .eos = 3};
+  const std::vector<TokenIds> prompts = {{0}, {1, 2, 0}, {2, 2}};
+  for (const double penalty : {0.0, 0.6, 1.0, 2.0, -1.0}) {
+    HistoryModel model({.vocab_size = 4});
+    const auto found =
+        beam_search(model, torch::kCPU, prompts, kNoRules, limits,
+                    {.beams = 200, .length_penalty = penalty, .early_stopping = EarlyStopping::never});
+    for (size_t p = 0; p < prompts.size(); ++p) {
+      const auto expected = enumerated(model, prompts[p], limits, penalty);
+      ASSERT_EQ(found[p].size(), expected.size());
+      for (size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_EQ(found[p][i].ids, expected[i].ids)
+            << "prompt " << p << ", place " << i << ", penalty " << penalty;
+        EXPECT_NEAR(length_normalised(found[p][i], penalty), expected[i].score, 1e-5);
+      }
+    }
+  }
+}
+
+TEST(BeamSearch, OfSufficientWidthFindsTheBest) {
+  const SearchLimits limits{.max_new_tokens = 5, .eos = 2};
+  for (int64_t start = 0; start < 12; ++start) {
+    HistoryModel model({.vocab_size = 3});
+    const TokenIds prompt = {start % 3, start / 3};
+    // At most 2^4 beams run at a time, so none is lost.
+    const auto found = beam_search(model, torch::kCPU, {prompt}, kNoRules, limits,
+                                   {.beams = 16, .early_stopping = EarlyStopping::never});
+    EXPECT_EQ(found.front().front().ids, enumerated(model, prompt, limits, 1.0).front().ids) << start;
+  }
+}
+
+TEST(BeamSearch, WithOneBeamIsGreedySearch) {
+  const std::vector<TokenIds> prompts = {{1, 2, 3, 4, 5}, {0}, {6, 6}, {2, 1}, {3}};
+  const SearchLimits limits{.max_new_tokens = 20, .eos = 6};
+  HistoryModel model({.vocab_size = 7});
+  const auto found = beam_search(model, torch::kCPU, prompts, kNoRules, limits, {.beams = 1});
+  const GreedySampler sampler;
+  std::vector<SampleRow> rows;
+  for (size_t i = 0; i < prompts.size(); ++i) rows.push_back({.prompt = i});
+  SamplingSearch greedy(model, torch::kCPU, prompts, rows, kNoRules, sampler, limits);
+  while (greedy.step()) {
+  }
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    ASSERT_EQ(found[i].size(), 1U);
+    EXPECT_EQ(found[i].front().ids, greedy.outputs()[i].ids);
+    EXPECT_NEAR(found[i].front().total, greedy.outputs()[i].total, 1e-5);
+  }
+}
+
+TEST(BeamSearch, OfManyPromptsIsThatOfEachAlone) {
+  const std::vector<TokenIds> prompts = {{1, 2, 3, 4, 5}, {0}, {6, 6}, {2, 1}, {3}};
+  const SearchLimits limits{.max_new_tokens = 15, .eos = 6};
+  for (const bool continues : {true, false}) {
+    // The decoder also outgrows what it sees, each prompt at another time.
+    HistoryModel model({.vocab_size = 7, .max_length = continues ? 9 : 15, .continues_prompt = continues});
+    const auto together = beam_search(model, torch::kCPU, prompts, kNoRules, limits, {.beams = 3});
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      const auto alone = beam_search(model, torch::kCPU, {prompts[i]}, kNoRules, limits, {.beams = 3});
+      ASSERT_EQ(alone.front().size(), together[i].size());
+      for (size_t b = 0; b < alone.front().size(); ++b) EXPECT_EQ(alone.front()[b].ids, together[i][b].ids);
+    }
+  }
+}
+
+TEST(BeamSearch, ReportsTheLogprobsOfTheModel) {
+  HistoryModel model({.vocab_size = 6});
+  const auto found =
+      beam_search(model, torch::kCPU, {{2, 3}}, kNoRules, {.max_new_tokens = 8, .eos = 5}, {.beams = 4});
+  for (const auto& hypothesis : found.front()) {
+    TokenIds text = {2, 3};
+    for (size_t i = 0; i < hypothesis.ids.size(); ++i) {
+      EXPECT_NEAR(hypothesis.logprobs[i], model.logprobs_after(text)[hypothesis.ids[i]].item<double>(), 1e-5);
+      text.push_back(hypothesis.ids[i]);
+    }
+  }
+}
+
+TEST(BeamSearch, NeverTakesWhatIsForbidden) {
+  HistoryModel model({.vocab_size = 6});
+  LogitsProcessors rules;
+  rules.push_back(std::make_unique<SuppressTokens>(TokenIds{0, 2}, 6, torch::kCPU));
+  const auto found =
+      beam_search(model, torch::kCPU, {{1}, {3, 4}}, rules, {.max_new_tokens = 6, .eos = 5}, {.beams = 50});
+  size_t n = 0;
+  for (const auto& hypotheses : found) {
+    for (const auto& hypothesis : hypotheses) {
+      ++n;
+      for (const int64_t id : hypothesis.ids) EXPECT_TRUE(id != 0 && id != 2);
+    }
+  }
+  EXPECT_EQ(n, 100U);
+}
+
+TEST(BeamSearch, RefusesLogitsThatAreNotNumbers) {
+  auto table = torch::zeros({3, 3});
+  table[1][2] = std::numeric_limits<float>::quiet_NaN();
+  BigramModel model(table);
+  EXPECT_THROW(beam_search(model, torch::kCPU, {{0}}, kNoRules, {.max_new_tokens = 5}, {.beams = 3}),
+               CheckpointError);
+}
+
+// What transformers 4.57.6 makes of the same tables: generate(num_beams=…, num_return_sequences=num_beams,
+// length_penalty=…, early_stopping=…, do_sample=False), sequences and sequences_scores.
+enum class Table { waves, late };
+
+struct HuggingFaceCase {
+  Table table;
+  int64_t beams;
+  double penalty;
+  EarlyStopping early_stopping;
+  int64_t start, max_new_tokens;
+  std::vector<Ranked> expected;
+};
+
+torch::Tensor logits_of(Table table) {
+  if (table == Table::late) {
+    return torch::tensor({{.01, .28, .2, .005, .005, .5},
+                          {.02, .02, .02, .02, .02, .9},
+                          {.005, .005, .97, .005, .005, .01},
+                          {1., 1., 1., 1., 1., 1.},
+                          {1., 1., 1., 1., 1., 1.},
+                          {1., 1., 1., 1., 1., 1.}})
+        .log()
+        .to(torch::kFloat32);
+  }
+  auto logits = torch::empty({6, 6});
+  for (int i = 0; i < 6; ++i) {
+    for (int j = 0; j < 6; ++j) logits[i][j] = 3 * std::sin(1.7 * i + 0.9 * j * j + 0.37 * i * j);
+  }
+  return logits;
+}
+
+const std::vector<HuggingFaceCase>& hugging_face_cases() {
+  constexpr auto first = EarlyStopping::first_finished, heuristic = EarlyStopping::heuristic,
+                 never = EarlyStopping::never;
+  static const std::vector<HuggingFaceCase> cases = {
+      {Table::waves, 2, 0.0, first, 0, 7, {{{3, 5}, -1.36688}, {{3, 1, 0, 3, 5}, -3.99818}}},
+      {Table::waves, 2, 1.0, heuristic, 2, 7, {{{3, 5}, -0.72325}, {{3, 1, 0, 3, 5}, -0.81556}}},
+      {Table::waves, 2, 2.0, first, 0, 7, {{{3, 1, 0, 3, 5}, -0.15993}, {{3, 5}, -0.34172}}},
+      {Table::waves,
+       2,
+       2.0,
+       heuristic,
+       0,
+       7,
+       {{{4, 4, 4, 4, 4, 4, 4}, -0.11839}, {{3, 1, 0, 3, 1, 0, 3}, -0.12721}}},
+      {Table::waves,
+       2,
+       2.0,
+       never,
+       2,
+       7,
+       {{{4, 4, 4, 4, 4, 4, 4}, -0.118}, {{4, 4, 4, 4, 4, 4, 2}, -0.13035}}},
+      {Table::waves, 2, -1.0, never, 2, 7, {{{3, 5}, -2.89298}, {{3, 1, 0, 3, 5}, -20.38894}}},
+      {Table::waves,
+       3,
+       0.0,
+       first,
+       0,
+       7,
+       {{{3, 5}, -1.36688}, {{1, 0, 3, 5}, -3.40913}, {{3, 1, 0, 3, 5}, -3.99818}}},
+      {Table::waves,
+       3,
+       1.0,
+       first,
+       0,
+       7,
+       {{{3, 5}, -0.68344}, {{3, 1, 0, 3, 5}, -0.79964}, {{1, 0, 3, 5}, -0.85228}}},
+      {Table::waves,
+       3,
+       1.0,
+       heuristic,
+       0,
+       7,
+       {{{3, 5}, -0.68344}, {{3, 1, 0, 3, 5}, -0.79964}, {{4, 4, 4, 4, 4, 4, 4}, -0.82874}}},
+      {Table::waves,
+       3,
+       2.0,
+       never,
+       0,
+       7,
+       {{{4, 4, 4, 4, 4, 4, 4}, -0.11839},
+        {{3, 1, 0, 4, 4, 4, 4}, -0.12293},
+        {{3, 1, 0, 3, 1, 0, 3}, -0.12721}}},
+      {Table::waves,
+       3,
+       -1.0,
+       first,
+       2,
+       7,
+       {{{3, 5}, -2.89298}, {{3, 1, 0, 3, 5}, -20.38894}, {{4, 4, 4, 4, 4, 4, 4}, -40.47528}}},
+      {Table::late, 2, 1.0, first, 0, 8, {{{1, 5}, -0.68916}, {{5}, -0.69315}}},
+      {Table::late, 2, 1.0, heuristic, 0, 8, {{{1, 5}, -0.68916}, {{5}, -0.69315}}},
+      {Table::late, 2, 1.0, never, 0, 8, {{{2, 2, 2, 2, 2, 2, 2, 2}, -0.22783}, {{1, 5}, -0.68916}}},
+  };
+  return cases;
+}
+
+TEST(BeamSearch, AgreesWithHuggingFaceTransformers) {
+  for (size_t c = 0; c < hugging_face_cases().size(); ++c) {
+    const auto& example = hugging_face_cases()[c];
+    BigramModel model(logits_of(example.table));
+    const auto found = beam_search(model, torch::kCPU, {{example.start}}, kNoRules,
+                                   {.max_new_tokens = example.max_new_tokens, .eos = 5},
+                                   {.beams = example.beams,
+                                    .length_penalty = example.penalty,
+                                    .early_stopping = example.early_stopping});
+    ASSERT_EQ(found.front().size(), example.expected.size()) << "case " << c;
+    for (size_t i = 0; i < example.expected.size(); ++i) {
+      EXPECT_EQ(found.front()[i].ids, example.expected[i].ids) << "case " << c << ", place " << i;
+      EXPECT_NEAR(length_normalised(found.front()[i], example.penalty), example.expected[i].score, 2e-5);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace zoo

@@ -1,0 +1,125 @@
+#include "generation/fill_mask.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "io/error.h"
+#include "tiny_models.h"
+
+namespace zoo {
+namespace {
+
+using ::testing::HasSubstr;
+using zoo::testing::letters;
+using zoo::testing::tiny_config;
+using zoo::testing::tiny_model;
+
+struct Fixture {
+  std::shared_ptr<const Tokenizer> tokenizer = letters();
+  std::shared_ptr<Model> model = tiny_model(tiny_config(Architecture::encoder, Position::learned), *tokenizer,
+                                            Head::masked_language_modeling);
+};
+
+TEST(FillMasks, RanksTheTokensByTheirProbability) {
+  const Fixture f;
+  const TokenIds ids = encode_masked(*f.tokenizer, "ab<mask>de");
+  const auto found = fill_masks(*f.model, *f.tokenizer, "ab<mask>de", {.candidates = 24});
+  EXPECT_EQ(found.prompt_ids, ids);
+  ASSERT_EQ(found.masks.size(), 1U);
+  // Every token that stands for text, and no other.
+  ASSERT_EQ(found.masks[0].size(), static_cast<size_t>(f.tokenizer->vocab_size() - 7));
+  Batch batch;
+  TokenIds whole = ids;
+  whole.insert(whole.begin(), f.tokenizer->special().cls);
+  whole.push_back(f.tokenizer->special().sep);
+  batch.input.ids = torch::tensor(whole).unsqueeze(0);
+  f.model->eval();
+  const torch::NoGradGuard no_grad;
+  const auto expected = f.model->logits(f.model->features(batch)).softmax(1)[3];
+  double previous = 1;
+  for (const auto& candidate : found.masks[0]) {
+    EXPECT_NEAR(candidate.probability, expected[candidate.id].item<double>(), 1e-5);
+    EXPECT_EQ(candidate.text, f.tokenizer->decode({&candidate.id, 1}));
+    EXPECT_LE(candidate.probability, previous);
+    previous = candidate.probability;
+  }
+}
+
+TEST(FillMasks, WritesTheFilledText) {
+  const Fixture f;
+  const auto found = fill_masks(*f.model, *f.tokenizer, "ab<mask>de", {.candidates = 3});
+  ASSERT_EQ(found.outputs.size(), 3U);
+  for (size_t i = 0; i < 3; ++i) {
+    const auto& candidate = found.masks[0][i];
+    EXPECT_EQ(found.outputs[i].text, "ab" + candidate.text + "de");
+    EXPECT_EQ(found.outputs[i].ids, TokenIds{candidate.id});
+    EXPECT_NEAR(found.outputs[i].logprobs.at(0), std::log(candidate.probability), 1e-9);
+  }
+}
+
+TEST(FillMasks, FindsTheBestCombinationsOfManyMasks) {
+  const Fixture f;
+  constexpr int64_t n = 6;
+  const auto found = fill_masks(*f.model, *f.tokenizer, "<mask>b<mask><mask>", {.candidates = n});
+  ASSERT_EQ(found.masks.size(), 3U);
+  std::vector<double> scores;
+  for (const auto& a : found.masks[0]) {
+    for (const auto& b : found.masks[1]) {
+      for (const auto& c : found.masks[2])
+        scores.push_back(std::log(a.probability * b.probability * c.probability));
+    }
+  }
+  std::ranges::sort(scores, std::greater<>());
+  ASSERT_EQ(found.outputs.size(), static_cast<size_t>(n));
+  for (size_t i = 0; i < n; ++i) {
+    EXPECT_NEAR(found.outputs[i].score, scores[i], 1e-9);
+    EXPECT_EQ(found.outputs[i].ids.size(), 3U);
+  }
+  EXPECT_EQ(found.outputs[0].text,
+            found.masks[0][0].text + "b" + found.masks[1][0].text + found.masks[2][0].text);
+}
+
+TEST(FillMasks, SaysWhatIsWrong) {
+  const Fixture f;
+  const auto fails_with = [&](const std::string& text, const FillMaskOptions& options,
+                              const std::string& problem) {
+    try {
+      fill_masks(*f.model, *f.tokenizer, text, options);
+      ADD_FAILURE() << "no error for " << text;
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(problem));
+    }
+  };
+  fails_with("abc", {}, "there is no <mask>");
+  fails_with("", {}, "there is no <mask>");
+  fails_with("abcdef<mask>", {.max_length = 8}, "has 9 tokens");
+  fails_with("\xFF<mask>", {}, "UTF-8");
+  EXPECT_THROW(fill_masks(*f.model, *f.tokenizer, TokenIds{f.tokenizer->special().mask, 77}), DataError);
+  const auto plain = letters(SpecialTokenSet::none);
+  EXPECT_THROW(fill_masks(*f.model, *plain, "a<mask>"), DataError);
+}
+
+TEST(FillMasks, ReadsWeightsThatAreNotNumbersAsDamaged) {
+  Fixture f;
+  {
+    const torch::NoGradGuard no_grad;
+    f.model->parameters().front().fill_(std::numeric_limits<float>::quiet_NaN());
+  }
+  EXPECT_THROW(fill_masks(*f.model, *f.tokenizer, "<mask>"), CheckpointError);
+}
+
+TEST(FillMasks, LeavesTheModelInTrainingIfItWas) {
+  const Fixture f;
+  f.model->train();
+  const auto first = fill_masks(*f.model, *f.tokenizer, "ab<mask>");
+  EXPECT_TRUE(f.model->is_training());
+  const auto second = fill_masks(*f.model, *f.tokenizer, "ab<mask>");
+  EXPECT_EQ(first.masks[0][0].probability, second.masks[0][0].probability) << "dropout was on";
+}
+
+}  // namespace
+}  // namespace zoo

@@ -1,0 +1,354 @@
+#include "generation/generator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "generation/special_tokens.h"
+#include "io/error.h"
+#include "tiny_models.h"
+
+namespace zoo {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using zoo::testing::letters;
+using zoo::testing::tiny_config;
+using zoo::testing::tiny_model;
+using zoo::testing::Variant;
+using zoo::testing::variants;
+
+/// Logits of the next token from one forward pass over everything, as in training: no cache, no batch.
+torch::Tensor uncached_logits(Model& model, const TokenIds& source, const TokenIds& decoder) {
+  const torch::NoGradGuard no_grad;
+  Batch batch;
+  batch.input.ids = torch::tensor(source, torch::kInt64).unsqueeze(0);
+  if (!decoder.empty()) batch.decoder.ids = torch::tensor(decoder, torch::kInt64).unsqueeze(0);
+  const auto hidden = model.features(batch);
+  return model.logits(hidden.narrow(0, hidden.size(0) - 1, 1)).squeeze(0);
+}
+
+/// Greedy generation by its definition.
+Hypothesis greedy_by_hand(Model& model, const Tokenizer& tokenizer, TokenIds prompt, int64_t n) {
+  const auto& special = tokenizer.special();
+  const bool continues = model.generative()->continues_prompt();
+  const int64_t limit = model.generative()->max_length();
+  TokenIds answer = {special.bos};
+  if (!continues) {
+    prompt.push_back(special.eos);
+    n = std::min(n, limit);
+  }
+  const SuppressTokens suppress(tokens_without_text(special), tokenizer.vocab_size(), torch::kCPU);
+  Hypothesis result;
+  while (static_cast<int64_t>(result.ids.size()) < n &&
+         (result.ids.empty() || result.ids.back() != special.eos)) {
+    if (continues && static_cast<int64_t>(prompt.size()) > limit)
+      prompt.erase(prompt.begin(), prompt.end() - (limit + 1) / 2);
+    const auto logits = uncached_logits(model, prompt, continues ? TokenIds() : answer);
+    const auto token = suppress.process(logits.unsqueeze(0), {}).argmax().item<int64_t>();
+    result.append(token, logits.log_softmax(0)[token].item<double>());
+    (continues ? prompt : answer).push_back(token);
+  }
+  return result;
+}
+
+const GenerateOptions kGreedy{.max_new_tokens = 60, .temperature = 0};
+
+class GeneratorVariants : public ::testing::TestWithParam<Architecture> {};
+
+// Cached = uncached, padded = unpadded, and texts that outgrow the model, token for token.
+TEST_P(GeneratorVariants, GreedyTextIsThatOfWholeForwardPasses) {
+  const auto tokenizer = letters();
+  const std::vector<std::string> prompts = {"abcde", "p", "fghijklmnopabcdefghijk", "ca", "ppppp"};
+  for (const auto& variant : variants(GetParam())) {
+    const auto model = tiny_model(variant.config, *tokenizer);
+    const auto found = Generator(model, tokenizer).generate(prompts, kGreedy);
+    model->eval();
+    std::set<TokenIds> different;
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      const auto expected = greedy_by_hand(*model, *tokenizer, tokenizer->encode(prompts[i]), 60);
+      const auto& output = found[i].outputs.at(0);
+      EXPECT_EQ(output.ids, expected.ids) << variant.name << ", prompt " << i;
+      ASSERT_EQ(output.logprobs.size(), output.ids.size());
+      for (size_t t = 0; t < std::min(output.ids.size(), expected.ids.size()); ++t) {
+        EXPECT_NEAR(output.logprobs[t], expected.logprobs[t], 1e-4) << variant.name;
+      }
+      different.insert(output.ids);
+    }
+    EXPECT_GT(different.size(), 2U) << variant.name << " says the same whatever it reads: a weak test";
+  }
+}
+
+TEST_P(GeneratorVariants, BeamSearchOfManyPromptsIsThatOfEachAlone) {
+  const auto tokenizer = letters();
+  const std::vector<std::string> prompts = {"abcde", "p", "fghijklmnopabcdefghijk", "ca"};
+  const GenerateOptions options{.max_new_tokens = 30, .beam = 3, .num_samples = 3};
+  for (const auto& variant : variants(GetParam())) {
+    const Generator generator(tiny_model(variant.config, *tokenizer), tokenizer);
+    const auto together = generator.generate(prompts, options);
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      const auto alone = generator.generate(std::vector{prompts[i]}, options);
+      ASSERT_EQ(alone[0].outputs.size(), together[i].outputs.size());
+      for (size_t b = 0; b < alone[0].outputs.size(); ++b) {
+        EXPECT_EQ(alone[0].outputs[b].ids, together[i].outputs[b].ids) << variant.name << ", prompt " << i;
+        if (b > 0) {
+          EXPECT_LE(together[i].outputs[b].score, together[i].outputs[b - 1].score);
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, GeneratorVariants,
+                         ::testing::Values(Architecture::decoder, Architecture::encoder_decoder),
+                         [](const auto& param) { return std::string(name_of(param.param)); });
+
+struct Fixture {
+  std::shared_ptr<const Tokenizer> tokenizer = letters();
+  std::shared_ptr<Model> model;
+  Generator generator;
+
+  explicit Fixture(Architecture architecture = Architecture::decoder, Position position = Position::rotary)
+      : model(tiny_model(tiny_config(architecture, position), *tokenizer)), generator(model, tokenizer) {}
+};
+
+TEST(Generator, GivesTheSameTextForTheSameSeedInAnyBatch) {
+  const Fixture f;
+  const std::vector<std::string> prompts = {"abc", "p", "bcdefgh"};
+  GenerateOptions options{.max_new_tokens = 40, .temperature = 1.5, .num_samples = 3, .seed = 8};
+  const auto first = f.generator.generate(prompts, options);
+  options.batch_size = 1;  // a batch for each prompt
+  const auto second = f.generator.generate(prompts, options);
+  options.seed = 9;
+  const auto other = f.generator.generate(prompts, options);
+  std::set<TokenIds> texts;
+  for (size_t p = 0; p < prompts.size(); ++p) {
+    ASSERT_EQ(first[p].outputs.size(), 3U);
+    for (size_t s = 0; s < 3; ++s) {
+      EXPECT_EQ(first[p].outputs[s].ids, second[p].outputs[s].ids);
+      EXPECT_EQ(first[p].outputs[s].text, second[p].outputs[s].text);
+      texts.insert(first[p].outputs[s].ids);
+      texts.insert(other[p].outputs[s].ids);
+    }
+  }
+  EXPECT_EQ(texts.size(), 18U) << "samples, prompts and seeds should differ";
+}
+
+TEST(Generator, StreamsTheTextThatItGenerates) {
+  const Fixture f;
+  const GenerateOptions options{.max_new_tokens = 50, .temperature = 1.2, .num_samples = 2, .seed = 4};
+  const std::vector<std::string> prompts = {"abc", "p"};
+  const auto expected = f.generator.generate(prompts, options);
+  size_t pieces = 0, characters = 0;
+  for (size_t p = 0; p < 2; ++p) {
+    for (size_t s = 0; s < 2; ++s) {
+      std::string text;
+      auto stream = f.generator.stream(prompts[p], options, {.prompt = p, .sample = s});
+      for (const auto& piece : stream) {
+        EXPECT_FALSE(piece.empty());
+        text += piece;
+        ++pieces;
+      }
+      characters += text.size();
+      EXPECT_EQ(text, expected[p].outputs[s].text);
+      EXPECT_EQ(stream.output().ids, expected[p].outputs[s].ids);
+    }
+  }
+  EXPECT_EQ(pieces, characters) << "each token is a character, and should be a piece";
+  EXPECT_GT(pieces, 20U);
+}
+
+TEST(Generator, TakesUpACharacterThatThePromptBegan) {
+  TokenizerConfig config;
+  config.type = TokenizerKind::byte;
+  const std::shared_ptr<const Tokenizer> tokenizer =
+      make_tokenizer(config, SpecialTokenSet::none, [](const auto&) {});
+  ContinuationDecoder decoder(*tokenizer, TokenIds{'o', 'k', 0xE2, 0x82});
+  EXPECT_EQ(decoder.push(0xAC), "\xE2\x82\xAC");
+  EXPECT_EQ(decoder.push('!'), "!");
+  EXPECT_EQ(decoder.finish(), "");
+}
+
+TEST(Generator, NeverGeneratesTokensWithoutText) {
+  for (const auto architecture : {Architecture::decoder, Architecture::encoder_decoder}) {
+    auto tokenizer = letters();
+    auto config = tiny_config(architecture, Position::rotary);
+    config.vocab_size = tokenizer->vocab_size() + 40;  // more outputs than tokens
+    const Generator generator(tiny_model(config, *tokenizer), tokenizer);
+    for (const int64_t beam : {1, 4}) {
+      const auto found =
+          generator.generate(std::vector<std::string>{"abc", "d"},
+                             {.max_new_tokens = 24, .beam = beam, .temperature = 50, .num_samples = 4});
+      for (const auto& generation : found) {
+        for (const auto& output : generation.outputs) {
+          for (const int64_t id : output.ids) {
+            EXPECT_TRUE(id == tokenizer->special().eos || id > tokenizer->special().sep) << id;
+            EXPECT_LT(id, tokenizer->vocab_size());
+          }
+          const auto eos = std::ranges::find(output.ids, tokenizer->special().eos);
+          EXPECT_TRUE(eos == output.ids.end() || eos + 1 == output.ids.end()) << "something follows the end";
+        }
+      }
+    }
+  }
+}
+
+TEST(Generator, StopsAtItsLimits) {
+  const Fixture decoder(Architecture::decoder), translator(Architecture::encoder_decoder);
+  const std::vector<std::string> prompts = {"a", "bc", "def", "klm", "nop", "gh"};
+  size_t longest = 0;
+  for (const auto& generation : decoder.generator.generate(prompts, {.max_new_tokens = 7})) {
+    longest = std::max(longest, generation.outputs[0].ids.size());
+  }
+  EXPECT_EQ(longest, 7U);
+  longest = 0;
+  for (const auto& generation :
+       translator.generator.generate(prompts, {.max_new_tokens = 1000, .temperature = 0.5})) {
+    longest = std::max(longest, generation.outputs[0].ids.size());
+  }
+  EXPECT_EQ(longest, 24U) << "max_positions";
+}
+
+TEST(Generator, BeginsAnEmptyPromptAsDocumentsBeginInTraining) {
+  const auto all = letters(), none = letters(SpecialTokenSet::none);
+  for (const auto& tokenizer : {all, none}) {
+    const auto model = tiny_model(tiny_config(Architecture::decoder, Position::rotary), *tokenizer);
+    const Generator generator(model, tokenizer);
+    const int64_t start = tokenizer == all ? tokenizer->special().eos : tokenizer->encode("\n").front();
+    const auto empty = generator.generate(std::vector<std::string>{""}, kGreedy);
+    const auto begun = generator.generate(std::vector<TokenIds>{{start}}, kGreedy);
+    EXPECT_EQ(empty[0].outputs[0].ids, begun[0].outputs[0].ids);
+    EXPECT_TRUE(empty[0].prompt_ids.empty());
+  }
+}
+
+TEST(Generator, ScoresAreLogprobsOverLength) {
+  const Fixture f(Architecture::encoder_decoder);
+  for (const int64_t beam : {1, 3}) {
+    const auto output = f.generator
+                            .generate(std::vector<std::string>{"abc"},
+                                      {.max_new_tokens = 9, .beam = beam, .length_penalty = 0.7})[0]
+                            .outputs[0];
+    double total = 0;
+    for (const double logprob : output.logprobs) total += logprob;
+    EXPECT_NEAR(output.score, total / std::pow(static_cast<double>(output.ids.size()), 0.7), 1e-9);
+  }
+}
+
+TEST(Generator, LeavesTheModelAndTheGlobalGeneratorAsTheyWere) {
+  Fixture f;
+  f.model->train();
+  torch::manual_seed(5);
+  const auto expected = torch::rand({4});
+  torch::manual_seed(5);
+  f.generator.generate(std::vector<std::string>{"abc"}, {.max_new_tokens = 30});
+  EXPECT_TRUE(torch::equal(torch::rand({4}), expected));
+  EXPECT_TRUE(f.model->is_training());
+  // Training goes on, also with what the model made during generation.
+  Batch batch;
+  batch.input.ids = torch::tensor({{7, 8, 9}});
+  f.model->logits(f.model->features(batch)).sum().backward();
+}
+
+TEST(Generator, ModelsWithTablesCanBeTrainedAfterwards) {
+  for (const auto& variant : variants(Architecture::decoder)) {
+    const auto tokenizer = letters();
+    const auto model = tiny_model(variant.config, *tokenizer);
+    Generator(model, tokenizer).generate(std::vector<std::string>{"abc"}, {.max_new_tokens = 30});
+    Batch batch;
+    batch.input.ids = torch::tensor({{7, 8, 9}});
+    EXPECT_NO_THROW(model->logits(model->features(batch)).sum().backward()) << variant.name;
+  }
+}
+
+template <class Function>
+std::string message_of(Function function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_EQ(message.find('\n'), std::string::npos);
+    return message;
+  }
+  return "(no error)";
+}
+
+TEST(Generator, SaysWhatIsWrongInOneLine) {
+  const Fixture decoder(Architecture::decoder), translator(Architecture::encoder_decoder);
+  EXPECT_THAT(message_of([&] { decoder.generator.generate(std::vector<TokenIds>{{8}, {8, 99}}); }),
+              HasSubstr("prompt 2: 99 is no token id: this vocabulary has 0 to 23"));
+  EXPECT_THROW(decoder.generator.generate(std::vector<TokenIds>{{-1}}), DataError);
+  EXPECT_THROW(decoder.generator.stream(TokenIds{24}), DataError);
+  EXPECT_THAT(message_of([&] { translator.generator.generate(std::vector<TokenIds>{{9}, TokenIds(24, 9)}); }),
+              HasSubstr("prompt 2 has 25 tokens with its end, and the model reads at most 24"));
+  EXPECT_NO_THROW(
+      translator.generator.generate(std::vector<TokenIds>{TokenIds(23, 9)}, {.max_new_tokens = 1}));
+  EXPECT_THROW(decoder.generator.generate(std::vector<std::string>{"\xFF"}), DataError);
+  EXPECT_THAT(message_of([&] { decoder.generator.stream("a", {.beam = 2}); }), HasSubstr("beam"));
+
+  EXPECT_THAT(message_of([&] { decoder.generator.generate(std::vector<std::string>{"a"}, {.top_p = 1.5}); }),
+              HasSubstr("top_p is 1.5, and must be more than 0, at most 1"));
+  for (const auto& options :
+       std::vector<GenerateOptions>{{.max_new_tokens = 0},
+                                    {.beam = 0},
+                                    {.beam = 2, .num_samples = 3},
+                                    {.temperature = -1},
+                                    {.top_k = -1},
+                                    {.top_p = 0},
+                                    {.num_samples = 0},
+                                    {.seed = -1},
+                                    {.batch_size = 0},
+                                    {.temperature = std::numeric_limits<double>::quiet_NaN()}}) {
+    EXPECT_THROW(decoder.generator.generate(std::vector<std::string>{"a"}, options), UsageError);
+  }
+}
+
+TEST(Generator, RefusesModelsThatDoNotGenerate) {
+  const auto tokenizer = letters();
+  const auto config = tiny_config(Architecture::decoder, Position::rotary);
+  EXPECT_THROW(Generator(tiny_model(config, *tokenizer, Head::classification), tokenizer), UsageError);
+  const auto bert = tiny_config(Architecture::encoder, Position::learned);
+  EXPECT_THROW(Generator(tiny_model(bert, *tokenizer, Head::masked_language_modeling), tokenizer),
+               UsageError);
+}
+
+TEST(Generator, OfNoPromptsGivesNothing) {
+  EXPECT_TRUE(Fixture().generator.generate(std::vector<TokenIds>{}).empty());
+}
+
+TEST(Generator, ReadsWeightsThatAreNotNumbersAsDamaged) {
+  Fixture f;
+  {
+    const torch::NoGradGuard no_grad;
+    f.model->parameters().back().fill_(std::numeric_limits<float>::quiet_NaN());
+  }
+  for (const int64_t beam : {1, 2}) {
+    EXPECT_THROW(f.generator.generate(std::vector<std::string>{"a"}, {.beam = beam}), CheckpointError);
+  }
+}
+
+TEST(GenerationConfig, IsReadAndWritten) {
+  GenerationConfig config;
+  ConfigFile::parse("early_stopping: never\nbeam: 4\ntop_p: 0.9\n", "test").read(config);
+  EXPECT_EQ(config.early_stopping, EarlyStopping::never);
+  for (const auto value : {EarlyStopping::first_finished, EarlyStopping::heuristic, EarlyStopping::never}) {
+    config.early_stopping = value;
+    GenerationConfig again;
+    ConfigFile::parse(dump_config(config), "dump").read(again);
+    EXPECT_EQ(again.early_stopping, value);
+    EXPECT_EQ(again.beam, 4);
+  }
+  ConfigFile::parse("early_stopping: true\n", "test").read(config);
+  EXPECT_EQ(config.early_stopping, EarlyStopping::first_finished);
+  EXPECT_THROW(ConfigFile::parse("early_stopping: sometimes\n", "test").read(config), ConfigError);
+  EXPECT_THROW(ConfigFile::parse("top_p: 0\n", "test").read(config), ConfigError);
+}
+
+}  // namespace
+}  // namespace zoo
