@@ -105,11 +105,11 @@ TrainResult Trainer::run() {
     const Stopwatch busy;
     const Step step = take_step(next_batches());
     busy_seconds_ += busy.seconds();
-    report();
 
     end = why_to_end();
     const bool last = end && *end != TrainEnd::interrupted;
     if (last || due(config_.log_every)) log(step);
+    report();
     if (last || due(config_.evaluate_every)) evaluate();
     if (end || due(config_.checkpoint_every)) save();
   }
@@ -206,7 +206,6 @@ void Trainer::log(const Step& step) {
   state_.steps_since_log = 0;
   tokens_at_log_ = state_.tokens;
   busy_seconds_ = 0;
-  report();
 }
 
 void Trainer::evaluate() {
