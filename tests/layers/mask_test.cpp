@@ -1,0 +1,101 @@
+#include "layers/mask.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+namespace zoo {
+namespace {
+
+torch::Tensor materialized(const Mask& mask, int64_t n_queries, int64_t n_keys) {
+  return mask.materialize(n_queries, n_keys, torch::kCPU);
+}
+
+torch::Tensor lower_triangle(int64_t n) { return torch::ones({n, n}, torch::kBool).tril(); }
+
+TEST(Mask, DefaultShowsEverything) {
+  EXPECT_TRUE(Mask().is_trivial());
+  EXPECT_FALSE(materialized(Mask(), 3, 4).defined());
+}
+
+TEST(Mask, CausalSeesThePastAndItself) {
+  const auto mask = Mask::causal();
+  EXPECT_TRUE(mask.is_only_causal());
+  EXPECT_TRUE(torch::equal(materialized(mask, 4, 4).squeeze(), lower_triangle(4)));
+}
+
+// New queries over a cache are the last ones of the sequence.
+TEST(Mask, CausalAlignsTheLastQueryWithTheLastKey) {
+  EXPECT_TRUE(torch::equal(materialized(Mask::causal(), 2, 5).squeeze(), lower_triangle(5).narrow(0, 3, 2)));
+  EXPECT_FALSE(materialized(Mask::causal(), 1, 5).defined());
+}
+
+TEST(Mask, LengthsHideTheRightAndStartsTheLeft) {
+  const auto lengths = materialized(Mask::lengths(torch::tensor({4, 2})), 3, 4);
+  EXPECT_EQ(lengths.sizes(), (torch::IntArrayRef{2, 1, 1, 4}));
+  EXPECT_TRUE(torch::equal(lengths.squeeze().to(torch::kInt64), torch::tensor({{1, 1, 1, 1}, {1, 1, 0, 0}})));
+  const auto starts = materialized(Mask::starts(torch::tensor({0, 3})), 3, 4);
+  EXPECT_TRUE(torch::equal(starts.squeeze().to(torch::kInt64), torch::tensor({{1, 1, 1, 1}, {0, 0, 0, 1}})));
+  EXPECT_TRUE(Mask::lengths({}).is_trivial());
+  EXPECT_TRUE(Mask::starts({}).is_trivial());
+}
+
+TEST(Mask, BothPolaritiesSayTheSame) {
+  torch::manual_seed(1);
+  const auto visible = torch::rand({2, 3, 4}).lt(0.5);
+  const auto expected = visible.unsqueeze(1);
+  EXPECT_TRUE(torch::equal(materialized(Mask::keep(visible), 3, 4), expected));
+  EXPECT_TRUE(torch::equal(materialized(Mask::keep(visible.to(torch::kInt64)), 3, 4), expected));
+  EXPECT_TRUE(torch::equal(materialized(Mask::block(visible.logical_not()), 3, 4), expected));
+  EXPECT_TRUE(
+      torch::equal(materialized(Mask::block(visible.logical_not().to(torch::kFloat)), 3, 4), expected));
+}
+
+TEST(Mask, AllShapesOfExplicitMasksBroadcast) {
+  constexpr int64_t kBatch = 2, kQueries = 3, kKeys = 3;
+  const auto triangle = lower_triangle(kQueries);
+  const auto padding = torch::tensor({{1, 1, 1}, {1, 0, 0}}).to(torch::kBool);
+  const std::vector<int64_t> full{kBatch, 5, kQueries, kKeys};
+  const auto expanded = [&](const Mask& mask) { return materialized(mask, kQueries, kKeys).expand(full); };
+
+  const auto causal = expanded(Mask::causal());
+  EXPECT_TRUE(torch::equal(expanded(Mask::keep(triangle)), causal));                     // (T, T)
+  EXPECT_TRUE(torch::equal(expanded(Mask::keep(triangle.view({1, 1, 3, 3}))), causal));  // (1, 1, T, T)
+  EXPECT_TRUE(torch::equal(expanded(Mask::keep(triangle.expand({2, 3, 3}))), causal));   // (B, T, S)
+  EXPECT_TRUE(torch::equal(expanded(Mask::keep(padding.view({2, 1, 1, 3}))),             // (B, 1, 1, S)
+                           expanded(Mask::lengths(torch::tensor({3, 1})))));
+  for (const auto& shape : {std::vector<int64_t>{3}, {1, 1, 1, 3, 3}}) {
+    EXPECT_THROW(Mask::keep(torch::ones(shape)), c10::Error);
+  }
+}
+
+TEST(Mask, CombinationShowsWhatBothShow) {
+  torch::manual_seed(2);
+  const auto pattern = torch::rand({2, 4, 4}).lt(0.7);
+  const auto a = torch::tensor({4, 3}), b = torch::tensor({2, 4});
+  const auto mask =
+      Mask::causal() & Mask::lengths(a) & Mask::keep(pattern) & Mask::starts(b - 2) & Mask::lengths(b);
+  auto expected = torch::zeros({2, 4, 4}, torch::kBool);
+  for (int64_t row = 0; row < 2; ++row) {
+    for (int64_t i = 0; i < 4; ++i) {
+      for (int64_t j = 0; j < 4; ++j) {
+        const int64_t end = std::min(a[row].item<int64_t>(), b[row].item<int64_t>());
+        const bool seen =
+            j <= i && j < end && j >= b[row].item<int64_t>() - 2 && pattern[row][i][j].item<bool>();
+        expected.index_put_({row, i, j}, seen);
+      }
+    }
+  }
+  EXPECT_TRUE(torch::equal(materialized(mask, 4, 4).squeeze(1), expected));
+}
+
+TEST(Mask, PreparedIsTheSameMask) {
+  const auto mask = Mask::causal() & Mask::lengths(torch::tensor({4, 2}));
+  EXPECT_TRUE(torch::equal(materialized(mask.prepared(3, 4, torch::kCPU), 3, 4), materialized(mask, 3, 4)));
+  EXPECT_TRUE(Mask::causal().prepared(4, 4, torch::kCPU).is_only_causal());  // fused kernels do without
+}
+
+}  // namespace
+}  // namespace zoo

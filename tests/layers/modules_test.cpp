@@ -1,0 +1,167 @@
+// Norms, feed-forwards, residual connections, layers and embeddings: what is true of them whatever their
+// weights are.
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "layers/embedding.h"
+#include "layers/feed_forward.h"
+#include "layers/norm.h"
+#include "layers/residual.h"
+#include "layers/transformer_layer.h"
+
+namespace zoo {
+namespace {
+
+constexpr int64_t kModel = 12;
+
+int64_t count(const torch::nn::Module& module) {
+  int64_t n = 0;
+  for (const auto& parameter : module.parameters()) n += parameter.numel();
+  return n;
+}
+
+constexpr auto kNorms = {NormKind::layer_norm, NormKind::layer_norm_annotated, NormKind::rms_norm,
+                         NormKind::rms_norm_outside};
+constexpr auto kPlacements = {NormPlacement::pre, NormPlacement::post, NormPlacement::residual_post,
+                              NormPlacement::sandwich, NormPlacement::parallel};
+
+TEST(Norm, FreshOnesBringEveryKindToUnitSize) {
+  torch::manual_seed(1);
+  const auto x = torch::randn({4, 7, 64}) * 5 + 3;
+  for (const auto kind : kNorms) {
+    for (const bool unit_offset : {false, true}) {
+      const bool centred = kind == NormKind::layer_norm || kind == NormKind::layer_norm_annotated;
+      Norm norm(NormOptions(64).kind(kind).unit_offset(unit_offset));
+      const auto y = norm(x);
+      EXPECT_TRUE(torch::allclose(y.square().mean(-1), torch::ones({4, 7}), 0, 0.02));
+      EXPECT_EQ(y.mean(-1).abs().max().item<double>() < 1e-5, centred);
+      EXPECT_EQ(count(*norm), centred ? 128 : 64);
+    }
+  }
+}
+
+TEST(Norm, OfAConstantVectorIsFinite) {
+  for (const auto kind : kNorms) {
+    auto x = torch::zeros({2, kModel}).requires_grad_(true);
+    Norm norm{NormOptions(kModel).kind(kind)};
+    EXPECT_EQ(norm(x).abs().max().item<float>(), 0);
+  }
+}
+
+TEST(FeedForward, CountsParameters) {
+  const auto parameters = [](Activation activation, GateProjection gate, bool bias) {
+    return count(*FeedForward(FeedForwardOptions(kModel, 20).activation(activation).gate(gate).bias(bias)));
+  };
+  for (const auto gate : {GateProjection::separate, GateProjection::fused}) {
+    EXPECT_EQ(parameters(Activation::relu, gate, false), 2 * kModel * 20);
+    EXPECT_EQ(parameters(Activation::relu, gate, true), 2 * kModel * 20 + 20 + kModel);
+    EXPECT_EQ(parameters(Activation::swiglu, gate, false), 3 * kModel * 20);
+    EXPECT_EQ(parameters(Activation::swiglu, gate, true), 3 * kModel * 20 + 2 * 20 + kModel);
+  }
+}
+
+TEST(FeedForward, WorksOnEachPositionAlone) {
+  torch::manual_seed(2);
+  const auto x = torch::randn({2, 5, kModel});
+  for (const auto activation : {Activation::gelu, Activation::swiglu}) {
+    FeedForward module(FeedForwardOptions(kModel, 20).activation(activation));
+    EXPECT_TRUE(torch::allclose(module(x).select(1, 3), module(x.narrow(1, 3, 1)).squeeze(1), 1e-5, 1e-6));
+  }
+}
+
+TEST(FeedForward, DropsOnlyInTraining) {
+  torch::manual_seed(3);
+  FeedForward module(FeedForwardOptions(kModel, 20).dropout(0.5));
+  const auto x = torch::randn({2, 5, kModel});
+  EXPECT_FALSE(torch::equal(module(x), module(x)));
+  module->eval();
+  EXPECT_TRUE(torch::equal(module(x), module->down(torch::relu(module->up(x)))));
+}
+
+TEST(Residual, HasTheNormsOfItsPlacement) {
+  const auto names = [](NormPlacement placement) {
+    Residual residual(ResidualOptions(NormOptions(kModel).bias(false), {"f", "g"}).placement(placement));
+    std::vector<std::string> result;
+    for (const auto& item : residual->named_parameters()) result.push_back(item.key());
+    return result;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names(NormPlacement::pre), (Names{"f_norm.weight", "g_norm.weight"}));
+  EXPECT_EQ(names(NormPlacement::post), (Names{"f_norm.weight", "g_norm.weight"}));
+  EXPECT_EQ(names(NormPlacement::residual_post), (Names{"f_output_norm.weight", "g_output_norm.weight"}));
+  EXPECT_EQ(names(NormPlacement::sandwich),
+            (Names{"f_norm.weight", "f_output_norm.weight", "g_norm.weight", "g_output_norm.weight"}));
+  EXPECT_EQ(names(NormPlacement::parallel), (Names{"norm.weight"}));
+}
+
+TEST(Residual, DropsSubLayerOutputsOnlyInTraining) {
+  torch::manual_seed(4);
+  for (const auto placement : kPlacements) {
+    Residual residual(ResidualOptions(NormOptions(kModel), {"f"}).placement(placement).dropout(0.5));
+    const auto x = torch::randn({2, 5, kModel});
+    const std::vector<ResidualImpl::SubLayer> f{[](const torch::Tensor& h) { return torch::sin(h); }};
+    EXPECT_FALSE(torch::equal(residual(x, f), residual(x, f)));
+    residual->eval();
+    EXPECT_TRUE(torch::equal(residual(x, f), residual(x, f)));
+    EXPECT_EQ(residual(x, f).sizes(), x.sizes());
+  }
+}
+
+TEST(Residual, WantsAsManyFunctionsAsNames) {
+  Residual residual(ResidualOptions(NormOptions(kModel), {"f", "g"}));
+  const std::vector<ResidualImpl::SubLayer> one{[](const torch::Tensor& h) { return h; }};
+  EXPECT_THROW(residual(torch::zeros({1, 1, kModel}), one), c10::Error);
+}
+
+TEST(TransformerLayer, KeepsShapesInEveryPlacementAndGivesGradientsToEveryParameter) {
+  torch::manual_seed(5);
+  for (const auto placement : kPlacements) {
+    for (const bool cross : {false, true}) {
+      auto options = TransformerLayerOptions(AttentionOptions(kModel, 3), FeedForwardOptions(kModel, 20),
+                                             NormOptions(kModel))
+                         .norm_placement(placement);
+      if (cross) options.cross_attention(AttentionOptions(kModel, 3));
+      TransformerLayer layer(options);
+      LayerContext context;
+      if (cross) context.cross.memory = torch::randn({2, 4, kModel});
+      const auto y = layer(torch::randn({2, 5, kModel}), context);
+      EXPECT_EQ(y.sizes(), (torch::IntArrayRef{2, 5, kModel}));
+      y.square().mul(torch::rand_like(y)).sum().backward();
+      for (const auto& item : layer->named_parameters()) {
+        ASSERT_TRUE(item.value().grad().defined()) << item.key();
+        EXPECT_TRUE(item.value().grad().isfinite().all().item<bool>()) << item.key();
+      }
+    }
+  }
+}
+
+TEST(Embedding, TyingSavesOneTable) {
+  torch::manual_seed(6);
+  TokenEmbedding embedding(TokenEmbeddingOptions(50, kModel));
+  const auto options = OutputProjectionOptions(kModel, 50);
+  OutputProjection separate(options), tied(options, embedding);
+  EXPECT_EQ(count(*separate) - count(*tied), 50 * kModel);
+  EXPECT_EQ(count(*tied), 0);
+  const auto hidden = torch::randn({2, 3, kModel});
+  EXPECT_TRUE(torch::equal(tied(hidden), hidden.matmul(embedding->weight.t())));
+  tied(hidden).sum().backward();
+  EXPECT_TRUE(embedding->weight.grad().defined());
+}
+
+TEST(Embedding, ScalesItsVectors) {
+  TokenEmbedding embedding(TokenEmbeddingOptions(50, 16).scale(4.0));
+  EXPECT_TRUE(torch::equal(embedding(torch::tensor({{7}})).view({16}), embedding->weight[7] * 4));
+}
+
+TEST(Embedding, LogProbabilitiesSumToOneInFloat) {
+  const auto p = log_probabilities(torch::randn({3, 50}).to(torch::kBFloat16));
+  EXPECT_EQ(p.scalar_type(), torch::kFloat);
+  EXPECT_TRUE(torch::allclose(p.exp().sum(-1), torch::ones({3}), 0, 1e-5));
+}
+
+}  // namespace
+}  // namespace zoo
