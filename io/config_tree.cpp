@@ -57,15 +57,17 @@ class TreeBuilder final : public YAML::EventHandler {
 
   ConfigNode take_root() { return std::move(root_); }
 
-  ConfigPlace place(const YAML::Mark& mark) const {
+  ConfigPlace place(const YAML::Mark& mark) {
     if (!numbered_ || mark.is_null()) return {source_};
-    // The parser counts a line's bytes; people count characters.
+    // The parser counts a line's bytes; people count characters. Going on from the last place keeps a long
+    // line from being counted once per value.
     const auto line = std::min(static_cast<size_t>(mark.line), line_starts_.size() - 1);
-    const auto rest = text_.substr(line_starts_[line]);
-    const auto before = rest.substr(0, std::min(static_cast<size_t>(mark.column), rest.size()));
-    const auto characters = std::count_if(
-        before.begin(), before.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
-    return {source_, static_cast<int>(line) + 1, static_cast<int>(characters) + 1};
+    const size_t at = byte_of(mark);
+    if (line != counted_.line || at < counted_.byte) counted_ = {line, line_starts_[line], 0};
+    for (; counted_.byte < at; ++counted_.byte) {
+      counted_.characters += (static_cast<unsigned char>(text_[counted_.byte]) & 0xC0) != 0x80;
+    }
+    return {source_, static_cast<int>(line) + 1, counted_.characters + 1};
   }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
@@ -87,6 +89,7 @@ class TreeBuilder final : public YAML::EventHandler {
     node.place = place(mark);
     node.text = value;
     node.quoted = tag == "!" || tag == "tag:yaml.org,2002:str";
+    if (node.quoted) check_closed(mark);
     add(std::move(node), anchor);
   }
 
@@ -118,11 +121,37 @@ class TreeBuilder final : public YAML::EventHandler {
     ConfigPlace key_place;
   };
 
-  [[noreturn]] void fail_too_deep(const YAML::Mark& mark) const {
+  [[noreturn]] void fail_too_deep(const YAML::Mark& mark) {
     fail_at(place(mark), fmt::format("nested deeper than {} levels", kMaxConfigDepth));
   }
 
-  void check_tag(const YAML::Mark& mark, const std::string& tag) const {
+  size_t byte_of(const YAML::Mark& mark) const {
+    const auto line = std::min(static_cast<size_t>(mark.line), line_starts_.size() - 1);
+    return std::min(line_starts_[line] + static_cast<size_t>(mark.column), text_.size());
+  }
+
+  /// yaml-cpp lets a quoted string run to the end of the file, and with it everything that was meant as keys.
+  void check_closed(const YAML::Mark& mark) {
+    size_t at = byte_of(mark);
+    constexpr std::string_view blanks = " \t\r\n";
+    while (at < text_.size() && (text_[at] == '&' || text_[at] == '!')) {  // the node's anchor and tag
+      at = text_.find_first_not_of(blanks, text_.find_first_of(blanks, at));
+    }
+    if (at >= text_.size() || (text_[at] != '"' && text_[at] != '\'')) return;
+    const char quote = text_[at];
+    for (size_t i = at + 1; i < text_.size(); ++i) {
+      if (quote == '"' && text_[i] == '\\') {
+        ++i;
+      } else if (text_[i] == quote) {
+        const bool doubled = quote == '\'' && i + 1 < text_.size() && text_[i + 1] == quote;
+        if (!doubled) return;
+        ++i;
+      }
+    }
+    fail_at(place(mark), "the quote that opens here is never closed");
+  }
+
+  void check_tag(const YAML::Mark& mark, const std::string& tag) {
     const bool standard = tag.empty() || tag == "?" || tag == "!" || tag.starts_with("tag:yaml.org,2002:");
     if (!standard)
       fail_at(place(mark), fmt::format("the YAML tag '{}' means nothing here; remove it", excerpt(tag)));
@@ -132,7 +161,7 @@ class TreeBuilder final : public YAML::EventHandler {
     check_tag(mark, tag);
     if (static_cast<int>(open_.size()) >= kMaxConfigDepth) fail_too_deep(mark);
     if (!open_.empty() && open_.back().node.is_map() && !open_.back().has_key) {
-      fail_at(place(mark), "a key must be a word, not a list or a group");
+      fail_at(place(mark), "a key must be a word, not a list or a group; is a closing bracket missing?");
     }
     Open frame;
     frame.anchor = anchor;
@@ -198,6 +227,10 @@ class TreeBuilder final : public YAML::EventHandler {
   Source source_;
   bool numbered_;
   std::vector<size_t> line_starts_;
+  struct {
+    size_t line = 0, byte = 0;
+    int characters = 0;
+  } counted_;  // the last place asked for
   std::vector<Open> open_;
   std::map<YAML::anchor_t, ConfigNode> anchors_;
   ConfigNode root_;

@@ -207,6 +207,10 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
   const uint64_t data_size = bytes.size() - data_offset_;
   if (!header.starts_with('{')) fail(path, "the header does not begin with '{{'");
 
+  // The parser would take a zero byte for the end and ignore what follows.
+  if (const size_t zero = header.find('\0'); zero != header.npos) {
+    fail(path, "the header is not valid JSON at byte {}", zero + 1);
+  }
   HeaderParser parser;
   if (!nlohmann::json::sax_parse(header.begin(), header.end(), &parser)) fail(path, "{}", parser.problem);
   metadata_ = std::move(parser.metadata);

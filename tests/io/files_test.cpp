@@ -1,0 +1,266 @@
+#include "io/files.h"
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "io/error.h"
+#include "io/output_file.h"
+#include "tests/io/sample_config.h"
+#include "tests/io/small_disk.h"
+#include "tests/support/temp_dir.h"
+
+namespace zoo::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
+
+std::vector<std::string> entries_of(const fs::path& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(directory)) names.push_back(entry.path().filename());
+  return names;
+}
+
+std::string host() {
+  char name[256] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+/// The id of a process that has ended.
+pid_t dead_process() {
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(0);
+  ::waitpid(pid, nullptr, 0);
+  return pid;
+}
+
+TEST(ReadFile, ReadsAllBytes) {
+  const TempDir dir;
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{65535}, size_t{65536}, size_t{3000000}}) {
+    std::string content(size, 'x');
+    if (size > 2) content[size / 2] = '\0';
+    EXPECT_EQ(read_file(dir.write("f", content)), content);
+  }
+  EXPECT_THAT(read_file("/proc/self/status"), StartsWith("Name:"));  // says that its size is 0
+}
+
+TEST(ReadFile, ErrorsNameThePath) {
+  const TempDir dir;
+  const auto problem = [](const fs::path& path) { return message_of<DataError>([&] { read_file(path); }); };
+  EXPECT_EQ(problem(dir / "none"),
+            "cannot read '" + (dir / "none").string() + "': No such file or directory");
+  EXPECT_EQ(problem(dir.path()), "cannot read '" + dir.path().string() + "': Is a directory");
+  EXPECT_EQ(problem(dir.write("f", "") / "g"),
+            "cannot read '" + (dir / "f/g").string() + "': Not a directory");
+}
+
+TEST(WriteFile, CreatesAndReplaces) {
+  const TempDir dir;
+  write_file_atomically(dir / "f", "one");
+  write_file_atomically(dir / "f", "two\0three");
+  EXPECT_EQ(read_file(dir / "f"), "two");
+  write_file_atomically(dir / "f", "");
+  EXPECT_EQ(read_file(dir / "f"), "");
+  EXPECT_THAT(entries_of(dir.path()), UnorderedElementsAre("f"));
+}
+
+TEST(WriteFile, WorksInTheCurrentDirectory) {
+  const TempDir dir;
+  const auto before = fs::current_path();
+  fs::current_path(dir.path());
+  write_file_atomically("f", "x");
+  write_directory_atomically("d/", [](const fs::path& inside) { write_file_atomically(inside / "g", "y"); });
+  fs::current_path(before);
+  EXPECT_EQ(read_file(dir / "f") + read_file(dir / "d/g"), "xy");
+}
+
+TEST(WriteFile, AFullDiskLeavesWhatWasThere) {
+  const TempDir dir;
+  const auto path = dir.write("f", "old");
+  const std::string large(100000, 'x');
+  std::string message;
+  {
+    const SmallDisk full(5000);
+    message = message_of<SystemError>([&] { write_file_atomically(path, large); });
+  }
+  EXPECT_EQ(message, "cannot write '" + path.string() + "': File too large");
+  EXPECT_EQ(read_file(path), "old");
+  EXPECT_THAT(entries_of(dir.path()), UnorderedElementsAre("f"));
+}
+
+TEST(WriteFile, ErrorsNameThePath) {
+  const TempDir dir;
+  const auto problem = [](const fs::path& path) {
+    return message_of<SystemError>([&] { write_file_atomically(path, "x"); });
+  };
+  EXPECT_EQ(problem(dir / "none/f"),
+            "cannot write '" + (dir / "none/f").string() + "': No such file or directory");
+  fs::create_directories(dir / "d/sub");
+  EXPECT_EQ(problem(dir / "d"), "cannot write '" + (dir / "d").string() + "': Is a directory");
+  EXPECT_THAT(entries_of(dir.path()), UnorderedElementsAre("d"));
+  EXPECT_EQ(SystemError("").exit_code(), 1);
+}
+
+TEST(WriteFile, ClearsWhatKilledWritersLeft) {
+  const TempDir dir;
+  const std::string prefix = ".f.tmp-" + host() + "-";
+  dir.write(prefix + std::to_string(dead_process()) + "-0", "half");
+  dir.write(prefix + std::to_string(::getppid()) + "-0", "in work");
+  dir.write(".f.tmp-elsewhere-" + std::to_string(dead_process()) + "-0", "another machine");
+  dir.write(prefix + "notes", "not ours");
+  write_file_atomically(dir / "f", "x");
+  EXPECT_THAT(entries_of(dir.path()),
+              UnorderedElementsAre("f", prefix + std::to_string(::getppid()) + "-0",
+                                   StartsWith(".f.tmp-elsewhere-"), prefix + "notes"));
+}
+
+TEST(OutputFile, ReportsFullDevices) {
+  OutputFile file("/dev/full", OutputFile::Mode::kAppend);
+  EXPECT_EQ(message_of<SystemError>([&] { file.write("x"); }),
+            "cannot write '/dev/full': No space left on device");
+  file.write("");
+  file.sync();  // a device has nothing to flush
+}
+
+TEST(OutputFile, Modes) {
+  const TempDir dir;
+  const auto put = [&](OutputFile::Mode mode, const char* text) {
+    OutputFile file(dir / "f", mode);
+    file.write(text);
+    file.sync();
+    file.close();
+    return read_file(dir / "f");
+  };
+  EXPECT_EQ(put(OutputFile::Mode::kCreate, "a"), "a");
+  EXPECT_EQ(put(OutputFile::Mode::kAppend, "b"), "ab");
+  EXPECT_EQ(put(OutputFile::Mode::kReplace, "c"), "c");
+  EXPECT_THAT(message_of<SystemError>([&] { put(OutputFile::Mode::kCreate, "d"); }), EndsWith("File exists"));
+}
+
+TEST(WriteDirectory, CreatesAndReplacesWhole) {
+  const TempDir dir;
+  const auto path = dir / "step-1";
+  write_directory_atomically(path, [&](const fs::path& inside) {
+    EXPECT_NE(inside, path);
+    EXPECT_EQ(inside.parent_path(), path.parent_path());
+    write_file_atomically(inside / "a", "1");
+    fs::create_directory(inside / "sub");
+    write_file_atomically(inside / "sub/b", "2");
+    EXPECT_FALSE(fs::exists(path));
+  });
+  EXPECT_EQ(read_file(path / "sub/b"), "2");
+  write_directory_atomically(path.string() + "/", [&](const fs::path& inside) {
+    EXPECT_TRUE(fs::is_empty(inside));
+    write_file_atomically(inside / "c", "3");
+    EXPECT_EQ(read_file(path / "a"), "1");
+  });
+  EXPECT_THAT(entries_of(path), UnorderedElementsAre("c"));
+  EXPECT_THAT(entries_of(dir.path()), UnorderedElementsAre("step-1"));
+}
+
+TEST(WriteDirectory, FailuresLeaveTheOldOne) {
+  const TempDir dir;
+  const auto path = dir / "step-1";
+  write_directory_atomically(path,
+                             [](const fs::path& inside) { write_file_atomically(inside / "a", "old"); });
+  const auto halfway = [&](const fs::path& inside) {
+    write_file_atomically(inside / "a", "new");
+    throw std::runtime_error("stop");
+  };
+  EXPECT_THROW(write_directory_atomically(path, halfway), std::runtime_error);
+  std::string message;
+  {
+    const SmallDisk full(5000);
+    message = message_of<SystemError>([&] {
+      write_directory_atomically(path, [](const fs::path& inside) {
+        OutputFile(inside / "weights", OutputFile::Mode::kReplace).write(std::string(100000, 'x'));
+      });
+    });
+  }
+  EXPECT_EQ(message, "cannot write '" + (path / "weights").string() + "': File too large");
+  EXPECT_EQ(read_file(path / "a"), "old");
+  EXPECT_THAT(entries_of(path), UnorderedElementsAre("a"));
+  EXPECT_THAT(entries_of(dir.path()), UnorderedElementsAre("step-1"));
+  EXPECT_THAT(message_of<SystemError>([&] { write_directory_atomically(dir / "no/d", [](const auto&) {}); }),
+              EndsWith("/no/d': No such file or directory"));
+}
+
+TEST(WriteDirectory, AKilledWriterLeavesNothingToSeeAndIsClearedLater) {
+  const TempDir dir;
+  const auto path = dir / "step-1";
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    write_directory_atomically(path, [](const fs::path& inside) {
+      OutputFile(inside / "a", OutputFile::Mode::kReplace).write("half");
+      ::raise(SIGKILL);
+    });
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_FALSE(fs::exists(path));
+  EXPECT_EQ(entries_of(dir.path()).size(), 1u);
+  write_directory_atomically(path,
+                             [](const fs::path& inside) { write_file_atomically(inside / "a", "whole"); });
+  EXPECT_EQ(read_file(path / "a"), "whole");
+  EXPECT_THAT(entries_of(dir.path()), UnorderedElementsAre("step-1"));
+}
+
+TEST(ReplaceSymlink, PointsAnewAtomically) {
+  const TempDir dir;
+  replace_symlink("step-1", dir / "last");
+  replace_symlink("step-2", dir / "last");
+  EXPECT_EQ(fs::read_symlink(dir / "last"), "step-2");
+  EXPECT_THAT(entries_of(dir.path()), UnorderedElementsAre("last"));
+  EXPECT_THAT(message_of<SystemError>([&] { replace_symlink("x", dir / "no/last"); }),
+              HasSubstr("/no/last': No such file"));
+  fs::create_directories(dir / "d/sub");
+  EXPECT_THAT(message_of<SystemError>([&] { replace_symlink("x", dir / "d"); }), EndsWith("Is a directory"));
+  EXPECT_THAT(entries_of(dir.path()), UnorderedElementsAre("d", "last"));
+}
+
+TEST(Sha256, KnownVectors) {
+  EXPECT_EQ(sha256(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(sha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(sha256(std::string(1000000, 'a')),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+  // Lengths around the padding's two cases, from coreutils.
+  EXPECT_EQ(sha256(std::string(55, 'a')), "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318");
+  EXPECT_EQ(sha256(std::string(56, 'a')), "b35439a4ac6f0948b6d6f9e3c6af0f5f590ce20f1bde7090ef7970686ec6738a");
+  EXPECT_EQ(sha256(std::string(64, 'a')), "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");
+}
+
+TEST(MappedFile, OutlivesItsObjectAndItsName) {
+  const TempDir dir;
+  std::shared_ptr<const char> data;
+  {
+    const MappedFile file(dir.write("f", "hello"));
+    EXPECT_EQ(file.bytes(), "hello");
+    data = file.data();
+  }
+  fs::remove(dir / "f");
+  EXPECT_EQ(std::string_view(data.get(), 5), "hello");
+  EXPECT_EQ(MappedFile(dir.write("empty", "")).bytes(), "");
+}
+
+TEST(MappedFile, ErrorsNameThePath) {
+  const TempDir dir;
+  EXPECT_THAT(message_of<DataError>([&] { MappedFile{dir / "none"}; }),
+              EndsWith("/none': No such file or directory"));
+  EXPECT_THAT(message_of<DataError>([&] { MappedFile{dir.path()}; }), EndsWith("Is a directory"));
+  EXPECT_THAT(message_of<DataError>([&] { MappedFile{"/dev/null"}; }), HasSubstr("/dev/null"));
+}
+
+}  // namespace
+}  // namespace zoo::testing
