@@ -1,0 +1,67 @@
+#include <gtest/gtest.h>
+
+#include "tests/models/small_models.h"
+
+namespace zoo {
+namespace {
+
+using namespace testing;  // NOLINT: the helpers of these tests
+
+constexpr int64_t kBatch = 2, kSource = 7, kTarget = 5, kHeads = 4;
+
+void expect_rows_sum_to_one(const std::vector<torch::Tensor>& maps, int64_t n_queries, int64_t n_keys) {
+  ASSERT_EQ(maps.size(), 2U);  // one a layer
+  for (const auto& map : maps) {
+    ASSERT_EQ(map.sizes(), (torch::IntArrayRef{kBatch, kHeads, n_queries, n_keys}));
+    EXPECT_GE(map.min().item<float>(), 0);
+    EXPECT_TRUE(torch::allclose(map.sum(-1), torch::ones({kBatch, kHeads, n_queries}), 0, 1e-5));
+  }
+}
+
+void expect_nothing_right_of(const std::vector<torch::Tensor>& maps, int64_t row, int64_t length) {
+  for (const auto& map : maps) {
+    EXPECT_EQ(map[row].narrow(-1, length, map.size(-1) - length).abs().max().item<float>(), 0);
+  }
+}
+
+void expect_causal(const std::vector<torch::Tensor>& maps) {
+  for (const auto& map : maps) EXPECT_EQ(map.triu(1).abs().max().item<float>(), 0);
+}
+
+TEST(AttentionMaps, HaveARowOfWeightsForEveryLayerHeadAndQuery) {
+  for (const auto architecture : kArchitectures) {
+    for (const auto& config : varied_configs(architecture)) {
+      SCOPED_TRACE(described(config));
+      const torch::NoGradGuard no_grad;
+      const auto model = random_model(config);
+      auto batch = small_batch(architecture, {tokens(kBatch, kSource), torch::tensor({7, 3})}, kTarget);
+      const auto before = model->features(batch);
+      AttentionMaps maps;
+      model->attention_maps(batch, maps);
+      EXPECT_TRUE(torch::equal(model->features(batch), before));
+
+      EXPECT_EQ(maps.encoder.empty(), architecture == Architecture::decoder);
+      EXPECT_EQ(maps.decoder.empty(), architecture == Architecture::encoder);
+      EXPECT_EQ(maps.cross.empty(), architecture != Architecture::encoder_decoder);
+      if (!maps.encoder.empty()) {
+        expect_rows_sum_to_one(maps.encoder, kSource, kSource);
+        expect_nothing_right_of(maps.encoder, 1, 3);
+        EXPECT_GT(maps.encoder[0].triu(1).max().item<float>(), 0);
+      }
+      if (architecture == Architecture::decoder) {
+        expect_rows_sum_to_one(maps.decoder, kSource, kSource);
+        expect_nothing_right_of(maps.decoder, 1, 3);
+        expect_causal(maps.decoder);
+      }
+      if (architecture == Architecture::encoder_decoder) {
+        expect_rows_sum_to_one(maps.decoder, kTarget, kTarget);
+        expect_causal(maps.decoder);
+        expect_rows_sum_to_one(maps.cross, kTarget, kSource);
+        expect_nothing_right_of(maps.cross, 1, 3);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace zoo

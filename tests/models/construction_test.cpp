@@ -1,0 +1,154 @@
+// Configurations that contradict themselves or their task, and how weights start.
+
+#include <cmath>
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "io/error.h"
+#include "tests/models/small_models.h"
+
+namespace zoo {
+namespace {
+
+using namespace testing;  // NOLINT: the helpers of these tests
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<std::string> complaints(const ModelConfig& config) {
+  std::vector<std::string> keys;
+  validate(config, [&](std::string_view key, std::string_view problem) {
+    EXPECT_FALSE(problem.empty());
+    keys.emplace_back(key);
+  });
+  return keys;
+}
+
+std::vector<std::string> complaints_after(const std::function<void(ModelConfig&)>& change,
+                                          Architecture architecture = Architecture::decoder) {
+  auto config = small_config(architecture, Position::rotary);
+  change(config);
+  return complaints(config);
+}
+
+TEST(Validate, FindsContradictions) {
+  for (const auto architecture : kArchitectures) {
+    for (const auto& config : varied_configs(architecture)) EXPECT_THAT(complaints(config), IsEmpty());
+  }
+  using Config = ModelConfig;
+  EXPECT_THAT(complaints_after([](Config& c) { c.n_heads = 5, c.position = Position::none; }),
+              ElementsAre("n_heads"));
+  EXPECT_THAT(complaints_after([](Config& c) { c.n_heads = 5, c.head_dim = 8; }), IsEmpty());
+  EXPECT_THAT(complaints_after([](Config& c) { c.n_kv_heads = 3; }), ElementsAre("n_kv_heads"));
+  EXPECT_THAT(complaints_after([](Config& c) { c.head_dim = 7; }), ElementsAre("position"));
+  EXPECT_THAT(complaints_after([](Config& c) { c.rotary.fraction = 0.5; }), ElementsAre("position"));
+  EXPECT_THAT(complaints_after([](Config& c) { c.head_dim = 2, c.rotary.scaling = RotaryScaling::ntk; }),
+              ElementsAre("rotary.scaling"));
+  EXPECT_THAT(complaints_after([](Config& c) { c.rotary.high_frequency_factor = 1; }),
+              ElementsAre("rotary.high_frequency_factor"));
+  EXPECT_THAT(complaints_after([](Config& c) { c.position = Position::t5, c.relative_max_distance = 4; }),
+              ElementsAre("relative_max_distance"));
+  EXPECT_THAT(complaints_after([](Config& c) { c.n_decoder_layers = 3; }), ElementsAre("n_decoder_layers"));
+  EXPECT_THAT(complaints_after([](Config& c) { c.n_decoder_layers = 3; }, Architecture::encoder_decoder),
+              IsEmpty());
+  EXPECT_THAT(complaints_after([](Config& c) { c.tie_embeddings = false, c.share_embeddings = false; }),
+              ElementsAre("share_embeddings"));
+}
+
+std::string refusal(const ModelConfig& config, const ModelPurpose& purpose) {
+  try {
+    make_model(config, purpose);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(MakeModel, RefusesTasksThatTheFamilyCannotDo) {
+  const auto ask = [](Architecture architecture, Head head) {
+    return refusal(small_config(architecture),
+                   {.head = head, .vocab_size = kVocabulary, .n_classes = 3, .start_token = kStartToken});
+  };
+  EXPECT_THAT(ask(Architecture::encoder, Head::language_modeling), HasSubstr("model.architecture"));
+  EXPECT_THAT(ask(Architecture::decoder, Head::masked_language_modeling), HasSubstr("model.architecture"));
+  EXPECT_THAT(ask(Architecture::encoder_decoder, Head::masked_language_modeling),
+              HasSubstr("model.architecture"));
+  EXPECT_EQ(ask(Architecture::encoder, Head::classification), "");
+  EXPECT_EQ(ask(Architecture::decoder, Head::classification), "");
+}
+
+TEST(MakeModel, RefusesVocabulariesThatDoNotFit) {
+  auto config = small_config(Architecture::decoder);
+  EXPECT_THAT(refusal(config, {}), HasSubstr("model.vocab_size"));
+  config.vocab_size = 10;
+  EXPECT_THAT(refusal(config, {.vocab_size = 11}), HasSubstr("less than the 11 tokens"));
+  EXPECT_EQ(refusal(config, {.vocab_size = 9}), "");
+  EXPECT_THAT(refusal(config, {.head = Head::classification, .vocab_size = 9}), HasSubstr("class"));
+  config.n_heads = 5;
+  EXPECT_THAT(refusal(config, {.vocab_size = 9}), HasSubstr("model.n_heads"));
+}
+
+TEST(Initialization, SameSeedSameWeights) {
+  for (const auto architecture : kArchitectures) {
+    for (const auto init : {Initialization::normal, Initialization::xavier_uniform, Initialization::t5}) {
+      auto config = small_config(architecture, Position::t5);
+      config.init = init;
+      const auto weights = [&](uint64_t seed) {
+        torch::manual_seed(seed);
+        std::vector<torch::Tensor> flat;
+        for (const auto& parameter : make_model(config, purpose_of(architecture))->parameters()) {
+          flat.push_back(parameter.flatten());
+        }
+        return torch::cat(flat);
+      };
+      EXPECT_TRUE(torch::equal(weights(3), weights(3)));
+      EXPECT_FALSE(torch::equal(weights(3), weights(4)));
+      EXPECT_TRUE(weights(3).isfinite().all().item<bool>());
+    }
+  }
+}
+
+double standard_deviation(const torch::Tensor& x) { return x.std().item<double>(); }
+
+TEST(Initialization, HasTheVariancesOfItsRecipe) {
+  torch::manual_seed(1);
+  auto config = small_config(Architecture::encoder_decoder);
+  config.d_model = 128;
+  config.d_ff = 512;
+  const auto parameter = [&](const std::string& name) {
+    return make_model(config, purpose_of(config.architecture))->named_parameters()[name];
+  };
+  config.init = Initialization::normal;
+  EXPECT_NEAR(standard_deviation(parameter("encoder.layers.0.self_attention.q.weight")), 0.02, 0.001);
+  EXPECT_NEAR(standard_deviation(parameter("encoder.layers.1.feed_forward.down.weight")), 0.01,
+              0.0005);  // 1/√4
+  EXPECT_EQ(parameter("encoder.layers.0.self_attention.q.bias").abs().max().item<float>(), 0);
+  config.init = Initialization::xavier_uniform;
+  EXPECT_NEAR(parameter("encoder.layers.0.feed_forward.up.weight").abs().max().item<double>(),
+              std::sqrt(6.0 / (128 + 512)), 1e-3);
+  EXPECT_NEAR(standard_deviation(parameter("token_embedding.weight")), 1 / std::sqrt(128.0), 0.005);
+  config.init = Initialization::t5;
+  EXPECT_NEAR(standard_deviation(parameter("encoder.layers.0.self_attention.q.weight")),
+              1 / std::sqrt(128.0 * 32), 1e-3);
+  EXPECT_NEAR(standard_deviation(parameter("encoder.layers.0.self_attention.k.weight")), 1 / std::sqrt(128.0),
+              3e-3);
+  EXPECT_NEAR(standard_deviation(parameter("encoder.layers.0.feed_forward.down.weight")),
+              1 / std::sqrt(512.0), 1e-3);
+}
+
+// A fresh model knows nothing: every token is about as likely as any other.
+TEST(Initialization, FreshModelsAreUncertain) {
+  for (const auto architecture : kArchitectures) {
+    torch::manual_seed(2);
+    const auto model = make_model(small_config(architecture), purpose_of(architecture));
+    const auto batch = small_batch(architecture, {tokens(8, 12), {}});
+    const auto loss =
+        torch::nn::functional::cross_entropy(model->logits(model->features(batch)), batch.targets);
+    EXPECT_NEAR(loss.item<double>(), std::log(double{kVocabulary}), 0.1);
+  }
+}
+
+}  // namespace
+}  // namespace zoo

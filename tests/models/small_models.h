@@ -1,0 +1,125 @@
+#pragma once
+// Small models with weights large enough that every part of them shows in the output.
+
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <torch/torch.h>
+
+#include "models/model.h"
+
+namespace zoo::testing {
+
+constexpr int64_t kVocabulary = 31, kWidth = 24, kStartToken = 1;
+
+inline constexpr std::array kPositions{Position::none,   Position::sinusoidal, Position::learned,
+                                       Position::rotary, Position::alibi,      Position::t5,
+                                       Position::shaw};
+inline constexpr std::array kPlacements{NormPlacement::pre, NormPlacement::post, NormPlacement::residual_post,
+                                        NormPlacement::sandwich, NormPlacement::parallel};
+inline constexpr std::array kArchitectures{Architecture::encoder, Architecture::decoder,
+                                           Architecture::encoder_decoder};
+
+inline ModelConfig small_config(Architecture architecture, Position position = Position::learned) {
+  ModelConfig config;
+  config.architecture = architecture;
+  config.position = position;
+  config.d_model = kWidth;
+  config.n_layers = 2;
+  config.n_heads = 4;
+  config.d_ff = 40;
+  config.max_positions = 32;
+  config.relative_buckets = 8;
+  config.relative_max_distance = 6;
+  config.dropout = 0;
+  return config;
+}
+
+inline ModelPurpose purpose_of(Architecture architecture) {
+  ModelPurpose purpose{.vocab_size = kVocabulary, .start_token = kStartToken};
+  if (architecture == Architecture::encoder) purpose.head = Head::masked_language_modeling;
+  return purpose;
+}
+
+/// In evaluation mode, with every parameter drawn anew.
+inline std::shared_ptr<Model> random_model(const ModelConfig& config, const ModelPurpose& purpose,
+                                           uint64_t seed = 1) {
+  torch::manual_seed(seed);
+  auto model = make_model(config, purpose);
+  const torch::NoGradGuard no_grad;
+  for (auto& parameter : model->parameters()) parameter.normal_(parameter.dim() == 1 ? 0.5 : 0.0, 0.3);
+  model->eval();
+  return model;
+}
+
+inline std::shared_ptr<Model> random_model(const ModelConfig& config) {
+  return random_model(config, purpose_of(config.architecture));
+}
+
+inline torch::Tensor tokens(int64_t batch, int64_t length) {
+  return torch::randint(kVocabulary, {batch, length});
+}
+
+/// A batch to train on, all positions predicted.
+inline Batch small_batch(Architecture architecture, const TokenBatch& input, int64_t target_length = 5) {
+  Batch batch;
+  batch.input = input;
+  if (architecture == Architecture::encoder_decoder) {
+    batch.decoder.ids = tokens(input.batch_size(), target_length);
+    batch.targets = tokens(1, input.batch_size() * target_length).flatten();
+  } else {
+    batch.targets = tokens(1, input.batch_size() * input.length()).flatten();
+  }
+  return batch;
+}
+
+inline std::string described(const ModelConfig& config) {
+  return std::string(name_of(config.architecture)) + ", " + std::string(name_of(config.position)) + ", " +
+         std::string(name_of(config.norm_placement));
+}
+
+inline bool close(const torch::Tensor& a, const torch::Tensor& b, double tolerance = 1e-4) {
+  return a.sizes() == b.sizes() && a.isfinite().all().item<bool>() &&
+         torch::allclose(a, b, tolerance, tolerance);
+}
+
+/// Configurations of one architecture that differ in kind: all positions, and the other shapes of the
+/// catalogue.
+inline std::vector<ModelConfig> varied_configs(Architecture architecture) {
+  std::vector<ModelConfig> configs;
+  for (const auto position : kPositions) configs.push_back(small_config(architecture, position));
+  for (const auto placement : kPlacements) {
+    configs.push_back(small_config(architecture, Position::sinusoidal));
+    configs.back().norm_placement = placement;
+  }
+  auto llama = small_config(architecture, Position::rotary);
+  llama.norm = NormKind::rms_norm;
+  llama.activation = Activation::swiglu;
+  llama.bias = false;
+  llama.n_kv_heads = 2;
+  llama.tie_embeddings = false;
+  configs.push_back(llama);
+  llama.qk_norm = true;
+  llama.head_dim = 10;
+  llama.projection = Projection::fused;
+  llama.gate = GateProjection::fused;
+  llama.rotary.layout = RotaryLayout::interleaved;
+  llama.rotary.fraction = 0.4;
+  configs.push_back(llama);
+  auto bert = small_config(architecture, Position::learned);
+  bert.norm_placement = NormPlacement::post;
+  bert.embedding_norm = true;
+  bert.n_segments = 2;
+  bert.output_bias = true;
+  configs.push_back(bert);
+  auto multi_query = small_config(architecture, Position::shaw);
+  multi_query.n_kv_heads = 1;
+  multi_query.scale_embeddings = true;
+  configs.push_back(multi_query);
+  return configs;
+}
+
+}  // namespace zoo::testing
