@@ -1,0 +1,54 @@
+// The named architectures of configs/models have the parameter counts that their papers and model cards
+// publish.
+
+#include <filesystem>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "models/cost.h"
+#include "training/experiment.h"
+
+namespace zoo {
+namespace {
+
+ModelConfig model_of(const std::string& name) {
+  const auto folder = std::filesystem::absolute(__FILE__).parent_path() / "../../configs/models";
+  Experiment experiment;
+  ConfigFile::load((folder / (name + ".yaml")).lexically_normal()).read(experiment);
+  return experiment.model;
+}
+
+int64_t parameters(const std::string& name, const ModelPurpose& purpose) {
+  return model_cost(model_of(name), purpose, /*length=*/128).parameters;
+}
+
+TEST(Catalogue, Decoders) {
+  const ModelPurpose purpose{.head = Head::language_modeling};
+  EXPECT_EQ(parameters("gpt2", purpose), 124'439'808);
+  EXPECT_EQ(parameters("llama2-7b", purpose), 6'738'415'616);
+  EXPECT_EQ(parameters("llama3-8b", purpose), 8'030'261'248);
+  EXPECT_EQ(parameters("qwen2-0.5b", purpose), 494'032'768);
+  EXPECT_EQ(parameters("qwen3-0.6b", purpose), 596'049'920);
+}
+
+TEST(Catalogue, Encoders) {
+  const ModelPurpose fill{.head = Head::masked_language_modeling};
+  EXPECT_EQ(parameters("bert-base", fill), 109'514'298);
+  EXPECT_EQ(parameters("roberta-base", fill), 124'697'433);
+  // The bare model with its pooler, without the two-class matrix.
+  const ModelPurpose classify{.head = Head::classification, .n_classes = 2};
+  EXPECT_EQ(parameters("bert-base", classify) - (2 * 768 + 2), 109'482'240);
+}
+
+TEST(Catalogue, EncoderDecoders) {
+  const ModelPurpose purpose{.head = Head::language_modeling, .start_token = 0};
+  EXPECT_EQ(parameters("t5-small", purpose), 60'506'624);
+  EXPECT_EQ(parameters("t5-v1.1-small", purpose), 76'961'152);
+  // torch.nn.Transformer(512, 8, 6, 6, 2048) without its two final norms, and one table of 37000 rows.
+  EXPECT_EQ(parameters("transformer-base", purpose), 44'140'544 - 2 * 1024 + 37000 * 512);
+  EXPECT_EQ(parameters("transformer-base-pre-norm", purpose), 44'140'544 + 37000 * 512);
+}
+
+}  // namespace
+}  // namespace zoo
