@@ -42,7 +42,7 @@ ModelPurpose purpose_of(const Experiment& experiment) {
 std::string with_commas(int64_t n) {
   auto text = std::to_string(n);
   for (auto i = static_cast<int64_t>(text.size()) - 3; i > 0; i -= 3)
-    text.insert(static_cast<size_t>(i), ",");
+    text.insert(static_cast<size_t>(i), 1, ',');
   return text;
 }
 
@@ -51,7 +51,7 @@ std::string with_prefix(double value) {
   constexpr std::array<const char*, 5> kPrefixes{"", "k", "M", "G", "T"};
   size_t i = 0;
   for (; value >= 999.5 && i + 1 < kPrefixes.size(); ++i) value /= 1000;
-  return fmt::format(i == 0 ? "{:.0f}{}" : "{:.3g} {}", value, kPrefixes[i]);
+  return i == 0 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g} {}", value, kPrefixes[i]);
 }
 
 struct Row {
