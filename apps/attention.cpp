@@ -1,0 +1,62 @@
+// zoo attention: where a trained model looks, as a page or as numbers.
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "apps/commands.h"
+#include "comparison/attention_maps.h"
+#include "comparison/attention_page.h"
+#include "io/files.h"
+#include "training/device.h"
+#include "training/run.h"
+
+namespace zoo {
+namespace {
+
+struct AttentionArguments {
+  std::filesystem::path run;
+  std::string text;
+  std::optional<std::string> target;
+  std::optional<std::filesystem::path> out;
+  bool json = false;
+  std::string device = "auto";
+};
+
+void show_attention(const AttentionArguments& arguments) {
+  const auto run = Run::open(arguments.run, parse_device(arguments.device));
+  const auto report = attention_report(run, arguments.text, arguments.target);
+  if (arguments.json) std::cout << to_json(report) << '\n';
+  if (arguments.json && !arguments.out) return;
+  const auto path = arguments.out.value_or(run.dir() / "attention.html");
+  write_file_atomically(path, attention_page(report));
+  if (!arguments.json && !report.target_tokens.empty())
+    std::cout << "“" << report.text << "” → “" << report.target << "”\n";
+  (arguments.json ? std::cerr : std::cout) << "attention maps: " << path.string() << '\n';
+}
+
+}  // namespace
+
+void add_attention(CLI::App& app) {
+  const auto arguments = std::make_shared<AttentionArguments>();
+  auto* command = app.add_subcommand(
+      "attention", "Show where a trained model looks: every layer and head, on a page or as numbers");
+  command->add_option("RUN", arguments->run, "Directory of a run")->required();
+  command->add_option("--text", arguments->text, "What the model reads")->type_name("TEXT")->required();
+  command
+      ->add_option("--target", arguments->target,
+                   "What an encoder-decoder writes; default: its own translation")
+      ->type_name("TEXT");
+  command->add_option("--out", arguments->out, "The page to write; default RUN/attention.html")
+      ->type_name("FILE");
+  command->add_flag("--json", arguments->json,
+                    "One JSON document on standard output; a page only with --out");
+  command->add_option("--device", arguments->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  command->callback([arguments] { show_attention(*arguments); });
+}
+
+}  // namespace zoo

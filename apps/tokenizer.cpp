@@ -1,0 +1,243 @@
+// zoo tokenizer: makes vocabularies, and shows what one does to a text.
+
+#include "data/tokenizer.h"
+
+#include <charconv>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/commands.h"
+#include "data/corpus.h"
+#include "io/error.h"
+#include "io/text.h"
+
+namespace zoo {
+namespace {
+
+/// The enumerator that is called `name`.
+template <NamedEnum E>
+E parse_name(std::string_view option, const std::string& name) {
+  const auto names = config_names(E{});
+  const auto found = std::ranges::find(names, name);
+  if (found != names.end()) return static_cast<E>(found - names.begin());
+  throw UsageError(fmt::format("{}: '{}' is none of {}", option, excerpt(name, 40), fmt::join(names, ", ")));
+}
+
+nlohmann::ordered_json special_json(const SpecialTokens& special) {
+  auto json = nlohmann::ordered_json::object();
+  const auto add = [&](const char* name, int64_t id) {
+    if (id >= 0) json[name] = id;
+  };
+  add("pad", special.pad);
+  add("unk", special.unk);
+  add("bos", special.bos);
+  add("eos", special.eos);
+  add("mask", special.mask);
+  add("cls", special.cls);
+  add("sep", special.sep);
+  return json;
+}
+
+void print_json(const nlohmann::ordered_json& document) {
+  // Bytes that are no text are shown as U+FFFD.
+  std::cout << document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
+}
+
+/// Calls `use` with each line of standard input. Throws DataError where there is none.
+void for_each_line(const std::function<void(const std::string&)>& use) {
+  int64_t n = 0;
+  for (std::string line; std::getline(std::cin, line); ++n) {
+    if (line.ends_with('\r')) line.pop_back();
+    use(line);
+  }
+  if (n == 0) throw DataError("standard input is empty: write something a line, or see --help for options");
+}
+
+// ---- train
+// --------------------------------------------------------------------------------------------------------
+
+struct TrainTokenizerArguments {
+  std::vector<std::filesystem::path> files;
+  std::filesystem::path out;
+  std::string type, model, documents;
+  TokenizerConfig config;
+  bool no_special = false, json = false;
+};
+
+/// All of each file: none is kept back for validation.
+DataConfig corpus_of(const TrainTokenizerArguments& arguments) {
+  DataConfig corpus;
+  for (const auto& file : arguments.files) corpus.train.push_back(std::filesystem::absolute(file).string());
+  corpus.valid = corpus.train;
+  corpus.documents = parse_name<DocumentSplit>("--documents", arguments.documents);
+  return corpus;
+}
+
+void train_tokenizer(const TrainTokenizerArguments& arguments) {
+  auto config = arguments.config;
+  config.type = parse_name<TokenizerKind>("--type", arguments.type);
+  config.model = parse_name<SentencePieceModel>("--model", arguments.model);
+  const auto texts = read_documents(corpus_of(arguments), Split::train);
+  const auto set = arguments.no_special ? SpecialTokenSet::none : SpecialTokenSet::all;
+  const auto tokenizer = make_tokenizer(config, set, [&](const auto& sink) {
+    for (const auto& text : texts) sink(text);
+  });
+  std::error_code error;
+  std::filesystem::create_directories(arguments.out, error);
+  if (error)
+    throw SystemError(fmt::format("cannot create '{}': {}", arguments.out.string(), error.message()));
+  tokenizer->save(arguments.out);
+  if (arguments.json) {
+    print_json({{"path", arguments.out.string()},
+                {"type", arguments.type},
+                {"vocab_size", tokenizer->vocab_size()},
+                {"special", special_json(tokenizer->special())}});
+  } else {
+    std::cout << fmt::format("{}: {} tokenizer, {} tokens\n", arguments.out.string(), arguments.type,
+                             tokenizer->vocab_size());
+  }
+}
+
+void add_train_tokenizer(CLI::App& app) {
+  const auto arguments = std::make_shared<TrainTokenizerArguments>();
+  arguments->type = name_of(arguments->config.type);
+  arguments->model = name_of(arguments->config.model);
+  arguments->documents = name_of(DocumentSplit::none);
+  auto* command = app.add_subcommand("train", "Make a vocabulary from text files");
+  command->add_option("FILE", arguments->files, "Text files (UTF-8)")->required();
+  command->add_option("--out", arguments->out, "Directory for tokenizer.json and tokenizer.model")
+      ->type_name("DIR")
+      ->required();
+  command->add_option("--type", arguments->type, "char, byte or sentencepiece")->capture_default_str();
+  command->add_option("--vocab-size", arguments->config.vocab_size, "Tokens (sentencepiece)")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--model", arguments->model, "unigram or bpe (sentencepiece)")->capture_default_str();
+  command
+      ->add_option("--character-coverage", arguments->config.character_coverage,
+                   "Part of the text's characters that get a token of their own (sentencepiece)")
+      ->check(CLI::Range(0.9, 1.0))
+      ->capture_default_str();
+  command
+      ->add_option("--documents", arguments->documents,
+                   "none, line, blank_line or percent: where texts end, as data.documents; line breaks "
+                   "within texts get a token")
+      ->capture_default_str();
+  command->add_flag("--lowercase", arguments->config.lowercase, "Fold case before anything else");
+  command->add_flag("--no-special", arguments->no_special,
+                    "No <pad>, <bos>, <eos>, …: the text's tokens alone");
+  command->add_flag("--json", arguments->json, "One JSON document on standard output");
+  command->callback([arguments] { train_tokenizer(*arguments); });
+}
+
+// ---- encode
+// -------------------------------------------------------------------------------------------------------
+
+struct EncodeArguments {
+  std::filesystem::path dir;
+  std::optional<std::string> text;
+  bool json = false;
+};
+
+// {"results": [{"text", "ids", "tokens"}]}, one result a text; without --json a line of ids for each.
+void encode(const EncodeArguments& arguments) {
+  const auto tokenizer = load_tokenizer(arguments.dir);
+  auto results = nlohmann::ordered_json::array();
+  const auto encode_one = [&](const std::string& text) {
+    const auto ids = tokenizer->encode(text);
+    if (!arguments.json) {
+      std::cout << fmt::format("{}\n", fmt::join(ids, ","));
+      return;
+    }
+    std::vector<std::string> tokens;
+    for (const int64_t id : ids) tokens.push_back(tokenizer->label(id));
+    results.push_back({{"text", text}, {"ids", ids}, {"tokens", tokens}});
+  };
+  arguments.text ? encode_one(*arguments.text) : for_each_line(encode_one);
+  if (arguments.json) print_json({{"results", results}});
+}
+
+void add_encode(CLI::App& app) {
+  const auto arguments = std::make_shared<EncodeArguments>();
+  auto* command = app.add_subcommand("encode", "Token ids of a text, or of each line of standard input");
+  command->add_option("RUN|DIR", arguments->dir, "Directory with a tokenizer.json")->required();
+  command->add_option("--text", arguments->text, "The text")->type_name("TEXT");
+  command->add_flag("--json", arguments->json, "One JSON document on standard output, with the tokens");
+  command->callback([arguments] { encode(*arguments); });
+}
+
+// ---- decode
+// -------------------------------------------------------------------------------------------------------
+
+struct DecodeArguments {
+  std::filesystem::path dir;
+  std::optional<std::string> ids;
+  bool json = false;
+};
+
+/// "1,2,3", "1 2 3" or "[1, 2, 3]".
+TokenIds parse_ids(std::string_view text) {
+  constexpr std::string_view separators = ", \t[]";
+  TokenIds ids;
+  for (size_t begin = text.find_first_not_of(separators); begin != text.npos;) {
+    const size_t end = std::min(text.find_first_of(separators, begin), text.size());
+    const auto word = text.substr(begin, end - begin);
+    int64_t id = 0;
+    const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), id);
+    if (error != std::errc() || rest != word.data() + word.size())
+      throw UsageError(fmt::format("'{}' is not a token id; write them as 1,2,3", excerpt(word, 40)));
+    ids.push_back(id);
+    begin = text.find_first_not_of(separators, end);
+  }
+  return ids;
+}
+
+// {"results": [{"ids", "text"}]}, one result a list of ids; without --json the text of each and a line break.
+void decode(const DecodeArguments& arguments) {
+  const auto tokenizer = load_tokenizer(arguments.dir);
+  auto results = nlohmann::ordered_json::array();
+  const auto decode_one = [&](const std::string& line) {
+    const auto ids = parse_ids(line);
+    const auto text = tokenizer->decode(ids);
+    if (arguments.json) {
+      results.push_back({{"ids", ids}, {"text", text}});
+    } else {
+      std::cout << text << '\n';
+    }
+  };
+  arguments.ids ? decode_one(*arguments.ids) : for_each_line(decode_one);
+  if (arguments.json) print_json({{"results", results}});
+}
+
+void add_decode(CLI::App& app) {
+  const auto arguments = std::make_shared<DecodeArguments>();
+  auto* command = app.add_subcommand("decode", "Text of token ids, or of each line of ids on standard input");
+  command->add_option("RUN|DIR", arguments->dir, "Directory with a tokenizer.json")->required();
+  command->add_option("--ids", arguments->ids, "The ids: 1,2,3")->type_name("IDS");
+  command->add_flag("--json", arguments->json, "One JSON document on standard output");
+  command->callback([arguments] { decode(*arguments); });
+}
+
+}  // namespace
+
+void add_tokenizer(CLI::App& app) {
+  auto* command = app.add_subcommand("tokenizer", "Make a vocabulary; turn text into token ids and back");
+  command->require_subcommand(1);
+  add_train_tokenizer(*command);
+  add_encode(*command);
+  add_decode(*command);
+}
+
+}  // namespace zoo

@@ -1,0 +1,19 @@
+# zoo_embed(FOLDER FILE...): makes each file of FOLDER, e.g. attention_page.css, a string in the folder's library:
+#   namespace zoo::embedded { extern const char attention_page_css[]; }
+# Sources stay readable files of their own kind, and the library needs no file at run time.
+function(zoo_embed folder)
+  foreach(name IN LISTS ARGN)
+    set(source "${PROJECT_SOURCE_DIR}/${folder}/${name}")
+    set(output "${PROJECT_BINARY_DIR}/embedded/${folder}/${name}.cpp")
+    string(MAKE_C_IDENTIFIER "${name}" symbol)
+    file(READ "${source}" content)
+    file(CONFIGURE OUTPUT "${output}" @ONLY CONTENT "// Made from @folder@/@name@.
+namespace zoo::embedded {
+extern const char @symbol@[];
+const char @symbol@[] = R\"embedded(@content@)embedded\";
+}  // namespace zoo::embedded
+")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
+    target_sources(zoo_${folder} PRIVATE "${output}")
+  endforeach()
+endfunction()

@@ -1,0 +1,125 @@
+#include "comparison/attention_page.h"
+
+#include <cmath>
+#include <string_view>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <torch/torch.h>
+
+#include "io/error.h"
+
+namespace zoo {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::vector<std::string> kSource = {"</script>", "<b>", "\"quo'te\"", "\u2028", "&amp;", "<!--"};
+const std::vector<std::string> kTarget = {"<bos>", "{{data}}", "\\"};
+
+AttentionReport nasty_report() {
+  torch::manual_seed(2);
+  const auto weights = [](int64_t T, int64_t S) { return torch::randn({2, T, S}).mul(3).softmax(-1); };
+  const auto S = static_cast<int64_t>(kSource.size()), T = static_cast<int64_t>(kTarget.size());
+  return {.name = "a<b",
+          .text = "</script><script>alert(1)</script> & \"{{script}}\"",
+          .target = "'</title>'",
+          .source_tokens = kSource,
+          .target_tokens = kTarget,
+          .target_next = {"{{data}}", "\\", "<eos>"},
+          .layers = {{AttentionKind::encoder, 0, weights(S, S)},
+                     {AttentionKind::encoder, 1, weights(S, S)},
+                     {AttentionKind::decoder, 0, weights(T, T)},
+                     {AttentionKind::cross, 0, weights(T, S)}}};
+}
+
+/// What stands between `open` and the next `close`.
+std::string between(const std::string& page, std::string_view open, std::string_view close) {
+  const size_t begin = page.find(open) + open.size();
+  return page.substr(begin, page.find(close, begin) - begin);
+}
+
+size_t count(const std::string& page, std::string_view part) {
+  size_t n = 0;
+  for (size_t at = page.find(part); at != page.npos; at = page.find(part, at + 1)) ++n;
+  return n;
+}
+
+/// The data as a browser finds it: up to the first thing that ends a script element.
+nlohmann::json data_of(const std::string& page) {
+  return nlohmann::json::parse(between(page, R"(<script type="application/json" id="data">)", "</script"));
+}
+
+TEST(AttentionPage, HoldsExactlyTheWeights) {
+  const auto report = nasty_report();
+  const auto data = data_of(attention_page(report));
+  ASSERT_EQ(data["maps"].size(), 3U);
+  EXPECT_EQ(data["maps"][0]["kind"], "encoder");
+  EXPECT_EQ(data["maps"][1]["kind"], "decoder");
+  EXPECT_EQ(data["maps"][2]["kind"], "cross");
+  ASSERT_EQ(data["maps"][0]["layers"].size(), 2U);
+  ASSERT_EQ(data["maps"][1]["layers"].size(), 1U);
+  ASSERT_EQ(data["maps"][2]["layers"].size(), 1U);
+  const auto expect_equal = [](const nlohmann::json& heads, const torch::Tensor& weights) {
+    ASSERT_EQ(heads.size(), 2U);
+    for (int64_t h = 0; h < 2; ++h) {
+      const auto flat = weights[h].flatten();
+      ASSERT_EQ(heads[h].size(), static_cast<size_t>(flat.numel()));
+      for (int64_t i = 0; i < flat.numel(); ++i)
+        EXPECT_EQ(heads[h][i].get<int64_t>(), std::lround(flat[i].item<float>() * 999.0F));
+    }
+  };
+  expect_equal(data["maps"][0]["layers"][0], report.layers[0].weights);
+  expect_equal(data["maps"][0]["layers"][1], report.layers[1].weights);
+  expect_equal(data["maps"][1]["layers"][0], report.layers[2].weights);
+  expect_equal(data["maps"][2]["layers"][0], report.layers[3].weights);
+}
+
+TEST(AttentionPage, KeepsEveryTokenWhateverItLooksLike) {
+  const auto report = nasty_report();
+  const auto data = data_of(attention_page(report));
+  EXPECT_EQ(data["name"], report.name);
+  EXPECT_EQ(data["text"], report.text);
+  EXPECT_EQ(data["target"], report.target);
+  EXPECT_EQ(data["source_tokens"], nlohmann::json(kSource));
+  EXPECT_EQ(data["target_tokens"], nlohmann::json(kTarget));
+  EXPECT_EQ(data["target_next"], nlohmann::json(report.target_next));
+}
+
+TEST(AttentionPage, LetsNoTextBecomeMarkup) {
+  const auto page = attention_page(nasty_report());
+  EXPECT_EQ(count(page, "<script"), 2U);  // the data and the program
+  EXPECT_EQ(count(page, "</script"), 2U);
+  EXPECT_EQ(count(page, "</title"), 1U);
+  EXPECT_EQ(count(page, "<!--"), 0U);
+  EXPECT_EQ(between(page, "<title>", "</title>"),
+            "Attention: &lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;{{script}}&quot; → "
+            "&#39;&lt;/title&gt;&#39;");
+}
+
+TEST(AttentionPage, NeedsNothingButItself) {
+  const auto page = attention_page(nasty_report());
+  for (const auto* reference : {"http:", "https:", "src=", "@import", "url(", "<link"})
+    EXPECT_THAT(page, Not(HasSubstr(reference)));
+  EXPECT_THAT(page, HasSubstr("prefers-color-scheme: dark"));
+  EXPECT_THAT(page, Not(HasSubstr("{{style}}")));
+}
+
+TEST(AttentionPage, ShowsBrokenUtf8AsReplaced) {
+  auto report = nasty_report();
+  report.text = "\xff!";
+  const auto page = attention_page(report);
+  EXPECT_EQ(data_of(page)["text"], "\uFFFD!");
+  EXPECT_THAT(between(page, "<title>", "</title>"), HasSubstr("\uFFFD!"));
+}
+
+TEST(AttentionPage, SaysWhenATextIsTooLong) {
+  AttentionReport report{.text = "a", .source_tokens = std::vector<std::string>(5000, "a")};
+  report.layers.push_back({AttentionKind::decoder, 0, torch::zeros({1}).expand({1, 5000, 5000})});
+  EXPECT_THROW(attention_page(report), DataError);
+}
+
+}  // namespace
+}  // namespace zoo
