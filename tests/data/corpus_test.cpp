@@ -1,0 +1,253 @@
+#include "data/corpus.h"
+
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "io/files.h"
+#include "tests/data/support.h"
+
+namespace zoo {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::message_of;
+using testing::ScopedEnvironment;
+using testing::TempDir;
+
+class Corpus : public ::testing::Test {
+ protected:
+  DataConfig config_of(std::vector<std::string> train, DocumentSplit documents = DocumentSplit::none) {
+    DataConfig config;
+    config.train = std::move(train);
+    config.documents = documents;
+    return config;
+  }
+  /// All training documents of a file with this content; it is not shared with the validation split.
+  std::vector<std::string> documents(const std::string& content, DocumentSplit split) {
+    dir_.write("train.txt", content);
+    DataConfig config = config_of({"train.txt"}, split);
+    config.valid = {"train.txt"};
+    return read_documents(config, Split::train);
+  }
+
+  TempDir dir_;
+  ScopedEnvironment root_{"ZOO_DATA", dir_.path().string()};
+};
+
+TEST_F(Corpus, DocumentsAreWhatTheConfigurationSays) {
+  EXPECT_THAT(documents("a\n\nb\n", DocumentSplit::none), ElementsAre("a\n\nb\n"));
+  EXPECT_THAT(documents("a\n\n  \nb c \n", DocumentSplit::line), ElementsAre("a", "b c"));
+  EXPECT_THAT(documents("\n\na\nb\n\n \t\nc\n\n", DocumentSplit::blank_line), ElementsAre("a\nb", "c"));
+  EXPECT_THAT(documents("a\n\nb\n%\n100 %\n% no\n%\n%\nc", DocumentSplit::percent),
+              ElementsAre("a\n\nb", "100 %\n% no", "c"));
+}
+
+TEST_F(Corpus, ForeignLineEndsAndByteOrderMarksAreTolerated) {
+  EXPECT_THAT(documents("\xEF\xBB\xBFone\r\n%\r\ntwo\r\n", DocumentSplit::percent),
+              ElementsAre("one", "two"));
+  EXPECT_THAT(documents("a\rb\r\n", DocumentSplit::none), ElementsAre("a\rb\n"));
+}
+
+TEST_F(Corpus, TheValidationSplitIsTheEndOfTheTextInCodePoints) {
+  std::string text;
+  for (int i = 0; i < 103; ++i) text += i % 3 == 0 ? "ä" : i % 3 == 1 ? "x" : "€";
+  dir_.write("train.txt", text);
+  const DataConfig config = config_of({"train.txt"});
+  const auto train = read_documents(config, Split::train), valid = read_documents(config, Split::valid);
+  ASSERT_EQ(train.size(), 1);
+  EXPECT_EQ(decode_utf8(train[0]).size(), 92);  // int(0.9 * 103)
+  EXPECT_EQ(train[0] + valid.at(0), text);
+}
+
+TEST_F(Corpus, TinyShakespeareIsSplitAsNanoGptDoesIt) {
+  const auto file = std::filesystem::absolute(testing::mirror() / "tinyshakespeare/input.txt");
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << file << " is not here; set ZOO_DATA_MIRROR";
+  const DataConfig config = config_of({file.string()});
+  EXPECT_EQ(read_documents(config, Split::train).at(0).size(), 1003854);
+  EXPECT_EQ(read_documents(config, Split::valid).at(0).size(), 111540);
+}
+
+TEST_F(Corpus, AWholeTextMayBeSplitWithinAnyFile) {
+  dir_.write("a.txt", "aaaaaa");
+  dir_.write("b.txt", "bbbb");
+  DataConfig config = config_of({"a.txt", "b.txt"});
+  config.valid_fraction = 0.5;
+  EXPECT_THAT(read_documents(config, Split::train), ElementsAre("aaaaa"));
+  EXPECT_THAT(read_documents(config, Split::valid), ElementsAre("a", "bbbb"));
+}
+
+TEST_F(Corpus, DocumentsAreSplitWhole) {
+  dir_.write("train.txt", "1\n2\n3\n4\n5\n6\n7\n");
+  const DataConfig config = config_of({"train.txt"}, DocumentSplit::line);
+  EXPECT_THAT(read_documents(config, Split::train), ElementsAre("1", "2", "3", "4", "5", "6"));
+  EXPECT_THAT(read_documents(config, Split::valid), ElementsAre("7"));
+}
+
+TEST_F(Corpus, InvalidUtf8NamesFileLineAndByte) {
+  dir_.write("train.txt", "fine\nb\xE9se\n");
+  const auto message = message_of<DataError>([&] { read_documents(config_of({"train.txt"}), Split::train); });
+  EXPECT_THAT(message, HasSubstr(dir_.path().string() + "/train.txt:2: not UTF-8 at byte 6"));
+}
+
+TEST_F(Corpus, MissingAndEmptyFilesAreErrors) {
+  const auto read = [&](const char* file) {
+    return message_of<DataError>([&] { read_documents(config_of({file}), Split::train); });
+  };
+  EXPECT_THAT(read("nothing.txt"), HasSubstr("nothing.txt does not exist"));
+  EXPECT_THAT(read("fortunes/train.txt"), HasSubstr("scripts/get_data.sh fortunes"));
+  EXPECT_THAT(read("/nothing.txt"), HasSubstr("/nothing.txt does not exist"));
+  EXPECT_THAT(read("."), HasSubstr("is not a file"));
+  dir_.write("empty.txt", "");
+  EXPECT_THAT(read("empty.txt"), HasSubstr("empty.txt: the file is empty"));
+  dir_.write("blank.txt", " \n\r\n\t\n");
+  EXPECT_THAT(read("blank.txt"), HasSubstr("blank.txt: the file is empty"));
+  EXPECT_THAT(message_of<DataError>([&] { read_documents(config_of({"empty.txt"}), Split::test); }),
+              HasSubstr("data.test names no files"));
+  dir_.write("percent.txt", "%\n%\n");
+  EXPECT_THAT(message_of<DataError>(
+                  [&] { read_documents(config_of({"percent.txt"}, DocumentSplit::percent), Split::train); }),
+              HasSubstr("percent.txt"));
+  dir_.write("one.txt", "only one\n");
+  EXPECT_THAT(message_of<DataError>(
+                  [&] { read_documents(config_of({"one.txt"}, DocumentSplit::line), Split::train); }),
+              HasSubstr("too short to be split"));
+}
+
+TEST_F(Corpus, ParallelLinesCorrespond) {
+  dir_.write("p.de", "eins\r\nzwei\n\nvier\nfünf\n");
+  dir_.write("p.en", "one\ntwo\nthree\nfour\n \n");
+  DataConfig config = config_of({"p"});
+  config.valid = {"p"};
+  const ParallelTexts texts = read_parallel(config, Split::train);
+  EXPECT_THAT(texts.source, ElementsAre("eins", "zwei", "vier"));
+  EXPECT_THAT(texts.target, ElementsAre("one", "two", "four"));
+
+  dir_.write("p.en", "one\ntwo\n");
+  const auto message = message_of<DataError>([&] { read_parallel(config, Split::train); });
+  EXPECT_THAT(message, HasSubstr("p.de has 5 lines"));
+  EXPECT_THAT(message, HasSubstr("p.en has 2"));
+  config.target = "fr";
+  EXPECT_THAT(message_of<DataError>([&] { read_parallel(config, Split::train); }),
+              HasSubstr("p.fr does not exist"));
+}
+
+TEST_F(Corpus, LabelledRowsAreReadByColumnName) {
+  dir_.write("rows.tsv", "id\tlabel\tsentence\n1\tgood\tquite \"nice\"\n\n2\tbad\t\n");
+  DataConfig config = config_of({"rows.tsv"});
+  config.valid = {"rows.tsv"};
+  const LabelledTexts rows = read_labelled(config, Split::train);
+  EXPECT_THAT(rows.texts, ElementsAre("quite \"nice\"", ""));
+  EXPECT_THAT(rows.labels, ElementsAre("good", "bad"));
+
+  const auto read = [&] { return message_of<DataError>([&] { read_labelled(config, Split::train); }); };
+  dir_.write("rows.tsv", "sentence\tlabel\na\tb\nonly one\n");
+  EXPECT_THAT(read(), HasSubstr("rows.tsv:3: 1 fields"));
+  dir_.write("rows.tsv", "sentence\tlabel\na\t \n");
+  EXPECT_THAT(read(), HasSubstr("rows.tsv:2: no label"));
+  dir_.write("rows.tsv", "sentence\tclass\na\tb\n");
+  EXPECT_THAT(read(), HasSubstr("rows.tsv:1: no column \"label\" in the header; there are: sentence, class"));
+  dir_.write("rows.tsv", "sentence\tlabel\n");
+  EXPECT_THAT(read(), HasSubstr("rows.tsv"));
+}
+
+class Cache : public ::testing::Test {
+ protected:
+  Cache() {
+    TokenizerConfig config;
+    config.type = TokenizerKind::character;
+    tokenizer_ = make_tokenizer(config, SpecialTokenSet::all, testing::reader_of(texts_));
+  }
+  std::vector<std::filesystem::path> files() const {
+    std::vector<std::filesystem::path> result;
+    if (!std::filesystem::exists(dir_ / "cache")) return result;
+    for (const auto& entry : std::filesystem::directory_iterator(dir_ / "cache"))
+      result.push_back(entry.path());
+    return result;
+  }
+  void expect_right(const TokenStore& store) const {
+    ASSERT_EQ(store.n_rows(), 3);
+    EXPECT_EQ(store.row(0), tokenizer_->encode(texts_[0]));
+    EXPECT_EQ(store.row_length(1), 0);
+    EXPECT_EQ(store.row(2), tokenizer_->encode(texts_[2]));
+    EXPECT_EQ(store.n_tokens(), store.row_length(0) + store.row_length(2));
+  }
+
+  std::vector<std::string> texts_ = {"first text", "", "second"};
+  std::unique_ptr<Tokenizer> tokenizer_;
+  TempDir dir_;
+  ScopedEnvironment root_{"ZOO_CACHE", (dir_ / "cache").string()};
+};
+
+TEST_F(Cache, RowsMayEndWithEos) {
+  const TokenStore stream = tokenize(texts_, *tokenizer_, RowEnding::end_of_sequence);
+  EXPECT_EQ(stream.row(1), (TokenIds{tokenizer_->special().eos}));
+  EXPECT_EQ(stream.row(2).back(), tokenizer_->special().eos);
+  EXPECT_EQ(stream.n_tokens(), 10 + 6 + 3);
+  EXPECT_EQ(stream.slice(stream.row_begin(2), stream.n_tokens()), stream.row(2));
+  expect_right(tokenize(texts_, *tokenizer_, RowEnding::bare));
+  EXPECT_EQ(files().size(), 2);  // the two do not share a file
+  EXPECT_THROW(stream.row(3), std::out_of_range);
+  EXPECT_THROW(stream.slice(0, 20), std::out_of_range);
+  EXPECT_THROW(stream.slice(-1, 2), std::out_of_range);
+}
+
+TEST_F(Cache, IsUsedAgain) {
+  expect_right(tokenize(texts_, *tokenizer_, RowEnding::bare));
+  ASSERT_EQ(files().size(), 1);
+  const auto written = std::filesystem::last_write_time(files()[0]);
+  // 64 bit ids would be four times as large.
+  EXPECT_LT(std::filesystem::file_size(files()[0]), 200);
+  std::filesystem::last_write_time(files()[0], written - std::chrono::hours(1));
+  expect_right(tokenize(texts_, *tokenizer_, RowEnding::bare));
+  EXPECT_EQ(std::filesystem::last_write_time(files()[0]), written - std::chrono::hours(1));
+  // Other texts and other cuts of the same text have other files.
+  tokenize({"first text", "s", "econd"}, *tokenizer_, RowEnding::bare);
+  tokenize({"first text", "second"}, *tokenizer_, RowEnding::bare);
+  EXPECT_EQ(files().size(), 3);
+}
+
+TEST_F(Cache, AnyDamageIsNoticedAndRepaired) {
+  tokenize(texts_, *tokenizer_, RowEnding::bare);
+  const auto file = files().at(0);
+  const std::string good = read_file(file);
+  std::vector<std::string> damaged = {"", "x", good.substr(0, good.size() - 1), good + "x",
+                                      std::string(good.size(), '\0')};
+  for (size_t i = 0; i < good.size(); ++i) {
+    damaged.push_back(good);
+    damaged.back()[i] = static_cast<char>(damaged.back()[i] ^ 0x41);
+  }
+  for (const std::string& content : damaged) {
+    std::ofstream(file, std::ios::binary) << content;
+    expect_right(tokenize(texts_, *tokenizer_, RowEnding::bare));
+    ASSERT_EQ(read_file(file), good);
+  }
+}
+
+TEST_F(Cache, IsDoneWithoutWhereNothingCanBeWritten) {
+  dir_.write("cache", "a file where the folder should be");
+  expect_right(tokenize(texts_, *tokenizer_, RowEnding::bare));
+  EXPECT_EQ(read_file(dir_ / "cache"), "a file where the folder should be");
+}
+
+TEST_F(Cache, LargeVocabulariesGetWiderIds) {
+  const TokenStore store = TokenStore::from_rows({{0, 65535, 65536}, {}, {70000}});
+  EXPECT_EQ(store.row(0), (TokenIds{0, 65535, 65536}));
+  EXPECT_EQ(store.row(2), (TokenIds{70000}));
+}
+
+TEST(CacheRoot, FollowsTheEnvironment) {
+  const ScopedEnvironment home("HOME", "/home/me"), xdg("XDG_CACHE_HOME", ""), own("ZOO_CACHE", "");
+  EXPECT_EQ(cache_root(), "/home/me/.cache/transformer-zoo");
+  {
+    const ScopedEnvironment set("XDG_CACHE_HOME", "/x");
+    EXPECT_EQ(cache_root(), "/x/transformer-zoo");
+  }
+  const ScopedEnvironment set("ZOO_CACHE", "/z");
+  EXPECT_EQ(cache_root(), "/z");
+}
+
+}  // namespace
+}  // namespace zoo

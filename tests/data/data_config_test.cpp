@@ -1,0 +1,73 @@
+#include "data/data_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/data/support.h"
+
+namespace zoo {
+namespace {
+
+using ::testing::HasSubstr;
+
+DataConfig read(const std::string& yaml) {
+  DataConfig config;
+  ConfigFile::parse(yaml, "test.yaml").read(config);
+  return config;
+}
+
+std::vector<std::string> complaints(const DataConfig& config) {
+  std::vector<std::string> keys;
+  validate(config, [&](std::string_view key, std::string_view) { keys.emplace_back(key); });
+  return keys;
+}
+
+TEST(DataConfig, IsReadFromYaml) {
+  const DataConfig config = read(
+      "train: [a.txt, b.txt]\ndocuments: percent\nsequence_length: 64\ntokenizer: {type: char, lowercase: "
+      "true}\n");
+  EXPECT_THAT(config.train, ::testing::ElementsAre("a.txt", "b.txt"));
+  EXPECT_EQ(config.documents, DocumentSplit::percent);
+  EXPECT_EQ(config.sequence_length, 64);
+  EXPECT_FALSE(config.target_length);
+  EXPECT_EQ(config.tokenizer.type, TokenizerKind::character);
+  EXPECT_TRUE(config.tokenizer.lowercase);
+  EXPECT_TRUE(complaints(config).empty());
+}
+
+TEST(DataConfig, WritesWhatItReads) {
+  DataConfig config = read("train: [a]\ntarget_length: 9\nmask_random: 0.05\n");
+  const std::string dump = dump_config(config);
+  EXPECT_EQ(dump_config(read(dump)), dump);
+}
+
+TEST(DataConfig, ValuesOutOfRangeAreErrors) {
+  for (const char* yaml :
+       {"valid_fraction: 0", "valid_fraction: 1", "sequence_length: 2", "mask_probability: 0",
+        "mask_replace: 1.1", "tokenizer: {vocab_size: 0}", "tokenizer: {character_coverage: 0}",
+        "tokenizer: {type: words}", "documents: chapters"}) {
+    EXPECT_THROW(read(yaml), ConfigError) << yaml;
+  }
+}
+
+TEST(DataConfig, ContradictionsAreFound) {
+  EXPECT_THAT(complaints(read("train: [a]\nmask_replace: 0.8\nmask_random: 0.3")),
+              ::testing::ElementsAre("mask_random"));
+  EXPECT_THAT(complaints(read("train: [a]\nmask_replace: 0.9\nmask_random: 0.1")), ::testing::IsEmpty());
+  EXPECT_THAT(complaints(read("train: [a]\ntokenizer: {type: byte, path: x}")),
+              ::testing::ElementsAre("tokenizer.path"));
+  EXPECT_THAT(complaints(read("train: [a]\nsource: de\ntarget: de")), ::testing::ElementsAre("target"));
+}
+
+TEST(DataPath, IsBelowTheDataRootUnlessAbsolute) {
+  const testing::TempDir dir;
+  const auto file = dir.write("corpus/a.txt", "text");
+  const testing::ScopedEnvironment root("ZOO_DATA", dir.path().string());
+  EXPECT_EQ(data_path("corpus/a.txt"), file);
+  EXPECT_EQ(data_path(file.string()), file);
+  const testing::ScopedEnvironment none("ZOO_DATA", "");
+  EXPECT_EQ(data_root(), "data");
+}
+
+}  // namespace
+}  // namespace zoo

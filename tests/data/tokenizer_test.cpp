@@ -1,0 +1,340 @@
+#include "data/tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/sentencepiece_tokenizer.h"
+#include "io/files.h"
+#include "tests/data/support.h"
+
+namespace zoo {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::message_of;
+using testing::random_text;
+using testing::reader_of;
+using testing::sentences;
+using testing::TempDir;
+
+std::unique_ptr<Tokenizer> make(TokenizerKind type, SpecialTokenSet special, std::vector<std::string> texts,
+                                int64_t vocab_size = 50) {
+  TokenizerConfig config;
+  config.type = type;
+  config.vocab_size = vocab_size;
+  return make_tokenizer(config, special, reader_of(std::move(texts)));
+}
+
+std::string stream(const Tokenizer& tokenizer, const TokenIds& ids) {
+  StreamDecoder decoder(tokenizer);
+  std::string text;
+  for (const int64_t id : ids) text += decoder.push(id);
+  return text + decoder.finish();
+}
+
+TEST(CharTokenizer, WithoutSpecialTokensTheVocabularyIsTheSortedText) {
+  const auto tokenizer = make(TokenizerKind::character, SpecialTokenSet::none, {"böse\nbad", "é"});
+  EXPECT_EQ(tokenizer->vocab_size(), 8);  // \n a b d e s é ö
+  EXPECT_THAT(tokenizer->encode("\nabé"), ElementsAre(0, 1, 2, 6));
+  EXPECT_EQ(tokenizer->special().eos, -1);
+  EXPECT_EQ(tokenizer->label(0), "↵");
+  EXPECT_THAT(message_of<DataError>([&] { tokenizer->encode("x"); }), HasSubstr("\"x\" (U+0078)"));
+}
+
+TEST(CharTokenizer, SpecialTokensComeFirst) {
+  const auto tokenizer = make(TokenizerKind::character, SpecialTokenSet::all, {"ba"});
+  const SpecialTokens s = tokenizer->special();
+  EXPECT_THAT((TokenIds{s.pad, s.unk, s.bos, s.eos, s.mask, s.cls, s.sep}), ElementsAre(0, 1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(tokenizer->encode("abc"), ElementsAre(7, 8, 1));
+  EXPECT_EQ(tokenizer->decode(TokenIds{2, 7, 4, 8, 1, 3, 0}), "ab⁇");
+  EXPECT_EQ(tokenizer->label(3), "<eos>");
+  EXPECT_THAT(message_of<DataError>([&] { tokenizer->decode(TokenIds{9}); }), HasSubstr("0 to 8"));
+  EXPECT_THROW(tokenizer->decode(TokenIds{-1}), DataError);
+}
+
+TEST(CharTokenizer, KnowsTheVocabularyOfTinyShakespeare) {
+  const auto file = testing::mirror() / "tinyshakespeare/input.txt";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << file << " is not here; set ZOO_DATA_MIRROR";
+  const std::string text = read_file(file);
+  const auto tokenizer = make(TokenizerKind::character, SpecialTokenSet::none, {text});
+  EXPECT_EQ(tokenizer->vocab_size(), 65);
+  // As nanoGPT's data/shakespeare_char has it: "\n" = 0, " " = 1, … "z" = 64.
+  EXPECT_THAT(tokenizer->encode("First"), ElementsAre(18, 47, 56, 57, 58));
+  EXPECT_THAT(tokenizer->encode("\n z"), ElementsAre(0, 1, 64));
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
+}
+
+TEST(ByteTokenizer, HasOneIdForEachByte) {
+  const auto bare = make(TokenizerKind::byte, SpecialTokenSet::none, {});
+  EXPECT_EQ(bare->vocab_size(), 256);
+  EXPECT_THAT(bare->encode("aä"), ElementsAre(97, 195, 164));
+  const auto all = make(TokenizerKind::byte, SpecialTokenSet::all, {});
+  EXPECT_EQ(all->vocab_size(), 263);
+  EXPECT_THAT(all->encode(std::string_view("\0\xFF", 2)), ElementsAre(7, 262));
+  EXPECT_EQ(all->label(262), "<0xFF>");
+  EXPECT_EQ(all->label(7 + 'A'), "A");
+}
+
+TEST(Tokenizer, RoundTripsTextOfManyScripts) {
+  for (const auto special : {SpecialTokenSet::none, SpecialTokenSet::all}) {
+    const auto chars = make(TokenizerKind::character, special, {random_text(0, 5000)});
+    const auto bytes = make(TokenizerKind::byte, special, {});
+    for (uint64_t seed = 1; seed <= 200; ++seed) {
+      const std::string text = random_text(seed, static_cast<int64_t>(seed % 40));
+      for (const Tokenizer* tokenizer : {chars.get(), bytes.get()}) {
+        const TokenIds ids = tokenizer->encode(text);
+        ASSERT_EQ(tokenizer->decode(ids), text);
+        ASSERT_EQ(stream(*tokenizer, ids), text);
+        for (const int64_t id : ids) ASSERT_FALSE(tokenizer->label(id).empty());
+      }
+    }
+  }
+}
+
+TEST(Tokenizer, ByteTokensRoundTripAnyBytes) {
+  const auto tokenizer = make(TokenizerKind::byte, SpecialTokenSet::all, {});
+  CounterRandom random({3});
+  for (int i = 0; i < 500; ++i) {
+    std::string bytes;
+    for (int64_t n = random.below(12); n > 0; --n) {
+      // Mostly bytes of multi-byte characters, so that whole, broken and cut-off ones all occur.
+      bytes += static_cast<char>(random.below(4) == 0 ? random.below(128) : 0x80 + random.below(128));
+    }
+    const TokenIds ids = tokenizer->encode(bytes);
+    ASSERT_EQ(tokenizer->decode(ids), bytes);
+    ASSERT_EQ(stream(*tokenizer, ids), bytes);
+  }
+}
+
+TEST(Tokenizer, LowercaseFoldsEveryScript) {
+  for (const auto type : {TokenizerKind::character, TokenizerKind::byte, TokenizerKind::sentencepiece}) {
+    TokenizerConfig config;
+    config.type = type;
+    config.lowercase = true;
+    config.vocab_size = 20;  // the letters and the special tokens
+    const auto tokenizer =
+        make_tokenizer(config, SpecialTokenSet::all, reader_of({"ÄRGER ΩΜΕΓΑ Жук ärger ωμεγα жук"}));
+    EXPECT_EQ(tokenizer->decode(tokenizer->encode("ÄrGeR ΩμΕγΑ ЖУК")), "ärger ωμεγα жук") << name_of(type);
+  }
+}
+
+TEST(Tokenizer, InvalidUtf8IsAnErrorWithTheByte) {
+  const std::string broken = "abc\xC3(";
+  for (const auto type : {TokenizerKind::character, TokenizerKind::sentencepiece}) {
+    const auto tokenizer = make(type, SpecialTokenSet::all, sentences(200));
+    EXPECT_THAT(message_of<DataError>([&] { tokenizer->encode(broken); }), HasSubstr("byte 3"));
+    EXPECT_THAT(message_of<DataError>([&] { make(type, SpecialTokenSet::all, {"fine", broken}); }),
+                HasSubstr("byte 3"));
+  }
+  for (const auto type : {TokenizerKind::character, TokenizerKind::sentencepiece}) {
+    EXPECT_THAT(message_of<DataError>([&] { make(type, SpecialTokenSet::all, {}); }), HasSubstr("empty"));
+    EXPECT_THAT(message_of<DataError>([&] { make(type, SpecialTokenSet::all, {""}); }), HasSubstr("empty"));
+  }
+}
+
+class SentencePiece : public ::testing::TestWithParam<SentencePieceModel> {
+ protected:
+  static std::unique_ptr<Tokenizer> train(std::vector<std::string> texts, int64_t vocab_size = 50,
+                                          SpecialTokenSet special = SpecialTokenSet::all) {
+    TokenizerConfig config;
+    config.model = GetParam();
+    config.vocab_size = vocab_size;
+    return make_tokenizer(config, special, reader_of(std::move(texts)));
+  }
+};
+
+TEST_P(SentencePiece, SpecialTokensComeFirst) {
+  const auto tokenizer = train(sentences(300));
+  const SpecialTokens s = tokenizer->special();
+  EXPECT_THAT((TokenIds{s.pad, s.unk, s.bos, s.eos, s.mask, s.cls, s.sep}), ElementsAre(0, 1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(tokenizer->vocab_size(), 50);
+  EXPECT_EQ(tokenizer->label(4), "<mask>");
+  EXPECT_EQ(tokenizer->decode(TokenIds{2, 3, 0, 4, 5, 6}), "");
+  // What looks like a special token in a text is text.
+  for (const int64_t id : tokenizer->encode("<mask> <eos>")) EXPECT_TRUE(id == 1 || id > 6);
+
+  const auto bare = train(sentences(300), 50, SpecialTokenSet::none);
+  EXPECT_EQ(bare->special().unk, 0);
+  EXPECT_EQ(bare->special().eos, -1);
+  EXPECT_EQ(bare->special().mask, -1);
+}
+
+TEST_P(SentencePiece, RoundTripsAndStreams) {
+  const auto tokenizer = train(sentences(300));
+  for (const std::string& text : sentences(50)) {
+    const TokenIds ids = tokenizer->encode(text);
+    EXPECT_LT(ids.size(), text.size());
+    EXPECT_EQ(tokenizer->decode(ids), text);
+    EXPECT_EQ(stream(*tokenizer, ids), text);
+  }
+  // Any ids, also such as no text has.
+  CounterRandom random({5});
+  for (int i = 0; i < 500; ++i) {
+    TokenIds ids;
+    for (int64_t n = random.below(12); n > 0; --n) ids.push_back(random.below(tokenizer->vocab_size()));
+    ASSERT_EQ(stream(*tokenizer, ids), tokenizer->decode(ids));
+  }
+}
+
+TEST_P(SentencePiece, KeepsLineBreaks) {
+  std::vector<std::string> verses;
+  for (const std::string& text : sentences(300)) verses.push_back(text + "\n" + text);
+  const auto tokenizer = train(verses);
+  const std::string text = "der Hund\n\nsieht das Kind .\n";
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
+  EXPECT_EQ(stream(*tokenizer, tokenizer->encode(text)), text);
+  EXPECT_EQ(tokenizer->label(7), "↵");
+}
+
+TEST_P(SentencePiece, IsDeterministic) {
+  EXPECT_EQ(train(sentences(300))->fingerprint(), train(sentences(300))->fingerprint());
+  EXPECT_NE(train(sentences(300))->fingerprint(), train(sentences(300), 49)->fingerprint());
+}
+
+TEST_P(SentencePiece, LongLinesAreNotLeftOut) {
+  std::string line;
+  for (const std::string& text : sentences(300)) line += text + " ";
+  ASSERT_GT(line.size(), 5000);  // more than SentencePiece takes by default
+  const auto tokenizer = train({line});
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("der Hund sieht Geld .")), "der Hund sieht Geld .");
+}
+
+TEST_P(SentencePiece, TooLargeAVocabularySaysHowLargeItMayBe) {
+  const std::string message = message_of<DataError>([&] { train(sentences(300), 5000); });
+  ASSERT_THAT(message, HasSubstr("vocab_size 5000 is too large"));
+  const size_t at = message.find("no more than ") + std::string_view("no more than ").size();
+  const int64_t largest = std::stoll(message.substr(at));
+  EXPECT_EQ(train(sentences(300), largest)->vocab_size(), largest);
+}
+
+TEST_P(SentencePiece, TooSmallAVocabularySaysHowSmallItMayBe) {
+  const std::string message = message_of<DataError>([&] { train(sentences(300), 20); });
+  ASSERT_THAT(message, HasSubstr("vocab_size 20 is too small"));
+  const int64_t smallest = std::stoll(message.substr(message.find(" alone make ") + 12));
+  EXPECT_EQ(train(sentences(300), smallest + 1)->vocab_size(), smallest + 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, SentencePiece,
+                         ::testing::Values(SentencePieceModel::unigram, SentencePieceModel::bpe),
+                         [](const auto& param) { return std::string(name_of(param.param)); });
+
+TEST(Tokenizer, SavedAndLoadedIsTheSame) {
+  for (const auto type : {TokenizerKind::character, TokenizerKind::byte, TokenizerKind::sentencepiece}) {
+    for (const auto special : {SpecialTokenSet::none, SpecialTokenSet::all}) {
+      const TempDir run;
+      const auto saved = make(type, special, sentences(300));
+      saved->save(run.path());
+      const auto loaded = load_tokenizer(run.path());
+      EXPECT_EQ(loaded->vocab_size(), saved->vocab_size());
+      EXPECT_EQ(loaded->fingerprint(), saved->fingerprint());
+      EXPECT_EQ(loaded->special().eos, saved->special().eos);
+      EXPECT_EQ(loaded->special().sep, saved->special().sep);
+      EXPECT_EQ(loaded->encode("die Katze liebt ihre Bücher ."),
+                saved->encode("die Katze liebt ihre Bücher ."));
+    }
+  }
+}
+
+TEST(Tokenizer, AnExistingSentencePieceModelCanBeUsed) {
+  const TempDir dir;
+  const auto trained = make(TokenizerKind::sentencepiece, SpecialTokenSet::all, sentences(300));
+  trained->save(dir.path());
+  TokenizerConfig config;
+  config.path = (dir / "tokenizer.model").string();
+  const auto tokenizer = make_tokenizer(config, SpecialTokenSet::all, reader_of({}));
+  EXPECT_EQ(tokenizer->special().mask, 4);
+  EXPECT_EQ(tokenizer->encode("der Hund"), trained->encode("der Hund"));
+  config.path = dir.write("no.model", "no model").string();
+  EXPECT_THAT(message_of<DataError>([&] { make_tokenizer(config, SpecialTokenSet::all, reader_of({})); }),
+              HasSubstr("no.model: not a SentencePiece model"));
+}
+
+TEST(Tokenizer, DamagedFilesAreErrorsOfOneLine) {
+  const TempDir run;
+  EXPECT_THAT(message_of<CheckpointError>([&] { load_tokenizer(run.path()); }),
+              HasSubstr(run.path().string()));
+  const std::string special =
+      R"("special":{"pad":null,"unk":null,"bos":null,"eos":null,"mask":null,"cls":null,"sep":null})";
+  const std::vector<std::string> contents = {
+      "",
+      "[1",
+      "\xFF\xFE{}",
+      "[]",
+      "{}",
+      R"({"type":"wordpiece","lowercase":false})",
+      R"({"type":7,"lowercase":false})",
+      R"({"type":"char","lowercase":"no",)" + special + R"(,"symbols":["a"]})",
+      R"({"type":"char","lowercase":false,)" + special + R"(,"symbols":[]})",
+      R"({"type":"char","lowercase":false,)" + special + R"(,"symbols":["ab"]})",
+      R"({"type":"char","lowercase":false,)" + special + R"(,"symbols":["a","a"]})",
+      R"({"type":"char","lowercase":false,)" + special + R"(,"symbols":[1]})",
+      R"({"type":"char","lowercase":false,"special":{"pad":0,"unk":0,"bos":null,"eos":null,"mask":null,"cls":null,"sep":null},"symbols":["a"]})",
+      R"({"type":"char","lowercase":false,"special":{"pad":9223372036854775807,"unk":null,"bos":null,"eos":null,"mask":null,"cls":null,"sep":null},"symbols":["a"]})",
+      R"({"type":"char","lowercase":false,"special":{"pad":-5,"unk":null,"bos":null,"eos":null,"mask":null,"cls":null,"sep":null},"symbols":["a"]})",
+      R"({"type":"char","lowercase":false,"special":{"pad":1.5,"unk":null,"bos":null,"eos":null,"mask":null,"cls":null,"sep":null},"symbols":["a"]})",
+      R"({"type":"byte","lowercase":false,"special":{"pad":3,"unk":null,"bos":null,"eos":null,"mask":null,"cls":null,"sep":null}})",
+      R"({"type":"sentencepiece","lowercase":false,)" + special + R"(,"model_sha256":"00"})",
+  };
+  for (const std::string& content : contents) {
+    run.write("tokenizer.json", content);
+    EXPECT_THAT(message_of<CheckpointError>([&] { load_tokenizer(run.path()); }),
+                HasSubstr(run.path().string()))
+        << content;
+  }
+}
+
+TEST(Tokenizer, ADamagedModelFileIsAnError) {
+  const TempDir run;
+  make(TokenizerKind::sentencepiece, SpecialTokenSet::all, sentences(300))->save(run.path());
+  const std::string model = read_file(run / "tokenizer.model");
+  for (const std::string& content : {model.substr(0, model.size() / 2), std::string(), model + "x"}) {
+    run.write("tokenizer.model", content);
+    EXPECT_THAT(message_of<CheckpointError>([&] { load_tokenizer(run.path()); }),
+                HasSubstr("tokenizer.model"));
+  }
+  std::filesystem::remove(run / "tokenizer.model");
+  EXPECT_THAT(message_of<CheckpointError>([&] { load_tokenizer(run.path()); }), HasSubstr("tokenizer.model"));
+  EXPECT_THAT(message_of<DataError>([] { SentencePieceTokenizer("\x0a\xff\xff\xff\xff\x0f", false); }),
+              HasSubstr("not a SentencePiece model"));
+}
+
+TEST(EncodeMasked, PutsTheMaskWhereTheTextSaysSo) {
+  const auto chars = make(TokenizerKind::character, SpecialTokenSet::all, {"ab "});
+  EXPECT_THAT(encode_masked(*chars, "a<mask> b<mask>"), ElementsAre(8, 4, 7, 9, 4));
+  EXPECT_EQ(encode_masked(*chars, "ab"), chars->encode("ab"));
+
+  const auto pieces = make(TokenizerKind::sentencepiece, SpecialTokenSet::all, sentences(300));
+  TokenIds expected = pieces->encode("der Hund");
+  expected.push_back(4);
+  const TokenIds end = pieces->encode("Geld .");
+  expected.insert(expected.end(), end.begin(), end.end());
+  EXPECT_EQ(encode_masked(*pieces, "der Hund <mask> Geld ."), expected);  // no stray blank before the mask
+
+  const auto bare = make(TokenizerKind::character, SpecialTokenSet::none, {"ab <mask>"});
+  EXPECT_THROW(encode_masked(*bare, "a<mask>"), DataError);
+}
+
+TEST(StreamDecoder, HoldsBackWhatIsNotWholeYet) {
+  const auto tokenizer = make(TokenizerKind::byte, SpecialTokenSet::all, {});
+  StreamDecoder decoder(*tokenizer);
+  const TokenIds ids = tokenizer->encode("a€");
+  EXPECT_EQ(decoder.push(ids[0]), "a");
+  EXPECT_EQ(decoder.push(ids[1]), "");
+  EXPECT_EQ(decoder.push(ids[2]), "");
+  EXPECT_EQ(decoder.push(ids[3]), "€");
+  EXPECT_EQ(decoder.push(3), "");
+  EXPECT_EQ(decoder.push(ids[1]), "");
+  EXPECT_EQ(decoder.finish(), "\xE2");
+}
+
+TEST(StreamDecoder, NeedsNoMoreThanTheNewestIds) {
+  const auto tokenizer = make(TokenizerKind::sentencepiece, SpecialTokenSet::all, sentences(300));
+  std::string text = "der Hund";
+  for (int i = 0; i < 2000; ++i) text += " sieht das Kind .";
+  const TokenIds ids = tokenizer->encode(text);
+  EXPECT_EQ(stream(*tokenizer, ids), text);  // would take minutes if each step decoded everything
+}
+
+}  // namespace
+}  // namespace zoo
