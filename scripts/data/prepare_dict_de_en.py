@@ -3,7 +3,7 @@
 
 Usage: prepare_dict_de_en.py /usr/share/trans/de-en OUT
 
-OUT/{train,valid,test}.{de,en}   short sentences, 2 to 12 words, each German sentence once
+OUT/{train,valid,test}.{de,en}   short sentences, 2 to 8 words, each German sentence once
 OUT/phrases.train.{de,en}        phrases of 2 to 8 words
 
 Line i of X.de is the translation of line i of X.en. Punctuation stands apart from words, as translation corpora
@@ -19,7 +19,7 @@ import re
 import sys
 from pathlib import Path
 
-SENTENCE_WORDS = range(2, 13)
+SENTENCE_WORDS = range(2, 9)
 PHRASE_WORDS = range(2, 9)
 HELD_OUT = 500
 
