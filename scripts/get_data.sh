@@ -16,7 +16,7 @@ set -euo pipefail
 
 scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 sums=$scripts/data/SHA256SUMS
-data=${ZOO_DATA:-$scripts/../data}
+data=${ZOO_DATA:-${scripts%/*}/data}
 mirror=${ZOO_DATA_MIRROR:-}
 names=(fortunes dict-de-en tinyshakespeare wikitext-2 multi30k sst2 fashion-mnist)
 temp=''
@@ -124,9 +124,9 @@ obtain() {
         "$out/input.txt"
       ;;
     wikitext-2)
+      local examples=https://raw.githubusercontent.com/pytorch/examples/main
       for file in train valid test; do
-        download "https://raw.githubusercontent.com/pytorch/examples/main/word_language_model/data/wikitext-2/$file.txt" \
-          "$out/wiki.$file.tokens"
+        download "$examples/word_language_model/data/wikitext-2/$file.txt" "$out/wiki.$file.tokens"
       done
       ;;
     multi30k)

@@ -30,7 +30,8 @@ ABBREVIATIONS = set(
     "jd. jdm. jdn. jds. etw. sb. sth. sb.'s sth.'s usw. etc. bzw. ca. vs. Mr. Mrs. Ms. Dr. Prof. St. Nr. No. z. B. "
     "z.B. u.a. d.h. e.g. i.e. a.m. p.m. U.S. Hr. Fr. Str. Jh. Abs. Art. Bd. S. p. allg. evtl. ggf. inkl. max. min. "
     "Mio. Mrd. Co. Inc. Ltd. Jr. Sr. Hl. hl. Hrn. no.".split())
-PLACEHOLDERS = set("jd. jdm. jdn. jds. jmd. jmdm. jmdn. etw. usw. sb. sth. sb.'s sth.'s sb sth etc. o.s.".split())
+PLACEHOLDERS = set(
+    "jd. jdm. jdn. jds. jmd. jmdm. jmdn. etw. usw. sb. sth. sb.'s sth.'s sb sth etc. o.s.".split())
 PUNCTUATION = ".,;:!?\"…–()"
 
 
