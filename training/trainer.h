@@ -27,8 +27,8 @@ struct TrainOptions {
   std::filesystem::path run_dir;  // default runs/NAME
   ExistingRun existing = ExistingRun::refuse;
   c10::Device device = c10::kCPU;
-  std::function<void(const TrainProgress&)> on_progress;  // called at each step
-  std::function<bool()> should_stop;                      // asked after each step: save and return?
+  std::function<void(const TrainProgress&)> on_progress = nullptr;  // called at each step
+  std::function<bool()> should_stop = nullptr;                      // asked after each step: save and return?
 };
 
 /// Why a training ended.

@@ -1,5 +1,7 @@
 // Pairs of lines: read one, write the other.
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "data/token_store.h"
@@ -27,7 +29,11 @@ class TextToText final : public Task {
     const size_t n = std::min(n_samples, pairs.source.size());
     pairs.source.resize(n);
     std::vector<TokenIds> prompts;
-    for (const auto& source : pairs.source) prompts.push_back(tokenizer().encode(source));
+    for (const auto& source : pairs.source) {
+      TokenIds prompt = tokenizer().encode(source);
+      prompt.resize(std::min(prompt.size(), static_cast<size_t>(experiment().data.sequence_length - 1)));
+      prompts.push_back(std::move(prompt));
+    }
     const auto written = greedy_texts(model, *this, prompts);
     std::string text;
     for (size_t i = 0; i < n; ++i) {

@@ -1,0 +1,86 @@
+#include "training/experiment.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "io/error.h"
+
+namespace zoo {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string error_of(std::string_view text, const std::vector<std::string>& overrides = {}) {
+  try {
+    parse_experiment(text, "x.yaml", overrides);
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), Not(HasSubstr("\n")));
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Experiment, DefaultsAreValidAndSurviveTheirDump) {
+  const auto experiment = parse_experiment("name: x", "x.yaml");
+  const auto text = dump_config(experiment);
+  EXPECT_EQ(dump_config(parse_experiment(text, "dump.yaml")), text);
+  EXPECT_FALSE(config_reference<Experiment>().empty());
+}
+
+TEST(Experiment, NamesPlaceAndKeyOfWhatIsWrongInAPart) {
+  EXPECT_THAT(error_of("model:\n  d_model: 30\n  n_heads: 4\n"),
+              AllOf(HasSubstr("x.yaml:3:"), HasSubstr("model.n_heads"), HasSubstr("30")));
+  EXPECT_THAT(error_of("training: {optimizer: {betas: [0.9]}}"),
+              HasSubstr("training.optimizer.betas must be two"));
+  EXPECT_THAT(error_of("training: {optimizer: {betas: [0.9, 1.0]}}"), HasSubstr("< 1"));
+  EXPECT_THAT(error_of("training: {optimizer: {momentum: 0.9}}"), HasSubstr("training.optimizer.momentum"));
+  EXPECT_THAT(error_of("training: {schedule: {type: noam}}"), HasSubstr("training.schedule.warmup_steps"));
+  EXPECT_THAT(error_of("training: {schedule: {type: noam, warmup_steps: 4, decay_steps: 5}}"),
+              HasSubstr("no meaning for noam"));
+  EXPECT_THAT(error_of("training: {schedule: {warmup_steps: 9, decay_steps: 5}}"), HasSubstr("warm-up"));
+  EXPECT_THAT(
+      error_of(
+          "training: {steps: 10, schedule: {type: warmup_stable_decay, warmup_steps: 6, decay_steps: 5}}"),
+      HasSubstr("more than the 10"));
+  EXPECT_THAT(error_of("training: {stesp: 10}"), HasSubstr("steps"));
+  EXPECT_THAT(error_of("training: {steps: 0}"), HasSubstr("training.steps must be >= 1"));
+  EXPECT_THAT(error_of("name: a/b"), HasSubstr("name"));
+}
+
+TEST(Experiment, NamesContradictionsBetweenParts) {
+  EXPECT_THAT(error_of("task: text_to_text\nmodel: {architecture: encoder}"),
+              HasSubstr("model.architecture must be encoder_decoder for text_to_text, not encoder"));
+  EXPECT_THAT(error_of("task: masked_language_modeling\nmodel: {architecture: decoder}"),
+              HasSubstr("model.architecture must be encoder"));
+  EXPECT_THAT(error_of("task: language_modeling\nmodel: {architecture: encoder}"),
+              HasSubstr("model.architecture must be decoder"));
+  EXPECT_THAT(error_of("training: {batch_tokens: 4000}"),
+              HasSubstr("training.batch_tokens is not for language_modeling"));
+  EXPECT_THAT(
+      error_of("data: {sequence_length: 64}\nmodel: {max_positions: 32}"),
+      AllOf(HasSubstr("x.yaml:1:"), HasSubstr("data.sequence_length"), HasSubstr("model.max_positions 32")));
+  EXPECT_THAT(error_of("data: {target_length: 9}"), HasSubstr("data.target_length is for text_to_text"));
+  for (const char* architecture : {"encoder", "decoder", "encoder_decoder"}) {
+    EXPECT_EQ(error_of("task: text_classification", {fmt::format("model.architecture={}", architecture)}),
+              "no error");
+  }
+}
+
+TEST(Experiment, FlattenKnowsEveryDifference) {
+  const auto a = flatten(parse_experiment("name: x", "x.yaml"));
+  const auto b =
+      flatten(parse_experiment("training: {optimizer: {lr: 0.0010000000000000002}}\nname: x", "x.yaml"));
+  ASSERT_EQ(a.size(), b.size());
+  std::vector<std::string> different;
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].key, b[i].key);
+    if (a[i].value != b[i].value) different.push_back(a[i].key);
+  }
+  EXPECT_THAT(different, ::testing::ElementsAre("training.optimizer.lr"));
+}
+
+}  // namespace
+}  // namespace zoo

@@ -1,0 +1,176 @@
+// A run that is stopped, killed or starved of disk at any moment goes on as if nothing had happened.
+
+#include <signal.h>
+
+#include <chrono>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/io/small_disk.h"
+#include "tests/training/support.h"
+#include "training/stop_signals.h"
+#include "training/trainer.h"
+
+namespace zoo::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+TrainOptions resuming(const fs::path& run) { return {.run_dir = run, .existing = ExistingRun::resume}; }
+
+/// Every tensor, every row of metrics and every sample, to the last bit.
+void expect_same_run(const fs::path& run, const fs::path& expected) {
+  for (const char* file :
+       {"model.safetensors", "checkpoints/last/model.safetensors", "checkpoints/last/optimizer.safetensors",
+        "checkpoints/last/rng.safetensors", "samples.txt", "config.yaml", "tokenizer.json"}) {
+    EXPECT_TRUE(read_file(run / file) == read_file(expected / file)) << file;
+  }
+  EXPECT_EQ(timeless_metrics(run), timeless_metrics(expected));
+  EXPECT_EQ(fs::read_symlink(run / "checkpoints/last"), fs::read_symlink(expected / "checkpoints/last"));
+}
+
+class Resume : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Resume, KilledAtAnyStepIsAsNeverKilled) {
+  const TinyWorld world;
+  const auto experiment = world.experiment(GetParam());
+  ASSERT_EQ(Child([&] { return train(experiment, {.run_dir = world.path("whole")}), 0; }).wait(), 0);
+
+  struct Death {
+    int64_t step;
+    bool after_evaluation = false;
+  };
+  // Before the first checkpoint, at one, between two, twice at the same step, around an evaluation, at the
+  // last step.
+  for (const auto& [step, after_evaluation] : std::vector<Death>{
+           {1}, {4}, {6}, {7}, {7, true}, {7}, {13}, {14}, {14, true}, {18}, {20}, {20, true}}) {
+    Child child([&, at = step, evaluated = after_evaluation] {
+      auto options = resuming(world.path("run"));
+      options.on_progress = [&](const TrainProgress& progress) {
+        if (progress.step == at && progress.message.starts_with("step") == evaluated) ::raise(SIGKILL);
+      };
+      return train(experiment, options), 0;
+    });
+    ASSERT_EQ(child.wait(), -SIGKILL) << "at step " << step;
+  }
+  ASSERT_EQ(Child([&] { return train(experiment, resuming(world.path("run"))), 0; }).wait(), 0);
+  expect_same_run(world.path("run"), world.path("whole"));
+}
+
+TEST_P(Resume, SignalsSaveAndEndWell) {
+  const TinyWorld world;
+  const auto experiment = world.experiment(GetParam());
+  ASSERT_EQ(Child([&] { return train(experiment, {.run_dir = world.path("whole")}), 0; }).wait(), 0);
+
+  for (const auto& [signal, step] : {std::pair(SIGTERM, 4), std::pair(SIGINT, 10)}) {
+    Child child([&, s = signal, at = step] {
+      const StopSignals signals;
+      auto options = resuming(world.path("run"));
+      options.should_stop = [&] { return signals.received(); };
+      options.on_progress = [&](const TrainProgress& progress) {
+        if (progress.step == at) ::raise(s);  // the step after it is the last
+      };
+      const auto result = train(experiment, options);
+      return result.end == TrainEnd::interrupted && result.step == at + 1 ? 0 : 98;
+    });
+    ASSERT_EQ(child.wait(), 0);
+    EXPECT_EQ(fs::read_symlink(world.path("run/checkpoints/last")), fmt::format("step-{}", step + 1));
+  }
+  ASSERT_EQ(Child([&] { return train(experiment, resuming(world.path("run"))), 0; }).wait(), 0);
+  expect_same_run(world.path("run"), world.path("whole"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Tasks, Resume,
+                         ::testing::Values("language_modeling", "masked_language_modeling", "text_to_text",
+                                           "text_classification"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST(ResumeAtAnyMoment, IsAsNeverKilled) {
+  const TinyWorld world;
+  const auto experiment = world.experiment(
+      "text_to_text", {"training.steps=12", "training.checkpoint_every=1", "training.evaluate_every=2"});
+  const auto start = std::chrono::steady_clock::now();
+  ASSERT_EQ(Child([&] { return train(experiment, {.run_dir = world.path("whole")}), 0; }).wait(), 0);
+  const auto whole = std::chrono::steady_clock::now() - start;
+
+  int killed = 0;
+  for (int i = 0; i < 8; ++i) {
+    // Moments all over the time that the whole run takes: also in the middle of writing a checkpoint.
+    Child child([&] { return train(experiment, resuming(world.path("run"))), 0; });
+    std::this_thread::sleep_for(whole * (1 + i * 3 % 8) / 9);
+    ::kill(child.pid(), SIGKILL);
+    const int code = child.wait();
+    ASSERT_TRUE(code == 0 || code == -SIGKILL) << code;
+    killed += code == -SIGKILL;
+  }
+  EXPECT_GT(killed, 0);
+  ASSERT_EQ(Child([&] { return train(experiment, resuming(world.path("run"))), 0; }).wait(), 0);
+  expect_same_run(world.path("run"), world.path("whole"));
+  for (const auto& entry : fs::directory_iterator(world.path("run/checkpoints"))) {
+    EXPECT_TRUE(entry.path().filename() == "last" || entry.path().filename().string().starts_with("step-"))
+        << entry.path() << " is left over";
+  }
+}
+
+TEST(StopSignals, TheSecondOneKills) {
+  Child child([] {
+    const StopSignals signals;
+    ::raise(SIGTERM);
+    if (!signals.received()) return 98;
+    ::raise(SIGTERM);
+    return 97;
+  });
+  EXPECT_EQ(child.wait(), -SIGTERM);
+}
+
+TEST(StopSignals, AreForgottenAfterwards) {
+  Child child([] {
+    {
+      const StopSignals signals;
+    }
+    ::raise(SIGINT);
+    return 97;
+  });
+  EXPECT_EQ(child.wait(), -SIGINT);
+}
+
+// The disk is full when step 8 is to be saved: an error of one line, exit code 1, and step 4 still there to
+// go on from.
+TEST(FullDisk, LosesNothing) {
+  const TinyWorld world;
+  const auto experiment = world.experiment("language_modeling");
+  ASSERT_EQ(Child([&] { return train(experiment, {.run_dir = world.path("whole")}), 0; }).wait(), 0);
+
+  const auto errors = world.path("errors");
+  Child child([&] {
+    std::unique_ptr<SmallDisk> disk;
+    auto options = resuming(world.path("run"));
+    options.on_progress = [&](const TrainProgress& progress) {
+      if (progress.step == 5) disk = std::make_unique<SmallDisk>(8000);
+    };
+    try {
+      train(experiment, options);
+      return 0;
+    } catch (const Error& error) {
+      disk.reset();
+      std::ofstream(errors) << error.what();
+      return error.exit_code();
+    }
+  });
+  EXPECT_EQ(child.wait(), 1);
+  const auto message = read_file(errors);
+  EXPECT_THAT(message, ::testing::HasSubstr("model.safetensors"));
+  EXPECT_THAT(message, ::testing::HasSubstr("File too large"));
+  EXPECT_EQ(message.find('\n'), message.npos);
+  EXPECT_EQ(fs::read_symlink(world.path("run/checkpoints/last")), "step-4");
+  for (const auto& entry : fs::recursive_directory_iterator(world.path("run"))) {
+    EXPECT_EQ(entry.path().string().find(".new"), std::string::npos) << entry.path();
+  }
+  ASSERT_EQ(Child([&] { return train(experiment, resuming(world.path("run"))), 0; }).wait(), 0);
+  expect_same_run(world.path("run"), world.path("whole"));
+}
+
+}  // namespace
+}  // namespace zoo::testing

@@ -1,0 +1,151 @@
+// Opening what a training left: whole, damaged, or of another kind.
+
+#include "training/run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "io/safetensors.h"
+#include "tests/training/support.h"
+#include "training/checkpoint.h"
+#include "training/device.h"
+
+namespace zoo::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+namespace fs = std::filesystem;
+
+template <class E>
+std::string error_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const E& error) {
+    EXPECT_THAT(error.what(), Not(HasSubstr("\n")));
+    return error.what();
+  }
+  return "no error";
+}
+
+class RunTest : public ::testing::Test {
+ protected:
+  RunTest() { train(world.experiment("text_classification", {"training.steps=4"}), {.run_dir = run}); }
+  std::string opening() const {
+    return error_of<CheckpointError>([this] { Run::open(run); });
+  }
+
+  TinyWorld world;
+  fs::path run = world.path("run");
+};
+
+TEST_F(RunTest, OpensWithLabelsAndTokenizer) {
+  const auto opened = Run::open(run);
+  EXPECT_EQ(opened.labels(), (std::vector<std::string>{"blue", "dark green", "red"}));
+  EXPECT_EQ(opened.tokenizer().decode(opened.tokenizer().encode("sun moon")), "sun moon");
+  EXPECT_EQ(opened.experiment().training.steps, 4);
+  EXPECT_EQ(opened.weights(), run / "model.safetensors");
+}
+
+TEST_F(RunTest, TakesTheNewestCheckpointWhileThereIsNoBest) {
+  fs::remove(run / "model.safetensors");
+  EXPECT_EQ(Run::open(run).weights(), run / "checkpoints/step-4/model.safetensors");
+  fs::remove(run / "checkpoints/last");
+  EXPECT_EQ(Run::open(run).weights(), run / "checkpoints/step-4/model.safetensors");
+  fs::remove_all(run / "checkpoints");
+  EXPECT_THAT(opening(), HasSubstr("no weights yet"));
+}
+
+TEST_F(RunTest, SaysWhatIsMissing) {
+  EXPECT_THAT(error_of<CheckpointError>([&] { Run::open(world.path("nowhere")); }), HasSubstr("no such run"));
+  EXPECT_THAT(error_of<CheckpointError>([&] { Run::open(world.path("data")); }), HasSubstr("not a run"));
+  fs::rename(run / "labels.json", run / "gone");
+  EXPECT_THAT(opening(), HasSubstr("labels.json"));
+  world.dir().write("run/labels.json", "{]");
+  EXPECT_THAT(opening(), AllOf(HasSubstr("labels.json"), HasSubstr("damaged")));
+  fs::rename(run / "gone", run / "labels.json");
+  fs::remove(run / "tokenizer.json");
+  EXPECT_THAT(opening(), HasSubstr("tokenizer.json"));
+}
+
+TEST_F(RunTest, NoticesTruncatedWeights) {
+  const auto file = run / "model.safetensors";
+  const auto size = fs::file_size(file);
+  for (const auto left : {size - 1, size / 2, uintmax_t{9}, uintmax_t{0}}) {
+    fs::resize_file(file, left);
+    EXPECT_THAT(opening(), HasSubstr("model.safetensors")) << left;
+  }
+}
+
+TEST_F(RunTest, NamesTheFirstTensorOfAnotherArchitecture) {
+  const auto file = run / "model.safetensors";
+  TensorMap tensors;
+  {
+    const SafetensorsFile stored(file);
+    for (const auto& name : stored.names()) tensors.emplace(name, stored.tensor(name).clone());
+  }
+  const auto with = [&](TensorMap other) {
+    save_safetensors(file, other);
+    return opening();
+  };
+  const auto name = tensors.begin()->first;
+  auto fewer = tensors;
+  fewer.erase(name);
+  EXPECT_THAT(with(fewer), AllOf(HasSubstr("another architecture"), HasSubstr("no tensor '" + name + "'")));
+  auto more = tensors;
+  more["zzz"] = torch::zeros({2});
+  EXPECT_THAT(with(more), HasSubstr("'zzz' is not in the model"));
+  auto reshaped = tensors;
+  reshaped[name] = torch::zeros({2, 3, 4});
+  EXPECT_THAT(with(reshaped), AllOf(HasSubstr(name), HasSubstr("(2, 3, 4)")));
+  auto retyped = tensors;
+  retyped[name] = tensors[name].to(torch::kHalf);
+  EXPECT_THAT(with(retyped), AllOf(HasSubstr(name), HasSubstr("Half")));
+  save_safetensors(file, tensors);
+  EXPECT_EQ(opening(), "no error");
+}
+
+TEST_F(RunTest, DamagedCheckpointIsOneLine) {
+  const auto resume = [&] {
+    return error_of<CheckpointError>([&] {
+      train(world.experiment("text_classification", {"training.steps=6"}),
+            {.run_dir = run, .existing = ExistingRun::resume});
+    });
+  };
+  for (const char* name : {"model.safetensors", "optimizer.safetensors", "rng.safetensors", "state.json"}) {
+    const auto file = run / "checkpoints/step-4" / name;
+    const auto whole = read_file(file);
+    fs::resize_file(file, whole.size() / 2);
+    EXPECT_THAT(resume(), HasSubstr(name));
+    fs::remove(file);
+    EXPECT_THAT(resume(), HasSubstr(name));
+    write_file_atomically(file, whole);
+  }
+  world.dir().write("run/checkpoints/step-4/state.json", R"({"step": "four"})");
+  EXPECT_THAT(resume(), AllOf(HasSubstr("state.json"), HasSubstr("damaged")));
+}
+
+TEST(Checkpoint, TiedWeightsAreStoredOnce) {
+  const TinyWorld world;
+  const auto result =
+      train(world.experiment("language_modeling", {"training.steps=1"}), {.run_dir = world.path("run")});
+  const auto names = SafetensorsFile(result.run_dir / "model.safetensors").names();
+  EXPECT_THAT(names, ::testing::Contains("token_embedding.weight"));
+  EXPECT_THAT(names, Not(::testing::Contains(HasSubstr("head.output"))));
+  EXPECT_EQ(names.size(), named_tensors(Run::open(result.run_dir).model()).size());
+}
+
+TEST(Device, IsParsedOrRefusedInOneLine) {
+  EXPECT_TRUE(parse_device("cpu").is_cpu());
+  EXPECT_EQ(parse_device("auto").is_cuda(), torch::cuda::is_available());
+  for (const char* text : {"", "gpu", "cuda:", "cuda:x", "cuda:1x", "cuda:-1", "CPU"}) {
+    EXPECT_THAT(error_of<UsageError>([&] { parse_device(text); }), HasSubstr("unknown device")) << text;
+  }
+  EXPECT_THAT(error_of<SystemError>([] { parse_device("cuda:120"); }), HasSubstr("no device 'cuda:120'"));
+}
+
+}  // namespace
+}  // namespace zoo::testing

@@ -1,0 +1,145 @@
+#include "training/task.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "tests/training/support.h"
+#include "training/evaluation.h"
+#include "training/tasks/label_likelihood.h"
+
+namespace zoo::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::shared_ptr<Model> model_of(const Task& task) {
+  torch::manual_seed(1);
+  return make_model(task.experiment(), task);
+}
+
+TEST(Task, OneStreamOfCharactersHasNoSpecialTokens) {
+  const TinyWorld world;
+  const auto plain = make_task(world.experiment("language_modeling"));
+  EXPECT_EQ(plain->tokenizer().special().eos, -1);
+  const auto documents = make_task(world.experiment("language_modeling", {"data.documents=line"}));
+  EXPECT_GE(documents->tokenizer().special().eos, 0);
+  EXPECT_GT(documents->tokenizer().vocab_size(), plain->tokenizer().vocab_size());
+}
+
+TEST(Task, UntrainedModelsScoreAsChance) {
+  const TinyWorld world;
+  for (const char* name :
+       {"language_modeling", "masked_language_modeling", "text_to_text", "text_classification"}) {
+    SCOPED_TRACE(name);
+    const auto task = make_task(world.experiment(name));
+    const auto model = model_of(*task);
+    const auto metrics = task->evaluate(*model, Split::valid);
+    const auto purpose = task->purpose();
+    const double chance =
+        std::log(static_cast<double>(purpose.n_classes > 0 ? purpose.n_classes : purpose.vocab_size));
+    EXPECT_NEAR(metrics.at("loss"), chance, 0.25 * chance);
+    EXPECT_DOUBLE_EQ(metrics.at("perplexity"), std::exp(metrics.at("loss")));
+    EXPECT_EQ(task->evaluate(*model, Split::valid), metrics);  // nothing random
+    EXPECT_LE(task->evaluate(*model, Split::valid, 1).at("tokens"), metrics.at("tokens"));
+    EXPECT_EQ(task->sample(*model), task->sample(*model));
+    EXPECT_FALSE(task->sample(*model).empty());
+  }
+}
+
+TEST(Task, BitsPerByteCountBytesNotTokens) {
+  const TinyWorld world;
+  world.dir().write("data/text.txt", "äöüß äöüß äöüß äöüß äöüß äöüß äöüß äöüß äöüß äöüß äöüß äöüß äöüß ");
+  const auto task = make_task(world.experiment("language_modeling", {"data.valid_fraction=0.5"}));
+  const auto model = model_of(*task);
+  const auto metrics = task->evaluate(*model, Split::valid);
+  const double bytes = static_cast<double>(read_documents(task->experiment().data, Split::valid)[0].size());
+  const double tokens = static_cast<double>(
+      task->tokenizer().encode(read_documents(task->experiment().data, Split::valid)[0]).size());
+  EXPECT_GT(bytes, 1.7 * tokens);
+  EXPECT_NEAR(metrics.at("bits_per_byte"), metrics.at("loss") / std::log(2.0) * tokens / bytes, 1e-9);
+  EXPECT_EQ(metrics.at("tokens"), tokens - 1);
+}
+
+TEST(Task, AnUnknownLabelIsAnErrorThatNamesIt) {
+  const TinyWorld world;
+  world.dir().write("data/other.tsv", "sentence\tlabel\nsun sea\tviolet\n");
+  for (const char* architecture : {"encoder", "decoder", "encoder_decoder"}) {
+    const auto task = make_task(world.experiment(
+        "text_classification", {"data.valid=other.tsv", std::string("model.architecture=") + architecture}));
+    try {
+      task->batches(Split::valid);
+      FAIL() << architecture;
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("'violet'"));
+    }
+  }
+}
+
+TEST(Task, SplitsThatAreNotGivenAreAnError) {
+  const TinyWorld world;
+  const auto task = make_task(world.experiment("language_modeling"));
+  EXPECT_THROW(task->batches(Split::test), DataError);
+  EXPECT_THROW(make_task(parse_experiment("name: x", "x.yaml")), DataError);
+}
+
+TEST(Task, SourcesTooLongForTheModelAreCut) {
+  const TinyWorld world;
+  const auto task =
+      make_task(world.experiment("text_to_text", {"data.sequence_length=5", "model.max_positions=5"}));
+  const auto model = model_of(*task);
+  EXPECT_FALSE(task->sample(*model).empty());
+  EXPECT_GT(task->evaluate(*model, Split::valid).at("tokens"), 0);
+}
+
+// Three families, the same rows: each can be trained to tell the classes of texts that name them.
+TEST(Task, EachFamilyClassifies) {
+  for (const char* architecture : {"encoder", "decoder", "encoder_decoder"}) {
+    SCOPED_TRACE(architecture);
+    const TinyWorld world;
+    std::string table = "sentence\tlabel\n";
+    for (int i = 0; i < 60; ++i)
+      table += fmt::format("{} {}\n", i % 2 ? "bbb" : "aa", i % 2 ? "x\tsecond" : "yy\tfirst");
+    world.dir().write("data/table.tsv", table);
+    const auto result =
+        train(world.experiment("text_classification",
+                               {std::string("model.architecture=") + architecture, "model.dropout=0",
+                                "training.steps=40", "training.batch_size=16"}),
+              {.run_dir = world.path("run")});
+    const auto last = timeless_metrics(result.run_dir).back();
+    EXPECT_EQ(last.at("valid_accuracy"), 1.0);
+    EXPECT_EQ(last.at("valid_f1"), 1.0);
+  }
+}
+
+// Step by step with a cache, against all at once by teacher forcing.
+TEST(LabelLikelihood, IsTheSumOverTheAnswersTokens) {
+  const TinyWorld world;
+  const auto task = make_task(world.experiment("text_to_text"));
+  const auto model = model_of(*task);
+  model->eval();
+  const auto& tokenizer = task->tokenizer();
+  const auto& special = tokenizer.special();
+  const std::vector<TokenIds> answers = {tokenizer.encode("sea"), tokenizer.encode("a"),
+                                         tokenizer.encode("sun tree")};
+  const auto source = tokenizer.encode("moon rain");
+  const auto likelihood = LabelLikelihood(*model, special, answers, 24)(source);
+
+  const torch::NoGradGuard no_grad;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    auto read = source, targets = answers[i], inputs = answers[i];
+    read.push_back(special.eos);
+    targets.push_back(special.eos);
+    inputs.insert(inputs.begin(), special.bos);
+    Batch batch;
+    batch.input.ids = torch::tensor(read).unsqueeze(0);
+    batch.decoder.ids = torch::tensor(inputs).unsqueeze(0);
+    batch.targets = torch::tensor(targets);
+    const auto log_p = torch::log_softmax(model->logits(model->features(batch)), -1);
+    const double expected = log_p.gather(1, batch.targets.unsqueeze(1)).sum().item<double>();
+    EXPECT_NEAR(likelihood[static_cast<int64_t>(i)].item<double>(), expected, 1e-4);
+  }
+}
+
+}  // namespace
+}  // namespace zoo::testing

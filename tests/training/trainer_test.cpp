@@ -1,0 +1,239 @@
+// What a training leaves, and what it refuses.
+
+#include "training/trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "io/safetensors.h"
+#include "tests/training/support.h"
+#include "training/run.h"
+
+namespace zoo::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+namespace fs = std::filesystem;
+
+TensorMap weights_of(const fs::path& file) {
+  const SafetensorsFile stored(file);
+  TensorMap tensors;
+  for (const auto& name : stored.names()) tensors.emplace(name, stored.tensor(name).clone());
+  return tensors;
+}
+
+/// The one-line message of the error of type E that `body` raises.
+template <class E>
+std::string error_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const E& error) {
+    EXPECT_THAT(error.what(), Not(HasSubstr("\n")));
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Trainer, LeavesEverythingThatARunHas) {
+  const TinyWorld world;
+  std::vector<std::string> messages;
+  int64_t last_step = 0;
+  const auto result = train(world.experiment("language_modeling"),
+                            {.run_dir = world.path("run"), .on_progress = [&](const TrainProgress& progress) {
+                               last_step = progress.step;
+                               if (!progress.message.empty()) messages.push_back(progress.message);
+                             }});
+  EXPECT_EQ(result.end, TrainEnd::all_steps);
+  EXPECT_EQ(result.step, 20);
+  EXPECT_EQ(last_step, 20);
+  EXPECT_EQ(messages.size(), 3u);  // after steps 7, 14 and 20
+  const auto run = result.run_dir;
+  for (const char* file :
+       {"config.yaml", "model.safetensors", "tokenizer.json", "metrics.jsonl", "samples.txt"}) {
+    EXPECT_TRUE(fs::is_regular_file(run / file)) << file;
+  }
+  // The two newest checkpoints, and a link to the last.
+  EXPECT_EQ(fs::read_symlink(run / "checkpoints/last"), "step-20");
+  EXPECT_TRUE(fs::exists(run / "checkpoints/step-16/optimizer.safetensors"));
+  EXPECT_FALSE(fs::exists(run / "checkpoints/step-12"));
+
+  std::vector<int64_t> train_steps, valid_steps;
+  double best = 1e9;
+  for (const auto& row : timeless_metrics(run)) {
+    const auto step = row.at("step").get<int64_t>();
+    if (row.contains("train_loss")) {
+      train_steps.push_back(step);
+      EXPECT_EQ(row.at("tokens"), step * 2 * 4 * 24);
+      EXPECT_GT(row.at("grad_norm"), 0.0);
+    } else {
+      valid_steps.push_back(step);
+      best = std::min(best, row.at("valid_loss").get<double>());
+      // ASCII: a character is a byte.
+      EXPECT_NEAR(row.at("valid_bits_per_byte"), row.at("valid_loss").get<double>() / std::log(2.0), 1e-9);
+    }
+  }
+  EXPECT_EQ(train_steps, (std::vector<int64_t>{3, 6, 9, 12, 15, 18, 20}));
+  EXPECT_EQ(valid_steps, (std::vector<int64_t>{7, 14, 20}));
+  EXPECT_EQ(result.best_loss, best);
+  EXPECT_THAT(read_file(run / "samples.txt"), AllOf(HasSubstr("=== step 7,"), HasSubstr("=== step 20,")));
+
+  // What is opened is what was measured.
+  const auto opened = Run::open(run);
+  EXPECT_EQ(opened.evaluate(Split::valid).at("loss"), best);
+  EXPECT_FALSE(opened.model().is_training());
+}
+
+TEST(Trainer, LearnsEachTask) {
+  for (const char* task : {"language_modeling", "masked_language_modeling", "text_to_text"}) {
+    SCOPED_TRACE(task);
+    const TinyWorld world;
+    const auto experiment = world.experiment(
+        task, {"training.steps=60", "training.evaluate_every=30", "training.log_every=1", "model.dropout=0"});
+    const auto result = train(experiment, {.run_dir = world.path("run")});
+    const auto rows = timeless_metrics(result.run_dir);
+    const auto loss = [&](size_t i) { return rows[i].at("train_loss").get<double>(); };
+    double first = 0, last = 0;
+    for (size_t i = 0; i < 5; ++i) first += loss(i);
+    for (size_t i = rows.size() - 6; i + 1 < rows.size(); ++i) last += loss(i);
+    EXPECT_LT(last, 0.97 * first);
+  }
+}
+
+TEST(Trainer, AccumulatedBatchesAreOneLargeBatch) {
+  for (const char* task : {"language_modeling", "text_to_text", "masked_language_modeling"}) {
+    SCOPED_TRACE(task);
+    const TinyWorld world;
+    const std::vector<std::string> common = {"training.steps=3",
+                                             "model.dropout=0",
+                                             "data.bucket_by_length=false",
+                                             "data.sequence_length=12",
+                                             "training.optimizer.type=sgd",
+                                             "training.optimizer.lr=0.5",
+                                             "training.log_every=1",
+                                             "training.clip_grad_norm=0.25"};
+    const auto with = [&](std::vector<std::string> more) {
+      more.insert(more.begin(), common.begin(), common.end());
+      return world.experiment(task, more);
+    };
+    const auto parts = train(with({"training.batch_size=8", "training.gradient_accumulation=4"}),
+                             {.run_dir = world.path("parts")});
+    const auto whole = train(with({"training.batch_size=32", "training.gradient_accumulation=1"}),
+                             {.run_dir = world.path("whole")});
+    const auto expected = weights_of(whole.run_dir / "checkpoints/last/model.safetensors");
+    for (const auto& [name, tensor] : weights_of(parts.run_dir / "checkpoints/last/model.safetensors")) {
+      EXPECT_TRUE(torch::allclose(tensor, expected.at(name), 0, 1e-6)) << name;
+    }
+    const auto a = timeless_metrics(parts.run_dir), b = timeless_metrics(whole.run_dir);
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i + 1 < a.size(); ++i) {
+      EXPECT_EQ(a[i].at("tokens"), b[i].at("tokens"));
+      EXPECT_NEAR(a[i].at("train_loss").get<double>(), b[i].at("train_loss").get<double>(), 1e-6);
+    }
+  }
+}
+
+TEST(Trainer, SameSeedSameRunOtherSeedOther) {
+  const TinyWorld world;
+  const auto loss = [&](const char* name, const char* seed) {
+    const auto experiment = world.experiment("language_modeling", {"training.steps=4", seed});
+    return *train(experiment, {.run_dir = world.path(name)}).best_loss;
+  };
+  const double first = loss("a", "training.seed=1");
+  EXPECT_EQ(loss("b", "training.seed=1"), first);
+  EXPECT_NE(loss("c", "training.seed=2"), first);
+}
+
+TEST(Trainer, StopsInTimeAsAtTheEnd) {
+  const TinyWorld world;
+  const auto experiment =
+      world.experiment("language_modeling", {"training.steps=1000000", "training.max_seconds=0.2"});
+  const auto result = train(experiment, {.run_dir = world.path("run")});
+  EXPECT_EQ(result.end, TrainEnd::out_of_time);
+  EXPECT_LT(result.step, 1000000);
+  EXPECT_TRUE(result.best_loss);
+  EXPECT_EQ(fs::read_symlink(result.run_dir / "checkpoints/last"), fmt::format("step-{}", result.step));
+  EXPECT_EQ(timeless_metrics(result.run_dir).back().at("step"), result.step);
+  EXPECT_TRUE(timeless_metrics(result.run_dir).back().contains("valid_loss"));
+}
+
+TEST(Trainer, NamesStepAndBatchOfALossThatIsNoNumber) {
+  for (const char* task : {"language_modeling", "text_to_text"}) {
+    SCOPED_TRACE(task);
+    const TinyWorld world;
+    const auto experiment = world.experiment(
+        task, {"training.optimizer.type=sgd", "training.optimizer.lr=1e30", "training.clip_grad_norm=0",
+               "training.schedule={type: constant, warmup_steps: 0}", "training.checkpoint_every=1"});
+    const auto message = error_of<TrainingError>([&] { train(experiment, {.run_dir = world.path("run")}); });
+    EXPECT_THAT(message, AllOf(HasSubstr("step 2, epoch 0, batch 2: the loss is"),
+                               HasSubstr("the last checkpoint is"), HasSubstr("checkpoints/step-1")));
+    EXPECT_EQ(fs::read_symlink(world.path("run/checkpoints/last")), "step-1");
+  }
+}
+
+TEST(Trainer, DoesNotTouchARunUnlessTold) {
+  const TinyWorld world;
+  const auto experiment = world.experiment("language_modeling", {"training.steps=2"});
+  const TrainOptions options{.run_dir = world.path("run")};
+  train(experiment, options);
+  const auto before = read_file(world.path("run/metrics.jsonl"));
+  EXPECT_THAT(error_of<UsageError>([&] { train(experiment, options); }),
+              AllOf(HasSubstr("run: this run exists"), HasSubstr("--resume"), HasSubstr("--overwrite")));
+  EXPECT_EQ(read_file(world.path("run/metrics.jsonl")), before);
+
+  auto replace = options;
+  replace.existing = ExistingRun::replace;
+  // A bad configuration or missing data is found before anything is lost.
+  auto broken = experiment;
+  broken.data.train = {"missing.txt"};
+  EXPECT_THROW(train(broken, replace), DataError);
+  broken = experiment;
+  broken.model.vocab_size = 3;
+  EXPECT_THAT(error_of<ConfigError>([&] { train(broken, replace); }), HasSubstr("model.vocab_size"));
+  EXPECT_EQ(read_file(world.path("run/metrics.jsonl")), before);
+
+  std::ofstream(world.path("run/checkpoints/step-99.txt")) << "left over";
+  EXPECT_EQ(train(experiment, replace).step, 2);
+  EXPECT_FALSE(fs::exists(world.path("run/checkpoints/step-99.txt")));
+}
+
+TEST(Trainer, DoesNotReplaceWhatIsNoRun) {
+  const TinyWorld world;
+  world.dir().write("mine/thesis.txt", "years of work");
+  const TrainOptions options{.run_dir = world.path("mine"), .existing = ExistingRun::replace};
+  EXPECT_THAT(error_of<UsageError>([&] { train(world.experiment("language_modeling"), options); }),
+              HasSubstr("is not a run"));
+  EXPECT_EQ(read_file(world.path("mine/thesis.txt")), "years of work");
+}
+
+TEST(Trainer, ResumesWithTheSameModelDataAndSeedOnly) {
+  const TinyWorld world;
+  const TrainOptions options{.run_dir = world.path("run"), .existing = ExistingRun::resume};
+  EXPECT_EQ(train(world.experiment("language_modeling", {"training.steps=4"}), options).step,
+            4);  // starts it
+  const auto refused = [&](const std::string& override_text) {
+    return error_of<ConfigError>(
+        [&] { train(world.experiment("language_modeling", {"training.steps=6", override_text}), options); });
+  };
+  EXPECT_THAT(refused("model.d_ff=40"),
+              AllOf(HasSubstr("config.yaml"), HasSubstr("model.d_ff=null, not 40")));
+  EXPECT_THAT(refused("training.seed=9"), HasSubstr("training.seed=1, not 9"));
+  EXPECT_THAT(refused("training.batch_size=2"), HasSubstr("training.batch_size=4, not 2"));
+  EXPECT_THAT(refused("data.sequence_length=20"), HasSubstr("data.sequence_length=24, not 20"));
+  EXPECT_THAT(refused("training.optimizer.type=adam"), HasSubstr("training.optimizer.type=adamw, not adam"));
+
+  const auto more = world.experiment(
+      "language_modeling", {"training.steps=6", "training.evaluate_every=2", "training.optimizer.lr=0.001"});
+  EXPECT_EQ(train(more, options).step, 6);
+  EXPECT_EQ(read_run_experiment(world.path("run")).training.steps, 6);
+  // And once more: there is nothing left to do.
+  const auto before = read_file(world.path("run/metrics.jsonl"));
+  EXPECT_EQ(train(more, options).step, 6);
+  EXPECT_EQ(read_file(world.path("run/metrics.jsonl")), before);
+}
+
+}  // namespace
+}  // namespace zoo::testing
