@@ -103,7 +103,8 @@ const theme = () => prefersDark.matches && !printing ? 'dark' : 'light';
 const fraction = (value, top) => top > 0 ? Math.min(1, value / top) : 0;
 const colour = share => RAMPS[theme()][Math.round(255 * share)];
 /** The ink that can be read on colour(share). */
-const inkOn = share => theme() === 'light' ? (share > 0.47 ? '#fff' : '#16191f') : (share > 0.5 ? '#0b1220' : '#e9ecf1');
+const inkOn = share => theme() === 'light' ? (share > 0.56 ? '#fff' : '#16191f')
+                                           : (share > 0.46 ? '#0b1220' : '#e9ecf1');
 const topOf = values => state.scale === 'absolute' ? MOST : Math.max(1, largest(values));
 
 /** Paints a map, `size` device pixels a cell. */
@@ -140,8 +141,9 @@ function buildOverview() {
     const heads = headsOf(kind), {rows, columns, title, note} = KINDS[kind];
     const grid = el('div', 'heads');
     const most = Math.round(Math.min(112, Math.max(44, 620 / (heads.length + 1))));
-    grid.style.gridTemplateColumns = 
-        `max-content repeat(${heads.length - 1}, minmax(var(--least), ${most}px)) minmax(max(38px, var(--least)), ${most}px)`;
+    const least = 'var(--least)', leastOfMean = heads.length > 10 ? `max(38px, ${least})` : least;  // room for its name
+    grid.style.gridTemplateColumns =
+        `max-content repeat(${heads.length - 1}, minmax(${least}, ${most}px)) minmax(${leastOfMean}, ${most}px)`;
     grid.append(el('div', 'name layer', heads.length > 7 ? 'head' : ''));
     for (const head of heads) {
       const name = head === 'mean' || heads.length > 7 ? head : headName(head);
@@ -214,10 +216,11 @@ function render() {
     button.tabIndex = chosen || (parseName(name).kind !== map.kind && name.endsWith('-0-0')) ? 0 : -1;
   }
   $('map-title').textContent = titleOf(map);
-  const row = map.kind !== 'cross' ? 'a token' : state.rowToken === 'next' ? 'the token being written' : 'the token just read';
+  const crosses = map.kind === 'cross';
+  const row = !crosses ? 'a token' : state.rowToken === 'next' ? 'the token being written' : 'the token just read';
   $('map-note').textContent =
-      `Row: ${row}. Column: a ${map.kind === 'cross' ? 'source token' : 'token'} that it looks at. Each row sums to 1.`;
-  $('row-choice').hidden = map.kind !== 'cross';
+      `Row: ${row}. Column: a ${crosses ? 'source token' : 'token'} that it looks at. Each row sums to 1.`;
+  $('row-choice').hidden = !crosses;
   for (const [id, heads, layers] of [['previous', -1, 0], ['next', 1, 0], ['up', 0, -1], ['down', 0, 1]])
     $(id).disabled = !neighbour(map, heads, layers);
   for (const input of document.querySelectorAll('input'))
@@ -255,7 +258,8 @@ function layOut() {
     Object.assign(label.style, {width: `${cellSize}px`, fontSize: `${fontSize}px`, maxHeight: '150px'});
 
   // Sharp on the screen and on paper, but no canvas larger than browsers allow.
-  const density = Math.min(Math.max(2, devicePixelRatio || 1), Math.sqrt(16e6 / (rows.length * columns.length)) / cellSize);
+  const most = Math.sqrt(16e6 / (rows.length * columns.length)) / cellSize;
+  const density = Math.min(Math.max(2, devicePixelRatio || 1), most);
   const size = Math.max(1, Math.round(cellSize * density));
   paint($('canvas'), map, size, {
     gap: cellSize > 8 ? size / cellSize / 2 * (cellSize > 24 ? 2 : 1) : 0,
@@ -326,8 +330,9 @@ function fillTable() {
   };
   const table = el('table', '', el('caption', '', titleOf(map)));
   table.append(el('thead', '', el('tr', '', el('td'), ...columns.map(token => header(token, 'col')))));
-  table.append(el('tbody', '', ...rows.map((token, t) => el('tr', '', header(token, 'row'),
-      ...columns.map((_, s) => el('td', '', isHidden(map.kind, t, s) ? '' : (values[t * columns.length + s] / MOST).toFixed(3)))))));
+  const number = (t, s) => isHidden(map.kind, t, s) ? '' : (values[t * columns.length + s] / MOST).toFixed(3);
+  table.append(el('tbody', '', ...rows.map((token, t) =>
+      el('tr', '', header(token, 'row'), ...columns.map((_, s) => el('td', '', number(t, s)))))));
   $('table').replaceChildren(table);
 }
 
@@ -340,8 +345,10 @@ $('text').classList.toggle('long', data.text.length + data.target.length > 90);
 if (data.name) $('run').textContent = `· ${data.name}`;
 const count = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
 $('summary').textContent = [
-  ...kinds.map(kind => `${KINDS[kind].title}: ${count(maps[kind].length, 'layer')} × ${count(maps[kind][0].length, 'head')}`),
-  answered ? `${data.source_tokens.length} source and ${data.target_tokens.length} target tokens` : count(data.source_tokens.length, 'token'),
+  ...kinds.map(kind =>
+      `${KINDS[kind].title}: ${count(maps[kind].length, 'layer')} × ${count(maps[kind][0].length, 'head')}`),
+  answered ? `${data.source_tokens.length} source and ${data.target_tokens.length} target tokens`
+           : count(data.source_tokens.length, 'token'),
 ].join(' · ');
 
 buildOverview();
@@ -363,5 +370,9 @@ prefersDark.addEventListener('change', repaint);
 addEventListener('beforeprint', () => { printing = true; repaint(); });
 addEventListener('afterprint', () => { printing = false; repaint(); });
 let width = $('detail').clientWidth;
-new ResizeObserver(() => { if ($('detail').clientWidth !== width) { width = $('detail').clientWidth; render(); } }).observe($('detail'));
+new ResizeObserver(() => {
+  if ($('detail').clientWidth === width) return;  // the height is ours
+  width = $('detail').clientWidth;
+  render();
+}).observe($('detail'));
 })();
