@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "fake_models.h"
 #include "io/error.h"
+#include "tests/generation/fake_models.h"
 
 namespace zoo {
 namespace {

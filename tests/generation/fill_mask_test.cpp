@@ -8,7 +8,7 @@
 #include <torch/torch.h>
 
 #include "io/error.h"
-#include "tiny_models.h"
+#include "tests/generation/tiny_models.h"
 
 namespace zoo {
 namespace {

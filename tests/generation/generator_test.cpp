@@ -11,7 +11,7 @@
 
 #include "generation/special_tokens.h"
 #include "io/error.h"
-#include "tiny_models.h"
+#include "tests/generation/tiny_models.h"
 
 namespace zoo {
 namespace {
