@@ -12,8 +12,8 @@
 namespace zoo {
 
 struct ScaledDotProductOptions {
-  Mask mask;                    // a query that sees no key gets zeros
-  torch::Tensor bias;           // broadcastable to (B, H, T, S), added to the scaled scores; may be undefined
+  Mask mask = {};               // a query that sees no key gets zeros
+  torch::Tensor bias = {};      // broadcastable to (B, H, T, S), added to the scaled scores; may be undefined
   std::optional<double> scale;  // default 1/√Dh
   double dropout = 0.0;         // of the weights; the caller passes 0 when not training
 };

@@ -7,8 +7,8 @@ namespace zoo {
 
 /// Sequences of token ids, padded on the right to a common length.
 struct TokenBatch {
-  torch::Tensor ids;      // (B, T) int64
-  torch::Tensor lengths;  // (B) int64, 1 … T; undefined = every row is T long
+  torch::Tensor ids = {};      // (B, T) int64
+  torch::Tensor lengths = {};  // (B) int64, 1 … T; undefined = every row is T long
 
   bool defined() const { return ids.defined(); }
   int64_t batch_size() const { return ids.size(0); }
@@ -18,14 +18,14 @@ struct TokenBatch {
 
 /// A training batch. `targets` are classes: token ids for language tasks, labels for classification.
 struct Batch {
-  TokenBatch input;        // what the encoder, or the decoder of a decoder-only model, reads
-  torch::Tensor segments;  // (B, T) int64, BERT's sentence A/B; undefined = all 0
-  TokenBatch decoder;      // what the decoder of an encoder-decoder reads (teacher forcing); else undefined
-  torch::Tensor targets;   // (N) int64
+  TokenBatch input = {};        // what the encoder, or the decoder of a decoder-only model, reads
+  torch::Tensor segments = {};  // (B, T) int64, BERT's sentence A/B; undefined = all 0
+  TokenBatch decoder = {};  // what the decoder of an encoder-decoder reads (teacher forcing); else undefined
+  torch::Tensor targets = {};  // (N) int64
   /// (N) int64: where each target is predicted, as the flat index b·T + t into the sequence that predicts
   /// (the decoder's if there is one). Undefined: at every position of it in order, N = B·T; or, for
   /// classification with a pooled representation, once per row, N = B.
-  torch::Tensor positions;
+  torch::Tensor positions = {};
   int64_t tokens = 0;  // real tokens (no padding) that the model reads: budgets and rates count these
 
   int64_t n_targets() const { return targets.numel(); }

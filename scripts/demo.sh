@@ -34,14 +34,14 @@ stage "Set-up and build" scripts/build.sh release
 stage "Data" scripts/get_data.sh fortunes dict-de-en
 
 stage "Training a GPT on fortunes" train configs/gpt/fortunes.yaml gpt
-stage "Training a BERT on fortunes" train configs/bert/fortunes.yaml bert
+stage "Training a BERT on English sentences and phrases" train configs/bert/dict-en.yaml bert
 stage "Training an encoder-decoder on a German-English dictionary" train configs/translation/dict-de-en.yaml translation
 
 show() {
   printf '\n%sA fortune by the GPT%s\n' "$bold" "$plain"
   "$zoo" generate "$out/gpt" --prompt "" --seed "$seed"
   printf '\n%sA mask filled by the BERT%s\n' "$bold" "$plain"
-  "$zoo" generate "$out/bert" --prompt "The first rule of program<mask> is to keep it simple."
+  "$zoo" generate "$out/bert" --prompt "I <mask> you ."
   printf '\n%s"Ich liebe dich ." translated by the encoder-decoder%s\n' "$bold" "$plain"
   "$zoo" generate "$out/translation" --prompt "Ich liebe dich ."
   printf '\n%sWhere it looked%s\n' "$bold" "$plain"
