@@ -30,7 +30,7 @@ stage() {
 
 train() { "$zoo" train "$1" --set "training.seed=$seed" --out "$out/$2" --resume; }
 
-stage "Set-up and build" scripts/build.sh release
+stage "Set-up and build" scripts/build.sh release --target zoo_program
 stage "Data" scripts/get_data.sh fortunes dict-de-en
 
 stage "Training a GPT on fortunes" train configs/gpt/fortunes.yaml gpt
