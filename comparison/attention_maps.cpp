@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "generation/generator.h"
 #include "io/error.h"

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include <fmt/format.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "data/random.h"
 #include "io/error.h"

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include <fmt/format.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "data/epoch_plan.h"
 #include "io/error.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <tuple>
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace zoo {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include <ATen/core/PhiloxRNGEngine.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "io/error.h"
 

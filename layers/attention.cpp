@@ -2,7 +2,8 @@
 
 #include <cmath>
 
-#include <torch/torch.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 #include "layers/position_bias.h"
 #include "layers/scaled_dot_product.h"

@@ -1,6 +1,7 @@
 #include "layers/embedding.h"
 
-#include <torch/torch.h>
+#include <torch/nn/init.h>
+#include <torch/types.h>
 
 namespace zoo {
 

@@ -1,6 +1,7 @@
 #include "layers/feed_forward.h"
 
-#include <torch/torch.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 namespace zoo {
 

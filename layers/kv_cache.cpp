@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 namespace zoo {
 namespace {

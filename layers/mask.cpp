@@ -1,6 +1,6 @@
 #include "layers/mask.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace zoo {
 namespace {

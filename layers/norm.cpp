@@ -1,6 +1,7 @@
 #include "layers/norm.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 namespace zoo {
 

@@ -4,7 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include <torch/torch.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/types.h>
 
 namespace zoo {
 

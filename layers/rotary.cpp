@@ -4,7 +4,8 @@
 #include <cmath>
 #include <numbers>
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 namespace zoo {
 namespace {

@@ -1,6 +1,6 @@
 #include "layers/transformer_layer.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace zoo {
 

@@ -1,6 +1,6 @@
 #include "models/decoder.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "models/initialize.h"
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "models/decoder.h"
 #include "models/encoder.h"

@@ -1,6 +1,7 @@
 #include "models/heads.h"
 
-#include <torch/torch.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 #include "models/stack.h"
 

@@ -2,7 +2,11 @@
 
 #include <cmath>
 
-#include <torch/torch.h>
+#include <torch/nn/init.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "layers/attention.h"
 #include "layers/feed_forward.h"

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <torch/torch.h>
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/types.h>
 
 #include "io/error.h"
 

@@ -3,7 +3,8 @@
 #include <charconv>
 
 #include <fmt/format.h>
-#include <torch/torch.h>
+#include <torch/cuda.h>
+#include <torch/types.h>
 
 #include "io/error.h"
 

@@ -1,5 +1,7 @@
 #include "training/experiment.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 namespace zoo {
@@ -49,7 +51,10 @@ void validate_lengths(const Experiment& c, const Complain& complain) {
 }  // namespace
 
 void describe(ConfigVisitor& v, Experiment& c) {
-  v.field("name", c.name, "Of the run: its directory is runs/NAME unless --out says otherwise.");
+  v.field(
+      "name", c.name,
+      "Of the run, whose directory is runs/NAME unless --out says otherwise; a file that gives none has its "
+      "own name, without .yaml.");
   v.field("task", c.task, "What is learned.");
   v.field("data", c.data, "Corpora and tokenizer.");
   v.field("model", c.model, "The architecture.");
@@ -80,7 +85,9 @@ void validate(const Experiment& c, const Complain& complain) {
 }
 
 Experiment load_experiment(const std::filesystem::path& path, const std::vector<std::string>& overrides) {
-  return read_experiment(ConfigFile::load(path, overrides));
+  Experiment defaults;
+  defaults.name = path.stem().string();
+  return read_experiment(ConfigFile::load(path, overrides), std::move(defaults));
 }
 
 Experiment parse_experiment(std::string_view text, std::string_view name,
@@ -88,8 +95,7 @@ Experiment parse_experiment(std::string_view text, std::string_view name,
   return read_experiment(ConfigFile::parse(text, name, overrides));
 }
 
-Experiment read_experiment(const ConfigFile& file) {
-  Experiment experiment;
+Experiment read_experiment(const ConfigFile& file, Experiment experiment) {
   file.read(experiment);
   validate(experiment, [&](std::string_view key, std::string_view problem) { file.fail(key, problem); });
   return experiment;

@@ -33,11 +33,13 @@ void describe(ConfigVisitor& v, Experiment& c);
 /// Checks each part, and that the parts fit together.
 void validate(const Experiment& c, const Complain& complain);
 
-/// Reads and checks a configuration; each override is `dotted.key=value`. Throws ConfigError.
+/// Reads and checks a configuration; each override is `dotted.key=value`. A file that gives no name names the
+/// experiment itself: "gpt2" for configs/models/gpt2.yaml. Throws ConfigError.
 Experiment load_experiment(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
 Experiment parse_experiment(std::string_view text, std::string_view name,
                             const std::vector<std::string>& overrides = {});
-Experiment read_experiment(const ConfigFile& file);
+/// Keys that `file` does not set stay as they are in `defaults`.
+Experiment read_experiment(const ConfigFile& file, Experiment defaults = {});
 
 /// One key and its value, as text that differs wherever the values differ.
 struct ConfigValue {

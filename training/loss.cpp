@@ -1,6 +1,6 @@
 #include "training/loss.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace zoo {
 

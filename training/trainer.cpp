@@ -6,7 +6,8 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "io/error.h"
 #include "io/metrics_log.h"
@@ -87,11 +88,11 @@ Trainer::Trainer(const Experiment& experiment, const TrainOptions& options)
   task_->batches(Split::valid);
   optimizer_ = std::make_unique<Optimizer>(config_.optimizer, model_->named_parameters());
 
-  directory_.begin(task_->vocabulary());
   if (const auto checkpoint = directory_.checkpoint()) {
     state_ = load_checkpoint(*checkpoint, *model_, *optimizer_, options_.device);
     report(fmt::format("goes on after step {} of {}", state_.step, config_.steps));
   }
+  directory_.begin(task_->vocabulary());
   directory_.truncate_samples(state_.sample_bytes);
   metrics_ = std::make_unique<MetricsLog>(directory_.path(), state_.step);
   seconds_before_ = state_.seconds;

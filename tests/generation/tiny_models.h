@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "data/tokenizer.h"
 #include "models/model.h"

@@ -5,7 +5,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "layers/embedding.h"
 #include "layers/feed_forward.h"

@@ -1,7 +1,8 @@
 #include "layers/positions.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "layers/position_bias.h"
 #include "layers/rotary.h"

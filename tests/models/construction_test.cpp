@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn/functional/loss.h>
 
 #include "io/error.h"
 #include "tests/models/small_models.h"

@@ -1,9 +1,9 @@
 #include "models/cost.h"
 
-#include <gtest/gtest.h>
-#include <torch/torch.h>
-
 #include <vector>
+
+#include <gtest/gtest.h>
+#include <torch/types.h>
 
 #include "models/model.h"
 
@@ -38,8 +38,8 @@ std::vector<ModelConfig> variants() {
                                NormPlacement::parallel}) {
     with([&](ModelConfig& c) { c.norm_placement = placement; });
   }
-  for (const auto position : {Position::none, Position::sinusoidal, Position::rotary, Position::alibi, Position::t5,
-                              Position::shaw}) {
+  for (const auto position : {Position::none, Position::sinusoidal, Position::rotary, Position::alibi,
+                              Position::t5, Position::shaw}) {
     with([&](ModelConfig& c) { c.position = position; });
   }
   with([](ModelConfig& c) { c.norm = NormKind::rms_norm; });
@@ -90,9 +90,9 @@ TEST(ModelCost, FeedForwardCountsOfTheLiterature) {
     }
     return int64_t{0};
   };
-  EXPECT_EQ(feed_forward(Activation::gelu, 11008), 2 * 4096 * 11008);        // 90.2 M
-  EXPECT_EQ(feed_forward(Activation::swiglu, 11008), 3 * 4096 * 11008);      // 135.3 M
-  EXPECT_EQ(feed_forward(Activation::swiglu, 10923), 3LL * 4096 * 10923);    // 8D/3: 134.2 M
+  EXPECT_EQ(feed_forward(Activation::gelu, 11008), 2 * 4096 * 11008);      // 90.2 M
+  EXPECT_EQ(feed_forward(Activation::swiglu, 11008), 3 * 4096 * 11008);    // 135.3 M
+  EXPECT_EQ(feed_forward(Activation::swiglu, 10923), 3LL * 4096 * 10923);  // 8D/3: 134.2 M
 }
 
 TEST(ModelCost, AttentionGrowsWithTheLength) {

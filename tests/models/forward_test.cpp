@@ -1,6 +1,7 @@
 // What every model must do in one forward pass, whatever its configuration.
 
 #include <gtest/gtest.h>
+#include <torch/nn/functional/loss.h>
 
 #include "io/error.h"
 #include "tests/models/small_models.h"

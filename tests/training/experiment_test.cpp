@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "io/error.h"
+#include "tests/support/temp_dir.h"
 
 namespace zoo {
 namespace {
@@ -28,6 +29,19 @@ TEST(Experiment, DefaultsAreValidAndSurviveTheirDump) {
   const auto text = dump_config(experiment);
   EXPECT_EQ(dump_config(parse_experiment(text, "dump.yaml")), text);
   EXPECT_FALSE(config_reference<Experiment>().empty());
+}
+
+TEST(Experiment, IsNamedAfterItsFileUnlessItSaysAName) {
+  const testing::TempDir dir;
+  const auto nameless = dir.write("small.v2.yaml", "model: {n_layers: 1}");
+  dir.write("base.yaml", "name: base");
+  const auto named = dir.write("extending.yaml", "extends: base.yaml");
+  EXPECT_EQ(load_experiment(nameless).name, "small.v2");
+  EXPECT_EQ(load_experiment(nameless, {"name=other"}).name, "other");
+  EXPECT_EQ(load_experiment(named).name, "base");
+  EXPECT_EQ(parse_experiment("task: language_modeling", "x.yaml").name, "unnamed");
+  const auto hidden = dir.write(".yaml", "model: {n_layers: 1}");
+  EXPECT_THROW(load_experiment(hidden), ConfigError) << "runs/.yaml";
 }
 
 TEST(Experiment, NamesPlaceAndKeyOfWhatIsWrongInAPart) {

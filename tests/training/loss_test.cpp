@@ -1,7 +1,9 @@
 #include "training/loss.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "training/evaluation.h"
 

@@ -4,7 +4,10 @@
 #include <memory>
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 namespace zoo {
 namespace {

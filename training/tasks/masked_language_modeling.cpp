@@ -1,7 +1,7 @@
 // Hidden tokens, found again from both sides.
 
 #include <fmt/format.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "data/token_store.h"
 #include "training/evaluation.h"
