@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "apps/commands.h"
+#include "apps/options.h"
 #include "comparison/attention_maps.h"
 #include "comparison/attention_page.h"
 #include "io/files.h"
@@ -45,17 +46,16 @@ void add_attention(CLI::App& app) {
   const auto arguments = std::make_shared<AttentionArguments>();
   auto* command = app.add_subcommand(
       "attention", "Show where a trained model looks: every layer and head, on a page or as numbers");
-  command->add_option("RUN", arguments->run, "Directory of a run")->required();
+  add_run(*command, arguments->run);
   command->add_option("--text", arguments->text, "What the model reads")->type_name("TEXT")->required();
   command
       ->add_option("--target", arguments->target,
                    "What an encoder-decoder writes; default: its own translation")
       ->type_name("TEXT");
-  command->add_option("--out", arguments->out, "The page to write; default RUN/attention.html")
+  command->add_option("--out", arguments->out, "The page to write; default: RUN/attention.html")
       ->type_name("FILE");
-  command->add_flag("--json", arguments->json,
-                    "One JSON document on standard output; a page only with --out");
-  command->add_option("--device", arguments->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  add_json(*command, arguments->json, "One JSON document on standard output; a page only with --out");
+  add_device(*command, arguments->device);
   command->callback([arguments] { show_attention(*arguments); });
 }
 

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "apps/commands.h"
+#include "apps/options.h"
 #include "io/config_file.h"
 #include "training/experiment.h"
 #include "training/run.h"
@@ -43,9 +44,9 @@ void add_config(CLI::App& app) {
   const auto arguments = std::make_shared<ConfigArguments>();
   auto* command = app.add_subcommand(
       "config", "Show every key of a configuration with its default and meaning; of CONFIG, all values");
-  command->add_option("CONFIG", arguments->config, "A configuration or the directory of a run");
-  command->add_option("--set", arguments->overrides, "KEY=VALUE in place of what the configuration says")
-      ->allow_extra_args(false);
+  command->add_option("CONFIG", arguments->config, "A configuration or the directory of a run")
+      ->type_name("PATH");
+  add_overrides(*command, arguments->overrides);
   command->callback([arguments] { show_config(*arguments); });
 }
 

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
+#include "apps/options.h"
 #include "training/device.h"
 #include "training/run.h"
 
@@ -62,16 +63,20 @@ void run(const EvaluateArguments& arguments) {
 void add_evaluate(CLI::App& app) {
   const auto arguments = std::make_shared<EvaluateArguments>();
   auto* command = app.add_subcommand("evaluate", "Measure a trained model on validation, test or other data");
-  command->add_option("RUN", arguments->run, "Directory of a run")->required();
-  auto* data = command->add_option("--data", arguments->data,
-                                   "Files of the same kind as data.valid, instead of a split");
+  add_run(*command, arguments->run);
+  auto* data =
+      command
+          ->add_option("--data", arguments->data, "Files of the same kind as data.valid, instead of a split")
+          ->type_name("FILE");
   const std::vector<std::pair<std::string, Split>> splits = {{"valid", Split::valid}, {"test", Split::test}};
-  command->add_option("--split", arguments->split, "valid (default) or test")
+  command
+      ->add_option("--split", arguments->split,
+                   "valid (default) or test, as the run's configuration names them; not with --data")
       ->transform(CLI::CheckedTransformer(splits))
-      ->type_name("SPLIT")
+      ->option_text("SPLIT")
       ->excludes(data);
-  command->add_option("--device", arguments->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
-  command->add_flag("--json", arguments->json, "Print one JSON document");
+  add_device(*command, arguments->device);
+  add_json(*command, arguments->json);
   command->callback([arguments] { run(*arguments); });
 }
 

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
+#include "apps/options.h"
 #include "generation/fill_mask.h"
 #include "generation/generator.h"
 #include "io/error.h"
@@ -231,7 +232,7 @@ void add_generate(CLI::App& app) {
   auto* command = app.add_subcommand(
       "generate",
       "Go on from prompts (decoder), answer them (encoder-decoder) or fill their <mask> (encoder)");
-  command->add_option("RUN", arguments->run, "Directory of a run")->required();
+  add_run(*command, arguments->run);
   command->add_option("--prompt", arguments->prompt, "The prompt")->type_name("TEXT");
   command->add_option("--prompt-ids", arguments->prompt_ids, "The prompt as token ids: 1,2,3")
       ->type_name("IDS");
@@ -255,9 +256,9 @@ void add_generate(CLI::App& app) {
                    "Outputs for each prompt; under beam search the n best; candidates for a <mask>")
       ->type_name("N");
   command->add_flag("--stream", arguments->stream, "Write text as it is generated");
-  command->add_flag("--json", arguments->json, "One JSON document on standard output");
-  command->add_option("--device", arguments->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
-  command->footer("What is not given is as the run's configuration says under `generation:`.");
+  add_json(*command, arguments->json);
+  add_device(*command, arguments->device);
+  command->footer("What is not given is as the run's configuration says under generation:.");
   command->callback([arguments] { generate(*arguments); });
 }
 

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
+#include "apps/options.h"
 #include "models/cost.h"
 #include "training/run.h"
 #include "training/task.h"
@@ -171,12 +172,13 @@ void add_inspect(CLI::App& app) {
   auto* command =
       app.add_subcommand("inspect", "Show the modules of a model, their parameters and their cost");
   command->add_option("CONFIG|RUN", arguments->target, "A configuration or the directory of a run")
+      ->type_name("PATH")
       ->required();
-  command->add_option("--set", arguments->overrides, "KEY=VALUE in place of what the configuration says")
-      ->allow_extra_args(false);
-  command->add_option("--length", arguments->length, "Tokens of a sequence; default data.sequence_length")
+  add_overrides(*command, arguments->overrides);
+  command->add_option("--length", arguments->length, "Tokens of a sequence; default: data.sequence_length")
+      ->option_text("N")
       ->check(CLI::PositiveNumber);
-  command->add_flag("--json", arguments->json, "One JSON document on standard output");
+  add_json(*command, arguments->json);
   command->callback([arguments] { inspect(*arguments); });
 }
 

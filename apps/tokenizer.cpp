@@ -19,6 +19,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
+#include "apps/options.h"
 #include "data/corpus.h"
 #include "io/error.h"
 #include "io/text.h"
@@ -116,29 +117,34 @@ void add_train_tokenizer(CLI::App& app) {
   arguments->model = name_of(arguments->config.model);
   arguments->documents = name_of(DocumentSplit::none);
   auto* command = app.add_subcommand("train", "Make a vocabulary from text files");
-  command->add_option("FILE", arguments->files, "Text files (UTF-8)")->required();
-  command->add_option("--out", arguments->out, "Directory for tokenizer.json and tokenizer.model")
+  command->add_option("FILE", arguments->files, "Text files (UTF-8)")->type_name("")->required();
+  command->add_option("--out", arguments->out, "Directory to write tokenizer.json and tokenizer.model to")
       ->type_name("DIR")
       ->required();
-  command->add_option("--type", arguments->type, "char, byte or sentencepiece")->capture_default_str();
+  command->add_option("--type", arguments->type, "char, byte or sentencepiece")
+      ->type_name("TYPE")
+      ->capture_default_str();
   command->add_option("--vocab-size", arguments->config.vocab_size, "Tokens (sentencepiece)")
       ->check(CLI::PositiveNumber)
+      ->option_text(fmt::format("N={}", arguments->config.vocab_size));
+  command->add_option("--model", arguments->model, "unigram or bpe (sentencepiece)")
+      ->type_name("MODEL")
       ->capture_default_str();
-  command->add_option("--model", arguments->model, "unigram or bpe (sentencepiece)")->capture_default_str();
   command
       ->add_option("--character-coverage", arguments->config.character_coverage,
                    "Part of the text's characters that get a token of their own (sentencepiece)")
       ->check(CLI::Range(0.9, 1.0))
-      ->capture_default_str();
+      ->option_text(fmt::format("P={}", arguments->config.character_coverage));
   command
       ->add_option("--documents", arguments->documents,
                    "none, line, blank_line or percent: where texts end, as data.documents; line breaks "
                    "within texts get a token")
+      ->type_name("SPLIT")
       ->capture_default_str();
   command->add_flag("--lowercase", arguments->config.lowercase, "Fold case before anything else");
   command->add_flag("--no-special", arguments->no_special,
                     "No <pad>, <bos>, <eos>, …: the text's tokens alone");
-  command->add_flag("--json", arguments->json, "One JSON document on standard output");
+  add_json(*command, arguments->json);
   command->callback([arguments] { train_tokenizer(*arguments); });
 }
 
@@ -172,9 +178,11 @@ void encode(const EncodeArguments& arguments) {
 void add_encode(CLI::App& app) {
   const auto arguments = std::make_shared<EncodeArguments>();
   auto* command = app.add_subcommand("encode", "Token ids of a text, or of each line of standard input");
-  command->add_option("RUN|DIR", arguments->dir, "Directory with a tokenizer.json")->required();
+  command->add_option("RUN|DIR", arguments->dir, "Directory with a tokenizer.json")
+      ->type_name("DIR")
+      ->required();
   command->add_option("--text", arguments->text, "The text")->type_name("TEXT");
-  command->add_flag("--json", arguments->json, "One JSON document on standard output, with the tokens");
+  add_json(*command, arguments->json, "One JSON document on standard output, with the tokens");
   command->callback([arguments] { encode(*arguments); });
 }
 
@@ -224,9 +232,11 @@ void decode(const DecodeArguments& arguments) {
 void add_decode(CLI::App& app) {
   const auto arguments = std::make_shared<DecodeArguments>();
   auto* command = app.add_subcommand("decode", "Text of token ids, or of each line of ids on standard input");
-  command->add_option("RUN|DIR", arguments->dir, "Directory with a tokenizer.json")->required();
+  command->add_option("RUN|DIR", arguments->dir, "Directory with a tokenizer.json")
+      ->type_name("DIR")
+      ->required();
   command->add_option("--ids", arguments->ids, "The ids: 1,2,3")->type_name("IDS");
-  command->add_flag("--json", arguments->json, "One JSON document on standard output");
+  add_json(*command, arguments->json);
   command->callback([arguments] { decode(*arguments); });
 }
 

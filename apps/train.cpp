@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "apps/commands.h"
+#include "apps/options.h"
 #include "io/error.h"
 #include "training/device.h"
 #include "training/stop_signals.h"
@@ -72,14 +73,13 @@ void run(const TrainArguments& arguments) {
 void add_train(CLI::App& app) {
   const auto arguments = std::make_shared<TrainArguments>();
   auto* command = app.add_subcommand("train", "Train the model that a configuration describes");
-  command->add_option("CONFIG", arguments->config, "Configuration (YAML)")->required();
-  command->add_option("--set", arguments->overrides, "Override a key: training.steps=100")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  command->add_option("--out", arguments->out, "Directory of the run; default runs/NAME")->type_name("RUN");
-  auto* resume = command->add_flag("--resume", arguments->resume, "Go on with the run if it exists");
+  command->add_option("CONFIG", arguments->config, "A configuration")->type_name("FILE")->required();
+  add_overrides(*command, arguments->overrides);
+  command->add_option("--out", arguments->out, "Directory of the run; default: runs/NAME")->type_name("DIR");
+  auto* resume =
+      command->add_flag("--resume", arguments->resume, "Go on with the run if it exists, or else start it");
   command->add_flag("--overwrite", arguments->overwrite, "Replace the run if it exists")->excludes(resume);
-  command->add_option("--device", arguments->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  add_device(*command, arguments->device);
   command->callback([arguments] { run(*arguments); });
 }
 

@@ -1,9 +1,6 @@
 // zoo generate as its users meet it: what it prints, and how it says no.
 
-#include <sys/wait.h>
-
-#include <cstdlib>
-#include <filesystem>
+#include <algorithm>
 #include <map>
 #include <string>
 #include <string_view>
@@ -15,19 +12,15 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "io/files.h"
-#include "tests/support/temp_dir.h"
+#include "tests/cli/support.h"
 
 namespace zoo {
 namespace {
 
 using ::testing::HasSubstr;
+using zoo::testing::Outcome;
+using zoo::testing::run_zoo;
 using zoo::testing::TempDir;
-
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
 
 /// The program and the runs it works on, made once for all tests.
 class Workplace {
@@ -37,18 +30,8 @@ class Workplace {
     return workplace;
   }
 
-  /// Runs `zoo ARGUMENTS SINK` in a shell.
-  Outcome zoo(const std::string& arguments, std::string_view input = "",
-              const std::string& sink = ">stdout") const {
-    dir_.write("stdin", input);
-    dir_.write("stdout", "");
-    const char* program = std::getenv("ZOO_PROGRAM");
-    const auto command = fmt::format("cd '{0}' && ZOO_CACHE='{0}/cache' '{1}' {2} <stdin 2>stderr {3}",
-                                     dir_.path().string(), program ? program : "zoo", arguments, sink);
-    const int status = std::system(command.c_str());
-    return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-            .out = read_file(dir_ / "stdout"),
-            .err = read_file(dir_ / "stderr")};
+  Outcome zoo(const std::string& arguments, std::string_view input = "") const {
+    return run_zoo(dir_, arguments, {.input = input});
   }
 
   /// Trains the run `name` unless that is done already.
@@ -115,9 +98,8 @@ void train_masked() {
           w.dir().path().string(), kModel, kTraining));
 }
 
-Outcome generate(const std::string& arguments, std::string_view input = "",
-                 const std::string& sink = ">stdout") {
-  return Workplace::get().zoo("generate " + arguments + " --device cpu", input, sink);
+Outcome generate(const std::string& arguments, std::string_view input = "", const std::string& sink = "") {
+  return Workplace::get().zoo("generate " + arguments + " --device cpu " + sink, input);
 }
 
 nlohmann::json generate_json(const std::string& arguments, std::string_view input = "") {
@@ -250,7 +232,7 @@ TEST(Generate, NoticesThatNobodyReads) {
   const auto full = generate(endless, "", ">/dev/full");
   EXPECT_EQ(full.code, 1);
   EXPECT_THAT(full.err, HasSubstr("cannot write to standard output"));
-  const auto piped = generate(endless, "", "| head -c 5 >stdout");
+  const auto piped = generate(endless, "", "| head -c 5");
   EXPECT_EQ(piped.out.size(), 5U);
   EXPECT_EQ(piped.err, "");
 }

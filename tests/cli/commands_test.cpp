@@ -1,0 +1,306 @@
+// Every documented command, end to end: from a corpus and a configuration to a run, and what can be done with
+// it.
+
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <numbers>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/support.h"
+
+namespace zoo::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+/// A directory with corpora and a configuration for each task.
+class Commands : public ::testing::Test {
+ protected:
+  Commands() {
+    std::string text, source, target, table = "sentence\tlabel\n";
+    for (int i = 0; i < 40; ++i) {
+      text += "to be or not to be that is the question\n";
+      source += i % 2 ? "das ist gut\n" : "das war nicht gut\n";
+      target += i % 2 ? "that is good\n" : "that was not good\n";
+      table += i % 2 ? "that is good\tpraise\n" : "that was not good\tblame\n";
+    }
+    dir_.write("text.txt", text);
+    dir_.write("pairs.de", source);
+    dir_.write("pairs.en", target);
+    dir_.write("table.tsv", table);
+    dir_.write("common.yaml", R"(
+data: {sequence_length: 24, tokenizer: {type: char}}
+model: {d_model: 16, n_layers: 1, n_heads: 2, d_ff: 32, max_positions: 32, dropout: 0.1}
+training: {steps: 4, batch_size: 4, evaluate_every: 2, checkpoint_every: 2, threads: 1}
+generation: {max_new_tokens: 6}
+)");
+    const auto config = [&](const char* name, const char* task, const char* architecture,
+                            const char* corpus) {
+      dir_.write(
+          fmt::format("{}.yaml", name),
+          fmt::format("extends: common.yaml\ntask: {}\nmodel: {{architecture: {}}}\ndata: {{train: {}}}\n",
+                      task, architecture, corpus));
+    };
+    config("writer", "language_modeling", "decoder", "text.txt");
+    config("filler", "masked_language_modeling", "encoder", "text.txt");
+    config("translator", "text_to_text", "encoder_decoder", "pairs");
+    config("classifier", "text_classification", "encoder", "table.tsv");
+  }
+
+  Outcome zoo(const std::string& arguments, std::string_view input = "") const {
+    return run_zoo(dir_, arguments, {.input = input});
+  }
+  /// What a command that succeeds, and says nothing on stderr, prints.
+  std::string output(const std::string& arguments, std::string_view input = "") const {
+    const auto outcome = zoo(arguments, input);
+    EXPECT_EQ(outcome.code, 0) << arguments;
+    EXPECT_EQ(outcome.err, "") << arguments;
+    return outcome.out;
+  }
+  /// The one document that a command with --json prints.
+  json document(const std::string& arguments, std::string_view input = "") const {
+    return json::parse(output(arguments + " --json", input));
+  }
+  void train(const std::string& arguments) const {
+    const auto outcome = zoo("train --device cpu " + arguments);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+  }
+  fs::path path(std::string_view name) const { return dir_ / name; }
+  const TempDir& dir() const { return dir_; }
+
+ private:
+  TempDir dir_;
+};
+
+std::vector<std::string> keys(const json& object) {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : object.items()) names.push_back(key);
+  return names;
+}
+
+TEST_F(Commands, WorkOnALanguageModel) {
+  const auto trained = zoo("train writer.yaml --device cpu");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_THAT(trained.err, AllOf(HasSubstr("writer"), HasSubstr("step 2: validation"),
+                                 HasSubstr("4 steps in"), HasSubstr("best validation loss")));
+  // Neither --out nor a name: the run is called as its configuration.
+  const std::string run = "runs/writer";
+  for (const char* file : {"config.yaml", "model.safetensors", "tokenizer.json", "metrics.jsonl",
+                           "samples.txt", "checkpoints/step-4/model.safetensors"}) {
+    EXPECT_TRUE(fs::is_regular_file(path(run) / file)) << file;
+  }
+
+  const auto scores = document("evaluate " + run);
+  EXPECT_THAT(keys(scores), ElementsAre("bits_per_byte", "loss", "perplexity", "tokens"));
+  const double loss = scores["loss"];
+  EXPECT_NEAR(scores["perplexity"], std::exp(loss), 1e-6);
+  EXPECT_NEAR(scores["bits_per_byte"], loss / std::numbers::ln2, 1e-6) << "a character of ASCII is a byte";
+  EXPECT_TRUE(scores["tokens"].is_number_integer());
+  EXPECT_THAT(output("evaluate " + run), HasSubstr(fmt::format("{:.4f}\n", loss)));
+  dir().write("other.txt",
+              "is that the question to be or to be not that\nis the question that is not to be\n");
+  const auto other = document("evaluate " + run + " --data other.txt");
+  EXPECT_NE(other["loss"], scores["loss"]);
+  EXPECT_LT(other["tokens"], scores["tokens"]);
+
+  const auto generated = document("generate " + run + " --prompt 'to be'");
+  ASSERT_THAT(keys(generated), ElementsAre("results"));
+  ASSERT_THAT(keys(generated["results"][0]), ElementsAre("outputs", "prompt", "prompt_ids"));
+  EXPECT_THAT(keys(generated["results"][0]["outputs"][0]), ElementsAre("ids", "logprobs", "score", "text"));
+
+  const auto cost = document("inspect " + run);
+  EXPECT_THAT(keys(cost), AllOf(::testing::Contains("parameters"), ::testing::Contains("flops_per_token"),
+                                ::testing::Contains("layers")));
+  int64_t parameters = 0;
+  for (const auto& layer : cost["layers"]) parameters += layer["parameters"].get<int64_t>();
+  EXPECT_EQ(cost["parameters"], parameters);
+  EXPECT_GT(cost["flops_per_token"], parameters);
+  EXPECT_EQ(cost["name"], "writer");
+  EXPECT_THAT(output("inspect " + run), HasSubstr("feed_forward"));
+  EXPECT_EQ(document("inspect writer.yaml --length 24"), document("inspect " + run + " --length 24"));
+
+  EXPECT_EQ(output("config " + run), read_file(path(run) / "config.yaml"));
+}
+
+TEST_F(Commands, WorkOnATranslator) {
+  train("translator.yaml --out run");
+  EXPECT_THAT(keys(document("evaluate run")), ::testing::IsSupersetOf({"loss", "perplexity", "tokens"}));
+  const auto results = document("generate run", "das ist\ngut\n")["results"];
+  ASSERT_EQ(results.size(), 2U);
+  EXPECT_EQ(results[1]["prompt"], "gut");
+
+  EXPECT_THAT(output("attention run --text 'das ist gut' --target 'that is good'"),
+              HasSubstr("attention maps: run/attention.html\n"));
+  const auto page = read_file(path("run/attention.html"));
+  EXPECT_THAT(page, AllOf(StartsWith("<!doctype html>"), HasSubstr("</html>")));
+  // Nothing is fetched from elsewhere: the page can be sent by mail.
+  for (const char* outside : {"http:", "https:", "src=", "href=", "@import", "url("}) {
+    EXPECT_THAT(page, Not(HasSubstr(outside)));
+  }
+  const auto maps = document("attention run --text 'das ist gut' --target 'that is good'");
+  std::set<std::string> kinds;
+  for (const auto& layer : maps["layers"]) {
+    kinds.insert(layer["kind"]);
+    EXPECT_EQ(layer["heads"].size(), 2U);
+  }
+  EXPECT_THAT(kinds, ElementsAre("cross", "decoder", "encoder"));
+}
+
+TEST_F(Commands, WorkOnAMaskedLanguageModel) {
+  train("filler.yaml --out run");
+  EXPECT_THAT(keys(document("evaluate run")), ::testing::IsSupersetOf({"loss", "perplexity", "tokens"}));
+  EXPECT_THAT(output("generate run --prompt 'to <mask>e or'"), HasSubstr("\n  <mask>: "));
+  output("attention run --text 'to be' --out maps.html");
+  EXPECT_TRUE(fs::exists(path("maps.html")));
+}
+
+TEST_F(Commands, WorkOnAClassifier) {
+  train("classifier.yaml --out run");
+  const auto scores = document("evaluate run");
+  EXPECT_THAT(keys(scores), ::testing::IsSupersetOf({"accuracy", "f1", "loss", "tokens"}));
+  for (const char* part : {"accuracy", "f1"}) {
+    EXPECT_GE(scores[part], 0.0);
+    EXPECT_LE(scores[part], 1.0);
+  }
+  dir().write("unknown.tsv", "sentence\tlabel\nthat is good\tenvy\n");
+  EXPECT_THAT(zoo("evaluate run --data unknown.tsv").err, HasSubstr("'envy'"));
+}
+
+TEST_F(Commands, InspectCountsFeedForwardsAsThePapers) {
+  dir().write(
+      "wide.yaml",
+      "model: {vocab_size: 100, d_model: 4096, n_layers: 1, n_heads: 32, bias: false, activation: gelu}\n");
+  const auto feed_forward = [&](const std::string& overrides) {
+    const auto cost = document("inspect wide.yaml " + overrides);
+    int64_t parameters = 0;
+    for (const auto& layer : cost["layers"]) {
+      if (layer["kind"] == "feed-forward") parameters += layer["parameters"].get<int64_t>();
+    }
+    return parameters;
+  };
+  EXPECT_EQ(feed_forward("--set model.d_ff=11008"), int64_t{2} * 4096 * 11008);
+  EXPECT_EQ(feed_forward("--set model.d_ff=11008 --set model.activation=swiglu"), int64_t{3} * 4096 * 11008);
+  // 8/3 of 4096, rounded: 134.2 million, as many as without a gate at four times the width.
+  EXPECT_EQ(feed_forward("--set model.d_ff=10923 --set model.activation=swiglu"), int64_t{3} * 4096 * 10923);
+}
+
+TEST_F(Commands, ConfigExplainsAndResolves) {
+  const auto reference = output("config");
+  for (const char* key :
+       {"name:", "task:", "data:", "model:", "training:", "generation:", "  d_model:", "  steps:"}) {
+    EXPECT_THAT(reference, HasSubstr(key));
+  }
+  const auto resolved = output("config writer.yaml --set training.steps=7");
+  EXPECT_THAT(resolved, AllOf(StartsWith("name: writer\n"), HasSubstr("  steps: 7\n")));
+  dir().write("resolved.yaml", resolved);
+  EXPECT_EQ(output("config resolved.yaml"), resolved);
+  dir().write("reference.yaml", reference);
+  dir().write("nothing.yaml", "{}");
+  EXPECT_EQ(output("config reference.yaml --set name=x"), output("config nothing.yaml --set name=x"))
+      << "the reference shows the defaults";
+}
+
+TEST_F(Commands, TokenizersEncodeAndDecode) {
+  const std::string line = "to be or not to be";
+  for (const std::string kind :
+       {"--type char", "--type byte", "--vocab-size 22", "--vocab-size 22 --model bpe"}) {
+    SCOPED_TRACE(kind);
+    fs::remove_all(path("vocabulary"));
+    const auto made = document("tokenizer train --documents line --out vocabulary text.txt " + kind);
+    EXPECT_THAT(keys(made), ElementsAre("path", "special", "type", "vocab_size"));
+    const auto encoded = document("tokenizer encode vocabulary --text '" + line + "'")["results"][0];
+    EXPECT_THAT(keys(encoded), ElementsAre("ids", "text", "tokens"));
+    const std::vector<int64_t> ids = encoded["ids"];
+    EXPECT_EQ(encoded["tokens"].size(), ids.size());
+    for (const int64_t id : ids) EXPECT_LT(id, made["vocab_size"].get<int64_t>());
+
+    const auto text_ids = fmt::format("{}\n", fmt::join(ids, ","));
+    EXPECT_EQ(output("tokenizer encode vocabulary", line + "\n" + line + "\n"), text_ids + text_ids);
+    EXPECT_EQ(output("tokenizer decode vocabulary", text_ids), line + "\n");
+    EXPECT_EQ(document(fmt::format("tokenizer decode vocabulary --ids {}", fmt::join(ids, ",")))["results"],
+              json::parse(fmt::format(R"([{{"ids": [{}], "text": "{}"}}])", fmt::join(ids, ","), line)));
+  }
+}
+
+/// Waits until `file` is there; false if that takes too long.
+bool appears(const fs::path& file) {
+  for (int i = 0; i < 20'000; ++i) {
+    if (fs::exists(file)) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+TEST_F(Commands, TrainGoesOnAfterAnyDeath) {
+  const std::string long_training =
+      "writer.yaml --set training.steps=200 --set training.evaluate_every=100 --set "
+      "training.checkpoint_every=7"
+      " --resume --out ";
+  train(long_training + "whole");
+
+  ZooProcess killed(dir(), "train --device cpu " + long_training + "run");
+  ASSERT_TRUE(appears(path("run/checkpoints/last")));
+  killed.kill(SIGKILL);
+  ASSERT_EQ(killed.finish().code, -SIGKILL) << "it was done before it could be killed";
+
+  ZooProcess stopped(dir(), "train --device cpu " + long_training + "run");
+  // The second part has begun when there is another checkpoint.
+  const auto first = fs::read_symlink(path("run/checkpoints/last"));
+  for (int i = 0; i < 20'000 && fs::read_symlink(path("run/checkpoints/last")) == first; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  stopped.kill(SIGTERM);
+  const auto outcome = stopped.finish();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err,
+              AllOf(HasSubstr("goes on after step"), HasSubstr("run: stopped and saved after step"),
+                    HasSubstr("--resume goes on\n")));
+
+  train(long_training + "run");
+  EXPECT_THAT(lasting_differences(path("whole"), path("run")), ::testing::IsEmpty());
+}
+
+TEST_F(Commands, HelpDescribesEveryOption) {
+  for (const std::string command : {"", "train", "generate", "evaluate", "inspect", "attention", "config",
+                                    "tokenizer", "tokenizer train", "tokenizer encode", "tokenizer decode"}) {
+    SCOPED_TRACE("zoo " + command + " --help");
+    const auto help = output(command + " --help");
+    EXPECT_THAT(help, HasSubstr("Usage: zoo"));
+    std::istringstream lines(help);
+    bool described = true;
+    std::string entry;
+    for (std::string line; std::getline(lines, line);) {
+      // Names begin in column 2, descriptions in column 30, on the next line after long names.
+      const bool is_description = line.starts_with(std::string(30, ' '));
+      EXPECT_TRUE(described || is_description) << entry;
+      if (line.starts_with("  ") && !is_description) entry = line;
+      described = !line.starts_with("  ") || is_description ||
+                  (line.size() > 30 && line[29] == ' ' && line[30] != ' ');
+    }
+    EXPECT_TRUE(described) << entry;
+  }
+  EXPECT_THAT(output("--help-all"), HasSubstr("--max-new-tokens"));
+}
+
+}  // namespace
+}  // namespace zoo::testing

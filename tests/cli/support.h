@@ -1,0 +1,147 @@
+#pragma once
+// The program zoo as its users have it: a process with a directory, input, output and an exit code.
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "io/files.h"
+#include "tests/support/temp_dir.h"
+
+namespace zoo::testing {
+
+struct Outcome {
+  int code = -1;  // the exit code, or minus the signal that ended the process
+  std::string out, err;
+};
+
+struct Surroundings {
+  std::string_view input = "";            // standard input
+  std::optional<rlim_t> disk_space = {};  // no file may grow beyond these bytes
+};
+
+/// `zoo ARGUMENTS` through a shell, which knows quotes, redirections and pipes, in the directory `dir`.
+/// Corpora are found in it, and caches are kept in it.
+class ZooProcess {
+ public:
+  ZooProcess(const TempDir& dir, const std::string& arguments, const Surroundings& surroundings = {}) {
+    const auto input = dir.write("stdin", surroundings.input);
+    const char* const program = std::getenv("ZOO_PROGRAM");
+    const auto command = fmt::format("exec '{}' {}", program ? program : "zoo", arguments);
+    std::array<int, 2> out{}, err{};
+    if (::pipe2(out.data(), O_CLOEXEC) != 0 || ::pipe2(err.data(), O_CLOEXEC) != 0) std::abort();
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::dup2(::open(input.c_str(), O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+      ::dup2(out[1], STDOUT_FILENO);
+      ::dup2(err[1], STDERR_FILENO);
+      ::setenv("ZOO_DATA", dir.path().c_str(), 1);
+      ::setenv("ZOO_CACHE", (dir / "cache").c_str(), 1);
+      if (surroundings.disk_space) {
+        rlimit limit{};
+        ::getrlimit(RLIMIT_FSIZE, &limit);
+        limit.rlim_cur = *surroundings.disk_space;
+        ::setrlimit(RLIMIT_FSIZE, &limit);
+      }
+      if (::chdir(dir.path().c_str()) == 0) ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      ::_exit(99);
+    }
+    ::close(out[1]);
+    ::close(err[1]);
+    ends_ = {out[0], err[0]};
+  }
+  ~ZooProcess() {
+    if (pid_ <= 0) return;
+    kill(SIGKILL);
+    finish();
+  }
+  ZooProcess(const ZooProcess&) = delete;
+  ZooProcess& operator=(const ZooProcess&) = delete;
+
+  void kill(int signal) const { ::kill(pid_, signal); }
+
+  /// Waits for the end.
+  Outcome finish() {
+    Outcome outcome;
+    std::array<std::string*, 2> texts{&outcome.out, &outcome.err};
+    std::array<pollfd, 2> waiting{pollfd{ends_[0], POLLIN, 0}, pollfd{ends_[1], POLLIN, 0}};
+    for (int open = 2; open > 0;) {
+      ::poll(waiting.data(), waiting.size(), -1);
+      for (size_t i = 0; i < waiting.size(); ++i) {
+        if (waiting[i].fd < 0 || waiting[i].revents == 0) continue;
+        std::array<char, 4096> buffer;
+        const auto size = ::read(waiting[i].fd, buffer.data(), buffer.size());
+        if (size > 0) {
+          texts[i]->append(buffer.data(), static_cast<size_t>(size));
+        } else {
+          ::close(waiting[i].fd);
+          waiting[i].fd = -1;
+          --open;
+        }
+      }
+    }
+    int status = 0;
+    ::waitpid(std::exchange(pid_, 0), &status, 0);
+    outcome.code = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+    return outcome;
+  }
+
+ private:
+  pid_t pid_ = 0;
+  std::array<int, 2> ends_{};  // of the pipes from stdout and stderr
+};
+
+inline Outcome run_zoo(const TempDir& dir, const std::string& arguments,
+                       const Surroundings& surroundings = {}) {
+  return ZooProcess(dir, arguments, surroundings).finish();
+}
+
+/// Everything below a directory: names with contents, and links with what they point at.
+inline std::map<std::string, std::string> files_below(const std::filesystem::path& dir) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(dir)) {
+    const auto name = entry.path().lexically_relative(dir).string();
+    files[name] = entry.is_symlink()        ? std::filesystem::read_symlink(entry).string()
+                  : entry.is_regular_file() ? read_file(entry)
+                                            : "";
+  }
+  return files;
+}
+
+/// The names of the files that are in `before` but not, or not with the same content, in `after`.
+inline std::vector<std::string> differences(const std::map<std::string, std::string>& before,
+                                            const std::map<std::string, std::string>& after) {
+  std::vector<std::string> names;
+  for (const auto& [name, content] : before) {
+    const auto found = after.find(name);
+    if (found == after.end() || found->second != content) names.push_back(name);
+  }
+  return names;
+}
+
+/// The same for two runs, but for files that tell the time: metrics, checkpoints' states.
+inline std::vector<std::string> lasting_differences(const std::filesystem::path& run,
+                                                    const std::filesystem::path& other) {
+  auto names = differences(files_below(run), files_below(other));
+  std::erase_if(names, [](const std::string& name) {
+    return name == "metrics.jsonl" || name.ends_with("state.json") || name.starts_with("events.");
+  });
+  return names;
+}
+
+}  // namespace zoo::testing
