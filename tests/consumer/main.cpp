@@ -1,7 +1,7 @@
 // A project that uses the installed library: one attention layer by hand, with its weights.
-#include <torch/torch.h>
-
 #include <iostream>
+
+#include <torch/torch.h>
 
 #include "layers/attention.h"
 #include "training/experiment.h"
