@@ -11,6 +11,7 @@ find_package(Torch 2.11 QUIET)
 if(NOT Torch_FOUND)
   message(FATAL_ERROR "LibTorch 2.11 or newer was not found: run scripts/setup.sh, or set LIBTORCH to an unpacked LibTorch.")
 endif()
+set(ZOO_TORCH_PREFIX "${TORCH_INSTALL_PREFIX}" CACHE INTERNAL "The LibTorch that this build uses")
 message(STATUS "LibTorch ${Torch_VERSION} in ${TORCH_INSTALL_PREFIX}")
 
 add_library(zoo_torch INTERFACE)
