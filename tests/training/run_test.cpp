@@ -21,17 +21,6 @@ using ::testing::Not;
 
 namespace fs = std::filesystem;
 
-template <class E>
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const E& error) {
-    EXPECT_THAT(error.what(), Not(HasSubstr("\n")));
-    return error.what();
-  }
-  return "no error";
-}
-
 class RunTest : public ::testing::Test {
  protected:
   RunTest() { train(world.experiment("text_classification", {"training.steps=4"}), {.run_dir = run}); }

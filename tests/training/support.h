@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
 #include "io/error.h"
@@ -21,6 +22,18 @@
 #include "training/trainer.h"
 
 namespace zoo::testing {
+
+/// The one-line message of the error of type E that `body` raises.
+template <class E>
+std::string error_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const E& error) {
+    EXPECT_THAT(error.what(), ::testing::Not(::testing::HasSubstr("\n")));
+    return error.what();
+  }
+  return "no error";
+}
 
 /// Corpora for every task in a directory of their own, and experiments on them that train in a blink.
 class TinyWorld {

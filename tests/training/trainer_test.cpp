@@ -15,7 +15,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 namespace fs = std::filesystem;
 
@@ -24,18 +23,6 @@ TensorMap weights_of(const fs::path& file) {
   TensorMap tensors;
   for (const auto& name : stored.names()) tensors.emplace(name, stored.tensor(name).clone());
   return tensors;
-}
-
-/// The one-line message of the error of type E that `body` raises.
-template <class E>
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const E& error) {
-    EXPECT_THAT(error.what(), Not(HasSubstr("\n")));
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Trainer, LeavesEverythingThatARunHas) {
