@@ -44,7 +44,7 @@ struct AttentionOptions {
 
 /// What attention needs to know about one call; everything is optional.
 struct AttentionContext {
-  Mask mask;                   // which keys each query sees
+  Mask mask = {};              // which keys each query sees
   torch::Tensor memory = {};   // (B, S, D) where keys and values come from; undefined: x itself
   KeyValues* cache = nullptr;  // self-attention: extended by this call; cross: filled once, then used
   const RotaryTable* rotary = nullptr;  // turns queries and keys
@@ -80,6 +80,16 @@ class AttentionImpl : public torch::nn::Module {
 
   int64_t head_dim_, n_kv_heads_;
 };
-TORCH_MODULE(Attention);
+
+class Attention : public torch::nn::ModuleHolder<AttentionImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  using Impl = AttentionImpl;
+  /// As forward(). Spelt out because a context in braces does not fit the holder's template:
+  /// attention(x, {.mask = Mask::causal()}).
+  torch::Tensor operator()(const torch::Tensor& x, const AttentionContext& context = {}) {
+    return get()->forward(x, context);
+  }
+};
 
 }  // namespace zoo

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "layers/norm.h"
@@ -47,6 +48,15 @@ class ResidualImpl : public torch::nn::Module {
   torch::Tensor connected(const torch::Tensor& x, size_t index, const SubLayer& sub_layer);
   torch::Tensor dropped(const torch::Tensor& y);
 };
-TORCH_MODULE(Residual);
+
+class Residual : public torch::nn::ModuleHolder<ResidualImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  using Impl = ResidualImpl;
+  /// As forward(); spelt out as Attention's, for residual(x, {attend, transform}).
+  torch::Tensor operator()(torch::Tensor x, const std::vector<ResidualImpl::SubLayer>& sub_layers) {
+    return get()->forward(std::move(x), sub_layers);
+  }
+};
 
 }  // namespace zoo

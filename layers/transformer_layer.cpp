@@ -22,8 +22,8 @@ torch::Tensor TransformerLayerImpl::forward(const torch::Tensor& x, const LayerC
   const auto attend = [&](const torch::Tensor& h) { return self_attention(h, context.self); };
   const auto look_up = [&](const torch::Tensor& h) { return cross_attention(h, context.cross); };
   const auto transform = [&](const torch::Tensor& h) { return feed_forward(h); };
-  if (cross_attention) return residual(x, std::vector<ResidualImpl::SubLayer>{attend, look_up, transform});
-  return residual(x, std::vector<ResidualImpl::SubLayer>{attend, transform});
+  if (cross_attention) return residual(x, {attend, look_up, transform});
+  return residual(x, {attend, transform});
 }
 
 }  // namespace zoo

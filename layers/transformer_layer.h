@@ -26,8 +26,8 @@ struct TransformerLayerOptions {
 
 /// What the attentions of one layer get to know about one call.
 struct LayerContext {
-  AttentionContext self;
-  AttentionContext cross;  // its memory must be defined where the layer has cross-attention
+  AttentionContext self = {};
+  AttentionContext cross = {};  // its memory must be defined where the layer has cross-attention
 };
 
 class TransformerLayerImpl : public torch::nn::Module {
@@ -41,6 +41,15 @@ class TransformerLayerImpl : public torch::nn::Module {
   FeedForward feed_forward{nullptr};
   Residual residual{nullptr};
 };
-TORCH_MODULE(TransformerLayer);
+
+class TransformerLayer : public torch::nn::ModuleHolder<TransformerLayerImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  using Impl = TransformerLayerImpl;
+  /// As forward(); spelt out as Attention's, for layer(x, {.self = {.mask = Mask::causal()}}).
+  torch::Tensor operator()(const torch::Tensor& x, const LayerContext& context = {}) {
+    return get()->forward(x, context);
+  }
+};
 
 }  // namespace zoo

@@ -25,27 +25,26 @@ DecoderModel::DecoderModel(const ModelConfig& config, const ModelPurpose& purpos
 
 // Padding needs no mask here: it stands on the right, where no real position looks.
 torch::Tensor DecoderModel::features(const Batch& batch) {
-  const auto hidden =
-      decoder_(StackInput{.ids = batch.input.ids, .segments = batch.segments, .mask = Mask::causal()});
+  const auto hidden = decoder_({.ids = batch.input.ids, .segments = batch.segments, .mask = Mask::causal()});
   return head_->prepare(select_positions(hidden, batch.positions));
 }
 
 torch::Tensor DecoderModel::hidden_states(const TokenBatch& input) {
-  return decoder_(StackInput{.ids = input.ids, .mask = Mask::causal()});
+  return decoder_({.ids = input.ids, .mask = Mask::causal()});
 }
 
 void DecoderModel::attention_maps(const Batch& batch, AttentionMaps& maps) {
-  decoder_(StackInput{.ids = batch.input.ids,
-                      .segments = batch.segments,
-                      .mask = Mask::causal() & Mask::lengths(batch.input.lengths),
-                      .self_maps = &maps.decoder});
+  decoder_({.ids = batch.input.ids,
+            .segments = batch.segments,
+            .mask = Mask::causal() & Mask::lengths(batch.input.lengths),
+            .self_maps = &maps.decoder});
 }
 
 torch::Tensor DecoderModel::next_logits(const torch::Tensor& ids, DecodingState& state) {
-  const auto hidden = decoder_(StackInput{.ids = ids,
-                                          .mask = Mask::causal() & Mask::starts(state.starts),
-                                          .starts = state.starts,
-                                          .cache = &state.cache});
+  const auto hidden = decoder_({.ids = ids,
+                                .mask = Mask::causal() & Mask::starts(state.starts),
+                                .starts = state.starts,
+                                .cache = &state.cache});
   return head_->project(head_->prepare(hidden.select(1, hidden.size(1) - 1)));
 }
 

@@ -13,21 +13,21 @@ EncoderModel::EncoderModel(const ModelConfig& config, const ModelPurpose& purpos
 }
 
 torch::Tensor EncoderModel::features(const Batch& batch) {
-  const auto hidden = encoder_(StackInput{
-      .ids = batch.input.ids, .segments = batch.segments, .mask = Mask::lengths(batch.input.lengths)});
+  const auto hidden = encoder_(
+      {.ids = batch.input.ids, .segments = batch.segments, .mask = Mask::lengths(batch.input.lengths)});
   const bool pooled = purpose_ == Head::classification && !batch.positions.defined();
   return head_->prepare(pooled ? hidden.select(1, 0) : select_positions(hidden, batch.positions));
 }
 
 torch::Tensor EncoderModel::hidden_states(const TokenBatch& input) {
-  return encoder_(StackInput{.ids = input.ids, .mask = Mask::lengths(input.lengths)});
+  return encoder_({.ids = input.ids, .mask = Mask::lengths(input.lengths)});
 }
 
 void EncoderModel::attention_maps(const Batch& batch, AttentionMaps& maps) {
-  encoder_(StackInput{.ids = batch.input.ids,
-                      .segments = batch.segments,
-                      .mask = Mask::lengths(batch.input.lengths),
-                      .self_maps = &maps.encoder});
+  encoder_({.ids = batch.input.ids,
+            .segments = batch.segments,
+            .mask = Mask::lengths(batch.input.lengths),
+            .self_maps = &maps.encoder});
 }
 
 }  // namespace zoo

@@ -21,17 +21,17 @@ EncoderDecoderModel::EncoderDecoderModel(const ModelConfig& config, const ModelP
 
 torch::Tensor EncoderDecoderModel::decode(const Batch& batch, AttentionMaps* maps) {
   const auto source_mask = Mask::lengths(batch.input.lengths);
-  const auto memory = encoder_(
-      StackInput{.ids = batch.input.ids, .mask = source_mask, .self_maps = maps ? &maps->encoder : nullptr});
+  const auto memory =
+      encoder_({.ids = batch.input.ids, .mask = source_mask, .self_maps = maps ? &maps->encoder : nullptr});
   // Padding of the target stands on the right, where no real position looks: causality is mask enough. Maps
   // are looked at, so there it is hidden too.
   const auto target_mask = maps ? Mask::causal() & Mask::lengths(batch.decoder.lengths) : Mask::causal();
-  return decoder_(StackInput{.ids = batch.decoder.ids,
-                             .mask = target_mask,
-                             .memory = memory,
-                             .memory_mask = source_mask,
-                             .self_maps = maps ? &maps->decoder : nullptr,
-                             .cross_maps = maps ? &maps->cross : nullptr});
+  return decoder_({.ids = batch.decoder.ids,
+                   .mask = target_mask,
+                   .memory = memory,
+                   .memory_mask = source_mask,
+                   .self_maps = maps ? &maps->decoder : nullptr,
+                   .cross_maps = maps ? &maps->cross : nullptr});
 }
 
 torch::Tensor EncoderDecoderModel::features(const Batch& batch) {
@@ -39,7 +39,7 @@ torch::Tensor EncoderDecoderModel::features(const Batch& batch) {
 }
 
 torch::Tensor EncoderDecoderModel::hidden_states(const TokenBatch& input) {
-  return encoder_(StackInput{.ids = input.ids, .mask = Mask::lengths(input.lengths)});
+  return encoder_({.ids = input.ids, .mask = Mask::lengths(input.lengths)});
 }
 
 void EncoderDecoderModel::attention_maps(const Batch& batch, AttentionMaps& maps) { decode(batch, &maps); }
@@ -51,11 +51,11 @@ torch::Tensor EncoderDecoderModel::prefill(const TokenBatch& prompts, DecodingSt
 }
 
 torch::Tensor EncoderDecoderModel::step(const torch::Tensor& tokens, DecodingState& state) {
-  const auto hidden = decoder_(StackInput{.ids = tokens.unsqueeze(1),
-                                          .mask = Mask::causal(),
-                                          .memory = state.memory,
-                                          .memory_mask = Mask::lengths(state.memory_lengths),
-                                          .cache = &state.cache});
+  const auto hidden = decoder_({.ids = tokens.unsqueeze(1),
+                                .mask = Mask::causal(),
+                                .memory = state.memory,
+                                .memory_mask = Mask::lengths(state.memory_lengths),
+                                .cache = &state.cache});
   return head_->project(head_->prepare(hidden.select(1, 0)));
 }
 

@@ -64,7 +64,14 @@ class StackImpl : public torch::nn::Module {
   torch::Tensor sinusoids_;                    // (positions so far, D), grown on demand
   torch::Tensor alibi_slopes_;                 // (H)
 };
-TORCH_MODULE(Stack);
+
+class Stack : public torch::nn::ModuleHolder<StackImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  using Impl = StackImpl;
+  /// As forward(); spelt out as Attention's, for stack({.ids = ids, .mask = Mask::causal()}).
+  torch::Tensor operator()(const StackInput& input) { return get()->forward(input); }
+};
 
 /// The options of one layer, from the configuration.
 TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role);

@@ -193,8 +193,7 @@ TEST(Attention, SeparateAndFusedProjectionsComputeTheSame) {
     fused->out->bias.copy_(separate->out->bias);
   }
   const auto x = torch::randn({kBatch, kTokens, kModel});
-  AttentionContext cross;
-  cross.memory = torch::randn({kBatch, 5, kModel});
+  const AttentionContext cross{.memory = torch::randn({kBatch, 5, kModel})};
   EXPECT_TRUE(torch::allclose(separate(x), fused(x), 1e-5, 1e-6));
   EXPECT_TRUE(torch::allclose(separate(x, cross), fused(x, cross), 1e-5, 1e-6));
 }

@@ -104,18 +104,18 @@ TEST(Residual, DropsSubLayerOutputsOnlyInTraining) {
   for (const auto placement : kPlacements) {
     Residual residual(ResidualOptions(NormOptions(kModel), {"f"}).placement(placement).dropout(0.5));
     const auto x = torch::randn({2, 5, kModel});
-    const std::vector<ResidualImpl::SubLayer> f{[](const torch::Tensor& h) { return torch::sin(h); }};
-    EXPECT_FALSE(torch::equal(residual(x, f), residual(x, f)));
+    const auto f = [](const torch::Tensor& h) { return torch::sin(h); };
+    EXPECT_FALSE(torch::equal(residual(x, {f}), residual(x, {f})));
     residual->eval();
-    EXPECT_TRUE(torch::equal(residual(x, f), residual(x, f)));
-    EXPECT_EQ(residual(x, f).sizes(), x.sizes());
+    EXPECT_TRUE(torch::equal(residual(x, {f}), residual(x, {f})));
+    EXPECT_EQ(residual(x, {f}).sizes(), x.sizes());
   }
 }
 
 TEST(Residual, WantsAsManyFunctionsAsNames) {
   Residual residual(ResidualOptions(NormOptions(kModel), {"f", "g"}));
-  const std::vector<ResidualImpl::SubLayer> one{[](const torch::Tensor& h) { return h; }};
-  EXPECT_THROW(residual(torch::zeros({1, 1, kModel}), one), c10::Error);
+  const auto f = [](const torch::Tensor& h) { return h; };
+  EXPECT_THROW(residual(torch::zeros({1, 1, kModel}), {f}), c10::Error);
 }
 
 TEST(TransformerLayer, KeepsShapesInEveryPlacementAndGivesGradientsToEveryParameter) {

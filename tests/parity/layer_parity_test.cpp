@@ -80,10 +80,9 @@ TEST_F(LayerParity, ResidualPlacements) {
     Residual residual(ResidualOptions(NormOptions(kModel), {"f", "g"}).placement(placement));
     reference.load(*residual);
     const auto w1 = reference.input("w1"), w2 = reference.input("w2");
-    const std::vector<ResidualImpl::SubLayer> sub_layers{
-        [&](const torch::Tensor& h) { return torch::tanh(h.matmul(w1)); },
-        [&](const torch::Tensor& h) { return torch::relu(h.matmul(w2)); }};
-    const auto y = residual(reference.input("x"), sub_layers);
+    const auto f = [&](const torch::Tensor& h) { return torch::tanh(h.matmul(w1)); };
+    const auto g = [&](const torch::Tensor& h) { return torch::relu(h.matmul(w2)); };
+    const auto y = residual(reference.input("x"), {f, g});
     reference.expect_output("y", y);
     reference.backward({{"y", y}});
     reference.expect_gradients(residual.get());
@@ -105,11 +104,9 @@ TEST_F(LayerParity, EncoderAndDecoderLayers) {
     ReferenceCase reference(file("decoder_layer_" + name));
     TransformerLayer layer(options(Activation::relu).cross_attention(AttentionOptions(kModel, 3)));
     reference.load(*layer);
-    LayerContext context;
-    context.self.mask = Mask::causal();
-    context.cross.memory = reference.input("memory");
-    context.cross.mask = Mask::lengths(reference.input("lengths"));
-    const auto y = layer(reference.input("x"), context);
+    const auto y = layer(reference.input("x"), {.self = {.mask = Mask::causal()},
+                                                .cross = {.mask = Mask::lengths(reference.input("lengths")),
+                                                          .memory = reference.input("memory")}});
     reference.expect_output("y", y);
     reference.backward({{"y", y}});
     reference.expect_gradients(layer.get());

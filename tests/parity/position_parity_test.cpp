@@ -116,8 +116,7 @@ TEST_F(PositionParity, T5AttentionInBothDirections) {
     const auto x = reference.input("x");
     const auto bias = module.bias(PositionRange{.first = 0, .count = x.size(1), .starts = {}});
     reference.expect_output("bias", bias);
-    const auto y =
-        module.attention(x, AttentionContext{.mask = causal ? Mask::causal() : Mask(), .bias = bias});
+    const auto y = module.attention(x, {.mask = causal ? Mask::causal() : Mask(), .bias = bias});
     reference.expect_output("y", y);
     reference.backward({{"y", y}});
     reference.expect_gradients(&module);
