@@ -205,7 +205,7 @@ void fill_masks(const GenerateArguments& arguments, const Run& run) {
     for (size_t mask = 0; mask < filled.masks.size(); ++mask) {
       text += filled.masks.size() > 1 ? fmt::format("  <mask> {}:", mask + 1) : "  <mask>:";
       for (const auto& candidate : filled.masks[mask]) {
-        text += fmt::format(" {} {:.1f}%", run.tokenizer().label(candidate.id), 100 * candidate.probability);
+        text += fmt::format(" {} {:.1f}%", candidate.shown, 100 * candidate.probability);
       }
       text += "\n";
     }

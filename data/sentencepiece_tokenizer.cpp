@@ -17,6 +17,8 @@ namespace zoo {
 namespace {
 
 constexpr std::string_view model_name = "tokenizer.model";
+/// The last code point for private use (U+10FFFD), which no text has, no piece holds, and NFKC leaves alone.
+constexpr std::string_view stand_in = "\xF4\x8F\xBF\xBD";
 
 /// The lines of a corpus, one after the other, as SentencePiece's trainer asks for them.
 class Lines : public sentencepiece::SentenceIterator {
@@ -182,6 +184,20 @@ TokenIds SentencePieceTokenizer::encode(std::string_view text) const {
   const auto status = processor_->Encode(lowercase_ ? lowercase(text) : std::string(text), &ids);
   if (!status.ok()) throw DataError(fmt::format("SentencePiece: {}", excerpt(status.ToString(), 200)));
   return {ids.begin(), ids.end()};
+}
+
+TokenIds SentencePieceTokenizer::encode_continuation(std::string_view text) const {
+  check_utf8(text);
+  // SentencePiece begins every text with a blank. Behind a character that no piece holds, `text` is cut as
+  // within a longer one; the pieces that are of this character alone are left out.
+  const auto whole = std::string(stand_in) + (lowercase_ ? lowercase(text) : std::string(text));
+  const auto encoded = processor_->EncodeAsImmutableProto(whole);
+  TokenIds ids;
+  for (const auto& piece : encoded.pieces()) {
+    // One piece begins before `text` and ends in it: unknown characters next to each other are one unk.
+    if (piece.begin() >= stand_in.size() || piece.end() > stand_in.size()) ids.push_back(piece.id());
+  }
+  return ids;
 }
 
 std::string SentencePieceTokenizer::decode(std::span<const int64_t> ids) const {

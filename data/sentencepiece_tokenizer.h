@@ -30,6 +30,7 @@ class SentencePieceTokenizer : public Tokenizer {
   ~SentencePieceTokenizer() override;
 
   TokenIds encode(std::string_view text) const override;
+  TokenIds encode_continuation(std::string_view text) const override;
   std::string decode(std::span<const int64_t> ids) const override;
   std::string label(int64_t id) const override;
   int64_t vocab_size() const override { return vocab_size_; }

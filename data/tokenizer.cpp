@@ -71,7 +71,8 @@ TokenIds encode_masked(const Tokenizer& tokenizer, std::string_view text) {
   TokenIds ids;
   for (size_t begin = 0;;) {
     const size_t at = text.find(mark, begin);
-    const TokenIds part = tokenizer.encode(text.substr(begin, at == text.npos ? at : at - begin));
+    const auto words = text.substr(begin, at == text.npos ? at : at - begin);
+    const TokenIds part = begin == 0 ? tokenizer.encode(words) : tokenizer.encode_continuation(words);
     ids.insert(ids.end(), part.begin(), part.end());
     if (at == text.npos) return ids;
     if (tokenizer.special().mask < 0) {

@@ -33,6 +33,9 @@ class Tokenizer {
   /// Ids of `text`, without special tokens. Throws DataError on invalid UTF-8 (byte tokenizer: never), and on
   /// a character outside the vocabulary where there is no unk.
   virtual TokenIds encode(std::string_view text) const = 0;
+  /// Ids of a text that stands behind other tokens: where it begins without a blank, it goes on with their
+  /// word. Other than encode() only for tokenizers that mark where words begin. Throws as encode().
+  virtual TokenIds encode_continuation(std::string_view text) const { return encode(text); }
   /// Text of `ids`; special tokens give nothing, but unk gives "⁇". Throws DataError on an id outside
   /// 0 … vocab_size-1. With byte tokens the text need not be valid UTF-8.
   virtual std::string decode(std::span<const int64_t> ids) const = 0;
@@ -60,8 +63,9 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerConfig& config, Special
 /// The tokenizer that a run left. Throws CheckpointError.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& run_dir);
 
-/// Ids of a text in which `<mask>` stands for the mask token. Throws DataError as encode() does, and where
-/// the vocabulary has no mask.
+/// Ids of a text in which `<mask>` stands for the mask token, as training makes them by hiding a token: a
+/// blank before `<mask>` belongs to what is hidden, and what follows without a blank goes on with its word or
+/// is punctuation behind it. Throws DataError as encode() does, and where the vocabulary has no mask.
 TokenIds encode_masked(const Tokenizer& tokenizer, std::string_view text);
 
 /// Turns a growing list of ids into pieces of text, holding back what may still change: an incomplete UTF-8

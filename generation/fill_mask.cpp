@@ -1,6 +1,7 @@
 #include "generation/fill_mask.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "generation/sampler.h"
 #include "generation/special_tokens.h"
 #include "io/error.h"
+#include "io/text.h"
 
 namespace zoo {
 namespace {
@@ -27,6 +29,21 @@ torch::Tensor log_probabilities(Model& model, const TokenIds& ids, const std::ve
   const auto result = logits.log_softmax(1);
   if (result.isnan().any().item<bool>()) fail_not_a_number();
   return result;
+}
+
+/// Latin to Arabic: scripts that put blanks between words.
+bool begins_with_letter(std::string_view text) {
+  const auto byte = static_cast<unsigned char>(text.front());
+  return byte < 0x80 ? std::isalnum(byte) != 0 : byte > 0xC2 && byte < 0xE0;
+}
+
+std::string shown(const Tokenizer& tokenizer, int64_t id) {
+  const auto label = tokenizer.label(id), text = tokenizer.decode({&id, 1});
+  if (label == "▁") return "␣";
+  if (text.empty() || excerpt(text) != text) return label;
+  // A vocabulary that marks words makes something else of this text where it stands alone.
+  const bool goes_on = !label.starts_with("▁") && tokenizer.encode(text) != TokenIds{id};
+  return goes_on && begins_with_letter(text) ? "-" + text : text;
 }
 
 /// The `n` likeliest combinations of one candidate for each mask.
@@ -86,7 +103,10 @@ FilledMasks fill_masks(Model& model, const Tokenizer& tokenizer, const TokenIds&
       const double logprob = values[mask][i].item<double>();
       if (!std::isfinite(logprob)) break;
       const auto id = tokens[mask][i].item<int64_t>();
-      candidates.push_back({.id = id, .text = tokenizer.decode({&id, 1}), .probability = std::exp(logprob)});
+      candidates.push_back({.id = id,
+                            .text = tokenizer.decode({&id, 1}),
+                            .shown = shown(tokenizer, id),
+                            .probability = std::exp(logprob)});
     }
   }
   result.outputs = combinations(result.masks, static_cast<size_t>(options.candidates));

@@ -15,7 +15,10 @@ namespace zoo {
 /// A token for one mask.
 struct MaskCandidate {
   int64_t id = -1;
-  std::string text;
+  std::string text;  // what it adds to a text
+  /// What a person would write down: "love"; "-ly" for letters that go on with a word, where the vocabulary
+  /// tells them from a word of their own; "␣" for a blank, else the label of what cannot be seen.
+  std::string shown;
   double probability = 0;  // among the whole vocabulary
 };
 

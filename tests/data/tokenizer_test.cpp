@@ -1,5 +1,7 @@
 #include "data/tokenizer.h"
 
+#include <cctype>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -313,6 +315,77 @@ TEST(EncodeMasked, PutsTheMaskWhereTheTextSaysSo) {
 
   const auto bare = make(TokenizerKind::character, SpecialTokenSet::none, {"ab <mask>"});
   EXPECT_THROW(encode_masked(*bare, "a<mask>"), DataError);
+}
+
+/// The text of `ids` in which token `hidden` is <mask>, from how the tokens are shown.
+std::string text_with_mask(const Tokenizer& tokenizer, const TokenIds& ids, size_t hidden) {
+  std::string text;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    std::string label = tokenizer.label(ids[i]);
+    const bool begins_word = label.starts_with("▁");
+    if (begins_word) label.erase(0, std::string_view("▁").size());
+    if (label == "↵") label = "\n";
+    if (begins_word && !text.empty()) text += ' ';
+    text += i == hidden ? "<mask>" : label;
+  }
+  return text;
+}
+
+TEST(EncodeMasked, HidesEachTokenAsTrainingDoes) {
+  std::vector<std::string> texts;
+  for (const auto& sentence : sentences(300)) {
+    // "der Hund sieht den Ball .": as people write it, and in lines.
+    const auto words = sentence.substr(0, sentence.size() - 2);
+    texts.push_back(words + ".\n\"" + words + "\", sagt er (oft)!");
+  }
+  const auto tokenizer = make(TokenizerKind::sentencepiece, SpecialTokenSet::all, texts, 70);
+  int64_t before_stop = 0, within_word = 0, before_word = 0;
+  for (const auto& text : {texts[0], texts[1], texts[2], texts[3]}) {
+    const TokenIds ids = tokenizer->encode(text);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (i > 0 && tokenizer->label(ids[i - 1]) == "▁")
+        continue;  // this blank would be taken for hidden, too
+      TokenIds expected = ids;
+      expected[i] = tokenizer->special().mask;
+      const auto masked = text_with_mask(*tokenizer, ids, i);
+      EXPECT_EQ(encode_masked(*tokenizer, masked), expected) << masked;
+      const auto next = i + 1 < ids.size() ? tokenizer->label(ids[i + 1]) : "";
+      before_stop += next == ".";
+      within_word += !next.empty() && std::islower(static_cast<unsigned char>(next[0]));
+      before_word += next.starts_with("▁");
+    }
+  }
+  EXPECT_GT(before_stop, 0);
+  EXPECT_GT(within_word, 0);
+  EXPECT_GT(before_word, 0);
+}
+
+TEST(EncodeMasked, BeginsAWordBehindABlankOnly) {
+  TokenizerConfig config;
+  config.vocab_size = 60;
+  config.lowercase = true;
+  for (const auto model : {SentencePieceModel::unigram, SentencePieceModel::bpe}) {
+    config.model = model;
+    const auto pieces = make_tokenizer(config, SpecialTokenSet::all, reader_of(sentences(300)));
+    const auto labels = [&](std::string_view text) {
+      std::vector<std::string> result;
+      for (const int64_t id : encode_masked(*pieces, text)) result.push_back(pieces->label(id));
+      return result;
+    };
+    EXPECT_THAT(labels("<mask>."), ElementsAre("<mask>", "."));
+    EXPECT_THAT(labels("<mask>N"), ElementsAre("<mask>", "n"));
+    const TokenIds stop = pieces->encode(".");  // a word of its own
+    EXPECT_NE(pieces->label(stop[0]), ".");
+    TokenIds expected = {pieces->special().mask};
+    expected.insert(expected.end(), stop.begin(), stop.end());
+    EXPECT_EQ(encode_masked(*pieces, "<mask> ."), expected);
+    expected.insert(expected.begin(), 2, pieces->special().mask);
+    EXPECT_EQ(encode_masked(*pieces, "  <mask> \t <mask><mask>\u00A0. "), expected);
+    // Characters that the vocabulary has not.
+    EXPECT_THAT(labels("<mask>☃☃."), ElementsAre("<mask>", "<unk>", "."));
+    EXPECT_THAT(labels("<mask> ☃."), ElementsAre("<mask>", "▁", "<unk>", "."));
+    EXPECT_THROW(encode_masked(*pieces, "<mask>\xff"), DataError);
+  }
 }
 
 TEST(StreamDecoder, HoldsBackWhatIsNotWholeYet) {

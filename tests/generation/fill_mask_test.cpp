@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -82,6 +83,71 @@ TEST(FillMasks, FindsTheBestCombinationsOfManyMasks) {
   }
   EXPECT_EQ(found.outputs[0].text,
             found.masks[0][0].text + "b" + found.masks[1][0].text + found.masks[2][0].text);
+}
+
+/// What each token of a vocabulary is shown as, were it a candidate.
+std::map<std::string, std::string> shown_by_label(const Tokenizer& tokenizer) {
+  const auto model = tiny_model(tiny_config(Architecture::encoder, Position::learned), tokenizer,
+                                Head::masked_language_modeling);
+  std::map<std::string, std::string> shown;
+  const auto found = fill_masks(*model, tokenizer, "<mask>", {.candidates = tokenizer.vocab_size()});
+  for (const auto& candidate : found.masks[0]) {
+    EXPECT_EQ(candidate.text, tokenizer.decode({&candidate.id, 1}));
+    shown[tokenizer.label(candidate.id)] = candidate.shown;
+  }
+  return shown;
+}
+
+std::unique_ptr<Tokenizer> pieces(const std::vector<std::string>& texts, int64_t vocab_size) {
+  TokenizerConfig config;
+  config.vocab_size = vocab_size;
+  return make_tokenizer(config, SpecialTokenSet::all, [&](const auto& sink) {
+    for (int i = 0; i < 50; ++i) std::ranges::for_each(texts, sink);
+  });
+}
+
+TEST(FillMasks, ShowsCandidatesAsPeopleWriteThem) {
+  const auto english = shown_by_label(
+      *pieces({"to do or not to do.\nhe is doing it, she was going", "go on and do it: ça va «là»"}, 37));
+  std::map<std::string, int> seen;
+  for (const auto& [label, shown] : english) {
+    const std::string mark = "▁";
+    if (label == mark) {
+      ++seen["blank"];
+      EXPECT_EQ(shown, "␣");
+    } else if (label.starts_with(mark)) {
+      ++seen["word"];
+      EXPECT_EQ(shown, label.substr(mark.size()));
+    } else if (label == "↵" || std::string(".,:«»").find(label) != std::string::npos) {
+      ++seen["sign"];
+      EXPECT_EQ(shown, label);
+    } else {
+      ++seen["part"];
+      EXPECT_EQ(shown, "-" + label);
+    }
+  }
+  EXPECT_EQ(seen.size(), 4U);
+  EXPECT_EQ(english.at("à"), "-à");
+  EXPECT_EQ(english.at("↵"), "↵");
+  EXPECT_EQ(english.at("«"), "«");
+
+  // No hyphens where no blanks stand between words.
+  const auto chinese = shown_by_label(*pieces({"我们在家", "他在我们家里", "你们好吗"}, 18));
+  EXPECT_EQ(chinese.at("们"), "们");
+}
+
+TEST(FillMasks, ShowsCharactersAsTheyAreAndBytesByTheirNumber) {
+  const auto letter = shown_by_label(*letters());
+  EXPECT_EQ(letter.at("a"), "a");
+  EXPECT_EQ(letter.at("↵"), "↵");
+  TokenizerConfig config;
+  config.type = TokenizerKind::byte;
+  const auto byte =
+      shown_by_label(*make_tokenizer(config, SpecialTokenSet::all, [](const auto& sink) { sink(""); }));
+  EXPECT_EQ(byte.at("a"), "a");
+  EXPECT_EQ(byte.at("▁"), "␣");
+  EXPECT_EQ(byte.at("<0x1B>"), "<0x1B>");
+  EXPECT_EQ(byte.at("<0xC3>"), "<0xC3>");
 }
 
 TEST(FillMasks, SaysWhatIsWrong) {
