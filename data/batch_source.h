@@ -40,10 +40,18 @@ struct BatchOptions {
 
 /// Next-token prediction over a stream of tokens cut into windows of `length`. Shuffled: each epoch starts at
 /// another offset and visits its windows in random order. Sequential: windows from the start, the last one
-/// shorter (and a batch of its own), so that every token but the first is predicted once. A stream shorter
-/// than `length` is one window.
+/// shorter (and a batch of its own). The first `prefix_length` (1 … length) tokens of a window are read
+/// alone, the others predicted too; windows overlap so that every token but the stream's first
+/// `prefix_length` is predicted once. A stream shorter than `length` is one window.
 std::unique_ptr<BatchSource> language_modeling_batches(TokenStore stream, int64_t length,
-                                                       const BatchOptions& options);
+                                                       int64_t prefix_length, const BatchOptions& options);
+
+/// The same windows for an encoder-decoder, whose targets are the same tokens: the encoder reads the prefix
+/// and eos, the decoder bos and what follows.
+std::unique_ptr<BatchSource> prefix_language_modeling_batches(TokenStore stream, int64_t length,
+                                                              int64_t prefix_length,
+                                                              const SpecialTokens& special,
+                                                              const BatchOptions& options);
 
 /// What masked language modelling hides: see DataConfig.
 struct MaskingOptions {
@@ -59,10 +67,13 @@ std::unique_ptr<BatchSource> masked_language_modeling_batches(TokenStore stream,
                                                               const BatchOptions& options);
 
 /// Pairs of sequences (rows of the two stores correspond), cut to the given lengths. Source: tokens then eos.
-/// Decoder input: bos then tokens; targets: tokens then eos, at the decoder's real positions only.
+/// Decoder input: bos then tokens; targets: tokens then eos, at the decoder's real positions only. In one
+/// stream, for a decoder alone: source, eos, target; targets: the target's tokens then eos, from the eos
+/// between the two on.
+enum class PairLayout { two_sides, one_stream };
 std::unique_ptr<BatchSource> text_to_text_batches(TokenStore source, TokenStore target, int64_t source_length,
-                                                  int64_t target_length, const SpecialTokens& special,
-                                                  const BatchOptions& options);
+                                                  int64_t target_length, PairLayout layout,
+                                                  const SpecialTokens& special, const BatchOptions& options);
 
 /// Where a classifier looks: at a first `<cls>` token (the text is `<cls> … <sep>`; positions stay
 /// undefined), or at the last token (`… <eos>`; positions point at it).

@@ -43,6 +43,10 @@ void describe(ConfigVisitor& v, DataConfig& c) {
           Limits::between(3, 1e7));
   v.field("target_length", c.target_length, "text_to_text: the same for the target; default sequence_length.",
           Limits::between(3, 1e7));
+  v.field("prefix_length", c.prefix_length,
+          "language_modeling: tokens of a window that are given, not predicted. Default 1; for an encoder_decoder, "
+          "whose encoder reads them, half of sequence_length. A decoder is only evaluated so.",
+          Limits::at_least(1));
   v.field("bucket_by_length", c.bucket_by_length,
           "Put sequences of similar lengths into a batch: less padding.");
   v.field("mask_probability", c.mask_probability, "masked_language_modeling: share of the tokens to predict.",
@@ -62,6 +66,10 @@ void validate(const DataConfig& c, const Complain& complain) {
   }
   if (!c.tokenizer.path.empty() && c.tokenizer.type != TokenizerKind::sentencepiece) {
     complain("tokenizer.path", fmt::format("is for type sentencepiece, not {}", name_of(c.tokenizer.type)));
+  }
+  if (c.prefix_length && *c.prefix_length > c.sequence_length) {
+    complain("prefix_length",
+             fmt::format("{} is longer than sequence_length {}", *c.prefix_length, c.sequence_length));
   }
   if (c.source == c.target) complain("target", "is the same file as `source`");
 }

@@ -50,7 +50,11 @@ struct DataConfig {
   std::string label_column = "label";
   int64_t sequence_length = 256;         // longest sequence in tokens; longer ones are cut
   std::optional<int64_t> target_length;  // text_to_text: of the target side; default sequence_length
-  bool bucket_by_length = true;          // batches of similar lengths: less padding
+  /// language_modeling: tokens of each window that are given before prediction begins. An encoder_decoder
+  /// reads them with its encoder (default half of sequence_length); a decoder is trained on all tokens and
+  /// evaluated on those after them (default 1), so that the two can be compared.
+  std::optional<int64_t> prefix_length;
+  bool bucket_by_length = true;  // batches of similar lengths: less padding
   // Masked language modelling: what is hidden, and how (BERT, Devlin et al. 2019, section 3.1).
   double mask_probability = 0.15;
   double mask_replace = 0.8;  // of the hidden ones: replaced by <mask>

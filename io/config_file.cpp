@@ -35,6 +35,11 @@ ConfigFile ConfigFile::parse(std::string_view text, std::string_view name,
   return {std::string(name), parse_config_tree(text, name), overrides};
 }
 
+ConfigFile ConfigFile::from_tree(std::string name, ConfigNode root,
+                                 const std::vector<std::string>& overrides) {
+  return {std::move(name), std::move(root), overrides};
+}
+
 ConfigFile::ConfigFile(std::string name, ConfigNode root, const std::vector<std::string>& overrides)
     : name_(std::move(name)) {
   for (const auto& text : overrides) apply_override(root, text);

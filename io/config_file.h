@@ -28,6 +28,10 @@ class ConfigFile {
   static ConfigFile parse(std::string_view text, std::string_view name,
                           const std::vector<std::string>& overrides = {});
 
+  /// The same from a tree that was put together otherwise.
+  static ConfigFile from_tree(std::string name, ConfigNode root,
+                              const std::vector<std::string>& overrides = {});
+
   /// Fills `config` through its describe(). Unknown keys, wrong types and values out of range throw
   /// ConfigError.
   template <class Config>

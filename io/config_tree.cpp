@@ -277,23 +277,6 @@ ConfigNode parse_yaml(std::string_view text, const Source& source, bool numbered
   return builder.take_root();
 }
 
-/// `over` wins; only two maps are merged.
-void merge(ConfigNode& base, ConfigNode over) {
-  if (!base.is_map() || !over.is_map()) {
-    base = std::move(over);
-    return;
-  }
-  for (auto& [key, entry] : over.entries) {
-    const auto [at, added] = base.entries.try_emplace(key);
-    at->second.place = entry.place;
-    if (added) {
-      at->second.value = std::move(entry.value);
-    } else {
-      merge(at->second.value, std::move(entry.value));
-    }
-  }
-}
-
 /// Reads files once each and follows `extends`.
 class Loader {
  public:
@@ -334,21 +317,24 @@ class Loader {
     if (!own.is_map()) {
       fail_at(own.place, fmt::format("a configuration is a group of keys at the top, not {}", own.shown()));
     }
+    return resolve(std::move(own), std::filesystem::path(name).parent_path());
+  }
+
+  ConfigNode resolve(ConfigNode own, const std::filesystem::path& directory) {
     const auto extends = own.entries.extract("extends");
     if (extends.empty()) return own;
 
     ConfigNode merged;
     merged.kind = ConfigNode::Kind::kMap;
     const ConfigNode& bases = extends.mapped().value;
-    const auto directory = std::filesystem::path(name).parent_path();
     for (const auto& base : bases.kind == ConfigNode::Kind::kList ? bases.items : std::vector{bases}) {
       if (base.kind != ConfigNode::Kind::kScalar || base.text.empty()) {
         fail_at(base.place, fmt::format("extends must be a file or a list of files, not {}", base.shown()));
       }
-      merge(merged, load((directory / base.text).lexically_normal(), &base.place));
+      merge_config_trees(merged, load((directory / base.text).lexically_normal(), &base.place));
     }
     merged.place = own.place;
-    merge(merged, std::move(own));
+    merge_config_trees(merged, std::move(own));
     return merged;
   }
 
@@ -390,13 +376,28 @@ ConfigNode parse_config_tree(std::string_view text, std::string_view name) {
   return Loader().parse(text, std::string(name));
 }
 
-void apply_override(ConfigNode& root, std::string_view override_text) {
-  const auto source = std::make_shared<const std::string>("--set " + excerpt(override_text));
-  const ConfigPlace place{source};
-  const size_t equals = override_text.find('=');
-  if (equals == override_text.npos) fail_at(place, "write it as KEY=VALUE, such as model.n_layers=4");
-  const std::string_view dotted = override_text.substr(0, equals);
+ConfigNode resolve_extends(ConfigNode map, const std::filesystem::path& directory) {
+  return Loader().resolve(std::move(map), directory);
+}
 
+void merge_config_trees(ConfigNode& base, ConfigNode over) {
+  if (!base.is_map() || !over.is_map()) {
+    base = std::move(over);
+    return;
+  }
+  for (auto& [key, entry] : over.entries) {
+    const auto [at, added] = base.entries.try_emplace(key);
+    at->second.place = entry.place;
+    if (added) {
+      at->second.value = std::move(entry.value);
+    } else {
+      merge_config_trees(at->second.value, std::move(entry.value));
+    }
+  }
+}
+
+ConfigNode nested_config_tree(std::string_view dotted, ConfigNode value) {
+  const ConfigPlace place = value.place;
   std::vector<std::string> keys(1);
   for (const char c : dotted) {
     if (c == '.') {
@@ -406,22 +407,29 @@ void apply_override(ConfigNode& root, std::string_view override_text) {
     }
   }
   if (std::find(keys.begin(), keys.end(), "") != keys.end() || find_invalid_utf8(dotted)) {
-    fail_at(place, "the key before '=' must be names joined by dots, such as model.n_layers");
+    fail_at(place, "the key must be names joined by dots, such as model.n_layers");
   }
   if (keys.size() > static_cast<size_t>(kMaxConfigDepth)) {
     fail_at(place, fmt::format("nested deeper than {} levels", kMaxConfigDepth));
   }
-
-  ConfigNode change = parse_yaml(override_text.substr(equals + 1), source, false);
-  change.place = place;
   for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
     ConfigNode group;
     group.kind = ConfigNode::Kind::kMap;
     group.place = place;
-    group.entries.emplace(std::move(*key), ConfigNode::Entry{place, std::move(change)});
-    change = std::move(group);
+    group.entries.emplace(std::move(*key), ConfigNode::Entry{place, std::move(value)});
+    value = std::move(group);
   }
-  merge(root, std::move(change));
+  return value;
+}
+
+void apply_override(ConfigNode& root, std::string_view override_text) {
+  const auto source = std::make_shared<const std::string>("--set " + excerpt(override_text));
+  const ConfigPlace place{source};
+  const size_t equals = override_text.find('=');
+  if (equals == override_text.npos) fail_at(place, "write it as KEY=VALUE, such as model.n_layers=4");
+  ConfigNode change = parse_yaml(override_text.substr(equals + 1), source, false);
+  change.place = place;
+  merge_config_trees(root, nested_config_tree(override_text.substr(0, equals), std::move(change)));
 }
 
 }  // namespace zoo

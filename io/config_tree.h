@@ -54,6 +54,16 @@ ConfigNode load_config_tree(const std::filesystem::path& path);
 /// The same from text; `name` is the file in messages, and `extends` is relative to its directory.
 ConfigNode parse_config_tree(std::string_view text, std::string_view name);
 
+/// Merges what the `extends` of a map names, relative to `directory`, below the map's own keys, and removes
+/// that key; for maps that are themselves configurations within another file. Throws ConfigError.
+ConfigNode resolve_extends(ConfigNode map, const std::filesystem::path& directory);
+
+/// `over` wins; only two maps are merged, key by key.
+void merge_config_trees(ConfigNode& base, ConfigNode over);
+
+/// A map in which `dotted` leads to `value`. Throws ConfigError, at the value's place, for an empty name.
+ConfigNode nested_config_tree(std::string_view dotted, ConfigNode value);
+
 /// Applies `dotted.key=value` to a map. Throws ConfigError.
 void apply_override(ConfigNode& root, std::string_view override_text);
 

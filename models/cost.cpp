@@ -118,7 +118,8 @@ class Accountant {
     if (c_.bias) parameters += c_.d_model;
     if (c_.qk_norm) parameters += 2 * norm_parameters(c_.head_width());
     if (shaw) parameters += 2 * (2 * c_.relative_max_distance + 1) * c_.head_width();
-    const double scores = 4.0 * static_cast<double>(length_ * q_width);  // QKᵀ and the mixing of V
+    // QKᵀ and the mixing of V; Shaw's vectors go through the same two again.
+    const double scores = (shaw ? 8.0 : 4.0) * static_cast<double>(length_ * q_width);
     add({.name = name,
          .kind = kind,
          .shape = fmt::format("{} heads of {}, {} for keys and values", c_.n_heads, c_.head_width(),
@@ -145,7 +146,68 @@ class Accountant {
   std::vector<LayerCost> layers_;
 };
 
+/// Products of one batch, in multiply-adds. The same terms as in Accountant, but for lengths that differ from
+/// side to side and batch to batch; the two are held against each other in the tests.
+class PassCounter {
+ public:
+  PassCounter(const ModelConfig& config, const PassShape& shape)
+      : c_(config), batch_(static_cast<double>(shape.batch_size)) {}
+
+  /// A stack over T tokens, with cross-attention over S tokens of memory if S > 0.
+  double stack(int64_t n_layers, int64_t length, int64_t memory_length) const {
+    const auto t = static_cast<double>(length), s = static_cast<double>(memory_length);
+    double layer = self_attention(t) + feed_forward(t);
+    if (memory_length > 0) layer += cross_attention(t, s);
+    return static_cast<double>(n_layers) * layer;
+  }
+
+  double head(const ModelPurpose& purpose, int64_t vocab_size, int64_t n_targets) const {
+    const auto n = static_cast<double>(n_targets), classes = static_cast<double>(purpose.n_classes);
+    if (purpose.head == Head::classification) {
+      const bool pools = c_.architecture == Architecture::encoder && c_.pooler;
+      return n * d_ * ((pools ? d_ : 0) + classes);
+    }
+    const bool transforms = purpose.head == Head::masked_language_modeling && c_.mlm_transform;
+    return n * d_ * ((transforms ? d_ : 0) + static_cast<double>(vocab_size));
+  }
+
+ private:
+  double self_attention(double t) const {
+    const double shaw = c_.position == Position::shaw ? 2 : 1;  // vectors of distances beside keys and values
+    return batch_ * t * (d_ * (2 * q_ + 2 * kv_) + shaw * 2 * t * q_);
+  }
+  double cross_attention(double t, double s) const {
+    return batch_ * (t * d_ * 2 * q_ + s * d_ * 2 * kv_ + 2 * t * s * q_);
+  }
+  double feed_forward(double t) const {
+    const double matrices = is_gated(c_.activation) ? 3 : 2;
+    return batch_ * t * matrices * d_ * static_cast<double>(c_.feed_forward_width());
+  }
+
+  const ModelConfig& c_;
+  double batch_;
+  double d_ = static_cast<double>(c_.d_model);
+  double q_ = static_cast<double>(c_.n_heads * c_.head_width());
+  double kv_ = static_cast<double>(c_.kv_heads() * c_.head_width());
+};
+
 }  // namespace
+
+PassShape pass_shape(const Batch& batch) {
+  return {.batch_size = batch.input.batch_size(),
+          .length = batch.input.length(),
+          .decoder_length = batch.decoder.defined() ? batch.decoder.length() : 0,
+          .n_targets = batch.n_targets()};
+}
+
+double forward_flops(const ModelConfig& config, const ModelPurpose& purpose, const PassShape& shape) {
+  const PassCounter counter(config, shape);
+  double products = counter.head(purpose, config.vocab_size.value_or(purpose.vocab_size), shape.n_targets);
+  products += counter.stack(config.n_layers, shape.length, 0);
+  if (config.architecture == Architecture::encoder_decoder)
+    products += counter.stack(config.decoder_layers(), shape.decoder_length, shape.length);
+  return 2 * products;
+}
 
 ModelCost model_cost(const ModelConfig& config, const ModelPurpose& purpose, int64_t length) {
   check_model(config, purpose);

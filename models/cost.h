@@ -32,6 +32,20 @@ struct ModelCost {
   int64_t cache_bytes_per_token = 0;  // keys and values of all layers, float32
 };
 
+/// The shapes of one batch, padding included: what the hardware computes.
+struct PassShape {
+  int64_t batch_size = 1;      // B
+  int64_t length = 0;          // T of what the encoder, or a decoder-only model, reads
+  int64_t decoder_length = 0;  // of what the decoder of an encoder-decoder reads
+  int64_t n_targets = 0;       // N: where something is predicted
+};
+PassShape pass_shape(const Batch& batch);
+
+/// FLOPs of one forward pass: matrix products alone, a multiply-add = 2, attention over all T·S pairs
+/// whatever the mask hides (as PyTorch's FlopCounterMode counts). Forward and backward pass together cost
+/// three times this.
+double forward_flops(const ModelConfig& config, const ModelPurpose& purpose, const PassShape& shape);
+
 /// The cost at sequences of `length` tokens (attention grows with it). `purpose.vocab_size` may be 0 if the
 /// configuration has one of its own. Throws ConfigError as make_model does.
 ModelCost model_cost(const ModelConfig& config, const ModelPurpose& purpose, int64_t length);

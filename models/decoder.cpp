@@ -17,7 +17,7 @@ torch::Tensor padded_on_the_left(const torch::Tensor& ids, const torch::Tensor& 
 }  // namespace
 
 DecoderModel::DecoderModel(const ModelConfig& config, const ModelPurpose& purpose)
-    : purpose_(purpose.head), max_length_(config.max_positions) {
+    : purpose_(purpose), max_length_(config.max_positions) {
   token_embedding_ = register_module("token_embedding", make_token_embedding(config, purpose));
   decoder_ = register_module("decoder", Stack(config, StackRole::decoder, token_embedding_));
   head_ = register_module("head", ModelHead(config, purpose, token_embedding_));

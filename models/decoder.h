@@ -17,11 +17,11 @@ class DecoderModel : public Model, public GenerativeModel {
   torch::Tensor logits(const torch::Tensor& features) override { return head_->project(features); }
   torch::Tensor hidden_states(const TokenBatch& input) override;
   void attention_maps(const Batch& batch, AttentionMaps& maps) override;
-  GenerativeModel* generative() override { return purpose_ == Head::language_modeling ? this : nullptr; }
+  GenerativeModel* generative() override { return purpose_.head == Head::language_modeling ? this : nullptr; }
 
   torch::Tensor prefill(const TokenBatch& prompts, DecodingState& state) override;
   torch::Tensor step(const torch::Tensor& tokens, DecodingState& state) override;
-  bool continues_prompt() const override { return true; }
+  bool continues_prompt() const override { return purpose_.prompt == PromptUse::continued; }
   int64_t max_length() const override { return max_length_; }
 
  private:
@@ -30,7 +30,7 @@ class DecoderModel : public Model, public GenerativeModel {
   TokenEmbedding token_embedding_{nullptr};
   Stack decoder_{nullptr};
   ModelHead head_{nullptr};
-  Head purpose_;
+  ModelPurpose purpose_;
   int64_t max_length_;
 };
 

@@ -64,7 +64,7 @@ class GenerativeModel {
   virtual torch::Tensor prefill(const TokenBatch& prompts, DecodingState& state) = 0;
   /// Appends one token to each row, tokens: (B) int64, and returns the logits (B, V) of the next.
   virtual torch::Tensor step(const torch::Tensor& tokens, DecodingState& state) = 0;
-  /// Whether what is generated goes on from the prompt (decoder) or answers it (encoder-decoder).
+  /// Whether what is generated goes on from the prompt or answers it; a prompt to be answered ends with eos.
   virtual bool continues_prompt() const = 0;
   /// The most tokens that a sequence under generation may hold (max_positions), prompt included for a
   /// decoder.
@@ -74,9 +74,13 @@ class GenerativeModel {
 /// What the model ends in.
 enum class Head { language_modeling, masked_language_modeling, classification };
 
+/// What a prompt is to a decoder that generates. (To an encoder-decoder it is always something to answer.)
+enum class PromptUse { continued, answered };
+
 /// What a model must know about its task.
 struct ModelPurpose {
   Head head = Head::language_modeling;
+  PromptUse prompt = PromptUse::continued;
   int64_t vocab_size = 0;    // of the tokenizer
   int64_t n_classes = 0;     // classification
   int64_t start_token = -1;  // encoder_decoder: first input of the decoder

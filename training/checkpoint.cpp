@@ -24,7 +24,10 @@ Json to_json(const TrainingState& s) {
           {"epoch", s.epoch},
           {"batch", s.batch},
           {"tokens", s.tokens},
+          {"flops", s.flops},
           {"seconds", s.seconds},
+          {"peak_memory_bytes", s.peak_memory_bytes},
+          {"peak_resident_bytes", s.peak_resident_bytes},
           {"best_loss", s.best_loss ? Json(*s.best_loss) : Json()},
           {"best_step", s.best_step},
           {"loss_since_log", s.loss_since_log},
@@ -40,7 +43,10 @@ TrainingState read_state(const fs::path& path) {
     json.at("epoch").get_to(s.epoch);
     json.at("batch").get_to(s.batch);
     json.at("tokens").get_to(s.tokens);
+    json.at("flops").get_to(s.flops);
     json.at("seconds").get_to(s.seconds);
+    json.at("peak_memory_bytes").get_to(s.peak_memory_bytes);
+    json.at("peak_resident_bytes").get_to(s.peak_resident_bytes);
     if (!json.at("best_loss").is_null()) s.best_loss = json.at("best_loss").get<double>();
     json.at("best_step").get_to(s.best_step);
     json.at("loss_since_log").get_to(s.loss_since_log);
@@ -188,9 +194,13 @@ std::optional<fs::path> newest_checkpoint(const fs::path& run_dir) {
   return all.empty() ? std::nullopt : std::optional(all.front());
 }
 
+TrainingState read_training_state(const fs::path& checkpoint) {
+  return read_state(checkpoint / "state.json");
+}
+
 TrainingState load_checkpoint(const fs::path& checkpoint, torch::nn::Module& model, Optimizer& optimizer,
                               torch::Device device) {
-  auto state = read_state(checkpoint / "state.json");
+  auto state = read_training_state(checkpoint);
   load_tensors(checkpoint / "model.safetensors", named_tensors(model));
   load_tensors(checkpoint / "optimizer.safetensors", optimizer.state());
   restore_random_states(checkpoint / "rng.safetensors", device);

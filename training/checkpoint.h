@@ -7,6 +7,7 @@
 //                          state.json             TrainingState
 //   RUN/checkpoints/last                          symbolic link to the newest
 //   RUN/model.safetensors                         the weights with the best validation loss
+//   RUN/failed.txt                                why training could not go on, if it could not
 
 #include <filesystem>
 #include <optional>
@@ -18,12 +19,17 @@
 
 namespace zoo {
 
+inline constexpr const char* kFailureFile = "failed.txt";
+
 /// Where a training stands, beside its tensors.
 struct TrainingState {
   int64_t step = 0;                 // optimiser steps done
   int64_t epoch = 0, batch = 0;     // the next batch to read
   int64_t tokens = 0;               // read so far
+  double flops = 0;                 // of forward and backward passes so far, see models/cost.h
   double seconds = 0;               // of training so far
+  int64_t peak_memory_bytes = 0;    // of tensors so far, see training/memory.h
+  int64_t peak_resident_bytes = 0;  // of the whole process, as the operating system counts
   std::optional<double> best_loss;  // on the validation data
   int64_t best_step = 0;
   double loss_since_log = 0;  // sum of the losses of the steps that no row of metrics has yet
@@ -50,6 +56,9 @@ void save_checkpoint(const std::filesystem::path& run_dir, const torch::nn::Modu
 
 /// The newest checkpoint of a run, if it has any.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& run_dir);
+
+/// Where the training of a checkpoint stands. Throws CheckpointError.
+TrainingState read_training_state(const std::filesystem::path& checkpoint);
 
 /// Restores all of it. Throws CheckpointError.
 TrainingState load_checkpoint(const std::filesystem::path& checkpoint, torch::nn::Module& model,

@@ -22,18 +22,19 @@ bool is_window_task(TaskKind task) {
 }
 
 void validate_architecture(const Experiment& c, const Complain& complain) {
-  const auto needs = [&](Architecture wanted) {
-    if (c.model.architecture == wanted) return;
-    complain("model.architecture", fmt::format("must be {} for {}, not {}", name_of(wanted), name_of(c.task),
+  const bool is_encoder = c.model.architecture == Architecture::encoder;
+  const auto complain_of = [&](std::string_view wanted) {
+    complain("model.architecture", fmt::format("must be {} for {}, not {}", wanted, name_of(c.task),
                                                name_of(c.model.architecture)));
   };
   switch (c.task) {
     case TaskKind::language_modeling:
-      return needs(Architecture::decoder);
-    case TaskKind::masked_language_modeling:
-      return needs(Architecture::encoder);
     case TaskKind::text_to_text:
-      return needs(Architecture::encoder_decoder);
+      if (is_encoder) complain_of("decoder or encoder_decoder");
+      return;
+    case TaskKind::masked_language_modeling:
+      if (!is_encoder) complain_of("encoder");
+      return;
     case TaskKind::text_classification:
       return;  // each family has its way
   }
@@ -46,6 +47,14 @@ void validate_lengths(const Experiment& c, const Complain& complain) {
   };
   fits("data.sequence_length", c.data.sequence_length);
   if (c.data.target_length) fits("data.target_length", *c.data.target_length);
+  if (c.task == TaskKind::text_to_text && c.model.architecture == Architecture::decoder) {
+    const int64_t both = c.data.sequence_length + c.data.target_length.value_or(c.data.sequence_length);
+    if (both > c.model.max_positions) {
+      complain("model.max_positions",
+               fmt::format("{} is less than {}: a decoder reads source and target in one sequence",
+                           c.model.max_positions, both));
+    }
+  }
 }
 
 }  // namespace
@@ -78,6 +87,9 @@ void validate(const Experiment& c, const Complain& complain) {
         "training.batch_tokens",
         fmt::format("is not for {}, whose windows are all data.sequence_length long: use training.batch_size",
                     name_of(c.task)));
+  }
+  if (c.data.prefix_length && c.task != TaskKind::language_modeling) {
+    complain("data.prefix_length", fmt::format("is for language_modeling, not for {}", name_of(c.task)));
   }
   if (c.data.target_length && c.task != TaskKind::text_to_text) {
     complain("data.target_length", fmt::format("is for text_to_text, not for {}", name_of(c.task)));

@@ -36,6 +36,21 @@ bool is_run(const fs::path& dir) {
   return fs::is_regular_file(dir / "config.yaml", ignored);
 }
 
+bool is_finished(const fs::path& dir, const TrainingConfig& config) {
+  const auto checkpoint = newest_checkpoint(dir);
+  if (!checkpoint) return false;
+  const auto state = read_training_state(*checkpoint);
+  return state.step >= config.steps || (config.max_seconds && state.seconds >= *config.max_seconds);
+}
+
+std::optional<std::string> failure_of(const fs::path& dir) {
+  std::error_code ignored;
+  if (!fs::exists(dir / kFailureFile, ignored)) return std::nullopt;
+  auto text = read_file(dir / kFailureFile);
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
 Experiment read_run_experiment(const fs::path& dir) {
   if (!is_run(dir)) {
     std::error_code ignored;

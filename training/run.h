@@ -3,6 +3,9 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <c10/core/Device.h>
 
@@ -14,6 +17,11 @@ namespace zoo {
 
 /// Whether `dir` holds a run: a directory with a config.yaml.
 bool is_run(const std::filesystem::path& dir);
+
+/// Whether a run has been trained as long as its configuration says.
+bool is_finished(const std::filesystem::path& dir, const TrainingConfig& config);
+/// Why a run could not go on, its loss not being a number; nothing where that did not happen.
+std::optional<std::string> failure_of(const std::filesystem::path& dir);
 
 /// RUN/config.yaml. Throws CheckpointError for a directory that is no run.
 Experiment read_run_experiment(const std::filesystem::path& dir);

@@ -1,5 +1,5 @@
 #pragma once
-// The learning rate as a pure function of the step.
+// The learning rate as a pure function of the step, and of the time where that is limited.
 
 #include <cstdint>
 
@@ -16,6 +16,8 @@ namespace zoo {
 ///   2024) noam                 lr·D^-0.5·min(s^-0.5, s·W^-1.5) (Vaswani et al. 2017, section 5.3)
 ///   inverse_sqrt         lr·min(s/W, √(W/s)) (fairseq, T5)
 /// The warm-up of the first four is lr·s/(W + 1), nanoGPT's: the first step is not wasted on a rate of 0.
-double learning_rate(const TrainingConfig& config, int64_t d_model, int64_t step);
+/// `time_used` is the part of training.max_seconds that is over, 0 without such a limit: linear, cosine and
+/// warmup_stable_decay end when either the steps or the time do.
+double learning_rate(const TrainingConfig& config, int64_t d_model, int64_t step, double time_used = 0);
 
 }  // namespace zoo

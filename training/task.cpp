@@ -28,6 +28,16 @@ constexpr TaskEntry tasks[] = {
 
 }  // namespace
 
+std::string to_text(const std::vector<Sample>& samples) {
+  std::string text;
+  for (const auto& sample : samples) {
+    if (!sample.input.empty()) text += fmt::format("  {}\n", sample.input);
+    text += fmt::format("> {}\n", sample.output);
+    if (sample.reference) text += fmt::format("= {}\n", *sample.reference);
+  }
+  return text;
+}
+
 Task::Task(Experiment experiment, Vocabulary vocabulary)
     : experiment_(std::move(experiment)), vocabulary_(std::move(vocabulary)) {}
 

@@ -23,6 +23,14 @@ struct Vocabulary {
   std::vector<std::string> labels;             // RUN/labels.json: names of the classes, if the task has any
 };
 
+/// What a model makes of one input, for a person to look at.
+struct Sample {
+  std::string input, output;
+  std::optional<std::string> reference = {};  // what should have come out
+};
+/// One after the other, as RUN/samples.txt has them.
+std::string to_text(const std::vector<Sample>& samples);
+
 /// One task of one experiment. Corpora are read when they are first asked for, so a task is cheap to make for
 /// a trained model, which may have to do with other texts than those it was trained on.
 class Task {
@@ -43,8 +51,9 @@ class Task {
   /// `accuracy`.
   virtual Metrics evaluate(Model& model, Split split, std::optional<int64_t> max_batches = {});
 
-  /// A few lines for a person, made by `model` from the validation data; the same model gives the same lines.
-  virtual std::string sample(Model& model) = 0;
+  /// What `model` makes of some of the validation data, or of `inputs` if there are any: texts to continue,
+  /// to answer, to classify, or with <mask> to fill. The same model gives the same samples. Throws DataError.
+  virtual std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs = {}) = 0;
 
  protected:
   virtual std::unique_ptr<BatchSource> open(Split split) = 0;

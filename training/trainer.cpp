@@ -1,5 +1,6 @@
 #include "training/trainer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -10,10 +11,14 @@
 #include <torch/utils.h>
 
 #include "io/error.h"
+#include "io/files.h"
+#include "io/machine.h"
 #include "io/metrics_log.h"
 #include "io/progress.h"
+#include "models/cost.h"
 #include "training/checkpoint.h"
 #include "training/loss.h"
+#include "training/memory.h"
 #include "training/optimizer.h"
 #include "training/run_directory.h"
 #include "training/schedule.h"
@@ -50,6 +55,7 @@ class Trainer {
   void check_finite(const torch::Tensor& losses, double grad_norm,
                     const std::vector<MicroBatch>& batches) const;
   std::optional<TrainEnd> why_to_end() const;
+  double time_used() const { return config_.max_seconds ? seconds() / *config_.max_seconds : 0; }
   bool due(int64_t every) const { return state_.step % every == 0; }
   double seconds() const { return seconds_before_ + watch_.seconds(); }
   void log(const Step& step);
@@ -61,6 +67,7 @@ class Trainer {
   const TrainingConfig& config_ = experiment_.training;
   TrainOptions options_;
   RunDirectory directory_;
+  TensorMemory memory_;  // before the first tensor
   std::unique_ptr<Task> task_;
   std::shared_ptr<Model> model_;
   std::unique_ptr<Optimizer> optimizer_;
@@ -75,7 +82,10 @@ class Trainer {
 };
 
 Trainer::Trainer(const Experiment& experiment, const TrainOptions& options)
-    : experiment_(experiment), options_(options), directory_(experiment, options.run_dir, options.existing) {
+    : experiment_(experiment),
+      options_(options),
+      directory_(experiment, options.run_dir, options.existing),
+      memory_(options.device) {
   if (config_.threads > 0) at::set_num_threads(static_cast<int>(config_.threads));
   // Everything that can be wrong with the configuration or the data is found before an earlier run is
   // replaced.
@@ -94,6 +104,8 @@ Trainer::Trainer(const Experiment& experiment, const TrainOptions& options)
   }
   directory_.begin(task_->vocabulary());
   directory_.truncate_samples(state_.sample_bytes);
+  std::error_code ignored;
+  std::filesystem::remove(directory_.path() / kFailureFile, ignored);
   metrics_ = std::make_unique<MetricsLog>(directory_.path(), state_.step);
   seconds_before_ = state_.seconds;
   tokens_at_log_ = state_.tokens;
@@ -123,7 +135,7 @@ TrainResult Trainer::run() {
 }
 
 Trainer::Step Trainer::take_step(const std::vector<MicroBatch>& batches) {
-  const double lr = learning_rate(config_, experiment_.model.d_model, state_.step);
+  const double lr = learning_rate(config_, experiment_.model.d_model, state_.step, time_used());
   int64_t n_targets = 0;
   for (const auto& micro : batches) n_targets += micro.batch.n_targets();
 
@@ -138,6 +150,8 @@ Trainer::Step Trainer::take_step(const std::vector<MicroBatch>& batches) {
     loss.backward();
     losses.push_back(loss.detach());
     state_.tokens += batch.tokens;
+    // The backward pass costs twice the forward one: a product for the weights and one for the input.
+    state_.flops += 3 * forward_flops(experiment_.model, task_->purpose(), pass_shape(batch));
   }
   losses.push_back(clip_grad_norm(optimizer_->gradients(), config_.clip_grad_norm));
 
@@ -148,6 +162,7 @@ Trainer::Step Trainer::take_step(const std::vector<MicroBatch>& batches) {
 
   optimizer_->step(lr);
   optimizer_->zero_grad();
+  state_.peak_memory_bytes = std::max(state_.peak_memory_bytes, memory_.peak());
   ++state_.step;
   ++state_.steps_since_log;
   const double total = loss.sum().item<double>();
@@ -175,12 +190,14 @@ void Trainer::check_finite(const torch::Tensor& losses, double grad_norm,
                            const std::vector<MicroBatch>& batches) const {
   const auto fail = [&](const MicroBatch& micro, std::string_view what, double value) {
     const auto checkpoint = newest_checkpoint(directory_.path());
-    throw TrainingError(
-        fmt::format("step {}, epoch {}, batch {}: {} is {}; {}; a lower training.optimizer.lr or a longer "
-                    "warm-up may help",
-                    state_.step + 1, micro.epoch, micro.index, what, value,
-                    checkpoint ? fmt::format("the last checkpoint is {}", checkpoint->string())
-                               : "there is no checkpoint yet"));
+    const auto message = fmt::format(
+        "step {}, epoch {}, batch {}: {} is {}; {}; a lower training.optimizer.lr or a longer "
+        "warm-up may help",
+        state_.step + 1, micro.epoch, micro.index, what, value,
+        checkpoint ? fmt::format("the last checkpoint is {}", checkpoint->string())
+                   : "there is no checkpoint yet");
+    write_file_atomically(directory_.path() / kFailureFile, message + "\n");
+    throw TrainingError(message);
   };
   for (size_t i = 0; i < batches.size(); ++i) {
     const double loss = losses[static_cast<int64_t>(i)].item<double>();
@@ -191,7 +208,7 @@ void Trainer::check_finite(const torch::Tensor& losses, double grad_norm,
 
 std::optional<TrainEnd> Trainer::why_to_end() const {
   if (state_.step >= config_.steps) return TrainEnd::all_steps;
-  if (config_.max_seconds && seconds() >= *config_.max_seconds) return TrainEnd::out_of_time;
+  if (time_used() >= 1) return TrainEnd::out_of_time;
   if (options_.should_stop && options_.should_stop()) return TrainEnd::interrupted;
   return std::nullopt;
 }
@@ -199,9 +216,13 @@ std::optional<TrainEnd> Trainer::why_to_end() const {
 void Trainer::log(const Step& step) {
   const double loss = state_.loss_since_log / static_cast<double>(state_.steps_since_log);
   const double rate = static_cast<double>(state_.tokens - tokens_at_log_) / busy_seconds_;
-  metrics_->write(
-      state_.step, state_.tokens, seconds(),
-      {{"train_loss", loss}, {"lr", step.lr}, {"grad_norm", step.grad_norm}, {"tokens_per_second", rate}});
+  metrics_->write(state_.step, state_.tokens, seconds(),
+                  {{"train_loss", loss},
+                   {"lr", step.lr},
+                   {"grad_norm", step.grad_norm},
+                   {"tokens_per_second", rate},
+                   {"flops", state_.flops},
+                   {"peak_memory_bytes", static_cast<double>(state_.peak_memory_bytes)}});
   status_ = fmt::format("loss {:.4f}  {:.1f} k tokens/s", loss, rate / 1000);
   state_.loss_since_log = 0;
   state_.steps_since_log = 0;
@@ -211,14 +232,14 @@ void Trainer::log(const Step& step) {
 
 void Trainer::evaluate() {
   const Metrics metrics = task_->evaluate(*model_, Split::valid, config_.evaluate_batches);
-  Metrics row;
+  Metrics row = {{"flops", state_.flops}};
   for (const auto& [name, value] : metrics) {
     if (name != "tokens") row.emplace("valid_" + name, value);
   }
   metrics_->write(state_.step, state_.tokens, seconds(), row);
   const double loss = metrics.at("loss");
-  state_.sample_bytes += directory_.append_sample(
-      fmt::format("=== step {}, validation loss {:.4f}\n{}\n", state_.step, loss, task_->sample(*model_)));
+  state_.sample_bytes += directory_.append_sample(fmt::format(
+      "=== step {}, validation loss {:.4f}\n{}\n", state_.step, loss, to_text(task_->samples(*model_))));
 
   const bool best = std::isfinite(loss) && (!state_.best_loss || loss < *state_.best_loss);
   if (best) {
@@ -235,6 +256,7 @@ void Trainer::evaluate() {
 
 void Trainer::save() {
   state_.seconds = seconds();
+  state_.peak_resident_bytes = std::max(state_.peak_resident_bytes, peak_resident_bytes());
   save_checkpoint(directory_.path(), *model_, *optimizer_, state_, options_.device, config_.keep_checkpoints);
 }
 

@@ -66,7 +66,7 @@ std::vector<Maker> all_makers() {
   return {
       {"language_modeling",
        [](const BatchOptions& o) {
-         return language_modeling_batches(TokenStore::from_rows({counting(1000)}), 10, o);
+         return language_modeling_batches(TokenStore::from_rows({counting(1000)}), 10, 1, o);
        }},
       {"masked",
        [](const BatchOptions& o) {
@@ -75,7 +75,8 @@ std::vector<Maker> all_makers() {
        }},
       {"text_to_text",
        [](const BatchOptions& o) {
-         return text_to_text_batches(numbered_rows(100, 1), numbered_rows(100, 2), 10, 8, all_special, o);
+         return text_to_text_batches(numbered_rows(100, 1), numbered_rows(100, 2), 10, 8,
+                                     PairLayout::two_sides, all_special, o);
        }},
       {"classification_first",
        [](const BatchOptions& o) {
@@ -183,7 +184,7 @@ TEST(CounterRandom, DrawsAllNumbersEquallyOften) {
 TEST(LanguageModeling, SequentialPredictsEveryTokenButTheFirstOnce) {
   for (const int64_t n : {2, 10, 11, 12, 95, 101}) {
     const auto source =
-        language_modeling_batches(TokenStore::from_rows({counting(n)}), 10,
+        language_modeling_batches(TokenStore::from_rows({counting(n)}), 10, 1,
                                   {.batch_size = 4, .batch_tokens = {}, .order = Order::sequential});
     TokenIds predicted;
     int64_t tokens = 0;
@@ -202,7 +203,7 @@ TEST(LanguageModeling, SequentialPredictsEveryTokenButTheFirstOnce) {
 }
 
 TEST(LanguageModeling, ShuffledWindowsCoverTheStreamOnceFromAnotherOffsetEachEpoch) {
-  const auto source = language_modeling_batches(TokenStore::from_rows({counting(1000)}), 10,
+  const auto source = language_modeling_batches(TokenStore::from_rows({counting(1000)}), 10, 1,
                                                 {.batch_size = 3, .batch_tokens = {}});
   std::set<int64_t> offsets;
   for (int64_t epoch = 0; epoch < 20; ++epoch) {
@@ -226,18 +227,63 @@ TEST(LanguageModeling, ShuffledWindowsCoverTheStreamOnceFromAnotherOffsetEachEpo
 
 TEST(LanguageModeling, AShortTextIsOneWindow) {
   for (const auto order : {Order::shuffled, Order::sequential}) {
-    const auto source = language_modeling_batches(TokenStore::from_rows({counting(5)}), 100,
+    const auto source = language_modeling_batches(TokenStore::from_rows({counting(5)}), 100, 1,
                                                   {.batch_size = 32, .batch_tokens = {}, .order = order});
     EXPECT_EQ(source->n_batches(0), 1);
     EXPECT_THAT(values(source->batch(0, 0).input.ids), ElementsAre(7, 8, 9, 10));
     EXPECT_THAT(values(source->batch(0, 0).targets), ElementsAre(8, 9, 10, 11));
   }
-  EXPECT_THROW(language_modeling_batches(TokenStore::from_rows({{7}}), 10, {}), DataError);
-  EXPECT_THROW(language_modeling_batches(TokenStore(), 10, {}), DataError);
+  EXPECT_THROW(language_modeling_batches(TokenStore::from_rows({{7}}), 10, 1, {}), DataError);
+  EXPECT_THROW(language_modeling_batches(TokenStore(), 10, 1, {}), DataError);
+}
+
+TEST(LanguageModeling, WhatFollowsAPrefixIsPredictedOnce) {
+  for (const int64_t n : {31, 34, 100}) {
+    const auto source =
+        language_modeling_batches(TokenStore::from_rows({counting(n)}), 10, 4,
+                                  {.batch_size = 4, .batch_tokens = {}, .order = Order::sequential});
+    TokenIds predicted;
+    for (int64_t i = 0; i < source->n_batches(0); ++i) {
+      const Batch batch = source->batch(0, i);
+      const TokenIds targets = values(batch.targets), positions = values(batch.positions),
+                     ids = values(batch.input.ids);
+      ASSERT_EQ(targets.size(), positions.size());
+      for (size_t k = 0; k < targets.size(); ++k) {
+        EXPECT_EQ(ids[static_cast<size_t>(positions[k])] + 1, targets[k]);
+        EXPECT_GE(positions[k] % batch.input.length(), 3);
+      }
+      predicted.insert(predicted.end(), targets.begin(), targets.end());
+    }
+    EXPECT_EQ(predicted, counting(n - 4, 7 + 4)) << n;
+  }
+}
+
+// So that the two families are compared on the same predictions.
+TEST(LanguageModeling, AnEncoderDecoderPredictsTheSameTokensFromTheSameTokens) {
+  for (const int64_t n : {31, 34, 100}) {
+    const BatchOptions options{.batch_size = 4, .batch_tokens = {}, .order = Order::sequential};
+    const auto stream = TokenStore::from_rows({counting(n)});
+    const auto one = language_modeling_batches(stream, 10, 4, options);
+    const auto two = prefix_language_modeling_batches(stream, 10, 4, all_special, options);
+    ASSERT_EQ(one->n_batches(0), two->n_batches(0));
+    for (int64_t i = 0; i < one->n_batches(0); ++i) {
+      const Batch a = one->batch(0, i), b = two->batch(0, i);
+      EXPECT_EQ(values(a.targets), values(b.targets));
+      const auto window = a.input.ids;
+      EXPECT_EQ(values(b.input.ids.narrow(1, 0, 4)), values(window.narrow(1, 0, 4)));
+      EXPECT_THAT(values(b.input.ids.select(1, 4)), Each(all_special.eos));
+      EXPECT_THAT(values(b.decoder.ids.select(1, 0)), Each(all_special.bos));
+      EXPECT_EQ(values(b.decoder.ids.narrow(1, 1, b.decoder.length() - 1)),
+                values(window.narrow(1, 4, window.size(1) - 4)));
+      EXPECT_EQ(b.tokens, b.input.ids.numel() + b.decoder.ids.numel());
+    }
+  }
+  EXPECT_THROW(prefix_language_modeling_batches(TokenStore::from_rows({counting(4)}), 10, 4, all_special, {}),
+               DataError);
 }
 
 TEST(LanguageModeling, BatchTokensCountsWindows) {
-  const auto source = language_modeling_batches(TokenStore::from_rows({counting(1000)}), 10,
+  const auto source = language_modeling_batches(TokenStore::from_rows({counting(1000)}), 10, 1,
                                                 {.batch_size = 1, .batch_tokens = 45});
   EXPECT_EQ(source->batch(0, 0).input.batch_size(), 4);
   EXPECT_EQ(source->batch(0, 0).tokens, 40);
@@ -323,9 +369,10 @@ TEST(MaskedLanguageModeling, NeedsItsSpecialTokens) {
 }
 
 TEST(TextToText, RowsHaveTheirEndsAndPadding) {
-  const auto source = text_to_text_batches(TokenStore::from_rows({{10, 11}, {12, 13, 14, 15}}),
-                                           TokenStore::from_rows({{20, 21, 22}, {23}}), 4, 100, all_special,
-                                           {.batch_size = 2, .batch_tokens = {}, .order = Order::sequential});
+  const auto source =
+      text_to_text_batches(TokenStore::from_rows({{10, 11}, {12, 13, 14, 15}}),
+                           TokenStore::from_rows({{20, 21, 22}, {23}}), 4, 100, PairLayout::two_sides,
+                           all_special, {.batch_size = 2, .batch_tokens = {}, .order = Order::sequential});
   const Batch batch = source->batch(0, 0);
   EXPECT_THAT(values(batch.input.ids), ElementsAre(10, 11, 3, 0, 12, 13, 14, 3));  // the second one is cut
   EXPECT_THAT(values(batch.input.lengths), ElementsAre(3, 4));
@@ -336,10 +383,24 @@ TEST(TextToText, RowsHaveTheirEndsAndPadding) {
   EXPECT_EQ(batch.tokens, 3 + 4 + 4 + 2);
 }
 
-TEST(TextToText, LengthsAndPositionsAreLeftOutWhereNothingIsPadded) {
+TEST(TextToText, ADecoderAloneReadsBothInOneSequence) {
   const auto source =
-      text_to_text_batches(TokenStore::from_rows({{10}, {12}}), TokenStore::from_rows({{20}, {23}}), 9, 9,
+      text_to_text_batches(TokenStore::from_rows({{10, 11}, {12, 13, 14, 15}}),
+                           TokenStore::from_rows({{20, 21, 22}, {23}}), 4, 100, PairLayout::one_stream,
                            all_special, {.batch_size = 2, .batch_tokens = {}, .order = Order::sequential});
+  const Batch batch = source->batch(0, 0);
+  EXPECT_THAT(values(batch.input.ids), ElementsAre(10, 11, 3, 20, 21, 22, 12, 13, 14, 3, 23, 0));
+  EXPECT_THAT(values(batch.input.lengths), ElementsAre(6, 5));
+  EXPECT_FALSE(batch.decoder.defined());
+  EXPECT_THAT(values(batch.targets), ElementsAre(20, 21, 22, 3, 23, 3));
+  EXPECT_THAT(values(batch.positions), ElementsAre(2, 3, 4, 5, 9, 10));
+  EXPECT_EQ(batch.tokens, 6 + 5);
+}
+
+TEST(TextToText, LengthsAndPositionsAreLeftOutWhereNothingIsPadded) {
+  const auto source = text_to_text_batches(
+      TokenStore::from_rows({{10}, {12}}), TokenStore::from_rows({{20}, {23}}), 9, 9, PairLayout::two_sides,
+      all_special, {.batch_size = 2, .batch_tokens = {}, .order = Order::sequential});
   const Batch batch = source->batch(0, 0);
   EXPECT_FALSE(batch.input.lengths.defined());
   EXPECT_FALSE(batch.decoder.lengths.defined());
@@ -348,8 +409,9 @@ TEST(TextToText, LengthsAndPositionsAreLeftOutWhereNothingIsPadded) {
 }
 
 TEST(TextToText, PositionsPointAtTheTokenBeforeTheTarget) {
-  const auto source = text_to_text_batches(numbered_rows(64, 1), numbered_rows(64, 2), 20, 20, all_special,
-                                           {.batch_size = 8, .batch_tokens = {}});
+  const auto source =
+      text_to_text_batches(numbered_rows(64, 1), numbered_rows(64, 2), 20, 20, PairLayout::two_sides,
+                           all_special, {.batch_size = 8, .batch_tokens = {}});
   for (int64_t i = 0; i < source->n_batches(0); ++i) {
     const Batch batch = source->batch(0, i);
     const TokenIds targets = values(batch.targets), positions = values(batch.positions),
@@ -378,9 +440,9 @@ std::map<int64_t, int> occurrences(BatchSource& source, int64_t epoch) {
 TEST(Bucketing, EveryPairOnceAnEpochAndPairsStayPairs) {
   for (const auto bucketing : {Bucketing::by_length, Bucketing::none}) {
     for (const auto& tokens : {std::optional<int64_t>(), std::optional<int64_t>(50)}) {
-      const auto source =
-          text_to_text_batches(numbered_rows(4000, 1), numbered_rows(4000, 1), 50, 50, all_special,
-                               {.batch_size = 8, .batch_tokens = tokens, .bucketing = bucketing});
+      const auto source = text_to_text_batches(
+          numbered_rows(4000, 1), numbered_rows(4000, 1), 50, 50, PairLayout::two_sides, all_special,
+          {.batch_size = 8, .batch_tokens = tokens, .bucketing = bucketing});
       for (int64_t epoch = 0; epoch < 2; ++epoch) {
         const auto counts = occurrences(*source, epoch);
         EXPECT_EQ(counts.size(), 4000);
@@ -418,9 +480,9 @@ TEST(Bucketing, AvoidsPaddingInRandomOrder) {
 
 TEST(Bucketing, BatchTokensBoundsThePaddedSize) {
   for (const auto order : {Order::shuffled, Order::sequential}) {
-    const auto source =
-        text_to_text_batches(numbered_rows(1000, 1, 30), numbered_rows(1000, 2, 30), 100, 100, all_special,
-                             {.batch_size = 1, .batch_tokens = 120, .order = order});
+    const auto source = text_to_text_batches(numbered_rows(1000, 1, 30), numbered_rows(1000, 2, 30), 100, 100,
+                                             PairLayout::two_sides, all_special,
+                                             {.batch_size = 1, .batch_tokens = 120, .order = order});
     int64_t rows = 0;
     for (int64_t i = 0; i < source->n_batches(0); ++i) {
       const Batch batch = source->batch(0, i);
@@ -433,8 +495,9 @@ TEST(Bucketing, BatchTokensBoundsThePaddedSize) {
     }
   }
   // A sequence that is too long alone is a batch of its own.
-  const auto source = text_to_text_batches(numbered_rows(20, 1, 30), numbered_rows(20, 2, 30), 100, 100,
-                                           all_special, {.batch_size = 1, .batch_tokens = 1});
+  const auto source =
+      text_to_text_batches(numbered_rows(20, 1, 30), numbered_rows(20, 2, 30), 100, 100,
+                           PairLayout::two_sides, all_special, {.batch_size = 1, .batch_tokens = 1});
   EXPECT_EQ(source->n_batches(0), 20);
 }
 
@@ -486,7 +549,8 @@ TEST(Classification, TextsAndLabelsMustCorrespond) {
                DataError);
   EXPECT_THROW(classification_batches(TokenStore(), {}, 20, ClassPosition::last, all_special, {}), DataError);
   EXPECT_THROW(classification_batches(numbered_rows(1, 1), {0}, 20, ClassPosition::first, {}, {}), DataError);
-  EXPECT_THROW(text_to_text_batches(numbered_rows(3, 1), numbered_rows(2, 1), 9, 9, all_special, {}),
+  EXPECT_THROW(text_to_text_batches(numbered_rows(3, 1), numbered_rows(2, 1), 9, 9, PairLayout::two_sides,
+                                    all_special, {}),
                DataError);
 }
 

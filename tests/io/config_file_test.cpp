@@ -411,7 +411,7 @@ TEST(Overrides, AreCheckedLikeTheFile) {
   EXPECT_EQ(set("model=4"), "--set model=4: model must be a group of keys, not '4'");
   EXPECT_EQ(set("name.x=4"), "--set name.x=4: name must be a string, not a group of keys");
   EXPECT_EQ(set("name"), "--set name: write it as KEY=VALUE, such as model.n_layers=4");
-  EXPECT_THAT(set("=4"), HasSubstr("--set =4: the key before '=' must be names"));
+  EXPECT_THAT(set("=4"), HasSubstr("--set =4: the key must be names"));
   EXPECT_THAT(set("a..b=4"), HasSubstr("must be names joined by dots"));
   EXPECT_THAT(set("files=[a"), EndsWith("is a closing bracket missing?"));
   EXPECT_THAT(set("name=a\xff"), HasSubstr("not valid UTF-8"));

@@ -75,6 +75,30 @@ TEST(ModelCost, CountsTheParametersOfEveryRealModel) {
   }
 }
 
+// The cost per token of inspect and the cost of a batch of the trainer are two accounts of the same products.
+TEST(ModelCost, ABatchCostsWhatItsTokensCost) {
+  constexpr int64_t length = 8;
+  for (auto config : variants()) {
+    const auto check = [&](const ModelPurpose& purpose, const PassShape& shape, double tokens) {
+      EXPECT_DOUBLE_EQ(forward_flops(config, purpose, shape),
+                       model_cost(config, purpose, length).flops_per_token * tokens);
+    };
+    config.architecture = Architecture::decoder;
+    check({.head = Head::language_modeling, .vocab_size = 50},
+          {.batch_size = 3, .length = length, .n_targets = 3 * length}, 3 * length);
+    config.architecture = Architecture::encoder;
+    check({.head = Head::masked_language_modeling, .vocab_size = 50},
+          {.batch_size = 3, .length = length, .n_targets = 3 * length}, 3 * length);
+    check({.head = Head::classification, .vocab_size = 50, .n_classes = 3},
+          {.batch_size = 3, .length = length, .n_targets = 3}, 3 * length);
+    config.architecture = Architecture::encoder_decoder;
+    config.n_decoder_layers = 3;
+    check({.head = Head::language_modeling, .vocab_size = 50, .start_token = 1},
+          {.batch_size = 3, .length = length, .decoder_length = length, .n_targets = 3 * length},
+          2 * 3 * length);
+  }
+}
+
 // The published counts of feed-forward networks with D = 4096.
 TEST(ModelCost, FeedForwardCountsOfTheLiterature) {
   const auto feed_forward = [](Activation activation, int64_t d_ff) {

@@ -66,7 +66,7 @@ TEST(Experiment, NamesPlaceAndKeyOfWhatIsWrongInAPart) {
 
 TEST(Experiment, NamesContradictionsBetweenParts) {
   EXPECT_THAT(error_of("task: text_to_text\nmodel: {architecture: encoder}"),
-              HasSubstr("model.architecture must be encoder_decoder for text_to_text, not encoder"));
+              HasSubstr("model.architecture must be decoder or encoder_decoder for text_to_text, not encoder"));
   EXPECT_THAT(error_of("task: masked_language_modeling\nmodel: {architecture: decoder}"),
               HasSubstr("model.architecture must be encoder"));
   EXPECT_THAT(error_of("task: language_modeling\nmodel: {architecture: encoder}"),

@@ -7,6 +7,7 @@
 
 #include "tests/training/support.h"
 #include "training/evaluation.h"
+#include "training/run.h"
 #include "training/tasks/label_likelihood.h"
 
 namespace zoo::testing {
@@ -30,10 +31,16 @@ TEST(Task, OneStreamOfCharactersHasNoSpecialTokens) {
 
 TEST(Task, UntrainedModelsScoreAsChance) {
   const TinyWorld world;
-  for (const char* name :
-       {"language_modeling", "masked_language_modeling", "text_to_text", "text_classification"}) {
-    SCOPED_TRACE(name);
-    const auto task = make_task(world.experiment(name));
+  const std::vector<std::pair<const char*, std::vector<std::string>>> all = {
+      {"language_modeling", {}},
+      {"language_modeling", {"model.architecture=encoder_decoder"}},
+      {"masked_language_modeling", {}},
+      {"text_to_text", {}},
+      {"text_to_text", {"model.architecture=decoder", "model.max_positions=48"}},
+      {"text_classification", {}}};
+  for (const auto& [name, overrides] : all) {
+    SCOPED_TRACE(fmt::format("{} {}", name, overrides.size()));
+    const auto task = make_task(world.experiment(name, overrides));
     const auto model = model_of(*task);
     const auto metrics = task->evaluate(*model, Split::valid);
     const auto purpose = task->purpose();
@@ -43,8 +50,8 @@ TEST(Task, UntrainedModelsScoreAsChance) {
     EXPECT_DOUBLE_EQ(metrics.at("perplexity"), std::exp(metrics.at("loss")));
     EXPECT_EQ(task->evaluate(*model, Split::valid), metrics);  // nothing random
     EXPECT_LE(task->evaluate(*model, Split::valid, 1).at("tokens"), metrics.at("tokens"));
-    EXPECT_EQ(task->sample(*model), task->sample(*model));
-    EXPECT_FALSE(task->sample(*model).empty());
+    EXPECT_EQ(to_text(task->samples(*model)), to_text(task->samples(*model)));
+    EXPECT_FALSE(task->samples(*model).empty());
   }
 }
 
@@ -84,12 +91,52 @@ TEST(Task, SplitsThatAreNotGivenAreAnError) {
   EXPECT_THROW(make_task(parse_experiment("name: x", "x.yaml")), DataError);
 }
 
+// The two families that can continue a text, or answer one, are scored on the same tokens after the same
+// tokens.
+TEST(Task, FamiliesAreScoredOnTheSameTargets) {
+  const TinyWorld world;
+  const auto tokens_of = [&](std::string_view name, const std::vector<std::string>& overrides) {
+    const auto task = make_task(world.experiment(name, overrides));
+    return task->evaluate(*model_of(*task), Split::valid).at("tokens");
+  };
+  EXPECT_EQ(tokens_of("language_modeling", {"data.prefix_length=10", "data.documents=line"}),
+            tokens_of("language_modeling", {"data.prefix_length=10", "data.documents=line",
+                                            "model.architecture=encoder_decoder"}));
+  EXPECT_EQ(tokens_of("text_to_text", {}),
+            tokens_of("text_to_text", {"model.architecture=decoder", "model.max_positions=48"}));
+}
+
+// A decoder learns to answer as an encoder-decoder does, and leaves the question out of its answer.
+TEST(Task, BothFamiliesLearnToAnswer) {
+  for (const char* architecture : {"encoder_decoder", "decoder"}) {
+    SCOPED_TRACE(architecture);
+    const TinyWorld world;
+    std::string questions, answers;
+    for (int i = 0; i < 60; ++i) {
+      questions += i % 2 ? "aa\n" : "bb\n";
+      answers += i % 2 ? "yes\n" : "no\n";
+    }
+    world.dir().write("data/pairs.de", questions);
+    world.dir().write("data/pairs.en", answers);
+    const auto result =
+        train(world.experiment("text_to_text",
+                               {std::string("model.architecture=") + architecture, "model.max_positions=48",
+                                "model.dropout=0", "training.steps=60", "training.batch_size=16"}),
+              {.run_dir = world.path("run")});
+    const auto run = Run::open(result.run_dir);
+    const auto samples = run.task().samples(run.model(), {"aa", "bb"});
+    EXPECT_EQ(samples.at(0).output, "yes");
+    EXPECT_EQ(samples.at(1).output, "no");
+    EXPECT_EQ(samples.at(1).input, "bb");
+  }
+}
+
 TEST(Task, SourcesTooLongForTheModelAreCut) {
   const TinyWorld world;
   const auto task =
       make_task(world.experiment("text_to_text", {"data.sequence_length=5", "model.max_positions=5"}));
   const auto model = model_of(*task);
-  EXPECT_FALSE(task->sample(*model).empty());
+  EXPECT_FALSE(task->samples(*model).empty());
   EXPECT_GT(task->evaluate(*model, Split::valid).at("tokens"), 0);
 }
 
@@ -124,7 +171,7 @@ TEST(LabelLikelihood, IsTheSumOverTheAnswersTokens) {
   const std::vector<TokenIds> answers = {tokenizer.encode("sea"), tokenizer.encode("a"),
                                          tokenizer.encode("sun tree")};
   const auto source = tokenizer.encode("moon rain");
-  const auto likelihood = LabelLikelihood(*model, special, answers, 24)(source);
+  const auto likelihood = LabelLikelihood(*model, special, answers, 24)({source, TokenIds{8}})[0];
 
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < answers.size(); ++i) {

@@ -10,18 +10,18 @@
 
 namespace zoo {
 
-/// Log-probabilities of fixed answers to a source. The source is encoded once for all of them.
+/// Log-probabilities of fixed answers to some sources. A source is encoded once for all answers.
 class LabelLikelihood {
  public:
   /// `answers` without special tokens; sources are cut to `source_length` tokens, eos included.
   LabelLikelihood(Model& model, const SpecialTokens& special, const std::vector<TokenIds>& answers,
                   int64_t source_length);
-  /// (C) float on the CPU: log p(answer, eos | source) of each answer.
-  torch::Tensor operator()(TokenIds source) const;
+  /// (B, C) float on the CPU: log p(answer, eos | source) of each answer to each source.
+  torch::Tensor operator()(std::vector<TokenIds> sources) const;
 
  private:
   Model& model_;
-  int64_t eos_;
+  SpecialTokens special_;
   int64_t source_length_;
   torch::Tensor tokens_;  // (C, T) int64 on the model's device: answer, eos, padding
   torch::Tensor real_;    // (C, T) float: 1 at answer and eos, 0 at padding

@@ -14,12 +14,18 @@
 namespace zoo {
 namespace {
 
+bool has_encoder(const Experiment& experiment) {
+  return experiment.model.architecture == Architecture::encoder_decoder;
+}
+
 class LanguageModeling final : public Task {
  public:
   using Task::Task;
 
   ModelPurpose purpose() const override {
-    return {.head = Head::language_modeling, .vocab_size = tokenizer().vocab_size()};
+    return {.head = Head::language_modeling,
+            .vocab_size = tokenizer().vocab_size(),
+            .start_token = tokenizer().special().bos};
   }
 
   Metrics evaluate(Model& model, Split split, std::optional<int64_t> max_batches) override {
@@ -32,21 +38,19 @@ class LanguageModeling final : public Task {
   }
 
   /// Continues the beginning of the validation text; where documents are apart, also writes one of its own.
-  std::string sample(Model& model) override {
-    constexpr int64_t prompt_length = 16;
-    batches(Split::valid);  // opens the validation text
+  std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override {
+    constexpr size_t prompt_length = 16;
     std::vector<TokenIds> prompts;
-    if (tokenizer().special().eos >= 0) prompts.push_back({tokenizer().special().eos});
-    if (!valid_.row(0).empty()) {
+    for (const auto& input : inputs) prompts.push_back(tokenizer().encode(input));
+    if (prompts.empty()) {
+      batches(Split::valid);  // opens the validation text
+      if (!has_encoder(experiment()) && tokenizer().special().eos >= 0)
+        prompts.push_back({tokenizer().special().eos});
       TokenIds beginning = valid_.row(0);
-      beginning.resize(std::min(beginning.size(), static_cast<size_t>(prompt_length)));
-      prompts.push_back(std::move(beginning));
+      beginning.resize(std::min(beginning.size(), prompt_length));
+      if (!beginning.empty()) prompts.push_back(std::move(beginning));
     }
-    std::string text;
-    for (const auto& continued : sampled_texts(model, *this, prompts)) {
-      text += fmt::format("{}\n---\n", continued);
-    }
-    return text;
+    return sampled_texts(model, *this, prompts);
   }
 
  private:
@@ -59,7 +63,14 @@ class LanguageModeling final : public Task {
     bytes_per_token_[static_cast<size_t>(split)] =
         static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(stream.n_tokens(), 1));
     if (split == Split::valid) valid_ = stream;
-    return language_modeling_batches(std::move(stream), data.sequence_length, batch_options(split));
+    if (has_encoder(experiment())) {
+      const int64_t prefix = data.prefix_length.value_or(std::max<int64_t>(data.sequence_length / 2, 1));
+      return prefix_language_modeling_batches(std::move(stream), data.sequence_length, prefix,
+                                              tokenizer().special(), batch_options(split));
+    }
+    // Training wastes no token; what is compared is the rest of each window.
+    const int64_t prefix = split == Split::train ? 1 : data.prefix_length.value_or(1);
+    return language_modeling_batches(std::move(stream), data.sequence_length, prefix, batch_options(split));
   }
 
   std::array<double, 3> bytes_per_token_{};  // by Split
@@ -70,8 +81,8 @@ class LanguageModeling final : public Task {
 
 std::unique_ptr<Task> make_language_modeling(const Experiment& experiment, Vocabulary vocabulary) {
   if (!vocabulary.tokenizer) {
-    // One stream of characters needs no marks: its vocabulary is its alphabet.
-    const bool plain = experiment.data.documents == DocumentSplit::none &&
+    // One stream of characters needs no marks: its vocabulary is its alphabet. An encoder-decoder needs some.
+    const bool plain = !has_encoder(experiment) && experiment.data.documents == DocumentSplit::none &&
                        experiment.data.tokenizer.type != TokenizerKind::sentencepiece;
     const auto documents = read_documents(experiment.data, Split::train);
     vocabulary.tokenizer = make_tokenizer_for(

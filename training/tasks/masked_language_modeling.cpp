@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include "data/token_store.h"
+#include "generation/fill_mask.h"
 #include "training/evaluation.h"
 #include "training/tasks/tasks.h"
 
@@ -28,9 +29,21 @@ class MaskedLanguageModeling final : public Task {
     return metrics;
   }
 
-  /// The first window of the validation text: hidden tokens as [guess], or [guess|truth] where the guess is
-  /// wrong.
-  std::string sample(Model& model) override {
+  /// Fills the masks of the inputs, or of the first window of the validation text.
+  std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override {
+    if (inputs.empty()) return {first_window(model)};
+    std::vector<Sample> result;
+    const int64_t length = experiment().data.sequence_length;
+    for (const auto& input : inputs) {
+      const auto filled = fill_masks(model, tokenizer(), input, {.candidates = 1, .max_length = length});
+      result.push_back({.input = input, .output = filled.outputs.front().text});
+    }
+    return result;
+  }
+
+ private:
+  /// Guesses in brackets.
+  Sample first_window(Model& model) {
     const EvaluationMode mode(model);
     const auto batch = batches(Split::valid).batch(0, 0);
     const auto guesses = model.logits(model.features(batch.to(model.device()))).argmax(-1).to(torch::kCPU);
@@ -38,26 +51,26 @@ class MaskedLanguageModeling final : public Task {
     const auto ids = batch.input.ids[0].contiguous();
     const TokenIds window(ids.const_data_ptr<int64_t>(), ids.const_data_ptr<int64_t>() + length);
 
-    std::string text;
-    size_t shown = 0;  // tokens of the window that are in `text`
+    Sample sample{.input = {}, .output = {}, .reference = ""};
+    size_t shown = 0;  // tokens of the window that are shown already
     const auto show_until = [&](size_t end) {
-      text += tokenizer().decode(std::span(window).subspan(shown, end - shown));
+      const auto text = tokenizer().decode(std::span(window).subspan(shown, end - shown));
+      for (auto* const line : {&sample.input, &sample.output, &*sample.reference}) *line += text;
       shown = end;
     };
     for (int64_t i = 0; i < batch.n_targets(); ++i) {
       const int64_t position = batch.positions[i].item<int64_t>();
       if (position >= length) break;  // the next window
       show_until(static_cast<size_t>(position));
-      const int64_t guess = guesses[i].item<int64_t>(), truth = batch.targets[i].item<int64_t>();
-      const std::string right = guess == truth ? "" : fmt::format("|{}", tokenizer().label(truth));
-      text += fmt::format(" [{}{}] ", tokenizer().label(guess), right);
+      sample.input += " <mask> ";
+      sample.output += fmt::format(" [{}] ", tokenizer().label(guesses[i].item<int64_t>()));
+      *sample.reference += fmt::format(" [{}] ", tokenizer().label(batch.targets[i].item<int64_t>()));
       ++shown;
     }
     show_until(window.size());
-    return text + "\n";
+    return sample;
   }
 
- private:
   std::unique_ptr<BatchSource> open(Split split) override {
     const auto& data = experiment().data;
     auto stream = tokenize(read_documents(data, split), tokenizer(), RowEnding::end_of_sequence);

@@ -1,5 +1,5 @@
 #pragma once
-// Texts for RUN/samples.txt.
+// Generated texts to look at.
 
 #include <string>
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace zoo {
 
-/// What a language model makes of each prompt, the prompt included, sampled with a fixed seed as the
-/// experiment's `generation:` says.
-std::vector<std::string> sampled_texts(Model& model, const Task& task, const std::vector<TokenIds>& prompts);
+/// What a language model makes of each prompt, sampled with a fixed seed as the experiment's `generation:`
+/// says: inputs and outputs without each other.
+std::vector<Sample> sampled_texts(Model& model, const Task& task, const std::vector<TokenIds>& prompts);
 
 /// The likeliest answer to each prompt, token by token.
-std::vector<std::string> greedy_texts(Model& model, const Task& task, const std::vector<TokenIds>& prompts);
+std::vector<Sample> greedy_texts(Model& model, const Task& task, const std::vector<TokenIds>& prompts);
 
 }  // namespace zoo

@@ -14,8 +14,6 @@
 namespace zoo {
 namespace {
 
-constexpr int64_t samples = 5;
-
 class TextClassification : public Task {
  public:
   using Task::Task;
@@ -36,14 +34,24 @@ class TextClassification : public Task {
     return result;
   }
 
-  /// Lines `predicted (true): text`.
-  std::string sample_lines(const LabelledTexts& rows, const std::vector<int64_t>& predicted) const {
-    std::string text;
+  /// What is shown: `inputs`, or the first rows of the validation data.
+  LabelledTexts rows_to_show(const std::vector<std::string>& inputs) const {
+    constexpr size_t n_samples = 5;
+    if (!inputs.empty()) return {.texts = inputs, .labels = {}};
+    auto rows = read_labelled(experiment().data, Split::valid);
+    rows.texts.resize(std::min(n_samples, rows.texts.size()));
+    rows.labels.resize(rows.texts.size());
+    return rows;
+  }
+
+  std::vector<Sample> as_samples(const LabelledTexts& rows, const std::vector<int64_t>& predicted) const {
+    std::vector<Sample> samples;
     for (size_t i = 0; i < predicted.size(); ++i) {
-      text += fmt::format("{} ({}): {}\n", labels()[static_cast<size_t>(predicted[i])], rows.labels[i],
-                          excerpt(rows.texts[i], 70));
+      Sample sample{.input = rows.texts[i], .output = labels()[static_cast<size_t>(predicted[i])]};
+      if (!rows.labels.empty()) sample.reference = rows.labels[i];
+      samples.push_back(std::move(sample));
     }
-    return text;
+    return samples;
   }
 };
 
@@ -74,23 +82,30 @@ class ClassificationByHead final : public TextClassification {
     return metrics;
   }
 
-  std::string sample(Model& model) override {
+  std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override {
     const EvaluationMode mode(model);
-    const auto batch = batches(Split::valid).batch(0, 0).to(model.device());
-    const auto predicted = model.logits(model.features(batch)).argmax(-1);
-    return sample_lines(read_labelled(experiment().data, Split::valid),
-                        to_vector(predicted.narrow(0, 0, std::min(samples, predicted.numel()))));
+    const auto rows = rows_to_show(inputs);
+    BatchOptions together;
+    together.batch_size = static_cast<int64_t>(rows.texts.size());
+    together.order = BatchOptions::Order::sequential;
+    const auto source = make_batches(rows.texts, std::vector<int64_t>(rows.texts.size(), 0), together);
+    const auto batch = source->batch(0, 0).to(model.device());
+    return as_samples(rows, to_vector(model.logits(model.features(batch)).argmax(-1)));
   }
 
  private:
   std::unique_ptr<BatchSource> open(Split split) override {
+    const auto rows = read_labelled(experiment().data, split);
+    return make_batches(rows.texts, classes(rows), batch_options(split));
+  }
+
+  std::unique_ptr<BatchSource> make_batches(const std::vector<std::string>& texts,
+                                            std::vector<int64_t> classes, const BatchOptions& options) const {
     const auto& config = experiment();
-    const auto rows = read_labelled(config.data, split);
     const auto position =
         config.model.architecture == Architecture::encoder ? ClassPosition::first : ClassPosition::last;
-    return classification_batches(tokenize(rows.texts, tokenizer(), RowEnding::bare), classes(rows),
-                                  config.data.sequence_length, position, tokenizer().special(),
-                                  batch_options(split));
+    return classification_batches(tokenize(texts, tokenizer(), RowEnding::bare), std::move(classes),
+                                  config.data.sequence_length, position, tokenizer().special(), options);
   }
 };
 
@@ -121,10 +136,9 @@ class ClassificationByText final : public TextClassification {
     return metrics;
   }
 
-  std::string sample(Model& model) override {
-    const auto rows = read_labelled(experiment().data, Split::valid);
-    return sample_lines(rows,
-                        predict(model, rows, std::min(samples, static_cast<int64_t>(rows.texts.size()))));
+  std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override {
+    const auto rows = rows_to_show(inputs);
+    return as_samples(rows, predict(model, rows, static_cast<int64_t>(rows.texts.size())));
   }
 
  private:
@@ -134,7 +148,7 @@ class ClassificationByText final : public TextClassification {
     const int64_t length = experiment().data.sequence_length;
     return text_to_text_batches(tokenize(rows.texts, tokenizer(), RowEnding::bare),
                                 tokenize(rows.labels, tokenizer(), RowEnding::bare), length, length,
-                                tokenizer().special(), batch_options(split));
+                                PairLayout::two_sides, tokenizer().special(), batch_options(split));
   }
 
   /// The classes of the first `n` rows.
@@ -142,10 +156,14 @@ class ClassificationByText final : public TextClassification {
     std::vector<TokenIds> names;
     for (const auto& label : labels()) names.push_back(tokenizer().encode(label));
     const LabelLikelihood likelihood(model, tokenizer().special(), names, experiment().data.sequence_length);
+    constexpr int64_t together = 16;
     std::vector<int64_t> predicted;
-    for (int64_t i = 0; i < n; ++i) {
-      const auto source = tokenizer().encode(rows.texts[static_cast<size_t>(i)]);
-      predicted.push_back(likelihood(source).argmax().item<int64_t>());
+    for (int64_t begin = 0; begin < n; begin += together) {
+      std::vector<TokenIds> sources;
+      for (int64_t i = begin; i < std::min(begin + together, n); ++i)
+        sources.push_back(tokenizer().encode(rows.texts[static_cast<size_t>(i)]));
+      const auto best = to_vector(likelihood(std::move(sources)).argmax(1));
+      predicted.insert(predicted.end(), best.begin(), best.end());
     }
     return predicted;
   }
@@ -161,9 +179,10 @@ std::unique_ptr<Task> make_text_classification(const Experiment& experiment, Voc
     std::sort(vocabulary.labels.begin(), vocabulary.labels.end());
     vocabulary.labels.erase(std::unique(vocabulary.labels.begin(), vocabulary.labels.end()),
                             vocabulary.labels.end());
-    std::vector<const std::vector<std::string>*> corpora = {&rows.texts};
-    if (as_text) corpora.push_back(&vocabulary.labels);
-    vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all, corpora);
+    // An encoder-decoder writes the labels; the others have the same tokens, so that they can be compared
+    // with it.
+    vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all,
+                                              {&rows.texts, &vocabulary.labels});
   }
   if (as_text) return std::make_unique<ClassificationByText>(experiment, std::move(vocabulary));
   return std::make_unique<ClassificationByHead>(experiment, std::move(vocabulary));

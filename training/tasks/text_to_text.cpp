@@ -1,9 +1,11 @@
-// Pairs of lines: read one, write the other.
+// Pairs of lines: read one, write the other. By an encoder-decoder, or by a decoder that reads and writes in
+// one sequence.
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
+#include "data/corpus.h"
 #include "data/token_store.h"
 #include "training/evaluation.h"
 #include "training/tasks/samples.h"
@@ -18,37 +20,44 @@ class TextToText final : public Task {
 
   ModelPurpose purpose() const override {
     return {.head = Head::language_modeling,
+            .prompt = PromptUse::answered,
             .vocab_size = tokenizer().vocab_size(),
             .start_token = tokenizer().special().bos};
   }
 
-  /// The first pairs of the validation data: what was read, what the model writes, what it should be.
-  std::string sample(Model& model) override {
+  /// What it makes of the first pairs of the validation data.
+  std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override {
     constexpr size_t n_samples = 4;
-    auto pairs = read_parallel(experiment().data, Split::valid);
-    const size_t n = std::min(n_samples, pairs.source.size());
-    pairs.source.resize(n);
+    ParallelTexts pairs;
+    if (inputs.empty()) {
+      pairs = read_parallel(experiment().data, Split::valid);
+      pairs.source.resize(std::min(n_samples, pairs.source.size()));
+    } else {
+      pairs.source = inputs;
+    }
     std::vector<TokenIds> prompts;
     for (const auto& source : pairs.source) {
       TokenIds prompt = tokenizer().encode(source);
       prompt.resize(std::min(prompt.size(), static_cast<size_t>(experiment().data.sequence_length - 1)));
       prompts.push_back(std::move(prompt));
     }
-    const auto written = greedy_texts(model, *this, prompts);
-    std::string text;
-    for (size_t i = 0; i < n; ++i) {
-      text += fmt::format("  {}\n= {}\n> {}\n", pairs.source[i], pairs.target[i], written[i]);
+    auto result = greedy_texts(model, *this, prompts);
+    for (size_t i = 0; i < result.size(); ++i) {
+      result[i].input = pairs.source[i];  // whole, where the model read a part
+      if (!pairs.target.empty()) result[i].reference = pairs.target[i];
     }
-    return text;
+    return result;
   }
 
  private:
   std::unique_ptr<BatchSource> open(Split split) override {
     const auto& data = experiment().data;
     const auto pairs = read_parallel(data, split);
+    const bool alone = experiment().model.architecture == Architecture::decoder;
     return text_to_text_batches(tokenize(pairs.source, tokenizer(), RowEnding::bare),
                                 tokenize(pairs.target, tokenizer(), RowEnding::bare), data.sequence_length,
-                                data.target_length.value_or(data.sequence_length), tokenizer().special(),
+                                data.target_length.value_or(data.sequence_length),
+                                alone ? PairLayout::one_stream : PairLayout::two_sides, tokenizer().special(),
                                 batch_options(split));
   }
 };
