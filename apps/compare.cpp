@@ -1,0 +1,174 @@
+// zoo compare: architectures side by side under one budget.
+
+#include "comparison/compare.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/commands.h"
+#include "apps/options.h"
+#include "comparison/table.h"
+#include "io/error.h"
+#include "io/process.h"
+#include "training/stop_signals.h"
+
+namespace zoo {
+namespace {
+
+struct CompareArguments {
+  std::vector<std::filesystem::path> targets;
+  std::vector<std::string> overrides;
+  std::string budget;
+  std::optional<int64_t> seeds;
+  std::optional<MatchQuantity> match;
+  std::filesystem::path out;
+  bool resume = false, overwrite = false, json = false;
+  int64_t jobs = 1;
+  std::string device = "auto";
+};
+
+/// A word as a shell reads it back.
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && word.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789_-./=:,+@") == word.npos;
+  if (plain) return word;
+  std::string result = "'";
+  for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+std::string command_line(const CompareArguments& arguments) {
+  std::string command = "zoo compare";
+  for (const auto& target : arguments.targets) command += " " + quoted(target.string());
+  for (const auto& text : arguments.overrides) command += " --set " + quoted(text);
+  if (!arguments.budget.empty()) command += " --budget " + quoted(arguments.budget);
+  if (arguments.seeds) command += fmt::format(" --seeds {}", *arguments.seeds);
+  if (arguments.match) command += fmt::format(" --match {}", name_of(*arguments.match));
+  return command;
+}
+
+Comparison read_comparison(const CompareArguments& arguments) {
+  const auto& targets = arguments.targets;
+  auto comparison = targets.size() == 1 && is_comparison_file(targets.front())
+                        ? load_comparison(targets.front(), arguments.overrides)
+                        : comparison_of(targets, arguments.overrides);
+  auto& settings = comparison.settings;
+  if (!arguments.budget.empty()) {
+    const auto budget = parse_budget(arguments.budget);
+    settings.budget = {};
+    switch (budget.kind) {
+      case BudgetKind::steps:
+        settings.budget.steps = budget.amount;
+        break;
+      case BudgetKind::tokens:
+        settings.budget.tokens = budget.amount;
+        break;
+      case BudgetKind::flops:
+        settings.budget.flops = budget.amount;
+        break;
+      case BudgetKind::seconds:
+        settings.budget.seconds = budget.amount;
+        break;
+    }
+  }
+  if (arguments.seeds) settings.seeds = *arguments.seeds;
+  if (arguments.match) settings.match = *arguments.match;
+  return comparison;
+}
+
+void show_plan(const ComparisonPlan& plan) {
+  size_t n_runs = 0;
+  for (const auto& variant : plan.variants) n_runs += variant.run ? 0 : variant.seeds.size();
+  std::cerr << fmt::format("{}: {} variants, {} trainings, budget {} {:.6g}\n", plan.settings.name,
+                           plan.variants.size(), n_runs, name_of(plan.budget.kind), plan.budget.amount);
+  for (const auto& notice : plan.notices) std::cerr << "note: " << notice.text << '\n';
+}
+
+void run(const CompareArguments& arguments) {
+  const auto comparison = read_comparison(arguments);
+  const StopSignals signals;
+  CompareOptions options;
+  options.dir =
+      arguments.out.empty() ? std::filesystem::path("runs") / comparison.settings.name : arguments.out;
+  options.existing = arguments.resume      ? ExistingRun::resume
+                     : arguments.overwrite ? ExistingRun::replace
+                                           : ExistingRun::refuse;
+  options.program = this_program();
+  options.device = arguments.device;
+  options.jobs = arguments.jobs;
+  options.command = command_line(arguments);
+  options.on_plan = show_plan;
+  options.on_message = [](const std::string& line) { std::cerr << line << '\n'; };
+  options.should_stop = [&] { return signals.received(); };
+  const auto results = compare(comparison, options);
+  if (results.is_null()) {
+    std::cerr << options.dir.string() << ": stopped and saved; the same command with --resume goes on\n";
+    return;
+  }
+  if (arguments.json) {
+    std::cout << results.dump() << '\n';
+    return;
+  }
+  for (const auto& notice : results["notices"])
+    std::cout << "note: " << notice["text"].get<std::string>() << '\n';
+  std::cout << results_table(results, isatty(STDOUT_FILENO) ? TableStyle::terminal : TableStyle::plain)
+            << '\n'
+            << results["measured"].get<std::string>() << "\n\n";
+  std::cout << "report   " << (options.dir / "report.html").string() << '\n'
+            << "results  " << (options.dir / "results.json").string() << '\n';
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app) {
+  const auto arguments = std::make_shared<CompareArguments>();
+  auto* command =
+      app.add_subcommand("compare", "Train architectures under one budget and lay them side by side");
+  command
+      ->add_option("CONFIG|RUN", arguments->targets,
+                   "Configurations (trained now), finished runs (only evaluated), or one comparison file")
+      ->type_name("PATH")
+      ->required();
+  add_overrides(*command, arguments->overrides);
+  command
+      ->add_option("--budget", arguments->budget,
+                   "What each training may use: steps=N, tokens=N, flops=N or seconds=N; default: its steps")
+      ->option_text("KIND=N");
+  command->add_option("--seeds", arguments->seeds, "Train each configuration with the seeds 1 … N; default 3")
+      ->option_text("N")
+      ->check(CLI::Range(1, 1000));
+  const std::vector<std::pair<std::string, MatchQuantity>> quantities = {
+      {"none", MatchQuantity::none},
+      {"parameters", MatchQuantity::parameters},
+      {"flops", MatchQuantity::flops}};
+  command
+      ->add_option("--match", arguments->match,
+                   "Scale widths until parameters or FLOPs per token agree within 2 %")
+      ->transform(CLI::CheckedTransformer(quantities))
+      ->option_text("parameters|flops");
+  command->add_option("--out", arguments->out, "Directory of the comparison; default: runs/NAME")
+      ->type_name("DIR");
+  auto* resume =
+      command->add_flag("--resume", arguments->resume, "Go on with an interrupted comparison, or start it");
+  command->add_flag("--overwrite", arguments->overwrite, "Replace the comparison if it exists")
+      ->excludes(resume);
+  command->add_option("--jobs", arguments->jobs, "Trainings at a time, which share the cores; default 1")
+      ->option_text("N")
+      ->check(CLI::Range(1, 256));
+  add_device(*command, arguments->device);
+  add_json(*command, arguments->json, "results.json on standard output instead of the table");
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace zoo

@@ -1,0 +1,69 @@
+#include "comparison/compare.h"
+
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "comparison/report_markdown.h"
+#include "comparison/report_page.h"
+#include "comparison/results.h"
+#include "comparison/runner.h"
+#include "io/error.h"
+#include "io/files.h"
+#include "training/device.h"
+
+namespace zoo {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_taken(const fs::path& dir) {
+  std::error_code ignored;
+  return fs::exists(dir, ignored) && !(fs::is_directory(dir, ignored) && fs::is_empty(dir, ignored));
+}
+
+/// Only what a comparison writes is removed: the directory may hold other things.
+void remove_comparison(const fs::path& dir) {
+  std::error_code error;
+  for (const char* name : {"runs", "measured", "results.json", "report.html", "report.md"}) {
+    fs::remove_all(dir / name, error);
+    if (error)
+      throw SystemError(fmt::format("cannot remove '{}': {}", (dir / name).string(), error.message()));
+  }
+}
+
+}  // namespace
+
+nlohmann::ordered_json compare(const Comparison& comparison, const CompareOptions& options) {
+  const auto device = parse_device(options.device);
+  if (is_taken(options.dir) && options.existing == ExistingRun::refuse) {
+    throw UsageError(
+        fmt::format("{} exists: --resume goes on with it, --overwrite replaces it, --out DIR takes another",
+                    options.dir.string()));
+  }
+  const auto plan = make_plan(comparison);
+  if (options.on_plan) options.on_plan(plan);
+  if (options.existing == ExistingRun::replace) remove_comparison(options.dir);
+
+  const auto trained = train_all(plan, {.dir = options.dir,
+                                        .program = options.program,
+                                        .device = options.device,
+                                        .jobs = options.jobs,
+                                        .should_stop = options.should_stop,
+                                        .on_message = options.on_message});
+  if (trained == RunnerEnd::interrupted) return nullptr;
+  auto results = collect_results(plan, {.dir = options.dir,
+                                        .device = device,
+                                        .command = options.command,
+                                        .jobs = options.jobs,
+                                        .should_stop = options.should_stop,
+                                        .on_message = options.on_message});
+  if (results.is_null()) return nullptr;
+  fs::create_directories(options.dir);
+  write_file_atomically(options.dir / "results.json", results.dump(1) + "\n");
+  write_file_atomically(options.dir / "report.html", report_page(results));
+  write_file_atomically(options.dir / "report.md", report_markdown(results));
+  return results;
+}
+
+}  // namespace zoo

@@ -1,0 +1,253 @@
+#include "comparison/comparison_config.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
+#include <system_error>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "io/config_tree.h"
+#include "io/error.h"
+#include "training/run.h"
+
+namespace zoo {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A variant before it is read: its name, and the keys in which it differs from the base.
+struct Draft {
+  std::string name;
+  ConfigNode keys;
+};
+
+ConfigNode empty_map(const ConfigPlace& place) {
+  ConfigNode map;
+  map.kind = ConfigNode::Kind::kMap;
+  map.place = place;
+  return map;
+}
+
+[[noreturn]] void fail(const ConfigPlace& place, std::string_view problem) {
+  throw ConfigError(fmt::format("{}: {}", place.text(), problem));
+}
+
+/// The entries of a map as they were written; the tree keeps them sorted by key.
+std::vector<std::pair<std::string, ConfigNode::Entry>> in_order(const ConfigNode& map) {
+  std::vector<std::pair<std::string, ConfigNode::Entry>> entries(map.entries.begin(), map.entries.end());
+  std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.second.place.line, a.second.place.column) <
+           std::tie(b.second.place.line, b.second.place.column);
+  });
+  return entries;
+}
+
+fs::path directory_of(const ConfigPlace& place) {
+  return place.source ? fs::path(*place.source).parent_path() : fs::path();
+}
+
+ConfigNode read_base(const ConfigNode& base) {
+  if (base.is_map()) return resolve_extends(base, directory_of(base.place));
+  if (base.kind != ConfigNode::Kind::kScalar || base.text.empty())
+    fail(base.place, fmt::format("base must be a configuration's file or its keys, not {}", base.shown()));
+  const auto path = (directory_of(base.place) / base.text).lexically_normal();
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) fail(base.place, fmt::format("base: no file {}", path.string()));
+  auto tree = load_config_tree(path);
+  // As zoo train names the run of a file that gives no name.
+  if (tree.find("name") == nullptr) {
+    ConfigNode name = base;
+    name.text = path.stem().string();
+    tree.entries.emplace("name", ConfigNode::Entry{base.place, name});
+  }
+  return tree;
+}
+
+std::vector<Draft> read_variants(const ConfigNode* variants, const ConfigPlace& place) {
+  if (variants == nullptr || variants->is_null()) return {{.name = "", .keys = empty_map(place)}};
+  if (!variants->is_map() || variants->entries.empty()) {
+    fail(variants->place,
+         fmt::format("variants must be names, each with the keys in which it differs, not {}",
+                     variants->shown()));
+  }
+  std::vector<Draft> drafts;
+  for (auto& [name, entry] : in_order(*variants)) {
+    ConfigNode keys = entry.value.is_null() ? empty_map(entry.place) : entry.value;
+    if (!keys.is_map()) {
+      fail(keys.place, fmt::format("variant '{}' must be a group of keys, not {}", name, keys.shown()));
+    }
+    drafts.push_back({name, resolve_extends(std::move(keys), directory_of(entry.place))});
+  }
+  return drafts;
+}
+
+/// "model.n_layers" → "n_layers"
+std::string last_part(const std::string& dotted) { return dotted.substr(dotted.rfind('.') + 1); }
+
+std::vector<Draft> expand(std::vector<Draft> drafts, const ConfigNode* grid) {
+  if (grid == nullptr || grid->is_null()) return drafts;
+  if (!grid->is_map())
+    fail(grid->place, fmt::format("grid must be keys, each with a list of values, not {}", grid->shown()));
+  for (const auto& [key, entry] : in_order(*grid)) {
+    const auto& values = entry.value;
+    if (values.kind != ConfigNode::Kind::kList || values.items.empty())
+      fail(values.place, fmt::format("grid: {} must be a list of values, not {}", key, values.shown()));
+    std::vector<Draft> expanded;
+    for (const auto& draft : drafts) {
+      for (const auto& value : values.items) {
+        Draft next = draft;
+        const auto shown = value.kind == ConfigNode::Kind::kScalar ? value.text : value.shown();
+        next.name += fmt::format("{}{}={}", next.name.empty() ? "" : ", ", last_part(key), shown);
+        merge_config_trees(next.keys, nested_config_tree(key, value));
+        expanded.push_back(std::move(next));
+      }
+    }
+    drafts = std::move(expanded);
+  }
+  return drafts;
+}
+
+void validate(const ComparisonSettings& c, const ConfigFile& file) {
+  const auto& budget = c.budget;
+  const int given = int{budget.steps.has_value()} + int{budget.tokens.has_value()} +
+                    int{budget.flops.has_value()} + int{budget.seconds.has_value()};
+  if (given > 1) file.fail("budget", "is one of steps, tokens, flops and seconds, not several");
+  for (const int64_t length : c.evaluate_lengths) {
+    if (length < 3) file.fail("evaluate_lengths", fmt::format("{} tokens are no sequence", length));
+  }
+  if (c.name.empty() || c.name.front() == '.' || c.name.find('/') != c.name.npos)
+    file.fail("name", fmt::format("'{}' cannot be the name of a directory", c.name));
+}
+
+/// "a", "a" → "a", "a (2)"
+void make_names_unique(std::vector<Variant>& variants) {
+  std::set<std::string> taken;
+  for (auto& variant : variants) {
+    const std::string name = variant.name;
+    for (int i = 2; !taken.insert(variant.name).second; ++i) variant.name = fmt::format("{} ({})", name, i);
+  }
+}
+
+}  // namespace
+
+Budget parse_budget(std::string_view text) {
+  const auto fail = [&] {
+    throw UsageError(fmt::format(
+        "--budget {}: write it as steps=N, tokens=N, flops=N or seconds=N, such as tokens=2e6", text));
+  };
+  const size_t equals = text.find('=');
+  if (equals == text.npos) fail();
+  constexpr auto names = config_names(BudgetKind{});
+  const auto kind = std::find(names.begin(), names.end(), text.substr(0, equals));
+  if (kind == names.end()) fail();
+  const auto number = text.substr(equals + 1);
+  Budget budget{.kind = static_cast<BudgetKind>(kind - names.begin())};
+  const char* const end = number.data() + number.size();
+  const auto result = std::from_chars(number.data(), end, budget.amount);
+  if (result.ec != std::errc() || result.ptr != end || !(budget.amount > 0) || !std::isfinite(budget.amount))
+    fail();
+  return budget;
+}
+
+void describe(ConfigVisitor& v, BudgetConfig& c) {
+  v.field("steps", c.steps, "Optimiser steps.", Limits::at_least(1));
+  v.field("tokens", c.tokens, "Tokens read.", Limits::positive());
+  v.field("flops", c.flops, "FLOPs of forward and backward passes.", Limits::positive());
+  v.field("seconds", c.seconds, "Time of training, evaluation included.", Limits::positive());
+}
+
+void describe(ConfigVisitor& v, ComparisonSettings& c) {
+  v.field("name", c.name,
+          "Of the directory runs/NAME, unless --out says otherwise; default that of the file.");
+  v.field("title", c.title, "Of the report.");
+  v.field("folklore", c.folklore, "What people say about it, shown beside what was measured.");
+  v.field("budget", c.budget,
+          "How long every variant is trained; default what the first one's configuration says.");
+  v.field("seeds", c.seeds, "Every variant is trained with the seeds 1, 2, … up to this.",
+          Limits::between(1, 1000));
+  v.field("match", c.match,
+          "Scale widths until parameters or FLOPs per token agree with the first variant's.");
+  v.field("inputs", c.inputs,
+          "Texts that every variant continues, answers, classifies or fills; default: some "
+          "of the validation data. The first one's attention maps are shown.");
+  v.field("evaluate_lengths", c.evaluate_lengths,
+          "language_modeling: lengths of sequences at which the trained models are evaluated, too.");
+  v.field("speed_seconds", c.speed_seconds, "How long the speed of each variant is measured; 0: not at all.",
+          Limits::at_least(0));
+  v.field("scaling", c.scaling, "Measure the cost of each variant against the length of its input.");
+}
+
+std::optional<Budget> Comparison::budget() const {
+  const auto& b = settings.budget;
+  if (b.steps) return Budget{BudgetKind::steps, *b.steps};
+  if (b.tokens) return Budget{BudgetKind::tokens, *b.tokens};
+  if (b.flops) return Budget{BudgetKind::flops, *b.flops};
+  if (b.seconds) return Budget{BudgetKind::seconds, *b.seconds};
+  return std::nullopt;
+}
+
+bool is_comparison_file(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return false;
+  const auto tree = load_config_tree(path);
+  return tree.find("base") != nullptr || tree.find("variants") != nullptr || tree.find("grid") != nullptr;
+}
+
+Comparison load_comparison(const fs::path& path, const std::vector<std::string>& overrides) {
+  auto tree = load_config_tree(path);
+  const auto take = [&](const char* key) -> std::optional<ConfigNode> {
+    auto entry = tree.entries.extract(key);
+    if (entry.empty()) return std::nullopt;
+    return std::move(entry.mapped().value);
+  };
+  const auto base = take("base"), variants = take("variants"), grid = take("grid");
+  const ConfigPlace place = tree.place;
+
+  Comparison comparison;
+  comparison.settings.name = path.stem().string();
+  const auto file = ConfigFile::from_tree(path.string(), std::move(tree));
+  file.read(comparison.settings);
+  validate(comparison.settings, file);
+
+  const auto common = base ? read_base(*base) : empty_map(place);
+  for (const auto& draft :
+       expand(read_variants(variants ? &*variants : nullptr, place), grid ? &*grid : nullptr)) {
+    auto keys = common;
+    merge_config_trees(keys, draft.keys);
+    Variant variant{.name = draft.name,
+                    .experiment = read_experiment(ConfigFile::from_tree(path.string(), keys, overrides))};
+    if (variant.name.empty()) variant.name = variant.experiment.name;
+    comparison.variants.push_back(std::move(variant));
+  }
+  make_names_unique(comparison.variants);
+  return comparison;
+}
+
+Comparison comparison_of(const std::vector<fs::path>& configs_and_runs,
+                         const std::vector<std::string>& overrides) {
+  Comparison comparison;
+  std::set<std::string> runs;
+  for (const auto& path : configs_and_runs) {
+    std::error_code ignored;
+    Variant variant;
+    if (fs::is_directory(path, ignored)) {
+      variant.experiment = read_run_experiment(path);
+      variant.run = path;
+      if (!runs.insert(fs::weakly_canonical(path, ignored).string()).second)
+        throw UsageError(fmt::format("{}: the same run is given twice", path.string()));
+    } else if (is_comparison_file(path)) {
+      throw UsageError(fmt::format("{}: a comparison of its own: give it alone", path.string()));
+    } else {
+      variant.experiment = load_experiment(path, overrides);
+    }
+    variant.name = variant.experiment.name;
+    comparison.variants.push_back(std::move(variant));
+  }
+  make_names_unique(comparison.variants);
+  return comparison;
+}
+
+}  // namespace zoo

@@ -1,0 +1,502 @@
+#include "comparison/results.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <system_error>
+#include <vector>
+
+#include <ATen/Parallel.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+#include <torch/version.h>
+
+#include "comparison/attention_rollout.h"
+#include "comparison/attention_statistics.h"
+#include "comparison/measure.h"
+#include "comparison/metric.h"
+#include "comparison/runner.h"
+#include "comparison/scaling.h"
+#include "comparison/statistics.h"
+#include "io/error.h"
+#include "io/files.h"
+#include "io/machine.h"
+#include "training/checkpoint.h"
+#include "training/run.h"
+
+namespace zoo {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+/// A file that is made once: read it, or make its content and write it.
+template <class Make>
+Json kept(const fs::path& path, const Make& make) {
+  std::error_code ignored;
+  if (fs::exists(path, ignored)) {
+    auto json = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+    if (!json.is_discarded()) return json;
+  }
+  Json json = make();
+  fs::create_directories(path.parent_path(), ignored);
+  write_file_atomically(path, json.dump() + "\n");
+  return json;
+}
+
+/// The rows of a run's metrics as lists, one a quantity.
+class Curves {
+ public:
+  Curves(const fs::path& run_dir, const Metric& metric) {
+    std::string text;
+    try {
+      text = read_file(run_dir / "metrics.jsonl");
+    } catch (const DataError&) {
+      return;  // killed before its first row
+    }
+    for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
+      const auto row = Json::parse(text.substr(begin, end - begin), nullptr, /*allow_exceptions=*/false);
+      if (!row.is_object()) continue;
+      if (row.contains("valid_loss")) {
+        add(valid, row);
+        valid["valid_loss"].push_back(row["valid_loss"]);
+        valid["metric"].push_back(row.value("valid_" + metric.key, Json()));
+      } else if (row.contains("train_loss")) {
+        add(train, row);
+        train["train_loss"].push_back(row["train_loss"]);
+      }
+    }
+  }
+
+  Json valid = empty({"valid_loss", "metric"}), train = empty({"train_loss"});
+
+ private:
+  static Json empty(std::initializer_list<const char*> values) {
+    Json lists;
+    for (const char* axis : {"step", "tokens", "flops", "seconds"}) lists[axis] = Json::array();
+    for (const char* value : values) lists[value] = Json::array();
+    return lists;
+  }
+  static void add(Json& lists, const Json& row) {
+    for (const char* axis : {"step", "tokens", "flops", "seconds"})
+      lists[axis].push_back(row.value(axis, Json()));
+  }
+};
+
+Json as_json(const Metrics& metrics) {
+  Json json;
+  for (const auto& [name, value] : metrics) json[name] = std::isfinite(value) ? Json(value) : Json();
+  return json;
+}
+
+/// All metrics of a run's best weights on its validation data.
+Json evaluation(const fs::path& run_dir, c10::Device device) {
+  return kept(run_dir / "evaluation.json",
+              [&] { return as_json(Run::open(run_dir, device).evaluate(Split::valid)); });
+}
+
+/// The same in sequences of another length than in training.
+Json evaluation_at(int64_t length, const fs::path& run_dir, c10::Device device) {
+  return kept(run_dir / fmt::format("evaluation-{}.json", length), [&] {
+    const auto run = Run::open(run_dir, device);
+    Experiment other = run.experiment();
+    other.data.sequence_length = length;
+    return as_json(open_task(other, run.task().vocabulary())->evaluate(run.model(), Split::valid));
+  });
+}
+
+Json to_json(const Interval& interval) {
+  return {{"mean", interval.mean},
+          {"low", or_null(interval.low)},
+          {"high", or_null(interval.high)},
+          {"deviation", or_null(interval.deviation)},
+          {"n", interval.n}};
+}
+
+/// Integers, 999 for a weight of 1: a report of many maps has to be small.
+Json as_integers(const torch::Tensor& weights) {
+  const auto whole = weights.to(torch::kFloat).clamp(0, 1).mul(999).round().to(torch::kLong).contiguous();
+  return std::vector<int64_t>(whole.const_data_ptr<int64_t>(),
+                              whole.const_data_ptr<int64_t>() + whole.numel());
+}
+
+Json maps_json(const AttentionReport& report) {
+  Json maps = Json::array();
+  for (const auto& layer : report.layers) {
+    if (maps.empty() || maps.back()["kind"] != name_of(layer.kind))
+      maps.push_back({{"kind", name_of(layer.kind)}, {"layers", Json::array()}});
+    Json heads = Json::array();
+    for (int64_t h = 0; h < layer.weights.size(0); ++h) heads.push_back(as_integers(layer.weights[h]));
+    maps.back()["layers"].push_back(std::move(heads));
+  }
+  return maps;
+}
+
+/// The roll-out of each kind's last layer.
+Json rollout_json(const AttentionReport& report) {
+  Json list = Json::array();
+  for (const auto& rollout : attention_rollout(report)) {
+    Json entry{{"kind", name_of(rollout.kind)}, {"rows", as_integers(rollout.weights)}};
+    if (!list.empty() && list.back()["kind"] == entry["kind"]) list.erase(list.end() - 1);
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+Json attention_json(const Run& run, const std::string& text) {
+  const auto report = attention_report(run, text);
+  return {{"text", report.text},
+          {"target", report.target_tokens.empty() ? Json() : Json(report.target)},
+          {"source_tokens", report.source_tokens},
+          {"target_tokens", report.target_tokens},
+          {"target_next", report.target_next},
+          {"maps", maps_json(report)},
+          {"heads", Json::parse(to_json(head_statistics(report)))},
+          {"rollout", rollout_json(report)}};
+}
+
+Json samples_json(const std::vector<Sample>& samples) {
+  Json list = Json::array();
+  for (const auto& sample : samples)
+    list.push_back(
+        {{"input", sample.input}, {"output", sample.output}, {"reference", or_null(sample.reference)}});
+  return list;
+}
+
+Json speed_json(const Speed& speed) {
+  Json json{{"train_tokens_per_second", speed.train.tokens_per_second},
+            {"prompt_tokens_per_second", nullptr},
+            {"decode_tokens_per_second", nullptr},
+            {"first_token_seconds", nullptr}};
+  if (speed.prompt) json["prompt_tokens_per_second"] = speed.prompt->tokens_per_second;
+  if (speed.decode) {
+    json["decode_tokens_per_second"] = speed.decode->tokens_per_second;
+    json["first_token_seconds"] = speed.decode->first_token_seconds;
+  }
+  return json;
+}
+
+class Collector {
+ public:
+  Collector(const ComparisonPlan& plan, const ResultsOptions& options)
+      : plan_(plan), options_(options), metric_(metric_of(plan.variants.front().experiment.task)) {}
+
+  Json collect() {
+    Json runs = Json::array();
+    for (const auto& variant : plan_.variants) {
+      if (stopped()) return nullptr;
+      runs.push_back(run_json(variant));
+      if (runs.back().is_null()) return nullptr;
+    }
+    compare_with_first(runs);
+    Json document = header();
+    document["fair"] = plan_.fair();
+    document["notices"] = Json::array();
+    for (const auto& [kind, text] : notices_)
+      document["notices"].push_back({{"kind", name_of(kind)}, {"text", text}});
+    document["differences"] = plan_.differences;
+    document["runs"] = std::move(runs);
+    document["measured"] = measured(document["runs"]);
+    return document;
+  }
+
+ private:
+  bool stopped() const { return options_.should_stop && options_.should_stop(); }
+  void say(const std::string& line) const {
+    if (options_.on_message) options_.on_message(line);
+  }
+
+  Json header() const {
+    const auto machine = machine_info();
+    const auto now = std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
+    Json match;
+    if (plan_.match) {
+      match = {{"quantity", name_of(plan_.match->quantity)},
+               {"target", plan_.match->target},
+               {"spread", plan_.match->spread}};
+    }
+    std::vector<int64_t> seeds;
+    for (const auto& variant : plan_.variants) {
+      for (const int64_t seed : variant.seeds) {
+        if (std::find(seeds.begin(), seeds.end(), seed) == seeds.end()) seeds.push_back(seed);
+      }
+    }
+    return {{"schema", "transformer-zoo/comparison/1"},
+            {"name", plan_.settings.name},
+            {"title", plan_.settings.title},
+            {"folklore", plan_.settings.folklore},
+            {"measured", ""},
+            {"command", options_.command},
+            {"created",
+             fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)))},
+            {"machine",
+             {{"cpu", machine.cpu},
+              {"cores", machine.cores},
+              {"threads", at::get_num_threads()},
+              {"memory_bytes", machine.memory_bytes},
+              {"device", options_.device.str()},
+              {"system", machine.system}}},
+            {"versions",
+             {{"transformer_zoo", ZOO_VERSION}, {"libtorch", TORCH_VERSION}, {"compiler", __VERSION__}}},
+            {"task", name_of(plan_.variants.front().experiment.task)},
+            {"metric",
+             {{"key", metric_.key},
+              {"label", metric_.label},
+              {"better", name_of(metric_.better)},
+              {"percent", metric_.percent}}},
+            {"budget", {{"kind", name_of(plan_.budget.kind)}, {"amount", plan_.budget.amount}}},
+            {"match", match},
+            {"seeds", seeds}};
+  }
+
+  fs::path dir_of(const PlannedVariant& variant, int64_t seed) const {
+    return variant.run ? *variant.run : run_dir_of(options_.dir, variant, seed);
+  }
+
+  Json run_json(const PlannedVariant& variant) {
+    Json seeds = Json::array();
+    std::vector<double> values;
+    int64_t peak = 0;
+    std::optional<int64_t> shown;  // the seed whose samples and maps are shown: the first that was trained
+    for (const int64_t seed : variant.seeds) {
+      if (stopped()) return nullptr;
+      say(fmt::format("evaluating {}, seed {}", variant.name, seed));
+      seeds.push_back(seed_json(variant, seed));
+      const auto& value = seeds.back()["valid"].value(metric_.key, Json());
+      if (value.is_number()) values.push_back(value.get<double>());
+      peak = std::max(peak, seeds.back()["peak_memory_bytes"].get<int64_t>());
+      if (!shown && seeds.back()["end"] != "failed") shown = seed;
+    }
+    Json config;
+    for (const auto& [key, value] : flatten(variant.experiment)) config[key] = value;
+    Json run{{"name", variant.name},
+             {"architecture", name_of(variant.experiment.model.architecture)},
+             {"config", config},
+             {"parameters", variant.cost.parameters},
+             {"sequence_length", variant.experiment.data.sequence_length},
+             {"flops_per_token", variant.cost.flops_per_token},
+             {"activation_bytes_per_token", variant.cost.activation_bytes_per_token},
+             {"weight_bytes", variant.cost.weight_bytes},
+             {"cache_bytes_per_token", variant.cost.cache_bytes_per_token},
+             {"metric", values.empty() ? Json() : to_json(mean_interval(values))},
+             {"versus_first", nullptr},
+             {"lengths", lengths_json(variant)},
+             {"seeds", std::move(seeds)},
+             {"speed", nullptr},
+             {"peak_memory_bytes", peak},
+             {"scaling", Json::array()},
+             {"samples", Json::array()},
+             {"attention", nullptr}};
+    if (shown) look_at(variant, *shown, run);
+    return run;
+  }
+
+  /// The metric at each of the lengths that were asked for.
+  Json lengths_json(const PlannedVariant& variant) const {
+    Json list = Json::array();
+    for (const int64_t length : plan_.settings.evaluate_lengths) {
+      std::vector<double> values;
+      for (const int64_t seed : variant.seeds) {
+        const auto dir = dir_of(variant, seed);
+        if (failure_of(dir)) continue;
+        const auto value = evaluation_at(length, dir, options_.device).value(metric_.key, Json());
+        if (value.is_number()) values.push_back(value.get<double>());
+      }
+      if (values.empty()) continue;
+      Json entry{{"length", length}};
+      entry.update(to_json(mean_interval(values)));
+      list.push_back(std::move(entry));
+    }
+    return list;
+  }
+
+  Json seed_json(const PlannedVariant& variant, int64_t seed) {
+    const auto dir = dir_of(variant, seed);
+    const auto checkpoint = newest_checkpoint(dir);
+    const auto failure = failure_of(dir);
+    if (!checkpoint && !failure && !variant.run)
+      throw CheckpointError(fmt::format("{}: not trained to its end; --resume goes on", dir.string()));
+    const TrainingState state = checkpoint ? read_training_state(*checkpoint) : TrainingState();
+    if (failure)
+      notices_.push_back({NoticeKind::failure, fmt::format("{}, seed {}: {}", variant.name, seed, *failure)});
+    const auto& training = variant.experiment.training;
+    const bool out_of_time = !failure && training.max_seconds && state.step < training.steps;
+    const Json valid = failure ? Json::object() : evaluation(dir, options_.device);
+    Curves curves(dir, metric_);
+    std::error_code ignored;
+    return {{"seed", seed},
+            {"run", fs::proximate(dir, options_.dir, ignored).string()},
+            {"end", failure       ? "failed"
+                    : out_of_time ? "out_of_time"
+                                  : "all_steps"},
+            {"error", or_null(failure)},
+            {"steps", state.step},
+            {"tokens", state.tokens},
+            {"flops", state.flops},
+            {"seconds", state.seconds},
+            {"valid_loss", valid.value("loss", Json())},
+            {"valid", valid},
+            {"best_step", state.best_step},
+            {"peak_memory_bytes", state.peak_memory_bytes},
+            {"peak_resident_bytes", state.peak_resident_bytes},
+            {"curve", std::move(curves.valid)},
+            {"train_curve", std::move(curves.train)}};
+  }
+
+  /// Speed, samples and maps of one trained run.
+  void look_at(const PlannedVariant& variant, int64_t seed, Json& json) const {
+    const auto run = Run::open(dir_of(variant, seed), options_.device);
+    json["samples"] = samples_json(run.task().samples(run.model(), plan_.settings.inputs));
+    const auto text = text_to_look_at(json["samples"]);
+    try {
+      if (!text.empty()) json["attention"] = attention_json(run, text);
+    } catch (const DataError& error) {
+      say(fmt::format("{}: no attention maps: {}", variant.name, error.what()));
+    }
+    const auto measured = kept(options_.dir / "measured" / (variant.slug + ".json"), [&] {
+      say(fmt::format("measuring {}", variant.name));
+      Json result{{"speed", nullptr}, {"scaling", Json::array()}};
+      if (plan_.settings.speed_seconds > 0)
+        result["speed"] = speed_json(measure_speed(
+            run.task(), options_.device, {.seconds = plan_.settings.speed_seconds / 3, .length = {}}));
+      if (plan_.settings.scaling) {
+        const auto scaling = scaling_options(options_.device);
+        for (const auto& curve :
+             measure_scaling(variant.experiment.model, run.task().purpose(), options_.device, scaling))
+          result["scaling"].push_back(to_json(curve));
+      }
+      return result;
+    });
+    json["speed"] = measured["speed"];
+    json["scaling"] = measured["scaling"];
+  }
+
+  /// What all runs' maps are drawn of: a short text of the comparison's own, else the first sample's input.
+  std::string text_to_look_at(const Json& samples) const {
+    if (!plan_.settings.inputs.empty()) return plan_.settings.inputs.front();
+    for (const auto& sample : samples) {
+      if (const auto text = sample["input"].get<std::string>(); !text.empty()) return text;
+    }
+    return {};
+  }
+
+  /// Fills in versus_first of all rows but the first.
+  void compare_with_first(Json& runs) const {
+    const auto values_of = [&](const Json& run, const Json& other) {
+      std::vector<double> values;  // of the seeds that both have
+      for (const auto& seed : run["seeds"]) {
+        for (const auto& twin : other["seeds"]) {
+          const bool both = twin["seed"] == seed["seed"] &&
+                            twin["valid"].value(metric_.key, Json()).is_number() &&
+                            seed["valid"].value(metric_.key, Json()).is_number();
+          if (both) values.push_back(seed["valid"][metric_.key].get<double>());
+        }
+      }
+      return values;
+    };
+    std::vector<size_t> rows;
+    std::vector<PairedTest> tests;
+    std::vector<double> p_values;
+    for (size_t i = 1; i < runs.size(); ++i) {
+      const auto own = values_of(runs[i], runs[0]), first = values_of(runs[0], runs[i]);
+      if (own.empty()) continue;
+      rows.push_back(i);
+      tests.push_back(paired_t_test(own, first));
+      if (tests.back().p) p_values.push_back(*tests.back().p);
+    }
+    const auto corrected = holm_corrected(p_values);
+    size_t next = 0;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const auto& test = tests[i];
+      const auto p = test.p ? std::optional(corrected[next++]) : std::nullopt;
+      runs[rows[i]]["versus_first"] = {
+          {"difference", test.difference}, {"low", or_null(test.low)},
+          {"high", or_null(test.high)},    {"p", or_null(test.p)},
+          {"p_corrected", or_null(p)},     {"verdict", name_of(verdict(test.difference, p, metric_.better))}};
+    }
+  }
+
+  std::string shown(double value) const {
+    return metric_.percent ? fmt::format("{:.1f} %", 100 * value) : fmt::format("{:.3f}", value);
+  }
+  std::string shown(const Json& metric) const {
+    if (metric["low"].is_null()) return shown(metric["mean"].get<double>());
+    const double half = metric["high"].get<double>() - metric["mean"].get<double>();
+    const auto mean = metric["mean"].get<double>();
+    return metric_.percent ? fmt::format("{:.1f} ± {:.1f} %", 100 * mean, 100 * half)
+                           : fmt::format("{:.3f} ± {:.3f}", mean, half);
+  }
+
+  /// What was found, in two sentences.
+  std::string measured(const Json& runs) const {
+    const Json* best = nullptr;
+    std::vector<std::string> worse, better, same, failed;
+    for (const auto& run : runs) {
+      if (run["metric"].is_null()) {
+        failed.push_back(run["name"]);
+        continue;
+      }
+      const double mean = run["metric"]["mean"];
+      const bool leads = best == nullptr || (metric_.better == Better::lower ? mean < (*best)["metric"]["mean"]
+                                                                             : mean > (*best)["metric"]["mean"]);
+      if (leads) best = &run;
+      if (run["versus_first"].is_null()) continue;
+      const auto said = run["versus_first"]["verdict"].get<std::string>();
+      const auto text = fmt::format("{} ({})", run["name"].get<std::string>(), shown(run["metric"]));
+      if (said == "better") better.push_back(text);
+      if (said == "worse") worse.push_back(text);
+      if (said == "same") same.push_back(text);
+    }
+    if (best == nullptr) return "No run could be trained to its end.";
+    const auto& first = runs[0];
+    std::string text =
+        fmt::format("Best of {} is {} with {} {}", runs.size(), (*best)["name"].get<std::string>(),
+                    shown((*best)["metric"]), metric_.label);
+    const int64_t n = (*best)["metric"]["n"];
+    text += n > 1 ? fmt::format(" (mean of {} seeds, 95 % interval).", n) : " (one seed: no interval).";
+    if (!first["metric"].is_null() && best != &first)
+      text += fmt::format(" {} has {}.", first["name"].get<std::string>(), shown(first["metric"]));
+    const auto add = [&](std::string_view what, const std::vector<std::string>& names) {
+      if (!names.empty()) text += fmt::format(" {}: {}.", what, fmt::join(names, ", "));
+    };
+    const auto name = first["name"].get<std::string>();
+    add(fmt::format("Significantly better than {}", name), better);
+    add(fmt::format("Significantly worse than {}", name), worse);
+    add(fmt::format("Not to be told from {}", name), same);
+    add("Without any run that reached its end", failed);
+    return text;
+  }
+
+  const ComparisonPlan& plan_;
+  const ResultsOptions& options_;
+  Metric metric_;
+  std::vector<Notice> notices_ = notices();
+
+  std::vector<Notice> notices() const {
+    auto list = plan_.notices;
+    if (options_.jobs > 1) {
+      list.push_back(
+          {NoticeKind::training, fmt::format("{} trainings ran at a time: their seconds are not those of one "
+                                             "alone.",
+                                             options_.jobs)});
+    }
+    return list;
+  }
+};
+
+}  // namespace
+
+nlohmann::ordered_json collect_results(const ComparisonPlan& plan, const ResultsOptions& options) {
+  const auto results = Collector(plan, options).collect();
+  // A byte model writes bytes that are no text: they become U+FFFD here, once for all readers.
+  return Json::parse(results.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace zoo

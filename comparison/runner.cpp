@@ -1,0 +1,203 @@
+#include "comparison/runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <list>
+#include <memory>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "io/error.h"
+#include "io/files.h"
+#include "io/process.h"
+#include "io/progress.h"
+#include "training/run.h"
+
+namespace zoo {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// One training to be done.
+struct Job {
+  std::string name;  // for people: "pre-norm, seed 2"
+  Experiment experiment;
+  fs::path run_dir, config, log;
+};
+
+struct Running {
+  const Job* job;
+  ChildProcess process;
+};
+
+/// The last complete line of a log.
+std::string last_line(const fs::path& path) {
+  std::string text;
+  try {
+    text = read_file(path);
+  } catch (const DataError&) {
+    return "it left no log";
+  }
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  return text.substr(text.find_last_of("\r\n") + 1);
+}
+
+/// How far a run has come, 0 … 1, and what it says of itself, from the last row of its metrics.
+struct Position {
+  double fraction = 0;
+  std::string status;
+};
+Position position_of(const Job& job) {
+  const auto row =
+      nlohmann::json::parse(last_line(job.run_dir / "metrics.jsonl"), nullptr, /*allow_exceptions=*/false);
+  if (!row.is_object()) return {};
+  const auto& training = job.experiment.training;
+  Position position;
+  position.fraction = training.max_seconds ? row.value("seconds", 0.0) / *training.max_seconds
+                                           : row.value("step", 0.0) / static_cast<double>(training.steps);
+  if (const auto loss = row.find("train_loss"); loss != row.end() && loss->is_number())
+    position.status = fmt::format("loss {:.3f}", loss->get<double>());
+  return position;
+}
+
+bool is_done(const Job& job) {
+  return failure_of(job.run_dir) || is_finished(job.run_dir, job.experiment.training);
+}
+
+/// Writes the configuration of a run; one that exists must have the same.
+void write_config(const Job& job) {
+  const auto text = dump_config(job.experiment);
+  std::error_code ignored;
+  if (fs::exists(job.config, ignored) && read_file(job.config) != text) {
+    throw UsageError(
+        fmt::format("{} was trained with another configuration: give --overwrite or another --out",
+                    job.run_dir.string()));
+  }
+  write_file_atomically(job.config, text);
+}
+
+std::vector<Job> jobs_of(const ComparisonPlan& plan, const RunnerOptions& options) {
+  std::vector<Job> jobs;
+  for (const auto& variant : plan.variants) {
+    if (variant.run) continue;
+    for (const int64_t seed : variant.seeds) {
+      const auto dir = run_dir_of(options.dir, variant, seed);
+      jobs.push_back({.name = fmt::format("{}, seed {}", variant.name, seed),
+                      .experiment = variant.with_seed(seed),
+                      .run_dir = dir,
+                      .config = dir.string() + ".yaml",
+                      .log = dir.string() + ".log"});
+    }
+  }
+  return jobs;
+}
+
+class Runner {
+ public:
+  Runner(std::vector<Job> jobs, const RunnerOptions& options) : jobs_(std::move(jobs)), options_(options) {}
+
+  RunnerEnd run() {
+    for (const auto& job : jobs_) {
+      fs::create_directories(job.config.parent_path());
+      write_config(job);
+    }
+    std::vector<const Job*> waiting;
+    for (const auto& job : jobs_) is_done(job) ? ++done_ : (waiting.push_back(&job), 0);
+    if (waiting.empty()) return RunnerEnd::all_trained;
+    progress_ = std::make_unique<Progress>("training", kWhole * static_cast<int64_t>(jobs_.size()),
+                                           kWhole * static_cast<int64_t>(done_));
+    size_t next = 0;
+    while (next < waiting.size() || !running_.empty()) {
+      const bool stop = options_.should_stop && options_.should_stop();
+      if (stop) return interrupt();
+      while (next < waiting.size() && running_.size() < static_cast<size_t>(options_.jobs))
+        start(*waiting[next++]);
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      collect();
+      show();
+    }
+    return RunnerEnd::all_trained;
+  }
+
+ private:
+  static constexpr int64_t kWhole = 1000;  // units of progress of one training
+
+  void start(const Job& job) {
+    ProcessOptions process{.command = {options_.program.string(), "train", job.config.string(), "--out",
+                                       job.run_dir.string(), "--resume", "--device", options_.device},
+                           .output = job.log};
+    if (options_.jobs > 1) {
+      const auto cores = static_cast<int64_t>(std::max(1U, std::thread::hardware_concurrency()));
+      process.environment.emplace_back("OMP_NUM_THREADS",
+                                       std::to_string(std::max<int64_t>(1, cores / options_.jobs)));
+    }
+    running_.push_back({&job, ChildProcess(process)});
+  }
+
+  void collect() {
+    for (auto it = running_.begin(); it != running_.end();) {
+      const auto code = it->process.exit_code();
+      if (!code) {
+        ++it;
+        continue;
+      }
+      const Job& job = *it->job;
+      it = running_.erase(it);
+      finish(job, *code);
+    }
+  }
+
+  void finish(const Job& job, int code) {
+    const auto failure = failure_of(job.run_dir);
+    if (!failure && (code != 0 || !is_done(job))) {
+      throw SystemError(fmt::format("{}: {}{}; {} tells more; the same command with --resume goes on",
+                                    job.name,
+                                    code > 128 ? fmt::format("killed by signal {}: ", code - 128) : "",
+                                    last_line(job.log), job.log.string()));
+    }
+    ++done_;
+    if (options_.on_message) {
+      options_.on_message(failure ? fmt::format("{}: {}", job.name, *failure)
+                                  : fmt::format("{}: trained", job.name));
+    }
+  }
+
+  void show() {
+    auto units = static_cast<double>(done_);
+    std::string status;
+    for (const auto& running : running_) {
+      const auto position = position_of(*running.job);
+      units += std::clamp(position.fraction, 0.0, 0.999);  // it is done when it has saved
+      status += fmt::format("{}{} {}", status.empty() ? "" : "; ", running.job->name, position.status);
+    }
+    progress_->update(static_cast<int64_t>(units * kWhole), status);
+  }
+
+  RunnerEnd interrupt() {
+    for (auto& running : running_) running.process.interrupt();
+    for (auto& running : running_) running.process.wait();
+    return RunnerEnd::interrupted;
+  }
+
+  std::vector<Job> jobs_;
+  const RunnerOptions& options_;
+  std::list<Running> running_;
+  size_t done_ = 0;
+  std::unique_ptr<Progress> progress_;
+};
+
+}  // namespace
+
+fs::path run_dir_of(const fs::path& dir, const PlannedVariant& variant, int64_t seed) {
+  return dir / "runs" / variant.slug / fmt::format("seed-{}", seed);
+}
+
+RunnerEnd train_all(const ComparisonPlan& plan, const RunnerOptions& options) {
+  return Runner(jobs_of(plan, options), options).run();
+}
+
+}  // namespace zoo

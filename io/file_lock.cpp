@@ -1,0 +1,60 @@
+#include "io/file_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <string>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "io/error.h"
+
+namespace zoo {
+namespace {
+
+/// Whether `path` still names the file that is open as `fd`: it may have been moved or removed.
+bool is_still(const std::filesystem::path& path, int fd) {
+  struct stat opened{}, named{};
+  return ::fstat(fd, &opened) == 0 && ::stat(path.c_str(), &named) == 0 && opened.st_dev == named.st_dev &&
+         opened.st_ino == named.st_ino;
+}
+
+}  // namespace
+
+FileLock::FileLock(const std::filesystem::path& path) : path_(path) {
+  while (true) {
+    fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd_ < 0) {
+      throw SystemError(
+          fmt::format("cannot write '{}': {}", path_.string(), std::generic_category().message(errno)));
+    }
+    held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    if (!held_) return;
+    if (is_still(path_, fd_)) break;
+    ::close(fd_);  // the one before removed its file between these lines
+  }
+  // Who it is serves a message only: a disk that is full must not hinder.
+  const std::string pid = std::to_string(::getpid());
+  if (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, pid.data(), pid.size(), 0) < 0) return;
+}
+
+FileLock::~FileLock() {
+  if (held_ && is_still(path_, fd_)) ::unlink(path_.c_str());
+  ::close(fd_);
+}
+
+std::optional<int64_t> FileLock::holder() const {
+  std::array<char, 20> text{};
+  const ssize_t size = held_ ? 0 : ::pread(fd_, text.data(), text.size(), 0);
+  int64_t pid = 0;
+  if (size <= 0 || std::from_chars(text.data(), text.data() + size, pid).ec != std::errc()) return {};
+  return pid;
+}
+
+}  // namespace zoo

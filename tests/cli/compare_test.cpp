@@ -1,0 +1,197 @@
+// zoo compare as its users have it: configurations in, a table, results.json and a report out.
+
+#include <algorithm>
+#include <csignal>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/support.h"
+
+namespace zoo::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::ordered_json;
+
+/// Three trainings that take a blink each: one twice under two names, and one that hardly learns.
+class Compare : public ::testing::Test {
+ protected:
+  Compare() {
+    std::string text;
+    for (int i = 0; i < 300; ++i) text += fmt::format("{} sheep, {} goats. ", i % 7, (i * i) % 5);
+    dir_.write("text.txt", text);
+    dir_.write("base.yaml", R"(
+task: language_modeling
+data: {train: text.txt, sequence_length: 16, tokenizer: {type: char}}
+model: {architecture: decoder, d_model: 16, n_layers: 1, n_heads: 2, max_positions: 16, dropout: 0.0}
+training:
+  {steps: 60, batch_size: 8, optimizer: {lr: 0.005}, schedule: {warmup_steps: 5}, log_every: 5, evaluate_every: 20,
+   checkpoint_every: 4, threads: 1}
+generation: {max_new_tokens: 8}
+)");
+    dir_.write("study.yaml", R"(
+title: Sheep
+folklore: Slow learners learn slowly.
+base: base.yaml
+variants:
+  one: {}
+  two: {}
+  slow: {training: {optimizer: {lr: 0.00005}}}
+seeds: 3
+speed_seconds: 0
+scaling: false
+inputs: ["3 sheep"]
+)");
+  }
+
+  Outcome run(const std::string& arguments) const { return run_zoo(dir_, "compare " + arguments); }
+  Json results(const std::string& name) const { return Json::parse(read_file(dir_ / name / "results.json")); }
+
+  TempDir dir_;
+};
+
+/// Without what docs/comparison.md marks as measured times.
+Json timeless(Json json) {
+  json["created"] = nullptr;
+  for (auto& run : json["runs"]) {
+    for (auto& seed : run["seeds"]) {
+      seed["seconds"] = seed["peak_resident_bytes"] = nullptr;
+      seed["curve"]["seconds"] = nullptr;
+      seed["train_curve"]["seconds"] = nullptr;
+    }
+  }
+  return json;
+}
+
+TEST_F(Compare, TellsTheWorseFromTheEqual) {
+  const auto outcome = run("study.yaml --out c");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, ::testing::AllOf(HasSubstr("bits per byte"), HasSubstr("same, p = 1.000"),
+                                            HasSubstr("report   c/report.html")));
+  const auto json = results("c");
+  EXPECT_EQ(json["schema"], "transformer-zoo/comparison/1");
+  EXPECT_TRUE(json["fair"]);
+  EXPECT_EQ(json["seeds"], Json({1, 2, 3}));
+  EXPECT_EQ(json["differences"], Json({"training.optimizer.lr"}));
+  EXPECT_EQ(json["command"], "zoo compare study.yaml");
+  ASSERT_EQ(json["runs"].size(), 3u);
+
+  const auto& one = json["runs"][0];
+  EXPECT_TRUE(one["versus_first"].is_null());
+  EXPECT_EQ(one["metric"]["n"], 3);
+  EXPECT_LT(one["metric"]["low"], one["metric"]["mean"]);
+  EXPECT_EQ(one["samples"][0]["input"], "3 sheep");
+  EXPECT_EQ(one["attention"]["source_tokens"].size(), 7u);
+  for (const auto& seed : one["seeds"]) {
+    EXPECT_EQ(seed["end"], "all_steps");
+    EXPECT_EQ(seed["steps"], 60);
+    EXPECT_EQ(seed["tokens"], 60 * 8 * 16);
+    EXPECT_EQ(seed["curve"]["step"], Json({20, 40, 60}));
+    const auto curve = seed["curve"]["metric"].get<std::vector<double>>();
+    EXPECT_EQ(std::ranges::min(curve), seed["valid"]["bits_per_byte"]);  // of the best weights
+    EXPECT_EQ(seed["flops"], 3 * one["flops_per_token"].get<double>() * 60 * 8 * 16);
+  }
+  EXPECT_EQ(json["runs"][1]["versus_first"]["verdict"], "same");
+  EXPECT_EQ(json["runs"][1]["versus_first"]["difference"], 0.0);
+  EXPECT_EQ(json["runs"][1]["metric"], one["metric"]);
+  EXPECT_EQ(json["runs"][2]["versus_first"]["verdict"], "worse");
+  EXPECT_LT(json["runs"][2]["versus_first"]["p_corrected"], 0.05);
+  EXPECT_THAT(json["measured"].get<std::string>(), HasSubstr("Significantly worse than one: slow"));
+  EXPECT_THAT(read_file(dir_ / "c/report.html"), HasSubstr("Sheep"));
+  EXPECT_THAT(read_file(dir_ / "c/report.md"), HasSubstr("Slow learners learn slowly."));
+
+  // What is trained already is only evaluated, and nothing else is touched.
+  const auto evaluated = run("c/runs/one/seed-1 c/runs/slow/seed-1 --out d --json");
+  ASSERT_EQ(evaluated.code, 0) << evaluated.err;
+  const auto document = Json::parse(evaluated.out);
+  EXPECT_EQ(document["runs"][0]["seeds"][0]["valid_loss"], one["seeds"][0]["valid_loss"]);
+  EXPECT_EQ(document["runs"][1]["versus_first"]["verdict"], "untested");  // one seed
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "d/runs"));
+}
+
+TEST_F(Compare, GoesOnWhereItWasKilled) {
+  ASSERT_EQ(run("study.yaml --out whole").code, 0);
+  for (const int milliseconds : {300, 900, 1700}) {
+    ZooProcess process(dir_, "compare study.yaml --out parts --resume");
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    process.kill(SIGKILL);
+    process.finish();
+  }
+  const auto outcome = run("study.yaml --out parts --resume");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(timeless(results("parts")), timeless(results("whole")));
+}
+
+TEST_F(Compare, StopsAndSavesWhenAsked) {
+  ZooProcess process(dir_, "compare study.yaml --out c");
+  std::this_thread::sleep_for(std::chrono::milliseconds(1000));
+  process.kill(SIGTERM);
+  const auto outcome = process.finish();
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("c: stopped and saved; the same command with --resume goes on"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "c/results.json"));
+}
+
+TEST_F(Compare, ARunThatDivergesIsShownAsFailed) {
+  dir_.write("wild.yaml", R"(
+base: base.yaml
+variants: {tame: {}, wild: {training: {optimizer: {type: sgd, lr: 1.0e+30}, clip_grad_norm: 0}}}
+seeds: 2
+speed_seconds: 0
+scaling: false
+)");
+  const auto outcome = run("wild.yaml --out c");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto json = results("c");
+  EXPECT_EQ(json["runs"][1]["seeds"][0]["end"], "failed");
+  EXPECT_THAT(json["runs"][1]["seeds"][0]["error"].get<std::string>(), HasSubstr("the loss is"));
+  EXPECT_TRUE(json["runs"][1]["metric"].is_null());
+  EXPECT_EQ(json["notices"][0]["kind"], "failure");
+  EXPECT_THAT(outcome.out, HasSubstr("failed"));
+}
+
+TEST_F(Compare, TrainsSeveralAtATimeToTheSameResults) {
+  ASSERT_EQ(run("study.yaml --out one-by-one --seeds 1").code, 0);
+  ASSERT_EQ(run("study.yaml --out together --seeds 1 --jobs 3").code, 0);
+  auto one = timeless(results("one-by-one")), together = timeless(results("together"));
+  EXPECT_THAT(together["notices"][0]["text"].get<std::string>(), HasSubstr("3 trainings ran at a time"));
+  one["notices"] = together["notices"] = nullptr;
+  EXPECT_EQ(one, together);
+}
+
+TEST_F(Compare, BadInputIsOneLine) {
+  const auto expect = [&](const std::string& arguments, const std::string& words) {
+    const auto outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(words)) << arguments;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  };
+  expect("", "CONFIG|RUN is required");
+  expect("none.yaml", "none.yaml");
+  expect("base.yaml --budget epochs=3", "--budget epochs=3: write it as steps=N");
+  expect("base.yaml --seeds 0", "--seeds");
+  expect("study.yaml base.yaml", "study.yaml: a comparison of its own: give it alone");
+  dir_.write("c/something", "kept");
+  expect("study.yaml --out c", "c exists: --resume goes on with it");
+  expect("study.yaml --out d --set model.d_modle=3", "model.d_model");
+  EXPECT_EQ(read_file(dir_ / "c/something"), "kept");
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "d"));
+}
+
+TEST_F(Compare, AChangedComparisonDoesNotMixWithTheOld) {
+  ASSERT_EQ(run("base.yaml --seeds 1 --out c --set training.steps=8").code, 0);
+  const auto before = files_below(dir_ / "c");
+  const auto changed = run("base.yaml --seeds 1 --out c --resume --set training.steps=9");
+  EXPECT_EQ(changed.code, 2);
+  EXPECT_THAT(changed.err, HasSubstr("c/runs/base/seed-1 was trained with another configuration"));
+  EXPECT_TRUE(differences(before, files_below(dir_ / "c")).empty());
+  EXPECT_EQ(run("base.yaml --seeds 2 --out c --resume --set training.steps=8").code, 0);  // more of the same
+  EXPECT_EQ(run("base.yaml --seeds 1 --out c --overwrite --set training.steps=9").code, 0);
+  EXPECT_EQ(results("c")["runs"][0]["seeds"][0]["steps"], 9);
+}
+
+}  // namespace
+}  // namespace zoo::testing

@@ -1,0 +1,147 @@
+// What a comparison file says, and what it may not say.
+
+#include "comparison/comparison_config.h"
+
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "io/error.h"
+#include "tests/support/temp_dir.h"
+
+namespace zoo::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kBase = R"(
+task: language_modeling
+data: {train: text.txt, sequence_length: 16, tokenizer: {type: char}}
+model: {architecture: decoder, d_model: 16, n_layers: 1, n_heads: 2, max_positions: 32}
+training: {steps: 20}
+)";
+
+class ComparisonFile : public ::testing::Test {
+ protected:
+  ComparisonFile() { dir_.write("base.yaml", kBase); }
+  Comparison load(const std::string& text, const std::vector<std::string>& overrides = {}) {
+    return load_comparison(dir_.write("study.yaml", text), overrides);
+  }
+  std::string error_of(const std::string& text) {
+    try {
+      load(text);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+  static std::vector<std::string> names(const Comparison& comparison) {
+    std::vector<std::string> result;
+    for (const auto& variant : comparison.variants) result.push_back(variant.name);
+    return result;
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(ComparisonFile, VariantsDifferInWhatTheySay) {
+  const auto comparison = load(R"(
+title: Two
+base: base.yaml
+variants:
+  wide: {model: {d_model: 32}}
+  narrow: {}
+budget: {tokens: 1000}
+seeds: 2
+inputs: [one, two]
+)");
+  EXPECT_EQ(comparison.settings.name, "study");
+  EXPECT_EQ(comparison.settings.title, "Two");
+  EXPECT_EQ(comparison.settings.seeds, 2);
+  EXPECT_THAT(comparison.settings.inputs, ElementsAre("one", "two"));
+  EXPECT_THAT(names(comparison), ElementsAre("wide", "narrow"));  // as written, not by the alphabet
+  EXPECT_EQ(comparison.variants[0].experiment.model.d_model, 32);
+  EXPECT_EQ(comparison.variants[1].experiment.model.d_model, 16);
+  EXPECT_EQ(comparison.variants[1].experiment.model.n_layers, 1);
+  EXPECT_EQ(comparison.budget()->kind, BudgetKind::tokens);
+  EXPECT_EQ(comparison.budget()->amount, 1000);
+}
+
+TEST_F(ComparisonFile, AGridIsEveryCombinationOfEveryVariant) {
+  const auto comparison = load(R"(
+base: base.yaml
+variants: {a: {}, b: {model: {activation: relu}}}
+grid:
+  model.n_layers: [1, 2]
+  training.optimizer.lr: [0.1]
+)");
+  EXPECT_THAT(names(comparison), ElementsAre("a, n_layers=1, lr=0.1", "a, n_layers=2, lr=0.1",
+                                             "b, n_layers=1, lr=0.1", "b, n_layers=2, lr=0.1"));
+  EXPECT_EQ(comparison.variants[3].experiment.model.n_layers, 2);
+  EXPECT_EQ(comparison.variants[3].experiment.training.optimizer.lr, 0.1);
+  EXPECT_EQ(comparison.variants[3].experiment.model.activation, Activation::relu);
+  EXPECT_FALSE(comparison.budget());
+}
+
+TEST_F(ComparisonFile, BasesMayBeKeysAndVariantsMayExtend) {
+  dir_.write("other/layers.yaml", "model: {n_layers: 3}");
+  const auto comparison = load(R"(
+base: {extends: base.yaml, training: {steps: 7}}
+variants:
+  deep: {extends: other/layers.yaml, model: {d_model: 8}}
+)",
+                               {"training.batch_size=5"});
+  const auto& deep = comparison.variants.at(0).experiment;
+  EXPECT_EQ(deep.model.n_layers, 3);
+  EXPECT_EQ(deep.model.d_model, 8);
+  EXPECT_EQ(deep.training.steps, 7);
+  EXPECT_EQ(deep.training.batch_size, 5);
+}
+
+TEST_F(ComparisonFile, ErrorsNameThePlace) {
+  EXPECT_THAT(error_of("base: nothing.yaml\n"), HasSubstr("study.yaml:1:7: base: no file"));
+  EXPECT_THAT(error_of("base: [a]\n"), HasSubstr("study.yaml:1:7: base must be a configuration's file"));
+  EXPECT_THAT(error_of("base: base.yaml\nvariants: [a]\n"),
+              HasSubstr("study.yaml:2:11: variants must be names"));
+  EXPECT_THAT(error_of("base: base.yaml\nvariants: {a: 3}\n"),
+              HasSubstr("variant 'a' must be a group of keys"));
+  EXPECT_THAT(error_of("base: base.yaml\nvariants: {a: {model: {d_modle: 3}}}\n"),
+              ::testing::AllOf(HasSubstr("study.yaml:2:24"), HasSubstr("d_model")));
+  EXPECT_THAT(error_of("base: base.yaml\ngrid: {model.n_layers: 3}\n"),
+              HasSubstr("must be a list of values"));
+  EXPECT_THAT(error_of("base: base.yaml\ngrid: {model..n: [3]}\n"), HasSubstr("names joined by dots"));
+  EXPECT_THAT(error_of("base: base.yaml\nseed: 3\n"), HasSubstr("seeds"));
+  EXPECT_THAT(error_of("base: base.yaml\nseeds: 0\n"), HasSubstr("study.yaml:2:8"));
+  EXPECT_THAT(error_of("base: base.yaml\nbudget: {steps: 1, tokens: 5}\n"), HasSubstr("not several"));
+  EXPECT_THAT(error_of("base: base.yaml\nname: ../x\n"), HasSubstr("cannot be the name"));
+}
+
+TEST_F(ComparisonFile, IsToldFromAConfiguration) {
+  EXPECT_FALSE(is_comparison_file(dir_ / "base.yaml"));
+  EXPECT_TRUE(is_comparison_file(dir_.write("a.yaml", "base: base.yaml")));
+  EXPECT_TRUE(is_comparison_file(dir_.write("b.yaml", "extends: a.yaml")));
+  EXPECT_FALSE(is_comparison_file(dir_ / "none.yaml"));
+}
+
+TEST_F(ComparisonFile, ConfigurationsOfOneNameGetNumbers) {
+  const auto comparison = comparison_of({dir_ / "base.yaml", dir_ / "base.yaml"}, {"training.steps=3"});
+  EXPECT_THAT(names(comparison), ElementsAre("base", "base (2)"));
+  EXPECT_EQ(comparison.variants[1].experiment.training.steps, 3);
+  dir_.write("a.yaml", "base: base.yaml");
+  EXPECT_THROW(comparison_of({dir_ / "base.yaml", dir_ / "a.yaml"}), UsageError);
+  EXPECT_THROW(comparison_of({dir_.path()}), CheckpointError);
+}
+
+TEST(Budget, IsAKindAndANumber) {
+  EXPECT_EQ(parse_budget("flops=2e12").kind, BudgetKind::flops);
+  EXPECT_EQ(parse_budget("flops=2e12").amount, 2e12);
+  for (const char* wrong : {"", "12", "steps", "steps=", "steps=0", "steps=-3", "steps=x", "epochs=3",
+                            "steps=3x", "seconds=inf", "tokens=nan"}) {
+    EXPECT_THROW(parse_budget(wrong), UsageError) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace zoo::testing

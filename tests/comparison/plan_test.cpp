@@ -1,0 +1,191 @@
+// Equal sizes, equal budgets, and what is said where something is not equal.
+
+#include "comparison/plan.h"
+
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "comparison/matching.h"
+#include "io/error.h"
+#include "tests/training/support.h"
+#include "training/checkpoint.h"
+
+namespace zoo::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+ModelConfig small_decoder() {
+  ModelConfig config;
+  config.architecture = Architecture::decoder;
+  config.d_model = 64;
+  config.n_layers = 3;
+  config.n_heads = 4;
+  return config;
+}
+const ModelPurpose kText{.head = Head::language_modeling, .vocab_size = 100, .start_token = 0};
+
+TEST(Matching, AFeedForwardOfAnotherKindIsScaledAlone) {
+  const auto relu = small_decoder();
+  const double target = matched_quantity(relu, kText, MatchQuantity::parameters, 32);
+  auto gated = relu;
+  gated.activation = Activation::swiglu;
+  const auto matched = match_model(gated, kText, MatchQuantity::parameters, target, 32);
+  EXPECT_EQ(matched.config.d_model, 64);
+  EXPECT_NEAR(static_cast<double>(*matched.config.d_ff), 4 * 64 * 2.0 / 3.0, 4);
+  EXPECT_LE(std::abs(matched.deviation), 0.02);
+  EXPECT_NEAR(matched_quantity(matched.config, kText, MatchQuantity::parameters, 32) / target - 1,
+              matched.deviation, 1e-12);
+}
+
+TEST(Matching, ReachesEverySizeWithinTwoPercent) {
+  for (const auto quantity : {MatchQuantity::parameters, MatchQuantity::flops}) {
+    const double target = matched_quantity(small_decoder(), kText, quantity, 32);
+    for (const auto architecture : {Architecture::decoder, Architecture::encoder_decoder}) {
+      for (const int64_t depth : {1, 2, 6, 12}) {
+        for (const auto position : {Position::rotary, Position::learned}) {
+          auto other = small_decoder();
+          other.architecture = architecture;
+          other.n_layers = depth;
+          other.position = position;
+          other.max_positions = 64;
+          const auto matched = match_model(other, kText, quantity, target, 32);
+          EXPECT_LE(std::abs(matched.deviation), 0.02) << depth;
+          EXPECT_EQ(matched.config.n_layers, depth);
+          EXPECT_EQ(matched.config.d_model % matched.config.n_heads, 0);
+        }
+      }
+    }
+  }
+}
+
+TEST(Matching, LeavesWhatFitsAloneAndRefusesWhatCannotFit) {
+  const auto config = small_decoder();
+  const double own = matched_quantity(config, kText, MatchQuantity::parameters, 32);
+  const auto same = match_model(config, kText, MatchQuantity::parameters, own, 32);
+  EXPECT_FALSE(same.config.d_ff.has_value());
+  EXPECT_EQ(same.deviation, 0);
+  EXPECT_THROW(match_model(config, kText, MatchQuantity::parameters, own * 1000, 32), ConfigError);
+}
+
+class Plan : public ::testing::Test {
+ protected:
+  ComparisonPlan plan(const std::vector<std::pair<std::string, std::vector<std::string>>>& variants,
+                      const ComparisonSettings& settings = {}, std::string_view task = "language_modeling") {
+    Comparison comparison{.settings = settings, .variants = {}};
+    for (const auto& [name, overrides] : variants)
+      comparison.variants.push_back({.name = name, .experiment = world_.experiment(task, overrides)});
+    return make_plan(comparison);
+  }
+  static ComparisonSettings with_budget(const BudgetConfig& budget) {
+    ComparisonSettings settings;
+    settings.budget = budget;
+    return settings;
+  }
+
+  TinyWorld world_;
+};
+
+TEST_F(Plan, SaysWhatIsNotTheSame) {
+  EXPECT_TRUE(plan({{"a", {}}, {"b", {"model.n_layers=2", "training.optimizer.lr=0.1"}}}).fair());
+  const auto unfair = [&](const std::string& change, NoticeKind kind, std::string_view words) {
+    const auto result = plan({{"a", {}}, {"b", {change}}});
+    EXPECT_FALSE(result.fair()) << change;
+    EXPECT_THAT(result.notices, Contains(::testing::AllOf(Field(&Notice::kind, kind),
+                                                          Field(&Notice::text, HasSubstr(words)))))
+        << change;
+  };
+  unfair("data.tokenizer.type=byte", NoticeKind::tokenizer, "data.tokenizer.type: char (a), byte (b)");
+  unfair("data.valid_fraction=0.2", NoticeKind::evaluation, "data.valid_fraction: 0.1 (a), 0.2 (b)");
+  unfair("data.documents=line", NoticeKind::data, "data.documents");
+  unfair("training.evaluate_batches=1", NoticeKind::evaluation, "training.evaluate_batches");
+  unfair("training.steps=30", NoticeKind::budget, "20 (a), 30 (b)");
+  unfair("training.batch_size=8", NoticeKind::budget, "The same number of steps, but not of tokens");
+}
+
+TEST_F(Plan, KnowsTheKeysThatDiffer) {
+  const auto result = plan({{"a", {"training.seed=5"}}, {"b", {"model.n_layers=2", "name=other"}}});
+  EXPECT_THAT(result.differences, ElementsAre("model.n_layers"));
+  EXPECT_EQ(result.variants[0].seeds, (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(result.variants[1].with_seed(3).training.seed, 3);
+  EXPECT_EQ(result.budget.kind, BudgetKind::steps);
+  EXPECT_EQ(result.budget.amount, 20);
+}
+
+// What the plan foresees is what the trainer counts.
+TEST_F(Plan, BudgetsOfTokensAndFlopsHold) {
+  for (const char* task : {"language_modeling", "text_to_text", "text_classification"}) {
+    SCOPED_TRACE(task);
+    for (const bool tokens : {true, false}) {
+      BudgetConfig budget;
+      const double amount = tokens ? 4000 : 4e7;
+      (tokens ? budget.tokens : budget.flops) = amount;
+      const auto result =
+          plan({{"a", {}}, {"b", {"training.batch_size=2", "model.n_layers=2"}}}, with_budget(budget), task);
+      EXPECT_THAT(result.notices, IsEmpty());
+      for (const auto& variant : result.variants) {
+        const double planned = tokens ? static_cast<double>(variant.planned->tokens) : variant.planned->flops;
+        const double step = planned / static_cast<double>(variant.planned->steps);
+        EXPECT_LE(std::abs(planned - amount), 0.75 * step);  // batches are not all equally large
+        const auto dir = world_.path(fmt::format("{}-{}-{}", task, tokens, variant.slug));
+        train(variant.with_seed(1), {.run_dir = dir});
+        const auto state = read_training_state(*newest_checkpoint(dir));
+        EXPECT_EQ(state.step, variant.planned->steps);
+        EXPECT_EQ(state.tokens, variant.planned->tokens);
+        EXPECT_DOUBLE_EQ(state.flops, variant.planned->flops);
+      }
+    }
+  }
+}
+
+TEST_F(Plan, ABudgetOfSecondsLeavesTheStepsToTheClock) {
+  BudgetConfig budget;
+  budget.seconds = 0.5;
+  const auto result = plan({{"a", {}}}, with_budget(budget));
+  EXPECT_EQ(result.variants[0].experiment.training.max_seconds, 0.5);
+  EXPECT_FALSE(result.variants[0].planned);
+}
+
+TEST_F(Plan, EvaluationsKeepTheirShareOfATraining) {
+  BudgetConfig budget;
+  budget.steps = 200;
+  const auto result = plan({{"a", {}}}, with_budget(budget));
+  EXPECT_EQ(result.variants[0].experiment.training.steps, 200);
+  EXPECT_EQ(result.variants[0].experiment.training.evaluate_every, 70);
+}
+
+TEST_F(Plan, SizesAreMatchedWithTheFirst) {
+  ComparisonSettings settings;
+  settings.match = MatchQuantity::parameters;
+  const auto result =
+      plan({{"a", {"model.d_model=32"}}, {"b", {"model.d_model=32", "model.n_layers=3"}}}, settings);
+  const auto first = static_cast<double>(result.variants[0].cost.parameters);
+  EXPECT_NEAR(static_cast<double>(result.variants[1].cost.parameters) / first, 1, 0.02);
+  EXPECT_EQ(result.variants[0].experiment.model.d_model, 32);
+  ASSERT_TRUE(result.match);
+  EXPECT_EQ(result.match->target, first);
+}
+
+TEST_F(Plan, RefusesWhatHasNoCommonMeasure) {
+  Comparison comparison;
+  EXPECT_THROW(make_plan(comparison), UsageError);
+  comparison.variants.push_back({.name = "a", .experiment = world_.experiment("language_modeling")});
+  comparison.variants.push_back({.name = "b", .experiment = world_.experiment("text_to_text")});
+  EXPECT_THAT(error_of<UsageError>([&] { make_plan(comparison); }), HasSubstr("there is no common measure"));
+}
+
+TEST(Slug, IsAFileName) {
+  EXPECT_EQ(slug_of("pre-norm, n_layers=2"), "pre-norm-n_layers-2");
+  EXPECT_EQ(slug_of("base (2)"), "base-2");
+  EXPECT_EQ(slug_of("../x"), "variant..-x");
+  EXPECT_EQ(slug_of("ä"), "variant");
+}
+
+}  // namespace
+}  // namespace zoo::testing
