@@ -11,6 +11,7 @@ void add_train(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_evaluate(CLI::App& app);
 void add_inspect(CLI::App& app);
+void add_bench(CLI::App& app);
 void add_attention(CLI::App& app);
 void add_config(CLI::App& app);
 void add_tokenizer(CLI::App& app);

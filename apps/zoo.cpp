@@ -80,6 +80,7 @@ int main(int argc, char** argv) {
   zoo::add_generate(app);
   zoo::add_evaluate(app);
   zoo::add_inspect(app);
+  zoo::add_bench(app);
   zoo::add_attention(app);
   zoo::add_config(app);
   zoo::add_tokenizer(app);

@@ -1,0 +1,162 @@
+// zoo bench: how fast a model is, how much memory its training takes, and what longer sequences cost.
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/commands.h"
+#include "apps/options.h"
+#include "comparison/measure.h"
+#include "comparison/scaling.h"
+#include "io/error.h"
+#include "training/device.h"
+#include "training/run.h"
+#include "training/task.h"
+
+namespace zoo {
+namespace {
+
+constexpr double kUsualSeconds = 2;
+
+struct BenchArguments {
+  std::filesystem::path target;
+  std::vector<std::string> overrides;
+  std::optional<int64_t> length;
+  double seconds = kUsualSeconds;
+  bool scaling = false, json = false;
+  std::string device = "auto";
+};
+
+using Json = nlohmann::ordered_json;
+
+Json as_json(const Speed& speed) {
+  Json document{{"train",
+                 {{"tokens_per_second", speed.train.tokens_per_second},
+                  {"step_ms", speed.train.step_seconds * 1e3},
+                  {"peak_memory_bytes", speed.train.peak_memory_bytes}}},
+                {"prompt", {{"tokens_per_second", nullptr}}},
+                {"decode", {{"tokens_per_second", nullptr}, {"first_token_ms", nullptr}}}};
+  if (speed.prompt) document["prompt"]["tokens_per_second"] = speed.prompt->tokens_per_second;
+  if (speed.decode) {
+    document["decode"]["tokens_per_second"] = speed.decode->tokens_per_second;
+    document["decode"]["first_token_ms"] = speed.decode->first_token_seconds * 1e3;
+  }
+  return document;
+}
+
+std::string as_text(const Speed& speed) {
+  const auto row = [](std::string_view name, double rate, const std::string& rest) {
+    return fmt::format("{:<10} {:>10.0f} tokens/s    {}\n", name, rate, rest);
+  };
+  auto text = row("training", speed.train.tokens_per_second,
+                  fmt::format("{:.1f} ms a step of {:.0f} tokens, {:.1f} MB of tensors at most",
+                              speed.train.step_seconds * 1e3, speed.train.tokens_per_step,
+                              static_cast<double>(speed.train.peak_memory_bytes) / 1e6));
+  if (const auto& prompt = speed.prompt) {
+    text += row("prompts", prompt->tokens_per_second,
+                fmt::format("{} of {} tokens at once", prompt->prompts, prompt->length));
+  }
+  if (const auto& decode = speed.decode) {
+    text += row("decoding", decode->tokens_per_second,
+                fmt::format("one sequence; first of {} tokens {:.2f} ms after a prompt of {}",
+                            decode->n_tokens, decode->first_token_seconds * 1e3, decode->prompt_length));
+  }
+  return text;
+}
+
+std::string exponent(const std::optional<double>& value) {
+  return value ? fmt::format("{:.2f}", *value) : "–";
+}
+
+std::string as_text(const std::vector<ScalingCurve>& curves) {
+  std::vector<int64_t> lengths;
+  for (const auto& curve : curves) {
+    if (curve.lengths.size() > lengths.size()) lengths = curve.lengths;
+  }
+  std::string text =
+      "A forward pass over n tokens, in milliseconds; e as in n^e over the longest half, by FLOPs and by "
+      "time\n\n";
+  text += fmt::format("{:<12}  {:<12}  {:>7}  {:>7}", "part", "order", "e FLOPs", "e time");
+  for (const int64_t length : lengths) text += fmt::format("  {:>8}", fmt::format("n={}", length));
+  for (const auto& curve : curves) {
+    text += fmt::format("\n{:<12}  {:<12}  {:>7}  {:>7}", name_of(curve.part), curve.order,
+                        exponent(curve.flops_exponent), exponent(curve.seconds_exponent));
+    for (const double seconds : curve.seconds) text += fmt::format("  {:>8.3f}", seconds * 1e3);
+  }
+  return text + "\n";
+}
+
+std::unique_ptr<Task> task_of(const BenchArguments& arguments) {
+  if (!std::filesystem::is_directory(arguments.target))
+    return make_task(load_experiment(arguments.target, arguments.overrides));
+  if (!arguments.overrides.empty())
+    throw UsageError("--set changes a configuration, not a run that is finished");
+  const auto experiment = read_run_experiment(arguments.target);
+  return open_task(experiment, read_run_vocabulary(arguments.target));
+}
+
+void bench(const BenchArguments& arguments) {
+  const auto device = parse_device(arguments.device);
+  const auto task = task_of(arguments);
+  const auto& experiment = task->experiment();
+  const auto speed = measure_speed(*task, device, {.seconds = arguments.seconds, .length = arguments.length});
+  std::vector<ScalingCurve> curves;
+  if (arguments.scaling) {
+    auto options = scaling_options(device);
+    options.max_flops *= arguments.seconds / kUsualSeconds;
+    options.seconds *= arguments.seconds / kUsualSeconds;
+    curves = measure_scaling(experiment.model, task->purpose(), device, options);
+  }
+
+  if (arguments.json) {
+    auto document = as_json(speed);
+    if (arguments.scaling) {
+      document["scaling"] = Json::array();
+      for (const auto& curve : curves) document["scaling"].push_back(to_json(curve));
+    }
+    std::cout << document.dump(2) << '\n';
+    return;
+  }
+  std::cout << fmt::format("{} ({}, {})\n\n", experiment.name, name_of(experiment.model.architecture),
+                           device.str())
+            << as_text(speed);
+  if (arguments.scaling) std::cout << '\n' << as_text(curves);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app) {
+  const auto arguments = std::make_shared<BenchArguments>();
+  auto* command = app.add_subcommand(
+      "bench", "Measure how fast a model trains, reads and writes, and the memory it takes");
+  command->add_option("CONFIG|RUN", arguments->target, "A configuration or the directory of a run")
+      ->type_name("PATH")
+      ->required();
+  add_overrides(*command, arguments->overrides);
+  command
+      ->add_option("--length", arguments->length,
+                   "Tokens of a sequence under generation; default: data.sequence_length")
+      ->option_text("N")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--seconds", arguments->seconds,
+                   "To measure each speed for; with more, --scaling reaches longer sequences")
+      ->option_text(fmt::format("S={}", kUsualSeconds))
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--scaling", arguments->scaling,
+                    "Also measure attention, feed-forward, norm and model at growing lengths");
+  add_device(*command, arguments->device);
+  add_json(*command, arguments->json);
+  command->callback([arguments] { bench(*arguments); });
+}
+
+}  // namespace zoo

@@ -1,0 +1,253 @@
+#include "comparison/measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include <fmt/format.h>
+#include <torch/cuda.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "generation/inference_scope.h"
+#include "generation/search.h"
+#include "io/error.h"
+#include "models/cost.h"
+#include "training/loss.h"
+#include "training/memory.h"
+#include "training/optimizer.h"
+#include "training/schedule.h"
+
+namespace zoo {
+namespace {
+
+constexpr size_t kFewestRepeats = 3;
+
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start_ = Clock::now();
+};
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Waits until the device has done all that it was told to.
+void synchronize(c10::Device device) {
+  if (device.is_cuda()) torch::cuda::synchronize(device.index());
+}
+
+/// The steps of a training from its first batch on: what the trainer does between two looks at the clock.
+class TrainingSteps {
+ public:
+  TrainingSteps(Task& task, c10::Device device)
+      : experiment_(task.experiment()),
+        source_(task.batches(Split::train)),
+        device_(device),
+        model_(on_device(make_model(experiment_, task), device)),
+        optimizer_(experiment_.training.optimizer, model_->named_parameters()) {
+    model_->train();
+  }
+
+  /// Takes `n_steps` steps from batch `first` of the data on and returns the tokens that they read.
+  int64_t take(int64_t n_steps, int64_t first = 0) {
+    epoch_ = tokens_ = 0;
+    index_ = first;
+    for (int64_t step = 0; step < n_steps; ++step) take_one(step);
+    return tokens_;
+  }
+
+ private:
+  static std::shared_ptr<Model> on_device(std::shared_ptr<Model> model, c10::Device device) {
+    model->to(device);
+    return model;
+  }
+
+  void take_one(int64_t step) {
+    const auto& config = experiment_.training;
+    std::vector<Batch> batches;
+    int64_t n_targets = 0;
+    for (int64_t i = 0; i < config.gradient_accumulation; ++i) {
+      batches.push_back(next_batch());
+      n_targets += batches.back().n_targets();
+    }
+    std::vector<torch::Tensor> numbers;
+    for (const auto& on_cpu : batches) {
+      const auto batch = on_cpu.to(device_);
+      const auto loss =
+          cross_entropy_sum(*model_, model_->features(batch), batch.targets, config.label_smoothing) /
+          static_cast<double>(n_targets);
+      loss.backward();
+      numbers.push_back(loss.detach());
+      tokens_ += batch.tokens;
+    }
+    numbers.push_back(clip_grad_norm(optimizer_.gradients(), config.clip_grad_norm));
+    torch::stack(numbers).to(torch::kCPU, torch::kDouble);  // training looks at the loss, and waits for it
+    optimizer_.step(learning_rate(config, experiment_.model.d_model, step));
+    optimizer_.zero_grad();
+  }
+
+  Batch next_batch() {
+    if (index_ >= source_.n_batches(epoch_)) {
+      ++epoch_;
+      index_ = 0;
+    }
+    return source_.batch(epoch_, index_++);
+  }
+
+  const Experiment& experiment_;
+  BatchSource& source_;
+  c10::Device device_;
+  std::shared_ptr<Model> model_;
+  Optimizer optimizer_;
+  int64_t epoch_ = 0, index_ = 0, tokens_ = 0;
+};
+
+/// The batch of the first epoch, or of its beginning if it is long, that takes the most computation, and so
+/// memory.
+int64_t costliest_batch(Task& task) {
+  constexpr int64_t kMostBatches = 1000;
+  auto& source = task.batches(Split::train);
+  int64_t costliest = 0;
+  double most = 0;
+  for (int64_t i = 0; i < std::min(source.n_batches(0), kMostBatches); ++i) {
+    const double flops =
+        forward_flops(task.experiment().model, task.purpose(), pass_shape(source.batch(0, i)));
+    if (flops <= most) continue;
+    most = flops;
+    costliest = i;
+  }
+  return costliest;
+}
+
+TrainingSpeed measure_training(Task& task, c10::Device device, double budget) {
+  constexpr double kRounds = 5;
+  constexpr int64_t kMostSteps = 100;
+  torch::manual_seed(static_cast<uint64_t>(task.experiment().training.seed));
+  const TensorMemory memory(device);  // before the first tensor
+  TrainingSteps steps(task, device);
+  steps.take(1, costliest_batch(task));  // the first step is slow, too
+  const int64_t peak = memory.peak();
+  const Stopwatch watch;
+  steps.take(1);
+  const double once = watch.seconds();
+
+  // Batches differ in size, so what is repeated is a round of steps over the same ones.
+  const auto n_steps = std::clamp(static_cast<int64_t>(budget / kRounds / once), int64_t{1}, kMostSteps);
+  int64_t tokens = 0;
+  const double seconds = median_seconds([&] { tokens = steps.take(n_steps); }, device, budget);
+  return {.tokens_per_second = static_cast<double>(tokens) / seconds,
+          .step_seconds = seconds / static_cast<double>(n_steps),
+          .tokens_per_step = static_cast<double>(tokens) / static_cast<double>(n_steps),
+          .peak_memory_bytes = peak};
+}
+
+/// (n) token ids, always the same ones.
+TokenIds some_tokens(int64_t n, int64_t vocab_size) {
+  TokenIds ids(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) ids[static_cast<size_t>(i)] = i * 31 % vocab_size;
+  return ids;
+}
+
+PromptSpeed measure_prompt(GenerativeModel& model, int64_t vocab_size, c10::Device device, int64_t length,
+                           const MeasureOptions& options) {
+  const int64_t n_tokens = options.prompts * length;
+  const TokenBatch prompts{.ids = torch::tensor(some_tokens(n_tokens, vocab_size), torch::kInt64)
+                                      .view({options.prompts, length})
+                                      .to(device)};
+  const auto read = [&] {
+    DecodingState state;
+    model.prefill(prompts, state);
+  };
+  return {.tokens_per_second = static_cast<double>(n_tokens) / median_seconds(read, device, options.seconds),
+          .prompts = options.prompts,
+          .length = length};
+}
+
+DecodeSpeed measure_decode(GenerativeModel& model, int64_t vocab_size, c10::Device device, int64_t length,
+                           const MeasureOptions& options) {
+  constexpr int64_t kMostTokens = 128;
+  DecodeSpeed speed;
+  speed.prompt_length = std::max<int64_t>(length / 2, 1);
+  speed.n_tokens = std::clamp<int64_t>(length - speed.prompt_length, 2, kMostTokens);
+  const auto prompt = some_tokens(speed.prompt_length, vocab_size);
+  const GreedySampler greedy;
+  const LogitsProcessors none;
+
+  std::vector<double> first, rest;  // seconds
+  const auto write = [&] {
+    // Each step ends with a token that the CPU knows, so there is nothing to wait for.
+    SamplingSearch search(model, device, {prompt}, {SampleRow{}}, none, greedy,
+                          {.max_new_tokens = speed.n_tokens});
+    const Stopwatch until_first;
+    search.step();
+    first.push_back(until_first.seconds());
+    const Stopwatch until_last;
+    while (search.step()) {
+    }
+    rest.push_back(until_last.seconds());
+  };
+  write();
+  first.clear();
+  rest.clear();
+  const Stopwatch watch;
+  while (first.size() < kFewestRepeats || watch.seconds() < options.seconds) write();
+  speed.first_token_seconds = median(std::move(first));
+  speed.tokens_per_second = static_cast<double>(speed.n_tokens - 1) / median(std::move(rest));
+  return speed;
+}
+
+int64_t generated_length(const Experiment& experiment, const MeasureOptions& options) {
+  const int64_t length = options.length.value_or(experiment.data.sequence_length);
+  if (length < 1) throw UsageError(fmt::format("a length of {} tokens: choose 1 or more", length));
+  if (length > experiment.model.max_positions) {
+    throw UsageError(
+        fmt::format("a length of {} tokens is beyond model.max_positions, {}: choose a shorter one", length,
+                    experiment.model.max_positions));
+  }
+  return length;
+}
+
+}  // namespace
+
+double median_seconds(const std::function<void()>& work, c10::Device device, double budget) {
+  work();
+  synchronize(device);
+  std::vector<double> seconds;
+  const Stopwatch all;
+  while (seconds.size() < kFewestRepeats || all.seconds() < budget) {
+    const Stopwatch one;
+    work();
+    synchronize(device);
+    seconds.push_back(one.seconds());
+  }
+  return median(std::move(seconds));
+}
+
+Speed measure_speed(Task& task, c10::Device device, const MeasureOptions& options) {
+  const auto& experiment = task.experiment();
+  const int64_t length = generated_length(experiment, options);
+  if (const auto threads = experiment.training.threads; threads > 0)
+    at::set_num_threads(static_cast<int>(threads));
+  Speed speed;
+  speed.train = measure_training(task, device, options.seconds);
+
+  // A model that has not been trained: after some steps at any learning rate its weights might be no numbers.
+  const auto model = make_model(experiment, task);
+  if (!model->generative()) return speed;
+  model->to(device);
+  const InferenceScope scope(*model);
+  const int64_t vocab_size = task.tokenizer().vocab_size();
+  speed.prompt = measure_prompt(*model->generative(), vocab_size, device, length, options);
+  speed.decode = measure_decode(*model->generative(), vocab_size, device, length, options);
+  return speed;
+}
+
+}  // namespace zoo

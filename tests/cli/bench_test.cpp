@@ -1,0 +1,164 @@
+// zoo bench through the program: what it prints, and what it refuses.
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/support.h"
+
+namespace zoo::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+/// A directory with a language model, an encoder-decoder and a classifier to be.
+class Bench : public ::testing::Test {
+ protected:
+  Bench() {
+    std::string text, source, target, table = "sentence\tlabel\n";
+    for (int i = 0; i < 40; ++i) {
+      text += "to be or not to be that is the question\n";
+      source += i % 2 ? "das ist gut\n" : "das war nicht gut\n";
+      target += i % 2 ? "that is good\n" : "that was not good\n";
+      table += i % 2 ? "that is good\tpraise\n" : "that was not good\tblame\n";
+    }
+    dir_.write("text.txt", text);
+    dir_.write("pairs.de", source);
+    dir_.write("pairs.en", target);
+    dir_.write("table.tsv", table);
+    const auto config = [&](const char* name, const char* task, const char* architecture,
+                            const char* corpus) {
+      dir_.write(fmt::format("{}.yaml", name), fmt::format(R"(
+task: {}
+data: {{train: {}, sequence_length: 24, tokenizer: {{type: char}}}}
+model: {{architecture: {}, d_model: 16, n_layers: 1, n_heads: 2, d_ff: 32, max_positions: 32}}
+training: {{steps: 2, batch_size: 4, evaluate_every: 2, checkpoint_every: 2, threads: 1}}
+)",
+                                                           task, corpus, architecture));
+    };
+    config("writer", "language_modeling", "decoder", "text.txt");
+    config("translator", "text_to_text", "encoder_decoder", "pairs");
+    config("classifier", "text_classification", "encoder", "table.tsv");
+  }
+
+  Outcome zoo(const std::string& arguments) const { return run_zoo(dir_, arguments); }
+  std::string bench(const std::string& arguments) const {
+    const auto outcome = zoo("bench --device cpu --seconds 0.05 " + arguments);
+    EXPECT_EQ(outcome.code, 0) << arguments;
+    EXPECT_EQ(outcome.err, "") << arguments;
+    return outcome.out;
+  }
+  void expect_error(const std::string& arguments, const std::vector<std::string>& parts) const {
+    SCOPED_TRACE("zoo bench " + arguments);
+    const auto outcome = zoo("bench " + arguments);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.err, StartsWith("zoo: "));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    for (const auto& part : parts) EXPECT_THAT(outcome.err, HasSubstr(part));
+  }
+  const TempDir& dir() const { return dir_; }
+
+ private:
+  TempDir dir_;
+};
+
+std::vector<std::string> keys(const json& object) {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : object.items()) names.push_back(key);
+  return names;
+}
+
+void expect_training(const json& document) {
+  EXPECT_THAT(keys(document["train"]), ElementsAre("peak_memory_bytes", "step_ms", "tokens_per_second"));
+  EXPECT_TRUE(document["train"]["peak_memory_bytes"].is_number_integer());
+  for (const auto& value : document["train"]) EXPECT_GT(value.get<double>(), 0);
+  EXPECT_THAT(keys(document["prompt"]), ElementsAre("tokens_per_second"));
+  EXPECT_THAT(keys(document["decode"]), ElementsAre("first_token_ms", "tokens_per_second"));
+}
+
+TEST_F(Bench, GivesTheFieldsThatAreFixed) {
+  for (const char* config : {"writer.yaml", "translator.yaml --length 32"}) {
+    SCOPED_TRACE(config);
+    const auto document = json::parse(bench(fmt::format("{} --json", config)));
+    EXPECT_THAT(keys(document), ElementsAre("decode", "prompt", "train"));
+    expect_training(document);
+    EXPECT_GT(document["prompt"]["tokens_per_second"].get<double>(), 0);
+    EXPECT_GT(document["decode"]["tokens_per_second"].get<double>(), 0);
+    EXPECT_GT(document["decode"]["first_token_ms"].get<double>(), 0);
+  }
+}
+
+TEST_F(Bench, OfAClassifierHasNullForWhatItCannotDo) {
+  const auto document = json::parse(bench("classifier.yaml --json"));
+  expect_training(document);
+  EXPECT_TRUE(document["prompt"]["tokens_per_second"].is_null());
+  EXPECT_TRUE(document["decode"]["tokens_per_second"].is_null());
+  EXPECT_TRUE(document["decode"]["first_token_ms"].is_null());
+  EXPECT_THAT(bench("classifier.yaml"), AllOf(HasSubstr("training"), Not(HasSubstr("decoding"))));
+}
+
+TEST_F(Bench, MeasuresLongerSequencesWhereAsked) {
+  const auto document = json::parse(bench("writer.yaml --scaling --json"));
+  ASSERT_EQ(document["scaling"].size(), 4U);
+  for (const auto& curve : document["scaling"]) {
+    EXPECT_THAT(keys(curve), ElementsAre("bytes", "flops", "flops_exponent", "lengths", "order", "part",
+                                         "seconds", "seconds_exponent"));
+    EXPECT_GE(curve["lengths"].size(), 4U);
+    EXPECT_EQ(curve["lengths"][0], 64);
+    EXPECT_TRUE(curve["seconds_exponent"].is_number());
+  }
+}
+
+TEST_F(Bench, TellsAPerson) {
+  const auto text = bench("writer.yaml --scaling --set model.position=rotary");
+  EXPECT_THAT(text, StartsWith("writer (decoder, cpu)\n"));
+  for (const char* part :
+       {"training  ", "prompts  ", "decoding  ", " tokens/s ", " ms a step of 96 tokens",
+        "8 of 24 tokens at once", "after a prompt of 12", "O(n²d)", "feed-forward", "n=128"}) {
+    EXPECT_THAT(text, HasSubstr(part));
+  }
+}
+
+TEST_F(Bench, OfARunNeedsItsVocabularyAndData) {
+  ASSERT_EQ(zoo("train classifier.yaml --device cpu --out run").code, 0);
+  const auto before = files_below(dir() / "run");
+  expect_training(json::parse(bench("run --json")));
+  EXPECT_EQ(files_below(dir() / "run"), before);
+  expect_error("run --set model.n_layers=2", {"--set", "not a run"});
+  std::filesystem::remove(dir() / "run/tokenizer.json");
+  expect_error("run", {"run/tokenizer"});
+}
+
+TEST_F(Bench, RefusesWhatMakesNoSense) {
+  expect_error("", {"CONFIG|RUN is required (see zoo bench --help)"});
+  expect_error("nowhere.yaml", {"nowhere.yaml", "No such file"});
+  std::filesystem::create_directory(dir() / "hollow");
+  expect_error("hollow", {"hollow: not a run: there is no config.yaml"});
+  expect_error("writer.yaml --set model.n_layer=2", {"unknown key", "did you mean 'model.n_layers'?"});
+  expect_error("writer.yaml --set data.train=nowhere.txt", {"nowhere.txt"});
+  expect_error("writer.yaml --device cpu --length 33", {"33", "model.max_positions, 32", "shorter"});
+  for (const char* length : {"0", "-3", "many"})
+    expect_error(fmt::format("writer.yaml --length {}", length), {"--length"});
+  expect_error("writer.yaml --seconds -1", {"--seconds"});
+  expect_error("writer.yaml --device gpu", {"unknown device 'gpu'"});
+}
+
+TEST_F(Bench, HelpDescribesItsOptions) {
+  EXPECT_THAT(zoo("bench --help").out, AllOf(HasSubstr("--length"), HasSubstr("--seconds"),
+                                             HasSubstr("--scaling"), HasSubstr("--json")));
+}
+
+}  // namespace
+}  // namespace zoo::testing

@@ -1,0 +1,119 @@
+"""References of comparison/statistics: Student's t by numerical integration in thirty digits, the tests by their
+definitions."""
+
+import sys
+
+import reference
+import torch
+from reference import run, write_case
+
+try:
+    import mpmath as mp
+except ImportError as error:
+    print(error, file=sys.stderr)
+    sys.exit(reference.EXIT_NO_MODULE)
+
+mp.mp.dps = 30
+DOUBLE = torch.float64
+
+
+def scale(degrees):
+    return mp.gamma((degrees + 1) / 2) / (mp.sqrt(mp.pi) * mp.gamma(degrees / 2))
+
+
+def density(t, degrees):
+    return scale(degrees) / mp.sqrt(degrees) * (1 + t * t / degrees) ** (-(degrees + 1) / 2)
+
+
+def upper_tail(t, degrees):
+    """P(T > t): the density integrated from t on, with x = sqrt(degrees) tan(angle) so that the end is finite."""
+    t, degrees = mp.mpf(t), mp.mpf(degrees)
+    start = mp.atan(t / mp.sqrt(degrees))
+    # The integrand begins with 1, since the accuracy of quad is absolute, and falls within the first of the pieces.
+    first = mp.cos(start)
+    ends = [start + (mp.pi / 2 - start) / 8**k for k in range(3, -1, -1)]
+    integral = mp.quad(lambda angle: abs(mp.cos(angle) / first) ** (degrees - 1), [start, *ends])
+    return scale(degrees) * first ** (degrees - 1) * integral
+
+
+def quantile(p, degrees):
+    """The t with P(T <= t) = p. Newton's method from 0 gets there from one side, because beyond 0 the distribution
+    bends one way."""
+    p, degrees = mp.mpf(p), mp.mpf(degrees)
+    if p < 0.5:
+        return -quantile(1 - p, degrees)
+    t, step = mp.mpf(0), mp.mpf(1)
+    while abs(step) > mp.mpf(10) ** -22 * (1 + t):
+        step = (upper_tail(t, degrees) - (1 - p)) / density(t, degrees)
+        t += step
+    return t
+
+
+def tensor(values):
+    return torch.tensor([float(value) for value in values], dtype=DOUBLE)
+
+
+def distribution(directory):
+    times = [0.0, 0.01, 0.5, 1.0, 2.0, 2.776, 5.0, 30.0]
+    for degrees in [1, 2, 4, 7.5, 29, 250]:
+        tails = [2 * upper_tail(t, degrees) for t in times]
+        probabilities = [0.001, 0.3, 0.975]
+        write_case(
+            directory,
+            f"student_t_{degrees}",
+            inputs={
+                "degrees": tensor([degrees]),
+                "t": tensor(times),
+                "p": tensor(probabilities),
+            },
+            outputs={
+                "tails": tensor(tails),
+                "quantile": tensor([quantile(p, degrees) for p in probabilities]),
+            },
+        )
+
+
+def interval(values):
+    """mean, low, high, deviation"""
+    n = len(values)
+    mean, deviation = values.mean(), values.std(unbiased=True)
+    half = float(quantile("0.975", n - 1)) * deviation / n**0.5
+    return torch.stack([mean, mean - half, mean + half, deviation])
+
+
+def paired(directory):
+    for n in [2, 3, 5, 12]:
+        baseline = 3 + torch.randn(n, dtype=DOUBLE)
+        values = baseline + 0.2 + 0.3 * torch.randn(n, dtype=DOUBLE)
+        difference = values - baseline
+        statistic = difference.mean() / (difference.std(unbiased=True) / n**0.5)
+        p = 2 * upper_tail(abs(statistic.item()), n - 1)
+        write_case(
+            directory,
+            f"paired_{n}",
+            inputs={"values": values, "baseline": baseline},
+            outputs={"interval": interval(values), "difference": interval(difference)[:3], "p": tensor([p])},
+        )
+
+
+def holm(directory):
+    """By its definition: hypotheses are rejected from the smallest p on, until one is not; the corrected p of one is
+    the smallest level at which it falls, found by trying all levels at which anything changes."""
+    for m in [1, 2, 6, 15]:
+        p = torch.rand(m, dtype=DOUBLE) ** 4
+
+        def rejected(level):
+            result = set()
+            for rank, index in enumerate(torch.argsort(p).tolist()):
+                if p[index].item() * (m - rank) > level:
+                    break
+                result.add(index)
+            return result
+
+        levels = sorted({min(1.0, p[i].item() * k) for i in range(m) for k in range(1, m + 1)} | {1.0})
+        corrected = [next((level for level in levels if i in rejected(level)), 1.0) for i in range(m)]
+        write_case(directory, f"holm_{m}", inputs={"p": p}, outputs={"corrected": tensor(corrected)})
+
+
+if __name__ == "__main__":
+    run([distribution, paired, holm])

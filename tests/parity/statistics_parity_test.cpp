@@ -1,0 +1,75 @@
+// Student's t and what is built on it, against numerical integration in thirty digits.
+
+#include "comparison/statistics.h"
+#include "tests/parity/reference.h"
+
+namespace zoo::testing {
+namespace {
+
+class StatisticsParity : public ReferenceTest {
+ protected:
+  StatisticsParity() : ReferenceTest("reference_statistics.py") {}
+
+  static std::vector<double> values(const torch::Tensor& tensor) {
+    const auto* data = tensor.const_data_ptr<double>();
+    return {data, data + tensor.numel()};
+  }
+  static void expect_relative(double actual, double expected, double tolerance) {
+    EXPECT_NEAR(actual, expected, tolerance * std::abs(expected));
+  }
+};
+
+TEST_F(StatisticsParity, StudentT) {
+  for (const char* degrees_name : {"1", "2", "4", "7.5", "29", "250"}) {
+    SCOPED_TRACE(std::string(degrees_name) + " degrees");
+    ReferenceCase reference(file(std::string("student_t_") + degrees_name));
+    const double degrees = values(reference.input("degrees")).front();
+    const auto times = values(reference.input("t")), tails = values(reference.output("tails"));
+    for (size_t i = 0; i < times.size(); ++i) {
+      SCOPED_TRACE(::testing::Message() << "t = " << times[i]);
+      expect_relative(student_t_tails(times[i], degrees), tails[i], 1e-12);
+      EXPECT_NEAR(student_t_cdf(times[i], degrees), 1 - tails[i] / 2, 1e-13);
+      EXPECT_NEAR(student_t_cdf(-times[i], degrees), tails[i] / 2, 1e-13);
+    }
+    const auto p = values(reference.input("p")), quantiles = values(reference.output("quantile"));
+    for (size_t i = 0; i < p.size(); ++i) {
+      SCOPED_TRACE(::testing::Message() << "p = " << p[i]);
+      expect_relative(student_t_quantile(p[i], degrees), quantiles[i], 1e-11);
+    }
+  }
+}
+
+TEST_F(StatisticsParity, IntervalsAndPairedTests) {
+  for (const char* n : {"2", "3", "5", "12"}) {
+    SCOPED_TRACE(std::string(n) + " pairs");
+    ReferenceCase reference(file(std::string("paired_") + n));
+    const auto measured = values(reference.input("values")), baseline = values(reference.input("baseline"));
+    const auto expected = values(reference.output("interval"));
+    const auto interval = mean_interval(measured);
+    expect_relative(interval.mean, expected[0], 1e-12);
+    expect_relative(*interval.low, expected[1], 1e-10);
+    expect_relative(*interval.high, expected[2], 1e-10);
+    expect_relative(*interval.deviation, expected[3], 1e-12);
+
+    const auto difference = values(reference.output("difference"));
+    const auto test = paired_t_test(measured, baseline);
+    expect_relative(test.difference, difference[0], 1e-10);
+    expect_relative(*test.low, difference[1], 1e-10);
+    expect_relative(*test.high, difference[2], 1e-10);
+    expect_relative(*test.p, values(reference.output("p")).front(), 1e-10);
+  }
+}
+
+TEST_F(StatisticsParity, Holm) {
+  for (const char* m : {"1", "2", "6", "15"}) {
+    SCOPED_TRACE(std::string(m) + " tests");
+    ReferenceCase reference(file(std::string("holm_") + m));
+    const auto corrected = holm_corrected(values(reference.input("p")));
+    const auto expected = values(reference.output("corrected"));
+    ASSERT_EQ(corrected.size(), expected.size());
+    for (size_t i = 0; i < corrected.size(); ++i) EXPECT_DOUBLE_EQ(corrected[i], expected[i]);
+  }
+}
+
+}  // namespace
+}  // namespace zoo::testing
