@@ -5,13 +5,17 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "apps/commands.h"
 #include "apps/options.h"
 #include "comparison/attention_maps.h"
 #include "comparison/attention_page.h"
+#include "comparison/attention_statistics.h"
+#include "io/error.h"
 #include "io/files.h"
 #include "training/device.h"
 #include "training/run.h"
@@ -24,11 +28,26 @@ struct AttentionArguments {
   std::string text;
   std::optional<std::string> target;
   std::optional<std::filesystem::path> out;
-  bool json = false;
+  bool heads = false, json = false;
   std::string device = "auto";
 };
 
+/// A row a head.
+void print_heads(const std::vector<HeadStatistics>& heads) {
+  const auto cell = [](std::optional<double> value) { return value ? fmt::format("{:.2f}", *value) : "-"; };
+  constexpr auto format = "{:<9} {:>5} {:>5} {:>9} {:>9} {:>9} {:>9} {:>9} {:>13}\n";
+  std::cout << fmt::format(format, "attention", "layer", "head", "entropy", "distance", "first", "previous",
+                           "itself", "off-diagonal");
+  for (const auto& head : heads) {
+    std::cout << fmt::format(format, name_of(head.kind), head.layer, head.head, cell(head.entropy),
+                             cell(head.distance), cell(head.first), cell(head.previous), cell(head.itself),
+                             cell(head.alignment_error));
+  }
+}
+
 void show_attention(const AttentionArguments& arguments) {
+  if (arguments.heads && arguments.json)
+    throw UsageError("--heads contradicts --json, which has the same numbers under \"heads\"");
   const auto run = Run::open(arguments.run, parse_device(arguments.device));
   const auto report = attention_report(run, arguments.text, arguments.target);
   if (arguments.json) std::cout << to_json(report) << '\n';
@@ -37,6 +56,7 @@ void show_attention(const AttentionArguments& arguments) {
   write_file_atomically(path, attention_page(report));
   if (!arguments.json && !report.target_tokens.empty())
     std::cout << "“" << report.text << "” → “" << report.target << "”\n";
+  if (arguments.heads) print_heads(head_statistics(report));
   (arguments.json ? std::cerr : std::cout) << "attention maps: " << path.string() << '\n';
 }
 
@@ -54,6 +74,10 @@ void add_attention(CLI::App& app) {
       ->type_name("TEXT");
   command->add_option("--out", arguments->out, "The page to write; default: RUN/attention.html")
       ->type_name("FILE");
+  command->add_flag("--heads", arguments->heads,
+                    "Also print what each head does: the entropy of its rows (nats), how far it looks "
+                    "(tokens), its weight on the first token, the token before and the token itself, and for "
+                    "cross-attention how far it is from the diagonal");
   add_json(*command, arguments->json, "One JSON document on standard output; a page only with --out");
   add_device(*command, arguments->device);
   command->callback([arguments] { show_attention(*arguments); });

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <torch/types.h>
 
+#include "comparison/attention_rollout.h"
+#include "comparison/attention_statistics.h"
 #include "generation/generator.h"
 #include "io/error.h"
 #include "training/evaluation.h"
@@ -84,20 +86,33 @@ void append(std::vector<AttentionLayer>& layers, AttentionKind kind, const std::
   }
 }
 
-nlohmann::ordered_json heads_json(const torch::Tensor& weights) {
-  auto heads = nlohmann::ordered_json::array();
-  const auto values = weights.accessor<float, 3>();
-  for (int64_t h = 0; h < values.size(0); ++h) {
-    auto rows = nlohmann::ordered_json::array();
-    for (int64_t t = 0; t < values.size(1); ++t) {
-      auto row = nlohmann::ordered_json::array();
-      for (int64_t s = 0; s < values.size(2); ++s)
-        row.push_back(std::round(static_cast<double>(values[h][t][s]) * 1e6) / 1e6);
-      rows.push_back(std::move(row));
-    }
-    heads.push_back(std::move(rows));
+double rounded(double weight) { return std::round(weight * 1e6) / 1e6; }
+
+/// Weights as nested lists, whatever their shape.
+nlohmann::ordered_json weights_json(const torch::Tensor& weights) {
+  auto list = nlohmann::ordered_json::array();
+  if (weights.dim() > 1) {
+    for (const auto& part : weights.unbind()) list.push_back(weights_json(part));
+    return list;
   }
-  return heads;
+  const auto values = weights.to(torch::kFloat64).contiguous();
+  const double* value = values.const_data_ptr<double>();
+  for (int64_t s = 0; s < values.size(0); ++s) list.push_back(rounded(value[s]));
+  return list;
+}
+
+nlohmann::ordered_json layers_json(const std::vector<AttentionLayer>& layers) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& [kind, layer, weights] : layers)
+    list.push_back({{"kind", name_of(kind)}, {"layer", layer}, {"heads", weights_json(weights)}});
+  return list;
+}
+
+nlohmann::ordered_json rollout_json(const std::vector<Rollout>& rollouts) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& [kind, layer, weights] : rollouts)
+    list.push_back({{"kind", name_of(kind)}, {"layer", layer}, {"rows", weights_json(weights)}});
+  return list;
 }
 
 }  // namespace
@@ -171,12 +186,9 @@ std::string to_json(const AttentionReport& report) {
                                   {"target_tokens", report.target_tokens},
                                   {"target_next", report.target_next}};
   if (!report.target_tokens.empty()) document["target"] = report.target;
-  auto layers = nlohmann::ordered_json::array();
-  for (const auto& layer : report.layers) {
-    layers.push_back(
-        {{"kind", name_of(layer.kind)}, {"layer", layer.layer}, {"heads", heads_json(layer.weights)}});
-  }
-  document["layers"] = std::move(layers);
+  document["layers"] = layers_json(report.layers);
+  document["heads"] = nlohmann::ordered_json::parse(to_json(head_statistics(report)));
+  document["rollout"] = rollout_json(attention_rollout(report));
   // A byte model reads bytes that are no text: they are shown as U+FFFD.
   return document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

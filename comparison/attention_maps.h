@@ -78,6 +78,12 @@ AttentionReport attention_report(const Run& run, const std::string& text,
 ///   layers                                    list of {"kind": "encoder"|"decoder"|"cross", "layer": from 0,
 ///                                             "heads": H × T × S weights, rounded to six digits after the
 ///                                             point}
+///   heads                                     list of {"kind", "layer", "head": from 0, "entropy",
+///                                             "distance", "first", "previous", "itself",
+///                                             "alignment_error"}, one a head, as in HeadStatistics
+///                                             (attention_statistics.h); null for what a head has not
+///   rollout                                   list of {"kind", "layer", "rows": T × S}, as in Rollout
+///                                             (attention_rollout.h), rounded like the weights
 /// Rows and columns of "encoder" are source_tokens; of "cross", target_tokens and source_tokens; of
 /// "decoder", target_tokens, or source_tokens where there are no target tokens.
 std::string to_json(const AttentionReport& report);

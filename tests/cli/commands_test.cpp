@@ -164,6 +164,33 @@ TEST_F(Commands, WorkOnATranslator) {
     EXPECT_EQ(layer["heads"].size(), 2U);
   }
   EXPECT_THAT(kinds, ElementsAre("cross", "decoder", "encoder"));
+
+  const auto table = output("attention run --text 'das ist gut' --target 'that is good' --heads");
+  const auto cell = [](const json& value) {
+    return value.is_null() ? std::string("-") : fmt::format("{:.2f}", value.get<double>());
+  };
+  std::string expected = "attention layer head entropy distance first previous itself off-diagonal\n";
+  ASSERT_EQ(maps["heads"].size(), 6U);
+  for (const auto& head : maps["heads"]) {
+    expected += fmt::format("{} {} {} {} {} {} {} {} {}\n", head["kind"].get<std::string>(),
+                            head["layer"].get<int>(), head["head"].get<int>(), cell(head["entropy"]),
+                            cell(head["distance"]), cell(head["first"]), cell(head["previous"]),
+                            cell(head["itself"]), cell(head["alignment_error"]));
+  }
+  std::istringstream lines(table);
+  std::string narrow;  // with one blank between cells
+  std::set<size_t> widths;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string row;
+    for (std::string word; words >> word;) row += (row.empty() ? "" : " ") + word;
+    narrow += row + "\n";
+    if (!line.starts_with("“") && !line.starts_with("attention maps")) widths.insert(line.size());
+  }
+  EXPECT_THAT(narrow, HasSubstr(expected));
+  EXPECT_EQ(widths.size(), 1U) << "columns are aligned\n" << table;
+  ASSERT_EQ(maps["rollout"].size(), 3U);
+  EXPECT_EQ(maps["rollout"][2]["kind"], "cross");
 }
 
 TEST_F(Commands, WorkOnAMaskedLanguageModel) {

@@ -139,6 +139,7 @@ TEST_F(Errors, OfTheCommandLine) {
   expect_error("train", {"CONFIG is required (see zoo train --help)"});
   expect_error("generate", {"RUN is required"});
   expect_error("attention run", {"--text is required"});
+  expect_error("attention run --text to --heads --json", {"--heads contradicts --json"});
   expect_error("tokenizer train text.txt", {"--out is required (see zoo tokenizer train --help)"});
   expect_error(replace_run("tiny.yaml --frobnicate"), {"--frobnicate"});
   expect_error(replace_run("tiny.yaml another.yaml"), {"another.yaml"});

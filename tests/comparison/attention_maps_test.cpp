@@ -8,6 +8,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "comparison/attention_rollout.h"
+#include "comparison/attention_statistics.h"
 #include "data/char_tokenizer.h"
 #include "generation/generator.h"
 #include "io/error.h"
@@ -220,6 +222,33 @@ TEST(AttentionReport, AsJsonHasEveryWeight) {
         for (int64_t s = 0; s < weights.size(2); ++s)
           EXPECT_NEAR(heads[h][t][s].get<double>(), weights[h][t][s].item<double>(), 5.1e-7);
       }
+    }
+  }
+}
+
+TEST(AttentionReport, AsJsonSaysWhatHeadsDoAndWhereTokensComeFrom) {
+  const auto tokenizer = letters();
+  const auto model = small_model(Architecture::encoder_decoder, Head::language_modeling, *tokenizer);
+  const auto report = attention_report(
+      *model, *tokenizer, {.layout = TextLayout::source_and_target, .text = "abc", .target = "d"});
+  const auto json = nlohmann::json::parse(to_json(report));
+  const auto heads = head_statistics(report);
+  ASSERT_EQ(heads.size(), 8U * 3U);
+  EXPECT_EQ(json["heads"], nlohmann::json::parse(to_json(heads)));
+
+  const auto rollouts = attention_rollout(report);
+  ASSERT_EQ(rollouts.size(), 2U + 3U + 1U);
+  ASSERT_EQ(json["rollout"].size(), rollouts.size());
+  for (size_t i = 0; i < rollouts.size(); ++i) {
+    const auto& [kind, layer, weights] = rollouts[i];
+    EXPECT_EQ(json["rollout"][i]["kind"], name_of(kind));
+    EXPECT_EQ(json["rollout"][i]["layer"], layer);
+    const auto& rows = json["rollout"][i]["rows"];
+    ASSERT_EQ(rows.size(), static_cast<size_t>(weights.size(0)));
+    for (int64_t t = 0; t < weights.size(0); ++t) {
+      ASSERT_EQ(rows[t].size(), static_cast<size_t>(weights.size(1)));
+      for (int64_t s = 0; s < weights.size(1); ++s)
+        EXPECT_NEAR(rows[t][s].get<double>(), weights[t][s].item<double>(), 5.1e-7);
     }
   }
 }

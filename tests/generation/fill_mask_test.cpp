@@ -1,5 +1,6 @@
 #include "generation/fill_mask.h"
 
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -9,8 +10,11 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "data/sentencepiece_tokenizer.h"
 #include "io/error.h"
+#include "io/files.h"
 #include "tests/generation/tiny_models.h"
+#include "tests/support/temp_dir.h"
 
 namespace zoo {
 namespace {
@@ -130,6 +134,19 @@ TEST(FillMasks, ShowsCandidatesAsPeopleWriteThem) {
   EXPECT_EQ(english.at("à"), "-à");
   EXPECT_EQ(english.at("↵"), "↵");
   EXPECT_EQ(english.at("«"), "«");
+
+  // A word is a word, even one that this tokenizer does not write itself: it folds capitals.
+  const testing::TempDir dir;
+  pieces({"Berlin und Paris", "Paris und Bern"}, 23)->save(dir.path());
+  const SentencePieceTokenizer folding(read_file(dir / "tokenizer.model"), /*lowercase=*/true);
+  int64_t capitals = 0;
+  for (const auto& [label, shown] : shown_by_label(folding)) {
+    if (!label.starts_with("▁") || label == "▁") continue;
+    const auto word = label.substr(std::string("▁").size());
+    EXPECT_EQ(shown, word);
+    capitals += std::isupper(static_cast<unsigned char>(word[0])) != 0;
+  }
+  EXPECT_GT(capitals, 0);
 
   // No hyphens where no blanks stand between words.
   const auto chinese = shown_by_label(*pieces({"我们在家", "他在我们家里", "你们好吗"}, 18));
