@@ -2,7 +2,7 @@
 # Installs what is missing: Debian packages, and LibTorch as the PyTorch wheel in a private .venv. Does nothing where
 # everything is there. LIBTORCH=/path/to/libtorch (or CMAKE_PREFIX_PATH) uses a LibTorch of yours instead of the wheel.
 #   scripts/setup.sh           what building and running need
-#   scripts/setup.sh --tests   also what the tests need (reference implementations in Python)
+#   scripts/setup.sh --tests   also what the tests need (reference implementations in Python, a browser)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -28,6 +28,7 @@ install_debian_packages() {
       cmake) command -v cmake >/dev/null || needed+=(cmake) ;;
       g++) command -v g++ >/dev/null || needed+=(g++) ;;
       ninja-build) command -v ninja >/dev/null || needed+=(ninja-build) ;;
+      chromium) command -v chromium chromium-browser google-chrome >/dev/null || needed+=(chromium) ;;
       *) needed+=("$package") ;;
     esac
   done
@@ -90,6 +91,7 @@ install_references() {
   .venv/bin/pip install -q "torch==$torch_version" "${references[@]}" || fail "pip install ${references[*]} failed"
 }
 
+[[ ${1:-} != --tests ]] || packages+=(chromium)
 install_debian_packages
 install_libtorch
 [[ ${1:-} != --tests ]] || install_references

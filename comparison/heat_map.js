@@ -1,0 +1,245 @@
+// Attention maps: what the numbers of one text are, and a picture of them in which every weight can be pointed at.
+const zooMaps = (() => {
+const {el, plain, tokenLabel, colour, inkOn} = zooPage;
+const MOST = 999;  // the integer that stands for a weight of 1
+const largest = values => values.reduce((most, value) => Math.max(most, value), 0);
+const fraction = (value, top) => top > 0 ? Math.min(1, value / top) : 0;
+const headName = head => ({mean: 'mean of heads', rollout: 'roll-out'})[head] ?? `head ${head}`;
+
+/**
+ * The maps of one text, of the fields that attention_page.h names; roll-out without a layer is that of the last. A map
+ * is {kind, layer, head}, where head may be 'mean', and 'rollout' where there is one.
+ */
+function readMaps(data) {
+  const answered = data.target_tokens.length > 0;  // an encoder-decoder's maps
+  const source = data.source_tokens, target = data.target_tokens;
+  const KINDS = {
+    cross: {title: 'Cross-attention', rows: target, columns: source,
+            note: 'Where the decoder looks in the source while it writes the target.'},
+    decoder: {title: answered ? 'Decoder self-attention' : 'Self-attention', rows: answered ? target : source,
+              columns: answered ? target : source, note: 'Each token looks at itself and at those before it.',
+              causal: true},
+    encoder: {title: answered ? 'Encoder self-attention' : 'Self-attention', rows: source, columns: source,
+              note: 'Each token of the text looks at all of them.'},
+  };
+  const maps = Object.fromEntries(data.maps.map(map => [map.kind, map.layers]));
+  const kinds = ['cross', 'encoder', 'decoder'].filter(kind => maps[kind] && maps[kind].length);
+  const rollouts = new Map((data.rollout ?? []).map(
+      ({kind, layer, rows}) => [kind + (layer ?? maps[kind].length - 1), rows]));
+  const means = new Map();
+  /** The weights of one map, row after row, as integers up to MOST; undefined where there is no such map. */
+  function weights({kind, layer, head}) {
+    const key = kind + layer;
+    if (!maps[kind]?.[layer]) return undefined;
+    if (head === 'rollout') return rollouts.get(key);
+    if (head !== 'mean') return maps[kind][layer][head];
+    if (!means.has(key)) {
+      const heads = maps[kind][layer];
+      means.set(key, heads[0].map((_, i) => heads.reduce((sum, h) => sum + h[i], 0) / heads.length));
+    }
+    return means.get(key);
+  }
+  return {
+    answered, KINDS, maps, kinds, weights,
+    isHidden: (kind, t, s) => Boolean(KINDS[kind].causal) && s > t,  // behind the causal mask
+    titleOf: map => `${KINDS[map.kind].title}, layer ${map.layer}, ${headName(map.head)}`,
+    headsOf: kind => [...maps[kind][0].keys(), 'mean',
+                      ...(maps[kind].some((_, layer) => rollouts.has(kind + layer)) ? ['rollout'] : [])],
+  };
+}
+
+/**
+ * Paints a view, `size` device pixels a cell. A view is {values, rows, columns, isHidden, top}: integers row after row,
+ * the tokens of both sides, (t, s) → whether a mask hides it, and the value that has the strongest colour.
+ */
+function paint(canvas, {values, rows, columns, isHidden, top}, size, {gap = 0, radius = 0, numbers = false} = {}) {
+  const S = columns.length;
+  canvas.width = S * size;
+  canvas.height = rows.length * size;
+  const pen = canvas.getContext('2d');
+  pen.textAlign = 'center';
+  pen.textBaseline = 'middle';
+  pen.font = `500 ${Math.round(size * 0.29)}px ${getComputedStyle(document.body).fontFamily}`;
+  values.forEach((value, i) => {
+    const t = Math.floor(i / S), s = i % S;
+    if (isHidden(t, s)) return;
+    const share = fraction(value, top);
+    pen.fillStyle = colour(share);
+    pen.beginPath();
+    if (radius && pen.roundRect) pen.roundRect(s * size + gap, t * size + gap, size - 2 * gap, size - 2 * gap, radius);
+    else pen.rect(s * size + gap, t * size + gap, size - 2 * gap, size - 2 * gap);
+    pen.fill();
+    if (!numbers || value < MOST * 0.005) return;
+    pen.fillStyle = inkOn(share);
+    pen.fillText((value / MOST).toFixed(2), (s + 0.5) * size, (t + 0.53) * size);
+  });
+}
+
+const ARROWS = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]};
+
+/** One map, large, with its tokens: a pointer or the arrow keys find a weight, and `readout` says it. */
+class HeatMap {
+  #parts; #view = null; #cell = null; #cellSize = 0;
+
+  constructor(plot, readout) {
+    const canvas = el('canvas'), cursor = el('div', 'cursor');
+    const parts = this.#parts = {plot, readout, canvas, cursor, corner: el('div', 'corner'), rows: el('div', 'rows'),
+                                 columns: el('div', 'columns'), field: el('div', 'field', canvas, cursor)};
+    for (const hidden of [canvas, parts.rows, parts.columns]) hidden.setAttribute('aria-hidden', 'true');
+    plot.replaceChildren(parts.corner, parts.columns, parts.rows, parts.field);
+    parts.field.addEventListener('pointermove', event => this.#point(this.#cellAt(event)));
+    parts.field.addEventListener('pointerdown', event => this.#point(this.#cellAt(event)));
+    parts.field.addEventListener('pointerleave', event => { if (event.pointerType === 'mouse') this.#point(null); });
+    plot.addEventListener('keydown', event => this.#move(event));
+  }
+
+  /**
+   * Draws a view (see paint) as large as `room` pixels of width allow, and its rows `height`. It may have `after`, the
+   * tokens that have been read where `rows` are those being written. The cell that was pointed at stays so.
+   */
+  show(view, room, height = Infinity) {
+    this.#view = view;
+    this.#layOut(room, height);
+    this.#showCell();
+  }
+  forget() { this.#cell = null; }
+
+  /** Chooses the size of a cell from the room there is, and draws labels and map. */
+  #layOut(room, height) {
+    const {canvas, rows: rowLabels, columns: columnLabels} = this.#parts, {rows, columns} = this.#view;
+    const pen = canvas.getContext('2d');
+    const font = getComputedStyle(document.body).fontFamily;
+    const widest = (tokens, size) => {
+      pen.font = `500 ${size}px ${font}`;
+      return Math.min(160, Math.max(...tokens.map(token => pen.measureText(token).width)) + 12);
+    };
+    const labelRoom = Math.min(widest(rows, 14), room * 0.34) + 8;
+    const largest = Math.min((room - labelRoom) / columns.length, height / rows.length);
+    const cellSize = this.#cellSize = Math.floor(Math.min(72, Math.max(13, largest)));
+    const fontSize = Math.max(9.5, Math.min(15, cellSize * 0.72));
+
+    rowLabels.replaceChildren(...rows.map(tokenLabel));
+    columnLabels.replaceChildren(...columns.map(tokenLabel));
+    columnLabels.classList.toggle('upright', widest(columns, fontSize) > cellSize);
+    for (const label of rowLabels.children)
+      Object.assign(label.style, {height: `${cellSize}px`, fontSize: `${fontSize}px`, maxWidth: `${labelRoom}px`});
+    for (const label of columnLabels.children)
+      Object.assign(label.style, {width: `${cellSize}px`, fontSize: `${fontSize}px`, maxHeight: '150px'});
+
+    // Sharp on the screen and on paper, but no canvas larger than browsers allow.
+    const most = Math.sqrt(16e6 / (rows.length * columns.length)) / cellSize;
+    const density = Math.min(Math.max(2, devicePixelRatio || 1), most);
+    const size = Math.max(1, Math.round(cellSize * density));
+    paint(canvas, this.#view, size, {
+      gap: cellSize > 8 ? size / cellSize / 2 * (cellSize > 24 ? 2 : 1) : 0,
+      radius: cellSize > 24 ? 4 * size / cellSize : 0,
+      numbers: cellSize >= 36,
+    });
+    Object.assign(canvas.style, {width: `${cellSize * columns.length}px`, height: `${cellSize * rows.length}px`});
+  }
+
+  /** The weight under the pointer in words; without one, the largest of the map. */
+  #showCell() {
+    const {values, rows, columns, isHidden, top, after} = this.#view;
+    const {readout, cursor, rows: rowLabels, columns: columnLabels} = this.#parts, S = columns.length;
+    let cell = this.#cell;
+    if (!cell) {
+      const begin = rows.length > 1 && S > 1 && isHidden(0, S - 1) ? S : 0;  // a decoder's first sees itself alone
+      const most = values.indexOf(largest(values.slice(begin)), begin);
+      cell = {t: Math.floor(most / S), s: most % S};
+    }
+    const value = values[cell.t * S + cell.s], share = fraction(value, top);
+    const number = el('span', 'value', (value / MOST).toFixed(2));
+    Object.assign(number.style, {background: colour(share), color: inkOn(share)});
+    const shown = [el('b', '', el('bdi', '', plain(rows[cell.t]))), ' → ',
+                   el('b', '', el('bdi', '', plain(columns[cell.s]))), ' ', number];
+    if (!this.#cell) shown.push(el('span', 'hint', 'the largest weight here; point at a cell for others'));
+    else if (isHidden(cell.t, cell.s)) shown.push(el('span', 'hint', 'comes later: the causal mask hides it'));
+    else if (after) shown.push(el('span', 'hint', 'after reading ', el('bdi', '', plain(after[cell.t]))));
+    readout.replaceChildren(...shown);
+
+    cursor.hidden = !this.#cell;
+    for (const label of [...rowLabels.children, ...columnLabels.children]) label.classList.remove('on');
+    if (!this.#cell) return;
+    Object.assign(cursor.style, {left: `${cell.s * this.#cellSize}px`, top: `${cell.t * this.#cellSize}px`,
+                                 width: `${this.#cellSize}px`, height: `${this.#cellSize}px`});
+    rowLabels.children[cell.t].classList.add('on');
+    columnLabels.children[cell.s].classList.add('on');
+  }
+
+  #point(cell) {
+    if (cell?.t === this.#cell?.t && cell?.s === this.#cell?.s) return;
+    this.#cell = cell;
+    this.#showCell();
+  }
+
+  #cellAt(event) {
+    const box = this.#parts.canvas.getBoundingClientRect(), {rows, columns} = this.#view;
+    const s = Math.floor((event.clientX - box.left) / this.#cellSize);
+    const t = Math.floor((event.clientY - box.top) / this.#cellSize);
+    return s >= 0 && t >= 0 && s < columns.length && t < rows.length ? {t, s} : null;
+  }
+
+  #move(event) {
+    if (event.key === 'Escape' && this.#cell) {
+      event.preventDefault();  // not also of a dialog around it
+      event.stopPropagation();
+      return this.#point(null);
+    }
+    if (!ARROWS[event.key]) return;
+    event.preventDefault();
+    const {rows, columns} = this.#view, [ds, dt] = ARROWS[event.key], from = this.#cell;
+    const clamp = (value, n) => Math.min(n - 1, Math.max(0, value));
+    this.#point(from ? {t: clamp(from.t + dt, rows.length), s: clamp(from.s + ds, columns.length)} : {t: 0, s: 0});
+    this.#parts.cursor.scrollIntoView({block: 'nearest', inline: 'nearest'});
+  }
+}
+
+/** The same view as a table of numbers. */
+function numbersTable({values, rows, columns, isHidden}, caption) {
+  const header = (text, scope) => {
+    const cell = el('th', '', el('bdi', '', text));
+    cell.scope = scope;
+    return cell;
+  };
+  const table = el('table', '', el('caption', '', caption));
+  table.append(el('thead', '', el('tr', '', el('td'), ...columns.map(token => header(token, 'col')))));
+  const number = (t, s) => isHidden(t, s) ? '' : (values[t * columns.length + s] / MOST).toFixed(3);
+  table.append(el('tbody', '', ...rows.map((token, t) =>
+      el('tr', '', header(token, 'row'), ...columns.map((_, s) => el('td', '', number(t, s)))))));
+  return table;
+}
+
+// ---- The heads in numbers -------------------------------------------------------------------------------------------
+
+// Of what `heads` holds of a head (docs/comparison.md); a bar beside each number ends at `top`, or at the largest of the
+// column.
+const NUMBERS = [
+  {key: 'entropy', title: 'Entropy',
+   hint: 'How evenly a token spreads its weight, in nats: 0 where it looks at one token alone.'},
+  {key: 'distance', title: 'Distance', hint: 'How far away the tokens are that a token looks at, in tokens.'},
+  {key: 'first', title: 'First', top: 1, hint: 'The weight on the first token.'},
+  {key: 'previous', title: 'Previous', top: 1, hint: 'The weight on the token before.'},
+  {key: 'itself', title: 'Itself', top: 1, hint: 'The weight on the token itself.'},
+  {key: 'alignment_error', title: 'Off the diagonal',
+   hint: 'How far the weight is from the diagonal of the map, as a part of the source’s length: 0 where both texts ' +
+         'run in step.'},
+];
+
+/** The columns of a sortableTable over heads: those for which one of `rows` has a number. */
+function headColumns(rows) {
+  const isKnown = (row, {key}) => Number.isFinite(row[key]);
+  return NUMBERS.filter(column => rows.some(row => isKnown(row, column))).map(column => {
+    const {key, title, hint} = column, known = rows.filter(row => isKnown(row, column));
+    const top = column.top ?? Math.max(...known.map(row => row[key]));
+    return {title, hint, value: row => row[key] ?? null, cell: row => {
+      if (!isKnown(row, column)) return '–';
+      const node = el('span', 'amount', row[key].toFixed(2));
+      node.style.setProperty('--share', top > 0 ? row[key] / top : 0);
+      return node;
+    }};
+  });
+}
+
+return {MOST, largest, headName, readMaps, paint, ARROWS, HeatMap, numbersTable, headColumns};
+})();

@@ -1,0 +1,129 @@
+'use strict';
+// What the pages share: their data, elements, tokens, colours, tables that can be sorted. A page's own program follows
+// in the same element.
+const zooPage = (() => {
+const data = JSON.parse(document.getElementById('data').textContent);
+const $ = id => document.getElementById(id);
+const el = (tag, className, ...children) => {
+  const node = document.createElement(tag);
+  if (className) node.className = className;
+  node.append(...children);
+  return node;
+};
+const count = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
+
+// ---- Tokens -------------------------------------------------------------------------------------------------------
+
+/** What a token is in a sentence: SentencePiece's mark of a word's beginning is left out. */
+const plain = token => token.length > 1 && token.startsWith('▁') ? token.slice(1) : token.trim() ? token : '␣';
+
+function tokenLabel(token) {
+  const label = el('div', /^<[^<>]+>$/.test(token) ? 'token special' : 'token');
+  label.title = token;
+  if (plain(token).length < token.length) label.append(el('span', 'mark', '▁'));
+  label.append(el('bdi', '', plain(token)));
+  return label;
+}
+
+// ---- Colours ------------------------------------------------------------------------------------------------------
+
+/** sRGB of a colour in OKLCH (Ottosson 2020), in which equal steps of lightness look equal. */
+function oklch(lightness, chroma, hue) {
+  const a = chroma * Math.cos(hue * Math.PI / 180), b = chroma * Math.sin(hue * Math.PI / 180);
+  const l = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3;
+  const m = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3;
+  const s = (lightness - 0.0894841775 * a - 1.2914855480 * b) ** 3;
+  return [4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s,
+          -1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s,
+          -0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s].map(linear => {
+    const x = Math.min(1, Math.max(0, linear));
+    return Math.round(255 * (x <= 0.0031308 ? 12.92 * x : 1.055 * x ** (1 / 2.4) - 0.055));
+  });
+}
+
+// One hue, lightness even from the card's colour to its opposite: it reads the same without colour vision.
+const makeRamp = color => Array.from({length: 256}, (_, i) => `rgb(${color(i / 255).join(' ')})`);
+const RAMPS = {
+  light: makeRamp(t => oklch(0.972 - 0.652 * t, 0.006 + 0.165 * t ** 0.8, 258)),
+  dark: makeRamp(t => oklch(0.255 + 0.675 * t, 0.018 + 0.118 * Math.sin(Math.PI * t ** 1.1), 252)),
+};
+const prefersDark = matchMedia('(prefers-color-scheme: dark)');
+let printing = false;
+const theme = () => prefersDark.matches && !printing ? 'dark' : 'light';
+/** The colour of a share between 0 and 1. */
+const colour = share => RAMPS[theme()][Math.round(255 * share)];
+/** The ink that can be read on colour(share). */
+const inkOn = share => theme() === 'light' ? (share > 0.56 ? '#fff' : '#16191f')
+                                           : (share > 0.46 ? '#0b1220' : '#e9ecf1');
+const rampGradient = () =>
+    `linear-gradient(to right, ${Array.from({length: 17}, (_, i) => colour(i / 16)).join(', ')})`;
+
+/** Calls `repaint` whenever colours that were painted are no longer right. */
+function whenThemeChanges(repaint) {
+  prefersDark.addEventListener('change', repaint);
+  addEventListener('beforeprint', () => { printing = true; repaint(); });
+  addEventListener('afterprint', () => { printing = false; repaint(); });
+}
+
+// ---- Tables ---------------------------------------------------------------------------------------------------------
+
+/**
+ * A table that its headings sort: once with the best or the largest on top, twice the other way round, three times as
+ * it was. A column is {title, value: row → number, text or null}, and may have
+ *   cell    row → what is shown instead of the value
+ *   better  'lower' or 'higher': the best value is set in bold
+ *   hint    what the heading means
+ * The first column names the row. Rows without a value come last. `onSort` gets the rows in their new order.
+ */
+function sortableTable({caption = '', columns, rows, onSort = () => {}}) {
+  const sorted = {column: null, descending: false};
+  const body = el('tbody', '');
+  const order = () => {
+    if (!sorted.column) return rows;
+    const {value} = sorted.column, sign = sorted.descending ? -1 : 1;
+    const compare = (a, b) => typeof a === 'string' ? a.localeCompare(b, 'en', {numeric: true}) : a - b;
+    return [...rows].sort((a, b) => {
+      const [x, y] = [value(a) ?? null, value(b) ?? null];
+      return x === null || y === null ? (x === null) - (y === null) : sign * compare(x, y);
+    });
+  };
+  const fill = () => {
+    const best = columns.map(({value, better}) => {
+      const values = better ? rows.map(value).filter(Number.isFinite) : [];
+      const [low, high] = [Math.min(...values), Math.max(...values)];
+      return low < high ? (better === 'lower' ? low : high) : null;  // where all are equal none is best
+    });
+    body.replaceChildren(...order().map(row => el('tr', '', ...columns.map(({value, cell}, i) => {
+      const content = cell ? cell(row) : value(row) ?? '–';
+      const node = el(i === 0 ? 'th' : 'td', best[i] !== null && value(row) === best[i] ? 'best' : '', content);
+      if (i === 0) node.scope = 'row';
+      return node;
+    }))));
+  };
+  const headings = columns.map(column => {
+    const button = el('button', 'sort', el('span', '', column.title));
+    button.type = 'button';
+    if (column.hint) button.title = column.hint;
+    button.addEventListener('click', () => {
+      const first = column.better !== 'lower' && typeof (rows.map(column.value).find(v => v !== null)) !== 'string';
+      if (sorted.column !== column) Object.assign(sorted, {column, descending: first});
+      else if (sorted.descending === first) sorted.descending = !first;
+      else sorted.column = null;
+      headings.forEach((heading, i) => heading.setAttribute('aria-sort',
+          columns[i] !== sorted.column ? 'none' : sorted.descending ? 'descending' : 'ascending'));
+      fill();
+      onSort(order());
+    });
+    const heading = el('th', '', button);
+    heading.scope = 'col';
+    heading.setAttribute('aria-sort', 'none');
+    return heading;
+  });
+  const table = el('table', 'sortable', el('thead', '', el('tr', '', ...headings)), body);
+  if (caption) table.prepend(el('caption', '', caption));
+  fill();
+  return {table, setRows(to) { rows = to; fill(); }, order};
+}
+
+return {data, $, el, count, plain, tokenLabel, oklch, colour, inkOn, rampGradient, whenThemeChanges, sortableTable};
+})();

@@ -1,0 +1,140 @@
+// What every part of the report uses: numbers as people read them, and which runs are looked at.
+const {data, $, el, count, rampGradient, whenThemeChanges, sortableTable} = zooPage;
+const {MOST, largest, headName, readMaps, paint, HeatMap, numbersTable, headColumns} = zooMaps;
+const runs = data.runs;
+const isNumber = value => typeof value === 'number' && Number.isFinite(value);
+
+// ---- Numbers ------------------------------------------------------------------------------------------------------
+
+const THIN = '\u202f';  // a narrow space that does not break
+const PREFIXES = ['', 'k', 'M', 'G', 'T', 'P', 'E', 'Z'];
+const withDigits = (value, digits) => Number(value.toPrecision(digits));
+
+/** 1234567 → "1.23 M"; `unit` follows: "1.23 MB". */
+function si(value, unit = '', digits = 3) {
+  if (!isNumber(value)) return '–';
+  const rounded = withDigits(value, digits), size = Math.abs(rounded);
+  const power = size < 1000 ? 0 : Math.min(PREFIXES.length - 1, Math.floor(Math.log10(size) / 3 + 1e-9));
+  if (size > 0 && size < 0.01) return value.toExponential(1) + (unit && THIN + unit);
+  const scaled = rounded / 1000 ** power;
+  const text = scaled.toFixed(Math.max(0, Math.min(3, digits - 1 - Math.floor(Math.log10(Math.abs(scaled) || 1)))));
+  const number = Number.isInteger(value) && power === 0 ? String(rounded) : text;
+  return number + (PREFIXES[power] || unit ? THIN + PREFIXES[power] + unit : '');
+}
+
+/** The same at a tick: 1000 → "1 k". */
+const siTick = value => si(value).replace(/(\.\d*?)0+(?=\D|$)/, '$1').replace(/\.(?=\D|$)/, '');
+
+/** 0.0123 → "12.3 ms", 75 → "75 s", 754 → "12 min 34 s". */
+function duration(value) {
+  if (!isNumber(value)) return '–';
+  if (value >= 3599.5) return `${Math.floor(value / 3600 + 1e-9)}${THIN}h ${Math.round(value % 3600 / 60)}${THIN}min`;
+  if (value >= 120) return `${Math.floor(Math.round(value) / 60)}${THIN}min ${Math.round(value) % 60}${THIN}s`;
+  if (value >= 1) return `${withDigits(value, 3)}${THIN}s`;
+  const [factor, unit] = value >= 1e-3 ? [1e3, 'ms'] : value >= 1e-6 ? [1e6, 'µs'] : [1e9, 'ns'];
+  return `${withDigits(value * factor, 3)}${THIN}${unit}`;
+}
+
+const metric = data.metric, metricFactor = metric.percent ? 100 : 1, metricUnit = metric.percent ? `${THIN}%` : '';
+const metricLabel = metric.label + (metric.percent ? ' (%)' : '');
+const lowerIsBetter = metric.better === 'lower';
+const betterSide = `${metric.better} is better`;
+const halfWidth = run => isNumber(run.metric?.high) ? (run.metric.high - run.metric.low) / 2 : null;
+
+/** Decimals of the metric: two digits of the interval that most runs have, else four of the metric. */
+const metricDecimals = (() => {
+  const middle = values => values.sort((a, b) => a - b)[(values.length - 1) >> 1];
+  const half = middle(runs.map(halfWidth).filter(value => value > 0)), mean = middle(
+      runs.map(run => Math.abs(run.metric?.mean)).filter(value => value > 0));
+  const digits = half ? 1 - Math.floor(Math.log10(half * metricFactor))
+                      : 3 - Math.floor(Math.log10((mean || 1) * metricFactor));
+  return Math.max(metric.percent ? 1 : 2, Math.min(5, digits));
+})();
+
+const metricNumber = value => !isNumber(value) ? '–'
+    : Math.abs(value * metricFactor) >= 1e6 ? (value * metricFactor).toExponential(2)
+                                            : (value * metricFactor).toFixed(metricDecimals);
+const metricText = value => isNumber(value) ? metricNumber(value) + metricUnit : '–';
+const pValue = p => !isNumber(p) ? '' : p < 0.001 ? 'p < 0.001' : p > 0.995 ? 'p = 1' : `p = ${withDigits(p, 2)}`;
+
+/** A number on the page, with what it was made from: tests and other programs read `data-value`. */
+function shown(value, text, field, run = null) {
+  const node = el('span', 'number', text);
+  node.dataset.field = field;
+  if (run) node.dataset.run = run.name;
+  node.dataset.value = isNumber(value) ? String(value) : '';
+  return node;
+}
+
+// ---- Which runs are looked at ---------------------------------------------------------------------------------------
+
+const FEW = 8;  // as many lines as people can tell apart
+const COLOURS = 8, SHAPES = ['circle', 'square', 'triangle', 'diamond', 'down', 'cross', 'plus', 'bar'];
+const DASHES = ['', '7 3', '2 3', '9 3 2 3', '14 4', '4 2', '1.5 2.5 6 2.5', '10 2 2 2 2 2'];
+
+/** The runs that a filter leaves (visible), those of them that stand out (chosen), and how each of these is drawn. */
+const selection = {
+  filter: '',
+  own: null,          // Set of runs that the reader chose; until then the first run and the best ones
+  slots: new Map(),   // run → number of its colour, kept while it is chosen
+  order: runs,        // as the table is sorted
+  listeners: [],
+  visible() { return this.order.filter(run => this.matches(run)); },
+  matches({name, architecture}) {
+    const text = `${name} ${architecture}`.toLowerCase();
+    return this.filter.toLowerCase().split(/\s+/).every(word => text.includes(word));
+  },
+  chosen() { return runs.filter(run => this.slots.has(run)); },
+  isChosen(run) { return this.slots.has(run); },
+  toggle(run) {
+    this.own ??= new Set(this.slots.keys());
+    if (!this.own.delete(run)) this.own.add(run);
+    this.update();
+  },
+  only(list) { this.own = list && new Set(list); this.update(); },
+  /** Without a choice of the reader's: the first run and the best others. */
+  byDefault() {
+    const visible = runs.filter(run => this.matches(run));
+    if (visible.length <= FEW) return visible;
+    const key = run => isNumber(run.metric?.mean) ? run.metric.mean * (lowerIsBetter ? 1 : -1) : Infinity;
+    const others = visible.slice(1).sort((a, b) => key(a) - key(b));
+    return [visible[0], ...others.slice(0, FEW - 1)];
+  },
+  assign() {
+    const wanted = new Set(this.own ? [...this.own].filter(run => this.matches(run)) : this.byDefault());
+    for (const run of this.slots.keys()) if (!wanted.has(run)) this.slots.delete(run);
+    for (const run of runs) {
+      if (!wanted.has(run) || this.slots.has(run)) continue;
+      const taken = new Set(this.slots.values());
+      let slot = 0;
+      while (taken.has(slot)) ++slot;
+      this.slots.set(run, slot);
+    }
+  },
+  update() {
+    this.assign();
+    for (const listener of this.listeners) listener();
+  },
+};
+const whenSelectionChanges = listener => selection.listeners.push(listener);
+
+/** How a chosen run is drawn. After eight runs colours return with other shapes and dashes. */
+function lookOf(run) {
+  const slot = selection.slots.get(run);
+  if (slot === undefined) return {colour: 'var(--faded)', shape: 'circle', dash: '', faded: true, slot: 0};
+  const turn = Math.floor(slot / COLOURS);
+  return {colour: `var(--run-${slot % COLOURS})`, shape: SHAPES[(slot + 3 * turn) % SHAPES.length],
+          dash: DASHES[(slot + 5 * turn) % DASHES.length], faded: false, slot};
+}
+
+/** Radio buttons in the group `name`; `choose` gets the value of the one that is chosen. */
+function choice(name, legend, options, chosen, choose) {
+  const group = el('fieldset', 'choice', el('legend', '', legend));
+  for (const [value, label] of options) {
+    const input = el('input');
+    Object.assign(input, {type: 'radio', name, value, checked: value === chosen});
+    input.addEventListener('change', () => choose(value));
+    group.append(el('label', '', input, el('span', '', label)));
+  }
+  return group;
+}

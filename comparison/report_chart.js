@@ -1,0 +1,227 @@
+// Charts: axes, marks and labels in SVG, coloured by the style sheet so that they follow light, dark and paper.
+
+const SVG = document.createElementNS.bind(document, 'http://www.w3.org/2000/svg');
+function svg(tag, attributes = {}, ...children) {
+  const node = SVG(tag);
+  for (const [name, value] of Object.entries(attributes)) if (value !== null) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+const px = value => Math.round(value * 100) / 100;
+
+const measure = (() => {
+  const pen = document.createElement('canvas').getContext('2d');
+  return (text, size = 12) => {
+    pen.font = `${size}px ${getComputedStyle(document.body).fontFamily}`;
+    return pen.measureText(text).width;
+  };
+})();
+
+/** A text without its middle, where names of a grid are alike least of all at their ends. */
+function shortened(text, room, size = 12) {
+  const letters = [...text];
+  let short = text;
+  for (let kept = letters.length - 1; kept > 2 && measure(short, size) > room; --kept) {
+    const end = letters.slice(letters.length - Math.floor(kept / 2));
+    short = `${letters.slice(0, Math.ceil(kept / 2)).join('')}…${end.join('')}`;
+  }
+  return short;
+}
+
+// ---- Scales --------------------------------------------------------------------------------------------------------
+
+function niceStep(span, ticks) {
+  const raw = span / ticks, power = 10 ** Math.floor(Math.log10(raw));
+  return power * [1, 2, 2.5, 5, 10].find(factor => factor * power >= raw * 0.999);
+}
+
+/**
+ * A scale {at: value → pixel, ticks, domain} from `low`..`high` to `from`..`to` pixels; with `log`, of logarithms.
+ */
+function makeScale({low, high, from, to, log = false, ticks = 6}) {
+  if (!(high > low)) {  // one value alone stands in the middle
+    const room = (Math.abs(low) || 1) * 0.1;
+    [low, high] = log ? [low / 2, low * 2] : [low - room, low + room];
+  }
+  const by = log ? Math.log10 : value => value;
+  const [a, b] = [by(low), by(high)];
+  const at = value => from + (by(value) - a) / (b - a) * (to - from);
+  const values = [];
+  if (log && b - a > 0.9) {
+    const marks = b - a > 5 ? [1] : b - a > 2.2 ? [1, 3] : [1, 2, 5];
+    const stride = Math.max(1, Math.ceil((b - a) / 9));
+    for (let power = Math.floor(a); power <= Math.ceil(b); power += stride)
+      for (const mark of marks) values.push(mark * 10 ** power);
+  } else {
+    const step = niceStep(high - low, ticks);
+    for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; ++i)
+      values.push(Number((i * step).toPrecision(12)));
+  }
+  const spread = values.filter(value => value >= low * (1 - 1e-9) - 1e-12 && value <= high * (1 + 1e-9) + 1e-12);
+  return {at, ticks: spread, domain: [low, high], step: log || spread.length < 2 ? 0 : spread[1] - spread[0]};
+}
+
+/** Where the numbers of an axis begin and end, with a little air. */
+function extent(values, {log = false, air = 0.04} = {}) {
+  const usable = values.filter(value => isNumber(value) && (!log || value > 0));
+  if (!usable.length) return null;
+  const low = usable.reduce((a, b) => Math.min(a, b)), high = usable.reduce((a, b) => Math.max(a, b));
+  if (log) {
+    const factor = (high / low) ** air || 1;
+    return {low: low / factor, high: high * factor, log};
+  }
+  return {low: low - (high - low) * air, high: high + (high - low) * air, log};
+}
+
+/** The same, but a few values far away from the others do not decide: what is beyond is cut at the frame. */
+function robustExtent(values, options) {
+  const sorted = values.filter(isNumber).sort((a, b) => a - b);
+  if (sorted.length < 5) return extent(sorted, options);
+  const at = share => sorted[Math.round(share * (sorted.length - 1))];
+  const middle = (at(0.9) - at(0.1)) || Math.abs(at(0.5)) * 0.05 || 1;
+  return extent(sorted.filter(value => value <= at(0.9) + 1.2 * middle && value >= at(0.1) - 1.2 * middle), options);
+}
+
+/** Decimals that tell ticks apart: 1 for steps of 0.5, 2 for steps of 0.25. */
+function decimalsOf(step) {
+  const digits = step.toPrecision(2).replace(/e.*$/, ''), power = Math.floor(Math.log10(step) + 1e-9);
+  return Math.max(0, Math.min(6, (/[1-9]$/.test(digits) ? 1 : 0) - power));
+}
+const tickNumber = (value, {step}) => step ? value.toFixed(decimalsOf(step)) : String(withDigits(value, 3));
+const tickMetric = (value, {step}) => tickNumber(value * metricFactor, {step: step * metricFactor});
+
+// ---- Marks ---------------------------------------------------------------------------------------------------------
+
+/** The path of a mark around (x, y). */
+function markPath(shape, x, y, r) {
+  const polygon = points => `M${points.map(([dx, dy]) => `${px(x + dx * r)},${px(y + dy * r)}`).join('L')}Z`;
+  switch (shape) {
+    case 'square': return polygon([[-.88, -.88], [.88, -.88], [.88, .88], [-.88, .88]]);
+    case 'triangle': return polygon([[0, -1.15], [1.08, .8], [-1.08, .8]]);
+    case 'down': return polygon([[0, 1.15], [1.08, -.8], [-1.08, -.8]]);
+    case 'diamond': return polygon([[0, -1.25], [1.25, 0], [0, 1.25], [-1.25, 0]]);
+    case 'bar': return polygon([[-1.3, -.45], [1.3, -.45], [1.3, .45], [-1.3, .45]]);
+    case 'plus': return polygon([[-.4, -1.2], [.4, -1.2], [.4, -.4], [1.2, -.4], [1.2, .4], [.4, .4], [.4, 1.2],
+                                 [-.4, 1.2], [-.4, .4], [-1.2, .4], [-1.2, -.4], [-.4, -.4]]);
+    case 'cross': return polygon([[-1.1, -.6], [-.6, -1.1], [0, -.5], [.6, -1.1], [1.1, -.6], [.5, 0], [1.1, .6],
+                                  [.6, 1.1], [0, .5], [-.6, 1.1], [-1.1, .6], [-.5, 0]]);
+    default: return `M${px(x - r)},${px(y)}a${r},${r} 0 1 0 ${2 * r},0a${r},${r} 0 1 0 ${-2 * r},0Z`;
+  }
+}
+const mark = (look, x, y, r = 4.2) => svg('path', {class: 'mark', d: markPath(look.shape, x, y, r), fill: look.colour});
+
+/** A piece of a run's line with its mark: the key to every chart. */
+function swatch(run) {
+  const look = lookOf(run);
+  return svg('svg', {class: 'swatch', width: 30, height: 14, viewBox: '0 0 30 14', 'aria-hidden': 'true'},
+             svg('line', {x1: 1, x2: 29, y1: 7, y2: 7, stroke: look.colour, 'stroke-width': 2.2,
+                          'stroke-dasharray': look.dash || null}),
+             mark(look, 15, 7, 4.4));
+}
+/** A run's name behind its swatch. */
+const runName = run => el('span', 'run-name', swatch(run), el('bdi', '', run.name));
+
+/** The line through points, broken where one is missing. */
+function linePath(points) {
+  let path = '', broken = true;
+  for (const [x, y] of points) {
+    if (!isNumber(x) || !isNumber(y)) { broken = true; continue; }
+    path += `${broken ? 'M' : 'L'}${px(x)},${px(y)}`;
+    broken = false;
+  }
+  return path;
+}
+
+/** Moves labels apart that would lie over each other: {y} of each, at least `gap` pixels between them. */
+function spreadLabels(labels, gap, top, bottom) {
+  labels.sort((a, b) => a.y - b.y);
+  for (let i = 0; i < labels.length; ++i)
+    labels[i].y = Math.max(labels[i].y, i ? labels[i - 1].y + gap : top);
+  for (let i = labels.length - 1; i >= 0; --i)
+    labels[i].y = Math.min(labels[i].y, i + 1 < labels.length ? labels[i + 1].y - gap : bottom);
+}
+
+// ---- A chart's frame -----------------------------------------------------------------------------------------------
+
+let charts = 0;
+
+/**
+ * An empty chart in `host`, which it fills. `x` and `y` are {low, high, log, label, tick: (value, scale) → text}.
+ * Returns {svg, field: where marks go, clipped to the frame, x, y: scales, box}.
+ */
+function makeChart(host, {x, y, height, right = 16, left = null, name, ticks = {}}) {
+  const width = Math.max(220, Math.floor(host.clientWidth));
+  const top = 26, bottom = height - 42;
+  const yScale = makeScale({...y, from: bottom, to: top, ticks: ticks.y ?? Math.max(3, Math.round(height / 62))});
+  const yTexts = yScale.ticks.map(value => y.tick(value, yScale));
+  left ??= Math.ceil(Math.max(...yTexts.map(text => measure(text, 12)), 8)) + 12;
+  const box = {left, right: width - right, top, bottom, width, height};
+  const xTicks = ticks.x ?? Math.max(3, Math.round((box.right - left) / 95));
+  const xScale = makeScale({...x, from: box.left, to: box.right, ticks: xTicks});
+
+  const clip = `clip-${++charts}`;
+  const chart = svg('svg', {class: 'chart', viewBox: `0 0 ${width} ${height}`, width, height, role: 'img',
+                            'aria-label': name});
+  if (host.hasAttribute('role')) host.setAttribute('aria-label', name);
+  chart.append(svg('defs', {}, svg('clipPath', {id: clip}, svg('rect', {
+    x: left - 1, y: top - 6, width: Math.max(1, box.right - left + 2), height: bottom - top + 8}))));
+  const axes = svg('g', {class: 'axes'});
+  yScale.ticks.forEach((value, i) => {
+    const at = px(yScale.at(value));
+    axes.append(svg('line', {class: 'grid', x1: left, x2: box.right, y1: at, y2: at}),
+                svg('text', {x: left - 8, y: at, dy: '.32em', 'text-anchor': 'end'}, yTexts[i]));
+  });
+  let free = -Infinity;  // labels that would touch the one before are left out
+  for (const value of xScale.ticks) {
+    const at = px(xScale.at(value)), text = x.tick(value, xScale), half = measure(text, 12) / 2;
+    axes.append(svg('line', {class: 'tick', x1: at, x2: at, y1: bottom, y2: bottom + 5}));
+    if (at - half < free || at + half > width) continue;
+    axes.append(svg('text', {x: at, y: bottom + 18, 'text-anchor': 'middle'}, text));
+    free = at + half + 10;
+  }
+  axes.append(svg('line', {class: 'axis', x1: left, x2: box.right, y1: bottom, y2: bottom}),
+              svg('text', {class: 'label x-label', x: (left + box.right) / 2, y: height - 6, 'text-anchor': 'middle'},
+                  x.label),
+              svg('text', {class: 'label y-label', x: 0, y: 12}, y.label));
+  const field = svg('g', {'clip-path': `url(#${clip})`});
+  chart.append(axes, field);
+  host.replaceChildren(chart);
+  return {svg: chart, field, x: xScale, y: yScale, box};
+}
+
+/** Draws again when the width that `host` has changes; only once it can be seen. */
+function whenWidthChanges(host, draw) {
+  let width = 0;
+  new ResizeObserver(() => {
+    if (host.clientWidth === width || !host.clientWidth) return;
+    width = host.clientWidth;
+    draw();
+  }).observe(host);
+}
+
+/**
+ * Lets a pointer and the arrow keys walk along a chart. `host` keeps the focus while its chart is drawn anew. `nearest`
+ * gives the number of the stop at (x, y) pixels or null, `stops` their number; `show` gets the stop or null.
+ */
+function walkable(host, {nearest, stops, show}) {
+  let stop = null;
+  const go = to => { stop = to; show(to); };
+  const pointed = event => {
+    const chart = host.querySelector('svg'), box = chart.getBoundingClientRect();
+    const scale = chart.viewBox.baseVal.width / box.width;
+    go(nearest((event.clientX - box.left) * scale, (event.clientY - box.top) * scale));
+  };
+  host.addEventListener('pointermove', pointed);
+  host.addEventListener('pointerdown', pointed);
+  host.addEventListener('pointerleave', event => { if (event.pointerType === 'mouse') go(null); });
+  host.addEventListener('blur', () => go(null));
+  host.addEventListener('keydown', event => {
+    const last = stops() - 1;
+    const to = {ArrowRight: stop === null ? 0 : Math.min(last, stop + 1),
+                ArrowLeft: stop === null ? last : Math.max(0, stop - 1), Home: 0, End: last}[event.key];
+    if (event.key === 'Escape') go(null);
+    if (to === undefined || last < 0) return;
+    event.preventDefault();
+    go(to);
+  });
+}

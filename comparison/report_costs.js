@@ -1,0 +1,288 @@
+// Quality and cost: the metric with its interval, the metric against what it costs, cost against length.
+
+const finalText = run => isNumber(run.metric?.mean)
+    ? `${metricText(run.metric.mean)}${halfWidth(run) === null ? '' : ` ± ${metricText(halfWidth(run))}`}` : 'failed';
+const seedMetrics = run => run.seeds.map(seed => seed.valid?.[metric.key]).filter(isNumber);
+
+// ---- The metric, a row a run ---------------------------------------------------------------------------------------
+
+function buildQuality(section) {
+  if (!runs.some(run => isNumber(run.metric?.mean))) return false;
+  const scroll = el('div', 'scroll tall'), host = el('div', 'chart-host');
+  scroll.append(host);
+  const note = [`${metric.label}: mean`];
+  if (runs.some(run => halfWidth(run) !== null)) note.push('95 % interval (line)');
+  if (data.seeds.length > 1) note.push('each seed (small circles)');
+  section.append(el('p', 'quiet', `${note.join(', ')}. ${betterSide[0].toUpperCase()}${betterSide.slice(1)}. ` +
+                                  'The dashed line is the first run.'), scroll);
+  function draw() {
+    const list = selection.visible(), width = host.clientWidth, narrow = width < 560;
+    if (!list.length) return host.replaceChildren(el('p', 'quiet', 'No run matches.'));
+    const rowHeight = list.length > 24 ? 19 : list.length > 12 ? 24 : 32, height = list.length * rowHeight + 26 + 46;
+    const names = Math.min(width * (narrow ? 0.36 : 0.26), Math.max(...list.map(run => measure(run.name, 13))) + 34);
+    const right = narrow ? 10 : Math.max(...list.map(run => measure(finalText(run), 12.5))) + 22;
+    const bounds = list.flatMap(run => [run.metric?.mean, ...seedMetrics(run)]);
+    const edges = list.flatMap(run => [run.metric?.low, run.metric?.high]);
+    const core = robustExtent(bounds, {air: 0.06});
+    const x = core && robustlyWidened(core, edges);
+    if (!x) return host.replaceChildren(el('p', 'quiet', 'No run shown has a result.'));
+    const chart = makeChart(host, {
+      x: {...x, label: metricLabel, tick: tickMetric},
+      y: {low: 0, high: list.length, label: '', tick: () => ''}, left: Math.ceil(names) + 14, right, height,
+      name: `${metric.label} of ${count(list.length, 'run')} with intervals; the same numbers are in the table above.`,
+      ticks: {x: narrow ? 3 : 6},
+    });
+    for (const grid of chart.svg.querySelectorAll('.grid')) grid.remove();
+    const {left, top, bottom} = chart.box;
+    const at = value => Math.min(chart.box.right, Math.max(left, chart.x.at(value)));
+    const inside = value => value >= chart.x.domain[0] && value <= chart.x.domain[1];
+    const upright = (style, x) => svg('line', {class: style, x1: px(x), x2: px(x), y1: top, y2: bottom});
+    for (const tick of chart.x.ticks)
+      chart.svg.prepend(upright('grid', chart.x.at(tick)));
+    const reference = runs[0].metric?.mean;
+    if (isNumber(reference) && inside(reference))
+      chart.field.append(upright('reference', at(reference)));
+    list.forEach((run, i) => {
+      const y = top + (i + 0.5) * rowHeight, look = lookOf(run), {mean, low, high} = run.metric ?? {};
+      const row = svg('g', {class: look.faded ? 'row faded' : 'row'});
+      row.append(svg('text', {class: 'row-name', x: left - 14, y, dy: '.34em', 'text-anchor': 'end'},
+                     shortened(run.name, names, 13)));
+      if (isNumber(mean)) {
+        if (isNumber(low)) {
+          row.append(svg('path', {class: 'whisker', stroke: look.colour, d: `M${px(at(low))},${px(y)}H${px(at(high))}` +
+              [low, high].filter(inside).map(value => `M${px(at(value))},${px(y - 5)}v10`).join('')}));
+        }
+        for (const value of seedMetrics(run).filter(inside))
+          row.append(svg('circle', {class: 'seed', cx: px(at(value)), cy: px(y), r: 2.6, stroke: look.colour}));
+        row.append(inside(mean) ? mark(look, at(mean), y, list.length > 24 ? 4.2 : 5.4)
+            : svg('text', {class: 'beyond', x: at(mean), y, dy: '.34em', style: `fill:${look.colour}`,
+                           'text-anchor': mean > x.low ? 'end' : 'start'}, mean > x.low ? '▸' : '◂'));
+      }
+      if (!narrow) {
+        row.append(svg('text', {class: isNumber(mean) ? 'row-value' : 'row-value bad', x: chart.box.right + 14, y,
+                                dy: '.34em'}, finalText(run)));
+      }
+      chart.svg.append(row);
+    });
+  }
+  /** Room for the intervals, but not for one that is many times as wide as all the means. */
+  function robustlyWidened({low, high}, edges) {
+    const span = (high - low) || Math.abs(high) * 0.1 || 1;
+    const near = edges.filter(value => isNumber(value) && value > low - 1.2 * span && value < high + 1.2 * span);
+    return {low: Math.min(low, ...near.map(value => value - span * 0.04)),
+            high: Math.max(high, ...near.map(value => value + span * 0.04))};
+  }
+  whenSelectionChanges(draw);
+  whenWidthChanges(host, draw);
+  return true;
+}
+
+// ---- The metric against a cost -------------------------------------------------------------------------------------
+
+const seedMean = key => run => {
+  const values = run.seeds.filter(seed => seed.end !== 'failed').map(seed => seed[key]).filter(isNumber);
+  return values.length ? values.reduce((a, b) => a + b, 0) / values.length : null;
+};
+const COSTS = {
+  parameters: {label: 'parameters', value: run => run.parameters, say: value => `${si(value)} parameters`},
+  flops: {label: 'training FLOPs', value: seedMean('flops'), say: value => si(value, 'FLOP')},
+  seconds: {label: 'training seconds', value: seedMean('seconds'), say: duration},
+  memory: {label: 'peak memory (bytes)', value: run => run.peak_memory_bytes, say: value => si(value, 'B')},
+  decode: {label: 'written tokens a second', value: run => run.speed?.decode_tokens_per_second,
+           say: value => `${si(value)} tokens/s`},
+};
+
+function buildCost(section) {
+  const usable = Object.entries(COSTS).filter(([, {value}]) =>
+      runs.filter(run => isNumber(value(run)) && value(run) > 0 && isNumber(run.metric?.mean)).length > 1);
+  if (!usable.length) return false;
+  const state = {x: usable[0][0], scale: 'log'};
+  const host = el('div', 'chart-host'), readout = el('div', 'readout entries');
+  readout.setAttribute('aria-live', 'polite');
+  const names = {parameters: 'parameters', flops: 'FLOPs', seconds: 'seconds', memory: 'memory',
+                 decode: 'writing speed'};
+  section.append(
+      el('div', 'bar choices',
+         choice('cost-x', 'against', usable.map(([value]) => [value, names[value]]), state.x,
+                value => { state.x = value; draw(); }),
+         choice('cost-scale', 'Scale', [['linear', 'linear'], ['log', 'logarithmic']], state.scale,
+                value => { state.scale = value; draw(); })),
+      host, readout);
+  Object.assign(host, {tabIndex: 0, id: 'cost-chart'});
+  host.setAttribute('role', 'application');
+  host.setAttribute('aria-roledescription', 'chart');
+
+  let drawn = null;
+  function draw() {
+    const cost = COSTS[state.x], log = state.scale === 'log';
+    const points = selection.visible().map(run => ({run, look: lookOf(run), x: cost.value(run), y: run.metric?.mean}))
+                       .filter(({x, y}) => isNumber(x) && x > 0 && isNumber(y));
+    const x = extent(points.map(point => point.x), {log, air: 0.08});
+    const y = robustExtent(points.flatMap(({y, run}) => [y, run.metric.low, run.metric.high]), {air: 0.06});
+    if (!x || !y) {
+      drawn = null;
+      host.replaceChildren(el('p', 'quiet', 'None of the runs shown has both numbers.'));
+      return readout.replaceChildren();
+    }
+    const chart = makeChart(host, {
+      x: {...x, label: cost.label, tick: siTick},
+      y: {...y, label: metricLabel, tick: tickMetric}, height: host.clientWidth < 560 ? 300 : 360,
+      name: `${metric.label} against ${cost.label}. The arrow keys go from run to run.`,
+    });
+    for (const point of points) Object.assign(point, {px: chart.x.at(point.x), py: chart.y.at(point.y)});
+    const more = state.x === 'decode';  // the only cost of which more is better
+    const front = frontier(points, more);
+    if (front.length > 1)
+      chart.field.append(svg('path', {class: 'frontier', d: linePath(front.map(({px, py}) => [px, py]))}));
+    for (const point of [...points].sort((a, b) => b.look.faded - a.look.faded)) {
+      const {low, high} = point.run.metric;
+      if (!point.look.faded && isNumber(low))
+        chart.field.append(svg('path', {class: 'whisker', stroke: point.look.colour,
+                                        d: `M${px(point.px)},${px(chart.y.at(high))}V${px(chart.y.at(low))}`}));
+      const dot = mark(point.look, point.px, point.py, point.look.faded ? 3.2 : 5.4);
+      if (point.look.faded) dot.classList.add('faded');
+      chart.field.append(dot);
+    }
+    labelPoints(chart, points.filter(({look}) => !look.faded));
+    const ring = svg('circle', {class: 'ring', r: 10, visibility: 'hidden'});
+    chart.svg.append(ring);
+    points.sort((a, b) => a.x - b.x);
+    drawn = {points, ring, cost, front: front.length > 1};
+    tell(null);
+  }
+  /** The runs that no other beats in both. */
+  function frontier(points, more) {
+    const cheap = more ? ({x}) => -x : ({x}) => x, good = lowerIsBetter ? ({y}) => y : ({y}) => -y;
+    const front = [];
+    for (const point of [...points].sort((a, b) => cheap(a) - cheap(b) || good(a) - good(b)))
+      if (!front.length || good(point) < good(front.at(-1))) front.push(point);
+    return front;
+  }
+  /** Names beside their points, where they cover neither a point nor another name. */
+  function labelPoints(chart, points) {
+    const taken = points.map(({px, py}) => [px - 6, py - 6, px + 6, py + 6]);
+    const hits = ([a, b, c, d]) => taken.some(([e, f, g, h]) => a < g && c > e && b < h && d > f);
+    for (const {run, look, px: x, py: y} of points) {
+      const text = shortened(run.name, 170, 13), wide = measure(text, 13);
+      const places = [[x + 12, y], [x - 12 - wide, y], [x - wide / 2, y - 17], [x - wide / 2, y + 18],
+                      [x + 7, y - 12], [x + 7, y + 13], [x - 7 - wide, y - 12], [x - 7 - wide, y + 13]];
+      const box = ([left, middle]) => [left - 2, middle - 7, left + wide + 2, middle + 7];
+      const inside = ([a, b, c, d]) => a > chart.box.left && c < chart.box.width && b > 16 && d < chart.box.bottom;
+      const place = places.find(place => inside(box(place)) && !hits(box(place)));
+      if (!place) continue;
+      taken.push(box(place));
+      chart.svg.append(svg('text', {class: 'end-label', x: px(place[0]), y: px(place[1]), dy: '.32em',
+                                    style: `fill:${look.colour}`}, text));
+    }
+  }
+  function tell(stop) {
+    if (!drawn) return;
+    const {points, ring, cost, front} = drawn;
+    ring.setAttribute('visibility', stop === null ? 'hidden' : 'visible');
+    if (stop === null) {
+      const meaning = front ? 'The thin line joins the runs that no other beats in both. ' : '';
+      readout.replaceChildren(el('span', 'quiet', `${meaning}Point at a run for its numbers.`));
+      return;
+    }
+    const {run, x, px: left, py: top} = points[stop];
+    ring.setAttribute('cx', px(left));
+    ring.setAttribute('cy', px(top));
+    readout.replaceChildren(el('span', 'entry', runName(run), el('b', '', finalText(run)),
+                               el('span', 'quiet', cost.say(x))));
+  }
+  walkable(host, {
+    stops: () => drawn?.points.length ?? 0, show: tell,
+    nearest(x, y) {
+      if (!drawn?.points.length) return null;
+      const distances = drawn.points.map(({px, py}) => Math.hypot(px - x, py - y)), least = Math.min(...distances);
+      return least < 60 ? distances.indexOf(least) : null;
+    },
+  });
+  whenSelectionChanges(draw);
+  whenWidthChanges(host, draw);
+  return true;
+}
+
+// ---- Cost against length -------------------------------------------------------------------------------------------
+
+const QUANTITIES = {
+  flops: {label: 'FLOPs', tick: siTick},
+  seconds: {label: 'time', tick: duration},
+  bytes: {label: 'memory', tick: value => `${siTick(value)}B`},
+};
+const exponent = value => isNumber(value) ? el('span', '', 'n', el('sup', '', value.toFixed(2))) : '–';
+
+function buildScaling(section) {
+  const parts = ['attention', 'feed-forward', 'norm', 'model'].filter(part =>
+      runs.some(run => run.scaling?.some(entry => entry.part === part)));
+  const quantities = Object.keys(QUANTITIES).filter(key =>
+      runs.some(run => run.scaling?.some(entry => entry[key]?.some(isNumber))));
+  if (!parts.length || !quantities.length) return false;
+  const state = {quantity: quantities.includes('seconds') ? 'seconds' : quantities[0]};
+  const grid = el('div', 'multiples'), fitted = el('div', 'scroll');
+  section.append(
+      el('div', 'bar choices', choice('scaling', 'Show', quantities.map(key => [key, QUANTITIES[key].label]),
+                                      state.quantity, value => { state.quantity = value; draw(); })),
+      grid, fitted,
+      el('p', 'quiet under-table',
+         'Both axes are logarithmic: a cost that grows with the power k of the length n is a line of slope k; the ' +
+         'dotted lines are n and n². The exponents are fitted to the longest half of the lengths.'));
+  const titleOf = part => part === 'model' ? 'the whole model' : part;
+  const of = (run, part) => run.scaling?.find(entry => entry.part === part);
+  const ordersOf = (list, part) => [...new Set(list.flatMap(run => of(run, part)?.order ?? []))];
+  function draw() {
+    const chosen = selection.chosen().filter(run => run.scaling?.length);
+    grid.replaceChildren(...parts.map(part => {
+      const host = el('div', 'chart-host');
+      requestAnimationFrame(() => drawPart(host, part, chosen.filter(run => of(run, part))));
+      return el('div', 'multiple', el('h3', '', titleOf(part)),
+                el('p', 'quiet', `textbook: ${ordersOf(chosen, part).join(', ') || '–'}`), host);
+    }));
+    fitted.replaceChildren(exponents(chosen));
+  }
+  /** What was fitted for each run and part; beside it the textbook's order where the runs differ in it. */
+  function exponents(chosen) {
+    const heading = (text, span = 1, rows = 1) =>
+        Object.assign(el('th', '', text), {scope: span > 1 ? 'colgroup' : 'col', colSpan: span, rowSpan: rows});
+    const mixed = part => ordersOf(chosen, part).length > 1;
+    const rows = chosen.map(run => el('tr', '', Object.assign(el('th', '', runName(run)), {scope: 'row'}),
+        ...parts.flatMap(part => {
+          const entry = of(run, part) ?? {};
+          return [...mixed(part) ? [el('td', 'group', entry.order ?? '–')] : [],
+                  el('td', mixed(part) ? '' : 'group', exponent(entry.flops_exponent)),
+                  el('td', '', exponent(entry.seconds_exponent))];
+        })));
+    return el('table', 'exponents',
+        el('thead', '',
+           el('tr', '', heading('fitted exponents', 1, 2),
+              ...parts.map(part => heading(titleOf(part), mixed(part) ? 3 : 2))),
+           el('tr', '', ...parts.flatMap(part =>
+               [...mixed(part) ? ['textbook'] : [], 'FLOPs', 'time'].map(text => heading(text))))),
+        el('tbody', '', ...rows));
+  }
+  function drawPart(host, part, having) {
+    const {label, tick} = QUANTITIES[state.quantity];
+    const lines = having.map(run => {
+      const entry = of(run, part), points = entry.lengths.map((n, i) => [n, entry[state.quantity]?.[i]]);
+      return {look: lookOf(run), points: points.filter(([n, value]) => n > 0 && value > 0)};
+    }).filter(({points}) => points.length);
+    const x = extent(lines.flatMap(({points}) => points.map(([n]) => n)), {log: true, air: 0.03});
+    const y = extent(lines.flatMap(({points}) => points.map(([, value]) => value)), {log: true, air: 0.05});
+    if (!x || !y || !host.clientWidth) return host.replaceChildren(el('p', 'quiet', 'not measured'));
+    const chart = makeChart(host, {x: {...x, label: 'tokens (n)', tick: siTick}, y: {...y, label, tick},
+                                   height: 240, name: `${label} of ${part} against the length of the input`});
+    const [n0, v0] = lines[0].points[0];
+    for (const power of [1, 2])
+      chart.field.append(svg('path', {class: 'guide', d: linePath([x.low, x.high].map(n =>
+          [chart.x.at(n), chart.y.at(v0 * (n / n0) ** power)]))}));
+    for (const {look, points} of lines) {
+      const pixels = points.map(([n, value]) => [chart.x.at(n), chart.y.at(value)]);
+      chart.field.append(svg('path', {class: 'curve', stroke: look.colour, 'stroke-dasharray': look.dash || null,
+                                      d: linePath(pixels)}));
+      for (const [x, y] of pixels) chart.field.append(mark(look, x, y, 3.6));
+    }
+  }
+  whenSelectionChanges(draw);
+  whenWidthChanges(grid, draw);
+  return true;
+}

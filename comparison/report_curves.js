@@ -1,0 +1,201 @@
+// Learning curves: the mean over the seeds as a line, the seeds' range as a band, every failed seed by itself.
+
+const CURVE_X = {
+  steps: {key: 'step', name: 'steps', label: 'steps', tick: siTick, say: value => `step ${si(value, '', 4)}`},
+  tokens: {key: 'tokens', name: 'tokens', label: 'tokens', tick: siTick, say: value => `${si(value)} tokens`},
+  flops: {key: 'flops', name: 'FLOPs', label: 'training FLOPs', tick: siTick, say: value => si(value, 'FLOP')},
+  seconds: {key: 'seconds', name: 'seconds', label: 'seconds of training', tick: siTick, say: duration},
+};
+const lossText = value => value.toFixed(4);
+const CURVE_Y = {
+  metric: {list: 'curve', key: 'metric', name: metric.label, label: `${metricLabel}, validation`, tick: tickMetric,
+           say: metricText, number: metricNumber},
+  valid_loss: {list: 'curve', key: 'valid_loss', name: 'validation loss', label: 'validation loss (nats)',
+               tick: tickNumber, say: lossText, number: lossText},
+  train_loss: {list: 'train_curve', key: 'train_loss', name: 'training loss', label: 'training loss (nats)',
+               tick: tickNumber, say: lossText, number: lossText},
+};
+
+// The first part of a curve says little and is far from all the rest: the frame is made for what comes after. The
+// logarithmic scale shows it.
+const BEGINNING = 0.08;
+
+/** The value of a curve {x, y} at `x` between its points. */
+function interpolate({x: xs, y: ys}, x) {
+  let i = 1;
+  while (i < xs.length - 1 && xs[i] < x) ++i;
+  if (xs.length < 2) return ys[0];
+  const share = (x - xs[i - 1]) / (xs[i] - xs[i - 1] || 1);
+  return ys[i - 1] + share * (ys[i] - ys[i - 1]);
+}
+
+/** The curves of a run's seeds: {whole: those that went on to the end, failed}. Each is {x, y, steps}. */
+function seedCurves(run, xKind, yKind) {
+  const curves = {whole: [], failed: []};
+  for (const seed of run.seeds) {
+    const lists = seed[yKind.list], x = [], y = [], steps = [];
+    (lists?.[xKind.key] ?? []).forEach((value, i) => {
+      const other = lists[yKind.key][i];
+      if (isNumber(value) && isNumber(other)) x.push(value), y.push(other), steps.push(lists.step[i]);
+    });
+    if (x.length) curves[seed.end === 'failed' ? 'failed' : 'whole'].push({x, y, steps});
+  }
+  return curves;
+}
+
+/** Mean and range over the seeds: [{x, mean, low, high}]. Seeds that took equal steps are averaged step by step. */
+function meanCurve(curves) {
+  if (!curves.length) return [];
+  const [first] = curves;
+  const equal = curves.every(({steps}) => steps.length === first.steps.length &&
+                                          steps.every((step, i) => step === first.steps[i]));
+  const mean = values => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const point = (x, ys) => ({x, mean: mean(ys), low: Math.min(...ys), high: Math.max(...ys)});
+  if (equal) return first.x.map((_, i) => point(mean(curves.map(({x}) => x[i])), curves.map(({y}) => y[i])));
+  const begin = Math.max(...curves.map(({x}) => x[0])), end = Math.min(...curves.map(({x}) => x.at(-1)));
+  const inside = first.x.filter(x => x > begin && x < end);
+  return [begin, ...inside, end].map(x => point(x, curves.map(curve => interpolate(curve, x))));
+}
+
+function buildCurves(section) {
+  const has = ([, {list, key}]) => runs.some(run => run.seeds.some(seed => seed[list]?.[key]?.some(isNumber)));
+  const ys = Object.entries(CURVE_Y).filter(has);
+  if (!ys.length) return false;
+  const state = {x: 'steps', y: ys[0][0], log: 'linear'};
+  const host = el('div', 'chart-host'), readout = el('div', 'readout entries');
+  readout.setAttribute('aria-live', 'polite');
+  const redraw = () => draw();
+  section.append(
+      el('div', 'bar choices',
+         choice('curve-y', 'Show', ys.map(([value, {name}]) => [value, name]), state.y,
+                value => { state.y = value; redraw(); }),
+         choice('curve-x', 'against', Object.entries(CURVE_X).map(([value, {name}]) => [value, name]), state.x,
+                value => { state.x = value; redraw(); }),
+         choice('curve-scale', 'Scale', [['linear', 'linear'], ['log', 'logarithmic']], state.log,
+                value => { state.log = value; redraw(); })),
+      host, readout);
+  Object.assign(host, {tabIndex: 0, id: 'curves-chart'});
+  host.setAttribute('role', 'application');
+  host.setAttribute('aria-roledescription', 'chart');
+
+  let drawn = null;  // {chart, lines: [{run, points}], xKind, yKind}
+  function draw() {
+    const xKind = CURVE_X[state.x], yKind = CURVE_Y[state.y], log = state.log === 'log';
+    const lines = [...selection.visible()].reverse().map(run => {
+      const {whole, failed} = seedCurves(run, xKind, yKind);
+      const usable = ({x}) => !log || x > 0;
+      return {run, look: lookOf(run), points: meanCurve(whole).filter(usable), seeds: whole.length,
+              failed: failed.map(({x, y}) => x.map((value, i) => ({x: value, mean: y[i]})).filter(usable))};
+    }).sort((a, b) => b.look.faded - a.look.faded);
+    const every = lines.flatMap(({points, failed}) => [...points, ...failed.flat()]);
+    const x = extent(every.map(point => point.x), {log, air: 0});
+    const begins = log || !x ? 0 : x.low + BEGINNING * (x.high - x.low);
+    const bounds = lines.flatMap(({points}) => points.filter((point, i) => point.x >= begins || i >= points.length - 2)
+                                                     .flatMap(({mean, low, high}) => [mean, low, high]));
+    const y = robustExtent(bounds.length ? bounds : every.map(point => point.mean));
+    host.classList.toggle('empty', !x || !y);
+    if (!x || !y) {
+      drawn = null;
+      host.replaceChildren(el('p', 'quiet', 'None of the runs shown has such a curve.'));
+      return readout.replaceChildren();
+    }
+    if (!log) x.low = Math.min(x.low, 0);
+    const chosen = lines.filter(({look}) => !look.faded).reverse();  // as in the table
+    const room = host.clientWidth < 560 ? 84 : 190, labelled = chosen.length <= 14;
+    const widest = Math.max(0, ...chosen.map(({run}) => measure(run.name, 13)));
+    const chart = makeChart(host, {
+      x: {...x, label: xKind.label, tick: xKind.tick}, y: {...y, label: yKind.label, tick: yKind.tick},
+      height: host.clientWidth < 560 ? 320 : 400, right: labelled ? Math.min(room, widest + 22) : 16,
+      name: `${yKind.label} against ${xKind.label}. The arrow keys walk along the curves.`,
+    });
+    const to = ({x: a, mean: b}) => [chart.x.at(a), chart.y.at(b)];
+    for (const {look, points} of chosen)
+      chart.field.append(svg('path', {class: 'band', fill: look.colour, d: linePath([
+        ...points.map(({x, high}) => [chart.x.at(x), chart.y.at(high)]),
+        ...[...points].reverse().map(({x, low}) => [chart.x.at(x), chart.y.at(low)])]) + 'Z'}));
+    for (const {run, look, points, failed} of lines) {
+      const stroke = {stroke: look.colour, class: look.faded ? 'curve faded' : 'curve'};
+      const line = svg('path', {...stroke, d: linePath(points.map(to)), 'stroke-dasharray': look.dash || null});
+      line.dataset.run = run.name;
+      chart.field.append(line);
+      for (const points of failed) {
+        if (!points.length) continue;
+        const [x, y] = to(points.at(-1));
+        chart.field.append(svg('path', {...stroke, class: `${stroke.class} failed`, d: linePath(points.map(to))}),
+                           svg('path', {class: 'failure', stroke: look.colour,
+                                        d: `M${px(x - 4)},${px(y - 4)}l8,8m0,-8l-8,8`}));
+      }
+    }
+    for (const {look, points} of chosen) {
+      const pixels = points.map(to);
+      let next = chart.box.left + 24 + look.slot * 13 % 96;  // marks of different runs stand at different places
+      for (const [x, y] of pixels) {
+        if (x < next || x > chart.box.right - 8) continue;
+        chart.field.append(mark(look, x, y, 3.8));
+        next = x + Math.max(96, (chart.box.right - chart.box.left) / 8);
+      }
+    }
+    if (labelled) labelEnds(chart, chosen, room);
+    const cursor = svg('g', {class: 'cursor-line'});
+    chart.svg.append(cursor);
+    drawn = {chart, chosen, cursor, xKind, yKind};
+    tell(null);
+  }
+
+  function labelEnds(chart, chosen, room) {
+    const labels = chosen.filter(({points}) => points.length).map(({run, look, points}) => {
+      const {x, mean} = points.at(-1);
+      return {run, look, x: chart.x.at(x), end: chart.y.at(mean), y: Math.max(chart.box.top, chart.y.at(mean))};
+    });
+    spreadLabels(labels, 15, chart.box.top, chart.box.bottom);
+    for (const {run, look, x, end, y} of labels) {
+      const left = chart.box.right + 10;
+      const leader = [[x + 3, Math.max(chart.box.top - 6, end)], [left - 3, y]];
+      if (Math.abs(end - y) > 3 || left - x > 24) chart.svg.append(svg('path', {class: 'leader', d: linePath(leader)}));
+      chart.svg.append(svg('text', {class: 'end-label', x: left, y: px(y), dy: '.32em', style: `fill:${look.colour}`},
+                           shortened(run.name, room - 20, 13)));
+    }
+  }
+
+  /** The stops of the cursor: the points of the chosen run that has most. */
+  const stops = () => drawn?.chosen.reduce((most, {points}) => points.length > most.length ? points : most, []) ?? [];
+  function tell(stop) {
+    if (!drawn) return;
+    const {chart, chosen, cursor, xKind, yKind} = drawn, at = stop === null ? null : stops()[stop].x;
+    cursor.replaceChildren();
+    const nodes = [el('span', 'entry-title', at === null ? 'At the end' : xKind.say(at))];
+    if (at !== null) {
+      const x = px(chart.x.at(at));
+      cursor.append(svg('line', {x1: x, x2: x, y1: chart.box.top, y2: chart.box.bottom}));
+    }
+    for (const {run, look, points, seeds, failed} of chosen) {
+      const point = at === null ? points.at(-1) : closest(points, at);
+      if (!point && failed.length) nodes.push(el('span', 'entry', runName(run), el('b', 'bad', 'failed')));
+      if (!point) continue;
+      if (at !== null) cursor.append(mark(look, chart.x.at(point.x), chart.y.at(point.mean), 5));
+      const entry = el('span', 'entry', runName(run), el('b', '', yKind.say(point.mean)));
+      if (seeds > 1) entry.append(el('span', 'quiet', `${yKind.number(point.low)} – ${yKind.say(point.high)}`));
+      nodes.push(entry);
+    }
+    readout.replaceChildren(...nodes);
+  }
+  /** The point at `x`, unless the curve has ended long before. */
+  function closest(points, x) {
+    if (!points.length) return null;
+    const best = points.reduce((near, point) => Math.abs(point.x - x) < Math.abs(near.x - x) ? point : near);
+    const gap = points.length > 1 ? (points.at(-1).x - points[0].x) / (points.length - 1) : Infinity;
+    return Math.abs(best.x - x) <= Math.max(gap, 1e-9) ? best : null;
+  }
+  walkable(host, {
+    stops: () => stops().length, show: tell,
+    nearest(x) {
+      const points = stops();
+      if (!points.length) return null;
+      const distance = i => Math.abs(drawn.chart.x.at(points[i].x) - x);
+      return points.reduce((best, _, i) => distance(i) < distance(best) ? i : best, 0);
+    },
+  });
+  whenSelectionChanges(redraw);
+  whenWidthChanges(host, redraw);
+  return true;
+}

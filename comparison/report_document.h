@@ -1,0 +1,27 @@
+#pragma once
+// results.json as the reports read it: docs/comparison.md says what it holds.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace zoo {
+
+inline constexpr std::string_view kResultsSchema = "transformer-zoo/comparison/1";
+
+/// Whether a report can be made: the schema, the metric, the runs with their names, seeds and curves. What
+/// else may be missing or null, and is then missing in the report. Throws DataError.
+void check_results(const nlohmann::ordered_json& results);
+
+/// The member `key` of an object; null where it has none, or is none.
+const nlohmann::ordered_json& member(const nlohmann::ordered_json& object, const char* key);
+
+/// The number at `key`; absent where there is none.
+std::optional<double> number_at(const nlohmann::ordered_json& object, const char* key);
+
+/// The text at `key`; empty where there is none.
+std::string text_at(const nlohmann::ordered_json& object, const char* key);
+
+}  // namespace zoo

@@ -1,0 +1,288 @@
+// The report: what was asked and measured, the table, and every section for which there is data.
+
+// ---- The top ------------------------------------------------------------------------------------------------------
+
+const BUDGETS = {steps: value => count(value, 'step'), tokens: value => `${si(value)} tokens`,
+                 flops: value => si(value, 'FLOP'), seconds: duration};
+
+function fillTop() {
+  $('name').textContent = data.title ? `· ${data.name}` : '';
+  $('title').textContent = data.title || data.name;
+  for (const id of ['folklore', 'measured']) {
+    $(id).textContent = data[id] || '';
+    $(id).parentElement.hidden = !data[id];
+  }
+  $('claims').hidden = !data.folklore && !data.measured;
+  const facts = [
+    ['Runs', String(runs.length)],
+    ['Task', data.task?.replaceAll('_', ' ')],
+    ['Metric', `${metric.label}, ${betterSide}`],
+    ['Budget of a run', data.budget && (BUDGETS[data.budget.kind] ?? String)(data.budget.amount)],
+    [data.seeds.length === 1 ? 'Seed' : 'Seeds', data.seeds.length > 6 ? data.seeds.length : data.seeds.join(', ')],
+    ['Matched', data.match && `${data.match.quantity} at ${si(data.match.target)}, within ` +
+                              `${(100 * data.match.spread).toFixed(1)}${THIN}%`],
+  ];
+  for (const [term, text] of facts) if (text) $('facts').append(el('div', '', el('dt', '', term), el('dd', '', text)));
+  const notice = (kind, text) => el('li', `notice ${kind}`, el('b', '', kind), ' ', el('span', '', text));
+  if (data.fair) $('notices').append(notice('fair', 'Nothing but the architecture differs between the runs.'));
+  $('notices').append(...(data.notices ?? []).map(({kind, text}) => notice(kind, text)));
+}
+
+// ---- The key to the runs, always in sight --------------------------------------------------------------------------
+
+function buildKey() {
+  const chips = $('chips'), many = runs.length > FEW, filter = $('filter');
+  $('filter-field').hidden = !many;
+  filter.addEventListener('input', () => {
+    selection.filter = filter.value.trim();
+    selection.update();
+  });
+  $('key-reset').addEventListener('click', () => {
+    filter.value = selection.filter = '';
+    selection.only(null);
+  });
+  function draw() {
+    const list = many ? selection.chosen() : runs, focused = document.activeElement?.dataset?.chip;
+    chips.replaceChildren(...list.map(run => {
+      const chip = el('button', 'chip', runName(run));
+      chip.type = 'button';
+      chip.dataset.chip = run.name;
+      chip.setAttribute('aria-pressed', selection.isChosen(run));
+      chip.title = selection.isChosen(run) ? `${run.name}: click to step back` : `${run.name}: click to stand out`;
+      chip.addEventListener('click', () => selection.toggle(run));
+      return chip;
+    }));
+    if (focused) [...chips.children].find(chip => chip.dataset.chip === focused)?.focus();
+    const visible = selection.visible().length;
+    const found = visible === runs.length ? `${visible} runs` : `${visible} runs found of ${runs.length}`;
+    $('key-status').textContent = many ? `${selection.chosen().length} of ${found} stand out` : '';
+    $('key-reset').hidden = !selection.own && !selection.filter;
+  }
+  whenSelectionChanges(draw);
+  draw();
+}
+
+// ---- The table -----------------------------------------------------------------------------------------------------
+
+const VERDICTS = {better: '▲ better', worse: '▼ worse', same: '≈ no clear difference', untested: 'untested'};
+
+function metricCell(run) {
+  const failed = run.seeds.filter(seed => seed.end === 'failed');
+  const cell = el('span', 'metric-cell');
+  if (isNumber(run.metric?.mean)) {
+    cell.append(shown(run.metric.mean, metricNumber(run.metric.mean), 'metric.mean', run));
+    const half = halfWidth(run), rest = el('span', 'quiet');
+    if (half !== null) rest.append(' ± ', shown(half, metricNumber(half), 'metric.half', run));
+    cell.append(rest);
+    rest.append(metricUnit);
+  }
+  if (failed.length) {
+    const all = failed.length === run.seeds.length, many = run.seeds.length > 1;
+    const note = el('span', 'failed-note', !all ? `${failed.length} of ${run.seeds.length} seeds failed`
+                                                : many ? 'failed with every seed' : 'failed');
+    note.title = failed.map(({seed, error}) => `seed ${seed}: ${error ?? 'failed'}`).join('\n');
+    cell.append(note);
+  }
+  return cell.childNodes.length ? cell : '–';
+}
+
+function verdictCell(run) {
+  const versus = run.versus_first;
+  if (!versus) return el('span', 'quiet', run === runs[0] ? 'baseline' : '–');
+  const badge = el('span', `verdict ${versus.verdict}`, VERDICTS[versus.verdict] ?? versus.verdict);
+  badge.dataset.run = run.name;
+  badge.dataset.field = 'verdict';
+  badge.dataset.value = versus.verdict;
+  const cell = el('span', 'verdict-cell', badge);
+  if (isNumber(versus.difference)) {
+    const sign = versus.difference > 0 ? '+' : versus.difference < 0 ? '−' : '±';
+    const difference = sign + metricNumber(Math.abs(versus.difference)), p = versus.p_corrected;
+    const notes = el('span', 'quiet', shown(versus.difference, difference, 'versus_first.difference', run));
+    if (isNumber(p)) notes.append(', ', shown(p, pValue(p), 'versus_first.p_corrected', run));
+    cell.append(notes);
+  }
+  if (isNumber(versus.low))
+    cell.title = `difference ${metricNumber(versus.low)} to ${metricNumber(versus.high)} (95 %), ` +
+                 `${pValue(versus.p)}; corrected for the number of rows: ${pValue(versus.p_corrected)}`;
+  return cell;
+}
+
+function tableColumns() {
+  const families = new Set(runs.map(run => run.architecture));
+  const number = (title, field, value, text, better, hint = '') =>
+      ({title, value, cell: run => shown(value(run), text(value(run)), field, run), better, hint});
+  const own = (title, key, unit, better, hint) =>
+      number(title, key, run => run[key] ?? null, value => si(value, unit), better, hint);
+  const speed = (title, key, hint) =>
+      number(title, `speed.${key}`, run => run.speed?.[key] ?? null, value => si(value), 'higher', hint);
+  return [
+    {title: 'run', value: run => run.name, cell(run) {
+      const name = el('button', 'run-toggle', runName(run)), family = run.architecture?.replaceAll('_', '-') ?? '';
+      if (family !== run.name && families.size > 1) name.append(el('span', 'quiet', family));
+      name.type = 'button';
+      name.setAttribute('aria-pressed', selection.isChosen(run));
+      name.title = 'Stand out in the charts, or step back';
+      name.addEventListener('click', () => selection.toggle(run));
+      return name;
+    }},
+    {title: metric.label, value: run => run.metric?.mean ?? null, cell: metricCell, better: metric.better,
+     hint: `${betterSide}; ± is half the 95 % interval of the mean over the seeds`},
+    {title: 'against the first', value: run => run.versus_first?.difference ?? null, cell: verdictCell,
+     hint: 'Paired t-test over the seeds, p corrected by Holm\'s method'},
+    own('parameters', 'parameters', '', 'lower'),
+    own('FLOPs / token', 'flops_per_token', '', 'lower', 'Forward pass'),
+    speed('training tokens/s', 'train_tokens_per_second'),
+    speed('reading tokens/s', 'prompt_tokens_per_second', 'A prompt'),
+    speed('writing tokens/s', 'decode_tokens_per_second', 'Decoding, token by token'),
+    own('peak memory', 'peak_memory_bytes', 'B', 'lower', 'Of tensors, while training'),
+    number('training time', 'seconds', seedMean('seconds'), duration, 'lower', 'Of a seed, mean, evaluation included'),
+  ].filter(({value}, i) => i < 2 || runs.some(run => (value(run) ?? null) !== null));
+}
+
+function buildTable(section) {
+  const table = sortableTable({
+    columns: tableColumns(), rows: selection.visible(),
+    onSort() {
+      keepOrder();
+      for (const listener of selection.listeners) if (listener !== redraw) listener();
+    },
+  });
+  /** The charts list the runs as the table does. */
+  function keepOrder() {
+    const order = table.order();
+    selection.order = [...order, ...runs.filter(run => !order.includes(run))];
+  }
+  table.table.id = 'results-table';
+  const nameIn = node => node?.querySelector('bdi').textContent;
+  function redraw() {
+    const toggled = nameIn(document.activeElement?.closest?.('.run-toggle'));
+    const list = runs.filter(run => selection.matches(run));
+    table.setRows(list);
+    keepOrder();
+    empty.hidden = list.length > 0;
+    if (toggled) [...table.table.querySelectorAll('.run-toggle')].find(node => nameIn(node) === toggled)?.focus();
+  }
+  const empty = el('p', 'quiet', 'No run matches the filter.');
+  empty.hidden = true;
+  const scroll = el('div', 'scroll tall table-scroll', table.table);
+  Object.assign(scroll, {tabIndex: 0});
+  scroll.setAttribute('role', 'region');
+  scroll.setAttribute('aria-label', 'Results, a row a run');
+  const legend = ['Best of each column in bold.'];
+  if (runs.some(run => halfWidth(run) !== null)) legend.push('± half the 95 % interval of the mean over the seeds.');
+  if (runs.some(run => isNumber(run.versus_first?.p_corrected)))
+    legend.push('Verdicts: paired t-test over the seeds against the first run, p corrected by Holm’s method, below 0.05.');
+  section.append(scroll, empty, el('p', 'quiet under-table', legend.join(' ')), seedsTable());
+  whenSelectionChanges(redraw);
+  return true;
+}
+
+/** Every seed of every run shown, made when it is opened. */
+function seedsTable() {
+  const ENDS = {all_steps: 'all steps', out_of_time: 'out of time', failed: 'failed'};
+  const host = el('div', 'scroll tall'), details = el('details', '', el('summary', '', 'Every seed'), host);
+  const number = (title, key, text) => ({title, value: ({seed}) => seed[key], cell: ({seed}) => text(seed[key])});
+  const columns = [
+    {title: 'run', value: ({run}) => run.name, cell: ({run}) => runName(run)},
+    {title: 'seed', value: ({seed}) => seed.seed},
+    {title: 'end', value: ({seed}) => seed.end, cell({seed}) {
+      return seed.end === 'failed' ? el('span', 'bad', `failed: ${seed.error ?? ''}`) : ENDS[seed.end] ?? seed.end;
+    }},
+    {title: metric.label, value: ({seed}) => seed.valid?.[metric.key] ?? null,
+     cell: ({seed}) => metricText(seed.valid?.[metric.key])},
+    number('validation loss', 'valid_loss', value => isNumber(value) ? value.toFixed(4) : '–'),
+    number('best at step', 'best_step', value => isNumber(value) ? String(value) : '–'),
+    number('steps', 'steps', value => si(value, '', 4)), number('tokens', 'tokens', value => si(value)),
+    number('FLOPs', 'flops', value => si(value)),
+    number('time', 'seconds', duration), number('peak memory', 'peak_memory_bytes', value => si(value, 'B')),
+    {title: 'directory', value: ({seed}) => seed.run},
+  ];
+  const fill = () => {
+    if (!details.open) return;
+    const rows = runs.filter(run => selection.matches(run)).flatMap(run => run.seeds.map(seed => ({run, seed})));
+    host.replaceChildren(sortableTable({columns, rows}).table);
+  };
+  details.addEventListener('toggle', fill);
+  whenSelectionChanges(fill);
+  return details;
+}
+
+// ---- Configuration, machine, command -------------------------------------------------------------------------------
+
+function buildDifferences(section) {
+  const keys = data.differences ?? [];
+  if (!keys.length || runs.length < 2) return false;
+  const scroll = el('div', 'scroll tall');
+  const heading = (content, scope, className = '') => Object.assign(el('th', className, content), {scope});
+  function draw() {
+    const chosen = selection.chosen();
+    const value = (run, key) => run.config?.[key] ?? '–';
+    const rows = keys.map(key => el('tr', '', heading(el('code', '', key), 'row'), ...chosen.map(run => {
+      const same = value(run, key) === value(runs[0], key);
+      return el('td', same || run === runs[0] ? '' : 'differs', el('code', '', value(run, key)));
+    })));
+    scroll.replaceChildren(el('table', 'differences', el('thead', '', el('tr', '', heading('key', 'col'),
+        ...chosen.map(run => heading(runName(run), 'col')))), el('tbody', '', ...rows)));
+  }
+  section.append(el('p', 'quiet', 'Only what is not the same in all runs. Bold: other than in the first run, ' +
+                                  `${runs[0].name}.`), scroll);
+  whenSelectionChanges(draw);
+  draw();
+  return true;
+}
+
+function buildReproduce(section) {
+  if (data.command) {
+    const copy = el('button', 'copy', 'Copy');
+    copy.type = 'button';
+    copy.addEventListener('click', async () => {
+      try {
+        await navigator.clipboard.writeText(data.command);
+        copy.textContent = 'Copied';
+      } catch {  // not allowed here: mark it, so that a key copies it
+        getSelection().selectAllChildren($('command'));
+        copy.textContent = 'Marked: press Ctrl+C';
+      }
+      setTimeout(() => { copy.textContent = 'Copy'; }, 2500);
+    });
+    const code = el('code', '', data.command);
+    code.id = 'command';
+    section.append(el('div', 'command', el('pre', '', code), copy));
+  }
+  const {machine = {}, versions = {}} = data;
+  const facts = [
+    ['Processor', [machine.cpu, machine.cores && count(machine.cores, 'core'),
+                   machine.threads && `${count(machine.threads, 'thread')} used`].filter(Boolean).join(', ')],
+    ['Device', machine.device], ['Memory', machine.memory_bytes && si(machine.memory_bytes, 'B')],
+    ['System', machine.system],
+    ['transformer-zoo', versions.transformer_zoo], ['LibTorch', versions.libtorch], ['Compiler', versions.compiler],
+    ['Made', data.created?.replace('T', ' ').replace('Z', ' UTC')],
+  ].filter(([, text]) => text);
+  const list = facts.map(([term, text]) => el('div', '', el('dt', '', term), el('dd', '', text)));
+  section.append(el('dl', 'machine', ...list));
+  return Boolean(data.command) || facts.length > 0;
+}
+
+// ---- Begin ---------------------------------------------------------------------------------------------------------
+
+const SECTIONS = [
+  ['results', 'Results', buildTable], ['quality', 'Quality', buildQuality], ['curves', 'Learning curves', buildCurves],
+  ['cost', 'Quality against cost', buildCost], ['scaling', 'Cost against length', buildScaling],
+  ['samples', 'Samples', buildSamples], ['attention', 'Attention', buildAttention],
+  ['differences', 'Configuration', buildDifferences], ['reproduce', 'Reproduce', buildReproduce],
+];
+
+selection.assign();
+fillTop();
+buildKey();
+for (const [id, title, build] of SECTIONS) {
+  const section = el('section', 'card', el('h2', '', title));
+  section.id = id;
+  section.setAttribute('aria-labelledby', `${id}-title`);
+  section.firstChild.id = `${id}-title`;
+  $('sections').append(section);
+  if (!build(section)) { section.remove(); continue; }
+  const link = el('a', '', title);
+  link.href = `#${id}`;
+  $('contents').append(link);
+}

@@ -1,0 +1,394 @@
+#pragma once
+// Whole documents as `zoo compare` writes them (docs/comparison.md), from formulas instead of training: what
+// the pages are tested with.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace zoo::testing {
+
+using Json = nlohmann::ordered_json;
+
+/// A number between -1 and 1 that looks random, the same for the same arguments.
+inline double wobble(int64_t a, int64_t b = 0, int64_t c = 0) {
+  const double x = std::sin(static_cast<double>(a) * 12.9898 + static_cast<double>(b) * 78.233 +
+                            static_cast<double>(c) * 37.719) *
+                   43758.5453;
+  return 2 * (x - std::floor(x)) - 1;
+}
+
+/// What a made-up run is like.
+struct MadeUpRun {
+  std::string name;
+  std::string architecture = "decoder";
+  double quality = 1.6;   // final metric
+  double scatter = 0.02;  // of the seeds
+  int64_t n_layers = 4, d_model = 128;
+  std::vector<std::string> source = {}, target = {};  // tokens whose attention is shown; none: null
+  int failed = 0;                                     // the last seeds end in NaN
+};
+
+struct MadeUpComparison {
+  std::string name, title, folklore, measured;
+  std::string task, metric, label;
+  bool percent = false;  // and higher is better
+  int64_t steps = 400, seeds = 3;
+  std::vector<MadeUpRun> runs = {};
+};
+
+/// Weights (H, T, S) of rows that sum to 999: one head looks back, one at the first token, the others about.
+inline Json made_up_layer(int64_t H, int64_t T, int64_t S, bool causal, int64_t salt) {
+  Json heads = Json::array();
+  for (int64_t h = 0; h < H; ++h) {
+    Json head = Json::array();
+    for (int64_t t = 0; t < T; ++t) {
+      std::vector<double> row(static_cast<size_t>(S));
+      double sum = 0;
+      for (int64_t s = 0; s < S; ++s) {
+        const double place = static_cast<double>(t * S) / static_cast<double>(T);
+        const double nearness = h == 0             ? -std::abs(place - 1 - static_cast<double>(s))
+                                : h == 1 && s == 0 ? 2.5
+                                                   : 0;
+        const double score = causal && s > t ? -99 : 1.6 * nearness + 1.4 * wobble(t + salt, s, h);
+        sum += row[static_cast<size_t>(s)] = std::exp(score);
+      }
+      for (const double weight : row) head.push_back(std::lround(999 * weight / sum));
+    }
+    heads.push_back(std::move(head));
+  }
+  return heads;
+}
+
+inline Json made_up_heads(const std::string& kind, int64_t layers, int64_t H, int64_t salt) {
+  Json heads = Json::array();
+  const bool crosses = kind == "cross";
+  for (int64_t layer = 0; layer < layers; ++layer)
+    for (int64_t h = 0; h < H; ++h) {
+      const auto share = [&](int64_t what) { return 0.3 + 0.25 * wobble(layer + salt, h, what); };
+      heads.push_back({{"kind", kind},
+                       {"layer", layer},
+                       {"head", h},
+                       {"entropy", 2.1 + wobble(layer + salt, h)},
+                       {"distance", crosses ? Json() : Json(3 + 2 * wobble(salt, layer, h))},
+                       {"first", share(1)},
+                       {"previous", crosses ? Json() : Json(share(2))},
+                       {"itself", crosses ? Json() : Json(share(3))},
+                       {"alignment_error", crosses ? Json(share(4) / 2) : Json()}});
+    }
+  return heads;
+}
+
+/// The text of SentencePiece's tokens.
+inline std::string written(const std::vector<std::string>& tokens) {
+  constexpr std::string_view kSpace = "▁";
+  std::string text;
+  for (const std::string_view token : tokens) {
+    if (token.front() == '<') continue;
+    const bool begins_word = token.starts_with(kSpace);
+    if (begins_word && !text.empty()) text += ' ';
+    text += token.substr(begins_word ? kSpace.size() : 0);
+  }
+  return text;
+}
+
+inline Json made_up_attention(const MadeUpRun& run, int64_t salt) {
+  if (run.source.empty()) return nullptr;
+  constexpr int64_t kHeads = 4;
+  const bool answers = !run.target.empty();
+  const auto S = static_cast<int64_t>(run.source.size()), T = static_cast<int64_t>(run.target.size());
+  Json maps = Json::array(), heads = Json::array(), rollout = Json::array();
+  const auto add = [&](const std::string& kind, int64_t rows, int64_t columns, bool causal) {
+    Json layers = Json::array();
+    for (int64_t i = 0; i < run.n_layers; ++i)
+      layers.push_back(made_up_layer(kHeads, rows, columns, causal, salt + i));
+    maps.push_back({{"kind", kind}, {"layers", std::move(layers)}});
+    for (auto& head : made_up_heads(kind, run.n_layers, kHeads, salt)) heads.push_back(std::move(head));
+    rollout.push_back({{"kind", kind}, {"rows", made_up_layer(1, rows, columns, causal, salt + 50)[0]}});
+  };
+  if (answers || run.architecture == "encoder") add("encoder", S, S, false);
+  if (run.architecture == "decoder") add("decoder", S, S, true);
+  if (answers) add("decoder", T, T, true);
+  if (answers) add("cross", T, S, false);
+  std::vector<std::string> next;
+  if (answers) next.assign(run.target.begin() + 1, run.target.end());
+  if (answers) next.push_back("<eos>");
+  return {{"text", written(run.source)}, {"target", answers ? Json(written(run.target)) : Json()},
+          {"source_tokens", run.source}, {"target_tokens", run.target},
+          {"target_next", next},         {"maps", std::move(maps)},
+          {"heads", std::move(heads)},   {"rollout", std::move(rollout)}};
+}
+
+/// The curve of one seed from `first` to `last`, and of how many tokens, FLOPs and seconds.
+inline Json made_up_seed(const MadeUpComparison& comparison, const MadeUpRun& run, int64_t number,
+                         int64_t seed, bool failed) {
+  const double parameters = 12.0 * static_cast<double>(run.n_layers * run.d_model * run.d_model);
+  const int64_t last = failed ? comparison.steps / 2 : comparison.steps;
+  const double final = run.quality + run.scatter * wobble(number, seed);
+  const double start = comparison.percent ? 0.06 : 5.2;
+  const auto metric_at = [&](int64_t step) {
+    const double share = std::exp(-6.0 * static_cast<double>(step) / static_cast<double>(comparison.steps));
+    const double end = share * 0.0025;  // what is still to come at the last step
+    return final + (start - final) * (share - end) + run.scatter * 0.3 * wobble(step, number, seed) * share;
+  };
+  const auto loss_at = [&](int64_t step) {
+    return comparison.percent ? 2.4 * (1 - metric_at(step)) + 0.05 : 1.9 * metric_at(step);
+  };
+  Json curve = {{"step", Json::array()},    {"tokens", Json::array()},     {"flops", Json::array()},
+                {"seconds", Json::array()}, {"valid_loss", Json::array()}, {"metric", Json::array()}};
+  Json train = {{"step", Json::array()},
+                {"tokens", Json::array()},
+                {"flops", Json::array()},
+                {"seconds", Json::array()},
+                {"train_loss", Json::array()}};
+  const auto count = [&](Json& lists, int64_t step) {
+    const double tokens = static_cast<double>(step) * 2048;
+    lists["step"].push_back(step);
+    lists["tokens"].push_back(static_cast<int64_t>(tokens));
+    lists["flops"].push_back(6 * parameters * tokens);
+    lists["seconds"].push_back(static_cast<double>(step) * parameters * 5e-8 *
+                               (1 + 0.02 * wobble(seed, number)));
+  };
+  for (int64_t step = comparison.steps / 20; step <= last; step += comparison.steps / 20) {
+    count(curve, step);
+    curve["valid_loss"].push_back(loss_at(step));
+    curve["metric"].push_back(metric_at(step));
+  }
+  for (int64_t step = 1; step <= last; step += std::max<int64_t>(1, comparison.steps / 400)) {
+    count(train, step);
+    const bool broken = failed && step + comparison.steps / 400 > last;
+    train["train_loss"].push_back(broken ? Json()
+                                         : Json(loss_at(step) * (1 + 0.05 * wobble(step, seed, number))));
+  }
+  const double tokens = static_cast<double>(last) * 2048;
+  return {{"seed", seed},
+          {"run", fmt::format("runs/{}-{}", run.name, seed)},
+          {"end", failed ? "failed" : "all_steps"},
+          {"error", failed ? Json("the loss is not a number at step " + std::to_string(last)) : Json()},
+          {"steps", last},
+          {"tokens", static_cast<int64_t>(tokens)},
+          {"flops", 6 * parameters * tokens},
+          {"seconds", curve["seconds"].back()},
+          {"valid_loss", failed ? Json() : Json(loss_at(last))},
+          {"valid", failed ? Json() : Json{{"loss", loss_at(last)}, {comparison.metric, metric_at(last)}}},
+          {"best_step", failed ? Json() : Json(last)},
+          {"peak_memory_bytes", static_cast<int64_t>(parameters * 16 + 3e7)},
+          {"curve", std::move(curve)},
+          {"train_curve", std::move(train)}};
+}
+
+inline Json made_up_scaling(const MadeUpRun& run) {
+  Json scaling = Json::array();
+  const auto D = static_cast<double>(run.d_model);
+  const auto add = [&](const char* part, const char* order, double power, auto cost) {
+    Json lengths, flops, seconds, bytes;
+    for (int64_t n = 64; n <= 2048; n *= 2) {
+      lengths.push_back(n);
+      flops.push_back(cost(static_cast<double>(n)));
+      seconds.push_back(cost(static_cast<double>(n)) * 2e-11 + 2e-5);
+      bytes.push_back(static_cast<int64_t>(static_cast<double>(n) * D * 4 * power));
+    }
+    scaling.push_back({{"part", part},
+                       {"order", order},
+                       {"lengths", lengths},
+                       {"flops", flops},
+                       {"seconds", seconds},
+                       {"bytes", bytes},
+                       {"flops_exponent", power},
+                       {"seconds_exponent", power - 0.08}});
+  };
+  add("attention", "O(n²d)", 1.74, [D](double n) { return 8 * n * D * D + 4 * n * n * D; });
+  add("feed-forward", "O(nd²)", 1, [D](double n) { return 16 * n * D * D; });
+  add("norm", "O(nd)", 1, [D](double n) { return 7 * n * D; });
+  add("model", "O(n²d + nd²)", 1.31,
+      [D, &run](double n) { return static_cast<double>(run.n_layers) * (24 * n * D * D + 4 * n * n * D); });
+  return scaling;
+}
+
+inline Json made_up_run(const MadeUpComparison& comparison, const MadeUpRun& run, int64_t number) {
+  const double parameters = 12.0 * static_cast<double>(run.n_layers * run.d_model * run.d_model);
+  Json seeds = Json::array();
+  std::vector<double> finals;
+  for (int64_t i = 0; i < comparison.seeds; ++i) {
+    seeds.push_back(made_up_seed(comparison, run, number, i + 1, i + run.failed >= comparison.seeds));
+    const auto& valid = seeds.back()["valid"];
+    if (!valid.is_null()) finals.push_back(valid[comparison.metric].get<double>());
+  }
+  double mean = 0, squares = 0;
+  for (const double value : finals) mean += value / static_cast<double>(finals.size());
+  for (const double value : finals) squares += (value - mean) * (value - mean);
+  const double deviation =
+      finals.size() > 1 ? std::sqrt(squares / static_cast<double>(finals.size() - 1)) : 0;
+  const double half = finals.size() > 1 ? 3 * deviation : 0;  // about Student's, for a made-up interval
+  Json metric = {{"mean", finals.empty() ? Json() : Json(mean)},
+                 {"low", Json()},
+                 {"high", Json()},
+                 {"deviation", Json()},
+                 {"n", finals.size()}};
+  if (finals.size() > 1)
+    metric.update({{"low", mean - half}, {"high", mean + half}, {"deviation", deviation}});
+  const bool reads_only = run.architecture == "encoder";
+  Json samples = Json::array();
+  const std::vector<std::string> inputs = {"Love is", "The best way to predict the future is <script>",
+                                           "Nothing is so admirable in politics as", "Once upon a time",
+                                           "A computer without COBOL and Fortran"};
+  for (size_t i = 0; i < inputs.size(); ++i)
+    samples.push_back(
+        {{"input", inputs[i]},
+         {"output", comparison.percent
+                        ? (static_cast<size_t>(number) + i) % 3 == 0 ? "politics" : "love"
+                        : fmt::format("{} a matter of {} layers, and of {} dimensions.\nSo they say.",
+                                      inputs[i], run.n_layers, run.d_model)},
+         {"reference", comparison.percent ? Json(i % 2 == 0 ? "love" : "politics") : Json()}});
+  return {{"name", run.name},
+          {"architecture", run.architecture},
+          {"config",
+           {{"model.architecture", run.architecture},
+            {"model.n_layers", std::to_string(run.n_layers)},
+            {"model.d_model", std::to_string(run.d_model)},
+            {"training.steps", std::to_string(comparison.steps)}}},
+          {"parameters", static_cast<int64_t>(parameters)},
+          {"sequence_length", 64},
+          {"flops_per_token", 2 * parameters * 1.1},
+          {"activation_bytes_per_token", run.d_model * run.n_layers * 68},
+          {"weight_bytes", static_cast<int64_t>(parameters) * 4},
+          {"cache_bytes_per_token", run.d_model * run.n_layers * 8},
+          {"metric", std::move(metric)},
+          {"versus_first", nullptr},
+          {"seeds", std::move(seeds)},
+          {"speed",
+           {{"train_tokens_per_second", 2.2e10 / parameters},
+            {"prompt_tokens_per_second", 7.1e10 / parameters},
+            {"decode_tokens_per_second", reads_only ? Json() : Json(4.3e8 / parameters + 100)},
+            {"first_token_seconds", reads_only ? Json() : Json(parameters * 4e-9)}}},
+          {"peak_memory_bytes", static_cast<int64_t>(parameters * 16 + 3e7)},
+          {"scaling", made_up_scaling(run)},
+          {"samples", std::move(samples)},
+          {"attention", made_up_attention(run, number)}};
+}
+
+inline Json made_up_results(const MadeUpComparison& comparison) {
+  Json runs = Json::array();
+  for (size_t i = 0; i < comparison.runs.size(); ++i)
+    runs.push_back(made_up_run(comparison, comparison.runs[i], static_cast<int64_t>(i)));
+  Json seeds = Json::array(), notices = Json::array();
+  for (int64_t i = 1; i <= comparison.seeds; ++i) seeds.push_back(i);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const int failed = comparison.runs[i].failed;
+    if (failed > 0)
+      notices.push_back({{"kind", "failure"},
+                         {"text", fmt::format("{}: {} of {} seeds failed", comparison.runs[i].name, failed,
+                                              comparison.seeds)}});
+    if (i == 0 || runs[i]["metric"]["mean"].is_null() || runs[0]["metric"]["mean"].is_null()) continue;
+    const double difference =
+        runs[i]["metric"]["mean"].get<double>() - runs[0]["metric"]["mean"].get<double>();
+    const double p = std::exp(-std::abs(difference) / (comparison.runs[i].scatter + 1e-9));
+    const bool better = comparison.percent == (difference > 0);
+    const double p_corrected = std::min(1.0, p * static_cast<double>(runs.size() - 1));
+    const char* verdict = comparison.seeds < 2  ? "untested"
+                          : p_corrected >= 0.05 ? "same"
+                          : better              ? "better"
+                                                : "worse";
+    runs[i]["versus_first"] = {{"difference", difference},   {"low", difference - 0.02},
+                               {"high", difference + 0.02},  {"p", p},
+                               {"p_corrected", p_corrected}, {"verdict", verdict}};
+  }
+  return {{"schema", "transformer-zoo/comparison/1"},
+          {"name", comparison.name},
+          {"title", comparison.title},
+          {"folklore", comparison.folklore},
+          {"measured", comparison.measured},
+          {"command",
+           fmt::format("zoo compare configs/compare/{}.yaml --seeds {}", comparison.name, comparison.seeds)},
+          {"created", "2026-01-31T12:00:00Z"},
+          {"machine",
+           {{"cpu", "Made-up Processor 9000"},
+            {"cores", 2},
+            {"threads", 2},
+            {"memory_bytes", 16'000'000'000},
+            {"device", "cpu"},
+            {"system", "Linux 6.1 x86_64"}}},
+          {"versions", {{"transformer_zoo", "0.1.0"}, {"libtorch", "2.13.0"}, {"compiler", "GNU 12.2.0"}}},
+          {"task", comparison.task},
+          {"metric",
+           {{"key", comparison.metric},
+            {"label", comparison.label},
+            {"better", comparison.percent ? "higher" : "lower"},
+            {"percent", comparison.percent}}},
+          {"budget", {{"kind", "steps"}, {"amount", comparison.steps}}},
+          {"match", {{"quantity", "parameters"}, {"target", 790'000}, {"spread", 0.013}}},
+          {"seeds", std::move(seeds)},
+          {"fair", notices.empty()},
+          {"notices", std::move(notices)},
+          {"differences", {"model.architecture", "model.n_layers", "model.d_model"}},
+          {"runs", std::move(runs)}};
+}
+
+/// The three families as classifiers, three seeds each, of which one failed; every part of a report has data.
+inline Json three_families() {
+  const std::vector<std::string> text = {"▁Nothing", "▁is", "▁so",    "▁admirable", "▁in", "▁politics",
+                                         "▁as",      "▁a",  "▁short", "▁memory",    "."};
+  auto with_marks = text;
+  with_marks.insert(with_marks.begin(), "<cls>");
+  with_marks.push_back("<sep>");
+  return made_up_results(
+      {.name = "three-families",
+       .title = "An encoder, a decoder and both as classifiers",
+       .folklore = "Encoders are the ones that classify; a decoder needs to be far larger to do as well.",
+       .measured = "encoder-decoder has the best accuracy, 71.0 % ± 1.1 %; decoder is worse than encoder (p "
+                   "= 0.012).",
+       .task = "text_classification",
+       .metric = "accuracy",
+       .label = "accuracy",
+       .percent = true,
+       .runs = {
+           {.name = "encoder",
+            .architecture = "encoder",
+            .quality = 0.69,
+            .scatter = 0.006,
+            .source = with_marks},
+           {.name = "decoder", .architecture = "decoder", .quality = 0.64, .scatter = 0.008, .source = text},
+           {.name = "encoder-decoder",
+            .architecture = "encoder_decoder",
+            .quality = 0.71,
+            .scatter = 0.004,
+            .n_layers = 2,
+            .d_model = 144,
+            .source = text,
+            .target = {"<bos>", "▁politics"},
+            .failed = 1}}});
+}
+
+/// A grid of `count` decoders with three seeds: more than a page can show at once.
+inline Json many_runs(int64_t count) {
+  MadeUpComparison comparison{.name = "grid",
+                              .title = "Depth, width and much else",
+                              .folklore = "",
+                              .measured = "The deepest are best.",
+                              .task = "language_modeling",
+                              .metric = "bits_per_byte",
+                              .label = "bits per byte",
+                              .steps = 4000};
+  std::vector<std::string> text;
+  for (int64_t i = 0; i < 32; ++i) text.push_back(fmt::format("▁word{}", i));
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t layers = 2 + i % 7, width = 64 + 16 * (i % 11);
+    comparison.runs.push_back(
+        {.name = fmt::format("n_layers={} d_model={} lr=0.00{} #{}", layers, width, 1 + i % 9, i),
+         .quality =
+             2.6 - 0.05 * static_cast<double>(layers) - 0.001 * static_cast<double>(width) + 0.1 * wobble(i),
+         .scatter = 0.02,
+         .n_layers = layers,
+         .d_model = width,
+         .source = text});
+  }
+  return made_up_results(comparison);
+}
+
+}  // namespace zoo::testing

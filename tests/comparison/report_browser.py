@@ -1,0 +1,360 @@
+#!/usr/bin/env python3
+"""Opens the report of `zoo compare` in a headless Chromium without a network and uses it as a reader would.
+
+    report_browser.py PAGE.html RESULTS.json [PAGE.html RESULTS.json]...
+
+Fails where the page logs an error, asks for anything, shows a number that is not in RESULTS.json, or where an axis, a
+table, a filter or an attention map does not do what it is there for. Without a Chromium: exit code 77, or 1 where
+ZOO_REQUIRE_REFERENCES is set.
+"""
+
+import json
+import math
+import os
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from chromium import Browser, Failure, find_chromium  # noqa: E402
+
+SKIPPED = 77
+PREFIXES = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18, "Z": 1e21}
+TIMES = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600}
+
+
+def check(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+def is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+# ---- What RESULTS.json says ------------------------------------------------------------------------------------------
+
+
+class Results:
+    def __init__(self, path):
+        self.document = json.loads(Path(path).read_text(encoding="utf-8"))
+        self.runs = self.document["runs"]
+        self.metric = self.document["metric"]
+        self.factor = 100 if self.metric["percent"] else 1
+
+    def finals(self):
+        return {run["name"]: (run["metric"] or {}).get("mean") for run in self.runs}
+
+    def expected(self, run):
+        """Every number that the table shows of a run: field → value, in the unit that is shown."""
+        metric, versus, speed = (run.get(key) or {} for key in ("metric", "versus_first", "speed"))
+        seconds = [seed.get("seconds") for seed in run["seeds"] if seed["end"] != "failed"]
+        seconds = list(filter(is_number, seconds))
+        half = (metric["high"] - metric["low"]) / 2 if is_number(metric.get("high")) else None
+        numbers = {
+            "metric.mean": metric.get("mean"), "metric.half": half,
+            "versus_first.difference": versus.get("difference"), "versus_first.p_corrected": versus.get("p_corrected"),
+            "parameters": run.get("parameters"), "flops_per_token": run.get("flops_per_token"),
+            "peak_memory_bytes": run.get("peak_memory_bytes"),
+            "seconds": sum(seconds) / len(seconds) if seconds else None,
+        }
+        for key in ("train_tokens_per_second", "prompt_tokens_per_second", "decode_tokens_per_second"):
+            numbers[f"speed.{key}"] = speed.get(key)
+        return {field: value for field, value in numbers.items() if is_number(value)}
+
+
+# ---- What the page says ----------------------------------------------------------------------------------------------
+
+
+def parse_shown(text):
+    """What a text such as "1.23 M", "2 min 31 s" or "−0.12" says: (value, half a unit of its last digit)."""
+    text = text.replace("\u202f", " ").replace("−", "-").strip()
+    parts = re.findall(r"([-+±]?\d[\d.]*(?:e[-+]\d+)?) ?([a-zA-Zµ%]*)", text)
+    check(parts, f"no number in {text!r}")
+    value = step = 0.0
+    for number, unit in parts:
+        factor = TIMES.get(unit) or PREFIXES.get(unit[:-1] if unit.endswith("B") else unit)
+        check(factor, f"unknown unit in {text!r}")
+        mantissa, _, power = number.lstrip("±").partition("e")
+        digits = len(mantissa.partition(".")[2])
+        step = factor * 10.0 ** (int(power or 0) - digits)
+        value += factor * float(number.lstrip("±"))
+    return value, step / 2
+
+
+def check_number(run, field, text, raw, expected, factor):
+    where = f"{run}: {field} is shown as {text!r}"
+    check(math.isclose(float(raw), expected, rel_tol=1e-9, abs_tol=1e-300), f"{where}, made from {raw}, not {expected}")
+    if field.endswith("p_corrected"):
+        if text == "p < 0.001":
+            return check(expected < 0.001, f"{where}, is {expected}")
+        text = text.removeprefix("p = ")
+    scale = factor if field.startswith(("metric.", "versus_first.diff")) else 1
+    value, tolerance = parse_shown(text)
+    # Half a unit of the last digit, or of the third: 647 k may be 646,900.
+    near = abs(value - expected * scale) <= max(tolerance * 1.0001, abs(expected * scale) * 0.00501)
+    check(near if scale == 1 else abs(value - expected * scale) <= tolerance * 1.0001 + 1e-12,
+          f"{where}, is {expected * scale}")
+
+
+def check_table(page, results):
+    shown = page.run("""[...document.querySelectorAll('#results-table .number')].map(
+        ({dataset, textContent}) => [dataset.run, dataset.field, textContent, dataset.value])""")
+    verdicts = dict(page.run("[...document.querySelectorAll('.verdict')].map("
+                             "({dataset}) => [dataset.run, dataset.value])"))
+    found = {(run, field): (text, raw) for run, field, text, raw in shown if raw != ""}
+    for run in results.runs:
+        expected = results.expected(run)
+        for field, value in expected.items():
+            check((run["name"], field) in found, f"{run['name']}: {field} is not in the table")
+            check_number(run["name"], field, *found[run["name"], field], value, results.factor)
+        extra = {field for name, field in found if name == run["name"]} - set(expected)
+        check(not extra, f"{run['name']}: {extra} in the table but not in the results")
+        verdict = (run.get("versus_first") or {}).get("verdict")
+        check(verdicts.get(run["name"]) == verdict,
+              f"{run['name']}: the verdict is {verdicts.get(run['name'])}, not {verdict}")
+
+
+def check_top(page, results):
+    document = results.document
+    shown = page.run("document.getElementById('title').textContent")
+    check(shown == (document.get("title") or document["name"]), f"the title is shown as {shown!r}")
+    for key in ("folklore", "measured"):
+        shown = page.run(f"(node => node.checkVisibility() ? node.textContent : '')(document.getElementById('{key}'))")
+        check(shown == (document.get(key) or ""), f"{key} is shown as {shown!r}")
+    notices = page.run("[...document.querySelectorAll('.notice span')].map(node => node.textContent)")
+    for notice in document.get("notices") or []:
+        check(notice["text"] in notices, f"this notice is missing: {notice['text']}")
+    if document.get("command"):
+        check(page.run("document.getElementById('command').textContent") == document["command"], "the command")
+
+
+def check_sections(page, results):
+    """Sections are there where their data is."""
+    runs = results.runs
+    there = set(page.run("[...document.querySelectorAll('#sections > section')].map(node => node.id)"))
+    has_curve = any((seed.get("curve") or {}).get("step") or (seed.get("train_curve") or {}).get("step")
+                    for run in runs for seed in run["seeds"])
+    has_metric = any(is_number(mean) for mean in results.finals().values())
+    expected = {"results": True, "quality": has_metric, "curves": has_curve,
+                "scaling": any(run.get("scaling") for run in runs), "samples": any(run.get("samples") for run in runs),
+                "attention": any((run.get("attention") or {}).get("maps") for run in runs),
+                "differences": bool(results.document.get("differences")) and len(runs) > 1}
+    for section, wanted in expected.items():
+        check((section in there) == wanted, f"the section {section} is {'missing' if wanted else 'there without data'}")
+    linked = set(page.run("[...document.querySelectorAll('#contents a')].map(node => node.hash.slice(1))"))
+    check(linked == there, f"the contents name {linked}, the page has {there}")
+    return there
+
+
+# ---- What a reader does ----------------------------------------------------------------------------------------------
+
+
+def choose(page, name, value):
+    page.run(f"document.querySelector('input[name={json.dumps(name)}][value={json.dumps(value)}]').click()")
+    page.settle()
+
+
+def values_of(page, name):
+    return page.run(f"[...document.querySelectorAll('input[name={json.dumps(name)}]')].map(input => input.value)")
+
+
+def chart(page, host):
+    """Labels, ticks and drawn lines of a chart."""
+    return page.run(f"""(() => {{
+        const chart = document.querySelector('#{host} svg'), text = what => chart.querySelector(what).textContent;
+        const all = (what, value) => [...chart.querySelectorAll(what)].map(value).join(' ');
+        return {{x: text('.x-label'), y: text('.y-label'),
+                 ticks: all('.axes text:not(.label)', node => node.textContent),
+                 lines: all('.curve, .mark', node => node.getAttribute('d'))}}; }})()""")
+
+
+def check_curves(page, results):
+    page.run("document.getElementById('curves').scrollIntoView()")
+    before = chart(page, "curves-chart")
+    check("NaN" not in before["lines"] and before["lines"], "the learning curves are not drawn")
+    labels = set()
+    for value in values_of(page, "curve-x"):
+        choose(page, "curve-x", value)
+        labels.add(chart(page, "curves-chart")["x"])
+    check(len(labels) == 4, f"four axes are labelled {labels}")
+    choose(page, "curve-x", "steps")
+    check(chart(page, "curves-chart") == before, "the curves against steps are others than at first")
+    choose(page, "curve-scale", "log")
+    log = chart(page, "curves-chart")
+    check(log["lines"] != before["lines"] and log["x"] == before["x"], "the logarithmic scale draws the same lines")
+    choose(page, "curve-scale", "linear")
+    for value in values_of(page, "curve-y")[1:]:
+        choose(page, "curve-y", value)
+        other = chart(page, "curves-chart")
+        # Bits a byte are a multiple of the loss: the same lines on another axis.
+        drawn = (other["ticks"], other["lines"]) != (before["ticks"], before["lines"])
+        check(other["y"] != before["y"] and drawn, f"{value} is drawn as the first choice is")
+    choose(page, "curve-y", values_of(page, "curve-y")[0])
+    check_end_of_curves(page, results)
+    page.run("document.getElementById('curves-chart').focus()")
+    title = "document.querySelector('#curves .entry-title').textContent"
+    at_end = page.run(title)
+    page.press("ArrowRight")
+    check(page.run(title) != at_end, "the arrow keys do not walk along the curves")
+    page.press("Escape")
+    check(page.run(title) == at_end, "Escape does not end the walk along the curves")
+    page.move_to(*page.run("(({x, y, width, height}) => [x + width / 2, y + height / 2])("
+                           "document.getElementById('curves-chart').getBoundingClientRect())"))
+    check(page.run(title).startswith("step"), "pointing at the curves says nothing")
+    page.move_to(2, 2)
+
+
+def check_end_of_curves(page, results):
+    """The last point of each curve that stands out, where its seeds took equal steps."""
+    shown = page.run("""[...document.querySelectorAll('#curves .entry')].map(
+        entry => [entry.querySelector('bdi').textContent, entry.querySelector('b').textContent])""")
+    check(shown, "nothing is said about the end of the curves")
+    runs = {run["name"]: run for run in results.runs}
+    for name, text in shown:
+        curves = [seed["curve"] for seed in runs[name]["seeds"] if seed["end"] != "failed" and seed.get("curve")]
+        ends = [curve["metric"][-1] for curve in curves if curve.get("metric") and is_number(curve["metric"][-1])]
+        if len({tuple(curve["step"]) for curve in curves}) != 1 or len(ends) != len(curves):
+            continue
+        value, tolerance = parse_shown(text.removesuffix("%"))
+        mean = results.factor * sum(ends) / len(ends)
+        near = abs(value - mean) <= tolerance * 1.01 + abs(mean) * 1e-5
+        check(near, f"{name}: its curve ends at {mean}, shown as {text}")
+
+
+def check_costs(page):
+    before = None
+    for value in values_of(page, "cost-x"):
+        choose(page, "cost-x", value)
+        drawn = chart(page, "cost-chart")
+        check(drawn["x"] != (before or {}).get("x"), f"the axis of {value} has the label of another")
+        check("NaN" not in drawn["lines"], f"{value} is drawn at no place")
+        before = drawn
+
+
+def check_sorting(page, results):
+    finals = results.finals()
+    names = "[...document.querySelectorAll('#results-table tbody th bdi')].map(node => node.textContent)"
+    at_first = page.run(names)
+    check(at_first == [run["name"] for run in results.runs], "the table does not begin in the order of the results")
+    for best_first in (True, False):
+        page.run("document.querySelectorAll('#results-table thead button')[1].click()")
+        order = [finals[name] for name in page.run(names) if is_number(finals[name])]
+        lowest_first = best_first == (results.metric["better"] == "lower")
+        check(order == sorted(order, reverse=not lowest_first), "sorting by the metric does not sort")
+    sort = page.run("document.querySelectorAll('#results-table thead th')[1].getAttribute('aria-sort')")
+    check(sort in ("ascending", "descending"), f"aria-sort is {sort}")
+    page.run("document.querySelectorAll('#results-table thead button')[1].click()")
+    check(page.run(names) == at_first, "a third click does not bring the first order back")
+
+
+def check_choice_of_runs(page, results):
+    """A run that is clicked steps back; with many runs a filter finds some of them."""
+    lines = "document.querySelectorAll('#curves .curve:not(.faded), #quality .row:not(.faded)').length"
+    before = page.run(lines)
+    page.run("document.querySelector('.chip').click()")
+    page.settle()
+    check(page.run(lines) < before, "a run that was clicked still stands out")
+    page.run("document.getElementById('key-reset').click()")
+    page.settle()
+    check(page.run(lines) == before, "reset does not bring it back")
+    if not page.run("document.getElementById('filter').checkVisibility()"):
+        return
+    wanted = results.runs[-1]["name"]
+    page.run(f"""(() => {{ const filter = document.getElementById('filter'); filter.value = {json.dumps(wanted)};
+                 filter.dispatchEvent(new Event('input')); }})()""")
+    page.settle()
+    names = page.run("[...document.querySelectorAll('#results-table tbody th bdi')].map(node => node.textContent)")
+    check(wanted in names and len(names) < len(results.runs), f"the filter {wanted!r} leaves {len(names)} rows")
+    page.run("document.getElementById('key-reset').click()")
+    page.settle()
+
+
+def check_attention(page, results):
+    page.run("document.getElementById('attention').scrollIntoView()")
+    name = page.run("document.querySelector('.tile').dataset.run")
+    page.run("document.querySelector('.tile').click()")
+    page.settle()
+    check(page.run("document.getElementById('map-dialog').open"), "a click on a map does not open it")
+    check(page.run("document.querySelector('#map-plot canvas').width") > 10, "the large map is not drawn")
+    page.press("ArrowRight")  # from nowhere to the first cell
+    shown = page.run("document.querySelector('#map-readout .value').textContent")
+    attention = next(run["attention"] for run in results.runs if run["name"] == name)
+    last_layers = [entry["layers"][-1] for entry in attention["maps"]]
+    firsts = [sum(head[0] for head in heads) / len(heads) / 999 for heads in last_layers]
+    near = any(abs(float(shown) - first) <= 0.00501 for first in firsts)
+    check(near, f"{name}: the first weight is one of {firsts}, shown as {shown}")
+    page.run("document.getElementById('map-head-before').click()")
+    check("head" in page.run("document.getElementById('map-title').textContent"), "there is no way to a single head")
+    page.run("document.getElementById('map-numbers').open = true")
+    page.settle()
+    check(page.run("document.querySelectorAll('#map-table td').length") > 1, "there is no table of the weights")
+    page.run("document.getElementById('map-plot').focus()")
+    page.press("ArrowRight")
+    page.press("Escape")
+    check(page.run("document.getElementById('map-dialog').open"), "Escape closes the map where it should leave the cell")
+    page.press("Escape")
+    check(not page.run("document.getElementById('map-dialog').open"), "Escape does not close the map")
+    if not attention.get("heads"):
+        return
+    page.run("document.querySelectorAll('#attention .sortable thead button')[1].click()")
+    entropies = page.run("[...document.querySelectorAll('#attention .sortable tbody tr')].map("
+                         "row => Number(row.cells[1].textContent))")
+    check(entropies and entropies == sorted(entropies, reverse=True), "the heads are not sorted by their entropy")
+
+
+def check_layout(page, path):
+    for width, media in ((390, "light"), (390, "dark"), (1280, "dark")):
+        page.open(path, width=width, height=844, media=media)
+        wide = page.run("document.documentElement.scrollWidth")
+        check(wide <= width, f"the page is {wide} pixels wide in a window of {width}")
+    dark = page.run("getComputedStyle(document.body).backgroundColor")
+    page.open(path, media="light")
+    check(page.run("getComputedStyle(document.body).backgroundColor") != dark, "light and dark look the same")
+    check(page.run("[...document.querySelectorAll('#sections button, #sections input, #sections select')]"
+                   ".every(node => node.tabIndex >= 0)"), "something cannot be reached with the keyboard")
+    page.send("Emulation.setEmulatedMedia", media="print")
+    check(not page.run("document.getElementById('key').checkVisibility()"), "buttons are printed")
+    page.send("Page.printToPDF")
+    page.send("Emulation.setEmulatedMedia", media="")
+
+
+def check_page(page, path, results):
+    page.problems.clear()
+    page.open(path)
+    check_top(page, results)
+    sections = check_sections(page, results)
+    check_table(page, results)
+    check_sorting(page, results)
+    if "curves" in sections:
+        check_curves(page, results)
+        check_choice_of_runs(page, results)
+    if "cost" in sections:
+        check_costs(page)
+    if "attention" in sections:
+        check_attention(page, results)
+    check_layout(page, path)
+    check(not page.problems, "; ".join(page.problems))
+
+
+def main(arguments):
+    if not arguments or len(arguments) % 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    program = find_chromium()
+    if not program:
+        print("no chromium, chromium-browser or google-chrome on PATH: scripts/setup.sh --tests installs one")
+        return 1 if os.environ.get("ZOO_REQUIRE_REFERENCES") else SKIPPED
+    for path, document in zip(arguments[::2], arguments[1::2]):
+        try:
+            with Browser(program) as page:
+                check_page(page, path, Results(document))
+        except Failure as failure:
+            print(f"{path}: {failure}")
+            return 1
+        print(f"{path}: as it should be")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

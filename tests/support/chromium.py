@@ -1,0 +1,179 @@
+"""Drives a headless Chromium over its debugging pipe (Chrome DevTools Protocol), with the standard library alone."""
+
+import fcntl
+import json
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+
+
+def find_chromium():
+    """The path of a Chromium, or None."""
+    return next((path for path in map(shutil.which, PROGRAMS) if path), None)
+
+
+class Failure(Exception):
+    """The page is not as it should be, or the browser does not answer."""
+
+
+class Browser:
+    """One page in a browser without a network. `problems` collects what the page logged or asked for."""
+
+    def __init__(self, program, timeout=60):
+        self.timeout = timeout
+        self.problems = []
+        self._answers = {}
+        self._events = []
+        self._number = 0
+        self._unread = b""
+        self._profile = tempfile.TemporaryDirectory(prefix="zoo-chromium-")
+        # Commands go to the browser's file 3, answers come from its file 4. Copies above 10, so that neither is in the
+        # other's place when they are moved there.
+        ends = [end for pipe in (os.pipe(), os.pipe()) for end in pipe]
+        theirs_in, self._to, self._from, theirs_out = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends]
+        for end in ends:
+            os.close(end)
+
+        def take_pipes():
+            os.dup2(theirs_in, 3)
+            os.dup2(theirs_out, 4)
+
+        self._process = subprocess.Popen(
+            [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+             "--disable-background-networking", "--disable-component-update", "--hide-scrollbars",
+             "--remote-debugging-pipe", f"--user-data-dir={self._profile.name}", "about:blank"],
+            preexec_fn=take_pipes, pass_fds=(3, 4), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, start_new_session=True)
+        os.close(theirs_in)
+        os.close(theirs_out)
+        page = next(target for target in self._ask("Target.getTargets")["targetInfos"] if target["type"] == "page")
+        self._session = None
+        self._session = self._ask("Target.attachToTarget", targetId=page["targetId"], flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.send(f"{domain}.enable")
+        self.send("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0)
+
+    _session = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        try:
+            self._ask("Browser.close")
+        except (Failure, OSError):
+            pass
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        os.close(self._to)
+        os.close(self._from)
+        # Its children may still be writing their profile.
+        for _ in range(20):
+            try:
+                self._profile.cleanup()
+                return
+            except OSError:
+                time.sleep(0.1)
+
+    def send(self, method, **parameters):
+        """A command to the page; returns its result."""
+        return self._ask(method, **parameters)
+
+    def _ask(self, method, **parameters):
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": parameters}
+        if self._session and not method.startswith(("Target.", "Browser.")):
+            message["sessionId"] = self._session
+        os.write(self._to, json.dumps(message).encode() + b"\0")
+        deadline = time.monotonic() + self.timeout
+        while self._number not in self._answers:
+            self._read(deadline, method)
+        answer = self._answers.pop(self._number)
+        if "error" in answer:
+            raise Failure(f"{method}: {answer['error'].get('message')}")
+        return answer["result"]
+
+    def _read(self, deadline, what):
+        """Takes in one piece of what the browser says."""
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([self._from], [], [], left)[0]:
+            raise Failure(f"the browser gave no answer to {what} within {self.timeout} s")
+        piece = os.read(self._from, 1 << 20)
+        if not piece:
+            raise Failure(f"the browser ended while it was asked for {what}")
+        *messages, self._unread = (self._unread + piece).split(b"\0")
+        for message in map(json.loads, messages):
+            if "id" in message:
+                self._answers[message["id"]] = message
+            else:
+                self._note(message["method"], message.get("params", {}))
+
+    def _note(self, event, details):
+        self._events.append(event)
+        if event == "Runtime.exceptionThrown":
+            thrown = details["exceptionDetails"]
+            text = thrown.get("exception", {}).get("description") or thrown["text"]
+            self.problems.append(f"exception: {text} (line {thrown['lineNumber'] + 1})")
+        elif event == "Runtime.consoleAPICalled" and details["type"] in ("error", "warning", "assert"):
+            values = [str(value.get("value", value.get("description"))) for value in details["args"]]
+            self.problems.append(f"console {details['type']}: {' '.join(values)}")
+        elif event == "Log.entryAdded" and details["entry"]["level"] in ("error", "warning"):
+            self.problems.append(f"log {details['entry']['level']}: {details['entry']['text']}")
+        elif event == "Network.requestWillBeSent":
+            url = details["request"]["url"]
+            if not url.startswith(("file:", "data:", "about:")) or (url.startswith("file:") and url != self._address):
+                self.problems.append(f"request: {url[:200]}")
+
+    _address = ""
+
+    def open(self, path, width=1280, height=900, media="light"):
+        """Loads a file in a window of this size; `media` is light or dark."""
+        self.resize(width, height)
+        self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": media}])
+        self._address = "file://" + os.path.abspath(path)
+        self._events.clear()
+        self.send("Page.navigate", url=self._address)
+        deadline = time.monotonic() + self.timeout
+        while "Page.loadEventFired" not in self._events:
+            self._read(deadline, "loading the page")
+        self.settle()
+
+    def resize(self, width, height):
+        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
+                  mobile=width < 600)
+
+    def settle(self):
+        """Waits until what was changed is drawn."""
+        self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 30))))")
+
+    def run(self, expression):
+        """The value of a JavaScript expression in the page; promises are awaited."""
+        result = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True,
+                           userGesture=True)
+        if "exceptionDetails" in result:
+            details = result["exceptionDetails"]
+            raise Failure(f"{expression[:120]}: {details.get('exception', {}).get('description', details['text'])}")
+        return result["result"].get("value")
+
+    def press(self, key):
+        """Presses and lets go a key, such as ArrowRight, Enter or Escape, where the focus is."""
+        codes = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Enter": 13, "Escape": 27, "Tab": 9,
+                 " ": 32}
+        press = {"key": key, "code": {" ": "Space"}.get(key, key), "windowsVirtualKeyCode": codes[key]}
+        text = {"Enter": "\r", " ": " "}.get(key)
+        self.send("Input.dispatchKeyEvent", type="keyDown", **press, **({"text": text} if text else {}))
+        self.send("Input.dispatchKeyEvent", type="keyUp", **press)
+        self.settle()
+
+    def move_to(self, x, y):
+        """Moves the pointer to a place of the window."""
+        self.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        self.settle()
