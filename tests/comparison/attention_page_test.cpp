@@ -1,6 +1,8 @@
 #include "comparison/attention_page.h"
 
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <string_view>
 
 #include <gmock/gmock.h>
@@ -9,7 +11,11 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "comparison/attention_rollout.h"
+#include "comparison/attention_statistics.h"
 #include "io/error.h"
+#include "io/files.h"
+#include "tests/support/temp_dir.h"
 
 namespace zoo {
 namespace {
@@ -78,6 +84,26 @@ TEST(AttentionPage, HoldsExactlyTheWeights) {
   expect_equal(data["maps"][2]["layers"][0], report.layers[3].weights);
 }
 
+TEST(AttentionPage, HoldsTheNumbersOfTheHeadsAndTheRollout) {
+  const auto report = nasty_report();
+  const auto data = data_of(attention_page(report));
+  const auto heads = head_statistics(report);
+  ASSERT_EQ(heads.size(), 8U);
+  EXPECT_EQ(data["heads"], nlohmann::json::parse(to_json(heads)));
+  const auto rollouts = attention_rollout(report);
+  ASSERT_EQ(rollouts.size(), 4U);
+  ASSERT_EQ(data["rollout"].size(), 4U);
+  for (size_t i = 0; i < rollouts.size(); ++i) {
+    EXPECT_EQ(data["rollout"][i]["kind"], name_of(rollouts[i].kind));
+    EXPECT_EQ(data["rollout"][i]["layer"], rollouts[i].layer);
+    const auto flat = rollouts[i].weights.flatten();
+    const auto& rows = data["rollout"][i]["rows"];
+    ASSERT_EQ(rows.size(), static_cast<size_t>(flat.numel()));
+    for (int64_t j = 0; j < flat.numel(); ++j)
+      EXPECT_NEAR(rows[j].get<double>(), flat[j].item<double>() * 999, 0.5001);
+  }
+}
+
 TEST(AttentionPage, KeepsEveryTokenWhateverItLooksLike) {
   const auto report = nasty_report();
   const auto data = data_of(attention_page(report));
@@ -114,6 +140,16 @@ TEST(AttentionPage, ShowsBrokenUtf8AsReplaced) {
   const auto page = attention_page(report);
   EXPECT_EQ(data_of(page)["text"], "\uFFFD!");
   EXPECT_THAT(between(page, "<title>", "</title>"), HasSubstr("\uFFFD!"));
+}
+
+// Also what the test of the page in a browser opens.
+TEST(AttentionPage, WritesAPageForABrowser) {
+  const testing::TempDir temporary;
+  const char* chosen = std::getenv("ZOO_ATTENTION_PAGE");
+  const std::filesystem::path path = chosen ? std::filesystem::path(chosen) : temporary / "attention.html";
+  std::filesystem::create_directories(path.parent_path());
+  write_file_atomically(path, attention_page(nasty_report()));
+  EXPECT_EQ(read_file(path), attention_page(nasty_report()));
 }
 
 TEST(AttentionPage, SaysWhenATextIsTooLong) {
