@@ -54,7 +54,7 @@ void show_attention(const AttentionArguments& arguments) {
   if (arguments.json && !arguments.out) return;
   const auto path = arguments.out.value_or(run.dir() / "attention.html");
   write_file_atomically(path, attention_page(report));
-  if (!arguments.json && !report.target_tokens.empty())
+  if (!arguments.json && report.answers())
     std::cout << "“" << report.text << "” → “" << report.target << "”\n";
   if (arguments.heads) print_heads(head_statistics(report));
   (arguments.json ? std::cerr : std::cout) << "attention maps: " << path.string() << '\n';

@@ -43,6 +43,7 @@ TokenIds laid_out(const Tokenizer& tokenizer, TokenIds ids, TextLayout layout) {
       break;
     case TextLayout::tokens_eos:
     case TextLayout::source_and_target:
+    case TextLayout::question_and_answer:
       require(special.eos, "<eos>");
       ids.push_back(special.eos);
       break;
@@ -134,28 +135,34 @@ TextLayout text_layout(const Experiment& experiment) {
     case Architecture::decoder:
       break;
   }
+  if (experiment.task == TaskKind::text_to_text) return TextLayout::question_and_answer;
   return experiment.task == TaskKind::text_classification ? TextLayout::tokens_eos : TextLayout::tokens;
 }
 
 AttentionReport attention_report(Model& model, const Tokenizer& tokenizer, const AttentionRequest& request) {
-  const bool has_target = request.layout == TextLayout::source_and_target;
-  if (request.target && !has_target)
-    throw UsageError("--target is for an encoder-decoder, which this is not");
+  const bool two_sides = request.layout == TextLayout::source_and_target;
+  const bool answers = two_sides || request.layout == TextLayout::question_and_answer;
+  if (request.target && !answers)
+    throw UsageError("--target is for a model that answers or translates, which this one does not");
 
   const auto tokens = encode_some(tokenizer, request.text, request.layout);
-  const auto source = laid_out(tokenizer, tokens, request.layout);
+  auto source = laid_out(tokenizer, tokens, request.layout);
   AttentionReport report;
   report.text = request.text;
+  Target target;
+  if (answers) {
+    target =
+        request.target ? given_target(tokenizer, *request.target) : written_target(model, tokenizer, tokens);
+    report.target = target.text;
+    if (!two_sides) source.insert(source.end(), target.ids.begin(), target.ids.end() - 1);
+  }
   report.source_tokens = labels_of(tokenizer, source);
   Batch batch;
   batch.input = one_row(source);
-  if (has_target) {
+  if (two_sides) {
     require(tokenizer.special().bos, "<bos>");
-    const auto target =
-        request.target ? given_target(tokenizer, *request.target) : written_target(model, tokenizer, tokens);
     TokenIds read = {tokenizer.special().bos};
     read.insert(read.end(), target.ids.begin(), target.ids.end() - 1);
-    report.target = target.text;
     report.target_tokens = labels_of(tokenizer, read);
     report.target_next = labels_of(tokenizer, target.ids);
     batch.decoder = one_row(read);
@@ -185,7 +192,7 @@ std::string to_json(const AttentionReport& report) {
                                   {"source_tokens", report.source_tokens},
                                   {"target_tokens", report.target_tokens},
                                   {"target_next", report.target_next}};
-  if (!report.target_tokens.empty()) document["target"] = report.target;
+  if (report.answers()) document["target"] = report.target;
   document["layers"] = layers_json(report.layers);
   document["heads"] = nlohmann::ordered_json::parse(to_json(head_statistics(report)));
   document["rollout"] = rollout_json(attention_rollout(report));

@@ -33,7 +33,7 @@ struct AttentionLayer {
 struct AttentionReport {
   std::string name = {};    // of the run; may be empty
   std::string text = {};    // as it was given
-  std::string target = {};  // encoder_decoder: what was given, or what the model wrote; else empty
+  std::string target = {};  // of a model that answers: what was given, or what it wrote; else empty
   /// Labels of the tokens that the encoder reads, or the decoder where there is no encoder, special ones
   /// included.
   std::vector<std::string> source_tokens = {};
@@ -43,6 +43,8 @@ struct AttentionReport {
   std::vector<std::string> target_next = {};
   std::vector<AttentionLayer> layers = {};  // encoder, decoder, cross; each from the first layer to the last
 
+  /// Whether there is a target, given or written.
+  bool answers() const { return !target.empty() || !target_tokens.empty(); }
   /// The tokens of a map's rows (T) and columns (S).
   const std::vector<std::string>& row_tokens(AttentionKind kind) const;
   const std::vector<std::string>& column_tokens(AttentionKind kind) const;
@@ -50,17 +52,18 @@ struct AttentionReport {
 
 /// How a text stands before a model, as in training (data/batch_source.h).
 enum class TextLayout {
-  tokens,             // language modelling
-  tokens_eos,         // classification by a decoder
-  cls_tokens_sep,     // encoders; <mask> in the text is the mask token where there is one
-  source_and_target,  // encoder_decoder: tokens and eos; its decoder reads bos and tokens
+  tokens,               // language modelling
+  tokens_eos,           // classification by a decoder
+  cls_tokens_sep,       // encoders; <mask> in the text is the mask token where there is one
+  source_and_target,    // encoder_decoder: tokens and eos; its decoder reads bos and tokens
+  question_and_answer,  // a decoder that answers: tokens, eos and the answer's tokens in one sequence
 };
 TextLayout text_layout(const Experiment& experiment);
 
 struct AttentionRequest {
   TextLayout layout = TextLayout::tokens;
   std::string text = {};
-  /// For source_and_target; default: what the model writes, greedily.
+  /// For source_and_target and question_and_answer; default: what the model writes, greedily.
   std::optional<std::string> target = {};
 };
 

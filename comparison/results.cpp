@@ -153,7 +153,7 @@ Json rollout_json(const AttentionReport& report) {
 Json attention_json(const Run& run, const std::string& text) {
   const auto report = attention_report(run, text);
   return {{"text", report.text},
-          {"target", report.target_tokens.empty() ? Json() : Json(report.target)},
+          {"target", report.answers() ? Json(report.target) : Json()},
           {"source_tokens", report.source_tokens},
           {"target_tokens", report.target_tokens},
           {"target_next", report.target_next},

@@ -1,6 +1,9 @@
 #include "data/sentencepiece_tokenizer.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
+#include <system_error>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -8,6 +11,7 @@
 #include <sentencepiece_trainer.h>
 
 #include "data/lowercase.h"
+#include "data/token_store.h"
 #include "data/tokenizer_file.h"
 #include "io/error.h"
 #include "io/files.h"
@@ -88,6 +92,30 @@ TrainingText read_training_text(const TextReader& corpus, bool fold) {
   throw DataError(fmt::format("SentencePiece could not make a vocabulary: {}", excerpt(message, 300)));
 }
 
+/// Where the vocabulary of this text is kept between runs, which takes seconds to make: named by the hash of
+/// all that it depends on. Empty where nothing can be kept.
+std::filesystem::path cache_file(const std::unordered_map<std::string, std::string>& options,
+                                 const std::vector<std::string>& lines) {
+  const auto root = cache_root();
+  if (root.empty()) return {};
+  std::string identity;
+  for (const auto& [name, value] : std::map<std::string, std::string>(options.begin(), options.end()))
+    identity += fmt::format("{}={}\n", name, value);
+  for (const auto& line : lines) identity.append(line).append("\n");
+  return root / fmt::format("{}.model", sha256(identity));
+}
+
+/// A cache saves time only: nothing is lost where it cannot be written.
+void keep(const std::filesystem::path& path, std::string_view model) {
+  if (path.empty()) return;
+  std::error_code ignored;
+  std::filesystem::create_directories(path.parent_path(), ignored);
+  try {
+    write_file_atomically(path, model);
+  } catch (const SystemError&) {
+  }
+}
+
 /// The id of the first of `pieces` that the model has, else -1.
 int64_t find_piece(const sentencepiece::SentencePieceProcessor& processor,
                    std::initializer_list<std::string_view> pieces) {
@@ -132,10 +160,20 @@ std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::train(const Text
   // lines.
   if (text.has_line_breaks) options.emplace("user_defined_symbols", "\n");
 
+  const auto kept = cache_file(options, text.lines);
+  std::error_code ignored;
+  if (!kept.empty() && std::filesystem::exists(kept, ignored)) {
+    try {
+      return std::make_unique<SentencePieceTokenizer>(read_file(kept), config.lowercase);
+    } catch (const DataError&) {
+      // Damaged: made anew.
+    }
+  }
   Lines lines(text.lines);
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(options, &lines, &model);
   if (!status.ok()) fail_training(status.ToString(), config.vocab_size);
+  keep(kept, model);
   return std::make_unique<SentencePieceTokenizer>(std::move(model), config.lowercase);
 }
 

@@ -82,6 +82,19 @@ TEST(AttentionReport, OfAnEncoderDecoderHasThreeKindsOfMaps) {
   expect_proper_maps(report);
 }
 
+TEST(AttentionReport, OfADecoderThatAnswersHasQuestionAndAnswerInOne) {
+  const auto tokenizer = letters();
+  const auto model = small_model(Architecture::decoder, Head::language_modeling, *tokenizer);
+  const auto report = attention_report(
+      *model, *tokenizer, {.layout = TextLayout::question_and_answer, .text = "abc", .target = "fi."});
+  EXPECT_EQ(report.target, "fi.");
+  EXPECT_TRUE(report.answers());
+  EXPECT_THAT(report.source_tokens, ElementsAre("a", "b", "c", "<eos>", "f", "i", "."));
+  EXPECT_TRUE(report.target_tokens.empty());
+  EXPECT_THAT(kinds_and_layers(report), ElementsAre("decoder0", "decoder1"));
+  expect_proper_maps(report);
+}
+
 TEST(AttentionReport, ShowsTheWeightsOfTheBatchThatTrainingWouldMake) {
   const auto tokenizer = letters();
   const auto model = small_model(Architecture::encoder_decoder, Head::language_modeling, *tokenizer);

@@ -8,6 +8,8 @@
 #include "data/sentencepiece_tokenizer.h"
 #include "io/files.h"
 #include "tests/data/support.h"
+#include "tests/support/environment.h"
+#include "tests/support/temp_dir.h"
 
 namespace zoo {
 namespace {
@@ -144,6 +146,9 @@ class SentencePiece : public ::testing::TestWithParam<SentencePieceModel> {
     config.vocab_size = vocab_size;
     return make_tokenizer(config, special, reader_of(std::move(texts)));
   }
+
+  testing::TempDir dir_;
+  testing::ScopedEnvironment cache_{"ZOO_CACHE", (dir_ / "cache").string()};
 };
 
 TEST_P(SentencePiece, SpecialTokensComeFirst) {
@@ -190,8 +195,28 @@ TEST_P(SentencePiece, KeepsLineBreaks) {
 }
 
 TEST_P(SentencePiece, IsDeterministic) {
-  EXPECT_EQ(train(sentences(300))->fingerprint(), train(sentences(300))->fingerprint());
-  EXPECT_NE(train(sentences(300))->fingerprint(), train(sentences(300), 49)->fingerprint());
+  const auto first = train(sentences(300))->fingerprint();
+  EXPECT_NE(train(sentences(300), 49)->fingerprint(), first);
+  const testing::ScopedEnvironment no_memory("ZOO_CACHE", (dir_ / "another").string());
+  EXPECT_EQ(train(sentences(300))->fingerprint(), first);
+}
+
+TEST_P(SentencePiece, IsKeptBetweenRuns) {
+  const auto first = train(sentences(300))->fingerprint();
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(dir_ / "cache")) files.push_back(entry.path());
+  ASSERT_EQ(files.size(), 1u);
+  // What is kept is used: another vocabulary under this name comes back.
+  const auto other = train(sentences(300), 49)->fingerprint();
+  std::filesystem::path newer;
+  for (const auto& entry : std::filesystem::directory_iterator(dir_ / "cache")) {
+    if (entry.path() != files[0]) newer = entry.path();
+  }
+  std::filesystem::copy_file(newer, files[0], std::filesystem::copy_options::overwrite_existing);
+  EXPECT_EQ(train(sentences(300))->fingerprint(), other);
+  // A damaged file is made anew.
+  std::filesystem::resize_file(files[0], 100);
+  EXPECT_EQ(train(sentences(300))->fingerprint(), first);
 }
 
 TEST_P(SentencePiece, LongLinesAreNotLeftOut) {
