@@ -96,7 +96,7 @@ void check_size(const AttentionReport& report) {
 }
 
 std::string page_title(const AttentionReport& report) {
-  const std::string title = report.target_tokens.empty() ? report.text : report.text + " → " + report.target;
+  const std::string title = report.answers() ? report.text + " → " + report.target : report.text;
   return escaped_for_html("Attention: " + title);
 }
 

@@ -187,7 +187,7 @@ const fillTable = () => $('table').replaceChildren(numbersTable(viewOf(state.map
 
 const quoted = text => el('bdi', '', `“${text}”`);
 $('text').append(quoted(data.text));
-if (answered) $('text').append(el('span', 'arrow', ' → '), quoted(data.target));
+if (answered || data.target) $('text').append(el('span', 'arrow', ' → '), quoted(data.target));
 $('text').classList.toggle('long', data.text.length + data.target.length > 90);
 if (data.name) $('run').textContent = `· ${data.name}`;
 $('summary').textContent = [
