@@ -460,17 +460,18 @@ class Collector {
         fmt::format("Best of {} is {} with {} {}", runs.size(), (*best)["name"].get<std::string>(),
                     shown((*best)["metric"]), metric_.label);
     const int64_t n = (*best)["metric"]["n"];
-    text += n > 1 ? fmt::format(" (mean of {} seeds, 95 % interval).", n) : " (one seed: no interval).";
+    text += n > 1 ? fmt::format(" (mean of {} seeds, 95 % interval)", n) : " (one seed: no interval)";
+    const auto name = first["name"].get<std::string>();
     if (!first["metric"].is_null() && best != &first)
-      text += fmt::format(" {} has {}.", first["name"].get<std::string>(), shown(first["metric"]));
+      text += fmt::format("; the first, {}, has {}", name, shown(first["metric"]));
+    text += '.';
     const auto add = [&](std::string_view what, const std::vector<std::string>& names) {
       if (!names.empty()) text += fmt::format(" {}: {}.", what, fmt::join(names, ", "));
     };
-    const auto name = first["name"].get<std::string>();
     add(fmt::format("Significantly better than {}", name), better);
     add(fmt::format("Significantly worse than {}", name), worse);
     add(fmt::format("Not to be told from {}", name), same);
-    add("Without any run that reached its end", failed);
+    add("Not one run reached its end", failed);
     return text;
   }
 
