@@ -108,7 +108,7 @@ function buildAttention(section) {
     if (!values) return null;
     // The first token of a decoder can only look at itself: its weight of 1 says nothing about the others.
     const free = maps.isHidden(kind, 0, 1) && rows.length > 1 ? values.slice(columns.length) : values;
-    return {...map, depth, title: maps.titleOf(map), values, columns, isHidden: (t, s) => maps.isHidden(kind, t, s),
+    return {...map, depth, free, title: maps.titleOf(map), values, columns, isHidden: (t, s) => maps.isHidden(kind, t, s),
             rows: crosses ? run.attention.target_next : rows, after: crosses ? rows : null,
             top: scale === 'absolute' ? MOST : Math.max(1, largest(free))};
   }
@@ -144,7 +144,8 @@ function buildAttention(section) {
   if (data.left_out?.attention)
     section.append(el('p', 'quiet', `${count(data.left_out.attention, 'run')} without maps here, to keep the page ` +
                                     'small: they are in results.json, and zoo attention shows those of any run.'));
-  section.append(grid);
+  const scaleNote = el('p', 'quiet');
+  section.append(grid, scaleNote);
 
   const opened = openMaps(viewOf, selection, state);
   let tiles = [];
@@ -169,10 +170,15 @@ function buildAttention(section) {
     }
     paintTiles();
   }
-  /** With tokens where they can be read, else as a picture. */
+  /** With tokens where they can be read, else as a picture; in one scale, so that runs can be compared. */
   function paintTiles() {
+    // What the colours end at: a few weights that are far larger, as a decoder's first ones always are, may be beyond.
+    const top = Math.max(1, ...tiles.map(({run}) => strong(viewOf(run))));
+    const hint = el('span', 'hint', 'Click one to see it large, with its weights.');
+    scaleNote.replaceChildren(`Colours from 0 to ${(top / MOST).toFixed(2)} in all of them. `, hint);
+    scaleNote.hidden = !tiles.length;
     for (const {run, picture} of tiles) {
-      const view = viewOf(run), room = picture.clientWidth, {rows, columns} = view;
+      const view = {...viewOf(run), top}, room = picture.clientWidth, {rows, columns} = view;
       if (room * 0.7 / columns.length >= 13 && rows.length <= 30) {
         const plot = el('span', 'plot');
         picture.replaceChildren(plot);
@@ -185,6 +191,7 @@ function buildAttention(section) {
       paint(canvas, view, size, {gap: size > 12 ? 0.75 : 0});
     }
   }
+  const strong = ({free}) => [...free].sort((a, b) => a - b)[Math.floor(0.99 * (free.length - 1))];
   whenWidthChanges(grid, paintTiles);
   whenSelectionChanges(draw);
   whenThemeChanges(() => { paintTiles(); opened.render(); });

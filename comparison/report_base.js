@@ -25,6 +25,9 @@ function si(value, unit = '', digits = 3) {
 /** The same at a tick: 1000 → "1 k". */
 const siTick = value => si(value).replace(/(\.\d*?)0+(?=\D|$)/, '$1').replace(/\.(?=\D|$)/, '');
 
+/** A number of tokens at a tick: lengths are powers of two. */
+const lengthTick = value => value < 10000 ? String(value) : siTick(value);
+
 /** 0.0123 → "12.3 ms", 75 → "75 s", 754 → "12 min 34 s". */
 function duration(value) {
   if (!isNumber(value)) return '–';

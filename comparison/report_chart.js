@@ -30,35 +30,38 @@ function shortened(text, room, size = 12) {
 
 // ---- Scales --------------------------------------------------------------------------------------------------------
 
-function niceStep(span, ticks) {
-  const raw = span / ticks, power = 10 ** Math.floor(Math.log10(raw));
-  return power * [1, 2, 2.5, 5, 10].find(factor => factor * power >= raw * 0.999);
+/** About `count` round values from `low` to `high`; of a logarithmic scale where `log`. */
+function niceTicks(low, high, log, count) {
+  const values = [], decades = Math.log10(high / low);
+  if (log && decades > 0.9) {
+    const digits = decades > 5 ? [1] : decades > 2.2 ? [1, 3] : [1, 2, 5], stride = Math.max(1, Math.ceil(decades / 9));
+    for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += stride)
+      for (const digit of digits) values.push(digit * 10 ** power);
+    return values;
+  }
+  const raw = (high - low) / count, power = 10 ** Math.floor(Math.log10(raw));
+  const step = power * [1, 2, 2.5, 5, 10].find(factor => factor * power >= raw * 0.999);
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; ++i)
+    values.push(Number((i * step).toPrecision(12)));
+  return values;
 }
 
 /**
- * A scale {at: value → pixel, ticks, domain} from `low`..`high` to `from`..`to` pixels; with `log`, of logarithms.
+ * A scale {at: value → pixel, ticks, domain} from `low`..`high` to `from`..`to` pixels; with `log`, of logarithms. About
+ * `count` ticks, or those of `marks`.
  */
-function makeScale({low, high, from, to, log = false, ticks = 6}) {
+function makeScale({low, high, from, to, log = false, count = 6, marks = null}) {
   if (!(high > low)) {  // one value alone stands in the middle
     const room = (Math.abs(low) || 1) * 0.1;
     [low, high] = log ? [low / 2, low * 2] : [low - room, low + room];
   }
   const by = log ? Math.log10 : value => value;
   const [a, b] = [by(low), by(high)];
-  const at = value => from + (by(value) - a) / (b - a) * (to - from);
-  const values = [];
-  if (log && b - a > 0.9) {
-    const marks = b - a > 5 ? [1] : b - a > 2.2 ? [1, 3] : [1, 2, 5];
-    const stride = Math.max(1, Math.ceil((b - a) / 9));
-    for (let power = Math.floor(a); power <= Math.ceil(b); power += stride)
-      for (const mark of marks) values.push(mark * 10 ** power);
-  } else {
-    const step = niceStep(high - low, ticks);
-    for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; ++i)
-      values.push(Number((i * step).toPrecision(12)));
-  }
-  const spread = values.filter(value => value >= low * (1 - 1e-9) - 1e-12 && value <= high * (1 + 1e-9) + 1e-12);
-  return {at, ticks: spread, domain: [low, high], step: log || spread.length < 2 ? 0 : spread[1] - spread[0]};
+  const slack = (high - low) * 1e-9;
+  const isInside = value => value >= low - slack && value <= high + slack;
+  const ticks = (marks ?? niceTicks(low, high, log, count)).filter(isInside);
+  return {at: value => from + (by(value) - a) / (b - a) * (to - from), ticks, domain: [low, high],
+          step: log || ticks.length < 2 ? 0 : ticks[1] - ticks[0]};
 }
 
 /** Where the numbers of an axis begin and end, with a little air. */
@@ -73,13 +76,16 @@ function extent(values, {log = false, air = 0.04} = {}) {
   return {low: low - (high - low) * air, high: high + (high - low) * air, log};
 }
 
-/** The same, but a few values far away from the others do not decide: what is beyond is cut at the frame. */
-function robustExtent(values, options) {
+/**
+ * The same, but a few values farther away from the others than `reach` times their range do not decide: what is beyond
+ * is cut at the frame.
+ */
+function robustExtent(values, {reach = 1.2, ...options} = {}) {
   const sorted = values.filter(isNumber).sort((a, b) => a - b);
   if (sorted.length < 5) return extent(sorted, options);
   const at = share => sorted[Math.round(share * (sorted.length - 1))];
-  const middle = (at(0.9) - at(0.1)) || Math.abs(at(0.5)) * 0.05 || 1;
-  return extent(sorted.filter(value => value <= at(0.9) + 1.2 * middle && value >= at(0.1) - 1.2 * middle), options);
+  const far = reach * ((at(0.9) - at(0.1)) || Math.abs(at(0.5)) * 0.05 || 1);
+  return extent(sorted.filter(value => value <= at(0.9) + far && value >= at(0.1) - far), options);
 }
 
 /** Decimals that tell ticks apart: 1 for steps of 0.5, 2 for steps of 0.25. */
@@ -146,18 +152,18 @@ function spreadLabels(labels, gap, top, bottom) {
 let charts = 0;
 
 /**
- * An empty chart in `host`, which it fills. `x` and `y` are {low, high, log, label, tick: (value, scale) → text}.
+ * An empty chart in `host`, which it fills. `x` and `y` are what a scale takes, with {label, tick: (value, scale) → text}.
  * Returns {svg, field: where marks go, clipped to the frame, x, y: scales, box}.
  */
-function makeChart(host, {x, y, height, right = 16, left = null, name, ticks = {}}) {
+function makeChart(host, {x, y, height, right = 16, left = null, name}) {
   const width = Math.max(220, Math.floor(host.clientWidth));
   const top = 26, bottom = height - 42;
-  const yScale = makeScale({...y, from: bottom, to: top, ticks: ticks.y ?? Math.max(3, Math.round(height / 62))});
+  const yScale = makeScale({...y, from: bottom, to: top, count: Math.max(3, Math.round(height / 62))});
   const yTexts = yScale.ticks.map(value => y.tick(value, yScale));
   left ??= Math.ceil(Math.max(...yTexts.map(text => measure(text, 12)), 8)) + 12;
   const box = {left, right: width - right, top, bottom, width, height};
-  const xTicks = ticks.x ?? Math.max(3, Math.round((box.right - left) / 95));
-  const xScale = makeScale({...x, from: box.left, to: box.right, ticks: xTicks});
+  const xCount = x.count ?? Math.max(3, Math.round((box.right - left) / 95));
+  const xScale = makeScale({...x, from: box.left, to: box.right, count: xCount});
 
   const clip = `clip-${++charts}`;
   const chart = svg('svg', {class: 'chart', viewBox: `0 0 ${width} ${height}`, width, height, role: 'img',

@@ -27,10 +27,9 @@ function buildQuality(section) {
     const x = core && robustlyWidened(core, edges);
     if (!x) return host.replaceChildren(el('p', 'quiet', 'No run shown has a result.'));
     const chart = makeChart(host, {
-      x: {...x, label: metricLabel, tick: tickMetric},
+      x: {...x, label: metricLabel, tick: tickMetric, count: narrow ? 3 : 6},
       y: {low: 0, high: list.length, label: '', tick: () => ''}, left: Math.ceil(names) + 14, right, height,
       name: `${metric.label} of ${count(list.length, 'run')} with intervals; the same numbers are in the table above.`,
-      ticks: {x: narrow ? 3 : 6},
     });
     for (const grid of chart.svg.querySelectorAll('.grid')) grid.remove();
     const {left, top, bottom} = chart.box;
@@ -96,7 +95,12 @@ function buildCost(section) {
   const usable = Object.entries(COSTS).filter(([, {value}]) =>
       runs.filter(run => isNumber(value(run)) && value(run) > 0 && isNumber(run.metric?.mean)).length > 1);
   if (!usable.length) return false;
-  const state = {x: usable[0][0], scale: 'log'};
+  // Matched runs all cost the same: begin with a cost in which they differ.
+  const differs = ([, {value}]) => {
+    const values = runs.map(value).filter(isNumber);
+    return Math.max(...values) > 1.05 * Math.min(...values);
+  };
+  const state = {x: (usable.find(differs) ?? usable[0])[0], scale: 'log'};
   const host = el('div', 'chart-host'), readout = el('div', 'readout entries');
   readout.setAttribute('aria-live', 'polite');
   const names = {parameters: 'parameters', flops: 'FLOPs', seconds: 'seconds', memory: 'memory',
@@ -118,6 +122,7 @@ function buildCost(section) {
     const points = selection.visible().map(run => ({run, look: lookOf(run), x: cost.value(run), y: run.metric?.mean}))
                        .filter(({x, y}) => isNumber(x) && x > 0 && isNumber(y));
     const x = extent(points.map(point => point.x), {log, air: 0.08});
+    if (x && x.high < 1.1 * x.low) Object.assign(x, {low: x.low / 1.05, high: x.high * 1.05});
     const y = robustExtent(points.flatMap(({y, run}) => [y, run.metric.low, run.metric.high]), {air: 0.06});
     if (!x || !y) {
       drawn = null;
@@ -180,8 +185,8 @@ function buildCost(section) {
     const {points, ring, cost, front} = drawn;
     ring.setAttribute('visibility', stop === null ? 'hidden' : 'visible');
     if (stop === null) {
-      const meaning = front ? 'The thin line joins the runs that no other beats in both. ' : '';
-      readout.replaceChildren(el('span', 'quiet', `${meaning}Point at a run for its numbers.`));
+      const meaning = front ? 'The thin line joins the runs that no other beats in both.' : '';
+      readout.replaceChildren(el('span', 'quiet', meaning, ' ', el('span', 'hint', 'Point at a run for its numbers.')));
       return;
     }
     const {run, x, px: left, py: top} = points[stop];
@@ -269,7 +274,8 @@ function buildScaling(section) {
     const x = extent(lines.flatMap(({points}) => points.map(([n]) => n)), {log: true, air: 0.03});
     const y = extent(lines.flatMap(({points}) => points.map(([, value]) => value)), {log: true, air: 0.05});
     if (!x || !y || !host.clientWidth) return host.replaceChildren(el('p', 'quiet', 'not measured'));
-    const chart = makeChart(host, {x: {...x, label: 'tokens (n)', tick: siTick}, y: {...y, label, tick},
+    const marks = [...new Set(lines.flatMap(({points}) => points.map(([n]) => n)))].sort((a, b) => a - b);
+    const chart = makeChart(host, {x: {...x, label: 'tokens (n)', tick: lengthTick, marks}, y: {...y, label, tick},
                                    height: 240, name: `${label} of ${part} against the length of the input`});
     const [n0, v0] = lines[0].points[0];
     for (const power of [1, 2])

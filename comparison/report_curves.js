@@ -20,6 +20,22 @@ const CURVE_Y = {
 // logarithmic scale shows it.
 const BEGINNING = 0.08;
 
+/** Names behind the ends of lines: {run, look, x, y: values of the last point}; `room` pixels wide. */
+function labelEnds(chart, ends, room) {
+  const labels = ends.map(({run, look, x, y}) => {
+    const end = Math.max(chart.box.top - 6, Math.min(chart.box.bottom, chart.y.at(y)));
+    return {run, look, x: chart.x.at(x), end, y: Math.max(chart.box.top, end)};
+  });
+  spreadLabels(labels, 15, chart.box.top, chart.box.bottom);
+  for (const {run, look, x, end, y} of labels) {
+    const left = chart.box.right + 10;
+    if (Math.abs(end - y) > 3 || left - x > 24)
+      chart.svg.append(svg('path', {class: 'leader', d: linePath([[x + 3, end], [left - 3, y]])}));
+    chart.svg.append(svg('text', {class: 'end-label', x: left, y: px(y), dy: '.32em', style: `fill:${look.colour}`},
+                         shortened(run.name, room - 20, 13)));
+  }
+}
+
 /** The value of a curve {x, y} at `x` between its points. */
 function interpolate({x: xs, y: ys}, x) {
   let i = 1;
@@ -89,10 +105,11 @@ function buildCurves(section) {
     }).sort((a, b) => b.look.faded - a.look.faded);
     const every = lines.flatMap(({points, failed}) => [...points, ...failed.flat()]);
     const x = extent(every.map(point => point.x), {log, air: 0});
-    const begins = log || !x ? 0 : x.low + BEGINNING * (x.high - x.low);
+    const few = Math.max(...lines.map(({points}) => points.length)) < 8;
+    const begins = log || few || !x ? 0 : x.low + BEGINNING * (x.high - x.low);
     const bounds = lines.flatMap(({points}) => points.filter((point, i) => point.x >= begins || i >= points.length - 2)
                                                      .flatMap(({mean, low, high}) => [mean, low, high]));
-    const y = robustExtent(bounds.length ? bounds : every.map(point => point.mean));
+    const y = robustExtent(bounds.length ? bounds : every.map(point => point.mean), {reach: few ? 4 : 1.2});
     host.classList.toggle('empty', !x || !y);
     if (!x || !y) {
       drawn = null;
@@ -135,26 +152,14 @@ function buildCurves(section) {
         next = x + Math.max(96, (chart.box.right - chart.box.left) / 8);
       }
     }
-    if (labelled) labelEnds(chart, chosen, room);
+    if (labelled) {
+      const ends = chosen.filter(({points}) => points.length).map(({points, ...line}) => ({...line, ...points.at(-1)}));
+      labelEnds(chart, ends.map(({run, look, x, mean}) => ({run, look, x, y: mean})), room);
+    }
     const cursor = svg('g', {class: 'cursor-line'});
     chart.svg.append(cursor);
     drawn = {chart, chosen, cursor, xKind, yKind};
     tell(null);
-  }
-
-  function labelEnds(chart, chosen, room) {
-    const labels = chosen.filter(({points}) => points.length).map(({run, look, points}) => {
-      const {x, mean} = points.at(-1);
-      return {run, look, x: chart.x.at(x), end: chart.y.at(mean), y: Math.max(chart.box.top, chart.y.at(mean))};
-    });
-    spreadLabels(labels, 15, chart.box.top, chart.box.bottom);
-    for (const {run, look, x, end, y} of labels) {
-      const left = chart.box.right + 10;
-      const leader = [[x + 3, Math.max(chart.box.top - 6, end)], [left - 3, y]];
-      if (Math.abs(end - y) > 3 || left - x > 24) chart.svg.append(svg('path', {class: 'leader', d: linePath(leader)}));
-      chart.svg.append(svg('text', {class: 'end-label', x: left, y: px(y), dy: '.32em', style: `fill:${look.colour}`},
-                           shortened(run.name, room - 20, 13)));
-    }
   }
 
   /** The stops of the cursor: the points of the chosen run that has most. */
@@ -197,5 +202,83 @@ function buildCurves(section) {
   });
   whenSelectionChanges(redraw);
   whenWidthChanges(host, redraw);
+  return true;
+}
+
+// ---- The metric at other lengths ------------------------------------------------------------------------------------
+
+/** How runs do on texts of other lengths than those of training. */
+function buildLengths(section) {
+  const measured = runs.flatMap(run => run.lengths ?? []).map(({length}) => length);
+  const lengths = [...new Set(measured)].sort((a, b) => a - b);
+  if (lengths.length < 2) return false;
+  const host = el('div', 'chart-host'), readout = el('div', 'readout entries');
+  readout.setAttribute('aria-live', 'polite');
+  const trained = new Set(runs.map(run => run.sequence_length).filter(isNumber));
+  const note = trained.size === 1 ? ` All were trained at ${[...trained][0]} tokens (dashed line).` : '';
+  section.append(el('p', 'quiet', `${metric.label} on texts of other lengths, mean over the seeds and its 95 % ` +
+                                  `interval; ${betterSide}.${note}`), host, readout);
+  Object.assign(host, {tabIndex: 0, id: 'lengths-chart'});
+  host.setAttribute('role', 'application');
+  host.setAttribute('aria-roledescription', 'chart');
+  let drawn = null;
+  function draw() {
+    const lines = selection.visible().map(run => ({run, look: lookOf(run), points: run.lengths ?? []}))
+                                     .filter(({points}) => points.length).sort((a, b) => b.look.faded - a.look.faded);
+    const x = extent([...lengths, ...trained], {log: true, air: 0.03});
+    const y = robustExtent(lines.flatMap(({points}) => points.map(({mean}) => mean)), {reach: 3, air: 0.08});
+    if (!y) {
+      drawn = null;
+      return host.replaceChildren(el('p', 'quiet', 'None of the runs shown was measured at other lengths.'));
+    }
+    const chosen = lines.filter(({look}) => !look.faded), room = host.clientWidth < 560 ? 84 : 190;
+    const widest = Math.max(0, ...chosen.map(({run}) => measure(run.name, 13)));
+    const chart = makeChart(host, {
+      x: {...x, label: 'tokens in a text', tick: lengthTick, marks: lengths}, y: {...y, label: metricLabel, tick: tickMetric},
+      height: host.clientWidth < 560 ? 300 : 340, right: Math.min(room, widest + 22),
+      name: `${metric.label} against the length of the text. The arrow keys go from length to length.`,
+    });
+    if (trained.size === 1) {
+      const at = px(chart.x.at([...trained][0]));
+      chart.field.append(svg('line', {class: 'reference', x1: at, x2: at, y1: chart.box.top, y2: chart.box.bottom}));
+    }
+    for (const {look, points} of lines) {
+      const pixels = points.map(({length, mean}) => [chart.x.at(length), chart.y.at(mean)]);
+      chart.field.append(svg('path', {class: look.faded ? 'curve faded' : 'curve', stroke: look.colour,
+                                      d: linePath(pixels), 'stroke-dasharray': look.dash || null}));
+      if (look.faded) continue;
+      for (const {length, low, high} of points.filter(({low}) => isNumber(low))) {
+        const at = px(chart.x.at(length));
+        chart.field.append(svg('path', {class: 'whisker thin', stroke: look.colour,
+                                        d: `M${at},${px(chart.y.at(low))}V${px(chart.y.at(high))}`}));
+      }
+      for (const [x, y] of pixels) chart.field.append(mark(look, x, y, 4.4));
+    }
+    const ends = chosen.map(({run, look, points}) => ({run, look, ...points.at(-1)}));
+    labelEnds(chart, ends.map(({run, look, length, mean}) => ({run, look, x: length, y: mean})), room);
+    drawn = {chart, chosen};
+    tell(null);
+  }
+  function tell(stop) {
+    const length = lengths[stop ?? lengths.length - 1];
+    const entries = (drawn?.chosen ?? []).flatMap(({run, points}) => {
+      const point = points.find(point => point.length === length);
+      if (!point) return [];
+      const entry = el('span', 'entry', runName(run), el('b', '', metricText(point.mean)));
+      if (isNumber(point.low)) entry.append(el('span', 'quiet', `± ${metricText((point.high - point.low) / 2)}`));
+      return [entry];
+    });
+    readout.replaceChildren(el('span', 'entry-title', `${length} tokens`), ...entries);
+  }
+  walkable(host, {
+    stops: () => lengths.length, show: tell,
+    nearest(x) {
+      if (!drawn) return null;
+      const distances = lengths.map(length => Math.abs(drawn.chart.x.at(length) - x));
+      return distances.indexOf(Math.min(...distances));
+    },
+  });
+  whenSelectionChanges(draw);
+  whenWidthChanges(host, draw);
   return true;
 }

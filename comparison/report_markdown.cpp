@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -92,7 +93,9 @@ class MetricText {
   }
   std::string label() const { return plain(label_) + (percent_ ? " (%)" : ""); }
   std::string operator()(double value) const { return fmt::format("{:.{}f}", value * factor(), decimals_); }
-  std::string with_sign(double value) const { return (value < 0 ? "−" : "+") + (*this)(std::abs(value)); }
+  std::string with_sign(double value) const {
+    return (value < 0 ? "−" : value > 0 ? "+" : "±") + (*this)(std::abs(value));
+  }
 
  private:
   static double middle(std::vector<double>& values) {
@@ -176,6 +179,8 @@ std::string runs_table(const Json& results, const MetricText& metric) {
   const Json& runs = results["runs"];
   const auto mean = [](const Json& run) { return number_at(run["metric"], "mean"); };
   const auto best = best_of(runs, mean, text_at(results["metric"], "better") == "lower");
+  const std::string quantity = text_at(member(results, "match"), "quantity");
+  const std::string matched = quantity == "flops" ? "flops_per_token" : quantity;
   Row head = {"run", metric.label(), "against the first"};
   std::vector<Row> rows;
   for (const auto& run : runs)
@@ -185,7 +190,8 @@ std::string runs_table(const Json& results, const MetricText& metric) {
     const auto value = [&column](const Json& run) { return column.value(run); };
     if (std::none_of(runs.begin(), runs.end(), [&](const Json& run) { return value(run).has_value(); }))
       continue;
-    const auto best_value = best_of(runs, value, column.less);
+    // Where it was made equal none is the best.
+    const auto best_value = column.key == matched ? std::nullopt : best_of(runs, value, column.less);
     head.emplace_back(column.title);
     for (size_t i = 0; i < runs.size(); ++i) {
       const std::string text = amount(value(runs[i]), column.unit);
@@ -231,6 +237,34 @@ std::string curves(const Json& results, const MetricText& metric) {
   if (list.empty()) return "";
   return fmt::format("## Learning curves\n\n{} on validation data, mean over the seeds:\n\n{}\n",
                      metric.label(), list);
+}
+
+// ---- Other lengths ----
+
+/// The metric on texts of other lengths than those of training.
+std::string lengths(const Json& results, const MetricText& metric) {
+  std::set<int64_t> all;
+  for (const auto& run : results["runs"])
+    for (const auto& entry : member(run, "lengths"))
+      if (const auto length = number_at(entry, "length")) all.insert(static_cast<int64_t>(*length));
+  if (all.empty()) return "";
+  Row head = {"run"};
+  for (const int64_t length : all) head.push_back(fmt::format("{} tokens", length));
+  std::vector<Row> rows;
+  for (const auto& run : results["runs"]) {
+    rows.push_back({plain(text_at(run, "name"))});
+    for (const int64_t length : all) {
+      std::string cell = "–";
+      for (const auto& entry : member(run, "lengths")) {
+        const auto mean = number_at(entry, "mean"), high = number_at(entry, "high");
+        if (!mean || number_at(entry, "length") != static_cast<double>(length)) continue;
+        cell = metric(*mean) + (high ? " ± " + metric(*high - *mean) : "");
+      }
+      rows.back().push_back(std::move(cell));
+    }
+  }
+  return fmt::format("## At other lengths\n\n{} on texts of so many tokens:\n\n{}\n", metric.label(),
+                     table(head, rows, 1));
 }
 
 // ---- What else a reader asks ----
@@ -306,9 +340,9 @@ std::string facts(const Json& results) {
   add("Machine", machine_text);
   std::vector<std::string> made_with;
   for (const auto& [key, name] :
-       {std::pair{"transformer_zoo", "transformer-zoo"}, {"libtorch", "LibTorch"}, {"compiler", ""}})
+       {std::pair{"transformer_zoo", "transformer-zoo"}, {"libtorch", "LibTorch"}, {"compiler", "compiler"}})
     if (const auto version = text_at(versions, key); !version.empty())
-      made_with.push_back(fmt::format("{}{}{}", name, *name ? " " : "", plain(version)));
+      made_with.push_back(fmt::format("{} {}", name, plain(version)));
   add("Made with", fmt::format("{}", fmt::join(made_with, ", ")));
   return fmt::format("## How it was measured\n\n{}\n\n", fmt::join(items, "\n"));
 }
@@ -333,7 +367,7 @@ std::string report_markdown(const Json& results) {
   if (!measured.empty()) page += fmt::format("**What was measured.** {}\n\n", plain(measured));
   page += notices(results);
   page += runs_table(results, metric) + "\n";
-  page += curves(results, metric) + differences(results) + facts(results);
+  page += curves(results, metric) + lengths(results, metric) + differences(results) + facts(results);
   if (!command.empty()) page += fmt::format("```\n{}\n```\n", command);
   return page;
 }

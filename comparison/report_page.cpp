@@ -99,7 +99,7 @@ Json shown_attention(const Json& attention) {
 
 Json shown_seed(const Json& seed, size_t points) {
   Json result = only(seed, {"seed", "run", "end", "error", "steps", "tokens", "flops", "seconds",
-                            "valid_loss", "valid", "best_step", "peak_memory_bytes"});
+                            "valid_loss", "valid", "best_step", "peak_memory_bytes", "peak_resident_bytes"});
   for (const char* key : {"curve", "train_curve"})
     if (const Json& curve = member(seed, key); curve.is_object()) result[key] = thinned(curve, points);
   return result;
@@ -107,7 +107,7 @@ Json shown_seed(const Json& seed, size_t points) {
 
 Json shown_run(const Json& run, const Json& differences, size_t points) {
   Json result = only(run, {"name", "architecture", "parameters", "sequence_length", "flops_per_token",
-                           "metric", "versus_first", "speed", "peak_memory_bytes", "scaling"});
+                           "metric", "versus_first", "lengths", "speed", "peak_memory_bytes", "scaling"});
   result["config"] = Json::object();
   for (const auto& key : differences)
     if (key.is_string())

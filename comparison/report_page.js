@@ -111,8 +111,10 @@ function tableColumns() {
   const families = new Set(runs.map(run => run.architecture));
   const number = (title, field, value, text, better, hint = '') =>
       ({title, value, cell: run => shown(value(run), text(value(run)), field, run), better, hint});
+  // Where it was made equal none is the best.
+  const matched = {parameters: 'parameters', flops: 'flops_per_token'}[data.match?.quantity];
   const own = (title, key, unit, better, hint) =>
-      number(title, key, run => run[key] ?? null, value => si(value, unit), better, hint);
+      number(title, key, run => run[key] ?? null, value => si(value, unit), key === matched ? '' : better, hint);
   const speed = (title, key, hint) =>
       number(title, `speed.${key}`, run => run.speed?.[key] ?? null, value => si(value), 'higher', hint);
   return [
@@ -171,7 +173,7 @@ function buildTable(section) {
   const legend = ['Best of each column in bold.'];
   if (runs.some(run => halfWidth(run) !== null)) legend.push('± half the 95 % interval of the mean over the seeds.');
   if (runs.some(run => isNumber(run.versus_first?.p_corrected)))
-    legend.push('Verdicts: paired t-test over the seeds against the first run, p corrected by Holm’s method, below 0.05.');
+    legend.push('Verdicts: paired t-test over the seeds against the first run, p corrected by Holm’s method, at 0.05.');
   section.append(scroll, empty, el('p', 'quiet under-table', legend.join(' ')), seedsTable());
   whenSelectionChanges(redraw);
   return true;
@@ -181,7 +183,8 @@ function buildTable(section) {
 function seedsTable() {
   const ENDS = {all_steps: 'all steps', out_of_time: 'out of time', failed: 'failed'};
   const host = el('div', 'scroll tall'), details = el('details', '', el('summary', '', 'Every seed'), host);
-  const number = (title, key, text) => ({title, value: ({seed}) => seed[key], cell: ({seed}) => text(seed[key])});
+  const number = (title, key, text) =>
+      ({title, value: ({seed}) => seed[key] ?? null, cell: ({seed}) => text(seed[key])});
   const columns = [
     {title: 'run', value: ({run}) => run.name, cell: ({run}) => runName(run)},
     {title: 'seed', value: ({seed}) => seed.seed},
@@ -195,8 +198,9 @@ function seedsTable() {
     number('steps', 'steps', value => si(value, '', 4)), number('tokens', 'tokens', value => si(value)),
     number('FLOPs', 'flops', value => si(value)),
     number('time', 'seconds', duration), number('peak memory', 'peak_memory_bytes', value => si(value, 'B')),
+    number('of the process', 'peak_resident_bytes', value => si(value, 'B')),
     {title: 'directory', value: ({seed}) => seed.run},
-  ];
+  ].filter(({value}) => runs.some(run => run.seeds.some(seed => (value({run, seed}) ?? null) !== null)));
   const fill = () => {
     if (!details.open) return;
     const rows = runs.filter(run => selection.matches(run)).flatMap(run => run.seeds.map(seed => ({run, seed})));
@@ -267,9 +271,10 @@ function buildReproduce(section) {
 
 const SECTIONS = [
   ['results', 'Results', buildTable], ['quality', 'Quality', buildQuality], ['curves', 'Learning curves', buildCurves],
-  ['cost', 'Quality against cost', buildCost], ['scaling', 'Cost against length', buildScaling],
-  ['samples', 'Samples', buildSamples], ['attention', 'Attention', buildAttention],
-  ['differences', 'Configuration', buildDifferences], ['reproduce', 'Reproduce', buildReproduce],
+  ['lengths', 'Quality against length', buildLengths], ['cost', 'Quality against cost', buildCost],
+  ['scaling', 'Cost against length', buildScaling], ['samples', 'Samples', buildSamples],
+  ['attention', 'Attention', buildAttention], ['differences', 'Configuration', buildDifferences],
+  ['reproduce', 'Reproduce', buildReproduce],
 ];
 
 selection.assign();

@@ -211,6 +211,18 @@ inline Json made_up_scaling(const MadeUpRun& run) {
   return scaling;
 }
 
+inline Json made_up_lengths(double quality, double half) {
+  Json list = Json::array();
+  for (const int64_t length : {32, 64, 128, 256}) {
+    const double mean = quality * (1 + 0.0004 * static_cast<double>(std::abs(length - 64)));
+    list.push_back({{"length", length},
+                    {"mean", mean},
+                    {"low", half > 0 ? Json(mean - half) : Json()},
+                    {"high", half > 0 ? Json(mean + half) : Json()}});
+  }
+  return list;
+}
+
 inline Json made_up_run(const MadeUpComparison& comparison, const MadeUpRun& run, int64_t number) {
   const double parameters = 12.0 * static_cast<double>(run.n_layers * run.d_model * run.d_model);
   Json seeds = Json::array();
@@ -261,6 +273,7 @@ inline Json made_up_run(const MadeUpComparison& comparison, const MadeUpRun& run
           {"cache_bytes_per_token", run.d_model * run.n_layers * 8},
           {"metric", std::move(metric)},
           {"versus_first", nullptr},
+          {"lengths", made_up_lengths(run.quality, half)},
           {"seeds", std::move(seeds)},
           {"speed",
            {{"train_tokens_per_second", 2.2e10 / parameters},

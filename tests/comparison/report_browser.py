@@ -137,6 +137,7 @@ def check_sections(page, results):
                     for run in runs for seed in run["seeds"])
     has_metric = any(is_number(mean) for mean in results.finals().values())
     expected = {"results": True, "quality": has_metric, "curves": has_curve,
+                "lengths": any(len(run.get("lengths") or []) > 1 for run in runs),
                 "scaling": any(run.get("scaling") for run in runs), "samples": any(run.get("samples") for run in runs),
                 "attention": any((run.get("attention") or {}).get("maps") for run in runs),
                 "differences": bool(results.document.get("differences")) and len(runs) > 1}
@@ -222,6 +223,19 @@ def check_end_of_curves(page, results):
         check(near, f"{name}: its curve ends at {mean}, shown as {text}")
 
 
+def check_lengths(page, results):
+    before = chart(page, "lengths-chart")["lines"]
+    check(before and "NaN" not in before, "the metric against the length is not drawn")
+    shown = page.run("""[...document.querySelectorAll('#lengths .entry')].map(
+        entry => [entry.querySelector('bdi').textContent, entry.querySelector('b').textContent])""")
+    runs = {run["name"]: run for run in results.runs}
+    longest = max(entry["length"] for run in results.runs for entry in run.get("lengths") or [])
+    for name, text in shown:
+        expected = results.factor * next(entry["mean"] for entry in runs[name]["lengths"] if entry["length"] == longest)
+        value, tolerance = parse_shown(text.removesuffix("%"))
+        check(abs(value - expected) <= tolerance * 1.01, f"{name} at {longest} tokens: {expected}, shown as {text}")
+
+
 def check_costs(page):
     before = None
     for value in values_of(page, "cost-x"):
@@ -292,7 +306,7 @@ def check_attention(page, results):
     page.run("document.getElementById('map-plot').focus()")
     page.press("ArrowRight")
     page.press("Escape")
-    check(page.run("document.getElementById('map-dialog').open"), "Escape closes the map where it should leave the cell")
+    check(page.run("document.getElementById('map-dialog').open"), "Escape closes the map instead of leaving the cell")
     page.press("Escape")
     check(not page.run("document.getElementById('map-dialog').open"), "Escape does not close the map")
     if not attention.get("heads"):
@@ -329,6 +343,8 @@ def check_page(page, path, results):
     if "curves" in sections:
         check_curves(page, results)
         check_choice_of_runs(page, results)
+    if "lengths" in sections:
+        check_lengths(page, results)
     if "cost" in sections:
         check_costs(page)
     if "attention" in sections:

@@ -28,6 +28,7 @@ Json two_runs() {
                              {"p", 0.0055},           {"p_corrected", 0.0055}, {"verdict", "worse"}};
   runs[0]["parameters"] = 1'234'567;
   runs[1]["parameters"] = 786'000;
+  results["match"] = nullptr;
   results["notices"] = {{{"kind", "data"}, {"text", "the runs see different data"}}};
   return results;
 }
@@ -47,7 +48,7 @@ TEST(ReportMarkdown, SaysWhatWasSaidAndWhatWasMeasured) {
   EXPECT_THAT(
       page,
       HasSubstr("- Machine: Made-up Processor 9000, 2 cores, 2 threads used, 16 GB, device cpu, Linux 6.1"));
-  EXPECT_THAT(page, HasSubstr("- Made with: transformer-zoo 0.1.0, LibTorch 2.13.0, GNU 12.2.0"));
+  EXPECT_THAT(page, HasSubstr("- Made with: transformer-zoo 0.1.0, LibTorch 2.13.0, compiler GNU 12.2.0"));
 }
 
 TEST(ReportMarkdown, LaysRunsSideBySide) {
@@ -57,6 +58,22 @@ TEST(ReportMarkdown, LaysRunsSideBySide) {
   EXPECT_THAT(page, HasSubstr("\n| encoder | **68.44** ± 0.44 | – | 1.23 M |"));
   EXPECT_THAT(page, HasSubstr("\n| decoder | 63.72 ± 1.60 | **worse**, −4.72, p = 0.0055 | **786 k** |"));
   EXPECT_THAT(page, HasSubstr("- **data**: the runs see different data\n"));
+  EXPECT_THAT(page, HasSubstr("| run | 32 tokens | 64 tokens |"));
+}
+
+TEST(ReportMarkdown, CallsNoneTheBestOfWhatWasMadeEqual) {
+  auto results = two_runs();
+  results["match"] = {{"quantity", "parameters"}, {"target", 1e6}, {"spread", 0.3}};
+  EXPECT_THAT(report_markdown(results), HasSubstr("p = 0.0055 | 786 k |"));
+}
+
+TEST(ReportMarkdown, GivesTheMetricAtOtherLengths) {
+  auto results = two_runs();
+  results["runs"][0]["lengths"] = {{{"length", 64}, {"mean", 0.5}, {"low", 0.4}, {"high", 0.6}}};
+  results["runs"][1]["lengths"] = {{{"length", 256}, {"mean", 0.25}, {"low", nullptr}, {"high", nullptr}}};
+  const auto page = report_markdown(results);
+  EXPECT_THAT(page, HasSubstr("| run | 64 tokens | 256 tokens |\n|---|---:|---:|\n"
+                              "| encoder | 50.00 ± 10.00 | – |\n| decoder | – | 25.00 |\n"));
 }
 
 TEST(ReportMarkdown, ShowsOnlyWhatDiffers) {
