@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "io/error.h"
+#include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 
 namespace zoo::testing {
@@ -30,12 +31,7 @@ class ComparisonFile : public ::testing::Test {
     return load_comparison(dir_.write("study.yaml", text), overrides);
   }
   std::string error_of(const std::string& text) {
-    try {
-      load(text);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "no error";
+    return message_of<ConfigError>([&] { load(text); });
   }
   static std::vector<std::string> names(const Comparison& comparison) {
     std::vector<std::string> result;

@@ -183,9 +183,9 @@ TEST_F(MeasureSpeed, OfAShortSequenceStillHasASecondToken) {
 
 TEST_F(MeasureSpeed, RefusesALengthThatTheModelCannotReach) {
   const auto experiment = world_.experiment("language_modeling");
-  EXPECT_THAT(error_of<UsageError>([&] { measure(experiment, {.length = 33}); }),
+  EXPECT_THAT(message_of<UsageError>([&] { measure(experiment, {.length = 33}); }),
               AllOf(HasSubstr("33"), HasSubstr("model.max_positions, 32")));
-  EXPECT_THAT(error_of<UsageError>([&] { measure(experiment, {.length = 0}); }), HasSubstr("1 or more"));
+  EXPECT_THAT(message_of<UsageError>([&] { measure(experiment, {.length = 0}); }), HasSubstr("1 or more"));
 }
 
 }  // namespace

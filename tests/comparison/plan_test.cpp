@@ -177,7 +177,8 @@ TEST_F(Plan, RefusesWhatHasNoCommonMeasure) {
   EXPECT_THROW(make_plan(comparison), UsageError);
   comparison.variants.push_back({.name = "a", .experiment = world_.experiment("language_modeling")});
   comparison.variants.push_back({.name = "b", .experiment = world_.experiment("text_to_text")});
-  EXPECT_THAT(error_of<UsageError>([&] { make_plan(comparison); }), HasSubstr("there is no common measure"));
+  EXPECT_THAT(message_of<UsageError>([&] { make_plan(comparison); }),
+              HasSubstr("there is no common measure"));
 }
 
 TEST(Slug, IsAFileName) {

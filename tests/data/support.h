@@ -14,22 +14,10 @@
 #include "io/error.h"
 #include "io/text.h"
 #include "tests/support/environment.h"
+#include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 
 namespace zoo::testing {
-
-/// Runs `action` and returns what the expected error says; it must be one line.
-template <class ExpectedError, class Action>
-std::string message_of(const Action& action) {
-  try {
-    action();
-  } catch (const ExpectedError& e) {
-    EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos) << e.what();
-    return e.what();
-  }
-  ADD_FAILURE() << "no error was raised";
-  return {};
-}
 
 inline TextReader reader_of(std::vector<std::string> texts) {
   return [texts = std::move(texts)](const auto& sink) {

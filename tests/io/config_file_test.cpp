@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/io/sample_config.h"
+#include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 
 namespace zoo::testing {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/io/sample_config.h"
+#include "tests/support/errors.h"
 
 namespace zoo::testing {
 namespace {

@@ -12,8 +12,8 @@
 #include "io/error.h"
 #include "io/files.h"
 #include "io/tensorboard.h"
-#include "tests/io/sample_config.h"
 #include "tests/io/small_disk.h"
+#include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 
 namespace zoo::testing {

@@ -93,18 +93,4 @@ inline SampleConfig read_sample(std::string_view yaml, const std::vector<std::st
   return config;
 }
 
-/// The message of the Error that `act` throws; a failed test if it throws none or one of several lines.
-template <class Expected, class Act>
-std::string message_of(Act act) {
-  try {
-    act();
-  } catch (const Expected& error) {
-    const std::string what = error.what();
-    return what.find('\n') == what.npos ? what : "several lines: " + what;
-  } catch (const std::exception& error) {
-    return std::string("another exception: ") + error.what();
-  }
-  return "nothing was thrown";
-}
-
 }  // namespace zoo::testing

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "io/error.h"
+#include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 
 namespace zoo {
@@ -12,16 +13,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 std::string error_of(std::string_view text, const std::vector<std::string>& overrides = {}) {
-  try {
-    parse_experiment(text, "x.yaml", overrides);
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), Not(HasSubstr("\n")));
-    return error.what();
-  }
-  return "no error";
+  return testing::message_of<ConfigError>([&] { parse_experiment(text, "x.yaml", overrides); });
 }
 
 TEST(Experiment, DefaultsAreValidAndSurviveTheirDump) {
@@ -65,8 +59,9 @@ TEST(Experiment, NamesPlaceAndKeyOfWhatIsWrongInAPart) {
 }
 
 TEST(Experiment, NamesContradictionsBetweenParts) {
-  EXPECT_THAT(error_of("task: text_to_text\nmodel: {architecture: encoder}"),
-              HasSubstr("model.architecture must be decoder or encoder_decoder for text_to_text, not encoder"));
+  EXPECT_THAT(
+      error_of("task: text_to_text\nmodel: {architecture: encoder}"),
+      HasSubstr("model.architecture must be decoder or encoder_decoder for text_to_text, not encoder"));
   EXPECT_THAT(error_of("task: masked_language_modeling\nmodel: {architecture: decoder}"),
               HasSubstr("model.architecture must be encoder"));
   EXPECT_THAT(error_of("task: language_modeling\nmodel: {architecture: encoder}"),

@@ -25,7 +25,7 @@ class RunTest : public ::testing::Test {
  protected:
   RunTest() { train(world.experiment("text_classification", {"training.steps=4"}), {.run_dir = run}); }
   std::string opening() const {
-    return error_of<CheckpointError>([this] { Run::open(run); });
+    return message_of<CheckpointError>([this] { Run::open(run); });
   }
 
   TinyWorld world;
@@ -50,8 +50,9 @@ TEST_F(RunTest, TakesTheNewestCheckpointWhileThereIsNoBest) {
 }
 
 TEST_F(RunTest, SaysWhatIsMissing) {
-  EXPECT_THAT(error_of<CheckpointError>([&] { Run::open(world.path("nowhere")); }), HasSubstr("no such run"));
-  EXPECT_THAT(error_of<CheckpointError>([&] { Run::open(world.path("data")); }), HasSubstr("not a run"));
+  EXPECT_THAT(message_of<CheckpointError>([&] { Run::open(world.path("nowhere")); }),
+              HasSubstr("no such run"));
+  EXPECT_THAT(message_of<CheckpointError>([&] { Run::open(world.path("data")); }), HasSubstr("not a run"));
   fs::rename(run / "labels.json", run / "gone");
   EXPECT_THAT(opening(), HasSubstr("labels.json"));
   world.dir().write("run/labels.json", "{]");
@@ -100,7 +101,7 @@ TEST_F(RunTest, NamesTheFirstTensorOfAnotherArchitecture) {
 
 TEST_F(RunTest, DamagedCheckpointIsOneLine) {
   const auto resume = [&] {
-    return error_of<CheckpointError>([&] {
+    return message_of<CheckpointError>([&] {
       train(world.experiment("text_classification", {"training.steps=6"}),
             {.run_dir = run, .existing = ExistingRun::resume});
     });
@@ -132,9 +133,9 @@ TEST(Device, IsParsedOrRefusedInOneLine) {
   EXPECT_TRUE(parse_device("cpu").is_cpu());
   EXPECT_EQ(parse_device("auto").is_cuda(), torch::cuda::is_available());
   for (const char* text : {"", "gpu", "cuda:", "cuda:x", "cuda:1x", "cuda:-1", "CPU"}) {
-    EXPECT_THAT(error_of<UsageError>([&] { parse_device(text); }), HasSubstr("unknown device")) << text;
+    EXPECT_THAT(message_of<UsageError>([&] { parse_device(text); }), HasSubstr("unknown device")) << text;
   }
-  EXPECT_THAT(error_of<SystemError>([] { parse_device("cuda:120"); }), HasSubstr("no device 'cuda:120'"));
+  EXPECT_THAT(message_of<SystemError>([] { parse_device("cuda:120"); }), HasSubstr("no device 'cuda:120'"));
 }
 
 }  // namespace

@@ -17,23 +17,12 @@
 #include "io/error.h"
 #include "io/files.h"
 #include "tests/support/environment.h"
+#include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 #include "training/experiment.h"
 #include "training/trainer.h"
 
 namespace zoo::testing {
-
-/// The one-line message of the error of type E that `body` raises.
-template <class E>
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const E& error) {
-    EXPECT_THAT(error.what(), ::testing::Not(::testing::HasSubstr("\n")));
-    return error.what();
-  }
-  return "no error";
-}
 
 /// Corpora for every task in a directory of their own, and experiments on them that train in a blink.
 class TinyWorld {

@@ -154,7 +154,8 @@ TEST(Trainer, NamesStepAndBatchOfALossThatIsNoNumber) {
     const auto experiment = world.experiment(
         task, {"training.optimizer.type=sgd", "training.optimizer.lr=1e30", "training.clip_grad_norm=0",
                "training.schedule={type: constant, warmup_steps: 0}", "training.checkpoint_every=1"});
-    const auto message = error_of<TrainingError>([&] { train(experiment, {.run_dir = world.path("run")}); });
+    const auto message =
+        message_of<TrainingError>([&] { train(experiment, {.run_dir = world.path("run")}); });
     EXPECT_THAT(message, AllOf(HasSubstr("step 2, epoch 0, batch 2: the loss is"),
                                HasSubstr("the last checkpoint is"), HasSubstr("checkpoints/step-1")));
     EXPECT_EQ(fs::read_symlink(world.path("run/checkpoints/last")), "step-1");
@@ -167,7 +168,7 @@ TEST(Trainer, DoesNotTouchARunUnlessTold) {
   const TrainOptions options{.run_dir = world.path("run")};
   train(experiment, options);
   const auto before = read_file(world.path("run/metrics.jsonl"));
-  EXPECT_THAT(error_of<UsageError>([&] { train(experiment, options); }),
+  EXPECT_THAT(message_of<UsageError>([&] { train(experiment, options); }),
               AllOf(HasSubstr("run: this run exists"), HasSubstr("--resume"), HasSubstr("--overwrite")));
   EXPECT_EQ(read_file(world.path("run/metrics.jsonl")), before);
 
@@ -179,7 +180,7 @@ TEST(Trainer, DoesNotTouchARunUnlessTold) {
   EXPECT_THROW(train(broken, replace), DataError);
   broken = experiment;
   broken.model.vocab_size = 3;
-  EXPECT_THAT(error_of<ConfigError>([&] { train(broken, replace); }), HasSubstr("model.vocab_size"));
+  EXPECT_THAT(message_of<ConfigError>([&] { train(broken, replace); }), HasSubstr("model.vocab_size"));
   EXPECT_EQ(read_file(world.path("run/metrics.jsonl")), before);
 
   std::ofstream(world.path("run/checkpoints/step-99.txt")) << "left over";
@@ -191,7 +192,7 @@ TEST(Trainer, DoesNotReplaceWhatIsNoRun) {
   const TinyWorld world;
   world.dir().write("mine/thesis.txt", "years of work");
   const TrainOptions options{.run_dir = world.path("mine"), .existing = ExistingRun::replace};
-  EXPECT_THAT(error_of<UsageError>([&] { train(world.experiment("language_modeling"), options); }),
+  EXPECT_THAT(message_of<UsageError>([&] { train(world.experiment("language_modeling"), options); }),
               HasSubstr("is not a run"));
   EXPECT_EQ(read_file(world.path("mine/thesis.txt")), "years of work");
 }
@@ -202,7 +203,7 @@ TEST(Trainer, ResumesWithTheSameModelDataAndSeedOnly) {
   EXPECT_EQ(train(world.experiment("language_modeling", {"training.steps=4"}), options).step,
             4);  // starts it
   const auto refused = [&](const std::string& override_text) {
-    return error_of<ConfigError>(
+    return message_of<ConfigError>(
         [&] { train(world.experiment("language_modeling", {"training.steps=6", override_text}), options); });
   };
   EXPECT_THAT(refused("model.d_ff=40"),
