@@ -13,6 +13,8 @@
 #include "data/char_tokenizer.h"
 #include "generation/generator.h"
 #include "io/error.h"
+#include "tests/support/errors.h"
+#include "tests/support/text_models.h"
 
 namespace zoo {
 namespace {
@@ -24,25 +26,12 @@ std::shared_ptr<Tokenizer> letters(SpecialTokenSet special = SpecialTokenSet::al
   return CharTokenizer::train([](const auto& sink) { sink("abcdef ghi."); }, special, /*lowercase=*/false);
 }
 
-/// A small model with weights large enough for attention to prefer something.
 std::shared_ptr<Model> small_model(Architecture architecture, Head head, const Tokenizer& tokenizer) {
-  ModelConfig config;
-  config.architecture = architecture;
-  config.d_model = 12;
-  config.n_layers = 2;
-  config.n_decoder_layers =
-      architecture == Architecture::encoder_decoder ? std::optional<int64_t>(3) : std::nullopt;
+  auto config = testing::small_config(architecture);
   config.n_heads = 3;
-  config.d_ff = 20;
   config.max_positions = 16;
-  config.init_std = 0.8;
-  config.dropout = 0.5;
-  config.attention_dropout = 0.5;
-  torch::manual_seed(5);
-  return make_model(config, {.head = head,
-                             .vocab_size = tokenizer.vocab_size(),
-                             .n_classes = 2,
-                             .start_token = tokenizer.special().bos});
+  if (architecture == Architecture::encoder_decoder) config.n_decoder_layers = 3;
+  return testing::text_model(config, tokenizer, head);
 }
 
 std::vector<std::string> kinds_and_layers(const AttentionReport& report) {
@@ -184,12 +173,7 @@ TEST(AttentionReport, HasNoDropoutAndLeavesTheModelAsItWas) {
 
 template <class E>
 std::string message_of(Model& model, const Tokenizer& tokenizer, const AttentionRequest& request) {
-  try {
-    attention_report(model, tokenizer, request);
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "no such error";
+  return testing::message_of<E>([&] { attention_report(model, tokenizer, request); });
 }
 
 TEST(AttentionReport, RefusesWhatCannotBeShown) {

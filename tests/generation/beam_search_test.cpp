@@ -8,7 +8,7 @@
 #include <torch/types.h>
 
 #include "io/error.h"
-#include "tests/generation/fake_models.h"
+#include "tests/support/fake_models.h"
 
 namespace zoo {
 namespace {
@@ -150,120 +150,6 @@ TEST(BeamSearch, RefusesLogitsThatAreNotNumbers) {
   BigramModel model(table);
   EXPECT_THROW(beam_search(model, torch::kCPU, {{0}}, kNoRules, {.max_new_tokens = 5}, {.beams = 3}),
                CheckpointError);
-}
-
-// What transformers 4.57.6 makes of the same tables: generate(num_beams=…, num_return_sequences=num_beams,
-// length_penalty=…, early_stopping=…, do_sample=False), sequences and sequences_scores.
-enum class Table { waves, late };
-
-struct HuggingFaceCase {
-  Table table;
-  int64_t beams;
-  double penalty;
-  EarlyStopping early_stopping;
-  int64_t start, max_new_tokens;
-  std::vector<Ranked> expected;
-};
-
-torch::Tensor logits_of(Table table) {
-  if (table == Table::late) {
-    return torch::tensor({{.01, .28, .2, .005, .005, .5},
-                          {.02, .02, .02, .02, .02, .9},
-                          {.005, .005, .97, .005, .005, .01},
-                          {1., 1., 1., 1., 1., 1.},
-                          {1., 1., 1., 1., 1., 1.},
-                          {1., 1., 1., 1., 1., 1.}})
-        .log()
-        .to(torch::kFloat32);
-  }
-  auto logits = torch::empty({6, 6});
-  for (int i = 0; i < 6; ++i) {
-    for (int j = 0; j < 6; ++j) logits[i][j] = 3 * std::sin(1.7 * i + 0.9 * j * j + 0.37 * i * j);
-  }
-  return logits;
-}
-
-const std::vector<HuggingFaceCase>& hugging_face_cases() {
-  constexpr auto first = EarlyStopping::first_finished, heuristic = EarlyStopping::heuristic,
-                 never = EarlyStopping::never;
-  static const std::vector<HuggingFaceCase> cases = {
-      {Table::waves, 2, 0.0, first, 0, 7, {{{3, 5}, -1.36688}, {{3, 1, 0, 3, 5}, -3.99818}}},
-      {Table::waves, 2, 1.0, heuristic, 2, 7, {{{3, 5}, -0.72325}, {{3, 1, 0, 3, 5}, -0.81556}}},
-      {Table::waves, 2, 2.0, first, 0, 7, {{{3, 1, 0, 3, 5}, -0.15993}, {{3, 5}, -0.34172}}},
-      {Table::waves,
-       2,
-       2.0,
-       heuristic,
-       0,
-       7,
-       {{{4, 4, 4, 4, 4, 4, 4}, -0.11839}, {{3, 1, 0, 3, 1, 0, 3}, -0.12721}}},
-      {Table::waves,
-       2,
-       2.0,
-       never,
-       2,
-       7,
-       {{{4, 4, 4, 4, 4, 4, 4}, -0.118}, {{4, 4, 4, 4, 4, 4, 2}, -0.13035}}},
-      {Table::waves, 2, -1.0, never, 2, 7, {{{3, 5}, -2.89298}, {{3, 1, 0, 3, 5}, -20.38894}}},
-      {Table::waves,
-       3,
-       0.0,
-       first,
-       0,
-       7,
-       {{{3, 5}, -1.36688}, {{1, 0, 3, 5}, -3.40913}, {{3, 1, 0, 3, 5}, -3.99818}}},
-      {Table::waves,
-       3,
-       1.0,
-       first,
-       0,
-       7,
-       {{{3, 5}, -0.68344}, {{3, 1, 0, 3, 5}, -0.79964}, {{1, 0, 3, 5}, -0.85228}}},
-      {Table::waves,
-       3,
-       1.0,
-       heuristic,
-       0,
-       7,
-       {{{3, 5}, -0.68344}, {{3, 1, 0, 3, 5}, -0.79964}, {{4, 4, 4, 4, 4, 4, 4}, -0.82874}}},
-      {Table::waves,
-       3,
-       2.0,
-       never,
-       0,
-       7,
-       {{{4, 4, 4, 4, 4, 4, 4}, -0.11839},
-        {{3, 1, 0, 4, 4, 4, 4}, -0.12293},
-        {{3, 1, 0, 3, 1, 0, 3}, -0.12721}}},
-      {Table::waves,
-       3,
-       -1.0,
-       first,
-       2,
-       7,
-       {{{3, 5}, -2.89298}, {{3, 1, 0, 3, 5}, -20.38894}, {{4, 4, 4, 4, 4, 4, 4}, -40.47528}}},
-      {Table::late, 2, 1.0, first, 0, 8, {{{1, 5}, -0.68916}, {{5}, -0.69315}}},
-      {Table::late, 2, 1.0, heuristic, 0, 8, {{{1, 5}, -0.68916}, {{5}, -0.69315}}},
-      {Table::late, 2, 1.0, never, 0, 8, {{{2, 2, 2, 2, 2, 2, 2, 2}, -0.22783}, {{1, 5}, -0.68916}}},
-  };
-  return cases;
-}
-
-TEST(BeamSearch, AgreesWithHuggingFaceTransformers) {
-  for (size_t c = 0; c < hugging_face_cases().size(); ++c) {
-    const auto& example = hugging_face_cases()[c];
-    BigramModel model(logits_of(example.table));
-    const auto found = beam_search(model, torch::kCPU, {{example.start}}, kNoRules,
-                                   {.max_new_tokens = example.max_new_tokens, .eos = 5},
-                                   {.beams = example.beams,
-                                    .length_penalty = example.penalty,
-                                    .early_stopping = example.early_stopping});
-    ASSERT_EQ(found.front().size(), example.expected.size()) << "case " << c;
-    for (size_t i = 0; i < example.expected.size(); ++i) {
-      EXPECT_EQ(found.front()[i].ids, example.expected[i].ids) << "case " << c << ", place " << i;
-      EXPECT_NEAR(length_normalised(found.front()[i], example.penalty), example.expected[i].score, 2e-5);
-    }
-  }
 }
 
 }  // namespace

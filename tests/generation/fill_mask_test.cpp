@@ -13,21 +13,21 @@
 #include "data/sentencepiece_tokenizer.h"
 #include "io/error.h"
 #include "io/files.h"
-#include "tests/generation/tiny_models.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/text_models.h"
 
 namespace zoo {
 namespace {
 
 using ::testing::HasSubstr;
 using zoo::testing::letters;
-using zoo::testing::tiny_config;
-using zoo::testing::tiny_model;
+using zoo::testing::small_config;
+using zoo::testing::text_model;
 
 struct Fixture {
   std::shared_ptr<const Tokenizer> tokenizer = letters();
-  std::shared_ptr<Model> model = tiny_model(tiny_config(Architecture::encoder, Position::learned), *tokenizer,
-                                            Head::masked_language_modeling);
+  std::shared_ptr<Model> model = text_model(small_config(Architecture::encoder, Position::learned),
+                                            *tokenizer, Head::masked_language_modeling);
 };
 
 TEST(FillMasks, RanksTheTokensByTheirProbability) {
@@ -91,7 +91,7 @@ TEST(FillMasks, FindsTheBestCombinationsOfManyMasks) {
 
 /// What each token of a vocabulary is shown as, were it a candidate.
 std::map<std::string, std::string> shown_by_label(const Tokenizer& tokenizer) {
-  const auto model = tiny_model(tiny_config(Architecture::encoder, Position::learned), tokenizer,
+  const auto model = text_model(small_config(Architecture::encoder, Position::learned), tokenizer,
                                 Head::masked_language_modeling);
   std::map<std::string, std::string> shown;
   const auto found = fill_masks(*model, tokenizer, "<mask>", {.candidates = tokenizer.vocab_size()});

@@ -12,18 +12,20 @@
 
 #include "generation/special_tokens.h"
 #include "io/error.h"
-#include "tests/generation/tiny_models.h"
+#include "tests/support/errors.h"
+#include "tests/support/text_models.h"
 
 namespace zoo {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using zoo::testing::described;
 using zoo::testing::letters;
-using zoo::testing::tiny_config;
-using zoo::testing::tiny_model;
-using zoo::testing::Variant;
-using zoo::testing::variants;
+using zoo::testing::message_of;
+using zoo::testing::small_config;
+using zoo::testing::text_model;
+using zoo::testing::varied_configs;
 
 /// Logits of the next token from one forward pass over everything, as in training: no cache, no batch.
 torch::Tensor uncached_logits(Model& model, const TokenIds& source, const TokenIds& decoder) {
@@ -67,22 +69,22 @@ class GeneratorVariants : public ::testing::TestWithParam<Architecture> {};
 TEST_P(GeneratorVariants, GreedyTextIsThatOfWholeForwardPasses) {
   const auto tokenizer = letters();
   const std::vector<std::string> prompts = {"abcde", "p", "fghijklmnopabcdefghijk", "ca", "ppppp"};
-  for (const auto& variant : variants(GetParam())) {
-    const auto model = tiny_model(variant.config, *tokenizer);
+  for (const auto& config : varied_configs(GetParam())) {
+    const auto model = text_model(config, *tokenizer);
     const auto found = Generator(model, tokenizer).generate(prompts, kGreedy);
     model->eval();
     std::set<TokenIds> different;
     for (size_t i = 0; i < prompts.size(); ++i) {
       const auto expected = greedy_by_hand(*model, *tokenizer, tokenizer->encode(prompts[i]), 60);
       const auto& output = found[i].outputs.at(0);
-      EXPECT_EQ(output.ids, expected.ids) << variant.name << ", prompt " << i;
+      EXPECT_EQ(output.ids, expected.ids) << described(config) << ", prompt " << i;
       ASSERT_EQ(output.logprobs.size(), output.ids.size());
       for (size_t t = 0; t < std::min(output.ids.size(), expected.ids.size()); ++t) {
-        EXPECT_NEAR(output.logprobs[t], expected.logprobs[t], 1e-4) << variant.name;
+        EXPECT_NEAR(output.logprobs[t], expected.logprobs[t], 1e-4) << described(config);
       }
       different.insert(output.ids);
     }
-    EXPECT_GT(different.size(), 2U) << variant.name << " says the same whatever it reads: a weak test";
+    EXPECT_GT(different.size(), 2U) << described(config) << " says the same whatever it reads: a weak test";
   }
 }
 
@@ -90,14 +92,15 @@ TEST_P(GeneratorVariants, BeamSearchOfManyPromptsIsThatOfEachAlone) {
   const auto tokenizer = letters();
   const std::vector<std::string> prompts = {"abcde", "p", "fghijklmnopabcdefghijk", "ca"};
   const GenerateOptions options{.max_new_tokens = 30, .beam = 3, .num_samples = 3};
-  for (const auto& variant : variants(GetParam())) {
-    const Generator generator(tiny_model(variant.config, *tokenizer), tokenizer);
+  for (const auto& config : varied_configs(GetParam())) {
+    const Generator generator(text_model(config, *tokenizer), tokenizer);
     const auto together = generator.generate(prompts, options);
     for (size_t i = 0; i < prompts.size(); ++i) {
       const auto alone = generator.generate(std::vector{prompts[i]}, options);
       ASSERT_EQ(alone[0].outputs.size(), together[i].outputs.size());
       for (size_t b = 0; b < alone[0].outputs.size(); ++b) {
-        EXPECT_EQ(alone[0].outputs[b].ids, together[i].outputs[b].ids) << variant.name << ", prompt " << i;
+        EXPECT_EQ(alone[0].outputs[b].ids, together[i].outputs[b].ids)
+            << described(config) << ", prompt " << i;
         if (b > 0) {
           EXPECT_LE(together[i].outputs[b].score, together[i].outputs[b - 1].score);
         }
@@ -116,7 +119,7 @@ struct Fixture {
   Generator generator;
 
   explicit Fixture(Architecture architecture = Architecture::decoder, Position position = Position::rotary)
-      : model(tiny_model(tiny_config(architecture, position), *tokenizer)), generator(model, tokenizer) {}
+      : model(text_model(small_config(architecture, position), *tokenizer)), generator(model, tokenizer) {}
 };
 
 TEST(Generator, GivesTheSameTextForTheSameSeedInAnyBatch) {
@@ -179,9 +182,9 @@ TEST(Generator, TakesUpACharacterThatThePromptBegan) {
 TEST(Generator, NeverGeneratesTokensWithoutText) {
   for (const auto architecture : {Architecture::decoder, Architecture::encoder_decoder}) {
     auto tokenizer = letters();
-    auto config = tiny_config(architecture, Position::rotary);
+    auto config = small_config(architecture, Position::rotary);
     config.vocab_size = tokenizer->vocab_size() + 40;  // more outputs than tokens
-    const Generator generator(tiny_model(config, *tokenizer), tokenizer);
+    const Generator generator(text_model(config, *tokenizer), tokenizer);
     for (const int64_t beam : {1, 4}) {
       const auto found =
           generator.generate(std::vector<std::string>{"abc", "d"},
@@ -213,13 +216,13 @@ TEST(Generator, StopsAtItsLimits) {
        translator.generator.generate(prompts, {.max_new_tokens = 1000, .temperature = 0.5})) {
     longest = std::max(longest, generation.outputs[0].ids.size());
   }
-  EXPECT_EQ(longest, 24U) << "max_positions";
+  EXPECT_EQ(longest, 32U) << "max_positions";
 }
 
 TEST(Generator, BeginsAnEmptyPromptAsDocumentsBeginInTraining) {
   const auto all = letters(), none = letters(SpecialTokenSet::none);
   for (const auto& tokenizer : {all, none}) {
-    const auto model = tiny_model(tiny_config(Architecture::decoder, Position::rotary), *tokenizer);
+    const auto model = text_model(small_config(Architecture::decoder, Position::rotary), *tokenizer);
     const Generator generator(model, tokenizer);
     const int64_t start = tokenizer == all ? tokenizer->special().eos : tokenizer->encode("\n").front();
     const auto empty = generator.generate(std::vector<std::string>{""}, kGreedy);
@@ -258,43 +261,33 @@ TEST(Generator, LeavesTheModelAndTheGlobalGeneratorAsTheyWere) {
 }
 
 TEST(Generator, ModelsWithTablesCanBeTrainedAfterwards) {
-  for (const auto& variant : variants(Architecture::decoder)) {
+  for (const auto& config : varied_configs(Architecture::decoder)) {
     const auto tokenizer = letters();
-    const auto model = tiny_model(variant.config, *tokenizer);
+    const auto model = text_model(config, *tokenizer);
     Generator(model, tokenizer).generate(std::vector<std::string>{"abc"}, {.max_new_tokens = 30});
     Batch batch;
     batch.input.ids = torch::tensor({{7, 8, 9}});
-    EXPECT_NO_THROW(model->logits(model->features(batch)).sum().backward()) << variant.name;
+    EXPECT_NO_THROW(model->logits(model->features(batch)).sum().backward()) << described(config);
   }
-}
-
-template <class Function>
-std::string message_of(Function function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    EXPECT_EQ(message.find('\n'), std::string::npos);
-    return message;
-  }
-  return "(no error)";
 }
 
 TEST(Generator, SaysWhatIsWrongInOneLine) {
   const Fixture decoder(Architecture::decoder), translator(Architecture::encoder_decoder);
-  EXPECT_THAT(message_of([&] { decoder.generator.generate(std::vector<TokenIds>{{8}, {8, 99}}); }),
+  EXPECT_THAT(message_of<Error>([&] { decoder.generator.generate(std::vector<TokenIds>{{8}, {8, 99}}); }),
               HasSubstr("prompt 2: 99 is no token id: this vocabulary has 0 to 23"));
   EXPECT_THROW(decoder.generator.generate(std::vector<TokenIds>{{-1}}), DataError);
   EXPECT_THROW(decoder.generator.stream(TokenIds{24}), DataError);
-  EXPECT_THAT(message_of([&] { translator.generator.generate(std::vector<TokenIds>{{9}, TokenIds(24, 9)}); }),
-              HasSubstr("prompt 2 has 25 tokens with its end, and the model reads at most 24"));
+  EXPECT_THAT(
+      message_of<Error>([&] { translator.generator.generate(std::vector<TokenIds>{{9}, TokenIds(32, 9)}); }),
+      HasSubstr("prompt 2 has 33 tokens with its end, and the model reads at most 32"));
   EXPECT_NO_THROW(
-      translator.generator.generate(std::vector<TokenIds>{TokenIds(23, 9)}, {.max_new_tokens = 1}));
+      translator.generator.generate(std::vector<TokenIds>{TokenIds(31, 9)}, {.max_new_tokens = 1}));
   EXPECT_THROW(decoder.generator.generate(std::vector<std::string>{"\xFF"}), DataError);
-  EXPECT_THAT(message_of([&] { decoder.generator.stream("a", {.beam = 2}); }), HasSubstr("beam"));
+  EXPECT_THAT(message_of<Error>([&] { decoder.generator.stream("a", {.beam = 2}); }), HasSubstr("beam"));
 
-  EXPECT_THAT(message_of([&] { decoder.generator.generate(std::vector<std::string>{"a"}, {.top_p = 1.5}); }),
-              HasSubstr("top_p is 1.5, and must be more than 0, at most 1"));
+  EXPECT_THAT(
+      message_of<Error>([&] { decoder.generator.generate(std::vector<std::string>{"a"}, {.top_p = 1.5}); }),
+      HasSubstr("top_p is 1.5, and must be more than 0, at most 1"));
   for (const auto& options :
        std::vector<GenerateOptions>{{.max_new_tokens = 0},
                                     {.beam = 0},
@@ -312,10 +305,10 @@ TEST(Generator, SaysWhatIsWrongInOneLine) {
 
 TEST(Generator, RefusesModelsThatDoNotGenerate) {
   const auto tokenizer = letters();
-  const auto config = tiny_config(Architecture::decoder, Position::rotary);
-  EXPECT_THROW(Generator(tiny_model(config, *tokenizer, Head::classification), tokenizer), UsageError);
-  const auto bert = tiny_config(Architecture::encoder, Position::learned);
-  EXPECT_THROW(Generator(tiny_model(bert, *tokenizer, Head::masked_language_modeling), tokenizer),
+  const auto config = small_config(Architecture::decoder, Position::rotary);
+  EXPECT_THROW(Generator(text_model(config, *tokenizer, Head::classification), tokenizer), UsageError);
+  const auto bert = small_config(Architecture::encoder, Position::learned);
+  EXPECT_THROW(Generator(text_model(bert, *tokenizer, Head::masked_language_modeling), tokenizer),
                UsageError);
 }
 

@@ -9,7 +9,7 @@
 #include <torch/types.h>
 
 #include "io/error.h"
-#include "tests/generation/fake_models.h"
+#include "tests/support/fake_models.h"
 
 namespace zoo {
 namespace {

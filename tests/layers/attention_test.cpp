@@ -70,29 +70,32 @@ torch::Tensor run(Attention& attention, const torch::Tensor& x, const PositionKi
   return attention(x, context);
 }
 
-bool rotary_fits(const PositionKind& kind, Attention& attention) {
-  return !kind.rotary || attention->head_dim() == 6;
+// Calls `check` with every variant and every kind of positions that fits it.
+void for_each_attention(const std::function<void(Attention&, const PositionKind&)>& check) {
+  for (const auto& [name, options] : variants()) {
+    for (const auto& kind : position_kinds()) {
+      Attention attention(options);
+      if (kind.rotary && attention->head_dim() != 6) continue;
+      if (kind.bias && options.n_heads() != kHeads) continue;
+      SCOPED_TRACE(name + ", " + kind.name);
+      check(attention, kind);
+    }
+  }
 }
 
 TEST(Attention, AskingForWeightsChangesNothing) {
   torch::manual_seed(1);
-  for (const auto& [name, options] : variants()) {
-    for (const auto& kind : position_kinds()) {
-      Attention attention(options);
-      if (!rotary_fits(kind, attention)) continue;
-      if (kind.bias && options.n_heads() == 1) continue;
-      SCOPED_TRACE(name + ", " + kind.name);
-      const auto x = torch::randn({kBatch, kTokens, kModel});
-      std::vector<torch::Tensor> maps;
-      const auto fused = run(attention, x, kind, 0, nullptr),
-                 stepwise = run(attention, x, kind, 0, nullptr, &maps);
-      EXPECT_TRUE(torch::allclose(fused, stepwise, 1e-5, 1e-6));
-      ASSERT_EQ(maps.size(), 1U);
-      EXPECT_EQ(maps[0].sizes(), (torch::IntArrayRef{kBatch, options.n_heads(), kTokens, kTokens}));
-      EXPECT_TRUE(
-          torch::allclose(maps[0].sum(-1), torch::ones({kBatch, options.n_heads(), kTokens}), 0, 1e-5));
-    }
-  }
+  for_each_attention([&](Attention& attention, const PositionKind& kind) {
+    const auto x = torch::randn({kBatch, kTokens, kModel});
+    std::vector<torch::Tensor> maps;
+    const auto fused = run(attention, x, kind, 0, nullptr),
+               stepwise = run(attention, x, kind, 0, nullptr, &maps);
+    EXPECT_TRUE(torch::allclose(fused, stepwise, 1e-5, 1e-6));
+    ASSERT_EQ(maps.size(), 1U);
+    EXPECT_EQ(maps[0].sizes(), (torch::IntArrayRef{kBatch, attention->options.n_heads(), kTokens, kTokens}));
+    EXPECT_TRUE(torch::allclose(maps[0].sum(-1), torch::ones({kBatch, attention->options.n_heads(), kTokens}),
+                                0, 1e-5));
+  });
 }
 
 // Token by token, in uneven blocks, and all at once: the same.
@@ -100,43 +103,31 @@ TEST(Attention, CachedEqualsUncachedForEveryPositionKind) {
   torch::manual_seed(2);
   const torch::NoGradGuard no_grad;
   const std::vector<std::vector<int64_t>> splits{{1, 1, 1, 1, 1, 1, 1, 1, 1}, {4, 1, 3, 1}};
-  for (const auto& [name, options] : variants()) {
-    for (const auto& kind : position_kinds()) {
-      Attention attention(options);
-      if (!rotary_fits(kind, attention)) continue;
-      if (kind.bias && options.n_heads() == 1) continue;
-      SCOPED_TRACE(name + ", " + kind.name);
-      const auto x = torch::randn({kBatch, kTokens, kModel});
-      const auto whole = run(attention, x, kind, 0, nullptr);
-      for (const auto& blocks : splits) {
-        KeyValues cache;
-        std::vector<torch::Tensor> pieces;
-        for (const int64_t n : blocks) {
-          const int64_t first = cache.length();
-          pieces.push_back(run(attention, x.narrow(1, first, n), kind, first, &cache));
-        }
-        EXPECT_TRUE(torch::allclose(torch::cat(pieces, 1), whole, 1e-5, 1e-5));
+  for_each_attention([&](Attention& attention, const PositionKind& kind) {
+    const auto x = torch::randn({kBatch, kTokens, kModel});
+    const auto whole = run(attention, x, kind, 0, nullptr);
+    for (const auto& blocks : splits) {
+      KeyValues cache;
+      std::vector<torch::Tensor> pieces;
+      for (const int64_t n : blocks) {
+        const int64_t first = cache.length();
+        pieces.push_back(run(attention, x.narrow(1, first, n), kind, first, &cache));
       }
+      EXPECT_TRUE(torch::allclose(torch::cat(pieces, 1), whole, 1e-5, 1e-5));
     }
-  }
+  });
 }
 
 TEST(Attention, CausalityIsExact) {
   torch::manual_seed(3);
-  for (const auto& [name, options] : variants()) {
-    for (const auto& kind : position_kinds()) {
-      Attention attention(options);
-      if (!rotary_fits(kind, attention)) continue;
-      if (kind.bias && options.n_heads() == 1) continue;
-      SCOPED_TRACE(name + ", " + kind.name);
-      const auto x = torch::randn({kBatch, kTokens, kModel});
-      auto changed = x.clone();
-      changed.narrow(1, 5, 4).normal_(0, 100);
-      const auto a = run(attention, x, kind, 0, nullptr), b = run(attention, changed, kind, 0, nullptr);
-      EXPECT_TRUE(torch::equal(a.narrow(1, 0, 5), b.narrow(1, 0, 5)));  // to the last bit
-      EXPECT_FALSE(torch::equal(a.narrow(1, 5, 1), b.narrow(1, 5, 1)));
-    }
-  }
+  for_each_attention([&](Attention& attention, const PositionKind& kind) {
+    const auto x = torch::randn({kBatch, kTokens, kModel});
+    auto changed = x.clone();
+    changed.narrow(1, 5, 4).normal_(0, 100);
+    const auto a = run(attention, x, kind, 0, nullptr), b = run(attention, changed, kind, 0, nullptr);
+    EXPECT_TRUE(torch::equal(a.narrow(1, 0, 5), b.narrow(1, 0, 5)));  // to the last bit
+    EXPECT_FALSE(torch::equal(a.narrow(1, 5, 1), b.narrow(1, 5, 1)));
+  });
 }
 
 TEST(Attention, HasFourSquareMatricesWhateverTheNumberOfHeads) {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "tests/models/small_models.h"
+#include "tests/support/small_models.h"
 
 namespace zoo {
 namespace {
@@ -29,38 +29,33 @@ void expect_causal(const std::vector<torch::Tensor>& maps) {
 }
 
 TEST(AttentionMaps, HaveARowOfWeightsForEveryLayerHeadAndQuery) {
-  for (const auto architecture : kArchitectures) {
-    for (const auto& config : varied_configs(architecture)) {
-      SCOPED_TRACE(described(config));
-      const torch::NoGradGuard no_grad;
-      const auto model = random_model(config);
-      auto batch = small_batch(architecture, {tokens(kBatch, kSource), torch::tensor({7, 3})}, kTarget);
-      const auto before = model->features(batch);
-      AttentionMaps maps;
-      model->attention_maps(batch, maps);
-      EXPECT_TRUE(torch::equal(model->features(batch), before));
+  for_each_model(kArchitectures, [&](const ModelConfig& config, Model& model) {
+    auto batch = small_batch(config.architecture, {tokens(kBatch, kSource), torch::tensor({7, 3})}, kTarget);
+    const auto before = model.features(batch);
+    AttentionMaps maps;
+    model.attention_maps(batch, maps);
+    EXPECT_TRUE(torch::equal(model.features(batch), before));
 
-      EXPECT_EQ(maps.encoder.empty(), architecture == Architecture::decoder);
-      EXPECT_EQ(maps.decoder.empty(), architecture == Architecture::encoder);
-      EXPECT_EQ(maps.cross.empty(), architecture != Architecture::encoder_decoder);
-      if (!maps.encoder.empty()) {
-        expect_rows_sum_to_one(maps.encoder, kSource, kSource);
-        expect_nothing_right_of(maps.encoder, 1, 3);
-        EXPECT_GT(maps.encoder[0].triu(1).max().item<float>(), 0);
-      }
-      if (architecture == Architecture::decoder) {
-        expect_rows_sum_to_one(maps.decoder, kSource, kSource);
-        expect_nothing_right_of(maps.decoder, 1, 3);
-        expect_causal(maps.decoder);
-      }
-      if (architecture == Architecture::encoder_decoder) {
-        expect_rows_sum_to_one(maps.decoder, kTarget, kTarget);
-        expect_causal(maps.decoder);
-        expect_rows_sum_to_one(maps.cross, kTarget, kSource);
-        expect_nothing_right_of(maps.cross, 1, 3);
-      }
+    EXPECT_EQ(maps.encoder.empty(), config.architecture == Architecture::decoder);
+    EXPECT_EQ(maps.decoder.empty(), config.architecture == Architecture::encoder);
+    EXPECT_EQ(maps.cross.empty(), config.architecture != Architecture::encoder_decoder);
+    if (!maps.encoder.empty()) {
+      expect_rows_sum_to_one(maps.encoder, kSource, kSource);
+      expect_nothing_right_of(maps.encoder, 1, 3);
+      EXPECT_GT(maps.encoder[0].triu(1).max().item<float>(), 0);
     }
-  }
+    if (config.architecture == Architecture::decoder) {
+      expect_rows_sum_to_one(maps.decoder, kSource, kSource);
+      expect_nothing_right_of(maps.decoder, 1, 3);
+      expect_causal(maps.decoder);
+    }
+    if (config.architecture == Architecture::encoder_decoder) {
+      expect_rows_sum_to_one(maps.decoder, kTarget, kTarget);
+      expect_causal(maps.decoder);
+      expect_rows_sum_to_one(maps.cross, kTarget, kSource);
+      expect_nothing_right_of(maps.cross, 1, 3);
+    }
+  });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include "models/model.h"
+#include "tests/support/small_models.h"
 
 namespace zoo {
 namespace {
@@ -16,20 +17,11 @@ int64_t real_parameters(const ModelConfig& config, const ModelPurpose& purpose) 
   return n;
 }
 
-ModelConfig small() {
-  ModelConfig config;
-  config.d_model = 24;
-  config.n_layers = 2;
-  config.n_heads = 4;
-  config.max_positions = 16;
-  return config;
-}
-
 // One variant a line, so that every term of the account is exercised.
 std::vector<ModelConfig> variants() {
   std::vector<ModelConfig> list;
   const auto with = [&](auto change) {
-    auto config = small();
+    auto config = testing::small_config(Architecture::decoder);
     change(config);
     list.push_back(config);
   };
@@ -120,7 +112,7 @@ TEST(ModelCost, FeedForwardCountsOfTheLiterature) {
 }
 
 TEST(ModelCost, AttentionGrowsWithTheLength) {
-  const auto config = small();
+  const auto config = testing::small_config(Architecture::decoder);
   const ModelPurpose purpose{.vocab_size = 50};
   const double near = model_cost(config, purpose, 100).flops_per_token;
   const double far = model_cost(config, purpose, 200).flops_per_token;

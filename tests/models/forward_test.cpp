@@ -4,7 +4,7 @@
 #include <torch/nn/functional/loss.h>
 
 #include "io/error.h"
-#include "tests/models/small_models.h"
+#include "tests/support/small_models.h"
 
 namespace zoo {
 namespace {
@@ -59,55 +59,44 @@ TEST(ForwardPass, LossReachesTheEncoderThroughCrossAttention) {
 // A row in a padded batch computes what the row alone does.
 TEST(ForwardPass, PaddedEqualsUnpadded) {
   const auto lengths = torch::tensor({kLength, int64_t{4}, int64_t{1}});
-  for (const auto architecture : kArchitectures) {
-    for (const auto& config : varied_configs(architecture)) {
-      SCOPED_TRACE(described(config));
-      const torch::NoGradGuard no_grad;
-      const auto model = random_model(config);
-      auto batch = small_batch(architecture, {tokens(kBatch, kLength), lengths});
-      if (config.n_segments > 0 && architecture != Architecture::encoder_decoder) {
-        batch.segments = torch::randint(2, {kBatch, kLength});
-      }
-      const auto hidden = model->hidden_states(batch.input);
-      const auto features = model->features(batch).view({kBatch, -1, kWidth});
-      for (int64_t row = 0; row < kBatch; ++row) {
-        const int64_t n = lengths[row].item<int64_t>();
-        Batch alone;
-        alone.input.ids = batch.input.ids.narrow(0, row, 1).narrow(1, 0, n);
-        if (batch.segments.defined()) alone.segments = batch.segments.narrow(0, row, 1).narrow(1, 0, n);
-        int64_t n_predicting = n;
-        if (batch.decoder.defined()) {
-          alone.decoder.ids = batch.decoder.ids.narrow(0, row, 1);
-          n_predicting = alone.decoder.ids.size(1);
-        }
-        EXPECT_TRUE(close(hidden[row].narrow(0, 0, n), model->hidden_states(alone.input)[0]))
-            << "row " << row;
-        EXPECT_TRUE(close(features[row].narrow(0, 0, n_predicting), model->features(alone))) << "row " << row;
-      }
+  for_each_model(kArchitectures, [&](const ModelConfig& config, Model& model) {
+    auto batch = small_batch(config.architecture, {tokens(kBatch, kLength), lengths});
+    if (config.n_segments > 0 && config.architecture != Architecture::encoder_decoder) {
+      batch.segments = torch::randint(2, {kBatch, kLength});
     }
-  }
+    const auto hidden = model.hidden_states(batch.input);
+    const auto features = model.features(batch).view({kBatch, -1, kWidth});
+    for (int64_t row = 0; row < kBatch; ++row) {
+      const int64_t n = lengths[row].item<int64_t>();
+      Batch alone;
+      alone.input.ids = batch.input.ids.narrow(0, row, 1).narrow(1, 0, n);
+      if (batch.segments.defined()) alone.segments = batch.segments.narrow(0, row, 1).narrow(1, 0, n);
+      int64_t n_predicting = n;
+      if (batch.decoder.defined()) {
+        alone.decoder.ids = batch.decoder.ids.narrow(0, row, 1);
+        n_predicting = alone.decoder.ids.size(1);
+      }
+      EXPECT_TRUE(close(hidden[row].narrow(0, 0, n), model.hidden_states(alone.input)[0])) << "row " << row;
+      EXPECT_TRUE(close(features[row].narrow(0, 0, n_predicting), model.features(alone))) << "row " << row;
+    }
+  });
 }
 
 // What a token is cannot reach what stands before it: equal to the last bit.
 TEST(ForwardPass, CausalityIsExact) {
   constexpr int64_t kChanged = 5;
-  for (const auto architecture : {Architecture::decoder, Architecture::encoder_decoder}) {
-    for (const auto& config : varied_configs(architecture)) {
-      SCOPED_TRACE(described(config));
-      const torch::NoGradGuard no_grad;
-      const auto model = random_model(config);
-      auto batch = small_batch(architecture, {tokens(kBatch, kLength), {}}, kLength);
-      auto changed = batch;
-      auto& ids = architecture == Architecture::decoder ? changed.input.ids : changed.decoder.ids;
-      ids = ids.clone();
-      ids.narrow(1, kChanged, kLength - kChanged).add_(1).remainder_(kVocabulary);
+  for_each_model(kGenerativeArchitectures, [&](const ModelConfig& config, Model& model) {
+    auto batch = small_batch(config.architecture, {tokens(kBatch, kLength), {}}, kLength);
+    auto changed = batch;
+    auto& ids = config.architecture == Architecture::decoder ? changed.input.ids : changed.decoder.ids;
+    ids = ids.clone();
+    ids.narrow(1, kChanged, kLength - kChanged).add_(1).remainder_(kVocabulary);
 
-      const auto a = model->features(batch).view({kBatch, kLength, kWidth});
-      const auto b = model->features(changed).view({kBatch, kLength, kWidth});
-      EXPECT_TRUE(torch::equal(a.narrow(1, 0, kChanged), b.narrow(1, 0, kChanged)));
-      EXPECT_FALSE(torch::equal(a.select(1, kChanged), b.select(1, kChanged)));
-    }
-  }
+    const auto a = model.features(batch).view({kBatch, kLength, kWidth});
+    const auto b = model.features(changed).view({kBatch, kLength, kWidth});
+    EXPECT_TRUE(torch::equal(a.narrow(1, 0, kChanged), b.narrow(1, 0, kChanged)));
+    EXPECT_FALSE(torch::equal(a.select(1, kChanged), b.select(1, kChanged)));
+  });
 }
 
 TEST(ForwardPass, PositionsPickWhatIsPredicted) {

@@ -2,12 +2,11 @@
 
 #include "models/model.h"
 #include "tests/parity/reference.h"
+#include "tests/support/small_models.h"
 #include "training/loss.h"
 
 namespace zoo::testing {
 namespace {
-
-constexpr int64_t kVocabulary = 29;
 
 class ModelParity : public ReferenceTest {
  protected:
@@ -17,7 +16,7 @@ class ModelParity : public ReferenceTest {
              double label_smoothing = 0.0) {
     SCOPED_TRACE(name);
     purpose.vocab_size = kVocabulary;
-    purpose.start_token = 0;
+    purpose.start_token = kStartToken;
     const auto model = make_model(config, purpose);
     model->train();  // every dropout is 0: this must change nothing
     ReferenceCase reference(file(name));
@@ -43,20 +42,8 @@ class ModelParity : public ReferenceTest {
   }
 };
 
-ModelConfig small(Architecture architecture) {
-  ModelConfig config;
-  config.architecture = architecture;
-  config.d_model = 24;
-  config.n_layers = 2;
-  config.n_heads = 3;
-  config.d_ff = 40;
-  config.max_positions = 16;
-  config.dropout = 0;
-  return config;
-}
-
 TEST_F(ModelParity, Gpt2) {
-  auto config = small(Architecture::decoder);
+  auto config = small_config(Architecture::decoder);
   config.d_ff = 96;
   config.activation = Activation::gelu_tanh;
   check("gpt2", config);
@@ -64,15 +51,13 @@ TEST_F(ModelParity, Gpt2) {
 
 // The shape that Llama, Qwen and Gemma share.
 ModelConfig llama_like() {
-  auto config = small(Architecture::decoder);
+  auto config = small_config(Architecture::decoder, Position::rotary);
   config.d_model = 32;
-  config.n_heads = 4;
   config.n_kv_heads = 2;
   config.d_ff = 44;
   config.max_positions = 64;
   config.activation = Activation::swiglu;
   config.norm = NormKind::rms_norm;
-  config.position = Position::rotary;
   config.bias = false;
   return config;
 }
@@ -133,16 +118,16 @@ TEST_F(ModelParity, PhiHasParallelSubLayersAndPartialRotary) {
 }
 
 TEST_F(ModelParity, MptHasAlibiForThreeHeads) {
-  auto config = small(Architecture::decoder);
+  auto config = small_config(Architecture::decoder, Position::alibi);
+  config.n_heads = 3;
   config.d_ff = 96;
-  config.position = Position::alibi;
   config.projection = Projection::fused;
   config.bias = false;
   check("mpt", config);
 }
 
 ModelConfig bert() {
-  auto config = small(Architecture::encoder);
+  auto config = small_config(Architecture::encoder);
   config.norm_eps = 1e-12;
   config.norm_placement = NormPlacement::post;
   config.embedding_norm = true;
@@ -160,10 +145,9 @@ TEST_F(ModelParity, BertClassifier) {
 }
 
 TEST_F(ModelParity, OriginalTransformer) {
-  auto config = small(Architecture::encoder_decoder);
+  auto config = small_config(Architecture::encoder_decoder, Position::sinusoidal);
   config.activation = Activation::relu;
   config.norm_placement = NormPlacement::post;
-  config.position = Position::sinusoidal;
   config.scale_embeddings = true;
   check("transformer_post", config, {}, /*label_smoothing=*/0.1);
   config.norm_placement = NormPlacement::pre;
@@ -171,15 +155,12 @@ TEST_F(ModelParity, OriginalTransformer) {
 }
 
 TEST_F(ModelParity, T5) {
-  auto config = small(Architecture::encoder_decoder);
+  auto config = small_config(Architecture::encoder_decoder, Position::t5);
   config.n_decoder_layers = 3;
   config.head_dim = 10;
   config.activation = Activation::relu;
   config.norm = NormKind::rms_norm;
   config.norm_eps = 1e-6;
-  config.position = Position::t5;
-  config.relative_buckets = 8;
-  config.relative_max_distance = 12;
   config.attention_scale = 1;
   config.bias = false;
   config.output_scale = 1 / std::sqrt(static_cast<double>(config.d_model));
@@ -191,7 +172,7 @@ TEST_F(ModelParity, T5) {
 }
 
 TEST_F(ModelParity, Bart) {
-  auto config = small(Architecture::encoder_decoder);
+  auto config = small_config(Architecture::encoder_decoder);
   config.norm_placement = NormPlacement::post;
   config.embedding_norm = true;
   check("bart", config);

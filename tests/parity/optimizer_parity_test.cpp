@@ -2,6 +2,7 @@
 
 #include "models/model.h"
 #include "tests/parity/reference.h"
+#include "tests/support/small_models.h"
 #include "training/loss.h"
 #include "training/optimizer.h"
 
@@ -15,7 +16,7 @@ class OptimizerParity : public ReferenceTest {
   void check(const std::string& name, const ModelConfig& config, bool decay_all, double label_smoothing) {
     SCOPED_TRACE(name);
     constexpr double kLearningRate = 3e-3;
-    const auto model = make_model(config, {.vocab_size = 29, .start_token = 0});
+    const auto model = make_model(config, {.vocab_size = kVocabulary, .start_token = kStartToken});
     ReferenceCase reference(file(name));
     reference.load(*model);
     Optimizer optimizer(
@@ -53,30 +54,18 @@ class OptimizerParity : public ReferenceTest {
   }
 };
 
-ModelConfig small(Architecture architecture) {
-  ModelConfig config;
-  config.architecture = architecture;
-  config.d_model = 24;
-  config.n_layers = 2;
-  config.n_heads = 3;
-  config.max_positions = 16;
-  config.dropout = 0;
-  return config;
-}
-
 TEST_F(OptimizerParity, TenStepsOfGpt2) {
-  auto config = small(Architecture::decoder);
+  auto config = small_config(Architecture::decoder);
+  config.d_ff = 96;
   config.activation = Activation::gelu_tanh;
   check("adamw_gpt2", config, /*decay_all=*/false, 0.0);
   check("adamw_gpt2_decay_all", config, /*decay_all=*/true, 0.0);
 }
 
 TEST_F(OptimizerParity, TenStepsOfTheOriginalTransformer) {
-  auto config = small(Architecture::encoder_decoder);
-  config.d_ff = 40;
+  auto config = small_config(Architecture::encoder_decoder, Position::sinusoidal);
   config.activation = Activation::relu;
   config.norm_placement = NormPlacement::post;
-  config.position = Position::sinusoidal;
   config.scale_embeddings = true;
   check("adamw_transformer", config, /*decay_all=*/false, 0.1);
 }

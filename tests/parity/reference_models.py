@@ -31,7 +31,10 @@ except ImportError as error:
     print(error, file=sys.stderr)
     sys.exit(EXIT_NO_MODULE)
 
-V, LAYERS = 29, 2
+# The constants and the shape of small_config() in tests/support/small_models.h.
+V, START = 31, 1
+LAYERS, D, HEADS, WIDTH, POSITIONS = 2, 24, 4, 40, 32
+BUCKETS, MAX_DISTANCE = 8, 6
 B, T, S = 3, 10, 8
 LENGTHS, SOURCE_LENGTHS = torch.tensor([10, 6, 1]), torch.tensor([8, 3, 5])
 EAGER = {"attn_implementation": "eager", "use_cache": False}
@@ -102,7 +105,7 @@ def gpt2_parameters(model):
 
 def make_gpt2():
     config = GPT2Config(
-        vocab_size=V, n_positions=16, n_embd=24, n_layer=LAYERS, n_head=3, resid_pdrop=0.0, embd_pdrop=0.0,
+        vocab_size=V, n_positions=POSITIONS, n_embd=D, n_layer=LAYERS, n_head=HEADS, resid_pdrop=0.0, embd_pdrop=0.0,
         attn_pdrop=0.0, **EAGER,
     )  # fmt: skip
     return GPT2LMHeadModel(config)
@@ -232,7 +235,7 @@ def mpt(out):
             )
         return entries
 
-    config = MptConfig(vocab_size=V, d_model=24, n_heads=3, n_layers=LAYERS, max_seq_len=32, use_cache=False)
+    config = MptConfig(vocab_size=V, d_model=D, n_heads=3, n_layers=LAYERS, max_seq_len=32, use_cache=False)
     write_decoder(out, "mpt", MptForCausalLM(config), parameters)
 
 
@@ -267,9 +270,9 @@ def bert_parameters(bert):
 def bert(out):
     classes = 5
     config = BertConfig(
-        vocab_size=V, hidden_size=24, num_hidden_layers=LAYERS, num_attention_heads=3, intermediate_size=40,
-        max_position_embeddings=16, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, classifier_dropout=0.0,
-        pad_token_id=None, num_labels=classes, attn_implementation="eager",
+        vocab_size=V, hidden_size=D, num_hidden_layers=LAYERS, num_attention_heads=HEADS, intermediate_size=WIDTH,
+        max_position_embeddings=POSITIONS, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+        classifier_dropout=0.0, pad_token_id=None, num_labels=classes, attn_implementation="eager",
     )  # fmt: skip
     ids, segments = tokens(B, T), torch.randint(0, 2, (B, T))
     call = {"input_ids": ids, "token_type_ids": segments, "attention_mask": visible(LENGTHS, T)}
@@ -387,7 +390,7 @@ class Transformer(torch.nn.Module):
 
 def transformer(out):
     for placement, norm_first in (("post", False), ("pre", True)):
-        model = normal_(Transformer(24, 3, 40, norm_first))
+        model = normal_(Transformer(D, HEADS, WIDTH, norm_first))
         write_encoder_decoder(out, f"transformer_{placement}", model, model.names, label_smoothing=0.1)
 
 
@@ -428,9 +431,9 @@ def t5(out):
         return entries
 
     shape = {
-        "vocab_size": V, "d_model": 24, "d_kv": 10, "d_ff": 40, "num_layers": LAYERS, "num_decoder_layers": LAYERS + 1,
-        "num_heads": 3, "relative_attention_num_buckets": 8, "relative_attention_max_distance": 12,
-        "dropout_rate": 0.0, "use_cache": False,
+        "vocab_size": V, "d_model": D, "d_kv": 10, "d_ff": WIDTH, "num_layers": LAYERS,
+        "num_decoder_layers": LAYERS + 1, "num_heads": HEADS, "relative_attention_num_buckets": BUCKETS,
+        "relative_attention_max_distance": MAX_DISTANCE, "dropout_rate": 0.0, "use_cache": False,
     }  # fmt: skip
     versions = {
         "t5_v1_0": {"feed_forward_proj": "relu", "tie_word_embeddings": True},
@@ -445,45 +448,50 @@ def t5(out):
         write_encoder_decoder(out, name, forward, lambda: parameters(model))
 
 
-def bart(out):
-    positions, offset = 16, 2  # BART's tables begin with two rows that nothing uses
+def make_bart():
     config = BartConfig(
-        vocab_size=V, d_model=24, encoder_layers=LAYERS, decoder_layers=LAYERS, encoder_attention_heads=3,
-        decoder_attention_heads=3, encoder_ffn_dim=40, decoder_ffn_dim=40, max_position_embeddings=positions,
+        vocab_size=V, d_model=D, encoder_layers=LAYERS, decoder_layers=LAYERS, encoder_attention_heads=HEADS,
+        decoder_attention_heads=HEADS, encoder_ffn_dim=WIDTH, decoder_ffn_dim=WIDTH, max_position_embeddings=POSITIONS,
         dropout=0.0, attention_dropout=0.0, activation_dropout=0.0, pad_token_id=None, **EAGER,
     )  # fmt: skip
-    model = normal_(BartForConditionalGeneration(config))
+    return BartForConditionalGeneration(config)
+
+
+def bart_parameters(model):
+    # BART's tables of positions begin with two rows that nothing uses.
+    entries = {"token_embedding.weight": plain(model.model.shared.weight)}
+    for side, stack in (("encoder", model.model.encoder), ("decoder", model.model.decoder)):
+        table = rows(stack.embed_positions.weight, 2, 2 + POSITIONS)
+        entries |= {f"{side}.position_embedding.weight": table}
+        entries |= linear(f"{side}.embedding_norm", stack.layernorm_embedding)
+        for i, layer in enumerate(stack.layers):
+            at = f"{side}.layers.{i}"
+            attentions = {"self_attention": (layer.self_attn, layer.self_attn_layer_norm)}
+            if side == "decoder":
+                attentions["cross_attention"] = (layer.encoder_attn, layer.encoder_attn_layer_norm)
+            for name, (attention, norm) in attentions.items():
+                entries |= parts(
+                    linear(f"{at}.{name}.q", attention.q_proj),
+                    linear(f"{at}.{name}.k", attention.k_proj),
+                    linear(f"{at}.{name}.v", attention.v_proj),
+                    linear(f"{at}.{name}.out", attention.out_proj),
+                    linear(f"{at}.residual.{name}_norm", norm),
+                )
+            entries |= parts(
+                linear(f"{at}.feed_forward.up", layer.fc1),
+                linear(f"{at}.feed_forward.down", layer.fc2),
+                linear(f"{at}.residual.feed_forward_norm", layer.final_layer_norm),
+            )
+    return entries
+
+
+def bart(out):
+    model = normal_(make_bart())
 
     def forward(source, source_visible, target):
         return model(input_ids=source, attention_mask=source_visible, decoder_input_ids=target).logits
 
-    def parameters():
-        entries = {"token_embedding.weight": plain(model.model.shared.weight)}
-        for side, stack in (("encoder", model.model.encoder), ("decoder", model.model.decoder)):
-            table = rows(stack.embed_positions.weight, offset, offset + positions)
-            entries |= {f"{side}.position_embedding.weight": table}
-            entries |= linear(f"{side}.embedding_norm", stack.layernorm_embedding)
-            for i, layer in enumerate(stack.layers):
-                at = f"{side}.layers.{i}"
-                attentions = {"self_attention": (layer.self_attn, layer.self_attn_layer_norm)}
-                if side == "decoder":
-                    attentions["cross_attention"] = (layer.encoder_attn, layer.encoder_attn_layer_norm)
-                for name, (attention, norm) in attentions.items():
-                    entries |= parts(
-                        linear(f"{at}.{name}.q", attention.q_proj),
-                        linear(f"{at}.{name}.k", attention.k_proj),
-                        linear(f"{at}.{name}.v", attention.v_proj),
-                        linear(f"{at}.{name}.out", attention.out_proj),
-                        linear(f"{at}.residual.{name}_norm", norm),
-                    )
-                entries |= parts(
-                    linear(f"{at}.feed_forward.up", layer.fc1),
-                    linear(f"{at}.feed_forward.down", layer.fc2),
-                    linear(f"{at}.residual.feed_forward_norm", layer.final_layer_norm),
-                )
-        return entries
-
-    write_encoder_decoder(out, "bart", forward, parameters)
+    write_encoder_decoder(out, "bart", forward, lambda: bart_parameters(model))
 
 
 # ---- ten steps of AdamW ---------------------------------------------------------------------------------------------
@@ -525,7 +533,7 @@ def adamw(out):
 
         case("adamw_gpt2_decay_all" if decay_all else "adamw_gpt2", gpt, gpt2_parameters(gpt), decoder_batch, decay_all)
 
-    translator = normal_(Transformer(24, 3, 40, norm_first=False), std=0.1)
+    translator = normal_(Transformer(D, HEADS, WIDTH, norm_first=False), std=0.1)
 
     def translation_batch():
         source, target = tokens(B, S), tokens(B, T + 1)

@@ -5,25 +5,23 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "tests/support/small_models.h"
 #include "training/evaluation.h"
 
-namespace zoo {
+namespace zoo::testing {
 namespace {
 
-std::shared_ptr<Model> tiny_decoder() {
-  ModelConfig config;
-  config.d_model = 12;
-  config.n_layers = 1;
-  config.n_heads = 2;
-  config.max_positions = 16;
+std::shared_ptr<Model> decoder_with_dropout() {
+  auto config = small_config(Architecture::decoder);
+  config.dropout = 0.1;
   torch::manual_seed(5);
-  return make_model(config, {.vocab_size = 11});
+  return make_model(config, purpose_of(config.architecture));
 }
 
 TEST(Loss, IsThatOfTorch) {
-  const auto model = tiny_decoder();
-  const auto features = torch::randn({9, 12});
-  const auto targets = torch::randint(0, 11, {9});
+  const auto model = decoder_with_dropout();
+  const auto features = torch::randn({9, kWidth});
+  const auto targets = torch::randint(kVocabulary, {9});
   for (const double smoothing : {0.0, 0.1, 0.5}) {
     const auto options =
         torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kSum).label_smoothing(smoothing);
@@ -49,14 +47,14 @@ class FixedBatches final : public BatchSource {
 
 Batch random_batch(int64_t rows, int64_t width) {
   Batch batch;
-  batch.input.ids = torch::randint(0, 11, {rows, width});
-  batch.targets = torch::randint(0, 11, {rows * width});
+  batch.input.ids = torch::randint(kVocabulary, {rows, width});
+  batch.targets = torch::randint(kVocabulary, {rows * width});
   return batch;
 }
 
 // 1200 targets in one batch and 6 in another: every target counts the same, however they are cut.
 TEST(Score, WeighsTargetsEqually) {
-  const auto model = tiny_decoder();
+  const auto model = decoder_with_dropout();
   const auto large = random_batch(100, 12), small = random_batch(2, 3);
   FixedBatches source({large, small});
   int64_t seen = 0;
@@ -77,7 +75,7 @@ TEST(Score, WeighsTargetsEqually) {
 }
 
 TEST(Score, LeavesTheModelInTraining) {
-  const auto model = tiny_decoder();
+  const auto model = decoder_with_dropout();
   model->train();
   FixedBatches source({random_batch(2, 4)});
   const double first = score(*model, source, {}).nats;
@@ -97,4 +95,4 @@ TEST(ConfusionCounts, AccuracyAndMacroF1) {
 }
 
 }  // namespace
-}  // namespace zoo
+}  // namespace zoo::testing

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <gtest/gtest.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -23,6 +24,7 @@ inline constexpr std::array kPlacements{NormPlacement::pre, NormPlacement::post,
                                         NormPlacement::sandwich, NormPlacement::parallel};
 inline constexpr std::array kArchitectures{Architecture::encoder, Architecture::decoder,
                                            Architecture::encoder_decoder};
+inline constexpr std::array kGenerativeArchitectures{Architecture::decoder, Architecture::encoder_decoder};
 
 inline ModelConfig small_config(Architecture architecture, Position position = Position::learned) {
   ModelConfig config;
@@ -121,6 +123,18 @@ inline std::vector<ModelConfig> varied_configs(Architecture architecture) {
   multi_query.scale_embeddings = true;
   configs.push_back(multi_query);
   return configs;
+}
+
+/// Calls `check` with every configuration of these architectures and a random model of it. No gradients.
+template <class Architectures, class Check>
+void for_each_model(const Architectures& architectures, Check check) {
+  const torch::NoGradGuard no_grad;
+  for (const Architecture architecture : architectures) {
+    for (const auto& config : varied_configs(architecture)) {
+      SCOPED_TRACE(described(config));
+      check(config, *random_model(config));
+    }
+  }
 }
 
 }  // namespace zoo::testing
