@@ -169,7 +169,6 @@ void RunDirectory::begin(const Vocabulary& vocabulary) {
   if (!goes_on_) make_room();
   made_ = false;
   replaces_ = is_there(replaced_);
-  if (goes_on_ && checkpoint()) committed();  // the process that made it was killed before it came to that
   if (!goes_on_) write_run_vocabulary(path_, vocabulary);
   // The configuration makes the directory a run: it comes last.
   write_file_atomically(path_ / "config.yaml", dump_config(experiment_));

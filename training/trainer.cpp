@@ -258,6 +258,7 @@ void Trainer::save() {
   state_.seconds = seconds();
   state_.peak_resident_bytes = std::max(state_.peak_resident_bytes, peak_resident_bytes());
   save_checkpoint(directory_.path(), *model_, *optimizer_, state_, options_.device, config_.keep_checkpoints);
+  directory_.committed();
 }
 
 void Trainer::report(std::string message) const {

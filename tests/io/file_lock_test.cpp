@@ -1,0 +1,85 @@
+#include "io/file_lock.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "io/error.h"
+#include "io/files.h"
+#include "tests/support/errors.h"
+#include "tests/support/temp_dir.h"
+
+namespace zoo::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(FileLock, IsHeldByOneAtATime) {
+  const TempDir dir;
+  const auto path = dir / "lock";
+  {
+    const FileLock first(path);
+    EXPECT_TRUE(first.held());
+    EXPECT_FALSE(first.holder());
+    const FileLock second(path);
+    EXPECT_FALSE(second.held());
+    EXPECT_EQ(second.holder(), ::getpid());
+  }
+  EXPECT_FALSE(fs::exists(path));
+  EXPECT_TRUE(FileLock(path).held());
+}
+
+TEST(FileLock, OfAProcessThatWasKilledIsFree) {
+  const TempDir dir;
+  const auto path = dir / "lock";
+  int ready[2] = {};
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const FileLock lock(path);
+    if (::write(ready[1], lock.held() ? "y" : "n", 1) == 1) ::pause();
+    ::_exit(1);
+  }
+  char answer = 0;
+  ASSERT_EQ(::read(ready[0], &answer, 1), 1);
+  EXPECT_EQ(answer, 'y');
+  {
+    const FileLock lock(path);
+    EXPECT_FALSE(lock.held());
+    EXPECT_EQ(lock.holder(), child);
+  }
+  EXPECT_TRUE(fs::exists(path)) << "it is the other one's";
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_TRUE(fs::exists(path));
+  EXPECT_TRUE(FileLock(path).held());
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
+
+// What is locked is a name: a file that was moved away is another lock.
+TEST(FileLock, FollowsTheName) {
+  const TempDir dir;
+  fs::create_directory(dir / "a");
+  auto first = std::make_unique<FileLock>(dir / "a/lock");
+  fs::rename(dir / "a", dir / "b");
+  fs::create_directory(dir / "a");
+  const FileLock second(dir / "a/lock");
+  EXPECT_TRUE(second.held());
+  EXPECT_FALSE(FileLock(dir / "b/lock").held());
+  first.reset();
+  EXPECT_TRUE(fs::exists(dir / "a/lock"));
+  EXPECT_FALSE(FileLock(dir / "a/lock").held());
+}
+
+TEST(FileLock, WhereItCannotBeMadeIsAnError) {
+  const TempDir dir;
+  EXPECT_THAT(message_of<SystemError>([&] { FileLock(dir / "none/lock"); }),
+              ::testing::HasSubstr("none/lock': No such file or directory"));
+}
+
+}  // namespace
+}  // namespace zoo::testing

@@ -1,0 +1,243 @@
+// What becomes of a run that is replaced, and of a directory that somebody else uses.
+
+#include "training/run_directory.h"
+
+#include <signal.h>
+
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/io/small_disk.h"
+#include "tests/training/support.h"
+#include "training/run.h"
+
+namespace zoo::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+namespace fs = std::filesystem;
+
+/// Every file below a directory, with its content.
+std::map<std::string, std::string> files_of(const fs::path& directory) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
+    if (entry.is_regular_file())
+      files[fs::relative(entry.path(), directory).string()] = read_file(entry.path());
+  }
+  return files;
+}
+
+class Overwriting : public ::testing::Test {
+ protected:
+  Overwriting() {
+    train(world.experiment("language_modeling", {"training.steps=4"}), {.run_dir = run});
+    earlier = files_of(run);
+  }
+  /// Trains 20 steps, with a checkpoint every 4 of them.
+  TrainResult replace(const std::vector<std::string>& overrides = {},
+                      std::function<void(const TrainProgress&)> on_progress = nullptr,
+                      ExistingRun existing = ExistingRun::replace) const {
+    return train(world.experiment("language_modeling", overrides),
+                 {.run_dir = run, .existing = existing, .on_progress = std::move(on_progress)});
+  }
+  /// In a process that is killed before its first checkpoint.
+  void replace_and_die(ExistingRun existing = ExistingRun::replace) const {
+    const auto die = [](const TrainProgress& progress) {
+      if (progress.step == 2) ::raise(SIGKILL);
+    };
+    ASSERT_EQ(Child([&] { return replace({"model.d_ff=20"}, die, existing), 0; }).wait(), -SIGKILL);
+  }
+
+  TinyWorld world;
+  fs::path run = world.path("run"), aside = world.path("run.before-overwrite");
+  std::map<std::string, std::string> earlier;
+};
+
+TEST_F(Overwriting, KeepsTheEarlierRunUntilThereIsACheckpoint) {
+  bool was_there = false;
+  replace({}, [&](const TrainProgress& progress) {
+    if (progress.step != 3) return;
+    was_there = true;
+    EXPECT_EQ(files_of(aside), earlier);
+    EXPECT_FALSE(fs::exists(run / "checkpoints"));
+  });
+  EXPECT_TRUE(was_there);
+  EXPECT_FALSE(fs::exists(aside));
+  EXPECT_EQ(fs::read_symlink(run / "checkpoints/last"), "step-20");
+}
+
+TEST_F(Overwriting, PutsTheEarlierRunBackIfTrainingFails) {
+  EXPECT_THROW(replace({"training.optimizer.type=sgd", "training.optimizer.lr=1e30",
+                        "training.clip_grad_norm=0", "training.schedule={type: constant, warmup_steps: 0}"}),
+               TrainingError);
+  EXPECT_EQ(files_of(run), earlier);
+  EXPECT_FALSE(fs::exists(aside));
+}
+
+TEST_F(Overwriting, PutsTheEarlierRunBackIfTheDiskIsFull) {
+  for (const int64_t step : {0, 4}) {  // when the run is begun, and at its first checkpoint
+    Child child([&] {
+      std::unique_ptr<SmallDisk> disk;
+      if (step == 0) disk = std::make_unique<SmallDisk>(100);
+      replace({}, [&](const TrainProgress& progress) {
+        if (progress.step == step) disk = std::make_unique<SmallDisk>(8000);
+      });
+      return 0;
+    });
+    EXPECT_EQ(child.wait(), 1);
+    EXPECT_EQ(files_of(run), earlier);
+    EXPECT_FALSE(fs::exists(aside));
+  }
+}
+
+TEST_F(Overwriting, SaysWhereTheEarlierRunIsIfItWasKilled) {
+  replace_and_die();
+  EXPECT_EQ(files_of(aside), earlier);
+  EXPECT_NO_THROW(Run::open(aside));
+  EXPECT_THAT(message_of<UsageError>([&] { replace({}, nullptr, ExistingRun::refuse); }),
+              AllOf(HasSubstr("run: this run died before its first checkpoint"),
+                    HasSubstr("is kept in " + fs::canonical(aside).string())));
+  EXPECT_EQ(files_of(aside), earlier);
+}
+
+TEST_F(Overwriting, CanGoOnAfterItWasKilled) {
+  replace_and_die();
+  replace_and_die(ExistingRun::resume);
+  EXPECT_EQ(files_of(aside), earlier);
+  replace({"model.d_ff=20"}, nullptr, ExistingRun::resume);
+  EXPECT_EQ(Run::open(run).experiment().model.d_ff, 20);
+  EXPECT_FALSE(fs::exists(aside));
+}
+
+TEST_F(Overwriting, CanBeginAnewAfterItWasKilled) {
+  replace_and_die();
+  replace_and_die();
+  EXPECT_EQ(files_of(aside), earlier) << "not what died";
+  replace({"model.d_ff=24"});
+  EXPECT_EQ(Run::open(run).experiment().model.d_ff, 24);
+  EXPECT_FALSE(fs::exists(aside));
+}
+
+TEST_F(Overwriting, CanFailAfterItWasKilled) {
+  replace_and_die();
+  EXPECT_THROW(replace({}, [](const TrainProgress&) { throw TrainingError("enough"); }), TrainingError);
+  EXPECT_EQ(files_of(run), earlier);
+  EXPECT_FALSE(fs::exists(aside));
+}
+
+// Killed when the earlier run was set aside and nothing stood in its place yet.
+TEST_F(Overwriting, SaysWhereTheEarlierRunIsIfNothingReplacedIt) {
+  fs::rename(run, aside);
+  for (const bool empty : {false, true}) {
+    if (empty) fs::create_directory(run);
+    for (const auto existing : {ExistingRun::refuse, ExistingRun::resume}) {
+      EXPECT_THAT(message_of<UsageError>([&] { replace({}, nullptr, existing); }),
+                  AllOf(HasSubstr("the run that was here is kept in " + fs::canonical(aside).string()),
+                        HasSubstr("--overwrite")));
+    }
+  }
+  EXPECT_EQ(files_of(aside), earlier);
+  replace();
+  EXPECT_EQ(fs::read_symlink(run / "checkpoints/last"), "step-20");
+  EXPECT_FALSE(fs::exists(aside));
+}
+
+// Killed between the first checkpoint and the end of the earlier run.
+TEST_F(Overwriting, RemovesTheEarlierRunLater) {
+  for (const auto existing : {ExistingRun::resume, ExistingRun::replace}) {
+    fs::copy(run, aside, fs::copy_options::recursive);
+    EXPECT_THAT(message_of<UsageError>([&] { replace({}, nullptr, ExistingRun::refuse); }),
+                HasSubstr("this run exists"));
+    replace({}, nullptr, existing);
+    EXPECT_FALSE(fs::exists(aside));
+    EXPECT_EQ(Run::open(run).experiment().training.steps, 20);
+  }
+}
+
+TEST_F(Overwriting, LeavesLinksInPlace) {
+  fs::rename(run, world.path("elsewhere"));
+  fs::create_directory_symlink(world.path("elsewhere"), run);
+  EXPECT_THROW(replace({}, [](const TrainProgress&) { throw TrainingError("enough"); }), TrainingError);
+  EXPECT_EQ(files_of(run), earlier);
+  replace();
+  EXPECT_TRUE(fs::is_symlink(run));
+  EXPECT_EQ(fs::read_symlink(world.path("elsewhere/checkpoints/last")), "step-20");
+  EXPECT_FALSE(fs::exists(world.path("elsewhere.before-overwrite")));
+}
+
+TEST(RunDirectory, IsOfOneProcess) {
+  const TinyWorld world;
+  const auto experiment = world.experiment("language_modeling");
+  const auto run = world.path("run");
+  const auto expected =
+      AllOf(HasSubstr(run.string()), HasSubstr(fmt::format("process {} is training this run", ::getpid())));
+  bool tried = false;
+  const auto intrude = [&](const TrainProgress& progress) {
+    if (progress.step != 5) return;
+    tried = true;
+    for (const auto existing : {ExistingRun::resume, ExistingRun::replace}) {
+      EXPECT_THAT(message_of<UsageError>([&] { train(experiment, {.run_dir = run, .existing = existing}); }),
+                  expected);
+    }
+  };
+  train(experiment, {.run_dir = run, .on_progress = intrude});
+  EXPECT_TRUE(tried);
+  tried = false;
+  train(experiment, {.run_dir = run, .existing = ExistingRun::replace, .on_progress = intrude});
+  EXPECT_TRUE(tried);
+  EXPECT_FALSE(fs::exists(run / ".lock"));
+
+  // Already while the first one reads its data.
+  const RunDirectory first(experiment, world.path("new"), ExistingRun::refuse);
+  EXPECT_THAT(message_of<UsageError>([&] { train(experiment, {.run_dir = world.path("new")}); }),
+              HasSubstr("is training this run"));
+}
+
+TEST(RunDirectory, LeavesNothingIfTrainingNeverBegins) {
+  const TinyWorld world;
+  auto experiment = world.experiment("language_modeling");
+  experiment.data.train = {"missing.txt"};
+  EXPECT_THROW(train(experiment, {.run_dir = world.path("run")}), DataError);
+  EXPECT_FALSE(fs::exists(world.path("run")));
+}
+
+TEST(RunDirectory, OfARunThatDiedAtOnceIsUsedAgain) {
+  const TinyWorld world;
+  const auto experiment = world.experiment("language_modeling", {"training.steps=2"});
+  for (const auto existing : {ExistingRun::refuse, ExistingRun::resume, ExistingRun::replace}) {
+    const auto name = std::to_string(static_cast<int>(existing));
+    for (const char* file : {"/.lock", "/tokenizer.model", "/labels.json", "/.config.yaml.tmp-here-99-0"}) {
+      world.dir().write(name + file, "half");
+    }
+    train(experiment, {.run_dir = world.path(name), .existing = existing});
+    const auto files = files_of(world.path(name));
+    EXPECT_TRUE(files.contains("tokenizer.json"));
+    for (const auto& [file, content] : files) EXPECT_NE(content, "half") << file;
+  }
+}
+
+TEST(RunDirectory, OfSomebodyElseIsNotUsed) {
+  const TinyWorld world;
+  const auto experiment = world.experiment("language_modeling", {"training.steps=2"});
+  // A vocabulary that was trained there; a death among somebody's files; a file.
+  world.dir().write("vocabulary/tokenizer.model", "mine");
+  world.dir().write("notes/.lock", "");
+  world.dir().write("notes/thesis.txt", "mine");
+  world.dir().write("file", "mine");
+  const auto before = files_of(world.dir().path());
+  for (const char* name : {"vocabulary", "notes", "file"}) {
+    for (const auto existing : {ExistingRun::refuse, ExistingRun::resume, ExistingRun::replace}) {
+      EXPECT_THAT(message_of<UsageError>(
+                      [&] { train(experiment, {.run_dir = world.path(name), .existing = existing}); }),
+                  HasSubstr(std::string(name) + ": exists, but is not a run"));
+    }
+  }
+  EXPECT_EQ(files_of(world.dir().path()), before);
+}
+
+}  // namespace
+}  // namespace zoo::testing
