@@ -66,7 +66,7 @@ TokenIds CharTokenizer::encode(std::string_view text) const {
   for (const char32_t c : decode_utf8(file_.lowercase ? lowercase(text) : std::string(text))) {
     const auto found = ids_.find(c);
     if (found == ids_.end() && file_.special.unk < 0) {
-      throw DataError(
+      throw UnknownSymbolError(
           fmt::format("the character \"{}\" (U+{:04X}) is not in the vocabulary, which has the {} "
                       "characters of the training text",
                       excerpt(encode_utf8({&c, 1})), static_cast<uint32_t>(c), file_.symbols.size()));

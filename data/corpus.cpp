@@ -190,6 +190,15 @@ void read_rows(const std::filesystem::path& path, const DataConfig& config, std:
 
 }  // namespace
 
+std::string corpus_name(const DataConfig& config, Split split) {
+  std::string names;
+  for (const std::string& file : files_to_read(config, split)) {
+    if (!names.empty()) names += ", ";
+    names += data_path(file).string();
+  }
+  return excerpt(names, 400);
+}
+
 std::vector<std::string> read_documents(const DataConfig& config, Split split) {
   std::vector<std::string> documents;
   for (const std::string& file : files_to_read(config, split)) {

@@ -79,14 +79,16 @@ TrainingText read_training_text(const TextReader& corpus, bool fold) {
   };
   if (const int64_t largest = number_after("Please set it to a value <= "); largest > 0) {
     throw DataError(
-        fmt::format("tokenizer.vocab_size {} is too large: the training text has no more than {} pieces",
+        fmt::format("data.tokenizer.vocab_size (--vocab-size) {} is too large: the training text has no more "
+                    "than {} pieces",
                     vocab_size, largest));
   }
   if (const int64_t smallest = number_after(fmt::format("required_chars. {} vs ", vocab_size));
       smallest > 0) {
     throw DataError(
-        fmt::format("tokenizer.vocab_size {} is too small: the characters of the training text alone make "
-                    "{}; or set a tokenizer.character_coverage below 1",
+        fmt::format("data.tokenizer.vocab_size (--vocab-size) {} is too small: the characters of the "
+                    "training text alone make "
+                    "{}; or set a data.tokenizer.character_coverage (--character-coverage) below 1",
                     vocab_size, smallest));
   }
   throw DataError(fmt::format("SentencePiece could not make a vocabulary: {}", excerpt(message, 300)));

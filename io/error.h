@@ -27,6 +27,12 @@ class DataError : public Error {
   using Error::Error;
 };
 
+/// A text has a character, or a row a label, that was not there in training. Who knows its file names it.
+class UnknownSymbolError : public DataError {
+ public:
+  using DataError::DataError;
+};
+
 /// A checkpoint, a run directory or a tensor file is missing, damaged or of another architecture.
 class CheckpointError : public Error {
  public:

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "data/corpus.h"
+#include "io/error.h"
 #include "training/evaluation.h"
 #include "training/tasks/tasks.h"
 
@@ -43,7 +45,12 @@ Task::Task(Experiment experiment, Vocabulary vocabulary)
 
 BatchSource& Task::batches(Split split) {
   auto& source = sources_[static_cast<size_t>(split)];
-  if (!source) source = open(split);
+  if (source) return *source;
+  try {
+    source = open(split);
+  } catch (const UnknownSymbolError& error) {
+    throw DataError(fmt::format("{}: {}", corpus_name(experiment_.data, split), error.what()));
+  }
   return *source;
 }
 

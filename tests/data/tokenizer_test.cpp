@@ -229,7 +229,7 @@ TEST_P(SentencePiece, LongLinesAreNotLeftOut) {
 
 TEST_P(SentencePiece, TooLargeAVocabularySaysHowLargeItMayBe) {
   const std::string message = message_of<DataError>([&] { train(sentences(300), 5000); });
-  ASSERT_THAT(message, HasSubstr("vocab_size 5000 is too large"));
+  ASSERT_THAT(message, HasSubstr("data.tokenizer.vocab_size (--vocab-size) 5000 is too large"));
   const size_t at = message.find("no more than ") + std::string_view("no more than ").size();
   const int64_t largest = std::stoll(message.substr(at));
   EXPECT_EQ(train(sentences(300), largest)->vocab_size(), largest);
@@ -237,7 +237,7 @@ TEST_P(SentencePiece, TooLargeAVocabularySaysHowLargeItMayBe) {
 
 TEST_P(SentencePiece, TooSmallAVocabularySaysHowSmallItMayBe) {
   const std::string message = message_of<DataError>([&] { train(sentences(300), 20); });
-  ASSERT_THAT(message, HasSubstr("vocab_size 20 is too small"));
+  ASSERT_THAT(message, HasSubstr("data.tokenizer.vocab_size (--vocab-size) 20 is too small"));
   const int64_t smallest = std::stoll(message.substr(message.find(" alone make ") + 12));
   EXPECT_EQ(train(sentences(300), smallest + 1)->vocab_size(), smallest + 1);
 }

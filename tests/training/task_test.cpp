@@ -13,7 +13,7 @@
 namespace zoo::testing {
 namespace {
 
-using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::shared_ptr<Model> model_of(const Task& task) {
   torch::manual_seed(1);
@@ -69,19 +69,25 @@ TEST(Task, BitsPerByteCountBytesNotTokens) {
   EXPECT_EQ(metrics.at("tokens"), tokens - 1);
 }
 
-TEST(Task, AnUnknownLabelIsAnErrorThatNamesIt) {
+TEST(Task, AnUnknownLabelIsAnErrorThatNamesItsFile) {
   const TinyWorld world;
   world.dir().write("data/other.tsv", "sentence\tlabel\nsun sea\tviolet\n");
   for (const char* architecture : {"encoder", "decoder", "encoder_decoder"}) {
     const auto task = make_task(world.experiment(
         "text_classification", {"data.valid=other.tsv", std::string("model.architecture=") + architecture}));
-    try {
-      task->batches(Split::valid);
-      FAIL() << architecture;
-    } catch (const DataError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("'violet'"));
-    }
+    EXPECT_THAT(message_of<DataError>([&] { task->batches(Split::valid); }),
+                StartsWith(world.path("data/other.tsv").string() + ": the label 'violet' does not occur"));
   }
+}
+
+TEST(Task, AnUnknownCharacterIsAnErrorThatNamesItsFile) {
+  const TinyWorld world;
+  world.dir().write("data/other.txt", "sun and 月\n");
+  world.dir().write("data/more.txt", "sun and rain\n");
+  const auto task = make_task(world.experiment("language_modeling", {"data.valid=[more.txt, other.txt]"}));
+  EXPECT_THAT(message_of<DataError>([&] { task->batches(Split::valid); }),
+              StartsWith(world.path("data/more.txt").string() + ", " + world.path("data/other.txt").string() +
+                         ": the character \"月\" (U+6708) is not in the vocabulary"));
 }
 
 TEST(Task, SplitsThatAreNotGivenAreAnError) {

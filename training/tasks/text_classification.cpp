@@ -21,13 +21,14 @@ class TextClassification : public Task {
  protected:
   const std::vector<std::string>& labels() const { return vocabulary().labels; }
 
-  /// The class of each row. Throws DataError for a label that the training data does not have.
+  /// The class of each row. Throws UnknownSymbolError for a label that the training data does not have.
   std::vector<int64_t> classes(const LabelledTexts& rows) const {
     std::vector<int64_t> result;
     for (const auto& label : rows.labels) {
       const auto found = std::lower_bound(labels().begin(), labels().end(), label);
       if (found == labels().end() || *found != label) {
-        throw DataError(fmt::format("the label '{}' does not occur in the training data", excerpt(label)));
+        throw UnknownSymbolError(
+            fmt::format("the label '{}' does not occur in the training data", excerpt(label)));
       }
       result.push_back(found - labels().begin());
     }
