@@ -126,7 +126,7 @@ function buildCurves(section) {
       name: `${yKind.label} against ${xKind.label}. The arrow keys walk along the curves.`,
     });
     const to = ({x: a, mean: b}) => [chart.x.at(a), chart.y.at(b)];
-    for (const {look, points} of chosen)
+    for (const {look, points} of chosen.filter(({points}) => points.length))
       chart.field.append(svg('path', {class: 'band', fill: look.colour, d: linePath([
         ...points.map(({x, high}) => [chart.x.at(x), chart.y.at(high)]),
         ...[...points].reverse().map(({x, low}) => [chart.x.at(x), chart.y.at(low)])]) + 'Z'}));

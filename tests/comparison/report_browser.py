@@ -350,7 +350,7 @@ def check_page(page, path, results):
     if "attention" in sections:
         check_attention(page, results)
     check_layout(page, path)
-    check(not page.problems, "; ".join(page.problems))
+    check(not page.problems, "; ".join(dict.fromkeys(page.problems)))
 
 
 def main(arguments):
