@@ -39,10 +39,15 @@ std::optional<NoticeKind> promise_of(std::string_view key) {
   return std::nullopt;
 }
 
-std::vector<std::string> differing_keys(const std::vector<Values>& all) {
+/// What changes nothing in what is learnt, and what follows from the budget, is no difference.
+std::vector<std::string> differing_keys(const std::vector<Values>& all, BudgetKind budget) {
   std::vector<std::string> keys;
-  const auto ignored = [](const std::string& key) {
-    return key == "name" || key == "training.seed" || key.starts_with("generation.");
+  const auto ignored = [&](const std::string& key) {
+    constexpr auto names =
+        std::to_array<std::string_view>({"name", "training.seed", "training.evaluate_every",
+                                         "training.checkpoint_every", "training.log_every"});
+    return key.starts_with("generation.") || std::find(names.begin(), names.end(), key) != names.end() ||
+           (key == "training.steps" && budget != BudgetKind::steps);
   };
   for (const auto& [key, value] : all.front()) {
     const auto differs = [&](const Values& other) { return other.at(key) != value; };
@@ -75,7 +80,7 @@ std::string who_has_what(const std::string& key, const std::vector<PlannedVarian
 void check_fairness(ComparisonPlan& plan) {
   std::vector<Values> values;
   for (const auto& variant : plan.variants) values.push_back(values_of(variant.experiment));
-  plan.differences = differing_keys(values);
+  plan.differences = differing_keys(values, plan.budget.kind);
   for (const auto& key : plan.differences) {
     if (const auto kind = promise_of(key))
       plan.notices.push_back(
@@ -202,7 +207,7 @@ void match_sizes(ComparisonPlan& plan, Tasks& tasks) {
 void set_steps(TrainingConfig& training, int64_t steps) {
   const double factor = static_cast<double>(steps) / static_cast<double>(training.steps);
   const auto scaled = [&](int64_t every) {
-    return std::max<int64_t>(1, std::llround(static_cast<double>(every) * factor));
+    return std::max<int64_t>(1, std::llround(std::ceil(static_cast<double>(every) * factor)));
   };
   if (steps != training.steps) {
     training.evaluate_every = scaled(training.evaluate_every);

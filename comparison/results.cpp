@@ -9,12 +9,12 @@
 #include <ATen/Parallel.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <torch/version.h>
 
 #include "comparison/attention_rollout.h"
 #include "comparison/attention_statistics.h"
+#include "comparison/findings.h"
 #include "comparison/measure.h"
 #include "comparison/metric.h"
 #include "comparison/runner.h"
@@ -195,7 +195,7 @@ class Collector {
       runs.push_back(run_json(variant));
       if (runs.back().is_null()) return nullptr;
     }
-    compare_with_first(runs);
+    compare_with_first(runs, metric_);
     Json document = header();
     document["fair"] = plan_.fair();
     document["notices"] = Json::array();
@@ -203,7 +203,7 @@ class Collector {
       document["notices"].push_back({{"kind", name_of(kind)}, {"text", text}});
     document["differences"] = plan_.differences;
     document["runs"] = std::move(runs);
-    document["measured"] = measured(document["runs"]);
+    document["measured"] = findings(document["runs"], metric_);
     return document;
   }
 
@@ -385,94 +385,6 @@ class Collector {
       if (const auto text = sample["input"].get<std::string>(); !text.empty()) return text;
     }
     return {};
-  }
-
-  /// Fills in versus_first of all rows but the first.
-  void compare_with_first(Json& runs) const {
-    const auto values_of = [&](const Json& run, const Json& other) {
-      std::vector<double> values;  // of the seeds that both have
-      for (const auto& seed : run["seeds"]) {
-        for (const auto& twin : other["seeds"]) {
-          const bool both = twin["seed"] == seed["seed"] &&
-                            twin["valid"].value(metric_.key, Json()).is_number() &&
-                            seed["valid"].value(metric_.key, Json()).is_number();
-          if (both) values.push_back(seed["valid"][metric_.key].get<double>());
-        }
-      }
-      return values;
-    };
-    std::vector<size_t> rows;
-    std::vector<PairedTest> tests;
-    std::vector<double> p_values;
-    for (size_t i = 1; i < runs.size(); ++i) {
-      const auto own = values_of(runs[i], runs[0]), first = values_of(runs[0], runs[i]);
-      if (own.empty()) continue;
-      rows.push_back(i);
-      tests.push_back(paired_t_test(own, first));
-      if (tests.back().p) p_values.push_back(*tests.back().p);
-    }
-    const auto corrected = holm_corrected(p_values);
-    size_t next = 0;
-    for (size_t i = 0; i < rows.size(); ++i) {
-      const auto& test = tests[i];
-      const auto p = test.p ? std::optional(corrected[next++]) : std::nullopt;
-      runs[rows[i]]["versus_first"] = {
-          {"difference", test.difference}, {"low", or_null(test.low)},
-          {"high", or_null(test.high)},    {"p", or_null(test.p)},
-          {"p_corrected", or_null(p)},     {"verdict", name_of(verdict(test.difference, p, metric_.better))}};
-    }
-  }
-
-  std::string shown(double value) const {
-    return metric_.percent ? fmt::format("{:.1f} %", 100 * value) : fmt::format("{:.3f}", value);
-  }
-  std::string shown(const Json& metric) const {
-    if (metric["low"].is_null()) return shown(metric["mean"].get<double>());
-    const double half = metric["high"].get<double>() - metric["mean"].get<double>();
-    const auto mean = metric["mean"].get<double>();
-    return metric_.percent ? fmt::format("{:.1f} ± {:.1f} %", 100 * mean, 100 * half)
-                           : fmt::format("{:.3f} ± {:.3f}", mean, half);
-  }
-
-  /// What was found, in two sentences.
-  std::string measured(const Json& runs) const {
-    const Json* best = nullptr;
-    std::vector<std::string> worse, better, same, failed;
-    for (const auto& run : runs) {
-      if (run["metric"].is_null()) {
-        failed.push_back(run["name"]);
-        continue;
-      }
-      const double mean = run["metric"]["mean"];
-      const bool leads = best == nullptr || (metric_.better == Better::lower ? mean < (*best)["metric"]["mean"]
-                                                                             : mean > (*best)["metric"]["mean"]);
-      if (leads) best = &run;
-      if (run["versus_first"].is_null()) continue;
-      const auto said = run["versus_first"]["verdict"].get<std::string>();
-      const auto text = fmt::format("{} ({})", run["name"].get<std::string>(), shown(run["metric"]));
-      if (said == "better") better.push_back(text);
-      if (said == "worse") worse.push_back(text);
-      if (said == "same") same.push_back(text);
-    }
-    if (best == nullptr) return "No run could be trained to its end.";
-    const auto& first = runs[0];
-    std::string text =
-        fmt::format("Best of {} is {} with {} {}", runs.size(), (*best)["name"].get<std::string>(),
-                    shown((*best)["metric"]), metric_.label);
-    const int64_t n = (*best)["metric"]["n"];
-    text += n > 1 ? fmt::format(" (mean of {} seeds, 95 % interval)", n) : " (one seed: no interval)";
-    const auto name = first["name"].get<std::string>();
-    if (!first["metric"].is_null() && best != &first)
-      text += fmt::format("; the first, {}, has {}", name, shown(first["metric"]));
-    text += '.';
-    const auto add = [&](std::string_view what, const std::vector<std::string>& names) {
-      if (!names.empty()) text += fmt::format(" {}: {}.", what, fmt::join(names, ", "));
-    };
-    add(fmt::format("Significantly better than {}", name), better);
-    add(fmt::format("Significantly worse than {}", name), worse);
-    add(fmt::format("Not to be told from {}", name), same);
-    add("Not one run reached its end", failed);
-    return text;
   }
 
   const ComparisonPlan& plan_;

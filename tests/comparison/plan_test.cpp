@@ -172,6 +172,18 @@ TEST_F(Plan, SizesAreMatchedWithTheFirst) {
   EXPECT_EQ(result.match->target, first);
 }
 
+// A last evaluation falls on the end, not beside it.
+TEST_F(Plan, ABudgetMakesNoDifferencesOfItsOwn) {
+  BudgetConfig budget;
+  budget.tokens = 4000;
+  const auto result = plan({{"a", {}}, {"b", {"training.batch_size=2"}}}, with_budget(budget));
+  EXPECT_THAT(result.differences, ElementsAre("training.batch_size"));
+  for (const auto& variant : result.variants) {
+    const auto& training = variant.experiment.training;
+    EXPECT_EQ((training.steps + training.evaluate_every - 1) / training.evaluate_every, 3);
+  }
+}
+
 TEST_F(Plan, RefusesWhatHasNoCommonMeasure) {
   Comparison comparison;
   EXPECT_THROW(make_plan(comparison), UsageError);

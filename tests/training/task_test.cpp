@@ -1,5 +1,7 @@
 #include "training/task.h"
 
+#include <numbers>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -95,6 +97,20 @@ TEST(Task, SplitsThatAreNotGivenAreAnError) {
   const auto task = make_task(world.experiment("language_modeling"));
   EXPECT_THROW(task->batches(Split::test), DataError);
   EXPECT_THROW(make_task(parse_experiment("name: x", "x.yaml")), DataError);
+}
+
+TEST(Task, BitsPerByteOfATranslationCountItsTargets) {
+  const TinyWorld world;
+  const auto bits = [&](const std::vector<std::string>& overrides) {
+    const auto task = make_task(world.experiment("text_to_text", overrides));
+    const auto metrics = task->evaluate(*model_of(*task), Split::valid);
+    return std::pair(metrics.at("bits_per_byte"), metrics.at("loss") / std::numbers::ln2);
+  };
+  const auto [bits_of_letters, letters] = bits({"data.target_length=32"});
+  EXPECT_NEAR(bits_of_letters, letters, 1e-12);  // a letter is a byte, and eos stands for the end of the line
+  const auto [bits_of_pieces, pieces] =
+      bits({"data.tokenizer.type=sentencepiece", "data.tokenizer.vocab_size=40", "data.target_length=32"});
+  EXPECT_LT(bits_of_pieces, 0.8 * pieces);  // pieces are longer
 }
 
 // The two families that can continue a text, or answer one, are scored on the same tokens after the same

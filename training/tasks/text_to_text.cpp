@@ -2,6 +2,9 @@
 // one sequence.
 
 #include <algorithm>
+#include <array>
+#include <numbers>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -23,6 +26,14 @@ class TextToText final : public Task {
             .prompt = PromptUse::answered,
             .vocab_size = tokenizer().vocab_size(),
             .start_token = tokenizer().special().bos};
+  }
+
+  /// Also bits_per_byte of the target: tokens of different tokenizers are not comparable, bytes are.
+  Metrics evaluate(Model& model, Split split, std::optional<int64_t> max_batches) override {
+    Metrics metrics = Task::evaluate(model, split, max_batches);
+    const double bytes = bytes_per_target_[static_cast<size_t>(split)];
+    if (bytes > 0) metrics["bits_per_byte"] = metrics.at("loss") / std::numbers::ln2 / bytes;
+    return metrics;
   }
 
   /// What it makes of the first pairs of the validation data.
@@ -53,13 +64,20 @@ class TextToText final : public Task {
   std::unique_ptr<BatchSource> open(Split split) override {
     const auto& data = experiment().data;
     const auto pairs = read_parallel(data, split);
+    const auto target = tokenize(pairs.target, tokenizer(), RowEnding::bare);
+    const int64_t target_length = data.target_length.value_or(data.sequence_length);
+    double bytes = 0, targets = 0;
+    for (const auto& text : pairs.target) bytes += static_cast<double>(text.size() + 1);  // with its line end
+    for (int64_t i = 0; i < target.n_rows(); ++i)
+      targets += static_cast<double>(std::min(target.row_length(i) + 1, target_length));
+    bytes_per_target_[static_cast<size_t>(split)] = targets > 0 ? bytes / targets : 0;
     const bool alone = experiment().model.architecture == Architecture::decoder;
-    return text_to_text_batches(tokenize(pairs.source, tokenizer(), RowEnding::bare),
-                                tokenize(pairs.target, tokenizer(), RowEnding::bare), data.sequence_length,
-                                data.target_length.value_or(data.sequence_length),
-                                alone ? PairLayout::one_stream : PairLayout::two_sides, tokenizer().special(),
-                                batch_options(split));
+    return text_to_text_batches(
+        tokenize(pairs.source, tokenizer(), RowEnding::bare), target, data.sequence_length, target_length,
+        alone ? PairLayout::one_stream : PairLayout::two_sides, tokenizer().special(), batch_options(split));
   }
+
+  std::array<double, 3> bytes_per_target_{};  // by Split
 };
 
 }  // namespace

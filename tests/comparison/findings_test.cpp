@@ -1,0 +1,99 @@
+// What is said of the numbers of a comparison.
+
+#include "comparison/findings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace zoo {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::ordered_json;
+
+const Metric kAccuracy{.key = "accuracy", .label = "accuracy", .better = Better::higher, .percent = true};
+const Metric kBits{.key = "bits_per_byte", .label = "bits per byte"};
+
+/// A run with one value a seed; NaN stands for a seed that failed.
+Json run(const std::string& name, const Metric& metric, const std::vector<double>& values) {
+  Json seeds = Json::array();
+  std::vector<double> good;
+  for (size_t i = 0; i < values.size(); ++i) {
+    Json valid = Json::object();
+    if (values[i] == values[i]) {
+      valid[metric.key] = values[i];
+      good.push_back(values[i]);
+    }
+    seeds.push_back({{"seed", i + 1}, {"valid", valid}});
+  }
+  Json interval;
+  if (!good.empty()) {
+    const auto mean = mean_interval(good);
+    interval = {{"mean", mean.mean},
+                {"high", mean.high ? Json(*mean.high) : Json()},
+                {"low", nullptr},
+                {"n", mean.n}};
+  }
+  return {{"name", name}, {"metric", interval}, {"versus_first", nullptr}, {"seeds", seeds}};
+}
+
+constexpr double kFailed = std::numeric_limits<double>::quiet_NaN();
+
+TEST(Findings, TellBetterFromWorseByTheDirectionOfTheMetric) {
+  for (const auto& metric : {kAccuracy, kBits}) {
+    Json runs = {run("base", metric, {0.50, 0.51, 0.52}), run("more", metric, {0.60, 0.61, 0.621}),
+                 run("less", metric, {0.40, 0.41, 0.421}), run("alike", metric, {0.51, 0.50, 0.52})};
+    compare_with_first(runs, metric);
+    const bool high = metric.better == Better::higher;
+    EXPECT_TRUE(runs[0]["versus_first"].is_null());
+    EXPECT_EQ(runs[1]["versus_first"]["verdict"], high ? "better" : "worse");
+    EXPECT_EQ(runs[2]["versus_first"]["verdict"], high ? "worse" : "better");
+    EXPECT_EQ(runs[3]["versus_first"]["verdict"], "same");
+    EXPECT_NEAR(runs[1]["versus_first"]["difference"].get<double>(), 0.1003, 1e-3);
+    EXPECT_GE(runs[1]["versus_first"]["p_corrected"], runs[1]["versus_first"]["p"]);
+    const auto text = findings(runs, metric);
+    EXPECT_THAT(text, HasSubstr(high ? "Best of 4 is more" : "Best of 4 is less"));
+    EXPECT_THAT(text, HasSubstr(high ? "better than base: more" : "better than base: less"));
+    EXPECT_THAT(text, HasSubstr("Not to be told from base: alike"));
+    EXPECT_THAT(text, HasSubstr("mean of 3 seeds"));
+  }
+  EXPECT_THAT(findings({run("a", kAccuracy, {0.5})}, kAccuracy),
+              HasSubstr("50.0 % accuracy (one seed: no interval)"));
+}
+
+TEST(Findings, PairOnlyTheSeedsThatBothHave) {
+  // Without its failed second seed, the run differs by the same amount in each pair.
+  Json runs = {run("base", kBits, {1.0, 9.0, 3.0}), run("other", kBits, {1.5, kFailed, 3.5})};
+  compare_with_first(runs, kBits);
+  EXPECT_EQ(runs[1]["versus_first"]["difference"], 0.5);
+  EXPECT_EQ(runs[1]["versus_first"]["p"], 0.0);
+}
+
+TEST(Findings, OneSeedIsNoTest) {
+  Json runs = {run("base", kBits, {1.0}), run("other", kBits, {1.5})};
+  compare_with_first(runs, kBits);
+  EXPECT_EQ(runs[1]["versus_first"]["verdict"], "untested");
+  EXPECT_TRUE(runs[1]["versus_first"]["p"].is_null());
+}
+
+TEST(Findings, RunsThatFailedAreNamedAndNeverBest) {
+  Json runs = {run("base", kBits, {1.0, 1.1}), run("wild", kBits, {kFailed, kFailed})};
+  compare_with_first(runs, kBits);
+  EXPECT_TRUE(runs[1]["versus_first"].is_null());
+  EXPECT_THAT(findings(runs, kBits),
+              ::testing::AllOf(HasSubstr("Best of 2 is base"), HasSubstr("reached its end: wild")));
+  EXPECT_EQ(findings({run("wild", kBits, {kFailed})}, kBits), "No run could be trained to its end.");
+}
+
+TEST(Findings, ManyRunsAreCounted) {
+  Json runs = {run("base", kBits, {1.0, 1.1, 1.2})};
+  for (int i = 0; i < 20; ++i) runs.push_back(run("run " + std::to_string(i), kBits, {1.1, 1.0, 1.2}));
+  compare_with_first(runs, kBits);
+  EXPECT_THAT(findings(runs, kBits), ::testing::AllOf(HasSubstr("run 7 (1.100"), HasSubstr("and 12 more."),
+                                                      Not(HasSubstr("run 8 "))));
+}
+
+}  // namespace
+}  // namespace zoo
