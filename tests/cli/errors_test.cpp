@@ -92,7 +92,8 @@ TEST_F(Errors, OfConfigurations) {
       {"model: {d_model: 6, position: rotary}\n", {"odd.yaml:2:", "rotary", "3"}},
       {"model: {vocab_size: 3}\n", {"model.vocab_size", "3"}},
       {"model: {d_model: 16\n", {"odd.yaml:"}},
-      {"task: text_to_text\n", {"model.architecture must be encoder_decoder for text_to_text, not decoder"}},
+      {"task: masked_language_modeling\n",
+       {"model.architecture must be encoder for masked_language_modeling, not decoder"}},
       {"data: {sequence_length: 64}\n", {"odd.yaml:2:25: data.sequence_length 64", "model.max_positions 32"}},
   };
   for (const auto& [text, parts] : cases) {
