@@ -26,17 +26,7 @@ using ::testing::StartsWith;
 class Bench : public ::testing::Test {
  protected:
   Bench() {
-    std::string text, source, target, table = "sentence\tlabel\n";
-    for (int i = 0; i < 40; ++i) {
-      text += "to be or not to be that is the question\n";
-      source += i % 2 ? "das ist gut\n" : "das war nicht gut\n";
-      target += i % 2 ? "that is good\n" : "that was not good\n";
-      table += i % 2 ? "that is good\tpraise\n" : "that was not good\tblame\n";
-    }
-    dir_.write("text.txt", text);
-    dir_.write("pairs.de", source);
-    dir_.write("pairs.en", target);
-    dir_.write("table.tsv", table);
+    write_corpora(dir_);
     const auto config = [&](const char* name, const char* task, const char* architecture,
                             const char* corpus) {
       dir_.write(fmt::format("{}.yaml", name), fmt::format(R"(

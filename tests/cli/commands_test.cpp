@@ -36,17 +36,7 @@ using ::testing::StartsWith;
 class Commands : public ::testing::Test {
  protected:
   Commands() {
-    std::string text, source, target, table = "sentence\tlabel\n";
-    for (int i = 0; i < 40; ++i) {
-      text += "to be or not to be that is the question\n";
-      source += i % 2 ? "das ist gut\n" : "das war nicht gut\n";
-      target += i % 2 ? "that is good\n" : "that was not good\n";
-      table += i % 2 ? "that is good\tpraise\n" : "that was not good\tblame\n";
-    }
-    dir_.write("text.txt", text);
-    dir_.write("pairs.de", source);
-    dir_.write("pairs.en", target);
-    dir_.write("table.tsv", table);
+    write_corpora(dir_);
     dir_.write("common.yaml", R"(
 data: {sequence_length: 24, tokenizer: {type: char}}
 model: {d_model: 16, n_layers: 1, n_heads: 2, d_ff: 32, max_positions: 32, dropout: 0.1}

@@ -144,4 +144,19 @@ inline std::vector<std::string> lasting_differences(const std::filesystem::path&
   return names;
 }
 
+/// Texts for every task: text.txt, pairs.de and pairs.en, table.tsv.
+inline void write_corpora(const TempDir& dir) {
+  std::string text, source, target, table = "sentence\tlabel\n";
+  for (int i = 0; i < 40; ++i) {
+    text += "to be or not to be that is the question\n";
+    source += i % 2 ? "das ist gut\n" : "das war nicht gut\n";
+    target += i % 2 ? "that is good\n" : "that was not good\n";
+    table += i % 2 ? "that is good\tpraise\n" : "that was not good\tblame\n";
+  }
+  dir.write("text.txt", text);
+  dir.write("pairs.de", source);
+  dir.write("pairs.en", target);
+  dir.write("table.tsv", table);
+}
+
 }  // namespace zoo::testing
