@@ -59,7 +59,7 @@ TEST(Findings, TellBetterFromWorseByTheDirectionOfTheMetric) {
     EXPECT_THAT(text, HasSubstr("Not to be told from base: alike"));
     EXPECT_THAT(text, HasSubstr("mean of 3 seeds"));
   }
-  EXPECT_THAT(findings({run("a", kAccuracy, {0.5})}, kAccuracy),
+  EXPECT_THAT(findings(Json::array({run("a", kAccuracy, {0.5})}), kAccuracy),
               HasSubstr("50.0 % accuracy (one seed: no interval)"));
 }
 
@@ -84,7 +84,8 @@ TEST(Findings, RunsThatFailedAreNamedAndNeverBest) {
   EXPECT_TRUE(runs[1]["versus_first"].is_null());
   EXPECT_THAT(findings(runs, kBits),
               ::testing::AllOf(HasSubstr("Best of 2 is base"), HasSubstr("reached its end: wild")));
-  EXPECT_EQ(findings({run("wild", kBits, {kFailed})}, kBits), "No run could be trained to its end.");
+  EXPECT_EQ(findings(Json::array({run("wild", kBits, {kFailed})}), kBits),
+            "No run could be trained to its end.");
 }
 
 TEST(Findings, ManyRunsAreCounted) {

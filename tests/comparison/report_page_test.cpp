@@ -1,5 +1,6 @@
 #include "comparison/report_page.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -120,11 +121,12 @@ TEST(ReportPage, StaysSmallWithTwoHundredRuns) {
   const auto data = data_of(page);
   EXPECT_EQ(data["runs"].size(), 200U);
   int64_t without_maps = 0;
-  for (const auto& run : data["runs"]) {
+  for (size_t i = 0; i < data["runs"].size(); ++i) {
+    const auto &run = data["runs"][i], &seed = run["seeds"][0], &whole = results["runs"][i]["seeds"][0];
     without_maps += run["attention"].is_null();
-    EXPECT_GE(run["seeds"][0]["curve"]["step"].size(), 12U);
-    EXPECT_EQ(run["seeds"][0]["train_curve"]["step"].back(),
-              results["runs"][0]["seeds"][0]["train_curve"]["step"].back());
+    // A run that failed early has a short curve to begin with.
+    EXPECT_GE(seed["curve"]["step"].size(), std::min<size_t>(12, whole["curve"]["step"].size()));
+    EXPECT_EQ(seed["train_curve"]["step"].back(), whole["train_curve"]["step"].back());
   }
   EXPECT_GT(without_maps, 0);
   EXPECT_EQ(data["left_out"]["attention"], without_maps);
