@@ -72,6 +72,7 @@ function whenThemeChanges(repaint) {
  * it was. A column is {title, value: row → number, text or null}, and may have
  *   cell    row → what is shown instead of the value
  *   better  'lower' or 'higher': the best value is set in bold
+ *   same    (value, value) → whether both are shown alike, and so are both the best
  *   hint    what the heading means
  * The first column names the row. Rows without a value come last. `onSort` gets the rows in their new order.
  */
@@ -88,14 +89,15 @@ function sortableTable({caption = '', columns, rows, onSort = () => {}}) {
     });
   };
   const fill = () => {
-    const best = columns.map(({value, better}) => {
+    const best = columns.map(({value, better, same = Object.is}) => {
       const values = better ? rows.map(value).filter(Number.isFinite) : [];
       const [low, high] = [Math.min(...values), Math.max(...values)];
-      return low < high ? (better === 'lower' ? low : high) : null;  // where all are equal none is best
+      if (values.length < 2 || same(low, high)) return null;  // where all are alike none is best
+      return better === 'lower' ? low : high;
     });
-    body.replaceChildren(...order().map(row => el('tr', '', ...columns.map(({value, cell}, i) => {
+    body.replaceChildren(...order().map(row => el('tr', '', ...columns.map(({value, cell, same = Object.is}, i) => {
       const content = cell ? cell(row) : value(row) ?? '–';
-      const node = el(i === 0 ? 'th' : 'td', best[i] !== null && value(row) === best[i] ? 'best' : '', content);
+      const node = el(i === 0 ? 'th' : 'td', best[i] !== null && same(value(row), best[i]) ? 'best' : '', content);
       if (i === 0) node.scope = 'row';
       return node;
     }))));

@@ -192,11 +192,16 @@ std::string runs_table(const Json& results, const MetricText& metric) {
       continue;
     // Where it was made equal none is the best.
     const auto best_value = column.key == matched ? std::nullopt : best_of(runs, value, column.less);
+    const std::string best_text = amount(best_value, column.unit), unknown = amount(std::nullopt);
+    Row cells;
+    for (const auto& run : runs) cells.push_back(amount(value(run), column.unit));
+    // What is written alike is alike the best, unless all are.
+    const bool all = std::all_of(cells.begin(), cells.end(), [&](const std::string& cell) {
+      return cell == best_text || cell == unknown;
+    });
     head.emplace_back(column.title);
-    for (size_t i = 0; i < runs.size(); ++i) {
-      const std::string text = amount(value(runs[i]), column.unit);
-      rows[i].push_back(best_value && value(runs[i]) == best_value ? "**" + text + "**" : text);
-    }
+    for (size_t i = 0; i < runs.size(); ++i)
+      rows[i].push_back(best_value && !all && cells[i] == best_text ? "**" + cells[i] + "**" : cells[i]);
   }
   return table(head, rows, 1);
 }

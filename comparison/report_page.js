@@ -110,7 +110,8 @@ function verdictCell(run) {
 function tableColumns() {
   const families = new Set(runs.map(run => run.architecture));
   const number = (title, field, value, text, better, hint = '') =>
-      ({title, value, cell: run => shown(value(run), text(value(run)), field, run), better, hint});
+      ({title, value, cell: run => shown(value(run), text(value(run)), field, run), better, hint,
+        same: (one, other) => text(one) === text(other)});
   // Where it was made equal none is the best.
   const matched = {parameters: 'parameters', flops: 'flops_per_token'}[data.match?.quantity];
   const own = (title, key, unit, better, hint) =>

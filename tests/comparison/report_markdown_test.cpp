@@ -12,6 +12,7 @@
 namespace zoo {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -65,6 +66,21 @@ TEST(ReportMarkdown, CallsNoneTheBestOfWhatWasMadeEqual) {
   auto results = two_runs();
   results["match"] = {{"quantity", "parameters"}, {"target", 1e6}, {"spread", 0.3}};
   EXPECT_THAT(report_markdown(results), HasSubstr("p = 0.0055 | 786 k |"));
+}
+
+TEST(ReportMarkdown, TreatsAlikeWhatIsWrittenAlike) {
+  auto results = testing::three_families();
+  results["match"] = nullptr;
+  const auto parameters = [&results](int64_t a, int64_t b, int64_t c) {
+    auto& runs = results["runs"];
+    runs[0]["parameters"] = a, runs[1]["parameters"] = b, runs[2]["parameters"] = c;
+    return report_markdown(results);
+  };
+  const auto two_best = parameters(786'000, 786'200, 990'000);
+  EXPECT_THAT(two_best, ContainsRegex("\\| encoder \\|[^\n]*\\| \\*\\*786 k\\*\\* \\|"));
+  EXPECT_THAT(two_best, ContainsRegex("\\| decoder \\|[^\n]*\\| \\*\\*786 k\\*\\* \\|"));
+  EXPECT_THAT(two_best, HasSubstr("| 990 k |"));
+  EXPECT_THAT(parameters(786'000, 786'200, 786'100), Not(HasSubstr("**786 k**")));
 }
 
 TEST(ReportMarkdown, GivesTheMetricAtOtherLengths) {
