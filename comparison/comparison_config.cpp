@@ -18,9 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A variant before it is read: its name, and the keys in which it differs from the base.
+/// A variant before it is read: its name, its values of the grid, and the keys in which it differs from the
+/// base.
 struct Draft {
-  std::string name;
+  std::string name, cell;
   ConfigNode keys;
 };
 
@@ -67,7 +68,7 @@ ConfigNode read_base(const ConfigNode& base) {
 }
 
 std::vector<Draft> read_variants(const ConfigNode* variants, const ConfigPlace& place) {
-  if (variants == nullptr || variants->is_null()) return {{.name = "", .keys = empty_map(place)}};
+  if (variants == nullptr || variants->is_null()) return {{.name = "", .cell = "", .keys = empty_map(place)}};
   if (!variants->is_map() || variants->entries.empty()) {
     fail(variants->place,
          fmt::format("variants must be names, each with the keys in which it differs, not {}",
@@ -79,7 +80,7 @@ std::vector<Draft> read_variants(const ConfigNode* variants, const ConfigPlace& 
     if (!keys.is_map()) {
       fail(keys.place, fmt::format("variant '{}' must be a group of keys, not {}", name, keys.shown()));
     }
-    drafts.push_back({name, resolve_extends(std::move(keys), directory_of(entry.place))});
+    drafts.push_back({name, "", resolve_extends(std::move(keys), directory_of(entry.place))});
   }
   return drafts;
 }
@@ -100,7 +101,8 @@ std::vector<Draft> expand(std::vector<Draft> drafts, const ConfigNode* grid) {
       for (const auto& value : values.items) {
         Draft next = draft;
         const auto shown = value.kind == ConfigNode::Kind::kScalar ? value.text : value.shown();
-        next.name += fmt::format("{}{}={}", next.name.empty() ? "" : ", ", last_part(key), shown);
+        const auto named = fmt::format("{}={}", last_part(key), shown);
+        for (auto* text : {&next.name, &next.cell}) *text += (text->empty() ? "" : ", ") + named;
         merge_config_trees(next.keys, nested_config_tree(key, value));
         expanded.push_back(std::move(next));
       }
@@ -213,12 +215,14 @@ Comparison load_comparison(const fs::path& path, const std::vector<std::string>&
   validate(comparison.settings, file);
 
   const auto common = base ? read_base(*base) : empty_map(place);
-  for (const auto& draft :
-       expand(read_variants(variants ? &*variants : nullptr, place), grid ? &*grid : nullptr)) {
+  const auto named = read_variants(variants ? &*variants : nullptr, place);
+  for (const auto& draft : expand(named, grid ? &*grid : nullptr)) {
     auto keys = common;
     merge_config_trees(keys, draft.keys);
     Variant variant{.name = draft.name,
                     .experiment = read_experiment(ConfigFile::from_tree(path.string(), keys, overrides))};
+    // The grid of a single variant is a list of rows, all compared with the first.
+    if (named.size() > 1) variant.cell = draft.cell;
     if (variant.name.empty()) variant.name = variant.experiment.name;
     comparison.variants.push_back(std::move(variant));
   }

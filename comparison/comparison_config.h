@@ -37,6 +37,8 @@ constexpr auto config_names(MatchQuantity) {
 struct Variant {
   std::string name;  // unique
   Experiment experiment;
+  /// Its values of the grid, "n_layers=2"; rows of one cell are compared with the first of them.
+  std::string cell = {};
   /// A finished run, which is evaluated and not trained; its seed is that of its configuration.
   std::optional<std::filesystem::path> run = {};
 };

@@ -1,6 +1,8 @@
 #include "comparison/findings.h"
 
+#include <algorithm>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -31,10 +33,10 @@ std::optional<double> value_of(const Json& seed, const Metric& metric) {
 struct Pairs {
   std::vector<double> values, baseline;
 };
-Pairs pairs_of(const Json& run, const Json& first, const Metric& metric) {
+Pairs pairs_of(const Json& run, const Json& other, const Metric& metric) {
   Pairs pairs;
   for (const auto& seed : run["seeds"]) {
-    for (const auto& twin : first["seeds"]) {
+    for (const auto& twin : other["seeds"]) {
       if (twin["seed"] != seed["seed"]) continue;
       const auto value = value_of(seed, metric), baseline = value_of(twin, metric);
       if (!value || !baseline) continue;
@@ -72,14 +74,28 @@ std::string sentence(std::string_view what, std::vector<std::string> names) {
   return fmt::format(" {}: {}{}.", what, fmt::join(names, ", "), rest);
 }
 
+const Json& run_named(const Json& runs, const Json& name) {
+  return *std::find_if(runs.begin(), runs.end(), [&](const Json& run) { return run["name"] == name; });
+}
+
+/// What the verdicts are against: the one baseline by its name, or what all of them are.
+std::string baseline_text(const Json& runs) {
+  std::set<std::string> names;
+  for (const auto& run : runs) {
+    if (run["baseline"].is_string()) names.insert(run["baseline"].get<std::string>());
+  }
+  return names.size() == 1 ? *names.begin() : "the first at the same values of the grid";
+}
+
 }  // namespace
 
-void compare_with_first(nlohmann::ordered_json& runs, const Metric& metric) {
+void compare_with_baselines(nlohmann::ordered_json& runs, const Metric& metric) {
   std::vector<size_t> rows;
   std::vector<PairedTest> tests;
   std::vector<double> p_values;
-  for (size_t i = 1; i < runs.size(); ++i) {
-    const auto pairs = pairs_of(runs[i], runs[0], metric);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i]["baseline"].is_null()) continue;
+    const auto pairs = pairs_of(runs[i], run_named(runs, runs[i]["baseline"]), metric);
     if (pairs.values.empty()) continue;
     rows.push_back(i);
     tests.push_back(paired_t_test(pairs.values, pairs.baseline));
@@ -90,7 +106,7 @@ void compare_with_first(nlohmann::ordered_json& runs, const Metric& metric) {
   for (size_t i = 0; i < rows.size(); ++i) {
     const auto& test = tests[i];
     const auto p = test.p ? std::optional(corrected[next++]) : std::nullopt;
-    runs[rows[i]]["versus_first"] = {
+    runs[rows[i]]["versus_baseline"] = {
         {"difference", test.difference}, {"low", or_null(test.low)},
         {"high", or_null(test.high)},    {"p", or_null(test.p)},
         {"p_corrected", or_null(p)},     {"verdict", name_of(verdict(test.difference, p, metric.better))}};
@@ -107,8 +123,8 @@ std::string findings(const nlohmann::ordered_json& runs, const Metric& metric) {
       continue;
     }
     if (!best || is_better(run["metric"]["mean"], (*best)["metric"]["mean"], metric)) best = &run;
-    if (run["versus_first"].is_null()) continue;
-    const auto said = run["versus_first"]["verdict"].get<std::string>();
+    if (run["versus_baseline"].is_null()) continue;
+    const auto said = run["versus_baseline"]["verdict"].get<std::string>();
     const auto text = fmt::format("{} ({})", name, shown(run["metric"], metric));
     if (said == "better") better.push_back(text);
     if (said == "worse") worse.push_back(text);
@@ -117,7 +133,7 @@ std::string findings(const nlohmann::ordered_json& runs, const Metric& metric) {
   if (!best) return "No run could be trained to its end.";
 
   const auto& first = runs[0];
-  const auto name = first["name"].get<std::string>();
+  const auto name = first["name"].get<std::string>(), baseline = baseline_text(runs);
   const int64_t n = (*best)["metric"]["n"];
   std::string text =
       fmt::format("Best of {} is {} with {} {}", runs.size(), (*best)["name"].get<std::string>(),
@@ -126,9 +142,9 @@ std::string findings(const nlohmann::ordered_json& runs, const Metric& metric) {
   if (!first["metric"].is_null() && best != &first)
     text += fmt::format("; the first, {}, has {}", name, shown(first["metric"], metric));
   text += '.';
-  text += sentence(fmt::format("Significantly better than {}", name), better);
-  text += sentence(fmt::format("Significantly worse than {}", name), worse);
-  text += sentence(fmt::format("Not to be told from {}", name), same);
+  text += sentence(fmt::format("Significantly better than {}", baseline), better);
+  text += sentence(fmt::format("Significantly worse than {}", baseline), worse);
+  text += sentence(fmt::format("Not to be told from {}", baseline), same);
   return text + sentence("Not one run reached its end", failed);
 }
 

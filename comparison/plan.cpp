@@ -279,6 +279,9 @@ ComparisonPlan make_plan(const Comparison& comparison) {
                            .slug = slug_of(variant.name),
                            .experiment = variant.experiment,
                            .run = variant.run};
+    const auto first = std::find_if(comparison.variants.begin(), comparison.variants.end(),
+                                    [&](const Variant& other) { return other.cell == variant.cell; });
+    if (first->name != variant.name) planned.baseline = first->name;
     for (int i = 2; !slugs.insert(planned.slug).second; ++i)
       planned.slug = fmt::format("{}-{}", slug_of(variant.name), i);
     if (variant.run) {

@@ -29,6 +29,8 @@ struct PlannedVariant {
   std::string name;
   std::string slug;  // of its files: the name without what a file name should not have
   Experiment experiment;
+  /// The row that this one is compared with: the first one, in a grid the first with the same values.
+  std::optional<std::string> baseline = {};
   std::optional<std::filesystem::path> run = {};  // a finished run, see Variant
   std::vector<int64_t> seeds = {};
   ModelCost cost = {};  // at data.sequence_length

@@ -130,9 +130,16 @@ std::string metric_cell(const Json& run, const MetricText& metric, bool best) {
   return text;
 }
 
+/// What the rows are compared with.
+std::string_view baseline_rule(const Json& runs) {
+  const auto n = std::count_if(runs.begin(), runs.end(),
+                               [](const Json& run) { return member(run, "baseline").is_null(); });
+  return n > 1 ? "the first run with the same values of the grid" : "the first run";
+}
+
 std::string verdict_cell(const Json& run, const MetricText& metric) {
-  const Json& versus = member(run, "versus_first");
-  if (versus.is_null()) return "–";
+  const Json& versus = member(run, "versus_baseline");
+  if (versus.is_null()) return member(run, "baseline").is_null() ? "baseline" : "–";
   const std::string verdict = text_at(versus, "verdict");
   std::string text = verdict == "same" ? "no clear difference" : verdict;
   if (verdict == "better" || verdict == "worse") text = "**" + text + "**";
@@ -181,7 +188,7 @@ std::string runs_table(const Json& results, const MetricText& metric) {
   const auto best = best_of(runs, mean, text_at(results["metric"], "better") == "lower");
   const std::string quantity = text_at(member(results, "match"), "quantity");
   const std::string matched = quantity == "flops" ? "flops_per_token" : quantity;
-  Row head = {"run", metric.label(), "against the first"};
+  Row head = {"run", metric.label(), "against the baseline"};
   std::vector<Row> rows;
   for (const auto& run : runs)
     rows.push_back({plain(text_at(run, "name")), metric_cell(run, metric, best && mean(run) == best),
@@ -331,7 +338,8 @@ std::string facts(const Json& results) {
                     amount(number_at(match, "target")), 100 * number_at(match, "spread").value_or(0)));
   if (results["runs"].size() > 1 && results["seeds"].size() > 1)
     add("Verdicts",
-        "paired t-test over the seeds against the first run, p corrected by Holm's method, at p < 0.05");
+        fmt::format("paired t-test over the seeds against {}, p corrected by Holm's method, at p < 0.05",
+                    baseline_rule(results["runs"])));
   const Json &machine = member(results, "machine"), &versions = member(results, "versions");
   std::string machine_text = plain(text_at(machine, "cpu"));
   if (const auto cores = number_at(machine, "cores"))

@@ -106,8 +106,9 @@ Json shown_seed(const Json& seed, size_t points) {
 }
 
 Json shown_run(const Json& run, const Json& differences, size_t points) {
-  Json result = only(run, {"name", "architecture", "parameters", "sequence_length", "flops_per_token",
-                           "metric", "versus_first", "lengths", "speed", "peak_memory_bytes", "scaling"});
+  Json result =
+      only(run, {"name", "architecture", "parameters", "sequence_length", "flops_per_token", "metric",
+                 "baseline", "versus_baseline", "lengths", "speed", "peak_memory_bytes", "scaling"});
   result["config"] = Json::object();
   for (const auto& key : differences)
     if (key.is_string())

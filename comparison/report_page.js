@@ -87,8 +87,8 @@ function metricCell(run) {
 }
 
 function verdictCell(run) {
-  const versus = run.versus_first;
-  if (!versus) return el('span', 'quiet', run === runs[0] ? 'baseline' : '–');
+  const versus = run.versus_baseline;
+  if (!versus) return el('span', 'quiet', run.baseline ? '–' : 'baseline');
   const badge = el('span', `verdict ${versus.verdict}`, VERDICTS[versus.verdict] ?? versus.verdict);
   badge.dataset.run = run.name;
   badge.dataset.field = 'verdict';
@@ -97,12 +97,12 @@ function verdictCell(run) {
   if (isNumber(versus.difference)) {
     const sign = versus.difference > 0 ? '+' : versus.difference < 0 ? '−' : '±';
     const difference = sign + metricNumber(Math.abs(versus.difference)), p = versus.p_corrected;
-    const notes = el('span', 'quiet', shown(versus.difference, difference, 'versus_first.difference', run));
-    if (isNumber(p)) notes.append(', ', shown(p, pValue(p), 'versus_first.p_corrected', run));
+    const notes = el('span', 'quiet', shown(versus.difference, difference, 'versus_baseline.difference', run));
+    if (isNumber(p)) notes.append(', ', shown(p, pValue(p), 'versus_baseline.p_corrected', run));
     cell.append(notes);
   }
   if (isNumber(versus.low))
-    cell.title = `difference ${metricNumber(versus.low)} to ${metricNumber(versus.high)} (95 %), ` +
+    cell.title = `difference from ${run.baseline} ${metricNumber(versus.low)} to ${metricNumber(versus.high)} (95 %), ` +
                  `${pValue(versus.p)}; corrected for the number of rows: ${pValue(versus.p_corrected)}`;
   return cell;
 }
@@ -130,7 +130,7 @@ function tableColumns() {
     }},
     {title: metric.label, value: run => run.metric?.mean ?? null, cell: metricCell, better: metric.better,
      hint: `${betterSide}; ± is half the 95 % interval of the mean over the seeds`},
-    {title: 'against the first', value: run => run.versus_first?.difference ?? null, cell: verdictCell,
+    {title: 'against the baseline', value: run => run.versus_baseline?.difference ?? null, cell: verdictCell,
      hint: 'Paired t-test over the seeds, p corrected by Holm\'s method'},
     own('parameters', 'parameters', '', 'lower'),
     own('FLOPs / token', 'flops_per_token', '', 'lower', 'Forward pass'),
@@ -173,8 +173,10 @@ function buildTable(section) {
   scroll.setAttribute('aria-label', 'Results, a row a run');
   const legend = ['Best of each column in bold.'];
   if (runs.some(run => halfWidth(run) !== null)) legend.push('± half the 95 % interval of the mean over the seeds.');
-  if (runs.some(run => isNumber(run.versus_first?.p_corrected)))
-    legend.push('Verdicts: paired t-test over the seeds against the first run, p corrected by Holm’s method, at 0.05.');
+  if (runs.some(run => isNumber(run.versus_baseline?.p_corrected)))
+    legend.push(`Verdicts: paired t-test over the seeds against the first run${
+        runs.filter(run => !run.baseline).length > 1 ? ' with the same values of the grid' : ''}, p corrected by ` +
+        'Holm’s method, at 0.05.');
   section.append(scroll, empty, el('p', 'quiet under-table', legend.join(' ')), seedsTable());
   whenSelectionChanges(redraw);
   return true;

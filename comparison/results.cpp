@@ -195,7 +195,7 @@ class Collector {
       runs.push_back(run_json(variant));
       if (runs.back().is_null()) return nullptr;
     }
-    compare_with_first(runs, metric_);
+    compare_with_baselines(runs, metric_);
     Json document = header();
     document["fair"] = plan_.fair();
     document["notices"] = Json::array();
@@ -286,7 +286,8 @@ class Collector {
              {"weight_bytes", variant.cost.weight_bytes},
              {"cache_bytes_per_token", variant.cost.cache_bytes_per_token},
              {"metric", values.empty() ? Json() : to_json(mean_interval(values))},
-             {"versus_first", nullptr},
+             {"baseline", or_null(variant.baseline)},
+             {"versus_baseline", nullptr},
              {"lengths", lengths_json(variant)},
              {"seeds", std::move(seeds)},
              {"speed", nullptr},

@@ -76,7 +76,7 @@ std::vector<Column> columns_of(const Json& results) {
   std::vector<Column> columns{
       {.title = ""},
       {.title = metric["label"], .best = metric["better"] == "lower" ? Best::lowest : Best::highest},
-      {.title = "against the first"},
+      {.title = "against the baseline"},
       {.title = "parameters", .best = Best::lowest},
       {.title = "FLOPs/token", .best = Best::lowest},
       {.title = "memory", .best = Best::lowest},
@@ -91,7 +91,7 @@ std::vector<Column> columns_of(const Json& results) {
     const auto add = [&](Cell cell) { columns[i++].cells.push_back(std::move(cell)); };
     add({run["name"].get<std::string>()});
     add(metric_cell(run["metric"], percent));
-    add(verdict_cell(run["versus_first"]));
+    add(verdict_cell(run["versus_baseline"]));
     add(amount_cell(number(run["parameters"])));
     add(amount_cell(number(run["flops_per_token"])));
     add(amount_cell(number(run["peak_memory_bytes"]), "B"));

@@ -80,7 +80,7 @@ TEST_F(Compare, TellsTheWorseFromTheEqual) {
   ASSERT_EQ(json["runs"].size(), 3u);
 
   const auto& one = json["runs"][0];
-  EXPECT_TRUE(one["versus_first"].is_null());
+  EXPECT_TRUE(one["versus_baseline"].is_null());
   EXPECT_EQ(one["metric"]["n"], 3);
   EXPECT_LT(one["metric"]["low"], one["metric"]["mean"]);
   EXPECT_EQ(one["samples"][0]["input"], "3 sheep");
@@ -94,11 +94,11 @@ TEST_F(Compare, TellsTheWorseFromTheEqual) {
     EXPECT_EQ(std::ranges::min(curve), seed["valid"]["bits_per_byte"]);  // of the best weights
     EXPECT_EQ(seed["flops"], 3 * one["flops_per_token"].get<double>() * 60 * 8 * 16);
   }
-  EXPECT_EQ(json["runs"][1]["versus_first"]["verdict"], "same");
-  EXPECT_EQ(json["runs"][1]["versus_first"]["difference"], 0.0);
+  EXPECT_EQ(json["runs"][1]["versus_baseline"]["verdict"], "same");
+  EXPECT_EQ(json["runs"][1]["versus_baseline"]["difference"], 0.0);
   EXPECT_EQ(json["runs"][1]["metric"], one["metric"]);
-  EXPECT_EQ(json["runs"][2]["versus_first"]["verdict"], "worse");
-  EXPECT_LT(json["runs"][2]["versus_first"]["p_corrected"], 0.05);
+  EXPECT_EQ(json["runs"][2]["versus_baseline"]["verdict"], "worse");
+  EXPECT_LT(json["runs"][2]["versus_baseline"]["p_corrected"], 0.05);
   EXPECT_THAT(json["measured"].get<std::string>(), HasSubstr("Significantly worse than one: slow"));
   EXPECT_THAT(read_file(dir_ / "c/report.html"), HasSubstr("Sheep"));
   EXPECT_THAT(read_file(dir_ / "c/report.md"), HasSubstr("Slow learners learn slowly."));
@@ -108,7 +108,7 @@ TEST_F(Compare, TellsTheWorseFromTheEqual) {
   ASSERT_EQ(evaluated.code, 0) << evaluated.err;
   const auto document = Json::parse(evaluated.out);
   EXPECT_EQ(document["runs"][0]["seeds"][0]["valid_loss"], one["seeds"][0]["valid_loss"]);
-  EXPECT_EQ(document["runs"][1]["versus_first"]["verdict"], "untested");  // one seed
+  EXPECT_EQ(document["runs"][1]["versus_baseline"]["verdict"], "untested");  // one seed
   EXPECT_FALSE(std::filesystem::exists(dir_ / "d/runs"));
 }
 

@@ -78,7 +78,15 @@ grid:
   EXPECT_EQ(comparison.variants[3].experiment.model.n_layers, 2);
   EXPECT_EQ(comparison.variants[3].experiment.training.optimizer.lr, 0.1);
   EXPECT_EQ(comparison.variants[3].experiment.model.activation, Activation::relu);
+  EXPECT_EQ(comparison.variants[3].cell, "n_layers=2, lr=0.1");
+  EXPECT_EQ(comparison.variants[1].cell, comparison.variants[3].cell);
   EXPECT_FALSE(comparison.budget());
+}
+
+TEST_F(ComparisonFile, AGridOfOneVariantIsOneListOfRows) {
+  const auto comparison = load("base: base.yaml\ngrid: {model.n_layers: [1, 2]}\n");
+  EXPECT_THAT(names(comparison), ElementsAre("n_layers=1", "n_layers=2"));
+  EXPECT_EQ(comparison.variants[1].cell, "");
 }
 
 TEST_F(ComparisonFile, BasesMayBeKeysAndVariantsMayExtend) {

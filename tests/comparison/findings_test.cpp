@@ -36,23 +36,34 @@ Json run(const std::string& name, const Metric& metric, const std::vector<double
                 {"low", nullptr},
                 {"n", mean.n}};
   }
-  return {{"name", name}, {"metric", interval}, {"versus_first", nullptr}, {"seeds", seeds}};
+  return {{"name", name},
+          {"metric", interval},
+          {"baseline", nullptr},
+          {"versus_baseline", nullptr},
+          {"seeds", seeds}};
+}
+
+/// Runs that are compared with the first of them.
+Json against_first(Json runs) {
+  for (size_t i = 1; i < runs.size(); ++i) runs[i]["baseline"] = runs[0]["name"];
+  return runs;
 }
 
 constexpr double kFailed = std::numeric_limits<double>::quiet_NaN();
 
 TEST(Findings, TellBetterFromWorseByTheDirectionOfTheMetric) {
   for (const auto& metric : {kAccuracy, kBits}) {
-    Json runs = {run("base", metric, {0.50, 0.51, 0.52}), run("more", metric, {0.60, 0.61, 0.621}),
-                 run("less", metric, {0.40, 0.41, 0.421}), run("alike", metric, {0.51, 0.50, 0.52})};
-    compare_with_first(runs, metric);
+    Json runs =
+        against_first({run("base", metric, {0.50, 0.51, 0.52}), run("more", metric, {0.60, 0.61, 0.621}),
+                       run("less", metric, {0.40, 0.41, 0.421}), run("alike", metric, {0.51, 0.50, 0.52})});
+    compare_with_baselines(runs, metric);
     const bool high = metric.better == Better::higher;
-    EXPECT_TRUE(runs[0]["versus_first"].is_null());
-    EXPECT_EQ(runs[1]["versus_first"]["verdict"], high ? "better" : "worse");
-    EXPECT_EQ(runs[2]["versus_first"]["verdict"], high ? "worse" : "better");
-    EXPECT_EQ(runs[3]["versus_first"]["verdict"], "same");
-    EXPECT_NEAR(runs[1]["versus_first"]["difference"].get<double>(), 0.1003, 1e-3);
-    EXPECT_GE(runs[1]["versus_first"]["p_corrected"], runs[1]["versus_first"]["p"]);
+    EXPECT_TRUE(runs[0]["versus_baseline"].is_null());
+    EXPECT_EQ(runs[1]["versus_baseline"]["verdict"], high ? "better" : "worse");
+    EXPECT_EQ(runs[2]["versus_baseline"]["verdict"], high ? "worse" : "better");
+    EXPECT_EQ(runs[3]["versus_baseline"]["verdict"], "same");
+    EXPECT_NEAR(runs[1]["versus_baseline"]["difference"].get<double>(), 0.1003, 1e-3);
+    EXPECT_GE(runs[1]["versus_baseline"]["p_corrected"], runs[1]["versus_baseline"]["p"]);
     const auto text = findings(runs, metric);
     EXPECT_THAT(text, HasSubstr(high ? "Best of 4 is more" : "Best of 4 is less"));
     EXPECT_THAT(text, HasSubstr(high ? "better than base: more" : "better than base: less"));
@@ -65,23 +76,36 @@ TEST(Findings, TellBetterFromWorseByTheDirectionOfTheMetric) {
 
 TEST(Findings, PairOnlyTheSeedsThatBothHave) {
   // Without its failed second seed, the run differs by the same amount in each pair.
-  Json runs = {run("base", kBits, {1.0, 9.0, 3.0}), run("other", kBits, {1.5, kFailed, 3.5})};
-  compare_with_first(runs, kBits);
-  EXPECT_EQ(runs[1]["versus_first"]["difference"], 0.5);
-  EXPECT_EQ(runs[1]["versus_first"]["p"], 0.0);
+  Json runs = against_first({run("base", kBits, {1.0, 9.0, 3.0}), run("other", kBits, {1.5, kFailed, 3.5})});
+  compare_with_baselines(runs, kBits);
+  EXPECT_EQ(runs[1]["versus_baseline"]["difference"], 0.5);
+  EXPECT_EQ(runs[1]["versus_baseline"]["p"], 0.0);
+}
+
+TEST(Findings, EachRunIsComparedWithItsOwnBaseline) {
+  Json runs = {run("a, n=1", kBits, {1.0, 1.1, 1.2}), run("a, n=2", kBits, {2.0, 2.1, 2.2}),
+               run("b, n=1", kBits, {1.5, 1.6, 1.701}), run("b, n=2", kBits, {1.5, 1.6, 1.701})};
+  runs[2]["baseline"] = "a, n=1";
+  runs[3]["baseline"] = "a, n=2";
+  compare_with_baselines(runs, kBits);
+  EXPECT_TRUE(runs[1]["versus_baseline"].is_null());
+  EXPECT_EQ(runs[2]["versus_baseline"]["verdict"], "worse");
+  EXPECT_EQ(runs[3]["versus_baseline"]["verdict"], "better");
+  EXPECT_THAT(findings(runs, kBits),
+              HasSubstr("better than the first at the same values of the grid: b, n=2"));
 }
 
 TEST(Findings, OneSeedIsNoTest) {
-  Json runs = {run("base", kBits, {1.0}), run("other", kBits, {1.5})};
-  compare_with_first(runs, kBits);
-  EXPECT_EQ(runs[1]["versus_first"]["verdict"], "untested");
-  EXPECT_TRUE(runs[1]["versus_first"]["p"].is_null());
+  Json runs = against_first({run("base", kBits, {1.0}), run("other", kBits, {1.5})});
+  compare_with_baselines(runs, kBits);
+  EXPECT_EQ(runs[1]["versus_baseline"]["verdict"], "untested");
+  EXPECT_TRUE(runs[1]["versus_baseline"]["p"].is_null());
 }
 
 TEST(Findings, RunsThatFailedAreNamedAndNeverBest) {
-  Json runs = {run("base", kBits, {1.0, 1.1}), run("wild", kBits, {kFailed, kFailed})};
-  compare_with_first(runs, kBits);
-  EXPECT_TRUE(runs[1]["versus_first"].is_null());
+  Json runs = against_first({run("base", kBits, {1.0, 1.1}), run("wild", kBits, {kFailed, kFailed})});
+  compare_with_baselines(runs, kBits);
+  EXPECT_TRUE(runs[1]["versus_baseline"].is_null());
   EXPECT_THAT(findings(runs, kBits),
               ::testing::AllOf(HasSubstr("Best of 2 is base"), HasSubstr("reached its end: wild")));
   EXPECT_EQ(findings(Json::array({run("wild", kBits, {kFailed})}), kBits),
@@ -91,7 +115,8 @@ TEST(Findings, RunsThatFailedAreNamedAndNeverBest) {
 TEST(Findings, ManyRunsAreCounted) {
   Json runs = {run("base", kBits, {1.0, 1.1, 1.2})};
   for (int i = 0; i < 20; ++i) runs.push_back(run("run " + std::to_string(i), kBits, {1.1, 1.0, 1.2}));
-  compare_with_first(runs, kBits);
+  runs = against_first(runs);
+  compare_with_baselines(runs, kBits);
   EXPECT_THAT(findings(runs, kBits), ::testing::AllOf(HasSubstr("run 7 (1.100"), HasSubstr("and 12 more."),
                                                       Not(HasSubstr("run 8 "))));
 }

@@ -270,7 +270,8 @@ inline Json made_up_run(const MadeUpComparison& comparison, const MadeUpRun& run
           {"weight_bytes", static_cast<int64_t>(parameters) * 4},
           {"cache_bytes_per_token", run.d_model * run.n_layers * 8},
           {"metric", std::move(metric)},
-          {"versus_first", nullptr},
+          {"baseline", nullptr},
+          {"versus_baseline", nullptr},
           {"lengths", made_up_lengths(run.quality, half)},
           {"seeds", std::move(seeds)},
           {"speed",
@@ -296,6 +297,7 @@ inline Json made_up_results(const MadeUpComparison& comparison) {
       notices.push_back({{"kind", "failure"},
                          {"text", fmt::format("{}: {} of {} seeds failed", comparison.runs[i].name, failed,
                                               comparison.seeds)}});
+    if (i > 0) runs[i]["baseline"] = runs[0]["name"];
     if (i == 0 || runs[i]["metric"].is_null() || runs[0]["metric"].is_null()) continue;
     const double difference =
         runs[i]["metric"]["mean"].get<double>() - runs[0]["metric"]["mean"].get<double>();
@@ -306,9 +308,9 @@ inline Json made_up_results(const MadeUpComparison& comparison) {
                           : p_corrected >= 0.05 ? "same"
                           : better              ? "better"
                                                 : "worse";
-    runs[i]["versus_first"] = {{"difference", difference},   {"low", difference - 0.02},
-                               {"high", difference + 0.02},  {"p", p},
-                               {"p_corrected", p_corrected}, {"verdict", verdict}};
+    runs[i]["versus_baseline"] = {{"difference", difference},   {"low", difference - 0.02},
+                                  {"high", difference + 0.02},  {"p", p},
+                                  {"p_corrected", p_corrected}, {"verdict", verdict}};
   }
   return {{"schema", "transformer-zoo/comparison/1"},
           {"name", comparison.name},

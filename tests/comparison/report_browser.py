@@ -47,13 +47,13 @@ class Results:
 
     def expected(self, run):
         """Every number that the table shows of a run: field → value, in the unit that is shown."""
-        metric, versus, speed = (run.get(key) or {} for key in ("metric", "versus_first", "speed"))
+        metric, versus, speed = (run.get(key) or {} for key in ("metric", "versus_baseline", "speed"))
         seconds = [seed.get("seconds") for seed in run["seeds"] if seed["end"] != "failed"]
         seconds = list(filter(is_number, seconds))
         half = (metric["high"] - metric["low"]) / 2 if is_number(metric.get("high")) else None
         numbers = {
             "metric.mean": metric.get("mean"), "metric.half": half,
-            "versus_first.difference": versus.get("difference"), "versus_first.p_corrected": versus.get("p_corrected"),
+            "versus_baseline.difference": versus.get("difference"), "versus_baseline.p_corrected": versus.get("p_corrected"),
             "parameters": run.get("parameters"), "flops_per_token": run.get("flops_per_token"),
             "peak_memory_bytes": run.get("peak_memory_bytes"),
             "seconds": sum(seconds) / len(seconds) if seconds else None,
@@ -89,7 +89,7 @@ def check_number(run, field, text, raw, expected, factor):
         if text == "p < 0.001":
             return check(expected < 0.001, f"{where}, is {expected}")
         text = text.removeprefix("p = ")
-    scale = factor if field.startswith(("metric.", "versus_first.diff")) else 1
+    scale = factor if field.startswith(("metric.", "versus_baseline.diff")) else 1
     value, tolerance = parse_shown(text)
     # Half a unit of the last digit, or of the third: 647 k may be 646,900.
     near = abs(value - expected * scale) <= max(tolerance * 1.0001, abs(expected * scale) * 0.00501)
@@ -110,7 +110,7 @@ def check_table(page, results):
             check_number(run["name"], field, *found[run["name"], field], value, results.factor)
         extra = {field for name, field in found if name == run["name"]} - set(expected)
         check(not extra, f"{run['name']}: {extra} in the table but not in the results")
-        verdict = (run.get("versus_first") or {}).get("verdict")
+        verdict = (run.get("versus_baseline") or {}).get("verdict")
         check(verdicts.get(run["name"]) == verdict,
               f"{run['name']}: the verdict is {verdicts.get(run['name'])}, not {verdict}")
 

@@ -25,8 +25,8 @@ Json two_runs() {
   runs.erase(2);
   runs[0]["metric"] = {{"mean", 0.6844}, {"low", 0.68}, {"high", 0.6888}, {"deviation", 0.002}, {"n", 3}};
   runs[1]["metric"] = {{"mean", 0.6372}, {"low", 0.6212}, {"high", 0.6532}, {"deviation", 0.007}, {"n", 3}};
-  runs[1]["versus_first"] = {{"difference", -0.0472}, {"low", -0.06},          {"high", -0.03},
-                             {"p", 0.0055},           {"p_corrected", 0.0055}, {"verdict", "worse"}};
+  runs[1]["versus_baseline"] = {{"difference", -0.0472}, {"low", -0.06},          {"high", -0.03},
+                                {"p", 0.0055},           {"p_corrected", 0.0055}, {"verdict", "worse"}};
   runs[0]["parameters"] = 1'234'567;
   runs[1]["parameters"] = 786'000;
   results["match"] = nullptr;
@@ -54,9 +54,9 @@ TEST(ReportMarkdown, SaysWhatWasSaidAndWhatWasMeasured) {
 
 TEST(ReportMarkdown, LaysRunsSideBySide) {
   const auto page = report_markdown(two_runs());
-  EXPECT_THAT(page, HasSubstr("| run | accuracy (%) | against the first | parameters | FLOPs / token |"));
+  EXPECT_THAT(page, HasSubstr("| run | accuracy (%) | against the baseline | parameters | FLOPs / token |"));
   EXPECT_THAT(page, HasSubstr("\n|---|---:|---:|---:|---:|"));
-  EXPECT_THAT(page, HasSubstr("\n| encoder | **68.44** ± 0.44 | – | 1.23 M |"));
+  EXPECT_THAT(page, HasSubstr("\n| encoder | **68.44** ± 0.44 | baseline | 1.23 M |"));
   EXPECT_THAT(page, HasSubstr("\n| decoder | 63.72 ± 1.60 | **worse**, −4.72, p = 0.0055 | **786 k** |"));
   EXPECT_THAT(page, HasSubstr("- **data**: the runs see different data\n"));
   EXPECT_THAT(page, HasSubstr("| run | 32 tokens | 64 tokens |"));
