@@ -1,10 +1,12 @@
-// zoo evaluate: how good a trained model is on data it has not seen.
+// zoo evaluate: how good a trained model is on data it has not seen. A translator also translates it.
 
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +15,11 @@
 
 #include "apps/commands.h"
 #include "apps/options.h"
+#include "generation/generation_config.h"
+#include "io/error.h"
+#include "io/files.h"
+#include "io/output_file.h"
+#include "io/progress.h"
 #include "training/device.h"
 #include "training/run.h"
 
@@ -23,6 +30,9 @@ struct EvaluateArguments {
   std::filesystem::path run;
   std::vector<std::string> data;
   Split split = Split::valid;
+  std::optional<int64_t> beam, max_new_tokens;
+  std::optional<double> length_penalty;
+  std::optional<std::filesystem::path> translations;
   std::string device = "auto";
   bool json = false;
 };
@@ -52,9 +62,63 @@ std::string as_text(const Metrics& metrics) {
   return text;
 }
 
+void refuse_options_of_translation(const EvaluateArguments& arguments, TaskKind task) {
+  const auto refuse = [&](const char* option, bool given) {
+    if (given)
+      throw UsageError(
+          fmt::format("{} is for text_to_text, and this run's task is {}", option, name_of(task)));
+  };
+  refuse("--beam", arguments.beam.has_value());
+  refuse("--length-penalty", arguments.length_penalty.has_value());
+  refuse("--max-new-tokens", arguments.max_new_tokens.has_value());
+  refuse("--translations", arguments.translations.has_value());
+}
+
+/// The run's `generation:` with what the command line says instead.
+GenerationConfig generation_of(const EvaluateArguments& arguments, GenerationConfig options) {
+  options.beam = arguments.beam.value_or(options.beam);
+  options.length_penalty = arguments.length_penalty.value_or(options.length_penalty);
+  options.max_new_tokens = arguments.max_new_tokens.value_or(options.max_new_tokens);
+  options.num_samples = 1;
+  check(options);
+  if (arguments.length_penalty && options.beam == 1)
+    throw UsageError("--length-penalty is for beam search: add --beam N");
+  return options;
+}
+
+/// With a line of progress on stderr, which ends with this.
+Translations translate(const Run& run, const EvaluateArguments& arguments,
+                       const GenerationConfig& generation) {
+  std::optional<Progress> progress;
+  const auto show = [&](int64_t done, int64_t all) {
+    if (!progress) progress.emplace("translating", all);
+    progress->update(done, "");
+  };
+  return run.translate(arguments.split, arguments.data, {.generation = generation, .on_progress = show});
+}
+
+/// BLEU and chrF of what the run translates.
+Metrics evaluate_translations(const Run& run, const EvaluateArguments& arguments,
+                              const GenerationConfig& generation) {
+  // Where nothing can be written, that is said now, and not when everything is translated.
+  if (arguments.translations) OutputFile(*arguments.translations, OutputFile::Mode::kAppend).close();
+  const auto translations = translate(run, arguments, generation);
+  if (arguments.translations) {
+    std::string text;
+    for (const auto& line : translations.outputs) text += line + "\n";
+    write_file_atomically(*arguments.translations, text);
+  }
+  return translation_metrics(translations);
+}
+
 void run(const EvaluateArguments& arguments) {
   const auto trained = Run::open(arguments.run, parse_device(arguments.device));
-  const auto metrics = trained.evaluate(arguments.split, arguments.data);
+  const auto& experiment = trained.experiment();
+  const bool translates = experiment.task == TaskKind::text_to_text;
+  if (!translates) refuse_options_of_translation(arguments, experiment.task);
+  const auto generation = generation_of(arguments, experiment.generation);
+  auto metrics = trained.evaluate(arguments.split, arguments.data);
+  if (translates) metrics.merge(evaluate_translations(trained, arguments, generation));
   std::cout << (arguments.json ? as_json(metrics) + "\n" : as_text(metrics));
 }
 
@@ -75,8 +139,26 @@ void add_evaluate(CLI::App& app) {
       ->transform(CLI::CheckedTransformer(splits))
       ->option_text("SPLIT")
       ->excludes(data);
+  command
+      ->add_option("--beam", arguments->beam,
+                   "text_to_text: beams of beam search; 1 = greedy; default: as the run's generation: says")
+      ->type_name("N");
+  command
+      ->add_option("--length-penalty", arguments->length_penalty,
+                   "text_to_text: hypotheses are ranked by log-probability / length^A")
+      ->type_name("A");
+  command
+      ->add_option("--max-new-tokens", arguments->max_new_tokens,
+                   "text_to_text: most tokens of one translation, within data.target_length")
+      ->type_name("N");
+  command
+      ->add_option("--translations", arguments->translations,
+                   "text_to_text: write the translations to this file, one a line")
+      ->type_name("FILE");
   add_device(*command, arguments->device);
   add_json(*command, arguments->json);
+  command->footer(
+      "bleu and chrf of text_to_text are those of sacreBLEU: case:mixed|eff:no|tok:13a|smooth:exp, chrF2.");
   command->callback([arguments] { run(*arguments); });
 }
 

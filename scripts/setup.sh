@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 torch_version=2.13.0
 packages=(cmake g++ ninja-build libsentencepiece-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev
           libgtest-dev libgmock-dev python3-venv)
-references=(numpy 'transformers>=4.57,<4.58' 'safetensors>=0.5' 'sacrebleu>=2.5')
+references=(numpy 'transformers>=4.57,<4.58' 'safetensors>=0.5' 'sacrebleu>=2.6,<2.7')
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -84,7 +84,7 @@ install_libtorch() {
 
 install_references() {
   make_venv
-  if python_has transformers 4.57 && python_has sacrebleu && python_has safetensors && python_has numpy && python_has torch; then
+  if python_has transformers 4.57 && python_has sacrebleu 2.6 && python_has safetensors && python_has numpy && python_has torch; then
     return
   fi
   say "installing the tests' references into .venv: ${references[*]}"

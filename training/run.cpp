@@ -29,6 +29,13 @@ fs::path find_weights(const fs::path& dir) {
       fmt::format("{}: no weights yet: neither model.safetensors nor a checkpoint", dir.string()));
 }
 
+/// A task like `task` whose test data are `files`.
+std::unique_ptr<Task> task_over(const std::vector<std::string>& files, const Task& task) {
+  Experiment experiment = task.experiment();
+  experiment.data.test = files;
+  return open_task(experiment, task.vocabulary());
+}
+
 }  // namespace
 
 bool is_run(const fs::path& dir) {
@@ -94,9 +101,13 @@ Run Run::open(const fs::path& dir, c10::Device device) {
 
 Metrics Run::evaluate(Split split, const std::vector<std::string>& files) const {
   if (files.empty()) return task_->evaluate(*model_, split);
-  Experiment other = experiment();
-  other.data.test = files;
-  return open_task(other, task_->vocabulary())->evaluate(*model_, Split::test);
+  return task_over(files, *task_)->evaluate(*model_, Split::test);
+}
+
+Translations Run::translate(Split split, const std::vector<std::string>& files,
+                            const TranslateOptions& options) const {
+  if (files.empty()) return zoo::translate(*model_, *task_, split, options);
+  return zoo::translate(*model_, *task_over(files, *task_), Split::test, options);
 }
 
 }  // namespace zoo

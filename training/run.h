@@ -12,6 +12,7 @@
 #include "models/model.h"
 #include "training/experiment.h"
 #include "training/task.h"
+#include "training/translation.h"
 
 namespace zoo {
 
@@ -49,6 +50,10 @@ class Run {
   /// Scores the model on a split of the run's data, or on `files` if there are any (paths as in `data:`; for
   /// text_to_text prefixes). Throws DataError.
   Metrics evaluate(Split split, const std::vector<std::string>& files = {}) const;
+  /// What the model writes for the sources of the same data, of which BLEU and chrF are computed; for the
+  /// task text_to_text. Throws as zoo::translate().
+  Translations translate(Split split, const std::vector<std::string>& files = {},
+                         const TranslateOptions& options = {}) const;
   /// The file that the weights came from.
   const std::filesystem::path& weights() const { return weights_; }
 

@@ -134,7 +134,10 @@ TEST_F(Commands, WorkOnALanguageModel) {
 
 TEST_F(Commands, WorkOnATranslator) {
   train("translator.yaml --out run");
-  EXPECT_THAT(keys(document("evaluate run")), ::testing::IsSupersetOf({"loss", "perplexity", "tokens"}));
+  const auto evaluated = zoo("evaluate run --json");
+  ASSERT_EQ(evaluated.code, 0) << evaluated.err;
+  EXPECT_THAT(keys(json::parse(evaluated.out)),
+              ElementsAre("bits_per_byte", "bleu", "chrf", "loss", "perplexity", "tokens"));
   const auto results = document("generate run", "das ist\ngut\n")["results"];
   ASSERT_EQ(results.size(), 2U);
   EXPECT_EQ(results[1]["prompt"], "gut");

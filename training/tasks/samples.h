@@ -12,7 +12,4 @@ namespace zoo {
 /// says: inputs and outputs without each other.
 std::vector<Sample> sampled_texts(Model& model, const Task& task, const std::vector<TokenIds>& prompts);
 
-/// The likeliest answer to each prompt, token by token.
-std::vector<Sample> greedy_texts(Model& model, const Task& task, const std::vector<TokenIds>& prompts);
-
 }  // namespace zoo

@@ -10,9 +10,8 @@
 
 #include "data/corpus.h"
 #include "data/token_store.h"
-#include "training/evaluation.h"
-#include "training/tasks/samples.h"
 #include "training/tasks/tasks.h"
+#include "training/translation.h"
 
 namespace zoo {
 namespace {
@@ -46,16 +45,13 @@ class TextToText final : public Task {
     } else {
       pairs.source = inputs;
     }
-    std::vector<TokenIds> prompts;
-    for (const auto& source : pairs.source) {
-      TokenIds prompt = tokenizer().encode(source);
-      prompt.resize(std::min(prompt.size(), static_cast<size_t>(experiment().data.sequence_length - 1)));
-      prompts.push_back(std::move(prompt));
-    }
-    auto result = greedy_texts(model, *this, prompts);
-    for (size_t i = 0; i < result.size(); ++i) {
-      result[i].input = pairs.source[i];  // whole, where the model read a part
-      if (!pairs.target.empty()) result[i].reference = pairs.target[i];
+    GenerationConfig greedy = experiment().generation;
+    greedy.beam = 1;
+    const auto outputs = translate(model, *this, pairs.source, {.generation = greedy});
+    std::vector<Sample> result;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      result.push_back({.input = pairs.source[i], .output = outputs[i]});
+      if (!pairs.target.empty()) result.back().reference = pairs.target[i];
     }
     return result;
   }

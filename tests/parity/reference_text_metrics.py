@@ -1,0 +1,118 @@
+"""BLEU, chrF and the tokenizer 13a by the package sacrebleu, over random lines made of what is hard to take apart, and
+over the captions of Multi30k where they are there.
+
+Texts are bytes: each line ends with a zero.
+"""
+
+import os
+import pathlib
+import random
+import sys
+
+import reference
+from reference import write_case
+
+try:
+    import sacrebleu
+    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+except ImportError as error:
+    print(error, file=sys.stderr)
+    sys.exit(reference.EXIT_NO_MODULE)
+
+import torch
+
+WORDS = """a the The man Man's woman dog's isn't riding Straße Café naïve Über état être Ж мир Δx 山 山路 日本語。 東京、 한국 🙂
+1 12 1,000.50 3.14 .5 5. 1,2,3 20-30 5-year-old 10- -10 T-shirt re-use x-ray- - -- – — ... … . , .. ., ,. : ; ! ? !? ¿ ¡
+( ) [ ] { } (hi) [x] {y} a/b C++ C# @home #1 $5 5$ 50% & && R&D &quot; &amp; &lt; &gt; &amp;lt; &nbsp; <skipped> <b> < > <=
+= + * ^ ~ ` ' " '' "" „so“ “so” ‘so’ «so» it’s \\ | _ a_b U.S. U.S.A. e.g. 3rd 4:30 http://a.b/c?d=1&e=2 a,b a,1 1,a a.b 1.b a.1
+é. .é é,é -é é- 9é ٣.٣ １，０００．５ x² ½""".split()
+
+# Not only the blank is white space, and not all that looks like it.
+SPACES = [" "] * 40 + ["  ", "\t", " \r ", "\u00a0", "\u2003", "\u3000", "\u200b", "\x0b", "\x0c", "\x1c", "\x1f", "\x85",
+                       "\u2028", "\u1680", "\u180e", "\u202f", "\ufeff", "\n", "-\n", ""]
+
+
+def line(rng, longest):
+    words = [rng.choice(WORDS) for _ in range(rng.randint(0, longest))]
+    text = "".join(word + rng.choice(SPACES) for word in words)
+    return text if rng.random() < 0.3 else text.rstrip()
+
+
+def changed(rng, text, rate):
+    """A line that has much in common with `text`."""
+    words = text.split(" ")
+    result = []
+    for word in words:
+        chance = rng.random()
+        if chance < rate:
+            continue
+        result.append(rng.choice(WORDS) if chance < 2 * rate else word)
+        if chance > 1 - rate:
+            result.append(word)
+    if result and rng.random() < rate:
+        i, j = rng.randrange(len(result)), rng.randrange(len(result))
+        result[i], result[j] = result[j], result[i]
+    return " ".join(result)
+
+
+def as_bytes(lines):
+    return torch.frombuffer(bytearray(b"".join(text.encode() + b"\0" for text in lines)), dtype=torch.uint8)
+
+
+def add_corpus(inputs, outputs, name, hypotheses, references):
+    inputs[f"{name}/outputs"] = as_bytes(hypotheses)
+    for r, lines in enumerate(references):
+        inputs[f"{name}/references/{r}"] = as_bytes(lines)
+    scores = [sacrebleu.BLEU().corpus_score(hypotheses, references).score,
+              sacrebleu.CHRF().corpus_score(hypotheses, references).score]
+    outputs[f"{name}/scores"] = torch.tensor(scores, dtype=torch.float64)
+
+
+def tokenizer(directory):
+    rng = random.Random(1)
+    lines = [line(rng, 12) for _ in range(3000)] + WORDS + ["", " ", "\n", "-", "-\n", "a-\nb", "&amp;quot;", "<ski<skipped>pped>"]
+    tokenize = Tokenizer13a()
+    write_case(directory, "tokenizer", inputs={"lines": as_bytes(lines)},
+               outputs={"tokens": as_bytes([tokenize(text.rstrip()) for text in lines])})
+
+
+def random_corpora(directory):
+    inputs, outputs = {}, {}
+    rng = random.Random(2)
+    for i in range(150):
+        n_lines, longest = rng.choice([1, 1, 2, 5, 30]), rng.choice([1, 2, 3, 4, 8, 25])
+        base = [line(rng, longest) for _ in range(n_lines)]
+        rate = rng.choice([0.0, 0.05, 0.15, 0.3])
+        references = [[changed(rng, text, rate) for text in base] for _ in range(rng.choice([1, 1, 1, 2, 4]))]
+        hypotheses = [line(rng, longest) if rng.random() < 0.1 else changed(rng, text, rate) for text in base]
+        add_corpus(inputs, outputs, f"{i}", hypotheses, references)
+    shared = ["the man is riding"]
+    add_corpus(inputs, outputs, "nothing in common", ["a b c d e"], [["v w x y z"]])
+    add_corpus(inputs, outputs, "empty outputs", ["", ""], [["a man", "a dog"]])
+    add_corpus(inputs, outputs, "empty references", shared, [[""]])
+    add_corpus(inputs, outputs, "all empty", [""], [[""]])
+    add_corpus(inputs, outputs, "equal", shared, [shared])
+    add_corpus(inputs, outputs, "three words", ["the man is"], [["the man is"]])
+    add_corpus(inputs, outputs, "lengths equally near", ["a b c d"], [["a b c d e"], ["a b c"]])
+    write_case(directory, "random", inputs=inputs, outputs=outputs)
+
+
+def multi30k(directory):
+    folders = [os.environ.get("ZOO_DATA_MIRROR"), os.environ.get("ZOO_DATA", pathlib.Path(__file__).parents[2] / "data")]
+    folders = [pathlib.Path(folder) / "multi30k" for folder in folders if folder]
+    folder = next((folder for folder in folders if (folder / "test_2016_flickr.en").exists()), None)
+    if folder is None:
+        return
+    read = lambda name: (folder / name).read_text(encoding="utf-8").split("\n")[:-1]
+    english, german = read("test_2016_flickr.en"), read("test_2016_flickr.de")
+    rng = random.Random(3)
+    inputs, outputs = {}, {}
+    for rate in [0.0, 0.02, 0.1, 0.3]:
+        add_corpus(inputs, outputs, f"changed by {rate}", [changed(rng, text, rate) for text in english], [english])
+    add_corpus(inputs, outputs, "German", [changed(rng, text, 0.1) for text in german], [german])
+    add_corpus(inputs, outputs, "of another language", german, [english])
+    write_case(directory, "multi30k", inputs=inputs, outputs=outputs)
+
+
+if __name__ == "__main__":
+    reference.run([tokenizer, random_corpora, multi30k])
