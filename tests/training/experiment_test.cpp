@@ -1,5 +1,8 @@
 #include "training/experiment.h"
 
+#include <filesystem>
+#include <set>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -76,6 +79,21 @@ TEST(Experiment, NamesContradictionsBetweenParts) {
     EXPECT_EQ(error_of("task: text_classification", {fmt::format("model.architecture={}", architecture)}),
               "no error");
   }
+}
+
+TEST(Experiment, EveryFileOfTheCatalogueLoads) {
+  const auto folder = std::filesystem::absolute(__FILE__).parent_path() / "../../configs";
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    const auto& path = entry.path();
+    // Comparisons are files of another kind.
+    if (path.extension() != ".yaml" || path.parent_path().filename() == "compare") continue;
+    SCOPED_TRACE(path.string());
+    std::string name;
+    EXPECT_NO_THROW(name = load_experiment(path).name);
+    EXPECT_TRUE(names.insert(name).second) << name << " would be the directory of two runs";
+  }
+  EXPECT_GT(names.size(), 15U);
 }
 
 TEST(Experiment, FlattenKnowsEveryDifference) {
