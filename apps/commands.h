@@ -10,6 +10,7 @@ namespace zoo {
 void add_train(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_evaluate(CLI::App& app);
+void add_average(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_bench(CLI::App& app);

@@ -79,6 +79,7 @@ int main(int argc, char** argv) {
   zoo::add_train(app);
   zoo::add_generate(app);
   zoo::add_evaluate(app);
+  zoo::add_average(app);
   zoo::add_compare(app);
   zoo::add_inspect(app);
   zoo::add_bench(app);

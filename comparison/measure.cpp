@@ -52,7 +52,7 @@ class TrainingSteps {
         source_(task.batches(Split::train)),
         device_(device),
         model_(on_device(make_model(experiment_, task), device)),
-        optimizer_(experiment_.training.optimizer, model_->named_parameters()) {
+        optimizer_(experiment_.training.optimizer, parameters_of(*model_)) {
     model_->train();
   }
 

@@ -91,29 +91,6 @@ void restore_random_states(const fs::path& path, torch::Device device) {
   }
 }
 
-/// N of a directory step-N.
-std::optional<int64_t> step_of(const fs::path& path) {
-  const auto name = path.filename().string();
-  constexpr std::string_view prefix = "step-";
-  if (!name.starts_with(prefix)) return std::nullopt;
-  int64_t step = 0;
-  const char* const end = name.data() + name.size();
-  const auto result = std::from_chars(name.data() + prefix.size(), end, step);
-  return result.ec == std::errc() && result.ptr == end ? std::optional(step) : std::nullopt;
-}
-
-/// The checkpoints of a run, the newest first.
-std::vector<fs::path> checkpoints_of(const fs::path& run_dir) {
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(run_dir / "checkpoints", error)) {
-    if (step_of(entry.path()) && fs::is_directory(entry.path(), error)) found.push_back(entry.path());
-  }
-  std::sort(found.begin(), found.end(),
-            [](const auto& a, const auto& b) { return *step_of(a) > *step_of(b); });
-  return found;
-}
-
 }  // namespace
 
 TensorMap named_tensors(const torch::nn::Module& module) {
@@ -163,24 +140,48 @@ void save_weights(const fs::path& path, const torch::nn::Module& module) {
   }
 }
 
-void save_checkpoint(const fs::path& run_dir, const torch::nn::Module& model, const Optimizer& optimizer,
-                     const TrainingState& state, torch::Device device, int64_t keep) {
+void save_checkpoint(const fs::path& run_dir, const TrainedParts& parts, const TrainingState& state,
+                     const KeptCheckpoints& kept) {
   const fs::path parent = run_dir / "checkpoints";
   std::error_code error;
   fs::create_directories(parent, error);
   if (error) throw SystemError(fmt::format("cannot make '{}': {}", parent.string(), error.message()));
   const fs::path name = fmt::format("step-{}", state.step);
   write_directory_atomically(parent / name, [&](const fs::path& dir) {
-    save_safetensors(dir / "model.safetensors", named_tensors(model));
-    save_safetensors(dir / "optimizer.safetensors", optimizer.state());
-    save_safetensors(dir / "rng.safetensors", random_states(device));
+    save_safetensors(dir / "model.safetensors", named_tensors(parts.model));
+    save_safetensors(dir / "optimizer.safetensors", parts.optimizer.state());
+    if (parts.average) save_safetensors(dir / "average.safetensors", parts.average->state());
+    save_safetensors(dir / "rng.safetensors", random_states(parts.device));
     write_file_atomically(dir / "state.json", to_json(state).dump(2) + "\n");
   });
   replace_symlink(name, parent / "last");
+  int64_t others = kept.newest - 1;
   for (const auto& old : checkpoints_of(run_dir)) {
-    if (keep-- > 0 || old.filename() == name) continue;
+    if (old.filename() == name) continue;
+    if (*step_of(old) % kept.every == 0 && others-- > 0) continue;
     fs::remove_all(old, error);  // at worst it takes up room
   }
+}
+
+std::vector<fs::path> checkpoints_of(const fs::path& run_dir) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(run_dir / "checkpoints", error)) {
+    if (step_of(entry.path()) && fs::is_directory(entry.path(), error)) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return *step_of(a) > *step_of(b); });
+  return found;
+}
+
+std::optional<int64_t> step_of(const fs::path& path) {
+  const auto name = path.filename().string();
+  constexpr std::string_view prefix = "step-";
+  if (!name.starts_with(prefix)) return std::nullopt;
+  int64_t step = 0;
+  const char* const end = name.data() + name.size();
+  const auto result = std::from_chars(name.data() + prefix.size(), end, step);
+  return result.ec == std::errc() && result.ptr == end ? std::optional(step) : std::nullopt;
 }
 
 std::optional<fs::path> newest_checkpoint(const fs::path& run_dir) {
@@ -198,12 +199,12 @@ TrainingState read_training_state(const fs::path& checkpoint) {
   return read_state(checkpoint / "state.json");
 }
 
-TrainingState load_checkpoint(const fs::path& checkpoint, torch::nn::Module& model, Optimizer& optimizer,
-                              torch::Device device) {
+TrainingState load_checkpoint(const fs::path& checkpoint, const TrainedParts& parts) {
   auto state = read_training_state(checkpoint);
-  load_tensors(checkpoint / "model.safetensors", named_tensors(model));
-  load_tensors(checkpoint / "optimizer.safetensors", optimizer.state());
-  restore_random_states(checkpoint / "rng.safetensors", device);
+  load_tensors(checkpoint / "model.safetensors", named_tensors(parts.model));
+  load_tensors(checkpoint / "optimizer.safetensors", parts.optimizer.state());
+  if (parts.average) load_tensors(checkpoint / "average.safetensors", parts.average->state());
+  restore_random_states(checkpoint / "rng.safetensors", parts.device);
   return state;
 }
 

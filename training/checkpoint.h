@@ -3,6 +3,7 @@
 //
 //   RUN/checkpoints/step-N/model.safetensors      weights
 //                          optimizer.safetensors  state of the optimiser
+//                          average.safetensors    moving average of the weights, if one is kept
 //                          rng.safetensors        states of the random generators: cpu, cuda
 //                          state.json             TrainingState
 //   RUN/checkpoints/last                          symbolic link to the newest
@@ -11,11 +12,13 @@
 
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 #include <torch/nn/module.h>
 
 #include "io/safetensors.h"
 #include "training/optimizer.h"
+#include "training/weight_average.h"
 
 namespace zoo {
 
@@ -48,11 +51,32 @@ void load_tensors(const std::filesystem::path& path, const TensorMap& tensors);
 /// SystemError.
 void save_weights(const std::filesystem::path& path, const torch::nn::Module& module);
 
-/// Writes RUN/checkpoints/step-N, points `last` at it, and removes all but the `keep` newest. Throws
+/// What a training changes: a checkpoint holds all of it.
+struct TrainedParts {
+  torch::nn::Module& model;
+  Optimizer& optimizer;
+  const MovingAverage* average;  // null = none is kept
+  torch::Device device;          // whose random numbers are drawn
+};
+
+/// Which checkpoints stay when there is a new one: the `newest` of those at multiples of `every` steps, the
+/// new one included, which may be at any step. So a run that was stopped in between comes to keep the same as
+/// one that was not.
+struct KeptCheckpoints {
+  int64_t newest = 2;
+  int64_t every = 1;
+};
+
+/// Writes RUN/checkpoints/step-N, points `last` at it, and removes those that are not `kept`. Throws
 /// SystemError, in which case everything that was there before still is.
-void save_checkpoint(const std::filesystem::path& run_dir, const torch::nn::Module& model,
-                     const Optimizer& optimizer, const TrainingState& state, torch::Device device,
-                     int64_t keep);
+void save_checkpoint(const std::filesystem::path& run_dir, const TrainedParts& parts,
+                     const TrainingState& state, const KeptCheckpoints& kept);
+
+/// The checkpoints of a run, the newest first.
+std::vector<std::filesystem::path> checkpoints_of(const std::filesystem::path& run_dir);
+
+/// N of a checkpoint step-N; nothing for another path.
+std::optional<int64_t> step_of(const std::filesystem::path& checkpoint);
 
 /// The newest checkpoint of a run, if it has any.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& run_dir);
@@ -61,7 +85,6 @@ std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::pa
 TrainingState read_training_state(const std::filesystem::path& checkpoint);
 
 /// Restores all of it. Throws CheckpointError.
-TrainingState load_checkpoint(const std::filesystem::path& checkpoint, torch::nn::Module& model,
-                              Optimizer& optimizer, torch::Device device);
+TrainingState load_checkpoint(const std::filesystem::path& checkpoint, const TrainedParts& parts);
 
 }  // namespace zoo

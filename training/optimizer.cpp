@@ -8,82 +8,73 @@ namespace {
 
 using Tensors = std::vector<torch::Tensor>;
 
+std::shared_ptr<const UpdateRule> make_rule(const OptimizerConfig& config) {
+  switch (config.type) {
+    case OptimizerKind::adamw:
+      return make_adamw(config);
+    case OptimizerKind::adam:
+      return make_adam(config);
+    case OptimizerKind::sgd:
+      return make_sgd(config);
+    case OptimizerKind::adafactor:
+      return make_adafactor(config);
+    case OptimizerKind::lion:
+      return make_lion(config);
+    case OptimizerKind::muon:
+      return make_muon(config);
+  }
+  return nullptr;
+}
+
+bool is_decayed(ParameterRole role, DecayedParameters decayed) {
+  switch (decayed) {
+    case DecayedParameters::matrices:
+      return role != ParameterRole::vector;
+    case DecayedParameters::matrices_without_embeddings:
+      return role != ParameterRole::vector && role != ParameterRole::embedding;
+    case DecayedParameters::all:
+      return true;
+  }
+  return true;
+}
+
 }  // namespace
 
-Optimizer::Optimizer(const OptimizerConfig& config,
-                     const torch::OrderedDict<std::string, torch::Tensor>& parameters)
-    : config_(config), groups_(2) {
-  groups_[0].weight_decay = config.weight_decay;
-  for (const auto& item : parameters) {
-    const auto& parameter = item.value();
-    if (!parameter.requires_grad()) continue;
-    Slot slot;
-    slot.name = item.key();
-    slot.parameter = parameter;
-    if (config.type != OptimizerKind::sgd) {
-      slot.exp_avg = torch::zeros_like(parameter, torch::MemoryFormat::Preserve).detach();
-      slot.exp_avg_sq = torch::zeros_like(slot.exp_avg);
-      slot.step = torch::zeros({}, parameter.options().dtype(torch::kFloat).requires_grad(false));
-    } else if (config.momentum > 0) {
-      slot.momentum_buffer = torch::zeros_like(parameter, torch::MemoryFormat::Preserve).detach();
-    }
-    const bool decays = config.decay_all || parameter.dim() >= 2;
-    groups_[decays ? 0 : 1].slots.push_back(std::move(slot));
+Optimizer::Optimizer(const OptimizerConfig& config, const std::vector<Parameter>& parameters) {
+  const bool is_muon = config.type == OptimizerKind::muon;
+  const auto add_groups = [&](const std::shared_ptr<const UpdateRule>& rule, double lr_factor) {
+    for (const double decay : {config.weight_decay, 0.0}) groups_.push_back({rule, lr_factor, decay, {}});
+  };
+  add_groups(make_rule(config), 1);
+  // One schedule for both: the second rate is a fixed part of the first.
+  if (is_muon) add_groups(make_adamw(config), config.muon.adamw_lr.value_or(config.lr) / config.lr);
+
+  for (const auto& parameter : parameters) {
+    const size_t first = is_muon && parameter.role != ParameterRole::hidden_matrix ? 2 : 0;
+    auto& group = groups_[first + (is_decayed(parameter.role, config.decayed) ? 0 : 1)];
+    group.slots.push_back({parameter, group.rule->initial_state(parameter.tensor.detach())});
   }
 }
 
 void Optimizer::step(double lr) {
   const torch::NoGradGuard no_grad;
   for (const auto& group : groups_) {
-    if (config_.type == OptimizerKind::sgd) {
-      step_sgd(group, lr);
-    } else {
-      step_adam(group, lr);
+    ParameterGroup present{
+        .parameters = {}, .gradients = {}, .state = {}, .weight_decay = group.weight_decay};
+    for (const auto& [parameter, state] : group.slots) {
+      if (!parameter.tensor.grad().defined()) continue;
+      present.parameters.push_back(parameter.tensor);
+      present.gradients.push_back(parameter.tensor.grad());
+      present.state.resize(state.size());
+      for (size_t i = 0; i < state.size(); ++i) present.state[i].push_back(state[i].tensor);
     }
+    if (!present.parameters.empty()) group.rule->update(present, lr * group.lr_factor);
   }
-}
-
-void Optimizer::step_adam(const Group& group, double lr) {
-  Tensors parameters, gradients, exp_avgs, exp_avg_sqs, steps;
-  for (const auto& slot : group.slots) {
-    if (!slot.parameter.grad().defined()) continue;
-    parameters.push_back(slot.parameter);
-    gradients.push_back(slot.parameter.grad());
-    exp_avgs.push_back(slot.exp_avg);
-    exp_avg_sqs.push_back(slot.exp_avg_sq);
-    steps.push_back(slot.step);
-  }
-  if (parameters.empty()) return;
-  at::_foreach_add_(steps, 1);
-  const auto update = [&](auto kernel) {
-    kernel(parameters, gradients, exp_avgs, exp_avg_sqs, /*max_exp_avg_sqs=*/Tensors{}, steps, lr,
-           config_.betas[0], config_.betas[1], group.weight_decay, config_.eps, /*amsgrad=*/false,
-           /*maximize=*/false);
-  };
-  if (config_.type == OptimizerKind::adamw) {
-    update([](auto&&... arguments) { at::_fused_adamw_(arguments...); });
-  } else {
-    update([](auto&&... arguments) { at::_fused_adam_(arguments...); });
-  }
-}
-
-void Optimizer::step_sgd(const Group& group, double lr) {
-  Tensors parameters, gradients, buffers;
-  for (const auto& slot : group.slots) {
-    if (!slot.parameter.grad().defined()) continue;
-    parameters.push_back(slot.parameter);
-    gradients.push_back(slot.parameter.grad());
-    if (slot.momentum_buffer.defined()) buffers.push_back(slot.momentum_buffer);
-  }
-  if (parameters.empty()) return;
-  // Buffers start at zero, so that the first step needs no case of its own.
-  at::_fused_sgd_(parameters, gradients, buffers, group.weight_decay, config_.momentum, lr, /*dampening=*/0,
-                  /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false);
 }
 
 void Optimizer::zero_grad() {
   for (auto& group : groups_) {
-    for (auto& slot : group.slots) slot.parameter.mutable_grad().reset();
+    for (auto& slot : group.slots) slot.parameter.tensor.mutable_grad().reset();
   }
 }
 
@@ -91,26 +82,22 @@ Tensors Optimizer::gradients() const {
   Tensors result;
   for (const auto& group : groups_) {
     for (const auto& slot : group.slots) {
-      if (slot.parameter.grad().defined()) result.push_back(slot.parameter.grad());
+      if (const auto& gradient = slot.parameter.tensor.grad(); gradient.defined()) result.push_back(gradient);
     }
   }
   return result;
 }
 
 TensorMap Optimizer::state() const {
-  TensorMap state;
+  TensorMap all;
   for (const auto& group : groups_) {
-    for (const auto& slot : group.slots) {
-      const auto add = [&](const char* what, const torch::Tensor& tensor) {
-        if (tensor.defined()) state.emplace(slot.name + "." + what, tensor);
-      };
-      add("exp_avg", slot.exp_avg);
-      add("exp_avg_sq", slot.exp_avg_sq);
-      add("step", slot.step);
-      add("momentum", slot.momentum_buffer);
+    for (const auto& [parameter, state] : group.slots) {
+      for (const auto& [name, tensor] : state) {
+        if (tensor.defined()) all.emplace(parameter.name + "." + name, tensor);
+      }
     }
   }
-  return state;
+  return all;
 }
 
 torch::Tensor clip_grad_norm(const Tensors& gradients, double max_norm) {

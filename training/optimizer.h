@@ -1,27 +1,27 @@
 #pragma once
-// AdamW, Adam and SGD over the parameters of a model, on LibTorch's fused kernels.
+// Optimisers over the parameters of a model. The formulas are in training/optimizers/.
 
+#include <memory>
 #include <string>
 #include <vector>
 
-#include <torch/ordered_dict.h>
 #include <torch/types.h>
 
 #include "io/safetensors.h"
+#include "training/optimizers/update_rule.h"
+#include "training/parameters.h"
 #include "training/training_config.h"
 
 namespace zoo {
 
-/// Updates parameters from their gradients.
-///   adamw  Loshchilov & Hutter 2019: decay apart from the gradient
-///   adam   Kingma & Ba 2015, decay added to the gradient
-///   sgd    with momentum as torch.optim.SGD: v = momentum·v + g, p -= lr·v
-/// Tensors of fewer than two dimensions (norms, biases) are not decayed unless decay_all. A parameter without
-/// a gradient is left as it is.
+/// Updates parameters from their gradients, by the rule that the configuration names; with muon the matrices
+/// of the hidden layers by Muon and all others by AdamW. A parameter without a gradient is left as it is, and
+/// is not decayed either.
 class Optimizer {
  public:
-  /// `parameters` by name, on the device where they will stay; the optimiser shares them.
-  Optimizer(const OptimizerConfig& config, const torch::OrderedDict<std::string, torch::Tensor>& parameters);
+  /// `parameters` on the device where they will stay; the optimiser shares them. They need not be all of a
+  /// model's.
+  Optimizer(const OptimizerConfig& config, const std::vector<Parameter>& parameters);
 
   /// One step with learning rate `lr`.
   void step(double lr);
@@ -35,19 +35,16 @@ class Optimizer {
 
  private:
   struct Slot {
-    std::string name;
-    torch::Tensor parameter;
-    torch::Tensor exp_avg, exp_avg_sq, step;  // adamw, adam
-    torch::Tensor momentum_buffer;            // sgd with momentum
+    Parameter parameter;
+    std::vector<StateTensor> state;
   };
   struct Group {
-    double weight_decay = 0;
+    std::shared_ptr<const UpdateRule> rule;
+    double lr_factor;
+    double weight_decay;
     std::vector<Slot> slots;
   };
-  void step_adam(const Group& group, double lr);
-  void step_sgd(const Group& group, double lr);
 
-  OptimizerConfig config_;
   std::vector<Group> groups_;
 };
 

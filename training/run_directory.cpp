@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 bool is_fixed(std::string_view key) {
   constexpr auto fixed = std::to_array<std::string_view>({"task", "training.seed", "training.batch_size",
                                                           "training.batch_tokens", "training.optimizer.type",
-                                                          "training.optimizer.momentum"});
+                                                          "training.optimizer.momentum",
+                                                          "training.ema_decay"});
   if (key == "data.test") return false;
   return key.starts_with("data.") || key.starts_with("model.") ||
          std::find(fixed.begin(), fixed.end(), key) != fixed.end();

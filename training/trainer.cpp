@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -23,6 +24,7 @@
 #include "training/run_directory.h"
 #include "training/schedule.h"
 #include "training/task.h"
+#include "training/weight_average.h"
 
 namespace zoo {
 namespace {
@@ -60,7 +62,10 @@ class Trainer {
   double seconds() const { return seconds_before_ + watch_.seconds(); }
   void log(const Step& step);
   void evaluate();
+  bool keep_if_best(double loss);
+  void try_mean();
   void save();
+  TrainedParts parts() { return {*model_, *optimizer_, average_.get(), options_.device}; }
   void report(std::string message = {}) const;
 
   Experiment experiment_;
@@ -71,6 +76,7 @@ class Trainer {
   std::unique_ptr<Task> task_;
   std::shared_ptr<Model> model_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<MovingAverage> average_;
   std::unique_ptr<MetricsLog> metrics_;
   TrainingState state_;
 
@@ -96,10 +102,11 @@ Trainer::Trainer(const Experiment& experiment, const TrainOptions& options)
   model_->train();
   task_->batches(Split::train);
   task_->batches(Split::valid);
-  optimizer_ = std::make_unique<Optimizer>(config_.optimizer, model_->named_parameters());
+  optimizer_ = std::make_unique<Optimizer>(config_.optimizer, parameters_of(*model_));
+  if (config_.ema_decay) average_ = std::make_unique<MovingAverage>(*model_, *config_.ema_decay);
 
   if (const auto checkpoint = directory_.checkpoint()) {
-    state_ = load_checkpoint(*checkpoint, *model_, *optimizer_, options_.device);
+    state_ = load_checkpoint(*checkpoint, parts());
     report(fmt::format("goes on after step {} of {}", state_.step, config_.steps));
   }
   directory_.begin(task_->vocabulary());
@@ -124,6 +131,7 @@ TrainResult Trainer::run() {
     if (last || due(config_.log_every)) log(step);
     report();
     if (last || due(config_.evaluate_every)) evaluate();
+    if (last && config_.average_last) try_mean();
     if (end || due(config_.checkpoint_every)) save();
   }
   return {.run_dir = directory_.path(),
@@ -161,6 +169,7 @@ Trainer::Step Trainer::take_step(const std::vector<MicroBatch>& batches) {
   check_finite(loss, grad_norm, batches);
 
   optimizer_->step(lr);
+  if (average_) average_->update();
   optimizer_->zero_grad();
   state_.peak_memory_bytes = std::max(state_.peak_memory_bytes, memory_.peak());
   ++state_.step;
@@ -231,6 +240,8 @@ void Trainer::log(const Step& step) {
 }
 
 void Trainer::evaluate() {
+  std::optional<SubstituteWeights> averaged;
+  if (average_) averaged.emplace(*model_, average_->weights());
   const Metrics metrics = task_->evaluate(*model_, Split::valid, config_.evaluate_batches);
   Metrics row = {{"flops", state_.flops}};
   for (const auto& [name, value] : metrics) {
@@ -241,12 +252,7 @@ void Trainer::evaluate() {
   state_.sample_bytes += directory_.append_sample(fmt::format(
       "=== step {}, validation loss {:.4f}\n{}\n", state_.step, loss, to_text(task_->samples(*model_))));
 
-  const bool best = std::isfinite(loss) && (!state_.best_loss || loss < *state_.best_loss);
-  if (best) {
-    save_weights(directory_.path() / "model.safetensors", *model_);
-    state_.best_loss = loss;
-    state_.best_step = state_.step;
-  }
+  const bool best = keep_if_best(loss);
   std::string text;
   for (const auto& [name, value] : metrics) {
     if (name != "tokens") text += fmt::format("  {} {:.4f}", name, value);
@@ -254,10 +260,43 @@ void Trainer::evaluate() {
   report(fmt::format("step {}: validation{}{}", state_.step, text, best ? "  (best)" : ""));
 }
 
+/// Makes the model, as it is now, the run's if it is the best so far, and says whether it is.
+bool Trainer::keep_if_best(double loss) {
+  if (!std::isfinite(loss) || (state_.best_loss && loss >= *state_.best_loss)) return false;
+  save_weights(directory_.path() / "model.safetensors", *model_);
+  state_.best_loss = loss;
+  state_.best_step = state_.step;
+  return true;
+}
+
+/// Tries the mean of the last checkpoints' weights, those of now among them.
+void Trainer::try_mean() {
+  std::vector<std::filesystem::path> files;
+  std::vector<int64_t> steps = {state_.step};
+  for (const auto& checkpoint : checkpoints_of(directory_.path())) {
+    const int64_t step = *step_of(checkpoint);
+    // What a stop left does not count: a run that was stopped ends as one that was not.
+    if (step >= state_.step || step % config_.checkpoint_every != 0) continue;
+    if (std::ssize(steps) == *config_.average_last) break;
+    files.push_back(checkpoint / "model.safetensors");
+    steps.push_back(step);
+  }
+  if (files.empty()) return report("training.average_last: there is no checkpoint before the last step");
+
+  const SubstituteWeights mean(*model_, mean_weights(*model_, files));
+  const double loss = task_->evaluate(*model_, Split::valid, config_.evaluate_batches).at("loss");
+  metrics_->write(state_.step, state_.tokens, seconds(), {{"mean_valid_loss", loss}});
+  const bool best = keep_if_best(loss);
+  report(fmt::format("mean of the weights at steps {}: validation loss {:.4f}{}", fmt::join(steps, ", "),
+                     loss, best ? "  (best)" : ", no better"));
+}
+
 void Trainer::save() {
   state_.seconds = seconds();
   state_.peak_resident_bytes = std::max(state_.peak_resident_bytes, peak_resident_bytes());
-  save_checkpoint(directory_.path(), *model_, *optimizer_, state_, options_.device, config_.keep_checkpoints);
+  save_checkpoint(directory_.path(), parts(), state_,
+                  {.newest = std::max(config_.keep_checkpoints, config_.average_last.value_or(0)),
+                   .every = config_.checkpoint_every});
   directory_.committed();
 }
 

@@ -4,16 +4,58 @@
 
 namespace zoo {
 
+void describe(ConfigVisitor& v, AdafactorConfig& c) {
+  v.field("beta2_decay", c.beta2_decay,
+          "The means of squared gradients keep 1 - step^beta2_decay of themselves from step to step.",
+          {.min = -10, .max = 0});
+  v.field("clip_threshold", c.clip_threshold,
+          "A step whose root mean square, before the learning rate, is larger is shortened to it.",
+          Limits::at_least(1));
+  v.field("min_rms", c.min_rms,
+          "Steps are relative to the root mean square of the parameter, which counts as at least this.",
+          Limits::at_least(0));
+}
+
+void describe(ConfigVisitor& v, MuonConfig& c) {
+  v.field("momentum", c.momentum, "Part of the mean of gradients that is kept from step to step.",
+          {.min = 0, .max = 0.9999});
+  v.field("nesterov", c.nesterov, "Look ahead: mix the mean with the gradient once more.");
+  v.field(
+      "lr_scale", c.lr_scale,
+      "Factor on lr for a matrix of A rows and B columns: original: the root of max(1, A/B); "
+      "match_rms_adamw: 0.2 times the root of max(A, B), for which lr and weight_decay of AdamW are right.");
+  v.field("newton_schulz_steps", c.newton_schulz_steps, "Iterations that make a step orthogonal.",
+          Limits::between(1, 99));
+  v.field("precision", c.precision,
+          "Number format of these iterations; fp32 where 16-bit products are slow.");
+  v.field(
+      "adamw_lr", c.adamw_lr,
+      "Peak learning rate of what is not a matrix of a hidden layer (embeddings, output projection, norms, "
+      "biases), which AdamW trains; default lr.",
+      Limits::positive());
+}
+
 void describe(ConfigVisitor& v, OptimizerConfig& c) {
-  v.field("type", c.type, "adamw: decay apart from the gradient; adam, sgd: decay as part of it (L2).");
+  v.field(
+      "type", c.type,
+      "adamw: decay apart from the gradient; adam, sgd: decay as part of it (L2); adafactor: little memory, "
+      "lr relative to the size of the weights; lion: by the sign of the momentum, with an lr of about a "
+      "tenth; muon: orthogonal steps for the matrices of hidden layers, AdamW for the rest.");
   v.field("lr", c.lr, "Peak learning rate; with the noam schedule a factor on its formula.",
           Limits::positive());
-  v.field("betas", c.betas, "adamw, adam: decay rates of the means of gradients and of their squares.");
-  v.field("eps", c.eps, "adamw, adam: added to the root of the mean square.", Limits::positive());
+  v.field("betas", c.betas,
+          "adamw, adam, and AdamW within muon: decay rates of the means of gradients and of their squares; "
+          "lion: of the mean in a step and from step to step (the paper has [0.9, 0.99]).");
+  v.field("eps", c.eps, "adamw, adam, and AdamW within muon: added to the root of the mean square.",
+          Limits::positive());
   v.field("weight_decay", c.weight_decay, "Pull of the weights towards zero.", Limits::at_least(0));
-  v.field("decay_all", c.decay_all,
-          "Decay norms and biases too, not only tensors of two and more dimensions.");
+  v.field(
+      "decayed", c.decayed,
+      "Which parameters are decayed: all tensors of two and more dimensions, those without the tables that "
+      "are looked up (tied ones included), or also norms and biases.");
   v.field("momentum", c.momentum, "sgd: part of the last step that is repeated.", {.min = 0, .max = 0.9999});
+  v.field("adafactor", c.adafactor, "What adafactor alone has.");
+  v.field("muon", c.muon, "What muon alone has.");
 }
 
 void describe(ConfigVisitor& v, ScheduleConfig& c) {
@@ -59,6 +101,18 @@ void describe(ConfigVisitor& v, TrainingConfig& c) {
           Limits::at_least(1));
   v.field("keep_checkpoints", c.keep_checkpoints, "How many of the newest checkpoints are kept.",
           Limits::at_least(1));
+  v.field(
+      "ema_decay", c.ema_decay,
+      "Keep an exponential moving average of the weights, of which this part stays at each step, and "
+      "evaluate "
+      "and keep it instead of the weights themselves; its beginning is faster: at most (1 + steps) / (10 + "
+      "steps). Default none.",
+      {.min = 0, .max = 0.999999, .min_excluded = true});
+  v.field(
+      "average_last", c.average_last,
+      "When training ends, try the mean of the weights of this many last checkpoints, and keep it if it is "
+      "better. Default none.",
+      Limits::at_least(2));
   v.field("threads", c.threads, "CPU threads; 0 = one a core.", Limits::between(0, 1024));
 }
 
@@ -70,8 +124,18 @@ void validate(const TrainingConfig& c, const Complain& complain) {
     if (!(beta >= 0 && beta < 1))
       complain("optimizer.betas", fmt::format("must be >= 0 and < 1, not {}", beta));
   }
-  if (c.optimizer.momentum > 0 && c.optimizer.type != OptimizerKind::sgd) {
-    complain("optimizer.momentum", fmt::format("is for sgd; {} has betas", name_of(c.optimizer.type)));
+  const auto type = c.optimizer.type;
+  if (c.optimizer.momentum > 0 && type != OptimizerKind::sgd) {
+    const std::string_view instead = type == OptimizerKind::muon        ? "muon.momentum"
+                                     : type == OptimizerKind::adafactor ? "no momentum"
+                                                                        : "betas";
+    complain("optimizer.momentum", fmt::format("is for sgd; {} has {}", name_of(type), instead));
+  }
+  if (type != OptimizerKind::adafactor && c.optimizer.adafactor != AdafactorConfig()) {
+    complain("optimizer.adafactor", fmt::format("has no meaning for {}", name_of(type)));
+  }
+  if (type != OptimizerKind::muon && c.optimizer.muon != MuonConfig()) {
+    complain("optimizer.muon", fmt::format("has no meaning for {}", name_of(type)));
   }
   const auto& schedule = c.schedule;
   const bool decays = schedule.type == ScheduleKind::cosine || schedule.type == ScheduleKind::linear ||
@@ -92,6 +156,11 @@ void validate(const TrainingConfig& c, const Complain& complain) {
   } else if (schedule.decay_steps && *schedule.decay_steps < schedule.warmup_steps) {
     complain("schedule.decay_steps", fmt::format("{} lies within the {} steps of warm-up",
                                                  *schedule.decay_steps, schedule.warmup_steps));
+  }
+  const int64_t checkpoints = (c.steps + c.checkpoint_every - 1) / c.checkpoint_every;
+  if (c.average_last && *c.average_last > checkpoints) {
+    complain("average_last", fmt::format("{} is more than the {} that {} steps leave, one every {}",
+                                         *c.average_last, checkpoints, c.steps, c.checkpoint_every));
   }
 }
 

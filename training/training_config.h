@@ -10,20 +10,56 @@
 
 namespace zoo {
 
-enum class OptimizerKind { adamw, adam, sgd };
+enum class OptimizerKind { adamw, adam, sgd, adafactor, lion, muon };
 constexpr auto config_names(OptimizerKind) {
-  return std::to_array<std::string_view>({"adamw", "adam", "sgd"});
+  return std::to_array<std::string_view>({"adamw", "adam", "sgd", "adafactor", "lion", "muon"});
 }
+
+/// Which parameters the decay pulls towards zero. Matrices are all tensors of two and more dimensions.
+enum class DecayedParameters { matrices, matrices_without_embeddings, all };
+constexpr auto config_names(DecayedParameters) {
+  return std::to_array<std::string_view>({"matrices", "matrices_without_embeddings", "all"});
+}
+
+struct AdafactorConfig {
+  double beta2_decay = -0.8;    // the mean squares forget as 1 - step^beta2_decay
+  double clip_threshold = 1.0;  // largest root mean square of a step, before the learning rate
+  double min_rms = 1e-3;        // steps are relative to a parameter's root mean square, or to this
+  bool operator==(const AdafactorConfig&) const = default;
+};
+void describe(ConfigVisitor& v, AdafactorConfig& c);
+
+/// Factor on Muon's learning rate for an (A, B) matrix: √max(1, A/B) (Jordan 2024), or 0.2·√max(A, B), which
+/// makes steps as long as AdamW's (Liu et al. 2025).
+enum class MuonLrScale { original, match_rms_adamw };
+constexpr auto config_names(MuonLrScale) {
+  return std::to_array<std::string_view>({"original", "match_rms_adamw"});
+}
+
+enum class MuonPrecision { bf16, fp32 };
+constexpr auto config_names(MuonPrecision) { return std::to_array<std::string_view>({"bf16", "fp32"}); }
+
+struct MuonConfig {
+  double momentum = 0.95;
+  bool nesterov = true;
+  MuonLrScale lr_scale = MuonLrScale::original;
+  int64_t newton_schulz_steps = 5;
+  MuonPrecision precision = MuonPrecision::bf16;  // of the Newton–Schulz iterations
+  std::optional<double> adamw_lr;                 // of the parameters that are not Muon's; default lr
+  bool operator==(const MuonConfig&) const = default;
+};
+void describe(ConfigVisitor& v, MuonConfig& c);
 
 struct OptimizerConfig {
   OptimizerKind type = OptimizerKind::adamw;
   double lr = 1e-3;                         // peak learning rate (noam: factor on the formula)
-  std::vector<double> betas = {0.9, 0.98};  // adam, adamw
-  double eps = 1e-8;
+  std::vector<double> betas = {0.9, 0.98};  // adam, adamw, lion; muon: of its AdamW
+  double eps = 1e-8;                        // adam, adamw; muon: of its AdamW
   double weight_decay = 0.01;
-  bool decay_all =
-      false;  // also norms, biases and embeddings of positions (tensors of one dimension are spared else)
+  DecayedParameters decayed = DecayedParameters::matrices;
   double momentum = 0.0;  // sgd
+  AdafactorConfig adafactor = {};
+  MuonConfig muon = {};
 };
 void describe(ConfigVisitor& v, OptimizerConfig& c);
 
@@ -65,7 +101,9 @@ struct TrainingConfig {
   std::optional<int64_t> evaluate_batches;  // at most; default the whole validation split
   int64_t checkpoint_every = 500;
   int64_t keep_checkpoints = 2;
-  int64_t threads = 0;  // 0 = all cores
+  std::optional<double> ema_decay;      // moving average of the weights, which is what is evaluated
+  std::optional<int64_t> average_last;  // checkpoints whose mean is tried at the end
+  int64_t threads = 0;                  // 0 = all cores
 };
 void describe(ConfigVisitor& v, TrainingConfig& c);
 void validate(const TrainingConfig& c, const Complain& complain);

@@ -1,4 +1,5 @@
-// Ten steps of AdamW against torch.optim.AdamW: equal weights and batches must give equal losses.
+// Ten steps of the optimisers against those of PyTorch, or a paper's formula in Python. AdamW in whole
+// models: equal weights and batches must give equal losses. The others on given gradients.
 
 #include "models/model.h"
 #include "tests/parity/reference.h"
@@ -13,15 +14,15 @@ class OptimizerParity : public ReferenceTest {
  protected:
   OptimizerParity() : ReferenceTest("reference_models.py") {}
 
-  void check(const std::string& name, const ModelConfig& config, bool decay_all, double label_smoothing) {
+  void check(const std::string& name, const ModelConfig& config, DecayedParameters decayed,
+             double label_smoothing) {
     SCOPED_TRACE(name);
     constexpr double kLearningRate = 3e-3;
     const auto model = make_model(config, {.vocab_size = kVocabulary, .start_token = kStartToken});
     ReferenceCase reference(file(name));
     reference.load(*model);
-    Optimizer optimizer(
-        {.lr = kLearningRate, .betas = {0.9, 0.98}, .weight_decay = 0.1, .decay_all = decay_all},
-        model->named_parameters());
+    Optimizer optimizer({.lr = kLearningRate, .betas = {0.9, 0.98}, .weight_decay = 0.1, .decayed = decayed},
+                        parameters_of(*model));
     const auto losses = reference.output("losses"), norms = reference.output("gradient_norms");
     ASSERT_EQ(losses.size(0), 10);
     for (int64_t step = 0; step < losses.size(0); ++step) {
@@ -58,8 +59,8 @@ TEST_F(OptimizerParity, TenStepsOfGpt2) {
   auto config = small_config(Architecture::decoder);
   config.d_ff = 96;
   config.activation = Activation::gelu_tanh;
-  check("adamw_gpt2", config, /*decay_all=*/false, 0.0);
-  check("adamw_gpt2_decay_all", config, /*decay_all=*/true, 0.0);
+  check("adamw_gpt2", config, DecayedParameters::matrices, 0.0);
+  check("adamw_gpt2_decay_all", config, DecayedParameters::all, 0.0);
 }
 
 TEST_F(OptimizerParity, TenStepsOfTheOriginalTransformer) {
@@ -67,7 +68,65 @@ TEST_F(OptimizerParity, TenStepsOfTheOriginalTransformer) {
   config.activation = Activation::relu;
   config.norm_placement = NormPlacement::post;
   config.scale_embeddings = true;
-  check("adamw_transformer", config, /*decay_all=*/false, 0.1);
+  check("adamw_transformer", config, DecayedParameters::matrices, 0.1);
+}
+
+class OptimizerOnGradients : public ReferenceTest {
+ protected:
+  OptimizerOnGradients() : ReferenceTest("reference_optimizers.py") {}
+
+  void check(const std::string& name, const OptimizerConfig& config) {
+    SCOPED_TRACE(name);
+    const ReferenceCase reference(file(name));
+    std::vector<Parameter> parameters;
+    for (const auto& key : reference.names("param/")) {
+      const auto tensor = reference.get("param/" + key).requires_grad_(true);
+      const auto role = key.starts_with("hidden.") ? ParameterRole::hidden_matrix
+                        : key == "table"           ? ParameterRole::embedding
+                        : tensor.dim() < 2         ? ParameterRole::vector
+                                                   : ParameterRole::other_matrix;
+      parameters.push_back({key, tensor, role});
+    }
+    Optimizer optimizer(config, parameters);
+    for (int64_t step = 0; step < 10; ++step) {
+      const auto at_step = [&](const std::string& key) { return key + "_" + std::to_string(step); };
+      for (auto& [key, tensor, role] : parameters)
+        tensor.mutable_grad() = reference.get("input/" + at_step(key));
+      optimizer.step(config.lr * (1 - 0.07 * static_cast<double>(step)));
+      for (const auto& [key, tensor, role] : parameters) {
+        const auto expected = reference.output(at_step(key));
+        EXPECT_LE((tensor - expected).norm().item<double>(), 1e-6 * expected.norm().item<double>())
+            << key << " after step " << step;
+      }
+    }
+  }
+};
+
+TEST_F(OptimizerOnGradients, AdafactorIsThatOfTorch) {
+  OptimizerConfig config{.type = OptimizerKind::adafactor, .lr = 0.3, .weight_decay = 0.1};
+  check("adafactor", config);
+  config.lr = 0.05;
+  config.adafactor = {.beta2_decay = -0.5, .clip_threshold = 1.05, .min_rms = 1.2};
+  check("adafactor_options", config);
+}
+
+TEST_F(OptimizerOnGradients, LionIsThatOfThePaper) {
+  check("lion", {.type = OptimizerKind::lion, .lr = 0.02, .betas = {0.9, 0.99}, .weight_decay = 0.3});
+}
+
+TEST_F(OptimizerOnGradients, MuonIsThatOfTorchAndTheRestIsAdamW) {
+  OptimizerConfig config{.type = OptimizerKind::muon,
+                         .lr = 0.05,
+                         .betas = {0.9, 0.98},
+                         .weight_decay = 0.1,
+                         .decayed = DecayedParameters::matrices_without_embeddings,
+                         .muon = {.adamw_lr = 0.01}};
+  check("muon_original", config);
+  config.muon.lr_scale = MuonLrScale::match_rms_adamw;
+  check("muon_match_rms_adamw", config);
+  config.weight_decay = 0;
+  config.muon = {.momentum = 0.8, .nesterov = false, .newton_schulz_steps = 3, .adamw_lr = 0.01};
+  check("muon_options", config);
 }
 
 }  // namespace

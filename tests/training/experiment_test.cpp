@@ -48,6 +48,15 @@ TEST(Experiment, NamesPlaceAndKeyOfWhatIsWrongInAPart) {
               HasSubstr("training.optimizer.betas must be two"));
   EXPECT_THAT(error_of("training: {optimizer: {betas: [0.9, 1.0]}}"), HasSubstr("< 1"));
   EXPECT_THAT(error_of("training: {optimizer: {momentum: 0.9}}"), HasSubstr("training.optimizer.momentum"));
+  EXPECT_THAT(error_of("training: {optimizer: {type: muon, momentum: 0.9}}"), HasSubstr("muon.momentum"));
+  EXPECT_THAT(error_of("training: {optimizer: {type: lion, muon: {nesterov: false}}}"),
+              HasSubstr("training.optimizer.muon has no meaning for lion"));
+  EXPECT_THAT(error_of("training: {optimizer: {adafactor: {min_rms: 0.1}}}"),
+              HasSubstr("training.optimizer.adafactor has no meaning for adamw"));
+  EXPECT_THAT(error_of("training: {optimizer: {decayed: biases}}"), HasSubstr("matrices_without_embeddings"));
+  EXPECT_THAT(error_of("training: {ema_decay: 1}"), HasSubstr("training.ema_decay"));
+  EXPECT_THAT(error_of("training: {steps: 10, checkpoint_every: 4, average_last: 4}"),
+              HasSubstr("training.average_last 4 is more than the 3 that 10 steps leave"));
   EXPECT_THAT(error_of("training: {schedule: {type: noam}}"), HasSubstr("training.schedule.warmup_steps"));
   EXPECT_THAT(error_of("training: {schedule: {type: noam, warmup_steps: 4, decay_steps: 5}}"),
               HasSubstr("no meaning for noam"));

@@ -1,7 +1,11 @@
 #include "training/optimizer.h"
 
+#include <cmath>
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <torch/nn/utils/clip_grad.h>
@@ -34,9 +38,10 @@ using MakeReference = std::function<std::unique_ptr<torch::optim::Optimizer>(
 /// Ten steps of ours and of LibTorch's from the same start.
 void expect_equal(const OptimizerConfig& config, const MakeReference& make) {
   const auto ours = std::make_shared<Toy>(), theirs = std::make_shared<Toy>();
-  Optimizer optimizer(config, ours->named_parameters());
+  Optimizer optimizer(config, parameters_of(*ours));
   const auto decayed = make({theirs->matrix, theirs->cube}, config.weight_decay);
-  const auto spared = make({theirs->vector}, config.decay_all ? config.weight_decay : 0.0);
+  const auto spared =
+      make({theirs->vector}, config.decayed == DecayedParameters::all ? config.weight_decay : 0.0);
   const auto before = ours->unused.detach().clone();
   for (int64_t step = 0; step < 10; ++step) {
     optimizer.zero_grad();
@@ -58,9 +63,8 @@ void expect_equal(const OptimizerConfig& config, const MakeReference& make) {
 }
 
 TEST(Optimizer, AdamWIsThatOfLibTorch) {
-  for (const bool decay_all : {false, true}) {
-    const OptimizerConfig config{
-        .lr = 0.02, .betas = {0.9, 0.98}, .weight_decay = 0.3, .decay_all = decay_all};
+  for (const auto decayed : {DecayedParameters::matrices, DecayedParameters::all}) {
+    const OptimizerConfig config{.lr = 0.02, .betas = {0.9, 0.98}, .weight_decay = 0.3, .decayed = decayed};
     expect_equal(config, [&](const auto& parameters, double decay) {
       return std::make_unique<torch::optim::AdamW>(
           parameters,
@@ -90,28 +94,161 @@ TEST(Optimizer, SgdIsThatOfLibTorch) {
   }
 }
 
-TEST(Optimizer, StateIsNamedAfterParametersAndComplete) {
-  const auto toy = std::make_shared<Toy>(), copy = std::make_shared<Toy>();
-  Optimizer optimizer({}, toy->named_parameters()), restored({}, copy->named_parameters());
-  const auto take_step = [](Toy& module, Optimizer& with, int64_t step) {
-    with.zero_grad();
-    module.loss(step).backward();
-    with.step(0.01);
-  };
-  for (int64_t step = 0; step < 3; ++step) take_step(*toy, optimizer, step);
-  const auto state = optimizer.state();
-  EXPECT_EQ(state.size(), 4 * 3);
-  EXPECT_EQ(state.at("matrix.step").item<float>(), 3);
-  EXPECT_EQ(state.at("unused.step").item<float>(), 0);
-  EXPECT_EQ(state.at("cube.exp_avg").sizes(), toy->cube.sizes());
+/// Every kind, with what makes it remember the most.
+std::vector<OptimizerConfig> every_kind() {
+  std::vector<OptimizerConfig> configs;
+  for (size_t i = 0; i < config_names(OptimizerKind()).size(); ++i) {
+    configs.push_back({.type = static_cast<OptimizerKind>(i), .lr = 0.01});
+  }
+  configs[static_cast<size_t>(OptimizerKind::sgd)].momentum = 0.9;
+  return configs;
+}
 
-  torch::NoGradGuard no_grad;
-  for (const auto& [name, tensor] : restored.state()) torch::Tensor(tensor).copy_(state.at(name));
-  for (const auto& item : copy->named_parameters()) item.value().copy_(toy->named_parameters()[item.key()]);
-  torch::AutoGradMode with_grad(true);
-  take_step(*toy, optimizer, 3);
-  take_step(*copy, restored, 3);
-  EXPECT_TRUE(torch::equal(toy->matrix, copy->matrix));
+/// As of a model, with one of the matrices in a hidden layer.
+std::vector<Parameter> with_hidden_matrix(const Toy& toy) {
+  auto parameters = parameters_of(toy);
+  for (auto& parameter : parameters) {
+    if (parameter.name == "matrix") parameter.role = ParameterRole::hidden_matrix;
+  }
+  return parameters;
+}
+
+TEST(Optimizer, StateIsNamedAfterParametersAndComplete) {
+  for (const auto& config : every_kind()) {
+    SCOPED_TRACE(name_of(config.type));
+    const auto toy = std::make_shared<Toy>(), copy = std::make_shared<Toy>();
+    Optimizer optimizer(config, with_hidden_matrix(*toy)), restored(config, with_hidden_matrix(*copy));
+    const auto take_step = [](Toy& module, Optimizer& with, int64_t step) {
+      with.zero_grad();
+      module.loss(step).backward();
+      with.step(0.01);
+    };
+    for (int64_t step = 0; step < 3; ++step) take_step(*toy, optimizer, step);
+    {
+      const torch::NoGradGuard no_grad;
+      const auto state = optimizer.state();
+      for (const auto& [name, tensor] : restored.state()) torch::Tensor(tensor).copy_(state.at(name));
+      for (const auto& item : copy->named_parameters())
+        item.value().copy_(toy->named_parameters()[item.key()]);
+    }
+    for (int64_t step = 3; step < 5; ++step) {
+      take_step(*toy, optimizer, step);
+      take_step(*copy, restored, step);
+    }
+    for (const auto& item : toy->named_parameters()) {
+      EXPECT_TRUE(torch::equal(item.value(), copy->named_parameters()[item.key()])) << item.key();
+    }
+  }
+}
+
+TEST(Optimizer, RemembersWhatItsKindNeeds) {
+  const auto toy = std::make_shared<Toy>();
+  const auto sizes = [&](const OptimizerConfig& config) {
+    std::map<std::string, int64_t> values;
+    Optimizer optimizer(config, with_hidden_matrix(*toy));
+    toy->loss(0).backward();
+    optimizer.step(0.01);
+    for (const auto& [name, tensor] : optimizer.state()) {
+      if (!name.starts_with("unused.")) values[name] = tensor.numel();
+      if (name.ends_with(".step")) {
+        EXPECT_EQ(tensor.item<float>(), name == "unused.step" ? 0 : 1) << name;
+      }
+    }
+    return values;
+  };
+  using Sizes = std::map<std::string, int64_t>;
+  const Sizes adam = {{"cube.exp_avg", 24},  {"cube.exp_avg_sq", 24},  {"cube.step", 1},
+                      {"vector.exp_avg", 5}, {"vector.exp_avg_sq", 5}, {"vector.step", 1}};
+  auto expected = adam;
+  expected["matrix.exp_avg"] = expected["matrix.exp_avg_sq"] = 35;
+  expected["matrix.step"] = 1;
+  EXPECT_EQ(sizes({}), expected);
+  EXPECT_EQ(sizes({.type = OptimizerKind::adam}), expected);
+  EXPECT_EQ(sizes({.type = OptimizerKind::sgd}), Sizes());
+  EXPECT_EQ(sizes({.type = OptimizerKind::sgd, .momentum = 0.9}),
+            (Sizes{{"matrix.momentum", 35}, {"cube.momentum", 24}, {"vector.momentum", 5}}));
+  EXPECT_EQ(sizes({.type = OptimizerKind::lion}),
+            (Sizes{{"matrix.exp_avg", 35}, {"cube.exp_avg", 24}, {"vector.exp_avg", 5}}));
+  // Rows and columns of matrices instead of all that is in them.
+  EXPECT_EQ(sizes({.type = OptimizerKind::adafactor}), (Sizes{{"matrix.row_var", 7},
+                                                              {"matrix.col_var", 5},
+                                                              {"matrix.step", 1},
+                                                              {"cube.row_var", 6},
+                                                              {"cube.col_var", 8},
+                                                              {"cube.step", 1},
+                                                              {"vector.variance", 5},
+                                                              {"vector.step", 1}}));
+  expected = adam;
+  expected["matrix.momentum"] = 35;
+  EXPECT_EQ(sizes({.type = OptimizerKind::muon}), expected);
+}
+
+TEST(Optimizer, DecaysTheParametersThatItIsToldTo) {
+  const std::vector<ParameterRole> roles = {ParameterRole::vector, ParameterRole::embedding,
+                                            ParameterRole::hidden_matrix, ParameterRole::other_matrix};
+  const std::map<DecayedParameters, std::vector<bool>> expected = {
+      {DecayedParameters::matrices, {false, true, true, true}},
+      {DecayedParameters::matrices_without_embeddings, {false, false, true, true}},
+      {DecayedParameters::all, {true, true, true, true}}};
+  for (auto config : every_kind()) {
+    for (const auto& [decayed, are_decayed] : expected) {
+      SCOPED_TRACE(std::string(name_of(config.type)) + ", " + std::string(name_of(decayed)));
+      std::vector<Parameter> parameters;
+      for (const auto role : roles) {
+        const auto tensor = role == ParameterRole::vector ? torch::ones({4}) : torch::ones({4, 4});
+        parameters.push_back({std::to_string(parameters.size()), tensor.requires_grad_(true), role});
+        parameters.back().tensor.mutable_grad() = torch::zeros_like(tensor);
+      }
+      config.weight_decay = 0.5;
+      config.decayed = decayed;
+      config.muon.adamw_lr = config.lr;
+      Optimizer(config, parameters).step(0.1);
+      for (size_t i = 0; i < roles.size(); ++i) {
+        const double value = parameters[i].tensor.detach().mean().item<double>();
+        if (are_decayed[i]) {
+          EXPECT_LT(value, 0.96) << i;
+        } else {
+          EXPECT_EQ(value, 1) << i;
+        }
+      }
+    }
+  }
+}
+
+// Large models are updated piece by piece.
+TEST(Optimizer, LionIsTheSameForManyValues) {
+  std::vector<Parameter> parameters;
+  for (const int64_t size : {3, 1 << 22, 5, 7, (1 << 22) - 7, 7, 2}) {
+    parameters.push_back(
+        {std::to_string(parameters.size()), torch::ones({size}).requires_grad_(true), ParameterRole::vector});
+    parameters.back().tensor.mutable_grad() = -torch::ones({size});
+  }
+  Optimizer(OptimizerConfig{.type = OptimizerKind::lion}, parameters).step(0.5);
+  for (const auto& parameter : parameters) {
+    EXPECT_EQ(parameter.tensor.min().item<float>(), 1.5F) << parameter.name;
+    EXPECT_EQ(parameter.tensor.max().item<float>(), 1.5F) << parameter.name;
+  }
+}
+
+// In another precision than the reference's the step is nearly the same one.
+TEST(Optimizer, MuonWorksInFp32Too) {
+  torch::manual_seed(1);
+  const auto gradient = torch::randn({7, 5});
+  const auto step = [&](MuonPrecision precision) {
+    OptimizerConfig config{.type = OptimizerKind::muon, .weight_decay = 0};
+    config.muon.precision = precision;
+    Parameter parameter{"w", torch::zeros({7, 5}).requires_grad_(true), ParameterRole::hidden_matrix};
+    parameter.tensor.mutable_grad() = gradient.clone();
+    Optimizer(config, {parameter}).step(1.0);
+    return parameter.tensor.detach();
+  };
+  const auto rough = step(MuonPrecision::bf16), fine = step(MuonPrecision::fp32);
+  EXPECT_LT((rough - fine).norm().item<double>(), 0.05 * fine.norm().item<double>());
+  EXPECT_FALSE(torch::equal(rough, fine));
+  // Five orthogonal columns, up to the range of singular values that the iterations leave.
+  const auto values = at::linalg_svdvals(fine / std::sqrt(7.0 / 5));
+  EXPECT_GT(values.min().item<double>(), 0.6);
+  EXPECT_LT(values.max().item<double>(), 1.3);
 }
 
 TEST(ClipGradNorm, IsThatOfTorch) {
@@ -119,7 +256,7 @@ TEST(ClipGradNorm, IsThatOfTorch) {
     const auto ours = std::make_shared<Toy>(), theirs = std::make_shared<Toy>();
     ours->loss(1).backward();
     theirs->loss(1).backward();
-    Optimizer optimizer({}, ours->named_parameters());
+    Optimizer optimizer({}, parameters_of(*ours));
     const auto norm = clip_grad_norm(optimizer.gradients(), limit);
     const double expected = torch::nn::utils::clip_grad_norm_(theirs->parameters(), limit);
     EXPECT_NEAR(norm.item<double>(), expected, 1e-4);

@@ -27,6 +27,11 @@ void expect_same_run(const fs::path& run, const fs::path& expected) {
         "checkpoints/last/rng.safetensors", "samples.txt", "config.yaml", "tokenizer.json"}) {
     EXPECT_TRUE(read_file(run / file) == read_file(expected / file)) << file;
   }
+  const fs::path average = "checkpoints/last/average.safetensors";
+  ASSERT_EQ(fs::exists(run / average), fs::exists(expected / average));
+  if (fs::exists(expected / average)) {
+    EXPECT_TRUE(read_file(run / average) == read_file(expected / average));
+  }
   EXPECT_EQ(timeless_metrics(run), timeless_metrics(expected));
   EXPECT_EQ(fs::read_symlink(run / "checkpoints/last"), fs::read_symlink(expected / "checkpoints/last"));
 }
@@ -87,10 +92,46 @@ INSTANTIATE_TEST_SUITE_P(Tasks, Resume,
                                            "text_classification"),
                          [](const auto& test) { return std::string(test.param); });
 
+// The moving average goes on, and the mean is that of the checkpoints that there are without stops; under
+// each optimiser, whose state goes on, too.
+TEST(ResumeWithAverages, IsAsNeverStopped) {
+  for (const char* optimizer :
+       {"{type: adafactor, lr: 0.05}", "{type: lion, lr: 0.003}", "{type: muon, lr: 0.02}"}) {
+    SCOPED_TRACE(optimizer);
+    const TinyWorld world;
+    const auto experiment = world.experiment(
+        "language_modeling", {"training.ema_decay=0.8", "training.average_last=4",
+                              fmt::format("training.optimizer={}", optimizer), "training.evaluate_every=20"});
+    std::string message;
+    auto options = TrainOptions{.run_dir = world.path("whole")};
+    options.on_progress = [&](const auto& progress) {
+      if (progress.message.starts_with("mean")) message = progress.message;
+    };
+    const auto whole = train(experiment, options);
+    EXPECT_THAT(message, ::testing::StartsWith("mean of the weights at steps 20, 16, 12, 8: "));
+
+    int64_t done = 0;
+    for (const int64_t at : {1, 9, 10, 11, 17}) {  // between checkpoints: each leaves one more
+      options = resuming(world.path("run"));
+      options.should_stop = [&] { return done++ == at; };  // asked before the first step, and after each
+      EXPECT_EQ(train(experiment, options).step, at);
+      done = at;
+    }
+    const auto resumed = train(experiment, resuming(world.path("run")));
+    EXPECT_EQ(resumed.step, 20);
+    EXPECT_EQ(resumed.best_loss, whole.best_loss);
+    expect_same_run(world.path("run"), world.path("whole"));
+    // And once more: nothing is left to do, and nothing changes.
+    EXPECT_EQ(train(experiment, resuming(world.path("run"))).best_loss, whole.best_loss);
+    expect_same_run(world.path("run"), world.path("whole"));
+  }
+}
+
 TEST(ResumeAtAnyMoment, IsAsNeverKilled) {
   const TinyWorld world;
   const auto experiment = world.experiment(
-      "text_to_text", {"training.steps=12", "training.checkpoint_every=1", "training.evaluate_every=2"});
+      "text_to_text", {"training.steps=12", "training.checkpoint_every=1", "training.evaluate_every=2",
+                       "training.ema_decay=0.9", "training.average_last=3"});
   const auto start = std::chrono::steady_clock::now();
   ASSERT_EQ(Child([&] { return train(experiment, {.run_dir = world.path("whole")}), 0; }).wait(), 0);
   const auto whole = std::chrono::steady_clock::now() - start;

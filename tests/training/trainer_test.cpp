@@ -134,6 +134,83 @@ TEST(Trainer, SameSeedSameRunOtherSeedOther) {
   EXPECT_NE(loss("c", "training.seed=2"), first);
 }
 
+TEST(Trainer, EvaluatesAndKeepsTheMovingAverage) {
+  const TinyWorld world;
+  const auto experiment = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"training.steps=6", "training.evaluate_every=3", "training.checkpoint_every=1",
+                             "training.keep_checkpoints=9"});
+    return world.experiment("language_modeling", more);
+  };
+  const auto plain = train(experiment({}), {.run_dir = world.path("plain")});
+  const auto averaged = train(experiment({"training.ema_decay=0.5"}), {.run_dir = world.path("averaged")});
+  // The average by hand, from the weights after each step, which are those of a training without it.
+  TensorMap expected;
+  for (int64_t step = 1; step <= 6; ++step) {
+    const auto file = fmt::format("checkpoints/step-{}/model.safetensors", step);
+    EXPECT_TRUE(read_file(plain.run_dir / file) == read_file(averaged.run_dir / file)) << file;
+    const auto state =
+        weights_of(averaged.run_dir / fmt::format("checkpoints/step-{}/average.safetensors", step));
+    EXPECT_EQ(state.at("n_updates").item<int64_t>(), step);
+    for (const auto& [name, tensor] : weights_of(plain.run_dir / file)) {
+      if (step > 1) {
+        const double decay = std::min(0.5, static_cast<double>(step) / static_cast<double>(9 + step));
+        expected[name] = decay * expected[name] + (1 - decay) * tensor;
+        EXPECT_TRUE(torch::allclose(state.at(name), expected[name], 1e-5, 1e-6)) << name << " at " << step;
+      }
+      expected[name] = state.at(name);
+    }
+  }
+  // What is evaluated and kept is the average.
+  for (const auto& [name, tensor] : weights_of(averaged.run_dir / "model.safetensors")) {
+    const auto at_best = weights_of(
+        averaged.run_dir / fmt::format("checkpoints/step-{}/average.safetensors", averaged.best_step));
+    EXPECT_TRUE(torch::equal(tensor, at_best.at(name))) << name;
+  }
+  EXPECT_EQ(Run::open(averaged.run_dir).evaluate(Split::valid).at("loss"), averaged.best_loss);
+  EXPECT_NE(averaged.best_loss, plain.best_loss);
+}
+
+TEST(Trainer, KeepsTheMeanOfTheLastCheckpointsIfItIsBetter) {
+  // A learning rate that is far too high leaves weights that jump around their mean; one that is low leaves
+  // the last ones as the best.
+  for (const bool jumps : {true, false}) {
+    SCOPED_TRACE(jumps);
+    const TinyWorld world;
+    std::string message;
+    TrainOptions options{.run_dir = world.path("run")};
+    options.on_progress = [&](const TrainProgress& progress) {
+      if (progress.message.starts_with("mean")) message = progress.message;
+    };
+    const auto result = train(
+        world.experiment("language_modeling",
+                         {"training.steps=200", "training.evaluate_every=200", "training.checkpoint_every=10",
+                          "training.average_last=4", "model.dropout=0",
+                          "training.schedule={type: constant, warmup_steps: 0}",
+                          fmt::format("training.optimizer={{type: lion, lr: {}}}", jumps ? 0.02 : 0.0002)}),
+        options);
+    const auto rows = timeless_metrics(result.run_dir);
+    double own = 0, mean = 0;
+    for (const auto& row : rows) {
+      own = row.value("valid_loss", own);
+      mean = row.value("mean_valid_loss", mean);
+    }
+    EXPECT_EQ(mean < own, jumps) << mean << " " << own;
+    EXPECT_EQ(result.best_loss, std::min(mean, own));
+    EXPECT_EQ(Run::open(result.run_dir).evaluate(Split::valid).at("loss"), std::min(mean, own));
+    EXPECT_THAT(message, AllOf(HasSubstr("at steps 200, 190, 180, 170: validation loss"),
+                               HasSubstr(jumps ? "(best)" : "no better")));
+    // The checkpoint has the trained weights, not the mean.
+    EXPECT_EQ(weights_of(result.run_dir / "checkpoints/last/model.safetensors").size(),
+              weights_of(result.run_dir / "model.safetensors").size());
+    const auto name = std::string("token_embedding.weight");
+    EXPECT_EQ(torch::equal(weights_of(result.run_dir / "checkpoints/last/model.safetensors").at(name),
+                           weights_of(result.run_dir / "model.safetensors").at(name)),
+              !jumps);
+    EXPECT_TRUE(fs::exists(result.run_dir / "checkpoints/step-170"));
+    EXPECT_FALSE(fs::exists(result.run_dir / "checkpoints/step-160"));
+  }
+}
+
 TEST(Trainer, StopsInTimeAsAtTheEnd) {
   const TinyWorld world;
   const auto experiment =
@@ -211,6 +288,7 @@ TEST(Trainer, ResumesWithTheSameModelDataAndSeedOnly) {
   EXPECT_THAT(refused("training.seed=9"), HasSubstr("training.seed=1, not 9"));
   EXPECT_THAT(refused("training.batch_size=2"), HasSubstr("training.batch_size=4, not 2"));
   EXPECT_THAT(refused("data.sequence_length=20"), HasSubstr("data.sequence_length=24, not 20"));
+  EXPECT_THAT(refused("training.ema_decay=0.9"), HasSubstr("training.ema_decay=null, not 0.9"));
   EXPECT_THAT(refused("training.optimizer.type=adam"), HasSubstr("training.optimizer.type=adamw, not adam"));
 
   const auto more = world.experiment(

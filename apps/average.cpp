@@ -1,0 +1,66 @@
+// zoo average: the mean of a run's last checkpoints as a run of its own.
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/commands.h"
+#include "apps/options.h"
+#include "training/average_run.h"
+#include "training/device.h"
+
+namespace zoo {
+namespace {
+
+struct AverageArguments {
+  std::filesystem::path run;
+  AverageOptions options;
+  std::string device = "auto";
+  bool json = false;
+};
+
+std::string as_json(const AveragedRun& averaged) {
+  const nlohmann::json document = {{"run", averaged.run_dir.string()},
+                                   {"steps", averaged.steps},
+                                   {"loss_before", averaged.loss_before},
+                                   {"loss", averaged.loss}};
+  return document.dump() + "\n";
+}
+
+std::string as_text(const std::filesystem::path& run, const AveragedRun& averaged) {
+  return fmt::format("{}: validation loss {:.4f}\n{}: validation loss {:.4f}, the mean of steps {}\n",
+                     run.string(), averaged.loss_before, averaged.run_dir.string(), averaged.loss,
+                     fmt::join(averaged.steps, ", "));
+}
+
+void run(AverageArguments arguments) {
+  arguments.options.device = parse_device(arguments.device);
+  const auto averaged = average_run(arguments.run, arguments.options);
+  std::cout << (arguments.json ? as_json(averaged) : as_text(arguments.run, averaged));
+}
+
+}  // namespace
+
+void add_average(CLI::App& app) {
+  const auto arguments = std::make_shared<AverageArguments>();
+  auto* command = app.add_subcommand("average", "Make a run of the mean of another one's last checkpoints");
+  add_run(*command, arguments->run);
+  command
+      ->add_option("--last", arguments->options.last,
+                   "How many checkpoints, the newest ones; default: all that the run has kept")
+      ->type_name("K");
+  command->add_option("--out", arguments->options.out, "Directory of the new run; default: RUN-average")
+      ->type_name("DIR");
+  add_device(*command, arguments->device);
+  add_json(*command, arguments->json);
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace zoo

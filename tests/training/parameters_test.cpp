@@ -1,0 +1,58 @@
+// What each parameter is in its model.
+
+#include "training/parameters.h"
+
+#include <map>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/small_models.h"
+
+namespace zoo::testing {
+namespace {
+
+/// By name, as a person would tell: an account that knows nothing of modules.
+ParameterRole role_by_name(const Parameter& parameter) {
+  const auto& name = parameter.name;
+  const auto has = [&](const char* part) { return name.find(part) != name.npos; };
+  if (parameter.tensor.dim() < 2) return ParameterRole::vector;
+  if (has("_embedding.") || has("position_bias.") || has("relative_")) return ParameterRole::embedding;
+  if (has("head.output.") || has("head.classifier.")) return ParameterRole::other_matrix;
+  return ParameterRole::hidden_matrix;
+}
+
+void expect_roles(const ModelConfig& config, const ModelPurpose& purpose) {
+  SCOPED_TRACE(described(config));
+  const auto model = make_model(config, purpose);
+  const auto parameters = parameters_of(*model);
+  EXPECT_EQ(parameters.size(), model->parameters().size());
+  int64_t hidden = 0;
+  for (const auto& parameter : parameters) {
+    EXPECT_EQ(parameter.role, role_by_name(parameter)) << parameter.name;
+    hidden += parameter.role == ParameterRole::hidden_matrix;
+  }
+  EXPECT_GE(hidden, 2 * 4);  // two layers: of attention at least two matrices, of feed-forward two
+}
+
+TEST(Parameters, HaveTheRolesThatTheirNamesTell) {
+  for (const auto architecture : kArchitectures) {
+    for (const auto& config : varied_configs(architecture)) expect_roles(config, purpose_of(architecture));
+  }
+  for (const auto architecture : {Architecture::encoder, Architecture::decoder}) {
+    expect_roles(small_config(architecture),
+                 {.head = Head::classification, .vocab_size = kVocabulary, .n_classes = 3});
+  }
+}
+
+TEST(Parameters, ThatAreFrozenAreLeftOut) {
+  const auto model = random_model(small_config(Architecture::decoder));
+  const auto all = parameters_of(*model).size();
+  model->named_parameters()["token_embedding.weight"].set_requires_grad(false);
+  const auto rest = parameters_of(*model);
+  EXPECT_EQ(rest.size(), all - 1);
+  for (const auto& parameter : rest) EXPECT_NE(parameter.name, "token_embedding.weight");
+}
+
+}  // namespace
+}  // namespace zoo::testing

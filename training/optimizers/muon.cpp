@@ -1,0 +1,68 @@
+// Muon.
+
+#include <algorithm>
+#include <cmath>
+
+#include "training/optimizers/update_rule.h"
+
+namespace zoo {
+namespace {
+
+/// Newton–Schulz iterations of fifth order towards UVᵀ of matrix = USVᵀ. The coefficients are Jordan's: they
+/// rise fastest at zero, and leave singular values of 0.7 to 1.2 rather than of 1, which does no harm.
+torch::Tensor orthogonalized(const torch::Tensor& matrix, const MuonConfig& config) {
+  constexpr double a = 3.4445, b = -4.7750, c = 2.0315, eps = 1e-7;
+  const bool is_tall = matrix.size(0) > matrix.size(1);
+  auto x = matrix.to(config.precision == MuonPrecision::bf16 ? torch::kBFloat16 : torch::kFloat);
+  if (is_tall) x = x.t();            // the smaller product
+  x = x / x.norm().clamp_min_(eps);  // no singular value above 1
+  for (int64_t i = 0; i < config.newton_schulz_steps; ++i) {
+    const auto gram = x.mm(x.t());
+    x = at::addmm(x, at::addmm(gram, gram, gram, b, c), x, a);
+  }
+  return is_tall ? x.t() : x;
+}
+
+/// Makes steps of matrices of all shapes alike. (A, B): rows and columns.
+double lr_factor(MuonLrScale kind, const torch::Tensor& matrix) {
+  const auto rows = static_cast<double>(matrix.size(0)), columns = static_cast<double>(matrix.size(1));
+  switch (kind) {
+    case MuonLrScale::original:
+      return std::sqrt(std::max(1.0, rows / columns));
+    case MuonLrScale::match_rms_adamw:
+      return 0.2 * std::sqrt(std::max(rows, columns));
+  }
+  return 1;
+}
+
+class Muon final : public UpdateRule {
+ public:
+  explicit Muon(const MuonConfig& config) : config_(config) {}
+
+  std::vector<StateTensor> initial_state(const torch::Tensor& parameter) const override {
+    return {{"momentum", at::zeros_like(parameter)}};
+  }
+
+  void update(const ParameterGroup& group, double lr) const override {
+    const auto& momenta = group.state[0];
+    at::_foreach_lerp_(momenta, group.gradients, 1 - config_.momentum);
+    if (group.weight_decay != 0) at::_foreach_mul_(group.parameters, 1 - lr * group.weight_decay);
+    for (size_t i = 0; i < momenta.size(); ++i) {
+      const auto direction =
+          config_.nesterov ? group.gradients[i].lerp(momenta[i], config_.momentum) : momenta[i];
+      const auto& parameter = group.parameters[i];
+      parameter.add_(orthogonalized(direction, config_), -lr * lr_factor(config_.lr_scale, parameter));
+    }
+  }
+
+ private:
+  MuonConfig config_;
+};
+
+}  // namespace
+
+std::unique_ptr<UpdateRule> make_muon(const OptimizerConfig& config) {
+  return std::make_unique<Muon>(config.muon);
+}
+
+}  // namespace zoo

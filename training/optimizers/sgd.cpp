@@ -1,0 +1,32 @@
+// Stochastic gradient descent, with or without momentum.
+
+#include "training/optimizers/update_rule.h"
+
+namespace zoo {
+namespace {
+
+class Sgd final : public UpdateRule {
+ public:
+  explicit Sgd(const OptimizerConfig& config) : momentum_(config.momentum) {}
+
+  std::vector<StateTensor> initial_state(const torch::Tensor& parameter) const override {
+    if (momentum_ == 0) return {};
+    return {{"momentum", at::zeros_like(parameter)}};
+  }
+
+  void update(const ParameterGroup& group, double lr) const override {
+    const at::TensorList buffers = group.state.empty() ? at::TensorList() : group.state[0];
+    // Buffers start at zero, so that the first step needs no case of its own.
+    at::_fused_sgd_(group.parameters, group.gradients, buffers, group.weight_decay, momentum_, lr,
+                    /*dampening=*/0, /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false);
+  }
+
+ private:
+  double momentum_;
+};
+
+}  // namespace
+
+std::unique_ptr<UpdateRule> make_sgd(const OptimizerConfig& config) { return std::make_unique<Sgd>(config); }
+
+}  // namespace zoo
