@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "apps/commands.h"
+#include "io/cpu_allocator.h"
 #include "io/error.h"
 #include "io/text.h"
 
@@ -68,6 +69,8 @@ std::string usage_problem(const CLI::App& app, const CLI::ParseError& error) {
 int main(int argc, char** argv) {
   reserve_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of write(), not the end of the process
+
+  zoo::use_caching_cpu_allocator();
 
   CLI::App app{"Train, generate from and compare transformers.", "zoo"};
   app.require_subcommand(1);

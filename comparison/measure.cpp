@@ -14,7 +14,7 @@
 #include "generation/search.h"
 #include "io/error.h"
 #include "models/cost.h"
-#include "training/loss.h"
+#include "training/gradient_accumulator.h"
 #include "training/memory.h"
 #include "training/optimizer.h"
 #include "training/schedule.h"
@@ -50,8 +50,8 @@ class TrainingSteps {
   TrainingSteps(Task& task, c10::Device device)
       : experiment_(task.experiment()),
         source_(task.batches(Split::train)),
-        device_(device),
         model_(on_device(make_model(experiment_, task), device)),
+        gradients_(model_, {.label_smoothing = experiment_.training.label_smoothing}),
         optimizer_(experiment_.training.optimizer, parameters_of(*model_)) {
     model_->train();
   }
@@ -79,13 +79,8 @@ class TrainingSteps {
       n_targets += batches.back().n_targets();
     }
     std::vector<torch::Tensor> numbers;
-    for (const auto& on_cpu : batches) {
-      const auto batch = on_cpu.to(device_);
-      const auto loss =
-          cross_entropy_sum(*model_, model_->features(batch), batch.targets, config.label_smoothing) /
-          static_cast<double>(n_targets);
-      loss.backward();
-      numbers.push_back(loss.detach());
+    for (const auto& batch : batches) {
+      numbers.push_back(gradients_.add(batch, n_targets));
       tokens_ += batch.tokens;
     }
     numbers.push_back(clip_grad_norm(optimizer_.gradients(), config.clip_grad_norm));
@@ -104,8 +99,8 @@ class TrainingSteps {
 
   const Experiment& experiment_;
   BatchSource& source_;
-  c10::Device device_;
   std::shared_ptr<Model> model_;
+  GradientAccumulator gradients_;
   Optimizer optimizer_;
   int64_t epoch_ = 0, index_ = 0, tokens_ = 0;
 };

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <torch/types.h>
 
-#include "data/random.h"
+#include "layers/random.h"
 #include "io/error.h"
 
 namespace zoo {

@@ -6,7 +6,7 @@
 #include <torch/types.h>
 
 #include "data/epoch_plan.h"
-#include "data/random.h"
+#include "layers/random.h"
 #include "io/error.h"
 
 namespace zoo {

@@ -5,6 +5,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/types.h>
 
+#include "layers/linear.h"
 #include "layers/position_bias.h"
 #include "layers/scaled_dot_product.h"
 
@@ -19,18 +20,18 @@ AttentionImpl::AttentionImpl(const AttentionOptions& options_)
               n_kv_heads_);
   head_dim_ = options.head_dim().value_or(d_model / n_heads);
 
-  const auto linear = [](int64_t from, int64_t to, bool bias) {
+  const auto make = [](int64_t from, int64_t to, bool bias) {
     return torch::nn::Linear(torch::nn::LinearOptions(from, to).bias(bias));
   };
   const int64_t q_width = n_heads * head_dim_, kv_width = n_kv_heads_ * head_dim_;
   if (options.projection() == Projection::fused) {
-    qkv = register_module("qkv", linear(d_model, q_width + 2 * kv_width, options.qkv_bias()));
+    qkv = register_module("qkv", make(d_model, q_width + 2 * kv_width, options.qkv_bias()));
   } else {
-    q = register_module("q", linear(d_model, q_width, options.qkv_bias()));
-    k = register_module("k", linear(d_model, kv_width, options.qkv_bias()));
-    v = register_module("v", linear(d_model, kv_width, options.qkv_bias()));
+    q = register_module("q", make(d_model, q_width, options.qkv_bias()));
+    k = register_module("k", make(d_model, kv_width, options.qkv_bias()));
+    v = register_module("v", make(d_model, kv_width, options.qkv_bias()));
   }
-  out = register_module("out", linear(q_width, d_model, options.out_bias()));
+  out = register_module("out", make(q_width, d_model, options.out_bias()));
   if (options.qk_norm()) {
     q_norm = register_module("q_norm", Norm(*options.qk_norm()));
     k_norm = register_module("k_norm", Norm(*options.qk_norm()));
@@ -54,12 +55,12 @@ AttentionImpl::Heads AttentionImpl::project(const torch::Tensor& x, const Attent
 
   torch::Tensor queries, keys, values;
   if (qkv && !cross) {
-    const auto parts = qkv(x).split_with_sizes({q_width, kv_width, kv_width}, -1);
+    const auto parts = linear(qkv, x).split_with_sizes({q_width, kv_width, kv_width}, -1);
     queries = parts[0], keys = parts[1], values = parts[2];
   } else if (qkv) {
     const auto part = [&](const torch::Tensor& input, int64_t begin, int64_t width) {
       const auto bias = qkv->bias.defined() ? qkv->bias.narrow(0, begin, width) : torch::Tensor();
-      return torch::linear(input, qkv->weight.narrow(0, begin, width), bias);
+      return linear(input, qkv->weight.narrow(0, begin, width), bias);
     };
     queries = part(x, 0, q_width);
     if (needs_keys) {
@@ -67,8 +68,8 @@ AttentionImpl::Heads AttentionImpl::project(const torch::Tensor& x, const Attent
       keys = parts[0], values = parts[1];
     }
   } else {
-    queries = q(x);
-    if (needs_keys) keys = k(source), values = v(source);
+    queries = linear(q, x);
+    if (needs_keys) keys = linear(k, source), values = linear(v, source);
   }
 
   Heads heads{.q = split_heads(queries, options.n_heads()), .k = {}, .v = {}};
@@ -124,7 +125,7 @@ torch::Tensor AttentionImpl::forward(const torch::Tensor& x, const AttentionCont
   } else {
     mixed = fused_attention(heads.q, heads.k, heads.v, call);
   }
-  return out(mixed.transpose(1, 2).reshape({x.size(0), x.size(1), options.n_heads() * head_dim_}));
+  return linear(out, mixed.transpose(1, 2).reshape({x.size(0), x.size(1), options.n_heads() * head_dim_}));
 }
 
 }  // namespace zoo

@@ -3,6 +3,8 @@
 #include <torch/nn/init.h>
 #include <torch/types.h>
 
+#include "layers/linear.h"
+
 namespace zoo {
 
 TokenEmbeddingImpl::TokenEmbeddingImpl(const TokenEmbeddingOptions& options_) : options(options_) {
@@ -27,7 +29,7 @@ OutputProjectionImpl::OutputProjectionImpl(const OutputProjectionOptions& option
 
 torch::Tensor OutputProjectionImpl::forward(const torch::Tensor& hidden) {
   const auto scaled = options.scale() == 1.0 ? hidden : hidden * options.scale();
-  return torch::linear(scaled, tied_ ? tied_->weight : weight, bias);
+  return linear(scaled, tied_ ? tied_->weight : weight, bias);
 }
 
 torch::Tensor log_probabilities(const torch::Tensor& logits) {

@@ -3,6 +3,9 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/types.h>
 
+#include "layers/dropout.h"
+#include "layers/linear.h"
+
 namespace zoo {
 
 bool is_gated(Activation activation) {
@@ -36,31 +39,30 @@ torch::Tensor activate(Activation activation, const torch::Tensor& x) {
 }
 
 FeedForwardImpl::FeedForwardImpl(const FeedForwardOptions& options_) : options(options_) {
-  const auto linear = [&](int64_t from, int64_t to) {
+  const auto make = [&](int64_t from, int64_t to) {
     return torch::nn::Linear(torch::nn::LinearOptions(from, to).bias(options.bias()));
   };
   const bool gated = is_gated(options.activation());
   if (gated && options.gate() == GateProjection::fused) {
-    gate_up = register_module("gate_up", linear(options.d_model(), 2 * options.d_ff()));
+    gate_up = register_module("gate_up", make(options.d_model(), 2 * options.d_ff()));
   } else {
-    if (gated) gate = register_module("gate", linear(options.d_model(), options.d_ff()));
-    up = register_module("up", linear(options.d_model(), options.d_ff()));
+    if (gated) gate = register_module("gate", make(options.d_model(), options.d_ff()));
+    up = register_module("up", make(options.d_model(), options.d_ff()));
   }
-  down = register_module("down", linear(options.d_ff(), options.d_model()));
+  down = register_module("down", make(options.d_ff(), options.d_model()));
 }
 
 torch::Tensor FeedForwardImpl::forward(const torch::Tensor& x) {
   torch::Tensor inner;  // (B, T, F)
   if (gate_up) {
-    const auto halves = gate_up(x).chunk(2, -1);
+    const auto halves = linear(gate_up, x).chunk(2, -1);
     inner = activate(options.activation(), halves[0]) * halves[1];
   } else if (gate) {
-    inner = activate(options.activation(), gate(x)) * up(x);
+    inner = activate(options.activation(), linear(gate, x)) * linear(up, x);
   } else {
-    inner = activate(options.activation(), up(x));
+    inner = activate(options.activation(), linear(up, x));
   }
-  if (options.dropout() > 0) inner = torch::dropout(inner, options.dropout(), is_training());
-  return down(inner);
+  return linear(down, dropout(inner, is_training() ? options.dropout() : 0.0));
 }
 
 }  // namespace zoo

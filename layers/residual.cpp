@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include "layers/dropout.h"
+
 namespace zoo {
 
 ResidualImpl::ResidualImpl(const ResidualOptions& options_) : options(options_) {
@@ -20,20 +22,20 @@ ResidualImpl::ResidualImpl(const ResidualOptions& options_) : options(options_) 
   }
 }
 
-torch::Tensor ResidualImpl::dropped(const torch::Tensor& y) {
-  return options.dropout() > 0 ? torch::dropout(y, options.dropout(), is_training()) : y;
+torch::Tensor ResidualImpl::sum(const torch::Tensor& x, const torch::Tensor& y) {
+  return add_dropout(x, y, is_training() ? options.dropout() : 0.0);
 }
 
 torch::Tensor ResidualImpl::connected(const torch::Tensor& x, size_t index, const SubLayer& sub_layer) {
   switch (options.placement()) {
     case NormPlacement::pre:
-      return x + dropped(sub_layer(norms_in[index](x)));
+      return sum(x, sub_layer(norms_in[index](x)));
     case NormPlacement::post:
-      return norms_in[index](x + dropped(sub_layer(x)));
+      return norms_in[index](sum(x, sub_layer(x)));
     case NormPlacement::residual_post:
-      return x + dropped(norms_out[index](sub_layer(x)));
+      return sum(x, norms_out[index](sub_layer(x)));
     case NormPlacement::sandwich:
-      return x + dropped(norms_out[index](sub_layer(norms_in[index](x))));
+      return sum(x, norms_out[index](sub_layer(norms_in[index](x))));
     case NormPlacement::parallel:
       break;
   }
@@ -45,7 +47,7 @@ torch::Tensor ResidualImpl::forward(torch::Tensor x, const std::vector<SubLayer>
               " sub-layers, not ", sub_layers.size());
   if (options.placement() == NormPlacement::parallel) {
     const auto h = norms_in.front()(x);
-    for (const auto& sub_layer : sub_layers) x = x + dropped(sub_layer(h));
+    for (const auto& sub_layer : sub_layers) x = sum(x, sub_layer(h));
     return x;
   }
   for (size_t i = 0; i < sub_layers.size(); ++i) x = connected(x, i, sub_layers[i]);

@@ -46,7 +46,8 @@ class ResidualImpl : public torch::nn::Module {
 
  private:
   torch::Tensor connected(const torch::Tensor& x, size_t index, const SubLayer& sub_layer);
-  torch::Tensor dropped(const torch::Tensor& y);
+  /// x + y, with dropout on y.
+  torch::Tensor sum(const torch::Tensor& x, const torch::Tensor& y);
 };
 
 class Residual : public torch::nn::ModuleHolder<ResidualImpl> {

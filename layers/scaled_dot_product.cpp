@@ -5,6 +5,8 @@
 
 #include <torch/types.h>
 
+#include "layers/dropout.h"
+
 namespace zoo {
 namespace {
 
@@ -23,6 +25,8 @@ torch::Tensor combined_mask(const torch::Tensor& visible, const torch::Tensor& b
 
 torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                               const ScaledDotProductOptions& options) {
+  // The fused kernel for CPUs has no dropout: LibTorch goes step by step there, too, but with a slower one.
+  if (options.dropout > 0 && q.is_cpu()) return explicit_attention(q, k, v, options).output;
   const int64_t n_queries = q.size(2), n_keys = k.size(2);
   const bool grouped = q.size(1) != k.size(1);
   // The kernels' own causal flag aligns the first query with the first key: right only for a square.
@@ -49,7 +53,7 @@ AttentionResult explicit_attention(const torch::Tensor& q, const torch::Tensor& 
   const auto visible = options.mask.materialize(q.size(2), k.size(2), q.device());
   if (visible.defined()) scores = scores.masked_fill(visible.logical_not(), kHidden);
   auto weights = torch::_safe_softmax(scores, -1);  // zeros, not NaN, where nothing is visible
-  if (options.dropout > 0) weights = torch::dropout(weights, options.dropout, /*train=*/true);
+  weights = dropout(weights, options.dropout);
   return {torch::matmul(weights, values), weights};
 }
 

@@ -7,6 +7,14 @@ torch::Tensor moved(const torch::Tensor& tensor, torch::Device device) {
   return tensor.defined() ? tensor.to(device, /*non_blocking=*/true) : tensor;
 }
 
+torch::Tensor rows(const torch::Tensor& tensor, int64_t first, int64_t count) {
+  return tensor.defined() ? tensor.narrow(0, first, count) : tensor;
+}
+
+TokenBatch rows(const TokenBatch& batch, int64_t first, int64_t count) {
+  return {.ids = rows(batch.ids, first, count), .lengths = rows(batch.lengths, first, count)};
+}
+
 }  // namespace
 
 TokenBatch TokenBatch::to(torch::Device device) const {
@@ -20,6 +28,29 @@ Batch Batch::to(torch::Device device) const {
           .targets = moved(targets, device),
           .positions = moved(positions, device),
           .tokens = tokens};
+}
+
+std::vector<Batch> split_rows(const Batch& batch, int64_t n_parts) {
+  const auto& predicting = batch.decoder.defined() ? batch.decoder : batch.input;
+  const int64_t n_rows = predicting.batch_size(), length = predicting.length();
+  std::vector<Batch> parts;
+  for (int64_t i = 0; i < n_parts; ++i) {
+    const int64_t first = n_rows * i / n_parts, count = n_rows * (i + 1) / n_parts - first;
+    Batch part{.input = rows(batch.input, first, count),
+               .segments = rows(batch.segments, first, count),
+               .decoder = rows(batch.decoder, first, count)};
+    if (batch.positions.defined()) {
+      const int64_t begin = first * length, end = begin + count * length;
+      const auto here = (batch.positions >= begin).logical_and(batch.positions < end);
+      part.targets = batch.targets.masked_select(here);
+      part.positions = batch.positions.masked_select(here) - begin;
+    } else {
+      const int64_t per_row = batch.n_targets() / n_rows;
+      part.targets = batch.targets.narrow(0, first * per_row, count * per_row);
+    }
+    parts.push_back(std::move(part));
+  }
+  return parts;
 }
 
 }  // namespace zoo

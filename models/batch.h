@@ -1,6 +1,8 @@
 #pragma once
 // What flows from the data to a model: one batch of token ids with what to predict from them.
 
+#include <vector>
+
 #include <torch/types.h>
 
 namespace zoo {
@@ -31,5 +33,9 @@ struct Batch {
   int64_t n_targets() const { return targets.numel(); }
   Batch to(torch::Device device) const;
 };
+
+/// The rows of a batch on the CPU in `n_parts` batches (1 … B) of nearly equally many. Their `tokens` are 0:
+/// it is the whole that is counted.
+std::vector<Batch> split_rows(const Batch& batch, int64_t n_parts);
 
 }  // namespace zoo

@@ -14,6 +14,7 @@ class EncoderDecoderModel : public Model, public GenerativeModel {
 
   torch::Tensor features(const Batch& batch) override;
   torch::Tensor logits(const torch::Tensor& features) override { return head_->project(features); }
+  int64_t n_outputs() const override { return head_->n_outputs(); }
   torch::Tensor hidden_states(const TokenBatch& input) override;
   void attention_maps(const Batch& batch, AttentionMaps& maps) override;
   GenerativeModel* generative() override { return this; }

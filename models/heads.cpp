@@ -3,6 +3,8 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/types.h>
 
+#include "layers/dropout.h"
+#include "layers/linear.h"
 #include "models/stack.h"
 
 namespace zoo {
@@ -29,14 +31,18 @@ ModelHeadImpl::ModelHeadImpl(const ModelConfig& config, const ModelPurpose& purp
 }
 
 torch::Tensor ModelHeadImpl::prepare(const torch::Tensor& hidden) {
-  if (transform) return norm(activate(activation_, transform(hidden)));
+  if (transform) return norm(activate(activation_, linear(transform, hidden)));
   if (!classifier) return hidden;
-  const auto pooled = pooler ? torch::tanh(pooler(hidden)) : hidden;
-  return torch::dropout(pooled, dropout_, is_training());
+  const auto pooled = pooler ? torch::tanh(linear(pooler, hidden)) : hidden;
+  return dropout(pooled, is_training() ? dropout_ : 0.0);
 }
 
 torch::Tensor ModelHeadImpl::project(const torch::Tensor& features) {
-  return classifier ? classifier(features) : output(features);
+  return classifier ? linear(classifier, features) : output(features);
+}
+
+int64_t ModelHeadImpl::n_outputs() const {
+  return classifier ? classifier->options.out_features() : output->options.vocab_size();
 }
 
 torch::Tensor select_positions(const torch::Tensor& hidden, const torch::Tensor& positions) {

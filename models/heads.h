@@ -19,6 +19,8 @@ class ModelHeadImpl : public torch::nn::Module {
   torch::Tensor prepare(const torch::Tensor& hidden);
   /// (…, D) → (…, V) or (…, C)
   torch::Tensor project(const torch::Tensor& features);
+  /// V or C
+  int64_t n_outputs() const;
 
   torch::nn::Linear transform{nullptr};  // masked language modelling: D → D, activation, norm
   Norm norm{nullptr};

@@ -31,6 +31,8 @@ class Model : public torch::nn::Module {
   virtual torch::Tensor features(const Batch& batch) = 0;
   /// (…, D) → (…, V) token logits or (…, C) class logits.
   virtual torch::Tensor logits(const torch::Tensor& features) = 0;
+  /// The last size of logits(): V or C.
+  virtual int64_t n_outputs() const = 0;
   /// The final hidden states of every position, (B, T, D): the encoder's where there is one.
   virtual torch::Tensor hidden_states(const TokenBatch& input) = 0;
   /// Runs the batch and appends the weights of every attention.

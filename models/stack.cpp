@@ -8,6 +8,7 @@
 #include <torch/types.h>
 
 #include "io/error.h"
+#include "layers/dropout.h"
 
 namespace zoo {
 namespace {
@@ -124,7 +125,7 @@ torch::Tensor StackImpl::embed(const StackInput& input, const PositionRange& ran
   if (const auto positions = absolute_positions(range, input.ids.device()); positions.defined())
     x = x + positions;
   if (embedding_norm) x = embedding_norm(x);
-  return config_.dropout > 0 ? torch::dropout(x, config_.dropout, is_training()) : x;
+  return dropout(x, is_training() ? config_.dropout : 0.0);
 }
 
 torch::Tensor StackImpl::score_bias(const PositionRange& range, torch::Device device) {

@@ -20,5 +20,11 @@ get_target_property(zoo_torch_includes torch INTERFACE_INCLUDE_DIRECTORIES)
 target_include_directories(zoo_torch SYSTEM INTERFACE "$<BUILD_INTERFACE:${zoo_torch_includes}>")
 # LibTorch ships fmt's headers, Debian has others: used header-only, either will do.
 target_compile_definitions(zoo_torch INTERFACE FMT_HEADER_ONLY=1)
-# The wheel brings its own OpenMP runtime, libgomp: the same one that at::parallel_for in our code must use.
+# LibTorch's own OpenMP runtime if it brings one: at::parallel_for in our code must use the same, or a thread of the
+# one would not know that it is inside a parallel region of the other.
 target_compile_options(zoo_torch INTERFACE -fopenmp)
+file(GLOB zoo_openmp "${TORCH_INSTALL_PREFIX}/lib/libgomp*.so*")
+if(NOT zoo_openmp)
+  set(zoo_openmp -fopenmp)
+endif()
+target_link_libraries(zoo_torch INTERFACE ${zoo_openmp})

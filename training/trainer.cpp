@@ -18,7 +18,7 @@
 #include "io/progress.h"
 #include "models/cost.h"
 #include "training/checkpoint.h"
-#include "training/loss.h"
+#include "training/gradient_accumulator.h"
 #include "training/memory.h"
 #include "training/optimizer.h"
 #include "training/run_directory.h"
@@ -75,6 +75,7 @@ class Trainer {
   TensorMemory memory_;  // before the first tensor
   std::unique_ptr<Task> task_;
   std::shared_ptr<Model> model_;
+  std::unique_ptr<GradientAccumulator> gradients_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<MovingAverage> average_;
   std::unique_ptr<MetricsLog> metrics_;
@@ -102,6 +103,8 @@ Trainer::Trainer(const Experiment& experiment, const TrainOptions& options)
   model_->train();
   task_->batches(Split::train);
   task_->batches(Split::valid);
+  gradients_ = std::make_unique<GradientAccumulator>(
+      model_, GradientOptions{.label_smoothing = config_.label_smoothing});
   optimizer_ = std::make_unique<Optimizer>(config_.optimizer, parameters_of(*model_));
   if (config_.ema_decay) average_ = std::make_unique<MovingAverage>(*model_, *config_.ema_decay);
 
@@ -147,19 +150,12 @@ Trainer::Step Trainer::take_step(const std::vector<MicroBatch>& batches) {
   int64_t n_targets = 0;
   for (const auto& micro : batches) n_targets += micro.batch.n_targets();
 
-  // Every target weighs the same, whichever batch it is in: the sum of these losses is that of one large
-  // batch.
   std::vector<torch::Tensor> losses;
   for (const auto& micro : batches) {
-    const Batch batch = micro.batch.to(options_.device);
-    const auto loss =
-        cross_entropy_sum(*model_, model_->features(batch), batch.targets, config_.label_smoothing) /
-        static_cast<double>(n_targets);
-    loss.backward();
-    losses.push_back(loss.detach());
-    state_.tokens += batch.tokens;
+    losses.push_back(gradients_->add(micro.batch, n_targets));
+    state_.tokens += micro.batch.tokens;
     // The backward pass costs twice the forward one: a product for the weights and one for the input.
-    state_.flops += 3 * forward_flops(experiment_.model, task_->purpose(), pass_shape(batch));
+    state_.flops += 3 * forward_flops(experiment_.model, task_->purpose(), pass_shape(micro.batch));
   }
   losses.push_back(clip_grad_norm(optimizer_->gradients(), config_.clip_grad_norm));
 

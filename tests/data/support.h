@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "data/corpus.h"
-#include "data/random.h"
+#include "layers/random.h"
 #include "data/tokenizer.h"
 #include "io/error.h"
 #include "io/text.h"

@@ -4,7 +4,7 @@
 #include "models/model.h"
 #include "tests/parity/reference.h"
 #include "tests/support/small_models.h"
-#include "training/loss.h"
+#include "training/gradient_accumulator.h"
 #include "training/optimizer.h"
 
 namespace zoo::testing {
@@ -21,6 +21,7 @@ class OptimizerParity : public ReferenceTest {
     const auto model = make_model(config, {.vocab_size = kVocabulary, .start_token = kStartToken});
     ReferenceCase reference(file(name));
     reference.load(*model);
+    GradientAccumulator gradients(model, {.label_smoothing = label_smoothing});
     Optimizer optimizer({.lr = kLearningRate, .betas = {0.9, 0.98}, .weight_decay = 0.1, .decayed = decayed},
                         parameters_of(*model));
     const auto losses = reference.output("losses"), norms = reference.output("gradient_norms");
@@ -37,9 +38,7 @@ class OptimizerParity : public ReferenceTest {
       batch.decoder = {input("decoder_ids"), {}};
       batch.targets = input("targets");
       optimizer.zero_grad();
-      const auto loss = cross_entropy_sum(*model, model->features(batch), batch.targets, label_smoothing) /
-                        static_cast<double>(batch.n_targets());
-      loss.backward();
+      const auto loss = gradients.add(batch, batch.n_targets());
       const auto norm = clip_grad_norm(optimizer.gradients(), 1.0);
       optimizer.step(kLearningRate);
       EXPECT_NEAR(loss.item<double>(), losses[step].item<double>(), 1e-5) << "step " << step;

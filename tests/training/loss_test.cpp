@@ -1,10 +1,9 @@
-#include "training/loss.h"
-
 #include <gtest/gtest.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "layers/cross_entropy.h"
 #include "tests/support/small_models.h"
 #include "training/evaluation.h"
 
@@ -27,7 +26,8 @@ TEST(Loss, IsThatOfTorch) {
         torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kSum).label_smoothing(smoothing);
     const auto expected = torch::nn::functional::cross_entropy(model->logits(features), targets, options);
     EXPECT_TRUE(
-        torch::allclose(cross_entropy_sum(*model, features, targets, smoothing), expected, 1e-6, 1e-6));
+        torch::allclose(cross_entropy_sum(model->logits(features), targets, {.label_smoothing = smoothing}),
+                        expected, 1e-6, 1e-6));
     // The definition, by hand: (1 - ε)·(-log p[target]) + ε/V·Σ -log p.
     const auto log_p = torch::log_softmax(model->logits(features), -1);
     const auto hard = -log_p.gather(1, targets.unsqueeze(1)).sum(), soft = -log_p.mean(1).sum();
@@ -66,8 +66,8 @@ TEST(Score, WeighsTargetsEqually) {
   EXPECT_EQ(seen, 1206);
   torch::NoGradGuard no_grad;
   model->eval();
-  const double expected = (cross_entropy_sum(*model, model->features(large), large.targets) +
-                           cross_entropy_sum(*model, model->features(small), small.targets))
+  const double expected = (cross_entropy_sum(model->logits(model->features(large)), large.targets) +
+                           cross_entropy_sum(model->logits(model->features(small)), small.targets))
                               .item<double>();
   EXPECT_NEAR(both.nats, expected, 1e-2);
   EXPECT_NEAR(both.loss(), expected / 1206, 1e-5);

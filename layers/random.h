@@ -1,7 +1,7 @@
 #pragma once
 // Random numbers that are the same on every machine and with every compiler (those of <random>'s
 // distributions and std::shuffle are not), and that need no history: any point of the sequence can be started
-// from its coordinates.
+// from its coordinates. And where layers take theirs from.
 
 #include <cstdint>
 #include <initializer_list>
@@ -48,6 +48,26 @@ class CounterRandom {
     return z ^ (z >> 31);
   }
   uint64_t state_ = 0;
+};
+
+/// A seed for one use of random numbers by a layer: from the innermost RandomScope of this thread, else from
+/// LibTorch's default generator on the CPU.
+uint64_t draw_seed();
+
+/// While it lives, draw_seed() on this thread goes through a sequence of the scope's own: parts of a batch
+/// that are worked on at the same time have each their own numbers, whichever is first. To be destroyed by
+/// the thread that made it.
+class RandomScope {
+ public:
+  explicit RandomScope(std::initializer_list<uint64_t> coordinates);
+  ~RandomScope();
+  RandomScope(const RandomScope&) = delete;
+  RandomScope& operator=(const RandomScope&) = delete;
+
+ private:
+  friend uint64_t draw_seed();
+  CounterRandom random_;
+  RandomScope* outer_;
 };
 
 }  // namespace zoo

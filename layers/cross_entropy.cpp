@@ -1,0 +1,151 @@
+#include "layers/cross_entropy.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <ATen/Parallel.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/types.h>
+
+#include "layers/kernels.h"
+
+namespace zoo {
+namespace {
+
+using torch::autograd::AutogradContext;
+using Tensors = torch::autograd::variable_list;
+
+// As many sums at a time as the widest vectors have lanes, twice over: an addition need not wait for the
+// last.
+constexpr int64_t kLanes = 32;
+
+/// e^x for x ≤ 0 to about 1e-7 (Cody & Waite 1980: 2^n · e^r, |r| ≤ ln 2 / 2), without a call, for vectors.
+ZOO_INLINE float exp_of_negative(float x) {
+  constexpr float least = -87.0F, log2_e = 1.44269504F, ln2_high = 0.693359375F, ln2_low = -2.12194440e-4F;
+  constexpr float to_integer = 12582912.0F;  // 1.5·2^23: what is added to it loses its fraction
+  x = x < least ? least : x;                 // not a number stays one
+  const float shifted = x * log2_e + to_integer;
+  const float n = shifted - to_integer;
+  const float r = (x - n * ln2_high) - n * ln2_low;
+  float p = 1.9875691500e-4F;
+  p = p * r + 1.3981999507e-3F;
+  p = p * r + 8.3334519073e-3F;
+  p = p * r + 4.1665795894e-2F;
+  p = p * r + 1.6666665459e-1F;
+  p = p * r + 5.0000001201e-1F;
+  p = p * r * r + r + 1.0F;
+  return std::bit_cast<float>(std::bit_cast<int32_t>(p) + (std::bit_cast<int32_t>(shifted) << 23));
+}
+
+ZOO_INLINE float largest(const float* x, int64_t n) {
+  float lanes[kLanes];
+  for (float& lane : lanes) lane = -std::numeric_limits<float>::infinity();
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int64_t j = 0; j < kLanes; ++j) lanes[j] = lanes[j] > x[i + j] ? lanes[j] : x[i + j];
+  float result = -std::numeric_limits<float>::infinity();
+  for (; i < n; ++i) result = std::max(result, x[i]);
+  for (const float lane : lanes) result = std::max(result, lane);
+  return result;
+}
+
+ZOO_INLINE double sum(const float* x, int64_t n) {
+  float lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int64_t j = 0; j < kLanes; ++j) lanes[j] += x[i + j];
+  double result = 0;
+  for (; i < n; ++i) result += x[i];
+  for (const float lane : lanes) result += lane;
+  return result;
+}
+
+/// x := e^(x - shift); returns the sum.
+ZOO_INLINE double exponentials(float* x, int64_t n, float shift) {
+  float lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int64_t j = 0; j < kLanes; ++j) {
+      x[i + j] = exp_of_negative(x[i + j] - shift);
+      lanes[j] += x[i + j];
+    }
+  }
+  double result = 0;
+  for (; i < n; ++i) {
+    x[i] = exp_of_negative(x[i] - shift);
+    result += x[i];
+  }
+  for (const float lane : lanes) result += lane;
+  return result;
+}
+
+/// The loss of one row of V logits, which become its gradient times `weight`.
+ZOO_VECTOR_KERNEL double row_loss(float* x, int64_t n_classes, int64_t target, double smoothing,
+                                  double weight) {
+  const auto v = static_cast<double>(n_classes);
+  const double chosen = x[target], mean = smoothing > 0 ? sum(x, n_classes) / v : 0;
+  const float highest = largest(x, n_classes);
+  const double total = exponentials(x, n_classes, highest);
+  const double log_total = highest + std::log(total);
+  const auto factor = static_cast<float>(weight / total), off = static_cast<float>(weight * smoothing / v);
+  for (int64_t i = 0; i < n_classes; ++i) x[i] = x[i] * factor - off;
+  x[target] -= static_cast<float>(weight * (1 - smoothing));
+  return weight *
+         ((1 - smoothing) * (log_total - chosen) + (smoothing > 0 ? smoothing * (log_total - mean) : 0));
+}
+
+/// logits (N, V) contiguous float become their gradient; returns the loss.
+double loss_in_place(const torch::Tensor& logits, const torch::Tensor& targets,
+                     const CrossEntropyOptions& options) {
+  const int64_t n = logits.size(0), v = logits.size(1);
+  float* const rows = logits.mutable_data_ptr<float>();
+  const auto indices = targets.contiguous();
+  const int64_t* const classes = indices.const_data_ptr<int64_t>();
+  TORCH_CHECK(std::all_of(classes, classes + n, [v](int64_t c) { return c >= 0 && c < v; }),
+              "a target is not one of the ", v, " classes");
+  std::vector<double> losses(static_cast<size_t>(n));
+  const int64_t grain = std::max<int64_t>(1, 16384 / v);
+  at::parallel_for(0, n, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      losses[static_cast<size_t>(i)] =
+          row_loss(rows + i * v, v, classes[i], options.label_smoothing, options.weight);
+  });
+  double total = 0;
+  for (const double loss : losses) total += loss;
+  return total;
+}
+
+struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
+  static torch::Tensor forward(AutogradContext* context, const torch::Tensor& logits,
+                               const torch::Tensor& targets, const CrossEntropyOptions& options) {
+    auto gradient = logits.contiguous();
+    const double loss = loss_in_place(gradient, targets, options);
+    context->saved_data["gradient"] = gradient;
+    return torch::full({}, loss, gradient.options().requires_grad(false));
+  }
+  static Tensors backward(AutogradContext* context, const Tensors& gradients) {
+    const auto gradient = context->saved_data["gradient"].toTensor();
+    const double factor = gradients[0].item<double>();
+    return {factor == 1.0 ? gradient : gradient * factor, {}, {}};
+  }
+};
+
+}  // namespace
+
+torch::Tensor cross_entropy_sum(const torch::Tensor& logits, const torch::Tensor& targets,
+                                const CrossEntropyOptions& options) {
+  if (logits.is_cpu() && logits.scalar_type() == torch::kFloat && logits.requires_grad() &&
+      torch::GradMode::is_enabled() && logits.numel() > 0) {
+    return CrossEntropy::apply(logits, targets, options);
+  }
+  constexpr int64_t ignore_nothing = -100;
+  return at::cross_entropy_loss(logits.to(torch::kFloat), targets, /*weight=*/{}, at::Reduction::Sum,
+                                ignore_nothing, options.label_smoothing) *
+         options.weight;
+}
+
+}  // namespace zoo

@@ -1,0 +1,149 @@
+#include "training/gradient_accumulator.h"
+
+#include <gtest/gtest.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "layers/cross_entropy.h"
+#include "tests/support/small_models.h"
+
+namespace zoo::testing {
+namespace {
+
+std::shared_ptr<Model> model_of(Architecture architecture, double dropout = 0) {
+  auto config = small_config(architecture);
+  config.dropout = config.attention_dropout = config.activation_dropout = dropout;
+  torch::manual_seed(5);
+  const auto model = make_model(config, purpose_of(architecture));
+  model->train();
+  return model;
+}
+
+/// Five rows of unequal length, targets at the real positions alone.
+Batch batch_of(Architecture architecture) {
+  torch::manual_seed(6);
+  Batch batch;
+  batch.input = {torch::randint(kVocabulary, {5, 7}), torch::tensor({7, 3, 5, 1, 6}, torch::kLong)};
+  auto lengths = batch.input.lengths;
+  if (architecture == Architecture::encoder_decoder) {
+    lengths = torch::tensor({4, 6, 2, 6, 1}, torch::kLong);
+    batch.decoder = {torch::randint(kVocabulary, {5, 6}), lengths};
+  }
+  const int64_t length = batch.decoder.defined() ? 6 : 7;
+  const auto real = torch::arange(length).unsqueeze(0) < lengths.unsqueeze(1);
+  batch.positions = real.flatten().nonzero().squeeze(1);
+  batch.targets = torch::randint(kVocabulary, {batch.positions.size(0)});
+  return batch;
+}
+
+struct Outcome {
+  double loss;
+  std::vector<torch::Tensor> gradients;
+};
+Outcome outcome(Model& model, const torch::Tensor& loss) {
+  Outcome result{.loss = loss.item<double>(), .gradients = {}};
+  for (const auto& parameter : model.parameters())
+    result.gradients.push_back(parameter.grad().defined() ? parameter.grad().clone() : torch::Tensor());
+  return result;
+}
+Outcome accumulated(const std::shared_ptr<Model>& model, const std::vector<Batch>& batches,
+                    const GradientOptions& options) {
+  model->zero_grad();
+  GradientAccumulator gradients(model, options);
+  int64_t n_targets = 0;
+  for (const auto& batch : batches) n_targets += batch.n_targets();
+  auto loss = torch::zeros({});
+  for (const auto& batch : batches) loss += gradients.add(batch, n_targets);
+  return outcome(*model, loss);
+}
+
+void expect_equal(const Outcome& a, const Outcome& b, double tolerance) {
+  EXPECT_NEAR(a.loss, b.loss, tolerance);
+  ASSERT_EQ(a.gradients.size(), b.gradients.size());
+  for (size_t i = 0; i < a.gradients.size(); ++i) {
+    ASSERT_EQ(a.gradients[i].defined(), b.gradients[i].defined()) << i;
+    if (!a.gradients[i].defined()) continue;
+    EXPECT_LE((a.gradients[i] - b.gradients[i]).norm().item<double>(),
+              tolerance * (1e-3 + b.gradients[i].norm().item<double>()))
+        << i;
+  }
+}
+
+class EveryFamily : public ::testing::TestWithParam<Architecture> {};
+
+TEST_P(EveryFamily, PartsAndPiecesAddUpToTheWhole) {
+  const auto model = model_of(GetParam());
+  const auto batch = batch_of(GetParam());
+  const auto loss =
+      cross_entropy_sum(model->logits(model->features(batch)), batch.targets,
+                        {.label_smoothing = 0.1, .weight = 1.0 / static_cast<double>(batch.n_targets())});
+  loss.backward();
+  const auto whole = outcome(*model, loss);
+  for (const int64_t n_parts : {1, 5}) {
+    for (const int64_t fewest : {64, 2})
+      expect_equal(
+          accumulated(
+              model, {batch},
+              {.label_smoothing = 0.1, .logits_bytes = 1, .fewest_targets = fewest, .n_parts = n_parts}),
+          whole, 1e-5);
+  }
+}
+
+TEST_P(EveryFamily, SeveralBatchesWeighTheirTargetsEqually) {
+  const auto model = model_of(GetParam());
+  const auto batch = batch_of(GetParam());
+  expect_equal(accumulated(model, split_rows(batch, 3), {.n_parts = 1}),
+               accumulated(model, {batch}, {.n_parts = 1}), 1e-5);
+}
+
+TEST_P(EveryFamily, DropoutDoesNotDependOnWhichThreadIsFirst) {
+  const auto model = model_of(GetParam(), 0.3);
+  const auto batch = batch_of(GetParam());
+  torch::manual_seed(9);
+  const auto first = accumulated(model, {batch}, {.n_parts = 5});
+  for (int i = 0; i < 5; ++i) {
+    torch::manual_seed(9);
+    expect_equal(accumulated(model, {batch}, {.n_parts = 5}), first, 0);
+  }
+  torch::manual_seed(10);
+  EXPECT_NE(accumulated(model, {batch}, {.n_parts = 5}).loss, first.loss);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, EveryFamily,
+                         ::testing::Values(Architecture::decoder, Architecture::encoder_decoder),
+                         [](const auto& instance) {
+                           return instance.param == Architecture::decoder ? "Decoder" : "EncoderDecoder";
+                         });
+
+TEST(SplitRows, KeepsEveryTargetWithItsRow) {
+  const auto batch = batch_of(Architecture::decoder);
+  for (const int64_t n : {1, 2, 5}) {
+    const auto parts = split_rows(batch, n);
+    ASSERT_EQ(static_cast<int64_t>(parts.size()), n);
+    int64_t row = 0;
+    std::vector<torch::Tensor> targets, positions;
+    for (const auto& part : parts) {
+      EXPECT_TRUE(torch::equal(part.input.ids, batch.input.ids.narrow(0, row, part.input.batch_size())));
+      targets.push_back(part.targets);
+      positions.push_back(part.positions + row * 7);
+      row += part.input.batch_size();
+    }
+    EXPECT_EQ(row, 5);
+    EXPECT_TRUE(torch::equal(torch::cat(targets), batch.targets));
+    EXPECT_TRUE(torch::equal(torch::cat(positions), batch.positions));
+  }
+}
+
+TEST(SplitRows, TargetsEverywhereOrOneARow) {
+  Batch everywhere;
+  everywhere.input.ids = torch::arange(12).view({4, 3});
+  everywhere.targets = torch::arange(12);
+  Batch classes;
+  classes.input = everywhere.input;
+  classes.targets = torch::arange(4);
+  EXPECT_TRUE(torch::equal(split_rows(everywhere, 2)[1].targets, torch::arange(6, 12)));
+  EXPECT_TRUE(torch::equal(split_rows(classes, 2)[1].targets, torch::arange(2, 4)));
+}
+
+}  // namespace
+}  // namespace zoo::testing
