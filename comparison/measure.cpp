@@ -51,7 +51,9 @@ class TrainingSteps {
       : experiment_(task.experiment()),
         source_(task.batches(Split::train)),
         model_(on_device(make_model(experiment_, task), device)),
-        gradients_(model_, {.label_smoothing = experiment_.training.label_smoothing}),
+        gradients_(model_,
+                   {.label_smoothing = experiment_.training.label_smoothing,
+                    .precision = resolve(experiment_.training.precision, device, experiment_.model.d_model)}),
         optimizer_(experiment_.training.optimizer, parameters_of(*model_)) {
     model_->train();
   }

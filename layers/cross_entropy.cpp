@@ -138,13 +138,12 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
 
 torch::Tensor cross_entropy_sum(const torch::Tensor& logits, const torch::Tensor& targets,
                                 const CrossEntropyOptions& options) {
-  if (logits.is_cpu() && logits.scalar_type() == torch::kFloat && logits.requires_grad() &&
-      torch::GradMode::is_enabled() && logits.numel() > 0) {
-    return CrossEntropy::apply(logits, targets, options);
-  }
+  const auto values = logits.to(torch::kFloat);
+  if (values.is_cpu() && values.requires_grad() && torch::GradMode::is_enabled() && values.numel() > 0)
+    return CrossEntropy::apply(values, targets, options);
   constexpr int64_t ignore_nothing = -100;
-  return at::cross_entropy_loss(logits.to(torch::kFloat), targets, /*weight=*/{}, at::Reduction::Sum,
-                                ignore_nothing, options.label_smoothing) *
+  return at::cross_entropy_loss(values, targets, /*weight=*/{}, at::Reduction::Sum, ignore_nothing,
+                                options.label_smoothing) *
          options.weight;
 }
 

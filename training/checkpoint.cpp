@@ -31,6 +31,9 @@ Json to_json(const TrainingState& s) {
           {"best_loss", s.best_loss ? Json(*s.best_loss) : Json()},
           {"best_step", s.best_step},
           {"loss_since_log", s.loss_since_log},
+          {"loss_scale", s.loss_scale.value},
+          {"loss_scale_good_steps", s.loss_scale.good_steps},
+          {"skipped_steps", s.loss_scale.skipped},
           {"steps_since_log", s.steps_since_log},
           {"sample_bytes", s.sample_bytes}};
 }
@@ -50,6 +53,9 @@ TrainingState read_state(const fs::path& path) {
     if (!json.at("best_loss").is_null()) s.best_loss = json.at("best_loss").get<double>();
     json.at("best_step").get_to(s.best_step);
     json.at("loss_since_log").get_to(s.loss_since_log);
+    s.loss_scale = {.value = json.value("loss_scale", 1.0),
+                    .good_steps = json.value("loss_scale_good_steps", int64_t{0}),
+                    .skipped = json.value("skipped_steps", int64_t{0})};
     json.at("steps_since_log").get_to(s.steps_since_log);
     json.at("sample_bytes").get_to(s.sample_bytes);
     if (s.step < 0 || s.epoch < 0 || s.batch < 0) throw std::runtime_error("a negative count");

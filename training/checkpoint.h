@@ -18,6 +18,7 @@
 
 #include "io/safetensors.h"
 #include "training/optimizer.h"
+#include "training/precision.h"
 #include "training/weight_average.h"
 
 namespace zoo {
@@ -38,6 +39,7 @@ struct TrainingState {
   double loss_since_log = 0;  // sum of the losses of the steps that no row of metrics has yet
   int64_t steps_since_log = 0;
   int64_t sample_bytes = 0;  // length of samples.txt
+  LossScale loss_scale;
 };
 
 /// The weights and buffers of a module by name; a tensor that is used twice appears once.

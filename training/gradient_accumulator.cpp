@@ -63,8 +63,8 @@ int64_t GradientAccumulator::n_parts(const Batch& batch) const {
   return busy >= 0.8 && n_parts * parameter_bytes_ <= most_bytes ? n_parts : 1;
 }
 
-torch::Tensor GradientAccumulator::add(const Batch& batch, int64_t n_targets) {
-  const double weight = 1.0 / static_cast<double>(n_targets);
+torch::Tensor GradientAccumulator::add(const Batch& batch, int64_t n_targets, double scale) {
+  const double weight = scale / static_cast<double>(n_targets);
   const uint64_t seed = draw_seed();
   std::vector<Result> results;
   if (const int64_t n = n_parts(batch); n == 1) {
@@ -93,12 +93,13 @@ torch::Tensor GradientAccumulator::add(const Batch& batch, int64_t n_targets) {
   for (const auto& parameter : parameters_) existing.push_back(parameter.grad());
   add_to(existing, total.gradients);
   for (size_t i = 0; i < existing.size(); ++i) parameters_[i].mutable_grad() = existing[i];
-  return total.loss;
+  return scale == 1.0 ? total.loss : total.loss / scale;
 }
 
 GradientAccumulator::Result GradientAccumulator::differentiate(const Batch& batch, double weight) const {
   const int64_t bytes_per_target = model_->n_outputs() * static_cast<int64_t>(sizeof(float));
   const int64_t piece = std::max(options_.fewest_targets, options_.logits_bytes / bytes_per_target);
+  const PrecisionScope precision(options_.precision, model_->device().type());
   const auto features = model_->features(batch);
   if (batch.n_targets() > piece) return differentiate_in_pieces(batch, features, piece, weight);
   const auto loss = cross_entropy_sum(model_->logits(features), batch.targets,

@@ -8,6 +8,7 @@
 #include <torch/types.h>
 
 #include "models/model.h"
+#include "training/precision.h"
 
 namespace zoo {
 
@@ -20,6 +21,7 @@ struct GradientOptions {
   /// Most parts of a batch that are worked on at the same time, a thread each; 0 = as many as there are
   /// threads. More than one needs a model on the CPU.
   int64_t n_parts = 0;
+  Precision precision = Precision::fp32;  // resolved
 };
 
 /// Adds the gradients of batches to those of the parameters.
@@ -37,8 +39,9 @@ class GradientAccumulator {
 
   /// Adds the gradient of Σ cross-entropy / n_targets over the targets of `batch` (on the model's device, or
   /// on the CPU), and returns that loss, a scalar without gradient on the model's device. n_targets are those
-  /// of all batches of a step: every target weighs the same, whichever batch it is in.
-  torch::Tensor add(const Batch& batch, int64_t n_targets);
+  /// of all batches of a step: every target weighs the same, whichever batch it is in. The gradient, not the
+  /// loss, is multiplied by `scale`.
+  torch::Tensor add(const Batch& batch, int64_t n_targets, double scale = 1.0);
 
  private:
   using Tensors = std::vector<torch::Tensor>;

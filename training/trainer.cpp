@@ -54,6 +54,7 @@ class Trainer {
 
   std::vector<MicroBatch> next_batches();
   Step take_step(const std::vector<MicroBatch>& batches);
+  bool overflowed(double loss, double grad_norm) const;
   void check_finite(const torch::Tensor& losses, double grad_norm,
                     const std::vector<MicroBatch>& batches) const;
   std::optional<TrainEnd> why_to_end() const;
@@ -73,6 +74,7 @@ class Trainer {
   TrainOptions options_;
   RunDirectory directory_;
   TensorMemory memory_;  // before the first tensor
+  const Precision precision_ = resolve(config_.precision, options_.device, experiment_.model.d_model);
   std::unique_ptr<Task> task_;
   std::shared_ptr<Model> model_;
   std::unique_ptr<GradientAccumulator> gradients_;
@@ -104,10 +106,11 @@ Trainer::Trainer(const Experiment& experiment, const TrainOptions& options)
   task_->batches(Split::train);
   task_->batches(Split::valid);
   gradients_ = std::make_unique<GradientAccumulator>(
-      model_, GradientOptions{.label_smoothing = config_.label_smoothing});
+      model_, GradientOptions{.label_smoothing = config_.label_smoothing, .precision = precision_});
   optimizer_ = std::make_unique<Optimizer>(config_.optimizer, parameters_of(*model_));
   if (config_.ema_decay) average_ = std::make_unique<MovingAverage>(*model_, *config_.ema_decay);
 
+  state_.loss_scale = LossScale::for_precision(precision_);
   if (const auto checkpoint = directory_.checkpoint()) {
     state_ = load_checkpoint(*checkpoint, parts());
     report(fmt::format("goes on after step {} of {}", state_.step, config_.steps));
@@ -152,26 +155,36 @@ Trainer::Step Trainer::take_step(const std::vector<MicroBatch>& batches) {
 
   std::vector<torch::Tensor> losses;
   for (const auto& micro : batches) {
-    losses.push_back(gradients_->add(micro.batch, n_targets));
+    losses.push_back(gradients_->add(micro.batch, n_targets, state_.loss_scale.value));
     state_.tokens += micro.batch.tokens;
     // The backward pass costs twice the forward one: a product for the weights and one for the input.
     state_.flops += 3 * forward_flops(experiment_.model, task_->purpose(), pass_shape(micro.batch));
+  }
+  if (const double scale = state_.loss_scale.value; scale != 1.0) {
+    const torch::NoGradGuard no_grad;
+    at::_foreach_mul_(optimizer_->gradients(), 1 / scale);
   }
   losses.push_back(clip_grad_norm(optimizer_->gradients(), config_.clip_grad_norm));
 
   const auto numbers = torch::stack(losses).to(torch::kCPU, torch::kDouble);  // the only wait for the device
   const double grad_norm = numbers[-1].item<double>();
   const auto loss = numbers.narrow(0, 0, numbers.numel() - 1);
-  check_finite(loss, grad_norm, batches);
-
-  optimizer_->step(lr);
-  if (average_) average_->update();
+  const double total = loss.sum().item<double>();
+  if (overflowed(total, grad_norm)) {
+    state_.loss_scale.update(Overflow::yes);
+  } else {
+    check_finite(loss, grad_norm, batches);
+    optimizer_->step(lr);
+    if (average_) average_->update();
+    if (precision_ == Precision::fp16) state_.loss_scale.update(Overflow::no);
+  }
   optimizer_->zero_grad();
   state_.peak_memory_bytes = std::max(state_.peak_memory_bytes, memory_.peak());
   ++state_.step;
-  ++state_.steps_since_log;
-  const double total = loss.sum().item<double>();
-  state_.loss_since_log += total;
+  if (std::isfinite(total)) {
+    ++state_.steps_since_log;
+    state_.loss_since_log += total;
+  }
   return {.loss = total, .lr = lr, .grad_norm = grad_norm};
 }
 
@@ -188,6 +201,13 @@ std::vector<Trainer::MicroBatch> Trainer::next_batches() {
     ++state_.batch;
   }
   return result;
+}
+
+/// Whether the scaled gradients were too large for fp16. The step is left out then, and the next scale is
+/// smaller.
+bool Trainer::overflowed(double loss, double grad_norm) const {
+  return precision_ == Precision::fp16 && state_.loss_scale.value > LossScale::least &&
+         !(std::isfinite(loss) && std::isfinite(grad_norm));
 }
 
 /// A step that would ruin the weights is not taken.
@@ -219,15 +239,19 @@ std::optional<TrainEnd> Trainer::why_to_end() const {
 }
 
 void Trainer::log(const Step& step) {
+  // NaN where every step since the last row overflowed: nothing that is not finite is written.
   const double loss = state_.loss_since_log / static_cast<double>(state_.steps_since_log);
   const double rate = static_cast<double>(state_.tokens - tokens_at_log_) / busy_seconds_;
-  metrics_->write(state_.step, state_.tokens, seconds(),
-                  {{"train_loss", loss},
-                   {"lr", step.lr},
-                   {"grad_norm", step.grad_norm},
-                   {"tokens_per_second", rate},
-                   {"flops", state_.flops},
-                   {"peak_memory_bytes", static_cast<double>(state_.peak_memory_bytes)}});
+  Metrics row = {
+      {"train_loss", loss},          {"lr", step.lr},
+      {"grad_norm", step.grad_norm}, {"tokens_per_second", rate},
+      {"flops", state_.flops},       {"peak_memory_bytes", static_cast<double>(state_.peak_memory_bytes)}};
+  if (precision_ == Precision::fp16) {
+    row.emplace("loss_scale", state_.loss_scale.value);
+    row.emplace("skipped_steps", static_cast<double>(state_.loss_scale.skipped));
+  }
+  std::erase_if(row, [](const auto& entry) { return !std::isfinite(entry.second); });
+  metrics_->write(state_.step, state_.tokens, seconds(), row);
   status_ = fmt::format("loss {:.4f}  {:.1f} k tokens/s", loss, rate / 1000);
   state_.loss_since_log = 0;
   state_.steps_since_log = 0;

@@ -84,7 +84,10 @@ void describe(ConfigVisitor& v, TrainingConfig& c) {
       Limits::at_least(1));
   v.field("optimizer", c.optimizer, "How gradients become steps.");
   v.field("schedule", c.schedule, "The learning rate over time.");
-  v.field("precision", c.precision, "Number format of the matrix products; auto is fp32.");
+  v.field("precision", c.precision,
+          "Number format of the matrix products: fp32, bf16, or fp16 with dynamic loss scaling; weights are "
+          "fp32 in any "
+          "case. auto: bf16 where it is faster, else fp32.");
   v.field("clip_grad_norm", c.clip_grad_norm, "Longest gradient, as the norm over all parameters; 0 = any.",
           Limits::at_least(0));
   v.field("label_smoothing", c.label_smoothing,

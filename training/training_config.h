@@ -80,9 +80,11 @@ struct ScheduleConfig {
 };
 void describe(ConfigVisitor& v, ScheduleConfig& c);
 
-/// What number format the matrix products of training run in. (bf16 and fp16 join here.)
-enum class Precision { automatic, fp32 };
-constexpr auto config_names(Precision) { return std::to_array<std::string_view>({"auto", "fp32"}); }
+/// What number format the matrix products of training run in, see training/precision.h.
+enum class Precision { automatic, fp32, bf16, fp16 };
+constexpr auto config_names(Precision) {
+  return std::to_array<std::string_view>({"auto", "fp32", "bf16", "fp16"});
+}
 
 struct TrainingConfig {
   int64_t seed = 1;

@@ -109,6 +109,40 @@ TEST_P(EveryFamily, DropoutDoesNotDependOnWhichThreadIsFirst) {
   EXPECT_NE(accumulated(model, {batch}, {.n_parts = 5}).loss, first.loss);
 }
 
+TEST_P(EveryFamily, SixteenBitsGiveNearlyTheSameGradients) {
+  const auto model = model_of(GetParam());
+  const auto batch = batch_of(GetParam());
+  const auto exact = accumulated(model, {batch}, {});
+  for (const auto precision : {Precision::bf16, Precision::fp16}) {
+    const auto rounded = accumulated(model, {batch}, {.precision = precision});
+    EXPECT_NE(rounded.loss, exact.loss);
+    expect_equal(rounded, exact, 0.03);
+  }
+}
+
+// A scale that is far too large: steps are left out until it fits, and then the gradients are right.
+TEST(LossScaling, RecoversFromOverflow) {
+  const auto model = model_of(Architecture::decoder);
+  const auto batch = batch_of(Architecture::decoder);
+  const auto exact = accumulated(model, {batch}, {});
+  GradientAccumulator gradients(model, {.precision = Precision::fp16});
+  LossScale scale{.value = 1e9};
+  for (int i = 0; i < 40; ++i) {
+    model->zero_grad();
+    const auto loss = gradients.add(batch, batch.n_targets(), scale.value);
+    EXPECT_NEAR(loss.item<double>(), exact.loss, 0.02);
+    bool finite = true;
+    for (const auto& parameter : model->parameters())
+      finite = finite && parameter.grad().isfinite().all().item<bool>();
+    if (finite) break;
+    scale.update(Overflow::yes);
+  }
+  EXPECT_GT(scale.skipped, 5);
+  EXPECT_LT(scale.skipped, 40);
+  for (auto& parameter : model->parameters()) parameter.mutable_grad() = parameter.grad() / scale.value;
+  expect_equal(outcome(*model, torch::tensor(exact.loss, torch::kDouble)), exact, 0.03);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, EveryFamily,
                          ::testing::Values(Architecture::decoder, Architecture::encoder_decoder),
                          [](const auto& instance) {

@@ -90,6 +90,47 @@ TEST(Trainer, LearnsEachTask) {
   }
 }
 
+// Half a nat is learnt, and all formats learn it.
+TEST(Trainer, SixteenBitsTrainAsWell) {
+  const auto trained = [](const std::string& precision) {
+    const TinyWorld world;
+    const auto result =
+        train(world.experiment("language_modeling", {"training.steps=60", "training.optimizer.lr=0.01",
+                                                     "training.precision=" + precision}),
+              {.run_dir = world.path("run")});
+    return Run::open(result.run_dir).evaluate(Split::valid).at("loss");
+  };
+  const double exact = trained("fp32");
+  EXPECT_LT(exact, 2.6);
+  EXPECT_NEAR(trained("bf16"), exact, 0.02);
+  EXPECT_NEAR(trained("fp16"), exact, 0.02);
+}
+
+// A few targets a step: the gradient of the loss times 65536 is more than fp16 holds.
+TEST(Trainer, StepsThatOverflowAreLeftOutAndCounted) {
+  const TinyWorld world;
+  const std::vector<std::string> few = {
+      "training.precision=fp16", "training.batch_size=1", "training.gradient_accumulation=1",
+      "data.sequence_length=3",  "training.log_every=1",  "model.dropout=0"};
+  const auto whole = train(world.experiment("language_modeling", few), {.run_dir = world.path("whole")});
+  const auto rows = timeless_metrics(whole.run_dir);
+  const auto last =
+      std::find_if(rows.rbegin(), rows.rend(), [](const auto& row) { return row.contains("loss_scale"); });
+  ASSERT_NE(last, rows.rend());
+  EXPECT_GT(last->at("skipped_steps"), 0);
+  EXPECT_LT(last->at("skipped_steps"), 20);
+  EXPECT_LT(last->at("loss_scale"), 65536);
+  // The scale is part of the checkpoint.
+  const auto stopped = world.path("stopped");
+  auto options = few;
+  int calls = 0;
+  train(world.experiment("language_modeling", options),
+        {.run_dir = stopped, .should_stop = [&] { return ++calls == 7; }});
+  train(world.experiment("language_modeling", options),
+        {.run_dir = stopped, .existing = ExistingRun::resume});
+  EXPECT_EQ(timeless_metrics(stopped), rows);
+}
+
 TEST(Trainer, AccumulatedBatchesAreOneLargeBatch) {
   for (const char* task : {"language_modeling", "text_to_text", "masked_language_modeling"}) {
     SCOPED_TRACE(task);
