@@ -1,13 +1,16 @@
 // zoo compare as its users have it: configurations in, a table, results.json and a report out.
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <random>
 #include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "layers/random.h"
 #include "tests/cli/support.h"
 
 namespace zoo::testing {
@@ -112,11 +115,17 @@ TEST_F(Compare, TellsTheWorseFromTheEqual) {
   EXPECT_FALSE(std::filesystem::exists(dir_ / "d/runs"));
 }
 
+// Wherever in it that is: other moments in every run of the test, and a failure names their seed.
 TEST_F(Compare, GoesOnWhereItWasKilled) {
+  const auto begin = std::chrono::steady_clock::now();
   ASSERT_EQ(run("study.yaml --out whole").code, 0);
-  for (const int milliseconds : {300, 900, 1700}) {
+  const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - begin;
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  CounterRandom random({seed});
+  for (int i = 0; i < 3; ++i) {
     ZooProcess process(dir_, "compare study.yaml --out parts --resume");
-    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    std::this_thread::sleep_for(0.6 * random.uniform() * whole);
     process.kill(SIGKILL);
     process.finish();
   }
