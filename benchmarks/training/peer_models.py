@@ -2,6 +2,7 @@
 
 import importlib.util
 import math
+import sys
 
 import torch
 from torch import nn
@@ -17,8 +18,8 @@ class GptBlock(nn.Module):
         self.attention_norm = nn.LayerNorm(width, bias=False)
         self.query_key_value = nn.Linear(width, 3 * width, bias=False)
         self.merge = nn.Linear(width, width, bias=False)
-        self.feed_forward = nn.Sequential(nn.LayerNorm(width, bias=False), nn.Linear(width, 4 * width, bias=False), nn.GELU(),
-                                          nn.Linear(4 * width, width, bias=False))
+        self.feed_forward = nn.Sequential(nn.LayerNorm(width, bias=False), nn.Linear(width, 4 * width, bias=False),
+                                          nn.GELU(), nn.Linear(4 * width, width, bias=False))
 
     def forward(self, x):  # (B, T, D)
         split = self.query_key_value(self.attention_norm(x)).unflatten(-1, (3, self.heads, -1))  # (B, T, 3, H, Dh)
@@ -58,9 +59,11 @@ class NanoGpt(nn.Module):
         super().__init__()
         spec = importlib.util.spec_from_file_location("nanogpt_model", model_file)
         module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module  # torch.compile looks for it there
         spec.loader.exec_module(module)
         self.model = module.GPT(module.GPTConfig(
-            block_size=context, vocab_size=vocab_size, n_layer=layers, n_head=heads, n_embd=width, dropout=0.0, bias=False))
+            block_size=context, vocab_size=vocab_size, n_layer=layers, n_head=heads, n_embd=width, dropout=0.0,
+            bias=False))
 
     def forward(self, ids, targets):
         return self.model(ids, targets)[1]
@@ -75,7 +78,8 @@ class Translator(nn.Module):
         self.pad, self.label_smoothing = pad, label_smoothing
         self.tokens = nn.Embedding(vocab_size, width)
         self.dropout = nn.Dropout(dropout)
-        self.transformer = nn.Transformer(width, heads, layers, layers, inner_width, dropout, batch_first=True, norm_first=True)
+        self.transformer = nn.Transformer(width, heads, layers, layers, inner_width, dropout, batch_first=True,
+                                          norm_first=True)
         angles = torch.arange(length)[:, None] / 10000 ** (torch.arange(0, width, 2) / width)
         self.register_buffer("positions", torch.stack([angles.sin(), angles.cos()], -1).flatten(1))
         for parameter in self.parameters():
@@ -89,8 +93,10 @@ class Translator(nn.Module):
         causal = nn.Transformer.generate_square_subsequent_mask(decoder.shape[1], dtype=torch.bool)
         source_padding = source == self.pad
         features = self.transformer(
-            self.embed(source), self.embed(decoder), tgt_mask=causal, tgt_is_causal=True, src_key_padding_mask=source_padding,
-            memory_key_padding_mask=source_padding, tgt_key_padding_mask=targets == self.pad)
+            self.embed(source), self.embed(decoder), tgt_mask=causal, tgt_is_causal=True,
+            src_key_padding_mask=source_padding, memory_key_padding_mask=source_padding,
+            tgt_key_padding_mask=targets == self.pad)
         logits = F.linear(features, self.tokens.weight)
         smoothing = self.label_smoothing if self.training else 0.0  # a loss without it can be compared with others
-        return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=self.pad, label_smoothing=smoothing)
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=self.pad,
+                               label_smoothing=smoothing)

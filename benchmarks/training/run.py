@@ -3,10 +3,10 @@
 
     benchmarks/training/run.py [WORKLOAD…] [--rounds N] [--compile] [--nanogpt DIR] [--json FILE]
 
-Prints a Markdown table for each workload: tokens per second, peak resident memory of the process, validation loss after
-the last step, and what zoo has of a peer's speed and memory: the median over the rounds (least–most). The ratio of a round
-is of runs that followed each other, so that a machine that gets slower does not favour one side. Exit code 2: bad input,
-1: a training failed, 77: the Python of the peers has no PyTorch.
+Prints a Markdown table for each workload: tokens per second, peak resident memory of the process, validation loss
+after the last step, and zoo's speed and memory as parts of a peer's: the median over the rounds (least–most). The
+ratio of a round is of runs that followed each other, so that a machine that gets slower does not favour one side. Exit
+code 2: bad input, 1: a training failed, 77: the Python of the peers has no PyTorch.
 """
 
 import argparse
@@ -28,19 +28,23 @@ NO_PYTORCH = 77
 
 def parse_arguments():
     parser = argparse.ArgumentParser(
-        prog="benchmarks/training/run.py", description=__doc__.partition("\n\n")[0], formatter_class=argparse.HelpFormatter)
+        prog="benchmarks/training/run.py", description=__doc__.partition("\n\n")[0])
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD",
                         help=f"{', '.join(WORKLOADS)}; default: all of them")
     parser.add_argument("--rounds", type=int, default=3, help="trainings of each side (default: %(default)s)")
-    parser.add_argument("--steps", type=int, help="steps of a training, of which the first fifth is not timed; default: by workload")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of each side (default: %(default)s)")
+    parser.add_argument("--steps", type=int,
+                        help="steps of a training, of which the first fifth is not timed; default: by workload")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
+                        help="of each side (default: %(default)s)")
     parser.add_argument("--compile", action="store_true", help="each peer also with torch.compile")
-    parser.add_argument("--nanogpt", type=Path, metavar="DIR", help="a checkout or git directory of nanoGPT: its model as a peer")
+    parser.add_argument("--nanogpt", type=Path, metavar="DIR",
+                        help="a checkout or git directory of nanoGPT: its model as a peer")
     parser.add_argument("--peers", nargs="+", metavar="PEER", help="only these of nanogpt, pytorch and nn.Transformer")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
                         help="a key of zoo's configuration in place of the benchmark's; may be repeated")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all that was measured")
-    parser.add_argument("--zoo", type=Path, default=ROOT / "build/release/zoo", help="the program (default: build/release/zoo)")
+    parser.add_argument("--zoo", type=Path, default=ROOT / "build/release/zoo",
+                        help="the program (default: build/release/zoo)")
     parser.add_argument("--python", default=os.environ.get("ZOO_PYTHON", str(ROOT / ".venv/bin/python3")),
                         help="a Python with PyTorch, for the peers (default: $ZOO_PYTHON or .venv/bin/python3)")
     parser.add_argument("--smoke", action="store_true", help="one round of tiny models on made-up data: does it work?")
@@ -77,8 +81,8 @@ def run_measured(command, env, log):
     """Runs a process and returns its peak resident bytes and the share of the CPUs that others had meanwhile."""
     begin, busy = time.monotonic(), busy_seconds()
     with open(log, "wb") as output:
-        process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                                   env=env, cwd=ROOT)
+        process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=output,
+                                   stderr=output, env=env, cwd=ROOT)
         try:
             _, status, usage = os.wait4(process.pid, 0)
         except BaseException:
@@ -100,20 +104,22 @@ def run_measured(command, env, log):
 def figures(steps, warmup, valid_loss, process):
     timed = steps[warmup:]
     seconds = sum(step["seconds"] for step in timed)
-    return {"tokens_per_second": sum(step["tokens"] for step in timed) / seconds, "step_ms": 1000 * seconds / len(timed),
-            "tokens": sum(step["tokens"] for step in steps), "valid_loss": valid_loss, **process}
+    return {"tokens_per_second": sum(step["tokens"] for step in timed) / seconds,
+            "step_ms": 1000 * seconds / len(timed), "tokens": sum(step["tokens"] for step in steps),
+            "valid_loss": valid_loss, **process}
 
 
 def train_zoo(arguments, work, job):
     run_dir = work / "run"
-    command = [arguments.zoo, "train", job.config, "--overwrite", "--out", run_dir, "--device", "cpu", *job.zoo_options()]
+    command = [arguments.zoo, "train", job.config, "--overwrite", "--out", run_dir, "--device", "cpu",
+               *job.zoo_options()]
     process = run_measured(command, job.env, work / "log")
     rows = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     steps, tokens = [], 0
     for row in rows:
         if "train_loss" in row:
-            steps.append({"tokens": row["tokens"] - tokens, "seconds": (row["tokens"] - tokens) / row["tokens_per_second"]})
-            tokens = row["tokens"]
+            read, tokens = row["tokens"] - tokens, row["tokens"]
+            steps.append({"tokens": read, "seconds": read / row["tokens_per_second"]})
     valid_loss = next(row["valid_loss"] for row in reversed(rows) if "valid_loss" in row)
     return figures(steps, job.untimed, valid_loss, process)
 
@@ -124,7 +130,8 @@ def train_peer(arguments, work, job, peer, compiled):
     process = run_measured([arguments.python, HERE / "peer.py", request, answer], job.env, work / "log")
     result = json.loads(answer.read_text(encoding="utf-8"))
     if result["parameters"] != job.parameters:
-        raise RuntimeError(f"{peer} has {result['parameters']} parameters where zoo has {job.parameters}: not the same model")
+        raise RuntimeError(f"{peer} has {result['parameters']} parameters where zoo has {job.parameters}: they are not "
+                           "the same model")
     return {**figures(result["steps"], job.untimed, result["valid_loss"], process), "torch": result["torch"]}
 
 
@@ -145,8 +152,8 @@ def compare(arguments, work, job):
     for number in range(1, arguments.rounds + 1):
         for side, train in sides.items():
             runs[side].append(train())
-            print(f"{job.name}, round {number} of {arguments.rounds}: {side}: {runs[side][-1]['tokens_per_second']:.0f} tokens/s",
-                  file=sys.stderr)
+            print(f"{job.name}, round {number} of {arguments.rounds}: {side}: "
+                  f"{runs[side][-1]['tokens_per_second']:.0f} tokens/s", file=sys.stderr)
     result = {"workload": job.name, "what": job.what, "steps": job.steps, "untimed_steps": job.untimed,
               "parameters": job.parameters, "zoo_options": job.zoo_options(), "sides": []}
     for side, rounds in runs.items():
@@ -166,14 +173,15 @@ def with_spread(values, form, factor=1):
 
 
 def as_markdown(result, rounds):
-    lines = [f"**{result['workload']}**: {result['what']}; {result['parameters']:,} parameters, {rounds} rounds of "
+    lines = [f"**{result['workload']}**: {result['what']}; {result['parameters']:,} parameters, {rounds} × "
              f"{result['steps']} steps", "",
-             f"| | tokens/s | peak memory, MB | loss after {result['steps']} steps | zoo's speed / its | zoo's memory / its |",
-             "|---|---|---|---|---|---|"]
+             f"| | tokens/s | peak memory, MB | loss after {result['steps']} steps | zoo's speed / its | "
+             "zoo's memory / its |", "|---|---|---|---|---|---|"]
     for side in result["sides"]:
         ratios = [with_spread(side[key], "{:.2f}") if key in side else "" for key in ("speed_ratio", "memory_ratio")]
         cells = [side["name"], with_spread(side["tokens_per_second"], "{:.0f}"),
-                 with_spread(side["peak_resident_bytes"], "{:.0f}", 1e-6), with_spread(side["valid_loss"], "{:.3f}"), *ratios]
+                 with_spread(side["peak_resident_bytes"], "{:.0f}", 1e-6), with_spread(side["valid_loss"], "{:.3f}"),
+                 *ratios]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -193,15 +201,15 @@ def main():
             work = Path(folder) / name
             work.mkdir()
             job = prepare(name, arguments, work)
-            # Once without being measured: fills the cache of tokens, which the peers' data has its like of.
+            # Once without being measured: zoo then finds its tokens in its cache, as the peers find theirs in files.
             train_zoo(arguments, work, job.with_steps(2))
             document["results"].append(compare(arguments, work, job))
             print(as_markdown(document["results"][-1], rounds), end="\n\n", flush=True)
     all_runs = [run for result in document["results"] for side in result["sides"] for run in side["runs"]]
     document["torch"] = next((run["torch"] for run in all_runs if "torch" in run), None)
     document["most_others_share"] = max(run["others_share"] for run in all_runs)
-    print(f"{document['machine']['cpu']}, {arguments.threads} threads, fp32, PyTorch {document['torch']}; other processes "
-          f"had at most {document['most_others_share']:.0%} of the machine during a training.")
+    print(f"{document['machine']['cpu']}, {arguments.threads} threads, fp32, PyTorch {document['torch']}; other "
+          f"processes had at most {document['most_others_share']:.0%} of the machine during a training.")
     if arguments.json:
         arguments.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 

@@ -38,20 +38,22 @@ TRANSLATION_OPTIMIZER = {"lr": 1e-3, "betas": [0.9, 0.98], "eps": 1e-9, "weight_
 
 WORKLOADS = {
     "gpt-small": Workload(
-        what="GPT of 4 layers, 4 heads, 128 wide, context 64, batch 12, Shakespeare's characters", corpus="tinyshakespeare",
-        config="configs/gpt/shakespeare-char-cpu.yaml", peers=("nanogpt", "pytorch"), batch=12, steps=250, valid_batches=100,
-        optimizer=GPT_OPTIMIZER, shape={"vocab_size": 65, "layers": 4, "heads": 4, "width": 128, "context": 64}),
+        what="GPT of 4 layers, 4 heads, 128 wide, context 64, batch 12, Shakespeare's characters",
+        corpus="tinyshakespeare", config="configs/gpt/shakespeare-char-cpu.yaml", peers=("nanogpt", "pytorch"),
+        batch=12, steps=250, valid_batches=100, optimizer=GPT_OPTIMIZER,
+        shape={"vocab_size": 65, "layers": 4, "heads": 4, "width": 128, "context": 64}),
     "gpt-medium": Workload(
-        what="GPT of 6 layers, 6 heads, 384 wide, context 256, batch 8, Shakespeare's characters", corpus="tinyshakespeare",
-        config="configs/gpt/shakespeare-char-cpu.yaml", peers=("nanogpt", "pytorch"), batch=8, steps=25, valid_batches=8,
-        optimizer=GPT_OPTIMIZER, shape={"vocab_size": 65, "layers": 6, "heads": 6, "width": 384, "context": 256}),
+        what="GPT of 6 layers, 6 heads, 384 wide, context 256, batch 8, Shakespeare's characters",
+        corpus="tinyshakespeare", config="configs/gpt/shakespeare-char-cpu.yaml", peers=("nanogpt", "pytorch"),
+        batch=8, steps=25, valid_batches=8, optimizer=GPT_OPTIMIZER,
+        shape={"vocab_size": 65, "layers": 6, "heads": 6, "width": 384, "context": 256}),
     "seq2seq": Workload(
         what="encoder-decoder of 3 + 3 layers, 8 heads, 256 wide, 512 inside, vocabulary 8000, batches of 128 pairs of "
              "Multi30k cut to 16 tokens a side, dropout 0.1; tokens are those of source and target, without padding",
         corpus="multi30k", config="configs/translation/multi30k.yaml", peers=("nn.Transformer",), batch=128, steps=25,
         valid_batches=8, optimizer=TRANSLATION_OPTIMIZER,
-        shape={"vocab_size": 8000, "layers": 3, "heads": 8, "width": 256, "inner_width": 512, "length": 16, "dropout": 0.1,
-               "label_smoothing": 0.1},
+        shape={"vocab_size": 8000, "layers": 3, "heads": 8, "width": 256, "inner_width": 512, "length": 16,
+               "dropout": 0.1, "label_smoothing": 0.1},
         # Every batch is padded to the same length on both sides: how zoo sorts pairs by length is not what is measured.
         options={"data.bucket_by_length": "false", "training.batch_tokens": "null"}),
 }
@@ -108,8 +110,9 @@ class Job:
             "training.precision": "fp32", "training.threads": self.threads, "training.steps": self.steps,
             "training.batch_size": workload.batch, "training.schedule.type": "constant",
             "training.schedule.warmup_steps": self.warmup_steps, "training.optimizer.type": "adamw",
-            "training.clip_grad_norm": optimizer["clip"], "training.log_every": 1, "training.evaluate_every": self.steps,
-            "training.evaluate_batches": workload.valid_batches, "training.checkpoint_every": self.steps,
+            "training.clip_grad_norm": optimizer["clip"], "training.log_every": 1,
+            "training.evaluate_every": self.steps, "training.evaluate_batches": workload.valid_batches,
+            "training.checkpoint_every": self.steps,
             "generation.max_new_tokens": 1, "generation.beam": 1,
         }
         values |= {f"training.optimizer.{key}": value for key, value in optimizer.items() if key != "clip"}
@@ -117,8 +120,9 @@ class Job:
             values |= {"data.sequence_length": shape["context"], "model.max_positions": shape["context"],
                        "model.dropout": 0, "model.attention_dropout": 0}
         else:
-            values |= {"data.sequence_length": shape["length"], "data.tokenizer.vocab_size": shape["vocab_size"],
-                       "model.d_ff": shape["inner_width"], "training.label_smoothing": shape["label_smoothing"]}
+            values |= {"data.sequence_length": shape["length"], "model.d_ff": shape["inner_width"],
+                       "data.tokenizer.vocab_size": shape["vocab_size"],
+                       "training.label_smoothing": shape["label_smoothing"]}
             values |= {f"model.{kind}dropout": shape["dropout"] for kind in ("", "attention_", "activation_")}
         values |= workload.options | self.data_options
         pairs = [f"{key}={value}" for key, value in values.items()] + self.overrides
@@ -128,7 +132,8 @@ class Job:
         workload = self.workload
         return {"peer": peer, "compile": compiled, "steps": self.steps, "warmup_steps": self.warmup_steps,
                 "threads": self.threads, "seed": 1, "batch": workload.batch, "valid_batches": workload.valid_batches,
-                "shape": workload.shape, "optimizer": workload.optimizer, "data": self.data, "model_file": self.model_file}
+                "shape": workload.shape, "optimizer": workload.optimizer, "data": self.data,
+                "model_file": self.model_file}
 
 
 # ---- Data ------------------------------------------------------------------------------------------------------------
@@ -136,7 +141,8 @@ class Job:
 
 def output_of(command, env, **options):
     """What a command prints. Its own last line is the reason where it fails."""
-    done = subprocess.run([str(word) for word in command], env=env, cwd=ROOT, capture_output=True, check=False, **options)
+    done = subprocess.run([str(word) for word in command], env=env, cwd=ROOT, capture_output=True, check=False,
+                          **options)
     if done.returncode:
         words = (done.stderr or b"").decode(errors="replace").strip() or "it said nothing"
         raise Failure(f"{Path(command[0]).name} failed: {words.splitlines()[-1]}")
@@ -150,18 +156,21 @@ def write_ids(path, ids):
 
 
 def character_data(text, work):
-    """Both parts of a text as ids of its characters; the last tenth is to validate on, as with zoo's valid_fraction."""
+    """Both parts of a text as ids of its characters, and how many characters there are. The last tenth is to validate
+    on, as zoo's data.valid_fraction has it."""
     number = {character: i for i, character in enumerate(sorted(set(text)))}
     ids = [number[character] for character in text]
     cut = int((1 - 0.1) * len(ids))
-    return {"train": write_ids(work / "train.ids", ids[:cut]), "valid": write_ids(work / "valid.ids", ids[cut:])}, len(number)
+    parts = {"train": ids[:cut], "valid": ids[cut:]}
+    return {split: write_ids(work / f"{split}.ids", part) for split, part in parts.items()}, len(number)
 
 
 def pair_data(zoo, root, shape, env, work):
-    """The pairs as ids of zoo's own tokenizer, cut, ended and padded: both sides read equal sequences."""
+    """The pairs as ids of zoo's own tokenizer, cut, ended and padded, and zoo's options to use that tokenizer, too."""
     vocabulary, length = work / "tokenizer", shape["length"]
     texts = {split: [root / f"multi30k/{split}.{side}" for side in ("de", "en")] for split in ("train", "val")}
-    output_of([zoo, "tokenizer", "train", *texts["train"], "--out", vocabulary, "--vocab-size", shape["vocab_size"]], env)
+    output_of([zoo, "tokenizer", "train", *texts["train"], "--out", vocabulary, "--vocab-size", shape["vocab_size"]],
+              env)
     special = json.loads((vocabulary / "tokenizer.json").read_text(encoding="utf-8"))["special"]
     data = {"special": {name: special[name] for name in SPECIAL}}
     for split, files in texts.items():

@@ -36,8 +36,9 @@ def check_result(result, peer, table):
     check(ours["runs"][0]["tokens"] == theirs["runs"][0]["tokens"] > 0, f"{name}: the sides read different tokens")
     for side in sides.values():
         only = side["runs"][0]
-        check(0 < only["tokens_per_second"] and 1 << 20 < only["peak_resident_bytes"] < 1 << 32, f"{name}: {only}")
-        check(f"| {side['name']} | {only['tokens_per_second']:.0f} |" in table, f"{name}: {side['name']} is not in the table")
+        check(only["tokens_per_second"] > 0 and 1 << 20 < only["peak_resident_bytes"] < 1 << 32, f"{name}: {only}")
+        row = f"| {side['name']} | {only['tokens_per_second']:.0f} |"
+        check(row in table, f"{name}: {row} is not in the table")
     # As many steps on the same model lead to about the same loss: another loss, split or schedule would not.
     losses = [side["valid_loss"]["median"] for side in (ours, theirs)]
     check(isclose(*losses, rel_tol=0.1), f"{name}: the sides end in losses of {losses}")
@@ -59,7 +60,8 @@ def main(zoo):
     for result, peer in zip(results, ("pytorch", "nn.Transformer")):
         check_result(result, peer, done.stdout)
     wrong = run("--zoo", zoo, "gpt-tiny")
-    check(wrong.returncode == 2 and wrong.stderr.count("\n") == 1 and "gpt-tiny" in wrong.stderr, f"of a typo: {wrong.stderr}")
+    check(wrong.returncode == 2 and wrong.stderr.count("\n") == 1 and "gpt-tiny" in wrong.stderr,
+          f"of a workload that there is not: {wrong.stderr}")
 
 
 if __name__ == "__main__":
