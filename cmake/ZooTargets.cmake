@@ -10,6 +10,8 @@ target_compile_options(zoo_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
   # g++ 12 sees overflows in std::string's own code where there are none (GCC bugs 105329, 105651).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow -Wno-array-bounds -Wno-restrict>
+  # With the sanitizers' code between, it sees values that are not set where they are.
+  $<$<BOOL:${ZOO_SANITIZE}>:-Wno-maybe-uninitialized>
   $<$<BOOL:${ZOO_WARNINGS_AS_ERRORS}>:-Werror>)
 
 if(ZOO_SANITIZE)
