@@ -56,6 +56,7 @@ class TrainingSteps {
                     .precision = resolve(experiment_.training.precision, device, experiment_.model.d_model)}),
         optimizer_(experiment_.training.optimizer, parameters_of(*model_)) {
     model_->train();
+    model_->checkpoint_activations(experiment_.training.activation_checkpointing);
   }
 
   /// Takes `n_steps` steps from batch `first` of the data on and returns the tokens that they read.

@@ -50,24 +50,60 @@ class CounterRandom {
   uint64_t state_ = 0;
 };
 
-/// A seed for one use of random numbers by a layer: from the innermost RandomScope of this thread, else from
+/// A seed for one use of random numbers by a layer: from the innermost SeedSource of this thread, else from
 /// LibTorch's default generator on the CPU.
 uint64_t draw_seed();
 
-/// While it lives, draw_seed() on this thread goes through a sequence of the scope's own: parts of a batch
-/// that are worked on at the same time have each their own numbers, whichever is first. To be destroyed by
-/// the thread that made it.
-class RandomScope {
+/// While it lives, draw_seed() on this thread asks it. To be destroyed by the thread that made it, in reverse
+/// order of making.
+class SeedSource {
  public:
-  explicit RandomScope(std::initializer_list<uint64_t> coordinates);
-  ~RandomScope();
-  RandomScope(const RandomScope&) = delete;
-  RandomScope& operator=(const RandomScope&) = delete;
+  SeedSource(const SeedSource&) = delete;
+  SeedSource& operator=(const SeedSource&) = delete;
+
+ protected:
+  SeedSource();
+  ~SeedSource();
+  /// What draw_seed() would give without this source.
+  uint64_t outer_seed();
 
  private:
   friend uint64_t draw_seed();
+  virtual uint64_t next() = 0;
+  SeedSource* outer_;
+};
+
+/// A sequence of the scope's own: parts of a batch that are worked on at the same time have each their own
+/// numbers, whichever is first.
+class RandomScope final : public SeedSource {
+ public:
+  explicit RandomScope(std::initializer_list<uint64_t> coordinates) : random_(coordinates) {}
+
+ private:
+  uint64_t next() override { return random_.next(); }
   CounterRandom random_;
-  RandomScope* outer_;
+};
+
+/// Keeps the seeds that are drawn, and changes nothing about them.
+class SeedRecord final : public SeedSource {
+ public:
+  const std::vector<uint64_t>& seeds() const { return seeds_; }
+
+ private:
+  uint64_t next() override { return seeds_.emplace_back(outer_seed()); }
+  std::vector<uint64_t> seeds_;
+};
+
+/// The seeds of a record once more, on whichever thread. Throws c10::Error where more are drawn than there
+/// were.
+class SeedReplay final : public SeedSource {
+ public:
+  explicit SeedReplay(std::vector<uint64_t> seeds) : seeds_(std::move(seeds)) {}
+
+ private:
+  uint64_t next() override;
+  std::vector<uint64_t> seeds_;
+  size_t n_drawn_ = 0;
 };
 
 }  // namespace zoo

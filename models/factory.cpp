@@ -8,6 +8,7 @@
 #include "models/encoder_decoder.h"
 #include "models/initialize.h"
 #include "models/model.h"
+#include "models/stack.h"
 
 namespace zoo {
 namespace {
@@ -55,6 +56,12 @@ const FamilyEntry& family_of(const ModelConfig& config) {
 }  // namespace
 
 torch::Device Model::device() const { return parameters().front().device(); }
+
+void Model::checkpoint_activations(ActivationCheckpointing what) {
+  for (const auto& module : modules(/*include_self=*/false)) {
+    if (auto* const stack = module->as<StackImpl>()) stack->checkpoint_activations(what);
+  }
+}
 
 void DecodingState::reorder(const torch::Tensor& rows) {
   cache.reorder(rows);

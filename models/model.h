@@ -8,6 +8,7 @@
 
 #include <torch/nn/module.h>
 
+#include "layers/activation_checkpointing.h"
 #include "layers/kv_cache.h"
 #include "models/batch.h"
 #include "models/model_config.h"
@@ -39,6 +40,10 @@ class Model : public torch::nn::Module {
   virtual void attention_maps(const Batch& batch, AttentionMaps& maps) = 0;
   /// The generative side of this model, or null if it has none.
   virtual GenerativeModel* generative() { return nullptr; }
+
+  /// What training computes again in the backward pass to save memory; none at first. Losses and gradients
+  /// stay what they are.
+  void checkpoint_activations(ActivationCheckpointing what);
 
   /// The device of the weights.
   torch::Device device() const;

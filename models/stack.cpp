@@ -1,11 +1,13 @@
 #include "models/stack.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/types.h>
+#include <torch/utils.h>
 
 #include "io/error.h"
 #include "layers/dropout.h"
@@ -28,6 +30,26 @@ RotaryOptions rotary_options(const ModelConfig& config) {
       .attention_factor(r.attention_factor)
       .low_frequency_factor(r.low_frequency_factor)
       .high_frequency_factor(r.high_frequency_factor);
+}
+
+/// layer(x, context), computed again in the backward pass. What a gradient flows through is handed over; masks
+/// and rotary tables have none.
+torch::Tensor recomputed_layer(const TransformerLayer& layer, const torch::Tensor& x,
+                               const LayerContext& context) {
+  std::vector<torch::Tensor> inputs = {x};
+  LayerContext kept = context;
+  const bool has_bias = kept.self.bias.defined(), has_memory = kept.cross.memory.defined();
+  if (has_bias) inputs.push_back(std::exchange(kept.self.bias, {}));
+  if (has_memory) inputs.push_back(std::exchange(kept.cross.memory, {}));
+  const auto table = context.self.rotary ? *context.self.rotary : RotaryTable{};
+  const auto call = [module = layer.ptr(), kept, table, has_bias, has_memory](const auto& given) {
+    LayerContext again = kept;
+    again.self.rotary = &table;
+    if (has_bias) again.self.bias = given[1];
+    if (has_memory) again.cross.memory = given.back();
+    return module->forward(given.front(), again);
+  };
+  return recomputed(call, inputs, layer->parameters());
 }
 
 }  // namespace
@@ -155,13 +177,19 @@ torch::Tensor StackImpl::forward(const StackInput& input) {
                      .memory = input.memory,
                      .maps = input.cross_maps};
   }
+  const bool recompute = checkpointing_ == ActivationCheckpointing::every_layer && is_training() &&
+                         torch::GradMode::is_enabled() && !input.cache && !input.self_maps &&
+                         !input.cross_maps;
   auto x = embed(input, range);
   for (size_t i = 0; i < layers.size(); ++i) {
     if (input.cache) {
       context.self.cache = &input.cache->self[i];
       if (input.memory.defined()) context.cross.cache = &input.cache->cross[i];
     }
-    x = layers[i](x, context);
+    // A view for each layer: the memory's gradients are added layer by layer whether these are computed again
+    // or not, and so round alike.
+    if (input.memory.defined()) context.cross.memory = input.memory.view_as(input.memory);
+    x = recompute ? recomputed_layer(layers[i], x, context) : layers[i](x, context);
   }
   return final_norm ? final_norm(x) : x;
 }

@@ -8,6 +8,7 @@
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/embedding.h>
 
+#include "layers/activation_checkpointing.h"
 #include "layers/embedding.h"
 #include "layers/kv_cache.h"
 #include "layers/mask.h"
@@ -45,6 +46,8 @@ class StackImpl : public torch::nn::Module {
   /// (B, T, D): final hidden states. Throws DataError where a sequence is longer than learned positions
   /// reach.
   torch::Tensor forward(const StackInput& input);
+  /// Takes effect where the module is training and gradients are recorded, without a cache and maps.
+  void checkpoint_activations(ActivationCheckpointing what) { checkpointing_ = what; }
 
   std::vector<TransformerLayer> layers;
   torch::nn::Embedding position_embedding{nullptr};  // (max_positions, D)
@@ -60,6 +63,7 @@ class StackImpl : public torch::nn::Module {
   torch::Tensor score_bias(const PositionRange& range, torch::Device device);
 
   ModelConfig config_;
+  ActivationCheckpointing checkpointing_ = ActivationCheckpointing::none;
   std::shared_ptr<TokenEmbeddingImpl> token_;  // not registered here: it is the model's
   torch::Tensor sinusoids_;                    // (positions so far, D), grown on demand
   torch::Tensor alibi_slopes_;                 // (H)

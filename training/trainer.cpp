@@ -103,6 +103,7 @@ Trainer::Trainer(const Experiment& experiment, const TrainOptions& options)
   model_ = make_model(experiment_, *task_);
   model_->to(options_.device);
   model_->train();
+  model_->checkpoint_activations(config_.activation_checkpointing);
   task_->batches(Split::train);
   task_->batches(Split::valid);
   gradients_ = std::make_unique<GradientAccumulator>(

@@ -88,6 +88,10 @@ void describe(ConfigVisitor& v, TrainingConfig& c) {
           "Number format of the matrix products: fp32, bf16, or fp16 with dynamic loss scaling; weights are "
           "fp32 in any "
           "case. auto: bf16 where it is faster, else fp32.");
+  v.field(
+      "activation_checkpointing", c.activation_checkpointing,
+      "every_layer: keep only what goes into each layer, and compute the layer again in the backward pass: "
+      "far less memory for a third more computation, and the same losses.");
   v.field("clip_grad_norm", c.clip_grad_norm, "Longest gradient, as the norm over all parameters; 0 = any.",
           Limits::at_least(0));
   v.field("label_smoothing", c.label_smoothing,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io/config_file.h"
+#include "layers/activation_checkpointing.h"
 
 namespace zoo {
 
@@ -86,6 +87,10 @@ constexpr auto config_names(Precision) {
   return std::to_array<std::string_view>({"auto", "fp32", "bf16", "fp16"});
 }
 
+constexpr auto config_names(ActivationCheckpointing) {
+  return std::to_array<std::string_view>({"none", "every_layer"});
+}
+
 struct TrainingConfig {
   int64_t seed = 1;
   int64_t steps = 1000;  // optimiser steps
@@ -95,6 +100,7 @@ struct TrainingConfig {
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
   Precision precision = Precision::automatic;
+  ActivationCheckpointing activation_checkpointing = ActivationCheckpointing::none;
   double clip_grad_norm = 1.0;  // 0 = off
   double label_smoothing = 0.0;
   std::optional<double> max_seconds;  // of training time, evaluation included; then stop as if done

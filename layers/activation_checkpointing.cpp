@@ -1,0 +1,191 @@
+#include "layers/activation_checkpointing.h"
+
+#include <mutex>
+#include <utility>
+
+#include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/Generator.h>
+#include <ATen/core/ivalue.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "layers/random.h"
+
+namespace zoo {
+namespace {
+
+using torch::autograd::AutogradContext;
+using Tensors = torch::autograd::variable_list;
+
+/// Of this thread. Threads of autograd do not inherit all of it.
+struct AutocastState {
+  explicit AutocastState(c10::DeviceType device_)
+      : device(device_),
+        enabled(at::autocast::is_autocast_enabled(device)),
+        caches(at::autocast::is_autocast_cache_enabled()),
+        type(at::autocast::get_autocast_dtype(device)) {}
+  void set() const {
+    at::autocast::set_autocast_enabled(device, enabled);
+    at::autocast::set_autocast_cache_enabled(caches);
+    at::autocast::set_autocast_dtype(device, type);
+  }
+
+  c10::DeviceType device;
+  bool enabled, caches;
+  torch::ScalarType type;
+};
+
+/// While it lives, this thread has an earlier state.
+class AutocastScope {
+ public:
+  explicit AutocastScope(const AutocastState& state) : former_(state.device) { state.set(); }
+  ~AutocastScope() { former_.set(); }
+  AutocastScope(const AutocastScope&) = delete;
+  AutocastScope& operator=(const AutocastScope&) = delete;
+
+ private:
+  AutocastState former_;
+};
+
+/// Where LibTorch's own random numbers of a device stand. Undefined for the CPU, where layers take theirs
+/// from draw_seed().
+torch::Tensor generator_state(c10::Device device) {
+  if (device.is_cpu()) return {};
+  auto generator = at::globalContext().defaultGenerator(device);
+  const std::lock_guard lock(generator.mutex());
+  return generator.get_state();
+}
+
+void set_generator_state(c10::Device device, const torch::Tensor& state) {
+  if (!state.defined()) return;
+  auto generator = at::globalContext().defaultGenerator(device);
+  const std::lock_guard lock(generator.mutex());
+  generator.set_state(state);
+}
+
+/// While it lives, the numbers of a device are those from an earlier state on.
+class GeneratorScope {
+ public:
+  GeneratorScope(c10::Device device, const torch::Tensor& state)
+      : device_(device), former_(generator_state(device)) {
+    set_generator_state(device_, state);
+  }
+  ~GeneratorScope() { set_generator_state(device_, former_); }
+  GeneratorScope(const GeneratorScope&) = delete;
+  GeneratorScope& operator=(const GeneratorScope&) = delete;
+
+ private:
+  c10::Device device_;
+  torch::Tensor former_;
+};
+
+/// How many functions this thread is computing again, one within the other.
+thread_local int recomputing = 0;
+
+struct RecomputingScope {
+  RecomputingScope() { ++recomputing; }
+  ~RecomputingScope() { --recomputing; }
+  RecomputingScope(const RecomputingScope&) = delete;
+  RecomputingScope& operator=(const RecomputingScope&) = delete;
+};
+
+/// A function, and all that its second call needs to be like the first.
+class Call final : public torch::CustomClassHolder {
+ public:
+  Call(Recomputable function, size_t n_inputs, c10::Device device)
+      : n_inputs_(n_inputs), function_(std::move(function)), device_(device), autocast_(device.type()) {}
+
+  size_t n_inputs() const { return n_inputs_; }
+
+  torch::Tensor first(const Tensors& inputs) {
+    generator_ = generator_state(device_);
+    SeedRecord record;
+    auto output = function_(inputs);
+    seeds_ = record.seeds();
+    return output;
+  }
+  torch::Tensor again(const Tensors& inputs) const {
+    const AutocastScope autocast(autocast_);
+    const GeneratorScope generator(device_, generator_);
+    SeedReplay replay(seeds_);
+    return function_(inputs);
+  }
+
+ private:
+  size_t n_inputs_;
+  Recomputable function_;
+  c10::Device device_;
+  AutocastState autocast_;
+  torch::Tensor generator_;
+  std::vector<uint64_t> seeds_;
+};
+
+/// The same values at the root of a graph of their own.
+Tensors cut_off(at::TensorList tensors) {
+  Tensors result;
+  for (const auto& tensor : tensors) {
+    result.push_back(tensor.detach());
+    if (tensor.requires_grad()) result.back().requires_grad_();
+  }
+  return result;
+}
+
+struct Recomputed : torch::autograd::Function<Recomputed> {
+  /// `tensors`: the inputs, then the parameters.
+  static torch::Tensor forward(AutogradContext* context, const c10::intrusive_ptr<Call>& call,
+                               at::TensorList tensors) {
+    context->save_for_backward(tensors.vec());
+    context->saved_data["call"] = c10::IValue::make_capsule(call);
+    // A graph is recorded, though it is thrown away at once: where no gradient is wanted LibTorch takes other
+    // kernels here and there, which round differently from those of the second call.
+    const torch::AutoGradMode recording(true);
+    return call->first(cut_off(tensors.slice(0, call->n_inputs()))).detach();
+  }
+
+  static Tensors backward(AutogradContext* context, const Tensors& gradients) {
+    TORCH_CHECK(!torch::GradMode::is_enabled(),
+                "there is no second derivative through activation checkpointing: turn it off");
+    const auto capsule = context->saved_data["call"].toCapsule();
+    const auto& call = static_cast<const Call&>(*capsule);
+    const auto tensors = context->get_saved_variables();
+    const auto inputs = cut_off(at::TensorList(tensors).slice(0, call.n_inputs()));
+
+    Tensors wanted;
+    std::vector<size_t> places;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (!tensors[i].requires_grad() || !context->needs_input_grad(i)) continue;
+      wanted.push_back(i < inputs.size() ? inputs[i] : tensors[i]);
+      places.push_back(i + 1);  // what is not a tensor has a place, too
+    }
+    const RecomputingScope scope;
+    torch::Tensor output;
+    {
+      const torch::AutoGradMode recording(true);
+      output = call.again(inputs);
+    }
+    const auto found = torch::autograd::grad({output}, wanted, {gradients[0]}, /*retain_graph=*/false,
+                                             /*create_graph=*/false, /*allow_unused=*/true);
+    Tensors result(tensors.size() + 1);
+    for (size_t i = 0; i < places.size(); ++i) result[places[i]] = found[i];
+    return result;
+  }
+};
+
+}  // namespace
+
+torch::Tensor recomputed(Recomputable function, const std::vector<torch::Tensor>& inputs,
+                         const std::vector<torch::Tensor>& parameters) {
+  TORCH_CHECK(!inputs.empty(), "what is to be recomputed has no inputs");
+  auto tensors = inputs;
+  tensors.insert(tensors.end(), parameters.begin(), parameters.end());
+  for (const auto& tensor : tensors) TORCH_CHECK(tensor.defined(), "an input is undefined");
+  const auto call = c10::make_intrusive<Call>(std::move(function), inputs.size(), inputs.front().device());
+  return Recomputed::apply(call, at::TensorList(tensors));
+}
+
+bool is_recomputing() { return recomputing > 0; }
+
+}  // namespace zoo
