@@ -28,6 +28,7 @@ Values values_of(const Experiment& experiment) {
 /// Which promise of fairness a key belongs to; nothing for what may differ.
 std::optional<NoticeKind> promise_of(std::string_view key) {
   if (key.starts_with("data.tokenizer.")) return NoticeKind::tokenizer;
+  if (key == "init_from") return NoticeKind::data;  // more of it has been seen
   // An encoder-decoder and a decoder read the same texts in sequences of other kinds.
   if (key == "data.bucket_by_length") return std::nullopt;
   constexpr auto evaluation = std::to_array<std::string_view>(
@@ -137,7 +138,7 @@ class Tasks {
   std::unique_ptr<Task> open(const Experiment& experiment) {
     std::string key = fmt::format("{} {}", name_of(experiment.task), name_of(experiment.model.architecture));
     for (const auto& [name, value] : flatten(experiment)) {
-      if (name.starts_with("data.")) key += fmt::format("\n{}={}", name, value);
+      if (name.starts_with("data.") || name == "init_from") key += fmt::format("\n{}={}", name, value);
     }
     auto& vocabulary = vocabularies_[key];
     if (!vocabulary.tokenizer) vocabulary = make_task(experiment)->vocabulary();

@@ -65,6 +65,11 @@ void describe(ConfigVisitor& v, Experiment& c) {
       "Of the run, whose directory is runs/NAME unless --out says otherwise; a file that gives none has its "
       "own name, without .yaml.");
   v.field("task", c.task, "What is learned.");
+  v.field("init_from", c.init_from,
+          "Directory of a run whose weights a new run starts with, instead of with random ones. Its vocabulary "
+          "comes along: data.tokenizer must be as there, and so must the keys of model, but for dropouts, "
+          "numbers of layers and the like; `extends:` of its config.yaml sees to that. Layers that it lacks, "
+          "such as the head of another task, start as without it. Default none.");
   v.field("data", c.data, "Corpora and tokenizer.");
   v.field("model", c.model, "The architecture.");
   v.field("training", c.training, "How it is trained.");
@@ -80,6 +85,7 @@ void validate(const Experiment& c, const Complain& complain) {
   if (c.name.empty() || c.name.front() == '.' || c.name.find('/') != c.name.npos) {
     complain("name", fmt::format("'{}' cannot be the name of a directory", c.name));
   }
+  if (c.init_from && c.init_from->empty()) complain("init_from", "names no run; leave the key out");
   validate_architecture(c, complain);
   validate_lengths(c, complain);
   if (c.training.batch_tokens && is_window_task(c.task)) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,7 @@ constexpr auto config_names(TaskKind) {
 struct Experiment {
   std::string name = "unnamed";
   TaskKind task = TaskKind::language_modeling;
+  std::optional<std::string> init_from;  // the run whose weights and vocabulary are begun with
   DataConfig data;
   ModelConfig model;
   TrainingConfig training;

@@ -1,5 +1,7 @@
 #include "training/run.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -18,15 +20,6 @@ std::vector<std::string> read_labels(const fs::path& path) {
   } catch (const nlohmann::json::exception&) {
     throw CheckpointError(fmt::format("{}: damaged: not a list of names in JSON", path.string()));
   }
-}
-
-fs::path find_weights(const fs::path& dir) {
-  std::error_code ignored;
-  const fs::path best = dir / "model.safetensors";
-  if (fs::exists(best, ignored)) return best;
-  if (const auto checkpoint = newest_checkpoint(dir)) return *checkpoint / "model.safetensors";
-  throw CheckpointError(
-      fmt::format("{}: no weights yet: neither model.safetensors nor a checkpoint", dir.string()));
 }
 
 /// A task like `task` whose test data are `files`.
@@ -82,16 +75,26 @@ void write_run_vocabulary(const fs::path& dir, const Vocabulary& vocabulary) {
   }
 }
 
+fs::path run_weights(const fs::path& dir) {
+  std::error_code ignored;
+  const fs::path best = dir / "model.safetensors";
+  if (fs::exists(best, ignored)) return best;
+  if (const auto checkpoint = newest_checkpoint(dir)) return *checkpoint / "model.safetensors";
+  throw CheckpointError(
+      fmt::format("{}: no weights yet: neither model.safetensors nor a checkpoint", dir.string()));
+}
+
 Run Run::open(const fs::path& dir, c10::Device device) {
   const auto experiment = read_run_experiment(dir);
   Run run;
   run.dir_ = dir;
-  run.task_ = open_task(experiment, read_run_vocabulary(dir));
-  if (experiment.task == TaskKind::text_classification && run.labels().empty()) {
+  auto vocabulary = read_run_vocabulary(dir);
+  if (experiment.task == TaskKind::text_classification && vocabulary.labels.empty()) {
     throw CheckpointError(
         fmt::format("{}: missing; a classifier is of no use without", (dir / "labels.json").string()));
   }
-  run.weights_ = find_weights(dir);
+  run.task_ = open_task(experiment, std::move(vocabulary));
+  run.weights_ = run_weights(dir);
   run.model_ = make_model(experiment, *run.task_);
   load_tensors(run.weights_, named_tensors(*run.model_));
   run.model_->to(device);

@@ -32,6 +32,10 @@ Vocabulary read_run_vocabulary(const std::filesystem::path& dir);
 /// Writes them. Throws SystemError.
 void write_run_vocabulary(const std::filesystem::path& dir, const Vocabulary& vocabulary);
 
+/// The best weights of a run, RUN/model.safetensors, or while there are none those of its newest checkpoint.
+/// Throws CheckpointError.
+std::filesystem::path run_weights(const std::filesystem::path& dir);
+
 /// What generate, evaluate, attention, embed and inspect work on.
 class Run {
  public:

@@ -20,10 +20,9 @@ namespace fs = std::filesystem;
 /// Whether a run that goes on must have the same value: what decides about shapes, data order or random
 /// numbers.
 bool is_fixed(std::string_view key) {
-  constexpr auto fixed = std::to_array<std::string_view>({"task", "training.seed", "training.batch_size",
-                                                          "training.batch_tokens", "training.optimizer.type",
-                                                          "training.optimizer.momentum",
-                                                          "training.ema_decay"});
+  constexpr auto fixed = std::to_array<std::string_view>(
+      {"task", "init_from", "training.seed", "training.batch_size", "training.batch_tokens",
+       "training.optimizer.type", "training.optimizer.momentum", "training.ema_decay"});
   if (key == "data.test") return false;
   return key.starts_with("data.") || key.starts_with("model.") ||
          std::find(fixed.begin(), fixed.end(), key) != fixed.end();

@@ -8,6 +8,7 @@
 #include "data/corpus.h"
 #include "io/error.h"
 #include "training/evaluation.h"
+#include "training/initial_weights.h"
 #include "training/tasks/tasks.h"
 
 namespace zoo {
@@ -80,7 +81,9 @@ std::shared_ptr<const Tokenizer> make_tokenizer_for(
   });
 }
 
-std::unique_ptr<Task> make_task(const Experiment& experiment) { return open_task(experiment, {}); }
+std::unique_ptr<Task> make_task(const Experiment& experiment) {
+  return open_task(experiment, initial_vocabulary(experiment));
+}
 
 std::unique_ptr<Task> open_task(const Experiment& experiment, Vocabulary vocabulary) {
   for (const auto& entry : tasks) {

@@ -66,10 +66,10 @@ class Task {
   std::array<std::unique_ptr<BatchSource>, 3> sources_;  // by Split
 };
 
-/// The task of a new run: reads the training data and makes or loads the tokenizer. Throws DataError,
-/// ConfigError.
+/// The task of a new run: reads the training data and makes or loads the tokenizer, which is that of the run
+/// named by `init_from` if there is one. Throws DataError, ConfigError.
 std::unique_ptr<Task> make_task(const Experiment& experiment);
-/// The task of a run that has its vocabulary.
+/// The task of a run that has its vocabulary; what that lacks is made from the training data.
 std::unique_ptr<Task> open_task(const Experiment& experiment, Vocabulary vocabulary);
 
 /// The model of an experiment, initialised from the default generator, on the CPU. Throws ConfigError.

@@ -19,6 +19,7 @@
 #include "models/cost.h"
 #include "training/checkpoint.h"
 #include "training/gradient_accumulator.h"
+#include "training/initial_weights.h"
 #include "training/memory.h"
 #include "training/optimizer.h"
 #include "training/run_directory.h"
@@ -101,6 +102,8 @@ Trainer::Trainer(const Experiment& experiment, const TrainOptions& options)
   task_ = directory_.goes_on() ? open_task(experiment_, directory_.vocabulary()) : make_task(experiment_);
   torch::manual_seed(static_cast<uint64_t>(config_.seed));
   model_ = make_model(experiment_, *task_);
+  if (experiment_.init_from && !directory_.checkpoint())
+    report(load_initial_weights(experiment_, *task_, *model_));
   model_->to(options_.device);
   model_->train();
   model_->checkpoint_activations(config_.activation_checkpointing);

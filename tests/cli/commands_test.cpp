@@ -1,6 +1,7 @@
 // Every documented command, end to end: from a corpus and a configuration to a run, and what can be done with
 // it.
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -204,6 +205,49 @@ TEST_F(Commands, WorkOnAClassifier) {
   }
   dir().write("unknown.tsv", "sentence\tlabel\nthat is good\tenvy\n");
   EXPECT_THAT(zoo("evaluate run --data unknown.tsv").err, HasSubstr("'envy'"));
+}
+
+TEST_F(Commands, TuneWhatIsTrainedAlready) {
+  train("filler.yaml --out pretrained");
+  dir().write("tuned.yaml", R"(
+extends: pretrained/config.yaml
+init_from: pretrained
+name: tuned
+task: text_classification
+data: {train: table.tsv}
+)");
+  const auto trained = zoo("train tuned.yaml --device cpu");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_THAT(trained.err, HasSubstr("starts from pretrained/model.safetensors: "));
+  EXPECT_THAT(output("config tuned.yaml"), HasSubstr("\ninit_from: pretrained\n"));
+  EXPECT_GT(document("inspect tuned.yaml")["parameters"], 0);
+
+  // In a comparison with one that starts from nothing, that is said.
+  dir().write("study.yaml",
+              "base: tuned.yaml\nvariants: {tuned: {}, scratch: {init_from: null}}\nseeds: 1\n"
+              "speed_seconds: 0\nscaling: false\n");
+  const auto compared = zoo("compare study.yaml --out study --device cpu");
+  ASSERT_EQ(compared.code, 0) << compared.err;
+  const auto results = json::parse(read_file(path("study/results.json")));
+  EXPECT_EQ(results["differences"], json({"init_from"}));
+  EXPECT_EQ(results["notices"][0]["text"],
+            "Not the same for all: init_from: pretrained (tuned), null (scratch)");
+  EXPECT_EQ(results["runs"][0]["seeds"][0]["valid_loss"], document("evaluate runs/tuned")["loss"]);
+  EXPECT_NE(results["runs"][1]["seeds"][0]["valid_loss"], results["runs"][0]["seeds"][0]["valid_loss"]);
+
+  for (const auto& [arguments, words] : std::vector<std::pair<std::string, std::string>>{
+           {"--set model.d_model=24", "init_from: model.d_model is 24, but 16 in pretrained"},
+           {"--set init_from=nowhere", "init_from: nowhere: no such run"}}) {
+    const auto refused = zoo("train tuned.yaml --out refused " + arguments);
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_THAT(refused.err, HasSubstr(words));
+    EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
+  }
+  fs::rename(path("pretrained/config.yaml"), path("tuned-base.yaml"));
+  fs::remove_all(path("pretrained"));
+  fs::create_directory(path("pretrained"));
+  fs::rename(path("tuned-base.yaml"), path("pretrained/config.yaml"));  // which tuned.yaml extends
+  train("tuned.yaml --resume --set training.steps=6");
 }
 
 TEST_F(Commands, InspectCountsFeedForwardsAsThePapers) {

@@ -68,6 +68,7 @@ TEST(Experiment, NamesPlaceAndKeyOfWhatIsWrongInAPart) {
   EXPECT_THAT(error_of("training: {stesp: 10}"), HasSubstr("steps"));
   EXPECT_THAT(error_of("training: {steps: 0}"), HasSubstr("training.steps must be >= 1"));
   EXPECT_THAT(error_of("name: a/b"), HasSubstr("name"));
+  EXPECT_THAT(error_of("init_from: ''"), HasSubstr("x.yaml:1:12: init_from names no run"));
 }
 
 TEST(Experiment, NamesContradictionsBetweenParts) {

@@ -1,5 +1,5 @@
 #pragma once
-// The tasks there are. Each makes its vocabulary from the training data unless it is given one.
+// The tasks there are. Each makes what its vocabulary lacks from the training data.
 
 #include <memory>
 #include <string>

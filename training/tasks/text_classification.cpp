@@ -126,7 +126,7 @@ class ClassificationByText final : public TextClassification {
     Metrics metrics = Task::evaluate(model, split, max_batches);
     const auto rows = read_labelled(experiment().data, split);
     const auto n_rows = static_cast<int64_t>(rows.texts.size());
-    const int64_t limit = max_batches ? *max_batches * experiment().training.batch_size : n_rows;
+    const int64_t limit = max_batches ? *max_batches * batch_options(split).batch_size : n_rows;
     const auto predicted = predict(model, rows, std::min(limit, n_rows));
     auto actual = classes(rows);
     actual.resize(predicted.size());
@@ -174,7 +174,7 @@ class ClassificationByText final : public TextClassification {
 
 std::unique_ptr<Task> make_text_classification(const Experiment& experiment, Vocabulary vocabulary) {
   const bool as_text = experiment.model.architecture == Architecture::encoder_decoder;
-  if (!vocabulary.tokenizer) {
+  if (!vocabulary.tokenizer || vocabulary.labels.empty()) {
     const auto rows = read_labelled(experiment.data, Split::train);
     vocabulary.labels = rows.labels;
     std::sort(vocabulary.labels.begin(), vocabulary.labels.end());
@@ -182,8 +182,10 @@ std::unique_ptr<Task> make_text_classification(const Experiment& experiment, Voc
                             vocabulary.labels.end());
     // An encoder-decoder writes the labels; the others have the same tokens, so that they can be compared
     // with it.
-    vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all,
-                                              {&rows.texts, &vocabulary.labels});
+    if (!vocabulary.tokenizer) {
+      vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all,
+                                                {&rows.texts, &vocabulary.labels});
+    }
   }
   if (as_text) return std::make_unique<ClassificationByText>(experiment, std::move(vocabulary));
   return std::make_unique<ClassificationByHead>(experiment, std::move(vocabulary));
