@@ -7,6 +7,11 @@ class App;
 
 namespace zoo {
 
+/// Thrown where another process has said what is wrong: what is left is to exit as it did.
+struct AlreadyReported {
+  int exit_code;
+};
+
 void add_train(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_evaluate(CLI::App& app);

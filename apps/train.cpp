@@ -12,7 +12,11 @@
 #include "apps/commands.h"
 #include "apps/options.h"
 #include "io/error.h"
+#include "io/process.h"
+#include "training/checkpoint.h"
 #include "training/device.h"
+#include "training/parallel/launcher.h"
+#include "training/run_directory.h"
 #include "training/stop_signals.h"
 #include "training/trainer.h"
 
@@ -24,6 +28,7 @@ struct TrainArguments {
   std::vector<std::string> overrides;
   bool resume = false, overwrite = false;
   std::string device = "auto";
+  int64_t n_processes = 1;
 };
 
 std::string duration(double seconds) {
@@ -52,7 +57,41 @@ std::string summary(const TrainResult& result) {
   return text;
 }
 
+/// The same command for one of several processes.
+std::vector<std::string> command_of(const TrainArguments& arguments) {
+  std::vector<std::string> command = {this_program().string(), "train", arguments.config.string(), "--device",
+                                      arguments.device};
+  for (const auto& override : arguments.overrides) command.insert(command.end(), {"--set", override});
+  if (!arguments.out.empty()) command.insert(command.end(), {"--out", arguments.out.string()});
+  if (arguments.resume) command.push_back("--resume");
+  if (arguments.overwrite) command.push_back("--overwrite");
+  return command;
+}
+
+void run_processes(const TrainArguments& arguments) {
+  if (place_from_environment())
+    throw UsageError("--nproc and torchrun both start processes: use one of them");
+  if (arguments.device.starts_with("cuda:"))
+    throw UsageError("--nproc gives each process a GPU of its own: say --device cuda");
+  parse_device(arguments.device, arguments.n_processes - 1);  // there are as many GPUs
+  const auto experiment =
+      load_experiment(arguments.config, arguments.overrides);  // what is wrong is said once
+  const StopSignals signals;
+  const auto result =
+      launch({.command = command_of(arguments), .n_processes = arguments.n_processes, .should_stop = [&] {
+                return signals.received();
+              }});
+  if (result.exit_code == 0) return;
+  if (result.reason.empty()) throw AlreadyReported{result.exit_code};
+  const auto checkpoint = newest_checkpoint(run_path(experiment, arguments.out));
+  throw SystemError(fmt::format(
+      "{}; {}", result.reason,
+      checkpoint ? fmt::format("the same command with --resume goes on from {}", checkpoint->string())
+                 : "there is no checkpoint to go on from yet"));
+}
+
 void run(const TrainArguments& arguments) {
+  if (arguments.n_processes > 1) return run_processes(arguments);
   const auto experiment = load_experiment(arguments.config, arguments.overrides);
   const StopSignals signals;
   TrainOptions options;
@@ -60,12 +99,13 @@ void run(const TrainArguments& arguments) {
   options.existing = arguments.resume      ? ExistingRun::resume
                      : arguments.overwrite ? ExistingRun::replace
                                            : ExistingRun::refuse;
-  options.device = parse_device(arguments.device);
+  options.place = place_from_environment();
+  options.device = parse_device(arguments.device, options.place ? options.place->local_rank : 0);
   options.on_progress = progress_on_stderr(experiment.name);
   options.should_stop = [&] { return signals.received(); };
   const auto result = train(experiment, options);
   options.on_progress = nullptr;  // ends the line of the progress bar
-  std::cerr << summary(result) << '\n';
+  if (!options.place || options.place->rank == 0) std::cerr << summary(result) << '\n';
 }
 
 }  // namespace
@@ -80,6 +120,13 @@ void add_train(CLI::App& app) {
       command->add_flag("--resume", arguments->resume, "Go on with the run if it exists, or else start it");
   command->add_flag("--overwrite", arguments->overwrite, "Replace the run if it exists")->excludes(resume);
   add_device(*command, arguments->device);
+  command
+      ->add_option(
+          "--nproc", arguments->n_processes,
+          "Train with so many processes on this machine, each on its part of the cores or a GPU of its own")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   command->callback([arguments] { run(*arguments); });
 }
 

@@ -20,6 +20,8 @@
 #include "io/cpu_allocator.h"
 #include "io/error.h"
 #include "io/text.h"
+#include "training/parallel/launcher.h"
+#include "training/parallel/process_group.h"
 
 namespace {
 
@@ -101,6 +103,11 @@ int main(int argc, char** argv) {
     return std::cout ? EXIT_SUCCESS : report("cannot write to standard output", kFailure);
   } catch (const CLI::ParseError& error) {
     return report(usage_problem(app, error), kBadInput);
+  } catch (const zoo::AlreadyReported& earlier) {
+    return earlier.exit_code;
+  } catch (const zoo::PeerError& error) {
+    // Threads that wait for a process that is gone may never end.
+    std::_Exit(zoo::is_launched() ? error.exit_code() : report(error.what(), error.exit_code()));
   } catch (const zoo::Error& error) {
     return report(error.what(), error.exit_code());
   } catch (const c10::OutOfMemoryError& error) {

@@ -1,7 +1,6 @@
 #include "comparison/measure.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -13,25 +12,17 @@
 #include "generation/inference_scope.h"
 #include "generation/search.h"
 #include "io/error.h"
-#include "models/cost.h"
+#include "io/stopwatch.h"
 #include "training/gradient_accumulator.h"
 #include "training/memory.h"
 #include "training/optimizer.h"
+#include "training/rows_at_once.h"
 #include "training/schedule.h"
 
 namespace zoo {
 namespace {
 
 constexpr size_t kFewestRepeats = 3;
-
-class Stopwatch {
- public:
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point start_ = Clock::now();
-};
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -53,16 +44,20 @@ class TrainingSteps {
         model_(on_device(make_model(experiment_, task), device)),
         gradients_(model_,
                    {.label_smoothing = experiment_.training.label_smoothing,
-                    .precision = resolve(experiment_.training.precision, device, experiment_.model.d_model)}),
+                    .precision = resolve(experiment_.training.precision, device, experiment_.model.d_model),
+                    .out_of_memory = experiment_.training.batch_size.is_auto() ? OutOfMemory::take_fewer_rows
+                                                                               : OutOfMemory::fail}),
         optimizer_(experiment_.training.optimizer, parameters_of(*model_)) {
     model_->train();
     model_->checkpoint_activations(experiment_.training.activation_checkpointing);
+    if (experiment_.training.batch_size.is_auto())
+      gradients_.set_rows_at_once(find_rows_at_once(gradients_, task, {.device = device}));
   }
 
   /// Takes `n_steps` steps from batch `first` of the data on and returns the tokens that they read.
   int64_t take(int64_t n_steps, int64_t first = 0) {
-    epoch_ = tokens_ = 0;
-    index_ = first;
+    tokens_ = 0;
+    position_ = {.epoch = 0, .index = first};
     for (int64_t step = 0; step < n_steps; ++step) take_one(step);
     return tokens_;
   }
@@ -75,29 +70,13 @@ class TrainingSteps {
 
   void take_one(int64_t step) {
     const auto& config = experiment_.training;
-    std::vector<Batch> batches;
-    int64_t n_targets = 0;
-    for (int64_t i = 0; i < config.gradient_accumulation; ++i) {
-      batches.push_back(next_batch());
-      n_targets += batches.back().n_targets();
-    }
-    std::vector<torch::Tensor> numbers;
-    for (const auto& batch : batches) {
-      numbers.push_back(gradients_.add(batch, n_targets));
-      tokens_ += batch.tokens;
-    }
-    numbers.push_back(clip_grad_norm(optimizer_.gradients(), config.clip_grad_norm));
-    torch::stack(numbers).to(torch::kCPU, torch::kDouble);  // training looks at the loss, and waits for it
+    const auto batches = next_batches(source_, position_, config.gradient_accumulation).batches;
+    for (const auto& batch : batches) tokens_ += batch.tokens;
+    const auto loss = gradients_.differentiate(batches).sum();
+    const auto norm = clip_grad_norm(optimizer_.gradients(), config.clip_grad_norm);
+    torch::stack({loss, norm}).to(torch::kCPU, torch::kDouble);  // training looks at them, and waits
     optimizer_.step(learning_rate(config, experiment_.model.d_model, step));
     optimizer_.zero_grad();
-  }
-
-  Batch next_batch() {
-    if (index_ >= source_.n_batches(epoch_)) {
-      ++epoch_;
-      index_ = 0;
-    }
-    return source_.batch(epoch_, index_++);
   }
 
   const Experiment& experiment_;
@@ -105,25 +84,9 @@ class TrainingSteps {
   std::shared_ptr<Model> model_;
   GradientAccumulator gradients_;
   Optimizer optimizer_;
-  int64_t epoch_ = 0, index_ = 0, tokens_ = 0;
+  BatchPosition position_;
+  int64_t tokens_ = 0;
 };
-
-/// The batch of the first epoch, or of its beginning if it is long, that takes the most computation, and so
-/// memory.
-int64_t costliest_batch(Task& task) {
-  constexpr int64_t kMostBatches = 1000;
-  auto& source = task.batches(Split::train);
-  int64_t costliest = 0;
-  double most = 0;
-  for (int64_t i = 0; i < std::min(source.n_batches(0), kMostBatches); ++i) {
-    const double flops =
-        forward_flops(task.experiment().model, task.purpose(), pass_shape(source.batch(0, i)));
-    if (flops <= most) continue;
-    most = flops;
-    costliest = i;
-  }
-  return costliest;
-}
 
 TrainingSpeed measure_training(Task& task, c10::Device device, double budget) {
   constexpr double kRounds = 5;

@@ -23,6 +23,19 @@ class BatchSource {
   virtual Batch batch(int64_t epoch, int64_t index) = 0;
 };
 
+/// A place in the order of a source: of the next batch to read.
+struct BatchPosition {
+  int64_t epoch = 0, index = 0;
+};
+
+/// Batches in a row, and where each was.
+struct BatchSequence {
+  std::vector<Batch> batches;
+  std::vector<BatchPosition> positions;
+};
+/// The `count` batches from `position`, which moves on.
+BatchSequence next_batches(BatchSource& source, BatchPosition& position, int64_t count);
+
 /// How examples become batches. An order does not depend on the batch size where nothing is bucketed: four
 /// batches of 8 hold the examples of one of 32. Shuffled, a last batch that is not full is left out unless it
 /// is the only one (with batch_tokens there is no such thing as full); sequential, it is kept, and by_length

@@ -73,8 +73,9 @@ const ConfigNode* ConfigReader::find(const FieldInfo& field) {
 }
 
 void ConfigReader::fail(const FieldInfo& field, const ConfigNode& node, std::string_view expected) const {
-  throw ConfigError(
-      fmt::format("{}: {} must be {}, not {}", node.place.text(), path_of(field), expected, node.shown()));
+  const auto path = path_of(field);
+  throw ConfigError(fmt::format("{}: {} must be {}{}, not {}", node.place.text(), path, expected,
+                                path == auto_path_ ? " or auto" : "", node.shown()));
 }
 
 template <class Number>
@@ -208,6 +209,13 @@ bool ConfigReader::begin_optional(const FieldInfo& field, bool has_value) {
   const ConfigNode* node = find(field);
   if (!node) return has_value;
   return !node->is_null() && !(is_plain_scalar(*node) && node->text == "auto");
+}
+
+bool ConfigReader::begin_auto(const FieldInfo& field, bool is_auto) {
+  auto_path_ = path_of(field);
+  const ConfigNode* node = find(field);
+  if (!node) return is_auto;
+  return is_plain_scalar(*node) && node->text == "auto";
 }
 
 void ConfigReader::collect_unknown(const ConfigNode& node, const std::string& path,

@@ -32,6 +32,7 @@ class ConfigReader final : public ConfigVisitor {
   bool begin_group(const FieldInfo& field) override;
   void end_group() override;
   bool begin_optional(const FieldInfo& field, bool has_value) override;
+  bool begin_auto(const FieldInfo& field, bool is_auto) override;
 
  private:
   struct Group {
@@ -55,6 +56,7 @@ class ConfigReader final : public ConfigVisitor {
   std::string suggestion(const Unknown& unknown) const;
 
   std::vector<Group> groups_;
+  std::string auto_path_;  // of the last key that might have been `auto`
   std::map<std::string, std::set<std::string, std::less<>>, std::less<>> known_;  // group -> its keys
 };
 

@@ -114,6 +114,11 @@ class Dumper final : public detail::ConfigText {
     return has_value;
   }
 
+  bool begin_auto(const FieldInfo& field, bool is_auto) override {
+    if (is_auto) line(field, "auto");
+    return is_auto;
+  }
+
  private:
   size_t indent() const { return 2 * starts_.size(); }
 
@@ -211,6 +216,12 @@ class ReferenceWriter final : public detail::ConfigText {
     return true;
   }
 
+  bool begin_auto(const FieldInfo&, bool is_auto) override {
+    or_auto_ = true;
+    is_auto_ = is_auto;
+    return false;  // its type is to be told
+  }
+
  private:
   struct Row {
     std::string code, comment;
@@ -227,8 +238,11 @@ class ReferenceWriter final : public detail::ConfigText {
   void add(const FieldInfo& field, const std::string& value, std::string type) {
     const std::string limits = limits_text(field.limits);
     if (!limits.empty()) type += ", " + limits;
+    if (std::exchange(or_auto_, false)) type += ", or auto";
     if (std::exchange(optional_, false)) type += ", optional";
-    push_row(field, std::exchange(absent_, false) ? "null" : value, fmt::format("{} ({})", field.doc, type));
+    const bool is_auto = std::exchange(is_auto_, false);
+    push_row(field, std::exchange(absent_, false) ? "null" : is_auto ? "auto" : value,
+             fmt::format("{} ({})", field.doc, type));
   }
 
   void push_row(const FieldInfo& field, std::string_view value, std::string comment) {
@@ -245,6 +259,7 @@ class ReferenceWriter final : public detail::ConfigText {
   std::vector<Group> open_;
   std::vector<size_t> columns_ = {0};  // of each group: where its comments begin
   bool optional_ = false, absent_ = false;
+  bool or_auto_ = false, is_auto_ = false;
 };
 
 }  // namespace

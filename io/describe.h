@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace zoo {
@@ -45,13 +46,24 @@ struct FieldInfo {
 template <class E>
 concept NamedEnum = std::is_enum_v<E> && requires(E e) { config_names(e).size(); };
 
+/// A value that may be left to the program: the word `auto` in a file, none here.
+template <class T>
+struct AutoOr {
+  AutoOr() = default;  // auto
+  AutoOr(T known) : value(std::move(known)) {}
+  bool is_auto() const { return !value.has_value(); }
+  bool operator==(const AutoOr&) const = default;
+
+  std::optional<T> value;
+};
+
 /// What is done with every key of a configuration. Derive to read, write or document one.
 class ConfigVisitor {
  public:
   virtual ~ConfigVisitor() = default;
 
   /// Visits one key: a bool, int64_t, double, string, a list of the last three, a named enumeration, a struct
-  /// with its own describe(), or an optional of any of these (absent = decided from other keys).
+  /// with its own describe(), or an optional (absent = decided from other keys) or AutoOr of any of these.
   template <class T>
   void field(std::string_view key, T& value, std::string_view doc, Limits limits = {}) {
     visit(FieldInfo{key, doc, limits}, value);
@@ -72,6 +84,8 @@ class ConfigVisitor {
   virtual void end_group() = 0;
   /// Whether the optional is to have a value; if so that value is visited next, as the same field.
   virtual bool begin_optional(const FieldInfo& field, bool has_value) = 0;
+  /// Whether the value is to be `auto`; if not it is visited next, as the same field.
+  virtual bool begin_auto(const FieldInfo& field, bool is_auto) = 0;
 
  private:
   template <class T>
@@ -98,6 +112,16 @@ class ConfigVisitor {
     }
     if (!value) value.emplace();
     visit(field, *value);
+  }
+
+  template <class T>
+  void visit(const FieldInfo& field, AutoOr<T>& value) {
+    if (begin_auto(field, value.is_auto())) {
+      value.value.reset();
+      return;
+    }
+    if (value.is_auto()) value.value.emplace();
+    visit(field, *value.value);
   }
 };
 

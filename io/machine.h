@@ -2,6 +2,8 @@
 // The machine that numbers were measured on.
 
 #include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <string>
 
 namespace zoo {
@@ -13,6 +15,11 @@ struct MachineInfo {
   std::string system = {};   // "Linux 6.1.0 x86_64"
 };
 MachineInfo machine_info();
+
+/// Bytes that this process could still take: what the machine has free or could free at once, within the
+/// limits of the control groups that the process is in (containers, batch systems). Nothing where the system
+/// does not tell. `root` is where /proc and /sys are.
+std::optional<int64_t> available_memory_bytes(const std::filesystem::path& root = "/");
 
 /// The most memory that this process ever held, as the operating system counts it; 0 where it does not tell.
 int64_t peak_resident_bytes();

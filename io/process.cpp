@@ -48,12 +48,14 @@ ChildProcess::ChildProcess(const ProcessOptions& options) {
   auto command = options.command;
   auto environment = environment_with(options.environment);
   const auto arguments = pointers(command), variables = pointers(environment);
-  const int output = open(options.output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (output < 0)
+  const bool has_output = !options.output.empty();
+  const int output =
+      has_output ? open(options.output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
+  if (has_output && output < 0)
     throw SystemError(fmt::format("cannot write '{}': {}", options.output.string(), reason(errno)));
   int failure[2];  // closed by a successful exec; else carries its error
   if (pipe2(failure, O_CLOEXEC) != 0) {
-    close(output);
+    if (has_output) close(output);
     throw SystemError(fmt::format("cannot start '{}': {}", command.front(), reason(errno)));
   }
   const pid_t parent = getpid();
@@ -63,15 +65,18 @@ ChildProcess::ChildProcess(const ProcessOptions& options) {
     if (getppid() != parent) _exit(1);  // it died before it could be watched
     const int nothing = open("/dev/null", O_RDONLY);
     dup2(nothing, STDIN_FILENO);
-    dup2(output, STDOUT_FILENO);
-    dup2(output, STDERR_FILENO);
+    if (has_output) {
+      dup2(output, STDOUT_FILENO);
+      dup2(output, STDERR_FILENO);
+    }
+    if (options.signals == TerminalSignals::to_parent_only) setpgid(0, 0);
     execve(arguments.front(), arguments.data(), variables.data());
     const int error = errno;
     if (write(failure[1], &error, sizeof error) < 0) _exit(1);
     _exit(1);
   }
   const int fork_error = errno;
-  close(output);
+  if (has_output) close(output);
   close(failure[1]);
   int error = pid_ < 0 ? fork_error : 0;
   const bool failed = pid_ < 0 || read(failure[0], &error, sizeof error) > 0;
@@ -97,7 +102,11 @@ std::optional<int> ChildProcess::exit_code() {
 }
 
 void ChildProcess::interrupt() {
-  if (!exit_code_) kill(pid_, SIGTERM);
+  if (!exit_code_) ::kill(pid_, SIGTERM);
+}
+
+void ChildProcess::kill() {
+  if (!exit_code_) ::kill(pid_, SIGKILL);
 }
 
 int ChildProcess::wait() {

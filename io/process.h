@@ -11,9 +11,15 @@
 
 namespace zoo {
 
+/// Who gets what is typed to end a program (Ctrl-C): all that run in the terminal, or this process, which
+/// then decides what becomes of its child.
+enum class TerminalSignals { to_both, to_parent_only };
+
 struct ProcessOptions {
   std::vector<std::string> command;  // the program, by its path, and its arguments
-  std::filesystem::path output;      // stdout and stderr are appended to this file
+  std::filesystem::path output =
+      {};  // stdout and stderr are appended to this file; empty = where those of this go
+  TerminalSignals signals = TerminalSignals::to_both;
   std::vector<std::pair<std::string, std::string>> environment =
       {};  // variables to set, beside those of this process
 };
@@ -32,6 +38,8 @@ class ChildProcess {
   std::optional<int> exit_code();
   /// Asks it to end (SIGTERM).
   void interrupt();
+  /// Ends it (SIGKILL).
+  void kill();
   /// Waits for its end.
   int wait();
 

@@ -30,25 +30,30 @@ Batch Batch::to(torch::Device device) const {
           .tokens = tokens};
 }
 
-std::vector<Batch> split_rows(const Batch& batch, int64_t n_parts) {
+Batch take_rows(const Batch& batch, int64_t first, int64_t count) {
   const auto& predicting = batch.decoder.defined() ? batch.decoder : batch.input;
   const int64_t n_rows = predicting.batch_size(), length = predicting.length();
+  Batch part{.input = rows(batch.input, first, count),
+             .segments = rows(batch.segments, first, count),
+             .decoder = rows(batch.decoder, first, count)};
+  if (batch.positions.defined()) {
+    const int64_t begin = first * length, end = begin + count * length;
+    const auto here = (batch.positions >= begin).logical_and(batch.positions < end);
+    part.targets = batch.targets.masked_select(here);
+    part.positions = batch.positions.masked_select(here) - begin;
+  } else {
+    const int64_t per_row = batch.n_targets() / n_rows;
+    part.targets = batch.targets.narrow(0, first * per_row, count * per_row);
+  }
+  return part;
+}
+
+std::vector<Batch> split_rows(const Batch& batch, int64_t n_parts) {
+  const int64_t n_rows = batch.input.batch_size();
   std::vector<Batch> parts;
   for (int64_t i = 0; i < n_parts; ++i) {
-    const int64_t first = n_rows * i / n_parts, count = n_rows * (i + 1) / n_parts - first;
-    Batch part{.input = rows(batch.input, first, count),
-               .segments = rows(batch.segments, first, count),
-               .decoder = rows(batch.decoder, first, count)};
-    if (batch.positions.defined()) {
-      const int64_t begin = first * length, end = begin + count * length;
-      const auto here = (batch.positions >= begin).logical_and(batch.positions < end);
-      part.targets = batch.targets.masked_select(here);
-      part.positions = batch.positions.masked_select(here) - begin;
-    } else {
-      const int64_t per_row = batch.n_targets() / n_rows;
-      part.targets = batch.targets.narrow(0, first * per_row, count * per_row);
-    }
-    parts.push_back(std::move(part));
+    const int64_t first = n_rows * i / n_parts;
+    parts.push_back(take_rows(batch, first, n_rows * (i + 1) / n_parts - first));
   }
   return parts;
 }

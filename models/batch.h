@@ -34,8 +34,11 @@ struct Batch {
   Batch to(torch::Device device) const;
 };
 
-/// The rows of a batch on the CPU in `n_parts` batches (1 … B) of nearly equally many. Their `tokens` are 0:
-/// it is the whole that is counted.
+/// Rows `first` … `first` + `count` - 1 of a batch on the CPU. Their `tokens` are 0: it is the whole that is
+/// counted.
+Batch take_rows(const Batch& batch, int64_t first, int64_t count);
+
+/// The rows of a batch on the CPU in `n_parts` batches (1 … B) of nearly equally many, as take_rows.
 std::vector<Batch> split_rows(const Batch& batch, int64_t n_parts);
 
 }  // namespace zoo

@@ -21,8 +21,8 @@ using Json = nlohmann::json;
 
 Json to_json(const TrainingState& s) {
   return {{"step", s.step},
-          {"epoch", s.epoch},
-          {"batch", s.batch},
+          {"epoch", s.next_batch.epoch},
+          {"batch", s.next_batch.index},
           {"tokens", s.tokens},
           {"flops", s.flops},
           {"seconds", s.seconds},
@@ -35,7 +35,8 @@ Json to_json(const TrainingState& s) {
           {"loss_scale_good_steps", s.loss_scale.good_steps},
           {"skipped_steps", s.loss_scale.skipped},
           {"steps_since_log", s.steps_since_log},
-          {"sample_bytes", s.sample_bytes}};
+          {"sample_bytes", s.sample_bytes},
+          {"rows_at_once", s.rows_at_once}};
 }
 
 TrainingState read_state(const fs::path& path) {
@@ -43,8 +44,8 @@ TrainingState read_state(const fs::path& path) {
     const auto json = Json::parse(read_file(path));
     TrainingState s;
     json.at("step").get_to(s.step);
-    json.at("epoch").get_to(s.epoch);
-    json.at("batch").get_to(s.batch);
+    json.at("epoch").get_to(s.next_batch.epoch);
+    json.at("batch").get_to(s.next_batch.index);
     json.at("tokens").get_to(s.tokens);
     json.at("flops").get_to(s.flops);
     json.at("seconds").get_to(s.seconds);
@@ -58,7 +59,9 @@ TrainingState read_state(const fs::path& path) {
                     .skipped = json.value("skipped_steps", int64_t{0})};
     json.at("steps_since_log").get_to(s.steps_since_log);
     json.at("sample_bytes").get_to(s.sample_bytes);
-    if (s.step < 0 || s.epoch < 0 || s.batch < 0) throw std::runtime_error("a negative count");
+    s.rows_at_once = json.value("rows_at_once", int64_t{0});
+    if (s.step < 0 || s.next_batch.epoch < 0 || s.next_batch.index < 0)
+      throw std::runtime_error("a negative count");
     return s;
   } catch (const DataError& error) {
     throw CheckpointError(error.what());
@@ -106,7 +109,7 @@ TensorMap named_tensors(const torch::nn::Module& module) {
   return tensors;
 }
 
-void load_tensors(const fs::path& path, const TensorMap& tensors) {
+void load_tensors(const fs::path& path, const TensorMap& tensors, Wanted wanted) {
   const SafetensorsFile file(path);
   const auto fail = [&](const std::string& problem) {
     throw CheckpointError(fmt::format("{}: of another architecture: {}", path.string(), problem));
@@ -115,7 +118,8 @@ void load_tensors(const fs::path& path, const TensorMap& tensors) {
     if (!file.contains(name)) fail(fmt::format("it has no tensor '{}'", name));
   }
   for (const auto& name : file.names()) {
-    if (tensors.count(name) == 0) fail(fmt::format("its tensor '{}' is not in the model", name));
+    if (wanted == Wanted::all_tensors && tensors.count(name) == 0)
+      fail(fmt::format("its tensor '{}' is not in the model", name));
   }
   for (const auto& [name, tensor] : tensors) {
     const auto stored = file.tensor(name);
@@ -155,7 +159,7 @@ void save_checkpoint(const fs::path& run_dir, const TrainedParts& parts, const T
   const fs::path name = fmt::format("step-{}", state.step);
   write_directory_atomically(parent / name, [&](const fs::path& dir) {
     save_safetensors(dir / "model.safetensors", named_tensors(parts.model));
-    save_safetensors(dir / "optimizer.safetensors", parts.optimizer.state());
+    save_safetensors(dir / "optimizer.safetensors", parts.optimizer);
     if (parts.average) save_safetensors(dir / "average.safetensors", parts.average->state());
     save_safetensors(dir / "rng.safetensors", random_states(parts.device));
     write_file_atomically(dir / "state.json", to_json(state).dump(2) + "\n");
@@ -205,10 +209,10 @@ TrainingState read_training_state(const fs::path& checkpoint) {
   return read_state(checkpoint / "state.json");
 }
 
-TrainingState load_checkpoint(const fs::path& checkpoint, const TrainedParts& parts) {
+TrainingState load_checkpoint(const fs::path& checkpoint, const TrainedParts& parts, Wanted optimizer) {
   auto state = read_training_state(checkpoint);
   load_tensors(checkpoint / "model.safetensors", named_tensors(parts.model));
-  load_tensors(checkpoint / "optimizer.safetensors", parts.optimizer.state());
+  load_tensors(checkpoint / "optimizer.safetensors", parts.optimizer, optimizer);
   if (parts.average) load_tensors(checkpoint / "average.safetensors", parts.average->state());
   restore_random_states(checkpoint / "rng.safetensors", parts.device);
   return state;

@@ -16,8 +16,8 @@
 
 #include <torch/nn/module.h>
 
+#include "data/batch_source.h"
 #include "io/safetensors.h"
-#include "training/optimizer.h"
 #include "training/precision.h"
 #include "training/weight_average.h"
 
@@ -27,8 +27,8 @@ inline constexpr const char* kFailureFile = "failed.txt";
 
 /// Where a training stands, beside its tensors.
 struct TrainingState {
-  int64_t step = 0;                 // optimiser steps done
-  int64_t epoch = 0, batch = 0;     // the next batch to read
+  int64_t step = 0;  // optimiser steps done
+  BatchPosition next_batch;
   int64_t tokens = 0;               // read so far
   double flops = 0;                 // of forward and backward passes so far, see models/cost.h
   double seconds = 0;               // of training so far
@@ -40,14 +40,18 @@ struct TrainingState {
   int64_t steps_since_log = 0;
   int64_t sample_bytes = 0;  // length of samples.txt
   LossScale loss_scale;
+  int64_t rows_at_once = 0;  // what batch_size: auto has found; 0 = nothing
 };
 
 /// The weights and buffers of a module by name; a tensor that is used twice appears once.
 TensorMap named_tensors(const torch::nn::Module& module);
 
 /// Copies the tensors of a file into `tensors`, which must have the same names, shapes and types. Throws
-/// CheckpointError that names the file and the first tensor that is missing, superfluous or different.
-void load_tensors(const std::filesystem::path& path, const TensorMap& tensors);
+/// CheckpointError that names the file and the first tensor that is missing, superfluous or different. Of a
+/// file that several processes share each may want a part.
+enum class Wanted { all_tensors, some_tensors };
+void load_tensors(const std::filesystem::path& path, const TensorMap& tensors,
+                  Wanted wanted = Wanted::all_tensors);
 
 /// Replaces RUN/model.safetensors (or another file) by the weights of `module`, atomically. Throws
 /// SystemError.
@@ -56,7 +60,7 @@ void save_weights(const std::filesystem::path& path, const torch::nn::Module& mo
 /// What a training changes: a checkpoint holds all of it.
 struct TrainedParts {
   torch::nn::Module& model;
-  Optimizer& optimizer;
+  TensorMap optimizer;           // its state: to save, the whole; to load, what this process has of it
   const MovingAverage* average;  // null = none is kept
   torch::Device device;          // whose random numbers are drawn
 };
@@ -86,7 +90,8 @@ std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::pa
 /// Where the training of a checkpoint stands. Throws CheckpointError.
 TrainingState read_training_state(const std::filesystem::path& checkpoint);
 
-/// Restores all of it. Throws CheckpointError.
-TrainingState load_checkpoint(const std::filesystem::path& checkpoint, const TrainedParts& parts);
+/// Restores all of it, `optimizer` of the optimiser's state. Throws CheckpointError.
+TrainingState load_checkpoint(const std::filesystem::path& checkpoint, const TrainedParts& parts,
+                              Wanted optimizer = Wanted::all_tensors);
 
 }  // namespace zoo

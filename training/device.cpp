@@ -10,13 +10,13 @@
 
 namespace zoo {
 
-c10::Device parse_device(std::string_view text) {
+c10::Device parse_device(std::string_view text, int64_t gpu) {
   if (text == "cpu") return torch::kCPU;
   const auto n_gpus = static_cast<int64_t>(torch::cuda::device_count());
-  if (text == "auto") return n_gpus > 0 ? torch::Device(torch::kCUDA, 0) : torch::Device(torch::kCPU);
+  if (text == "auto" && n_gpus == 0) return torch::kCPU;
 
-  int64_t index = 0;
-  bool known = text == "cuda";
+  int64_t index = gpu;
+  bool known = text == "cuda" || text == "auto";
   if (text.starts_with("cuda:")) {
     const char* const end = text.data() + text.size();
     const auto result = std::from_chars(text.data() + 5, end, index);

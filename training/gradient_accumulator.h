@@ -3,14 +3,20 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <torch/types.h>
 
 #include "models/model.h"
+#include "training/parallel/gradient_arrivals.h"
+#include "training/parallel/gradient_reducer.h"
 #include "training/precision.h"
 
 namespace zoo {
+
+/// What is done where a GPU has too little memory for the rows that go through the model at once.
+enum class OutOfMemory { fail, take_fewer_rows };
 
 struct GradientOptions {
   double label_smoothing = 0.0;
@@ -22,9 +28,13 @@ struct GradientOptions {
   /// threads. More than one needs a model on the CPU.
   int64_t n_parts = 0;
   Precision precision = Precision::fp32;  // resolved
+  /// Most rows of a batch that go through the model at once, those of all threads together; the others follow
+  /// after them. 0 = all.
+  int64_t rows_at_once = 0;
+  OutOfMemory out_of_memory = OutOfMemory::fail;
 };
 
-/// Adds the gradients of batches to those of the parameters.
+/// Makes the gradients of optimiser steps.
 ///
 /// On the CPU the rows of a batch are shared among the threads, each of which takes its part through the
 /// whole model alone: threads that met in every operation would spend much of the time of a small model
@@ -33,15 +43,35 @@ struct GradientOptions {
 /// threads it differs by rounding, and by the elements that dropout takes. Each thread holds gradients of its
 /// own, so a model that is too large for that, or a batch with too few rows, is worked on by all threads
 /// together.
+///
+/// Where processes train together, each takes its share of the rows of every batch, and the gradients are
+/// summed over them once a step, while the last batch's backward pass is going on.
 class GradientAccumulator {
  public:
   GradientAccumulator(std::shared_ptr<Model> model, const GradientOptions& options);
+  /// One process of several, all of which call differentiate() with the same batches. `processes` outlives
+  /// this object.
+  GradientAccumulator(std::shared_ptr<Model> model, const GradientOptions& options,
+                      const ProcessGroup& processes, const ReducerOptions& reducer = {});
+  ~GradientAccumulator();
+  GradientAccumulator(const GradientAccumulator&) = delete;
+  GradientAccumulator& operator=(const GradientAccumulator&) = delete;
 
-  /// Adds the gradient of Σ cross-entropy / n_targets over the targets of `batch` (on the model's device, or
-  /// on the CPU), and returns that loss, a scalar without gradient on the model's device. n_targets are those
-  /// of all batches of a step: every target weighs the same, whichever batch it is in. The gradient, not the
-  /// loss, is multiplied by `scale`.
-  torch::Tensor add(const Batch& batch, int64_t n_targets, double scale = 1.0);
+  /// Gives the parameters, which have none yet, the gradients of Σ cross-entropy / n over the n targets of
+  /// all `batches` (on the model's device, or on the CPU): every target weighs the same, whichever batch it
+  /// is in. Returns each batch's part of that loss, (n_batches) on the model's device; of several processes
+  /// each returns what its own rows add. The gradients, not the losses, are multiplied by `scale`.
+  ///
+  /// With OutOfMemory::take_fewer_rows, halves rows_at_once and begins again where memory does not suffice;
+  /// throws TrainingError where it does not suffice for one row.
+  torch::Tensor differentiate(const std::vector<Batch>& batches, double scale = 1.0);
+
+  int64_t rows_at_once() const { return options_.rows_at_once; }
+  void set_rows_at_once(int64_t n_rows) { options_.rows_at_once = n_rows; }
+  /// Takes all of `rows` through the model and back, and keeps nothing: what it costs can be seen beforehand.
+  void rehearse(const Batch& rows) const;
+  /// Of the parameters' gradients, once.
+  int64_t bytes() const { return parameter_bytes_; }
 
  private:
   using Tensors = std::vector<torch::Tensor>;
@@ -50,16 +80,25 @@ class GradientAccumulator {
     torch::Tensor loss;
     Tensors gradients;  // one a parameter; undefined where it has none
   };
-
-  int64_t n_parts(const Batch& batch) const;
-  Result differentiate(const Batch& batch, double weight) const;
-  Result differentiate_in_pieces(const Batch& batch, const torch::Tensor& features, int64_t piece,
-                                 double weight) const;
+  torch::Tensor try_to_differentiate(const std::vector<Batch>& batches, double scale);
+  void take_fewer_rows(const std::vector<Batch>& batches);
+  std::optional<Batch> own_rows(const Batch& batch) const;
+  std::vector<std::optional<Batch>> slices(const Batch& batch) const;
+  int64_t n_parts(const Batch& rows) const;
+  std::vector<Result> differentiate_parts(const std::optional<Batch>& rows, size_t n, double weight) const;
+  Result differentiate_part(const Batch& part, double weight, size_t index) const;
+  Result differentiate_in_pieces(const Batch& part, const torch::Tensor& features, int64_t piece,
+                                 double weight, size_t index) const;
+  void accumulate(std::vector<Result> results);
 
   std::shared_ptr<Model> model_;
   GradientOptions options_;
   Tensors parameters_;
   int64_t parameter_bytes_ = 0;
+  const ProcessGroup* processes_ = nullptr;  // null = this one alone
+  std::unique_ptr<GradientReducer> reducer_;
+  std::vector<unsigned> hooks_;                 // one a parameter, where there is a reducer
+  std::unique_ptr<GradientArrivals> arrivals_;  // during the last batch of a step, where there is a reducer
 };
 
 }  // namespace zoo

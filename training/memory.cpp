@@ -6,6 +6,9 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
+#include <fmt/format.h>
+
+#include "io/error.h"
 
 namespace zoo {
 
@@ -91,5 +94,17 @@ TensorMemory::~TensorMemory() = default;
 int64_t TensorMemory::current() const { return meter_->current(); }
 int64_t TensorMemory::peak() const { return meter_->peak(); }
 void TensorMemory::reset_peak() { meter_->reset_peak(); }
+
+void free_cached_memory(c10::Device device) {
+  if (!device.is_cpu()) c10::getDeviceAllocator(device.type())->emptyCache();
+}
+
+void fail_with_one_sequence(std::string_view details) {
+  throw TrainingError(
+      fmt::format("training.batch_size: auto: a step with one sequence at a time needs more memory than there "
+                  "is: set training.activation_checkpointing=every_layer, shorten data.sequence_length, or take "
+                  "a smaller model{}",
+                  details));
+}
 
 }  // namespace zoo

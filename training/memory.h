@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include <c10/core/Device.h>
 
@@ -32,5 +33,11 @@ class TensorMemory {
  private:
   std::unique_ptr<Meter> meter_;
 };
+
+/// Gives back what a GPU's allocator keeps for later, so that larger pieces can be had.
+void free_cached_memory(c10::Device device);
+
+/// Throws TrainingError: not even one sequence fits, and what to do; `details` end the line.
+[[noreturn]] void fail_with_one_sequence(std::string_view details = {});
 
 }  // namespace zoo

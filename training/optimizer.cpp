@@ -100,10 +100,16 @@ TensorMap Optimizer::state() const {
   return all;
 }
 
-torch::Tensor clip_grad_norm(const Tensors& gradients, double max_norm) {
+torch::Tensor clip_grad_norm(const Tensors& gradients, double max_norm, const ProcessGroup* dealt_out_to) {
   const torch::NoGradGuard no_grad;
-  if (gradients.empty()) return torch::zeros({});
-  const auto norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients)));
+  auto norm =
+      gradients.empty() ? torch::zeros({}) : at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients)));
+  if (dealt_out_to) {
+    const auto squared = norm.square();
+    dealt_out_to->sum(squared).wait();
+    norm = squared.sqrt();
+  }
+  if (gradients.empty()) return norm;
   if (max_norm > 0) at::_foreach_mul_(gradients, (max_norm / (norm + 1e-6)).clamp_max(1.0));
   return norm;
 }

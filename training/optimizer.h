@@ -9,6 +9,7 @@
 
 #include "io/safetensors.h"
 #include "training/optimizers/update_rule.h"
+#include "training/parallel/process_group.h"
 #include "training/parameters.h"
 #include "training/training_config.h"
 
@@ -50,7 +51,8 @@ class Optimizer {
 
 /// Scales `gradients` so that their norm, taken over all of them, is at most `max_norm` (0 = leave them), as
 /// torch.nn.utils.clip_grad_norm_. Returns the norm before, a scalar on their device: nothing waits for it
-/// here.
-torch::Tensor clip_grad_norm(const std::vector<torch::Tensor>& gradients, double max_norm);
+/// here. Where processes have each some of the gradients, the norm is taken over those of all, collectively.
+torch::Tensor clip_grad_norm(const std::vector<torch::Tensor>& gradients, double max_norm,
+                             const ProcessGroup* dealt_out_to = nullptr);
 
 }  // namespace zoo

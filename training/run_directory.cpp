@@ -21,8 +21,9 @@ namespace fs = std::filesystem;
 /// numbers.
 bool is_fixed(std::string_view key) {
   constexpr auto fixed = std::to_array<std::string_view>(
-      {"task", "init_from", "training.seed", "training.batch_size", "training.batch_tokens",
-       "training.optimizer.type", "training.optimizer.momentum", "training.ema_decay"});
+      {"task", "init_from", "training.seed", "training.batch_size", "training.effective_batch_size",
+       "training.batch_tokens", "training.optimizer.type", "training.optimizer.momentum",
+       "training.ema_decay"});
   if (key == "data.test") return false;
   return key.starts_with("data.") || key.starts_with("model.") ||
          std::find(fixed.begin(), fixed.end(), key) != fixed.end();
@@ -100,9 +101,13 @@ void clear(const fs::path& directory, std::error_code& error) {
 
 }  // namespace
 
+fs::path run_path(const Experiment& experiment, const fs::path& wanted) {
+  return wanted.empty() ? fs::path("runs") / experiment.name : wanted;
+}
+
 RunDirectory::RunDirectory(const Experiment& experiment, const fs::path& path, ExistingRun existing)
     : experiment_(experiment),
-      path_(path.empty() ? fs::path("runs") / experiment.name : path),
+      path_(path),
       replaced_(resolved(path_) += ".before-overwrite"),
       existing_(existing) {
   resumes();  // before anything is made

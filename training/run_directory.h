@@ -13,6 +13,9 @@
 
 namespace zoo {
 
+/// Where a run is: `wanted`, or runs/NAME if that is empty.
+std::filesystem::path run_path(const Experiment& experiment, const std::filesystem::path& wanted);
+
 /// Decides what becomes of a directory that holds a run already, and keeps the files that training adds to.
 /// One process at a time: RUN/.lock is locked while this object lives.
 ///

@@ -1,5 +1,6 @@
 #include "training/task.h"
 
+#include <algorithm>
 #include <functional>
 #include <string_view>
 
@@ -58,7 +59,11 @@ BatchSource& Task::batches(Split split) {
 BatchOptions Task::batch_options(Split split) const {
   const auto& config = experiment_;
   BatchOptions options;
-  options.batch_size = config.training.batch_size;
+  options.batch_size = config.training.sequences();
+  // What is evaluated goes through the model batch by batch, and must not depend on the memory either.
+  constexpr int64_t most_to_evaluate = 32;
+  if (config.training.batch_size.is_auto() && split != Split::train)
+    options.batch_size = std::min(options.batch_size, most_to_evaluate);
   options.batch_tokens = config.training.batch_tokens;
   options.seed = static_cast<uint64_t>(config.training.seed);
   options.order = split == Split::train ? BatchOptions::Order::shuffled : BatchOptions::Order::sequential;

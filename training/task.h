@@ -48,7 +48,8 @@ class Task {
 
   /// Scores `model` on a split, on at most `max_batches` of its batches, without dropout. `loss` in nats per
   /// target, `perplexity` = exp(loss), `tokens` = targets; a task adds its own, e.g. `bits_per_byte` or
-  /// `accuracy`.
+  /// `accuracy`, or of language modelling `word_perplexity` = exp(nats per word), where words stand between
+  /// white space and each end of a line counts as one, as WikiText's does.
   virtual Metrics evaluate(Model& model, Split split, std::optional<int64_t> max_batches = {});
 
   /// What `model` makes of some of the validation data, or of `inputs` if there are any: texts to continue,

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,12 +18,16 @@
 #include "io/machine.h"
 #include "io/metrics_log.h"
 #include "io/progress.h"
+#include "io/stopwatch.h"
 #include "models/cost.h"
 #include "training/checkpoint.h"
 #include "training/gradient_accumulator.h"
 #include "training/initial_weights.h"
 #include "training/memory.h"
 #include "training/optimizer.h"
+#include "training/parallel/shards.h"
+#include "training/rows_at_once.h"
+#include "training/run.h"
 #include "training/run_directory.h"
 #include "training/schedule.h"
 #include "training/task.h"
@@ -30,14 +36,18 @@
 namespace zoo {
 namespace {
 
-class Stopwatch {
- public:
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+std::vector<double> to_vector(const torch::Tensor& numbers) {
+  const auto cpu = numbers.to(torch::kCPU, torch::kDouble).contiguous();
+  return {cpu.const_data_ptr<double>(), cpu.const_data_ptr<double>() + cpu.numel()};
+}
 
- private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point start_ = Clock::now();
-};
+/// Sets how many threads this process works with; 0 = its share of the machine.
+void use_threads(int64_t n_threads, const std::optional<ProcessPlace>& place) {
+  const bool is_set = std::getenv("OMP_NUM_THREADS") != nullptr;
+  if (n_threads == 0 && place && !is_set)
+    n_threads = std::max<int64_t>(at::get_num_threads() / place->local_size, 1);
+  if (n_threads > 0) at::set_num_threads(static_cast<int>(n_threads));
+}
 
 class Trainer {
  public:
@@ -45,21 +55,26 @@ class Trainer {
   TrainResult run();
 
  private:
-  struct MicroBatch {
-    Batch batch;
-    int64_t epoch, index;
-  };
   struct Step {
     double loss, lr, grad_norm;
   };
+  /// What the processes must see alike, though only one of them knows it.
+  struct Agreed {
+    bool stop = false;     // some process was asked to
+    double time_used = 0;  // part of max_seconds, by the first one's clock
+  };
 
-  std::vector<MicroBatch> next_batches();
-  Step take_step(const std::vector<MicroBatch>& batches);
+  void start();
+  void join();
+  void make_parts();
+  void fit_into_memory();
+  void note_rows_at_once();
+  Step take_step();
+  std::vector<double> agree(const std::vector<double>& sums);
   bool overflowed(double loss, double grad_norm) const;
-  void check_finite(const torch::Tensor& losses, double grad_norm,
-                    const std::vector<MicroBatch>& batches) const;
+  void check_finite(const std::vector<double>& losses, double grad_norm,
+                    const std::vector<BatchPosition>& positions) const;
   std::optional<TrainEnd> why_to_end() const;
-  double time_used() const { return config_.max_seconds ? seconds() / *config_.max_seconds : 0; }
   bool due(int64_t every) const { return state_.step % every == 0; }
   double seconds() const { return seconds_before_ + watch_.seconds(); }
   void log(const Step& step);
@@ -67,73 +82,160 @@ class Trainer {
   bool keep_if_best(double loss);
   void try_mean();
   void save();
-  TrainedParts parts() { return {*model_, *optimizer_, average_.get(), options_.device}; }
+  void load(const std::filesystem::path& checkpoint);
   void report(std::string message = {}) const;
 
   Experiment experiment_;
   const TrainingConfig& config_ = experiment_.training;
   TrainOptions options_;
-  RunDirectory directory_;
+  std::filesystem::path run_dir_;
+  ProcessGroup processes_;
   TensorMemory memory_;  // before the first tensor
   const Precision precision_ = resolve(config_.precision, options_.device, experiment_.model.d_model);
+  std::unique_ptr<RunDirectory> directory_;  // of the first process, as are the metrics
   std::unique_ptr<Task> task_;
   std::shared_ptr<Model> model_;
+  std::optional<Shards> shards_;
   std::unique_ptr<GradientAccumulator> gradients_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<MovingAverage> average_;
   std::unique_ptr<MetricsLog> metrics_;
   TrainingState state_;
+  Agreed agreed_;
 
   Stopwatch watch_;
   double seconds_before_ = 0;  // of earlier parts of this run
   double busy_seconds_ = 0;    // in steps, since the last row of metrics
   int64_t tokens_at_log_ = 0;
+  int64_t step_bytes_ = -1;  // that this process handed to the others in the last step
   std::string status_;
 };
 
 Trainer::Trainer(const Experiment& experiment, const TrainOptions& options)
     : experiment_(experiment),
       options_(options),
-      directory_(experiment, options.run_dir, options.existing),
+      run_dir_(run_path(experiment, options.run_dir)),
+      processes_(options.place.value_or(ProcessPlace()), options.device,
+                 std::chrono::seconds(experiment.training.parallel.timeout_seconds)),
       memory_(options.device) {
-  if (config_.threads > 0) at::set_num_threads(static_cast<int>(config_.threads));
-  // Everything that can be wrong with the configuration or the data is found before an earlier run is
-  // replaced.
-  task_ = directory_.goes_on() ? open_task(experiment_, directory_.vocabulary()) : make_task(experiment_);
+  use_threads(config_.threads, options.place);
+  // The others find in the directory what the first has put there.
+  processes_.together([&] {
+    if (processes_.is_first()) start();
+  });
+  processes_.together([&] {
+    if (!processes_.is_first()) join();
+  });
+  // Whatever they were made from, all have the same weights.
+  for (const auto& [name, tensor] : named_tensors(*model_)) processes_.broadcast_from(0, tensor).wait();
+  if (average_) {
+    for (const auto& [name, tensor] : average_->state()) processes_.broadcast_from(0, tensor).wait();
+  }
+  if (config_.batch_size.is_auto()) fit_into_memory();
+  seconds_before_ = state_.seconds;
+  tokens_at_log_ = state_.tokens;
+}
+
+/// Begins the run or goes on with it. Everything that can be wrong with the configuration or the data is
+/// found before an earlier run is replaced.
+void Trainer::start() {
+  directory_ = std::make_unique<RunDirectory>(experiment_, run_dir_, options_.existing);
+  task_ = directory_->goes_on() ? open_task(experiment_, directory_->vocabulary()) : make_task(experiment_);
+  make_parts();
+  if (const auto checkpoint = directory_->checkpoint()) {
+    load(*checkpoint);
+    report(fmt::format("goes on after step {} of {}", state_.step, config_.steps));
+  }
+  directory_->begin(task_->vocabulary());
+  directory_->truncate_samples(state_.sample_bytes);
+  std::error_code ignored;
+  std::filesystem::remove(run_dir_ / kFailureFile, ignored);
+  metrics_ = std::make_unique<MetricsLog>(run_dir_, state_.step);
+}
+
+/// Joins the run that the first process has begun.
+void Trainer::join() {
+  task_ = open_task(experiment_, read_run_vocabulary(run_dir_));
+  make_parts();
+  if (const auto checkpoint = newest_checkpoint(run_dir_)) load(*checkpoint);
+}
+
+void Trainer::make_parts() {
   torch::manual_seed(static_cast<uint64_t>(config_.seed));
   model_ = make_model(experiment_, *task_);
-  if (experiment_.init_from && !directory_.checkpoint())
+  if (experiment_.init_from && directory_ && !directory_->checkpoint())
     report(load_initial_weights(experiment_, *task_, *model_));
   model_->to(options_.device);
   model_->train();
   model_->checkpoint_activations(config_.activation_checkpointing);
   task_->batches(Split::train);
   task_->batches(Split::valid);
-  gradients_ = std::make_unique<GradientAccumulator>(
-      model_, GradientOptions{.label_smoothing = config_.label_smoothing, .precision = precision_});
-  optimizer_ = std::make_unique<Optimizer>(config_.optimizer, parameters_of(*model_));
-  if (config_.ema_decay) average_ = std::make_unique<MovingAverage>(*model_, *config_.ema_decay);
-
-  state_.loss_scale = LossScale::for_precision(precision_);
-  if (const auto checkpoint = directory_.checkpoint()) {
-    state_ = load_checkpoint(*checkpoint, parts());
-    report(fmt::format("goes on after step {} of {}", state_.step, config_.steps));
+  auto parameters = parameters_of(*model_);
+  if (config_.parallel.shard_optimizer && !processes_.is_alone()) {
+    shards_.emplace(processes_, parameters);
+    parameters = shards_->own();
   }
-  directory_.begin(task_->vocabulary());
-  directory_.truncate_samples(state_.sample_bytes);
-  std::error_code ignored;
-  std::filesystem::remove(directory_.path() / kFailureFile, ignored);
-  metrics_ = std::make_unique<MetricsLog>(directory_.path(), state_.step);
-  seconds_before_ = state_.seconds;
-  tokens_at_log_ = state_.tokens;
+  gradients_ = std::make_unique<GradientAccumulator>(
+      model_,
+      GradientOptions{.label_smoothing = config_.label_smoothing,
+                      .precision = precision_,
+                      .out_of_memory = config_.batch_size.is_auto() ? OutOfMemory::take_fewer_rows
+                                                                    : OutOfMemory::fail},
+      processes_,
+      ReducerOptions{.bucket_bytes = config_.parallel.bucket_mb << 20,
+                     .owners = shards_ ? shards_->owners() : std::vector<int64_t>()});
+  optimizer_ = std::make_unique<Optimizer>(config_.optimizer, parameters);
+  if (config_.ema_decay) average_ = std::make_unique<MovingAverage>(*model_, *config_.ema_decay);
+  state_.loss_scale = LossScale::for_precision(precision_);
+}
+
+void Trainer::load(const std::filesystem::path& checkpoint) {
+  state_ = load_checkpoint(checkpoint, {*model_, optimizer_->state(), average_.get(), options_.device},
+                           shards_ ? Wanted::some_tensors : Wanted::all_tensors);
+}
+
+/// Finds how many rows go through the model at once. All processes take as many as the one with the least
+/// room.
+void Trainer::fit_into_memory() {
+  const auto place = options_.place.value_or(ProcessPlace());
+  const auto found = torch::zeros({processes_.size()}, torch::kLong);
+  processes_.together([&] {
+    found[processes_.rank()] = find_rows_at_once(
+        *gradients_, *task_,
+        {.device = options_.device,
+         .memory_bytes = options_.memory_bytes,
+         .n_sharing = options_.device.is_cpu() ? place.local_size : 1,
+         .n_processes = processes_.size(),
+         .before = state_.rows_at_once});
+  });
+  processes_.sum(found).wait();
+  gradients_->set_rows_at_once(found.min().item<int64_t>());
+  note_rows_at_once();
+  memory_.reset_peak();
+}
+
+/// Tells how many rows go through the model at once if that is new.
+void Trainer::note_rows_at_once() {
+  const int64_t n_rows = gradients_->rows_at_once();
+  if (n_rows == state_.rows_at_once) return;
+  state_.rows_at_once = n_rows;
+  report(fmt::format("training.batch_size: auto: {} sequences go through the model at once, of {} in a step",
+                     n_rows, config_.sequences()));
 }
 
 TrainResult Trainer::run() {
   watch_ = {};
+  agree({});
   auto end = why_to_end();
   while (!end) {
     const Stopwatch busy;
-    const Step step = take_step(next_batches());
+    const int64_t bytes = processes_.bytes_exchanged();
+    const Step step = take_step();
+    if (!processes_.is_alone() && step_bytes_ < 0) {
+      report(fmt::format("{} processes, of which each hands {:.2f} MB to the others in a step", processes_.size(),
+                         static_cast<double>(processes_.bytes_exchanged() - bytes) / 1e6));
+    }
+    step_bytes_ = processes_.bytes_exchanged() - bytes;
     busy_seconds_ += busy.seconds();
 
     end = why_to_end();
@@ -144,7 +246,7 @@ TrainResult Trainer::run() {
     if (last && config_.average_last) try_mean();
     if (end || due(config_.checkpoint_every)) save();
   }
-  return {.run_dir = directory_.path(),
+  return {.run_dir = run_dir_,
           .end = *end,
           .step = state_.step,
           .best_loss = state_.best_loss,
@@ -152,33 +254,37 @@ TrainResult Trainer::run() {
           .seconds = seconds()};
 }
 
-Trainer::Step Trainer::take_step(const std::vector<MicroBatch>& batches) {
-  const double lr = learning_rate(config_, experiment_.model.d_model, state_.step, time_used());
-  int64_t n_targets = 0;
-  for (const auto& micro : batches) n_targets += micro.batch.n_targets();
-
-  std::vector<torch::Tensor> losses;
-  for (const auto& micro : batches) {
-    losses.push_back(gradients_->add(micro.batch, n_targets, state_.loss_scale.value));
-    state_.tokens += micro.batch.tokens;
+Trainer::Step Trainer::take_step() {
+  const double lr = learning_rate(config_, experiment_.model.d_model, state_.step, agreed_.time_used);
+  const auto [batches, positions] =
+      next_batches(task_->batches(Split::train), state_.next_batch, config_.gradient_accumulation);
+  for (const auto& batch : batches) {
+    state_.tokens += batch.tokens;
     // The backward pass costs twice the forward one: a product for the weights and one for the input.
-    state_.flops += 3 * forward_flops(experiment_.model, task_->purpose(), pass_shape(micro.batch));
+    state_.flops += 3 * forward_flops(experiment_.model, task_->purpose(), pass_shape(batch));
   }
-  if (const double scale = state_.loss_scale.value; scale != 1.0) {
+  const double scale = state_.loss_scale.value;
+  const auto losses = gradients_->differentiate(batches, scale);
+  note_rows_at_once();
+  if (scale != 1.0) {
     const torch::NoGradGuard no_grad;
     at::_foreach_mul_(optimizer_->gradients(), 1 / scale);
   }
-  losses.push_back(clip_grad_norm(optimizer_->gradients(), config_.clip_grad_norm));
+  const auto norm =
+      clip_grad_norm(optimizer_->gradients(), config_.clip_grad_norm, shards_ ? &processes_ : nullptr);
 
-  const auto numbers = torch::stack(losses).to(torch::kCPU, torch::kDouble);  // the only wait for the device
-  const double grad_norm = numbers[-1].item<double>();
-  const auto loss = numbers.narrow(0, 0, numbers.numel() - 1);
-  const double total = loss.sum().item<double>();
+  // The only wait for the device.
+  auto numbers = to_vector(torch::cat({losses, norm.view(1)}));
+  const double grad_norm = numbers.back();
+  numbers.pop_back();
+  numbers = agree(numbers);
+  const double total = std::reduce(numbers.begin(), numbers.end());
   if (overflowed(total, grad_norm)) {
     state_.loss_scale.update(Overflow::yes);
   } else {
-    check_finite(loss, grad_norm, batches);
+    check_finite(numbers, grad_norm, positions);
     optimizer_->step(lr);
+    if (shards_) shards_->share();
     if (average_) average_->update();
     if (precision_ == Precision::fp16) state_.loss_scale.update(Overflow::no);
   }
@@ -192,19 +298,21 @@ Trainer::Step Trainer::take_step(const std::vector<MicroBatch>& batches) {
   return {.loss = total, .lr = lr, .grad_norm = grad_norm};
 }
 
-/// The batches of one step, and moves on to those of the next.
-std::vector<Trainer::MicroBatch> Trainer::next_batches() {
-  BatchSource& source = task_->batches(Split::train);
-  std::vector<MicroBatch> result;
-  for (int64_t i = 0; i < config_.gradient_accumulation; ++i) {
-    if (state_.batch >= source.n_batches(state_.epoch)) {
-      ++state_.epoch;
-      state_.batch = 0;
-    }
-    result.push_back({source.batch(state_.epoch, state_.batch), state_.epoch, state_.batch});
-    ++state_.batch;
+/// Sums numbers over the processes, and brings what they must see alike up to date.
+std::vector<double> Trainer::agree(const std::vector<double>& sums) {
+  std::vector<double> numbers = sums;
+  numbers.push_back(options_.should_stop && options_.should_stop() ? 1 : 0);
+  numbers.push_back(processes_.is_first() && config_.max_seconds ? seconds() / *config_.max_seconds : 0);
+  if (!processes_.is_alone()) {
+    const auto tensor = torch::tensor(numbers, torch::kDouble);
+    processes_.sum(tensor).wait();
+    numbers = to_vector(tensor);
   }
-  return result;
+  agreed_.time_used = numbers.back();
+  numbers.pop_back();
+  agreed_.stop = numbers.back() > 0;
+  numbers.pop_back();
+  return numbers;
 }
 
 /// Whether the scaled gradients were too large for fp16. The step is left out then, and the next scale is
@@ -215,30 +323,30 @@ bool Trainer::overflowed(double loss, double grad_norm) const {
 }
 
 /// A step that would ruin the weights is not taken.
-void Trainer::check_finite(const torch::Tensor& losses, double grad_norm,
-                           const std::vector<MicroBatch>& batches) const {
-  const auto fail = [&](const MicroBatch& micro, std::string_view what, double value) {
-    const auto checkpoint = newest_checkpoint(directory_.path());
+void Trainer::check_finite(const std::vector<double>& losses, double grad_norm,
+                           const std::vector<BatchPosition>& positions) const {
+  const auto fail = [&](const BatchPosition& position, std::string_view what, double value) {
+    if (!processes_.is_first()) throw PeerError("the first process says why training cannot go on");
+    const auto checkpoint = newest_checkpoint(run_dir_);
     const auto message = fmt::format(
         "step {}, epoch {}, batch {}: {} is {}; {}; a lower training.optimizer.lr or a longer "
         "warm-up may help",
-        state_.step + 1, micro.epoch, micro.index, what, value,
+        state_.step + 1, position.epoch, position.index, what, value,
         checkpoint ? fmt::format("the last checkpoint is {}", checkpoint->string())
                    : "there is no checkpoint yet");
-    write_file_atomically(directory_.path() / kFailureFile, message + "\n");
+    write_file_atomically(run_dir_ / kFailureFile, message + "\n");
     throw TrainingError(message);
   };
-  for (size_t i = 0; i < batches.size(); ++i) {
-    const double loss = losses[static_cast<int64_t>(i)].item<double>();
-    if (!std::isfinite(loss)) fail(batches[i], "the loss", loss);
+  for (size_t i = 0; i < losses.size(); ++i) {
+    if (!std::isfinite(losses[i])) fail(positions[i], "the loss", losses[i]);
   }
-  if (!std::isfinite(grad_norm)) fail(batches.back(), "the norm of the gradient", grad_norm);
+  if (!std::isfinite(grad_norm)) fail(positions.back(), "the norm of the gradient", grad_norm);
 }
 
 std::optional<TrainEnd> Trainer::why_to_end() const {
   if (state_.step >= config_.steps) return TrainEnd::all_steps;
-  if (time_used() >= 1) return TrainEnd::out_of_time;
-  if (options_.should_stop && options_.should_stop()) return TrainEnd::interrupted;
+  if (agreed_.time_used >= 1) return TrainEnd::out_of_time;
+  if (agreed_.stop) return TrainEnd::interrupted;
   return std::nullopt;
 }
 
@@ -254,8 +362,11 @@ void Trainer::log(const Step& step) {
     row.emplace("loss_scale", state_.loss_scale.value);
     row.emplace("skipped_steps", static_cast<double>(state_.loss_scale.skipped));
   }
+  if (!processes_.is_alone()) {
+    row.emplace("communication_bytes_per_step", static_cast<double>(step_bytes_));
+  }
   std::erase_if(row, [](const auto& entry) { return !std::isfinite(entry.second); });
-  metrics_->write(state_.step, state_.tokens, seconds(), row);
+  if (metrics_) metrics_->write(state_.step, state_.tokens, seconds(), row);
   status_ = fmt::format("loss {:.4f}  {:.1f} k tokens/s", loss, rate / 1000);
   state_.loss_since_log = 0;
   state_.steps_since_log = 0;
@@ -267,14 +378,16 @@ void Trainer::evaluate() {
   std::optional<SubstituteWeights> averaged;
   if (average_) averaged.emplace(*model_, average_->weights());
   const Metrics metrics = task_->evaluate(*model_, Split::valid, config_.evaluate_batches);
-  Metrics row = {{"flops", state_.flops}};
-  for (const auto& [name, value] : metrics) {
-    if (name != "tokens") row.emplace("valid_" + name, value);
-  }
-  metrics_->write(state_.step, state_.tokens, seconds(), row);
   const double loss = metrics.at("loss");
-  state_.sample_bytes += directory_.append_sample(fmt::format(
-      "=== step {}, validation loss {:.4f}\n{}\n", state_.step, loss, to_text(task_->samples(*model_))));
+  if (processes_.is_first()) {
+    Metrics row = {{"flops", state_.flops}};
+    for (const auto& [name, value] : metrics) {
+      if (name != "tokens") row.emplace("valid_" + name, value);
+    }
+    metrics_->write(state_.step, state_.tokens, seconds(), row);
+    state_.sample_bytes += directory_->append_sample(fmt::format(
+        "=== step {}, validation loss {:.4f}\n{}\n", state_.step, loss, to_text(task_->samples(*model_))));
+  }
 
   const bool best = keep_if_best(loss);
   std::string text;
@@ -287,7 +400,7 @@ void Trainer::evaluate() {
 /// Makes the model, as it is now, the run's if it is the best so far, and says whether it is.
 bool Trainer::keep_if_best(double loss) {
   if (!std::isfinite(loss) || (state_.best_loss && loss >= *state_.best_loss)) return false;
-  save_weights(directory_.path() / "model.safetensors", *model_);
+  if (processes_.is_first()) save_weights(run_dir_ / "model.safetensors", *model_);
   state_.best_loss = loss;
   state_.best_step = state_.step;
   return true;
@@ -297,7 +410,7 @@ bool Trainer::keep_if_best(double loss) {
 void Trainer::try_mean() {
   std::vector<std::filesystem::path> files;
   std::vector<int64_t> steps = {state_.step};
-  for (const auto& checkpoint : checkpoints_of(directory_.path())) {
+  for (const auto& checkpoint : checkpoints_of(run_dir_)) {
     const int64_t step = *step_of(checkpoint);
     // What a stop left does not count: a run that was stopped ends as one that was not.
     if (step >= state_.step || step % config_.checkpoint_every != 0) continue;
@@ -309,7 +422,7 @@ void Trainer::try_mean() {
 
   const SubstituteWeights mean(*model_, mean_weights(*model_, files));
   const double loss = task_->evaluate(*model_, Split::valid, config_.evaluate_batches).at("loss");
-  metrics_->write(state_.step, state_.tokens, seconds(), {{"mean_valid_loss", loss}});
+  if (metrics_) metrics_->write(state_.step, state_.tokens, seconds(), {{"mean_valid_loss", loss}});
   const bool best = keep_if_best(loss);
   report(fmt::format("mean of the weights at steps {}: validation loss {:.4f}{}", fmt::join(steps, ", "),
                      loss, best ? "  (best)" : ", no better"));
@@ -318,14 +431,19 @@ void Trainer::try_mean() {
 void Trainer::save() {
   state_.seconds = seconds();
   state_.peak_resident_bytes = std::max(state_.peak_resident_bytes, peak_resident_bytes());
-  save_checkpoint(directory_.path(), parts(), state_,
-                  {.newest = std::max(config_.keep_checkpoints, config_.average_last.value_or(0)),
-                   .every = config_.checkpoint_every});
-  directory_.committed();
+  const auto optimizer = shards_ ? shards_->gather(config_.optimizer, *optimizer_) : optimizer_->state();
+  // A checkpoint that cannot be written ends all.
+  processes_.together([&] {
+    if (!processes_.is_first()) return;
+    save_checkpoint(run_dir_, {*model_, optimizer, average_.get(), options_.device}, state_,
+                    {.newest = std::max(config_.keep_checkpoints, config_.average_last.value_or(0)),
+                     .every = config_.checkpoint_every});
+    directory_->committed();
+  });
 }
 
 void Trainer::report(std::string message) const {
-  if (!options_.on_progress) return;
+  if (!options_.on_progress || !processes_.is_first()) return;
   options_.on_progress(
       {.step = state_.step, .steps = config_.steps, .status = status_, .message = std::move(message)});
 }

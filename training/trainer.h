@@ -10,6 +10,7 @@
 #include <c10/core/Device.h>
 
 #include "training/experiment.h"
+#include "training/parallel/process_group.h"
 
 namespace zoo {
 
@@ -27,7 +28,13 @@ struct TrainOptions {
   std::filesystem::path run_dir;  // default runs/NAME
   ExistingRun existing = ExistingRun::refuse;
   c10::Device device = c10::kCPU;
+  /// One process of several that train this model together; each calls train() with the same experiment. They
+  /// see the same run directory and the same data. The first writes and reports.
+  std::optional<ProcessPlace> place = std::nullopt;
   std::function<void(const TrainProgress&)> on_progress = nullptr;  // called at each step
+  /// What training.batch_size: auto may use of the device's memory, in bytes; by default all that is left, but
+  /// for a reserve.
+  std::optional<int64_t> memory_bytes = std::nullopt;
   std::function<bool()> should_stop = nullptr;                      // asked after each step: save and return?
 };
 
@@ -47,7 +54,11 @@ struct TrainResult {
 /// ExistingRun::resume exactly as if it had not been: weights, metrics and samples are the same to the last
 /// bit (on the CPU, with equally many threads). Throws UsageError (the run exists), ConfigError (also:
 /// resumed with another model or other data), DataError, CheckpointError, SystemError (e.g. disk full; what
-/// was saved before stays), TrainingError (the loss is not a number).
+/// was saved before stays), TrainingError (the loss is not a number), PeerError (another process has failed).
+///
+/// Several processes take each a share of the rows of every batch, so what is trained does not depend on how
+/// many they are, but for rounding and the elements that dropout takes; a run may be resumed by more or
+/// fewer.
 TrainResult train(const Experiment& experiment, const TrainOptions& options = {});
 
 /// Shows progress on stderr; for TrainOptions::on_progress.

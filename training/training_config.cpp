@@ -71,10 +71,29 @@ void describe(ConfigVisitor& v, ScheduleConfig& c) {
           Limits::between(0, 1));
 }
 
+void describe(ConfigVisitor& v, ParallelConfig& c) {
+  v.field("shard_optimizer", c.shard_optimizer,
+          "Each process keeps the optimizer's state of its part of the parameters only (ZeRO, stage 1): less "
+          "memory, the "
+          "same steps.");
+  v.field("bucket_mb", c.bucket_mb, "Gradients are summed over the processes in pieces of this many MiB.",
+          Limits::between(1, 1024));
+  v.field(
+      "timeout_seconds", c.timeout_seconds,
+      "How long a process waits for another before it takes it for lost and ends; longer than the longest "
+      "evaluation or the writing of a checkpoint.",
+      Limits::between(1, 86400));
+}
+
 void describe(ConfigVisitor& v, TrainingConfig& c) {
   v.field("seed", c.seed, "Of initial weights, data order and dropout.", Limits::at_least(0));
   v.field("steps", c.steps, "Optimiser steps.", Limits::at_least(1));
-  v.field("batch_size", c.batch_size, "Sequences in a batch.", Limits::at_least(1));
+  v.field("batch_size", c.batch_size,
+          "Sequences in a batch. auto: as many of effective_batch_size go through the model at once as memory "
+          "allows, which changes nothing but rounding.",
+          Limits::at_least(1));
+  v.field("effective_batch_size", c.effective_batch_size,
+          "With batch_size: auto: sequences in one optimiser step.", Limits::at_least(1));
   v.field("batch_tokens", c.batch_tokens,
           "Instead of batch_size: the most padded tokens in a batch, on its longer side.",
           Limits::at_least(1));
@@ -120,10 +139,42 @@ void describe(ConfigVisitor& v, TrainingConfig& c) {
       "When training ends, try the mean of the weights of this many last checkpoints, and keep it if it is "
       "better. Default none.",
       Limits::at_least(2));
-  v.field("threads", c.threads, "CPU threads; 0 = one a core.", Limits::between(0, 1024));
+  v.field("threads", c.threads,
+          "CPU threads of a process; 0 = one a core, shared among the processes of a machine.",
+          Limits::between(0, 1024));
+  v.field("parallel", c.parallel,
+          "How several processes train one model together (zoo train --nproc, torchrun).");
 }
 
+namespace {
+
+void validate_batches(const TrainingConfig& c, const Complain& complain) {
+  if (!c.batch_size.is_auto()) {
+    if (c.effective_batch_size) {
+      complain("effective_batch_size",
+               fmt::format("is for batch_size: auto; with {} leave it out, and say gradient_accumulation",
+                           *c.batch_size.value));
+    }
+    return;
+  }
+  if (!c.effective_batch_size) {
+    complain("effective_batch_size",
+             "is missing: with batch_size: auto, say how many sequences make up one step");
+  }
+  if (c.gradient_accumulation != 1) {
+    complain("gradient_accumulation",
+             fmt::format("{} contradicts batch_size: auto, which finds it: leave it out",
+                         c.gradient_accumulation));
+  }
+  if (c.batch_tokens) {
+    complain("batch_tokens", "stands instead of batch_size, which cannot be auto then: leave one of them out");
+  }
+}
+
+}  // namespace
+
 void validate(const TrainingConfig& c, const Complain& complain) {
+  validate_batches(c, complain);
   const auto& betas = c.optimizer.betas;
   if (betas.size() != 2)
     complain("optimizer.betas", fmt::format("must be two numbers, not {}", betas.size()));

@@ -91,10 +91,19 @@ constexpr auto config_names(ActivationCheckpointing) {
   return std::to_array<std::string_view>({"none", "every_layer"});
 }
 
+/// Of several processes that train one model, see training/parallel/.
+struct ParallelConfig {
+  bool shard_optimizer = false;  // ZeRO, stage 1
+  int64_t bucket_mb = 25;        // gradients that are summed over the processes together, in MiB
+  int64_t timeout_seconds = 300;
+};
+void describe(ConfigVisitor& v, ParallelConfig& c);
+
 struct TrainingConfig {
   int64_t seed = 1;
   int64_t steps = 1000;  // optimiser steps
-  int64_t batch_size = 32;
+  AutoOr<int64_t> batch_size = 32;               // auto: found from the memory that there is
+  std::optional<int64_t> effective_batch_size;   // batch_size auto: sequences of a step
   std::optional<int64_t> batch_tokens;
   int64_t gradient_accumulation = 1;
   OptimizerConfig optimizer;
@@ -111,7 +120,11 @@ struct TrainingConfig {
   int64_t keep_checkpoints = 2;
   std::optional<double> ema_decay;      // moving average of the weights, which is what is evaluated
   std::optional<int64_t> average_last;  // checkpoints whose mean is tried at the end
-  int64_t threads = 0;                  // 0 = all cores
+  int64_t threads = 0;                  // of each process; 0 = all cores, shared among the processes
+  ParallelConfig parallel;
+
+  /// Sequences in a batch of the data, which may go through the model in several parts.
+  int64_t sequences() const { return batch_size.value.value_or(effective_batch_size.value_or(1)); }
 };
 void describe(ConfigVisitor& v, TrainingConfig& c);
 void validate(const TrainingConfig& c, const Complain& complain);

@@ -85,6 +85,20 @@ TEST(ConfigRead, NullAndAutoAreAbsentOptionals) {
   EXPECT_EQ(read_sample("model: {precision: \"auto\"}").model.precision, Precision::kAuto);
 }
 
+TEST(ConfigRead, AWordInsteadOfANumber) {
+  EXPECT_TRUE(read_sample("training: {batch_size: auto}").training.batch_size.is_auto());
+  EXPECT_TRUE(read_sample("training: {batch_size: 8}", {"training.batch_size=auto"}).training.batch_size.is_auto());
+  EXPECT_EQ(read_sample("training: {batch_size: auto}", {"training.batch_size=8"}).training.batch_size, 8);
+  EXPECT_EQ(dump_config(read_sample("training: {batch_size: auto}")).find("batch_size: \""), std::string::npos);
+  EXPECT_THAT(problem("training: {batch_size: aut}"),
+              EndsWith("training.batch_size must be an integer or auto, not 'aut'"));
+  EXPECT_THAT(problem("training: {batch_size: null}"),
+              EndsWith("training.batch_size must be an integer or auto, not null"));
+  EXPECT_THAT(problem("training: {batch_size: \"auto\"}"), HasSubstr("must be an integer or auto"));
+  EXPECT_THAT(problem("training: {batch_size: 0}"), EndsWith("training.batch_size must be >= 1, not 0"));
+  EXPECT_THAT(problem("training: {seed: auto}"), EndsWith("training.seed must be an integer, not 'auto'"));
+}
+
 TEST(ConfigRead, OptionalGroups) {
   EXPECT_FALSE(read_sample("model: {scaling: null}").model.scaling);
   EXPECT_EQ(read_sample("model: {scaling: {}}").model.scaling, ScalingConfig{});

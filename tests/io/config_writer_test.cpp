@@ -32,6 +32,7 @@ training:
   lr: 0.001
   betas: [0.9, 0.999]
   milestones: []
+  batch_size: 32
   nothing: {}
 )");
 }
@@ -46,6 +47,7 @@ TEST(ConfigDump, ReadsBackTheSame) {
   c.model.scaling = ScalingConfig{3, 4};
   c.training.seed = std::numeric_limits<int64_t>::min();
   c.training.milestones = {1, -2, std::numeric_limits<int64_t>::max()};
+  c.training.batch_size = {};  // auto
   const std::string dumped = dump_config(c);
   EXPECT_EQ(read_sample(dumped), c) << dumped;
   EXPECT_EQ(dump_config(read_sample(dumped)), dumped);
@@ -187,8 +189,15 @@ training:  # How it is trained.
   lr: 0.001            # Peak learning rate. (number, > 0)
   betas: [0.9, 0.999]  # Decay rates. (list of numbers, between 0 and 1)
   milestones: []       # Steps at which something happens. (list of integers)
+  batch_size: 32       # Sequences. (integer, >= 1, or auto)
   nothing:             # A group without keys.
 )");
+}
+
+TEST(ConfigReference, ShowsAutoWhereItIsTheDefault) {
+  SampleConfig c;
+  c.training.batch_size = {};
+  EXPECT_THAT(config_reference(c), HasSubstr("\n  batch_size: auto     # Sequences. (integer, >= 1, or auto)\n"));
 }
 
 TEST(ConfigReference, IsAValidFileOfDefaults) {

@@ -45,6 +45,7 @@ struct TrainingConfig {
   double lr = 1e-3;
   std::vector<double> betas = {0.9, 0.999};
   std::vector<int64_t> milestones;
+  AutoOr<int64_t> batch_size = 32;
   EmptyConfig nothing;
   bool operator==(const TrainingConfig&) const = default;
 };
@@ -78,6 +79,7 @@ inline void describe(ConfigVisitor& v, TrainingConfig& c) {
   v.field("lr", c.lr, "Peak learning rate.", Limits::positive());
   v.field("betas", c.betas, "Decay rates.", Limits::between(0, 1));
   v.field("milestones", c.milestones, "Steps at which something happens.");
+  v.field("batch_size", c.batch_size, "Sequences.", Limits::at_least(1));
   v.field("nothing", c.nothing, "A group without keys.");
 }
 inline void describe(ConfigVisitor& v, SampleConfig& c) {

@@ -38,7 +38,7 @@ class OptimizerParity : public ReferenceTest {
       batch.decoder = {input("decoder_ids"), {}};
       batch.targets = input("targets");
       optimizer.zero_grad();
-      const auto loss = gradients.add(batch, batch.n_targets());
+      const auto loss = gradients.differentiate({batch});
       const auto norm = clip_grad_norm(optimizer.gradients(), 1.0);
       optimizer.step(kLearningRate);
       EXPECT_NEAR(loss.item<double>(), losses[step].item<double>(), 1e-5) << "step " << step;

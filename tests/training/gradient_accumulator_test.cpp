@@ -50,11 +50,7 @@ Outcome accumulated(const std::shared_ptr<Model>& model, const std::vector<Batch
                     const GradientOptions& options) {
   model->zero_grad();
   GradientAccumulator gradients(model, options);
-  int64_t n_targets = 0;
-  for (const auto& batch : batches) n_targets += batch.n_targets();
-  auto loss = torch::zeros({});
-  for (const auto& batch : batches) loss += gradients.add(batch, n_targets);
-  return outcome(*model, loss);
+  return outcome(*model, gradients.differentiate(batches).sum());
 }
 
 void expect_equal(const Outcome& a, const Outcome& b, double tolerance) {
@@ -129,7 +125,7 @@ TEST(LossScaling, RecoversFromOverflow) {
   LossScale scale{.value = 1e9};
   for (int i = 0; i < 40; ++i) {
     model->zero_grad();
-    const auto loss = gradients.add(batch, batch.n_targets(), scale.value);
+    const auto loss = gradients.differentiate({batch}, scale.value);
     EXPECT_NEAR(loss.item<double>(), exact.loss, 0.02);
     bool finite = true;
     for (const auto& parameter : model->parameters())

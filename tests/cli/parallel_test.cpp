@@ -1,0 +1,255 @@
+// zoo train with several processes: --nproc, and torchrun.
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/support.h"
+#include "training/checkpoint.h"
+
+namespace zoo::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class Parallel : public ::testing::Test {
+ protected:
+  Parallel() {
+    write_corpora(dir_);
+    dir_.write("lm.yaml", R"(
+data: {train: text.txt, sequence_length: 16, tokenizer: {type: char}}
+model: {architecture: decoder, d_model: 16, n_layers: 2, n_heads: 2, max_positions: 32, dropout: 0, tie_embeddings: true}
+training:
+  {steps: 50, batch_size: 8, gradient_accumulation: 2, optimizer: {lr: 0.01}, schedule: {type: constant, warmup_steps: 3}, log_every: 1,
+   evaluate_every: 25, checkpoint_every: 10, threads: 1}
+)");
+    dir_.write("pairs.yaml", R"(
+extends: lm.yaml
+task: text_to_text
+data: {train: pairs}
+model: {architecture: encoder_decoder}
+training: {batch_tokens: 100, gradient_accumulation: 1, optimizer: {type: muon, muon: {precision: fp32}}, ema_decay: 0.9}
+)");
+    dir_.write("classes.yaml", R"(
+extends: lm.yaml
+task: text_classification
+data: {train: table.tsv, valid: table.tsv, sequence_length: 32}
+model: {architecture: encoder}
+training: {batch_size: 5, optimizer: {type: adafactor}}
+)");
+  }
+
+  fs::path path(std::string_view name) const { return dir_ / name; }
+  Outcome zoo(const std::string& arguments) const { return run_zoo(dir_, arguments); }
+  void train(const std::string& arguments) const {
+    const auto outcome = zoo("train " + arguments);
+    ASSERT_EQ(outcome.code, 0) << arguments << "\n" << outcome.err;
+  }
+
+  /// Of a run's steps, and of its evaluations.
+  std::vector<double> losses(std::string_view run) const {
+    std::vector<double> result;
+    std::istringstream lines(read_file(path(run) / "metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      const auto row = json::parse(line);
+      result.push_back(row.contains("train_loss") ? row["train_loss"] : row["valid_loss"]);
+    }
+    return result;
+  }
+  void expect_same_losses(std::string_view run, std::string_view other) const {
+    const auto a = losses(run), b = losses(other);
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i < a.size(); ++i)
+      EXPECT_NEAR(a[i], b[i], 1e-4) << run << ", " << other << ", row " << i;
+  }
+
+  /// Waits until a run has a checkpoint at `step` or later.
+  void wait_for_checkpoint(std::string_view run, int64_t step) const {
+    for (int i = 0; i < 6000; ++i) {
+      const auto newest = newest_checkpoint(path(run));
+      if (newest && *step_of(*newest) >= step) return;
+      std::this_thread::sleep_for(10ms);
+    }
+    FAIL() << run << " has no checkpoint at step " << step;
+  }
+
+  /// The process of `rank` of a run in the directory of this test.
+  pid_t process_of(int rank, std::string_view run) const {
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+      std::ifstream variables(entry.path() / "environ"), arguments(entry.path() / "cmdline");
+      std::error_code error;
+      if (fs::read_symlink(entry.path() / "cwd", error) != fs::canonical(dir_.path(), error)) continue;
+      std::string environment{std::istreambuf_iterator<char>(variables), {}},
+          command{std::istreambuf_iterator<char>(arguments), {}};
+      const std::string wanted = fmt::format("RANK={}", rank);
+      if (('\0' + environment).find('\0' + wanted + '\0') != std::string::npos &&
+          ('\0' + command).find('\0' + std::string(run) + '\0') != std::string::npos)
+        return std::stoi(entry.path().filename());
+    }
+    return -1;
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(Parallel, TrainsWhatOneProcessTrains) {
+  for (const std::string config : {"lm", "pairs", "classes"}) {
+    SCOPED_TRACE(config);
+    const auto once = [&](const std::string& run, const std::string& options) {
+      train(fmt::format("{}.yaml --out {} {}", config, run, options));
+    };
+    const std::string shards = " --set training.parallel.shard_optimizer=true";
+    once(config + "1", "");
+    once(config + "4z", "--nproc 4" + shards);
+    expect_same_losses(config + "1", config + "4z");
+    if (config != "lm") continue;
+    once("lm2", "--nproc 2");
+    once("lm4", "--nproc 4");
+    once("lm2z", "--nproc 2" + shards);
+    for (const std::string run : {"lm2", "lm4", "lm2z"}) expect_same_losses("lm1", run);
+    const auto files = [&](const std::string& run) {
+      std::vector<std::string> names;
+      for (const auto& [name, content] : files_below(path(run))) {
+        if (!name.starts_with("events.")) names.push_back(name);
+      }
+      return names;
+    };
+    EXPECT_EQ(files("lm1"), files("lm4")) << "one process writes";
+    EXPECT_EQ(files("lm1"), files("lm2z"));
+  }
+}
+
+TEST_F(Parallel, GoesOnWithOtherProcesses) {
+  const std::string shards = "--set training.parallel.shard_optimizer=true ";
+  train("lm.yaml --out whole");
+  // 2, 3, and 1 processes, the optimizer's state dealt out, gathered, and dealt out to others.
+  train("lm.yaml --out run --nproc 2 --set training.steps=20 " + shards);
+  train("lm.yaml --out run --nproc 3 --resume --set training.steps=30 " + shards);
+  train("lm.yaml --out run --nproc 2 --resume --set training.steps=40");
+  train("lm.yaml --out run --resume");
+  // An evaluation that only the end of a part brings is no difference: losses of steps 20, 30, 40.
+  std::vector<double> steps;
+  std::istringstream lines(read_file(path("run") / "metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) {
+    const auto row = json::parse(line);
+    if (row.contains("train_loss")) steps.push_back(row["train_loss"]);
+  }
+  std::vector<double> expected;
+  std::istringstream whole(read_file(path("whole") / "metrics.jsonl"));
+  for (std::string line; std::getline(whole, line);) {
+    const auto row = json::parse(line);
+    if (row.contains("train_loss")) expected.push_back(row["train_loss"]);
+  }
+  ASSERT_EQ(steps.size(), expected.size());
+  for (size_t i = 0; i < steps.size(); ++i) EXPECT_NEAR(steps[i], expected[i], 1e-4) << "step " << i + 1;
+}
+
+TEST_F(Parallel, ARankThatIsKilledEndsAllAndTheRunGoesOn) {
+  const std::string command =
+      "train lm.yaml --nproc 2 --set training.steps=400 --set training.parallel.shard_optimizer=true";
+  ASSERT_EQ(zoo(command + " --out whole").code, 0);
+  for (const int rank : {1, 0}) {
+    SCOPED_TRACE(rank);
+    const auto run = fmt::format("run{}", rank);
+    ZooProcess training(dir_, command + " --out " + run);
+    wait_for_checkpoint(run, 30);
+    const pid_t victim = process_of(rank, run);
+    ASSERT_GT(victim, 0);
+    const auto start = std::chrono::steady_clock::now();
+    ::kill(victim, SIGKILL);
+    const auto outcome = training.finish();
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 30s);
+    EXPECT_EQ(outcome.code, 1);
+    const auto message = outcome.err.substr(outcome.err.rfind("zoo: "));
+    EXPECT_THAT(message, AllOf(HasSubstr(fmt::format("process {} of 2 was killed", rank)),
+                               HasSubstr("--resume goes on from " + run + "/checkpoints/step-")));
+    EXPECT_EQ(std::ranges::count(message, '\n'), 1) << message;
+    EXPECT_EQ(process_of(0, run), -1);
+    EXPECT_EQ(process_of(1, run), -1);
+    ASSERT_EQ(zoo(command + " --resume --out " + run).code, 0);
+    EXPECT_THAT(lasting_differences(path("whole"), path(run)), IsEmpty());
+  }
+}
+
+TEST_F(Parallel, ARankThatHangsEndsAllInTheStatedTime) {
+  ZooProcess training(dir_,
+                      "train lm.yaml --nproc 2 --out run --set training.steps=100000 "
+                      "--set training.parallel.timeout_seconds=2");
+  wait_for_checkpoint("run", 10);
+  const pid_t victim = process_of(1, "run");
+  ASSERT_GT(victim, 0);
+  const auto start = std::chrono::steady_clock::now();
+  ::kill(victim, SIGSTOP);
+  const auto outcome = training.finish();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 2s + 10s);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("zoo: process 1 of 2 did not answer"),
+                                 HasSubstr("--resume goes on from run/")));
+}
+
+TEST_F(Parallel, AStopIsAStopOfAll) {
+  const std::string command = "train lm.yaml --nproc 2 --set training.steps=400";
+  ASSERT_EQ(zoo(command + " --out whole").code, 0);
+  ZooProcess training(dir_, command + " --out run");
+  wait_for_checkpoint("run", 20);
+  training.kill(SIGINT);
+  const auto outcome = training.finish();
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("run: stopped and saved after step"));
+  ASSERT_EQ(zoo(command + " --out run --resume").code, 0);
+  EXPECT_THAT(lasting_differences(path("whole"), path("run")), IsEmpty());
+}
+
+TEST_F(Parallel, WhatIsWrongIsSaidOnce) {
+  const auto expect_one_line = [&](const std::string& arguments, int code, const std::string& message) {
+    const auto outcome = zoo("train " + arguments);
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(message));
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  };
+  expect_one_line("lm.yaml --nproc 3 --set training.stepz=1", 2, "training.stepz");
+  expect_one_line("lm.yaml --nproc 3 --set data.train=missing.txt", 2, "missing.txt");
+  expect_one_line("lm.yaml --nproc 0", 2, "--nproc");
+  expect_one_line("lm.yaml --nproc 2 --device cuda:0", 2, "--device cuda");
+  train("lm.yaml --out run --set training.steps=2");
+  expect_one_line("lm.yaml --nproc 2 --out run", 2, "run: this run exists");
+  // Where training cannot go on, the first process says so.
+  const auto outcome =
+      zoo("train lm.yaml --nproc 2 --out nan --set training.optimizer.lr=1e30 "
+          "--set training.schedule.warmup_steps=0");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("a lower training.optimizer.lr"));
+  EXPECT_TRUE(fs::exists(path("nan/failed.txt")));
+}
+
+TEST_F(Parallel, TorchrunStartsTheProcesses) {
+  const fs::path torchrun = fs::current_path() / ".venv/bin/torchrun";
+  if (!fs::exists(torchrun)) GTEST_SKIP() << "no torchrun in .venv";
+  train("lm.yaml --out one");
+  const auto command = fmt::format(
+      "cd '{0}' && ZOO_DATA='{0}' ZOO_CACHE='{0}/cache' '{1}' --no-python --standalone --nproc-per-node 2 "
+      "'{2}' train "
+      "lm.yaml --out two > '{0}/log' 2>&1",
+      dir_.path().string(), torchrun.string(), std::getenv("ZOO_PROGRAM"));
+  ASSERT_EQ(std::system(command.c_str()), 0) << read_file(path("log"));
+  expect_same_losses("one", "two");
+}
+
+}  // namespace
+}  // namespace zoo::testing

@@ -1,0 +1,156 @@
+// Layers that are computed again in the backward pass: the same training in less memory.
+
+#include <gtest/gtest.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "generation/inference_scope.h"
+#include "io/files.h"
+#include "layers/random.h"
+#include "tests/support/small_models.h"
+#include "tests/training/support.h"
+#include "training/checkpoint.h"
+#include "training/gradient_accumulator.h"
+#include "training/memory.h"
+
+namespace zoo::testing {
+namespace {
+
+/// Four rows of unequal length, some positions predicted.
+Batch batch_of(Architecture architecture) {
+  torch::manual_seed(6);
+  auto batch = small_batch(architecture, {tokens(4, 7), torch::tensor({7, 3, 5, 6}, torch::kLong)});
+  batch.positions = torch::arange(0, batch.targets.numel(), 2);
+  batch.targets = batch.targets.index_select(0, batch.positions);
+  return batch;
+}
+
+struct Outcome {
+  torch::Tensor loss;
+  std::vector<torch::Tensor> gradients;
+  uint64_t drawn_next;
+};
+
+Outcome outcome(const std::shared_ptr<Model>& model, const Batch& batch, const GradientOptions& options,
+                ActivationCheckpointing checkpointing) {
+  model->checkpoint_activations(checkpointing);
+  model->zero_grad();
+  torch::manual_seed(9);
+  Outcome result{GradientAccumulator(model, options).differentiate({batch}), {}, draw_seed()};
+  for (const auto& parameter : model->parameters()) result.gradients.push_back(parameter.grad());
+  return result;
+}
+
+void expect_equal(const std::shared_ptr<Model>& model, const Batch& batch, const GradientOptions& options) {
+  const auto plain = outcome(model, batch, options, ActivationCheckpointing::none);
+  const auto again = outcome(model, batch, options, ActivationCheckpointing::every_layer);
+  EXPECT_TRUE(torch::equal(again.loss, plain.loss));
+  EXPECT_EQ(again.drawn_next, plain.drawn_next);
+  for (size_t i = 0; i < plain.gradients.size(); ++i) {
+    ASSERT_EQ(again.gradients[i].defined(), plain.gradients[i].defined()) << i;
+    if (!plain.gradients[i].defined()) continue;
+    EXPECT_TRUE(torch::equal(again.gradients[i], plain.gradients[i])) << i;
+  }
+}
+
+// All positions (T5's bias has a gradient of its own), placements of norms, shared and separate embeddings.
+TEST(ActivationCheckpointing, ChangesNoBitOfAnyModel) {
+  for (const auto architecture : kArchitectures) {
+    for (auto config : varied_configs(architecture)) {
+      SCOPED_TRACE(described(config));
+      config.n_layers = 3;
+      const auto batch = batch_of(architecture);
+      for (const double dropout : {0.0, 0.2}) {
+        config.dropout = config.attention_dropout = config.activation_dropout = dropout;
+        if (architecture == Architecture::encoder_decoder) config.share_embeddings = dropout == 0;
+        const auto model = random_model(config);
+        model->train();
+        expect_equal(model, batch, {.n_parts = 1});
+      }
+    }
+  }
+}
+
+// Threads with a graph each, logits in pieces, 16 bits.
+TEST(ActivationCheckpointing, ChangesNoBitHoweverTheBatchIsWorkedOn) {
+  for (const auto architecture : kArchitectures) {
+    SCOPED_TRACE(name_of(architecture));
+    auto config = small_config(architecture, Position::t5);
+    config.dropout = config.attention_dropout = 0.2;
+    const auto model = random_model(config);
+    model->train();
+    const auto batch = batch_of(architecture);
+    for (const auto precision : {Precision::fp32, Precision::bf16}) {
+      for (const int64_t n_parts : {1, 4}) {
+        for (const int64_t fewest_targets : {64, 2}) {
+          expect_equal(model, batch,
+                       {.label_smoothing = 0.1,
+                        .logits_bytes = 1,
+                        .fewest_targets = fewest_targets,
+                        .n_parts = n_parts,
+                        .precision = precision});
+        }
+      }
+    }
+  }
+}
+
+/// Peak of the tensors of one step.
+int64_t peak(const std::shared_ptr<Model>& model, const Batch& batch, ActivationCheckpointing checkpointing) {
+  TensorMemory memory(torch::kCPU);
+  outcome(model, batch, {.n_parts = 1}, checkpointing);
+  model->zero_grad();
+  return memory.peak();
+}
+
+TEST(ActivationCheckpointing, KeepsTheInputsOfLayersAlone) {
+  for (const auto architecture : kArchitectures) {
+    SCOPED_TRACE(name_of(architecture));
+    auto config = small_config(architecture);
+    config.n_layers = 12;
+    config.dropout = 0.1;
+    const auto model = random_model(config);
+    model->train();
+    const auto batch = small_batch(architecture, {tokens(32, 30)}, 30);
+    const auto plain = peak(model, batch, ActivationCheckpointing::none);
+    EXPECT_LT(peak(model, batch, ActivationCheckpointing::every_layer), 0.35 * static_cast<double>(plain));
+  }
+}
+
+TEST(ActivationCheckpointing, LeavesEvaluationAndGenerationAlone) {
+  const auto model = random_model(small_config(Architecture::encoder_decoder, Position::t5));
+  const auto batch = batch_of(Architecture::encoder_decoder);
+  const InferenceScope scope(*model);
+  const auto run = [&] {
+    AttentionMaps maps;
+    model->attention_maps(batch, maps);
+    DecodingState state;
+    model->generative()->prefill(batch.input, state);
+    return std::vector{model->features(batch), maps.cross.back(),
+                       model->generative()->step(torch::tensor({1, 2, 3, 4}), state)};
+  };
+  const auto plain = run();
+  model->checkpoint_activations(ActivationCheckpointing::every_layer);
+  const auto again = run();
+  for (size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(torch::equal(again[i], plain[i])) << i;
+}
+
+TEST(ActivationCheckpointing, TrainsTheSameModelInLessMemory) {
+  const TinyWorld world;
+  const auto trained = [&](const std::string& checkpointing) {
+    const auto run = world.path(checkpointing);
+    train(world.experiment("text_to_text", {"training.activation_checkpointing=" + checkpointing,
+                                            "model.n_layers=8", "training.steps=6"}),
+          {.run_dir = run});
+    return run;
+  };
+  const auto plain = trained("none"), again = trained("every_layer");
+  EXPECT_EQ(read_file(again / "model.safetensors"), read_file(plain / "model.safetensors"));
+  const auto bytes = [](const std::filesystem::path& run) {
+    return static_cast<double>(read_training_state(*newest_checkpoint(run)).peak_memory_bytes);
+  };
+  EXPECT_LT(bytes(again), 0.7 * bytes(plain));
+}
+
+}  // namespace
+}  // namespace zoo::testing

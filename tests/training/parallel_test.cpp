@@ -1,0 +1,355 @@
+// Processes that train together, forked by the test.
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "tests/support/environment.h"
+#include "tests/support/small_models.h"
+#include "tests/training/support.h"
+#include "training/gradient_accumulator.h"
+#include "training/parallel/gradient_reducer.h"
+#include "training/parallel/process_group.h"
+#include "training/parallel/shards.h"
+
+namespace zoo::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+uint16_t free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ::bind(socket, reinterpret_cast<const sockaddr*>(&address), size);
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
+  ::close(socket);
+  return ntohs(address.sin_port);
+}
+
+/// Runs `body` in `n` processes; each fails if an expectation in it does.
+void in_processes(int64_t n, const std::function<void(const ProcessGroup&)>& body,
+                  std::chrono::milliseconds timeout = 60s) {
+  const auto port = free_port();
+  std::vector<std::unique_ptr<Child>> children;
+  for (int64_t rank = 0; rank < n; ++rank) {
+    children.push_back(std::make_unique<Child>([&] {
+      const ProcessGroup processes({.rank = rank, .size = n, .port = port}, torch::kCPU, timeout);
+      body(processes);
+      return ::testing::Test::HasFailure() ? 1 : 0;
+    }));
+  }
+  for (int64_t rank = 0; rank < n; ++rank)
+    EXPECT_EQ(children[static_cast<size_t>(rank)]->wait(), 0) << "rank " << rank;
+}
+
+std::shared_ptr<Model> model_of(const ModelConfig& config) {
+  torch::manual_seed(5);
+  const auto model = make_model(config, purpose_of(config.architecture));
+  model->train();
+  return model;
+}
+
+Batch batch_of(Architecture architecture, int64_t n_rows, uint64_t seed) {
+  torch::manual_seed(seed);
+  return small_batch(architecture, {.ids = tokens(n_rows, 7)});
+}
+
+TEST(ProcessGroups, AloneNothingIsExchanged) {
+  const ProcessGroup alone;
+  const auto tensor = torch::ones({3});
+  alone.sum(tensor).wait();
+  alone.broadcast_from(0, tensor).wait();
+  EXPECT_TRUE(torch::equal(tensor, torch::ones({3})));
+  EXPECT_EQ(alone.bytes_exchanged(), 0);
+  EXPECT_TRUE(alone.is_first());
+  EXPECT_THROW(alone.together([] { throw DataError("x"); }), DataError);
+}
+
+TEST(ProcessGroups, SumsAndSends) {
+  in_processes(3, [](const ProcessGroup& processes) {
+    const auto rank = static_cast<double>(processes.rank());
+    const auto all = torch::full({4}, rank + 1), one = torch::full({4}, rank + 1),
+               sent = torch::full({2}, rank);
+    processes.sum(all).wait();
+    EXPECT_TRUE(torch::equal(all, torch::full({4}, 6.0)));
+    processes.sum_to(1, one).wait();
+    if (processes.rank() == 1) {
+      EXPECT_TRUE(torch::equal(one, torch::full({4}, 6.0)));
+    }
+    processes.broadcast_from(2, sent).wait();
+    EXPECT_TRUE(torch::equal(sent, torch::full({2}, 2.0)));
+    const auto letter = torch::full({2}, rank);
+    if (processes.rank() == 2) processes.send_to(0, letter);
+    if (processes.rank() == 0) processes.receive_from(2, letter);
+    if (processes.rank() == 0) {
+      EXPECT_TRUE(torch::equal(letter, torch::full({2}, 2.0)));
+    }
+    EXPECT_EQ(processes.bytes_exchanged(), (4 + 4 + 2 + (processes.rank() == 1 ? 0 : 2)) * 4);
+  });
+}
+
+TEST(ProcessGroups, AFailureOfOneIsAFailureOfAll) {
+  in_processes(3, [](const ProcessGroup& processes) {
+    const auto work = [&] {
+      if (processes.rank() == 1) throw DataError("the file is missing");
+    };
+    if (processes.rank() == 1) {
+      EXPECT_THROW(processes.together(work), DataError);
+    } else {
+      EXPECT_THROW(processes.together(work), PeerError);
+    }
+    EXPECT_NO_THROW(processes.together([] {}));
+  });
+}
+
+TEST(ProcessGroups, OneThatHangsIsNotWaitedForLongerThanAgreed) {
+  in_processes(
+      2,
+      [](const ProcessGroup& processes) {
+        const auto tensor = torch::ones({2});
+        processes.sum(tensor).wait();
+        if (processes.rank() == 1) {
+          std::this_thread::sleep_for(4s);
+          ::_exit(0);
+        }
+        const auto start = std::chrono::steady_clock::now();
+        try {
+          processes.sum(tensor).wait();
+          ADD_FAILURE() << "nobody was there";
+        } catch (const PeerError& error) {
+          EXPECT_THAT(error.what(), HasSubstr("rank 0 of 2: another process of this training"));
+          EXPECT_THAT(error.what(), HasSubstr("--resume"));
+        }
+        EXPECT_LT(std::chrono::steady_clock::now() - start, 3s);
+      },
+      1s);
+}
+
+TEST(ProcessGroups, TheEnvironmentIsChecked) {
+  const auto problem = [] { return message_of<UsageError>([] { place_from_environment(); }); };
+  const ScopedEnvironment size("WORLD_SIZE", "2");
+  EXPECT_THAT(problem(), HasSubstr("WORLD_SIZE is set, but not RANK"));
+  {
+    const ScopedEnvironment rank("RANK", "2");
+    EXPECT_THAT(problem(), HasSubstr("RANK=2: must be a number from 0 to 1"));
+  }
+  const ScopedEnvironment rank("RANK", "1"), port("MASTER_PORT", "1234"),
+      store("TORCHELASTIC_USE_AGENT_STORE", "True");
+  const auto place = place_from_environment();
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->rank, 1);
+  EXPECT_EQ(place->size, 2);
+  EXPECT_EQ(place->local_rank, 1);
+  EXPECT_EQ(place->port, 1234);
+  EXPECT_EQ(place->store, ProcessPlace::Store::of_launcher);
+}
+
+TEST(GradientReducers, SendABucketWhenItIsFullAndInOneOrder) {
+  in_processes(2, [](const ProcessGroup& processes) {
+    const auto rank = static_cast<double>(processes.rank());
+    std::vector<torch::Tensor> parameters;
+    for (const int64_t n : {3, 4, 5, 6}) parameters.push_back(torch::zeros({n}, torch::requires_grad()));
+    GradientReducer reducer(processes, parameters, {.bucket_bytes = 32, .first_bucket_bytes = 24});
+    ASSERT_EQ(reducer.n_buckets(), 3);  // {6}, {5, 4}, {3}
+    for (int step = 0; step < 2; ++step) {
+      reducer.begin();
+      const auto before = processes.bytes_exchanged();
+      reducer.ready(1, torch::full({4}, rank));
+      reducer.ready(2, step == 0 ? torch::Tensor() : torch::full({5}, 1 + rank));
+      EXPECT_EQ(processes.bytes_exchanged(), before) << "the bucket is full, but another one comes first";
+      reducer.ready(3, processes.rank() == 0 ? torch::Tensor() : torch::full({6}, 7.0));
+      EXPECT_EQ(processes.bytes_exchanged(), before + (6 + 1 + 9 + 2) * 4);
+      reducer.ready(0, torch::full({3}, 10 * (rank + 1)));
+      reducer.finish();
+      EXPECT_TRUE(torch::equal(parameters[0].grad(), torch::full({3}, 30.0)));
+      EXPECT_TRUE(torch::equal(parameters[1].grad(), torch::full({4}, 1.0)));
+      EXPECT_TRUE(torch::equal(parameters[3].grad(), torch::full({6}, 7.0))) << "one of the two has it";
+      EXPECT_EQ(parameters[2].grad().defined(), step == 1) << "none has it at first";
+      if (step == 1) {
+        EXPECT_TRUE(torch::equal(parameters[2].grad(), torch::full({5}, 3.0)));
+      }
+    }
+  });
+}
+
+struct Case {
+  std::string name;
+  ModelConfig model;
+  GradientOptions options = {};
+  std::vector<int64_t> rows = {6};  // of each batch of the step
+  int threads = 1;
+  ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
+};
+
+std::vector<Case> cases() {
+  const auto decoder = small_config(Architecture::decoder),
+             both = small_config(Architecture::encoder_decoder);
+  auto tied = decoder, shared = both, relative = both;
+  tied.tie_embeddings = true;
+  shared.share_embeddings = shared.tie_embeddings = true;
+  relative.position = Position::t5;
+  const GradientOptions pieces{.logits_bytes = 1, .fewest_targets = 4};
+  return {{"Decoder", decoder},
+          {"Encoder", small_config(Architecture::encoder)},
+          {"EncoderDecoder", both},
+          {"Tied", tied},
+          {"SharedInPieces", shared, pieces},
+          {"InPieces", decoder, pieces, {6, 5}},
+          {"TwoThreads", tied, pieces, {12, 13}, 2},
+          {"SeveralBatches", both, {.label_smoothing = 0.1}, {4, 7, 5}},
+          {"FewerRowsThanProcesses", relative, {}, {6, 2}},
+          {"FewerRowsAtFirst", tied, pieces, {1, 6}},
+          {"Checkpointed", relative, {}, {6}, 1, ActivationCheckpointing::every_layer},
+          {"CheckpointedTied", tied, pieces, {12, 12}, 2, ActivationCheckpointing::every_layer}};
+}
+
+class GradientsOf : public ::testing::TestWithParam<Case> {};
+
+TEST_P(GradientsOf, ThreeProcessesAreThoseOfOne) {
+  const auto& c = GetParam();
+  in_processes(3, [&](const ProcessGroup& processes) {
+    at::set_num_threads(c.threads);
+    std::vector<Batch> batches;
+    for (const int64_t n : c.rows)
+      batches.push_back(batch_of(c.model.architecture, n, static_cast<uint64_t>(n)));
+    const auto model = model_of(c.model);
+    model->checkpoint_activations(c.checkpointing);
+    std::vector<torch::Tensor> expected;
+    double expected_loss = 0;
+    {
+      GradientAccumulator alone(model, c.options);
+      expected_loss = alone.differentiate(batches).sum().item<double>();
+      for (auto& parameter : model->parameters()) {
+        expected.push_back(parameter.grad());
+        parameter.mutable_grad().reset();
+      }
+    }
+    GradientAccumulator together(model, c.options, processes,
+                                 {.bucket_bytes = 4096, .first_bucket_bytes = 1024});
+    for (int step = 0; step < 2; ++step) {
+      const auto loss = together.differentiate(batches).sum();
+      processes.sum(loss).wait();
+      EXPECT_NEAR(loss.item<double>(), expected_loss, 1e-5);
+      const auto parameters = model->parameters();
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        auto& found = parameters[i].mutable_grad();
+        ASSERT_EQ(found.defined(), expected[i].defined()) << i;
+        if (found.defined()) {
+          EXPECT_TRUE(torch::allclose(found, expected[i], 1e-4, 1e-6)) << i;
+        }
+        found.reset();
+      }
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Parallel, GradientsOf, ::testing::ValuesIn(cases()),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(ParallelGradients, TravelWhileTheBackwardPassGoesOn) {
+  in_processes(2, [](const ProcessGroup& processes) {
+    at::set_num_threads(2);
+    const auto model = model_of(small_config(Architecture::decoder));
+    int64_t sent_before_the_end = -1, at_start = 0;
+    // What is made last: the gradient of what the first layer reads.
+    for (const auto& item : model->named_parameters()) {
+      if (item.key().find("token") == std::string::npos) continue;
+      item.value().register_hook(
+          [&](const torch::Tensor&) { sent_before_the_end = processes.bytes_exchanged(); });
+    }
+    GradientAccumulator gradients(model, {.n_parts = 2}, processes,
+                                  {.bucket_bytes = 4096, .first_bucket_bytes = 1024});
+    at_start = processes.bytes_exchanged();
+    gradients.differentiate({batch_of(Architecture::decoder, 8, 3)});
+    EXPECT_GT(sent_before_the_end, at_start);
+    EXPECT_LT(sent_before_the_end, processes.bytes_exchanged());
+  });
+}
+
+TEST(ParallelGradients, AndDropoutOfTwoProcessesAreThoseOfTwoThreads) {
+  in_processes(2, [](const ProcessGroup& processes) {
+    auto config = small_config(Architecture::encoder_decoder);
+    config.dropout = config.attention_dropout = 0.3;
+    const auto batch = batch_of(Architecture::encoder_decoder, 8, 3);
+    const auto model = model_of(config);
+    std::vector<torch::Tensor> expected;
+    {
+      at::set_num_threads(2);
+      torch::manual_seed(9);
+      GradientAccumulator(model, {.n_parts = 2}).differentiate({batch});
+      for (auto& parameter : model->parameters()) {
+        expected.push_back(parameter.grad());
+        parameter.mutable_grad().reset();
+      }
+    }
+    torch::manual_seed(9);
+    GradientAccumulator gradients(model, {.n_parts = 1}, processes);
+    gradients.differentiate({batch});
+    const auto parameters = model->parameters();
+    for (size_t i = 0; i < parameters.size(); ++i)
+      EXPECT_TRUE(torch::allclose(parameters[i].grad(), expected[i], 1e-5, 1e-7)) << i;
+  });
+}
+
+TEST(Shards, AreEvenAndGatheredWhole) {
+  in_processes(3, [](const ProcessGroup& processes) {
+    const auto model = model_of(small_config(Architecture::decoder));
+    const auto parameters = parameters_of(*model);
+    const Shards shards(processes, parameters);
+    const OptimizerConfig config;
+    Optimizer whole(config, parameters_of(*model)), own(config, shards.own());
+    std::vector<int64_t> sizes(3);
+    int64_t total = 0, largest = 0;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const auto n = parameters[i].tensor.numel();
+      sizes[static_cast<size_t>(shards.owners()[i])] += n;
+      total += n;
+      largest = std::max(largest, n);
+    }
+    for (const auto size : sizes) EXPECT_LE(size, total / 3 + largest);
+
+    // One step of each: by all, and by the owners.
+    torch::manual_seed(4);
+    for (const auto& parameter : parameters)
+      parameter.tensor.mutable_grad() = torch::randn_like(parameter.tensor);
+    std::vector<torch::Tensor> before, after;
+    for (const auto& parameter : parameters) before.push_back(parameter.tensor.detach().clone());
+    whole.step(0.1);
+    const torch::NoGradGuard no_grad;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      after.push_back(parameters[i].tensor.detach().clone());
+      torch::Tensor(parameters[i].tensor).copy_(before[i]);
+    }
+    own.step(0.1);
+    shards.share();
+    for (size_t i = 0; i < parameters.size(); ++i)
+      EXPECT_TRUE(torch::equal(parameters[i].tensor, after[i])) << i;
+
+    const auto state = shards.gather(config, own), expected = whole.state();
+    if (!processes.is_first()) {
+      EXPECT_TRUE(state.empty());
+      return;
+    }
+    ASSERT_EQ(state.size(), expected.size());
+    for (const auto& [name, tensor] : expected) EXPECT_TRUE(torch::equal(state.at(name), tensor)) << name;
+  });
+}
+
+}  // namespace
+}  // namespace zoo::testing
