@@ -1,6 +1,7 @@
 #include "data/corpus.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -144,15 +145,19 @@ void keep_part_of_text(const DataConfig& config, Split split, std::vector<std::s
                   is_shared(config, split) ? "its part of this text; it is too short to be split" : "it"));
 }
 
-/// Index of `column` in the header line of `path`.
+/// Names of a column, of which files have one or the other.
+using ColumnNames = std::vector<std::string>;
+
+/// Index of the first of `names` that the header line of `path` has.
 size_t find_column(const std::filesystem::path& path, const std::vector<std::string_view>& header,
-                   const std::string& column) {
-  const auto found = std::ranges::find(header, column);
-  if (found == header.end()) {
-    throw DataError(fmt::format("{}:1: no column \"{}\" in the header; there are: {}", path.string(), column,
-                                excerpt(fmt::format("{}", fmt::join(header, ", ")), 200)));
+                   const ColumnNames& names) {
+  for (const auto& name : names) {
+    const auto found = std::ranges::find(header, name);
+    if (found != header.end()) return static_cast<size_t>(found - header.begin());
   }
-  return static_cast<size_t>(found - header.begin());
+  throw DataError(fmt::format("{}:1: no column \"{}\" in the header; there are: {}", path.string(),
+                              fmt::join(names, "\" or \""),
+                              excerpt(fmt::format("{}", fmt::join(header, ", ")), 200)));
 }
 
 std::vector<std::string_view> fields_of(std::string_view line) {
@@ -165,16 +170,16 @@ std::vector<std::string_view> fields_of(std::string_view line) {
   }
 }
 
-struct Row {
-  std::string text, label;
-};
-
-void read_rows(const std::filesystem::path& path, const DataConfig& config, std::vector<Row>& out) {
+/// Calls `visit` for each row below the header of a tab-separated file, with the number of its line and the
+/// fields of `columns` in their order.
+template <size_t N, class Visit>
+void read_table(const std::filesystem::path& path, const std::array<ColumnNames, N>& columns, Visit visit) {
   const std::string content = read_text(path);
   const auto lines = lines_of(content);
   const auto header = fields_of(lines.front());
-  const size_t text_column = find_column(path, header, config.text_column);
-  const size_t label_column = find_column(path, header, config.label_column);
+  std::array<size_t, N> indices;
+  std::ranges::transform(columns, indices.begin(),
+                         [&](const auto& names) { return find_column(path, header, names); });
   for (size_t i = 1; i < lines.size(); ++i) {
     if (is_blank(lines[i])) continue;
     const auto fields = fields_of(lines[i]);
@@ -182,10 +187,38 @@ void read_rows(const std::filesystem::path& path, const DataConfig& config, std:
       throw DataError(fmt::format("{}:{}: {} fields where the header has {}", path.string(), i + 1,
                                   fields.size(), header.size()));
     }
-    if (is_blank(fields[label_column])) throw DataError(fmt::format("{}:{}: no label", path.string(), i + 1));
-    out.push_back(
-        {std::string(trim_right(fields[text_column])), std::string(trim_right(fields[label_column]))});
+    std::array<std::string, N> row;
+    std::ranges::transform(indices, row.begin(),
+                           [&](size_t index) { return std::string(trim_right(fields[index])); });
+    visit(i + 1, std::move(row));
   }
+}
+
+struct Row {
+  std::string text, label;
+};
+
+void read_rows(const std::filesystem::path& path, const DataConfig& config, std::vector<Row>& out) {
+  read_table(path, std::array{config.text_column, ColumnNames{config.label_column}},
+             [&](size_t line, auto row) {
+               if (is_blank(row[1])) throw DataError(fmt::format("{}:{}: no label", path.string(), line));
+               out.push_back({std::move(row[0]), std::move(row[1])});
+             });
+}
+
+/// Appends the documents of a file. The texts of a table are apart as they are.
+void read_documents_of(const std::filesystem::path& path, const DataConfig& config,
+                       std::vector<std::string>& out) {
+  if (path.extension() != ".tsv") return split_documents(read_text(path), config.documents, out);
+  std::string whole;
+  read_table(path, std::array{config.text_column}, [&](size_t, auto row) {
+    if (config.documents == DocumentSplit::none) {
+      whole += row[0] + "\n";
+    } else if (!is_blank(row[0])) {
+      out.push_back(std::move(row[0]));
+    }
+  });
+  if (!whole.empty()) out.push_back(std::move(whole));
 }
 
 }  // namespace
@@ -202,7 +235,7 @@ std::string corpus_name(const DataConfig& config, Split split) {
 std::vector<std::string> read_documents(const DataConfig& config, Split split) {
   std::vector<std::string> documents;
   for (const std::string& file : files_to_read(config, split)) {
-    split_documents(read_text(data_path(file)), config.documents, documents);
+    read_documents_of(data_path(file), config, documents);
   }
   if (config.documents == DocumentSplit::none) {
     keep_part_of_text(config, split, documents);

@@ -25,7 +25,8 @@ std::string corpus_name(const DataConfig& config, Split split);
 // documents or rows.
 
 /// Documents of the text files of `split`, in order; none of them blank. With DocumentSplit::none each file
-/// is one. Throws DataError: no such file, empty, invalid UTF-8 (with file, line and byte).
+/// is one. Of a tab-separated file, NAME.tsv, each text is one, or with DocumentSplit::none a line. Throws
+/// DataError: no such file, empty, invalid UTF-8 (with file, line and byte).
 std::vector<std::string> read_documents(const DataConfig& config, Split split);
 
 struct ParallelTexts {

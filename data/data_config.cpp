@@ -33,18 +33,21 @@ void describe(ConfigVisitor& v, DataConfig& c) {
           "Without validation files: this share of the training text, from its end.",
           {.min = 0, .max = 0.9, .min_excluded = true});
   v.field("documents", c.documents,
-          "What is one document in a text file; `percent`: lines of % stand between them.");
+          "What is one document in a text file; `percent`: lines of % stand between them. In a table "
+          "(NAME.tsv) it is the text of a row, but under `none`, too, each file is one.");
   v.field("source", c.source, "text_to_text: suffix of the files to read from.");
   v.field("target", c.target, "text_to_text: suffix of the files to write like.");
   v.field("text_column", c.text_column,
-          "text_classification: name of the text's column in a tab-separated file.");
+          "Name of the text's column in a tab-separated file (NAME.tsv, of text_classification any); of "
+          "several names the first that its header has.");
   v.field("label_column", c.label_column, "text_classification: name of the label's column.");
   v.field("sequence_length", c.sequence_length, "Longest sequence in tokens; longer ones are cut.",
           Limits::between(3, 1e7));
   v.field("target_length", c.target_length, "text_to_text: the same for the target; default sequence_length.",
           Limits::between(3, 1e7));
   v.field("prefix_length", c.prefix_length,
-          "language_modeling: tokens of a window that are given, not predicted. Default 1; for an encoder_decoder, "
+          "language_modeling: tokens of a window that are given, not predicted. Default 1; for an "
+          "encoder_decoder, "
           "whose encoder reads them, half of sequence_length. A decoder is only evaluated so.",
           Limits::at_least(1));
   v.field("bucket_by_length", c.bucket_by_length,
@@ -72,6 +75,7 @@ void validate(const DataConfig& c, const Complain& complain) {
              fmt::format("{} is longer than sequence_length {}", *c.prefix_length, c.sequence_length));
   }
   if (c.source == c.target) complain("target", "is the same file as `source`");
+  if (c.text_column.empty()) complain("text_column", "names no column");
 }
 
 std::filesystem::path data_root() {

@@ -45,10 +45,10 @@ struct DataConfig {
       test;                     // files; for text_to_text each is a prefix: PREFIX.source, PREFIX.target
   double valid_fraction = 0.1;  // of the training text's end, where `valid` is not given
   DocumentSplit documents = DocumentSplit::none;
-  std::string source = "de", target = "en";  // text_to_text: file name suffixes
-  std::string text_column = "sentence";      // text_classification: header names of a tab-separated file
-  std::string label_column = "label";
-  int64_t sequence_length = 256;         // longest sequence in tokens; longer ones are cut
+  std::string source = "de", target = "en";             // text_to_text: file name suffixes
+  std::vector<std::string> text_column = {"sentence"};  // of a tab-separated file, by its header: the first
+  std::string label_column = "label";                   // of these names that is there
+  int64_t sequence_length = 256;                        // longest sequence in tokens; longer ones are cut
   std::optional<int64_t> target_length;  // text_to_text: of the target side; default sequence_length
   /// language_modeling: tokens of each window that are given before prediction begins. An encoder_decoder
   /// reads them with its encoder (default half of sequence_length); a decoder is trained on all tokens and

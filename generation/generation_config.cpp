@@ -21,6 +21,7 @@ class RangeChecker final : public ConfigVisitor {
   bool begin_group(const FieldInfo&) override { return true; }
   void end_group() override {}
   bool begin_optional(const FieldInfo&, bool has_value) override { return has_value; }
+  bool begin_auto(const FieldInfo&, bool is_auto) override { return is_auto; }
 
  private:
   template <class Number>

@@ -65,11 +65,12 @@ void describe(ConfigVisitor& v, Experiment& c) {
       "Of the run, whose directory is runs/NAME unless --out says otherwise; a file that gives none has its "
       "own name, without .yaml.");
   v.field("task", c.task, "What is learned.");
-  v.field("init_from", c.init_from,
-          "Directory of a run whose weights a new run starts with, instead of with random ones. Its vocabulary "
-          "comes along: data.tokenizer must be as there, and so must the keys of model, but for dropouts, "
-          "numbers of layers and the like; `extends:` of its config.yaml sees to that. Layers that it lacks, "
-          "such as the head of another task, start as without it. Default none.");
+  v.field(
+      "init_from", c.init_from,
+      "Directory of a run whose weights a new run starts with, instead of with random ones. Its vocabulary "
+      "comes along: data.tokenizer must be as there, and so must the keys of model, but for dropouts, "
+      "numbers of layers and the like; `extends:` of its config.yaml sees to that. Layers that it lacks, "
+      "such as the head of another task, start as without it. Default none.");
   v.field("data", c.data, "Corpora and tokenizer.");
   v.field("model", c.model, "The architecture.");
   v.field("training", c.training, "How it is trained.");
@@ -149,6 +150,10 @@ class Flattener final : public ConfigVisitor {
   bool begin_optional(const FieldInfo& field, bool has_value) override {
     if (!has_value) add(field, "null");
     return has_value;
+  }
+  bool begin_auto(const FieldInfo& field, bool is_auto) override {
+    if (is_auto) add(field, "auto");
+    return is_auto;
   }
 
  private:

@@ -102,7 +102,7 @@ TEST_F(Commands, WorkOnALanguageModel) {
   }
 
   const auto scores = document("evaluate " + run);
-  EXPECT_THAT(keys(scores), ElementsAre("bits_per_byte", "loss", "perplexity", "tokens"));
+  EXPECT_THAT(keys(scores), ElementsAre("bits_per_byte", "loss", "perplexity", "tokens", "word_perplexity"));
   const double loss = scores["loss"];
   EXPECT_NEAR(scores["perplexity"], std::exp(loss), 1e-6);
   EXPECT_NEAR(scores["bits_per_byte"], loss / std::numbers::ln2, 1e-6) << "a character of ASCII is a byte";

@@ -45,6 +45,22 @@ TEST_F(Corpus, DocumentsAreWhatTheConfigurationSays) {
               ElementsAre("a\n\nb", "100 %\n% no", "c"));
 }
 
+TEST_F(Corpus, TextsOfATableAreDocuments) {
+  dir_.write("train.tsv", "label\tsentence\n0\tone two \n1\t \n1\tthree\n");
+  dir_.write("train.txt", "four\nfive\n");
+  DataConfig config = config_of({"train.tsv", "train.txt"}, DocumentSplit::line);
+  config.valid = {"train.txt"};
+  EXPECT_THAT(read_documents(config, Split::train), ElementsAre("one two", "three", "four", "five"));
+  config.documents = DocumentSplit::none;
+  EXPECT_THAT(read_documents(config, Split::train), ElementsAre("one two\n\nthree\n", "four\nfive\n"));
+  config.text_column = {"text", "label"};
+  EXPECT_THAT(read_documents(config, Split::train), ElementsAre("0\n1\n1\n", "four\nfive\n"));
+  config.text_column = {"text", "phrase"};
+  EXPECT_THAT(
+      message_of<DataError>([&] { read_documents(config, Split::train); }),
+      HasSubstr("train.tsv:1: no column \"text\" or \"phrase\" in the header; there are: label, sentence"));
+}
+
 TEST_F(Corpus, ForeignLineEndsAndByteOrderMarksAreTolerated) {
   EXPECT_THAT(documents("\xEF\xBB\xBFone\r\n%\r\ntwo\r\n", DocumentSplit::percent),
               ElementsAre("one", "two"));

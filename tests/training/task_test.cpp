@@ -71,6 +71,24 @@ TEST(Task, BitsPerByteCountBytesNotTokens) {
   EXPECT_EQ(metrics.at("tokens"), tokens - 1);
 }
 
+TEST(Task, PerplexityPerWordCountsWordsAndLineEnds) {
+  const TinyWorld world;
+  world.dir().write("data/words.txt", " \n sun  and moon\nrain .\n");
+  for (const auto& [documents, words] : {std::pair("none", 8), std::pair("line", 7)}) {
+    const auto task = make_task(world.experiment(
+        "language_modeling", {"data.valid=words.txt", std::string("data.documents=") + documents}));
+    const auto model = model_of(*task);
+    const auto metrics = task->evaluate(*model, Split::valid);
+    const double tokens = metrics.at("tokens") + 1;  // of the first nothing is known
+    EXPECT_NEAR(std::log(metrics.at("word_perplexity")), metrics.at("loss") * tokens / words, 1e-9)
+        << documents;
+  }
+  // More than a double can say is not said.
+  world.dir().write("data/words.txt", std::string(3000, 's') + "\n");
+  const auto task = make_task(world.experiment("language_modeling", {"data.valid=words.txt"}));
+  EXPECT_FALSE(task->evaluate(*model_of(*task), Split::valid).contains("word_perplexity"));
+}
+
 TEST(Task, AnUnknownLabelIsAnErrorThatNamesItsFile) {
   const TinyWorld world;
   world.dir().write("data/other.tsv", "sentence\tlabel\nsun sea\tviolet\n");

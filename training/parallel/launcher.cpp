@@ -72,7 +72,8 @@ class Watch {
       if (!code || *code == 0) continue;
       if (!since_failure_) since_failure_ = std::make_unique<Stopwatch>();
       // What others ended of is no cause; what we ended them with, either.
-      if (*code != PeerError::kExitCode && !cause_ && !ended_by_us_) cause_ = std::make_unique<Cause>(Cause{rank, *code});
+      if (*code != PeerError::kExitCode && !cause_ && !ended_by_us_)
+        cause_ = std::make_unique<Cause>(Cause{rank, *code});
     }
     return runs;
   }
@@ -120,7 +121,7 @@ class Watch {
   std::vector<ChildProcess> processes_;
   std::unique_ptr<Stopwatch> since_failure_;  // null = none has failed
   std::unique_ptr<Cause> cause_;              // null = none that others did not cause
-  std::vector<size_t> silent_;  // that were still running when they should have noticed
+  std::vector<size_t> silent_;                // that were still running when they should have noticed
   bool ended_by_us_ = false;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numbers>
 
 #include <fmt/format.h>
@@ -16,6 +17,19 @@ namespace {
 
 bool has_encoder(const Experiment& experiment) {
   return experiment.model.architecture == Architecture::encoder_decoder;
+}
+
+/// Words between white space, and each end of a line as one more: the last one's is the document's end.
+size_t words_in(const std::string& document) {
+  size_t words = document.ends_with('\n') ? 0 : 1;
+  bool within = false;
+  for (const char c : document) {
+    const bool blank = c == ' ' || c == '\t' || c == '\n' || c == '\r';
+    if (c == '\n') ++words;
+    if (within && blank) ++words;
+    within = !blank;
+  }
+  return words + (within ? 1 : 0);
 }
 
 class LanguageModeling final : public Task {
@@ -34,6 +48,10 @@ class LanguageModeling final : public Task {
     // Tokens of different tokenizers are not comparable; bytes are.
     const double bytes_per_token = bytes_per_token_[static_cast<size_t>(split)];
     if (bytes_per_token > 0) metrics["bits_per_byte"] = scored.loss() / std::numbers::ln2 / bytes_per_token;
+    // What is published for models of words, which predict the ends of lines, too.
+    const double words_per_token = words_per_token_[static_cast<size_t>(split)];
+    const double word_perplexity = std::exp(scored.loss() / words_per_token);
+    if (std::isfinite(word_perplexity)) metrics["word_perplexity"] = word_perplexity;
     return metrics;
   }
 
@@ -58,10 +76,14 @@ class LanguageModeling final : public Task {
     const auto& data = experiment().data;
     const auto documents = read_documents(data, split);
     auto stream = tokenize(documents, tokenizer(), RowEnding::end_of_sequence);
-    size_t bytes = 0;
-    for (const auto& document : documents) bytes += document.size();
-    bytes_per_token_[static_cast<size_t>(split)] =
-        static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(stream.n_tokens(), 1));
+    size_t bytes = 0, words = 0;
+    for (const auto& document : documents) {
+      bytes += document.size();
+      words += words_in(document);
+    }
+    const auto tokens = static_cast<double>(std::max<int64_t>(stream.n_tokens(), 1));
+    bytes_per_token_[static_cast<size_t>(split)] = static_cast<double>(bytes) / tokens;
+    words_per_token_[static_cast<size_t>(split)] = static_cast<double>(words) / tokens;
     if (split == Split::valid) valid_ = stream;
     if (has_encoder(experiment())) {
       const int64_t prefix = data.prefix_length.value_or(std::max<int64_t>(data.sequence_length / 2, 1));
@@ -73,7 +95,7 @@ class LanguageModeling final : public Task {
     return language_modeling_batches(std::move(stream), data.sequence_length, prefix, batch_options(split));
   }
 
-  std::array<double, 3> bytes_per_token_{};  // by Split
+  std::array<double, 3> bytes_per_token_{}, words_per_token_{};  // by Split
   TokenStore valid_;
 };
 
