@@ -8,6 +8,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
+#include "layers/weight_gradient.h"
+
 namespace zoo {
 namespace {
 
@@ -35,6 +37,11 @@ torch::Tensor onednn_linear(const torch::Tensor& x, const torch::Tensor& weight,
   return kernel.call(x, weight, bias, "none", c10::List<std::optional<at::Scalar>>(), "");
 }
 
+torch::Tensor gradient_of_weight(const torch::Tensor& gradient, const torch::Tensor& x) {
+  if (has_weight_gradient(x)) return weight_gradient(gradient.contiguous(), x.contiguous());
+  return gradient.t().mm(x);
+}
+
 struct Linear : torch::autograd::Function<Linear> {
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, const torch::Tensor& weight,
                                const std::optional<torch::Tensor>& bias) {
@@ -49,7 +56,7 @@ struct Linear : torch::autograd::Function<Linear> {
     Tensors result(3);
     if (context->needs_input_grad(0))
       result[0] = onednn_linear(rows, weight.t(), std::nullopt).view(x.sizes());
-    if (context->needs_input_grad(1)) result[1] = rows.t().mm(x.reshape({-1, weight.size(1)}));
+    if (context->needs_input_grad(1)) result[1] = gradient_of_weight(rows, x.reshape({-1, weight.size(1)}));
     if (context->saved_data["has_bias"].toBool() && context->needs_input_grad(2)) result[2] = rows.sum(0);
     return result;
   }

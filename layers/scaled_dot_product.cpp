@@ -5,6 +5,7 @@
 
 #include <torch/types.h>
 
+#include "layers/cpu_attention.h"
 #include "layers/dropout.h"
 
 namespace zoo {
@@ -21,6 +22,10 @@ torch::Tensor combined_mask(const torch::Tensor& visible, const torch::Tensor& b
                            : additive;
 }
 
+double scale_of(const torch::Tensor& q, const ScaledDotProductOptions& options) {
+  return options.scale.value_or(1.0 / std::sqrt(static_cast<double>(q.size(-1))));
+}
+
 }  // namespace
 
 torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
@@ -32,6 +37,10 @@ torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, co
   // The kernels' own causal flag aligns the first query with the first key: right only for a square.
   const bool causal_flag =
       options.mask.is_only_causal() && n_queries == n_keys && n_queries > 1 && !options.bias.defined();
+  if (causal_flag || (options.mask.is_trivial() && !options.bias.defined())) {
+    const auto visible = causal_flag ? Visible::own_and_earlier_keys : Visible::all_keys;
+    if (has_cpu_attention(q, k, v, visible)) return cpu_attention(q, k, v, visible, scale_of(q, options));
+  }
   torch::Tensor mask;
   if (!causal_flag) {
     mask =
@@ -46,7 +55,7 @@ AttentionResult explicit_attention(const torch::Tensor& q, const torch::Tensor& 
   const int64_t group = q.size(1) / k.size(1);
   const auto keys = group == 1 ? k : k.repeat_interleave(group, 1);    // (B, H, S, Dh)
   const auto values = group == 1 ? v : v.repeat_interleave(group, 1);  // (B, H, S, Dv)
-  const double scale = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(q.size(-1))));
+  const double scale = scale_of(q, options);
 
   auto scores = torch::matmul(q * scale, keys.transpose(-2, -1));  // (B, H, T, S)
   if (options.bias.defined()) scores = scores + options.bias;

@@ -1,7 +1,7 @@
 #pragma once
-// softmax(QKᵀ·scale + bias)V over the visible keys (Vaswani et al. 2017, equation 1), twice: through
-// LibTorch's fused kernels, and step by step where the weights themselves are wanted. Both give the same
-// output.
+// softmax(QKᵀ·scale + bias)V over the visible keys (Vaswani et al. 2017, equation 1), twice: through fused
+// kernels, LibTorch's or our own (layers/cpu_attention.h), and step by step where the weights themselves are
+// wanted. Both give the same output.
 
 #include <optional>
 
