@@ -13,9 +13,8 @@
 #include "generation/search.h"
 #include "io/error.h"
 #include "io/stopwatch.h"
-#include "training/gradient_accumulator.h"
+#include "training/learner.h"
 #include "training/memory.h"
-#include "training/optimizer.h"
 #include "training/rows_at_once.h"
 #include "training/schedule.h"
 
@@ -41,17 +40,9 @@ class TrainingSteps {
   TrainingSteps(Task& task, c10::Device device)
       : experiment_(task.experiment()),
         source_(task.batches(Split::train)),
-        model_(on_device(make_model(experiment_, task), device)),
-        gradients_(model_,
-                   {.label_smoothing = experiment_.training.label_smoothing,
-                    .precision = resolve(experiment_.training.precision, device, experiment_.model.d_model),
-                    .out_of_memory = experiment_.training.batch_size.is_auto() ? OutOfMemory::take_fewer_rows
-                                                                               : OutOfMemory::fail}),
-        optimizer_(experiment_.training.optimizer, parameters_of(*model_)) {
-    model_->train();
-    model_->checkpoint_activations(experiment_.training.activation_checkpointing);
-    if (experiment_.training.batch_size.is_auto())
-      gradients_.set_rows_at_once(find_rows_at_once(gradients_, task, {.device = device}));
+        learner_(experiment_, make_model(experiment_, task), alone_, device),
+        scale_(LossScale::for_precision(learner_.precision()).value) {
+    if (experiment_.training.batch_size.is_auto()) learner_.fit_into_memory(task, {});
   }
 
   /// Takes `n_steps` steps from batch `first` of the data on and returns the tokens that they read.
@@ -63,27 +54,20 @@ class TrainingSteps {
   }
 
  private:
-  static std::shared_ptr<Model> on_device(std::shared_ptr<Model> model, c10::Device device) {
-    model->to(device);
-    return model;
-  }
-
   void take_one(int64_t step) {
     const auto& config = experiment_.training;
     const auto batches = next_batches(source_, position_, config.gradient_accumulation).batches;
     for (const auto& batch : batches) tokens_ += batch.tokens;
-    const auto loss = gradients_.differentiate(batches).sum();
-    const auto norm = clip_grad_norm(optimizer_.gradients(), config.clip_grad_norm);
-    torch::stack({loss, norm}).to(torch::kCPU, torch::kDouble);  // training looks at them, and waits
-    optimizer_.step(learning_rate(config, experiment_.model.d_model, step));
-    optimizer_.zero_grad();
+    learner_.differentiate(batches, scale_);
+    learner_.step(learning_rate(config, experiment_.model.d_model, step));
+    learner_.forget_gradients();
   }
 
   const Experiment& experiment_;
   BatchSource& source_;
-  std::shared_ptr<Model> model_;
-  GradientAccumulator gradients_;
-  Optimizer optimizer_;
+  const ProcessGroup alone_;
+  Learner learner_;
+  double scale_;
   BatchPosition position_;
   int64_t tokens_ = 0;
 };

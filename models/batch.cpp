@@ -4,7 +4,10 @@ namespace zoo {
 namespace {
 
 torch::Tensor moved(const torch::Tensor& tensor, torch::Device device) {
-  return tensor.defined() ? tensor.to(device, /*non_blocking=*/true) : tensor;
+  if (!tensor.defined()) return tensor;
+  // A GPU fetches from pinned memory by itself, while this thread goes on.
+  const bool to_gpu = device.is_cuda() && tensor.is_cpu();
+  return (to_gpu ? tensor.pin_memory() : tensor).to(device, /*non_blocking=*/true);
 }
 
 torch::Tensor rows(const torch::Tensor& tensor, int64_t first, int64_t count) {

@@ -1,23 +1,25 @@
 #include "training/evaluation.h"
 
+#include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include <torch/types.h>
 
 namespace zoo {
 
-Score score(Model& model, BatchSource& source, std::optional<int64_t> max_batches,
+Score score(Model& model, BatchSource& source, const EvaluationOptions& options,
             const LookAtPredictions& look) {
   constexpr int64_t at_once = 1024;
   constexpr int64_t ignore_nothing = -100;
   const EvaluationMode mode(model);
   const auto device = model.device();
-  const int64_t n_batches = std::min(source.n_batches(0), max_batches.value_or(source.n_batches(0)));
+  const int64_t n_batches = std::min(source.n_batches(0), options.max_batches.value_or(source.n_batches(0)));
+  const ProcessGroup alone;
+  const auto& processes = options.processes ? *options.processes : alone;
   // Summed on the device in double: one transfer, and no rounding that depends on the size of the data.
   auto nats = torch::zeros({}, torch::dtype(torch::kDouble).device(device));
   int64_t n_targets = 0;
-  for (int64_t i = 0; i < n_batches; ++i) {
+  for (int64_t i = processes.rank(); i < n_batches; i += processes.size()) {
     const auto batch = source.batch(0, i).to(device);
     const auto features = model.features(batch);
     for (int64_t begin = 0; begin < batch.n_targets(); begin += at_once) {
@@ -29,7 +31,13 @@ Score score(Model& model, BatchSource& source, std::optional<int64_t> max_batche
     }
     n_targets += batch.n_targets();
   }
-  return {.nats = nats.item<double>(), .targets = n_targets};
+  const auto sums = torch::tensor({nats.item<double>(), static_cast<double>(n_targets)}, torch::kDouble);
+  sum_over_processes(options, sums);
+  return {.nats = sums[0].item<double>(), .targets = static_cast<int64_t>(sums[1].item<double>())};
+}
+
+void sum_over_processes(const EvaluationOptions& options, torch::Tensor counts) {
+  if (options.processes) options.processes->sum(std::move(counts)).wait();
 }
 
 Metrics loss_metrics(const Score& score) {
@@ -38,37 +46,28 @@ Metrics loss_metrics(const Score& score) {
           {"tokens", static_cast<double>(score.targets)}};
 }
 
-ConfusionCounts::ConfusionCounts(int64_t n_classes)
-    : actual_(static_cast<size_t>(n_classes)), predicted_(actual_.size()), right_(actual_.size()) {}
+ConfusionCounts::ConfusionCounts(int64_t n_classes) : counts_(torch::zeros({3, n_classes}, torch::kLong)) {}
 
 void ConfusionCounts::add(const torch::Tensor& predicted, const torch::Tensor& actual) {
-  const auto p = predicted.to(torch::kCPU).contiguous(), a = actual.to(torch::kCPU).contiguous();
-  for (int64_t i = 0; i < a.numel(); ++i) {
-    const auto answer = static_cast<size_t>(p.const_data_ptr<int64_t>()[i]);
-    const auto truth = static_cast<size_t>(a.const_data_ptr<int64_t>()[i]);
-    ++predicted_[answer];
-    ++actual_[truth];
-    if (answer == truth) ++right_[truth];
-  }
+  const auto p = predicted.to(torch::kCPU), a = actual.to(torch::kCPU);
+  const int64_t n_classes = counts_.size(1);
+  counts_[0] += at::bincount(a, {}, n_classes);
+  counts_[1] += at::bincount(p, {}, n_classes);
+  counts_[2] += at::bincount(a.masked_select(a == p), {}, n_classes);
 }
 
+void ConfusionCounts::add_up(const EvaluationOptions& options) { sum_over_processes(options, counts_); }
+
 double ConfusionCounts::accuracy() const {
-  const auto sum = [](const auto& counts) {
-    return std::accumulate(counts.begin(), counts.end(), int64_t{0});
-  };
-  return static_cast<double>(sum(right_)) / static_cast<double>(std::max<int64_t>(sum(actual_), 1));
+  const auto sums = counts_.sum(1);
+  return sums[2].item<double>() / std::max(sums[0].item<double>(), 1.0);
 }
 
 double ConfusionCounts::macro_f1() const {
-  double sum = 0;
-  int64_t classes = 0;
-  for (size_t c = 0; c < actual_.size(); ++c) {
-    const int64_t mentions = actual_[c] + predicted_[c];
-    if (mentions == 0) continue;
-    sum += 2 * static_cast<double>(right_[c]) / static_cast<double>(mentions);
-    ++classes;
-  }
-  return sum / static_cast<double>(std::max<int64_t>(classes, 1));
+  const auto mentions = counts_[0] + counts_[1];
+  const auto f1 =
+      (2 * counts_[2]).to(torch::kDouble) / mentions;  // not a number for a class that never occurs
+  return mentions.any().item<bool>() ? f1.nanmean().item<double>() : 0.0;
 }
 
 }  // namespace zoo

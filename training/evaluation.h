@@ -10,6 +10,7 @@
 #include "data/batch_source.h"
 #include "io/metrics_log.h"
 #include "models/model.h"
+#include "training/parallel/process_group.h"
 
 namespace zoo {
 
@@ -27,6 +28,12 @@ class EvaluationMode {
   bool was_training_;
 };
 
+struct EvaluationOptions {
+  std::optional<int64_t> max_batches = {};  // default all
+  /// Share the work; each process gets the result of all. Null = this one alone.
+  const ProcessGroup* processes = nullptr;
+};
+
 struct Score {
   double nats = 0;  // summed over the targets
   int64_t targets = 0;
@@ -37,10 +44,13 @@ struct Score {
 /// Looks at logits (n, V) and targets (n) of some of the predictions, on the model's device.
 using LookAtPredictions = std::function<void(const torch::Tensor& logits, const torch::Tensor& targets)>;
 
-/// The cross-entropy of the first `max_batches` batches of epoch 0, default all. `look` sees every prediction
-/// once, in order, a thousand at a time: all logits at once may not fit into memory.
-Score score(Model& model, BatchSource& source, std::optional<int64_t> max_batches,
+/// The cross-entropy of the first batches of epoch 0. `look` sees every prediction of this process once, in
+/// order, a thousand at a time: all logits at once may not fit into memory.
+Score score(Model& model, BatchSource& source, const EvaluationOptions& options = {},
             const LookAtPredictions& look = {});
+
+/// counts ← their sum over the processes that share an evaluation, if there are several. Collective.
+void sum_over_processes(const EvaluationOptions& options, torch::Tensor counts);
 
 /// loss, perplexity, tokens.
 Metrics loss_metrics(const Score& score);
@@ -51,13 +61,15 @@ class ConfusionCounts {
   explicit ConfusionCounts(int64_t n_classes);
   /// predicted, actual: (n) int64 on the same device.
   void add(const torch::Tensor& predicted, const torch::Tensor& actual);
+  /// Adds what the other processes have counted. Collective.
+  void add_up(const EvaluationOptions& options);
   /// Part of the answers that are right.
   double accuracy() const;
   /// F1 averaged over the classes that are either predicted or right somewhere, each counting the same.
   double macro_f1() const;
 
  private:
-  std::vector<int64_t> actual_, predicted_, right_;
+  torch::Tensor counts_;  // (3, n_classes) int64: actual, predicted, both
 };
 
 }  // namespace zoo

@@ -72,8 +72,8 @@ BatchOptions Task::batch_options(Split split) const {
   return options;
 }
 
-Metrics Task::evaluate(Model& model, Split split, std::optional<int64_t> max_batches) {
-  return loss_metrics(score(model, batches(split), max_batches));
+Metrics Task::evaluate(Model& model, Split split, const EvaluationOptions& options) {
+  return loss_metrics(score(model, batches(split), options));
 }
 
 std::shared_ptr<const Tokenizer> make_tokenizer_for(

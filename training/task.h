@@ -12,6 +12,7 @@
 #include "data/tokenizer.h"
 #include "io/metrics_log.h"
 #include "models/model.h"
+#include "training/evaluation.h"
 #include "training/experiment.h"
 
 namespace zoo {
@@ -46,11 +47,11 @@ class Task {
   /// The batches of a split: shuffled for train, in the order of the text for the others. Throws DataError.
   BatchSource& batches(Split split);
 
-  /// Scores `model` on a split, on at most `max_batches` of its batches, without dropout. `loss` in nats per
+  /// Scores `model` on a split without dropout. `loss` in nats per
   /// target, `perplexity` = exp(loss), `tokens` = targets; a task adds its own, e.g. `bits_per_byte` or
   /// `accuracy`, or of language modelling `word_perplexity` = exp(nats per word), where words stand between
   /// white space and each end of a line counts as one, as WikiText's does.
-  virtual Metrics evaluate(Model& model, Split split, std::optional<int64_t> max_batches = {});
+  virtual Metrics evaluate(Model& model, Split split, const EvaluationOptions& options = {});
 
   /// What `model` makes of some of the validation data, or of `inputs` if there are any: texts to continue,
   /// to answer, to classify, or with <mask> to fill. The same model gives the same samples. Throws DataError.

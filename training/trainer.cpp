@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/types.h>
-#include <torch/utils.h>
 
 #include "io/error.h"
 #include "io/files.h"
@@ -21,12 +20,9 @@
 #include "io/stopwatch.h"
 #include "models/cost.h"
 #include "training/checkpoint.h"
-#include "training/gradient_accumulator.h"
 #include "training/initial_weights.h"
+#include "training/learner.h"
 #include "training/memory.h"
-#include "training/optimizer.h"
-#include "training/parallel/shards.h"
-#include "training/rows_at_once.h"
 #include "training/run.h"
 #include "training/run_directory.h"
 #include "training/schedule.h"
@@ -35,11 +31,6 @@
 
 namespace zoo {
 namespace {
-
-std::vector<double> to_vector(const torch::Tensor& numbers) {
-  const auto cpu = numbers.to(torch::kCPU, torch::kDouble).contiguous();
-  return {cpu.const_data_ptr<double>(), cpu.const_data_ptr<double>() + cpu.numel()};
-}
 
 /// Sets how many threads this process works with; 0 = its share of the machine.
 void use_threads(int64_t n_threads, const std::optional<ProcessPlace>& place) {
@@ -67,7 +58,6 @@ class Trainer {
   void start();
   void join();
   void make_parts();
-  void fit_into_memory();
   void note_rows_at_once();
   Step take_step();
   std::vector<double> agree(const std::vector<double>& sums);
@@ -78,11 +68,11 @@ class Trainer {
   bool due(int64_t every) const { return state_.step % every == 0; }
   double seconds() const { return seconds_before_ + watch_.seconds(); }
   void log(const Step& step);
+  Metrics metrics_of_validation();
   void evaluate();
   bool keep_if_best(double loss);
   void try_mean();
   void save();
-  void load(const std::filesystem::path& checkpoint);
   void report(std::string message = {}) const;
 
   Experiment experiment_;
@@ -90,15 +80,10 @@ class Trainer {
   TrainOptions options_;
   std::filesystem::path run_dir_;
   ProcessGroup processes_;
-  TensorMemory memory_;  // before the first tensor
-  const Precision precision_ = resolve(config_.precision, options_.device, experiment_.model.d_model);
+  TensorMemory memory_;                      // before the first tensor
   std::unique_ptr<RunDirectory> directory_;  // of the first process, as are the metrics
   std::unique_ptr<Task> task_;
-  std::shared_ptr<Model> model_;
-  std::optional<Shards> shards_;
-  std::unique_ptr<GradientAccumulator> gradients_;
-  std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<MovingAverage> average_;
+  std::unique_ptr<Learner> learner_;
   std::unique_ptr<MetricsLog> metrics_;
   TrainingState state_;
   Agreed agreed_;
@@ -126,12 +111,15 @@ Trainer::Trainer(const Experiment& experiment, const TrainOptions& options)
   processes_.together([&] {
     if (!processes_.is_first()) join();
   });
-  // Whatever they were made from, all have the same weights.
-  for (const auto& [name, tensor] : named_tensors(*model_)) processes_.broadcast_from(0, tensor).wait();
-  if (average_) {
-    for (const auto& [name, tensor] : average_->state()) processes_.broadcast_from(0, tensor).wait();
+  learner_->share_weights();
+  if (config_.batch_size.is_auto()) {
+    const auto place = options.place.value_or(ProcessPlace());
+    learner_->fit_into_memory(*task_, {.memory_bytes = options.memory_bytes,
+                                       .n_sharing = options.device.is_cpu() ? place.local_size : 1,
+                                       .before = state_.rows_at_once});
+    note_rows_at_once();
+    memory_.reset_peak();
   }
-  if (config_.batch_size.is_auto()) fit_into_memory();
   seconds_before_ = state_.seconds;
   tokens_at_log_ = state_.tokens;
 }
@@ -143,7 +131,7 @@ void Trainer::start() {
   task_ = directory_->goes_on() ? open_task(experiment_, directory_->vocabulary()) : make_task(experiment_);
   make_parts();
   if (const auto checkpoint = directory_->checkpoint()) {
-    load(*checkpoint);
+    state_ = learner_->load(*checkpoint);
     report(fmt::format("goes on after step {} of {}", state_.step, config_.steps));
   }
   directory_->begin(task_->vocabulary());
@@ -157,66 +145,23 @@ void Trainer::start() {
 void Trainer::join() {
   task_ = open_task(experiment_, read_run_vocabulary(run_dir_));
   make_parts();
-  if (const auto checkpoint = newest_checkpoint(run_dir_)) load(*checkpoint);
+  if (const auto checkpoint = newest_checkpoint(run_dir_)) state_ = learner_->load(*checkpoint);
 }
 
 void Trainer::make_parts() {
   torch::manual_seed(static_cast<uint64_t>(config_.seed));
-  model_ = make_model(experiment_, *task_);
+  auto model = make_model(experiment_, *task_);
   if (experiment_.init_from && directory_ && !directory_->checkpoint())
-    report(load_initial_weights(experiment_, *task_, *model_));
-  model_->to(options_.device);
-  model_->train();
-  model_->checkpoint_activations(config_.activation_checkpointing);
+    report(load_initial_weights(experiment_, *task_, *model));
   task_->batches(Split::train);
   task_->batches(Split::valid);
-  auto parameters = parameters_of(*model_);
-  if (config_.parallel.shard_optimizer && !processes_.is_alone()) {
-    shards_.emplace(processes_, parameters);
-    parameters = shards_->own();
-  }
-  gradients_ = std::make_unique<GradientAccumulator>(
-      model_,
-      GradientOptions{.label_smoothing = config_.label_smoothing,
-                      .precision = precision_,
-                      .out_of_memory = config_.batch_size.is_auto() ? OutOfMemory::take_fewer_rows
-                                                                    : OutOfMemory::fail},
-      processes_,
-      ReducerOptions{.bucket_bytes = config_.parallel.bucket_mb << 20,
-                     .owners = shards_ ? shards_->owners() : std::vector<int64_t>()});
-  optimizer_ = std::make_unique<Optimizer>(config_.optimizer, parameters);
-  if (config_.ema_decay) average_ = std::make_unique<MovingAverage>(*model_, *config_.ema_decay);
-  state_.loss_scale = LossScale::for_precision(precision_);
-}
-
-void Trainer::load(const std::filesystem::path& checkpoint) {
-  state_ = load_checkpoint(checkpoint, {*model_, optimizer_->state(), average_.get(), options_.device},
-                           shards_ ? Wanted::some_tensors : Wanted::all_tensors);
-}
-
-/// Finds how many rows go through the model at once. All processes take as many as the one with the least
-/// room.
-void Trainer::fit_into_memory() {
-  const auto place = options_.place.value_or(ProcessPlace());
-  const auto found = torch::zeros({processes_.size()}, torch::kLong);
-  processes_.together([&] {
-    found[processes_.rank()] = find_rows_at_once(
-        *gradients_, *task_,
-        {.device = options_.device,
-         .memory_bytes = options_.memory_bytes,
-         .n_sharing = options_.device.is_cpu() ? place.local_size : 1,
-         .n_processes = processes_.size(),
-         .before = state_.rows_at_once});
-  });
-  processes_.sum(found).wait();
-  gradients_->set_rows_at_once(found.min().item<int64_t>());
-  note_rows_at_once();
-  memory_.reset_peak();
+  learner_ = std::make_unique<Learner>(experiment_, std::move(model), processes_, options_.device);
+  state_.loss_scale = LossScale::for_precision(learner_->precision());
 }
 
 /// Tells how many rows go through the model at once if that is new.
 void Trainer::note_rows_at_once() {
-  const int64_t n_rows = gradients_->rows_at_once();
+  const int64_t n_rows = learner_->rows_at_once();
   if (n_rows == state_.rows_at_once) return;
   state_.rows_at_once = n_rows;
   report(fmt::format("training.batch_size: auto: {} sequences go through the model at once, of {} in a step",
@@ -232,8 +177,8 @@ TrainResult Trainer::run() {
     const int64_t bytes = processes_.bytes_exchanged();
     const Step step = take_step();
     if (!processes_.is_alone() && step_bytes_ < 0) {
-      report(fmt::format("{} processes, of which each hands {:.2f} MB to the others in a step", processes_.size(),
-                         static_cast<double>(processes_.bytes_exchanged() - bytes) / 1e6));
+      report(fmt::format("{} processes, of which each hands {:.2f} MB to the others in a step",
+                         processes_.size(), static_cast<double>(processes_.bytes_exchanged() - bytes) / 1e6));
     }
     step_bytes_ = processes_.bytes_exchanged() - bytes;
     busy_seconds_ += busy.seconds();
@@ -263,39 +208,25 @@ Trainer::Step Trainer::take_step() {
     // The backward pass costs twice the forward one: a product for the weights and one for the input.
     state_.flops += 3 * forward_flops(experiment_.model, task_->purpose(), pass_shape(batch));
   }
-  const double scale = state_.loss_scale.value;
-  const auto losses = gradients_->differentiate(batches, scale);
+  const auto gradients = learner_->differentiate(batches, state_.loss_scale.value);
   note_rows_at_once();
-  if (scale != 1.0) {
-    const torch::NoGradGuard no_grad;
-    at::_foreach_mul_(optimizer_->gradients(), 1 / scale);
-  }
-  const auto norm =
-      clip_grad_norm(optimizer_->gradients(), config_.clip_grad_norm, shards_ ? &processes_ : nullptr);
-
-  // The only wait for the device.
-  auto numbers = to_vector(torch::cat({losses, norm.view(1)}));
-  const double grad_norm = numbers.back();
-  numbers.pop_back();
-  numbers = agree(numbers);
-  const double total = std::reduce(numbers.begin(), numbers.end());
-  if (overflowed(total, grad_norm)) {
+  const auto losses = agree(gradients.losses);
+  const double total = std::reduce(losses.begin(), losses.end());
+  if (overflowed(total, gradients.norm)) {
     state_.loss_scale.update(Overflow::yes);
   } else {
-    check_finite(numbers, grad_norm, positions);
-    optimizer_->step(lr);
-    if (shards_) shards_->share();
-    if (average_) average_->update();
-    if (precision_ == Precision::fp16) state_.loss_scale.update(Overflow::no);
+    check_finite(losses, gradients.norm, positions);
+    learner_->step(lr);
+    if (learner_->precision() == Precision::fp16) state_.loss_scale.update(Overflow::no);
   }
-  optimizer_->zero_grad();
+  learner_->forget_gradients();
   state_.peak_memory_bytes = std::max(state_.peak_memory_bytes, memory_.peak());
   ++state_.step;
   if (std::isfinite(total)) {
     ++state_.steps_since_log;
     state_.loss_since_log += total;
   }
-  return {.loss = total, .lr = lr, .grad_norm = grad_norm};
+  return {.loss = total, .lr = lr, .grad_norm = gradients.norm};
 }
 
 /// Sums numbers over the processes, and brings what they must see alike up to date.
@@ -306,7 +237,7 @@ std::vector<double> Trainer::agree(const std::vector<double>& sums) {
   if (!processes_.is_alone()) {
     const auto tensor = torch::tensor(numbers, torch::kDouble);
     processes_.sum(tensor).wait();
-    numbers = to_vector(tensor);
+    numbers.assign(tensor.const_data_ptr<double>(), tensor.const_data_ptr<double>() + tensor.numel());
   }
   agreed_.time_used = numbers.back();
   numbers.pop_back();
@@ -318,7 +249,7 @@ std::vector<double> Trainer::agree(const std::vector<double>& sums) {
 /// Whether the scaled gradients were too large for fp16. The step is left out then, and the next scale is
 /// smaller.
 bool Trainer::overflowed(double loss, double grad_norm) const {
-  return precision_ == Precision::fp16 && state_.loss_scale.value > LossScale::least &&
+  return learner_->precision() == Precision::fp16 && state_.loss_scale.value > LossScale::least &&
          !(std::isfinite(loss) && std::isfinite(grad_norm));
 }
 
@@ -358,7 +289,7 @@ void Trainer::log(const Step& step) {
       {"train_loss", loss},          {"lr", step.lr},
       {"grad_norm", step.grad_norm}, {"tokens_per_second", rate},
       {"flops", state_.flops},       {"peak_memory_bytes", static_cast<double>(state_.peak_memory_bytes)}};
-  if (precision_ == Precision::fp16) {
+  if (learner_->precision() == Precision::fp16) {
     row.emplace("loss_scale", state_.loss_scale.value);
     row.emplace("skipped_steps", static_cast<double>(state_.loss_scale.skipped));
   }
@@ -374,10 +305,14 @@ void Trainer::log(const Step& step) {
   busy_seconds_ = 0;
 }
 
+Metrics Trainer::metrics_of_validation() {
+  return task_->evaluate(learner_->model(), Split::valid,
+                         {.max_batches = config_.evaluate_batches, .processes = &processes_});
+}
+
 void Trainer::evaluate() {
-  std::optional<SubstituteWeights> averaged;
-  if (average_) averaged.emplace(*model_, average_->weights());
-  const Metrics metrics = task_->evaluate(*model_, Split::valid, config_.evaluate_batches);
+  const auto averaged = learner_->use_average();
+  const Metrics metrics = metrics_of_validation();
   const double loss = metrics.at("loss");
   if (processes_.is_first()) {
     Metrics row = {{"flops", state_.flops}};
@@ -385,8 +320,9 @@ void Trainer::evaluate() {
       if (name != "tokens") row.emplace("valid_" + name, value);
     }
     metrics_->write(state_.step, state_.tokens, seconds(), row);
-    state_.sample_bytes += directory_->append_sample(fmt::format(
-        "=== step {}, validation loss {:.4f}\n{}\n", state_.step, loss, to_text(task_->samples(*model_))));
+    state_.sample_bytes +=
+        directory_->append_sample(fmt::format("=== step {}, validation loss {:.4f}\n{}\n", state_.step, loss,
+                                              to_text(task_->samples(learner_->model()))));
   }
 
   const bool best = keep_if_best(loss);
@@ -400,7 +336,7 @@ void Trainer::evaluate() {
 /// Makes the model, as it is now, the run's if it is the best so far, and says whether it is.
 bool Trainer::keep_if_best(double loss) {
   if (!std::isfinite(loss) || (state_.best_loss && loss >= *state_.best_loss)) return false;
-  if (processes_.is_first()) save_weights(run_dir_ / "model.safetensors", *model_);
+  if (processes_.is_first()) save_weights(run_dir_ / "model.safetensors", learner_->model());
   state_.best_loss = loss;
   state_.best_step = state_.step;
   return true;
@@ -420,8 +356,8 @@ void Trainer::try_mean() {
   }
   if (files.empty()) return report("training.average_last: there is no checkpoint before the last step");
 
-  const SubstituteWeights mean(*model_, mean_weights(*model_, files));
-  const double loss = task_->evaluate(*model_, Split::valid, config_.evaluate_batches).at("loss");
+  const SubstituteWeights mean(learner_->model(), mean_weights(learner_->model(), files));
+  const double loss = metrics_of_validation().at("loss");
   if (metrics_) metrics_->write(state_.step, state_.tokens, seconds(), {{"mean_valid_loss", loss}});
   const bool best = keep_if_best(loss);
   report(fmt::format("mean of the weights at steps {}: validation loss {:.4f}{}", fmt::join(steps, ", "),
@@ -431,11 +367,11 @@ void Trainer::try_mean() {
 void Trainer::save() {
   state_.seconds = seconds();
   state_.peak_resident_bytes = std::max(state_.peak_resident_bytes, peak_resident_bytes());
-  const auto optimizer = shards_ ? shards_->gather(config_.optimizer, *optimizer_) : optimizer_->state();
+  const auto parts = learner_->gather();
   // A checkpoint that cannot be written ends all.
   processes_.together([&] {
     if (!processes_.is_first()) return;
-    save_checkpoint(run_dir_, {*model_, optimizer, average_.get(), options_.device}, state_,
+    save_checkpoint(run_dir_, parts, state_,
                     {.newest = std::max(config_.keep_checkpoints, config_.average_last.value_or(0)),
                      .every = config_.checkpoint_every});
     directory_->committed();

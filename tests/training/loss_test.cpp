@@ -71,7 +71,7 @@ TEST(Score, WeighsTargetsEqually) {
                               .item<double>();
   EXPECT_NEAR(both.nats, expected, 1e-2);
   EXPECT_NEAR(both.loss(), expected / 1206, 1e-5);
-  EXPECT_EQ(score(*model, source, 1).targets, 1200);
+  EXPECT_EQ(score(*model, source, {.max_batches = 1}).targets, 1200);
 }
 
 TEST(Score, LeavesTheModelInTraining) {

@@ -51,7 +51,7 @@ TEST(Task, UntrainedModelsScoreAsChance) {
     EXPECT_NEAR(metrics.at("loss"), chance, 0.25 * chance);
     EXPECT_DOUBLE_EQ(metrics.at("perplexity"), std::exp(metrics.at("loss")));
     EXPECT_EQ(task->evaluate(*model, Split::valid), metrics);  // nothing random
-    EXPECT_LE(task->evaluate(*model, Split::valid, 1).at("tokens"), metrics.at("tokens"));
+    EXPECT_LE(task->evaluate(*model, Split::valid, {.max_batches = 1}).at("tokens"), metrics.at("tokens"));
     EXPECT_EQ(to_text(task->samples(*model)), to_text(task->samples(*model)));
     EXPECT_FALSE(task->samples(*model).empty());
   }

@@ -42,8 +42,8 @@ class LanguageModeling final : public Task {
             .start_token = tokenizer().special().bos};
   }
 
-  Metrics evaluate(Model& model, Split split, std::optional<int64_t> max_batches) override {
-    const Score scored = score(model, batches(split), max_batches);
+  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
+    const Score scored = score(model, batches(split), options);
     Metrics metrics = loss_metrics(scored);
     // Tokens of different tokenizers are not comparable; bytes are.
     const double bytes_per_token = bytes_per_token_[static_cast<size_t>(split)];

@@ -19,12 +19,14 @@ class MaskedLanguageModeling final : public Task {
     return {.head = Head::masked_language_modeling, .vocab_size = tokenizer().vocab_size()};
   }
 
-  Metrics evaluate(Model& model, Split split, std::optional<int64_t> max_batches) override {
+  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
     auto right = torch::zeros({}, torch::dtype(torch::kLong).device(model.device()));
-    const Score scored = score(
-        model, batches(split), max_batches,
-        [&](const auto& logits, const auto& targets) { right += (logits.argmax(-1) == targets).sum(); });
+    const Score scored = score(model, batches(split), options, [&](const auto& logits, const auto& targets) {
+      right += (logits.argmax(-1) == targets).sum();
+    });
     Metrics metrics = loss_metrics(scored);
+    right = right.to(torch::kCPU);
+    sum_over_processes(options, right);
     metrics["accuracy"] = static_cast<double>(right.item<int64_t>()) / static_cast<double>(scored.targets);
     return metrics;
   }

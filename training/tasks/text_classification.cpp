@@ -72,11 +72,12 @@ class ClassificationByHead final : public TextClassification {
             .n_classes = static_cast<int64_t>(labels().size())};
   }
 
-  Metrics evaluate(Model& model, Split split, std::optional<int64_t> max_batches) override {
+  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
     ConfusionCounts counts(purpose().n_classes);
-    const Score scored =
-        score(model, batches(split), max_batches,
-              [&](const auto& logits, const auto& targets) { counts.add(logits.argmax(-1), targets); });
+    const Score scored = score(model, batches(split), options, [&](const auto& logits, const auto& targets) {
+      counts.add(logits.argmax(-1), targets);
+    });
+    counts.add_up(options);
     Metrics metrics = loss_metrics(scored);
     metrics["accuracy"] = counts.accuracy();
     metrics["f1"] = counts.macro_f1();
@@ -122,16 +123,20 @@ class ClassificationByText final : public TextClassification {
             .start_token = tokenizer().special().bos};
   }
 
-  Metrics evaluate(Model& model, Split split, std::optional<int64_t> max_batches) override {
-    Metrics metrics = Task::evaluate(model, split, max_batches);
+  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
+    Metrics metrics = Task::evaluate(model, split, options);
     const auto rows = read_labelled(experiment().data, split);
-    const auto n_rows = static_cast<int64_t>(rows.texts.size());
-    const int64_t limit = max_batches ? *max_batches * batch_options(split).batch_size : n_rows;
-    const auto predicted = predict(model, rows, std::min(limit, n_rows));
-    auto actual = classes(rows);
-    actual.resize(predicted.size());
+    auto n_rows = static_cast<int64_t>(rows.texts.size());
+    if (options.max_batches)
+      n_rows = std::min(n_rows, *options.max_batches * batch_options(split).batch_size);
+    const int64_t rank = options.processes ? options.processes->rank() : 0;
+    const int64_t n_processes = options.processes ? options.processes->size() : 1;
+    const int64_t begin = n_rows * rank / n_processes, end = n_rows * (rank + 1) / n_processes;
+    const auto predicted = predict(model, rows, begin, end);
     ConfusionCounts counts(static_cast<int64_t>(labels().size()));
-    counts.add(torch::tensor(predicted), torch::tensor(actual));
+    counts.add(torch::tensor(predicted, torch::kLong),
+               torch::tensor(classes(rows), torch::kLong).slice(/*dim=*/0, begin, end));
+    counts.add_up(options);
     metrics["accuracy"] = counts.accuracy();
     metrics["f1"] = counts.macro_f1();
     return metrics;
@@ -139,7 +144,7 @@ class ClassificationByText final : public TextClassification {
 
   std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override {
     const auto rows = rows_to_show(inputs);
-    return as_samples(rows, predict(model, rows, static_cast<int64_t>(rows.texts.size())));
+    return as_samples(rows, predict(model, rows, 0, static_cast<int64_t>(rows.texts.size())));
   }
 
  private:
@@ -152,16 +157,16 @@ class ClassificationByText final : public TextClassification {
                                 PairLayout::two_sides, tokenizer().special(), batch_options(split));
   }
 
-  /// The classes of the first `n` rows.
-  std::vector<int64_t> predict(Model& model, const LabelledTexts& rows, int64_t n) const {
+  /// The classes of the rows from `first` up to `end`.
+  std::vector<int64_t> predict(Model& model, const LabelledTexts& rows, int64_t first, int64_t end) const {
     std::vector<TokenIds> names;
     for (const auto& label : labels()) names.push_back(tokenizer().encode(label));
     const LabelLikelihood likelihood(model, tokenizer().special(), names, experiment().data.sequence_length);
     constexpr int64_t together = 16;
     std::vector<int64_t> predicted;
-    for (int64_t begin = 0; begin < n; begin += together) {
+    for (int64_t begin = first; begin < end; begin += together) {
       std::vector<TokenIds> sources;
-      for (int64_t i = begin; i < std::min(begin + together, n); ++i)
+      for (int64_t i = begin; i < std::min(begin + together, end); ++i)
         sources.push_back(tokenizer().encode(rows.texts[static_cast<size_t>(i)]));
       const auto best = to_vector(likelihood(std::move(sources)).argmax(1));
       predicted.insert(predicted.end(), best.begin(), best.end());

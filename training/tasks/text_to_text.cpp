@@ -28,8 +28,8 @@ class TextToText final : public Task {
   }
 
   /// Also bits_per_byte of the target: tokens of different tokenizers are not comparable, bytes are.
-  Metrics evaluate(Model& model, Split split, std::optional<int64_t> max_batches) override {
-    Metrics metrics = Task::evaluate(model, split, max_batches);
+  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
+    Metrics metrics = Task::evaluate(model, split, options);
     const double bytes = bytes_per_target_[static_cast<size_t>(split)];
     if (bytes > 0) metrics["bits_per_byte"] = metrics.at("loss") / std::numbers::ln2 / bytes;
     return metrics;

@@ -1,0 +1,91 @@
+#include "training/learner.h"
+
+#include <torch/utils.h>
+
+#include "training/parameters.h"
+
+namespace zoo {
+namespace {
+
+/// Of logits at once. A processor is fastest where they fit into its cache; a GPU wants large products.
+constexpr int64_t kCpuLogitsBytes = int64_t{32} << 20, kGpuLogitsBytes = int64_t{1} << 30;
+
+}  // namespace
+
+Learner::Learner(const Experiment& experiment, std::shared_ptr<Model> model, const ProcessGroup& processes,
+                 torch::Device device)
+    : config_(experiment.training),
+      processes_(processes),
+      device_(device),
+      precision_(resolve(config_.precision, device, experiment.model.d_model)),
+      model_(std::move(model)) {
+  model_->to(device);
+  model_->train();
+  model_->checkpoint_activations(config_.activation_checkpointing);
+  auto parameters = parameters_of(*model_);
+  if (config_.parallel.shard_optimizer && !processes.is_alone()) {
+    shards_.emplace(processes, parameters);
+    parameters = shards_->own();
+  }
+  gradients_ = std::make_unique<GradientAccumulator>(
+      model_,
+      GradientOptions{
+          .label_smoothing = config_.label_smoothing,
+          .precision = precision_,
+          .out_of_memory = config_.batch_size.is_auto() ? OutOfMemory::take_fewer_rows : OutOfMemory::fail},
+      processes,
+      ReducerOptions{.bucket_bytes = config_.parallel.bucket_mb << 20,
+                     .owners = shards_ ? shards_->owners() : std::vector<int64_t>()});
+  optimizer_ = std::make_unique<Optimizer>(config_.optimizer, parameters);
+  if (config_.ema_decay) average_ = std::make_unique<MovingAverage>(*model_, *config_.ema_decay);
+}
+
+void Learner::fit_into_memory(Task& task, RowsAtOnceOptions limits) {
+  limits.device = device_;
+  limits.n_processes = processes_.size();
+  const auto found = torch::zeros({processes_.size()}, torch::kLong);
+  processes_.together([&] { found[processes_.rank()] = find_rows_at_once(*gradients_, task, limits); });
+  processes_.sum(found).wait();
+  gradients_->set_rows_at_once(found.min().item<int64_t>());
+}
+
+Learner::Gradients Learner::differentiate(const std::vector<Batch>& batches, double scale) {
+  const auto losses = gradients_->differentiate(batches, scale);
+  const auto gradients = optimizer_->gradients();
+  if (scale != 1.0) {
+    const torch::NoGradGuard no_grad;
+    at::_foreach_mul_(gradients, 1 / scale);
+  }
+  const auto norm = clip_grad_norm(gradients, config_.clip_grad_norm, shards_ ? &processes_ : nullptr);
+  const auto numbers = torch::cat({losses, norm.view(1)}).to(torch::kCPU, torch::kDouble);
+  const double* data = numbers.const_data_ptr<double>();
+  return {.losses = {data, data + losses.numel()}, .norm = data[losses.numel()]};
+}
+
+void Learner::step(double lr) {
+  optimizer_->step(lr);
+  if (shards_) shards_->share();
+  if (average_) average_->update();
+}
+
+std::unique_ptr<SubstituteWeights> Learner::use_average() {
+  return average_ ? std::make_unique<SubstituteWeights>(*model_, average_->weights()) : nullptr;
+}
+
+void Learner::share_weights() {
+  for (const auto& [name, tensor] : named_tensors(*model_)) processes_.broadcast_from(0, tensor).wait();
+  if (!average_) return;
+  for (const auto& [name, tensor] : average_->state()) processes_.broadcast_from(0, tensor).wait();
+}
+
+TrainedParts Learner::gather() {
+  return {*model_, shards_ ? shards_->gather(config_.optimizer, *optimizer_) : optimizer_->state(),
+          average_.get(), device_};
+}
+
+TrainingState Learner::load(const std::filesystem::path& checkpoint) {
+  return load_checkpoint(checkpoint, {*model_, optimizer_->state(), average_.get(), device_},
+                         shards_ ? Wanted::some_tensors : Wanted::all_tensors);
+}
+
+}  // namespace zoo
