@@ -84,19 +84,28 @@ def make_model(job):
         return Translator(**job["shape"], pad=job["data"]["special"]["pad"])
 
 
-def make_optimizer(model, options):
+def make_optimizer(model, options, device):
     matrices = [parameter for parameter in model.parameters() if parameter.dim() > 1]
     others = [parameter for parameter in model.parameters() if parameter.dim() < 2]
     groups = [{"params": matrices, "weight_decay": options["weight_decay"]}, {"params": others, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=options["lr"], betas=tuple(options["betas"]), eps=options["eps"])
+    return torch.optim.AdamW(groups, lr=options["lr"], betas=tuple(options["betas"]), eps=options["eps"],
+                             fused=True if device.type == "cuda" else None)
+
+
+def rows_on(device, rows):
+    if device.type == "cpu":
+        return rows
+    return [row.pin_memory().to(device, non_blocking=True) for row in rows]
 
 
 def main(job):
     torch.set_num_threads(job["threads"])
     torch.manual_seed(job["seed"])
     batches = (Pairs if job["peer"] == "nn.Transformer" else Windows)(job)
-    model = make_model(job).train()
-    optimizer = make_optimizer(model, job["optimizer"])
+    device = torch.device(job["device"])
+    model = make_model(job).to(device).train()
+    optimizer = make_optimizer(model, job["optimizer"], device)
+    precision = torch.autocast(device.type, torch.bfloat16, enabled=job["precision"] == "bf16")
     run = torch.compile(model) if job["compile"] else model
 
     steps = []
@@ -105,7 +114,8 @@ def main(job):
         rows, tokens, _ = batches.next()
         for group in optimizer.param_groups:
             group["lr"] = job["optimizer"]["lr"] * min(1.0, step / (job["warmup_steps"] + 1))
-        loss = run(*rows)
+        with precision:
+            loss = run(*rows_on(device, rows))
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), job["optimizer"]["clip"])
         optimizer.step()
@@ -117,10 +127,11 @@ def main(job):
     nats = n_targets = 0
     with torch.inference_mode():
         for rows, _, n in batches.validation(job["valid_batches"]):
-            nats += model(*rows).item() * n
+            nats += model(*rows_on(device, rows)).item() * n
             n_targets += n
     return {"parameters": sum(parameter.numel() for parameter in model.parameters()), "steps": steps,
-            "valid_loss": nats / n_targets, "torch": torch.__version__}
+            "valid_loss": nats / n_targets, "torch": torch.__version__,
+            "peak_device_bytes": torch.cuda.max_memory_allocated() if device.type == "cuda" else None}
 
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 """Trains the same models on the same data in this project and in what people use instead, in turns, and compares them.
 
     benchmarks/training/run.py [WORKLOAD…] [--rounds N] [--compile] [--nanogpt DIR] [--json FILE]
+    benchmarks/training/run.py --device cuda --precision bf16 --compile --peak 990    # GPT-2 124M on a GPU
 
-Prints a Markdown table for each workload: tokens per second, peak resident memory of the process, validation loss
-after the last step, and zoo's speed and memory as parts of a peer's: the median over the rounds (least–most). The
-ratio of a round is of runs that followed each other, so that a machine that gets slower does not favour one side. Exit
-code 2: bad input, 1: a training failed, 77: the Python of the peers has no PyTorch.
+Prints a Markdown table for each workload: tokens per second, what that is in floating-point operations, peak memory
+(resident memory of the process; on a GPU, memory of tensors there), validation loss after the last step, and zoo's
+speed and memory as parts of a peer's: the median over the rounds (least–most). The ratio of a round is of runs that
+followed each other, so that a machine that gets slower does not favour one side. Exit code 2: bad input, 1: a training
+failed, 77: the Python of the peers has no PyTorch.
 """
 
 import argparse
@@ -30,12 +32,17 @@ def parse_arguments():
     parser = argparse.ArgumentParser(
         prog="benchmarks/training/run.py", description=__doc__.partition("\n\n")[0])
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD",
-                        help=f"{', '.join(WORKLOADS)}; default: all of them")
+                        help=f"{', '.join(WORKLOADS)}; default: all for the device")
     parser.add_argument("--rounds", type=int, default=3, help="trainings of each side (default: %(default)s)")
     parser.add_argument("--steps", type=int,
                         help="steps of a training, of which the first fifth is not timed; default: by workload")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
                         help="of each side (default: %(default)s)")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of both sides (default: %(default)s)")
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32",
+                        help="of both sides' matrix products (default: %(default)s)")
+    parser.add_argument("--peak", type=float, metavar="TFLOPS",
+                        help="what the device can do at most: shows also which part of it is reached")
     parser.add_argument("--compile", action="store_true", help="each peer also with torch.compile")
     parser.add_argument("--nanogpt", type=Path, metavar="DIR",
                         help="a checkout or git directory of nanoGPT: its model as a peer")
@@ -53,7 +60,9 @@ def parse_arguments():
         if name not in WORKLOADS:
             raise Failure(f"there is no workload {name}; there are: {', '.join(WORKLOADS)}")
     # One of each kind shows whether it works.
-    arguments.workloads = arguments.workloads or (["gpt-small", "seq2seq"] if arguments.smoke else list(WORKLOADS))
+    arguments.workloads = arguments.workloads or (
+        ["gpt-small", "gpt2", "seq2seq"] if arguments.smoke else
+        [name for name, workload in WORKLOADS.items() if workload.for_gpu == (arguments.device != "cpu")])
     for name in arguments.peers or []:
         if not any(name in workload.peers for workload in WORKLOADS.values()):
             raise Failure(f"there is no peer {name}; there are: nanogpt, pytorch, nn.Transformer")
@@ -98,7 +107,7 @@ def run_measured(command, env, log):
         raise RuntimeError(f"{command[0]} ended with {process.returncode}: {words.splitlines()[-1]}")
     others = busy_seconds() - busy - usage.ru_utime - usage.ru_stime
     capacity = (time.monotonic() - begin) * os.cpu_count()
-    return {"peak_resident_bytes": usage.ru_maxrss * 1024, "others_share": max(0.0, others / capacity)}
+    return {"peak_bytes": usage.ru_maxrss * 1024, "others_share": max(0.0, others / capacity)}
 
 
 def figures(steps, warmup, valid_loss, process):
@@ -111,7 +120,7 @@ def figures(steps, warmup, valid_loss, process):
 
 def train_zoo(arguments, work, job):
     run_dir = work / "run"
-    command = [arguments.zoo, "train", job.config, "--overwrite", "--out", run_dir, "--device", "cpu",
+    command = [arguments.zoo, "train", job.config, "--overwrite", "--out", run_dir, "--device", job.device,
                *job.zoo_options()]
     process = run_measured(command, job.env, work / "log")
     rows = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -121,6 +130,10 @@ def train_zoo(arguments, work, job):
             read, tokens = row["tokens"] - tokens, row["tokens"]
             steps.append({"tokens": read, "seconds": read / row["tokens_per_second"]})
     valid_loss = next(row["valid_loss"] for row in reversed(rows) if "valid_loss" in row)
+    last = next(row for row in reversed(rows) if "peak_memory_bytes" in row)
+    process["flops_per_token"] = last["flops"] / last["tokens"]
+    if job.device != "cpu":
+        process["peak_bytes"] = last["peak_memory_bytes"]
     return figures(steps, job.untimed, valid_loss, process)
 
 
@@ -132,6 +145,8 @@ def train_peer(arguments, work, job, peer, compiled):
     if result["parameters"] != job.parameters:
         raise RuntimeError(f"{peer} has {result['parameters']} parameters where zoo has {job.parameters}: they are not "
                            "the same model")
+    if job.device != "cpu":
+        process["peak_bytes"] = result["peak_device_bytes"]
     return {**figures(result["steps"], job.untimed, result["valid_loss"], process), "torch": result["torch"]}
 
 
@@ -155,13 +170,14 @@ def compare(arguments, work, job):
             print(f"{job.name}, round {number} of {arguments.rounds}: {side}: "
                   f"{runs[side][-1]['tokens_per_second']:.0f} tokens/s", file=sys.stderr)
     result = {"workload": job.name, "what": job.what, "steps": job.steps, "untimed_steps": job.untimed,
-              "parameters": job.parameters, "zoo_options": job.zoo_options(), "sides": []}
+              "parameters": job.parameters, "flops_per_token": runs["zoo"][0]["flops_per_token"],
+              "zoo_options": job.zoo_options(), "sides": []}
     for side, rounds in runs.items():
         summary = {"name": side, "runs": rounds}
-        for key in ("tokens_per_second", "step_ms", "peak_resident_bytes", "valid_loss"):
+        for key in ("tokens_per_second", "step_ms", "peak_bytes", "valid_loss"):
             summary[key] = spread([run[key] for run in rounds])
         if side != "zoo":
-            for key, name in (("tokens_per_second", "speed_ratio"), ("peak_resident_bytes", "memory_ratio")):
+            for key, name in (("tokens_per_second", "speed_ratio"), ("peak_bytes", "memory_ratio")):
                 summary[name] = spread([ours[key] / theirs[key] for ours, theirs in zip(runs["zoo"], rounds)])
         result["sides"].append(summary)
     return result
@@ -172,15 +188,21 @@ def with_spread(values, form, factor=1):
     return middle if low == high else f"{middle} ({low}–{high})"
 
 
-def as_markdown(result, rounds):
-    lines = [f"**{result['workload']}**: {result['what']}; {result['parameters']:,} parameters, {rounds} × "
+def rate(result, side, peak):
+    """What a side's speed is in floating-point operations, by zoo's count: the models are the same."""
+    tera = result["flops_per_token"] * side["tokens_per_second"]["median"] * 1e-12
+    return f"{tera:.3g}" + (f" ({tera / peak:.0%})" if peak else "")
+
+
+def as_markdown(result, arguments):
+    lines = [f"**{result['workload']}**: {result['what']}; {result['parameters']:,} parameters, {arguments.rounds} × "
              f"{result['steps']} steps", "",
-             f"| | tokens/s | peak memory, MB | loss after {result['steps']} steps | zoo's speed / its | "
-             "zoo's memory / its |", "|---|---|---|---|---|---|"]
+             f"| | tokens/s | TFLOP/s | peak memory, MB | loss after {result['steps']} steps | zoo's speed / its | "
+             "zoo's memory / its |", "|---|---|---|---|---|---|---|"]
     for side in result["sides"]:
         ratios = [with_spread(side[key], "{:.2f}") if key in side else "" for key in ("speed_ratio", "memory_ratio")]
-        cells = [side["name"], with_spread(side["tokens_per_second"], "{:.0f}"),
-                 with_spread(side["peak_resident_bytes"], "{:.0f}", 1e-6), with_spread(side["valid_loss"], "{:.3f}"),
+        cells = [side["name"], with_spread(side["tokens_per_second"], "{:.0f}"), rate(result, side, arguments.peak),
+                 with_spread(side["peak_bytes"], "{:.0f}", 1e-6), with_spread(side["valid_loss"], "{:.3f}"),
                  *ratios]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
@@ -204,12 +226,13 @@ def main():
             # Once without being measured: zoo then finds its tokens in its cache, as the peers find theirs in files.
             train_zoo(arguments, work, job.with_steps(2))
             document["results"].append(compare(arguments, work, job))
-            print(as_markdown(document["results"][-1], rounds), end="\n\n", flush=True)
+            print(as_markdown(document["results"][-1], arguments), end="\n\n", flush=True)
     all_runs = [run for result in document["results"] for side in result["sides"] for run in side["runs"]]
     document["torch"] = next((run["torch"] for run in all_runs if "torch" in run), None)
     document["most_others_share"] = max(run["others_share"] for run in all_runs)
-    print(f"{document['machine']['cpu']}, {arguments.threads} threads, fp32, PyTorch {document['torch']}; other "
-          f"processes had at most {document['most_others_share']:.0%} of the machine during a training.")
+    print(f"{document['machine']['cpu']}, {arguments.threads} threads, {arguments.device}, {arguments.precision}, "
+          f"PyTorch {document['torch']}; other processes had at most {document['most_others_share']:.0%} of the "
+          "machine during a training.")
     if arguments.json:
         arguments.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 

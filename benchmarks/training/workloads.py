@@ -19,7 +19,8 @@ class Failure(Exception):
 
 @dataclass(frozen=True)
 class Workload:
-    """`shape` is of the peers' model; what zoo's configuration has otherwise is among `options`."""
+    """`shape` is of the peers' model; what zoo's configuration has otherwise is among `options`. A `vocab_size` of None
+    is that of the data."""
 
     what: str
     corpus: str
@@ -31,6 +32,7 @@ class Workload:
     optimizer: dict
     shape: dict
     options: dict = field(default_factory=dict)
+    for_gpu: bool = False  # too large for a processor
 
 
 GPT_OPTIMIZER = {"lr": 1e-3, "betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": 0.1, "clip": 1.0}
@@ -41,12 +43,18 @@ WORKLOADS = {
         what="GPT of 4 layers, 4 heads, 128 wide, context 64, batch 12, Shakespeare's characters",
         corpus="tinyshakespeare", config="configs/gpt/shakespeare-char-cpu.yaml", peers=("nanogpt", "pytorch"),
         batch=12, steps=250, valid_batches=100, optimizer=GPT_OPTIMIZER,
-        shape={"vocab_size": 65, "layers": 4, "heads": 4, "width": 128, "context": 64}),
+        shape={"vocab_size": None, "layers": 4, "heads": 4, "width": 128, "context": 64}),
     "gpt-medium": Workload(
         what="GPT of 6 layers, 6 heads, 384 wide, context 256, batch 8, Shakespeare's characters",
         corpus="tinyshakespeare", config="configs/gpt/shakespeare-char-cpu.yaml", peers=("nanogpt", "pytorch"),
         batch=8, steps=25, valid_batches=8, optimizer=GPT_OPTIMIZER,
-        shape={"vocab_size": 65, "layers": 6, "heads": 6, "width": 384, "context": 256}),
+        shape={"vocab_size": None, "layers": 6, "heads": 6, "width": 384, "context": 256}),
+    "gpt2": Workload(
+        what="GPT-2's 124 million: 12 layers, 12 heads, 768 wide, context 1024, vocabulary 50304, batch 16; "
+             "Shakespeare's characters",
+        corpus="tinyshakespeare", config="configs/gpt/shakespeare-char-cpu.yaml", peers=("nanogpt", "pytorch"),
+        batch=16, steps=50, valid_batches=2, optimizer=GPT_OPTIMIZER, for_gpu=True,
+        shape={"vocab_size": 50304, "layers": 12, "heads": 12, "width": 768, "context": 1024}),
     "seq2seq": Workload(
         what="encoder-decoder of 3 + 3 layers, 8 heads, 256 wide, 512 inside, vocabulary 8000, batches of 128 pairs of "
              "Multi30k cut to 16 tokens a side, dropout 0.1; tokens are those of source and target, without padding",
@@ -63,6 +71,8 @@ def tiny(workload):
     """A workload in which everything is done that is done in the real one, at once."""
     shape = workload.shape | {"layers": 1, "heads": 2, "width": 16}
     shape |= {"context": 16} if "context" in shape else {"vocab_size": 48, "inner_width": 32, "length": 6}
+    if workload.for_gpu:
+        shape["vocab_size"] = 100  # more than the data's, too
     return dataclasses.replace(workload, what="a tiny model on made-up data", batch=16, steps=40, valid_batches=2,
                                shape=shape)
 
@@ -75,6 +85,8 @@ class Job:
     workload: Workload
     steps: int
     threads: int
+    device: str
+    precision: str
     env: dict
     data: dict
     peers: list
@@ -107,7 +119,7 @@ class Job:
         workload, shape, optimizer = self.workload, self.workload.shape, self.workload.optimizer
         values = {
             "model.n_layers": shape["layers"], "model.n_heads": shape["heads"], "model.d_model": shape["width"],
-            "training.precision": "fp32", "training.threads": self.threads, "training.steps": self.steps,
+            "training.precision": self.precision, "training.threads": self.threads, "training.steps": self.steps,
             "training.batch_size": workload.batch, "training.schedule.type": "constant",
             "training.schedule.warmup_steps": self.warmup_steps, "training.optimizer.type": "adamw",
             "training.clip_grad_norm": optimizer["clip"], "training.log_every": 1,
@@ -118,7 +130,7 @@ class Job:
         values |= {f"training.optimizer.{key}": value for key, value in optimizer.items() if key != "clip"}
         if "context" in shape:
             values |= {"data.sequence_length": shape["context"], "model.max_positions": shape["context"],
-                       "model.dropout": 0, "model.attention_dropout": 0}
+                       "model.vocab_size": shape["vocab_size"], "model.dropout": 0, "model.attention_dropout": 0}
         else:
             values |= {"data.sequence_length": shape["length"], "model.d_ff": shape["inner_width"],
                        "data.tokenizer.vocab_size": shape["vocab_size"],
@@ -131,7 +143,8 @@ class Job:
     def for_peer(self, peer, compiled):
         workload = self.workload
         return {"peer": peer, "compile": compiled, "steps": self.steps, "warmup_steps": self.warmup_steps,
-                "threads": self.threads, "seed": 1, "batch": workload.batch, "valid_batches": workload.valid_batches,
+                "threads": self.threads, "device": self.device, "precision": self.precision, "seed": 1,
+                "batch": workload.batch, "valid_batches": workload.valid_batches,
                 "shape": workload.shape, "optimizer": workload.optimizer, "data": self.data,
                 "model_file": self.model_file}
 
@@ -224,7 +237,8 @@ def prepare(name, arguments, work):
     data_options = {}
     if workload.corpus == "tinyshakespeare":
         data, n_characters = character_data((root / "tinyshakespeare/input.txt").read_text(encoding="utf-8"), work)
-        workload = dataclasses.replace(workload, shape=workload.shape | {"vocab_size": n_characters})
+        if workload.shape["vocab_size"] is None:
+            workload = dataclasses.replace(workload, shape=workload.shape | {"vocab_size": n_characters})
     else:
         data, data_options = pair_data(arguments.zoo, root, workload.shape, env, work)
     peers = [peer for peer in workload.peers if not arguments.peers or peer in arguments.peers]
@@ -236,7 +250,8 @@ def prepare(name, arguments, work):
             raise Failure("nanogpt is compared with where --nanogpt DIR says where it is")
         else:
             peers.remove("nanogpt")
-    job = Job(name=name, workload=workload, steps=arguments.steps or workload.steps, threads=arguments.threads, env=env,
-              data=data, peers=peers, data_options=data_options, overrides=arguments.overrides, model_file=model_file)
+    job = Job(name=name, workload=workload, steps=arguments.steps or workload.steps, threads=arguments.threads,
+              device=arguments.device, precision=arguments.precision, env=env, data=data, peers=peers,
+              data_options=data_options, overrides=arguments.overrides, model_file=model_file)
     inspected = json.loads(output_of([arguments.zoo, "inspect", job.config, "--json", *job.zoo_options()], env))
     return dataclasses.replace(job, parameters=inspected["parameters"])

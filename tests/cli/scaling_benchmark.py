@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Runs the benchmark of several processes on a tiny model and checks what it says.
+
+    scaling_benchmark.py ZOO
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PROGRAM = Path(__file__).resolve().parent.parent.parent / "benchmarks/training/scaling.py"
+CONFIG = """
+name: tiny
+task: language_modeling
+data: {train: text.txt, sequence_length: 16, tokenizer: {type: byte}}
+model: {architecture: decoder, d_model: 16, n_layers: 1, n_heads: 2, d_ff: 32, max_positions: 16, dropout: 0}
+training: {batch_size: 8}
+"""
+
+
+def check(condition, what):
+    if not condition:
+        sys.exit(f"scaling_benchmark.py: {what}")
+
+
+def run(*arguments):
+    return subprocess.run([sys.executable, PROGRAM, *arguments], capture_output=True, text=True, check=False)
+
+
+def main(zoo):
+    with tempfile.TemporaryDirectory() as folder:
+        config, text, file = (Path(folder) / name for name in ("tiny.yaml", "text.txt", "results.json"))
+        text.write_text("All happy families are alike.\n" * 200, encoding="utf-8")
+        config.write_text(CONFIG, encoding="utf-8")
+        done = run(config, "--zoo", zoo, "--set", f"data.train={text}", "--processes", "2", "--rounds", "1", "--steps",
+                   "20", "--json", file)
+        check(done.returncode == 0, f"the benchmark ended with {done.returncode}: {done.stderr}")
+        kinds = json.loads(file.read_text(encoding="utf-8"))
+        wrong = run(Path(folder) / "no.yaml", "--zoo", zoo, "--rounds", "1")
+        check(wrong.returncode == 2 and wrong.stderr.count("\n") == 1 and "no.yaml" in wrong.stderr,
+              f"of a configuration that there is not: {wrong.stderr}")
+    check([(kind["processes"], kind["sharded"]) for kind in kinds] == [(1, False), (2, False), (2, True)],
+          f"it measured {kinds}")
+    alone, whole, dealt_out = (kind["runs"][0] for kind in kinds)
+    check(alone["bytes_per_step"] == 0, f"a process alone hands over {alone}")
+    # At least every gradient, once; then the weights, too.
+    check(whole["bytes_per_step"] > 4 * 16 * 256 and dealt_out["bytes_per_step"] > 4 * 16 * 256, f"{kinds}")
+    efficiency = whole["tokens_per_second"] / 2 / alone["tokens_per_second"]
+    row = f"| 2 | whole | {whole['tokens_per_second']:.0f} | {efficiency:.2f} | {whole['bytes_per_step'] / 1e6:.2f} |"
+    check(row in done.stdout, f"{row} is not in the table: {done.stdout}")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(sys.argv[1])
