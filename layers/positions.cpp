@@ -1,8 +1,10 @@
 #include "layers/positions.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <torch/types.h>
+#include <torch/utils.h>
 
 namespace zoo {
 
@@ -10,6 +12,21 @@ torch::Tensor PositionRange::ids(torch::Device device) const {
   const auto block = torch::arange(first, first + count, torch::dtype(torch::kInt64).device(device));
   if (!starts.defined()) return block;
   return (block.unsqueeze(0) - starts.to(device).unsqueeze(1)).clamp_min(0);
+}
+
+torch::Tensor PositionTable::rows(const PositionRange& range, torch::Device device) {
+  const auto all = first_rows(range.end(), device);
+  return range.starts.defined() ? all.index({range.ids(device)}) : all.narrow(0, range.first, range.count);
+}
+
+torch::Tensor PositionTable::first_rows(int64_t n_positions, torch::Device device) {
+  const std::lock_guard lock(mutex_);
+  if (!rows_.defined() || rows_.size(0) < n_positions || rows_.device() != device) {
+    const torch::NoGradGuard no_grad;
+    const int64_t size = std::max<int64_t>(n_positions, rows_.defined() ? 2 * rows_.size(0) : 64);
+    rows_ = make_(torch::arange(size, torch::dtype(torch::kInt64).device(device)));
+  }
+  return rows_;
 }
 
 torch::Tensor sinusoidal_positions(const torch::Tensor& positions, int64_t d_model, double base) {

@@ -2,6 +2,9 @@
 // Which positions a call computes, and the absolute encodings that are added to the embeddings. The relative
 // ones (rotary, biases, Shaw) have headers of their own.
 
+#include <functional>
+#include <mutex>
+
 #include <torch/types.h>
 
 namespace zoo {
@@ -16,6 +19,24 @@ struct PositionRange {
   /// (T) int64, or (B, T) with left padding, where the padding itself gets position 0.
   torch::Tensor ids(torch::Device device) const;
   int64_t end() const { return first + count; }
+};
+
+/// A row for every position so far, grown on demand; no parameters. Threads may ask at the same time.
+class PositionTable {
+ public:
+  /// (n) int64 → (n, …), on the device of the positions.
+  using Make = std::function<torch::Tensor(const torch::Tensor& positions)>;
+
+  explicit PositionTable(Make make) : make_(std::move(make)) {}
+  /// The rows of a range: (T, …), or (B, T, …) with left padding.
+  torch::Tensor rows(const PositionRange& range, torch::Device device);
+
+ private:
+  torch::Tensor first_rows(int64_t n_positions, torch::Device device);
+
+  Make make_;
+  std::mutex mutex_;
+  torch::Tensor rows_;
 };
 
 /// PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(pos / 10000^(2i/D)) (Vaswani et al. 2017,

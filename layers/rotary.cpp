@@ -1,11 +1,9 @@
 #include "layers/rotary.h"
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include <torch/types.h>
-#include <torch/utils.h>
 
 namespace zoo {
 namespace {
@@ -36,6 +34,21 @@ torch::Tensor llama3_rates(const RotaryOptions& options, const torch::Tensor& ra
   return (1 - blend) * rates / options.factor() + blend * rates;
 }
 
+/// yarn's temperature.
+double amplitude(const RotaryOptions& options) {
+  if (options.scaling() != RotaryScaling::yarn) return 1.0;
+  return options.attention_factor().value_or(options.factor() <= 1 ? 1.0
+                                                                   : 0.1 * std::log(options.factor()) + 1.0);
+}
+
+/// A function of the angles at every position.
+PositionTable::Make angles(const RotaryOptions& options, torch::Tensor (*function)(const torch::Tensor&)) {
+  return
+      [rates = rotary_rates(options), factor = amplitude(options), function](const torch::Tensor& positions) {
+        return function(torch::outer(positions.to(torch::kFloat32), rates.to(positions.device()))) * factor;
+      };
+}
+
 }  // namespace
 
 torch::Tensor rotary_rates(const RotaryOptions& options) {
@@ -50,36 +63,20 @@ torch::Tensor rotary_rates(const RotaryOptions& options) {
   return rates.to(torch::kFloat32);
 }
 
-RotaryImpl::RotaryImpl(const RotaryOptions& options_) : options(options_) {
+RotaryImpl::RotaryImpl(const RotaryOptions& options_)
+    : options(options_),
+      cos_(angles(options, [](const torch::Tensor& angle) { return angle.cos(); })),
+      sin_(angles(options, [](const torch::Tensor& angle) { return angle.sin(); })) {
   const int64_t width = turned_width(options);
   TORCH_CHECK(width > 0 && width % 2 == 0 && width <= options.head_dim(),
               "rotary positions turn pairs: the width ", width, " must be even and at most the head's ",
               options.head_dim());
-  rates_ = rotary_rates(options);
-  if (options.scaling() == RotaryScaling::yarn) {
-    amplitude_ = options.attention_factor().value_or(
-        options.factor() <= 1 ? 1.0 : 0.1 * std::log(options.factor()) + 1.0);
-  }
-}
-
-void RotaryImpl::extend(int64_t n_positions, torch::Device device) {
-  if (cos_.defined() && cos_.size(0) >= n_positions && cos_.device() == device) return;
-  const int64_t size = std::max<int64_t>(n_positions, cos_.defined() ? 2 * cos_.size(0) : 64);
-  const auto positions = torch::arange(size, torch::dtype(torch::kFloat32).device(device));
-  const auto angles = torch::outer(positions, rates_.to(device));
-  cos_ = angles.cos() * amplitude_;
-  sin_ = angles.sin() * amplitude_;
 }
 
 RotaryTable RotaryImpl::forward(const PositionRange& range, torch::Device device) {
-  const torch::NoGradGuard no_grad;
-  extend(range.end(), device);
-  if (!range.starts.defined()) {
-    return {cos_.narrow(0, range.first, range.count), sin_.narrow(0, range.first, range.count),
-            options.layout()};
-  }
-  const auto ids = range.ids(device);  // (B, T)
-  return {cos_.index({ids}).unsqueeze(1), sin_.index({ids}).unsqueeze(1), options.layout()};
+  const auto cos = cos_.rows(range, device), sin = sin_.rows(range, device);
+  if (!range.starts.defined()) return {cos, sin, options.layout()};
+  return {cos.unsqueeze(1), sin.unsqueeze(1), options.layout()};
 }
 
 torch::Tensor RotaryTable::apply(const torch::Tensor& x) const {

@@ -63,10 +63,7 @@ class RotaryImpl : public torch::nn::Module {
   RotaryOptions options;
 
  private:
-  void extend(int64_t n_positions, torch::Device device);
-  torch::Tensor rates_;      // (R/2) float32, radians a position
-  double amplitude_ = 1.0;   // yarn's temperature
-  torch::Tensor cos_, sin_;  // (positions so far, R/2); grown on demand, no parameters
+  PositionTable cos_, sin_;  // (positions so far, R/2)
 };
 TORCH_MODULE(Rotary);
 

@@ -32,8 +32,8 @@ RotaryOptions rotary_options(const ModelConfig& config) {
       .high_frequency_factor(r.high_frequency_factor);
 }
 
-/// layer(x, context), computed again in the backward pass. What a gradient flows through is handed over; masks
-/// and rotary tables have none.
+/// layer(x, context), computed again in the backward pass. What a gradient flows through is handed over;
+/// masks and rotary tables have none.
 torch::Tensor recomputed_layer(const TransformerLayer& layer, const torch::Tensor& x,
                                const LayerContext& context) {
   std::vector<torch::Tensor> inputs = {x};
@@ -88,7 +88,9 @@ TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role)
 }
 
 StackImpl::StackImpl(const ModelConfig& config, StackRole role, TokenEmbedding token)
-    : config_(config), token_(token.ptr()) {
+    : config_(config), token_(token.ptr()), sinusoids_([d_model = config.d_model](const auto& positions) {
+        return sinusoidal_positions(positions, d_model);
+      }) {
   if (config.position == Position::learned) {
     position_embedding =
         register_module("position_embedding", torch::nn::Embedding(config.max_positions, config.d_model));
@@ -129,13 +131,7 @@ torch::Tensor StackImpl::absolute_positions(const PositionRange& range, torch::D
     if (!range.starts.defined()) return position_embedding->weight.narrow(0, range.first, range.count);
     return position_embedding(range.ids(device));
   }
-  if (config_.position != Position::sinusoidal) return {};
-  if (!sinusoids_.defined() || sinusoids_.size(0) < range.end() || sinusoids_.device() != device) {
-    const int64_t size = std::max<int64_t>(range.end(), sinusoids_.defined() ? 2 * sinusoids_.size(0) : 64);
-    sinusoids_ = sinusoidal_positions(torch::arange(size, device), config_.d_model);
-  }
-  if (!range.starts.defined()) return sinusoids_.narrow(0, range.first, range.count);
-  return sinusoids_.index({range.ids(device)});
+  return config_.position == Position::sinusoidal ? sinusoids_.rows(range, device) : torch::Tensor();
 }
 
 torch::Tensor StackImpl::embed(const StackInput& input, const PositionRange& range) {

@@ -65,7 +65,7 @@ class StackImpl : public torch::nn::Module {
   ModelConfig config_;
   ActivationCheckpointing checkpointing_ = ActivationCheckpointing::none;
   std::shared_ptr<TokenEmbeddingImpl> token_;  // not registered here: it is the model's
-  torch::Tensor sinusoids_;                    // (positions so far, D), grown on demand
+  PositionTable sinusoids_;                    // (positions so far, D)
   torch::Tensor alibi_slopes_;                 // (H)
 };
 

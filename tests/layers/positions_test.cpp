@@ -1,5 +1,8 @@
 #include "layers/positions.h"
 
+#include <atomic>
+#include <thread>
+
 #include <gtest/gtest.h>
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -33,6 +36,29 @@ TEST(Sinusoids, AreSineAndCosineOfOneAngleAPair) {
     }
   }
   EXPECT_EQ(sinusoidal_positions(positions.view({5, 10}), 6).sizes(), (torch::IntArrayRef{5, 10, 6}));
+}
+
+// The threads of a training go through the same model, each with a batch of its own length.
+TEST(PositionTable, GrowsUnderTheHandsOfSeveralThreads) {
+  for (int round = 0; round < 20; ++round) {
+    PositionTable table([](const torch::Tensor& positions) { return positions * 2; });
+    std::atomic<int> n_wrong = 0;
+    std::vector<std::thread> threads;
+    for (int64_t t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        for (int64_t length = 1 + t; length < 2000; length += 37) {
+          try {
+            const auto rows = table.rows(range_of(3, length), torch::kCPU);
+            if (!rows.equal(torch::arange(3, 3 + length) * 2)) ++n_wrong;
+          } catch (const c10::Error&) {
+            ++n_wrong;
+          }
+        }
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(n_wrong, 0);
+  }
 }
 
 // The point of rotary positions: moving query and key together changes no score.
