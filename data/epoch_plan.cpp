@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <torch/types.h>
 
-#include "layers/random.h"
 #include "io/error.h"
+#include "layers/random.h"
 
 namespace zoo {
 namespace {

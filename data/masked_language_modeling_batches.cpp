@@ -7,8 +7,8 @@
 #include <torch/types.h>
 
 #include "data/epoch_plan.h"
-#include "layers/random.h"
 #include "io/error.h"
+#include "layers/random.h"
 
 namespace zoo {
 namespace {

@@ -241,7 +241,10 @@ class ReferenceWriter final : public detail::ConfigText {
     if (std::exchange(or_auto_, false)) type += ", or auto";
     if (std::exchange(optional_, false)) type += ", optional";
     const bool is_auto = std::exchange(is_auto_, false);
-    push_row(field, std::exchange(absent_, false) ? "null" : is_auto ? "auto" : value,
+    push_row(field,
+             std::exchange(absent_, false) ? "null"
+             : is_auto                     ? "auto"
+                                           : value,
              fmt::format("{} ({})", field.doc, type));
   }
 

@@ -1,17 +1,15 @@
 #include "layers/activation_checkpointing.h"
 
-#include <mutex>
 #include <utility>
 
-#include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
-#include <ATen/core/Generator.h>
 #include <ATen/core/ivalue.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "layers/generator_scope.h"
 #include "layers/random.h"
 
 namespace zoo {
@@ -48,38 +46,6 @@ class AutocastScope {
 
  private:
   AutocastState former_;
-};
-
-/// Where LibTorch's own random numbers of a device stand. Undefined for the CPU, where layers take theirs
-/// from draw_seed().
-torch::Tensor generator_state(c10::Device device) {
-  if (device.is_cpu()) return {};
-  auto generator = at::globalContext().defaultGenerator(device);
-  const std::lock_guard lock(generator.mutex());
-  return generator.get_state();
-}
-
-void set_generator_state(c10::Device device, const torch::Tensor& state) {
-  if (!state.defined()) return;
-  auto generator = at::globalContext().defaultGenerator(device);
-  const std::lock_guard lock(generator.mutex());
-  generator.set_state(state);
-}
-
-/// While it lives, the numbers of a device are those from an earlier state on.
-class GeneratorScope {
- public:
-  GeneratorScope(c10::Device device, const torch::Tensor& state)
-      : device_(device), former_(generator_state(device)) {
-    set_generator_state(device_, state);
-  }
-  ~GeneratorScope() { set_generator_state(device_, former_); }
-  GeneratorScope(const GeneratorScope&) = delete;
-  GeneratorScope& operator=(const GeneratorScope&) = delete;
-
- private:
-  c10::Device device_;
-  torch::Tensor former_;
 };
 
 /// How many functions this thread is computing again, one within the other.

@@ -3,8 +3,8 @@
 // at a time meet all the keys that they see, as in FlashAttention (Dao et al. 2022) with whole rows: of the
 // weights only those few rows are ever there. Under a causal mask the keys that nobody of them sees are left
 // out, which LibTorch's kernel computes and hides; and the small products need no packing
-// (layers/small_products.h). On an AMD Zen 4 that makes causal attention 1.2 to 1.6 times as fast as LibTorch's
-// kernel; where all keys are seen, both are equally fast.
+// (layers/small_products.h). On an AMD Zen 4 that makes causal attention 1.2 to 1.6 times as fast as
+// LibTorch's kernel; where all keys are seen, both are equally fast.
 
 #include <torch/types.h>
 

@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
+#include "layers/kernels.h"
 #include "layers/weight_gradient.h"
 
 namespace zoo {
@@ -18,8 +19,8 @@ using Tensors = torch::autograd::variable_list;
 
 bool onednn_is_faster() {
 #if defined(__x86_64__) && defined(__GNUC__)
-  static const bool result = at::globalContext().userEnabledMkldnn() && !__builtin_cpu_is("intel") &&
-                             __builtin_cpu_supports("avx512f");
+  static const bool result =
+      at::globalContext().userEnabledMkldnn() && !__builtin_cpu_is("intel") && has_avx512();
   return result;
 #else
   return false;

@@ -100,11 +100,11 @@ void free_cached_memory(c10::Device device) {
 }
 
 void fail_with_one_sequence(std::string_view details) {
-  throw TrainingError(
-      fmt::format("training.batch_size: auto: a step with one sequence at a time needs more memory than there "
-                  "is: set training.activation_checkpointing=every_layer, shorten data.sequence_length, or take "
-                  "a smaller model{}",
-                  details));
+  throw TrainingError(fmt::format(
+      "training.batch_size: auto: a step with one sequence at a time needs more memory than there "
+      "is: set training.activation_checkpointing=every_layer, shorten data.sequence_length, or take "
+      "a smaller model{}",
+      details));
 }
 
 }  // namespace zoo

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include "io/machine.h"
+#include "layers/generator_scope.h"
 #include "layers/random.h"
 #include "models/cost.h"
 #include "training/memory.h"
@@ -20,25 +20,6 @@ namespace {
 constexpr double kShare = 0.8, kShareOfBefore = 0.9;
 
 double gigabytes(int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
-
-/// Keeps LibTorch's own random numbers of a GPU where they were.
-class GeneratorState {
- public:
-  explicit GeneratorState(c10::Device device) : device_(device) {
-    if (!device.is_cpu()) state_ = at::globalContext().defaultGenerator(device).get_state();
-  }
-  ~GeneratorState() {
-    if (!state_.defined()) return;
-    auto generator = at::globalContext().defaultGenerator(device_);
-    generator.set_state(state_);
-  }
-  GeneratorState(const GeneratorState&) = delete;
-  GeneratorState& operator=(const GeneratorState&) = delete;
-
- private:
-  c10::Device device_;
-  torch::Tensor state_;
-};
 
 /// Half as many until it goes well.
 int64_t rows_by_trial(const std::function<void(int64_t n_rows)>& rehearse, c10::Device device,
@@ -80,7 +61,7 @@ int64_t find_rows_at_once(const GradientAccumulator& gradients, Task& task,
   const auto batch = task.batches(Split::train).batch(0, costliest_batch(task));
   const int64_t n_rows =
       (batch.input.batch_size() + options.n_processes - 1) / options.n_processes;  // of this process
-  const GeneratorState unchanged(options.device);
+  const GeneratorScope unchanged(options.device, {});
   const auto rehearse = [&](int64_t n) {
     const RandomScope random({0});
     gradients.rehearse(take_rows(batch, 0, n));

@@ -9,10 +9,10 @@
 #include <gtest/gtest.h>
 
 #include "data/corpus.h"
-#include "layers/random.h"
 #include "data/tokenizer.h"
 #include "io/error.h"
 #include "io/text.h"
+#include "layers/random.h"
 #include "tests/support/environment.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"

@@ -87,9 +87,11 @@ TEST(ConfigRead, NullAndAutoAreAbsentOptionals) {
 
 TEST(ConfigRead, AWordInsteadOfANumber) {
   EXPECT_TRUE(read_sample("training: {batch_size: auto}").training.batch_size.is_auto());
-  EXPECT_TRUE(read_sample("training: {batch_size: 8}", {"training.batch_size=auto"}).training.batch_size.is_auto());
+  EXPECT_TRUE(
+      read_sample("training: {batch_size: 8}", {"training.batch_size=auto"}).training.batch_size.is_auto());
   EXPECT_EQ(read_sample("training: {batch_size: auto}", {"training.batch_size=8"}).training.batch_size, 8);
-  EXPECT_EQ(dump_config(read_sample("training: {batch_size: auto}")).find("batch_size: \""), std::string::npos);
+  EXPECT_EQ(dump_config(read_sample("training: {batch_size: auto}")).find("batch_size: \""),
+            std::string::npos);
   EXPECT_THAT(problem("training: {batch_size: aut}"),
               EndsWith("training.batch_size must be an integer or auto, not 'aut'"));
   EXPECT_THAT(problem("training: {batch_size: null}"),

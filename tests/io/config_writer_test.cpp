@@ -197,7 +197,8 @@ training:  # How it is trained.
 TEST(ConfigReference, ShowsAutoWhereItIsTheDefault) {
   SampleConfig c;
   c.training.batch_size = {};
-  EXPECT_THAT(config_reference(c), HasSubstr("\n  batch_size: auto     # Sequences. (integer, >= 1, or auto)\n"));
+  EXPECT_THAT(config_reference(c),
+              HasSubstr("\n  batch_size: auto     # Sequences. (integer, >= 1, or auto)\n"));
 }
 
 TEST(ConfigReference, IsAValidFileOfDefaults) {
