@@ -38,7 +38,7 @@ std::string duration(double seconds) {
                       : fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
 }
 
-std::string summary(const TrainResult& result) {
+std::string summary(const TrainResult& result, BestBy best_by) {
   const auto run = result.run_dir.string();
   std::string text;
   switch (result.end) {
@@ -52,8 +52,10 @@ std::string summary(const TrainResult& result) {
       return fmt::format("{}: stopped and saved after step {}; the same command with --resume goes on", run,
                          result.step);
   }
-  if (result.best_loss)
-    text += fmt::format("; best validation loss {:.4f} at step {}", *result.best_loss, result.best_step);
+  if (result.best_score) {
+    text += fmt::format("; best validation {} {:.4f} at step {}", name_of(best_by), *result.best_score,
+                        result.best_step);
+  }
   return text;
 }
 
@@ -105,7 +107,8 @@ void run(const TrainArguments& arguments) {
   options.should_stop = [&] { return signals.received(); };
   const auto result = train(experiment, options);
   options.on_progress = nullptr;  // ends the line of the progress bar
-  if (!options.place || options.place->rank == 0) std::cerr << summary(result) << '\n';
+  if (!options.place || options.place->rank == 0)
+    std::cerr << summary(result, experiment.training.best_by) << '\n';
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ std::optional<NoticeKind> promise_of(std::string_view key) {
   constexpr auto evaluation = std::to_array<std::string_view>(
       {"data.valid", "data.valid_fraction", "data.test", "data.sequence_length", "data.target_length",
        "data.prefix_length", "data.mask_probability", "data.mask_replace", "data.mask_random",
-       "training.evaluate_batches"});
+       "training.evaluate_batches", "training.best_by"});
   if (std::find(evaluation.begin(), evaluation.end(), key) != evaluation.end()) return NoticeKind::evaluation;
   if (key.starts_with("data.")) return NoticeKind::data;
   return std::nullopt;

@@ -28,7 +28,7 @@ Json to_json(const TrainingState& s) {
           {"seconds", s.seconds},
           {"peak_memory_bytes", s.peak_memory_bytes},
           {"peak_resident_bytes", s.peak_resident_bytes},
-          {"best_loss", s.best_loss ? Json(*s.best_loss) : Json()},
+          {"best_score", s.best_score ? Json(*s.best_score) : Json()},
           {"best_step", s.best_step},
           {"loss_since_log", s.loss_since_log},
           {"loss_scale", s.loss_scale.value},
@@ -51,7 +51,7 @@ TrainingState read_state(const fs::path& path) {
     json.at("seconds").get_to(s.seconds);
     json.at("peak_memory_bytes").get_to(s.peak_memory_bytes);
     json.at("peak_resident_bytes").get_to(s.peak_resident_bytes);
-    if (!json.at("best_loss").is_null()) s.best_loss = json.at("best_loss").get<double>();
+    if (!json.at("best_score").is_null()) s.best_score = json.at("best_score").get<double>();
     json.at("best_step").get_to(s.best_step);
     json.at("loss_since_log").get_to(s.loss_since_log);
     s.loss_scale = {.value = json.value("loss_scale", 1.0),

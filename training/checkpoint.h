@@ -7,7 +7,7 @@
 //                          rng.safetensors        states of the random generators: cpu, cuda
 //                          state.json             TrainingState
 //   RUN/checkpoints/last                          symbolic link to the newest
-//   RUN/model.safetensors                         the weights with the best validation loss
+//   RUN/model.safetensors                         the best weights, by training.best_by
 //   RUN/failed.txt                                why training could not go on, if it could not
 
 #include <filesystem>
@@ -29,12 +29,12 @@ inline constexpr const char* kFailureFile = "failed.txt";
 struct TrainingState {
   int64_t step = 0;  // optimiser steps done
   BatchPosition next_batch;
-  int64_t tokens = 0;               // read so far
-  double flops = 0;                 // of forward and backward passes so far, see models/cost.h
-  double seconds = 0;               // of training so far
-  int64_t peak_memory_bytes = 0;    // of tensors so far, see training/memory.h
-  int64_t peak_resident_bytes = 0;  // of the whole process, as the operating system counts
-  std::optional<double> best_loss;  // on the validation data
+  int64_t tokens = 0;                // read so far
+  double flops = 0;                  // of forward and backward passes so far, see models/cost.h
+  double seconds = 0;                // of training so far
+  int64_t peak_memory_bytes = 0;     // of tensors so far, see training/memory.h
+  int64_t peak_resident_bytes = 0;   // of the whole process, as the operating system counts
+  std::optional<double> best_score;  // training.best_by of the best weights
   int64_t best_step = 0;
   double loss_since_log = 0;  // sum of the losses of the steps that no row of metrics has yet
   int64_t steps_since_log = 0;

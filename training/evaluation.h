@@ -11,6 +11,7 @@
 #include "io/metrics_log.h"
 #include "models/model.h"
 #include "training/parallel/process_group.h"
+#include "training/training_config.h"
 
 namespace zoo {
 
@@ -32,6 +33,8 @@ struct EvaluationOptions {
   std::optional<int64_t> max_batches = {};  // default all
   /// Share the work; each process gets the result of all. Null = this one alone.
   const ProcessGroup* processes = nullptr;
+  /// Must be among the metrics. What is costly, as bleu is, is there only if it is wanted.
+  BestBy wanted = BestBy::loss;
 };
 
 struct Score {

@@ -57,6 +57,24 @@ void validate_lengths(const Experiment& c, const Complain& complain) {
   }
 }
 
+void validate_best_by(const Experiment& c, const Complain& complain) {
+  const auto has = [&](BestBy metric) {
+    switch (metric) {
+      case BestBy::loss:
+        return true;
+      case BestBy::accuracy:
+        return c.task == TaskKind::text_classification || c.task == TaskKind::masked_language_modeling;
+      case BestBy::bleu:
+        return c.task == TaskKind::text_to_text;
+    }
+    return false;
+  };
+  const auto metric = c.training.best_by;
+  if (!has(metric))
+    complain("training.best_by",
+             fmt::format("cannot be {} for {}, which has none", name_of(metric), name_of(c.task)));
+}
+
 }  // namespace
 
 void describe(ConfigVisitor& v, Experiment& c) {
@@ -89,6 +107,7 @@ void validate(const Experiment& c, const Complain& complain) {
   if (c.init_from && c.init_from->empty()) complain("init_from", "names no run; leave the key out");
   validate_architecture(c, complain);
   validate_lengths(c, complain);
+  validate_best_by(c, complain);
   if (c.training.batch_tokens && is_window_task(c.task)) {
     complain(
         "training.batch_tokens",

@@ -17,13 +17,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether a run that goes on must have the same value: what decides about shapes, data order or random
-/// numbers.
+/// Whether a run that goes on must have the same value: what decides about shapes, data order, random
+/// numbers or which weights are the best.
 bool is_fixed(std::string_view key) {
   constexpr auto fixed = std::to_array<std::string_view>(
       {"task", "init_from", "training.seed", "training.batch_size", "training.effective_batch_size",
        "training.batch_tokens", "training.optimizer.type", "training.optimizer.momentum",
-       "training.ema_decay"});
+       "training.ema_decay", "training.best_by"});
   if (key == "data.test") return false;
   return key.starts_with("data.") || key.starts_with("model.") ||
          std::find(fixed.begin(), fixed.end(), key) != fixed.end();

@@ -40,6 +40,22 @@ void use_threads(int64_t n_threads, const std::optional<ProcessPlace>& place) {
   if (n_threads > 0) at::set_num_threads(static_cast<int>(n_threads));
 }
 
+/// Metrics of the validation data as a row of metrics.jsonl has them, and as people read them.
+Metrics with_prefix(std::string_view prefix, const Metrics& metrics) {
+  Metrics row;
+  for (const auto& [name, value] : metrics) {
+    if (name != "tokens") row.emplace(fmt::format("{}{}", prefix, name), value);
+  }
+  return row;
+}
+std::string listed(const Metrics& metrics) {
+  std::string text;
+  for (const auto& [name, value] : metrics) {
+    if (name != "tokens") text += fmt::format("  {} {:.4f}", name, value);
+  }
+  return text;
+}
+
 class Trainer {
  public:
   Trainer(const Experiment& experiment, const TrainOptions& options);
@@ -70,7 +86,7 @@ class Trainer {
   void log(const Step& step);
   Metrics metrics_of_validation();
   void evaluate();
-  bool keep_if_best(double loss);
+  bool keep_if_best(const Metrics& metrics);
   void try_mean();
   void save();
   void report(std::string message = {}) const;
@@ -194,7 +210,7 @@ TrainResult Trainer::run() {
   return {.run_dir = run_dir_,
           .end = *end,
           .step = state_.step,
-          .best_loss = state_.best_loss,
+          .best_score = state_.best_score,
           .best_step = state_.best_step,
           .seconds = seconds()};
 }
@@ -306,38 +322,36 @@ void Trainer::log(const Step& step) {
 }
 
 Metrics Trainer::metrics_of_validation() {
-  return task_->evaluate(learner_->model(), Split::valid,
-                         {.max_batches = config_.evaluate_batches, .processes = &processes_});
+  return task_->evaluate(
+      learner_->model(), Split::valid,
+      {.max_batches = config_.evaluate_batches, .processes = &processes_, .wanted = config_.best_by});
 }
 
 void Trainer::evaluate() {
   const auto averaged = learner_->use_average();
   const Metrics metrics = metrics_of_validation();
-  const double loss = metrics.at("loss");
   if (processes_.is_first()) {
-    Metrics row = {{"flops", state_.flops}};
-    for (const auto& [name, value] : metrics) {
-      if (name != "tokens") row.emplace("valid_" + name, value);
-    }
+    Metrics row = with_prefix("valid_", metrics);
+    row.emplace("flops", state_.flops);
     metrics_->write(state_.step, state_.tokens, seconds(), row);
-    state_.sample_bytes +=
-        directory_->append_sample(fmt::format("=== step {}, validation loss {:.4f}\n{}\n", state_.step, loss,
-                                              to_text(task_->samples(learner_->model()))));
+    state_.sample_bytes += directory_->append_sample(fmt::format("=== step {}, validation loss {:.4f}\n{}\n",
+                                                                 state_.step, metrics.at("loss"),
+                                                                 to_text(task_->samples(learner_->model()))));
   }
-
-  const bool best = keep_if_best(loss);
-  std::string text;
-  for (const auto& [name, value] : metrics) {
-    if (name != "tokens") text += fmt::format("  {} {:.4f}", name, value);
-  }
-  report(fmt::format("step {}: validation{}{}", state_.step, text, best ? "  (best)" : ""));
+  const bool best = keep_if_best(metrics);
+  report(fmt::format("step {}: validation{}{}", state_.step, listed(metrics), best ? "  (best)" : ""));
 }
 
 /// Makes the model, as it is now, the run's if it is the best so far, and says whether it is.
-bool Trainer::keep_if_best(double loss) {
-  if (!std::isfinite(loss) || (state_.best_loss && loss >= *state_.best_loss)) return false;
+bool Trainer::keep_if_best(const Metrics& metrics) {
+  const double score = metrics.at(std::string(name_of(config_.best_by)));
+  const auto is_better = [&](double other) {
+    return config_.best_by == BestBy::loss ? score < other : score > other;
+  };
+  if (!std::isfinite(metrics.at("loss")) || (state_.best_score && !is_better(*state_.best_score)))
+    return false;
   if (processes_.is_first()) save_weights(run_dir_ / "model.safetensors", learner_->model());
-  state_.best_loss = loss;
+  state_.best_score = score;
   state_.best_step = state_.step;
   return true;
 }
@@ -357,11 +371,11 @@ void Trainer::try_mean() {
   if (files.empty()) return report("training.average_last: there is no checkpoint before the last step");
 
   const SubstituteWeights mean(learner_->model(), mean_weights(learner_->model(), files));
-  const double loss = metrics_of_validation().at("loss");
-  if (metrics_) metrics_->write(state_.step, state_.tokens, seconds(), {{"mean_valid_loss", loss}});
-  const bool best = keep_if_best(loss);
-  report(fmt::format("mean of the weights at steps {}: validation loss {:.4f}{}", fmt::join(steps, ", "),
-                     loss, best ? "  (best)" : ", no better"));
+  const Metrics metrics = metrics_of_validation();
+  if (metrics_) metrics_->write(state_.step, state_.tokens, seconds(), with_prefix("mean_valid_", metrics));
+  const bool best = keep_if_best(metrics);
+  report(fmt::format("mean of the weights at steps {}: validation{}{}", fmt::join(steps, ", "),
+                     listed(metrics), best ? "  (best)" : ", no better"));
 }
 
 void Trainer::save() {

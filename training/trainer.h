@@ -32,10 +32,10 @@ struct TrainOptions {
   /// see the same run directory and the same data. The first writes and reports.
   std::optional<ProcessPlace> place = std::nullopt;
   std::function<void(const TrainProgress&)> on_progress = nullptr;  // called at each step
-  /// What training.batch_size: auto may use of the device's memory, in bytes; by default all that is left, but
-  /// for a reserve.
+  /// What training.batch_size: auto may use of the device's memory, in bytes; by default all that is left,
+  /// but for a reserve.
   std::optional<int64_t> memory_bytes = std::nullopt;
-  std::function<bool()> should_stop = nullptr;                      // asked after each step: save and return?
+  std::function<bool()> should_stop = nullptr;  // asked after each step: save and return?
 };
 
 /// Why a training ended.
@@ -45,7 +45,7 @@ struct TrainResult {
   std::filesystem::path run_dir;  // what Run::open takes
   TrainEnd end = TrainEnd::all_steps;
   int64_t step = 0;
-  std::optional<double> best_loss;  // on the validation data
+  std::optional<double> best_score;  // training.best_by of the best weights, on the validation data
   int64_t best_step = 0;
   double seconds = 0;  // of training, over all its parts
 };

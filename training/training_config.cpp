@@ -88,10 +88,11 @@ void describe(ConfigVisitor& v, ParallelConfig& c) {
 void describe(ConfigVisitor& v, TrainingConfig& c) {
   v.field("seed", c.seed, "Of initial weights, data order and dropout.", Limits::at_least(0));
   v.field("steps", c.steps, "Optimiser steps.", Limits::at_least(1));
-  v.field("batch_size", c.batch_size,
-          "Sequences in a batch. auto: as many of effective_batch_size go through the model at once as memory "
-          "allows, which changes nothing but rounding.",
-          Limits::at_least(1));
+  v.field(
+      "batch_size", c.batch_size,
+      "Sequences in a batch. auto: as many of effective_batch_size go through the model at once as memory "
+      "allows, which changes nothing but rounding.",
+      Limits::at_least(1));
   v.field("effective_batch_size", c.effective_batch_size,
           "With batch_size: auto: sequences in one optimiser step.", Limits::at_least(1));
   v.field("batch_tokens", c.batch_tokens,
@@ -123,6 +124,11 @@ void describe(ConfigVisitor& v, TrainingConfig& c) {
           Limits::at_least(1));
   v.field("evaluate_batches", c.evaluate_batches, "Evaluate on this many batches at most; default on all.",
           Limits::at_least(1));
+  v.field(
+      "best_by", c.best_by,
+      "Which metric of the validation data decides about the weights that are kept: the least loss, or the "
+      "greatest accuracy (classification, masked_language_modeling) or bleu (text_to_text: each evaluation "
+      "then translates the validation data too, as generation says).");
   v.field("checkpoint_every", c.checkpoint_every, "Steps from one checkpoint to the next.",
           Limits::at_least(1));
   v.field("keep_checkpoints", c.keep_checkpoints, "How many of the newest checkpoints are kept.",
@@ -167,7 +173,8 @@ void validate_batches(const TrainingConfig& c, const Complain& complain) {
                          c.gradient_accumulation));
   }
   if (c.batch_tokens) {
-    complain("batch_tokens", "stands instead of batch_size, which cannot be auto then: leave one of them out");
+    complain("batch_tokens",
+             "stands instead of batch_size, which cannot be auto then: leave one of them out");
   }
 }
 

@@ -91,6 +91,10 @@ constexpr auto config_names(ActivationCheckpointing) {
   return std::to_array<std::string_view>({"none", "every_layer"});
 }
 
+/// Which metric of the validation data decides about the weights that a run keeps as its own.
+enum class BestBy { loss, accuracy, bleu };
+constexpr auto config_names(BestBy) { return std::to_array<std::string_view>({"loss", "accuracy", "bleu"}); }
+
 /// Of several processes that train one model, see training/parallel/.
 struct ParallelConfig {
   bool shard_optimizer = false;  // ZeRO, stage 1
@@ -101,9 +105,9 @@ void describe(ConfigVisitor& v, ParallelConfig& c);
 
 struct TrainingConfig {
   int64_t seed = 1;
-  int64_t steps = 1000;  // optimiser steps
-  AutoOr<int64_t> batch_size = 32;               // auto: found from the memory that there is
-  std::optional<int64_t> effective_batch_size;   // batch_size auto: sequences of a step
+  int64_t steps = 1000;                         // optimiser steps
+  AutoOr<int64_t> batch_size = 32;              // auto: found from the memory that there is
+  std::optional<int64_t> effective_batch_size;  // batch_size auto: sequences of a step
   std::optional<int64_t> batch_tokens;
   int64_t gradient_accumulation = 1;
   OptimizerConfig optimizer;
@@ -116,6 +120,7 @@ struct TrainingConfig {
   int64_t log_every = 10;
   int64_t evaluate_every = 250;
   std::optional<int64_t> evaluate_batches;  // at most; default the whole validation split
+  BestBy best_by = BestBy::loss;
   int64_t checkpoint_every = 500;
   int64_t keep_checkpoints = 2;
   std::optional<double> ema_decay;      // moving average of the weights, which is what is evaluated

@@ -44,14 +44,15 @@ extends: lm.yaml
 task: text_to_text
 data: {train: pairs}
 model: {architecture: encoder_decoder}
-training: {batch_tokens: 100, gradient_accumulation: 1, optimizer: {type: muon, muon: {precision: fp32}}, ema_decay: 0.9}
+training: {batch_tokens: 100, gradient_accumulation: 1, optimizer: {type: muon, muon: {precision: fp32}}, ema_decay: 0.9,
+   best_by: bleu}
 )");
     dir_.write("classes.yaml", R"(
 extends: lm.yaml
 task: text_classification
 data: {train: table.tsv, valid: table.tsv, sequence_length: 32}
 model: {architecture: encoder}
-training: {batch_size: 5, optimizer: {type: adafactor}}
+training: {batch_size: 5, optimizer: {type: adafactor}, best_by: accuracy}
 )");
   }
 
@@ -62,13 +63,16 @@ training: {batch_size: 5, optimizer: {type: adafactor}}
     ASSERT_EQ(outcome.code, 0) << arguments << "\n" << outcome.err;
   }
 
-  /// Of a run's steps, and of its evaluations.
+  /// Of a run's steps, and of its evaluations, with the other metrics by which weights may be kept.
   std::vector<double> losses(std::string_view run) const {
     std::vector<double> result;
     std::istringstream lines(read_file(path(run) / "metrics.jsonl"));
     for (std::string line; std::getline(lines, line);) {
       const auto row = json::parse(line);
       result.push_back(row.contains("train_loss") ? row["train_loss"] : row["valid_loss"]);
+      for (const char* metric : {"valid_accuracy", "valid_bleu"}) {
+        if (row.contains(metric)) result.push_back(row[metric]);
+      }
     }
     return result;
   }

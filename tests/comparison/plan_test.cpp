@@ -105,6 +105,9 @@ TEST_F(Plan, SaysWhatIsNotTheSame) {
   unfair("data.valid_fraction=0.2", NoticeKind::evaluation, "data.valid_fraction: 0.1 (a), 0.2 (b)");
   unfair("data.documents=line", NoticeKind::data, "data.documents");
   unfair("training.evaluate_batches=1", NoticeKind::evaluation, "training.evaluate_batches");
+  const auto by_bleu = plan({{"a", {}}, {"b", {"training.best_by=bleu"}}}, {}, "text_to_text");
+  EXPECT_THAT(by_bleu.notices,
+              Contains(Field(&Notice::text, HasSubstr("training.best_by: loss (a), bleu (b)"))));
   unfair("training.steps=30", NoticeKind::budget, "20 (a), 30 (b)");
   unfair("training.batch_size=8", NoticeKind::budget, "The same number of steps, but not of tokens");
 }

@@ -85,6 +85,10 @@ TEST(Experiment, NamesContradictionsBetweenParts) {
       error_of("data: {sequence_length: 64}\nmodel: {max_positions: 32}"),
       AllOf(HasSubstr("x.yaml:1:"), HasSubstr("data.sequence_length"), HasSubstr("model.max_positions 32")));
   EXPECT_THAT(error_of("data: {target_length: 9}"), HasSubstr("data.target_length is for text_to_text"));
+  EXPECT_THAT(error_of("training: {best_by: bleu}"),
+              HasSubstr("training.best_by cannot be bleu for language_modeling"));
+  EXPECT_THAT(error_of("task: text_to_text\ntraining: {best_by: accuracy}"),
+              HasSubstr("training.best_by cannot be accuracy for text_to_text"));
   for (const char* architecture : {"encoder", "decoder", "encoder_decoder"}) {
     EXPECT_EQ(error_of("task: text_classification", {fmt::format("model.architecture={}", architecture)}),
               "no error");

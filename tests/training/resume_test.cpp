@@ -119,10 +119,10 @@ TEST(ResumeWithAverages, IsAsNeverStopped) {
     }
     const auto resumed = train(experiment, resuming(world.path("run")));
     EXPECT_EQ(resumed.step, 20);
-    EXPECT_EQ(resumed.best_loss, whole.best_loss);
+    EXPECT_EQ(resumed.best_score, whole.best_score);
     expect_same_run(world.path("run"), world.path("whole"));
     // And once more: nothing is left to do, and nothing changes.
-    EXPECT_EQ(train(experiment, resuming(world.path("run"))).best_loss, whole.best_loss);
+    EXPECT_EQ(train(experiment, resuming(world.path("run"))).best_score, whole.best_score);
     expect_same_run(world.path("run"), world.path("whole"));
   }
 }

@@ -65,7 +65,7 @@ TEST(Trainer, LeavesEverythingThatARunHas) {
   }
   EXPECT_EQ(train_steps, (std::vector<int64_t>{3, 6, 9, 12, 15, 18, 20}));
   EXPECT_EQ(valid_steps, (std::vector<int64_t>{7, 14, 20}));
-  EXPECT_EQ(result.best_loss, best);
+  EXPECT_EQ(result.best_score, best);
   EXPECT_THAT(read_file(run / "samples.txt"), AllOf(HasSubstr("=== step 7,"), HasSubstr("=== step 20,")));
 
   // What is opened is what was measured.
@@ -168,7 +168,7 @@ TEST(Trainer, SameSeedSameRunOtherSeedOther) {
   const TinyWorld world;
   const auto loss = [&](const char* name, const char* seed) {
     const auto experiment = world.experiment("language_modeling", {"training.steps=4", seed});
-    return *train(experiment, {.run_dir = world.path(name)}).best_loss;
+    return *train(experiment, {.run_dir = world.path(name)}).best_score;
   };
   const double first = loss("a", "training.seed=1");
   EXPECT_EQ(loss("b", "training.seed=1"), first);
@@ -207,8 +207,8 @@ TEST(Trainer, EvaluatesAndKeepsTheMovingAverage) {
         averaged.run_dir / fmt::format("checkpoints/step-{}/average.safetensors", averaged.best_step));
     EXPECT_TRUE(torch::equal(tensor, at_best.at(name))) << name;
   }
-  EXPECT_EQ(Run::open(averaged.run_dir).evaluate(Split::valid).at("loss"), averaged.best_loss);
-  EXPECT_NE(averaged.best_loss, plain.best_loss);
+  EXPECT_EQ(Run::open(averaged.run_dir).evaluate(Split::valid).at("loss"), averaged.best_score);
+  EXPECT_NE(averaged.best_score, plain.best_score);
 }
 
 TEST(Trainer, KeepsTheMeanOfTheLastCheckpointsIfItIsBetter) {
@@ -236,9 +236,9 @@ TEST(Trainer, KeepsTheMeanOfTheLastCheckpointsIfItIsBetter) {
       mean = row.value("mean_valid_loss", mean);
     }
     EXPECT_EQ(mean < own, jumps) << mean << " " << own;
-    EXPECT_EQ(result.best_loss, std::min(mean, own));
+    EXPECT_EQ(result.best_score, std::min(mean, own));
     EXPECT_EQ(Run::open(result.run_dir).evaluate(Split::valid).at("loss"), std::min(mean, own));
-    EXPECT_THAT(message, AllOf(HasSubstr("at steps 200, 190, 180, 170: validation loss"),
+    EXPECT_THAT(message, AllOf(HasSubstr("at steps 200, 190, 180, 170: validation"), HasSubstr("  loss "),
                                HasSubstr(jumps ? "(best)" : "no better")));
     // The checkpoint has the trained weights, not the mean.
     EXPECT_EQ(weights_of(result.run_dir / "checkpoints/last/model.safetensors").size(),
@@ -252,6 +252,44 @@ TEST(Trainer, KeepsTheMeanOfTheLastCheckpointsIfItIsBetter) {
   }
 }
 
+// Trained far too fast, so that loss and the other metrics are best at different steps.
+TEST(Trainer, KeepsTheWeightsThatAreBestByTheMetric) {
+  const TinyWorld world;
+  const auto best_by = [&](const char* task, const char* metric) {
+    SCOPED_TRACE(metric);
+    const auto result =
+        train(world.experiment(task, {fmt::format("training.best_by={}", metric), "training.steps=90",
+                                      "training.evaluate_every=6", "training.optimizer.lr=0.03"}),
+              {.run_dir = world.path(metric)});
+    int64_t best_step = 0;
+    double best = -1;
+    for (const auto& row : timeless_metrics(result.run_dir)) {
+      const double score = row.value(fmt::format("valid_{}", metric), -1.0);
+      if (score <= best) continue;
+      best = score;
+      best_step = row.at("step");
+    }
+    EXPECT_EQ(result.best_score, best);
+    EXPECT_EQ(result.best_step, best_step);
+    return result;
+  };
+  const auto least_loss_step = [](const fs::path& run) {
+    int64_t step = 0;
+    double least = 1e9;
+    for (const auto& row : timeless_metrics(run)) {
+      if (row.value("valid_loss", 1e9) >= least) continue;
+      least = row.at("valid_loss");
+      step = row.at("step");
+    }
+    return step;
+  };
+  const auto classes = best_by("text_classification", "accuracy");
+  EXPECT_EQ(Run::open(classes.run_dir).evaluate(Split::valid).at("accuracy"), classes.best_score);
+  EXPECT_NE(classes.best_step, least_loss_step(classes.run_dir));
+  const auto pairs = best_by("text_to_text", "bleu");
+  EXPECT_NE(pairs.best_step, least_loss_step(pairs.run_dir));
+}
+
 TEST(Trainer, StopsInTimeAsAtTheEnd) {
   const TinyWorld world;
   const auto experiment =
@@ -259,7 +297,7 @@ TEST(Trainer, StopsInTimeAsAtTheEnd) {
   const auto result = train(experiment, {.run_dir = world.path("run")});
   EXPECT_EQ(result.end, TrainEnd::out_of_time);
   EXPECT_LT(result.step, 1000000);
-  EXPECT_TRUE(result.best_loss);
+  EXPECT_TRUE(result.best_score);
   EXPECT_EQ(fs::read_symlink(result.run_dir / "checkpoints/last"), fmt::format("step-{}", result.step));
   EXPECT_EQ(timeless_metrics(result.run_dir).back().at("step"), result.step);
   EXPECT_TRUE(timeless_metrics(result.run_dir).back().contains("valid_loss"));

@@ -27,11 +27,21 @@ class TextToText final : public Task {
             .start_token = tokenizer().special().bos};
   }
 
-  /// Also bits_per_byte of the target: tokens of different tokenizers are not comparable, bytes are.
+  /// Also bits_per_byte of the target: tokens of different tokenizers are not comparable, bytes are. bleu, if
+  /// it is wanted, is of the whole split, and the first process alone translates.
   Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
     Metrics metrics = Task::evaluate(model, split, options);
     const double bytes = bytes_per_target_[static_cast<size_t>(split)];
     if (bytes > 0) metrics["bits_per_byte"] = metrics.at("loss") / std::numbers::ln2 / bytes;
+    if (options.wanted == BestBy::bleu) {
+      const auto bleu = torch::zeros({}, torch::kDouble);
+      if (!options.processes || options.processes->is_first()) {
+        const auto translations = translate(model, *this, split, {.generation = experiment().generation});
+        bleu.fill_(translation_metrics(translations).at("bleu"));
+      }
+      sum_over_processes(options, bleu);
+      metrics["bleu"] = bleu.item<double>();
+    }
     return metrics;
   }
 
