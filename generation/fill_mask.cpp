@@ -37,15 +37,6 @@ bool begins_with_letter(std::string_view text) {
   return byte < 0x80 ? std::isalnum(byte) != 0 : byte > 0xC2 && byte < 0xE0;
 }
 
-std::string shown(const Tokenizer& tokenizer, int64_t id) {
-  const auto label = tokenizer.label(id), text = tokenizer.decode({&id, 1});
-  if (label == "▁") return "␣";
-  if (text.empty() || excerpt(text) != text) return label;
-  // A vocabulary that marks words makes something else of this text where it stands alone.
-  const bool goes_on = !label.starts_with("▁") && tokenizer.encode(text) != TokenIds{id};
-  return goes_on && begins_with_letter(text) ? "-" + text : text;
-}
-
 /// The `n` likeliest combinations of one candidate for each mask.
 std::vector<Output> combinations(const std::vector<std::vector<MaskCandidate>>& masks, size_t n) {
   std::vector<Output> best(1);
@@ -68,6 +59,15 @@ std::vector<Output> combinations(const std::vector<std::vector<MaskCandidate>>& 
 }
 
 }  // namespace
+
+std::string shown_alone(const Tokenizer& tokenizer, int64_t id) {
+  const auto label = tokenizer.label(id), text = tokenizer.decode({&id, 1});
+  if (label == "▁") return "␣";
+  if (text.empty() || excerpt(text) != text) return label;
+  // A vocabulary that marks words makes something else of this text where it stands alone.
+  const bool goes_on = !label.starts_with("▁") && tokenizer.encode(text) != TokenIds{id};
+  return goes_on && begins_with_letter(text) ? "-" + text : text;
+}
 
 FilledMasks fill_masks(Model& model, const Tokenizer& tokenizer, const TokenIds& prompt,
                        const FillMaskOptions& options) {
@@ -105,7 +105,7 @@ FilledMasks fill_masks(Model& model, const Tokenizer& tokenizer, const TokenIds&
       const auto id = tokens[mask][i].item<int64_t>();
       candidates.push_back({.id = id,
                             .text = tokenizer.decode({&id, 1}),
-                            .shown = shown(tokenizer, id),
+                            .shown = shown_alone(tokenizer, id),
                             .probability = std::exp(logprob)});
     }
   }

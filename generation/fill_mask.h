@@ -12,13 +12,15 @@
 
 namespace zoo {
 
+/// One token as a person would write it down: "love"; "-ly" for letters that go on with a word, where the
+/// vocabulary tells them from a word of their own; "␣" for a blank, else the label of what cannot be seen.
+std::string shown_alone(const Tokenizer& tokenizer, int64_t id);
+
 /// A token for one mask.
 struct MaskCandidate {
   int64_t id = -1;
-  std::string text;  // what it adds to a text
-  /// What a person would write down: "love"; "-ly" for letters that go on with a word, where the vocabulary
-  /// tells them from a word of their own; "␣" for a blank, else the label of what cannot be seen.
-  std::string shown;
+  std::string text;        // what it adds to a text
+  std::string shown;       // see shown_alone()
   double probability = 0;  // among the whole vocabulary
 };
 

@@ -85,7 +85,7 @@ class Rows {
   float* data_;
 };
 
-using Integers = int32_t __attribute__((vector_size(kVector * sizeof(int32_t))));
+using Integers = uint32_t __attribute__((vector_size(kVector * sizeof(uint32_t))));
 
 ZOO_AVX512 ZOO_INLINE Vector& vector_at(float* x) { return *reinterpret_cast<Vector*>(x); }
 ZOO_AVX512 ZOO_INLINE Vector vector_at(const float* x) { return *reinterpret_cast<const Vector*>(x); }

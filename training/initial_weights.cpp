@@ -131,14 +131,15 @@ std::string load_initial_weights(const Experiment& experiment, const Task& task,
       fresh.push_back(name);
       continue;
     }
-    const auto wanted = item.value().sizes(), stored = file.tensor(name).sizes();
-    if (stored != wanted) {
+    const auto& wanted = item.value();
+    const auto stored = file.tensor(name);
+    if (stored.sizes() != wanted.sizes()) {
       fail(
           fmt::format("{} has '{}' as ({}), this model as ({}): give the keys of model: that decide about it "
                       "the values of that run's config.yaml",
-                      path.string(), name, fmt::join(stored, ", "), fmt::join(wanted, ", ")));
+                      path.string(), name, fmt::join(stored.sizes(), ", "), fmt::join(wanted.sizes(), ", ")));
     }
-    found.emplace_back(item.value(), name);
+    found.emplace_back(wanted, name);
     used.insert(name);
   }
   if (found.empty()) {

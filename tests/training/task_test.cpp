@@ -15,6 +15,9 @@
 namespace zoo::testing {
 namespace {
 
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 std::shared_ptr<Model> model_of(const Task& task) {
@@ -55,6 +58,17 @@ TEST(Task, UntrainedModelsScoreAsChance) {
     EXPECT_EQ(to_text(task->samples(*model)), to_text(task->samples(*model)));
     EXPECT_FALSE(task->samples(*model).empty());
   }
+}
+
+TEST(Task, MaskedSamplesShowWordsNotMarks) {
+  const TinyWorld world;
+  const auto task = make_task(world.experiment(
+      "masked_language_modeling",
+      {"data.tokenizer={type: sentencepiece, vocab_size: 31}", "data.mask_probability=0.5"}));
+  const auto model = model_of(*task);
+  const auto samples = to_text(task->samples(*model));
+  EXPECT_THAT(samples, ContainsRegex("\\[(sun|moon|star|sea|wind|rain|tree|bird)\\]"));
+  EXPECT_THAT(samples, Not(HasSubstr("▁")));
 }
 
 TEST(Task, BitsPerByteCountBytesNotTokens) {

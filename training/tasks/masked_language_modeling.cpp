@@ -65,8 +65,8 @@ class MaskedLanguageModeling final : public Task {
       if (position >= length) break;  // the next window
       show_until(static_cast<size_t>(position));
       sample.input += " <mask> ";
-      sample.output += fmt::format(" [{}] ", tokenizer().label(guesses[i].item<int64_t>()));
-      *sample.reference += fmt::format(" [{}] ", tokenizer().label(batch.targets[i].item<int64_t>()));
+      sample.output += fmt::format(" [{}] ", shown_alone(tokenizer(), guesses[i].item<int64_t>()));
+      *sample.reference += fmt::format(" [{}] ", shown_alone(tokenizer(), batch.targets[i].item<int64_t>()));
       ++shown;
     }
     show_until(window.size());
