@@ -3,6 +3,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "layers/rms_norm.h"
+
 namespace zoo {
 
 NormImpl::NormImpl(const NormOptions& options_) : options(options_) {
@@ -31,7 +33,7 @@ torch::Tensor NormImpl::forward(const torch::Tensor& x) {
       return bias.defined() ? y + bias : y;
     }
     case NormKind::rms_norm:
-      return torch::rms_norm(x, {options.size()}, gain, options.eps());
+      return rms_norm(x, gain, options.eps());
     case NormKind::rms_norm_outside:
       return gain * x / (x.square().mean(-1, /*keepdim=*/true).sqrt() + options.eps());
   }
