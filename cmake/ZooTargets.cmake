@@ -30,14 +30,18 @@ if(ZOO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   endif()
 endif()
 
-# One precompiled header with the parts of LibTorch that nearly every source uses. Not <torch/torch.h>: the templates that
-# it leaves to be instantiated cost every source, however small, four more seconds.
-file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/pch.cpp" CONTENT "// Carrier of the precompiled header.\n")
-add_library(zoo_pch OBJECT "${PROJECT_BINARY_DIR}/pch.cpp")
-target_link_libraries(zoo_pch PRIVATE zoo_options zoo_warnings zoo_torch)
-target_precompile_headers(zoo_pch PRIVATE <torch/types.h> <torch/utils.h> <torch/nn/module.h> <torch/nn/pimpl.h>
-  <torch/nn/init.h> <torch/nn/modules/linear.h> <torch/nn/modules/embedding.h>
-  <torch/nn/modules/container/modulelist.h>)
+# Precompiled headers with the parts of LibTorch that nearly every source uses, and for the tests also with theirs. Not
+# <torch/torch.h>: the templates that it leaves to be instantiated cost every source, however small, four more seconds.
+set(ZOO_PRECOMPILED <torch/types.h> <torch/utils.h> <torch/nn/module.h> <torch/nn/pimpl.h> <torch/nn/init.h>
+  <torch/nn/modules/linear.h> <torch/nn/modules/embedding.h> <torch/nn/modules/container/modulelist.h>)
+# zoo_precompile(NAME LINKS HEADERS...): a target whose header others reuse.
+function(zoo_precompile name links)
+  file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/${name}.cpp" CONTENT "// Carrier of a precompiled header.\n")
+  add_library(${name} OBJECT "${PROJECT_BINARY_DIR}/${name}.cpp")
+  target_link_libraries(${name} PRIVATE zoo_options zoo_warnings ${links})
+  target_precompile_headers(${name} PRIVATE ${ARGN})
+endfunction()
+zoo_precompile(zoo_pch zoo_torch ${ZOO_PRECOMPILED})
 
 # zoo_library(FOLDER LINKS ...): the static library of every source below FOLDER.
 function(zoo_library name)
