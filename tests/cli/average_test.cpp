@@ -80,7 +80,7 @@ TEST_F(Average, ProblemsAreOneLine) {
 
 TEST_F(Average, OfTheLastCheckpointsIsTriedAtTheEndOfTraining) {
   const auto outcome = train("--out run --set training.average_last=3");
-  EXPECT_THAT(outcome.err, HasSubstr("mean of the weights at steps 6, 4, 2: validation loss "));
+  EXPECT_THAT(outcome.err, HasSubstr("mean of the weights at steps 6, 4, 2: validation  bits_per_byte "));
 }
 
 }  // namespace
