@@ -11,6 +11,7 @@
 #include "data/corpus.h"
 #include "data/token_store.h"
 #include "training/tasks/tasks.h"
+#include "training/text_metrics.h"
 #include "training/translation.h"
 
 namespace zoo {
@@ -37,7 +38,7 @@ class TextToText final : public Task {
       const auto bleu = torch::zeros({}, torch::kDouble);
       if (!options.processes || options.processes->is_first()) {
         const auto translations = translate(model, *this, split, {.generation = experiment().generation});
-        bleu.fill_(translation_metrics(translations).at("bleu"));
+        bleu.fill_(corpus_bleu(translations.outputs, {translations.references}));
       }
       sum_over_processes(options, bleu);
       metrics["bleu"] = bleu.item<double>();
