@@ -1,7 +1,6 @@
 // zoo generate: text from a trained model. A decoder goes on from each prompt, an encoder-decoder answers it,
 // a masked language model fills its masks.
 
-#include <charconv>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -15,6 +14,7 @@
 
 #include "apps/commands.h"
 #include "apps/options.h"
+#include "apps/token_ids.h"
 #include "generation/fill_mask.h"
 #include "generation/generator.h"
 #include "io/error.h"
@@ -44,20 +44,14 @@ struct Prompt {
 // One text to fill in for a person, this many candidates a mask.
 constexpr int64_t kMaskCandidates = 5;
 
-TokenIds parse_ids(std::string_view text) {
+TokenIds prompt_ids(std::string_view text) {
   TokenIds ids;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
     auto word = text.substr(begin, end - begin);
     while (!word.empty() && word.front() == ' ') word.remove_prefix(1);
     while (!word.empty() && word.back() == ' ') word.remove_suffix(1);
-    int64_t id = 0;
-    const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), id);
-    if (error != std::errc() || rest != word.data() + word.size()) {
-      throw UsageError(
-          fmt::format("--prompt-ids: '{}' is not a token id; write them as 1,2,3", excerpt(word, 40)));
-    }
-    ids.push_back(id);
+    ids.push_back(parse_token_id(word));
     begin = end + 1;
   }
   return ids;
@@ -89,7 +83,7 @@ std::vector<std::string> prompt_texts(const GenerateArguments& arguments) {
 std::vector<Prompt> read_prompts(const GenerateArguments& arguments, const Tokenizer& tokenizer,
                                  bool has_masks) {
   if (arguments.prompt_ids) {
-    const auto ids = parse_ids(*arguments.prompt_ids);
+    const auto ids = prompt_ids(*arguments.prompt_ids);
     return {{.text = tokenizer.decode(ids), .ids = ids}};
   }
   std::vector<Prompt> prompts;

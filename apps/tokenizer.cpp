@@ -2,7 +2,6 @@
 
 #include "data/tokenizer.h"
 
-#include <charconv>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -20,6 +19,7 @@
 
 #include "apps/commands.h"
 #include "apps/options.h"
+#include "apps/token_ids.h"
 #include "data/corpus.h"
 #include "io/error.h"
 #include "io/text.h"
@@ -196,17 +196,12 @@ struct DecodeArguments {
 };
 
 /// "1,2,3", "1 2 3" or "[1, 2, 3]".
-TokenIds parse_ids(std::string_view text) {
+TokenIds ids_in(std::string_view text) {
   constexpr std::string_view separators = ", \t[]";
   TokenIds ids;
   for (size_t begin = text.find_first_not_of(separators); begin != text.npos;) {
     const size_t end = std::min(text.find_first_of(separators, begin), text.size());
-    const auto word = text.substr(begin, end - begin);
-    int64_t id = 0;
-    const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), id);
-    if (error != std::errc() || rest != word.data() + word.size())
-      throw UsageError(fmt::format("'{}' is not a token id; write them as 1,2,3", excerpt(word, 40)));
-    ids.push_back(id);
+    ids.push_back(parse_token_id(text.substr(begin, end - begin)));
     begin = text.find_first_not_of(separators, end);
   }
   return ids;
@@ -217,7 +212,7 @@ void decode(const DecodeArguments& arguments) {
   const auto tokenizer = load_tokenizer(arguments.dir);
   auto results = nlohmann::ordered_json::array();
   const auto decode_one = [&](const std::string& line) {
-    const auto ids = parse_ids(line);
+    const auto ids = ids_in(line);
     const auto text = tokenizer->decode(ids);
     if (arguments.json) {
       results.push_back({{"ids", ids}, {"text", text}});

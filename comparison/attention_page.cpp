@@ -48,7 +48,7 @@ void append_layer(std::string& out, const torch::Tensor& weights) {
   out += ']';
 }
 
-std::string maps_json(const std::vector<AttentionLayer>& layers) {
+std::string maps_text(const std::vector<AttentionLayer>& layers) {
   std::string out = "[";
   for (size_t i = 0; i < layers.size(); ++i) {
     const bool begins_kind = i == 0 || layers[i].kind != layers[i - 1].kind;
@@ -62,7 +62,7 @@ std::string maps_json(const std::vector<AttentionLayer>& layers) {
   return out + (layers.empty() ? "]" : "]}]");
 }
 
-std::string rollout_json(const std::vector<Rollout>& rollouts) {
+std::string rollout_text(const std::vector<Rollout>& rollouts) {
   std::string out = "[";
   for (const auto& [kind, layer, weights] : rollouts) {
     out +=
@@ -82,8 +82,8 @@ std::string data_json(const AttentionReport& report) {
                                      {"target_next", report.target_next}};
   std::string json = escaped_for_script(as_json_text(words));
   json.pop_back();  // the brace that closes
-  return json + ",\"maps\":" + maps_json(report.layers) + ",\"heads\":" + to_json(head_statistics(report)) +
-         ",\"rollout\":" + rollout_json(attention_rollout(report)) + "}";
+  return json + ",\"maps\":" + maps_text(report.layers) + ",\"heads\":" + to_json(head_statistics(report)) +
+         ",\"rollout\":" + rollout_text(attention_rollout(report)) + "}";
 }
 
 void check_size(const AttentionReport& report) {

@@ -8,19 +8,12 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
+#include "comparison/json.h"
 #include "comparison/statistics.h"
 
 namespace zoo {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
 
 /// The metric of one seed; nothing where it failed.
 std::optional<double> value_of(const Json& seed, const Metric& metric) {

@@ -1,13 +1,11 @@
 #include "comparison/report_document.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "comparison/json.h"
 #include "io/error.h"
 
 namespace zoo {
-
-using Json = nlohmann::ordered_json;
 
 namespace {
 

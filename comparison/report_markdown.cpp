@@ -11,14 +11,12 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
+#include "comparison/json.h"
 #include "comparison/report_document.h"
 #include "comparison/table.h"
 
 namespace zoo {
-
-using Json = nlohmann::ordered_json;
 
 namespace {
 
@@ -149,7 +147,7 @@ std::string verdict_cell(const Json& run, const MetricText& metric) {
 }
 
 /// A column of costs: its heading, where its number stands, and whether less of it is better.
-struct Column {
+struct CostColumn {
   const char* title;
   const char* object;  // in the run, or nullptr for the run itself
   const char* key;
@@ -159,7 +157,7 @@ struct Column {
     return number_at(object ? member(run, object) : run, key);
   }
 };
-constexpr Column kColumns[] = {
+constexpr CostColumn kColumns[] = {
     {"parameters", nullptr, "parameters", "", true},
     {"FLOPs / token", nullptr, "flops_per_token", "", true},
     {"training tokens/s", "speed", "train_tokens_per_second", "", false},

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "comparison/json.h"
 #include "comparison/page_template.h"
 #include "comparison/report_document.h"
 
@@ -33,8 +33,6 @@ extern const char report_page_js[];
 }  // namespace embedded
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr size_t kMostPoints = 120, kFewestPoints = 12;  // of one curve
 constexpr size_t kAllPoints = 50'000;                    // of all curves together: 3 MB

@@ -9,12 +9,12 @@
 #include <ATen/Parallel.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <torch/version.h>
 
 #include "comparison/attention_rollout.h"
 #include "comparison/attention_statistics.h"
 #include "comparison/findings.h"
+#include "comparison/json.h"
 #include "comparison/measure.h"
 #include "comparison/metric.h"
 #include "comparison/runner.h"
@@ -30,12 +30,6 @@ namespace zoo {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
-
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
 
 /// A file that is made once: read it, or make its content and write it.
 template <class Make>

@@ -47,21 +47,21 @@ std::string last_line(const fs::path& path) {
 }
 
 /// How far a run has come, 0 … 1, and what it says of itself, from the last row of its metrics.
-struct Position {
+struct Advance {
   double fraction = 0;
   std::string status;
 };
-Position position_of(const Job& job) {
+Advance advance_of(const Job& job) {
   const auto row =
       nlohmann::json::parse(last_line(job.run_dir / "metrics.jsonl"), nullptr, /*allow_exceptions=*/false);
   if (!row.is_object()) return {};
   const auto& training = job.experiment.training;
-  Position position;
-  position.fraction = training.max_seconds ? row.value("seconds", 0.0) / *training.max_seconds
-                                           : row.value("step", 0.0) / static_cast<double>(training.steps);
+  Advance advance;
+  advance.fraction = training.max_seconds ? row.value("seconds", 0.0) / *training.max_seconds
+                                          : row.value("step", 0.0) / static_cast<double>(training.steps);
   if (const auto loss = row.find("train_loss"); loss != row.end() && loss->is_number())
-    position.status = fmt::format("loss {:.3f}", loss->get<double>());
-  return position;
+    advance.status = fmt::format("loss {:.3f}", loss->get<double>());
+  return advance;
 }
 
 bool is_done(const Job& job) {
@@ -170,9 +170,9 @@ class Runner {
     auto units = static_cast<double>(done_);
     std::string status;
     for (const auto& running : running_) {
-      const auto position = position_of(*running.job);
-      units += std::clamp(position.fraction, 0.0, 0.999);  // it is done when it has saved
-      status += fmt::format("{}{} {}", status.empty() ? "" : "; ", running.job->name, position.status);
+      const auto advance = advance_of(*running.job);
+      units += std::clamp(advance.fraction, 0.0, 0.999);  // it is done when it has saved
+      status += fmt::format("{}{} {}", status.empty() ? "" : "; ", running.job->name, advance.status);
     }
     progress_->update(static_cast<int64_t>(units * kWhole), status);
   }

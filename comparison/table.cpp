@@ -7,12 +7,11 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+
+#include "comparison/json.h"
 
 namespace zoo {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Cell {
   std::string text;

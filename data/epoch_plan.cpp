@@ -15,9 +15,6 @@ namespace {
 
 constexpr size_t batches_per_stretch = 100;
 
-// What a random sequence is for: sequences of different purposes must not be the same.
-constexpr uint64_t order_purpose = 1, batches_purpose = 2;
-
 /// Cuts `examples` where a batch is full. Appends to `cuts`, which begins with 0.
 void cut_batches(std::span<const int64_t> lengths, const BatchOptions& options, EpochPlan& plan) {
   plan.cuts = {0};
@@ -61,7 +58,7 @@ void sort_stretches(std::span<const int64_t> lengths, const BatchOptions& option
 void shuffle_batches(const BatchOptions& options, int64_t epoch, EpochPlan& plan) {
   std::vector<size_t> order(plan.cuts.size() - 1);
   std::iota(order.begin(), order.end(), size_t{0});
-  CounterRandom random({options.seed, static_cast<uint64_t>(epoch), batches_purpose});
+  CounterRandom random({options.seed, static_cast<uint64_t>(epoch), kBatchesPurpose});
   random.shuffle(order);
   EpochPlan shuffled;
   shuffled.examples.reserve(plan.examples.size());
@@ -97,7 +94,7 @@ EpochPlan plan_epoch(std::span<const int64_t> lengths, const BatchOptions& optio
     cut_batches(lengths, options, plan);
     return plan;
   }
-  CounterRandom random({options.seed, static_cast<uint64_t>(epoch), order_purpose});
+  CounterRandom random({options.seed, static_cast<uint64_t>(epoch), kOrderPurpose});
   random.shuffle(plan.examples);
   const bool by_length = options.bucketing == BatchOptions::Bucketing::by_length;
   if (!options.batch_tokens) {

@@ -9,6 +9,9 @@
 
 namespace zoo {
 
+/// What a random sequence of an epoch is for: sequences of different purposes must not be the same.
+inline constexpr uint64_t kOrderPurpose = 1, kBatchesPurpose = 2, kOffsetPurpose = 3, kMaskingPurpose = 4;
+
 /// The examples of an epoch in order, cut into batches.
 struct EpochPlan {
   std::vector<int64_t> examples;

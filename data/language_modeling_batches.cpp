@@ -12,8 +12,6 @@
 namespace zoo {
 namespace {
 
-constexpr uint64_t offset_purpose = 3;
-
 /// A window is `length` tokens that are read and the one after them; what is predicted of it begins after
 /// `prefix` of its tokens. Windows overlap by so much that each token is predicted once.
 class Windows : public PlannedBatches {
@@ -72,7 +70,7 @@ class Windows : public PlannedBatches {
     if (!shuffled()) return 0;
     const int64_t most =
         std::min(stride_ - 1, stream_.n_tokens() - 1 - length_);  // leaves at least one window
-    CounterRandom random({options().seed, static_cast<uint64_t>(epoch), offset_purpose});
+    CounterRandom random({options().seed, static_cast<uint64_t>(epoch), kOffsetPurpose});
     return random.below(most + 1);
   }
 

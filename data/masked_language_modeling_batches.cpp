@@ -13,8 +13,6 @@
 namespace zoo {
 namespace {
 
-constexpr uint64_t offset_purpose = 3, masking_purpose = 4;
-
 class MaskedLanguageModelingBatches : public PlannedBatches {
  public:
   MaskedLanguageModelingBatches(TokenStore stream, int64_t length, const SpecialTokens& special,
@@ -86,14 +84,14 @@ class MaskedLanguageModelingBatches : public PlannedBatches {
   int64_t offset(int64_t epoch) const {
     if (!shuffled()) return 0;
     const int64_t most = std::min(content_ - 1, stream_.n_tokens() - content_);
-    CounterRandom random({options().seed, static_cast<uint64_t>(epoch), offset_purpose});
+    CounterRandom random({options().seed, static_cast<uint64_t>(epoch), kOffsetPurpose});
     return random.below(most + 1);
   }
 
   /// Hides tokens of `row`, whose flat index begins at `base`. Depends on the example, not on its batch.
   void corrupt(int64_t epoch, int64_t example, std::span<int64_t> row, int64_t base,
                std::vector<int64_t>& targets, std::vector<int64_t>& positions) const {
-    CounterRandom random({options().seed, static_cast<uint64_t>(shuffled() ? epoch : 0), masking_purpose,
+    CounterRandom random({options().seed, static_cast<uint64_t>(shuffled() ? epoch : 0), kMaskingPurpose,
                           static_cast<uint64_t>(example)});
     std::vector<int64_t> candidates;
     for (size_t t = 0; t < row.size(); ++t) {

@@ -168,7 +168,7 @@ ZOO_AVX512 ZOO_INLINE void through_softmax(float* gradient, const float* weights
     vector_at(gradient + i) = vector_at(weights + i) * (vector_at(gradient + i) - delta) * scale;
 }
 
-struct Attention {
+struct Kernel {
   Visible visible;
   float scale;
 
@@ -233,7 +233,7 @@ torch::Tensor token_by_token(const torch::Tensor& like, int64_t n_heads, int64_t
 struct CpuAttention : torch::autograd::Function<CpuAttention> {
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& q, const torch::Tensor& k,
                                const torch::Tensor& v, Visible visible, double scale) {
-    const Attention attention{visible, static_cast<float>(scale)};
+    const Kernel attention{visible, static_cast<float>(scale)};
     const int64_t n_heads = q.size(1), n_kv_heads = k.size(1), group = n_heads / n_kv_heads,
                   n_keys = k.size(2);
     const auto out = token_by_token(q, n_heads, q.size(2), v.size(3));
@@ -259,8 +259,8 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
   static Tensors backward(AutogradContext* context, const Tensors& gradients) {
     const auto saved = context->get_saved_variables();
     const auto &q = saved[0], &k = saved[1], &v = saved[2], &out = saved[3], &log_sums = saved[4];
-    const Attention attention{static_cast<Visible>(context->saved_data["visible"].toInt()),
-                              static_cast<float>(context->saved_data["scale"].toDouble())};
+    const Kernel attention{static_cast<Visible>(context->saved_data["visible"].toInt()),
+                           static_cast<float>(context->saved_data["scale"].toDouble())};
     const auto out_gradient = gradients[0].stride(3) == 1 ? gradients[0] : gradients[0].contiguous();
     const int64_t n_heads = q.size(1), n_kv_heads = k.size(1), group = n_heads / n_kv_heads,
                   n_keys = k.size(2);

@@ -11,17 +11,13 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
-#include "layers/kernels.h"
+#include "layers/row_kernels.h"
 
 namespace zoo {
 namespace {
 
 using torch::autograd::AutogradContext;
 using Tensors = torch::autograd::variable_list;
-
-// As many sums at a time as the widest vectors have lanes, twice over: an addition need not wait for the
-// last.
-constexpr int64_t kLanes = 32;
 
 /// e^x for x ≤ 0 to about 1e-7 (Cody & Waite 1980: 2^n · e^r, |r| ≤ ln 2 / 2), without a call, for vectors.
 ZOO_INLINE float exp_of_negative(float x) {
@@ -41,55 +37,15 @@ ZOO_INLINE float exp_of_negative(float x) {
   return std::bit_cast<float>(std::bit_cast<uint32_t>(p) + (std::bit_cast<uint32_t>(shifted) << 23));
 }
 
-ZOO_INLINE float largest(const float* x, int64_t n) {
-  float lanes[kLanes];
-  for (float& lane : lanes) lane = -std::numeric_limits<float>::infinity();
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int64_t j = 0; j < kLanes; ++j) lanes[j] = lanes[j] > x[i + j] ? lanes[j] : x[i + j];
-  float result = -std::numeric_limits<float>::infinity();
-  for (; i < n; ++i) result = std::max(result, x[i]);
-  for (const float lane : lanes) result = std::max(result, lane);
-  return result;
-}
-
-ZOO_INLINE double sum(const float* x, int64_t n) {
-  float lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int64_t j = 0; j < kLanes; ++j) lanes[j] += x[i + j];
-  double result = 0;
-  for (; i < n; ++i) result += x[i];
-  for (const float lane : lanes) result += lane;
-  return result;
-}
-
-/// x := e^(x - shift); returns the sum.
-ZOO_INLINE double exponentials(float* x, int64_t n, float shift) {
-  float lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (int64_t j = 0; j < kLanes; ++j) {
-      x[i + j] = exp_of_negative(x[i + j] - shift);
-      lanes[j] += x[i + j];
-    }
-  }
-  double result = 0;
-  for (; i < n; ++i) {
-    x[i] = exp_of_negative(x[i] - shift);
-    result += x[i];
-  }
-  for (const float lane : lanes) result += lane;
-  return result;
-}
-
 /// The loss of one row of V logits, which become its gradient times `weight`.
 ZOO_VECTOR_KERNEL double row_loss(float* x, int64_t n_classes, int64_t target, double smoothing,
                                   double weight) {
   const auto v = static_cast<double>(n_classes);
-  const double chosen = x[target], mean = smoothing > 0 ? sum(x, n_classes) / v : 0;
-  const float highest = largest(x, n_classes);
-  const double total = exponentials(x, n_classes, highest);
+  const double chosen = x[target],
+               mean = smoothing > 0 ? row_sum(n_classes, [x](int64_t i) ZOO_INLINED { return x[i]; }) / v : 0;
+  const float highest = row_maximum(x, n_classes);
+  const double total = row_sum(
+      n_classes, [x, highest](int64_t i) ZOO_INLINED { return x[i] = exp_of_negative(x[i] - highest); });
   const double log_total = highest + std::log(total);
   const auto factor = static_cast<float>(weight / total), off = static_cast<float>(weight * smoothing / v);
   for (int64_t i = 0; i < n_classes; ++i) x[i] = x[i] * factor - off;

@@ -15,7 +15,8 @@
 #define ZOO_AVX512
 #endif
 
-#define ZOO_INLINE inline __attribute__((always_inline))
+#define ZOO_INLINED __attribute__((always_inline))
+#define ZOO_INLINE inline ZOO_INLINED
 
 namespace zoo {
 

@@ -8,7 +8,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/kernels.h"
+#include "layers/row_kernels.h"
 
 namespace zoo {
 namespace {
@@ -16,18 +16,9 @@ namespace {
 using torch::autograd::AutogradContext;
 using Tensors = torch::autograd::variable_list;
 
-constexpr int64_t kLanes = 32;  // as in layers/cross_entropy.cpp
-
 /// Σ x·y
 ZOO_INLINE double sum_of_products(const float* x, const float* y, int64_t n) {
-  float lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int64_t j = 0; j < kLanes; ++j) lanes[j] += x[i + j] * y[i + j];
-  double result = 0;
-  for (; i < n; ++i) result += static_cast<double>(x[i] * y[i]);
-  for (const float lane : lanes) result += static_cast<double>(lane);
-  return result;
+  return row_sum(n, [x, y](int64_t i) ZOO_INLINED { return x[i] * y[i]; });
 }
 
 /// y := γ ⊙ x · s for one row, s = 1/√(mean(x²)+ε); returns s.

@@ -64,12 +64,6 @@ training: {{steps: 2, batch_size: 4, evaluate_every: 2, checkpoint_every: 2, thr
   TempDir dir_;
 };
 
-std::vector<std::string> keys(const json& object) {
-  std::vector<std::string> names;
-  for (const auto& [key, value] : object.items()) names.push_back(key);
-  return names;
-}
-
 void expect_training(const json& document) {
   EXPECT_THAT(keys(document["train"]), ElementsAre("peak_memory_bytes", "step_ms", "tokens_per_second"));
   EXPECT_TRUE(document["train"]["peak_memory_bytes"].is_number_integer());

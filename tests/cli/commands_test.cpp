@@ -83,12 +83,6 @@ generation: {max_new_tokens: 6}
   TempDir dir_;
 };
 
-std::vector<std::string> keys(const json& object) {
-  std::vector<std::string> names;
-  for (const auto& [key, value] : object.items()) names.push_back(key);
-  return names;
-}
-
 TEST_F(Commands, WorkOnALanguageModel) {
   const auto trained = zoo("train writer.yaml --device cpu");
   ASSERT_EQ(trained.code, 0) << trained.err;

@@ -57,16 +57,16 @@ inputs: ["3 sheep"]
 };
 
 /// Without what docs/comparison.md marks as measured times.
-Json timeless(Json json) {
-  json["created"] = nullptr;
-  for (auto& run : json["runs"]) {
+Json timeless(Json document) {
+  document["created"] = nullptr;
+  for (auto& run : document["runs"]) {
     for (auto& seed : run["seeds"]) {
       seed["seconds"] = seed["peak_resident_bytes"] = nullptr;
       seed["curve"]["seconds"] = nullptr;
       seed["train_curve"]["seconds"] = nullptr;
     }
   }
-  return json;
+  return document;
 }
 
 TEST_F(Compare, TellsTheWorseFromTheEqual) {
@@ -74,15 +74,15 @@ TEST_F(Compare, TellsTheWorseFromTheEqual) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, ::testing::AllOf(HasSubstr("bits per byte"), HasSubstr("same, p = 1.000"),
                                             HasSubstr("report   c/report.html")));
-  const auto json = results("c");
-  EXPECT_EQ(json["schema"], "transformer-zoo/comparison/1");
-  EXPECT_TRUE(json["fair"]);
-  EXPECT_EQ(json["seeds"], Json({1, 2, 3}));
-  EXPECT_EQ(json["differences"], Json({"training.optimizer.lr"}));
-  EXPECT_EQ(json["command"], "zoo compare study.yaml");
-  ASSERT_EQ(json["runs"].size(), 3u);
+  const auto document = results("c");
+  EXPECT_EQ(document["schema"], "transformer-zoo/comparison/1");
+  EXPECT_TRUE(document["fair"]);
+  EXPECT_EQ(document["seeds"], Json({1, 2, 3}));
+  EXPECT_EQ(document["differences"], Json({"training.optimizer.lr"}));
+  EXPECT_EQ(document["command"], "zoo compare study.yaml");
+  ASSERT_EQ(document["runs"].size(), 3u);
 
-  const auto& one = json["runs"][0];
+  const auto& one = document["runs"][0];
   EXPECT_TRUE(one["versus_baseline"].is_null());
   EXPECT_EQ(one["metric"]["n"], 3);
   EXPECT_LT(one["metric"]["low"], one["metric"]["mean"]);
@@ -97,21 +97,21 @@ TEST_F(Compare, TellsTheWorseFromTheEqual) {
     EXPECT_EQ(std::ranges::min(curve), seed["valid"]["bits_per_byte"]);  // of the best weights
     EXPECT_EQ(seed["flops"], 3 * one["flops_per_token"].get<double>() * 60 * 8 * 16);
   }
-  EXPECT_EQ(json["runs"][1]["versus_baseline"]["verdict"], "same");
-  EXPECT_EQ(json["runs"][1]["versus_baseline"]["difference"], 0.0);
-  EXPECT_EQ(json["runs"][1]["metric"], one["metric"]);
-  EXPECT_EQ(json["runs"][2]["versus_baseline"]["verdict"], "worse");
-  EXPECT_LT(json["runs"][2]["versus_baseline"]["p_corrected"], 0.05);
-  EXPECT_THAT(json["measured"].get<std::string>(), HasSubstr("Significantly worse than one: slow"));
+  EXPECT_EQ(document["runs"][1]["versus_baseline"]["verdict"], "same");
+  EXPECT_EQ(document["runs"][1]["versus_baseline"]["difference"], 0.0);
+  EXPECT_EQ(document["runs"][1]["metric"], one["metric"]);
+  EXPECT_EQ(document["runs"][2]["versus_baseline"]["verdict"], "worse");
+  EXPECT_LT(document["runs"][2]["versus_baseline"]["p_corrected"], 0.05);
+  EXPECT_THAT(document["measured"].get<std::string>(), HasSubstr("Significantly worse than one: slow"));
   EXPECT_THAT(read_file(dir_ / "c/report.html"), HasSubstr("Sheep"));
   EXPECT_THAT(read_file(dir_ / "c/report.md"), HasSubstr("Slow learners learn slowly."));
 
   // What is trained already is only evaluated, and nothing else is touched.
   const auto evaluated = run("c/runs/one/seed-1 c/runs/slow/seed-1 --out d --json");
   ASSERT_EQ(evaluated.code, 0) << evaluated.err;
-  const auto document = Json::parse(evaluated.out);
-  EXPECT_EQ(document["runs"][0]["seeds"][0]["valid_loss"], one["seeds"][0]["valid_loss"]);
-  EXPECT_EQ(document["runs"][1]["versus_baseline"]["verdict"], "untested");  // one seed
+  const auto again = Json::parse(evaluated.out);
+  EXPECT_EQ(again["runs"][0]["seeds"][0]["valid_loss"], one["seeds"][0]["valid_loss"]);
+  EXPECT_EQ(again["runs"][1]["versus_baseline"]["verdict"], "untested");  // one seed
   EXPECT_FALSE(std::filesystem::exists(dir_ / "d/runs"));
 }
 
@@ -154,11 +154,11 @@ scaling: false
 )");
   const auto outcome = run("wild.yaml --out c");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const auto json = results("c");
-  EXPECT_EQ(json["runs"][1]["seeds"][0]["end"], "failed");
-  EXPECT_THAT(json["runs"][1]["seeds"][0]["error"].get<std::string>(), HasSubstr("the loss is"));
-  EXPECT_TRUE(json["runs"][1]["metric"].is_null());
-  EXPECT_EQ(json["notices"][0]["kind"], "failure");
+  const auto document = results("c");
+  EXPECT_EQ(document["runs"][1]["seeds"][0]["end"], "failed");
+  EXPECT_THAT(document["runs"][1]["seeds"][0]["error"].get<std::string>(), HasSubstr("the loss is"));
+  EXPECT_TRUE(document["runs"][1]["metric"].is_null());
+  EXPECT_EQ(document["notices"][0]["kind"], "failure");
   EXPECT_THAT(outcome.out, HasSubstr("failed"));
 }
 

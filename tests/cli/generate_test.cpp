@@ -18,6 +18,7 @@ namespace zoo {
 namespace {
 
 using ::testing::HasSubstr;
+using zoo::testing::keys;
 using zoo::testing::Outcome;
 using zoo::testing::run_zoo;
 using zoo::testing::TempDir;
@@ -107,12 +108,6 @@ nlohmann::json generate_json(const std::string& arguments, std::string_view inpu
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "");
   return nlohmann::json::parse(outcome.out);
-}
-
-std::vector<std::string> keys(const nlohmann::json& object) {
-  std::vector<std::string> names;
-  for (const auto& [key, value] : object.items()) names.push_back(key);
-  return names;
 }
 
 void expect_one_line(const Outcome& outcome, const std::string& problem) {

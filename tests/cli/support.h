@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "io/files.h"
 #include "tests/support/temp_dir.h"
@@ -157,6 +158,12 @@ inline void write_corpora(const TempDir& dir) {
   dir.write("pairs.de", source);
   dir.write("pairs.en", target);
   dir.write("table.tsv", table);
+}
+
+inline std::vector<std::string> keys(const nlohmann::json& object) {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : object.items()) names.push_back(key);
+  return names;
 }
 
 }  // namespace zoo::testing

@@ -15,11 +15,15 @@
 #include "comparison/attention_statistics.h"
 #include "io/error.h"
 #include "io/files.h"
+#include "tests/comparison/page_support.h"
 #include "tests/support/temp_dir.h"
 
 namespace zoo {
 namespace {
 
+using testing::between;
+using testing::count;
+using testing::data_of;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -40,23 +44,6 @@ AttentionReport nasty_report() {
                      {AttentionKind::encoder, 1, weights(S, S)},
                      {AttentionKind::decoder, 0, weights(T, T)},
                      {AttentionKind::cross, 0, weights(T, S)}}};
-}
-
-/// What stands between `open` and the next `close`.
-std::string between(const std::string& page, std::string_view open, std::string_view close) {
-  const size_t begin = page.find(open) + open.size();
-  return page.substr(begin, page.find(close, begin) - begin);
-}
-
-size_t count(const std::string& page, std::string_view part) {
-  size_t n = 0;
-  for (size_t at = page.find(part); at != page.npos; at = page.find(part, at + 1)) ++n;
-  return n;
-}
-
-/// The data as a browser finds it: up to the first thing that ends a script element.
-nlohmann::json data_of(const std::string& page) {
-  return nlohmann::json::parse(between(page, R"(<script type="application/json" id="data">)", "</script"));
 }
 
 TEST(AttentionPage, HoldsExactlyTheWeights) {
@@ -89,7 +76,7 @@ TEST(AttentionPage, HoldsTheNumbersOfTheHeadsAndTheRollout) {
   const auto data = data_of(attention_page(report));
   const auto heads = head_statistics(report);
   ASSERT_EQ(heads.size(), 8U);
-  EXPECT_EQ(data["heads"], nlohmann::json::parse(to_json(heads)));
+  EXPECT_EQ(data["heads"], nlohmann::ordered_json::parse(to_json(heads)));
   const auto rollouts = attention_rollout(report);
   ASSERT_EQ(rollouts.size(), 4U);
   ASSERT_EQ(data["rollout"].size(), 4U);

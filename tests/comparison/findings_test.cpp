@@ -17,7 +17,7 @@ const Metric kAccuracy{.key = "accuracy", .label = "accuracy", .better = Better:
 const Metric kBits{.key = "bits_per_byte", .label = "bits per byte"};
 
 /// A run with one value a seed; NaN stands for a seed that failed.
-Json run(const std::string& name, const Metric& metric, const std::vector<double>& values) {
+Json run_of(const std::string& name, const Metric& metric, const std::vector<double>& values) {
   Json seeds = Json::array();
   std::vector<double> good;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -53,9 +53,9 @@ constexpr double kFailed = std::numeric_limits<double>::quiet_NaN();
 
 TEST(Findings, TellBetterFromWorseByTheDirectionOfTheMetric) {
   for (const auto& metric : {kAccuracy, kBits}) {
-    Json runs =
-        against_first({run("base", metric, {0.50, 0.51, 0.52}), run("more", metric, {0.60, 0.61, 0.621}),
-                       run("less", metric, {0.40, 0.41, 0.421}), run("alike", metric, {0.51, 0.50, 0.52})});
+    Json runs = against_first(
+        {run_of("base", metric, {0.50, 0.51, 0.52}), run_of("more", metric, {0.60, 0.61, 0.621}),
+         run_of("less", metric, {0.40, 0.41, 0.421}), run_of("alike", metric, {0.51, 0.50, 0.52})});
     compare_with_baselines(runs, metric);
     const bool high = metric.better == Better::higher;
     EXPECT_TRUE(runs[0]["versus_baseline"].is_null());
@@ -70,21 +70,22 @@ TEST(Findings, TellBetterFromWorseByTheDirectionOfTheMetric) {
     EXPECT_THAT(text, HasSubstr("Not to be told from base: alike"));
     EXPECT_THAT(text, HasSubstr("mean of 3 seeds"));
   }
-  EXPECT_THAT(findings(Json::array({run("a", kAccuracy, {0.5})}), kAccuracy),
+  EXPECT_THAT(findings(Json::array({run_of("a", kAccuracy, {0.5})}), kAccuracy),
               HasSubstr("50.0 % accuracy (one seed: no interval)"));
 }
 
 TEST(Findings, PairOnlyTheSeedsThatBothHave) {
   // Without its failed second seed, the run differs by the same amount in each pair.
-  Json runs = against_first({run("base", kBits, {1.0, 9.0, 3.0}), run("other", kBits, {1.5, kFailed, 3.5})});
+  Json runs =
+      against_first({run_of("base", kBits, {1.0, 9.0, 3.0}), run_of("other", kBits, {1.5, kFailed, 3.5})});
   compare_with_baselines(runs, kBits);
   EXPECT_EQ(runs[1]["versus_baseline"]["difference"], 0.5);
   EXPECT_EQ(runs[1]["versus_baseline"]["p"], 0.0);
 }
 
 TEST(Findings, EachRunIsComparedWithItsOwnBaseline) {
-  Json runs = {run("a, n=1", kBits, {1.0, 1.1, 1.2}), run("a, n=2", kBits, {2.0, 2.1, 2.2}),
-               run("b, n=1", kBits, {1.5, 1.6, 1.701}), run("b, n=2", kBits, {1.5, 1.6, 1.701})};
+  Json runs = {run_of("a, n=1", kBits, {1.0, 1.1, 1.2}), run_of("a, n=2", kBits, {2.0, 2.1, 2.2}),
+               run_of("b, n=1", kBits, {1.5, 1.6, 1.701}), run_of("b, n=2", kBits, {1.5, 1.6, 1.701})};
   runs[2]["baseline"] = "a, n=1";
   runs[3]["baseline"] = "a, n=2";
   compare_with_baselines(runs, kBits);
@@ -96,25 +97,25 @@ TEST(Findings, EachRunIsComparedWithItsOwnBaseline) {
 }
 
 TEST(Findings, OneSeedIsNoTest) {
-  Json runs = against_first({run("base", kBits, {1.0}), run("other", kBits, {1.5})});
+  Json runs = against_first({run_of("base", kBits, {1.0}), run_of("other", kBits, {1.5})});
   compare_with_baselines(runs, kBits);
   EXPECT_EQ(runs[1]["versus_baseline"]["verdict"], "untested");
   EXPECT_TRUE(runs[1]["versus_baseline"]["p"].is_null());
 }
 
 TEST(Findings, RunsThatFailedAreNamedAndNeverBest) {
-  Json runs = against_first({run("base", kBits, {1.0, 1.1}), run("wild", kBits, {kFailed, kFailed})});
+  Json runs = against_first({run_of("base", kBits, {1.0, 1.1}), run_of("wild", kBits, {kFailed, kFailed})});
   compare_with_baselines(runs, kBits);
   EXPECT_TRUE(runs[1]["versus_baseline"].is_null());
   EXPECT_THAT(findings(runs, kBits),
               ::testing::AllOf(HasSubstr("Best of 2 is base"), HasSubstr("reached its end: wild")));
-  EXPECT_EQ(findings(Json::array({run("wild", kBits, {kFailed})}), kBits),
+  EXPECT_EQ(findings(Json::array({run_of("wild", kBits, {kFailed})}), kBits),
             "No run could be trained to its end.");
 }
 
 TEST(Findings, ManyRunsAreCounted) {
-  Json runs = {run("base", kBits, {1.0, 1.1, 1.2})};
-  for (int i = 0; i < 20; ++i) runs.push_back(run("run " + std::to_string(i), kBits, {1.1, 1.0, 1.2}));
+  Json runs = {run_of("base", kBits, {1.0, 1.1, 1.2})};
+  for (int i = 0; i < 20; ++i) runs.push_back(run_of("run " + std::to_string(i), kBits, {1.1, 1.0, 1.2}));
   runs = against_first(runs);
   compare_with_baselines(runs, kBits);
   EXPECT_THAT(findings(runs, kBits), ::testing::AllOf(HasSubstr("run 7 (1.100"), HasSubstr("and 12 more."),

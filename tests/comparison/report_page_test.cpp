@@ -13,12 +13,16 @@
 
 #include "io/error.h"
 #include "tests/comparison/made_up_results.h"
+#include "tests/comparison/page_support.h"
 #include "tests/support/temp_dir.h"
 
 namespace zoo {
 namespace {
 
 using ::testing::AllOf;
+using testing::between;
+using testing::count;
+using testing::data_of;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -26,23 +30,6 @@ using ::testing::StartsWith;
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kMostBytes = 10'000'000;
-
-size_t count(const std::string& page, std::string_view part) {
-  size_t n = 0;
-  for (size_t at = page.find(part); at != page.npos; at = page.find(part, at + 1)) ++n;
-  return n;
-}
-
-/// What stands between `open` and the next `close`.
-std::string between(const std::string& page, std::string_view open, std::string_view close) {
-  const size_t begin = page.find(open) + open.size();
-  return page.substr(begin, page.find(close, begin) - begin);
-}
-
-/// The data as a browser finds it: up to the first thing that ends a script element.
-Json data_of(const std::string& page) {
-  return Json::parse(between(page, R"(<script type="application/json" id="data">)", "</script"));
-}
 
 std::string message_of(const Json& results) {
   try {

@@ -24,14 +24,14 @@ using zoo::testing::letters;
 using zoo::testing::small_config;
 using zoo::testing::text_model;
 
-struct Fixture {
+struct MaskFixture {
   std::shared_ptr<const Tokenizer> tokenizer = letters();
   std::shared_ptr<Model> model = text_model(small_config(Architecture::encoder, Position::learned),
                                             *tokenizer, Head::masked_language_modeling);
 };
 
 TEST(FillMasks, RanksTheTokensByTheirProbability) {
-  const Fixture f;
+  const MaskFixture f;
   const TokenIds ids = encode_masked(*f.tokenizer, "ab<mask>de");
   const auto found = fill_masks(*f.model, *f.tokenizer, "ab<mask>de", {.candidates = 24});
   EXPECT_EQ(found.prompt_ids, ids);
@@ -56,7 +56,7 @@ TEST(FillMasks, RanksTheTokensByTheirProbability) {
 }
 
 TEST(FillMasks, WritesTheFilledText) {
-  const Fixture f;
+  const MaskFixture f;
   const auto found = fill_masks(*f.model, *f.tokenizer, "ab<mask>de", {.candidates = 3});
   ASSERT_EQ(found.outputs.size(), 3U);
   for (size_t i = 0; i < 3; ++i) {
@@ -68,7 +68,7 @@ TEST(FillMasks, WritesTheFilledText) {
 }
 
 TEST(FillMasks, FindsTheBestCombinationsOfManyMasks) {
-  const Fixture f;
+  const MaskFixture f;
   constexpr int64_t n = 6;
   const auto found = fill_masks(*f.model, *f.tokenizer, "<mask>b<mask><mask>", {.candidates = n});
   ASSERT_EQ(found.masks.size(), 3U);
@@ -168,7 +168,7 @@ TEST(FillMasks, ShowsCharactersAsTheyAreAndBytesByTheirNumber) {
 }
 
 TEST(FillMasks, SaysWhatIsWrong) {
-  const Fixture f;
+  const MaskFixture f;
   const auto fails_with = [&](const std::string& text, const FillMaskOptions& options,
                               const std::string& problem) {
     try {
@@ -188,7 +188,7 @@ TEST(FillMasks, SaysWhatIsWrong) {
 }
 
 TEST(FillMasks, ReadsWeightsThatAreNotNumbersAsDamaged) {
-  Fixture f;
+  MaskFixture f;
   {
     const torch::NoGradGuard no_grad;
     f.model->parameters().front().fill_(std::numeric_limits<float>::quiet_NaN());
@@ -197,7 +197,7 @@ TEST(FillMasks, ReadsWeightsThatAreNotNumbersAsDamaged) {
 }
 
 TEST(FillMasks, LeavesTheModelInTrainingIfItWas) {
-  const Fixture f;
+  const MaskFixture f;
   f.model->train();
   const auto first = fill_masks(*f.model, *f.tokenizer, "ab<mask>");
   EXPECT_TRUE(f.model->is_training());

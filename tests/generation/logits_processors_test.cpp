@@ -12,13 +12,13 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kExcluded = -std::numeric_limits<float>::infinity();
 
 torch::Tensor row(std::vector<float> values) { return torch::tensor(values).unsqueeze(0); }
 
 std::vector<bool> kept(const torch::Tensor& logits) {
   std::vector<bool> result;
-  for (int64_t i = 0; i < logits.size(1); ++i) result.push_back(logits[0][i].item<float>() != -kInf);
+  for (int64_t i = 0; i < logits.size(1); ++i) result.push_back(logits[0][i].item<float>() != kExcluded);
   return result;
 }
 
@@ -29,7 +29,7 @@ std::vector<bool> kept_by(const LogitsProcessor& processor, std::vector<float> v
 TEST(TopK, KeepsTheLargestAndLeavesTheirScores) {
   const auto input = row({1, 5, 3, 4});
   const auto output = TopK(2).process(input, {});
-  EXPECT_TRUE(torch::equal(output, row({-kInf, 5, -kInf, 4})));
+  EXPECT_TRUE(torch::equal(output, row({kExcluded, 5, kExcluded, 4})));
   EXPECT_TRUE(torch::equal(input, row({1, 5, 3, 4}))) << "the input was changed";
 }
 
@@ -45,12 +45,12 @@ TEST(TopK, OfTheWholeVocabularyOrMoreKeepsAll) {
 }
 
 TEST(TopK, DoesNotBringBackWhatIsForbidden) {
-  EXPECT_THAT(kept_by(TopK(3), {-kInf, 1, -kInf, 2}), ElementsAre(false, true, false, true));
+  EXPECT_THAT(kept_by(TopK(3), {kExcluded, 1, kExcluded, 2}), ElementsAre(false, true, false, true));
 }
 
 TEST(TopK, LooksAtEachRowAlone) {
   const auto output = TopK(1).process(torch::tensor({{1.F, 2.F}, {4.F, 3.F}}), {});
-  EXPECT_TRUE(torch::equal(output, torch::tensor({{-kInf, 2.F}, {4.F, -kInf}})));
+  EXPECT_TRUE(torch::equal(output, torch::tensor({{kExcluded, 2.F}, {4.F, kExcluded}})));
 }
 
 // Probabilities 1/2, 1/4, 1/8, 1/8 are exact in binary, and so are their sums. The logits are those of
@@ -79,7 +79,7 @@ TEST(TopP, AlwaysKeepsOneAndWithOneKeepsAll) {
 
 TEST(TopP, CountsTheMassOfWhatIsNotForbidden) {
   // Without the first, the others have 2/3 and 1/3.
-  EXPECT_THAT(kept_by(TopP(0.6), {-kInf, 0.6931472F, 0}), ElementsAre(false, true, false));
+  EXPECT_THAT(kept_by(TopP(0.6), {kExcluded, 0.6931472F, 0}), ElementsAre(false, true, false));
 }
 
 TEST(Temperature, DividesTheScores) {
@@ -89,7 +89,7 @@ TEST(Temperature, DividesTheScores) {
 
 TEST(Temperature, MayBeAsSmallAsANumberCanBe) {
   for (const double t : {1e-6, 1e-40, 1e-300}) {
-    const auto p = Temperature(t).process(row({1, 2, -kInf, 4}), {}).softmax(1);
+    const auto p = Temperature(t).process(row({1, 2, kExcluded, 4}), {}).softmax(1);
     EXPECT_TRUE(torch::equal(p, row({0, 0, 0, 1}))) << t;
   }
 }

@@ -17,7 +17,7 @@
 namespace zoo {
 namespace {
 
-constexpr int64_t kBatch = 2, kTokens = 9, kModel = 24, kHeads = 4;
+constexpr int64_t kTexts = 2, kTokens = 9, kModel = 24, kHeads = 4;
 
 AttentionOptions base() { return {kModel, kHeads}; }
 
@@ -86,14 +86,14 @@ void for_each_attention(const std::function<void(Attention&, const PositionKind&
 TEST(Attention, AskingForWeightsChangesNothing) {
   torch::manual_seed(1);
   for_each_attention([&](Attention& attention, const PositionKind& kind) {
-    const auto x = torch::randn({kBatch, kTokens, kModel});
+    const auto x = torch::randn({kTexts, kTokens, kModel});
     std::vector<torch::Tensor> maps;
     const auto fused = run(attention, x, kind, 0, nullptr),
                stepwise = run(attention, x, kind, 0, nullptr, &maps);
     EXPECT_TRUE(torch::allclose(fused, stepwise, 1e-5, 1e-6));
     ASSERT_EQ(maps.size(), 1U);
-    EXPECT_EQ(maps[0].sizes(), (torch::IntArrayRef{kBatch, attention->options.n_heads(), kTokens, kTokens}));
-    EXPECT_TRUE(torch::allclose(maps[0].sum(-1), torch::ones({kBatch, attention->options.n_heads(), kTokens}),
+    EXPECT_EQ(maps[0].sizes(), (torch::IntArrayRef{kTexts, attention->options.n_heads(), kTokens, kTokens}));
+    EXPECT_TRUE(torch::allclose(maps[0].sum(-1), torch::ones({kTexts, attention->options.n_heads(), kTokens}),
                                 0, 1e-5));
   });
 }
@@ -104,7 +104,7 @@ TEST(Attention, CachedEqualsUncachedForEveryPositionKind) {
   const torch::NoGradGuard no_grad;
   const std::vector<std::vector<int64_t>> splits{{1, 1, 1, 1, 1, 1, 1, 1, 1}, {4, 1, 3, 1}};
   for_each_attention([&](Attention& attention, const PositionKind& kind) {
-    const auto x = torch::randn({kBatch, kTokens, kModel});
+    const auto x = torch::randn({kTexts, kTokens, kModel});
     const auto whole = run(attention, x, kind, 0, nullptr);
     for (const auto& blocks : splits) {
       KeyValues cache;
@@ -121,7 +121,7 @@ TEST(Attention, CachedEqualsUncachedForEveryPositionKind) {
 TEST(Attention, CausalityIsExact) {
   torch::manual_seed(3);
   for_each_attention([&](Attention& attention, const PositionKind& kind) {
-    const auto x = torch::randn({kBatch, kTokens, kModel});
+    const auto x = torch::randn({kTexts, kTokens, kModel});
     auto changed = x.clone();
     changed.narrow(1, 5, 4).normal_(0, 100);
     const auto a = run(attention, x, kind, 0, nullptr), b = run(attention, changed, kind, 0, nullptr);
@@ -160,7 +160,7 @@ TEST(Attention, EqualsHeadsSlicedByHandAndConcatenated) {
   torch::manual_seed(4);
   Attention attention(base());
   const int64_t width = kModel / kHeads;
-  const auto x = torch::randn({kBatch, kTokens, kModel});
+  const auto x = torch::randn({kTexts, kTokens, kModel});
   std::vector<torch::Tensor> heads;
   for (int64_t h = 0; h < kHeads; ++h) {
     const auto part = [&](const torch::nn::Linear& linear) {
@@ -183,8 +183,8 @@ TEST(Attention, SeparateAndFusedProjectionsComputeTheSame) {
     fused->out->weight.copy_(separate->out->weight);
     fused->out->bias.copy_(separate->out->bias);
   }
-  const auto x = torch::randn({kBatch, kTokens, kModel});
-  const AttentionContext cross{.memory = torch::randn({kBatch, 5, kModel})};
+  const auto x = torch::randn({kTexts, kTokens, kModel});
+  const AttentionContext cross{.memory = torch::randn({kTexts, 5, kModel})};
   EXPECT_TRUE(torch::allclose(separate(x), fused(x), 1e-5, 1e-6));
   EXPECT_TRUE(torch::allclose(separate(x, cross), fused(x, cross), 1e-5, 1e-6));
 }
@@ -193,16 +193,16 @@ TEST(Attention, CrossAttentionReadsTheMemoryOnceIntoItsCache) {
   torch::manual_seed(6);
   for (const auto projection : {Projection::separate, Projection::fused}) {
     Attention attention(base().projection(projection));
-    const auto x = torch::randn({kBatch, 3, kModel});
+    const auto x = torch::randn({kTexts, 3, kModel});
     KeyValues cache;
     AttentionContext context;
-    context.memory = torch::randn({kBatch, 5, kModel});
+    context.memory = torch::randn({kTexts, 5, kModel});
     const auto uncached = attention(x, context);
     context.cache = &cache;
     EXPECT_TRUE(torch::allclose(attention(x, context), uncached, 1e-5, 1e-6));
     EXPECT_EQ(cache.length(), 5);
     context.memory =
-        torch::full({kBatch, 5, kModel}, std::numeric_limits<float>::quiet_NaN());  // must not be read
+        torch::full({kTexts, 5, kModel}, std::numeric_limits<float>::quiet_NaN());  // must not be read
     EXPECT_TRUE(torch::allclose(attention(x, context), uncached, 1e-5, 1e-6));
     EXPECT_EQ(cache.length(), 5);
   }
@@ -212,8 +212,8 @@ TEST(Attention, GradientReachesTheMemory) {
   torch::manual_seed(7);
   Attention attention(base());
   AttentionContext context;
-  context.memory = torch::randn({kBatch, 5, kModel}).requires_grad_(true);
-  attention(torch::randn({kBatch, 3, kModel}), context).square().sum().backward();
+  context.memory = torch::randn({kTexts, 5, kModel}).requires_grad_(true);
+  attention(torch::randn({kTexts, 3, kModel}), context).square().sum().backward();
   EXPECT_GT(context.memory.grad().abs().min().item<float>(), 0);
 }
 
@@ -223,7 +223,7 @@ TEST(Attention, DropsWeightsOnlyInTraining) {
   const torch::NoGradGuard no_grad;
   for (auto& item : without->named_parameters())
     item.value().copy_(attention->named_parameters()[item.key()]);
-  const auto x = torch::randn({kBatch, kTokens, kModel});
+  const auto x = torch::randn({kTexts, kTokens, kModel});
   for (const bool explicit_path : {false, true}) {
     std::vector<torch::Tensor> maps;
     AttentionContext context;

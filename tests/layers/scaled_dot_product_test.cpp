@@ -13,7 +13,7 @@
 namespace zoo {
 namespace {
 
-constexpr int64_t kBatch = 2, kHeads = 4, kWidth = 8;
+constexpr int64_t kBatch = 2, kNumHeads = 4, kWidth = 8;
 
 ScaledDotProductOptions options_of(const Mask& mask, const torch::Tensor& bias = {}) {
   ScaledDotProductOptions options;
@@ -26,10 +26,10 @@ struct Inputs {
   torch::Tensor q, k, v, bias;
 
   Inputs(int64_t n_queries, int64_t n_keys, int64_t kv_heads, int64_t value_width, bool with_bias) {
-    q = torch::randn({kBatch, kHeads, n_queries, kWidth}).requires_grad_(true);
+    q = torch::randn({kBatch, kNumHeads, n_queries, kWidth}).requires_grad_(true);
     k = torch::randn({kBatch, kv_heads, n_keys, kWidth}).requires_grad_(true);
     v = torch::randn({kBatch, kv_heads, n_keys, value_width}).requires_grad_(true);
-    if (with_bias) bias = torch::randn({1, kHeads, n_queries, n_keys}).requires_grad_(true);
+    if (with_bias) bias = torch::randn({1, kNumHeads, n_queries, n_keys}).requires_grad_(true);
   }
   std::vector<torch::Tensor> differentiable() const {
     std::vector<torch::Tensor> tensors{q, k, v};
@@ -57,14 +57,14 @@ TEST(ScaledDotProduct, FusedEqualsExplicit) {
   torch::manual_seed(1);
   for (const auto& [n_queries, n_keys] : {std::pair<int64_t, int64_t>{9, 9}, {4, 9}, {1, 9}}) {
     for (const auto& [name, mask] : masks(n_queries, n_keys)) {
-      for (const int64_t kv_heads : {kHeads, int64_t{2}, int64_t{1}}) {
+      for (const int64_t kv_heads : {kNumHeads, int64_t{2}, int64_t{1}}) {
         for (const bool with_bias : {false, true}) {
           SCOPED_TRACE(name + (with_bias ? ", bias" : ""));
           const Inputs inputs(n_queries, n_keys, kv_heads, kWidth, with_bias);
           const auto options = options_of(mask, inputs.bias);
           const auto fused = fused_attention(inputs.q, inputs.k, inputs.v, options);
           const auto stepwise = explicit_attention(inputs.q, inputs.k, inputs.v, options);
-          EXPECT_EQ(fused.sizes(), (torch::IntArrayRef{kBatch, kHeads, n_queries, kWidth}));
+          EXPECT_EQ(fused.sizes(), (torch::IntArrayRef{kBatch, kNumHeads, n_queries, kWidth}));
           EXPECT_TRUE(torch::allclose(fused, stepwise.output, 1e-5, 1e-6)) << fused - stepwise.output;
 
           const auto upstream = torch::randn_like(fused);
@@ -89,7 +89,7 @@ TEST(ScaledDotProduct, RowsOfWeightsSumToOne) {
     if (visible.defined()) {
       EXPECT_EQ(weights.masked_select(visible.logical_not()).abs().sum().item<float>(), 0);
     }
-    EXPECT_TRUE(torch::allclose(weights.sum(-1), torch::ones({kBatch, kHeads, 6}), 0, 1e-5));
+    EXPECT_TRUE(torch::allclose(weights.sum(-1), torch::ones({kBatch, kNumHeads, 6}), 0, 1e-5));
   }
 }
 
@@ -103,7 +103,7 @@ TEST(ScaledDotProduct, RowBlockedEverywhereGivesZerosAndNoNanForwardsOrBackwards
     for (const bool with_bias : {false, true}) {
       for (const bool fused : {false, true}) {
         SCOPED_TRACE(m);
-        const Inputs inputs(5, 7, kHeads, kWidth, with_bias);
+        const Inputs inputs(5, 7, kNumHeads, kWidth, with_bias);
         const auto options = options_of(blocking[m], inputs.bias);
         torch::Tensor y;
         if (fused) {
@@ -142,7 +142,7 @@ TEST(ScaledDotProduct, ScaleBringsTheVarianceOfScoresToOne) {
 
 TEST(ScaledDotProduct, ScaleOfTheCallReplacesTheDefault) {
   torch::manual_seed(5);
-  const Inputs inputs(4, 4, kHeads, kWidth, false);
+  const Inputs inputs(4, 4, kNumHeads, kWidth, false);
   ScaledDotProductOptions unscaled;
   unscaled.scale = 1.0;
   const auto expected = explicit_attention(inputs.q * std::sqrt(double{kWidth}), inputs.k, inputs.v).output;
@@ -153,17 +153,17 @@ TEST(ScaledDotProduct, ScaleOfTheCallReplacesTheDefault) {
 
 TEST(ScaledDotProduct, ValuesMayHaveAnotherWidthThanKeys) {
   torch::manual_seed(6);
-  for (const int64_t kv_heads : {kHeads, int64_t{2}}) {
+  for (const int64_t kv_heads : {kNumHeads, int64_t{2}}) {
     const Inputs inputs(5, 7, kv_heads, 13, false);
     const auto fused = fused_attention(inputs.q, inputs.k, inputs.v);
-    EXPECT_EQ(fused.sizes(), (torch::IntArrayRef{kBatch, kHeads, 5, 13}));
+    EXPECT_EQ(fused.sizes(), (torch::IntArrayRef{kBatch, kNumHeads, 5, 13}));
     EXPECT_TRUE(torch::allclose(fused, explicit_attention(inputs.q, inputs.k, inputs.v).output, 1e-5, 1e-6));
   }
 }
 
 TEST(ScaledDotProduct, DropoutDropsWeightsAndKeepsTheirMean) {
   torch::manual_seed(7);
-  const Inputs inputs(64, 64, kHeads, kWidth, false);
+  const Inputs inputs(64, 64, kNumHeads, kWidth, false);
   ScaledDotProductOptions options;
   options.dropout = 0.25;
   const auto weights = explicit_attention(inputs.q, inputs.k, inputs.v, options).weights;

@@ -7,14 +7,14 @@ namespace {
 
 using namespace testing;  // NOLINT: the helpers of these tests
 
-constexpr int64_t kBatch = 2, kSource = 7, kTarget = 5, kHeads = 4;
+constexpr int64_t kTexts = 2, kSource = 7, kTarget = 5, kHeads = 4;
 
 void expect_rows_sum_to_one(const std::vector<torch::Tensor>& maps, int64_t n_queries, int64_t n_keys) {
   ASSERT_EQ(maps.size(), 2U);  // one a layer
   for (const auto& map : maps) {
-    ASSERT_EQ(map.sizes(), (torch::IntArrayRef{kBatch, kHeads, n_queries, n_keys}));
+    ASSERT_EQ(map.sizes(), (torch::IntArrayRef{kTexts, kHeads, n_queries, n_keys}));
     EXPECT_GE(map.min().item<float>(), 0);
-    EXPECT_TRUE(torch::allclose(map.sum(-1), torch::ones({kBatch, kHeads, n_queries}), 0, 1e-5));
+    EXPECT_TRUE(torch::allclose(map.sum(-1), torch::ones({kTexts, kHeads, n_queries}), 0, 1e-5));
   }
 }
 
@@ -30,7 +30,7 @@ void expect_causal(const std::vector<torch::Tensor>& maps) {
 
 TEST(AttentionMaps, HaveARowOfWeightsForEveryLayerHeadAndQuery) {
   for_each_model(kArchitectures, [&](const ModelConfig& config, Model& model) {
-    auto batch = small_batch(config.architecture, {tokens(kBatch, kSource), torch::tensor({7, 3})}, kTarget);
+    auto batch = small_batch(config.architecture, {tokens(kTexts, kSource), torch::tensor({7, 3})}, kTarget);
     const auto before = model.features(batch);
     AttentionMaps maps;
     model.attention_maps(batch, maps);

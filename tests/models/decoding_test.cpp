@@ -22,17 +22,17 @@ torch::Tensor all_logits(Model& model, const TokenBatch& source, const torch::Te
 }
 
 TEST(Decoding, CachedEqualsUncachedTokenForToken) {
-  constexpr int64_t kBatch = 2, kPrompt = 5, kSteps = 7;
+  constexpr int64_t kPrompts = 2, kPrompt = 5, kSteps = 7;
   for_each_model(kGenerativeArchitectures, [&](const ModelConfig& config, Model& model) {
     auto* generative = model.generative();
     ASSERT_NE(generative, nullptr);
     EXPECT_EQ(generative->continues_prompt(), config.architecture == Architecture::decoder);
     EXPECT_EQ(generative->max_length(), config.max_positions);
 
-    const TokenBatch prompts{tokens(kBatch, kPrompt), {}};
-    const auto steps = tokens(kBatch, kSteps);
+    const TokenBatch prompts{tokens(kPrompts, kPrompt), {}};
+    const auto steps = tokens(kPrompts, kSteps);
     const auto head =
-        config.architecture == Architecture::decoder ? prompts.ids : torch::full({kBatch, 1}, kStartToken);
+        config.architecture == Architecture::decoder ? prompts.ids : torch::full({kPrompts, 1}, kStartToken);
     const auto expected = all_logits(model, prompts, torch::cat({head, steps}, 1));
 
     DecodingState state;

@@ -17,7 +17,7 @@ namespace zoo::testing {
 namespace {
 
 /// Four rows of unequal length, some positions predicted.
-Batch batch_of(Architecture architecture) {
+Batch uneven_batch(Architecture architecture) {
   torch::manual_seed(6);
   auto batch = small_batch(architecture, {tokens(4, 7), torch::tensor({7, 3, 5, 6}, torch::kLong)});
   batch.positions = torch::arange(0, batch.targets.numel(), 2);
@@ -25,25 +25,25 @@ Batch batch_of(Architecture architecture) {
   return batch;
 }
 
-struct Outcome {
+struct Differentiated {
   torch::Tensor loss;
   std::vector<torch::Tensor> gradients;
   uint64_t drawn_next;
 };
 
-Outcome outcome(const std::shared_ptr<Model>& model, const Batch& batch, const GradientOptions& options,
-                ActivationCheckpointing checkpointing) {
+Differentiated differentiated(const std::shared_ptr<Model>& model, const Batch& batch,
+                              const GradientOptions& options, ActivationCheckpointing checkpointing) {
   model->checkpoint_activations(checkpointing);
   model->zero_grad();
   torch::manual_seed(9);
-  Outcome result{GradientAccumulator(model, options).differentiate({batch}), {}, draw_seed()};
+  Differentiated result{GradientAccumulator(model, options).differentiate({batch}), {}, draw_seed()};
   for (const auto& parameter : model->parameters()) result.gradients.push_back(parameter.grad());
   return result;
 }
 
 void expect_equal(const std::shared_ptr<Model>& model, const Batch& batch, const GradientOptions& options) {
-  const auto plain = outcome(model, batch, options, ActivationCheckpointing::none);
-  const auto again = outcome(model, batch, options, ActivationCheckpointing::every_layer);
+  const auto plain = differentiated(model, batch, options, ActivationCheckpointing::none);
+  const auto again = differentiated(model, batch, options, ActivationCheckpointing::every_layer);
   EXPECT_TRUE(torch::equal(again.loss, plain.loss));
   EXPECT_EQ(again.drawn_next, plain.drawn_next);
   for (size_t i = 0; i < plain.gradients.size(); ++i) {
@@ -59,7 +59,7 @@ TEST(ActivationCheckpointing, ChangesNoBitOfAnyModel) {
     for (auto config : varied_configs(architecture)) {
       SCOPED_TRACE(described(config));
       config.n_layers = 3;
-      const auto batch = batch_of(architecture);
+      const auto batch = uneven_batch(architecture);
       for (const double dropout : {0.0, 0.2}) {
         config.dropout = config.attention_dropout = config.activation_dropout = dropout;
         if (architecture == Architecture::encoder_decoder) config.share_embeddings = dropout == 0;
@@ -79,7 +79,7 @@ TEST(ActivationCheckpointing, ChangesNoBitHoweverTheBatchIsWorkedOn) {
     config.dropout = config.attention_dropout = 0.2;
     const auto model = random_model(config);
     model->train();
-    const auto batch = batch_of(architecture);
+    const auto batch = uneven_batch(architecture);
     for (const auto precision : {Precision::fp32, Precision::bf16}) {
       for (const int64_t n_parts : {1, 4}) {
         for (const int64_t fewest_targets : {64, 2}) {
@@ -98,7 +98,7 @@ TEST(ActivationCheckpointing, ChangesNoBitHoweverTheBatchIsWorkedOn) {
 /// Peak of the tensors of one step.
 int64_t peak(const std::shared_ptr<Model>& model, const Batch& batch, ActivationCheckpointing checkpointing) {
   TensorMemory memory(torch::kCPU);
-  outcome(model, batch, {.n_parts = 1}, checkpointing);
+  differentiated(model, batch, {.n_parts = 1}, checkpointing);
   model->zero_grad();
   return memory.peak();
 }
@@ -119,7 +119,7 @@ TEST(ActivationCheckpointing, KeepsTheInputsOfLayersAlone) {
 
 TEST(ActivationCheckpointing, LeavesEvaluationAndGenerationAlone) {
   const auto model = random_model(small_config(Architecture::encoder_decoder, Position::t5));
-  const auto batch = batch_of(Architecture::encoder_decoder);
+  const auto batch = uneven_batch(Architecture::encoder_decoder);
   const InferenceScope scope(*model);
   const auto run = [&] {
     AttentionMaps maps;

@@ -50,7 +50,7 @@ TEST(RowMemory, TakesNoMoreThanItMayWhileItMeasures) {
   EXPECT_EQ(RowMemory(peak_of, 64, 32, 99).rows_within(99), 0);
 }
 
-std::shared_ptr<Model> model_of(Architecture architecture) {
+std::shared_ptr<Model> trained_model(Architecture architecture) {
   auto config = small_config(architecture);
   config.dropout = 0;
   const auto model = random_model(config);
@@ -80,7 +80,7 @@ void expect_close(const std::vector<torch::Tensor>& a, const std::vector<torch::
 }
 
 TEST(RowsAtOnce, GiveTheGradientsOfTheWholeBatch) {
-  const auto model = model_of(Architecture::decoder);
+  const auto model = trained_model(Architecture::decoder);
   const auto whole = outcome(model, {.n_parts = 1});
   for (const int64_t rows : {1, 2, 4, 9, 100})
     for (const int64_t n_parts : {1, 3})
@@ -113,7 +113,7 @@ class Cramped : public Model {
 };
 
 TEST(RowsAtOnce, AreHalvedWhereMemoryRunsOut) {
-  const auto model = model_of(Architecture::decoder);
+  const auto model = trained_model(Architecture::decoder);
   const auto cramped = std::make_shared<Cramped>(model, 3);
   const GradientOptions options{.n_parts = 1, .out_of_memory = OutOfMemory::take_fewer_rows};
   expect_close(outcome(cramped, options), outcome(model, {.n_parts = 1}));
@@ -124,7 +124,7 @@ TEST(RowsAtOnce, AreHalvedWhereMemoryRunsOut) {
 }
 
 TEST(RowsAtOnce, RehearsingLeavesNothing) {
-  const auto model = model_of(Architecture::decoder);
+  const auto model = trained_model(Architecture::decoder);
   const GradientAccumulator gradients(model, {.n_parts = 1});
   gradients.rehearse(small_batch(Architecture::decoder, {tokens(3, 6)}));
   for (const auto& parameter : model->parameters()) EXPECT_FALSE(parameter.grad().defined());
