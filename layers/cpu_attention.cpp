@@ -98,7 +98,7 @@ ZOO_AVX512 ZOO_INLINE Vector rotated(Vector x) {
 
 ZOO_AVX512 ZOO_INLINE Vector larger(Vector x, Vector y) { return x > y ? x : y; }
 
-/// e^x for x ≤ 0 to about 1e-7, as in layers/cross_entropy.cpp, but sixteen at a time, and 0 for what is
+/// e^x for x ≤ 0 to about 1e-7, as in layers/row_kernels.h, but sixteen at a time, and 0 for what is
 /// below 1e-37.
 ZOO_AVX512 ZOO_INLINE Vector exp_of_negatives(Vector x) {
   constexpr float least = -85.0F, log2_e = 1.44269504F, ln2_high = 0.693359375F, ln2_low = -2.12194440e-4F;

@@ -5,6 +5,7 @@
 
 #include "layers/dropout.h"
 #include "layers/linear.h"
+#include "layers/swiglu.h"
 
 namespace zoo {
 
@@ -52,17 +53,24 @@ FeedForwardImpl::FeedForwardImpl(const FeedForwardOptions& options_) : options(o
   down = register_module("down", make(options.d_ff(), options.d_model()));
 }
 
-torch::Tensor FeedForwardImpl::forward(const torch::Tensor& x) {
-  torch::Tensor inner;  // (B, T, F)
+torch::Tensor FeedForwardImpl::inner(const torch::Tensor& x) {
+  const auto activation = options.activation();
+  const bool is_swiglu = activation == Activation::swiglu;
   if (gate_up) {
-    const auto halves = linear(gate_up, x).chunk(2, -1);
-    inner = activate(options.activation(), halves[0]) * halves[1];
-  } else if (gate) {
-    inner = activate(options.activation(), linear(gate, x)) * linear(up, x);
-  } else {
-    inner = activate(options.activation(), linear(up, x));
+    const auto both = linear(gate_up, x);
+    if (is_swiglu) return swiglu(both);
+    const auto halves = both.chunk(2, -1);
+    return activate(activation, halves[0]) * halves[1];
   }
-  return linear(down, dropout(inner, is_training() ? options.dropout() : 0.0));
+  if (gate) {
+    if (is_swiglu) return swiglu(linear(gate, x), linear(up, x));
+    return activate(activation, linear(gate, x)) * linear(up, x);
+  }
+  return activate(activation, linear(up, x));
+}
+
+torch::Tensor FeedForwardImpl::forward(const torch::Tensor& x) {
+  return linear(down, dropout(inner(x), is_training() ? options.dropout() : 0.0));
 }
 
 }  // namespace zoo

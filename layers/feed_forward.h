@@ -41,6 +41,9 @@ class FeedForwardImpl : public torch::nn::Module {
   torch::nn::Linear gate{nullptr};     // D → F; gated activations only
   torch::nn::Linear gate_up{nullptr};  // D → 2F, gate first; when fused
   torch::nn::Linear down{nullptr};     // F → D
+
+ private:
+  torch::Tensor inner(const torch::Tensor& x);  // (B, T, F)
 };
 TORCH_MODULE(FeedForward);
 

@@ -5,6 +5,8 @@
 
 #include <torch/types.h>
 
+#include "layers/cpu_rotary.h"
+
 namespace zoo {
 namespace {
 
@@ -80,6 +82,7 @@ RotaryTable RotaryImpl::forward(const PositionRange& range, torch::Device device
 }
 
 torch::Tensor RotaryTable::apply(const torch::Tensor& x) const {
+  if (can_turn_on_cpu(x, *this)) return turn_on_cpu(x, *this);
   const int64_t pairs = cos.size(-1), width = 2 * pairs, head_dim = x.size(-1);
   const auto c = cos.to(x.dtype()), s = sin.to(x.dtype());
   const auto turned = width == head_dim ? x : x.narrow(-1, 0, width);

@@ -133,12 +133,14 @@ class Accountant {
     const int64_t d_ff = c_.feed_forward_width();
     const int64_t n_in = is_gated(c_.activation) ? 2 : 1;
     const int64_t weights = (n_in + 1) * c_.d_model * d_ff;
+    // What goes into the activation and what comes out of it; SwiGLU's own pass keeps no silu(gate).
+    const int64_t n_kept = c_.activation == Activation::swiglu ? 3 : 2 * n_in;
     add({.name = name,
          .kind = "feed-forward",
          .shape = fmt::format("{} → {} → {}, {}", c_.d_model, d_ff, c_.d_model, name_of(c_.activation)),
          .parameters = weights + (c_.bias ? n_in * d_ff + c_.d_model : 0),
          .flops_per_token = 2.0 * static_cast<double>(weights),
-         .activation_bytes_per_token = ((2 * n_in) * d_ff + c_.d_model) * kFloatBytes});
+         .activation_bytes_per_token = (n_kept * d_ff + c_.d_model) * kFloatBytes});
   }
 
   const ModelConfig& c_;
