@@ -162,6 +162,25 @@ int64_t generated_length(const Experiment& experiment, const MeasureOptions& opt
 
 }  // namespace
 
+Speed median_of(std::span<const Speed> speeds) {
+  const auto of = [speeds](auto&& number) {
+    std::vector<double> values;
+    for (const auto& speed : speeds) values.push_back(number(speed));
+    return median(std::move(values));
+  };
+  Speed result = speeds.front();
+  result.train.tokens_per_second = of([](const Speed& s) { return s.train.tokens_per_second; });
+  result.train.step_seconds = of([](const Speed& s) { return s.train.step_seconds; });
+  result.train.tokens_per_step = of([](const Speed& s) { return s.train.tokens_per_step; });
+  if (result.prompt)
+    result.prompt->tokens_per_second = of([](const Speed& s) { return s.prompt->tokens_per_second; });
+  if (result.decode) {
+    result.decode->tokens_per_second = of([](const Speed& s) { return s.decode->tokens_per_second; });
+    result.decode->first_token_seconds = of([](const Speed& s) { return s.decode->first_token_seconds; });
+  }
+  return result;
+}
+
 double median_seconds(const std::function<void()>& work, c10::Device device, double budget) {
   work();
   synchronize(device);

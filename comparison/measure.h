@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 
 #include <c10/core/Device.h>
 
@@ -52,6 +53,9 @@ struct Speed {
 /// generator, and sets the number of threads as training.threads says. Throws DataError and ConfigError as
 /// training does, UsageError for a length beyond model.max_positions.
 Speed measure_speed(Task& task, c10::Device device, const MeasureOptions& options = {});
+
+/// Number by number the median of one model's speeds at several times; at least one.
+Speed median_of(std::span<const Speed> speeds);
 
 /// The median of the seconds that `work` takes on `device`: of what is repeated until `budget` seconds are
 /// over, at least three times, after a first time that does not count. A median is not moved by a few repeats

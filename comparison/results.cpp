@@ -19,6 +19,7 @@
 #include "comparison/metric.h"
 #include "comparison/runner.h"
 #include "comparison/scaling.h"
+#include "comparison/speeds.h"
 #include "comparison/statistics.h"
 #include "io/error.h"
 #include "io/files.h"
@@ -31,17 +32,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// What keep() wrote; null where there is nothing, or nothing whole.
+Json read_kept(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return nullptr;
+  auto json = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+  return json.is_discarded() ? Json() : json;
+}
+void keep(const fs::path& path, const Json& json) {
+  std::error_code ignored;
+  fs::create_directories(path.parent_path(), ignored);
+  write_file_atomically(path, json.dump() + "\n");
+}
+
 /// A file that is made once: read it, or make its content and write it.
 template <class Make>
 Json kept(const fs::path& path, const Make& make) {
-  std::error_code ignored;
-  if (fs::exists(path, ignored)) {
-    auto json = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
-    if (!json.is_discarded()) return json;
-  }
-  Json json = make();
-  fs::create_directories(path.parent_path(), ignored);
-  write_file_atomically(path, json.dump() + "\n");
+  Json json = read_kept(path);
+  if (json.is_null()) keep(path, json = make());
   return json;
 }
 
@@ -189,6 +197,7 @@ class Collector {
       runs.push_back(run_json(variant));
       if (runs.back().is_null()) return nullptr;
     }
+    if (!measure(runs)) return nullptr;
     compare_with_baselines(runs, metric_);
     Json document = header();
     document["fair"] = plan_.fair();
@@ -345,7 +354,7 @@ class Collector {
             {"train_curve", std::move(curves.train)}};
   }
 
-  /// Speed, samples and maps of one trained run.
+  /// Samples, maps and scaling of one trained run.
   void look_at(const PlannedVariant& variant, int64_t seed, Json& json) const {
     const auto run = Run::open(dir_of(variant, seed), options_.device);
     json["samples"] = samples_json(run.task().samples(run.model(), plan_.settings.inputs));
@@ -355,22 +364,48 @@ class Collector {
     } catch (const DataError& error) {
       say(fmt::format("{}: no attention maps: {}", variant.name, error.what()));
     }
-    const auto measured = kept(options_.dir / "measured" / (variant.slug + ".json"), [&] {
-      say(fmt::format("measuring {}", variant.name));
-      Json result{{"speed", nullptr}, {"scaling", Json::array()}};
-      if (plan_.settings.speed_seconds > 0)
-        result["speed"] = speed_json(measure_speed(
-            run.task(), options_.device, {.seconds = plan_.settings.speed_seconds / 3, .length = {}}));
-      if (plan_.settings.scaling) {
-        const auto scaling = scaling_options(options_.device);
-        for (const auto& curve :
-             measure_scaling(variant.experiment.model, run.task().purpose(), options_.device, scaling))
-          result["scaling"].push_back(to_json(curve));
-      }
-      return result;
+    if (!plan_.settings.scaling) return;
+    json["scaling"] = kept(options_.dir / "measured" / (variant.slug + "-scaling.json"), [&] {
+      say(fmt::format("measuring {} over its length", variant.name));
+      Json curves = Json::array();
+      for (const auto& curve : measure_scaling(variant.experiment.model, run.task().purpose(),
+                                               options_.device, scaling_options(options_.device)))
+        curves.push_back(to_json(curve));
+      return curves;
     });
-    json["speed"] = measured["speed"];
-    json["scaling"] = measured["scaling"];
+  }
+
+  /// The speeds of all runs. They are kept together: one more variant, and all are measured again. Returns
+  /// whether it was not told to stop.
+  bool measure(Json& runs) const {
+    if (plan_.settings.speed_seconds <= 0) return true;
+    std::vector<MeasuredRun> measured;
+    std::vector<Json*> entries;
+    for (size_t i = 0; i < plan_.variants.size(); ++i) {
+      const auto& seeds = runs[i]["seeds"];
+      const auto shown =
+          std::ranges::find_if(seeds, [](const Json& seed) { return seed["end"] != "failed"; });
+      if (shown == seeds.end()) continue;
+      measured.push_back({plan_.variants[i].name, dir_of(plan_.variants[i], (*shown)["seed"])});
+      entries.push_back(&runs[i]);
+    }
+    const auto path = options_.dir / "measured" / "speeds.json";
+    Json speeds = read_kept(path);
+    const auto is_there = [&](const MeasuredRun& run) {
+      return speeds.is_object() && speeds.contains(run.name);
+    };
+    if (!std::ranges::all_of(measured, is_there)) {
+      const auto medians = measure_in_turns(measured, {.device = options_.device,
+                                                       .seconds = plan_.settings.speed_seconds,
+                                                       .should_stop = options_.should_stop,
+                                                       .on_message = options_.on_message});
+      if (medians.size() < measured.size()) return false;
+      speeds = Json::object();
+      for (size_t i = 0; i < measured.size(); ++i) speeds[measured[i].name] = speed_json(medians[i]);
+      keep(path, speeds);
+    }
+    for (size_t i = 0; i < measured.size(); ++i) (*entries[i])["speed"] = speeds[measured[i].name];
+    return true;
   }
 
   /// What all runs' maps are drawn of: a short text of the comparison's own, else the first sample's input.

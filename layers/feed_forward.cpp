@@ -36,7 +36,7 @@ torch::Tensor activate(Activation activation, const torch::Tensor& x) {
     case Activation::swiglu:
       return torch::silu(x);
   }
-  TORCH_CHECK(false, "unknown Activation");
+  C10_THROW_ERROR(ValueError, "unknown Activation");
 }
 
 FeedForwardImpl::FeedForwardImpl(const FeedForwardOptions& options_) : options(options_) {

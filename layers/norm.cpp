@@ -37,7 +37,7 @@ torch::Tensor NormImpl::forward(const torch::Tensor& x) {
     case NormKind::rms_norm_outside:
       return gain * x / (x.square().mean(-1, /*keepdim=*/true).sqrt() + options.eps());
   }
-  TORCH_CHECK(false, "unknown NormKind");
+  C10_THROW_ERROR(ValueError, "unknown NormKind");
 }
 
 }  // namespace zoo

@@ -30,7 +30,7 @@ torch::ScalarType type_of(Precision precision) {
     case Precision::fp32:
       return torch::kFloat;
   }
-  TORCH_CHECK(false, "unknown Precision");
+  C10_THROW_ERROR(ValueError, "unknown Precision");
 }
 
 }  // namespace

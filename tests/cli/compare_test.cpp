@@ -16,7 +16,9 @@
 namespace zoo::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using Json = nlohmann::ordered_json;
 
 /// Three trainings that take a blink each: one twice under two names, and one that hardly learns.
@@ -160,6 +162,30 @@ scaling: false
   EXPECT_TRUE(document["runs"][1]["metric"].is_null());
   EXPECT_EQ(document["notices"][0]["kind"], "failure");
   EXPECT_THAT(outcome.out, HasSubstr("failed"));
+}
+
+// Numbers of one page come from one measuring: with another variant all are measured again.
+TEST_F(Compare, MeasuresAllSpeedsInTurns) {
+  const auto write_study = [this](const std::string& variants) {
+    dir_.write("speeds.yaml", fmt::format("base: base.yaml\nvariants: {{{}}}\nseeds: 1\nspeed_seconds: 0.01\n"
+                                          "scaling: false\n",
+                                          variants));
+  };
+  const auto measured = [this](const std::string& arguments) {
+    const auto outcome = run("speeds.yaml --out c --set training.steps=4" + arguments);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::vector<std::string> lines;
+    for (size_t at = 0; (at = outcome.err.find("measuring ", at)) != outcome.err.npos; ++at)
+      lines.push_back(outcome.err.substr(at + 10, outcome.err.find_first_of(",\n", at) - at - 10));
+    return lines;
+  };
+  write_study("one: {}, two: {}");
+  EXPECT_THAT(measured(""), ElementsAre("one", "two", "one", "two", "one", "two"));
+  for (const auto& entry : results("c")["runs"]) EXPECT_GT(entry["speed"]["decode_tokens_per_second"], 0.0);
+  EXPECT_THAT(measured(" --resume"), IsEmpty());
+  write_study("one: {}, two: {}, three: {}");
+  EXPECT_THAT(measured(" --resume"),
+              ElementsAre("one", "two", "three", "one", "two", "three", "one", "two", "three"));
 }
 
 TEST_F(Compare, TrainsSeveralAtATimeToTheSameResults) {

@@ -1,0 +1,27 @@
+#include "comparison/speeds.h"
+
+#include <fmt/format.h>
+
+#include "training/run.h"
+
+namespace zoo {
+
+std::vector<Speed> measure_in_turns(const std::vector<MeasuredRun>& runs, const SpeedOptions& options) {
+  constexpr int kTurns = 3;
+  constexpr double kQuantities = 3;  // training, reading prompts, writing
+  const MeasureOptions once{.seconds = options.seconds / kQuantities / kTurns, .length = {}};
+  std::vector<std::vector<Speed>> speeds(runs.size());
+  for (int turn = 1; turn <= kTurns; ++turn) {
+    for (size_t i = 0; i < runs.size(); ++i) {
+      if (options.should_stop && options.should_stop()) return {};
+      if (options.on_message)
+        options.on_message(fmt::format("measuring {}, turn {} of {}", runs[i].name, turn, kTurns));
+      speeds[i].push_back(measure_speed(Run::open(runs[i].dir, options.device).task(), options.device, once));
+    }
+  }
+  std::vector<Speed> medians;
+  for (const auto& all : speeds) medians.push_back(median_of(all));
+  return medians;
+}
+
+}  // namespace zoo
