@@ -201,7 +201,7 @@ bool is_comparison_file(const fs::path& path) {
 Comparison load_comparison(const fs::path& path, const std::vector<std::string>& overrides) {
   auto tree = load_config_tree(path);
   const auto take = [&](const char* key) -> std::optional<ConfigNode> {
-    auto entry = tree.entries.extract(key);
+    const auto entry = tree.entries.extract(key);
     if (entry.empty()) return std::nullopt;
     return std::move(entry.mapped().value);
   };

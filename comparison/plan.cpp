@@ -233,7 +233,7 @@ void apply_budget(ComparisonPlan& plan, const Comparison& comparison, Tasks& tas
       training.steps = std::max<int64_t>(training.steps, 1'000'000'000);  // the clock ends it
       continue;
     }
-    auto seeded = variant.with_seed(variant.seeds.front());
+    const auto seeded = variant.with_seed(variant.seeds.front());
     const auto seeded_task = open_task(seeded, task->vocabulary());
     variant.planned = given ? steps_within(seeded, *seeded_task, plan.budget)
                             : consumption(seeded, *seeded_task, training.steps);

@@ -14,7 +14,8 @@ namespace {
 /// nothing.
 double beta_fraction(double x, double a, double b) {
   const auto term = [&](int64_t k) {
-    const auto m = static_cast<double>(k / 2);
+    const int64_t half = k / 2;
+    const auto m = static_cast<double>(half);
     return k % 2 == 0 ? m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
                       : -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
   };
@@ -73,9 +74,10 @@ double student_t_quantile(double p, double degrees) {
     high *= 2;
   }
   // The tails fall steadily with t: halve until there is no number in between.
-  for (double middle = low + (high - low) / 2; middle > low && middle < high;
-       middle = low + (high - low) / 2) {
+  double middle = low + (high - low) / 2;
+  while (middle > low && middle < high) {
     (student_t_tails(middle, degrees) > tails ? low : high) = middle;
+    middle = low + (high - low) / 2;
   }
   return p < 0.5 ? -high : high;
 }

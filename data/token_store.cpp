@@ -50,7 +50,7 @@ std::string cache_key(const std::vector<std::string>& texts, const Tokenizer& to
     buffer += fmt::format("{}\n", text.size());
     buffer += text;
     if (buffer.size() < (1U << 20)) continue;
-    digest = sha256(digest + buffer);
+    digest = sha256(digest.append(buffer));
     buffer.clear();
   }
   return sha256(digest + buffer);
@@ -120,7 +120,7 @@ struct TokenStore::Data {
     const char* const start = memory.get() + sizeof(Header);
     if (checksum({start, body}) != header.checksum) return nullptr;
 
-    auto data = std::make_shared<Data>();
+    const auto data = std::make_shared<Data>();
     data->offsets = {reinterpret_cast<const uint64_t*>(start), header.n_rows + 1};
     data->ids = start + data->offsets.size_bytes();
     data->width = header.bytes_per_id;

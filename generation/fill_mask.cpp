@@ -61,7 +61,8 @@ std::vector<Output> combinations(const std::vector<std::vector<MaskCandidate>>& 
 }  // namespace
 
 std::string shown_alone(const Tokenizer& tokenizer, int64_t id) {
-  const auto label = tokenizer.label(id), text = tokenizer.decode({&id, 1});
+  std::string label = tokenizer.label(id);
+  const auto text = tokenizer.decode({&id, 1});
   if (label == "▁") return "␣";
   if (text.empty() || excerpt(text) != text) return label;
   // A vocabulary that marks words makes something else of this text where it stands alone.

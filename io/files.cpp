@@ -153,7 +153,7 @@ void replace_directory(const fs::path& from, const fs::path& to) {
     return;
   }
   // The file system cannot swap: for a moment only the old one is there, under another name.
-  Temporary old(to);
+  const Temporary old(to);
   fs::rename(to, old.path(), error);
   if (error) fail_writing(to, error);
   fs::rename(from, to, error);

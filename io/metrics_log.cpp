@@ -49,13 +49,16 @@ std::string json_number(double value) { return std::isfinite(value) ? fmt::forma
 }  // namespace
 
 struct MetricsLog::Impl {
+  Impl(const std::filesystem::path& path, const std::filesystem::path& run_dir, int64_t step)
+      : lines(path, OutputFile::Mode::kAppend), events(run_dir, step) {}
+
   OutputFile lines;
   EventFile events;
 };
 
 MetricsLog::MetricsLog(const std::filesystem::path& run_dir, int64_t step) {
   const auto path = prepare(run_dir, step);
-  impl_.reset(new Impl{{path, OutputFile::Mode::kAppend}, {run_dir, step}});
+  impl_ = std::make_unique<Impl>(path, run_dir, step);
 }
 
 MetricsLog::~MetricsLog() = default;

@@ -25,12 +25,12 @@ int as_exit_code(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(statu
 /// The environment of this process with some variables set anew, as "NAME=value".
 std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& changes) {
   std::vector<std::string> variables;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
+  for (const char* const* variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text = *variable;
     const auto is_changed = [&](const auto& change) { return text.starts_with(change.first + "="); };
     if (std::none_of(changes.begin(), changes.end(), is_changed)) variables.emplace_back(text);
   }
-  for (const auto& [name, value] : changes) variables.push_back(name + "=" + value);
+  for (const auto& [name, value] : changes) variables.push_back(fmt::format("{}={}", name, value));
   return variables;
 }
 

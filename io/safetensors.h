@@ -23,7 +23,7 @@ class SafetensorsFile {
   explicit SafetensorsFile(const std::filesystem::path& path);
 
   std::vector<std::string> names() const;
-  bool contains(const std::string& name) const { return entries_.count(name) != 0; }
+  bool contains(const std::string& name) const { return entries_.contains(name); }
   /// A view of the mapped file, which stays mapped while the tensor lives. Copy it before writing to it.
   torch::Tensor tensor(const std::string& name) const;
   const StringMap& metadata() const { return metadata_; }

@@ -68,7 +68,7 @@ class Call final : public torch::CustomClassHolder {
 
   torch::Tensor first(const Tensors& inputs) {
     generator_ = generator_state(device_);
-    SeedRecord record;
+    SeedRecord record;  // NOLINT(misc-const-correctness): seeds are added while it lives
     auto output = function_(inputs);
     seeds_ = record.seeds();
     return output;
@@ -76,7 +76,7 @@ class Call final : public torch::CustomClassHolder {
   torch::Tensor again(const Tensors& inputs) const {
     const AutocastScope autocast(autocast_);
     const GeneratorScope generator(device_, generator_);
-    SeedReplay replay(seeds_);
+    SeedReplay replay(seeds_);  // NOLINT(misc-const-correctness): it goes on from seed to seed
     return function_(inputs);
   }
 

@@ -22,7 +22,8 @@ OutputProjectionImpl::OutputProjectionImpl(const OutputProjectionOptions& option
   if (options.bias()) bias = register_parameter("bias", torch::zeros({options.vocab_size()}));
 }
 
-OutputProjectionImpl::OutputProjectionImpl(const OutputProjectionOptions& options_, TokenEmbedding tied)
+OutputProjectionImpl::OutputProjectionImpl(const OutputProjectionOptions& options_,
+                                           const TokenEmbedding& tied)
     : options(options_), tied_(tied.ptr()) {
   if (options.bias()) bias = register_parameter("bias", torch::zeros({options.vocab_size()}));
 }

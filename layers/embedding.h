@@ -42,7 +42,7 @@ class OutputProjectionImpl : public torch::nn::Module {
   /// A projection with a matrix of its own.
   explicit OutputProjectionImpl(const OutputProjectionOptions& options);
   /// A projection with the matrix of `tied`.
-  OutputProjectionImpl(const OutputProjectionOptions& options, TokenEmbedding tied);
+  OutputProjectionImpl(const OutputProjectionOptions& options, const TokenEmbedding& tied);
   /// (…, D) → logits (…, V)
   torch::Tensor forward(const torch::Tensor& hidden);
 

@@ -23,7 +23,7 @@ constexpr bool wants_final_norm(NormPlacement placement) { return placement != N
 
 struct ResidualOptions {
   ResidualOptions(NormOptions norm, std::vector<std::string> sub_layers)
-      : norm_(std::move(norm)), sub_layers_(std::move(sub_layers)) {}
+      : norm_(norm), sub_layers_(std::move(sub_layers)) {}
   TORCH_ARG(NormOptions, norm);
   /// Names of the sub-layers in order; a norm is registered as NAME_norm.
   TORCH_ARG(std::vector<std::string>, sub_layers);
@@ -55,8 +55,8 @@ class Residual : public torch::nn::ModuleHolder<ResidualImpl> {
   using ModuleHolder::ModuleHolder;
   using Impl = ResidualImpl;
   /// As forward(); spelt out as Attention's, for residual(x, {attend, transform}).
-  torch::Tensor operator()(torch::Tensor x, const std::vector<ResidualImpl::SubLayer>& sub_layers) {
-    return get()->forward(std::move(x), sub_layers);
+  torch::Tensor operator()(const torch::Tensor& x, const std::vector<ResidualImpl::SubLayer>& sub_layers) {
+    return get()->forward(x, sub_layers);
   }
 };
 

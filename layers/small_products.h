@@ -66,15 +66,15 @@ ZOO_AVX512 void rows(Left a, Right b, int64_t k, Result c, int64_t n) {
 /// C (m, n) of A (m, k) and B (k, n); n a multiple of 16.
 template <AddTo add_to>
 ZOO_AVX512 void product(Left a, Right b, int64_t k, Result c, int64_t m, int64_t n) {
-  const auto take = [&](int64_t count) {
-    m -= count;
+  const auto skip = [&](int64_t count) {
     a.data += count * a.row;
     c.data += count * c.row;
+    return count;
   };
-  for (; m >= 12; take(12)) rows<12, add_to>(a, b, k, c, n);
-  if (m >= 8) rows<8, add_to>(a, b, k, c, n), take(8);
-  if (m >= 4) rows<4, add_to>(a, b, k, c, n), take(4);
-  if (m >= 2) rows<2, add_to>(a, b, k, c, n), take(2);
+  while (m >= 12) rows<12, add_to>(a, b, k, c, n), m -= skip(12);
+  if (m >= 8) rows<8, add_to>(a, b, k, c, n), m -= skip(8);
+  if (m >= 4) rows<4, add_to>(a, b, k, c, n), m -= skip(4);
+  if (m >= 2) rows<2, add_to>(a, b, k, c, n), m -= skip(2);
   if (m >= 1) rows<1, add_to>(a, b, k, c, n);
 }
 

@@ -51,13 +51,14 @@ Batch take_rows(const Batch& batch, int64_t first, int64_t count) {
   return part;
 }
 
+Batch take_part(const Batch& batch, int64_t index, int64_t n_parts) {
+  const int64_t n_rows = batch.input.batch_size(), first = n_rows * index / n_parts;
+  return take_rows(batch, first, n_rows * (index + 1) / n_parts - first);
+}
+
 std::vector<Batch> split_rows(const Batch& batch, int64_t n_parts) {
-  const int64_t n_rows = batch.input.batch_size();
   std::vector<Batch> parts;
-  for (int64_t i = 0; i < n_parts; ++i) {
-    const int64_t first = n_rows * i / n_parts;
-    parts.push_back(take_rows(batch, first, n_rows * (i + 1) / n_parts - first));
-  }
+  for (int64_t i = 0; i < n_parts; ++i) parts.push_back(take_part(batch, i, n_parts));
   return parts;
 }
 

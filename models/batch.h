@@ -38,6 +38,9 @@ struct Batch {
 /// counted.
 Batch take_rows(const Batch& batch, int64_t first, int64_t count);
 
+/// One of the parts that split_rows makes: 0 ≤ index < n_parts.
+Batch take_part(const Batch& batch, int64_t index, int64_t n_parts);
+
 /// The rows of a batch on the CPU in `n_parts` batches (1 … B) of nearly equally many, as take_rows.
 std::vector<Batch> split_rows(const Batch& batch, int64_t n_parts);
 

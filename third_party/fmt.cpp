@@ -1,5 +1,5 @@
-// LibTorch ships the headers of fmt, but not the code behind them: it is compiled here, once. With fmt's
-// other way, FMT_HEADER_ONLY, every source compiled it again, three seconds each.
+// fmt's headers made a library (fmt 12): its code, and those of its templates that the headers say are
+// elsewhere.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

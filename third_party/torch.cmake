@@ -18,10 +18,7 @@ add_library(zoo_torch INTERFACE)
 target_link_libraries(zoo_torch INTERFACE torch)
 get_target_property(zoo_torch_includes torch INTERFACE_INCLUDE_DIRECTORIES)
 target_include_directories(zoo_torch SYSTEM INTERFACE "$<BUILD_INTERFACE:${zoo_torch_includes}>")
-# LibTorch ships fmt's headers only.
-add_library(zoo_fmt STATIC "${CMAKE_CURRENT_SOURCE_DIR}/fmt.cpp")
-target_compile_features(zoo_fmt PRIVATE cxx_std_20)
-target_include_directories(zoo_fmt SYSTEM PRIVATE "${zoo_torch_includes}")
+include(${CMAKE_CURRENT_LIST_DIR}/fmt.cmake)
 target_link_libraries(zoo_torch INTERFACE zoo_fmt)
 # LibTorch's own OpenMP runtime if it brings one: at::parallel_for in our code must use the same, or a thread of the
 # one would not know that it is inside a parallel region of the other.

@@ -136,11 +136,9 @@ torch::Tensor GradientAccumulator::try_to_differentiate(const std::vector<Batch>
 /// The rows of this process; none where there are fewer rows than processes.
 std::optional<Batch> GradientAccumulator::own_rows(const Batch& batch) const {
   if (!processes_) return batch;
-  const int64_t n_rows = batch.input.batch_size(), n_shares = std::min(processes_->size(), n_rows);
-  const int64_t rank = processes_->rank();
-  if (rank >= n_shares) return std::nullopt;
-  const int64_t first = n_rows * rank / n_shares;
-  return take_rows(batch, first, n_rows * (rank + 1) / n_shares - first);
+  const int64_t n_shares = std::min(processes_->size(), batch.input.batch_size());
+  if (processes_->rank() >= n_shares) return std::nullopt;
+  return take_part(batch, processes_->rank(), n_shares);
 }
 
 /// The rows of this process in the order in which they go through the model. There is always a last one.

@@ -2,6 +2,7 @@
 
 #include <torch/utils.h>
 
+#include "io/error.h"
 #include "training/parameters.h"
 
 namespace zoo {
@@ -37,6 +38,13 @@ Learner::Learner(const Experiment& experiment, std::shared_ptr<Model> model, con
       ReducerOptions{.bucket_bytes = config_.parallel.bucket_mb << 20,
                      .owners = shards_ ? shards_->owners() : std::vector<int64_t>()});
   optimizer_ = std::make_unique<Optimizer>(config_.optimizer, parameters);
+  if (config_.cuda_graphs) {
+    if (!processes.is_alone())
+      throw ConfigError("training.cuda_graphs: true is for one process: leave it out to train with several");
+    std::vector<torch::Tensor> tensors;
+    for (const auto& parameter : parameters) tensors.push_back(parameter.tensor);
+    graph_ = std::make_unique<StepGraph>(std::move(tensors), device);
+  }
   if (config_.ema_decay) average_ = std::make_unique<MovingAverage>(*model_, *config_.ema_decay);
 }
 
@@ -50,6 +58,15 @@ void Learner::fit_into_memory(Task& task, RowsAtOnceOptions limits) {
 }
 
 Learner::Gradients Learner::differentiate(const std::vector<Batch>& batches, double scale) {
+  const auto make = [&](const std::vector<Batch>& rows) { return losses_and_norm(rows, scale); };
+  const auto on_device = graph_ ? graph_->run(batches, scale, make) : make(batches);
+  const auto numbers = on_device.to(torch::kCPU, torch::kDouble);
+  const double* const data = numbers.const_data_ptr<double>();
+  const int64_t n_losses = numbers.numel() - 1;
+  return {.losses = {data, data + n_losses}, .norm = data[n_losses]};
+}
+
+torch::Tensor Learner::losses_and_norm(const std::vector<Batch>& batches, double scale) {
   const auto losses = gradients_->differentiate(batches, scale);
   const auto gradients = optimizer_->gradients();
   if (scale != 1.0) {
@@ -57,9 +74,7 @@ Learner::Gradients Learner::differentiate(const std::vector<Batch>& batches, dou
     at::_foreach_mul_(gradients, 1 / scale);
   }
   const auto norm = clip_grad_norm(gradients, config_.clip_grad_norm, shards_ ? &processes_ : nullptr);
-  const auto numbers = torch::cat({losses, norm.view(1)}).to(torch::kCPU, torch::kDouble);
-  const double* data = numbers.const_data_ptr<double>();
-  return {.losses = {data, data + losses.numel()}, .norm = data[losses.numel()]};
+  return torch::cat({losses, norm.view(1)});
 }
 
 void Learner::step(double lr) {

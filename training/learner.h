@@ -18,6 +18,7 @@
 #include "training/parallel/shards.h"
 #include "training/precision.h"
 #include "training/rows_at_once.h"
+#include "training/step_graph.h"
 #include "training/task.h"
 #include "training/weight_average.h"
 
@@ -62,6 +63,9 @@ class Learner {
   TrainingState load(const std::filesystem::path& checkpoint);
 
  private:
+  /// Each batch's loss, and the norm: (n_batches + 1) on the device.
+  torch::Tensor losses_and_norm(const std::vector<Batch>& batches, double scale);
+
   const TrainingConfig& config_;
   const ProcessGroup& processes_;
   torch::Device device_;
@@ -70,6 +74,7 @@ class Learner {
   std::optional<Shards> shards_;
   std::unique_ptr<GradientAccumulator> gradients_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<StepGraph> graph_;  // where steps are recorded
   std::unique_ptr<MovingAverage> average_;
 };
 

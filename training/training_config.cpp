@@ -112,6 +112,9 @@ void describe(ConfigVisitor& v, TrainingConfig& c) {
       "activation_checkpointing", c.activation_checkpointing,
       "every_layer: keep only what goes into each layer, and compute the layer again in the backward pass: "
       "far less memory for a third more computation, and the same losses.");
+  v.field("cuda_graphs", c.cuda_graphs,
+          "On a GPU: record forward and backward pass as one graph once steps have equal shapes, and replay "
+          "it: for small models, whose kernels take less time than starting them.");
   v.field("clip_grad_norm", c.clip_grad_norm, "Longest gradient, as the norm over all parameters; 0 = any.",
           Limits::at_least(0));
   v.field("label_smoothing", c.label_smoothing,
@@ -182,6 +185,11 @@ void validate_batches(const TrainingConfig& c, const Complain& complain) {
 
 void validate(const TrainingConfig& c, const Complain& complain) {
   validate_batches(c, complain);
+  if (c.cuda_graphs && c.batch_size.is_auto())
+    complain("cuda_graphs",
+             "records steps of one shape, and batch_size: auto changes it: leave one of them out");
+  if (c.cuda_graphs && c.activation_checkpointing != ActivationCheckpointing::none)
+    complain("cuda_graphs", "cannot record activation_checkpointing: leave one of them out");
   const auto& betas = c.optimizer.betas;
   if (betas.size() != 2)
     complain("optimizer.betas", fmt::format("must be two numbers, not {}", betas.size()));

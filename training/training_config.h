@@ -114,6 +114,7 @@ struct TrainingConfig {
   ScheduleConfig schedule;
   Precision precision = Precision::automatic;
   ActivationCheckpointing activation_checkpointing = ActivationCheckpointing::none;
+  bool cuda_graphs = false;     // see training/step_graph.h
   double clip_grad_norm = 1.0;  // 0 = off
   double label_smoothing = 0.0;
   std::optional<double> max_seconds;  // of training time, evaluation included; then stop as if done

@@ -146,6 +146,11 @@ TEST_F(Errors, OfTheCommandLine) {
   expect_error(replace_run("tiny.yaml another.yaml"), {"another.yaml"});
   expect_error(replace_run("tiny.yaml --resume"), {"--overwrite", "--resume"});
   expect_error("train tiny.yaml --out run --overwrite --device gpu", {"unknown device 'gpu'", "cuda:N"});
+  expect_error(replace_run("tiny.yaml --overwrite --set training.cuda_graphs=true"),
+               {"training.cuda_graphs: true is for a GPU, and this training is on cpu: leave it out"});
+  expect_error(replace_run("tiny.yaml --overwrite --set training.cuda_graphs=true "
+                           "--set training.activation_checkpointing=every_layer"),
+               {"training.cuda_graphs cannot record activation_checkpointing: leave one of them out"});
   expect_error("evaluate run --split tset", {"--split", "tset"});
   expect_error("generate 'no\nwhere' --prompt a", {"no\\nwhere: no such run"});
 
