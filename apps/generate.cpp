@@ -201,7 +201,7 @@ void fill_masks(const GenerateArguments& arguments, const Run& run) {
       for (const auto& candidate : filled.masks[mask]) {
         text += fmt::format(" {} {:.1f}%", candidate.shown, 100 * candidate.probability);
       }
-      text += "\n";
+      text += '\n';
     }
   }
   arguments.json ? write_json(std::move(results)) : write(text);

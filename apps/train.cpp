@@ -84,7 +84,8 @@ void run_processes(const TrainArguments& arguments) {
                 return signals.received();
               }});
   if (result.exit_code == 0) return;
-  if (result.reason.empty()) throw AlreadyReported{result.exit_code};
+  if (result.reason.empty())
+    throw AlreadyReported{result.exit_code};  // NOLINT(bugprone-std-exception-baseclass): an exit, no error
   const auto checkpoint = newest_checkpoint(run_path(experiment, arguments.out));
   throw SystemError(fmt::format(
       "{}; {}", result.reason,

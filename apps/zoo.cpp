@@ -68,6 +68,8 @@ std::string usage_problem(const CLI::App& app, const CLI::ParseError& error) {
 
 }  // namespace
 
+// Outside of the try block only a mistake in the options themselves throws.
+// NOLINTNEXTLINE(bugprone-exception-escape)
 int main(int argc, char** argv) {
   reserve_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of write(), not the end of the process

@@ -9,7 +9,7 @@
 namespace zoo {
 
 torch::Tensor PositionRange::ids(torch::Device device) const {
-  const auto block = torch::arange(first, first + count, torch::dtype(torch::kInt64).device(device));
+  auto block = torch::arange(first, first + count, torch::dtype(torch::kInt64).device(device));
   if (!starts.defined()) return block;
   return (block.unsqueeze(0) - starts.to(device).unsqueeze(1)).clamp_min(0);
 }

@@ -75,11 +75,11 @@ TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role)
   const auto cross_attention = attention;  // Shaw's vectors are about distances within one sequence
   if (config.position == Position::shaw) attention.shaw_max_distance(config.relative_max_distance);
 
-  auto feed_forward = FeedForwardOptions(config.d_model, config.feed_forward_width())
-                          .activation(config.activation)
-                          .bias(config.bias)
-                          .dropout(config.activation_dropout)
-                          .gate(config.gate);
+  const auto feed_forward = FeedForwardOptions(config.d_model, config.feed_forward_width())
+                                .activation(config.activation)
+                                .bias(config.bias)
+                                .dropout(config.activation_dropout)
+                                .gate(config.gate);
   auto options = TransformerLayerOptions(attention, feed_forward, norm_options(config, config.d_model))
                      .norm_placement(config.norm_placement)
                      .dropout(config.dropout);
@@ -87,7 +87,7 @@ TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role)
   return options;
 }
 
-StackImpl::StackImpl(const ModelConfig& config, StackRole role, TokenEmbedding token)
+StackImpl::StackImpl(const ModelConfig& config, StackRole role, const TokenEmbedding& token)
     : config_(config), token_(token.ptr()), sinusoids_([d_model = config.d_model](const auto& positions) {
         return sinusoidal_positions(positions, d_model);
       }) {

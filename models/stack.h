@@ -42,7 +42,7 @@ struct StackInput {
 class StackImpl : public torch::nn::Module {
  public:
   /// `token` belongs to the model, which may share it between stacks and with the output projection.
-  StackImpl(const ModelConfig& config, StackRole role, TokenEmbedding token);
+  StackImpl(const ModelConfig& config, StackRole role, const TokenEmbedding& token);
   /// (B, T, D): final hidden states. Throws DataError where a sequence is longer than learned positions
   /// reach.
   torch::Tensor forward(const StackInput& input);

@@ -118,7 +118,7 @@ void load_tensors(const fs::path& path, const TensorMap& tensors, Wanted wanted)
     if (!file.contains(name)) fail(fmt::format("it has no tensor '{}'", name));
   }
   for (const auto& name : file.names()) {
-    if (wanted == Wanted::all_tensors && tensors.count(name) == 0)
+    if (wanted == Wanted::all_tensors && !tensors.contains(name))
       fail(fmt::format("its tensor '{}' is not in the model", name));
   }
   for (const auto& [name, tensor] : tensors) {

@@ -12,7 +12,7 @@ namespace zoo {
 
 c10::Device parse_device(std::string_view text, int64_t gpu) {
   if (text == "cpu") return torch::kCPU;
-  const auto n_gpus = static_cast<int64_t>(torch::cuda::device_count());
+  const int64_t n_gpus{torch::cuda::device_count()};
   if (text == "auto" && n_gpus == 0) return torch::kCPU;
 
   int64_t index = gpu;

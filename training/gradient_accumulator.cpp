@@ -163,8 +163,8 @@ int64_t GradientAccumulator::n_parts(const Batch& rows) const {
   const int64_t n_rows = rows.input.batch_size();
   const int64_t n_parts = std::min(n_rows, n_threads);
   // Threads are idle where there are a few rows more than threads, or fewer.
-  const double busy =
-      static_cast<double>(n_rows) / static_cast<double>((n_rows + n_parts - 1) / n_parts * n_threads);
+  const int64_t most_rows = (n_rows + n_parts - 1) / n_parts;
+  const double busy = static_cast<double>(n_rows) / static_cast<double>(most_rows * n_threads);
   return busy >= 0.8 && n_parts * parameter_bytes_ <= most_bytes ? n_parts : 1;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -100,7 +101,7 @@ std::string modules_of(const std::vector<std::string>& parameters) {
     if (std::ranges::find(modules, module) == modules.end()) modules.push_back(module);
   }
   const size_t shown = std::min(most, modules.size());
-  const auto text = fmt::format("{}", fmt::join(modules.begin(), modules.begin() + shown, ", "));
+  const auto text = fmt::format("{}", fmt::join(std::span(modules).first(shown), ", "));
   return shown == modules.size() ? text : fmt::format("{} and {} more", text, modules.size() - shown);
 }
 
@@ -154,7 +155,7 @@ std::string load_initial_weights(const Experiment& experiment, const Task& task,
   if (!fresh.empty()) text += fmt::format("; new: {}", modules_of(fresh));
   std::vector<std::string> left;
   for (const auto& name : file.names()) {
-    if (used.count(name) == 0) left.push_back(name);
+    if (!used.contains(name)) left.push_back(name);
   }
   if (!left.empty()) text += fmt::format("; left behind: {}", modules_of(left));
   return text;

@@ -83,7 +83,7 @@ int64_t find_rows_at_once(const GradientAccumulator& gradients, Task& task,
     return memory.peak();
   };
   // With fewer rows some threads are idle, whose gradients take no memory then.
-  const int64_t straight_from = std::max<int64_t>(2 * at::get_num_threads(), 4);
+  const int64_t straight_from = std::max<int64_t>(int64_t{2} * at::get_num_threads(), 4);
   const RowMemory memory(peak_of, n_rows, straight_from, limit(kShare));
   const int64_t fits = std::min(memory.rows_within(limit(kShare)), n_rows);
   const int64_t allowed = std::min(memory.rows_within(limit(kShareOfBefore)), n_rows);

@@ -77,7 +77,7 @@ void write_run_vocabulary(const fs::path& dir, const Vocabulary& vocabulary) {
 
 fs::path run_weights(const fs::path& dir) {
   std::error_code ignored;
-  const fs::path best = dir / "model.safetensors";
+  fs::path best = dir / "model.safetensors";
   if (fs::exists(best, ignored)) return best;
   if (const auto checkpoint = newest_checkpoint(dir)) return *checkpoint / "model.safetensors";
   throw CheckpointError(

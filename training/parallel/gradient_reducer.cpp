@@ -25,6 +25,7 @@ void GradientReducer::fill_buckets(const ReducerOptions& options) {
   for (size_t i = parameters_.size(); i-- > 0;) {
     const int64_t owner = options.owners.empty() ? -1 : options.owners[i];
     auto& bucket = open[owner];
+    // NOLINTNEXTLINE(modernize-make-unique): an atomic cannot be moved into its place
     if (!bucket) bucket.reset(new Bucket{.owner = owner, .members = {}, .values = {}});
     bucket->members.push_back(i);
     bytes[owner] += static_cast<int64_t>(parameters_[i].nbytes());

@@ -48,7 +48,7 @@ void Shards::share() const {
       offsets[owner] += tensor.numel();
     }
   };
-  for_each_place([](torch::Tensor parameter, torch::Tensor place, bool is_own) {
+  for_each_place([](const torch::Tensor& parameter, const torch::Tensor& place, bool is_own) {
     if (is_own) place.copy_(parameter);
   });
   std::vector<ProcessGroup::Pending> pending;
@@ -57,7 +57,7 @@ void Shards::share() const {
       pending.push_back(processes_.broadcast_from(static_cast<int64_t>(rank), packed_[rank]));
   }
   for (auto& operation : pending) operation.wait();
-  for_each_place([](torch::Tensor parameter, torch::Tensor place, bool is_own) {
+  for_each_place([](const torch::Tensor& parameter, const torch::Tensor& place, bool is_own) {
     if (!is_own) parameter.copy_(place);
   });
 }
