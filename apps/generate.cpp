@@ -51,7 +51,7 @@ TokenIds prompt_ids(std::string_view text) {
     auto word = text.substr(begin, end - begin);
     while (!word.empty() && word.front() == ' ') word.remove_prefix(1);
     while (!word.empty() && word.back() == ' ') word.remove_suffix(1);
-    ids.push_back(parse_token_id(word));
+    ids.push_back(parse_token_id(word, "--prompt-ids: "));
     begin = end + 1;
   }
   return ids;

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <torch/cuda.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -13,6 +12,7 @@
 #include "generation/search.h"
 #include "io/error.h"
 #include "io/stopwatch.h"
+#include "training/device.h"
 #include "training/learner.h"
 #include "training/memory.h"
 #include "training/rows_at_once.h"
@@ -27,11 +27,6 @@ double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
-}
-
-/// Waits until the device has done all that it was told to.
-void synchronize(c10::Device device) {
-  if (device.is_cuda()) torch::cuda::synchronize(device.index());
 }
 
 /// The steps of a training from its first batch on: what the trainer does between two looks at the clock.

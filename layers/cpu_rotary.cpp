@@ -46,10 +46,8 @@ torch::Tensor turned(const torch::Tensor& x, const torch::Tensor& cos, const tor
   const int64_t table_batch = cos.size(0) == 1 ? 0 : length * n_pairs;
   const int64_t x_b = x.stride(0), x_h = x.stride(1), x_t = x.stride(2);
   const int64_t y_b = y.stride(0), y_h = y.stride(1), y_t = y.stride(2);
-  constexpr int64_t fewest_numbers = 16384;  // for a thread of its own
-  const int64_t grain = std::max<int64_t>(1, fewest_numbers / std::max<int64_t>(1, n_heads * width));
   // All heads of a position follow each other: they have the angles in common, and lie side by side.
-  at::parallel_for(0, x.size(0) * length, grain, [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, x.size(0) * length, fewest_rows(n_heads * width), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t b = row / length, t = row % length, angles = b * table_batch + t * n_pairs;
       for (int64_t h = 0; h < n_heads; ++h) {

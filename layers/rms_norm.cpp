@@ -45,8 +45,8 @@ ZOO_VECTOR_KERNEL void differentiate(const float* x, const float* gain, const fl
 /// In how many parts the rows are worked on at the same time. It says nothing of threads: the sums over the
 /// rows are the same with any number of them.
 int64_t n_parts_of(int64_t n_rows, int64_t width) {
-  constexpr int64_t fewest_numbers = 16384, most_parts = 64;
-  return std::clamp<int64_t>(n_rows * width / fewest_numbers, 1, most_parts);
+  constexpr int64_t most_parts = 64;
+  return std::clamp<int64_t>(n_rows * width / kFewestNumbers, 1, most_parts);
 }
 
 /// Calls body(part, begin, end) for each part of the rows.

@@ -1,6 +1,5 @@
 #include "layers/swiglu.h"
 
-#include <algorithm>
 #include <optional>
 
 #include <ATen/Parallel.h>
@@ -34,13 +33,6 @@ ZOO_VECTOR_KERNEL void backward_row(const float* gate, const float* up, const fl
   }
 }
 
-/// Calls body(begin, end) for the rows that a thread makes.
-template <typename Body>
-void for_rows(int64_t n_rows, int64_t width, const Body& body) {
-  constexpr int64_t fewest_numbers = 16384;  // for a thread of its own
-  at::parallel_for(0, n_rows, std::max<int64_t>(1, fewest_numbers / width), body);
-}
-
 /// Gate and up are either two matrices or the halves of one: there is no `up` then.
 struct Swiglu : torch::autograd::Function<Swiglu> {
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& gate_any,
@@ -55,7 +47,7 @@ struct Swiglu : torch::autograd::Function<Swiglu> {
     const float* const g = gate.const_data_ptr<float>();
     const float* const u = halves ? g + width : up.const_data_ptr<float>();
     float* const o = out.mutable_data_ptr<float>();
-    for_rows(n_rows, width, [&](int64_t begin, int64_t end) {
+    at::parallel_for(0, n_rows, fewest_rows(width), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) forward_row(g + i * row, u + i * row, o + i * width, width);
     });
     return out;
@@ -72,7 +64,7 @@ struct Swiglu : torch::autograd::Function<Swiglu> {
     const float* const u = halves ? g + width : up.const_data_ptr<float>();
     float* const to_g = of_gate.mutable_data_ptr<float>();
     float* const to_u = halves ? to_g + width : of_up.mutable_data_ptr<float>();
-    for_rows(n_rows, width, [&](int64_t begin, int64_t end) {
+    at::parallel_for(0, n_rows, fewest_rows(width), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         backward_row(g + i * row, u + i * row, d + i * width, to_g + i * row, to_u + i * row, width);
     });

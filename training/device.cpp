@@ -31,4 +31,8 @@ c10::Device parse_device(std::string_view text, int64_t gpu) {
   return {torch::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }
 
+void synchronize(c10::Device device) {
+  if (device.is_cuda()) torch::cuda::synchronize(device.index());
+}
+
 }  // namespace zoo

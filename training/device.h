@@ -12,4 +12,7 @@ namespace zoo {
 /// said. Throws UsageError for another word, SystemError for a GPU that is not there.
 c10::Device parse_device(std::string_view text, int64_t gpu = 0);
 
+/// Waits until `device` has done all that it was told to.
+void synchronize(c10::Device device);
+
 }  // namespace zoo

@@ -14,6 +14,7 @@
 #include "io/error.h"
 #include "layers/generator_scope.h"
 #include "layers/random.h"
+#include "training/device.h"
 
 namespace zoo {
 namespace {
@@ -45,11 +46,6 @@ Batch copied(const Batch& batch) {
           .targets = copied(batch.targets),
           .positions = copied(batch.positions),
           .tokens = batch.tokens};
-}
-
-/// Waits for all that a GPU was told to do.
-void synchronize(torch::Device device) {
-  if (!device.is_cpu()) c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
 }
 
 /// While it lives, work goes to a stream of its own: on the default one nothing can be recorded.

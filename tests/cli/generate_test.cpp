@@ -203,7 +203,7 @@ TEST(Generate, SaysWhatIsWrongInOneLine) {
       {"decoder --prompt a --stream --beam 2", "--stream contradicts beam search"},
       {"decoder --prompt-ids 1,99", "99 is no token id"},
       {"decoder --prompt-ids=-1", "-1 is no token id"},
-      {"decoder --prompt-ids 1,,2", "'' is not a token id"},
+      {"decoder --prompt-ids 1,,2", "--prompt-ids: '' is not a token id"},
       {"decoder --prompt-ids 99999999999999999999", "is not a token id"},
       {"decoder --prompt \"$(printf 'a\\377')\"", "prompt 1: text is not UTF-8 at byte 1"},
       {"decoder --prompt Ω", "prompt 1: the character \"Ω\""},
