@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <system_error>
 #include <vector>
 
@@ -11,12 +10,11 @@
 #include <fmt/format.h>
 #include <torch/version.h>
 
-#include "comparison/attention_rollout.h"
-#include "comparison/attention_statistics.h"
 #include "comparison/findings.h"
 #include "comparison/json.h"
 #include "comparison/measure.h"
 #include "comparison/metric.h"
+#include "comparison/results_json.h"
 #include "comparison/runner.h"
 #include "comparison/scaling.h"
 #include "comparison/speeds.h"
@@ -53,55 +51,10 @@ Json kept(const fs::path& path, const Make& make) {
   return json;
 }
 
-/// The rows of a run's metrics as lists, one a quantity.
-class Curves {
- public:
-  Curves(const fs::path& run_dir, const Metric& metric) {
-    std::string text;
-    try {
-      text = read_file(run_dir / "metrics.jsonl");
-    } catch (const DataError&) {
-      return;  // killed before its first row
-    }
-    for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
-      const auto row = Json::parse(text.substr(begin, end - begin), nullptr, /*allow_exceptions=*/false);
-      if (!row.is_object()) continue;
-      if (row.contains("valid_loss")) {
-        add(valid, row);
-        valid["valid_loss"].push_back(row["valid_loss"]);
-        valid["metric"].push_back(row.value("valid_" + metric.key, Json()));
-      } else if (row.contains("train_loss")) {
-        add(train, row);
-        train["train_loss"].push_back(row["train_loss"]);
-      }
-    }
-  }
-
-  Json valid = empty({"valid_loss", "metric"}), train = empty({"train_loss"});
-
- private:
-  static Json empty(std::initializer_list<const char*> values) {
-    Json lists;
-    for (const char* axis : {"step", "tokens", "flops", "seconds"}) lists[axis] = Json::array();
-    for (const char* value : values) lists[value] = Json::array();
-    return lists;
-  }
-  static void add(Json& lists, const Json& row) {
-    for (const char* axis : {"step", "tokens", "flops", "seconds"})
-      lists[axis].push_back(row.value(axis, Json()));
-  }
-};
-
-Json as_json(const Metrics& metrics) {
-  Json json;
-  for (const auto& [name, value] : metrics) json[name] = std::isfinite(value) ? Json(value) : Json();
-  return json;
-}
-
 /// All metrics of a run's best weights on its validation data.
 Json evaluation(const fs::path& run_dir, c10::Device device) {
   return kept(run_dir / "evaluation.json",
-              [&] { return as_json(Run::open(run_dir, device).evaluate(Split::valid)); });
+              [&] { return to_json(Run::open(run_dir, device).evaluate(Split::valid)); });
 }
 
 /// The same in sequences of another length than in training.
@@ -110,79 +63,8 @@ Json evaluation_at(int64_t length, const fs::path& run_dir, c10::Device device) 
     const auto run = Run::open(run_dir, device);
     Experiment other = run.experiment();
     other.data.sequence_length = length;
-    return as_json(open_task(other, run.task().vocabulary())->evaluate(run.model(), Split::valid));
+    return to_json(open_task(other, run.task().vocabulary())->evaluate(run.model(), Split::valid));
   });
-}
-
-Json to_json(const Interval& interval) {
-  return {{"mean", interval.mean},
-          {"low", or_null(interval.low)},
-          {"high", or_null(interval.high)},
-          {"deviation", or_null(interval.deviation)},
-          {"n", interval.n}};
-}
-
-/// Integers, 999 for a weight of 1: a report of many maps has to be small.
-Json as_integers(const torch::Tensor& weights) {
-  const auto whole = weights.to(torch::kFloat).clamp(0, 1).mul(999).round().to(torch::kLong).contiguous();
-  return std::vector<int64_t>(whole.const_data_ptr<int64_t>(),
-                              whole.const_data_ptr<int64_t>() + whole.numel());
-}
-
-Json maps_json(const AttentionReport& report) {
-  Json maps = Json::array();
-  for (const auto& layer : report.layers) {
-    if (maps.empty() || maps.back()["kind"] != name_of(layer.kind))
-      maps.push_back({{"kind", name_of(layer.kind)}, {"layers", Json::array()}});
-    Json heads = Json::array();
-    for (int64_t h = 0; h < layer.weights.size(0); ++h) heads.push_back(as_integers(layer.weights[h]));
-    maps.back()["layers"].push_back(std::move(heads));
-  }
-  return maps;
-}
-
-/// The roll-out of each kind's last layer.
-Json rollout_json(const AttentionReport& report) {
-  Json list = Json::array();
-  for (const auto& rollout : attention_rollout(report)) {
-    Json entry{{"kind", name_of(rollout.kind)}, {"rows", as_integers(rollout.weights)}};
-    if (!list.empty() && list.back()["kind"] == entry["kind"]) list.erase(list.end() - 1);
-    list.push_back(std::move(entry));
-  }
-  return list;
-}
-
-Json attention_json(const Run& run, const std::string& text) {
-  const auto report = attention_report(run, text);
-  return {{"text", report.text},
-          {"target", report.answers() ? Json(report.target) : Json()},
-          {"source_tokens", report.source_tokens},
-          {"target_tokens", report.target_tokens},
-          {"target_next", report.target_next},
-          {"maps", maps_json(report)},
-          {"heads", Json::parse(to_json(head_statistics(report)))},
-          {"rollout", rollout_json(report)}};
-}
-
-Json samples_json(const std::vector<Sample>& samples) {
-  Json list = Json::array();
-  for (const auto& sample : samples)
-    list.push_back(
-        {{"input", sample.input}, {"output", sample.output}, {"reference", or_null(sample.reference)}});
-  return list;
-}
-
-Json speed_json(const Speed& speed) {
-  Json json{{"train_tokens_per_second", speed.train.tokens_per_second},
-            {"prompt_tokens_per_second", nullptr},
-            {"decode_tokens_per_second", nullptr},
-            {"first_token_seconds", nullptr}};
-  if (speed.prompt) json["prompt_tokens_per_second"] = speed.prompt->tokens_per_second;
-  if (speed.decode) {
-    json["decode_tokens_per_second"] = speed.decode->tokens_per_second;
-    json["first_token_seconds"] = speed.decode->first_token_seconds;
-  }
-  return json;
 }
 
 class Collector {
@@ -267,7 +149,6 @@ class Collector {
     Json seeds = Json::array();
     std::vector<double> values;
     int64_t peak = 0;
-    std::optional<int64_t> shown;  // the seed whose samples and maps are shown: the first that was trained
     for (const int64_t seed : variant.seeds) {
       if (stopped()) return nullptr;
       say(fmt::format("evaluating {}, seed {}", variant.name, seed));
@@ -275,7 +156,6 @@ class Collector {
       const auto& value = seeds.back()["valid"].value(metric_.key, Json());
       if (value.is_number()) values.push_back(value.get<double>());
       peak = std::max(peak, seeds.back()["peak_memory_bytes"].get<int64_t>());
-      if (!shown && seeds.back()["end"] != "failed") shown = seed;
     }
     Json config;
     for (const auto& [key, value] : flatten(variant.experiment)) config[key] = value;
@@ -298,8 +178,16 @@ class Collector {
              {"scaling", Json::array()},
              {"samples", Json::array()},
              {"attention", nullptr}};
-    if (shown) look_at(variant, *shown, run);
+    if (const auto dir = shown_dir(variant, run)) look_at(variant, *dir, run);
     return run;
+  }
+
+  /// The run whose samples, maps and speed are shown: of the first seed that was trained, if any was.
+  std::optional<fs::path> shown_dir(const PlannedVariant& variant, const Json& run) const {
+    for (const auto& seed : run["seeds"]) {
+      if (seed["end"] != "failed") return dir_of(variant, seed["seed"]);
+    }
+    return std::nullopt;
   }
 
   /// The metric at each of the lengths that were asked for.
@@ -333,7 +221,7 @@ class Collector {
     const auto& training = variant.experiment.training;
     const bool out_of_time = !failure && training.max_seconds && state.step < training.steps;
     const Json valid = failure ? Json::object() : evaluation(dir, options_.device);
-    Curves curves(dir, metric_);
+    auto curves = read_curves(dir, metric_);
     std::error_code ignored;
     return {{"seed", seed},
             {"run", fs::proximate(dir, options_.dir, ignored).string()},
@@ -355,9 +243,9 @@ class Collector {
   }
 
   /// Samples, maps and scaling of one trained run.
-  void look_at(const PlannedVariant& variant, int64_t seed, Json& json) const {
-    const auto run = Run::open(dir_of(variant, seed), options_.device);
-    json["samples"] = samples_json(run.task().samples(run.model(), plan_.settings.inputs));
+  void look_at(const PlannedVariant& variant, const fs::path& run_dir, Json& json) const {
+    const auto run = Run::open(run_dir, options_.device);
+    json["samples"] = to_json(run.task().samples(run.model(), plan_.settings.inputs));
     const auto text = text_to_look_at(json["samples"]);
     try {
       if (!text.empty()) json["attention"] = attention_json(run, text);
@@ -382,11 +270,9 @@ class Collector {
     std::vector<MeasuredRun> measured;
     std::vector<Json*> entries;
     for (size_t i = 0; i < plan_.variants.size(); ++i) {
-      const auto& seeds = runs[i]["seeds"];
-      const auto shown =
-          std::ranges::find_if(seeds, [](const Json& seed) { return seed["end"] != "failed"; });
-      if (shown == seeds.end()) continue;
-      measured.push_back({plan_.variants[i].name, dir_of(plan_.variants[i], (*shown)["seed"])});
+      const auto dir = shown_dir(plan_.variants[i], runs[i]);
+      if (!dir) continue;
+      measured.push_back({plan_.variants[i].name, *dir});
       entries.push_back(&runs[i]);
     }
     const auto path = options_.dir / "measured" / "speeds.json";
@@ -401,7 +287,7 @@ class Collector {
                                                        .on_message = options_.on_message});
       if (medians.size() < measured.size()) return false;
       speeds = Json::object();
-      for (size_t i = 0; i < measured.size(); ++i) speeds[measured[i].name] = speed_json(medians[i]);
+      for (size_t i = 0; i < measured.size(); ++i) speeds[measured[i].name] = to_json(medians[i]);
       keep(path, speeds);
     }
     for (size_t i = 0; i < measured.size(); ++i) (*entries[i])["speed"] = speeds[measured[i].name];

@@ -24,8 +24,8 @@ struct MeasuredRun {
 
 /// Measures each run three times, in turns: a, b, c, a, b, c, …. A machine's speed drifts by more than what
 /// separates two architectures, and so all of them have their part of its good and bad minutes. Returns the
-/// medians in the order of `runs`; nothing where it was told to stop. Throws as Run::open() and
-/// measure_speed() do.
+/// medians in the order of `runs`; nothing where it was told to stop. Throws as read_run_experiment(),
+/// read_run_vocabulary(), open_task() and measure_speed() do.
 std::vector<Speed> measure_in_turns(const std::vector<MeasuredRun>& runs, const SpeedOptions& options);
 
 }  // namespace zoo
