@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include "layers/dropout.h"
+#include "layers/gelu.h"
 #include "layers/linear.h"
 #include "layers/swiglu.h"
 
@@ -28,10 +29,10 @@ torch::Tensor activate(Activation activation, const torch::Tensor& x) {
       return torch::relu(x);
     case Activation::gelu:
     case Activation::geglu:
-      return torch::gelu(x);
+      return gelu(x, Phi::exact);
     case Activation::gelu_tanh:
     case Activation::geglu_tanh:
-      return torch::gelu(x, "tanh");
+      return gelu(x, Phi::by_tanh);
     case Activation::silu:
     case Activation::swiglu:
       return torch::silu(x);

@@ -14,6 +14,7 @@
 #include "layers/random.h"
 #include "training/memory.h"
 #include "training/parallel/gradient_arrivals.h"
+#include "training/tensor_lists.h"
 
 namespace zoo {
 namespace {
@@ -21,8 +22,7 @@ namespace {
 using Tensors = std::vector<torch::Tensor>;
 
 /// sums[i] += terms[i]; a tensor that is not there is zero.
-void add_to(Tensors& sums, const Tensors& terms) {
-  const torch::NoGradGuard no_grad;
+void add_what_is_there(Tensors& sums, const Tensors& terms) {
   Tensors targets, sources;
   for (size_t i = 0; i < terms.size(); ++i) {
     if (!terms[i].defined()) continue;
@@ -33,7 +33,7 @@ void add_to(Tensors& sums, const Tensors& terms) {
       sources.push_back(terms[i]);
     }
   }
-  if (!targets.empty()) at::_foreach_add_(targets, sources);
+  add_to(targets, sources);
 }
 
 Tensors gradients_of(const torch::Tensor& output, const torch::Tensor& output_gradient,
@@ -203,12 +203,12 @@ std::vector<GradientAccumulator::Result> GradientAccumulator::differentiate_part
 void GradientAccumulator::accumulate(std::vector<Result> results) {
   auto& total = results.front().gradients;
   for (size_t i = 1; i < results.size(); ++i) {
-    add_to(total, results[i].gradients);
+    add_what_is_there(total, results[i].gradients);
     results[i].gradients.clear();
   }
   Tensors existing;
   for (const auto& parameter : parameters_) existing.push_back(parameter.grad());
-  add_to(existing, total);
+  add_what_is_there(existing, total);
   for (size_t i = 0; i < existing.size(); ++i) parameters_[i].mutable_grad() = existing[i];
 }
 
@@ -245,10 +245,10 @@ GradientAccumulator::Result GradientAccumulator::differentiate_in_pieces(const B
     auto found = gradients_of(loss, {}, inputs);
     feature_gradients.push_back(found.back());
     found.pop_back();
-    add_to(gradients, found);
+    add_what_is_there(gradients, found);
   }
   if (arrivals_) arrivals_->listen(index, gradients);
-  add_to(gradients, gradients_of(features, torch::cat(feature_gradients), parameters_));
+  add_what_is_there(gradients, gradients_of(features, torch::cat(feature_gradients), parameters_));
   return {total, std::move(gradients)};
 }
 

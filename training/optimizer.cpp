@@ -3,6 +3,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "training/tensor_lists.h"
+
 namespace zoo {
 namespace {
 
@@ -102,15 +104,13 @@ TensorMap Optimizer::state() const {
 
 torch::Tensor clip_grad_norm(const Tensors& gradients, double max_norm, const ProcessGroup* dealt_out_to) {
   const torch::NoGradGuard no_grad;
-  auto norm =
-      gradients.empty() ? torch::zeros({}) : at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients)));
+  auto norm = gradients.empty() ? torch::zeros({}) : norm_of(gradients);
   if (dealt_out_to) {
     const auto squared = norm.square();
     dealt_out_to->sum(squared).wait();
     norm = squared.sqrt();
   }
-  if (gradients.empty()) return norm;
-  if (max_norm > 0) at::_foreach_mul_(gradients, (max_norm / (norm + 1e-6)).clamp_max(1.0));
+  if (max_norm > 0) multiply(gradients, (max_norm / (norm + 1e-6)).clamp_max(1.0));
   return norm;
 }
 
