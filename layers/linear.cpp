@@ -9,7 +9,7 @@
 #include <torch/types.h>
 
 #include "layers/kernels.h"
-#include "layers/weight_gradient.h"
+#include "layers/linear_gradients.h"
 
 namespace zoo {
 namespace {
@@ -43,6 +43,11 @@ torch::Tensor gradient_of_weight(const torch::Tensor& gradient, const torch::Ten
   return gradient.t().mm(x);
 }
 
+torch::Tensor gradient_of_input(const torch::Tensor& gradient, const torch::Tensor& weight) {
+  if (has_input_gradient(weight)) return input_gradient(gradient.contiguous(), weight);
+  return onednn_linear(gradient, weight.t(), std::nullopt);
+}
+
 struct Linear : torch::autograd::Function<Linear> {
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, const torch::Tensor& weight,
                                const std::optional<torch::Tensor>& bias) {
@@ -55,8 +60,7 @@ struct Linear : torch::autograd::Function<Linear> {
     const auto &x = saved[0], &weight = saved[1];
     const auto rows = gradients[0].reshape({-1, weight.size(0)});  // (N, O)
     Tensors result(3);
-    if (context->needs_input_grad(0))
-      result[0] = onednn_linear(rows, weight.t(), std::nullopt).view(x.sizes());
+    if (context->needs_input_grad(0)) result[0] = gradient_of_input(rows, weight).view(x.sizes());
     if (context->needs_input_grad(1)) result[1] = gradient_of_weight(rows, x.reshape({-1, weight.size(1)}));
     if (context->saved_data["has_bias"].toBool() && context->needs_input_grad(2)) result[2] = rows.sum(0);
     return result;

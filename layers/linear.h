@@ -3,8 +3,8 @@
 //
 // LibTorch's own linear calls MKL, which keeps its kernels for 512-bit vectors from other processors than
 // Intel's. There, oneDNN's are about a tenth faster for the output and for the input's gradient, and our own
-// for the weight's (layers/weight_gradient.h). Everything else (other types and devices, a few rows) is left
-// to LibTorch.
+// for the weight's and for a small layer's input's (layers/linear_gradients.h). Everything else (other types
+// and devices, a few rows) is left to LibTorch.
 
 #include <torch/nn/modules/linear.h>
 #include <torch/types.h>

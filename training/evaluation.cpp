@@ -14,12 +14,10 @@ Score score(Model& model, BatchSource& source, const EvaluationOptions& options,
   const EvaluationMode mode(model);
   const auto device = model.device();
   const int64_t n_batches = std::min(source.n_batches(0), options.max_batches.value_or(source.n_batches(0)));
-  const ProcessGroup alone;
-  const auto& processes = options.processes ? *options.processes : alone;
   // Summed on the device in double: one transfer, and no rounding that depends on the size of the data.
   auto nats = torch::zeros({}, torch::dtype(torch::kDouble).device(device));
   int64_t n_targets = 0;
-  for (int64_t i = processes.rank(); i < n_batches; i += processes.size()) {
+  for (int64_t i = options.rank(); i < n_batches; i += options.n_processes()) {
     const auto batch = source.batch(0, i).to(device);
     const auto features = model.features(batch);
     for (int64_t begin = 0; begin < batch.n_targets(); begin += at_once) {

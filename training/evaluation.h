@@ -35,6 +35,9 @@ struct EvaluationOptions {
   const ProcessGroup* processes = nullptr;
   /// Must be among the metrics. What is costly, as bleu is, is there only if it is wanted.
   BestBy wanted = BestBy::loss;
+
+  int64_t rank() const { return processes ? processes->rank() : 0; }
+  int64_t n_processes() const { return processes ? processes->size() : 1; }
 };
 
 struct Score {

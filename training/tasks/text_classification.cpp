@@ -129,9 +129,8 @@ class ClassificationByText final : public TextClassification {
     auto n_rows = static_cast<int64_t>(rows.texts.size());
     if (options.max_batches)
       n_rows = std::min(n_rows, *options.max_batches * batch_options(split).batch_size);
-    const int64_t rank = options.processes ? options.processes->rank() : 0;
-    const int64_t n_processes = options.processes ? options.processes->size() : 1;
-    const int64_t begin = n_rows * rank / n_processes, end = n_rows * (rank + 1) / n_processes;
+    const int64_t begin = n_rows * options.rank() / options.n_processes(),
+                  end = n_rows * (options.rank() + 1) / options.n_processes();
     const auto predicted = predict(model, rows, begin, end);
     ConfusionCounts counts(static_cast<int64_t>(labels().size()));
     counts.add(torch::tensor(predicted, torch::kLong),

@@ -36,7 +36,7 @@ class TextToText final : public Task {
     if (bytes > 0) metrics["bits_per_byte"] = metrics.at("loss") / std::numbers::ln2 / bytes;
     if (options.wanted == BestBy::bleu) {
       const auto bleu = torch::zeros({}, torch::kDouble);
-      if (!options.processes || options.processes->is_first()) {
+      if (options.rank() == 0) {
         const auto translations = translate(model, *this, split, {.generation = experiment().generation});
         bleu.fill_(corpus_bleu(translations.outputs, {translations.references}));
       }
