@@ -15,7 +15,7 @@ bool has_weight_gradient(const torch::Tensor& x);
 torch::Tensor weight_gradient(const torch::Tensor& gradient, const torch::Tensor& x);
 
 /// The same of input_gradient(), which is for weights that fit into a core's cache. There it is up to 9 %
-/// faster than oneDNN, of which a third is what a call of that costs.
+/// faster than oneDNN, what a call of that costs included.
 bool has_input_gradient(const torch::Tensor& weight);
 
 /// G W. gradient: (N, O), weight: (O, I), float, contiguous; weight such that has_input_gradient(). Returns
