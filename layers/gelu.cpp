@@ -37,8 +37,8 @@ ZOO_INLINE Point by_tanh(float x) {
   constexpr float two_sqrt_2_by_pi = 1.59576912F, cubic = 0.044715F, far = 10;
   const float at_least = x < -far ? -far : x, b = at_least > far ? far : at_least;  // not a number stays one
   const float two_u = two_sqrt_2_by_pi * b * (1 + cubic * b * b);
-  const float e = exp_of_negative(two_u < 0 ? two_u : -two_u), upper = 1 / (1 + e),
-              lower = e * upper;  // σ(±2u)
+  const float e = exp_of_negative(two_u < 0 ? two_u : -two_u);
+  const float upper = 1 / (1 + e), lower = e * upper;  // σ(±2u)
   const float s = two_u < 0 ? lower : upper;
   return {x * s, s + b * lower * upper * two_sqrt_2_by_pi * (1 + 3 * cubic * b * b)};
 }

@@ -1,7 +1,6 @@
 #pragma once
-// What is done to all gradients of a model, one after the other, as if they were one long vector. LibTorch's
-// foreach operations do that on a GPU; on the processor they share each tensor among the threads by itself,
-// and for a small model most of their time is threads meeting.
+// What is done to all gradients of a model, as if they were one long vector. LibTorch's foreach operations do
+// that on a GPU; on the processor they take one tensor after the other, and threads meet after each.
 
 #include <vector>
 

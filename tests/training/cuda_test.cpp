@@ -46,7 +46,8 @@ class OnAGpu : public ::testing::Test {
 
   TinyWorld world_;
   // ZOO_TEST_GPU=cpu runs the tests themselves where there is no GPU.
-  const torch::Device device_{std::getenv("ZOO_TEST_GPU") != nullptr ? std::getenv("ZOO_TEST_GPU") : "cuda:0"};
+  const torch::Device device_{std::getenv("ZOO_TEST_GPU") != nullptr ? std::getenv("ZOO_TEST_GPU")
+                                                                     : "cuda:0"};
 };
 
 const std::vector<std::string> kExact = {"training.precision=fp32", "model.dropout=0",
