@@ -35,7 +35,8 @@ Json read_kept(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return nullptr;
   auto json = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
-  return json.is_discarded() ? Json() : json;
+  if (json.is_discarded()) return nullptr;
+  return json;
 }
 void keep(const fs::path& path, const Json& json) {
   std::error_code ignored;

@@ -65,7 +65,7 @@ ZOO_VECTOR_KERNEL void tanh_points(const float* x, float* y, float* slope, int64
 }
 
 /// `slope` is left alone if it is not defined.
-torch::Tensor evaluate(const torch::Tensor& any, Phi phi, torch::Tensor slope = {}) {
+torch::Tensor evaluate(const torch::Tensor& any, Phi phi, const torch::Tensor& slope = {}) {
   const auto x = any.contiguous();
   auto y = torch::empty_like(x);
   const float* const from = x.const_data_ptr<float>();
