@@ -43,25 +43,26 @@ ZOO_INLINE Point by_tanh(float x) {
   return {x * s, s + b * lower * upper * two_sqrt_2_by_pi * (1 + 3 * cubic * b * b)};
 }
 
-ZOO_VECTOR_KERNEL void exact_values(const float* x, float* y, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] = exact(x[i]).value;
+template <Point (*point)(float)>
+ZOO_INLINE void values(const float* x, float* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = point(x[i]).value;
 }
-ZOO_VECTOR_KERNEL void exact_points(const float* x, float* y, float* slope, int64_t n) {
+template <Point (*point)(float)>
+ZOO_INLINE void values_and_slopes(const float* x, float* y, float* slope, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
-    const auto point = exact(x[i]);
-    y[i] = point.value;
-    slope[i] = point.slope;
+    const auto at_x = point(x[i]);
+    y[i] = at_x.value;
+    slope[i] = at_x.slope;
   }
 }
-ZOO_VECTOR_KERNEL void tanh_values(const float* x, float* y, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] = by_tanh(x[i]).value;
+
+ZOO_VECTOR_KERNEL void exact_values(const float* x, float* y, int64_t n) { values<exact>(x, y, n); }
+ZOO_VECTOR_KERNEL void tanh_values(const float* x, float* y, int64_t n) { values<by_tanh>(x, y, n); }
+ZOO_VECTOR_KERNEL void exact_points(const float* x, float* y, float* slope, int64_t n) {
+  values_and_slopes<exact>(x, y, slope, n);
 }
 ZOO_VECTOR_KERNEL void tanh_points(const float* x, float* y, float* slope, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    const auto point = by_tanh(x[i]);
-    y[i] = point.value;
-    slope[i] = point.slope;
-  }
+  values_and_slopes<by_tanh>(x, y, slope, n);
 }
 
 /// `slope` is left alone if it is not defined.

@@ -4,6 +4,7 @@
 
 #include "io/error.h"
 #include "training/parameters.h"
+#include "training/tensor_lists.h"
 
 namespace zoo {
 namespace {
@@ -69,10 +70,8 @@ Learner::Gradients Learner::differentiate(const std::vector<Batch>& batches, dou
 torch::Tensor Learner::losses_and_norm(const std::vector<Batch>& batches, double scale) {
   const auto losses = gradients_->differentiate(batches, scale);
   const auto gradients = optimizer_->gradients();
-  if (scale != 1.0) {
-    const torch::NoGradGuard no_grad;
-    at::_foreach_mul_(gradients, 1 / scale);
-  }
+  if (scale != 1.0)
+    multiply(gradients, torch::scalar_tensor(1 / scale, torch::dtype(torch::kFloat).device(device_)));
   const auto norm = clip_grad_norm(gradients, config_.clip_grad_norm, shards_ ? &processes_ : nullptr);
   return torch::cat({losses, norm.view(1)});
 }
