@@ -22,4 +22,5 @@ configure_package_config_file(
   INSTALL_DESTINATION "${package_dir}")
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/TransformerZooConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/TransformerZooConfig.cmake" "${PROJECT_BINARY_DIR}/TransformerZooConfigVersion.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/FindTorch.cmake"
   DESTINATION "${package_dir}")

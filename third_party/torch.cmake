@@ -7,7 +7,7 @@ if(NOT Torch_DIR)
     endif()
   endforeach()
 endif()
-find_package(Torch 2.11 QUIET)
+find_package(Torch 2.11 QUIET)  # by cmake/FindTorch.cmake
 if(NOT Torch_FOUND)
   message(FATAL_ERROR "LibTorch 2.11 or newer was not found: run scripts/setup.sh, or set LIBTORCH to an unpacked LibTorch.")
 endif()

@@ -1,0 +1,36 @@
+# FindTorch: a shared LibTorch (the PyTorch wheel, an unpacked LibTorch) as the imported target `torch`, and
+#   Torch_VERSION, TORCH_INSTALL_PREFIX, TORCH_CUDA_LIBRARY (where it was built for CUDA).
+# In place of the package file that LibTorch brings: where LibTorch was built for CUDA, as PyPI's wheels for Linux are,
+# that one demands the same version's CUDA toolkit and compiler, which a program without CUDA code of its own has no use
+# for, and a CMake newer than 3.25.1.
+include(FindPackageHandleStandardArgs)
+
+find_path(TORCH_INCLUDE_DIR torch/headeronly/version.h HINTS "${Torch_DIR}/../../../include")
+get_filename_component(TORCH_INSTALL_PREFIX "${TORCH_INCLUDE_DIR}" DIRECTORY)
+foreach(name torch torch_cpu c10 torch_cuda)
+  string(TOUPPER "${name}_LIBRARY" variable)
+  find_library(${variable} ${name} PATHS "${TORCH_INSTALL_PREFIX}/lib" NO_DEFAULT_PATH)
+  mark_as_advanced(${variable})
+endforeach()
+mark_as_advanced(TORCH_INCLUDE_DIR)
+
+if(TORCH_INCLUDE_DIR)
+  file(READ "${TORCH_INCLUDE_DIR}/torch/headeronly/version.h" content)
+  string(REGEX MATCH "define TORCH_VERSION_MAJOR ([0-9]+).*define TORCH_VERSION_MINOR ([0-9]+).*define TORCH_VERSION_PATCH ([0-9]+)"
+    content "${content}")
+  set(Torch_VERSION "${CMAKE_MATCH_1}.${CMAKE_MATCH_2}.${CMAKE_MATCH_3}")
+endif()
+find_package_handle_standard_args(Torch REQUIRED_VARS TORCH_LIBRARY TORCH_CPU_LIBRARY C10_LIBRARY TORCH_INCLUDE_DIR
+  VERSION_VAR Torch_VERSION)
+
+if(Torch_FOUND AND NOT TARGET torch)
+  add_library(torch INTERFACE IMPORTED)
+  set_target_properties(torch PROPERTIES
+    INTERFACE_INCLUDE_DIRECTORIES "${TORCH_INCLUDE_DIR};${TORCH_INCLUDE_DIR}/torch/csrc/api/include"
+    INTERFACE_LINK_LIBRARIES "${TORCH_CPU_LIBRARY};${C10_LIBRARY}")
+  if(TORCH_CUDA_LIBRARY)
+    # Nothing refers to it by name: it makes itself known to LibTorch when it is loaded.
+    set_property(TARGET torch APPEND PROPERTY INTERFACE_LINK_LIBRARIES
+      "-Wl,--push-state,--no-as-needed \"${TORCH_CUDA_LIBRARY}\" -Wl,--pop-state")
+  endif()
+endif()
