@@ -9,6 +9,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "layers/first_derivative.h"
 #include "layers/generator_scope.h"
 #include "layers/random.h"
 
@@ -112,8 +113,7 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
   }
 
   static Tensors backward(AutogradContext* context, const Tensors& gradients) {
-    TORCH_CHECK(!torch::GradMode::is_enabled(),
-                "there is no second derivative through activation checkpointing: turn it off");
+    only_first_derivative("a part that is computed again");
     const auto capsule = context->saved_data["call"].toCapsule();
     const auto& call = static_cast<const Call&>(*capsule);
     const auto tensors = context->get_saved_variables();

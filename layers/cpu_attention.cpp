@@ -8,6 +8,7 @@
 #include <ATen/autocast_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "layers/first_derivative.h"
 #include "layers/small_products.h"
 
 namespace zoo {
@@ -257,6 +258,7 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
   }
 
   static Tensors backward(AutogradContext* context, const Tensors& gradients) {
+    only_first_derivative("attention");
     const auto saved = context->get_saved_variables();
     const auto &q = saved[0], &k = saved[1], &v = saved[2], &out = saved[3], &log_sums = saved[4];
     const Kernel attention{static_cast<Visible>(context->saved_data["visible"].toInt()),
@@ -295,9 +297,10 @@ bool is_suitable(const torch::Tensor& x) {
 
 bool has_cpu_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                        Visible visible) {
-  return has_avx512() && is_suitable(q) && is_suitable(k) && is_suitable(v) && q.size(1) % k.size(1) == 0 &&
-         q.size(2) >= kFewestQueries && k.size(2) <= kMostKeys &&
-         (visible == Visible::all_keys || q.size(2) == k.size(2)) &&
+  return has_avx512() && is_suitable(q) && is_suitable(k) && is_suitable(v) && q.size(0) == k.size(0) &&
+         q.size(1) % k.size(1) == 0 && q.size(3) == k.size(3) &&
+         k.sizes().slice(0, 3) == v.sizes().slice(0, 3) && q.size(2) >= kFewestQueries &&
+         k.size(2) <= kMostKeys && (visible == Visible::all_keys || q.size(2) == k.size(2)) &&
          !at::autocast::is_autocast_enabled(at::kCPU);
 }
 

@@ -12,8 +12,8 @@ namespace zoo {
 
 enum class Visible { all_keys, own_and_earlier_keys };
 
-/// Whether cpu_attention() takes these: float, on the CPU, each head's numbers side by side and a multiple of
-/// 16, all keys for each query or as many keys as queries, no autocast.
+/// Whether cpu_attention() takes these: shapes as below, float, on the CPU, each head's numbers side by side
+/// and a multiple of 16, all keys for each query or as many keys as queries, no autocast.
 bool has_cpu_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                        Visible visible);
 

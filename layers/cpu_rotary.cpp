@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/utils.h>
 
+#include "layers/first_derivative.h"
 #include "layers/kernels.h"
 #include "layers/rotary.h"
 
@@ -69,6 +70,7 @@ struct Turn : torch::autograd::Function<Turn> {
     return turned(x, cos, sin, layout, 1);
   }
   static Tensors backward(AutogradContext* context, const Tensors& gradients) {
+    only_first_derivative("rotary positions");
     const auto saved = context->get_saved_variables();
     const auto layout = static_cast<RotaryLayout>(context->saved_data["layout"].toInt());
     const auto& gradient = gradients[0].stride(-1) == 1 ? gradients[0] : gradients[0].contiguous();
@@ -89,7 +91,11 @@ bool can_turn_on_cpu(const torch::Tensor& x, const RotaryTable& table) {
 }
 
 torch::Tensor turn_on_cpu(const torch::Tensor& x, const RotaryTable& table) {
-  return Turn::apply(x, with_batch(table.cos), with_batch(table.sin), table.layout);
+  const auto cos = with_batch(table.cos), sin = with_batch(table.sin);
+  TORCH_CHECK((cos.size(0) == 1 || cos.size(0) == x.size(0)) && cos.size(2) == x.size(2) &&
+                  2 * cos.size(3) <= x.size(3) && sin.sizes() == cos.sizes(),
+              "angles ", cos.sizes(), " do not suit ", x.sizes());
+  return Turn::apply(x, cos, sin, table.layout);
 }
 
 }  // namespace zoo

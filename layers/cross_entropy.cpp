@@ -10,6 +10,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
+#include "layers/first_derivative.h"
 #include "layers/row_kernels.h"
 
 namespace zoo {
@@ -61,10 +62,12 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
                                const torch::Tensor& targets, const CrossEntropyOptions& options) {
     auto gradient = logits.contiguous();
     const double loss = loss_in_place(gradient, targets, options);
+    gradient.unsafeGetTensorImpl()->bump_version();  // so that autograd refuses who kept the logits
     context->saved_data["gradient"] = gradient;
     return torch::full({}, loss, gradient.options().requires_grad(false));
   }
   static Tensors backward(AutogradContext* context, const Tensors& gradients) {
+    only_first_derivative("the cross-entropy");
     const auto gradient = context->saved_data["gradient"].toTensor();
     const double factor = gradients[0].item<double>();
     return {factor == 1.0 ? gradient : gradient * factor, {}, {}};
@@ -76,9 +79,11 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
 torch::Tensor cross_entropy_sum(const torch::Tensor& logits, const torch::Tensor& targets,
                                 const CrossEntropyOptions& options) {
   const auto values = logits.to(torch::kFloat);
+  TORCH_CHECK(values.dim() == 2 && targets.sizes() == values.sizes().slice(0, 1), "no targets ",
+              targets.sizes(), " for logits ", values.sizes());
   if (values.is_cpu() && values.requires_grad() && torch::GradMode::is_enabled() && values.numel() > 0)
     return CrossEntropy::apply(values, targets, options);
-  constexpr int64_t ignore_nothing = -100;
+  constexpr int64_t ignore_nothing = std::numeric_limits<int64_t>::min();
   return at::cross_entropy_loss(values, targets, /*weight=*/{}, at::Reduction::Sum, ignore_nothing,
                                 options.label_smoothing) *
          options.weight;

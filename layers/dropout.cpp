@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
+#include "layers/first_derivative.h"
 #include "layers/kernels.h"
 #include "layers/random.h"
 
@@ -120,6 +121,7 @@ struct AddDropout : torch::autograd::Function<AddDropout> {
     return applied(choice_of(seed, p), x, y);
   }
   static Tensors backward(AutogradContext* context, const Tensors& gradients) {
+    only_first_derivative("dropout");
     const auto seed = static_cast<uint64_t>(context->saved_data["seed"].toInt());
     const auto choice = choice_of(seed, context->saved_data["p"].toDouble());
     return {gradients[0], applied(choice, {}, gradients[0]), {}};

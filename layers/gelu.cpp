@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/utils.h>
 
+#include "layers/first_derivative.h"
 #include "layers/row_kernels.h"
 
 namespace zoo {
@@ -89,6 +90,7 @@ struct Gelu : torch::autograd::Function<Gelu> {
     return evaluate(x, phi, slope);
   }
   static Tensors backward(AutogradContext* context, const Tensors& gradients) {
+    only_first_derivative("GELU");
     return {gradients[0] * context->get_saved_variables()[0], torch::Tensor()};
   }
 };

@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
+#include "layers/first_derivative.h"
 #include "layers/kernels.h"
 #include "layers/linear_gradients.h"
 
@@ -56,6 +57,7 @@ struct Linear : torch::autograd::Function<Linear> {
     return onednn_linear(x, weight, bias);
   }
   static Tensors backward(AutogradContext* context, const Tensors& gradients) {
+    only_first_derivative("a linear layer");
     const auto saved = context->get_saved_variables();
     const auto &x = saved[0], &weight = saved[1];
     const auto rows = gradients[0].reshape({-1, weight.size(0)});  // (N, O)

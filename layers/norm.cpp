@@ -1,5 +1,7 @@
 #include "layers/norm.h"
 
+#include <cmath>
+
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -10,6 +12,8 @@ namespace zoo {
 NormImpl::NormImpl(const NormOptions& options_) : options(options_) {
   const bool centred =
       options.kind() == NormKind::layer_norm || options.kind() == NormKind::layer_norm_annotated;
+  TORCH_CHECK(options.kind() != NormKind::layer_norm_annotated || options.size() > 1,
+              "the deviation of one number is unknown: layer_norm_annotated needs a size of at least 2");
   weight = register_parameter("weight", torch::empty({options.size()}));
   if (centred && options.bias()) bias = register_parameter("bias", torch::empty({options.size()}));
   reset_parameters();
@@ -35,7 +39,8 @@ torch::Tensor NormImpl::forward(const torch::Tensor& x) {
     case NormKind::rms_norm:
       return rms_norm(x, gain, options.eps());
     case NormKind::rms_norm_outside:
-      return gain * x / (x.square().mean(-1, /*keepdim=*/true).sqrt() + options.eps());
+      // By the norm, which unlike a root has a slope at nothing but zeros.
+      return gain * x / (x.norm(2, -1, /*keepdim=*/true) / std::sqrt(options.size()) + options.eps());
   }
   C10_THROW_ERROR(ValueError, "unknown NormKind");
 }

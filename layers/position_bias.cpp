@@ -56,6 +56,9 @@ torch::Tensor t5_buckets(const torch::Tensor& relative, Direction direction, int
 }
 
 T5BiasImpl::T5BiasImpl(const T5BiasOptions& options_) : options(options_) {
+  const int64_t fewest = options.direction() == Direction::bidirectional ? 4 : 2;
+  TORCH_CHECK(options.n_buckets() >= fewest, "T5's positions need at least ", fewest, " buckets, not ",
+              options.n_buckets());
   buckets = register_module("buckets", torch::nn::Embedding(options.n_buckets(), options.n_heads()));
 }
 

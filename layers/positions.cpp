@@ -24,6 +24,7 @@ torch::Tensor PositionTable::first_rows(int64_t n_positions, torch::Device devic
   if (!rows_.defined() || rows_.size(0) < n_positions || rows_.device() != device) {
     const torch::NoGradGuard no_grad;
     const int64_t size = std::max<int64_t>(n_positions, rows_.defined() ? 2 * rows_.size(0) : 64);
+    if (rows_.defined()) outgrown_.push_back(rows_);
     rows_ = make_(torch::arange(size, torch::dtype(torch::kInt64).device(device)));
   }
   return rows_;

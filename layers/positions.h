@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <mutex>
+#include <vector>
 
 #include <torch/types.h>
 
@@ -37,6 +38,7 @@ class PositionTable {
   Make make_;
   std::mutex mutex_;
   torch::Tensor rows_;
+  std::vector<torch::Tensor> outgrown_;  // a recorded step of a GPU goes on reading them
 };
 
 /// PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(pos / 10000^(2i/D)) (Vaswani et al. 2017,

@@ -8,6 +8,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "layers/first_derivative.h"
 #include "layers/row_kernels.h"
 
 namespace zoo {
@@ -75,6 +76,7 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
   }
 
   static Tensors backward(AutogradContext* context, const Tensors& gradients) {
+    only_first_derivative("RMSNorm");
     const auto saved = context->get_saved_variables();
     const auto &x = saved[0], &gain = saved[1];
     const auto gradient = gradients[0].contiguous();
@@ -97,7 +99,7 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
 
 torch::Tensor rms_norm(const torch::Tensor& x, const torch::Tensor& gain, double eps) {
   const bool suits = x.is_cpu() && x.scalar_type() == torch::kFloat && gain.scalar_type() == torch::kFloat &&
-                     x.dim() > 0 && x.numel() > 0;
+                     x.dim() > 0 && x.numel() > 0 && gain.sizes() == x.sizes().slice(x.dim() - 1);
   if (suits) return RmsNorm::apply(x, gain, eps);
   return torch::rms_norm(x, gain.sizes(), gain, eps);
 }

@@ -31,7 +31,9 @@ double scale_of(const torch::Tensor& q, const ScaledDotProductOptions& options) 
 torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                               const ScaledDotProductOptions& options) {
   // The fused kernel for CPUs has no dropout: LibTorch goes step by step there, too, but with a slower one.
-  if (options.dropout > 0 && q.is_cpu()) return explicit_attention(q, k, v, options).output;
+  // None has scales that are not positive: of those LibTorch takes the root.
+  const double scale = scale_of(q, options);
+  if ((options.dropout > 0 && q.is_cpu()) || scale <= 0) return explicit_attention(q, k, v, options).output;
   const int64_t n_queries = q.size(2), n_keys = k.size(2);
   const bool grouped = q.size(1) != k.size(1);
   // The kernels' own causal flag aligns the first query with the first key: right only for a square.
@@ -39,7 +41,7 @@ torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, co
       options.mask.is_only_causal() && n_queries == n_keys && n_queries > 1 && !options.bias.defined();
   if (causal_flag || (options.mask.is_trivial() && !options.bias.defined())) {
     const auto visible = causal_flag ? Visible::own_and_earlier_keys : Visible::all_keys;
-    if (has_cpu_attention(q, k, v, visible)) return cpu_attention(q, k, v, visible, scale_of(q, options));
+    if (has_cpu_attention(q, k, v, visible)) return cpu_attention(q, k, v, visible, scale);
   }
   torch::Tensor mask;
   if (!causal_flag) {
@@ -63,7 +65,8 @@ AttentionResult explicit_attention(const torch::Tensor& q, const torch::Tensor& 
   if (visible.defined()) scores = scores.masked_fill(visible.logical_not(), kHidden);
   auto weights = torch::_safe_softmax(scores, -1);  // zeros, not NaN, where nothing is visible
   weights = dropout(weights, options.dropout);
-  return {torch::matmul(weights, values), weights};
+  // A bias of 32 bits makes weights of 32 bits.
+  return {torch::matmul(weights.to(values.scalar_type()), values), weights};
 }
 
 }  // namespace zoo

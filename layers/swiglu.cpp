@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/utils.h>
 
+#include "layers/first_derivative.h"
 #include "layers/row_kernels.h"
 
 namespace zoo {
@@ -54,6 +55,7 @@ struct Swiglu : torch::autograd::Function<Swiglu> {
   }
 
   static Tensors backward(AutogradContext* context, const Tensors& gradients) {
+    only_first_derivative("SwiGLU");
     const auto saved = context->get_saved_variables();
     const auto &gate = saved[0], &up = saved[1];
     const bool halves = !up.defined();
@@ -79,11 +81,14 @@ bool suits(const torch::Tensor& x) {
 }  // namespace
 
 torch::Tensor swiglu(const torch::Tensor& gate, const torch::Tensor& up) {
-  if (suits(gate) && suits(up)) return Swiglu::apply(gate, std::make_optional(up));
+  if (suits(gate) && suits(up) && gate.sizes() == up.sizes())
+    return Swiglu::apply(gate, std::make_optional(up));
   return torch::silu(gate) * up;
 }
 
 torch::Tensor swiglu(const torch::Tensor& gate_up) {
+  TORCH_CHECK(gate_up.dim() > 0 && gate_up.size(-1) % 2 == 0, "gate and up are no halves of ",
+              gate_up.sizes());
   if (suits(gate_up)) return Swiglu::apply(gate_up, std::optional<torch::Tensor>());
   const auto halves = gate_up.chunk(2, -1);
   return torch::silu(halves[0]) * halves[1];

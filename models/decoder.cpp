@@ -25,7 +25,7 @@ DecoderModel::DecoderModel(const ModelConfig& config, const ModelPurpose& purpos
 
 // Padding needs no mask here: it stands on the right, where no real position looks.
 torch::Tensor DecoderModel::features(const Batch& batch) {
-  const auto hidden = decoder_({.ids = batch.input.ids, .segments = batch.segments, .mask = Mask::causal()});
+  const auto hidden = decoder_({.ids = batch.input.ids, .mask = Mask::causal()});
   return head_->prepare(select_positions(hidden, batch.positions));
 }
 
@@ -35,7 +35,6 @@ torch::Tensor DecoderModel::hidden_states(const TokenBatch& input) {
 
 void DecoderModel::attention_maps(const Batch& batch, AttentionMaps& maps) {
   decoder_({.ids = batch.input.ids,
-            .segments = batch.segments,
             .mask = Mask::causal() & Mask::lengths(batch.input.lengths),
             .self_maps = &maps.decoder});
 }

@@ -43,7 +43,11 @@ void initialize_normal(torch::nn::Module& model, const ModelConfig& config) {
     }
   }
   for (const auto& module : model.modules()) {  // what is added to the residual stream
-    if (auto* attention = module->as<Attention>()) normal_(attention->out->weight, 0, output_std);
+    if (auto* attention = module->as<Attention>()) {
+      normal_(attention->out->weight, 0, output_std);
+      for (auto& vectors : {attention->relative_keys, attention->relative_values})
+        if (vectors.defined()) normal_(vectors, 0, std);
+    }
     if (auto* feed_forward = module->as<FeedForward>()) normal_(feed_forward->down->weight, 0, output_std);
   }
 }

@@ -1,5 +1,7 @@
 #include "models/model_config.h"
 
+#include <cmath>
+
 #include <fmt/format.h>
 
 namespace zoo {
@@ -67,7 +69,9 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("share_embeddings", c.share_embeddings, "encoder_decoder: one token embedding for both sides.");
   v.field("scale_embeddings", c.scale_embeddings, "Token vectors times sqrt(d_model).");
   v.field("embedding_norm", c.embedding_norm, "A norm on the embeddings.");
-  v.field("n_segments", c.n_segments, "Segment (sentence A/B) embeddings; 0 = none.", Limits::at_least(0));
+  v.field("n_segments", c.n_segments,
+          "encoder: segment (sentence A/B) embeddings; 0 = none. A text of ours is all segment A.",
+          Limits::at_least(0));
   v.field("output_bias", c.output_bias, "A bias in the output projection.");
   v.field("output_scale", c.output_scale, "Factor on the hidden states before the output projection.",
           Limits::positive());
@@ -90,16 +94,23 @@ void validate(const ModelConfig& c, const Complain& complain) {
   }
   if (c.position == Position::rotary) {
     const double width = static_cast<double>(c.head_width()) * c.rotary.fraction;
-    if (width != static_cast<double>(static_cast<int64_t>(width)) || static_cast<int64_t>(width) % 2 != 0) {
+    constexpr double rounding = 1e-6;
+    if (std::abs(width - static_cast<double>(c.rotary_width())) > rounding || c.rotary_width() % 2 != 0) {
       complain("position", fmt::format("rotary positions turn pairs, but {} of a head of {} is {}: not even",
                                        c.rotary.fraction, c.head_width(), width));
     }
-    if (c.rotary.scaling == RotaryScaling::ntk && width <= 2)
+    if (c.rotary.scaling == RotaryScaling::ntk && c.rotary_width() <= 2)
       complain("rotary.scaling", "ntk needs wider heads");
+    if (c.rotary.scaling == RotaryScaling::none && c.rotary.factor != 1)
+      complain("rotary.factor", "has no effect without rotary.scaling: say which");
+    if (c.rotary.scaling != RotaryScaling::none && c.rotary.factor == 1)
+      complain("rotary.scaling", "has no effect with a rotary.factor of 1: say how many times longer");
     if (c.rotary.high_frequency_factor <= c.rotary.low_frequency_factor) {
       complain("rotary.high_frequency_factor", "must be greater than low_frequency_factor");
     }
   }
+  if (c.position == Position::t5 && c.relative_buckets < 4 && c.architecture != Architecture::decoder)
+    complain("relative_buckets", "must be at least 4 where keys ahead have half of them");
   if (c.position == Position::t5 && c.relative_max_distance <= c.relative_buckets / 2) {
     complain("relative_max_distance", "must be greater than relative_buckets / 2");
   }
@@ -107,7 +118,11 @@ void validate(const ModelConfig& c, const Complain& complain) {
     complain("n_decoder_layers",
              fmt::format("an architecture {} has n_layers alone", name_of(c.architecture)));
   }
-  if (!c.tie_embeddings && !c.share_embeddings && c.architecture != Architecture::encoder_decoder) {
+  if (c.n_segments > 0 && c.architecture != Architecture::encoder)
+    complain("n_segments", fmt::format("an architecture {} knows no segments", name_of(c.architecture)));
+  if (c.norm == NormKind::layer_norm_annotated && (c.d_model == 1 || (c.qk_norm && c.head_width() == 1)))
+    complain("norm", "layer_norm_annotated needs a width of at least 2: one number has no deviation");
+  if (!c.share_embeddings && c.architecture != Architecture::encoder_decoder) {
     complain("share_embeddings", "only an encoder_decoder has two sides");
   }
 }

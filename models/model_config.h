@@ -2,6 +2,7 @@
 // The `model:` part of a configuration: every architecture of the zoo is one setting of these keys.
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -106,7 +107,7 @@ struct ModelConfig {
   bool share_embeddings = true;           // encoder_decoder: one table for both sides
   bool scale_embeddings = false;          // token vectors × √d_model
   bool embedding_norm = false;            // a norm on the embeddings (BERT)
-  int64_t n_segments = 0;                 // sentence A/B embeddings (BERT: 2)
+  int64_t n_segments = 0;                 // encoder: sentence A/B embeddings (BERT: 2)
   bool output_bias = false;               // of the output projection
   std::optional<double>
       output_scale;           // factor on the hidden states before the output projection (T5 tied: D^-0.5)
@@ -120,6 +121,7 @@ struct ModelConfig {
   // The same, with defaults applied.
   int64_t kv_heads() const { return n_kv_heads.value_or(n_heads); }
   int64_t head_width() const { return head_dim.value_or(d_model / n_heads); }
+  int64_t rotary_width() const { return std::llround(static_cast<double>(head_width()) * rotary.fraction); }
   int64_t feed_forward_width() const { return d_ff.value_or(4 * d_model); }
   int64_t decoder_layers() const { return n_decoder_layers.value_or(n_layers); }
 };

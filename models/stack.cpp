@@ -17,9 +17,8 @@ namespace {
 
 RotaryOptions rotary_options(const ModelConfig& config) {
   const auto& r = config.rotary;
-  const int64_t width = static_cast<int64_t>(static_cast<double>(config.head_width()) * r.fraction);
   return RotaryOptions(config.head_width())
-      .width(width)
+      .width(config.rotary_width())
       .theta(r.theta)
       .layout(r.layout)
       .scaling(r.scaling)
@@ -141,7 +140,7 @@ torch::Tensor StackImpl::embed(const StackInput& input, const PositionRange& ran
                                       : segment_embedding->weight.select(0, 0));
   }
   if (const auto positions = absolute_positions(range, input.ids.device()); positions.defined())
-    x = x + positions;
+    x = x + positions.to(x.scalar_type());
   if (embedding_norm) x = embedding_norm(x);
   return dropout(x, is_training() ? config_.dropout : 0.0);
 }

@@ -100,6 +100,10 @@ TEST(CpuAttention, IsTheSameWithAnyNumberOfThreads) {
 }
 
 TEST(CpuAttention, LeavesOthersToLibTorch) {
+  const auto few = torch::zeros({1, 2, 16, 16}), many = torch::zeros({4, 2, 16, 16});
+  EXPECT_FALSE(has_cpu_attention(many, few, few, Visible::all_keys));  // these LibTorch repeats
+  EXPECT_FALSE(has_cpu_attention(many, many, torch::zeros({4, 2, 8, 16}), Visible::all_keys));
+  EXPECT_FALSE(has_cpu_attention(torch::zeros({4, 2, 16, 32}), many, many, Visible::all_keys));
   const auto x = torch::zeros({1, 2, 16, 16}), narrow = torch::zeros({1, 2, 16, 8});
   EXPECT_FALSE(has_cpu_attention(narrow, narrow, narrow, Visible::all_keys));
   EXPECT_FALSE(has_cpu_attention(x.to(torch::kDouble), x, x, Visible::all_keys));

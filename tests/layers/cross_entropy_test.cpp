@@ -56,10 +56,19 @@ TEST(CrossEntropy, WhatIsNoNumberStaysNone) {
 }
 
 TEST(CrossEntropy, TargetsMustBeClasses) {
-  for (const int64_t target : {-1, 4}) {
-    const auto logits = torch::zeros({1, 4}).requires_grad_();
-    EXPECT_THROW(cross_entropy_sum(logits, torch::tensor({target}, torch::kLong)), c10::Error);
+  for (const int64_t target : {-100, -1, 4}) {
+    for (const bool learning : {false, true}) {
+      const auto logits = torch::zeros({1, 4}).requires_grad_(learning);
+      EXPECT_THROW(cross_entropy_sum(logits, torch::tensor({target}, torch::kLong)), c10::Error) << target;
+    }
   }
+  EXPECT_THROW(cross_entropy_sum(torch::zeros({3, 4}), torch::zeros({2}, torch::kLong)), c10::Error);
+}
+
+// Whose gradient needs its output finds the gradient of the logits there.
+TEST(CrossEntropy, WhoKeptTheLogitsIsTold) {
+  const auto x = torch::randn({3, 4}).requires_grad_();
+  EXPECT_THROW(cross_entropy_sum(x.tanh(), torch::zeros({3}, torch::kLong)).backward(), c10::Error);
 }
 
 TEST(CrossEntropy, WithoutGradientLeavesTheLogitsAlone) {

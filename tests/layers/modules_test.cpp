@@ -49,7 +49,10 @@ TEST(Norm, OfAConstantVectorIsFinite) {
   for (const auto kind : kNorms) {
     auto x = torch::zeros({2, kModelWidth}).requires_grad_(true);
     Norm norm{NormOptions(kModelWidth).kind(kind)};
-    EXPECT_EQ(norm(x).abs().max().item<float>(), 0);
+    const auto y = norm(x);
+    EXPECT_EQ(y.abs().max().item<float>(), 0);
+    y.sum().backward();
+    EXPECT_TRUE(x.grad().isfinite().all().item<bool>());
   }
 }
 

@@ -67,6 +67,16 @@ TEST(PositionTable, GrowsUnderTheHandsOfSeveralThreads) {
   EXPECT_EQ(n_wrong, 0);
 }
 
+// Recorded steps hold addresses, not tensors.
+TEST(PositionTable, KeepsWhatItHasOutgrown) {
+  PositionTable table([](const auto& positions) { return positions * 2; });
+  const auto* const data = table.rows(range_of(0, 10), torch::kCPU).const_data_ptr<int64_t>();
+  table.rows(range_of(0, 1000), torch::kCPU);
+  const auto elsewhere = torch::full({64}, -1, torch::kInt64);  // would take the place if it were free
+  EXPECT_NE(elsewhere.const_data_ptr<int64_t>(), data);
+  for (int64_t i = 0; i < 10; ++i) EXPECT_EQ(data[i], 2 * i);
+}
+
 // The point of rotary positions: moving query and key together changes no score.
 TEST(Rotary, ScoresDependOnTheDistanceAlone) {
   torch::manual_seed(1);
@@ -111,6 +121,18 @@ TEST(Rotary, RejectsWidthsThatHaveNoPairs) {
   EXPECT_THROW(Rotary(RotaryOptions(7)), c10::Error);
   EXPECT_THROW(Rotary(RotaryOptions(8).width(3)), c10::Error);
   EXPECT_THROW(Rotary(RotaryOptions(8).width(10)), c10::Error);
+}
+
+TEST(Rotary, AnglesMustBeThoseOfThePositions) {
+  const auto table = Rotary(RotaryOptions(16))(range_of(0, 4), torch::kCPU);
+  EXPECT_THROW(table.apply(torch::zeros({1, 1, 64, 16})), c10::Error);
+  EXPECT_THROW(table.apply(torch::zeros({1, 1, 4, 8})), c10::Error);
+}
+
+TEST(T5Bias, NeedsBucketsForBothDirections) {
+  EXPECT_THROW(T5Bias(T5BiasOptions(2).n_buckets(3)), c10::Error);
+  EXPECT_NO_THROW(T5Bias(T5BiasOptions(2).n_buckets(4)));
+  EXPECT_NO_THROW(T5Bias(T5BiasOptions(2).n_buckets(2).direction(Direction::causal)));
 }
 
 TEST(Alibi, FallsWithTheDistance) {

@@ -51,6 +51,10 @@ TEST(RmsNorm, TakesAnyShapeAndLayout) {
             torch::kBFloat16);
 }
 
+TEST(RmsNorm, TheGainMustBeAsWideAsTheRows) {
+  EXPECT_THROW(rms_norm(torch::randn({2, 64}), torch::ones({4}), 1e-6), c10::Error);
+}
+
 TEST(RmsNorm, IsTheSameWithAnyNumberOfThreads) {
   torch::manual_seed(1);
   const auto x = torch::randn({999, 64}).requires_grad_(), gain = torch::randn({64}).requires_grad_();

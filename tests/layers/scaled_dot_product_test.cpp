@@ -151,6 +151,16 @@ TEST(ScaledDotProduct, ScaleOfTheCallReplacesTheDefault) {
   EXPECT_TRUE(torch::allclose(fused_attention(inputs.q, inputs.k, inputs.v, unscaled), expected, 1e-4, 1e-5));
 }
 
+TEST(ScaledDotProduct, AnyScaleWillDo) {
+  torch::manual_seed(5);
+  const auto x = torch::randn({2, 2, 16, 16});
+  for (const double scale : {-0.5, 0.0}) {
+    const ScaledDotProductOptions options{.mask = Mask::causal(), .scale = scale};
+    EXPECT_TRUE(torch::allclose(fused_attention(x, x, x, options),
+                                explicit_attention(x, x, x, options).output, 1e-5, 1e-6));
+  }
+}
+
 TEST(ScaledDotProduct, ValuesMayHaveAnotherWidthThanKeys) {
   torch::manual_seed(6);
   for (const int64_t kv_heads : {kNumHeads, int64_t{2}}) {

@@ -40,6 +40,14 @@ TEST(Swiglu, StaysFiniteFarOut) {
   EXPECT_TRUE(torch::allclose(gate.grad(), torch::tensor({0.F, 0.F, 0.F, 0.5F, 1.F, 1.F}), 0, 1e-6));
 }
 
+TEST(Swiglu, GateAndUpAreOfOneShape) {
+  const auto gate = torch::randn({3, 8}), up = torch::randn({1, 8});
+  EXPECT_TRUE(
+      torch::allclose(swiglu(gate, up), torch::silu(gate) * up, 1e-5, 1e-6));  // or LibTorch fits them
+  EXPECT_THROW(swiglu(gate, torch::randn({3, 7})), c10::Error);
+  EXPECT_THROW(swiglu(torch::randn({3, 7})), c10::Error);
+}
+
 TEST(Swiglu, KeepsWhatIsNotANumber) {
   const auto nan = torch::full({4}, std::numeric_limits<float>::quiet_NaN());
   EXPECT_TRUE(swiglu(nan, torch::ones({4})).isnan().all().item<bool>());

@@ -46,7 +46,9 @@ TEST(Validate, FindsContradictions) {
   EXPECT_THAT(complaints_after([](Config& c) { c.n_kv_heads = 3; }), ElementsAre("n_kv_heads"));
   EXPECT_THAT(complaints_after([](Config& c) { c.head_dim = 7; }), ElementsAre("position"));
   EXPECT_THAT(complaints_after([](Config& c) { c.rotary.fraction = 0.5; }), ElementsAre("position"));
-  EXPECT_THAT(complaints_after([](Config& c) { c.head_dim = 2, c.rotary.scaling = RotaryScaling::ntk; }),
+  EXPECT_THAT(complaints_after([](Config& c) {
+                c.head_dim = 2, c.rotary.scaling = RotaryScaling::ntk, c.rotary.factor = 2;
+              }),
               ElementsAre("rotary.scaling"));
   EXPECT_THAT(complaints_after([](Config& c) { c.rotary.high_frequency_factor = 1; }),
               ElementsAre("rotary.high_frequency_factor"));
@@ -55,8 +57,22 @@ TEST(Validate, FindsContradictions) {
   EXPECT_THAT(complaints_after([](Config& c) { c.n_decoder_layers = 3; }), ElementsAre("n_decoder_layers"));
   EXPECT_THAT(complaints_after([](Config& c) { c.n_decoder_layers = 3; }, Architecture::encoder_decoder),
               IsEmpty());
-  EXPECT_THAT(complaints_after([](Config& c) { c.tie_embeddings = false, c.share_embeddings = false; }),
+  EXPECT_THAT(complaints_after([](Config& c) { c.share_embeddings = false; }),
               ElementsAre("share_embeddings"));
+  EXPECT_THAT(complaints_after([](Config& c) { c.rotary.factor = 8; }), ElementsAre("rotary.factor"));
+  EXPECT_THAT(complaints_after([](Config& c) { c.rotary.scaling = RotaryScaling::linear; }),
+              ElementsAre("rotary.scaling"));
+  EXPECT_THAT(complaints_after([](Config& c) { c.head_dim = 100, c.rotary.fraction = 0.58; }), IsEmpty());
+  EXPECT_THAT(complaints_after([](Config& c) { c.position = Position::t5, c.relative_buckets = 2; }),
+              IsEmpty());
+  EXPECT_THAT(complaints_after([](Config& c) { c.position = Position::t5, c.relative_buckets = 3; },
+                               Architecture::encoder_decoder),
+              ElementsAre("relative_buckets"));
+  EXPECT_THAT(complaints_after([](Config& c) { c.n_segments = 2; }), ElementsAre("n_segments"));
+  EXPECT_THAT(complaints_after([](Config& c) {
+                c.d_model = c.n_heads = 1, c.head_dim = 2, c.norm = NormKind::layer_norm_annotated;
+              }),
+              ElementsAre("norm"));
 }
 
 std::string refusal(const ModelConfig& config, const ModelPurpose& purpose) {

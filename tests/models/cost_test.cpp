@@ -42,23 +42,29 @@ std::vector<ModelConfig> variants() {
   with([](ModelConfig& c) { c.activation = Activation::geglu, c.gate = GateProjection::fused; });
   with([](ModelConfig& c) { c.projection = Projection::fused; });
   with([](ModelConfig& c) { c.tie_embeddings = false, c.output_bias = true; });
-  with([](ModelConfig& c) { c.n_segments = 2, c.embedding_norm = true; });
+  with([](ModelConfig& c) { c.embedding_norm = true; });
   return list;
+}
+
+/// The same in another family; only encoders know segments.
+void turn_into(Architecture architecture, ModelConfig& config) {
+  config.architecture = architecture;
+  config.n_segments = architecture == Architecture::encoder && config.embedding_norm ? 2 : 0;
 }
 
 TEST(ModelCost, CountsTheParametersOfEveryRealModel) {
   for (auto config : variants()) {
-    config.architecture = Architecture::decoder;
+    turn_into(Architecture::decoder, config);
     const ModelPurpose generate{.head = Head::language_modeling, .vocab_size = 50};
     EXPECT_EQ(model_cost(config, generate, 8).parameters, real_parameters(config, generate));
 
-    config.architecture = Architecture::encoder;
+    turn_into(Architecture::encoder, config);
     const ModelPurpose fill{.head = Head::masked_language_modeling, .vocab_size = 50};
     EXPECT_EQ(model_cost(config, fill, 8).parameters, real_parameters(config, fill));
     const ModelPurpose classify{.head = Head::classification, .vocab_size = 50, .n_classes = 3};
     EXPECT_EQ(model_cost(config, classify, 8).parameters, real_parameters(config, classify));
 
-    config.architecture = Architecture::encoder_decoder;
+    turn_into(Architecture::encoder_decoder, config);
     config.n_decoder_layers = 3;
     const ModelPurpose translate{.head = Head::language_modeling, .vocab_size = 50, .start_token = 1};
     EXPECT_EQ(model_cost(config, translate, 8).parameters, real_parameters(config, translate));
@@ -75,15 +81,15 @@ TEST(ModelCost, ABatchCostsWhatItsTokensCost) {
       EXPECT_DOUBLE_EQ(forward_flops(config, purpose, shape),
                        model_cost(config, purpose, length).flops_per_token * tokens);
     };
-    config.architecture = Architecture::decoder;
+    turn_into(Architecture::decoder, config);
     check({.head = Head::language_modeling, .vocab_size = 50},
           {.batch_size = 3, .length = length, .n_targets = 3 * length}, 3 * length);
-    config.architecture = Architecture::encoder;
+    turn_into(Architecture::encoder, config);
     check({.head = Head::masked_language_modeling, .vocab_size = 50},
           {.batch_size = 3, .length = length, .n_targets = 3 * length}, 3 * length);
     check({.head = Head::classification, .vocab_size = 50, .n_classes = 3},
           {.batch_size = 3, .length = length, .n_targets = 3}, 3 * length);
-    config.architecture = Architecture::encoder_decoder;
+    turn_into(Architecture::encoder_decoder, config);
     config.n_decoder_layers = 3;
     check({.head = Head::language_modeling, .vocab_size = 50, .start_token = 1},
           {.batch_size = 3, .length = length, .decoder_length = length, .n_targets = 3 * length},

@@ -115,7 +115,7 @@ inline std::vector<ModelConfig> varied_configs(Architecture architecture) {
   auto bert = small_config(architecture, Position::learned);
   bert.norm_placement = NormPlacement::post;
   bert.embedding_norm = true;
-  bert.n_segments = 2;
+  bert.n_segments = architecture == Architecture::encoder ? 2 : 0;
   bert.output_bias = true;
   configs.push_back(bert);
   auto multi_query = small_config(architecture, Position::shaw);
