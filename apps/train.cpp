@@ -49,6 +49,8 @@ std::string summary(const TrainResult& result, BestBy best_by) {
       text = fmt::format("{}: out of time after {} steps in {}", run, result.step, duration(result.seconds));
       break;
     case TrainEnd::interrupted:
+      if (result.step == 0)
+        return fmt::format("{}: stopped before the first step; there was nothing to save", run);
       return fmt::format("{}: stopped and saved after step {}; the same command with --resume goes on", run,
                          result.step);
   }

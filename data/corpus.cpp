@@ -246,6 +246,22 @@ std::vector<std::string> read_documents(const DataConfig& config, Split split) {
   return documents;
 }
 
+std::string hash_of_data(const DataConfig& config) {
+  std::string hashes;
+  for (const auto* files : {&config.train, &config.valid}) {
+    for (const std::string& file : *files) {
+      for (const std::string& name : {file, file + "." + config.source, file + "." + config.target}) {
+        try {
+          hashes += sha256(MappedFile(data_path(name)).bytes());
+        } catch (const DataError&) {  // a file, or the prefix of two
+        }
+      }
+    }
+    hashes += '|';
+  }
+  return sha256(hashes);
+}
+
 ParallelTexts read_parallel(const DataConfig& config, Split split) {
   struct Pair {
     std::string source, target;

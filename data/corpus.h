@@ -19,6 +19,9 @@ constexpr auto config_names(Split) { return std::to_array<std::string_view>({"tr
 /// The files of `split` as an error names them: "valid.txt", "a.txt, b.txt"; the prefixes of parallel texts.
 std::string corpus_name(const DataConfig& config, Split split);
 
+/// Hex digest of all that the training and validation files hold.
+std::string hash_of_data(const DataConfig& config);
+
 // Where the configuration names no validation files, the end of the training files is the validation split
 // (and is left out of the training split): of a text that is one document, the last valid_fraction of its
 // code points, train being the first int((1 - valid_fraction)·n) as in nanoGPT; else that part of the

@@ -36,7 +36,9 @@ Json to_json(const TrainingState& s) {
           {"skipped_steps", s.loss_scale.skipped},
           {"steps_since_log", s.steps_since_log},
           {"sample_bytes", s.sample_bytes},
-          {"rows_at_once", s.rows_at_once}};
+          {"rows_at_once", s.rows_at_once},
+          {"finished", s.finished},
+          {"data", s.data}};
 }
 
 TrainingState read_state(const fs::path& path) {
@@ -60,6 +62,8 @@ TrainingState read_state(const fs::path& path) {
     json.at("steps_since_log").get_to(s.steps_since_log);
     json.at("sample_bytes").get_to(s.sample_bytes);
     s.rows_at_once = json.value("rows_at_once", int64_t{0});
+    s.finished = json.value("finished", true);
+    s.data = json.value("data", std::string());
     if (s.step < 0 || s.next_batch.epoch < 0 || s.next_batch.index < 0)
       throw std::runtime_error("a negative count");
     return s;
@@ -98,6 +102,21 @@ void restore_random_states(const fs::path& path, torch::Device device) {
           fmt::format("{}: damaged: no state of a random generator in '{}'", path.string(), name));
     }
   }
+}
+
+constexpr std::string_view kRemoved = ".removed-";
+
+/// Never to be seen without some of its files. At worst it takes up room.
+void remove_checkpoint(const fs::path& path) {
+  std::error_code ignored;
+  for (fs::directory_iterator at(path.parent_path(), ignored), end; !ignored && at != end;
+       at.increment(ignored)) {
+    std::error_code another_time;
+    if (at->path().filename().string().starts_with(kRemoved)) fs::remove_all(at->path(), another_time);
+  }
+  const fs::path hidden = path.parent_path() / fmt::format("{}{}", kRemoved, path.filename().string());
+  fs::rename(path, hidden, ignored);
+  if (!ignored) fs::remove_all(hidden, ignored);
 }
 
 }  // namespace
@@ -169,7 +188,7 @@ void save_checkpoint(const fs::path& run_dir, const TrainedParts& parts, const T
   for (const auto& old : checkpoints_of(run_dir)) {
     if (old.filename() == name) continue;
     if (*step_of(old) % kept.every == 0 && others-- > 0) continue;
-    fs::remove_all(old, error);  // at worst it takes up room
+    remove_checkpoint(old);
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <torch/nn/module.h>
@@ -41,6 +42,8 @@ struct TrainingState {
   int64_t sample_bytes = 0;  // length of samples.txt
   LossScale loss_scale;
   int64_t rows_at_once = 0;  // what batch_size: auto has found; 0 = nothing
+  bool finished = false;     // the last step was evaluated, and there was nothing more to do
+  std::string data;          // hash of what is trained and validated on
 };
 
 /// The weights and buffers of a module by name; a tensor that is used twice appears once.

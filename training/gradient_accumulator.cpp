@@ -101,7 +101,7 @@ void GradientAccumulator::take_fewer_rows(const std::vector<Batch>& batches) {
 
 void GradientAccumulator::rehearse(const Batch& rows) const {
   const double weight = 1.0 / static_cast<double>(std::max<int64_t>(rows.n_targets(), 1));
-  differentiate_parts(rows, static_cast<size_t>(n_parts(rows)), weight);
+  differentiate_parts(rows, static_cast<size_t>(n_parts(rows)), weight, {.seed = draw_seed()});
 }
 
 torch::Tensor GradientAccumulator::try_to_differentiate(const std::vector<Batch>& batches, double scale) {
@@ -113,13 +113,17 @@ torch::Tensor GradientAccumulator::try_to_differentiate(const std::vector<Batch>
     const bool is_last = losses.size() + 1 == batches.size();
     torch::Tensor loss;
     const auto all = slices(batch);
+    // One seed a batch: processes with more slices than others would draw more, and go apart.
+    Draws draws{.seed = draw_seed(),
+                .first_part = processes_ ? static_cast<uint64_t>(processes_->rank() * most_parts()) : 0};
     for (const auto& rows : all) {
       const size_t n = rows ? static_cast<size_t>(n_parts(*rows)) : 1;
       if (reducer_ && is_last && &rows == &all.back()) {
         reducer_->begin();
         arrivals_ = std::make_unique<GradientArrivals>(parameters_, n, *reducer_);
       }
-      auto results = differentiate_parts(rows, n, weight);
+      auto results = differentiate_parts(rows, n, weight, draws);
+      ++draws.slice;
       for (const auto& result : results) loss = loss.defined() ? loss + result.loss : result.loss;
       if (!arrivals_) accumulate(std::move(results));
     }
@@ -155,11 +159,15 @@ std::vector<std::optional<Batch>> GradientAccumulator::slices(const Batch& batch
   return result;
 }
 
+int64_t GradientAccumulator::most_parts() const {
+  return options_.n_parts > 0 ? options_.n_parts : at::get_num_threads();
+}
+
 int64_t GradientAccumulator::n_parts(const Batch& rows) const {
   if (!model_->device().is_cpu()) return 1;
   // Threads with gradients of their own: more memory than this would better be spent on larger batches.
   constexpr int64_t most_bytes = int64_t{1} << 30;
-  const int64_t n_threads = options_.n_parts > 0 ? options_.n_parts : at::get_num_threads();
+  const int64_t n_threads = most_parts();
   const int64_t n_rows = rows.input.batch_size();
   const int64_t n_parts = std::min(n_rows, n_threads);
   // Threads are idle where there are a few rows more than threads, or fewer.
@@ -169,8 +177,7 @@ int64_t GradientAccumulator::n_parts(const Batch& rows) const {
 }
 
 std::vector<GradientAccumulator::Result> GradientAccumulator::differentiate_parts(
-    const std::optional<Batch>& rows, size_t n, double weight) const {
-  const uint64_t seed = draw_seed();
+    const std::optional<Batch>& rows, size_t n, double weight, const Draws& draws) const {
   std::vector<Result> results(n);
   if (!rows) {
     results.front() = {torch::zeros({}, torch::dtype(torch::kFloat).device(model_->device())),
@@ -178,9 +185,8 @@ std::vector<GradientAccumulator::Result> GradientAccumulator::differentiate_part
     if (arrivals_) arrivals_->finish(0);
     return results;
   }
-  const uint64_t first = processes_ ? static_cast<uint64_t>(processes_->rank()) * n : 0;
   const auto take = [&](size_t i, const Batch& part) {
-    const RandomScope random({seed, first + i});
+    const RandomScope random({draws.seed, draws.place(i)});
     current_part = i;
     results[i] = differentiate_part(part, weight, i);
     current_part = 0;

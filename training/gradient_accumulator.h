@@ -80,12 +80,20 @@ class GradientAccumulator {
     torch::Tensor loss;
     Tensors gradients;  // one a parameter; undefined where it has none
   };
+  /// Where the random numbers of a slice come from: for each of its parts, in all processes, from another
+  /// place.
+  struct Draws {
+    uint64_t seed, slice = 0, first_part = 0;
+    uint64_t place(size_t part) const { return slice << 32 | (first_part + part); }
+  };
   torch::Tensor try_to_differentiate(const std::vector<Batch>& batches, double scale);
   void take_fewer_rows(const std::vector<Batch>& batches);
   std::optional<Batch> own_rows(const Batch& batch) const;
   std::vector<std::optional<Batch>> slices(const Batch& batch) const;
+  int64_t most_parts() const;
   int64_t n_parts(const Batch& rows) const;
-  std::vector<Result> differentiate_parts(const std::optional<Batch>& rows, size_t n, double weight) const;
+  std::vector<Result> differentiate_parts(const std::optional<Batch>& rows, size_t n, double weight,
+                                          const Draws& draws) const;
   Result differentiate_part(const Batch& part, double weight, size_t index) const;
   Result differentiate_in_pieces(const Batch& part, const torch::Tensor& features, int64_t piece,
                                  double weight, size_t index) const;

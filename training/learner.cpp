@@ -33,6 +33,7 @@ Learner::Learner(const Experiment& experiment, std::shared_ptr<Model> model, con
       model_,
       GradientOptions{
           .label_smoothing = config_.label_smoothing,
+          .logits_bytes = device.is_cpu() ? kCpuLogitsBytes : kGpuLogitsBytes,
           .precision = precision_,
           .out_of_memory = config_.batch_size.is_auto() ? OutOfMemory::take_fewer_rows : OutOfMemory::fail},
       processes,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include <ATen/Context.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
@@ -57,7 +58,9 @@ class CpuMeter final : public TensorMemory::Meter {
 
 class DeviceMeter final : public TensorMemory::Meter {
  public:
-  explicit DeviceMeter(c10::Device device) : device_(device), start_(bytes().current) {
+  explicit DeviceMeter(c10::Device device) : device_(device) {
+    at::globalContext().lazyInitDevice(device.type());  // before that, the allocator knows no device
+    start_ = bytes().current;
     allocator().resetPeakStats(index());
   }
   int64_t current() const override { return bytes().current - start_; }
@@ -77,7 +80,7 @@ class DeviceMeter final : public TensorMemory::Meter {
   }
 
   c10::Device device_;
-  int64_t start_;
+  int64_t start_ = 0;
 };
 
 }  // namespace

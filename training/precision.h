@@ -43,6 +43,7 @@ struct LossScale {
   double value = 1;
   int64_t good_steps = 0;  // since the scale last changed
   int64_t skipped = 0;     // steps left out in all
+  bool operator==(const LossScale&) const = default;
 
   /// 1 for all formats but fp16.
   static LossScale for_precision(Precision precision);

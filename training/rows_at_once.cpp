@@ -5,6 +5,7 @@
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
+#include <torch/types.h>
 
 #include "io/machine.h"
 #include "layers/generator_scope.h"
@@ -67,8 +68,15 @@ int64_t find_rows_at_once(const GradientAccumulator& gradients, Task& task,
     gradients.rehearse(take_rows(batch, 0, n));
   };
   const int64_t before = std::min(options.before > 0 ? options.before : n_rows, n_rows);
-  if (!options.device.is_cpu() && !options.memory_bytes)
-    return rows_by_trial(rehearse, options.device, before);
+  if (!options.device.is_cpu() && !options.memory_bytes) {
+    const auto with_gradients = [&](int64_t n) {
+      // While the last rows are worked on, the gradients of those before are there, too.
+      const auto others =
+          torch::empty({gradients.bytes()}, torch::dtype(torch::kUInt8).device(options.device));
+      rehearse(n);
+    };
+    return rows_by_trial(with_gradients, options.device, before);
+  }
 
   const auto available = options.memory_bytes ? options.memory_bytes : available_memory_bytes();
   if (!available) return before;

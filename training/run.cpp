@@ -40,7 +40,8 @@ bool is_finished(const fs::path& dir, const TrainingConfig& config) {
   const auto checkpoint = newest_checkpoint(dir);
   if (!checkpoint) return false;
   const auto state = read_training_state(*checkpoint);
-  return state.step >= config.steps || (config.max_seconds && state.seconds >= *config.max_seconds);
+  return state.finished &&
+         (state.step >= config.steps || (config.max_seconds && state.seconds >= *config.max_seconds));
 }
 
 std::optional<std::string> failure_of(const fs::path& dir) {

@@ -144,6 +144,12 @@ bool RunDirectory::resumes() const {
     }
     if (existing_ == ExistingRun::replace) return false;
     check_same(path_, read_run_experiment(path_), experiment_);
+    if (is_there(path_ / "model.safetensors") && !is_there(path_ / "metrics.jsonl")) {
+      throw UsageError(fmt::format(
+          "{}: weights without a training that could go on, such as an average; start another run from "
+          "them with init_from: {}",
+          path_.string(), path_.string()));
+    }
     return true;
   }
   if (!is_free(path_)) {

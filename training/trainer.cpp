@@ -18,6 +18,7 @@
 #include "io/metrics_log.h"
 #include "io/progress.h"
 #include "io/stopwatch.h"
+#include "layers/random.h"
 #include "models/cost.h"
 #include "training/checkpoint.h"
 #include "training/initial_weights.h"
@@ -73,6 +74,7 @@ class Trainer {
 
   void start();
   void join();
+  void load(const std::filesystem::path& checkpoint);
   void make_parts();
   void note_rows_at_once();
   Step take_step();
@@ -83,6 +85,8 @@ class Trainer {
   std::optional<TrainEnd> why_to_end() const;
   bool due(int64_t every) const { return state_.step % every == 0; }
   double seconds() const { return seconds_before_ + watch_.seconds(); }
+  [[noreturn]] void fail(std::string_view where, std::string_view what, double value) const;
+  void finish();
   void log(const Step& step);
   Metrics metrics_of_validation();
   void evaluate();
@@ -121,12 +125,17 @@ Trainer::Trainer(const Experiment& experiment, const TrainOptions& options)
       memory_(options.device) {
   use_threads(config_.threads, options.place);
   // The others find in the directory what the first has put there.
-  processes_.together([&] {
-    if (processes_.is_first()) start();
-  });
-  processes_.together([&] {
-    if (!processes_.is_first()) join();
-  });
+  constexpr std::chrono::hours patience(6);  // a large corpus is prepared for longer than a step takes
+  processes_.together(
+      [&] {
+        if (processes_.is_first()) start();
+      },
+      patience);
+  processes_.together(
+      [&] {
+        if (!processes_.is_first()) join();
+      },
+      patience);
   learner_->share_weights();
   if (config_.batch_size.is_auto()) {
     const auto place = options.place.value_or(ProcessPlace());
@@ -146,10 +155,19 @@ void Trainer::start() {
   directory_ = std::make_unique<RunDirectory>(experiment_, run_dir_, options_.existing);
   task_ = directory_->goes_on() ? open_task(experiment_, directory_->vocabulary()) : make_task(experiment_);
   make_parts();
+  const std::string data = hash_of_data(experiment_.data);
   if (const auto checkpoint = directory_->checkpoint()) {
-    state_ = learner_->load(*checkpoint);
+    load(*checkpoint);
+    if (!state_.data.empty() && state_.data != data) {
+      throw ConfigError(
+          fmt::format("{}: the training or validation data are others than those that this run was started "
+                      "with; put them "
+                      "back, or train anew with --overwrite or another --out",
+                      run_dir_.string()));
+    }
     report(fmt::format("goes on after step {} of {}", state_.step, config_.steps));
   }
+  state_.data = data;
   directory_->begin(task_->vocabulary());
   directory_->truncate_samples(state_.sample_bytes);
   std::error_code ignored;
@@ -161,7 +179,24 @@ void Trainer::start() {
 void Trainer::join() {
   task_ = open_task(experiment_, read_run_vocabulary(run_dir_));
   make_parts();
-  if (const auto checkpoint = newest_checkpoint(run_dir_)) state_ = learner_->load(*checkpoint);
+  if (const auto checkpoint = newest_checkpoint(run_dir_)) load(*checkpoint);
+  // Processes have the numbers of the CPU in common, from which seeds are drawn, but draw themselves on GPUs.
+  if (options_.device.is_cuda()) {
+    const auto seed =
+        CounterRandom({static_cast<uint64_t>(config_.seed), static_cast<uint64_t>(processes_.rank()),
+                       static_cast<uint64_t>(state_.step)})
+            .next();
+    auto generator = at::globalContext().defaultGenerator(options_.device);
+    generator.set_current_seed(seed);
+  }
+}
+
+/// The scale of a loss is that of this precision, whichever the run had before.
+void Trainer::load(const std::filesystem::path& checkpoint) {
+  const LossScale fresh = state_.loss_scale;
+  state_ = learner_->load(checkpoint);
+  const bool was_scaled = state_.loss_scale != LossScale();
+  if (!was_scaled || learner_->precision() != Precision::fp16) state_.loss_scale = fresh;
 }
 
 void Trainer::make_parts() {
@@ -188,6 +223,8 @@ TrainResult Trainer::run() {
   watch_ = {};
   agree({});
   auto end = why_to_end();
+  // Killed or stopped after its last step, but before its end; or nothing is left of what it was to do.
+  if (end && *end != TrainEnd::interrupted && state_.step > 0 && !state_.finished) finish();
   while (!end) {
     const Stopwatch busy;
     const int64_t bytes = processes_.bytes_exchanged();
@@ -203,9 +240,12 @@ TrainResult Trainer::run() {
     const bool last = end && *end != TrainEnd::interrupted;
     if (last || due(config_.log_every)) log(step);
     report();
-    if (last || due(config_.evaluate_every)) evaluate();
-    if (last && config_.average_last) try_mean();
-    if (end || due(config_.checkpoint_every)) save();
+    if (due(config_.evaluate_every)) evaluate();
+    if (last) {
+      finish();
+    } else if (end || due(config_.checkpoint_every)) {
+      save();
+    }
   }
   return {.run_dir = run_dir_,
           .end = *end,
@@ -215,7 +255,16 @@ TrainResult Trainer::run() {
           .seconds = seconds()};
 }
 
+/// What is left to do after the last step.
+void Trainer::finish() {
+  if (!due(config_.evaluate_every)) evaluate();
+  if (config_.average_last) try_mean();
+  state_.finished = true;
+  save();
+}
+
 Trainer::Step Trainer::take_step() {
+  state_.finished = false;
   const double lr = learning_rate(config_, experiment_.model.d_model, state_.step, agreed_.time_used);
   const auto [batches, positions] =
       next_batches(task_->batches(Split::train), state_.next_batch, config_.gradient_accumulation);
@@ -272,22 +321,26 @@ bool Trainer::overflowed(double loss, double grad_norm) const {
 /// A step that would ruin the weights is not taken.
 void Trainer::check_finite(const std::vector<double>& losses, double grad_norm,
                            const std::vector<BatchPosition>& positions) const {
-  const auto fail = [&](const BatchPosition& position, std::string_view what, double value) {
-    if (!processes_.is_first()) throw PeerError("the first process says why training cannot go on");
-    const auto checkpoint = newest_checkpoint(run_dir_);
-    const auto message = fmt::format(
-        "step {}, epoch {}, batch {}: {} is {}; {}; a lower training.optimizer.lr or a longer "
-        "warm-up may help",
-        state_.step + 1, position.epoch, position.index, what, value,
-        checkpoint ? fmt::format("the last checkpoint is {}", checkpoint->string())
-                   : "there is no checkpoint yet");
-    write_file_atomically(run_dir_ / kFailureFile, message + "\n");
-    throw TrainingError(message);
+  const auto fail_at = [&](const BatchPosition& position, std::string_view what, double value) {
+    fail(fmt::format("step {}, epoch {}, batch {}", state_.step + 1, position.epoch, position.index), what,
+         value);
   };
   for (size_t i = 0; i < losses.size(); ++i) {
-    if (!std::isfinite(losses[i])) fail(positions[i], "the loss", losses[i]);
+    if (!std::isfinite(losses[i])) fail_at(positions[i], "the loss", losses[i]);
   }
-  if (!std::isfinite(grad_norm)) fail(positions.back(), "the norm of the gradient", grad_norm);
+  if (!std::isfinite(grad_norm)) fail_at(positions.back(), "the norm of the gradient", grad_norm);
+}
+
+/// Training cannot go on: `value` is not a number.
+void Trainer::fail(std::string_view where, std::string_view what, double value) const {
+  if (!processes_.is_first()) throw PeerError("the first process says why training cannot go on");
+  const auto checkpoint = newest_checkpoint(run_dir_);
+  const auto message = fmt::format(
+      "{}: {} is {}; {}; a lower training.optimizer.lr or a longer warm-up may help", where, what, value,
+      checkpoint ? fmt::format("the last checkpoint is {}", checkpoint->string())
+                 : "there is no checkpoint yet");
+  write_file_atomically(run_dir_ / kFailureFile, message + "\n");
+  throw TrainingError(message);
 }
 
 std::optional<TrainEnd> Trainer::why_to_end() const {
@@ -330,6 +383,8 @@ Metrics Trainer::metrics_of_validation() {
 void Trainer::evaluate() {
   const auto averaged = learner_->use_average();
   const Metrics metrics = metrics_of_validation();
+  if (const double loss = metrics.at("loss"); !std::isfinite(loss))
+    fail(fmt::format("step {}", state_.step), "the validation loss", loss);
   if (processes_.is_first()) {
     Metrics row = with_prefix("valid_", metrics);
     row.emplace("flops", state_.flops);

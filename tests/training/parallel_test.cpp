@@ -20,6 +20,7 @@
 #include "tests/support/small_models.h"
 #include "tests/training/support.h"
 #include "training/gradient_accumulator.h"
+#include "training/memory.h"
 #include "training/parallel/gradient_reducer.h"
 #include "training/parallel/process_group.h"
 #include "training/parallel/shards.h"
@@ -304,6 +305,52 @@ TEST(ParallelGradients, AndDropoutOfTwoProcessesAreThoseOfTwoThreads) {
     const auto parameters = model->parameters();
     for (size_t i = 0; i < parameters.size(); ++i)
       EXPECT_TRUE(torch::allclose(parameters[i].grad(), expected[i], 1e-5, 1e-7)) << i;
+  });
+}
+
+// Or a run with dropout would not be resumed to the last bit: the numbers of the first process are kept.
+TEST(ParallelGradients, LeaveTheSameRandomNumbersInEveryProcess) {
+  in_processes(2, [](const ProcessGroup& processes) {
+    const auto model = model_of(small_config(Architecture::decoder));
+    GradientAccumulator gradients(model, {.n_parts = 1, .rows_at_once = 4}, processes);
+    torch::manual_seed(3);
+    gradients.differentiate({batch_of(Architecture::decoder, 9, 3)});  // of 5 rows, two slices; of 4, one
+    const auto drawn = torch::rand({}, torch::kDouble), sum = drawn.clone();
+    processes.sum(sum).wait();
+    EXPECT_EQ(sum.item<double>(), 2 * drawn.item<double>());
+  });
+}
+
+TEST(ProcessGroup, APortThatIsTakenIsSaid) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_ANY);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(socket, 1), 0);
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
+  const auto port = ntohs(address.sin_port);
+  const auto message = message_of<SystemError>(
+      [&] { ProcessGroup({.rank = 0, .size = 2, .port = port}, torch::kCPU, std::chrono::seconds(5)); });
+  EXPECT_THAT(message, HasSubstr(fmt::format("port {} is in use", port)));
+  ::close(socket);
+}
+
+TEST(Shards, KeepNoCopyOfLargeParameters) {
+  in_processes(2, [](const ProcessGroup& processes) {
+    std::vector<Parameter> parameters;
+    for (int64_t i = 0; i < 4; ++i) {
+      parameters.push_back({fmt::format("p{}", i),
+                            torch::full({256, 1024}, static_cast<double>(processes.rank())),
+                            ParameterRole::hidden_matrix});
+    }
+    const TensorMemory memory(torch::kCPU);
+    const Shards shards(processes, parameters);
+    shards.share();
+    EXPECT_LT(memory.peak(), 1 << 20);
+    for (size_t i = 0; i < parameters.size(); ++i)
+      EXPECT_EQ(parameters[i].tensor.mean().item<int64_t>(), shards.owners()[i]) << i;
   });
 }
 

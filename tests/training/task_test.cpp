@@ -114,6 +114,35 @@ TEST(Task, AnUnknownLabelIsAnErrorThatNamesItsFile) {
   }
 }
 
+// Of a target that is cut only what is left counts, in tokens and in bytes.
+TEST(Task, BitsPerByteAreOfWhatIsScored) {
+  const TinyWorld world;
+  for (const int64_t length : {3, 6, 40}) {
+    const auto task = make_task(world.experiment(
+        "text_to_text", {"data.tokenizer.type=byte", fmt::format("data.target_length={}", length),
+                         "model.max_positions=64"}));
+    const auto model = model_of(*task);
+    const auto metrics = task->evaluate(*model, Split::valid);
+    // A token is a byte here, and the end of a text that of its line.
+    EXPECT_NEAR(metrics.at("bits_per_byte"), metrics.at("loss") / std::numbers::ln2, 1e-9) << length;
+  }
+}
+
+TEST(Task, AccuracyIsOfTheRowsThatAreScored) {
+  const TinyWorld world;
+  std::vector<double> accuracies;
+  for (const int64_t batch_size : {1, 2, 100}) {
+    torch::manual_seed(5);
+    const auto task = make_task(world.experiment(
+        "text_classification", {"model.architecture=encoder_decoder", "training.batch_tokens=200",
+                                fmt::format("training.batch_size={}", batch_size)}));
+    const auto model = model_of(*task);
+    accuracies.push_back(task->evaluate(*model, Split::valid, {.max_batches = 1}).at("f1"));
+  }
+  EXPECT_EQ(accuracies[0], accuracies[1]);
+  EXPECT_EQ(accuracies[0], accuracies[2]);
+}
+
 TEST(Task, AnUnknownCharacterIsAnErrorThatNamesItsFile) {
   const TinyWorld world;
   world.dir().write("data/other.txt", "sun and 月\n");

@@ -8,6 +8,7 @@
 
 #include "io/safetensors.h"
 #include "tests/training/support.h"
+#include "training/checkpoint.h"
 #include "training/run.h"
 
 namespace zoo::testing {
@@ -318,6 +319,18 @@ TEST(Trainer, NamesStepAndBatchOfALossThatIsNoNumber) {
   }
 }
 
+// Weights that a step has ruined are seen at the evaluation after it, before any other loss is.
+TEST(Trainer, AValidationLossThatIsNoNumberEndsItToo) {
+  const TinyWorld world;
+  const auto experiment = world.experiment(
+      "language_modeling",
+      {"training.optimizer.type=sgd", "training.optimizer.lr=1e30", "training.clip_grad_norm=0",
+       "training.schedule={type: constant, warmup_steps: 0}", "training.evaluate_every=1"});
+  const auto message = message_of<TrainingError>([&] { train(experiment, {.run_dir = world.path("run")}); });
+  EXPECT_THAT(message, AllOf(HasSubstr("step 1: the validation loss is"), HasSubstr("no checkpoint yet")));
+  EXPECT_EQ(read_file(world.path("run/failed.txt")), message + "\n");
+}
+
 TEST(Trainer, DoesNotTouchARunUnlessTold) {
   const TinyWorld world;
   const auto experiment = world.experiment("language_modeling", {"training.steps=2"});
@@ -374,10 +387,78 @@ TEST(Trainer, ResumesWithTheSameModelDataAndSeedOnly) {
       "language_modeling", {"training.steps=6", "training.evaluate_every=2", "training.optimizer.lr=0.001"});
   EXPECT_EQ(train(more, options).step, 6);
   EXPECT_EQ(read_run_experiment(world.path("run")).training.steps, 6);
+  // The same files, but another text in them.
+  const auto text = read_file(world.path("data/text.txt"));
+  world.dir().write("data/text.txt", text + "a star more.\n");
+  EXPECT_THAT(message_of<ConfigError>([&] { train(more, options); }),
+              HasSubstr("data are others than those"));
+  world.dir().write("data/text.txt", text);
   // And once more: there is nothing left to do.
   const auto before = read_file(world.path("run/metrics.jsonl"));
   EXPECT_EQ(train(more, options).step, 6);
   EXPECT_EQ(read_file(world.path("run/metrics.jsonl")), before);
+}
+
+// Stopped at a step that then becomes the last one.
+TEST(Trainer, WhatIsLeftToDoAfterTheLastStepIsDone) {
+  const TinyWorld world;
+  TrainOptions options{.run_dir = world.path("run"), .existing = ExistingRun::resume};
+  int64_t asked = 0;
+  options.should_stop = [&] { return ++asked > 5; };
+  const auto stopped = train(world.experiment("language_modeling", {"training.average_last=2"}), options);
+  EXPECT_EQ(stopped.end, TrainEnd::interrupted);
+  EXPECT_FALSE(stopped.best_score);
+
+  options.should_stop = nullptr;
+  const auto fewer = world.experiment(
+      "language_modeling", {"training.average_last=2", fmt::format("training.steps={}", stopped.step)});
+  const auto result = train(fewer, options);
+  EXPECT_EQ(result.step, stopped.step);
+  EXPECT_TRUE(result.best_score);
+  const auto rows = timeless_metrics(world.path("run"));
+  EXPECT_TRUE(rows.at(rows.size() - 2).contains("valid_loss"));
+  EXPECT_TRUE(rows.back().contains("mean_valid_loss"));
+  EXPECT_TRUE(fs::exists(world.path("run/model.safetensors")));
+  train(fewer, options);
+  EXPECT_EQ(timeless_metrics(world.path("run")), rows);
+}
+
+TEST(Trainer, DoesNotGoOnFromWeightsAlone) {
+  const TinyWorld world;
+  const auto experiment = world.experiment("language_modeling", {"training.steps=4"});
+  train(experiment, {.run_dir = world.path("run")});
+  fs::remove_all(world.path("run/checkpoints"));
+  fs::remove(world.path("run/metrics.jsonl"));
+  const auto weights = read_file(world.path("run/model.safetensors"));
+  EXPECT_THAT(message_of<UsageError>([&] {
+                train(experiment, {.run_dir = world.path("run"), .existing = ExistingRun::resume});
+              }),
+              HasSubstr("init_from"));
+  EXPECT_TRUE(read_file(world.path("run/model.safetensors")) == weights);
+}
+
+// A loss scale of 1, which other formats have, is none for fp16.
+TEST(Trainer, AnotherPrecisionHasItsOwnLossScale) {
+  const TinyWorld world;
+  TrainOptions options{.run_dir = world.path("run"), .existing = ExistingRun::resume};
+  train(world.experiment("language_modeling", {"training.steps=4"}), options);
+  train(world.experiment("language_modeling", {"training.steps=6", "training.precision=fp16"}), options);
+  EXPECT_EQ(read_training_state(world.path("run/checkpoints/last")).loss_scale.value, LossScale::initial);
+  train(world.experiment("language_modeling", {"training.steps=8"}), options);
+  EXPECT_EQ(read_training_state(world.path("run/checkpoints/last")).loss_scale.value, 1);
+}
+
+TEST(Checkpoint, IsRemovedAsAWhole) {
+  const TinyWorld world;
+  const auto checkpoints = world.path("run/checkpoints");
+  const TrainOptions options{.run_dir = world.path("run"), .existing = ExistingRun::resume};
+  train(world.experiment("language_modeling", {"training.steps=4"}), options);
+  world.dir().write("run/checkpoints/.removed-step-2/optimizer.safetensors",
+                    "left by a process that was killed");
+  EXPECT_EQ(checkpoints_of(world.path("run")).size(), 1);
+  train(world.experiment("language_modeling", {"training.steps=20"}), options);
+  EXPECT_FALSE(fs::exists(checkpoints / ".removed-step-2"));
+  EXPECT_EQ(checkpoints_of(world.path("run")).size(), 2);
 }
 
 }  // namespace

@@ -54,6 +54,20 @@ bool is_loopback(std::string_view host) {
                   place.rank, place.size, text.substr(0, text.find('\n'))));
 }
 
+c10::intrusive_ptr<c10d::TCPStore> make_store(const ProcessPlace& place,
+                                              const c10d::TCPStoreOptions& options) {
+  try {
+    return c10::make_intrusive<c10d::TCPStore>(place.host, options);
+  } catch (const std::exception& error) {
+    if (!options.isServer || std::string_view(error.what()).find("EADDRINUSE") == std::string_view::npos)
+      throw;
+    throw SystemError(
+        fmt::format("port {} is in use by another program: set MASTER_PORT to another one, in every "
+                    "process",
+                    place.port));
+  }
+}
+
 c10::intrusive_ptr<c10d::Store> connect(const ProcessPlace& place, Milliseconds timeout) {
   c10d::TCPStoreOptions options;
   options.port = place.port;
@@ -61,7 +75,7 @@ c10::intrusive_ptr<c10d::Store> connect(const ProcessPlace& place, Milliseconds 
   options.numWorkers = place.size;
   options.waitWorkers = false;
   options.timeout = timeout;
-  auto store = c10::make_intrusive<c10d::TCPStore>(place.host, options);
+  auto store = make_store(place, options);
   return c10::make_intrusive<c10d::PrefixStore>(fmt::format("zoo/{}", place.attempt), std::move(store));
 }
 
@@ -189,7 +203,7 @@ void ProcessGroup::receive_from(int64_t rank, torch::Tensor tensor) const {
   }).wait();
 }
 
-void ProcessGroup::together(const std::function<void()>& work) const {
+void ProcessGroup::together(const std::function<void()>& work, std::optional<Milliseconds> patience) const {
   if (is_alone()) return work();
   std::exception_ptr failure;
   try {
@@ -199,7 +213,11 @@ void ProcessGroup::together(const std::function<void()>& work) const {
   }
   const auto failures = torch::full({}, failure ? 1 : 0, torch::kLong);
   try {
-    sum(failures).wait();
+    start(failures, [&](auto& backend, auto& tensors) {
+      c10d::AllreduceOptions options;
+      if (patience) options.timeout = *patience;
+      return backend.allreduce(tensors, options);
+    }).wait();
   } catch (const PeerError&) {
     if (!failure) throw;  // else what happened here says more
   }

@@ -42,13 +42,15 @@ std::optional<ProcessPlace> place_from_environment();
 
 /// Collective operations. All processes must call the same ones in the same order, with tensors of the same
 /// shape and type: contiguous, on the CPU or on this process's GPU. Each throws PeerError where another
-/// process has gone, or has not come for the length of the timeout. A process alone (size 1) does nothing in
-/// them.
+/// process has gone, or has not come for the length of the timeout; but on GPUs wait() only makes what the
+/// GPU does next wait, and NCCL's own watchdog ends a process whose others are gone. A process alone (size 1)
+/// does nothing in them.
 class ProcessGroup {
  public:
   /// A process alone.
   ProcessGroup();
-  /// Waits until all are there. Throws PeerError, UsageError (built without NCCL).
+  /// Waits until all are there. Throws PeerError, UsageError (built without NCCL), SystemError (the port is
+  /// taken).
   ProcessGroup(const ProcessPlace& place, torch::Device device, std::chrono::milliseconds timeout);
   ~ProcessGroup();
   ProcessGroup(const ProcessGroup&) = delete;
@@ -85,8 +87,9 @@ class ProcessGroup {
 
   /// Does `work`, which may fail in some processes and not in others (a file that is missing, a machine
   /// without room): throws what it threw, and PeerError in the processes where it went well. `work` holds no
-  /// collective operations.
-  void together(const std::function<void()>& work) const;
+  /// collective operations. The others wait for it as long as the timeout, or as `patience`.
+  void together(const std::function<void()>& work,
+                std::optional<std::chrono::milliseconds> patience = std::nullopt) const;
 
   /// What this process has handed to the operations above so far, in bytes.
   int64_t bytes_exchanged() const { return bytes_exchanged_; }

@@ -7,6 +7,14 @@
 #include <torch/utils.h>
 
 namespace zoo {
+namespace {
+
+/// What is larger is sent by itself: a copy of it costs more than a message.
+constexpr int64_t kMostPackedNumbers = 65536;
+
+bool is_packed(const Parameter& parameter) { return parameter.tensor.numel() <= kMostPackedNumbers; }
+
+}  // namespace
 
 Shards::Shards(const ProcessGroup& processes, std::vector<Parameter> parameters)
     : processes_(processes),
@@ -17,14 +25,17 @@ Shards::Shards(const ProcessGroup& processes, std::vector<Parameter> parameters)
   std::iota(by_size.begin(), by_size.end(), size_t{0});
   std::ranges::stable_sort(by_size, std::ranges::greater(),
                            [&](size_t i) { return parameters_[i].tensor.numel(); });
-  std::vector<int64_t> sizes(packed_.size());
+  std::vector<int64_t> sizes(packed_.size()), packed_sizes(packed_.size());
   for (const size_t i : by_size) {
     const auto least = std::ranges::min_element(sizes);
     *least += parameters_[i].tensor.numel();
     owners_[i] = least - sizes.begin();
+    if (is_packed(parameters_[i]))
+      packed_sizes[static_cast<size_t>(owners_[i])] += parameters_[i].tensor.numel();
   }
   for (size_t rank = 0; rank < packed_.size(); ++rank) {
-    if (sizes[rank] > 0) packed_[rank] = torch::empty({sizes[rank]}, parameters_.front().tensor.options());
+    if (packed_sizes[rank] > 0)
+      packed_[rank] = torch::empty({packed_sizes[rank]}, parameters_.front().tensor.options());
   }
 }
 
@@ -41,6 +52,7 @@ void Shards::share() const {
   const auto for_each_place = [&](const auto& visit) {
     std::vector<int64_t> offsets(packed_.size());
     for (size_t i = 0; i < parameters_.size(); ++i) {
+      if (!is_packed(parameters_[i])) continue;
       const auto owner = static_cast<size_t>(owners_[i]);
       const auto& tensor = parameters_[i].tensor;
       visit(tensor.detach(), packed_[owner].narrow(0, offsets[owner], tensor.numel()).view(tensor.sizes()),
@@ -52,6 +64,10 @@ void Shards::share() const {
     if (is_own) place.copy_(parameter);
   });
   std::vector<ProcessGroup::Pending> pending;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (!is_packed(parameters_[i]))
+      pending.push_back(processes_.broadcast_from(owners_[i], parameters_[i].tensor.detach()));
+  }
   for (size_t rank = 0; rank < packed_.size(); ++rank) {
     if (packed_[rank].defined())
       pending.push_back(processes_.broadcast_from(static_cast<int64_t>(rank), packed_[rank]));
@@ -70,7 +86,8 @@ TensorMap Shards::gather(const OptimizerConfig& config, const Optimizer& own) co
   }
   // Made anew, since only a rule knows which state a parameter has; then one owner after the other, each by
   // name.
-  TensorMap all = own_state;
+  TensorMap all;
+  for (const auto& [name, tensor] : own_state) all.emplace(name, tensor.cpu());
   for (int64_t rank = 1; rank < processes_.size(); ++rank) {
     std::vector<Parameter> theirs;
     for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -78,7 +95,7 @@ TensorMap Shards::gather(const OptimizerConfig& config, const Optimizer& own) co
     }
     for (const auto& [name, tensor] : Optimizer(config, theirs).state()) {
       processes_.receive_from(rank, tensor);
-      all.emplace(name, tensor);
+      all.emplace(name, tensor.cpu());
     }
   }
   return all;

@@ -26,15 +26,15 @@ class Shards {
   std::vector<Parameter> own() const;
   /// After a step: every process gets the parameters of the others. Collective.
   void share() const;
-  /// The whole state of an optimiser of `config`, of whose parts `own` is this process's: in the first
-  /// process; empty in the others. Collective.
+  /// The whole state of an optimiser of `config`, of whose parts `own` is this process's: on the CPU of
+  /// the first process; empty in the others. Collective.
   TensorMap gather(const OptimizerConfig& config, const Optimizer& own) const;
 
  private:
   const ProcessGroup& processes_;
   std::vector<Parameter> parameters_;
   std::vector<int64_t> owners_;
-  std::vector<torch::Tensor> packed_;  // by process: all its parameters in one piece
+  std::vector<torch::Tensor> packed_;  // by process: its small parameters in one piece
 };
 
 }  // namespace zoo

@@ -56,6 +56,14 @@ class TextClassification : public Task {
   }
 };
 
+/// How many rows the first batches have.
+int64_t n_rows_of(BatchSource& source, int64_t n_batches) {
+  int64_t n_rows = 0;
+  for (int64_t i = 0; i < std::min(n_batches, source.n_batches(0)); ++i)
+    n_rows += source.batch(0, i).input.batch_size();
+  return n_rows;
+}
+
 std::vector<int64_t> to_vector(const torch::Tensor& tensor) {
   const auto cpu = tensor.to(torch::kCPU).contiguous();
   return {cpu.const_data_ptr<int64_t>(), cpu.const_data_ptr<int64_t>() + cpu.numel()};
@@ -127,8 +135,7 @@ class ClassificationByText final : public TextClassification {
     Metrics metrics = Task::evaluate(model, split, options);
     const auto rows = read_labelled(experiment().data, split);
     auto n_rows = static_cast<int64_t>(rows.texts.size());
-    if (options.max_batches)
-      n_rows = std::min(n_rows, *options.max_batches * batch_options(split).batch_size);
+    if (options.max_batches) n_rows = n_rows_of(batches(split), *options.max_batches);
     const int64_t begin = n_rows * options.rank() / options.n_processes(),
                   end = n_rows * (options.rank() + 1) / options.n_processes();
     const auto predicted = predict(model, rows, begin, end);

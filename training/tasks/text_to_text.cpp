@@ -74,9 +74,17 @@ class TextToText final : public Task {
     const auto target = tokenize(pairs.target, tokenizer(), RowEnding::bare);
     const int64_t target_length = data.target_length.value_or(data.sequence_length);
     double bytes = 0, targets = 0;
-    for (const auto& text : pairs.target) bytes += static_cast<double>(text.size() + 1);  // with its line end
-    for (int64_t i = 0; i < target.n_rows(); ++i)
-      targets += static_cast<double>(std::min(target.row_length(i) + 1, target_length));
+    for (int64_t i = 0; i < target.n_rows(); ++i) {
+      const int64_t n = target.row_length(i);
+      const bool whole = n < target_length;
+      const auto& text = pairs.target[static_cast<size_t>(i)];
+      bytes += static_cast<double>(
+          whole ? text.size() + 1  // with its line end
+                : tokenizer()
+                      .decode(target.slice(target.row_begin(i), target.row_begin(i) + target_length))
+                      .size());
+      targets += static_cast<double>(whole ? n + 1 : target_length);
+    }
     bytes_per_target_[static_cast<size_t>(split)] = targets > 0 ? bytes / targets : 0;
     const bool alone = experiment().model.architecture == Architecture::decoder;
     return text_to_text_batches(
