@@ -62,7 +62,7 @@ void initialize_xavier(torch::nn::Module& model, const ModelConfig& config) {
       xavier_uniform_(output->weight);
     }
   }
-  const auto xavier = [](torch::Tensor part) { xavier_uniform_(part); };
+  const auto xavier = [](const torch::Tensor& part) { xavier_uniform_(part); };
   for (const auto& module : model.modules()) {
     if (auto* attention = module->as<Attention>(); attention && attention->qkv) {
       const int64_t q = attention->options.n_heads() * attention->head_dim();

@@ -150,7 +150,7 @@ ProcessGroup::ProcessGroup(const ProcessPlace& place, torch::Device device, Mill
 ProcessGroup::~ProcessGroup() {
   // Operations that never end cannot be waited for: after a failure the connections stay until the process
   // ends.
-  if (backends_ && std::uncaught_exceptions() > 0) static_cast<void>(backends_.release());
+  if (std::uncaught_exceptions() > 0) [[maybe_unused]] const auto* const left = backends_.release();
 }
 
 template <class Start>
@@ -158,7 +158,7 @@ ProcessGroup::Pending ProcessGroup::start(torch::Tensor tensor, const Start& sta
   if (!backends_) return {};
   bytes_exchanged_ += static_cast<int64_t>(tensor.nbytes());
   try {
-    auto& backend = tensor.is_cuda() ? backends_->cuda : backends_->cpu;
+    const auto& backend = tensor.is_cuda() ? backends_->cuda : backends_->cpu;
     std::vector<torch::Tensor> tensors = {std::move(tensor)};
     auto work = start(*backend, tensors);
     return Pending([this, work = std::move(work)] {
