@@ -228,5 +228,30 @@ TEST_F(Compare, AChangedComparisonDoesNotMixWithTheOld) {
   EXPECT_EQ(results("c")["runs"][0]["seeds"][0]["steps"], 9);
 }
 
+// The directory may be a project's, with runs of its own.
+TEST_F(Compare, OverwriteRemovesOnlyWhatAComparisonWrote) {
+  ASSERT_EQ(run_zoo(dir_, "train base.yaml --set training.steps=4").code, 0);  // runs/base
+  dir_.write("runs/notes.txt", "kept");
+  const auto refuses = [&](const std::string& arguments, const std::string& words) {
+    const auto before = files_below(dir_.path());
+    const auto outcome = run(arguments + " --overwrite");
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(words)) << arguments;
+    EXPECT_THAT(differences(before, files_below(dir_.path())), IsEmpty()) << arguments;
+  };
+  const std::string one = "base.yaml --seeds 1 --set training.steps=4 --out ";
+  refuses(one + ".", "no comparison has written this");
+  ASSERT_EQ(run(one + "c").code, 0);
+  refuses("c/runs/base/seed-1 --out c", "c/runs/base/seed-1: --overwrite would remove this run");
+  dir_.write("c/runs/base/mine.txt", "kept");
+  refuses(one + "c", "c/runs/base/mine.txt: no comparison has written this");
+  std::filesystem::remove(dir_ / "c/runs/base/mine.txt");
+  dir_.write("c/other", "kept");
+  EXPECT_EQ(run(one + "c --overwrite").code, 0);
+  EXPECT_EQ(read_file(dir_ / "c/other"), "kept");
+  dir_.write("d/results.json", "{\"mine\": 1}");
+  refuses(one + "d", "d/results.json: no comparison has written this");
+}
+
 }  // namespace
 }  // namespace zoo::testing
