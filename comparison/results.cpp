@@ -12,6 +12,7 @@
 
 #include "comparison/findings.h"
 #include "comparison/json.h"
+#include "comparison/kept_json.h"
 #include "comparison/measure.h"
 #include "comparison/metric.h"
 #include "comparison/results_json.h"
@@ -30,37 +31,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What keep() wrote; null where there is nothing, or nothing whole.
-Json read_kept(const fs::path& path) {
+/// What scores belong to: with other weights, another configuration or device they are found out anew.
+Json score_key(const fs::path& run_dir, c10::Device device) {
+  const auto weights = run_weights(run_dir);
   std::error_code ignored;
-  if (!fs::exists(path, ignored)) return nullptr;
-  auto json = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return nullptr;
-  return json;
-}
-void keep(const fs::path& path, const Json& json) {
-  std::error_code ignored;
-  fs::create_directories(path.parent_path(), ignored);
-  write_file_atomically(path, json.dump() + "\n");
-}
-
-/// A file that is made once: read it, or make its content and write it.
-template <class Make>
-Json kept(const fs::path& path, const Make& make) {
-  Json json = read_kept(path);
-  if (json.is_null()) keep(path, json = make());
-  return json;
+  return {{"weights", weights.filename().string()},
+          {"bytes", fs::file_size(weights, ignored)},
+          {"written", fs::last_write_time(weights, ignored).time_since_epoch().count()},
+          {"config", sha256(read_file(run_dir / "config.yaml"))},
+          {"device", device.str()}};
 }
 
 /// All metrics of a run's best weights on its validation data.
 Json evaluation(const fs::path& run_dir, c10::Device device) {
-  return kept(run_dir / "evaluation.json",
+  return kept(run_dir / "evaluation.json", score_key(run_dir, device),
               [&] { return to_json(Run::open(run_dir, device).evaluate(Split::valid)); });
 }
 
 /// The same in sequences of another length than in training.
 Json evaluation_at(int64_t length, const fs::path& run_dir, c10::Device device) {
-  return kept(run_dir / fmt::format("evaluation-{}.json", length), [&] {
+  return kept(run_dir / fmt::format("evaluation-{}.json", length), score_key(run_dir, device), [&] {
     const auto run = Run::open(run_dir, device);
     Experiment other = run.experiment();
     other.data.sequence_length = length;
@@ -254,7 +244,8 @@ class Collector {
       say(fmt::format("{}: no attention maps: {}", variant.name, error.what()));
     }
     if (!plan_.settings.scaling) return;
-    json["scaling"] = kept(options_.dir / "measured" / (variant.slug + "-scaling.json"), [&] {
+    const auto path = options_.dir / "measured" / (variant.slug + "-scaling.json");
+    json["scaling"] = kept(path, measuring_key(run_dir), [&] {
       say(fmt::format("measuring {} over its length", variant.name));
       Json curves = Json::array();
       for (const auto& curve : measure_scaling(variant.experiment.model, run.task().purpose(),
@@ -264,24 +255,30 @@ class Collector {
     });
   }
 
+  /// What a time belongs to: any weights of the same model on the same device take as long.
+  Json measuring_key(const fs::path& run_dir) const {
+    return {{"config", sha256(read_file(run_dir / "config.yaml"))},
+            {"device", options_.device.str()},
+            {"threads", at::get_num_threads()}};
+  }
+
   /// The speeds of all runs. They are kept together: one more variant, and all are measured again. Returns
   /// whether it was not told to stop.
   bool measure(Json& runs) const {
     if (plan_.settings.speed_seconds <= 0) return true;
     std::vector<MeasuredRun> measured;
     std::vector<Json*> entries;
+    Json key{{"seconds", plan_.settings.speed_seconds}, {"runs", Json::object()}};
     for (size_t i = 0; i < plan_.variants.size(); ++i) {
       const auto dir = shown_dir(plan_.variants[i], runs[i]);
       if (!dir) continue;
       measured.push_back({plan_.variants[i].name, *dir});
       entries.push_back(&runs[i]);
+      key["runs"][plan_.variants[i].name] = measuring_key(*dir);
     }
     const auto path = options_.dir / "measured" / "speeds.json";
-    Json speeds = read_kept(path);
-    const auto is_there = [&](const MeasuredRun& run) {
-      return speeds.is_object() && speeds.contains(run.name);
-    };
-    if (!std::ranges::all_of(measured, is_there)) {
+    Json speeds = read_kept(path, key);
+    if (speeds.is_null()) {
       const auto medians = measure_in_turns(measured, {.device = options_.device,
                                                        .seconds = plan_.settings.speed_seconds,
                                                        .should_stop = options_.should_stop,
@@ -289,7 +286,7 @@ class Collector {
       if (medians.size() < measured.size()) return false;
       speeds = Json::object();
       for (size_t i = 0; i < measured.size(); ++i) speeds[measured[i].name] = to_json(medians[i]);
-      keep(path, speeds);
+      keep(path, key, speeds);
     }
     for (size_t i = 0; i < measured.size(); ++i) (*entries[i])["speed"] = speeds[measured[i].name];
     return true;

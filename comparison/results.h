@@ -23,8 +23,8 @@ struct ResultsOptions {
 };
 
 /// Evaluates and measures all runs of a plan. What takes long is kept in `dir`, so that it is not done again:
-/// scores beside each run, speeds in DIR/measured. Returns null where it was told to stop. Throws
-/// CheckpointError where a run is missing or damaged, DataError.
+/// scores beside each run, speeds in DIR/measured, each with what it depends on. Returns null where it was
+/// told to stop. Throws CheckpointError where a run is missing or damaged, DataError.
 nlohmann::ordered_json collect_results(const ComparisonPlan& plan, const ResultsOptions& options);
 
 }  // namespace zoo

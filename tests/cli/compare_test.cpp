@@ -253,5 +253,32 @@ TEST_F(Compare, OverwriteRemovesOnlyWhatAComparisonWrote) {
   refuses(one + "d", "d/results.json: no comparison has written this");
 }
 
+TEST_F(Compare, ARunThatWasTrainedOnIsEvaluatedAnew) {
+  const std::string train = "train base.yaml --resume --out r --set training.steps=";
+  const auto loss = [this] {
+    const auto outcome = run("r --out c --resume --json");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return Json::parse(outcome.out)["runs"][0]["seeds"][0]["valid_loss"].get<double>();
+  };
+  ASSERT_EQ(run_zoo(dir_, train + "20").code, 0);
+  const double early = loss();
+  EXPECT_EQ(loss(), early);
+  ASSERT_EQ(run_zoo(dir_, train + "60").code, 0);
+  EXPECT_LT(loss(), early);
+}
+
+// Names say little: the same two runs in the other order have each other's.
+TEST_F(Compare, ASpeedStaysWithItsRun) {
+  const auto train = [this](const std::string& arguments) {
+    ASSERT_EQ(run_zoo(dir_, "train base.yaml --set training.steps=4 " + arguments).code, 0);
+  };
+  train("--out small");
+  train("--out large --set model.n_layers=6 --set model.d_model=64");
+  ASSERT_EQ(run("small large --out c").code, 0);
+  ASSERT_EQ(run("large small --out c --resume").code, 0);
+  const auto runs = results("c")["runs"];
+  EXPECT_LT(runs[0]["speed"]["train_tokens_per_second"], runs[1]["speed"]["train_tokens_per_second"]);
+}
+
 }  // namespace
 }  // namespace zoo::testing
