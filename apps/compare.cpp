@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -58,11 +59,24 @@ std::string command_line(const CompareArguments& arguments) {
   return command;
 }
 
+/// Finished runs are what they are: nothing is trained for which these options could be meant.
+void check_something_is_trained(const Comparison& comparison, const CompareArguments& arguments) {
+  const char* const option = !arguments.budget.empty()      ? "--budget"
+                             : arguments.seeds              ? "--seeds"
+                             : !arguments.overrides.empty() ? "--set"
+                                                            : nullptr;
+  const auto is_run = [](const Variant& variant) { return variant.run.has_value(); };
+  if (option == nullptr || !std::ranges::all_of(comparison.variants, is_run)) return;
+  throw UsageError(
+      fmt::format("{}: finished runs are only evaluated: leave it out, or give configurations", option));
+}
+
 Comparison read_comparison(const CompareArguments& arguments) {
   const auto& targets = arguments.targets;
   auto comparison = targets.size() == 1 && is_comparison_file(targets.front())
                         ? load_comparison(targets.front(), arguments.overrides)
                         : comparison_of(targets, arguments.overrides);
+  check_something_is_trained(comparison, arguments);
   auto& settings = comparison.settings;
   if (!arguments.budget.empty()) {
     const auto budget = parse_budget(arguments.budget);

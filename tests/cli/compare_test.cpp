@@ -160,7 +160,7 @@ scaling: false
   EXPECT_EQ(document["runs"][1]["seeds"][0]["end"], "failed");
   EXPECT_THAT(document["runs"][1]["seeds"][0]["error"].get<std::string>(), HasSubstr("the loss is"));
   EXPECT_TRUE(document["runs"][1]["metric"].is_null());
-  EXPECT_EQ(document["notices"][0]["kind"], "failure");
+  EXPECT_EQ(document["notices"].back()["kind"], "failure");
   EXPECT_THAT(outcome.out, HasSubstr("failed"));
 }
 
@@ -192,7 +192,7 @@ TEST_F(Compare, TrainsSeveralAtATimeToTheSameResults) {
   ASSERT_EQ(run("study.yaml --out one-by-one --seeds 1").code, 0);
   ASSERT_EQ(run("study.yaml --out together --seeds 1 --jobs 3").code, 0);
   auto one = timeless(results("one-by-one")), together = timeless(results("together"));
-  EXPECT_THAT(together["notices"][0]["text"].get<std::string>(), HasSubstr("3 trainings ran at a time"));
+  EXPECT_THAT(together["notices"].back()["text"].get<std::string>(), HasSubstr("3 trainings ran at a time"));
   one["notices"] = together["notices"] = nullptr;
   EXPECT_EQ(one, together);
 }
@@ -278,6 +278,16 @@ TEST_F(Compare, ASpeedStaysWithItsRun) {
   ASSERT_EQ(run("large small --out c --resume").code, 0);
   const auto runs = results("c")["runs"];
   EXPECT_LT(runs[0]["speed"]["train_tokens_per_second"], runs[1]["speed"]["train_tokens_per_second"]);
+}
+
+TEST_F(Compare, OptionsOfTrainingAreNotForFinishedRuns) {
+  ASSERT_EQ(run_zoo(dir_, "train base.yaml --set training.steps=4 --out r").code, 0);
+  for (const std::string option : {"--budget steps=9", "--seeds 2", "--set training.steps=9"}) {
+    const auto outcome = run("r --out c " + option);
+    EXPECT_EQ(outcome.code, 2) << option;
+    EXPECT_THAT(outcome.err, HasSubstr("finished runs are only evaluated")) << option;
+  }
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "c"));
 }
 
 }  // namespace
