@@ -145,6 +145,7 @@ function tableColumns() {
 function buildTable(section) {
   const table = sortableTable({
     columns: tableColumns(), rows: selection.visible(),
+    mayWin: run => !run.seeds.length || run.seeds.some(seed => seed.end !== 'failed'),
     onSort() {
       keepOrder();
       for (const listener of selection.listeners) if (listener !== redraw) listener();
@@ -184,7 +185,7 @@ function buildTable(section) {
 
 /** Every seed of every run shown, made when it is opened. */
 function seedsTable() {
-  const ENDS = {all_steps: 'all steps', out_of_time: 'out of time', failed: 'failed'};
+  const ENDS = {all_steps: 'all steps', out_of_time: 'out of time', interrupted: 'interrupted', failed: 'failed'};
   const host = el('div', 'scroll tall'), details = el('details', '', el('summary', '', 'Every seed'), host);
   const number = (title, key, text) =>
       ({title, value: ({seed}) => seed[key] ?? null, cell: ({seed}) => text(seed[key])});
