@@ -55,11 +55,10 @@ nlohmann::ordered_json compare(const Comparison& comparison, const CompareOption
   auto results = collect_results(plan, {.dir = options.dir,
                                         .device = device,
                                         .command = options.command,
-                                        .jobs = options.jobs,
                                         .should_stop = options.should_stop,
                                         .on_message = options.on_message});
   if (results.is_null()) return nullptr;
-  fs::create_directories(options.dir);
+  make_directory(options.dir);
   write_file_atomically(options.dir / "results.json", results.dump(1) + "\n");
   write_file_atomically(options.dir / "report.html", report_page(results));
   write_file_atomically(options.dir / "report.md", report_markdown(results));

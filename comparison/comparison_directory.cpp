@@ -113,6 +113,12 @@ bool lies_in(const fs::path& path, const fs::path& dir) {
 
 }  // namespace
 
+void make_directory(const fs::path& dir) {
+  std::error_code error;
+  fs::create_directories(dir, error);
+  if (error) throw SystemError(fmt::format("cannot make '{}': {}", dir.string(), error.message()));
+}
+
 void remove_comparison(const fs::path& dir, const std::vector<fs::path>& needed) {
   for (const auto& run : needed) {
     if (lies_in(run, dir / "runs")) {

@@ -1,7 +1,10 @@
 #include "comparison/results.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <optional>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -56,6 +59,20 @@ Json evaluation_at(int64_t length, const fs::path& run_dir, c10::Device device) 
     other.data.sequence_length = length;
     return to_json(open_task(other, run.task().vocabulary())->evaluate(run.model(), Split::valid));
   });
+}
+
+/// Why a training is over.
+enum class SeedEnd { all_steps, out_of_time, interrupted, failed };
+constexpr auto config_names(SeedEnd) {
+  return std::to_array<std::string_view>({"all_steps", "out_of_time", "interrupted", "failed"});
+}
+
+/// Without a checkpoint nothing shows that it came to its end.
+SeedEnd end_of(const TrainingConfig& training, const TrainingState* state) {
+  if (state == nullptr) return SeedEnd::interrupted;
+  if (state->step >= training.steps) return SeedEnd::all_steps;
+  const bool in_time = !training.max_seconds || state->seconds < *training.max_seconds;
+  return in_time ? SeedEnd::interrupted : SeedEnd::out_of_time;
 }
 
 class Collector {
@@ -139,14 +156,16 @@ class Collector {
   Json run_json(const PlannedVariant& variant) {
     Json seeds = Json::array();
     std::vector<double> values;
-    int64_t peak = 0;
+    std::optional<int64_t> peak;  // of the seeds that were trained to their end
     for (const int64_t seed : variant.seeds) {
       if (stopped()) return nullptr;
       say(fmt::format("evaluating {}, seed {}", variant.name, seed));
       seeds.push_back(seed_json(variant, seed));
       const auto& value = seeds.back()["valid"].value(metric_.key, Json());
       if (value.is_number()) values.push_back(value.get<double>());
-      peak = std::max(peak, seeds.back()["peak_memory_bytes"].get<int64_t>());
+      const auto& bytes = seeds.back()["peak_memory_bytes"];
+      if (seeds.back()["end"] != "failed" && bytes.is_number())
+        peak = std::max(peak.value_or(0), bytes.get<int64_t>());
     }
     Json config;
     for (const auto& [key, value] : flatten(variant.experiment)) config[key] = value;
@@ -165,7 +184,7 @@ class Collector {
              {"lengths", lengths_json(variant)},
              {"seeds", std::move(seeds)},
              {"speed", nullptr},
-             {"peak_memory_bytes", peak},
+             {"peak_memory_bytes", or_null(peak)},
              {"scaling", Json::array()},
              {"samples", Json::array()},
              {"attention", nullptr}};
@@ -207,36 +226,56 @@ class Collector {
     if (!checkpoint && !failure && !variant.run)
       throw CheckpointError(fmt::format("{}: not trained to its end; --resume goes on", dir.string()));
     const TrainingState state = checkpoint ? read_training_state(*checkpoint) : TrainingState();
-    if (failure)
-      notices_.push_back({NoticeKind::failure, fmt::format("{}, seed {}: {}", variant.name, seed, *failure)});
-    const auto& training = variant.experiment.training;
-    const bool out_of_time = !failure && training.max_seconds && state.step < training.steps;
+    const SeedEnd end =
+        failure ? SeedEnd::failed : end_of(variant.experiment.training, checkpoint ? &state : nullptr);
+    note_end(fmt::format("{}, seed {}", variant.name, seed), end, failure);
+    const auto known = [&](auto count) { return checkpoint ? Json(count) : Json(); };
     const Json valid = failure ? Json::object() : evaluation(dir, options_.device);
     auto curves = read_curves(dir, metric_);
     std::error_code ignored;
     return {{"seed", seed},
             {"run", fs::proximate(dir, options_.dir, ignored).string()},
-            {"end", failure       ? "failed"
-                    : out_of_time ? "out_of_time"
-                                  : "all_steps"},
+            {"end", name_of(end)},
             {"error", or_null(failure)},
-            {"steps", state.step},
-            {"tokens", state.tokens},
-            {"flops", state.flops},
-            {"seconds", state.seconds},
+            {"steps", known(state.step)},
+            {"tokens", known(state.tokens)},
+            {"flops", known(state.flops)},
+            {"seconds", known(state.seconds)},
             {"valid_loss", valid.value("loss", Json())},
             {"valid", valid},
-            {"best_step", state.best_step},
-            {"peak_memory_bytes", state.peak_memory_bytes},
-            {"peak_resident_bytes", state.peak_resident_bytes},
+            {"best_step", known(state.best_step)},
+            {"peak_memory_bytes", known(state.peak_memory_bytes)},
+            {"peak_resident_bytes", known(state.peak_resident_bytes)},
             {"curve", std::move(curves.valid)},
             {"train_curve", std::move(curves.train)}};
   }
 
+  /// What a reader must know of the end of a training.
+  void note_end(const std::string& name, SeedEnd end, const std::optional<std::string>& failure) {
+    if (failure) notices_.push_back({NoticeKind::failure, fmt::format("{}: {}", name, *failure)});
+    if (end == SeedEnd::interrupted) {
+      notices_.push_back({NoticeKind::training,
+                          fmt::format("{}: its training was interrupted, and is evaluated as it is; zoo "
+                                      "train --resume goes on with it",
+                                      name)});
+    }
+  }
+
+  /// What a model makes of the comparison's texts; nothing where one of them has what its vocabulary lacks.
+  Json samples_json(const PlannedVariant& variant, const Run& run) {
+    try {
+      return to_json(run.task().samples(run.model(), plan_.settings.inputs));
+    } catch (const DataError& error) {
+      notices_.push_back(
+          {NoticeKind::failure, fmt::format("{}: no samples: {}", variant.name, error.what())});
+      return Json::array();
+    }
+  }
+
   /// Samples, maps and scaling of one trained run.
-  void look_at(const PlannedVariant& variant, const fs::path& run_dir, Json& json) const {
+  void look_at(const PlannedVariant& variant, const fs::path& run_dir, Json& json) {
     const auto run = Run::open(run_dir, options_.device);
-    json["samples"] = to_json(run.task().samples(run.model(), plan_.settings.inputs));
+    json["samples"] = samples_json(variant, run);
     const auto text = text_to_look_at(json["samples"]);
     try {
       if (!text.empty()) json["attention"] = attention_json(run, text);
@@ -308,11 +347,11 @@ class Collector {
 
   std::vector<Notice> notices() const {
     auto list = plan_.notices;
-    if (options_.jobs > 1) {
+    if (const int64_t n_jobs = most_jobs(options_.dir); n_jobs > 1) {
       list.push_back(
           {NoticeKind::training, fmt::format("{} trainings ran at a time: their seconds are not those of one "
                                              "alone.",
-                                             options_.jobs)});
+                                             n_jobs)});
     }
     return list;
   }

@@ -17,7 +17,6 @@ struct ResultsOptions {
   std::filesystem::path dir;  // of the comparison, where its runs are
   c10::Device device = c10::kCPU;
   std::string command;                                                // that reproduces the comparison
-  int64_t jobs = 1;                                                   // trainings that ran at a time
   std::function<bool()> should_stop = nullptr;                        // asked between runs
   std::function<void(const std::string& line)> on_message = nullptr;  // what is being done
 };

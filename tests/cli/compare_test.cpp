@@ -160,6 +160,8 @@ scaling: false
   EXPECT_EQ(document["runs"][1]["seeds"][0]["end"], "failed");
   EXPECT_THAT(document["runs"][1]["seeds"][0]["error"].get<std::string>(), HasSubstr("the loss is"));
   EXPECT_TRUE(document["runs"][1]["metric"].is_null());
+  EXPECT_TRUE(document["runs"][1]["peak_memory_bytes"].is_null());
+  EXPECT_TRUE(document["runs"][1]["seeds"][0]["seconds"].is_null());  // it died before its first checkpoint
   EXPECT_EQ(document["notices"].back()["kind"], "failure");
   EXPECT_THAT(outcome.out, HasSubstr("failed"));
 }
@@ -193,6 +195,8 @@ TEST_F(Compare, TrainsSeveralAtATimeToTheSameResults) {
   ASSERT_EQ(run("study.yaml --out together --seeds 1 --jobs 3").code, 0);
   auto one = timeless(results("one-by-one")), together = timeless(results("together"));
   EXPECT_THAT(together["notices"].back()["text"].get<std::string>(), HasSubstr("3 trainings ran at a time"));
+  ASSERT_EQ(run("study.yaml --out together --seeds 1 --resume").code, 0);  // it is still so
+  EXPECT_EQ(results("together")["notices"], together["notices"]);
   one["notices"] = together["notices"] = nullptr;
   EXPECT_EQ(one, together);
 }
@@ -278,6 +282,31 @@ TEST_F(Compare, ASpeedStaysWithItsRun) {
   ASSERT_EQ(run("large small --out c --resume").code, 0);
   const auto runs = results("c")["runs"];
   EXPECT_LT(runs[0]["speed"]["train_tokens_per_second"], runs[1]["speed"]["train_tokens_per_second"]);
+}
+
+TEST_F(Compare, ARunThatWasInterruptedIsShownAsSuch) {
+  ASSERT_EQ(run_zoo(dir_, "train base.yaml --set training.steps=8 --out r").code, 0);
+  auto config = read_file(dir_ / "r/config.yaml");
+  config.replace(config.find("steps: 8"), 8, "steps: 60");  // as if it had been stopped on its way
+  dir_.write("r/config.yaml", config);
+  ASSERT_EQ(run("r --out c").code, 0);
+  const auto document = results("c");
+  EXPECT_EQ(document["runs"][0]["seeds"][0]["end"], "interrupted");
+  EXPECT_EQ(document["runs"][0]["seeds"][0]["steps"], 8);
+  EXPECT_THAT(document["notices"][0]["text"].get<std::string>(), HasSubstr("was interrupted"));
+}
+
+TEST_F(Compare, ACharacterThatNoneKnowsCostsOnlyTheSamples) {
+  ASSERT_EQ(run("study.yaml --out c --seeds 1 --set training.steps=4").code, 0);
+  auto study = read_file(dir_ / "study.yaml");
+  study.replace(study.find("3 sheep"), 7, "3 Schäfchen");
+  dir_.write("study.yaml", study);
+  const auto outcome = run("study.yaml --out c --seeds 1 --set training.steps=4 --resume");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const auto document = results("c");
+  EXPECT_THAT(document["notices"].back()["text"].get<std::string>(), HasSubstr("slow: no samples"));
+  EXPECT_THAT(document["runs"][0]["samples"], IsEmpty());
+  EXPECT_FALSE(document["runs"][0]["metric"].is_null());
 }
 
 TEST_F(Compare, OptionsOfTrainingAreNotForFinishedRuns) {
