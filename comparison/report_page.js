@@ -64,6 +64,7 @@ function buildKey() {
 
 // ---- The table -----------------------------------------------------------------------------------------------------
 
+const VERDICT_TITLE = 'against the baseline';
 const VERDICTS = {better: '▲ better', worse: '▼ worse', same: '≈ no clear difference', untested: 'untested'};
 
 function metricCell(run) {
@@ -130,7 +131,7 @@ function tableColumns() {
     }},
     {title: metric.label, value: run => run.metric?.mean ?? null, cell: metricCell, better: metric.better,
      hint: `${betterSide}; ± is half the 95 % interval of the mean over the seeds`},
-    {title: 'against the baseline', value: run => run.versus_baseline?.difference ?? null, cell: verdictCell,
+    {title: VERDICT_TITLE, value: run => run.versus_baseline?.difference ?? null, cell: verdictCell,
      hint: 'Paired t-test over the seeds, p corrected by Holm\'s method'},
     own('parameters', 'parameters', '', 'lower'),
     own('FLOPs / token', 'flops_per_token', '', 'lower', 'Forward pass'),
@@ -143,8 +144,9 @@ function tableColumns() {
 }
 
 function buildTable(section) {
+  const columns = tableColumns();
   const table = sortableTable({
-    columns: tableColumns(), rows: selection.visible(),
+    columns, rows: selection.visible(),
     mayWin: run => !run.seeds.length || run.seeds.some(seed => seed.end !== 'failed'),
     onSort() {
       keepOrder();
@@ -157,6 +159,7 @@ function buildTable(section) {
     selection.order = [...order, ...runs.filter(run => !order.includes(run))];
   }
   table.table.id = 'results-table';
+  table.table.classList.toggle('with-verdicts', columns[2]?.title === VERDICT_TITLE);
   const nameIn = node => node?.querySelector('bdi').textContent;
   function redraw() {
     const toggled = nameIn(document.activeElement?.closest?.('.run-toggle'));

@@ -1,17 +1,13 @@
 #include "comparison/report_markdown.h"
 
-#include <cstdlib>
 #include <string>
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "io/error.h"
-#include "io/files.h"
 #include "tests/comparison/made_up_results.h"
-#include "tests/support/temp_dir.h"
 
 namespace zoo {
 namespace {
@@ -124,26 +120,6 @@ TEST(ReportMarkdown, LetsNoTextBecomeMarkup) {
   EXPECT_THAT(page, StartsWith("# a\\|b \\<b\\> \\*c\\* \\_d\\_ \\[e\\] \\`f\\` \\# g\n"));
   EXPECT_THAT(page, HasSubstr("| x\\|y z | **68.44**"));
   EXPECT_THAT(page, HasSubstr("| `model.d_model` | `1\\|2'3` |"));
-}
-
-// What scripts/studies.sh has not run here stays in the index.
-TEST(ReportMarkdown, TheIndexOfStudiesIsMadeOfThePages) {
-  if (std::system("python3 --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no python3";
-  const testing::TempDir dir;
-  dir.write("README.md", "old");
-  dir.write("families.md", report_markdown(testing::three_families()));
-  auto other = testing::three_families();
-  other["title"] = "Other";
-  dir.write("other.md", report_markdown(other));
-  const auto command = fmt::format("python3 scripts/studies_index.py '{}'", dir.path().string());
-  ASSERT_EQ(std::system(command.c_str()), 0);
-  const auto index = read_file(dir / "README.md");
-  EXPECT_THAT(index,
-              HasSubstr("## [An encoder, a decoder and both as classifiers](families.md)\n\nEncoders are"));
-  EXPECT_THAT(index, HasSubstr("**Measured:** encoder-decoder has the best accuracy"));
-  EXPECT_THAT(index, HasSubstr("## [Other](other.md)\n"));
-  EXPECT_THAT(index, HasSubstr("[page](other.html)"));
-  EXPECT_THAT(index, Not(HasSubstr("old")));
 }
 
 TEST(ReportMarkdown, IsTheSameForTheSameResults) {
