@@ -111,7 +111,7 @@ void show_plan(const ComparisonPlan& plan) {
 
 void run(const CompareArguments& arguments) {
   const auto comparison = read_comparison(arguments);
-  const StopSignals signals;
+  std::optional<StopSignals> signals;  // until the plan is made there is nothing to save
   CompareOptions options;
   options.dir =
       arguments.out.empty() ? std::filesystem::path("runs") / comparison.settings.name : arguments.out;
@@ -122,9 +122,12 @@ void run(const CompareArguments& arguments) {
   options.device = arguments.device;
   options.jobs = arguments.jobs;
   options.command = command_line(arguments);
-  options.on_plan = show_plan;
+  options.on_plan = [&](const ComparisonPlan& plan) {
+    show_plan(plan);
+    signals.emplace();
+  };
   options.on_message = [](const std::string& line) { std::cerr << line << '\n'; };
-  options.should_stop = [&] { return signals.received(); };
+  options.should_stop = [&] { return signals && signals->received(); };
   const auto results = compare(comparison, options);
   if (results.is_null()) {
     std::cerr << options.dir.string() << ": stopped and saved; the same command with --resume goes on\n";

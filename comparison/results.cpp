@@ -26,6 +26,7 @@
 #include "io/error.h"
 #include "io/files.h"
 #include "io/machine.h"
+#include "models/cost.h"
 #include "training/checkpoint.h"
 #include "training/run.h"
 
@@ -51,13 +52,16 @@ Json evaluation(const fs::path& run_dir, c10::Device device) {
               [&] { return to_json(Run::open(run_dir, device).evaluate(Split::valid)); });
 }
 
-/// The same in sequences of another length than in training.
+/// The same in sequences of another length than in training; null where the validation text is shorter.
 Json evaluation_at(int64_t length, const fs::path& run_dir, c10::Device device) {
   return kept(run_dir / fmt::format("evaluation-{}.json", length), score_key(run_dir, device), [&] {
     const auto run = Run::open(run_dir, device);
     Experiment other = run.experiment();
     other.data.sequence_length = length;
-    return to_json(open_task(other, run.task().vocabulary())->evaluate(run.model(), Split::valid));
+    const auto task = open_task(other, run.task().vocabulary());
+    const auto shape = pass_shape(task->batches(Split::valid).batch(0, 0));
+    if (shape.length + shape.decoder_length < length) return Json();
+    return to_json(task->evaluate(run.model(), Split::valid));
   });
 }
 
@@ -201,14 +205,21 @@ class Collector {
   }
 
   /// The metric at each of the lengths that were asked for.
-  Json lengths_json(const PlannedVariant& variant) const {
+  Json lengths_json(const PlannedVariant& variant) {
     Json list = Json::array();
     for (const int64_t length : plan_.settings.evaluate_lengths) {
       std::vector<double> values;
       for (const int64_t seed : variant.seeds) {
         const auto dir = dir_of(variant, seed);
         if (failure_of(dir)) continue;
-        const auto value = evaluation_at(length, dir, options_.device).value(metric_.key, Json());
+        const auto scores = evaluation_at(length, dir, options_.device);
+        if (scores.is_null()) {
+          notices_.push_back({NoticeKind::failure,
+                              fmt::format("{}: not evaluated at {} tokens: the validation text is shorter",
+                                          variant.name, length)});
+          break;
+        }
+        const auto value = scores.value(metric_.key, Json());
         if (value.is_number()) values.push_back(value.get<double>());
       }
       if (values.empty()) continue;

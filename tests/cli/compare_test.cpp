@@ -309,6 +309,29 @@ TEST_F(Compare, ACharacterThatNoneKnowsCostsOnlyTheSamples) {
   EXPECT_FALSE(document["runs"][0]["metric"].is_null());
 }
 
+TEST_F(Compare, ALengthBeyondTheValidationTextIsLeftOut) {
+  dir_.write("lengths.yaml",
+             "base: base.yaml\nvariants: {one: {model: {position: rotary, max_positions: 4000}}}\nseeds: 1\n"
+             "speed_seconds: 0\nscaling: false\nevaluate_lengths: [8, 4000]\n");
+  const auto outcome = run("lengths.yaml --out c --set training.steps=4");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto document = results("c");
+  EXPECT_EQ(document["runs"][0]["lengths"].size(), 1u);
+  EXPECT_THAT(document["notices"].back()["text"].get<std::string>(),
+              HasSubstr("one: not evaluated at 4000 tokens"));
+}
+
+// Counting the steps of a huge budget takes for ever, and nothing is there to be saved.
+TEST_F(Compare, AnEndlessPlanCanBeStopped) {
+  ZooProcess process(dir_, "compare base.yaml --budget steps=1e12 --out c");
+  std::this_thread::sleep_for(std::chrono::milliseconds(4000));
+  process.kill(SIGINT);
+  const auto outcome = process.finish();
+  EXPECT_EQ(outcome.code, -SIGINT);
+  EXPECT_THAT(outcome.err, HasSubstr("planning"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "c"));
+}
+
 TEST_F(Compare, OptionsOfTrainingAreNotForFinishedRuns) {
   ASSERT_EQ(run_zoo(dir_, "train base.yaml --set training.steps=4 --out r").code, 0);
   for (const std::string option : {"--budget steps=9", "--seeds 2", "--set training.steps=9"}) {
