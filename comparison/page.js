@@ -69,12 +69,12 @@ function whenThemeChanges(repaint) {
 
 /**
  * A table that its headings sort: once with the best or the largest on top, twice the other way round, three times as
- * it was. Of the rows for which `mayWin` is true one can be the best. A column is {title, value: row → number, text or null}, and may have
+ * it was. A column is {title, value: row → number, text or null}, and may have
  *   cell    row → what is shown instead of the value
  *   better  'lower' or 'higher': the best value is set in bold
  *   same    (value, value) → whether both are shown alike, and so are both the best
  *   hint    what the heading means
- * The first column names the row. Rows without a value come last. `onSort` gets the rows in their new order.
+ * The first column names the row. Rows without a value come last; rows for which `mayWin` is false are never the best. `onSort` gets the rows in their new order.
  */
 function sortableTable({caption = '', columns, rows, mayWin = () => true, onSort = () => {}}) {
   const sorted = {column: null, descending: false};

@@ -196,7 +196,8 @@ function buildCurves(section) {
       if (!point) continue;
       if (at !== null) cursor.append(mark(look, chart.x.at(point.x), chart.y.at(point.mean), 5));
       const entry = el('span', 'entry', runName(run), el('b', '', yKind.say(point.mean)));
-      if (seeds > 1 && !point.alone) entry.append(el('span', 'quiet', `${yKind.number(point.low)} – ${yKind.say(point.high)}`));
+      if (seeds > 1 && !point.alone)
+        entry.append(el('span', 'quiet', `${yKind.number(point.low)} – ${yKind.say(point.high)}`));
       nodes.push(entry);
     }
     readout.replaceChildren(...nodes);

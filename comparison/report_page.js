@@ -24,7 +24,8 @@ function fillTop() {
   ];
   for (const [term, text] of facts) if (text) $('facts').append(el('div', '', el('dt', '', term), el('dd', '', text)));
   const notice = (kind, text) => el('li', `notice ${kind}`, el('b', '', kind), ' ', el('span', '', text));
-  if (data.fair) $('notices').append(notice('fair', 'All runs have the same data, tokenizer, evaluation, budget and seeds.'));
+  if (data.fair && runs.length > 1)
+    $('notices').append(notice('fair', 'All runs have the same data, tokenizer, evaluation, budget and seeds.'));
   $('notices').append(...(data.notices ?? []).map(({kind, text}) => notice(kind, text)));
 }
 

@@ -243,7 +243,8 @@ TEST_F(Compare, OverwriteRemovesOnlyWhatAComparisonWrote) {
     EXPECT_THAT(outcome.err, HasSubstr(words)) << arguments;
     EXPECT_THAT(differences(before, files_below(dir_.path())), IsEmpty()) << arguments;
   };
-  const std::string one = "base.yaml --seeds 1 --set training.steps=4 --out ";
+  dir_.write("one.yaml", "base: base.yaml\nseeds: 1\nspeed_seconds: 0\nscaling: false\n");
+  const std::string one = "one.yaml --set training.steps=4 --out ";
   refuses(one + ".", "no comparison has written this");
   ASSERT_EQ(run(one + "c").code, 0);
   refuses("c/runs/base/seed-1 --out c", "c/runs/base/seed-1: --overwrite would remove this run");
