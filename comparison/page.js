@@ -74,7 +74,8 @@ function whenThemeChanges(repaint) {
  *   better  'lower' or 'higher': the best value is set in bold
  *   same    (value, value) → whether both are shown alike, and so are both the best
  *   hint    what the heading means
- * The first column names the row. Rows without a value come last; rows for which `mayWin` is false are never the best. `onSort` gets the rows in their new order.
+ * The first column names the row. Rows without a value come last; those for which `mayWin` is false are never the best.
+ * `onSort` gets the rows in their new order.
  */
 function sortableTable({caption = '', columns, rows, mayWin = () => true, onSort = () => {}}) {
   const sorted = {column: null, descending: false};
