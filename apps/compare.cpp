@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -58,11 +59,24 @@ std::string command_line(const CompareArguments& arguments) {
   return command;
 }
 
+/// Finished runs are what they are: nothing is trained for which these options could be meant.
+void check_something_is_trained(const Comparison& comparison, const CompareArguments& arguments) {
+  const char* const option = !arguments.budget.empty()      ? "--budget"
+                             : arguments.seeds              ? "--seeds"
+                             : !arguments.overrides.empty() ? "--set"
+                                                            : nullptr;
+  const auto is_run = [](const Variant& variant) { return variant.run.has_value(); };
+  if (option == nullptr || !std::ranges::all_of(comparison.variants, is_run)) return;
+  throw UsageError(
+      fmt::format("{}: finished runs are only evaluated: leave it out, or give configurations", option));
+}
+
 Comparison read_comparison(const CompareArguments& arguments) {
   const auto& targets = arguments.targets;
   auto comparison = targets.size() == 1 && is_comparison_file(targets.front())
                         ? load_comparison(targets.front(), arguments.overrides)
                         : comparison_of(targets, arguments.overrides);
+  check_something_is_trained(comparison, arguments);
   auto& settings = comparison.settings;
   if (!arguments.budget.empty()) {
     const auto budget = parse_budget(arguments.budget);
@@ -97,7 +111,7 @@ void show_plan(const ComparisonPlan& plan) {
 
 void run(const CompareArguments& arguments) {
   const auto comparison = read_comparison(arguments);
-  const StopSignals signals;
+  std::optional<StopSignals> signals;  // until the plan is made there is nothing to save
   CompareOptions options;
   options.dir =
       arguments.out.empty() ? std::filesystem::path("runs") / comparison.settings.name : arguments.out;
@@ -108,9 +122,12 @@ void run(const CompareArguments& arguments) {
   options.device = arguments.device;
   options.jobs = arguments.jobs;
   options.command = command_line(arguments);
-  options.on_plan = show_plan;
+  options.on_plan = [&](const ComparisonPlan& plan) {
+    show_plan(plan);
+    signals.emplace();
+  };
   options.on_message = [](const std::string& line) { std::cerr << line << '\n'; };
-  options.should_stop = [&] { return signals.received(); };
+  options.should_stop = [&] { return signals && signals->received(); };
   const auto results = compare(comparison, options);
   if (results.is_null()) {
     std::cerr << options.dir.string() << ": stopped and saved; the same command with --resume goes on\n";

@@ -22,10 +22,12 @@ const state = {
 /** What is drawn of a map (heat_map.js). */
 function viewOf(map) {
   const {kind} = map, values = weights(map), {rows, columns} = KINDS[kind];
+  // What looks at the first token, and can look at no other, says nothing of the largest.
+  const free = isHidden(kind, 0, 1) && rows.length > 1 ? values.slice(columns.length) : values;
   const writing = kind === 'cross' && state.rowToken === 'next';
   return {values, columns, rows: writing ? data.target_next : rows, after: writing ? rows : null,
           isHidden: (t, s) => isHidden(kind, t, s),
-          top: state.scale === 'absolute' ? MOST : Math.max(1, largest(values))};
+          top: state.scale === 'absolute' ? MOST : Math.max(1, largest(free))};
 }
 
 // ---- The overview: every layer and head ---------------------------------------------------------------------------

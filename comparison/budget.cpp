@@ -1,8 +1,14 @@
 #include "comparison/budget.h"
 
+#include <algorithm>
 #include <cmath>
+#include <memory>
+
+#include <fmt/format.h>
 
 #include "io/error.h"
+#include "io/progress.h"
+#include "io/stopwatch.h"
 #include "models/cost.h"
 
 namespace zoo {
@@ -15,6 +21,15 @@ class StepWalker {
       : experiment_(experiment), source_(task.batches(Split::train)), purpose_(task.purpose()) {}
 
   const Consumption& consumed() const { return consumed_; }
+
+  /// Says how far it has come, where that takes longer than a reader waits without asking.
+  void show(double fraction) {
+    constexpr double whole = 1000;
+    if (!progress_ && watch_.seconds() < 1) return;
+    if (!progress_) progress_ = std::make_unique<Progress>("planning", std::llround(whole));
+    progress_->update(std::llround(whole * std::min(1.0, fraction)),
+                      fmt::format("{} steps", consumed_.steps));
+  }
 
   void advance() {
     for (int64_t i = 0; i < experiment_.training.gradient_accumulation; ++i) {
@@ -35,13 +50,18 @@ class StepWalker {
   ModelPurpose purpose_;
   int64_t epoch_ = 0, batch_ = 0;
   Consumption consumed_;
+  Stopwatch watch_;
+  std::unique_ptr<Progress> progress_;
 };
 
 }  // namespace
 
 Consumption consumption(const Experiment& experiment, Task& task, int64_t steps) {
   StepWalker walker(experiment, task);
-  for (int64_t i = 0; i < steps; ++i) walker.advance();
+  for (int64_t i = 0; i < steps; ++i) {
+    walker.advance();
+    walker.show(static_cast<double>(i) / static_cast<double>(steps));
+  }
   return walker.consumed();
 }
 
@@ -58,6 +78,7 @@ Consumption steps_within(const Experiment& experiment, Task& task, const Budget&
   while (used(walker.consumed()) < budget.amount) {
     before = walker.consumed();
     walker.advance();
+    walker.show(used(walker.consumed()) / budget.amount);
   }
   const auto& after = walker.consumed();
   return budget.amount - used(before) < used(after) - budget.amount ? before : after;

@@ -1,9 +1,11 @@
 #include "comparison/compare.h"
 
 #include <system_error>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "comparison/comparison_directory.h"
 #include "comparison/report_markdown.h"
 #include "comparison/report_page.h"
 #include "comparison/results.h"
@@ -22,14 +24,12 @@ bool is_taken(const fs::path& dir) {
   return fs::exists(dir, ignored) && !(fs::is_directory(dir, ignored) && fs::is_empty(dir, ignored));
 }
 
-/// Only what a comparison writes is removed: the directory may hold other things.
-void remove_comparison(const fs::path& dir) {
-  std::error_code error;
-  for (const char* name : {"runs", "measured", "results.json", "report.html", "report.md"}) {
-    fs::remove_all(dir / name, error);
-    if (error)
-      throw SystemError(fmt::format("cannot remove '{}': {}", (dir / name).string(), error.message()));
+std::vector<fs::path> finished_runs(const Comparison& comparison) {
+  std::vector<fs::path> runs;
+  for (const auto& variant : comparison.variants) {
+    if (variant.run) runs.push_back(*variant.run);
   }
+  return runs;
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ nlohmann::ordered_json compare(const Comparison& comparison, const CompareOption
   }
   const auto plan = make_plan(comparison);
   if (options.on_plan) options.on_plan(plan);
-  if (options.existing == ExistingRun::replace) remove_comparison(options.dir);
+  if (options.existing == ExistingRun::replace) remove_comparison(options.dir, finished_runs(comparison));
 
   const auto trained = train_all(plan, {.dir = options.dir,
                                         .program = options.program,
@@ -55,11 +55,10 @@ nlohmann::ordered_json compare(const Comparison& comparison, const CompareOption
   auto results = collect_results(plan, {.dir = options.dir,
                                         .device = device,
                                         .command = options.command,
-                                        .jobs = options.jobs,
                                         .should_stop = options.should_stop,
                                         .on_message = options.on_message});
   if (results.is_null()) return nullptr;
-  fs::create_directories(options.dir);
+  make_directory(options.dir);
   write_file_atomically(options.dir / "results.json", results.dump(1) + "\n");
   write_file_atomically(options.dir / "report.html", report_page(results));
   write_file_atomically(options.dir / "report.md", report_markdown(results));

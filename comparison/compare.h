@@ -29,7 +29,7 @@ struct CompareOptions {
 /// Trains what is not trained yet and writes DIR/results.json, DIR/report.html and DIR/report.md. Returns the
 /// results, or null where it was told to stop: then the same call with ExistingRun::resume goes on. Throws
 /// UsageError (the directory is taken, or holds other runs under the same names), and what make_plan,
-/// train_all and collect_results throw.
+/// remove_comparison, train_all and collect_results throw.
 nlohmann::ordered_json compare(const Comparison& comparison, const CompareOptions& options);
 
 }  // namespace zoo

@@ -74,9 +74,10 @@ function whenThemeChanges(repaint) {
  *   better  'lower' or 'higher': the best value is set in bold
  *   same    (value, value) → whether both are shown alike, and so are both the best
  *   hint    what the heading means
- * The first column names the row. Rows without a value come last. `onSort` gets the rows in their new order.
+ * The first column names the row. Rows without a value come last; those for which `mayWin` is false are never the best.
+ * `onSort` gets the rows in their new order.
  */
-function sortableTable({caption = '', columns, rows, onSort = () => {}}) {
+function sortableTable({caption = '', columns, rows, mayWin = () => true, onSort = () => {}}) {
   const sorted = {column: null, descending: false};
   const body = el('tbody', '');
   const order = () => {
@@ -90,14 +91,15 @@ function sortableTable({caption = '', columns, rows, onSort = () => {}}) {
   };
   const fill = () => {
     const best = columns.map(({value, better, same = Object.is}) => {
-      const values = better ? rows.map(value).filter(Number.isFinite) : [];
+      const values = better ? rows.filter(mayWin).map(value).filter(Number.isFinite) : [];
       const [low, high] = [Math.min(...values), Math.max(...values)];
       if (values.length < 2 || same(low, high)) return null;  // where all are alike none is best
       return better === 'lower' ? low : high;
     });
     body.replaceChildren(...order().map(row => el('tr', '', ...columns.map(({value, cell, same = Object.is}, i) => {
       const content = cell ? cell(row) : value(row) ?? '–';
-      const node = el(i === 0 ? 'th' : 'td', best[i] !== null && same(value(row), best[i]) ? 'best' : '', content);
+      const wins = best[i] !== null && mayWin(row) && same(value(row), best[i]);
+      const node = el(i === 0 ? 'th' : 'td', wins ? 'best' : '', content);
       if (i === 0) node.scope = 'row';
       return node;
     }))));

@@ -11,6 +11,7 @@
 
 #include "comparison/matching.h"
 #include "io/error.h"
+#include "training/checkpoint.h"
 #include "training/run.h"
 #include "training/task.h"
 
@@ -40,6 +41,9 @@ std::optional<NoticeKind> promise_of(std::string_view key) {
   return std::nullopt;
 }
 
+/// Of these check_budgets() says what is to be said.
+bool is_of_budget(std::string_view key) { return key == "training.steps" || key == "training.max_seconds"; }
+
 /// What changes nothing in what is learnt, and what follows from the budget, is no difference.
 std::vector<std::string> differing_keys(const std::vector<Values>& all, BudgetKind budget) {
   std::vector<std::string> keys;
@@ -48,7 +52,7 @@ std::vector<std::string> differing_keys(const std::vector<Values>& all, BudgetKi
         std::to_array<std::string_view>({"name", "training.seed", "training.evaluate_every",
                                          "training.checkpoint_every", "training.log_every"});
     return key.starts_with("generation.") || std::find(names.begin(), names.end(), key) != names.end() ||
-           (key == "training.steps" && budget != BudgetKind::steps);
+           (is_of_budget(key) && budget != BudgetKind::steps);
   };
   for (const auto& [key, value] : all.front()) {
     const auto differs = [&](const Values& other) { return other.at(key) != value; };
@@ -82,10 +86,18 @@ void check_fairness(ComparisonPlan& plan) {
   std::vector<Values> values;
   for (const auto& variant : plan.variants) values.push_back(values_of(variant.experiment));
   plan.differences = differing_keys(values, plan.budget.kind);
+  std::vector<std::string> training;
   for (const auto& key : plan.differences) {
-    if (const auto kind = promise_of(key))
+    if (const auto kind = promise_of(key)) {
       plan.notices.push_back(
           {*kind, fmt::format("Not the same for all: {}", who_has_what(key, plan.variants, values))});
+    } else if (key.starts_with("training.") && !is_of_budget(key)) {
+      training.push_back(key);
+    }
+  }
+  if (!training.empty()) {
+    plan.notices.push_back(
+        {NoticeKind::training, fmt::format("Not trained in the same way: {}", fmt::join(training, ", "))});
   }
 }
 
@@ -93,8 +105,63 @@ bool nearly_equal(double a, double b) {
   return std::abs(a - b) <= 0.005 * std::max(std::abs(a), std::abs(b));
 }
 
-/// A budget of equal steps may hide unequal numbers of tokens, and finished runs bring budgets of their own.
-void check_budgets(ComparisonPlan& plan) {
+/// "20 (a), 200 (b)", of the first few.
+std::string listed(std::vector<std::string> list) {
+  constexpr size_t most = 6;
+  if (list.size() > most) {
+    list.resize(most);
+    list.emplace_back("…");
+  }
+  return fmt::format("{}", fmt::join(list, ", "));
+}
+
+/// What a run has used of a budget of this kind.
+double used(const PlannedVariant& variant, BudgetKind kind) {
+  switch (kind) {
+    case BudgetKind::steps:
+      return static_cast<double>(variant.planned->steps);
+    case BudgetKind::tokens:
+      return static_cast<double>(variant.planned->tokens);
+    case BudgetKind::flops:
+      return variant.planned->flops;
+    case BudgetKind::seconds:
+      return variant.experiment.training.max_seconds.value_or(0);
+  }
+  return 0;
+}
+
+/// A finished run has the budget that it was trained with, whatever the others get. It ends with a whole
+/// step.
+bool keeps_to(const Budget& budget, const PlannedVariant& run) {
+  const double amount = used(run, budget.kind);
+  const double step = amount / static_cast<double>(std::max<int64_t>(1, run.planned->steps));
+  const bool whole = budget.kind == BudgetKind::tokens || budget.kind == BudgetKind::flops;
+  return nearly_equal(amount, budget.amount) || (whole && std::abs(amount - budget.amount) <= step);
+}
+
+void check_finished_runs(ComparisonPlan& plan) {
+  std::vector<std::string> unknown, other;
+  for (const auto& variant : plan.variants) {
+    if (!variant.run) continue;
+    if (!variant.planned) {
+      unknown.push_back(variant.name);
+    } else if (plan.budget.kind != BudgetKind::steps && !keeps_to(plan.budget, variant)) {
+      other.push_back(fmt::format("{:.6g} ({})", used(variant, plan.budget.kind), variant.name));
+    }
+  }
+  if (!unknown.empty()) {
+    plan.notices.push_back(
+        {NoticeKind::budget,
+         fmt::format("Without a checkpoint nobody knows how long it was trained: {}", listed(unknown))});
+  }
+  if (!other.empty()) {
+    plan.notices.push_back({NoticeKind::budget, fmt::format("Not trained for the {} of the budget: {}",
+                                                            name_of(plan.budget.kind), listed(other))});
+  }
+}
+
+/// Equal steps may hide unequal numbers of tokens.
+void check_steps(ComparisonPlan& plan) {
   std::vector<std::string> steps, tokens;
   bool steps_differ = false, tokens_differ = false;
   const PlannedVariant* first = nullptr;
@@ -107,18 +174,51 @@ void check_budgets(ComparisonPlan& plan) {
     tokens_differ |= !nearly_equal(static_cast<double>(variant.planned->tokens),
                                    static_cast<double>(first->planned->tokens));
   }
-  const auto say = [&](std::string_view what, std::vector<std::string>& list) {
-    constexpr size_t most = 6;
-    if (list.size() > most) {
-      list.resize(most);
-      list.emplace_back("…");
-    }
-    plan.notices.push_back({NoticeKind::budget, fmt::format("{}: {}", what, fmt::join(list, ", "))});
+  const auto say = [&](std::string_view what, const std::vector<std::string>& list) {
+    plan.notices.push_back({NoticeKind::budget, fmt::format("{}: {}", what, listed(list))});
   };
-  if (plan.budget.kind == BudgetKind::steps && steps_differ)
-    say("Trained for unequal numbers of steps", steps);
-  if (plan.budget.kind == BudgetKind::steps && !steps_differ && tokens_differ)
-    say("The same number of steps, but not of tokens", tokens);
+  if (steps_differ) say("Trained for unequal numbers of steps", steps);
+  if (!steps_differ && tokens_differ) say("The same number of steps, but not of tokens", tokens);
+}
+
+/// Where a configuration's own time may end a training before its steps, it has to be the same for all.
+void check_time(ComparisonPlan& plan) {
+  std::vector<std::string> list;
+  std::set<std::optional<double>> limits;
+  for (const auto& variant : plan.variants) {
+    if (variant.run) continue;  // what it has used is known
+    const auto limit = variant.experiment.training.max_seconds;
+    limits.insert(limit);
+    list.push_back(fmt::format("{} ({})", limit ? fmt::format("{:g}", *limit) : "none", variant.name));
+  }
+  if (limits.size() > 1) {
+    plan.notices.push_back(
+        {NoticeKind::budget, fmt::format("Not the same training.max_seconds: {}", listed(list))});
+  }
+}
+
+void check_budgets(ComparisonPlan& plan) {
+  check_finished_runs(plan);
+  if (plan.budget.kind != BudgetKind::steps) return;
+  check_steps(plan);
+  check_time(plan);
+}
+
+/// A budget changes the steps, and leaves the schedule as it was configured.
+void check_schedules(ComparisonPlan& plan) {
+  std::vector<std::string> list;
+  for (const auto& variant : plan.variants) {
+    const int64_t warmup = variant.experiment.training.schedule.warmup_steps;
+    if (variant.planned && warmup > 0 && warmup >= variant.planned->steps)
+      list.push_back(fmt::format("{} of {} ({})", warmup, variant.planned->steps, variant.name));
+  }
+  if (!list.empty()) {
+    plan.notices.push_back(
+        {NoticeKind::training,
+         fmt::format("training.schedule.warmup_steps lasts as long as all steps, so that the learning rate "
+                     "never leaves the warm-up: {}",
+                     listed(list))});
+  }
 }
 
 void check_seeds(ComparisonPlan& plan) {
@@ -218,26 +318,57 @@ void set_steps(TrainingConfig& training, int64_t steps) {
   training.steps = steps;
 }
 
+/// What a finished run has used; nothing where it has no checkpoint that could tell.
+std::optional<Consumption> consumption_of(const std::filesystem::path& run) {
+  const auto checkpoint = newest_checkpoint(run);
+  if (!checkpoint) return std::nullopt;
+  const auto state = read_training_state(*checkpoint);
+  return Consumption{.steps = state.step, .tokens = state.tokens, .flops = state.flops};
+}
+
+/// The budget where none is given: what the first one's configuration says, or has brought it. Finished runs
+/// that the same number of seconds ended had a budget of seconds.
+Budget default_budget(const std::vector<PlannedVariant>& variants) {
+  const auto& first = variants.front().experiment.training;
+  const auto ended_by_clock = [&](const PlannedVariant& v) {
+    return v.run && v.planned && v.experiment.training.max_seconds == first.max_seconds &&
+           v.planned->steps < v.experiment.training.steps;
+  };
+  if (first.max_seconds && std::all_of(variants.begin(), variants.end(), ended_by_clock))
+    return {BudgetKind::seconds, *first.max_seconds};
+  const auto& planned = variants.front().planned;
+  return {BudgetKind::steps, static_cast<double>(planned ? planned->steps : first.steps)};
+}
+
+/// The budget takes the place of what the configuration says.
+void set_budget(PlannedVariant& variant, const Budget& budget) {
+  auto& training = variant.experiment.training;
+  if (budget.kind != BudgetKind::seconds) {
+    training.max_seconds.reset();
+    return;
+  }
+  training.max_seconds = budget.amount;
+  training.steps = std::max<int64_t>(training.steps, 1'000'000'000);  // the clock ends it
+}
+
 void apply_budget(ComparisonPlan& plan, const Comparison& comparison, Tasks& tasks) {
-  const auto& first = plan.variants.front().experiment.training;
-  const auto given = comparison.budget();
-  plan.budget = given.value_or(Budget{BudgetKind::steps, static_cast<double>(first.steps)});
   for (auto& variant : plan.variants) {
-    auto& training = variant.experiment.training;
+    if (variant.run) variant.planned = consumption_of(*variant.run);
+  }
+  const auto given = comparison.budget();
+  plan.budget = given.value_or(default_budget(plan.variants));
+  for (auto& variant : plan.variants) {
     const auto task = task_of(tasks, variant);
     variant.cost =
         model_cost(variant.experiment.model, task->purpose(), variant.experiment.data.sequence_length);
     if (variant.run) continue;
-    if (plan.budget.kind == BudgetKind::seconds) {
-      training.max_seconds = plan.budget.amount;
-      training.steps = std::max<int64_t>(training.steps, 1'000'000'000);  // the clock ends it
-      continue;
-    }
+    if (given) set_budget(variant, *given);
+    if (plan.budget.kind == BudgetKind::seconds) continue;
     const auto seeded = variant.with_seed(variant.seeds.front());
     const auto seeded_task = open_task(seeded, task->vocabulary());
     variant.planned = given ? steps_within(seeded, *seeded_task, plan.budget)
-                            : consumption(seeded, *seeded_task, training.steps);
-    set_steps(training, variant.planned->steps);
+                            : consumption(seeded, *seeded_task, seeded.training.steps);
+    set_steps(variant.experiment.training, variant.planned->steps);
   }
 }
 
@@ -252,8 +383,7 @@ Experiment PlannedVariant::with_seed(int64_t seed) const {
 
 bool ComparisonPlan::fair() const {
   return std::none_of(notices.begin(), notices.end(), [](const Notice& notice) {
-    return notice.kind != NoticeKind::training && notice.kind != NoticeKind::failure &&
-           notice.kind != NoticeKind::match;
+    return notice.kind != NoticeKind::training && notice.kind != NoticeKind::failure;
   });
 }
 
@@ -298,6 +428,7 @@ ComparisonPlan make_plan(const Comparison& comparison) {
   apply_budget(plan, comparison, tasks);
   check_fairness(plan);
   check_budgets(plan);
+  check_schedules(plan);
   check_seeds(plan);
   return plan;
 }

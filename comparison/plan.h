@@ -15,10 +15,10 @@
 namespace zoo {
 
 /// What a reader must know before believing the table.
-enum class NoticeKind { data, tokenizer, evaluation, budget, seeds, match, training, failure };
+enum class NoticeKind { data, tokenizer, evaluation, budget, seeds, training, failure };
 constexpr auto config_names(NoticeKind) {
   return std::to_array<std::string_view>(
-      {"data", "tokenizer", "evaluation", "budget", "seeds", "match", "training", "failure"});
+      {"data", "tokenizer", "evaluation", "budget", "seeds", "training", "failure"});
 }
 struct Notice {
   NoticeKind kind;
@@ -34,8 +34,8 @@ struct PlannedVariant {
   std::optional<std::filesystem::path> run = {};  // a finished run, see Variant
   std::vector<int64_t> seeds = {};
   ModelCost cost = {};  // at data.sequence_length
-  std::optional<Consumption> planned =
-      {};  // by the first seed; unknown for a budget of seconds and a finished run
+  /// By the first seed, or by a finished run; unknown for a budget of seconds and without a checkpoint.
+  std::optional<Consumption> planned = {};
 
   /// The configuration of one seed.
   Experiment with_seed(int64_t seed) const;

@@ -59,7 +59,10 @@ function seedCurves(run, xKind, yKind) {
   return curves;
 }
 
-/** Mean and range over the seeds: [{x, mean, low, high}]. Seeds that took equal steps are averaged step by step. */
+/**
+ * Mean and range over the seeds: [{x, mean, low, high}]. Seeds that took equal steps are averaged step by step. Where
+ * they have no part of the axis in common there is no mean: every seed's own points, each {…, alone: true}.
+ */
 function meanCurve(curves) {
   if (!curves.length) return [];
   const [first] = curves;
@@ -69,6 +72,10 @@ function meanCurve(curves) {
   const point = (x, ys) => ({x, mean: mean(ys), low: Math.min(...ys), high: Math.max(...ys)});
   if (equal) return first.x.map((_, i) => point(mean(curves.map(({x}) => x[i])), curves.map(({y}) => y[i])));
   const begin = Math.max(...curves.map(({x}) => x[0])), end = Math.min(...curves.map(({x}) => x.at(-1)));
+  if (begin > end) {
+    const own = ({x, y}) => x.map((value, i) => ({...point(value, [y[i]]), alone: true}));
+    return curves.flatMap(own).sort((a, b) => a.x - b.x);
+  }
   const inside = first.x.filter(x => x > begin && x < end);
   return [begin, ...inside, end].map(x => point(x, curves.map(curve => interpolate(curve, x))));
 }
@@ -126,13 +133,19 @@ function buildCurves(section) {
       name: `${yKind.label} against ${xKind.label}. The arrow keys walk along the curves.`,
     });
     const to = ({x: a, mean: b}) => [chart.x.at(a), chart.y.at(b)];
-    for (const {look, points} of chosen.filter(({points}) => points.length))
+    /** Ends lie on the frame, and are not cut by it. */
+    const addMark = (look, x, y) => {
+      if (y > chart.box.top - 6 && y < chart.box.bottom + 2) chart.svg.append(mark(look, x, y, 3.8));
+    };
+    const isLine = points => points.length > 0 && !points[0].alone;
+    for (const {look, points} of chosen.filter(({points}) => isLine(points)))
       chart.field.append(svg('path', {class: 'band', fill: look.colour, d: linePath([
         ...points.map(({x, high}) => [chart.x.at(x), chart.y.at(high)]),
         ...[...points].reverse().map(({x, low}) => [chart.x.at(x), chart.y.at(low)])]) + 'Z'}));
     for (const {run, look, points, failed} of lines) {
       const stroke = {stroke: look.colour, class: look.faded ? 'curve faded' : 'curve'};
-      const line = svg('path', {...stroke, d: linePath(points.map(to)), 'stroke-dasharray': look.dash || null});
+      const path = isLine(points) ? linePath(points.map(to)) : '';
+      const line = svg('path', {...stroke, d: path, 'stroke-dasharray': look.dash || null});
       line.dataset.run = run.name;
       chart.field.append(line);
       for (const points of failed) {
@@ -143,11 +156,15 @@ function buildCurves(section) {
                                         d: `M${px(x - 4)},${px(y - 4)}l8,8m0,-8l-8,8`}));
       }
     }
+    for (const {look, points} of lines.filter(({look}) => look.faded))
+      if (points.length === 1 || !isLine(points)) for (const [x, y] of points.map(to)) addMark(look, x, y);
     for (const {look, points} of chosen) {
       const pixels = points.map(to);
+      if (!isLine(points)) for (const [x, y] of pixels) addMark(look, x, y);
+      else addMark(look, ...pixels.at(-1));
       let next = chart.box.left + 24 + look.slot * 13 % 96;  // marks of different runs stand at different places
       for (const [x, y] of pixels) {
-        if (x < next || x > chart.box.right - 8) continue;
+        if (!isLine(points) || x < next || x > pixels.at(-1)[0] - 12) continue;
         chart.field.append(mark(look, x, y, 3.8));
         next = x + Math.max(96, (chart.box.right - chart.box.left) / 8);
       }
@@ -179,7 +196,8 @@ function buildCurves(section) {
       if (!point) continue;
       if (at !== null) cursor.append(mark(look, chart.x.at(point.x), chart.y.at(point.mean), 5));
       const entry = el('span', 'entry', runName(run), el('b', '', yKind.say(point.mean)));
-      if (seeds > 1) entry.append(el('span', 'quiet', `${yKind.number(point.low)} – ${yKind.say(point.high)}`));
+      if (seeds > 1 && !point.alone)
+        entry.append(el('span', 'quiet', `${yKind.number(point.low)} – ${yKind.say(point.high)}`));
       nodes.push(entry);
     }
     readout.replaceChildren(...nodes);

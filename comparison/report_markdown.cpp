@@ -117,6 +117,9 @@ size_t failed_seeds(const Json& run) {
   }));
 }
 
+/// Whether nothing came of a run: it is the best in nothing.
+bool has_failed(const Json& run) { return !run["seeds"].empty() && failed_seeds(run) == run["seeds"].size(); }
+
 std::string metric_cell(const Json& run, const MetricText& metric, bool best) {
   const auto mean = number_at(run["metric"], "mean");
   const size_t failed = failed_seeds(run), seeds = run["seeds"].size();
@@ -166,13 +169,13 @@ constexpr CostColumn kColumns[] = {
     {"peak memory", nullptr, "peak_memory_bytes", "B", true},
 };
 
-/// The best of the values, unless all are equal.
+/// The best of the values of runs that did not fail, unless all are equal.
 template <typename Value>
 std::optional<double> best_of(const Json& runs, Value&& value, bool less) {
   std::optional<double> low, high;
   for (const auto& run : runs) {
     const std::optional<double> found = value(run);
-    if (!found) continue;
+    if (!found || has_failed(run)) continue;
     low = std::min(low.value_or(*found), *found);
     high = std::max(high.value_or(*found), *found);
   }
@@ -205,8 +208,10 @@ std::string runs_table(const Json& results, const MetricText& metric) {
       return cell == best_text || cell == unknown;
     });
     head.emplace_back(column.title);
-    for (size_t i = 0; i < runs.size(); ++i)
-      rows[i].push_back(best_value && !all && cells[i] == best_text ? "**" + cells[i] + "**" : cells[i]);
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const bool is_best = best_value && !all && cells[i] == best_text && !has_failed(runs[i]);
+      rows[i].push_back(is_best ? "**" + cells[i] + "**" : cells[i]);
+    }
   }
   return table(head, rows, 1);
 }

@@ -24,7 +24,8 @@ function fillTop() {
   ];
   for (const [term, text] of facts) if (text) $('facts').append(el('div', '', el('dt', '', term), el('dd', '', text)));
   const notice = (kind, text) => el('li', `notice ${kind}`, el('b', '', kind), ' ', el('span', '', text));
-  if (data.fair) $('notices').append(notice('fair', 'Nothing but the architecture differs between the runs.'));
+  if (data.fair && runs.length > 1)
+    $('notices').append(notice('fair', 'All runs have the same data, tokenizer, evaluation, budget and seeds.'));
   $('notices').append(...(data.notices ?? []).map(({kind, text}) => notice(kind, text)));
 }
 
@@ -64,6 +65,7 @@ function buildKey() {
 
 // ---- The table -----------------------------------------------------------------------------------------------------
 
+const VERDICT_TITLE = 'against the baseline';
 const VERDICTS = {better: '▲ better', worse: '▼ worse', same: '≈ no clear difference', untested: 'untested'};
 
 function metricCell(run) {
@@ -130,7 +132,7 @@ function tableColumns() {
     }},
     {title: metric.label, value: run => run.metric?.mean ?? null, cell: metricCell, better: metric.better,
      hint: `${betterSide}; ± is half the 95 % interval of the mean over the seeds`},
-    {title: 'against the baseline', value: run => run.versus_baseline?.difference ?? null, cell: verdictCell,
+    {title: VERDICT_TITLE, value: run => run.versus_baseline?.difference ?? null, cell: verdictCell,
      hint: 'Paired t-test over the seeds, p corrected by Holm\'s method'},
     own('parameters', 'parameters', '', 'lower'),
     own('FLOPs / token', 'flops_per_token', '', 'lower', 'Forward pass'),
@@ -143,8 +145,10 @@ function tableColumns() {
 }
 
 function buildTable(section) {
+  const columns = tableColumns();
   const table = sortableTable({
-    columns: tableColumns(), rows: selection.visible(),
+    columns, rows: selection.visible(),
+    mayWin: run => !run.seeds.length || run.seeds.some(seed => seed.end !== 'failed'),
     onSort() {
       keepOrder();
       for (const listener of selection.listeners) if (listener !== redraw) listener();
@@ -156,6 +160,7 @@ function buildTable(section) {
     selection.order = [...order, ...runs.filter(run => !order.includes(run))];
   }
   table.table.id = 'results-table';
+  table.table.classList.toggle('with-verdicts', columns[2]?.title === VERDICT_TITLE);
   const nameIn = node => node?.querySelector('bdi').textContent;
   function redraw() {
     const toggled = nameIn(document.activeElement?.closest?.('.run-toggle'));
@@ -184,7 +189,7 @@ function buildTable(section) {
 
 /** Every seed of every run shown, made when it is opened. */
 function seedsTable() {
-  const ENDS = {all_steps: 'all steps', out_of_time: 'out of time', failed: 'failed'};
+  const ENDS = {all_steps: 'all steps', out_of_time: 'out of time', interrupted: 'interrupted', failed: 'failed'};
   const host = el('div', 'scroll tall'), details = el('details', '', el('summary', '', 'Every seed'), host);
   const number = (title, key, text) =>
       ({title, value: ({seed}) => seed[key] ?? null, cell: ({seed}) => text(seed[key])});

@@ -1,7 +1,10 @@
 #include "comparison/results.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <optional>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -12,6 +15,7 @@
 
 #include "comparison/findings.h"
 #include "comparison/json.h"
+#include "comparison/kept_json.h"
 #include "comparison/measure.h"
 #include "comparison/metric.h"
 #include "comparison/results_json.h"
@@ -22,6 +26,7 @@
 #include "io/error.h"
 #include "io/files.h"
 #include "io/machine.h"
+#include "models/cost.h"
 #include "training/checkpoint.h"
 #include "training/run.h"
 
@@ -30,42 +35,48 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What keep() wrote; null where there is nothing, or nothing whole.
-Json read_kept(const fs::path& path) {
+/// What scores belong to: with other weights, another configuration or device they are found out anew.
+Json score_key(const fs::path& run_dir, c10::Device device) {
+  const auto weights = run_weights(run_dir);
   std::error_code ignored;
-  if (!fs::exists(path, ignored)) return nullptr;
-  auto json = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return nullptr;
-  return json;
-}
-void keep(const fs::path& path, const Json& json) {
-  std::error_code ignored;
-  fs::create_directories(path.parent_path(), ignored);
-  write_file_atomically(path, json.dump() + "\n");
-}
-
-/// A file that is made once: read it, or make its content and write it.
-template <class Make>
-Json kept(const fs::path& path, const Make& make) {
-  Json json = read_kept(path);
-  if (json.is_null()) keep(path, json = make());
-  return json;
+  return {{"weights", weights.filename().string()},
+          {"bytes", fs::file_size(weights, ignored)},
+          {"written", fs::last_write_time(weights, ignored).time_since_epoch().count()},
+          {"config", sha256(read_file(run_dir / "config.yaml"))},
+          {"device", device.str()}};
 }
 
 /// All metrics of a run's best weights on its validation data.
 Json evaluation(const fs::path& run_dir, c10::Device device) {
-  return kept(run_dir / "evaluation.json",
+  return kept(run_dir / "evaluation.json", score_key(run_dir, device),
               [&] { return to_json(Run::open(run_dir, device).evaluate(Split::valid)); });
 }
 
-/// The same in sequences of another length than in training.
+/// The same in sequences of another length than in training; null where the validation text is shorter.
 Json evaluation_at(int64_t length, const fs::path& run_dir, c10::Device device) {
-  return kept(run_dir / fmt::format("evaluation-{}.json", length), [&] {
+  return kept(run_dir / fmt::format("evaluation-{}.json", length), score_key(run_dir, device), [&] {
     const auto run = Run::open(run_dir, device);
     Experiment other = run.experiment();
     other.data.sequence_length = length;
-    return to_json(open_task(other, run.task().vocabulary())->evaluate(run.model(), Split::valid));
+    const auto task = open_task(other, run.task().vocabulary());
+    const auto shape = pass_shape(task->batches(Split::valid).batch(0, 0));
+    if (shape.length + shape.decoder_length < length) return Json();
+    return to_json(task->evaluate(run.model(), Split::valid));
   });
+}
+
+/// Why a training is over.
+enum class SeedEnd { all_steps, out_of_time, interrupted, failed };
+constexpr auto config_names(SeedEnd) {
+  return std::to_array<std::string_view>({"all_steps", "out_of_time", "interrupted", "failed"});
+}
+
+/// Without a checkpoint nothing shows that it came to its end.
+SeedEnd end_of(const TrainingConfig& training, const TrainingState* state) {
+  if (state == nullptr) return SeedEnd::interrupted;
+  if (state->step >= training.steps) return SeedEnd::all_steps;
+  const bool in_time = !training.max_seconds || state->seconds < *training.max_seconds;
+  return in_time ? SeedEnd::interrupted : SeedEnd::out_of_time;
 }
 
 class Collector {
@@ -149,14 +160,16 @@ class Collector {
   Json run_json(const PlannedVariant& variant) {
     Json seeds = Json::array();
     std::vector<double> values;
-    int64_t peak = 0;
+    std::optional<int64_t> peak;  // of the seeds that were trained to their end
     for (const int64_t seed : variant.seeds) {
       if (stopped()) return nullptr;
       say(fmt::format("evaluating {}, seed {}", variant.name, seed));
       seeds.push_back(seed_json(variant, seed));
       const auto& value = seeds.back()["valid"].value(metric_.key, Json());
       if (value.is_number()) values.push_back(value.get<double>());
-      peak = std::max(peak, seeds.back()["peak_memory_bytes"].get<int64_t>());
+      const auto& bytes = seeds.back()["peak_memory_bytes"];
+      if (seeds.back()["end"] != "failed" && bytes.is_number())
+        peak = std::max(peak.value_or(0), bytes.get<int64_t>());
     }
     Json config;
     for (const auto& [key, value] : flatten(variant.experiment)) config[key] = value;
@@ -175,7 +188,7 @@ class Collector {
              {"lengths", lengths_json(variant)},
              {"seeds", std::move(seeds)},
              {"speed", nullptr},
-             {"peak_memory_bytes", peak},
+             {"peak_memory_bytes", or_null(peak)},
              {"scaling", Json::array()},
              {"samples", Json::array()},
              {"attention", nullptr}};
@@ -192,14 +205,21 @@ class Collector {
   }
 
   /// The metric at each of the lengths that were asked for.
-  Json lengths_json(const PlannedVariant& variant) const {
+  Json lengths_json(const PlannedVariant& variant) {
     Json list = Json::array();
     for (const int64_t length : plan_.settings.evaluate_lengths) {
       std::vector<double> values;
       for (const int64_t seed : variant.seeds) {
         const auto dir = dir_of(variant, seed);
         if (failure_of(dir)) continue;
-        const auto value = evaluation_at(length, dir, options_.device).value(metric_.key, Json());
+        const auto scores = evaluation_at(length, dir, options_.device);
+        if (scores.is_null()) {
+          notices_.push_back({NoticeKind::failure,
+                              fmt::format("{}: not evaluated at {} tokens: the validation text is shorter",
+                                          variant.name, length)});
+          break;
+        }
+        const auto value = scores.value(metric_.key, Json());
         if (value.is_number()) values.push_back(value.get<double>());
       }
       if (values.empty()) continue;
@@ -217,36 +237,56 @@ class Collector {
     if (!checkpoint && !failure && !variant.run)
       throw CheckpointError(fmt::format("{}: not trained to its end; --resume goes on", dir.string()));
     const TrainingState state = checkpoint ? read_training_state(*checkpoint) : TrainingState();
-    if (failure)
-      notices_.push_back({NoticeKind::failure, fmt::format("{}, seed {}: {}", variant.name, seed, *failure)});
-    const auto& training = variant.experiment.training;
-    const bool out_of_time = !failure && training.max_seconds && state.step < training.steps;
+    const SeedEnd end =
+        failure ? SeedEnd::failed : end_of(variant.experiment.training, checkpoint ? &state : nullptr);
+    note_end(fmt::format("{}, seed {}", variant.name, seed), end, failure);
+    const auto known = [&](auto count) { return checkpoint ? Json(count) : Json(); };
     const Json valid = failure ? Json::object() : evaluation(dir, options_.device);
     auto curves = read_curves(dir, metric_);
     std::error_code ignored;
     return {{"seed", seed},
             {"run", fs::proximate(dir, options_.dir, ignored).string()},
-            {"end", failure       ? "failed"
-                    : out_of_time ? "out_of_time"
-                                  : "all_steps"},
+            {"end", name_of(end)},
             {"error", or_null(failure)},
-            {"steps", state.step},
-            {"tokens", state.tokens},
-            {"flops", state.flops},
-            {"seconds", state.seconds},
+            {"steps", known(state.step)},
+            {"tokens", known(state.tokens)},
+            {"flops", known(state.flops)},
+            {"seconds", known(state.seconds)},
             {"valid_loss", valid.value("loss", Json())},
             {"valid", valid},
-            {"best_step", state.best_step},
-            {"peak_memory_bytes", state.peak_memory_bytes},
-            {"peak_resident_bytes", state.peak_resident_bytes},
+            {"best_step", known(state.best_step)},
+            {"peak_memory_bytes", known(state.peak_memory_bytes)},
+            {"peak_resident_bytes", known(state.peak_resident_bytes)},
             {"curve", std::move(curves.valid)},
             {"train_curve", std::move(curves.train)}};
   }
 
+  /// What a reader must know of the end of a training.
+  void note_end(const std::string& name, SeedEnd end, const std::optional<std::string>& failure) {
+    if (failure) notices_.push_back({NoticeKind::failure, fmt::format("{}: {}", name, *failure)});
+    if (end == SeedEnd::interrupted) {
+      notices_.push_back({NoticeKind::training,
+                          fmt::format("{}: its training was interrupted, and is evaluated as it is; zoo "
+                                      "train --resume goes on with it",
+                                      name)});
+    }
+  }
+
+  /// What a model makes of the comparison's texts; nothing where one of them has what its vocabulary lacks.
+  Json samples_json(const PlannedVariant& variant, const Run& run) {
+    try {
+      return to_json(run.task().samples(run.model(), plan_.settings.inputs));
+    } catch (const DataError& error) {
+      notices_.push_back(
+          {NoticeKind::failure, fmt::format("{}: no samples: {}", variant.name, error.what())});
+      return Json::array();
+    }
+  }
+
   /// Samples, maps and scaling of one trained run.
-  void look_at(const PlannedVariant& variant, const fs::path& run_dir, Json& json) const {
+  void look_at(const PlannedVariant& variant, const fs::path& run_dir, Json& json) {
     const auto run = Run::open(run_dir, options_.device);
-    json["samples"] = to_json(run.task().samples(run.model(), plan_.settings.inputs));
+    json["samples"] = samples_json(variant, run);
     const auto text = text_to_look_at(json["samples"]);
     try {
       if (!text.empty()) json["attention"] = attention_json(run, text);
@@ -254,7 +294,8 @@ class Collector {
       say(fmt::format("{}: no attention maps: {}", variant.name, error.what()));
     }
     if (!plan_.settings.scaling) return;
-    json["scaling"] = kept(options_.dir / "measured" / (variant.slug + "-scaling.json"), [&] {
+    const auto path = options_.dir / "measured" / (variant.slug + "-scaling.json");
+    json["scaling"] = kept(path, measuring_key(run_dir), [&] {
       say(fmt::format("measuring {} over its length", variant.name));
       Json curves = Json::array();
       for (const auto& curve : measure_scaling(variant.experiment.model, run.task().purpose(),
@@ -264,24 +305,30 @@ class Collector {
     });
   }
 
+  /// What a time belongs to: any weights of the same model on the same device take as long.
+  Json measuring_key(const fs::path& run_dir) const {
+    return {{"config", sha256(read_file(run_dir / "config.yaml"))},
+            {"device", options_.device.str()},
+            {"threads", at::get_num_threads()}};
+  }
+
   /// The speeds of all runs. They are kept together: one more variant, and all are measured again. Returns
   /// whether it was not told to stop.
   bool measure(Json& runs) const {
     if (plan_.settings.speed_seconds <= 0) return true;
     std::vector<MeasuredRun> measured;
     std::vector<Json*> entries;
+    Json key{{"seconds", plan_.settings.speed_seconds}, {"runs", Json::object()}};
     for (size_t i = 0; i < plan_.variants.size(); ++i) {
       const auto dir = shown_dir(plan_.variants[i], runs[i]);
       if (!dir) continue;
       measured.push_back({plan_.variants[i].name, *dir});
       entries.push_back(&runs[i]);
+      key["runs"][plan_.variants[i].name] = measuring_key(*dir);
     }
     const auto path = options_.dir / "measured" / "speeds.json";
-    Json speeds = read_kept(path);
-    const auto is_there = [&](const MeasuredRun& run) {
-      return speeds.is_object() && speeds.contains(run.name);
-    };
-    if (!std::ranges::all_of(measured, is_there)) {
+    Json speeds = read_kept(path, key);
+    if (speeds.is_null()) {
       const auto medians = measure_in_turns(measured, {.device = options_.device,
                                                        .seconds = plan_.settings.speed_seconds,
                                                        .should_stop = options_.should_stop,
@@ -289,7 +336,7 @@ class Collector {
       if (medians.size() < measured.size()) return false;
       speeds = Json::object();
       for (size_t i = 0; i < measured.size(); ++i) speeds[measured[i].name] = to_json(medians[i]);
-      keep(path, speeds);
+      keep(path, key, speeds);
     }
     for (size_t i = 0; i < measured.size(); ++i) (*entries[i])["speed"] = speeds[measured[i].name];
     return true;
@@ -311,11 +358,11 @@ class Collector {
 
   std::vector<Notice> notices() const {
     auto list = plan_.notices;
-    if (options_.jobs > 1) {
+    if (const int64_t n_jobs = most_jobs(options_.dir); n_jobs > 1) {
       list.push_back(
           {NoticeKind::training, fmt::format("{} trainings ran at a time: their seconds are not those of one "
                                              "alone.",
-                                             options_.jobs)});
+                                             n_jobs)});
     }
     return list;
   }

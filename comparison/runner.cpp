@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "comparison/comparison_directory.h"
+#include "comparison/kept_json.h"
 #include "io/error.h"
 #include "io/files.h"
 #include "io/process.h"
@@ -80,6 +82,8 @@ void write_config(const Job& job) {
   write_file_atomically(job.config, text);
 }
 
+fs::path jobs_path(const fs::path& dir) { return dir / "measured" / "jobs.json"; }
+
 std::vector<Job> jobs_of(const ComparisonPlan& plan, const RunnerOptions& options) {
   std::vector<Job> jobs;
   for (const auto& variant : plan.variants) {
@@ -102,7 +106,7 @@ class Runner {
 
   RunnerEnd run() {
     for (const auto& job : jobs_) {
-      fs::create_directories(job.config.parent_path());
+      make_directory(job.config.parent_path());
       write_config(job);
     }
     std::vector<const Job*> waiting;
@@ -111,20 +115,21 @@ class Runner {
     progress_ = std::make_unique<Progress>("training", kWhole * static_cast<int64_t>(jobs_.size()),
                                            kWhole * static_cast<int64_t>(done_));
     size_t next = 0;
-    while (next < waiting.size() || !running_.empty()) {
-      const bool stop = options_.should_stop && options_.should_stop();
-      if (stop) return interrupt();
+    while (true) {
+      if (stopped()) return interrupt();
+      if (next == waiting.size() && running_.empty()) return RunnerEnd::all_trained;
       while (next < waiting.size() && running_.size() < static_cast<size_t>(options_.jobs))
         start(*waiting[next++]);
       std::this_thread::sleep_for(std::chrono::milliseconds(200));
       collect();
       show();
     }
-    return RunnerEnd::all_trained;
   }
 
  private:
   static constexpr int64_t kWhole = 1000;  // units of progress of one training
+
+  bool stopped() const { return options_.should_stop && options_.should_stop(); }
 
   void start(const Job& job) {
     ProcessOptions process{.command = {options_.program.string(), "train", job.config.string(), "--out",
@@ -136,6 +141,12 @@ class Runner {
                                        std::to_string(std::max<int64_t>(1, cores / options_.jobs)));
     }
     running_.push_back({&job, ChildProcess(process)});
+    note_jobs(static_cast<int64_t>(running_.size()));
+  }
+
+  /// What ran beside another took longer, and --resume has to know, whatever --jobs it has.
+  void note_jobs(int64_t n_running) const {
+    if (n_running > most_jobs(options_.dir)) keep(jobs_path(options_.dir), nullptr, n_running);
   }
 
   void collect() {
@@ -154,6 +165,7 @@ class Runner {
   void finish(const Job& job, int code) {
     const auto failure = failure_of(job.run_dir);
     if (!failure && (code != 0 || !is_done(job))) {
+      if (stopped()) return;  // Ctrl-C reaches all in the terminal, and it was the first to end
       throw SystemError(fmt::format("{}: {}{}; {} tells more; the same command with --resume goes on",
                                     job.name,
                                     code > 128 ? fmt::format("killed by signal {}: ", code - 128) : "",
@@ -194,6 +206,11 @@ class Runner {
 
 fs::path run_dir_of(const fs::path& dir, const PlannedVariant& variant, int64_t seed) {
   return dir / "runs" / variant.slug / fmt::format("seed-{}", seed);
+}
+
+int64_t most_jobs(const fs::path& dir) {
+  const Json jobs = read_kept(jobs_path(dir), nullptr);
+  return jobs.is_number_integer() ? jobs.get<int64_t>() : 1;
 }
 
 RunnerEnd train_all(const ComparisonPlan& plan, const RunnerOptions& options) {

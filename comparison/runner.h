@@ -26,6 +26,9 @@ enum class RunnerEnd { all_trained, interrupted };
 std::filesystem::path run_dir_of(const std::filesystem::path& dir, const PlannedVariant& variant,
                                  int64_t seed);
 
+/// How many trainings of a comparison ran at a time, at most, in all calls of train_all() together.
+int64_t most_jobs(const std::filesystem::path& dir);
+
 /// Trains every seed of every variant that is not trained yet; a run that was interrupted goes on at its last
 /// checkpoint. A run whose loss becomes NaN is left as it is: see failure_of(). Shows progress on stderr.
 /// Throws UsageError where a run in `dir` has another configuration, SystemError where a training cannot go

@@ -16,6 +16,7 @@ namespace {
 struct Cell {
   std::string text;
   std::optional<double> value = {};  // for finding the best
+  bool of_failed_run = false;        // which is the best in nothing
 };
 
 enum class Best { none, lowest, highest };
@@ -59,10 +60,17 @@ Cell amount_cell(const std::optional<double>& value, std::string_view unit = "")
   return value ? Cell{with_prefix(*value) + std::string(unit), value} : Cell{"–"};
 }
 
+/// Of the seeds that were trained to their end.
 std::optional<double> mean_seconds(const Json& run) {
   double sum = 0;
-  for (const auto& seed : run["seeds"]) sum += seed["seconds"].get<double>();
-  return run["seeds"].empty() ? std::nullopt : std::optional(sum / static_cast<double>(run["seeds"].size()));
+  int64_t count = 0;
+  for (const auto& seed : run["seeds"]) {
+    const auto seconds = number(seed["seconds"]);
+    if (seed["end"] == "failed" || !seconds) continue;
+    sum += *seconds;
+    ++count;
+  }
+  return count == 0 ? std::nullopt : std::optional(sum / static_cast<double>(count));
 }
 
 std::optional<double> speed_of(const Json& run, const char* key) {
@@ -87,7 +95,10 @@ std::vector<Column> columns_of(const Json& results) {
   for (const auto& run : results["runs"]) {
     const auto seconds = mean_seconds(run);
     size_t i = 0;
-    const auto add = [&](Cell cell) { columns[i++].cells.push_back(std::move(cell)); };
+    const auto add = [&](Cell cell) {
+      cell.of_failed_run = run["metric"].is_null();
+      columns[i++].cells.push_back(std::move(cell));
+    };
     add({run["name"].get<std::string>()});
     add(metric_cell(run["metric"], percent));
     add(verdict_cell(run["versus_baseline"]));
@@ -111,7 +122,7 @@ std::vector<Column> columns_of(const Json& results) {
 std::optional<double> best_of(const Column& column) {
   std::vector<double> values;
   for (const auto& cell : column.cells) {
-    if (cell.value) values.push_back(*cell.value);
+    if (cell.value && !cell.of_failed_run) values.push_back(*cell.value);
   }
   if (column.best == Best::none || values.size() < 2) return std::nullopt;
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
@@ -141,8 +152,8 @@ std::string results_table(const nlohmann::ordered_json& results, TableStyle styl
     for (size_t row = 0; row <= n_rows; ++row) {
       const auto& text = row == 0 ? column.title : column.cells[row - 1].text;
       const std::string gap(width - width_of(text), ' ');
-      const bool bold =
-          style == TableStyle::terminal && row > 0 && best && column.cells[row - 1].value == best;
+      const bool bold = style == TableStyle::terminal && row > 0 && best &&
+                        column.cells[row - 1].value == best && !column.cells[row - 1].of_failed_run;
       const auto shown = bold ? fmt::format("\033[1m{}\033[0m", text) : text;
       lines[row] += (c > 0 ? "  " : "") + (left ? shown + gap : gap + shown);
     }

@@ -234,11 +234,14 @@ ModelCost model_cost(const ModelConfig& config, const ModelPurpose& purpose, int
   const bool two_sides = config.architecture == Architecture::encoder_decoder;
   const int64_t cached_layers = two_sides ? config.decoder_layers() : config.n_layers;
   ModelCost cost{.layers = accountant.take()};
+  int64_t one_side_bytes = 0;  // kept for a token of the source or of the target, not for both
   for (const auto& layer : cost.layers) {
     cost.parameters += layer.parameters;
     cost.flops_per_token += two_sides ? layer.flops_per_token / 2 : layer.flops_per_token;
-    cost.activation_bytes_per_token += layer.activation_bytes_per_token;
+    const bool on_one_side = two_sides && !(config.share_embeddings && layer.name == "token_embedding");
+    (on_one_side ? one_side_bytes : cost.activation_bytes_per_token) += layer.activation_bytes_per_token;
   }
+  cost.activation_bytes_per_token += one_side_bytes / 2;
   cost.weight_bytes = cost.parameters * kFloatBytes;
   cost.training_bytes = 4 * cost.weight_bytes;
   cost.cache_bytes_per_token = 2 * cached_layers * config.kv_heads() * config.head_width() * kFloatBytes;

@@ -26,10 +26,10 @@ struct ModelCost {
   /// Forward pass per token read; in an encoder-decoder a source and a target of equal length share the cost.
   /// Training costs three times this.
   double flops_per_token = 0;
-  int64_t weight_bytes = 0;    // float32
-  int64_t training_bytes = 0;  // weights, gradients and the two moments of Adam, float32
-  int64_t activation_bytes_per_token = 0;
-  int64_t cache_bytes_per_token = 0;  // keys and values of all layers, float32
+  int64_t weight_bytes = 0;                // float32
+  int64_t training_bytes = 0;              // weights, gradients and the two moments of Adam, float32
+  int64_t activation_bytes_per_token = 0;  // per token read, as the FLOPs
+  int64_t cache_bytes_per_token = 0;       // keys and values of all layers, float32
 };
 
 /// The shapes of one batch, padding included: what the hardware computes.

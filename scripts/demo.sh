@@ -17,7 +17,8 @@ done
 export ZOO_DATA=${ZOO_DATA:-data}
 zoo=build/release/zoo
 times=()
-bold=$([[ -t 1 ]] && printf '\033[1m' || true) plain=$([[ -t 1 ]] && printf '\033[0m' || true)
+bold='' plain=''
+if [[ -t 1 ]]; then bold=$'\033[1m' plain=$'\033[0m'; fi
 
 # stage TITLE COMMAND…: announces, runs and times one stage.
 stage() {

@@ -22,6 +22,12 @@ def curves(run):
             for key in ("train_loss", "valid_loss")}
 
 
+def names_of(runs):
+    """The last part of each path, or all of it where two would be called the same."""
+    short = [os.path.basename(os.path.normpath(run)) for run in runs]
+    return [name if short.count(name) == 1 else os.path.normpath(run) for name, run in zip(short, runs)]
+
+
 def ticks(low, high, n=5):
     step = 10 ** math.floor(math.log10((high - low) / n))
     step *= next(f for f in (1, 2, 5, 10) if (high - low) / (step * f) <= n)
@@ -33,10 +39,15 @@ def short(tokens):
 
 
 def draw(runs):
-    data = {os.path.basename(os.path.normpath(run)): curves(run) for run in runs}
-    points = [point for run in data.values() for curve in run.values() for point in curve]
+    data = list(zip(names_of(runs), map(curves, runs)))
+    for name, run in data:
+        if not any(run.values()):
+            raise ValueError(f"{name}: there is no loss in metrics.jsonl yet: train it for longer")
+    points = [point for _, run in data for curve in run.values() for point in curve]
     x_max = max(x for x, _ in points)
     y_min, y_max = min(y for _, y in points), max(y for _, y in points)
+    if y_min == y_max:  # one point
+        y_min, y_max = y_min - 0.5, y_max + 0.5
     x_at = lambda x: LEFT + (WIDTH - LEFT - RIGHT) * x / x_max
     y_at = lambda y: TOP + (HEIGHT - TOP - BOTTOM) * (y_max - y) / (y_max - y_min)
     path = lambda curve: " ".join(f"{'M' if i == 0 else 'L'}{x_at(x):.1f} {y_at(y):.1f}" for i, (x, y) in enumerate(curve))
@@ -52,7 +63,7 @@ def draw(runs):
     out.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle" fill="#222222">tokens seen</text>'
                f'<text x="14" y="{(TOP + HEIGHT - BOTTOM) / 2}" text-anchor="middle" fill="#222222" '
                f'transform="rotate(-90 14 {(TOP + HEIGHT - BOTTOM) / 2})">loss, nats a token</text>')
-    for i, (name, run) in enumerate(data.items()):
+    for i, (name, run) in enumerate(data):
         colour = COLOURS[i % len(COLOURS)]
         out.append(f'<path d="{path(run["train_loss"])}" fill="none" stroke="{colour}" opacity="0.35"/>'
                    f'<path d="{path(run["valid_loss"])}" fill="none" stroke="{colour}" stroke-width="2.5"/>')

@@ -24,17 +24,4 @@ for name in "${names[@]}"; do
   printf 'studies: %s took %d s\n\n' "$name" $((SECONDS - begin)) >&2
 done
 
-# The index, from all results that are there.
-python3 - <<'PY'
-import glob, json, os
-lines = ["# Studies", "",
-         "Each compares a few variants of one model on the same data under the same budget, with several seeds. What people",
-         "say, and what was measured here, at a small size. Made by `scripts/studies.sh`; every page ends with its command.", ""]
-for path in sorted(glob.glob("runs/studies/*/results.json")):
-    results = json.load(open(path))
-    name = os.path.basename(os.path.dirname(path))
-    lines += [f"## [{results['title'] or name}]({name}.md)", "", results["folklore"].strip(), "",
-              f"**Measured:** {results['measured']}", "", f"[Table]({name}.md), [page]({name}.html) (download it and open it)", ""]
-with open("docs/studies/README.md", "w") as index:
-    index.write("\n".join(lines))
-PY
+scripts/studies_index.py docs/studies

@@ -72,7 +72,10 @@ def parse_arguments():
         raise Failure("--steps is at least 2: the first is not timed")
     if not os.access(arguments.zoo, os.X_OK):
         raise Failure(f"there is no program {arguments.zoo}; scripts/build.sh makes it, --zoo names another")
+    # Processes run in the project's folder, whatever folder the paths were given in.
     arguments.zoo = arguments.zoo.resolve()
+    if os.sep in arguments.python:
+        arguments.python = os.path.abspath(arguments.python)  # not its target: a link says which environment
     return arguments
 
 

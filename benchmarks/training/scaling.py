@@ -38,6 +38,11 @@ def parse_arguments():
         arguments.processes = [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= len(os.sched_getaffinity(0))]
     if min([arguments.rounds, *arguments.processes]) < 1 or arguments.steps < 10:
         parser.error("--rounds and --processes: at least 1, --steps: at least 10")
+    if not os.access(arguments.zoo, os.X_OK):
+        print(f"scaling.py: there is no program {arguments.zoo}; scripts/build.sh makes it, --zoo names another",
+              file=sys.stderr)
+        sys.exit(2)
+    arguments.zoo = arguments.zoo.resolve()
     arguments.processes = sorted({1, *arguments.processes})
     return arguments
 

@@ -219,7 +219,7 @@ def nanogpt_model(folder, work):
     if (folder / "model.py").is_file():
         return str((folder / "model.py").resolve())
     path = work / "nanogpt_model.py"
-    path.write_text(output_of(["git", "-C", folder, "show", "HEAD:model.py"], dict(os.environ)), encoding="utf-8")
+    path.write_text(output_of(["git", "-C", folder.resolve(), "show", "HEAD:model.py"], dict(os.environ)), encoding="utf-8")
     return str(path)
 
 
@@ -231,7 +231,7 @@ def prepare(name, arguments, work):
         workload, root = tiny(workload), work / "data"
         make_up_corpora(root)
     else:
-        output_of([ROOT / "scripts/get_data.sh", workload.corpus], dict(os.environ))
+        output_of([ROOT / "scripts/get_data.sh", workload.corpus], dict(os.environ, ZOO_DATA=str(root)))
     env = dict(os.environ, ZOO_DATA=str(root), ZOO_CACHE=str(work / "cache"), OMP_NUM_THREADS=str(arguments.threads))
 
     data_options = {}

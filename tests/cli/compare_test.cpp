@@ -160,7 +160,9 @@ scaling: false
   EXPECT_EQ(document["runs"][1]["seeds"][0]["end"], "failed");
   EXPECT_THAT(document["runs"][1]["seeds"][0]["error"].get<std::string>(), HasSubstr("the loss is"));
   EXPECT_TRUE(document["runs"][1]["metric"].is_null());
-  EXPECT_EQ(document["notices"][0]["kind"], "failure");
+  EXPECT_TRUE(document["runs"][1]["peak_memory_bytes"].is_null());
+  EXPECT_TRUE(document["runs"][1]["seeds"][0]["seconds"].is_null());  // it died before its first checkpoint
+  EXPECT_EQ(document["notices"].back()["kind"], "failure");
   EXPECT_THAT(outcome.out, HasSubstr("failed"));
 }
 
@@ -192,7 +194,9 @@ TEST_F(Compare, TrainsSeveralAtATimeToTheSameResults) {
   ASSERT_EQ(run("study.yaml --out one-by-one --seeds 1").code, 0);
   ASSERT_EQ(run("study.yaml --out together --seeds 1 --jobs 3").code, 0);
   auto one = timeless(results("one-by-one")), together = timeless(results("together"));
-  EXPECT_THAT(together["notices"][0]["text"].get<std::string>(), HasSubstr("3 trainings ran at a time"));
+  EXPECT_THAT(together["notices"].back()["text"].get<std::string>(), HasSubstr("3 trainings ran at a time"));
+  ASSERT_EQ(run("study.yaml --out together --seeds 1 --resume").code, 0);  // it is still so
+  EXPECT_EQ(results("together")["notices"], together["notices"]);
   one["notices"] = together["notices"] = nullptr;
   EXPECT_EQ(one, together);
 }
@@ -226,6 +230,117 @@ TEST_F(Compare, AChangedComparisonDoesNotMixWithTheOld) {
   EXPECT_EQ(run("base.yaml --seeds 2 --out c --resume --set training.steps=8").code, 0);  // more of the same
   EXPECT_EQ(run("base.yaml --seeds 1 --out c --overwrite --set training.steps=9").code, 0);
   EXPECT_EQ(results("c")["runs"][0]["seeds"][0]["steps"], 9);
+}
+
+// The directory may be a project's, with runs of its own.
+TEST_F(Compare, OverwriteRemovesOnlyWhatAComparisonWrote) {
+  ASSERT_EQ(run_zoo(dir_, "train base.yaml --set training.steps=4").code, 0);  // runs/base
+  dir_.write("runs/notes.txt", "kept");
+  const auto refuses = [&](const std::string& arguments, const std::string& words) {
+    const auto before = files_below(dir_.path());
+    const auto outcome = run(arguments + " --overwrite");
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(words)) << arguments;
+    EXPECT_THAT(differences(before, files_below(dir_.path())), IsEmpty()) << arguments;
+  };
+  dir_.write("one.yaml", "base: base.yaml\nseeds: 1\nspeed_seconds: 0\nscaling: false\n");
+  const std::string one = "one.yaml --set training.steps=4 --out ";
+  refuses(one + ".", "no comparison has written this");
+  ASSERT_EQ(run(one + "c").code, 0);
+  refuses("c/runs/base/seed-1 --out c", "c/runs/base/seed-1: --overwrite would remove this run");
+  dir_.write("c/runs/base/mine.txt", "kept");
+  refuses(one + "c", "c/runs/base/mine.txt: no comparison has written this");
+  std::filesystem::remove(dir_ / "c/runs/base/mine.txt");
+  dir_.write("c/other", "kept");
+  EXPECT_EQ(run(one + "c --overwrite").code, 0);
+  EXPECT_EQ(read_file(dir_ / "c/other"), "kept");
+  dir_.write("d/results.json", "{\"mine\": 1}");
+  refuses(one + "d", "d/results.json: no comparison has written this");
+}
+
+TEST_F(Compare, ARunThatWasTrainedOnIsEvaluatedAnew) {
+  const std::string train = "train base.yaml --resume --out r --set training.steps=";
+  const auto loss = [this] {
+    const auto outcome = run("r --out c --resume --json");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return Json::parse(outcome.out)["runs"][0]["seeds"][0]["valid_loss"].get<double>();
+  };
+  ASSERT_EQ(run_zoo(dir_, train + "20").code, 0);
+  const double early = loss();
+  EXPECT_EQ(loss(), early);
+  ASSERT_EQ(run_zoo(dir_, train + "60").code, 0);
+  EXPECT_LT(loss(), early);
+}
+
+// Names say little: the same two runs in the other order have each other's.
+TEST_F(Compare, ASpeedStaysWithItsRun) {
+  const auto train = [this](const std::string& arguments) {
+    ASSERT_EQ(run_zoo(dir_, "train base.yaml --set training.steps=4 " + arguments).code, 0);
+  };
+  train("--out small");
+  train("--out large --set model.n_layers=6 --set model.d_model=64");
+  ASSERT_EQ(run("small large --out c").code, 0);
+  ASSERT_EQ(run("large small --out c --resume").code, 0);
+  const auto runs = results("c")["runs"];
+  EXPECT_LT(runs[0]["speed"]["train_tokens_per_second"], runs[1]["speed"]["train_tokens_per_second"]);
+}
+
+TEST_F(Compare, ARunThatWasInterruptedIsShownAsSuch) {
+  ASSERT_EQ(run_zoo(dir_, "train base.yaml --set training.steps=8 --out r").code, 0);
+  auto config = read_file(dir_ / "r/config.yaml");
+  config.replace(config.find("steps: 8"), 8, "steps: 60");  // as if it had been stopped on its way
+  dir_.write("r/config.yaml", config);
+  ASSERT_EQ(run("r --out c").code, 0);
+  const auto document = results("c");
+  EXPECT_EQ(document["runs"][0]["seeds"][0]["end"], "interrupted");
+  EXPECT_EQ(document["runs"][0]["seeds"][0]["steps"], 8);
+  EXPECT_THAT(document["notices"][0]["text"].get<std::string>(), HasSubstr("was interrupted"));
+}
+
+TEST_F(Compare, ACharacterThatNoneKnowsCostsOnlyTheSamples) {
+  ASSERT_EQ(run("study.yaml --out c --seeds 1 --set training.steps=4").code, 0);
+  auto study = read_file(dir_ / "study.yaml");
+  study.replace(study.find("3 sheep"), 7, "3 Schäfchen");
+  dir_.write("study.yaml", study);
+  const auto outcome = run("study.yaml --out c --seeds 1 --set training.steps=4 --resume");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const auto document = results("c");
+  EXPECT_THAT(document["notices"].back()["text"].get<std::string>(), HasSubstr("slow: no samples"));
+  EXPECT_THAT(document["runs"][0]["samples"], IsEmpty());
+  EXPECT_FALSE(document["runs"][0]["metric"].is_null());
+}
+
+TEST_F(Compare, ALengthBeyondTheValidationTextIsLeftOut) {
+  dir_.write("lengths.yaml",
+             "base: base.yaml\nvariants: {one: {model: {position: rotary, max_positions: 4000}}}\nseeds: 1\n"
+             "speed_seconds: 0\nscaling: false\nevaluate_lengths: [8, 4000]\n");
+  const auto outcome = run("lengths.yaml --out c --set training.steps=4");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto document = results("c");
+  EXPECT_EQ(document["runs"][0]["lengths"].size(), 1u);
+  EXPECT_THAT(document["notices"].back()["text"].get<std::string>(),
+              HasSubstr("one: not evaluated at 4000 tokens"));
+}
+
+// Counting the steps of a huge budget takes for ever, and nothing is there to be saved.
+TEST_F(Compare, AnEndlessPlanCanBeStopped) {
+  ZooProcess process(dir_, "compare base.yaml --budget steps=1e12 --out c");
+  std::this_thread::sleep_for(std::chrono::milliseconds(4000));
+  process.kill(SIGINT);
+  const auto outcome = process.finish();
+  EXPECT_EQ(outcome.code, -SIGINT);
+  EXPECT_THAT(outcome.err, HasSubstr("planning"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "c"));
+}
+
+TEST_F(Compare, OptionsOfTrainingAreNotForFinishedRuns) {
+  ASSERT_EQ(run_zoo(dir_, "train base.yaml --set training.steps=4 --out r").code, 0);
+  for (const std::string option : {"--budget steps=9", "--seeds 2", "--set training.steps=9"}) {
+    const auto outcome = run("r --out c " + option);
+    EXPECT_EQ(outcome.code, 2) << option;
+    EXPECT_THAT(outcome.err, HasSubstr("finished runs are only evaluated")) << option;
+  }
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "c"));
 }
 
 }  // namespace

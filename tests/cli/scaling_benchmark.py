@@ -41,6 +41,9 @@ def main(zoo):
         wrong = run(Path(folder) / "no.yaml", "--zoo", zoo, "--rounds", "1")
         check(wrong.returncode == 2 and wrong.stderr.count("\n") == 1 and "no.yaml" in wrong.stderr,
               f"of a configuration that there is not: {wrong.stderr}")
+        nothing = run(config, "--zoo", Path(folder) / "no-zoo")
+        check(nothing.returncode == 2 and nothing.stderr.count("\n") == 1 and "no-zoo" in nothing.stderr,
+              f"of a program that there is not: {nothing.stderr}")
     check([(kind["processes"], kind["sharded"]) for kind in kinds] == [(1, False), (2, False), (2, True)],
           f"it measured {kinds}")
     alone, whole, dealt_out = (kind["runs"][0] for kind in kinds)

@@ -90,6 +90,15 @@ def check_map(page, name, values, columns, causal):
             check(text == expected, f"{name}: row {t}, column {s} is “{text}”, not “{expected}”")
 
 
+def check_scale(page, name, values, columns, causal):
+    """“0 to the largest” is about what a row could do: a decoder's first token has no choice."""
+    page.run("document.querySelector('#scale-choice [value=relative]').click()")
+    free = values[columns:] if causal and 1 < columns < len(values) else values
+    shown, most = page.run("document.getElementById('ramp-end').textContent"), max(1, *free) / 999
+    check(abs(float(shown) - most) <= 0.00501, f"{name}: the scale ends at {shown}, not {most}")
+    page.run("document.querySelector('#scale-choice [value=absolute]').click()")
+
+
 def check_page(page, path):
     page.problems.clear()
     page.open(path)
@@ -114,6 +123,7 @@ def check_page(page, path):
         for layer, heads in enumerate(map_["layers"]):
             for head, values in enumerate(heads):
                 check_map(page, f"{kind}-{layer}-{head}", values, columns[kind], kind == "decoder")
+                check_scale(page, f"{kind}-{layer}-{head}", values, columns[kind], kind == "decoder")
     for map_ in data["rollout"]:
         check_map(page, name_of(map_), map_["rows"], columns[map_["kind"]], map_["kind"] == "decoder")
         check("roll-out" in page.run("document.getElementById('map-title').textContent"), "roll-out is not named")

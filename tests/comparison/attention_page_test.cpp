@@ -34,6 +34,7 @@ AttentionReport nasty_report() {
   torch::manual_seed(2);
   const auto weights = [](int64_t T, int64_t S) { return torch::randn({2, T, S}).mul(3).softmax(-1); };
   const auto S = static_cast<int64_t>(kSource.size()), T = static_cast<int64_t>(kTarget.size());
+  const auto causal = weights(T, T).tril();
   return {.name = "a<b",
           .text = "</script><script>alert(1)</script> & \"{{script}}\"",
           .target = "'</title>'",
@@ -42,7 +43,7 @@ AttentionReport nasty_report() {
           .target_next = {"{{data}}", "\\", "<eos>"},
           .layers = {{AttentionKind::encoder, 0, weights(S, S)},
                      {AttentionKind::encoder, 1, weights(S, S)},
-                     {AttentionKind::decoder, 0, weights(T, T)},
+                     {AttentionKind::decoder, 0, causal / causal.sum(-1, true)},
                      {AttentionKind::cross, 0, weights(T, S)}}};
 }
 

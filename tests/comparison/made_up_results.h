@@ -279,7 +279,7 @@ inline Json made_up_run(const MadeUpComparison& comparison, const MadeUpRun& run
             {"prompt_tokens_per_second", 7.1e10 / parameters},
             {"decode_tokens_per_second", reads_only ? Json() : Json(4.3e8 / parameters + 100)},
             {"first_token_seconds", reads_only ? Json() : Json(parameters * 4e-9)}}},
-          {"peak_memory_bytes", static_cast<int64_t>(parameters * 16 + 3e7)},
+          {"peak_memory_bytes", finals.empty() ? Json() : Json(static_cast<int64_t>(parameters * 16 + 3e7))},
           {"scaling", made_up_scaling(run)},
           {"samples", std::move(samples)},
           {"attention", made_up_attention(run, number)}};

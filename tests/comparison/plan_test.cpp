@@ -15,11 +15,13 @@
 namespace zoo::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 ModelConfig small_decoder() {
   ModelConfig config;
@@ -97,8 +99,8 @@ TEST_F(Plan, SaysWhatIsNotTheSame) {
   const auto unfair = [&](const std::string& change, NoticeKind kind, std::string_view words) {
     const auto result = plan({{"a", {}}, {"b", {change}}});
     EXPECT_FALSE(result.fair()) << change;
-    EXPECT_THAT(result.notices, Contains(::testing::AllOf(Field(&Notice::kind, kind),
-                                                          Field(&Notice::text, HasSubstr(words)))))
+    EXPECT_THAT(result.notices,
+                Contains(AllOf(Field(&Notice::kind, kind), Field(&Notice::text, HasSubstr(words)))))
         << change;
   };
   unfair("data.tokenizer.type=byte", NoticeKind::tokenizer, "data.tokenizer.type: char (a), byte (b)");
@@ -110,6 +112,68 @@ TEST_F(Plan, SaysWhatIsNotTheSame) {
               Contains(Field(&Notice::text, HasSubstr("training.best_by: loss (a), bleu (b)"))));
   unfair("training.steps=30", NoticeKind::budget, "20 (a), 30 (b)");
   unfair("training.batch_size=8", NoticeKind::budget, "The same number of steps, but not of tokens");
+}
+
+TEST_F(Plan, SaysWhatDiffersInTraining) {
+  const auto result = plan({{"a", {}}, {"b", {"training.optimizer.lr=0.1", "training.clip_grad_norm=0"}}});
+  EXPECT_TRUE(result.fair());  // it may be what is compared
+  EXPECT_THAT(result.notices,
+              ElementsAre(AllOf(
+                  Field(&Notice::kind, NoticeKind::training),
+                  Field(&Notice::text, HasSubstr("way: training.clip_grad_norm, training.optimizer.lr")))));
+  EXPECT_THAT(plan({{"a", {}}, {"b", {"model.n_layers=2"}}}).notices, IsEmpty());
+}
+
+TEST_F(Plan, AFinishedRunHasTheBudgetThatItUsed) {
+  const auto trained = [&](int64_t steps) {
+    const auto path = world_.path(fmt::format("run-{}", steps));
+    const auto experiment = world_.experiment("language_modeling", {fmt::format("training.steps={}", steps)});
+    train(experiment, {.run_dir = path});
+    return Variant{.name = path.filename(), .experiment = experiment, .run = path};
+  };
+  const auto planned = [](const std::vector<Variant>& variants, const ComparisonSettings& settings = {}) {
+    return make_plan({.settings = settings, .variants = variants});
+  };
+  const auto seed_1 = [] {
+    ComparisonSettings settings;
+    settings.seeds = 1;
+    return settings;
+  };
+  const auto short_run = trained(20), long_run = trained(40);
+  const auto unequal = planned({short_run, long_run});
+  EXPECT_FALSE(unequal.fair());
+  EXPECT_EQ(unequal.budget.amount, 20);
+  EXPECT_THAT(unequal.notices, ElementsAre(Field(&Notice::text, HasSubstr("20 (run-20), 40 (run-40)"))));
+
+  const Variant config{.name = "b", .experiment = world_.experiment("language_modeling")};  // 20 steps
+  EXPECT_TRUE(planned({short_run, config}, seed_1()).fair());
+  EXPECT_FALSE(planned({long_run, config}, seed_1()).fair());
+  auto tokens = seed_1();
+  tokens.budget.tokens = static_cast<double>(unequal.variants[0].planned->tokens);
+  EXPECT_TRUE(planned({short_run, config}, tokens).fair());
+  EXPECT_THAT(planned({long_run, config}, tokens).notices,
+              ElementsAre(Field(&Notice::text, HasSubstr("Not trained for the tokens of the budget"))));
+}
+
+TEST_F(Plan, ABudgetTakesThePlaceOfTheTime) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> variants = {
+      {"a", {}}, {"b", {"training.max_seconds=5"}}};
+  BudgetConfig budget;
+  budget.steps = 10;
+  const auto with = plan(variants, with_budget(budget));
+  EXPECT_FALSE(with.variants[1].experiment.training.max_seconds);
+  EXPECT_TRUE(with.fair());
+  EXPECT_THAT(plan(variants).notices,
+              ElementsAre(Field(&Notice::text, HasSubstr("training.max_seconds: none (a), 5 (b)"))));
+}
+
+TEST_F(Plan, SaysWhereTheWarmUpNeverEnds) {
+  const std::vector<std::string> warmup = {"training.schedule.warmup_steps=10"};
+  BudgetConfig budget;
+  budget.steps = 10;
+  const auto words = Field(&Notice::text, HasSubstr("never leaves the warm-up: 10 of 10 (a)"));
+  EXPECT_THAT(plan({{"a", warmup}}, with_budget(budget)).notices, ElementsAre(words));
+  EXPECT_THAT(plan({{"a", warmup}}).notices, Not(Contains(words)));
 }
 
 TEST_F(Plan, KnowsTheKeysThatDiffer) {
@@ -131,7 +195,7 @@ TEST_F(Plan, BudgetsOfTokensAndFlopsHold) {
       (tokens ? budget.tokens : budget.flops) = amount;
       const auto result =
           plan({{"a", {}}, {"b", {"training.batch_size=2", "model.n_layers=2"}}}, with_budget(budget), task);
-      EXPECT_THAT(result.notices, IsEmpty());
+      EXPECT_TRUE(result.fair());
       for (const auto& variant : result.variants) {
         const double planned = tokens ? static_cast<double>(variant.planned->tokens) : variant.planned->flops;
         const double step = planned / static_cast<double>(variant.planned->steps);

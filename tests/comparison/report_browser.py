@@ -115,6 +115,14 @@ def check_table(page, results):
               f"{run['name']}: the verdict is {verdicts.get(run['name'])}, not {verdict}")
 
 
+def check_best(page, results):
+    """A run that failed with every seed is the best in nothing."""
+    failed = [run["name"] for run in results.runs if run["seeds"] and all(s["end"] == "failed" for s in run["seeds"])]
+    best = page.run("[...document.querySelectorAll('#results-table tbody tr')].filter(row => row.querySelector('.best'))"
+                    ".map(row => row.querySelector('bdi').textContent)")
+    check(not set(failed) & set(best), f"of {failed}, which failed, some are the best: {best}")
+
+
 def check_top(page, results):
     document = results.document
     shown = page.run("document.getElementById('title').textContent")
@@ -170,6 +178,19 @@ def chart(page, host):
                  lines: all('.curve, .mark', node => node.getAttribute('d'))}}; }})()""")
 
 
+def check_lines(page, axis):
+    """No line goes back, and every run that stands out has a mark, be its curve a single point."""
+    drawn = page.run("""(() => {
+        const chart = document.querySelector('#curves-chart svg'), all = what => [...chart.querySelectorAll(what)];
+        return {lines: all('.curve').map(node => node.getAttribute('d')),
+                marks: new Set(all('.mark').map(node => node.getAttribute('fill'))).size,
+                chosen: all('.curve:not(.faded):not(.failed)').length}; })()""")
+    for line in drawn["lines"]:
+        places = [float(x) for x in re.findall(r"[ML](-?[\d.]+),", line)]
+        check(places == sorted(places), f"against {axis} a line goes back: {line}")
+    check(drawn["marks"] == min(8, drawn["chosen"]), f"against {axis} {drawn['marks']} of {drawn['chosen']} runs are marked")
+
+
 def check_curves(page, results):
     page.run("document.getElementById('curves').scrollIntoView()")
     before = chart(page, "curves-chart")
@@ -178,6 +199,7 @@ def check_curves(page, results):
     for value in values_of(page, "curve-x"):
         choose(page, "curve-x", value)
         labels.add(chart(page, "curves-chart")["x"])
+        check_lines(page, value)
     check(len(labels) == 4, f"four axes are labelled {labels}")
     choose(page, "curve-x", "steps")
     check(chart(page, "curves-chart") == before, "the curves against steps are others than at first")
@@ -339,6 +361,7 @@ def check_page(page, path, results):
     check_top(page, results)
     sections = check_sections(page, results)
     check_table(page, results)
+    check_best(page, results)
     check_sorting(page, results)
     if "curves" in sections:
         check_curves(page, results)

@@ -1,4 +1,4 @@
-# Installs the build into a temporary prefix and builds and runs the consumer against it.
+# Installs the build into a temporary prefix, runs the program there, and builds and runs the consumer against it.
 #   cmake -DBUILD=… -DSOURCE=… -DWORK=… -P test.cmake
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -10,6 +10,10 @@ endfunction()
 
 file(REMOVE_RECURSE "${WORK}")
 run(${CMAKE_COMMAND} --install "${BUILD}" --prefix "${WORK}/prefix")
+run("${WORK}/prefix/bin/zoo" --help)
+if(NOT output MATCHES "compare")
+  message(FATAL_ERROR "unexpected output: ${output}")
+endif()
 run(${CMAKE_COMMAND} -S "${SOURCE}" -B "${WORK}/build" -G Ninja -DCMAKE_BUILD_TYPE=Debug
   "-DCMAKE_PREFIX_PATH=${WORK}/prefix")
 run(${CMAKE_COMMAND} --build "${WORK}/build")

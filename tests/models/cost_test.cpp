@@ -97,6 +97,27 @@ TEST(ModelCost, ABatchCostsWhatItsTokensCost) {
   }
 }
 
+// A token of an encoder-decoder is one of the source or of the target.
+TEST(ModelCost, TheTokensOfTwoSidesShareTheActivations) {
+  constexpr int64_t length = 8;
+  for (auto config : variants()) {
+    config.architecture = Architecture::encoder_decoder;
+    const ModelPurpose translate{.head = Head::language_modeling, .vocab_size = 50, .start_token = 1};
+    const auto bytes_of_batch = [&](bool shared) {
+      config.share_embeddings = shared;
+      int64_t bytes = 0;  // of one source and one target, each as long
+      const auto cost = model_cost(config, translate, length);
+      for (const auto& layer : cost.layers) {
+        const bool both = shared && layer.name == "token_embedding";
+        bytes += (both ? 2 : 1) * length * layer.activation_bytes_per_token;
+      }
+      EXPECT_EQ(cost.activation_bytes_per_token * 2 * length, bytes);
+      return bytes;
+    };
+    EXPECT_EQ(bytes_of_batch(true), bytes_of_batch(false));
+  }
+}
+
 // The published counts of feed-forward networks with D = 4096.
 TEST(ModelCost, FeedForwardCountsOfTheLiterature) {
   const auto feed_forward = [](Activation activation, int64_t d_ff) {

@@ -1,0 +1,145 @@
+#include "comparison/comparison_directory.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "comparison/json.h"
+#include "comparison/report_document.h"
+#include "io/error.h"
+#include "io/files.h"
+
+namespace zoo {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(path, ignored));
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+std::vector<fs::path> entries_of(const fs::path& dir) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  for (fs::directory_iterator at(dir, error), end; !error && at != end; at.increment(error))
+    entries.push_back(at->path());
+  if (error) throw SystemError(fmt::format("cannot read '{}': {}", dir.string(), error.message()));
+  return entries;
+}
+
+/// What a process that was killed while it wrote a file has left.
+bool is_temporary(std::string_view name) { return name.starts_with('.') && name.find(".tmp-") != name.npos; }
+
+/// "seed-3", "seed-3.yaml" → 3 as text; nothing for other names.
+std::optional<std::string> seed_in(std::string_view name) {
+  constexpr std::string_view prefix = "seed-";
+  if (!name.starts_with(prefix)) return std::nullopt;
+  const auto rest = name.substr(prefix.size());
+  const auto digits = static_cast<size_t>(
+      std::ranges::find_if_not(rest, [](unsigned char c) { return std::isdigit(c) != 0; }) - rest.begin());
+  const auto ending = rest.substr(digits);
+  if (digits == 0 || !(ending.empty() || ending == ".yaml" || ending == ".log")) return std::nullopt;
+  return std::string(rest.substr(0, digits));
+}
+
+/// The first thing in DIR/runs that no comparison has written. A training has its configuration beside it.
+std::optional<fs::path> foreign_run(const fs::path& runs) {
+  for (const auto& variant : entries_of(runs)) {
+    if (!is_folder(variant)) return variant;
+    for (const auto& entry : entries_of(variant)) {
+      const auto name = entry.filename().string();
+      const auto seed = seed_in(name);
+      const bool ours = seed && is_there(variant / fmt::format("seed-{}.yaml", *seed));
+      if (!ours && !is_temporary(name)) return entry;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<fs::path> foreign_measurement(const fs::path& measured) {
+  for (const auto& entry : entries_of(measured)) {
+    const auto name = entry.filename().string();
+    if (is_folder(entry) || !(name.ends_with(".json") || is_temporary(name))) return entry;
+  }
+  return std::nullopt;
+}
+
+bool is_results(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return false;
+  const auto json = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+  return text_at(json, "schema").starts_with("transformer-zoo/comparison/");
+}
+
+constexpr auto kReports = std::to_array<std::string_view>({"results.json", "report.html", "report.md"});
+
+/// The first thing that a comparison would take the place of, but has not written.
+std::optional<fs::path> foreign_entry(const fs::path& dir) {
+  if (is_folder(dir / "runs")) {
+    if (auto found = foreign_run(dir / "runs")) return found;
+  } else if (is_there(dir / "runs")) {
+    return dir / "runs";
+  }
+  if (is_folder(dir / "measured")) {
+    if (auto found = foreign_measurement(dir / "measured")) return found;
+  } else if (is_there(dir / "measured")) {
+    return dir / "measured";
+  }
+  if (is_results(dir / "results.json")) return std::nullopt;
+  for (const auto name : kReports) {
+    if (is_there(dir / name)) return dir / name;
+  }
+  return std::nullopt;
+}
+
+/// Whether `path` is `dir` or lies below it, whatever the links on the way.
+bool lies_in(const fs::path& path, const fs::path& dir) {
+  std::error_code ignored;
+  const auto inner = fs::weakly_canonical(path, ignored), outer = fs::weakly_canonical(dir, ignored);
+  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+}
+
+}  // namespace
+
+void make_directory(const fs::path& dir) {
+  std::error_code error;
+  fs::create_directories(dir, error);
+  if (error) throw SystemError(fmt::format("cannot make '{}': {}", dir.string(), error.message()));
+}
+
+void remove_comparison(const fs::path& dir, const std::vector<fs::path>& needed) {
+  for (const auto& run : needed) {
+    if (lies_in(run, dir / "runs")) {
+      throw UsageError(
+          fmt::format("{}: --overwrite would remove this run, which is to be compared: give "
+                      "another --out than {}",
+                      run.string(), dir.string()));
+    }
+  }
+  if (const auto foreign = foreign_entry(dir)) {
+    throw UsageError(
+        fmt::format("{}: no comparison has written this, so --overwrite leaves all as it is: "
+                    "move it away, or give another --out",
+                    foreign->string()));
+  }
+  std::error_code error;
+  for (const char* name : {"runs", "measured", "results.json", "report.html", "report.md"}) {
+    fs::remove_all(dir / name, error);
+    if (error)
+      throw SystemError(fmt::format("cannot remove '{}': {}", (dir / name).string(), error.message()));
+  }
+}
+
+}  // namespace zoo

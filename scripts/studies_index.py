@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+"""Writes README.md of a folder of studies: what each page NAME.md there says of its study.
+
+    scripts/studies_index.py DIR
+
+Made of the pages alone: the results that they were made of need not be on this machine.
+"""
+import sys
+from pathlib import Path
+
+HEAD = """# Studies
+
+Each compares a few variants of one model on the same data under the same budget, with several seeds. What people
+say, and what was measured here, at a small size. Made by `scripts/studies.sh`; every page ends with its command.
+"""
+SAID, MEASURED = "**What people say.** ", "**What was measured.** "
+
+
+def entry(page):
+    lines = page.read_text(encoding="utf-8").splitlines()
+    after = lambda begin: next((line.removeprefix(begin) for line in lines if line.startswith(begin)), "")
+    said, measured, name = after(SAID), after(MEASURED), page.stem
+    parts = [f"## [{after('# ') or name}]({page.name})", said, measured and f"**Measured:** {measured}",
+             f"[Table]({page.name}), [page]({name}.html) (download it and open it)"]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    try:
+        pages = sorted(page for page in Path(sys.argv[1]).glob("*.md") if page.name != "README.md")
+        (Path(sys.argv[1]) / "README.md").write_text("\n".join([HEAD, *map(entry, pages)]), encoding="utf-8")
+    except OSError as error:
+        sys.exit(f"studies_index: {error}")

@@ -1,0 +1,47 @@
+// Trainings in processes of their own: how they end.
+
+#include "comparison/runner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "io/error.h"
+#include "tests/training/support.h"
+
+namespace zoo::testing {
+namespace {
+
+class RunnerTest : public ::testing::Test {
+ protected:
+  ComparisonPlan plan() const {
+    Comparison comparison;
+    comparison.settings.seeds = 1;
+    comparison.variants.push_back({.name = "a", .experiment = world_.experiment("language_modeling")});
+    return make_plan(comparison);
+  }
+  /// A program that ends at once and has trained nothing.
+  RunnerOptions options(std::string_view dir) const {
+    return {.dir = world_.path(dir), .program = "/bin/true"};
+  }
+
+  TinyWorld world_;
+};
+
+// Ctrl-C reaches all processes of the terminal: a training may have ended before this one has been asked.
+TEST_F(RunnerTest, ATrainingThatEndsAsAllAreToldToIsNoFailure) {
+  auto stopped = options("c");
+  int asked = 0;
+  stopped.should_stop = [&] { return ++asked > 1; };
+  EXPECT_EQ(train_all(plan(), stopped), RunnerEnd::interrupted);
+  EXPECT_THAT(message_of<SystemError>([&] { train_all(plan(), options("d")); }),
+              ::testing::HasSubstr("the same command with --resume goes on"));
+}
+
+TEST_F(RunnerTest, SaysWhereItCannotWrite) {
+  world_.dir().write("text.txt", "");
+  EXPECT_THAT(message_of<SystemError>([&] { train_all(plan(), options("text.txt/x")); }),
+              ::testing::HasSubstr("cannot make '"));
+}
+
+}  // namespace
+}  // namespace zoo::testing
