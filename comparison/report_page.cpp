@@ -65,9 +65,9 @@ Json thinned(const Json& curve, size_t most) {
 }
 
 /// What of a run fits into the page.
-class Budget {
+class Room {
  public:
-  explicit Budget(size_t bytes) : bytes_(bytes) {}
+  explicit Room(size_t bytes) : bytes_(bytes) {}
   /// `value`, or null where there is no room left.
   Json admit(Json value) {
     if (value.is_null() || value.empty()) return nullptr;
@@ -142,7 +142,7 @@ Json page_data(const Json& results) {
   data["runs"] = Json::array();
   for (const auto& run : results["runs"])
     data["runs"].push_back(shown_run(run, member(results, "differences"), points));
-  Budget samples(kSampleBytes), attention(kAttentionBytes);
+  Room samples(kSampleBytes), attention(kAttentionBytes);
   for (const size_t i : by_interest(results)) {
     const Json& run = results["runs"][i];
     data["runs"][i]["samples"] = samples.admit(member(run, "samples"));

@@ -1,0 +1,241 @@
+#include "comparison/fairness.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "comparison/plan.h"
+
+namespace zoo {
+namespace {
+
+using Values = std::map<std::string, std::string>;  // of a configuration, by dotted key
+
+Values values_of(const Experiment& experiment) {
+  Values values;
+  for (auto& [key, value] : flatten(experiment)) values.emplace(std::move(key), std::move(value));
+  return values;
+}
+
+/// Which promise of fairness a key belongs to; nothing for what may differ.
+std::optional<NoticeKind> promise_of(std::string_view key) {
+  if (key.starts_with("data.tokenizer.")) return NoticeKind::tokenizer;
+  if (key == "init_from") return NoticeKind::data;  // more of it has been seen
+  // An encoder-decoder and a decoder read the same texts in sequences of other kinds.
+  if (key == "data.bucket_by_length") return std::nullopt;
+  constexpr auto evaluation = std::to_array<std::string_view>(
+      {"data.valid", "data.valid_fraction", "data.test", "data.sequence_length", "data.target_length",
+       "data.prefix_length", "data.mask_probability", "data.mask_replace", "data.mask_random",
+       "training.evaluate_batches", "training.best_by"});
+  if (std::find(evaluation.begin(), evaluation.end(), key) != evaluation.end()) return NoticeKind::evaluation;
+  if (key.starts_with("data.")) return NoticeKind::data;
+  return std::nullopt;
+}
+
+/// Of these check_budgets() says what is to be said.
+bool is_of_budget(std::string_view key) { return key == "training.steps" || key == "training.max_seconds"; }
+
+/// What changes nothing in what is learnt, and what follows from the budget, is no difference.
+std::vector<std::string> differing_keys(const std::vector<Values>& all, BudgetKind budget) {
+  std::vector<std::string> keys;
+  const auto ignored = [&](const std::string& key) {
+    constexpr auto names =
+        std::to_array<std::string_view>({"name", "training.seed", "training.evaluate_every",
+                                         "training.checkpoint_every", "training.log_every"});
+    return key.starts_with("generation.") || std::find(names.begin(), names.end(), key) != names.end() ||
+           (is_of_budget(key) && budget != BudgetKind::steps);
+  };
+  for (const auto& [key, value] : all.front()) {
+    const auto differs = [&](const Values& other) { return other.at(key) != value; };
+    if (!ignored(key) && std::any_of(all.begin(), all.end(), differs)) keys.push_back(key);
+  }
+  return keys;
+}
+
+/// "data.train: fortunes (encoder), wikitext-2 (decoder, gpt)"
+std::string who_has_what(const std::string& key, const std::vector<PlannedVariant>& variants,
+                         const std::vector<Values>& values) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;
+  for (size_t i = 0; i < variants.size(); ++i) {
+    const auto& value = values[i].at(key);
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == value; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {value, {}});
+    group->second.push_back(variants[i].name);
+  }
+  std::string text = key + ": ";
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const auto& names = groups[i].second;
+    const bool many = names.size() > 3;
+    text += fmt::format("{}{} ({}{})", i == 0 ? "" : ", ", groups[i].first,
+                        fmt::join(names.begin(), many ? names.begin() + 2 : names.end(), ", "),
+                        many ? fmt::format(" and {} more", names.size() - 2) : "");
+  }
+  return text;
+}
+
+void check_configurations(ComparisonPlan& plan) {
+  std::vector<Values> values;
+  for (const auto& variant : plan.variants) values.push_back(values_of(variant.experiment));
+  plan.differences = differing_keys(values, plan.budget.kind);
+  std::vector<std::string> training;
+  for (const auto& key : plan.differences) {
+    if (const auto kind = promise_of(key)) {
+      plan.notices.push_back(
+          {*kind, fmt::format("Not the same for all: {}", who_has_what(key, plan.variants, values))});
+    } else if (key.starts_with("training.") && !is_of_budget(key)) {
+      training.push_back(key);
+    }
+  }
+  if (!training.empty()) {
+    plan.notices.push_back(
+        {NoticeKind::training, fmt::format("Not trained in the same way: {}", fmt::join(training, ", "))});
+  }
+}
+
+bool nearly_equal(double a, double b) {
+  return std::abs(a - b) <= 0.005 * std::max(std::abs(a), std::abs(b));
+}
+
+/// "20 (a), 200 (b)", of the first few.
+std::string listed(std::vector<std::string> list) {
+  constexpr size_t most = 6;
+  if (list.size() > most) {
+    list.resize(most);
+    list.emplace_back("…");
+  }
+  return fmt::format("{}", fmt::join(list, ", "));
+}
+
+/// What a run has used of a budget of this kind.
+double used(const PlannedVariant& variant, BudgetKind kind) {
+  switch (kind) {
+    case BudgetKind::steps:
+      return static_cast<double>(variant.planned->steps);
+    case BudgetKind::tokens:
+      return static_cast<double>(variant.planned->tokens);
+    case BudgetKind::flops:
+      return variant.planned->flops;
+    case BudgetKind::seconds:
+      return variant.experiment.training.max_seconds.value_or(0);
+  }
+  return 0;
+}
+
+/// A finished run has the budget that it was trained with, whatever the others get. It ends with a whole
+/// step.
+bool keeps_to(const Budget& budget, const PlannedVariant& run) {
+  const double amount = used(run, budget.kind);
+  const double step = amount / static_cast<double>(std::max<int64_t>(1, run.planned->steps));
+  const bool whole = budget.kind == BudgetKind::tokens || budget.kind == BudgetKind::flops;
+  return nearly_equal(amount, budget.amount) || (whole && std::abs(amount - budget.amount) <= step);
+}
+
+void check_finished_runs(ComparisonPlan& plan) {
+  std::vector<std::string> unknown, other;
+  for (const auto& variant : plan.variants) {
+    if (!variant.run) continue;
+    if (!variant.planned) {
+      unknown.push_back(variant.name);
+    } else if (plan.budget.kind != BudgetKind::steps && !keeps_to(plan.budget, variant)) {
+      other.push_back(fmt::format("{:.6g} ({})", used(variant, plan.budget.kind), variant.name));
+    }
+  }
+  if (!unknown.empty()) {
+    plan.notices.push_back(
+        {NoticeKind::budget,
+         fmt::format("Without a checkpoint nobody knows how long it was trained: {}", listed(unknown))});
+  }
+  if (!other.empty()) {
+    plan.notices.push_back({NoticeKind::budget, fmt::format("Not trained for the {} of the budget: {}",
+                                                            name_of(plan.budget.kind), listed(other))});
+  }
+}
+
+/// Equal steps may hide unequal numbers of tokens.
+void check_steps(ComparisonPlan& plan) {
+  std::vector<std::string> steps, tokens;
+  bool steps_differ = false, tokens_differ = false;
+  const PlannedVariant* first = nullptr;
+  for (const auto& variant : plan.variants) {
+    if (!variant.planned) continue;
+    steps.push_back(fmt::format("{} ({})", variant.planned->steps, variant.name));
+    tokens.push_back(fmt::format("{} ({})", variant.planned->tokens, variant.name));
+    if (first == nullptr) first = &variant;
+    steps_differ |= variant.planned->steps != first->planned->steps;
+    tokens_differ |= !nearly_equal(static_cast<double>(variant.planned->tokens),
+                                   static_cast<double>(first->planned->tokens));
+  }
+  const auto say = [&](std::string_view what, const std::vector<std::string>& list) {
+    plan.notices.push_back({NoticeKind::budget, fmt::format("{}: {}", what, listed(list))});
+  };
+  if (steps_differ) say("Trained for unequal numbers of steps", steps);
+  if (!steps_differ && tokens_differ) say("The same number of steps, but not of tokens", tokens);
+}
+
+/// Where a configuration's own time may end a training before its steps, it has to be the same for all.
+void check_time(ComparisonPlan& plan) {
+  std::vector<std::string> list;
+  std::set<std::optional<double>> limits;
+  for (const auto& variant : plan.variants) {
+    if (variant.run) continue;  // what it has used is known
+    const auto limit = variant.experiment.training.max_seconds;
+    limits.insert(limit);
+    list.push_back(fmt::format("{} ({})", limit ? fmt::format("{:g}", *limit) : "none", variant.name));
+  }
+  if (limits.size() > 1) {
+    plan.notices.push_back(
+        {NoticeKind::budget, fmt::format("Not the same training.max_seconds: {}", listed(list))});
+  }
+}
+
+void check_budgets(ComparisonPlan& plan) {
+  check_finished_runs(plan);
+  if (plan.budget.kind != BudgetKind::steps) return;
+  check_steps(plan);
+  check_time(plan);
+}
+
+/// A budget changes the steps, and leaves the schedule as it was configured.
+void check_schedules(ComparisonPlan& plan) {
+  std::vector<std::string> list;
+  for (const auto& variant : plan.variants) {
+    const int64_t warmup = variant.experiment.training.schedule.warmup_steps;
+    if (variant.planned && warmup > 0 && warmup >= variant.planned->steps)
+      list.push_back(fmt::format("{} of {} ({})", warmup, variant.planned->steps, variant.name));
+  }
+  if (!list.empty()) {
+    plan.notices.push_back(
+        {NoticeKind::training,
+         fmt::format("training.schedule.warmup_steps lasts as long as all steps, so that the learning rate "
+                     "never leaves the warm-up: {}",
+                     listed(list))});
+  }
+}
+
+void check_seeds(ComparisonPlan& plan) {
+  const auto& first = plan.variants.front();
+  const auto differs = [&](const PlannedVariant& v) { return v.seeds != first.seeds; };
+  if (std::any_of(plan.variants.begin(), plan.variants.end(), differs)) {
+    std::vector<std::string> list;
+    for (const auto& v : plan.variants)
+      list.push_back(fmt::format("{} ({})", fmt::join(v.seeds, ", "), v.name));
+    plan.notices.push_back({NoticeKind::seeds, fmt::format("Not the same seeds: {}", fmt::join(list, "; "))});
+  }
+}
+
+}  // namespace
+
+void check_fairness(ComparisonPlan& plan) {
+  check_configurations(plan);
+  check_budgets(plan);
+  check_schedules(plan);
+  check_seeds(plan);
+}
+
+}  // namespace zoo
