@@ -55,7 +55,8 @@ void add_average(CLI::App& app) {
   command
       ->add_option("--last", arguments->options.last,
                    "How many checkpoints, the newest ones; default: all that the run has kept")
-      ->type_name("K");
+      ->type_name("K")
+      ->check(whole_number(1));
   command->add_option("--out", arguments->options.out, "Directory of the new run; default: RUN-average")
       ->type_name("DIR");
   add_device(*command, arguments->device);

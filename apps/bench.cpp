@@ -146,7 +146,7 @@ void add_bench(CLI::App& app) {
       ->add_option("--length", arguments->length,
                    "Tokens of a sequence under generation; default: data.sequence_length")
       ->option_text("N")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   command
       ->add_option("--seconds", arguments->seconds,
                    "To measure each speed for; with more, --scaling reaches longer sequences")

@@ -164,7 +164,7 @@ void add_compare(CLI::App& app) {
       ->option_text("KIND=N");
   command->add_option("--seeds", arguments->seeds, "Train each configuration with the seeds 1 … N; default 3")
       ->option_text("N")
-      ->check(CLI::Range(1, 1000));
+      ->check(whole_number(1, 1000));
   const std::vector<std::pair<std::string, MatchQuantity>> quantities = {
       {"none", MatchQuantity::none},
       {"parameters", MatchQuantity::parameters},
@@ -182,7 +182,7 @@ void add_compare(CLI::App& app) {
       ->excludes(resume);
   command->add_option("--jobs", arguments->jobs, "Trainings at a time, which share the cores; default 1")
       ->option_text("N")
-      ->check(CLI::Range(1, 256));
+      ->check(whole_number(1, 256));
   add_device(*command, arguments->device);
   add_json(*command, arguments->json, "results.json on standard output instead of the table");
   command->callback([arguments] { run(*arguments); });

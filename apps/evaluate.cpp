@@ -142,7 +142,8 @@ void add_evaluate(CLI::App& app) {
   command
       ->add_option("--beam", arguments->beam,
                    "text_to_text: beams of beam search; 1 = greedy; default: as the run's generation: says")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole_number(1, 1024));
   command
       ->add_option("--length-penalty", arguments->length_penalty,
                    "text_to_text: hypotheses are ranked by log-probability / length^A")
@@ -150,7 +151,8 @@ void add_evaluate(CLI::App& app) {
   command
       ->add_option("--max-new-tokens", arguments->max_new_tokens,
                    "text_to_text: most tokens of one translation, within data.target_length")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole_number(1));
   command
       ->add_option("--translations", arguments->translations,
                    "text_to_text: write the translations to this file, one a line")

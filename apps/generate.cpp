@@ -61,6 +61,8 @@ std::vector<std::string> lines_of(std::istream& in) {
   std::vector<std::string> lines;
   for (std::string line; std::getline(in, line);) {
     if (line.ends_with('\r')) line.pop_back();
+    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+    if (lines.empty() && line.starts_with(byte_order_mark)) line.erase(0, byte_order_mark.size());
     lines.push_back(line);
   }
   return lines;
@@ -187,6 +189,15 @@ void generate_text(const GenerateArguments& arguments, const Run& run) {
 
 void fill_masks(const GenerateArguments& arguments, const Run& run) {
   if (arguments.stream) throw UsageError("--stream: this run fills masks, all of them at once");
+  const char* const option = arguments.max_new_tokens ? "--max-new-tokens"
+                             : arguments.beam         ? "--beam"
+                             : arguments.temperature  ? "--temperature"
+                             : arguments.top_k        ? "--top-k"
+                             : arguments.top_p        ? "--top-p"
+                             : arguments.seed         ? "--seed"
+                                                      : nullptr;
+  if (option)
+    throw UsageError(fmt::format("{}: this run fills masks with what is likeliest: leave it out", option));
   const FillMaskOptions options{.candidates = arguments.num_samples.value_or(kMaskCandidates),
                                 .max_length = run.experiment().model.max_positions};
   if (options.candidates < 1) throw UsageError("--num-samples must be at least 1");
@@ -233,22 +244,29 @@ void add_generate(CLI::App& app) {
   command->add_option("--input", arguments->input, "A file with a prompt a line; default: standard input")
       ->type_name("FILE");
   command->add_option("--max-new-tokens", arguments->max_new_tokens, "Most tokens of one output")
-      ->type_name("N");
-  command->add_option("--beam", arguments->beam, "Beams of beam search; 1 = none")->type_name("N");
+      ->type_name("N")
+      ->check(whole_number(1));
+  command->add_option("--beam", arguments->beam, "Beams of beam search; 1 = none")
+      ->type_name("N")
+      ->check(whole_number(1, 1024));
   command
       ->add_option("--temperature", arguments->temperature, "Divides the logits before sampling; 0 = greedy")
       ->type_name("T");
   command->add_option("--top-k", arguments->top_k, "Sample among the k likeliest tokens; 0 = all")
-      ->type_name("K");
+      ->type_name("K")
+      ->check(whole_number(0));
   command
       ->add_option("--top-p", arguments->top_p,
                    "Sample among the likeliest tokens of this probability; 1 = all")
       ->type_name("P");
-  command->add_option("--seed", arguments->seed, "The same seed gives the same text")->type_name("S");
+  command->add_option("--seed", arguments->seed, "The same seed gives the same text")
+      ->type_name("S")
+      ->check(whole_number(0));
   command
       ->add_option("--num-samples", arguments->num_samples,
                    "Outputs for each prompt; under beam search the n best; candidates for a <mask>")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole_number(1));
   command->add_flag("--stream", arguments->stream, "Write text as it is generated");
   add_json(*command, arguments->json);
   add_device(*command, arguments->device);

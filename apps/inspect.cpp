@@ -177,7 +177,7 @@ void add_inspect(CLI::App& app) {
   add_overrides(*command, arguments->overrides);
   command->add_option("--length", arguments->length, "Tokens of a sequence; default: data.sequence_length")
       ->option_text("N")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   add_json(*command, arguments->json);
   command->callback([arguments] { inspect(*arguments); });
 }

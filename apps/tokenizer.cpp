@@ -125,7 +125,7 @@ void add_train_tokenizer(CLI::App& app) {
       ->type_name("TYPE")
       ->capture_default_str();
   command->add_option("--vocab-size", arguments->config.vocab_size, "Tokens (sentencepiece)")
-      ->check(CLI::PositiveNumber)
+      ->check(whole_number(8, 1000000))
       ->option_text(fmt::format("N={}", arguments->config.vocab_size));
   command->add_option("--model", arguments->model, "unigram or bpe (sentencepiece)")
       ->type_name("MODEL")
@@ -133,7 +133,7 @@ void add_train_tokenizer(CLI::App& app) {
   command
       ->add_option("--character-coverage", arguments->config.character_coverage,
                    "Part of the text's characters that get a token of their own (sentencepiece)")
-      ->check(CLI::Range(0.9, 1.0))
+      ->check(CLI::Range(0.98, 1.0))
       ->option_text(fmt::format("P={}", arguments->config.character_coverage));
   command
       ->add_option("--documents", arguments->documents,

@@ -131,7 +131,7 @@ void add_train(CLI::App& app) {
           "--nproc", arguments->n_processes,
           "Train with so many processes on this machine, each on its part of the cores or a GPU of its own")
       ->type_name("N")
-      ->check(CLI::Range(1, 1024))
+      ->check(whole_number(1, 1024))
       ->capture_default_str();
   command->callback([arguments] { run(*arguments); });
 }

@@ -17,7 +17,7 @@ void describe(ConfigVisitor& v, TokenizerConfig& c) {
   v.field("model", c.model, "sentencepiece: how the pieces are found.");
   v.field("character_coverage", c.character_coverage,
           "sentencepiece: share of the text's characters that get a token; the rest become <unk>.",
-          {.min = 0, .max = 1, .min_excluded = true});
+          Limits::between(0.98, 1));
   v.field("lowercase", c.lowercase, "Fold upper case to lower before anything else.");
   v.field("path", c.path,
           "sentencepiece: an existing model file (below the data root) instead of training one.");

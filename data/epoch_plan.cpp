@@ -20,7 +20,7 @@ void cut_batches(std::span<const int64_t> lengths, const BatchOptions& options, 
   plan.cuts = {0};
   const size_t n = plan.examples.size();
   if (!options.batch_tokens) {
-    const auto size = static_cast<size_t>(options.batch_size);
+    const auto size = std::min(static_cast<size_t>(options.batch_size), n);
     for (size_t end = size; end < n; end += size) plan.cuts.push_back(end);
   } else {
     int64_t longest = 0;
@@ -44,7 +44,7 @@ void sort_stretches(std::span<const int64_t> lengths, const BatchOptions& option
     const int64_t mean = std::max<int64_t>(1, total / static_cast<int64_t>(lengths.size()));
     rows = static_cast<size_t>(std::max<int64_t>(1, *options.batch_tokens / mean));
   }
-  const size_t stretch = rows * batches_per_stretch;
+  const size_t stretch = std::min(rows, examples.size()) * batches_per_stretch;
   for (size_t begin = 0; begin < examples.size(); begin += stretch) {
     const size_t end = std::min(begin + stretch, examples.size());
     // Stable: the result is fully determined, and equal lengths stay shuffled.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <system_error>
 #include <unordered_map>
 
@@ -113,9 +114,17 @@ void keep(const std::filesystem::path& path, std::string_view model) {
   std::error_code ignored;
   std::filesystem::create_directories(path.parent_path(), ignored);
   try {
-    write_file_atomically(path, model);
+    write_file_atomically(path, sha256(model) + std::string(model));
   } catch (const SystemError&) {
   }
+}
+
+/// What keep() wrote; nothing where it is damaged.
+std::optional<std::string> read_kept(const std::filesystem::path& path) {
+  const std::string content = read_file(path), digest = sha256({});
+  if (content.size() < digest.size()) return std::nullopt;
+  std::string model = content.substr(digest.size());
+  return content.starts_with(sha256(model)) ? std::make_optional(std::move(model)) : std::nullopt;
 }
 
 /// The id of the first of `pieces` that the model has, else -1.
@@ -152,7 +161,7 @@ std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::train(const Text
       {"eos_piece", "<eos>"},
       {"unk_surface", "⁇"},
       // Longer lines would be left out.
-      {"max_sentence_length", std::to_string(text.longest + 1)},
+      {"max_sentence_length", std::to_string(std::max<decltype(text.longest)>(text.longest + 1, 10))},
       // Partial sums are added thread by thread: another number of threads would give another vocabulary.
       {"num_threads", "2"},
       {"minloglevel", "3"},
@@ -166,9 +175,10 @@ std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::train(const Text
   std::error_code ignored;
   if (!kept.empty() && std::filesystem::exists(kept, ignored)) {
     try {
-      return std::make_unique<SentencePieceTokenizer>(read_file(kept), config.lowercase);
+      if (auto model = read_kept(kept))
+        return std::make_unique<SentencePieceTokenizer>(std::move(*model), config.lowercase);
     } catch (const DataError&) {
-      // Damaged: made anew.
+      // Unreadable: made anew.
     }
   }
   Lines lines(text.lines);

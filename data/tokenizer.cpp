@@ -105,6 +105,18 @@ std::string StreamDecoder::push(int64_t id) {
   return piece;
 }
 
+void StreamDecoder::skip() {
+  if (ids_.empty()) return;
+  constexpr std::string_view replacement = "\uFFFD";
+  const std::string text = tokenizer_.decode(ids_);
+  // A piece that is a byte shows as this mark, and a mark in the text as itself.
+  const bool is_part = text.ends_with(replacement) && tokenizer_.decode({&ids_.back(), 1}) == replacement &&
+                       tokenizer_.encode(std::string(replacement)) != TokenIds{ids_.back()};
+  if (is_part) return;
+  emitted_ = text.substr(0, text.size() - incomplete_utf8(text));
+  pending_ = incomplete_utf8(text) == 0 ? 0 : pending_;
+}
+
 std::string StreamDecoder::finish() {
   const std::string text = tokenizer_.decode(ids_);
   std::string rest = text.size() > emitted_.size() ? text.substr(emitted_.size()) : std::string();

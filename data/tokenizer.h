@@ -75,6 +75,8 @@ class StreamDecoder {
   explicit StreamDecoder(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
   /// The text that `id` adds, perhaps nothing yet.
   std::string push(int64_t id);
+  /// Lets what was pushed so far count as out, but for the bytes of a character that is not whole yet.
+  void skip();
   /// What was held back.
   std::string finish();
 

@@ -42,10 +42,12 @@ std::vector<Output> combinations(const std::vector<std::vector<MaskCandidate>>& 
   std::vector<Output> best(1);
   for (const auto& candidates : masks) {
     std::vector<Output> longer;
-    for (const auto& start : best) {
-      for (const auto& candidate : candidates) {
+    for (size_t i = 0; i < best.size(); ++i) {
+      // Both are sorted: (i + 1)(j + 1) combinations are at least as likely as this one.
+      for (size_t j = 0; j < candidates.size() && (i + 1) * (j + 1) <= n; ++j) {
+        const auto& candidate = candidates[j];
         const double logprob = std::log(candidate.probability);
-        auto& output = longer.emplace_back(start);
+        auto& output = longer.emplace_back(best[i]);
         output.ids.push_back(candidate.id);
         output.logprobs.push_back(logprob);
         output.score += logprob;

@@ -1,5 +1,8 @@
 #include "generation/generation_config.h"
 
+#include <cmath>
+#include <limits>
+
 #include <fmt/format.h>
 
 #include "io/error.h"
@@ -27,7 +30,7 @@ class RangeChecker final : public ConfigVisitor {
   template <class Number>
   static void check_range(const FieldInfo& field, Number value) {
     const auto& limits = field.limits;
-    if (limits.contain(static_cast<double>(value))) return;
+    if (limits.contain(static_cast<double>(value)) && std::isfinite(static_cast<double>(value))) return;
     std::string range = fmt::format("{} {}", limits.min_excluded ? "more than" : "at least", limits.min);
     if (limits.max < std::numeric_limits<double>::infinity())
       range += fmt::format(", at most {}", limits.max);
@@ -47,7 +50,7 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
           "When beam search ends: true = once `beam` hypotheses are finished; false = when the best running "
           "beam would not be among them if it ended now; never = when it never could.");
   v.field("temperature", c.temperature, "Divides the logits before sampling; 0 = greedy.",
-          Limits::at_least(0));
+          Limits::between(0, 1e30));
   v.field("top_k", c.top_k, "Sample among the k likeliest tokens; 0 = all.", Limits::at_least(0));
   v.field("top_p", c.top_p, "Sample among the likeliest tokens that make up this probability; 1 = all.",
           {.min = 0, .max = 1, .min_excluded = true});

@@ -59,7 +59,8 @@ TokenIds Generator::model_input(const TokenIds& prompt, size_t index) const {
   if (const int64_t eos = tokenizer_->special().eos; eos >= 0) input.push_back(eos);
   if (input.empty())
     throw DataError(fmt::format("prompt {} is empty: there is nothing to answer", index + 1));
-  const int64_t limit = model_->generative()->max_length();
+  const bool within = model_->generative()->sequence_has_prompt();  // as is at least one token of the answer
+  const int64_t limit = model_->generative()->max_length() - (within ? 1 : 0);
   if (static_cast<int64_t>(input.size()) > limit) {
     throw DataError(
         fmt::format("prompt {} has {} tokens with its end, and the model reads at most {}: shorten it",
@@ -79,10 +80,25 @@ LogitsProcessors Generator::processors(const GenerateOptions& options) const {
   return list;
 }
 
-SearchLimits Generator::limits(const GenerateOptions& options) const {
-  const int64_t most = options.max_new_tokens;
-  return {.max_new_tokens = continues_prompt() ? most : std::min(most, model_->generative()->max_length()),
-          .eos = tokenizer_->special().eos};
+SearchLimits Generator::limits(const GenerateOptions& options, size_t input_length) const {
+  SearchLimits limits{.max_new_tokens = options.max_new_tokens, .eos = tokenizer_->special().eos};
+  if (continues_prompt()) return limits;  // what is too long is read again from further on
+  const auto& model = *model_->generative();
+  const int64_t taken = model.sequence_has_prompt() ? static_cast<int64_t>(input_length) : 0;
+  limits.max_new_tokens = std::min(limits.max_new_tokens, model.max_length() - taken);
+  return limits;
+}
+
+/// How many prompts from `begin` on, sorted by length, are answered together: all of them, `most`, or where
+/// their length limits the answers those of one length.
+size_t Generator::n_together(std::span<const TokenIds> inputs, size_t most,
+                             const GenerateOptions& options) const {
+  const size_t n = std::min(most, inputs.size());
+  const size_t longest = inputs[n - 1].size(), shortest = inputs.front().size();
+  if (limits(options, longest).max_new_tokens == limits(options, shortest).max_new_tokens) return n;
+  return static_cast<size_t>(
+      std::ranges::find_if(inputs.first(n), [&](const auto& input) { return input.size() != shortest; }) -
+      inputs.begin());
 }
 
 Output Generator::output(const Hypothesis& hypothesis, const TokenIds& prompt,
@@ -113,16 +129,20 @@ std::vector<Generation> Generator::generate(const std::vector<TokenIds>& prompts
   const auto device = model_->device();
   auto& model = *model_->generative();
   const auto n_outputs = static_cast<size_t>(options.num_samples);
-  const auto n_together = static_cast<size_t>(
+  const auto most_together = static_cast<size_t>(
       std::max<int64_t>(1, options.batch_size / std::max(options.beam, options.num_samples)));
+  std::vector<TokenIds> sorted;
+  for (const size_t i : order) sorted.push_back(std::move(inputs[i]));
   std::vector<Generation> result(prompts.size());
-  for (size_t begin = 0; begin < order.size(); begin += n_together) {
-    const auto batch = std::span(order).subspan(begin, std::min(n_together, order.size() - begin));
-    std::vector<TokenIds> batch_inputs;
-    for (const size_t i : batch) batch_inputs.push_back(inputs[i]);
+  for (size_t begin = 0, n = 0; begin < order.size(); begin += n) {
+    n = n_together(std::span(sorted).subspan(begin), most_together, options);
+    const auto batch = std::span(order).subspan(begin, n);
+    const std::vector<TokenIds> batch_inputs(sorted.begin() + static_cast<ptrdiff_t>(begin),
+                                             sorted.begin() + static_cast<ptrdiff_t>(begin + n));
+    const auto limit = limits(options, batch_inputs.back().size());
     std::vector<std::vector<Hypothesis>> hypotheses(batch.size());
     if (options.beam > 1) {
-      hypotheses = beam_search(model, device, batch_inputs, rules, limits(options),
+      hypotheses = beam_search(model, device, batch_inputs, rules, limit,
                                {.beams = options.beam,
                                 .length_penalty = options.length_penalty,
                                 .early_stopping = options.early_stopping});
@@ -132,10 +152,17 @@ std::vector<Generation> Generator::generate(const std::vector<TokenIds>& prompts
         for (size_t s = 0; s < n_outputs; ++s)
           rows.push_back({.prompt = p, .draw = {.prompt = batch[p], .sample = s}});
       }
-      SamplingSearch search(model, device, batch_inputs, rows, rules, *sampler, limits(options));
-      while (search.step()) {
+      // Of one prompt there may be more samples than go together.
+      const auto most_rows = static_cast<size_t>(options.batch_size);
+      for (size_t first = 0; first < rows.size(); first += most_rows) {
+        const std::vector<SampleRow> some(
+            rows.begin() + static_cast<ptrdiff_t>(first),
+            rows.begin() + static_cast<ptrdiff_t>(std::min(first + most_rows, rows.size())));
+        SamplingSearch search(model, device, batch_inputs, some, rules, *sampler, limit);
+        while (search.step()) {
+        }
+        for (size_t i = 0; i < some.size(); ++i) hypotheses[some[i].prompt].push_back(search.outputs()[i]);
       }
-      for (size_t i = 0; i < rows.size(); ++i) hypotheses[rows[i].prompt].push_back(search.outputs()[i]);
     }
     for (size_t p = 0; p < batch.size(); ++p) {
       const auto& prompt = prompts[batch[p]];
@@ -159,13 +186,15 @@ std::vector<Generation> Generator::generate(const std::vector<std::string>& prom
 TextStream Generator::stream(const TokenIds& prompt, const GenerateOptions& options, const Draw& draw) const {
   check(options);
   if (options.beam > 1) throw UsageError("beam search has no text until its end: stream with beam = 1");
+  auto input = model_input(prompt, draw.prompt);
+  const auto limit = limits(options, input.size());
   return TextStream({.model = model_,
                      .tokenizer = tokenizer_,
-                     .prompt = model_input(prompt, draw.prompt),
+                     .prompt = std::move(input),
                      .context = continues_prompt() ? prompt : TokenIds(),
                      .processors = processors(options),
                      .sampler = make_sampler(options),
-                     .limits = limits(options),
+                     .limits = limit,
                      .draw = draw});
 }
 

@@ -2,6 +2,7 @@
 // Text from a model: prompts in, continuations (decoder) or answers (encoder-decoder) out.
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -70,7 +71,8 @@ class Generator {
  private:
   TokenIds model_input(const TokenIds& prompt, size_t index) const;
   LogitsProcessors processors(const GenerateOptions& options) const;
-  SearchLimits limits(const GenerateOptions& options) const;
+  SearchLimits limits(const GenerateOptions& options, size_t input_length) const;
+  size_t n_together(std::span<const TokenIds> inputs, size_t most, const GenerateOptions& options) const;
   Output output(const Hypothesis& hypothesis, const TokenIds& prompt, const GenerateOptions& options) const;
 
   std::shared_ptr<Model> model_;

@@ -33,8 +33,8 @@ torch::Tensor Temperature::process(const torch::Tensor& logits, std::span<const 
   if (temperature_ == 1.0) return logits;
   // Measured from the largest, nothing overflows: a tiny temperature leaves the likeliest at 0 and the rest
   // far below.
-  constexpr double smallest = 1e-30;
-  return (logits - logits.amax(1, /*keepdim=*/true)) / std::max(temperature_, smallest);
+  constexpr double smallest = 1e-30, largest = 1e30;
+  return (logits - logits.amax(1, /*keepdim=*/true)) / std::clamp(temperature_, smallest, largest);
 }
 
 torch::Tensor TopK::process(const torch::Tensor& logits, std::span<const SequenceView>) const {

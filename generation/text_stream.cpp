@@ -16,6 +16,7 @@ constexpr size_t kContextTokens = 8;
 ContinuationDecoder::ContinuationDecoder(const Tokenizer& tokenizer, std::span<const int64_t> prompt)
     : decoder_(tokenizer) {
   for (const int64_t id : prompt.last(std::min(prompt.size(), kContextTokens))) decoder_.push(id);
+  decoder_.skip();
 }
 
 struct TextStream::State {

@@ -140,6 +140,18 @@ void sync_tree(const fs::path& directory) {
   sync_path(directory);
 }
 
+/// What a link points at, or the path itself; it need not be there.
+fs::path behind_links(fs::path path) {
+  constexpr int most = 40;
+  std::error_code error;
+  for (int i = 0; i < most && fs::is_symlink(path, error); ++i) {
+    const auto target = fs::read_symlink(path, error);
+    if (error) break;
+    path = target.is_absolute() ? target : path.parent_path() / target;
+  }
+  return path;
+}
+
 /// Puts the directory `from` where `to` is, which may exist, and leaves nothing of the old one.
 void replace_directory(const fs::path& from, const fs::path& to) {
   std::error_code error;
@@ -185,7 +197,14 @@ std::string read_file(const fs::path& path) {
   return content;
 }
 
-void write_file_atomically(const fs::path& path, std::string_view content) {
+void write_file_atomically(const fs::path& given, std::string_view content) {
+  const fs::path path = behind_links(given);
+  std::error_code unknown;
+  if (fs::is_other(path, unknown)) {  // a terminal, a pipe: there is nothing to be kept
+    OutputFile file(path, OutputFile::Mode::kAppend);
+    file.write(content);
+    return file.close();
+  }
   remove_abandoned(path);
   Temporary temporary(path);
   naming(path, temporary.path(), [&] {

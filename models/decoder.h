@@ -24,6 +24,7 @@ class DecoderModel : public Model, public GenerativeModel {
   torch::Tensor step(const torch::Tensor& tokens, DecodingState& state) override;
   bool continues_prompt() const override { return purpose_.prompt == PromptUse::continued; }
   int64_t max_length() const override { return max_length_; }
+  bool sequence_has_prompt() const override { return true; }
 
  private:
   torch::Tensor next_logits(const torch::Tensor& ids, DecodingState& state);

@@ -76,6 +76,8 @@ class GenerativeModel {
   /// The most tokens that a sequence under generation may hold (max_positions), prompt included for a
   /// decoder.
   virtual int64_t max_length() const = 0;
+  /// Whether the prompt is part of that sequence, as it is for a decoder even where it answers.
+  virtual bool sequence_has_prompt() const { return continues_prompt(); }
 };
 
 /// What the model ends in.

@@ -5,6 +5,12 @@
 #include <fmt/format.h>
 
 namespace zoo {
+namespace {
+
+// Beyond what any model has, and far enough from where products of such numbers overflow.
+constexpr double kWidest = 1 << 20, kMostLayers = 1 << 16, kLargestTable = 1 << 30;
+
+}  // namespace
 
 void describe(ConfigVisitor& v, RotaryConfig& c) {
   v.field("theta", c.theta, "Base of the angles' geometric sequence.", Limits::positive());
@@ -31,17 +37,20 @@ void describe(ConfigVisitor& v, RotaryConfig& c) {
 void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("architecture", c.architecture, "The family.");
   v.field("vocab_size", c.vocab_size, "Rows of the token embedding; default the tokenizer's.",
-          Limits::at_least(1));
-  v.field("d_model", c.d_model, "Width of the hidden states (D).", Limits::at_least(1));
-  v.field("n_layers", c.n_layers, "Layers; of the encoder in an encoder_decoder.", Limits::at_least(1));
+          Limits::between(1, kLargestTable));
+  v.field("d_model", c.d_model, "Width of the hidden states (D).", Limits::between(1, kWidest));
+  v.field("n_layers", c.n_layers, "Layers; of the encoder in an encoder_decoder.",
+          Limits::between(1, kMostLayers));
   v.field("n_decoder_layers", c.n_decoder_layers, "encoder_decoder: layers of the decoder; default n_layers.",
-          Limits::at_least(1));
-  v.field("n_heads", c.n_heads, "Query heads (H).", Limits::at_least(1));
+          Limits::between(1, kMostLayers));
+  v.field("n_heads", c.n_heads, "Query heads (H).", Limits::between(1, kWidest));
   v.field("n_kv_heads", c.n_kv_heads,
           "Key/value heads (K), a divisor of n_heads; default n_heads; 1 = multi-query.",
-          Limits::at_least(1));
-  v.field("head_dim", c.head_dim, "Width of a head (Dh); default d_model / n_heads.", Limits::at_least(1));
-  v.field("d_ff", c.d_ff, "Inner width of the feed-forward (F); default 4 d_model.", Limits::at_least(1));
+          Limits::between(1, kWidest));
+  v.field("head_dim", c.head_dim, "Width of a head (Dh); default d_model / n_heads.",
+          Limits::between(1, kWidest));
+  v.field("d_ff", c.d_ff, "Inner width of the feed-forward (F); default 4 d_model.",
+          Limits::between(1, kWidest));
   v.field("activation", c.activation, "Of the feed-forward; the ...glu are gated.");
   v.field("gate", c.gate, "Gate and up projections as two matrices or stacked in one.");
   v.field("norm", c.norm, "Kind of normalisation.");
@@ -50,11 +59,12 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("norm_placement", c.norm_placement, "Where norms stand around the residual connections.");
   v.field("position", c.position, "How the order of tokens is known.");
   v.field("max_positions", c.max_positions, "Longest sequence; rows of the table if position is learned.",
-          Limits::at_least(1));
+          Limits::between(1, kLargestTable));
   v.field("rotary", c.rotary, "Rotary positions.");
-  v.field("relative_buckets", c.relative_buckets, "t5: buckets of relative positions.", Limits::at_least(2));
+  v.field("relative_buckets", c.relative_buckets, "t5: buckets of relative positions.",
+          Limits::between(2, kWidest));
   v.field("relative_max_distance", c.relative_max_distance, "t5, shaw: distances beyond this are all alike.",
-          Limits::at_least(1));
+          Limits::between(1, kLargestTable));
   v.field("attention", c.attention, "Which keys a query may see.");
   v.field("projection", c.projection, "Query, key and value matrices apart or stacked in one.");
   v.field("bias", c.bias, "Biases in linear maps and layer norms.");
@@ -119,7 +129,8 @@ void validate(const ModelConfig& c, const Complain& complain) {
              fmt::format("an architecture {} has n_layers alone", name_of(c.architecture)));
   }
   if (c.n_segments > 0 && c.architecture != Architecture::encoder)
-    complain("n_segments", fmt::format("an architecture {} knows no segments", name_of(c.architecture)));
+    complain("n_segments",
+             fmt::format("is for an encoder: an architecture {} knows no segments", name_of(c.architecture)));
   if (c.norm == NormKind::layer_norm_annotated && (c.d_model == 1 || (c.qk_norm && c.head_width() == 1)))
     complain("norm", "layer_norm_annotated needs a width of at least 2: one number has no deviation");
   if (!c.share_embeddings && c.architecture != Architecture::encoder_decoder) {

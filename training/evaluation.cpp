@@ -5,6 +5,8 @@
 
 #include <torch/types.h>
 
+#include "io/error.h"
+
 namespace zoo {
 
 Score score(Model& model, BatchSource& source, const EvaluationOptions& options,
@@ -39,6 +41,8 @@ void sum_over_processes(const EvaluationOptions& options, torch::Tensor counts) 
 }
 
 Metrics loss_metrics(const Score& score) {
+  if (score.targets == 0)
+    throw DataError("there is nothing to predict in what is to be scored: no token of it can be masked");
   return {{"loss", score.loss()},
           {"perplexity", std::exp(score.loss())},
           {"tokens", static_cast<double>(score.targets)}};

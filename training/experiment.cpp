@@ -1,8 +1,11 @@
 #include "training/experiment.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "io/text.h"
 
 namespace zoo {
 namespace {
@@ -101,8 +104,9 @@ void validate(const Experiment& c, const Complain& complain) {
   validate(c.training, within("training", complain));
   validate(c.generation, within("generation", complain));
 
-  if (c.name.empty() || c.name.front() == '.' || c.name.find('/') != c.name.npos) {
-    complain("name", fmt::format("'{}' cannot be the name of a directory", c.name));
+  const bool has_controls = std::ranges::any_of(c.name, [](unsigned char byte) { return byte < 0x20; });
+  if (c.name.empty() || c.name.front() == '.' || c.name.find('/') != c.name.npos || has_controls) {
+    complain("name", fmt::format("'{}' cannot be the name of a directory", excerpt(c.name)));
   }
   if (c.init_from && c.init_from->empty()) complain("init_from", "names no run; leave the key out");
   validate_architecture(c, complain);

@@ -107,7 +107,7 @@ void GradientAccumulator::rehearse(const Batch& rows) const {
 torch::Tensor GradientAccumulator::try_to_differentiate(const std::vector<Batch>& batches, double scale) {
   int64_t n_targets = 0;
   for (const auto& batch : batches) n_targets += batch.n_targets();
-  const double weight = scale / static_cast<double>(n_targets);
+  const double weight = scale / static_cast<double>(std::max<int64_t>(n_targets, 1));
   Tensors losses;
   for (const auto& batch : batches) {
     const bool is_last = losses.size() + 1 == batches.size();

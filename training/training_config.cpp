@@ -85,6 +85,10 @@ void describe(ConfigVisitor& v, ParallelConfig& c) {
       Limits::between(1, 86400));
 }
 
+namespace {
+const Limits kRows = Limits::between(1, 1 << 20);  // in one step
+}  // namespace
+
 void describe(ConfigVisitor& v, TrainingConfig& c) {
   v.field("seed", c.seed, "Of initial weights, data order and dropout.", Limits::at_least(0));
   v.field("steps", c.steps, "Optimiser steps.", Limits::at_least(1));
@@ -92,16 +96,16 @@ void describe(ConfigVisitor& v, TrainingConfig& c) {
       "batch_size", c.batch_size,
       "Sequences in a batch. auto: as many of effective_batch_size go through the model at once as memory "
       "allows, which changes nothing but rounding.",
-      Limits::at_least(1));
+      kRows);
   v.field("effective_batch_size", c.effective_batch_size,
-          "With batch_size: auto: sequences in one optimiser step.", Limits::at_least(1));
+          "With batch_size: auto: sequences in one optimiser step.", kRows);
   v.field("batch_tokens", c.batch_tokens,
           "Instead of batch_size: the most padded tokens in a batch, on its longer side.",
-          Limits::at_least(1));
+          Limits::between(1, 1 << 30));
   v.field(
       "gradient_accumulation", c.gradient_accumulation,
       "Batches that make up one optimiser step: the effect of one large batch in the memory of a small one.",
-      Limits::at_least(1));
+      kRows);
   v.field("optimizer", c.optimizer, "How gradients become steps.");
   v.field("schedule", c.schedule, "The learning rate over time.");
   v.field("precision", c.precision,
@@ -116,7 +120,7 @@ void describe(ConfigVisitor& v, TrainingConfig& c) {
           "On a GPU: record forward and backward pass as one graph once steps have equal shapes, and replay "
           "it: for small models, whose kernels take less time than starting them.");
   v.field("clip_grad_norm", c.clip_grad_norm, "Longest gradient, as the norm over all parameters; 0 = any.",
-          Limits::at_least(0));
+          Limits::between(0, 1e30));
   v.field("label_smoothing", c.label_smoothing,
           "Part of the target's probability that is spread over all classes.", {.min = 0, .max = 0.99});
   v.field("max_seconds", c.max_seconds,

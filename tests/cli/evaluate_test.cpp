@@ -104,8 +104,8 @@ TEST_F(Evaluate, TranslatesWithBothFamilies) {
 }
 
 TEST_F(Evaluate, SaysWhatIsWrongInOneLine) {
-  expect_error("two_sides --beam 0", "beam is 0, and must be at least 1");
-  expect_error("two_sides --max-new-tokens 0", "max_new_tokens is 0");
+  expect_error("two_sides --beam 0", "no whole number from 1 to 1024");
+  expect_error("two_sides --max-new-tokens 0", "--max-new-tokens: '0' is no whole number");
   expect_error("two_sides --beam 1 --length-penalty 0.6",
                "--length-penalty is for beam search: add --beam N");
   expect_error("two_sides --length-penalty x", "--length-penalty");

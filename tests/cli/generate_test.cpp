@@ -191,6 +191,8 @@ TEST(Generate, FillsMasks) {
   EXPECT_EQ(text.out.substr(0, text.out.find("\n  <mask>")), result["outputs"][0]["text"]);
   expect_one_line(generate("masked --prompt 'to be'"), "there is no <mask>");
   expect_one_line(generate("masked --prompt '<mask>' --stream"), "--stream");
+  expect_one_line(generate("masked --prompt '<mask>' --temperature 0.5"),
+                  "--temperature: this run fills masks");
   expect_one_line(generate("masked --prompt '" + std::string(60, 'a') + "<mask>'"), "at most 48");
 }
 
@@ -211,8 +213,10 @@ TEST(Generate, SaysWhatIsWrongInOneLine) {
       {"decoder --input nowhere.txt", "nowhere.txt"},
       {"decoder --input cache/../stdin", "the file is empty"},
       {"decoder --prompt a --top-p 0", "top_p is 0"},
-      {"decoder --prompt a --beam 0", "beam is 0"},
-      {"decoder --prompt a --max-new-tokens 0", "max_new_tokens is 0"},
+      {"decoder --prompt a --max-new-tokens 010", "'010' is no whole number"},
+      {"decoder --prompt a --max-new-tokens 99999999999999999999", "no whole number"},
+      {"decoder --prompt a --beam 0", "--beam: '0' is no whole number"},
+      {"decoder --prompt a --max-new-tokens 0", "--max-new-tokens: '0' is no whole number"},
       {"decoder --prompt a --temperature x", "--temperature"},
       {"nowhere --prompt a", "nowhere: no such run"},
   };

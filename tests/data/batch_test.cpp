@@ -517,6 +517,17 @@ TEST(LastBatch, IsLeftOutWhenShuffledUnlessItIsTheOnlyOne) {
   }
 }
 
+TEST(LastBatch, MoreRowsThanThereAreMakeOne) {
+  const auto source =
+      classification_batches(numbered_rows(20, 1), counting(20, 0), 20, ClassPosition::first, all_special,
+                             {.batch_size = int64_t{1} << 62,
+                              .batch_tokens = {},
+                              .order = Order::shuffled,
+                              .bucketing = Bucketing::by_length});
+  EXPECT_EQ(source->n_batches(0), 1);
+  EXPECT_EQ(source->batch(0, 0).input.batch_size(), 20);
+}
+
 TEST(Classification, LooksAtTheFirstOrTheLastToken) {
   const auto texts = TokenStore::from_rows({{10, 11}, {12, 13, 14, 15}, {}});
   const BatchOptions options{.batch_size = 3, .batch_tokens = {}, .order = Order::sequential};

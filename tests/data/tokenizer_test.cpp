@@ -219,6 +219,23 @@ TEST_P(SentencePiece, IsKeptBetweenRuns) {
   EXPECT_EQ(train(sentences(300))->fingerprint(), first);
 }
 
+TEST_P(SentencePiece, ABitThatChangedInWhatIsKeptIsNoticed) {
+  const auto first = train(sentences(300))->fingerprint();
+  const auto file = std::filesystem::directory_iterator(dir_ / "cache")->path();
+  std::fstream content(file, std::ios::in | std::ios::out | std::ios::binary);
+  content.seekp(static_cast<std::streamoff>(std::filesystem::file_size(file) / 2));
+  content.put('~');
+  content.close();
+  EXPECT_EQ(train(sentences(300))->fingerprint(), first);
+}
+
+TEST_P(SentencePiece, ShortLinesWillDo) {
+  std::vector<std::string> sums;
+  for (int i = 0; i < 200; ++i) sums.push_back(std::to_string(i % 40) + "+" + std::to_string(i % 7));
+  const auto tokenizer = train(sums, 24);
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("12+3")), "12+3");
+}
+
 TEST_P(SentencePiece, LongLinesAreNotLeftOut) {
   std::string line;
   for (const std::string& text : sentences(300)) line += text + " ";

@@ -179,6 +179,52 @@ TEST(Generator, TakesUpACharacterThatThePromptBegan) {
   EXPECT_EQ(decoder.finish(), "");
 }
 
+TEST(Generator, DoesNotRepeatAMarkAtThePromptsEnd) {
+  for (const auto type : {TokenizerKind::byte, TokenizerKind::character}) {
+    TokenizerConfig config;
+    config.type = type;
+    const std::shared_ptr<const Tokenizer> tokenizer =
+        make_tokenizer(config, SpecialTokenSet::none, [](const auto& sink) { sink("ok!\uFFFD"); });
+    ContinuationDecoder decoder(*tokenizer, tokenizer->encode("ok\uFFFD"));
+    EXPECT_EQ(decoder.push(tokenizer->encode("!").front()) + decoder.finish(), "!");
+  }
+}
+
+// Prompt and answer share the positions of a decoder, also of one that answers.
+TEST(Generator, ADecoderAnswersWithinItsPositions) {
+  const auto tokenizer = letters();
+  const auto config = small_config(Architecture::decoder, Position::learned);
+  torch::manual_seed(3);
+  const auto model = make_model(config, {.head = Head::language_modeling,
+                                         .prompt = PromptUse::answered,
+                                         .vocab_size = tokenizer->vocab_size(),
+                                         .start_token = tokenizer->special().bos});
+  const Generator generator(model, tokenizer);
+  const std::vector<std::string> prompts = {"a", "bcdefgh", "bc", "ed", std::string(30, 'k')};
+  const GenerateOptions options{.max_new_tokens = 1000, .temperature = 0.5};
+  const auto together = generator.generate(prompts, options);
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const auto& output = together[i].outputs[0];
+    EXPECT_LE(output.ids.size() + prompts[i].size() + 1, static_cast<size_t>(config.max_positions));
+    std::string text;
+    for (const auto& piece : generator.stream(prompts[i], options, {.prompt = i})) text += piece;
+    EXPECT_EQ(text, output.text);
+  }
+  EXPECT_THAT(message_of<DataError>([&] { generator.generate({std::string(31, 'k')}, options); }),
+              HasSubstr("reads at most 31"));
+}
+
+TEST(Generator, MoreSamplesThanGoTogetherAreTheSame) {
+  const Fixture f;
+  const std::vector<std::string> prompts = {"abc"};
+  GenerateOptions options{.max_new_tokens = 10, .temperature = 1.5, .num_samples = 7, .seed = 8};
+  const auto expected = f.generator.generate(prompts, options)[0].outputs;
+  options.batch_size = 3;
+  const auto found = f.generator.generate(prompts, options)[0].outputs;
+  ASSERT_EQ(found.size(), 7U);
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].ids, expected[i].ids) << i;
+}
+
 TEST(Generator, NeverGeneratesTokensWithoutText) {
   for (const auto architecture : {Architecture::decoder, Architecture::encoder_decoder}) {
     auto tokenizer = letters();

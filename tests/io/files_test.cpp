@@ -1,5 +1,6 @@
 #include "io/files.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -80,6 +81,27 @@ TEST(WriteFile, WorksInTheCurrentDirectory) {
   write_directory_atomically("d/", [](const fs::path& inside) { write_file_atomically(inside / "g", "y"); });
   fs::current_path(before);
   EXPECT_EQ(read_file(dir / "f") + read_file(dir / "d/g"), "xy");
+}
+
+TEST(WriteFile, LinksAndWhatIsNoFileStayWhatTheyAre) {
+  const TempDir dir;
+  const auto file = dir.write("f", "old");
+  fs::create_symlink("f", dir / "link");
+  write_file_atomically(dir / "link", "new");
+  EXPECT_TRUE(fs::is_symlink(dir / "link"));
+  EXPECT_EQ(read_file(file), "new");
+  fs::create_symlink("not there yet", dir / "dangling");
+  write_file_atomically(dir / "dangling", "made");
+  EXPECT_EQ(read_file(dir / "not there yet"), "made");
+
+  ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
+  const int reader = ::open((dir / "pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  write_file_atomically(dir / "pipe", "through");
+  char text[8] = {};
+  EXPECT_EQ(::read(reader, text, sizeof text), 7);
+  EXPECT_EQ(std::string(text), "through");
+  ::close(reader);
+  EXPECT_TRUE(fs::is_fifo(dir / "pipe"));
 }
 
 TEST(WriteFile, AFullDiskLeavesWhatWasThere) {

@@ -9,6 +9,7 @@
 #include "io/safetensors.h"
 #include "tests/training/support.h"
 #include "training/checkpoint.h"
+#include "training/gradient_accumulator.h"
 #include "training/run.h"
 
 namespace zoo::testing {
@@ -397,6 +398,22 @@ TEST(Trainer, ResumesWithTheSameModelDataAndSeedOnly) {
   const auto before = read_file(world.path("run/metrics.jsonl"));
   EXPECT_EQ(train(more, options).step, 6);
   EXPECT_EQ(read_file(world.path("run/metrics.jsonl")), before);
+}
+
+// Of characters that the vocabulary lacks none is masked: nothing is to be learnt, and nothing is ruined.
+TEST(Trainer, ABatchWithoutTargetsChangesNothing) {
+  const TinyWorld world;
+  const auto experiment = world.experiment("masked_language_modeling");
+  const auto task = make_task(experiment);
+  const auto model = make_model(experiment, *task);
+  Batch empty;
+  empty.input.ids = torch::ones({1, 8}, torch::kLong);
+  empty.positions = torch::empty({0}, torch::kLong);
+  empty.targets = torch::empty({0}, torch::kLong);
+  GradientAccumulator gradients(model, {});
+  EXPECT_EQ(gradients.differentiate({empty}).item<double>(), 0);
+  for (const auto& parameter : model->parameters())
+    EXPECT_TRUE(!parameter.grad().defined() || parameter.grad().eq(0).all().item<bool>());
 }
 
 // Stopped at a step that then becomes the last one.

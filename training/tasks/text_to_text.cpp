@@ -77,13 +77,11 @@ class TextToText final : public Task {
     for (int64_t i = 0; i < target.n_rows(); ++i) {
       const int64_t n = target.row_length(i);
       const bool whole = n < target_length;
+      const int64_t begin = target.row_begin(i), kept = std::min(n, target_length - 1);  // and an end
       const auto& text = pairs.target[static_cast<size_t>(i)];
-      bytes += static_cast<double>(
-          whole ? text.size() + 1  // with its line end
-                : tokenizer()
-                      .decode(target.slice(target.row_begin(i), target.row_begin(i) + target_length))
-                      .size());
-      targets += static_cast<double>(whole ? n + 1 : target_length);
+      const auto size = whole ? text.size() : tokenizer().decode(target.slice(begin, begin + kept)).size();
+      bytes += static_cast<double>(size + 1);  // with its line end
+      targets += static_cast<double>(kept + 1);
     }
     bytes_per_target_[static_cast<size_t>(split)] = targets > 0 ? bytes / targets : 0;
     const bool alone = experiment().model.architecture == Architecture::decoder;
