@@ -61,9 +61,7 @@ std::vector<std::string> lines_of(std::istream& in) {
   std::vector<std::string> lines;
   for (std::string line; std::getline(in, line);) {
     if (line.ends_with('\r')) line.pop_back();
-    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-    if (lines.empty() && line.starts_with(byte_order_mark)) line.erase(0, byte_order_mark.size());
-    lines.push_back(line);
+    lines.emplace_back(lines.empty() ? without_byte_order_mark(line) : line);
   }
   return lines;
 }

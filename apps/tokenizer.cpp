@@ -22,6 +22,7 @@
 #include "apps/token_ids.h"
 #include "data/corpus.h"
 #include "io/error.h"
+#include "io/files.h"
 #include "io/text.h"
 
 namespace zoo {
@@ -95,10 +96,7 @@ void train_tokenizer(const TrainTokenizerArguments& arguments) {
   const auto tokenizer = make_tokenizer(config, set, [&](const auto& sink) {
     for (const auto& text : texts) sink(text);
   });
-  std::error_code error;
-  std::filesystem::create_directories(arguments.out, error);
-  if (error)
-    throw SystemError(fmt::format("cannot create '{}': {}", arguments.out.string(), error.message()));
+  make_directory(arguments.out);
   tokenizer->save(arguments.out);
   if (arguments.json) {
     print_json({{"path", arguments.out.string()},

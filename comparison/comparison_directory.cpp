@@ -113,12 +113,6 @@ bool lies_in(const fs::path& path, const fs::path& dir) {
 
 }  // namespace
 
-void make_directory(const fs::path& dir) {
-  std::error_code error;
-  fs::create_directories(dir, error);
-  if (error) throw SystemError(fmt::format("cannot make '{}': {}", dir.string(), error.message()));
-}
-
 void remove_comparison(const fs::path& dir, const std::vector<fs::path>& needed) {
   for (const auto& run : needed) {
     if (lies_in(run, dir / "runs")) {
@@ -134,12 +128,15 @@ void remove_comparison(const fs::path& dir, const std::vector<fs::path>& needed)
                     "move it away, or give another --out",
                     foreign->string()));
   }
-  std::error_code error;
-  for (const char* name : {"runs", "measured", "results.json", "report.html", "report.md"}) {
+  const auto remove = [&](std::string_view name) {
+    std::error_code error;
     fs::remove_all(dir / name, error);
     if (error)
       throw SystemError(fmt::format("cannot remove '{}': {}", (dir / name).string(), error.message()));
-  }
+  };
+  remove("runs");
+  remove("measured");
+  for (const auto name : kReports) remove(name);
 }
 
 }  // namespace zoo

@@ -11,9 +11,6 @@
 
 namespace zoo {
 
-/// Makes a directory and those above it. Throws SystemError.
-void make_directory(const std::filesystem::path& dir);
-
 /// Removes a comparison, and nothing else. Throws UsageError, before anything is removed, where DIR/runs or
 /// DIR/measured holds what no comparison writes, where a report is another program's, or where one of the
 /// `needed` runs would go with it; SystemError.

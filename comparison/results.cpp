@@ -74,9 +74,8 @@ constexpr auto config_names(SeedEnd) {
 /// Without a checkpoint nothing shows that it came to its end.
 SeedEnd end_of(const TrainingConfig& training, const TrainingState* state) {
   if (state == nullptr) return SeedEnd::interrupted;
-  if (state->step >= training.steps) return SeedEnd::all_steps;
-  const bool in_time = !training.max_seconds || state->seconds < *training.max_seconds;
-  return in_time ? SeedEnd::interrupted : SeedEnd::out_of_time;
+  if (!is_finished(*state, training)) return SeedEnd::interrupted;
+  return state->step >= training.steps ? SeedEnd::all_steps : SeedEnd::out_of_time;
 }
 
 class Collector {

@@ -26,8 +26,7 @@ std::string read_text(const std::filesystem::path& path) {
     throw DataError(fmt::format("{}:{}: not UTF-8 at byte {}: {}", path.string(), line, *offset,
                                 excerpt(std::string_view(text).substr(*offset), 16)));
   }
-  constexpr std::string_view byte_order_mark = "\uFEFF";
-  if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
+  text.erase(0, text.size() - without_byte_order_mark(text).size());
   if (text.find('\r') != text.npos) {
     std::string unix_text;
     unix_text.reserve(text.size());

@@ -253,7 +253,7 @@ ConfigNode parse_yaml(std::string_view text, const Source& source, bool numbered
   if (text.size() > kMaxBytes) {
     fail_at({source}, fmt::format("larger than {} MiB, which no configuration is", kMaxBytes >> 20));
   }
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  text = without_byte_order_mark(text);
   TreeBuilder builder(text, source, numbered);
   if (const auto bad = find_invalid_utf8(text)) {
     fail_at(builder.place(mark_at(text, *bad)), "not valid UTF-8; save the file as UTF-8");

@@ -197,6 +197,13 @@ std::string read_file(const fs::path& path) {
   return content;
 }
 
+bool make_directory(const fs::path& dir) {
+  std::error_code error;
+  const bool made = fs::create_directories(dir, error);
+  if (error) throw SystemError(fmt::format("cannot make '{}': {}", dir.string(), error.message()));
+  return made;
+}
+
 void write_file_atomically(const fs::path& given, std::string_view content) {
   const fs::path path = behind_links(given);
   std::error_code unknown;

@@ -12,6 +12,9 @@ namespace zoo {
 /// The whole of a file. Throws DataError (not there, a directory, unreadable).
 std::string read_file(const std::filesystem::path& path);
 
+/// Makes a directory and those above it; returns whether it was not there before. Throws SystemError.
+bool make_directory(const std::filesystem::path& dir);
+
 /// Replaces `path` by `content` through a temporary file, flush and rename. Throws SystemError (e.g. disk
 /// full), in which case what was there before is untouched.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);

@@ -19,9 +19,7 @@ constexpr const char* kFileName = "metrics.jsonl";
 /// Makes the directory, and drops the lines of metrics.jsonl after `step` and those that a crash left
 /// unfinished.
 std::filesystem::path prepare(const std::filesystem::path& run_dir, int64_t step) {
-  std::error_code error;
-  std::filesystem::create_directories(run_dir, error);
-  if (error) throw SystemError(fmt::format("cannot create '{}': {}", run_dir.string(), error.message()));
+  make_directory(run_dir);
   const auto path = run_dir / kFileName;
   if (!std::filesystem::exists(path)) return path;
 

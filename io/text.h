@@ -13,6 +13,9 @@ namespace zoo {
 /// any.
 std::optional<size_t> find_invalid_utf8(std::string_view text);
 
+/// `text` without a UTF-8 byte order mark at its start, which says nothing about the text.
+std::string_view without_byte_order_mark(std::string_view text);
+
 /// The code points of `text`. Throws DataError with the byte offset when it is not UTF-8.
 std::u32string decode_utf8(std::string_view text);
 

@@ -45,9 +45,7 @@ std::vector<fs::path> newest_checkpoints(const fs::path& run_dir, std::optional<
 }
 
 void write_run(const fs::path& place, const Run& run) {
-  std::error_code error;
-  if (place.has_parent_path()) fs::create_directories(place.parent_path(), error);
-  if (error) throw SystemError(fmt::format("cannot make '{}': {}", place.string(), error.message()));
+  if (place.has_parent_path()) make_directory(place.parent_path());
   write_directory_atomically(place, [&](const fs::path& dir) {
     save_weights(dir / "model.safetensors", run.model());
     write_run_vocabulary(dir, run.task().vocabulary());

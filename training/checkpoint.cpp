@@ -172,9 +172,7 @@ void save_weights(const fs::path& path, const torch::nn::Module& module) {
 void save_checkpoint(const fs::path& run_dir, const TrainedParts& parts, const TrainingState& state,
                      const KeptCheckpoints& kept) {
   const fs::path parent = run_dir / "checkpoints";
-  std::error_code error;
-  fs::create_directories(parent, error);
-  if (error) throw SystemError(fmt::format("cannot make '{}': {}", parent.string(), error.message()));
+  make_directory(parent);
   const fs::path name = fmt::format("step-{}", state.step);
   write_directory_atomically(parent / name, [&](const fs::path& dir) {
     save_safetensors(dir / "model.safetensors", named_tensors(parts.model));

@@ -7,7 +7,6 @@
 
 #include "io/error.h"
 #include "io/files.h"
-#include "training/checkpoint.h"
 
 namespace zoo {
 namespace {
@@ -36,12 +35,14 @@ bool is_run(const fs::path& dir) {
   return fs::is_regular_file(dir / "config.yaml", ignored);
 }
 
-bool is_finished(const fs::path& dir, const TrainingConfig& config) {
-  const auto checkpoint = newest_checkpoint(dir);
-  if (!checkpoint) return false;
-  const auto state = read_training_state(*checkpoint);
+bool is_finished(const TrainingState& state, const TrainingConfig& config) {
   return state.finished &&
          (state.step >= config.steps || (config.max_seconds && state.seconds >= *config.max_seconds));
+}
+
+bool is_finished(const fs::path& dir, const TrainingConfig& config) {
+  const auto checkpoint = newest_checkpoint(dir);
+  return checkpoint && is_finished(read_training_state(*checkpoint), config);
 }
 
 std::optional<std::string> failure_of(const fs::path& dir) {

@@ -10,6 +10,7 @@
 #include <c10/core/Device.h>
 
 #include "models/model.h"
+#include "training/checkpoint.h"
 #include "training/experiment.h"
 #include "training/task.h"
 #include "training/translation.h"
@@ -19,7 +20,9 @@ namespace zoo {
 /// Whether `dir` holds a run: a directory with a config.yaml.
 bool is_run(const std::filesystem::path& dir);
 
-/// Whether a run has been trained as long as its configuration says.
+/// Whether a run in `state` has been trained as long as its configuration says.
+bool is_finished(const TrainingState& state, const TrainingConfig& config);
+/// The same of the newest checkpoint in `dir`; no, where there is none.
 bool is_finished(const std::filesystem::path& dir, const TrainingConfig& config);
 /// Why a run could not go on, its loss not being a number; nothing where that did not happen.
 std::optional<std::string> failure_of(const std::filesystem::path& dir);

@@ -111,9 +111,7 @@ RunDirectory::RunDirectory(const Experiment& experiment, const fs::path& path, E
       replaced_(resolved(path_) += ".before-overwrite"),
       existing_(existing) {
   resumes();  // before anything is made
-  std::error_code error;
-  made_ = fs::create_directories(path_, error);
-  if (error) throw SystemError(fmt::format("cannot make '{}': {}", path_.string(), error.message()));
+  made_ = make_directory(path_);
   lock_ = lock();
   goes_on_ = resumes();  // asked again: until the lock was held, another process may have changed the answer
 }

@@ -3,6 +3,11 @@
 #include <fmt/format.h>
 
 namespace zoo {
+namespace {
+
+const Limits kRows = Limits::between(1, 1 << 20);  // in one step
+
+}  // namespace
 
 void describe(ConfigVisitor& v, AdafactorConfig& c) {
   v.field("beta2_decay", c.beta2_decay,
@@ -84,10 +89,6 @@ void describe(ConfigVisitor& v, ParallelConfig& c) {
       "evaluation or the writing of a checkpoint.",
       Limits::between(1, 86400));
 }
-
-namespace {
-const Limits kRows = Limits::between(1, 1 << 20);  // in one step
-}  // namespace
 
 void describe(ConfigVisitor& v, TrainingConfig& c) {
   v.field("seed", c.seed, "Of initial weights, data order and dropout.", Limits::at_least(0));

@@ -43,6 +43,16 @@ pid_t dead_process() {
   return pid;
 }
 
+TEST(MakeDirectory, MakesThoseAboveToo) {
+  const TempDir dir;
+  EXPECT_TRUE(make_directory(dir / "a/b"));
+  EXPECT_TRUE(fs::is_directory(dir / "a/b"));
+  EXPECT_FALSE(make_directory(dir / "a/b"));
+  const auto file = dir.write("f", "");
+  EXPECT_EQ(message_of<SystemError>([&] { make_directory(file / "c"); }),
+            "cannot make '" + (file / "c").string() + "': Not a directory");
+}
+
 TEST(ReadFile, ReadsAllBytes) {
   const TempDir dir;
   for (const size_t size : {size_t{0}, size_t{1}, size_t{65535}, size_t{65536}, size_t{3000000}}) {

@@ -21,6 +21,13 @@ TEST(Utf8, DecodesAndEncodesTheBoundaries) {
   EXPECT_EQ(find_invalid_utf8(""), std::nullopt);
 }
 
+TEST(Utf8, AByteOrderMarkIsLeftOutAtTheStartOnly) {
+  EXPECT_EQ(without_byte_order_mark("\uFEFFa\uFEFFb"), "a\uFEFFb");
+  EXPECT_EQ(without_byte_order_mark("\uFEFF"), "");
+  EXPECT_EQ(without_byte_order_mark("\xEF\xBB"), "\xEF\xBB");
+  EXPECT_EQ(without_byte_order_mark(""), "");
+}
+
 TEST(Utf8, FindsEveryKindOfDamage) {
   for (const std::string bad : {"\x80", "\xBF", "\xC0\x80", "\xC1\xBF", "\xC2", "\xC2 ", "\xE0\x9F\xBF",
                                 "\xE2\x82", "\xE2\x82 ", "\xED\xA0\x80", "\xED\xBF\xBF", "\xF0\x8F\xBF\xBF",

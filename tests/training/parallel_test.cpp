@@ -31,17 +31,32 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-uint16_t free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  EXPECT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&address), size), 0);
-  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
-  ::close(socket);
-  return ntohs(address.sin_port);
-}
+/// A port of this machine that nobody else can have while this lives.
+class TakenPort {
+ public:
+  TakenPort() : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_ANY);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::bind(socket_, reinterpret_cast<const sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(socket_, 1), 0);
+    ::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size);
+    number_ = ntohs(address.sin_port);
+  }
+  ~TakenPort() { ::close(socket_); }
+  TakenPort(const TakenPort&) = delete;
+  TakenPort& operator=(const TakenPort&) = delete;
+
+  uint16_t number() const { return number_; }
+
+ private:
+  int socket_;
+  uint16_t number_ = 0;
+};
+
+/// One that is free: it was taken a moment ago.
+uint16_t free_port() { return TakenPort().number(); }
 
 /// Runs `body` in `n` processes; each fails if an expectation in it does.
 void in_processes(int64_t n, const std::function<void(const ProcessGroup&)>& body,
@@ -322,19 +337,10 @@ TEST(ParallelGradients, LeaveTheSameRandomNumbersInEveryProcess) {
 }
 
 TEST(ProcessGroup, APortThatIsTakenIsSaid) {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_ANY);
-  socklen_t size = sizeof address;
-  ASSERT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&address), size), 0);
-  ASSERT_EQ(::listen(socket, 1), 0);
-  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
-  const auto port = ntohs(address.sin_port);
+  const TakenPort port;
   const auto message = message_of<SystemError>(
-      [&] { ProcessGroup({.rank = 0, .size = 2, .port = port}, torch::kCPU, std::chrono::seconds(5)); });
-  EXPECT_THAT(message, HasSubstr(fmt::format("port {} is in use", port)));
-  ::close(socket);
+      [&] { ProcessGroup({.rank = 0, .size = 2, .port = port.number()}, torch::kCPU, 5s); });
+  EXPECT_THAT(message, HasSubstr(fmt::format("port {} is in use", port.number())));
 }
 
 TEST(Shards, KeepNoCopyOfLargeParameters) {
