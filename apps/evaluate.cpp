@@ -154,8 +154,10 @@ void add_evaluate(CLI::App& app) {
       ->type_name("N")
       ->check(whole_number(1));
   command
-      ->add_option("--translations", arguments->translations,
-                   "text_to_text: write the translations to this file, one a line")
+      ->add_option(
+          "--translations", arguments->translations,
+          "text_to_text: write the translations to this file, one a line; pairs of which one side is "
+          "blank are no part of the data and have none")
       ->type_name("FILE");
   add_device(*command, arguments->device);
   add_json(*command, arguments->json);

@@ -39,9 +39,6 @@ std::vector<fs::path> entries_of(const fs::path& dir) {
   return entries;
 }
 
-/// What a process that was killed while it wrote a file has left.
-bool is_temporary(std::string_view name) { return name.starts_with('.') && name.find(".tmp-") != name.npos; }
-
 /// "seed-3", "seed-3.yaml" → 3 as text; nothing for other names.
 std::optional<std::string> seed_in(std::string_view name) {
   constexpr std::string_view prefix = "seed-";

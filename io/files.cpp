@@ -73,10 +73,12 @@ std::string host_name() {
   return ::gethostname(name, sizeof(name) - 1) == 0 ? name : "localhost";
 }
 
+constexpr std::string_view kTemporary = ".tmp-";
+
 /// What temporaries for `path` begin with: hidden, and named after this machine, whose process ids can be
-/// asked.
+/// asked. No name of a machine has a '~' in it.
 std::string temporary_prefix(const fs::path& path) {
-  return fmt::format(".{}.tmp-{}-", path.filename().string(), host_name());
+  return fmt::format(".{}{}{}~", path.filename().string(), kTemporary, host_name());
 }
 
 /// A name beside `path` that no other writer uses.
@@ -181,6 +183,9 @@ void replace_directory(const fs::path& from, const fs::path& to) {
 std::string read_file(const fs::path& path) {
   const Descriptor file(path);
   const auto status = status_of(file, path);
+  const bool is_device = S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode);
+  if (is_device && ::isatty(file.get()) == 0)
+    throw DataError(fmt::format("cannot read '{}': it is a device", path.string()));
   // One byte more than the file says, so that the last read meets the end; the files of /proc say nothing.
   std::string content(static_cast<size_t>(status.st_size) + 1, '\0');
   constexpr size_t chunk = size_t{1} << 16;
@@ -240,6 +245,10 @@ void write_directory_atomically(const fs::path& given, const std::function<void(
   replace_directory(temporary.path(), path);
   temporary.keep();
   sync_path(directory_of(path));
+}
+
+bool is_temporary(std::string_view filename) {
+  return filename.starts_with('.') && filename.find(kTemporary) != filename.npos;
 }
 
 void replace_symlink(const fs::path& target, const fs::path& link) {

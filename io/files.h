@@ -9,7 +9,8 @@
 
 namespace zoo {
 
-/// The whole of a file. Throws DataError (not there, a directory, unreadable).
+/// The whole of a file, a pipe or what is typed. Throws DataError (not there, a directory, another device,
+/// which may have no end, unreadable).
 std::string read_file(const std::filesystem::path& path);
 
 /// Makes a directory and those above it; returns whether it was not there before. Throws SystemError.
@@ -24,6 +25,10 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
 /// removed.
 void write_directory_atomically(const std::filesystem::path& path,
                                 const std::function<void(const std::filesystem::path&)>& fill);
+
+/// Whether this is a name of what these functions leave where they are killed. The next to write the same
+/// path removes it.
+bool is_temporary(std::string_view filename);
 
 /// Points the symbolic link `link` at `target` (a relative path), atomically.
 void replace_symlink(const std::filesystem::path& target, const std::filesystem::path& link);

@@ -74,9 +74,8 @@ bool is_free(const fs::path& path) {
     const std::string name = at->path().filename();
     empty = false;
     locked = locked || name == kLockFile;
-    const bool temporary = name.starts_with('.') && name.find(".tmp-") != name.npos;
-    strange = strange ||
-              !(name == kLockFile || name.starts_with("tokenizer.") || name == "labels.json" || temporary);
+    strange = strange || !(name == kLockFile || name.starts_with("tokenizer.") || name == "labels.json" ||
+                           is_temporary(name));
   }
   return !error && (empty || (locked && !strange));
 }

@@ -69,6 +69,7 @@ TEST(ReadFile, ErrorsNameThePath) {
   EXPECT_EQ(problem(dir / "none"),
             "cannot read '" + (dir / "none").string() + "': No such file or directory");
   EXPECT_EQ(problem(dir.path()), "cannot read '" + dir.path().string() + "': Is a directory");
+  EXPECT_EQ(problem("/dev/zero"), "cannot read '/dev/zero': it is a device");
   EXPECT_EQ(problem(dir.write("f", "") / "g"),
             "cannot read '" + (dir / "f/g").string() + "': Not a directory");
 }
@@ -143,15 +144,17 @@ TEST(WriteFile, ErrorsNameThePath) {
 
 TEST(WriteFile, ClearsWhatKilledWritersLeft) {
   const TempDir dir;
-  const std::string prefix = ".f.tmp-" + host() + "-";
+  const std::string prefix = ".f.tmp-" + host() + "~";
   dir.write(prefix + std::to_string(dead_process()) + "-0", "half");
   dir.write(prefix + std::to_string(::getppid()) + "-0", "in work");
-  dir.write(".f.tmp-elsewhere-" + std::to_string(dead_process()) + "-0", "another machine");
+  dir.write(".f.tmp-elsewhere~" + std::to_string(dead_process()) + "-0", "another machine");
+  dir.write(".f.tmp-" + host() + "-2~" + std::to_string(dead_process()) + "-0", "of a longer name");
   dir.write(prefix + "notes", "not ours");
   write_file_atomically(dir / "f", "x");
-  EXPECT_THAT(entries_of(dir.path()),
-              UnorderedElementsAre("f", prefix + std::to_string(::getppid()) + "-0",
-                                   StartsWith(".f.tmp-elsewhere-"), prefix + "notes"));
+  EXPECT_THAT(
+      entries_of(dir.path()),
+      UnorderedElementsAre("f", prefix + std::to_string(::getppid()) + "-0", StartsWith(".f.tmp-elsewhere~"),
+                           StartsWith(".f.tmp-" + host() + "-2~"), prefix + "notes"));
 }
 
 TEST(OutputFile, ReportsFullDevices) {
