@@ -243,7 +243,8 @@ TEST(BatchSizeAuto, ContradictionsAreRefused) {
               HasSubstr("training.effective_batch_size is for batch_size: auto; with 4 leave it out"));
   EXPECT_THAT(refused(with(kAuto, {"training.batch_tokens=100"})),
               HasSubstr("training.batch_tokens stands instead of batch_size"));
-  EXPECT_THAT(refused({"training.batch_size=0"}), HasSubstr("training.batch_size must be between 1 and 1048576"));
+  EXPECT_THAT(refused({"training.batch_size=0"}),
+              HasSubstr("training.batch_size must be between 1 and 1048576"));
 }
 
 }  // namespace
