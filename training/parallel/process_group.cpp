@@ -150,8 +150,7 @@ ProcessGroup::ProcessGroup(const ProcessPlace& place, torch::Device device, Mill
 ProcessGroup::~ProcessGroup() {
   // Operations that never end cannot be waited for: after a failure the connections stay until the process
   // ends.
-  if (std::uncaught_exceptions() > 0) [[maybe_unused]]
-    const auto* const left = backends_.release();
+  if (std::uncaught_exceptions() > 0) static_cast<void>(backends_.release());
 }
 
 template <class Start>
