@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 
@@ -50,6 +51,15 @@ Moments moments(std::span<const double> values) {
   const double mean = values.front() + sum / n;
   for (const double value : values) squares += (value - mean) * (value - mean);
   return {mean, values.size() > 1 ? std::sqrt(squares / (n - 1)) : 0};
+}
+
+/// Differences of these values are exact but for so much.
+double rounding_of(std::span<const double> a, std::span<const double> b) {
+  double largest = 0;
+  for (const auto values : {a, b}) {
+    for (const double value : values) largest = std::max(largest, std::abs(value));
+  }
+  return 8 * std::numeric_limits<double>::epsilon() * largest;
 }
 
 }  // namespace
@@ -100,15 +110,16 @@ PairedTest paired_t_test(std::span<const double> values, std::span<const double>
   std::vector<double> differences(values.size());
   std::transform(values.begin(), values.end(), baseline.begin(), differences.begin(), std::minus<>());
   const auto interval = mean_interval(differences);
-  PairedTest test{.difference = interval.mean, .low = interval.low, .high = interval.high};
-  if (!interval.deviation) return test;
-  if (*interval.deviation == 0) {
-    test.p = interval.mean == 0 ? 1 : 0;
-  } else {
-    const auto n = static_cast<double>(interval.n);
-    test.p = student_t_tails(interval.mean / (*interval.deviation / std::sqrt(n)), n - 1);
-  }
-  return test;
+  if (!interval.deviation) return {.difference = interval.mean};
+  const bool any = std::ranges::any_of(differences, [](double d) { return d != 0; });
+  if (!any) return {.difference = 0, .low = 0, .high = 0, .p = 1};
+  if (*interval.deviation <= rounding_of(values, baseline)) return {.difference = interval.mean};
+  const auto n = static_cast<double>(interval.n);
+  const double t = interval.mean / (*interval.deviation / std::sqrt(n));
+  return {.difference = interval.mean,
+          .low = interval.low,
+          .high = interval.high,
+          .p = student_t_tails(t, n - 1)};
 }
 
 std::vector<double> holm_corrected(std::span<const double> p) {

@@ -27,14 +27,15 @@ struct Interval {
 /// `values`: finite. Throws std::invalid_argument where there are none.
 Interval mean_interval(std::span<const double> values);
 
-/// Student's paired t-test. All but the difference are absent for a single pair.
+/// Student's paired t-test. All but the difference are absent where nothing shows how differences spread: for
+/// a single pair, and where all pairs differ by the same amount, as those of a metric that counts may.
 struct PairedTest {
   double difference = 0;                      // mean of values - baseline
   std::optional<double> low = {}, high = {};  // its interval
   std::optional<double> p = {};  // two-sided: how likely a difference as large is if there is none in truth
 };
-/// Value i and baseline i belong together: runs with equal seeds see equal batches. Pairs that all differ by
-/// the same amount leave no doubt: p is 0, or 1 where that amount is 0. Throws std::invalid_argument for no
+/// Value i and baseline i belong together: runs with equal seeds see equal batches. Where no pair
+/// differs at all, p is 1. Throws std::invalid_argument for no
 /// pairs, or lists that are not equally long.
 PairedTest paired_t_test(std::span<const double> values, std::span<const double> baseline);
 

@@ -111,7 +111,7 @@ void StreamDecoder::skip() {
   const std::string text = tokenizer_.decode(ids_);
   // A piece that is a byte shows as this mark, and a mark in the text as itself.
   const bool is_part = text.ends_with(replacement) && tokenizer_.decode({&ids_.back(), 1}) == replacement &&
-                       tokenizer_.encode(std::string(replacement)) != TokenIds{ids_.back()};
+                       tokenizer_.encode(replacement) != TokenIds{ids_.back()};
   if (is_part) return;
   emitted_ = text.substr(0, text.size() - incomplete_utf8(text));
   pending_ = incomplete_utf8(text) == 0 ? 0 : pending_;

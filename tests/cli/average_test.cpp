@@ -1,6 +1,5 @@
 // zoo average, and the averages that zoo train keeps.
 
-#include <filesystem>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -12,7 +11,6 @@
 namespace zoo::testing {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;

@@ -188,7 +188,7 @@ TEST(Generate, FillsMasks) {
   const auto result = generate_json("masked --prompt 'to <mask>e or' --num-samples 4")["results"][0];
   EXPECT_EQ(result["prompt"], "to <mask>e or");
   ASSERT_EQ(result["outputs"].size(), 4U);
-  EXPECT_EQ(text.out.substr(0, text.out.find("\n  <mask>")), result["outputs"][0]["text"]);
+  EXPECT_EQ(text.out.substr(0, text.out.find("\n  <mask>")), result["outputs"][0]["text"].get<std::string>());
   expect_one_line(generate("masked --prompt 'to be'"), "there is no <mask>");
   expect_one_line(generate("masked --prompt '<mask>' --stream"), "--stream");
   expect_one_line(generate("masked --prompt '<mask>' --temperature 0.5"),

@@ -8,7 +8,6 @@
 namespace zoo {
 namespace {
 
-using ::testing::HasSubstr;
 
 DataConfig read(const std::string& yaml) {
   DataConfig config;

@@ -18,7 +18,6 @@
 namespace zoo {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using zoo::testing::described;
 using zoo::testing::letters;

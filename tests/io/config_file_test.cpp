@@ -18,7 +18,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 std::string problem(std::string_view yaml, const std::vector<std::string>& overrides = {}) {

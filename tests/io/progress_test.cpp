@@ -11,7 +11,6 @@ namespace zoo {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 class ProgressTest : public ::testing::Test {

@@ -19,10 +19,8 @@ namespace zoo::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 /// A file with this header and that many bytes of data.
 std::string file_of(std::string_view header, size_t data = 0) {

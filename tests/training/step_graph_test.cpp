@@ -64,7 +64,7 @@ struct GraphOfTheProcessor : at::GraphImplInterface {
 
 /// Two models with the same weights: one is trained with recorded steps, the other without.
 class RecordedTraining : public ::testing::Test {
- protected:
+ public:
   RecordedTraining() {
     if (!at::has_graph_impl(torch::kCPU))
       at::GraphImplRegistry()->Register("CPU", [](const at::GraphImplArgs& args) {
@@ -76,7 +76,10 @@ class RecordedTraining : public ::testing::Test {
     graph_ = std::make_unique<StepGraph>(step_.parameters, torch::kCPU);
   }
   ~RecordedTraining() override { recorded_step = nullptr; }
+  RecordedTraining(const RecordedTraining&) = delete;
+  RecordedTraining& operator=(const RecordedTraining&) = delete;
 
+ protected:
   static std::shared_ptr<Model> model() {
     auto config = small_config(Architecture::decoder);
     config.dropout = 0;
