@@ -198,7 +198,6 @@ void fill_masks(const GenerateArguments& arguments, const Run& run) {
     throw UsageError(fmt::format("{}: this run fills masks with what is likeliest: leave it out", option));
   const FillMaskOptions options{.candidates = arguments.num_samples.value_or(kMaskCandidates),
                                 .max_length = run.experiment().model.max_positions};
-  if (options.candidates < 1) throw UsageError("--num-samples must be at least 1");
   auto results = nlohmann::ordered_json::array();
   std::string text;
   for (const auto& prompt : read_prompts(arguments, run.tokenizer(), /*has_masks=*/true)) {

@@ -8,7 +8,6 @@
 namespace zoo {
 namespace {
 
-
 DataConfig read(const std::string& yaml) {
   DataConfig config;
   ConfigFile::parse(yaml, "test.yaml").read(config);
