@@ -10,15 +10,15 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "analysis/attention_maps.h"
+#include "analysis/attention_statistics.h"
 #include "apps/commands.h"
 #include "apps/options.h"
-#include "comparison/attention_maps.h"
-#include "comparison/attention_page.h"
-#include "comparison/attention_statistics.h"
-#include "io/error.h"
+#include "base/device.h"
+#include "base/error.h"
+#include "comparison/report/attention_page.h"
 #include "io/files.h"
-#include "training/device.h"
-#include "training/run.h"
+#include "training/runs/run.h"
 
 namespace zoo {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "apps/commands.h"
 #include "apps/options.h"
-#include "training/average_run.h"
-#include "training/device.h"
+#include "base/device.h"
+#include "training/runs/average_run.h"
 
 namespace zoo {
 namespace {

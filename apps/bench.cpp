@@ -13,14 +13,15 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "analysis/measure.h"
+#include "analysis/scaling.h"
 #include "apps/commands.h"
 #include "apps/options.h"
-#include "comparison/measure.h"
-#include "comparison/scaling.h"
-#include "io/error.h"
-#include "training/device.h"
-#include "training/run.h"
-#include "training/task.h"
+#include "base/device.h"
+#include "base/error.h"
+#include "training/runs/initial_weights.h"
+#include "training/runs/run.h"
+#include "training/tasks/task.h"
 
 namespace zoo {
 namespace {

@@ -18,9 +18,9 @@
 
 #include "apps/commands.h"
 #include "apps/options.h"
-#include "comparison/table.h"
-#include "io/error.h"
-#include "io/process.h"
+#include "base/error.h"
+#include "base/process.h"
+#include "comparison/report/table.h"
 #include "training/stop_signals.h"
 
 namespace zoo {

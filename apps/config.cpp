@@ -10,9 +10,9 @@
 
 #include "apps/commands.h"
 #include "apps/options.h"
-#include "io/config_file.h"
-#include "training/experiment.h"
-#include "training/run.h"
+#include "io/config/config_file.h"
+#include "training/runs/run.h"
+#include "training/tasks/experiment.h"
 
 namespace zoo {
 namespace {

@@ -15,13 +15,13 @@
 
 #include "apps/commands.h"
 #include "apps/options.h"
+#include "base/device.h"
+#include "base/error.h"
 #include "generation/generation_config.h"
-#include "io/error.h"
 #include "io/files.h"
 #include "io/output_file.h"
 #include "io/progress.h"
-#include "training/device.h"
-#include "training/run.h"
+#include "training/runs/run.h"
 
 namespace zoo {
 namespace {

@@ -15,13 +15,13 @@
 #include "apps/commands.h"
 #include "apps/options.h"
 #include "apps/token_ids.h"
+#include "base/device.h"
+#include "base/error.h"
+#include "base/text.h"
 #include "generation/fill_mask.h"
 #include "generation/generator.h"
-#include "io/error.h"
 #include "io/files.h"
-#include "io/text.h"
-#include "training/device.h"
-#include "training/run.h"
+#include "training/runs/run.h"
 
 namespace zoo {
 namespace {

@@ -14,8 +14,9 @@
 #include "apps/commands.h"
 #include "apps/options.h"
 #include "models/cost.h"
-#include "training/run.h"
-#include "training/task.h"
+#include "training/runs/initial_weights.h"
+#include "training/runs/run.h"
+#include "training/tasks/task.h"
 
 namespace zoo {
 namespace {

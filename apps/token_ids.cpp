@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "io/error.h"
-#include "io/text.h"
+#include "base/error.h"
+#include "base/text.h"
 
 namespace zoo {
 

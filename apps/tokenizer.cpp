@@ -1,6 +1,6 @@
 // zoo tokenizer: makes vocabularies, and shows what one does to a text.
 
-#include "data/tokenizer.h"
+#include "data/text/tokenizer.h"
 
 #include <filesystem>
 #include <functional>
@@ -20,10 +20,10 @@
 #include "apps/commands.h"
 #include "apps/options.h"
 #include "apps/token_ids.h"
-#include "data/corpus.h"
-#include "io/error.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "data/text/corpus.h"
 #include "io/files.h"
-#include "io/text.h"
 
 namespace zoo {
 namespace {

@@ -11,12 +11,12 @@
 
 #include "apps/commands.h"
 #include "apps/options.h"
-#include "io/error.h"
-#include "io/process.h"
-#include "training/checkpoint.h"
-#include "training/device.h"
+#include "base/device.h"
+#include "base/error.h"
+#include "base/process.h"
 #include "training/parallel/launcher.h"
-#include "training/run_directory.h"
+#include "training/runs/checkpoint.h"
+#include "training/runs/run_directory.h"
 #include "training/stop_signals.h"
 #include "training/trainer.h"
 

@@ -17,9 +17,9 @@
 #include <fmt/format.h>
 
 #include "apps/commands.h"
-#include "io/cpu_allocator.h"
-#include "io/error.h"
-#include "io/text.h"
+#include "base/cpu_allocator.h"
+#include "base/error.h"
+#include "base/text.h"
 #include "training/parallel/launcher.h"
 #include "training/parallel/process_group.h"
 

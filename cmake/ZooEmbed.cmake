@@ -2,6 +2,7 @@
 #   namespace zoo::embedded { extern const char attention_page_css[]; }
 # Sources stay readable files of their own kind, and the library needs no file at run time.
 function(zoo_embed folder)
+  string(REGEX REPLACE "/.*" "" library "${folder}")
   foreach(name IN LISTS ARGN)
     set(source "${PROJECT_SOURCE_DIR}/${folder}/${name}")
     set(output "${PROJECT_BINARY_DIR}/embedded/${folder}/${name}.cpp")
@@ -14,6 +15,6 @@ const char @symbol@[] = R\"embedded(@content@)embedded\";
 }  // namespace zoo::embedded
 ")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
-    target_sources(zoo_${folder} PRIVATE "${output}")
+    target_sources(zoo_${library} PRIVATE "${output}")
   endforeach()
 endfunction()

@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "io/error.h"
+#include "base/error.h"
+#include "base/stopwatch.h"
 #include "io/progress.h"
-#include "io/stopwatch.h"
 #include "models/cost.h"
 
 namespace zoo {

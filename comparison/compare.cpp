@@ -5,14 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "base/device.h"
+#include "base/error.h"
 #include "comparison/comparison_directory.h"
-#include "comparison/report_markdown.h"
-#include "comparison/report_page.h"
+#include "comparison/report/report_markdown.h"
+#include "comparison/report/report_page.h"
 #include "comparison/results.h"
 #include "comparison/runner.h"
-#include "io/error.h"
 #include "io/files.h"
-#include "training/device.h"
 
 namespace zoo {
 namespace {

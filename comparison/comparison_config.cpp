@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "io/config_tree.h"
-#include "io/error.h"
-#include "training/run.h"
+#include "base/error.h"
+#include "io/config/config_tree.h"
+#include "training/runs/run.h"
 
 namespace zoo {
 namespace {

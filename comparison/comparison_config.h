@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "io/config_file.h"
-#include "training/experiment.h"
+#include "io/config/config_file.h"
+#include "training/tasks/experiment.h"
 
 namespace zoo {
 

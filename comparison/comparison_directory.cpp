@@ -10,9 +10,9 @@
 
 #include <fmt/format.h>
 
-#include "comparison/json.h"
-#include "comparison/report_document.h"
-#include "io/error.h"
+#include "base/error.h"
+#include "comparison/report/json.h"
+#include "comparison/report/report_document.h"
 #include "io/files.h"
 
 namespace zoo {

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "comparison/json.h"
+#include "comparison/report/json.h"
 #include "comparison/statistics.h"
 
 namespace zoo {

@@ -2,7 +2,7 @@
 
 #include <system_error>
 
-#include "comparison/report_document.h"
+#include "comparison/report/report_document.h"
 #include "io/files.h"
 
 namespace zoo {

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "comparison/json.h"
+#include "comparison/report/json.h"
 
 namespace zoo {
 

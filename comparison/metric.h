@@ -4,7 +4,7 @@
 #include <string>
 
 #include "comparison/statistics.h"
-#include "training/experiment.h"
+#include "training/tasks/experiment.h"
 
 namespace zoo {
 

@@ -8,12 +8,13 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "comparison/fairness.h"
 #include "comparison/matching.h"
-#include "io/error.h"
-#include "training/checkpoint.h"
-#include "training/run.h"
-#include "training/task.h"
+#include "training/runs/checkpoint.h"
+#include "training/runs/initial_weights.h"
+#include "training/runs/run.h"
+#include "training/tasks/task.h"
 
 namespace zoo {
 namespace {

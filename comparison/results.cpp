@@ -13,22 +13,23 @@
 #include <fmt/format.h>
 #include <torch/version.h>
 
+#include "analysis/measure.h"
+#include "analysis/scaling.h"
+#include "analysis/speeds.h"
+#include "base/error.h"
+#include "base/machine.h"
 #include "comparison/findings.h"
-#include "comparison/json.h"
 #include "comparison/kept_json.h"
-#include "comparison/measure.h"
 #include "comparison/metric.h"
+#include "comparison/report/json.h"
 #include "comparison/results_json.h"
 #include "comparison/runner.h"
-#include "comparison/scaling.h"
-#include "comparison/speeds.h"
 #include "comparison/statistics.h"
-#include "io/error.h"
 #include "io/files.h"
-#include "io/machine.h"
+#include "io/sha256.h"
 #include "models/cost.h"
-#include "training/checkpoint.h"
-#include "training/run.h"
+#include "training/runs/checkpoint.h"
+#include "training/runs/run.h"
 
 namespace zoo {
 namespace {

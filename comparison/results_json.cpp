@@ -6,10 +6,10 @@
 
 #include <torch/types.h>
 
-#include "comparison/attention_maps.h"
-#include "comparison/attention_rollout.h"
-#include "comparison/attention_statistics.h"
-#include "io/error.h"
+#include "analysis/attention_maps.h"
+#include "analysis/attention_rollout.h"
+#include "analysis/attention_statistics.h"
+#include "base/error.h"
 #include "io/files.h"
 
 namespace zoo {

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "comparison/json.h"
-#include "comparison/measure.h"
+#include "analysis/measure.h"
 #include "comparison/metric.h"
+#include "comparison/report/json.h"
 #include "comparison/statistics.h"
 #include "io/metrics_log.h"
-#include "training/run.h"
+#include "training/runs/run.h"
 
 namespace zoo {
 

@@ -11,13 +11,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
+#include "base/process.h"
 #include "comparison/comparison_directory.h"
 #include "comparison/kept_json.h"
-#include "io/error.h"
 #include "io/files.h"
-#include "io/process.h"
 #include "io/progress.h"
-#include "training/run.h"
+#include "training/runs/run.h"
 
 namespace zoo {
 namespace {

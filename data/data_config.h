@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/config_file.h"
+#include "io/config/config_file.h"
 
 namespace zoo {
 

@@ -54,26 +54,4 @@ class PlannedBatches : public BatchSource {
   Slot slots_[2];  // at the turn of an epoch both its neighbours are asked for
 };
 
-/// Rows of ids in one (B, T) tensor, padded with `pad`. Fill each row once, at its length.
-class PaddedRows {
- public:
-  PaddedRows(const std::vector<int64_t>& lengths, int64_t pad);
-  int64_t* row(int64_t b) { return data_ + b * width_; }
-  bool padded() const { return padded_; }
-  int64_t width() const { return width_; }
-  TokenBatch batch() const { return {ids_, lengths_}; }
-
- private:
-  torch::Tensor ids_;      // (B, T)
-  torch::Tensor lengths_;  // (B); undefined where no row is padded
-  int64_t* data_ = nullptr;
-  int64_t width_ = 0;
-  bool padded_ = false;
-};
-
-/// A tensor (n) of int64 without values, and its memory.
-torch::Tensor int64_tensor(int64_t n);
-/// Throws DataError unless the vocabulary has this special token.
-void require_special(int64_t id, const char* name, const char* task);
-
 }  // namespace zoo

@@ -7,12 +7,12 @@
 #include <fmt/format.h>
 #include <torch/types.h>
 
-#include "generation/inference_scope.h"
+#include "base/error.h"
+#include "base/text.h"
 #include "generation/logits_processors.h"
 #include "generation/sampler.h"
 #include "generation/special_tokens.h"
-#include "io/error.h"
-#include "io/text.h"
+#include "models/inference_scope.h"
 
 namespace zoo {
 namespace {

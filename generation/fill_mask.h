@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/tokenizer.h"
+#include "data/text/tokenizer.h"
 #include "generation/generator.h"
 #include "models/model.h"
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "io/config_file.h"
+#include "io/config/config_file.h"
 
 namespace zoo {
 

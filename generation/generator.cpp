@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "generation/beam_search.h"
-#include "generation/inference_scope.h"
 #include "generation/special_tokens.h"
-#include "io/error.h"
+#include "models/inference_scope.h"
 
 namespace zoo {
 namespace {

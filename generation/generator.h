@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/tokenizer.h"
+#include "data/text/tokenizer.h"
 #include "generation/generation_config.h"
 #include "generation/text_stream.h"
 #include "models/model.h"

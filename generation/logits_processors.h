@@ -9,7 +9,7 @@
 
 #include <torch/types.h>
 
-#include "data/tokenizer.h"
+#include "data/text/tokenizer.h"
 
 namespace zoo {
 

@@ -5,7 +5,7 @@
 #include <ATen/core/PhiloxRNGEngine.h>
 #include <torch/types.h>
 
-#include "io/error.h"
+#include "base/error.h"
 
 namespace zoo {
 namespace {

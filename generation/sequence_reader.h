@@ -7,7 +7,7 @@
 
 #include <torch/types.h>
 
-#include "data/tokenizer.h"
+#include "data/text/tokenizer.h"
 #include "models/model.h"
 
 namespace zoo {

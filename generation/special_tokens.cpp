@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "io/error.h"
+#include "base/error.h"
 
 namespace zoo {
 

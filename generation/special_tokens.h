@@ -1,6 +1,6 @@
 #pragma once
 
-#include "data/tokenizer.h"
+#include "data/text/tokenizer.h"
 
 namespace zoo {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "generation/inference_scope.h"
+#include "models/inference_scope.h"
 
 namespace zoo {
 namespace {

@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 
-#include "io/error.h"
+#include "base/error.h"
 #include "io/output_file.h"
 
 namespace zoo {

@@ -33,9 +33,6 @@ bool is_temporary(std::string_view filename);
 /// Points the symbolic link `link` at `target` (a relative path), atomically.
 void replace_symlink(const std::filesystem::path& target, const std::filesystem::path& link);
 
-/// Hex digest of a SHA-256 over `bytes`.
-std::string sha256(std::string_view bytes);
-
 /// A read-only memory mapping of a file. Throws DataError (not there, unreadable, not a regular file).
 class MappedFile {
  public:

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "io/error.h"
+#include "base/error.h"
 #include "io/files.h"
 #include "io/output_file.h"
 #include "io/tensorboard.h"

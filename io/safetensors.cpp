@@ -12,10 +12,10 @@
 #include <nlohmann/json.hpp>
 #include <torch/types.h>
 
-#include "io/error.h"
+#include "base/error.h"
+#include "base/text.h"
 #include "io/files.h"
 #include "io/output_file.h"
-#include "io/text.h"
 
 namespace zoo {
 namespace {

@@ -1,11 +1,11 @@
 // SHA-256 (FIPS 180-4), for file digests and cache names; not for secrets.
 
+#include "io/sha256.h"
+
 #include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
-
-#include "io/files.h"
 
 namespace zoo {
 namespace {

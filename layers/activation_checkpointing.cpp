@@ -9,9 +9,9 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/first_derivative.h"
-#include "layers/generator_scope.h"
-#include "layers/random.h"
+#include "base/generator_scope.h"
+#include "base/random.h"
+#include "layers/kernels/first_derivative.h"
 
 namespace zoo {
 namespace {

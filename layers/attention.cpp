@@ -5,8 +5,8 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/types.h>
 
-#include "layers/linear.h"
-#include "layers/position_bias.h"
+#include "layers/kernels/linear.h"
+#include "layers/positions/position_bias.h"
 #include "layers/scaled_dot_product.h"
 
 namespace zoo {

@@ -11,8 +11,8 @@
 #include "layers/kv_cache.h"
 #include "layers/mask.h"
 #include "layers/norm.h"
-#include "layers/positions.h"
-#include "layers/rotary.h"
+#include "layers/positions/positions.h"
+#include "layers/positions/rotary.h"
 
 namespace zoo {
 

@@ -3,7 +3,7 @@
 #include <torch/nn/init.h>
 #include <torch/types.h>
 
-#include "layers/linear.h"
+#include "layers/kernels/linear.h"
 
 namespace zoo {
 

@@ -3,10 +3,10 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/types.h>
 
-#include "layers/dropout.h"
-#include "layers/gelu.h"
-#include "layers/linear.h"
-#include "layers/swiglu.h"
+#include "layers/kernels/dropout.h"
+#include "layers/kernels/gelu.h"
+#include "layers/kernels/linear.h"
+#include "layers/kernels/swiglu.h"
 
 namespace zoo {
 

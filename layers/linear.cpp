@@ -1,83 +1,50 @@
 #include "layers/linear.h"
 
-#include <optional>
-#include <string_view>
+#include <cmath>
 
-#include <ATen/autocast_mode.h>
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <torch/csrc/autograd/custom_function.h>
+#include <torch/nn/init.h>
 #include <torch/types.h>
 
-#include "layers/first_derivative.h"
-#include "layers/kernels.h"
-#include "layers/linear_gradients.h"
-
 namespace zoo {
-namespace {
 
-using torch::autograd::AutogradContext;
-using Tensors = torch::autograd::variable_list;
-
-bool onednn_is_faster() {
-#if defined(__x86_64__) && defined(__GNUC__)
-  static const bool result =
-      at::globalContext().userEnabledMkldnn() && !__builtin_cpu_is("intel") && has_avx512();
-  return result;
-#else
-  return false;
-#endif
+LinearImpl::LinearImpl(const LinearOptions& options_) : options(options_) {
+  TORCH_CHECK(!options.parts().empty(), "a linear map has at least one part");
+  auto weight = torch::empty({n_outputs(), n_inputs()});
+  torch::nn::init::kaiming_uniform_(weight, std::sqrt(5.0));
+  set_weight(weight);
+  if (!options.bias()) return;
+  const double bound = n_inputs() > 0 ? 1.0 / std::sqrt(static_cast<double>(n_inputs())) : 0.0;
+  bias = torch::empty({n_outputs()});
+  torch::nn::init::uniform_(bias, -bound, bound);
+  bias = register_parameter("bias", bias);
 }
 
-/// x Wᵀ + b; W may be a transposed view.
-torch::Tensor onednn_linear(const torch::Tensor& x, const torch::Tensor& weight,
-                            const std::optional<torch::Tensor>& bias) {
-  using Signature =
-      torch::Tensor(const torch::Tensor&, const torch::Tensor&, const std::optional<torch::Tensor>&,
-                    std::string_view, c10::List<std::optional<at::Scalar>>, std::optional<std::string_view>);
-  static const auto kernel =
-      c10::Dispatcher::singleton().findSchemaOrThrow("mkldnn::_linear_pointwise", "").typed<Signature>();
-  return kernel.call(x, weight, bias, "none", c10::List<std::optional<at::Scalar>>(), "");
+int64_t LinearImpl::rows_before(size_t part) const {
+  int64_t rows = 0;
+  for (size_t i = 0; i < part; ++i) rows += options.parts()[i].n_outputs;
+  return rows;
 }
 
-torch::Tensor gradient_of_weight(const torch::Tensor& gradient, const torch::Tensor& x) {
-  if (has_weight_gradient(x)) return weight_gradient(gradient.contiguous(), x.contiguous());
-  return gradient.t().mm(x);
+int64_t LinearImpl::n_outputs() const { return rows_before(options.parts().size()); }
+
+torch::Tensor LinearImpl::forward(const torch::Tensor& x, const LinearParts& parts) const {
+  const int64_t begin = rows_before(parts.first), end = rows_before(parts.first + parts.count);
+  return matrix().product(x, bias, begin, end - begin);
 }
 
-torch::Tensor gradient_of_input(const torch::Tensor& gradient, const torch::Tensor& weight) {
-  if (has_input_gradient(weight)) return input_gradient(gradient.contiguous(), weight);
-  return onednn_linear(gradient, weight.t(), std::nullopt);
+std::vector<torch::Tensor> LinearImpl::forward_parts(const torch::Tensor& x) const {
+  std::vector<int64_t> sizes;
+  for (const auto& part : options.parts()) sizes.push_back(part.n_outputs);
+  return forward(x).split_with_sizes(sizes, -1);
 }
 
-struct Linear : torch::autograd::Function<Linear> {
-  static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, const torch::Tensor& weight,
-                               const std::optional<torch::Tensor>& bias) {
-    context->save_for_backward({x, weight});
-    context->saved_data["has_bias"] = bias.has_value();
-    return onednn_linear(x, weight, bias);
+void LinearImpl::visit_weights(const WeightVisitor& visit) const {
+  for (size_t i = 0; i < options.parts().size(); ++i) {
+    visit({.parameter = matrix().parameter(),
+           .first = rows_before(i),
+           .count = options.parts()[i].n_outputs,
+           .use = options.parts()[i].use});
   }
-  static Tensors backward(AutogradContext* context, const Tensors& gradients) {
-    only_first_derivative("a linear layer");
-    const auto saved = context->get_saved_variables();
-    const auto &x = saved[0], &weight = saved[1];
-    const auto rows = gradients[0].reshape({-1, weight.size(0)});  // (N, O)
-    Tensors result(3);
-    if (context->needs_input_grad(0)) result[0] = gradient_of_input(rows, weight).view(x.sizes());
-    if (context->needs_input_grad(1)) result[1] = gradient_of_weight(rows, x.reshape({-1, weight.size(1)}));
-    if (context->saved_data["has_bias"].toBool() && context->needs_input_grad(2)) result[2] = rows.sum(0);
-    return result;
-  }
-};
-
-}  // namespace
-
-torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias) {
-  constexpr int64_t fewest_rows = 32;  // below, the call costs more than the product
-  const bool suits = x.is_cpu() && x.scalar_type() == torch::kFloat &&
-                     weight.scalar_type() == torch::kFloat && weight.is_contiguous() &&
-                     x.numel() >= fewest_rows * x.size(-1) && !at::autocast::is_autocast_enabled(at::kCPU);
-  if (!suits || !onednn_is_faster()) return torch::linear(x, weight, bias);
-  return Linear::apply(x, weight, bias.defined() ? std::make_optional(bias) : std::nullopt);
 }
 
 }  // namespace zoo

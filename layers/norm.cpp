@@ -5,7 +5,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/rms_norm.h"
+#include "layers/kernels/rms_norm.h"
 
 namespace zoo {
 

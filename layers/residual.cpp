@@ -2,7 +2,7 @@
 
 #include <torch/types.h>
 
-#include "layers/dropout.h"
+#include "layers/kernels/dropout.h"
 
 namespace zoo {
 

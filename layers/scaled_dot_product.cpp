@@ -5,8 +5,8 @@
 
 #include <torch/types.h>
 
-#include "layers/cpu_attention.h"
-#include "layers/dropout.h"
+#include "layers/kernels/cpu_attention.h"
+#include "layers/kernels/dropout.h"
 
 namespace zoo {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 // softmax(QKᵀ·scale + bias)V over the visible keys (Vaswani et al. 2017, equation 1), twice: through fused
-// kernels, LibTorch's or our own (layers/cpu_attention.h), and step by step where the weights themselves are
+// kernels, LibTorch's or our own (layers/kernels/cpu_attention.h), and step by step where the weights themselves are
 // wanted. Both give the same output.
 
 #include <optional>

@@ -3,8 +3,8 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/types.h>
 
-#include "layers/dropout.h"
-#include "layers/linear.h"
+#include "layers/kernels/dropout.h"
+#include "layers/kernels/linear.h"
 #include "models/stack.h"
 
 namespace zoo {

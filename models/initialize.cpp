@@ -10,7 +10,7 @@
 
 #include "layers/attention.h"
 #include "layers/feed_forward.h"
-#include "layers/position_bias.h"
+#include "layers/positions/position_bias.h"
 
 namespace zoo {
 namespace {

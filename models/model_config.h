@@ -7,12 +7,12 @@
 #include <optional>
 #include <string_view>
 
-#include "io/config_file.h"
+#include "io/config/config_file.h"
 #include "layers/attention.h"
 #include "layers/feed_forward.h"
 #include "layers/norm.h"
+#include "layers/positions/rotary.h"
 #include "layers/residual.h"
-#include "layers/rotary.h"
 
 namespace zoo {
 
@@ -34,7 +34,7 @@ constexpr auto config_names(RotaryScaling) {
   return std::to_array<std::string_view>({"none", "linear", "ntk", "yarn", "llama3"});
 }
 
-/// The families. A new one is a file in models/ and a line in models/factory.cpp.
+/// The families. A new one is a file in models/ and a line in models/families/factory.cpp.
 enum class Architecture { encoder, decoder, encoder_decoder };
 constexpr auto config_names(Architecture) {
   return std::to_array<std::string_view>({"encoder", "decoder", "encoder_decoder"});

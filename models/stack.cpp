@@ -9,8 +9,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "io/error.h"
-#include "layers/dropout.h"
+#include "base/error.h"
+#include "layers/kernels/dropout.h"
 
 namespace zoo {
 namespace {

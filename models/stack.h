@@ -12,9 +12,9 @@
 #include "layers/embedding.h"
 #include "layers/kv_cache.h"
 #include "layers/mask.h"
-#include "layers/position_bias.h"
-#include "layers/positions.h"
-#include "layers/rotary.h"
+#include "layers/positions/position_bias.h"
+#include "layers/positions/positions.h"
+#include "layers/positions/rotary.h"
 #include "layers/transformer_layer.h"
 #include "models/model_config.h"
 

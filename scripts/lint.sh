@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks style (clang-format) and looks for mistakes (clang-tidy), without changing anything; both come into .venv.
+# Checks what includes what (scripts/check_rooms.py), style (clang-format) and looks for mistakes (clang-tidy), without
+# changing anything. clang-format and clang-tidy come into .venv.
 #   scripts/lint.sh            every source: twenty minutes on two cores
 #   scripts/lint.sh FILE...    these alone
 set -euo pipefail
@@ -14,6 +15,7 @@ if (( $# == 0 )); then
 else
   files=("$@")
 fi
+scripts/check_rooms.py
 .venv/bin/clang-format --dry-run -Werror "${files[@]}"
 # What g++ knows and clang does not: its warnings, its OpenMP, its precompiled headers.
 options=(-p build/debug --quiet '--warnings-as-errors=*' --extra-arg=-Wno-unknown-warning-option

@@ -2,9 +2,9 @@
 
 #include <torch/utils.h>
 
-#include "io/error.h"
-#include "training/parameters.h"
-#include "training/tensor_lists.h"
+#include "base/error.h"
+#include "layers/kernels/tensor_lists.h"
+#include "training/optimizers/parameters.h"
 
 namespace zoo {
 namespace {

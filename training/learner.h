@@ -10,17 +10,17 @@
 #include <torch/types.h>
 
 #include "models/model.h"
-#include "training/checkpoint.h"
-#include "training/experiment.h"
-#include "training/gradient_accumulator.h"
-#include "training/optimizer.h"
+#include "training/config/precision.h"
+#include "training/gradients/gradient_accumulator.h"
+#include "training/gradients/step_graph.h"
+#include "training/optimizers/optimizer.h"
+#include "training/optimizers/shards.h"
 #include "training/parallel/process_group.h"
-#include "training/parallel/shards.h"
-#include "training/precision.h"
 #include "training/rows_at_once.h"
-#include "training/step_graph.h"
-#include "training/task.h"
-#include "training/weight_average.h"
+#include "training/runs/checkpoint.h"
+#include "training/runs/weight_average.h"
+#include "training/tasks/experiment.h"
+#include "training/tasks/task.h"
 
 namespace zoo {
 

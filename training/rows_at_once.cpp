@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 #include <torch/types.h>
 
-#include "io/machine.h"
-#include "layers/generator_scope.h"
-#include "layers/random.h"
+#include "base/generator_scope.h"
+#include "base/machine.h"
+#include "base/random.h"
 #include "models/cost.h"
-#include "training/memory.h"
+#include "training/gradients/memory.h"
 
 namespace zoo {
 namespace {

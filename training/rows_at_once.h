@@ -7,8 +7,8 @@
 
 #include <c10/core/Device.h>
 
-#include "training/gradient_accumulator.h"
-#include "training/task.h"
+#include "training/gradients/gradient_accumulator.h"
+#include "training/tasks/task.h"
 
 namespace zoo {
 

@@ -12,23 +12,23 @@
 #include <fmt/ranges.h>
 #include <torch/types.h>
 
-#include "io/error.h"
+#include "base/error.h"
+#include "base/machine.h"
+#include "base/random.h"
+#include "base/stopwatch.h"
 #include "io/files.h"
-#include "io/machine.h"
 #include "io/metrics_log.h"
 #include "io/progress.h"
-#include "io/stopwatch.h"
-#include "layers/random.h"
 #include "models/cost.h"
-#include "training/checkpoint.h"
-#include "training/initial_weights.h"
+#include "training/config/schedule.h"
+#include "training/gradients/memory.h"
 #include "training/learner.h"
-#include "training/memory.h"
-#include "training/run.h"
-#include "training/run_directory.h"
-#include "training/schedule.h"
-#include "training/task.h"
-#include "training/weight_average.h"
+#include "training/runs/checkpoint.h"
+#include "training/runs/initial_weights.h"
+#include "training/runs/run.h"
+#include "training/runs/run_directory.h"
+#include "training/runs/weight_average.h"
+#include "training/tasks/task.h"
 
 namespace zoo {
 namespace {

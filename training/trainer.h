@@ -9,13 +9,11 @@
 
 #include <c10/core/Device.h>
 
-#include "training/experiment.h"
 #include "training/parallel/process_group.h"
+#include "training/runs/run_directory.h"
+#include "training/tasks/experiment.h"
 
 namespace zoo {
-
-/// What to do where the run directory holds a run already.
-enum class ExistingRun { refuse, resume, replace };
 
 /// How far a training has come.
 struct TrainProgress {

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "layers/random.h"
+#include "base/random.h"
 #include "tests/cli/support.h"
 
 namespace zoo::testing {

@@ -16,9 +16,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "layers/random.h"
+#include "base/random.h"
 #include "tests/cli/support.h"
-#include "training/checkpoint.h"
+#include "training/runs/checkpoint.h"
 
 namespace zoo::testing {
 namespace {

@@ -16,7 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/support.h"
-#include "training/checkpoint.h"
+#include "training/runs/checkpoint.h"
 
 namespace zoo::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "comparison/attention_page.h"
+#include "comparison/report/attention_page.h"
 
 #include <cmath>
 #include <cstdlib>
@@ -11,9 +11,9 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "comparison/attention_rollout.h"
-#include "comparison/attention_statistics.h"
-#include "io/error.h"
+#include "analysis/attention_rollout.h"
+#include "analysis/attention_statistics.h"
+#include "base/error.h"
 #include "io/files.h"
 #include "tests/comparison/page_support.h"
 #include "tests/support/temp_dir.h"

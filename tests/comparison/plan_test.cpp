@@ -7,10 +7,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "comparison/matching.h"
-#include "io/error.h"
 #include "tests/training/support.h"
-#include "training/checkpoint.h"
+#include "training/runs/checkpoint.h"
 
 namespace zoo::testing {
 namespace {

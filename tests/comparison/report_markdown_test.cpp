@@ -1,4 +1,4 @@
-#include "comparison/report_markdown.h"
+#include "comparison/report/report_markdown.h"
 
 #include <string>
 
@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "io/error.h"
+#include "base/error.h"
 #include "tests/comparison/made_up_results.h"
 
 namespace zoo {

@@ -1,4 +1,4 @@
-#include "comparison/report_page.h"
+#include "comparison/report/report_page.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "io/error.h"
+#include "base/error.h"
 #include "tests/comparison/made_up_results.h"
 #include "tests/comparison/page_support.h"
 #include "tests/support/temp_dir.h"

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "comparison/report_markdown.h"
+#include "comparison/report/report_markdown.h"
 #include "io/files.h"
 #include "tests/comparison/made_up_results.h"
 #include "tests/support/temp_dir.h"

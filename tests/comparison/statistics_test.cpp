@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "io/describe.h"
+#include "io/config/describe.h"
 
 namespace zoo {
 namespace {

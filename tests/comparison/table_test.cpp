@@ -1,11 +1,11 @@
 // The table in the terminal.
 
-#include "comparison/table.h"
+#include "comparison/report/table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "comparison/report_markdown.h"
+#include "comparison/report/report_markdown.h"
 #include "tests/comparison/made_up_results.h"
 
 namespace zoo::testing {

@@ -4,7 +4,7 @@
 #include <torch/types.h>
 
 #include "layers/attention.h"
-#include "training/experiment.h"
+#include "training/tasks/experiment.h"
 
 int main() {
   zoo::Attention attention(zoo::AttentionOptions(/*d_model=*/8, /*n_heads=*/2));

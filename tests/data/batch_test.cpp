@@ -8,6 +8,7 @@
 #include <torch/types.h>
 
 #include "data/batch_source.h"
+#include "data/text/text_batches.h"
 #include "tests/data/support.h"
 
 namespace zoo {

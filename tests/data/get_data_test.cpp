@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "io/files.h"
+#include "io/sha256.h"
 #include "tests/data/support.h"
 
 namespace zoo {

@@ -8,11 +8,11 @@
 
 #include <gtest/gtest.h>
 
-#include "data/corpus.h"
-#include "data/tokenizer.h"
-#include "io/error.h"
-#include "io/text.h"
-#include "layers/random.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "data/text/corpus.h"
+#include "data/text/tokenizer.h"
 #include "tests/support/environment.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"

@@ -1,11 +1,11 @@
-#include "data/tokenizer.h"
+#include "data/text/tokenizer.h"
 
 #include <cctype>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/sentencepiece_tokenizer.h"
+#include "data/text/sentencepiece_tokenizer.h"
 #include "io/files.h"
 #include "tests/data/support.h"
 #include "tests/support/environment.h"

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-#include "io/error.h"
+#include "base/error.h"
 #include "tests/support/fake_models.h"
 
 namespace zoo {

@@ -10,8 +10,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "data/sentencepiece_tokenizer.h"
-#include "io/error.h"
+#include "base/error.h"
+#include "data/text/sentencepiece_tokenizer.h"
 #include "io/files.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text_models.h"

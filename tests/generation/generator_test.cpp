@@ -10,8 +10,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "base/error.h"
 #include "generation/special_tokens.h"
-#include "io/error.h"
 #include "tests/support/errors.h"
 #include "tests/support/text_models.h"
 

@@ -10,7 +10,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "io/error.h"
+#include "base/error.h"
 #include "tests/support/errors.h"
 
 namespace zoo {

@@ -1,4 +1,4 @@
-#include "io/config_file.h"
+#include "io/config/config_file.h"
 
 #include <cctype>
 #include <limits>

@@ -8,8 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "io/error.h"
+#include "base/error.h"
 #include "io/output_file.h"
+#include "io/sha256.h"
 #include "tests/io/small_disk.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "io/error.h"
+#include "base/error.h"
 #include "io/files.h"
 #include "io/tensorboard.h"
 #include "tests/io/small_disk.h"

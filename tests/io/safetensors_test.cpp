@@ -9,7 +9,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "io/error.h"
+#include "base/error.h"
 #include "io/files.h"
 #include "tests/io/small_disk.h"
 #include "tests/support/errors.h"

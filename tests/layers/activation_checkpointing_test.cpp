@@ -8,8 +8,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/dropout.h"
-#include "layers/random.h"
+#include "base/random.h"
+#include "layers/kernels/dropout.h"
 
 namespace zoo {
 namespace {

@@ -1,10 +1,10 @@
-#include "layers/cpu_rotary.h"
+#include "layers/kernels/cpu_rotary.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/rotary.h"
+#include "layers/positions/rotary.h"
 
 namespace zoo {
 namespace {
@@ -28,7 +28,7 @@ std::vector<torch::Tensor> turned_and_gradient(const RotaryCase& c, torch::Scala
   const auto heads = projected.narrow(-1, n_heads * c.head_dim, n_heads * c.head_dim)
                          .view({batch, length, n_heads, c.head_dim})
                          .transpose(1, 2);
-  EXPECT_EQ(can_turn_on_cpu(heads, table), type == torch::kFloat);
+  EXPECT_EQ(has_cpu_rotary(heads, table), type == torch::kFloat);
   const auto y = table.apply(heads);
   (y * torch::randn(y.sizes()).to(type)).sum().backward();
   return {y.detach(), projected.grad()};

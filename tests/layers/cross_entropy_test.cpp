@@ -1,4 +1,4 @@
-#include "layers/cross_entropy.h"
+#include "layers/kernels/cross_entropy.h"
 
 #include <cmath>
 #include <limits>

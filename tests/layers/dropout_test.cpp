@@ -1,10 +1,10 @@
-#include "layers/dropout.h"
+#include "layers/kernels/dropout.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/random.h"
+#include "base/random.h"
 
 namespace zoo {
 namespace {

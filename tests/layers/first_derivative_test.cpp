@@ -1,6 +1,6 @@
 // Functions of our own for the CPU are not differentiated twice: they say so.
 
-#include "layers/first_derivative.h"
+#include "layers/kernels/first_derivative.h"
 
 #include <functional>
 #include <string>
@@ -11,13 +11,13 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/cpu_attention.h"
-#include "layers/cross_entropy.h"
-#include "layers/dropout.h"
-#include "layers/gelu.h"
-#include "layers/rms_norm.h"
-#include "layers/rotary.h"
-#include "layers/swiglu.h"
+#include "layers/kernels/cpu_attention.h"
+#include "layers/kernels/cross_entropy.h"
+#include "layers/kernels/dropout.h"
+#include "layers/kernels/gelu.h"
+#include "layers/kernels/rms_norm.h"
+#include "layers/kernels/swiglu.h"
+#include "layers/positions/rotary.h"
 
 namespace zoo {
 namespace {

@@ -1,4 +1,4 @@
-#include "layers/linear_gradients.h"
+#include "layers/kernels/linear_gradients.h"
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>

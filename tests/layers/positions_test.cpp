@@ -1,4 +1,4 @@
-#include "layers/positions.h"
+#include "layers/positions/positions.h"
 
 #include <atomic>
 #include <barrier>
@@ -10,8 +10,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/position_bias.h"
-#include "layers/rotary.h"
+#include "layers/positions/position_bias.h"
+#include "layers/positions/rotary.h"
 
 namespace zoo {
 namespace {

@@ -1,4 +1,4 @@
-#include "layers/rms_norm.h"
+#include "layers/kernels/rms_norm.h"
 
 #include <vector>
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/nn/functional/loss.h>
 
-#include "io/error.h"
+#include "base/error.h"
 #include "tests/support/small_models.h"
 
 namespace zoo {

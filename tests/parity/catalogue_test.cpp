@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "models/cost.h"
-#include "training/experiment.h"
+#include "training/tasks/experiment.h"
 
 namespace zoo {
 namespace {

@@ -3,7 +3,7 @@
 #include "models/model.h"
 #include "tests/parity/reference.h"
 #include "tests/support/small_models.h"
-#include "training/gradient_accumulator.h"
+#include "training/gradients/gradient_accumulator.h"
 
 namespace zoo::testing {
 namespace {

@@ -4,8 +4,8 @@
 #include "models/model.h"
 #include "tests/parity/reference.h"
 #include "tests/support/small_models.h"
-#include "training/gradient_accumulator.h"
-#include "training/optimizer.h"
+#include "training/gradients/gradient_accumulator.h"
+#include "training/optimizers/optimizer.h"
 
 namespace zoo::testing {
 namespace {

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "layers/attention.h"
-#include "layers/position_bias.h"
-#include "layers/positions.h"
-#include "layers/rotary.h"
+#include "layers/positions/position_bias.h"
+#include "layers/positions/positions.h"
+#include "layers/positions/rotary.h"
 #include "tests/parity/reference.h"
 
 namespace zoo::testing {

@@ -3,9 +3,9 @@
 #include <iostream>
 #include <set>
 
-#include "io/text.h"
+#include "base/text.h"
 #include "tests/parity/reference.h"
-#include "training/text_metrics.h"
+#include "training/tasks/text_metrics.h"
 
 namespace zoo::testing {
 namespace {

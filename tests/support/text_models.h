@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "data/tokenizer.h"
+#include "data/text/tokenizer.h"
 #include "tests/support/small_models.h"
 
 namespace zoo::testing {

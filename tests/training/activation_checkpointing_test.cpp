@@ -4,14 +4,14 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "generation/inference_scope.h"
+#include "base/random.h"
 #include "io/files.h"
-#include "layers/random.h"
+#include "models/inference_scope.h"
 #include "tests/support/small_models.h"
 #include "tests/training/support.h"
-#include "training/checkpoint.h"
-#include "training/gradient_accumulator.h"
-#include "training/memory.h"
+#include "training/gradients/gradient_accumulator.h"
+#include "training/gradients/memory.h"
+#include "training/runs/checkpoint.h"
 
 namespace zoo::testing {
 namespace {

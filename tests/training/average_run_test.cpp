@@ -1,6 +1,6 @@
 // A run made of the mean of another one's checkpoints.
 
-#include "training/average_run.h"
+#include "training/runs/average_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 #include "io/safetensors.h"
 #include "tests/training/support.h"
-#include "training/run.h"
+#include "training/runs/run.h"
 
 namespace zoo::testing {
 namespace {

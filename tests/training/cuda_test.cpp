@@ -9,7 +9,7 @@
 
 #include "generation/generator.h"
 #include "tests/training/support.h"
-#include "training/run.h"
+#include "training/runs/run.h"
 
 namespace zoo::testing {
 namespace {

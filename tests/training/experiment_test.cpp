@@ -1,4 +1,4 @@
-#include "training/experiment.h"
+#include "training/tasks/experiment.h"
 
 #include <filesystem>
 #include <set>
@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "io/error.h"
+#include "base/error.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 

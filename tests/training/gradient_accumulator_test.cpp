@@ -1,10 +1,10 @@
-#include "training/gradient_accumulator.h"
+#include "training/gradients/gradient_accumulator.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/cross_entropy.h"
+#include "layers/kernels/cross_entropy.h"
 #include "tests/support/small_models.h"
 
 namespace zoo::testing {

@@ -1,6 +1,6 @@
 // Runs that begin where another one ended.
 
-#include "training/initial_weights.h"
+#include "training/runs/initial_weights.h"
 
 #include <filesystem>
 #include <set>
@@ -14,7 +14,7 @@
 
 #include "io/safetensors.h"
 #include "tests/training/support.h"
-#include "training/run.h"
+#include "training/runs/run.h"
 #include "training/trainer.h"
 
 namespace zoo::testing {

@@ -3,9 +3,9 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/cross_entropy.h"
+#include "layers/kernels/cross_entropy.h"
 #include "tests/support/small_models.h"
-#include "training/evaluation.h"
+#include "training/tasks/evaluation.h"
 
 namespace zoo::testing {
 namespace {

@@ -1,6 +1,6 @@
 // Counting the bytes of tensors.
 
-#include "training/memory.h"
+#include "training/gradients/memory.h"
 
 #include <malloc.h>
 
@@ -12,7 +12,7 @@
 #include <torch/utils.h>
 
 #include "tests/training/support.h"
-#include "training/checkpoint.h"
+#include "training/runs/checkpoint.h"
 
 namespace zoo::testing {
 namespace {

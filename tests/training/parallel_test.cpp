@@ -19,11 +19,11 @@
 #include "tests/support/environment.h"
 #include "tests/support/small_models.h"
 #include "tests/training/support.h"
-#include "training/gradient_accumulator.h"
-#include "training/memory.h"
+#include "training/gradients/gradient_accumulator.h"
+#include "training/gradients/memory.h"
+#include "training/optimizers/shards.h"
 #include "training/parallel/gradient_reducer.h"
 #include "training/parallel/process_group.h"
-#include "training/parallel/shards.h"
 
 namespace zoo::testing {
 namespace {

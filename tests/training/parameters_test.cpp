@@ -1,6 +1,6 @@
 // What each parameter is in its model.
 
-#include "training/parameters.h"
+#include "training/optimizers/parameters.h"
 
 #include <map>
 #include <string>

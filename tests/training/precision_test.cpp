@@ -1,4 +1,4 @@
-#include "training/precision.h"
+#include "training/config/precision.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

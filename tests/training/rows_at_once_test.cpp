@@ -12,8 +12,8 @@
 
 #include "tests/support/small_models.h"
 #include "tests/training/support.h"
-#include "training/checkpoint.h"
-#include "training/memory.h"
+#include "training/gradients/memory.h"
+#include "training/runs/checkpoint.h"
 
 namespace zoo::testing {
 namespace {

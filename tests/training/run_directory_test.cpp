@@ -1,6 +1,6 @@
 // What becomes of a run that is replaced, and of a directory that somebody else uses.
 
-#include "training/run_directory.h"
+#include "training/runs/run_directory.h"
 
 #include <signal.h>
 
@@ -11,7 +11,7 @@
 
 #include "tests/io/small_disk.h"
 #include "tests/training/support.h"
-#include "training/run.h"
+#include "training/runs/run.h"
 
 namespace zoo::testing {
 namespace {

@@ -1,16 +1,16 @@
 // Opening what a training left: whole, damaged, or of another kind.
 
-#include "training/run.h"
+#include "training/runs/run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/cuda.h>
 #include <torch/types.h>
 
+#include "base/device.h"
 #include "io/safetensors.h"
 #include "tests/training/support.h"
-#include "training/checkpoint.h"
-#include "training/device.h"
+#include "training/runs/checkpoint.h"
 
 namespace zoo::testing {
 namespace {

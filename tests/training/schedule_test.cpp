@@ -1,4 +1,4 @@
-#include "training/schedule.h"
+#include "training/config/schedule.h"
 
 #include <cmath>
 

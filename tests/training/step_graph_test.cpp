@@ -1,15 +1,15 @@
-#include "training/step_graph.h"
+#include "training/gradients/step_graph.h"
 
 #include <ATen/core/GraphImplInterface.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/utils.h>
 
-#include "io/error.h"
-#include "layers/random.h"
+#include "base/error.h"
+#include "base/random.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"
-#include "training/gradient_accumulator.h"
+#include "training/gradients/gradient_accumulator.h"
 
 namespace zoo::testing {
 namespace {

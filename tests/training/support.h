@@ -14,12 +14,12 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "io/error.h"
+#include "base/error.h"
 #include "io/files.h"
 #include "tests/support/environment.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
-#include "training/experiment.h"
+#include "training/tasks/experiment.h"
 #include "training/trainer.h"
 
 namespace zoo::testing {

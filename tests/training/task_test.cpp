@@ -1,4 +1,4 @@
-#include "training/task.h"
+#include "training/tasks/task.h"
 
 #include <numbers>
 
@@ -8,8 +8,9 @@
 #include <torch/utils.h>
 
 #include "tests/training/support.h"
-#include "training/evaluation.h"
-#include "training/run.h"
+#include "training/runs/initial_weights.h"
+#include "training/runs/run.h"
+#include "training/tasks/evaluation.h"
 #include "training/tasks/label_likelihood.h"
 
 namespace zoo::testing {

@@ -1,4 +1,4 @@
-#include "training/tensor_lists.h"
+#include "layers/kernels/tensor_lists.h"
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>

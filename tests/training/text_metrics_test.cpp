@@ -1,4 +1,4 @@
-#include "training/text_metrics.h"
+#include "training/tasks/text_metrics.h"
 
 #include <cmath>
 #include <stdexcept>
@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "io/error.h"
+#include "base/error.h"
 #include "tests/support/errors.h"
 
 namespace zoo {

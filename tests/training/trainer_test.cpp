@@ -8,9 +8,10 @@
 
 #include "io/safetensors.h"
 #include "tests/training/support.h"
-#include "training/checkpoint.h"
-#include "training/gradient_accumulator.h"
-#include "training/run.h"
+#include "training/gradients/gradient_accumulator.h"
+#include "training/runs/checkpoint.h"
+#include "training/runs/initial_weights.h"
+#include "training/runs/run.h"
 
 namespace zoo::testing {
 namespace {

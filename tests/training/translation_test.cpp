@@ -1,12 +1,13 @@
-#include "training/translation.h"
+#include "training/tasks/translation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/utils.h>
 
-#include "io/text.h"
+#include "base/text.h"
 #include "tests/training/support.h"
-#include "training/run.h"
+#include "training/runs/initial_weights.h"
+#include "training/runs/run.h"
 
 namespace zoo::testing {
 namespace {

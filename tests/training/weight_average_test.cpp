@@ -1,15 +1,15 @@
-#include "training/weight_average.h"
+#include "training/runs/weight_average.h"
 
 #include <cmath>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "io/error.h"
+#include "base/error.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temp_dir.h"
-#include "training/checkpoint.h"
+#include "training/runs/checkpoint.h"
 
 namespace zoo::testing {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <torch/types.h>
 
-#include "training/training_config.h"
+#include "training/config/training_config.h"
 
 namespace zoo {
 

@@ -12,9 +12,9 @@
 #include <fmt/ranges.h>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include "io/error.h"
-#include "io/process.h"
-#include "io/stopwatch.h"
+#include "base/error.h"
+#include "base/process.h"
+#include "base/stopwatch.h"
 #include "training/parallel/process_group.h"
 
 namespace zoo {

@@ -11,7 +11,7 @@
 
 #include <torch/types.h>
 
-#include "io/error.h"
+#include "base/error.h"
 
 namespace zoo {
 

@@ -4,8 +4,8 @@
 
 #include <torch/types.h>
 
-#include "data/epoch_plan.h"
-#include "training/evaluation.h"
+#include "data/text/padded_rows.h"
+#include "training/tasks/evaluation.h"
 
 namespace zoo {
 

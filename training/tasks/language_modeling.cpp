@@ -7,8 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "data/token_store.h"
-#include "training/evaluation.h"
+#include "data/text/text_batches.h"
+#include "data/text/token_store.h"
+#include "training/tasks/evaluation.h"
 #include "training/tasks/samples.h"
 #include "training/tasks/tasks.h"
 

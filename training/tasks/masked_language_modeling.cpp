@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 #include <torch/types.h>
 
-#include "data/token_store.h"
+#include "data/text/text_batches.h"
+#include "data/text/token_store.h"
 #include "generation/fill_mask.h"
-#include "training/evaluation.h"
+#include "training/tasks/evaluation.h"
 #include "training/tasks/tasks.h"
 
 namespace zoo {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "training/task.h"
+#include "training/tasks/task.h"
 
 namespace zoo {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "training/task.h"
+#include "training/tasks/task.h"
 
 namespace zoo {
 

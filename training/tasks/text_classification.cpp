@@ -5,9 +5,10 @@
 #include <fmt/format.h>
 #include <torch/types.h>
 
-#include "data/token_store.h"
-#include "io/text.h"
-#include "training/evaluation.h"
+#include "base/text.h"
+#include "data/text/text_batches.h"
+#include "data/text/token_store.h"
+#include "training/tasks/evaluation.h"
 #include "training/tasks/label_likelihood.h"
 #include "training/tasks/tasks.h"
 

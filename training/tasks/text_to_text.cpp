@@ -8,11 +8,12 @@
 
 #include <fmt/format.h>
 
-#include "data/corpus.h"
-#include "data/token_store.h"
+#include "data/text/corpus.h"
+#include "data/text/text_batches.h"
+#include "data/text/token_store.h"
 #include "training/tasks/tasks.h"
-#include "training/text_metrics.h"
-#include "training/translation.h"
+#include "training/tasks/text_metrics.h"
+#include "training/tasks/translation.h"
 
 namespace zoo {
 namespace {

@@ -1,0 +1,203 @@
+#include "analysis/attention_maps.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <torch/types.h>
+
+#include "analysis/attention_rollout.h"
+#include "analysis/attention_statistics.h"
+#include "base/error.h"
+#include "generation/generator.h"
+#include "training/tasks/evaluation.h"
+
+namespace zoo {
+namespace {
+
+std::vector<std::string> labels_of(const Tokenizer& tokenizer, const TokenIds& ids) {
+  std::vector<std::string> labels;
+  labels.reserve(ids.size());
+  for (const int64_t id : ids) labels.push_back(tokenizer.label(id));
+  return labels;
+}
+
+void require(int64_t special, std::string_view token) {
+  if (special >= 0) return;
+  throw DataError(
+      fmt::format("the tokenizer has no {}, which this kind of model reads around a text", token));
+}
+
+/// The tokens of `text`; at least one.
+TokenIds encode_some(const Tokenizer& tokenizer, const std::string& text, TextLayout layout) {
+  const bool may_be_masked = layout == TextLayout::cls_tokens_sep && tokenizer.special().mask >= 0;
+  auto ids = may_be_masked ? encode_masked(tokenizer, text) : tokenizer.encode(text);
+  if (ids.empty()) throw DataError("the text has no tokens: give some to look at with --text");
+  return ids;
+}
+
+TokenIds laid_out(const Tokenizer& tokenizer, TokenIds ids, TextLayout layout) {
+  const auto& special = tokenizer.special();
+  switch (layout) {
+    case TextLayout::tokens:
+      break;
+    case TextLayout::tokens_eos:
+    case TextLayout::source_and_target:
+    case TextLayout::question_and_answer:
+      require(special.eos, "<eos>");
+      ids.push_back(special.eos);
+      break;
+    case TextLayout::cls_tokens_sep:
+      require(special.cls, "<cls>");
+      require(special.sep, "<sep>");
+      ids.insert(ids.begin(), special.cls);
+      ids.push_back(special.sep);
+      break;
+  }
+  return ids;
+}
+
+/// What the decoder is to write: the target's tokens and eos. A translation that was broken off has no eos.
+struct Target {
+  std::string text;
+  TokenIds ids;
+};
+
+Target given_target(const Tokenizer& tokenizer, const std::string& text) {
+  auto ids = tokenizer.encode(text);
+  ids.push_back(tokenizer.special().eos);
+  return {text, ids};
+}
+
+Target written_target(Model& model, const Tokenizer& tokenizer, const TokenIds& source) {
+  const Generator generator(model, tokenizer);
+  const auto generations = generator.generate(std::vector<TokenIds>{source}, {.temperature = 0});
+  const auto& output = generations.front().outputs.front();
+  return {output.text, output.ids};
+}
+
+TokenBatch one_row(const TokenIds& ids) {
+  return {.ids = torch::tensor(ids, torch::kInt64).unsqueeze(0), .lengths = {}};
+}
+
+void append(std::vector<AttentionLayer>& layers, AttentionKind kind, const std::vector<torch::Tensor>& maps) {
+  for (size_t i = 0; i < maps.size(); ++i) {
+    layers.push_back(
+        {kind, static_cast<int64_t>(i), maps[i][0].to(torch::kCPU, torch::kFloat32).contiguous()});
+  }
+}
+
+double rounded(double weight) { return std::round(weight * 1e6) / 1e6; }
+
+/// Weights as nested lists, whatever their shape.
+nlohmann::ordered_json weights_json(const torch::Tensor& weights) {
+  auto list = nlohmann::ordered_json::array();
+  if (weights.dim() > 1) {
+    for (const auto& part : weights.unbind()) list.push_back(weights_json(part));
+    return list;
+  }
+  const auto values = weights.to(torch::kFloat64).contiguous();
+  const double* value = values.const_data_ptr<double>();
+  for (int64_t s = 0; s < values.size(0); ++s) list.push_back(rounded(value[s]));
+  return list;
+}
+
+nlohmann::ordered_json layers_json(const std::vector<AttentionLayer>& layers) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& [kind, layer, weights] : layers)
+    list.push_back({{"kind", name_of(kind)}, {"layer", layer}, {"heads", weights_json(weights)}});
+  return list;
+}
+
+nlohmann::ordered_json rollout_json(const std::vector<Rollout>& rollouts) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& [kind, layer, weights] : rollouts)
+    list.push_back({{"kind", name_of(kind)}, {"layer", layer}, {"rows", weights_json(weights)}});
+  return list;
+}
+
+}  // namespace
+
+const std::vector<std::string>& AttentionReport::row_tokens(AttentionKind kind) const {
+  return kind == AttentionKind::encoder || target_tokens.empty() ? source_tokens : target_tokens;
+}
+
+const std::vector<std::string>& AttentionReport::column_tokens(AttentionKind kind) const {
+  return kind == AttentionKind::decoder ? row_tokens(kind) : source_tokens;
+}
+
+TextLayout text_layout(const Experiment& experiment) {
+  switch (experiment.model.architecture) {
+    case Architecture::encoder:
+      return TextLayout::cls_tokens_sep;
+    case Architecture::encoder_decoder:
+      return TextLayout::source_and_target;
+    case Architecture::decoder:
+      break;
+  }
+  if (experiment.task == TaskKind::text_to_text) return TextLayout::question_and_answer;
+  return experiment.task == TaskKind::text_classification ? TextLayout::tokens_eos : TextLayout::tokens;
+}
+
+AttentionReport attention_report(Model& model, const Tokenizer& tokenizer, const AttentionRequest& request) {
+  const bool two_sides = request.layout == TextLayout::source_and_target;
+  const bool answers = two_sides || request.layout == TextLayout::question_and_answer;
+  if (request.target && !answers)
+    throw UsageError("--target is for a model that answers or translates, which this one does not");
+
+  const auto tokens = encode_some(tokenizer, request.text, request.layout);
+  auto source = laid_out(tokenizer, tokens, request.layout);
+  AttentionReport report;
+  report.text = request.text;
+  Target target;
+  if (answers) {
+    target =
+        request.target ? given_target(tokenizer, *request.target) : written_target(model, tokenizer, tokens);
+    report.target = target.text;
+    if (!two_sides) source.insert(source.end(), target.ids.begin(), target.ids.end() - 1);
+  }
+  report.source_tokens = labels_of(tokenizer, source);
+  Batch batch;
+  batch.input = one_row(source);
+  if (two_sides) {
+    require(tokenizer.special().bos, "<bos>");
+    TokenIds read = {tokenizer.special().bos};
+    read.insert(read.end(), target.ids.begin(), target.ids.end() - 1);
+    report.target_tokens = labels_of(tokenizer, read);
+    report.target_next = labels_of(tokenizer, target.ids);
+    batch.decoder = one_row(read);
+  }
+
+  const EvaluationMode mode(model);
+  AttentionMaps maps;
+  model.attention_maps(batch.to(model.device()), maps);
+  append(report.layers, AttentionKind::encoder, maps.encoder);
+  append(report.layers, AttentionKind::decoder, maps.decoder);
+  append(report.layers, AttentionKind::cross, maps.cross);
+  return report;
+}
+
+AttentionReport attention_report(const Run& run, const std::string& text,
+                                 const std::optional<std::string>& target) {
+  auto report = attention_report(run.model(), run.tokenizer(),
+                                 {.layout = text_layout(run.experiment()), .text = text, .target = target});
+  report.name = run.experiment().name;
+  return report;
+}
+
+std::string to_json(const AttentionReport& report) {
+  nlohmann::ordered_json document{{"name", report.name},
+                                  {"text", report.text},
+                                  {"target", nullptr},
+                                  {"source_tokens", report.source_tokens},
+                                  {"target_tokens", report.target_tokens},
+                                  {"target_next", report.target_next}};
+  if (report.answers()) document["target"] = report.target;
+  document["layers"] = layers_json(report.layers);
+  document["heads"] = nlohmann::ordered_json::parse(to_json(head_statistics(report)));
+  document["rollout"] = rollout_json(attention_rollout(report));
+  // A byte model reads bytes that are no text: they are shown as U+FFFD.
+  return document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace zoo

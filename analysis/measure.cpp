@@ -1,0 +1,212 @@
+#include "analysis/measure.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include <fmt/format.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "base/device.h"
+#include "base/error.h"
+#include "base/stopwatch.h"
+#include "generation/search.h"
+#include "models/inference_scope.h"
+#include "training/config/schedule.h"
+#include "training/gradients/memory.h"
+#include "training/learner.h"
+#include "training/rows_at_once.h"
+
+namespace zoo {
+namespace {
+
+constexpr size_t kFewestRepeats = 3;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// The steps of a training from its first batch on: what the trainer does between two looks at the clock.
+class TrainingSteps {
+ public:
+  TrainingSteps(Task& task, c10::Device device)
+      : experiment_(task.experiment()),
+        source_(task.batches(Split::train)),
+        learner_(experiment_, make_model(experiment_, task), alone_, device),
+        scale_(LossScale::for_precision(learner_.precision()).value) {
+    if (experiment_.training.batch_size.is_auto()) learner_.fit_into_memory(task, {});
+  }
+
+  /// Takes `n_steps` steps from batch `first` of the data on and returns the tokens that they read.
+  int64_t take(int64_t n_steps, int64_t first = 0) {
+    tokens_ = 0;
+    position_ = {.epoch = 0, .index = first};
+    for (int64_t step = 0; step < n_steps; ++step) take_one(step);
+    return tokens_;
+  }
+
+ private:
+  void take_one(int64_t step) {
+    const auto& config = experiment_.training;
+    const auto batches = next_batches(source_, position_, config.gradient_accumulation).batches;
+    for (const auto& batch : batches) tokens_ += batch.tokens;
+    learner_.differentiate(batches, scale_);
+    learner_.step(learning_rate(config, experiment_.model.d_model, step));
+    learner_.forget_gradients();
+  }
+
+  const Experiment& experiment_;
+  BatchSource& source_;
+  const ProcessGroup alone_;
+  Learner learner_;
+  double scale_;
+  BatchPosition position_;
+  int64_t tokens_ = 0;
+};
+
+TrainingSpeed measure_training(Task& task, c10::Device device, double budget) {
+  constexpr double kRounds = 5;
+  constexpr int64_t kMostSteps = 100;
+  torch::manual_seed(static_cast<uint64_t>(task.experiment().training.seed));
+  const TensorMemory memory(device);  // before the first tensor
+  TrainingSteps steps(task, device);
+  steps.take(1, costliest_batch(task));  // the first step is slow, too
+  const int64_t peak = memory.peak();
+  const Stopwatch watch;
+  steps.take(1);
+  const double once = watch.seconds();
+
+  // Batches differ in size, so what is repeated is a round of steps over the same ones.
+  const auto n_steps = std::clamp(static_cast<int64_t>(budget / kRounds / once), int64_t{1}, kMostSteps);
+  int64_t tokens = 0;
+  const double seconds = median_seconds([&] { tokens = steps.take(n_steps); }, device, budget);
+  return {.tokens_per_second = static_cast<double>(tokens) / seconds,
+          .step_seconds = seconds / static_cast<double>(n_steps),
+          .tokens_per_step = static_cast<double>(tokens) / static_cast<double>(n_steps),
+          .peak_memory_bytes = peak};
+}
+
+/// (n) token ids, always the same ones.
+TokenIds some_tokens(int64_t n, int64_t vocab_size) {
+  TokenIds ids(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) ids[static_cast<size_t>(i)] = i * 31 % vocab_size;
+  return ids;
+}
+
+PromptSpeed measure_prompt(GenerativeModel& model, int64_t vocab_size, c10::Device device, int64_t length,
+                           const MeasureOptions& options) {
+  const int64_t n_tokens = options.prompts * length;
+  const TokenBatch prompts{.ids = torch::tensor(some_tokens(n_tokens, vocab_size), torch::kInt64)
+                                      .view({options.prompts, length})
+                                      .to(device)};
+  const auto read = [&] {
+    DecodingState state;
+    model.prefill(prompts, state);
+  };
+  return {.tokens_per_second = static_cast<double>(n_tokens) / median_seconds(read, device, options.seconds),
+          .prompts = options.prompts,
+          .length = length};
+}
+
+DecodeSpeed measure_decode(GenerativeModel& model, int64_t vocab_size, c10::Device device, int64_t length,
+                           const MeasureOptions& options) {
+  constexpr int64_t kMostTokens = 128;
+  DecodeSpeed speed;
+  speed.prompt_length = std::max<int64_t>(length / 2, 1);
+  speed.n_tokens = std::clamp<int64_t>(length - speed.prompt_length, 2, kMostTokens);
+  const auto prompt = some_tokens(speed.prompt_length, vocab_size);
+  const GreedySampler greedy;
+  const LogitsProcessors none;
+
+  std::vector<double> first, rest;  // seconds
+  const auto write = [&] {
+    // Each step ends with a token that the CPU knows, so there is nothing to wait for.
+    SamplingSearch search(model, device, {prompt}, {SampleRow{}}, none, greedy,
+                          {.max_new_tokens = speed.n_tokens});
+    const Stopwatch until_first;
+    search.step();
+    first.push_back(until_first.seconds());
+    const Stopwatch until_last;
+    while (search.step()) {
+    }
+    rest.push_back(until_last.seconds());
+  };
+  write();
+  first.clear();
+  rest.clear();
+  const Stopwatch watch;
+  while (first.size() < kFewestRepeats || watch.seconds() < options.seconds) write();
+  speed.first_token_seconds = median(std::move(first));
+  speed.tokens_per_second = static_cast<double>(speed.n_tokens - 1) / median(std::move(rest));
+  return speed;
+}
+
+int64_t generated_length(const Experiment& experiment, const MeasureOptions& options) {
+  const int64_t length = options.length.value_or(experiment.data.sequence_length);
+  if (length < 1) throw UsageError(fmt::format("a length of {} tokens: choose 1 or more", length));
+  if (length > experiment.model.max_positions) {
+    throw UsageError(
+        fmt::format("a length of {} tokens is beyond model.max_positions, {}: choose a shorter one", length,
+                    experiment.model.max_positions));
+  }
+  return length;
+}
+
+}  // namespace
+
+Speed median_of(std::span<const Speed> speeds) {
+  const auto of = [speeds](auto&& number) {
+    std::vector<double> values;
+    for (const auto& speed : speeds) values.push_back(number(speed));
+    return median(std::move(values));
+  };
+  Speed result = speeds.front();
+  result.train.tokens_per_second = of([](const Speed& s) { return s.train.tokens_per_second; });
+  result.train.step_seconds = of([](const Speed& s) { return s.train.step_seconds; });
+  result.train.tokens_per_step = of([](const Speed& s) { return s.train.tokens_per_step; });
+  if (result.prompt)
+    result.prompt->tokens_per_second = of([](const Speed& s) { return s.prompt->tokens_per_second; });
+  if (result.decode) {
+    result.decode->tokens_per_second = of([](const Speed& s) { return s.decode->tokens_per_second; });
+    result.decode->first_token_seconds = of([](const Speed& s) { return s.decode->first_token_seconds; });
+  }
+  return result;
+}
+
+double median_seconds(const std::function<void()>& work, c10::Device device, double budget) {
+  work();
+  synchronize(device);
+  std::vector<double> seconds;
+  const Stopwatch all;
+  while (seconds.size() < kFewestRepeats || all.seconds() < budget) {
+    const Stopwatch one;
+    work();
+    synchronize(device);
+    seconds.push_back(one.seconds());
+  }
+  return median(std::move(seconds));
+}
+
+Speed measure_speed(Task& task, c10::Device device, const MeasureOptions& options) {
+  const auto& experiment = task.experiment();
+  const int64_t length = generated_length(experiment, options);
+  if (const auto threads = experiment.training.threads; threads > 0)
+    at::set_num_threads(static_cast<int>(threads));
+  Speed speed;
+  speed.train = measure_training(task, device, options.seconds);
+
+  // A model that has not been trained: after some steps at any learning rate its weights might be no numbers.
+  const auto model = make_model(experiment, task);
+  if (!model->generative()) return speed;
+  model->to(device);
+  const InferenceScope scope(*model);
+  const int64_t vocab_size = task.tokenizer().vocab_size();
+  speed.prompt = measure_prompt(*model->generative(), vocab_size, device, length, options);
+  speed.decode = measure_decode(*model->generative(), vocab_size, device, length, options);
+  return speed;
+}
+
+}  // namespace zoo

@@ -1,0 +1,245 @@
+#include "analysis/scaling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "analysis/measure.h"
+#include "models/cost.h"
+#include "models/stack.h"
+#include "training/gradients/memory.h"
+
+namespace zoo {
+namespace {
+
+/// Forward FLOPs of the first module of a kind over a sequence.
+double module_flops(const ModelConfig& config, const ModelPurpose& purpose, std::string_view kind,
+                    int64_t length) {
+  const auto cost = model_cost(config, purpose, length);
+  const auto layer = std::ranges::find(cost.layers, kind, &LayerCost::kind);
+  return layer == cost.layers.end() ? 0 : layer->flops_per_token * static_cast<double>(length);
+}
+
+/// Additions and multiplications of one norm over a sequence: the terms of layers/norm.h.
+double norm_flops(const ModelConfig& config, int64_t length) {
+  const bool centred = config.norm == NormKind::layer_norm || config.norm == NormKind::layer_norm_annotated;
+  const double centring = centred ? 2 : 0;  // the mean, and taking it off
+  const double scaling = 3;                 // squares, their sum, and dividing by the root
+  const double gain = centred && config.bias ? 2 : 1;
+  return (centring + scaling + gain) * static_cast<double>(config.d_model * length);
+}
+
+StackRole first_role(const ModelConfig& config) {
+  return config.architecture == Architecture::decoder ? StackRole::decoder : StackRole::encoder;
+}
+
+/// A sequence with everything that the model can predict from it, on the CPU.
+Batch batch_of(const ModelConfig& config, const ModelPurpose& purpose, int64_t length) {
+  const int64_t vocab_size = config.vocab_size.value_or(purpose.vocab_size);
+  const bool classifies = purpose.head == Head::classification;
+  Batch batch;
+  batch.input.ids = (torch::arange(length, torch::kInt64) * 31).remainder(vocab_size).unsqueeze(0);
+  if (config.architecture == Architecture::encoder_decoder) batch.decoder.ids = batch.input.ids;
+  batch.targets = torch::zeros({classifies ? 1 : length}, torch::kInt64);
+  if (classifies && config.architecture == Architecture::decoder)
+    batch.positions = torch::tensor({length - 1}, torch::kInt64);
+  return batch;
+}
+
+class ScalingMeter {
+ public:
+  ScalingMeter(const ModelConfig& config, const ModelPurpose& purpose, c10::Device device,
+               const ScalingOptions& options)
+      : config_(config), purpose_(purpose), device_(device), options_(options) {
+    auto one_layer = config;
+    one_layer.n_layers = 1;
+    stack_ = Stack(one_layer, first_role(config), TokenEmbedding(TokenEmbeddingOptions(1, config.d_model)));
+    stack_->to(device);
+    stack_->eval();
+  }
+
+  ScalingCurve attention() {
+    return measure(
+        {.part = ScalingPart::attention, .order = "O(n²d)", .lengths = layer_lengths()},
+        [this](int64_t n) { return attention_flops(n); }, [this](int64_t n) { return attention_pass(n); });
+  }
+
+  ScalingCurve feed_forward() {
+    return measure(
+        {.part = ScalingPart::feed_forward, .order = "O(nd²)", .lengths = layer_lengths()},
+        [this](int64_t n) { return feed_forward_flops(n); },
+        [this](int64_t n) { return pass(stack_->layers.front()->feed_forward.ptr(), n); });
+  }
+
+  ScalingCurve norm() {
+    const auto& residual = *stack_->layers.front()->residual;
+    const auto norm = (residual.norms_in.empty() ? residual.norms_out : residual.norms_in).front().ptr();
+    return measure(
+        {.part = ScalingPart::norm, .order = "O(nd)", .lengths = layer_lengths()},
+        [this](int64_t n) { return norm_flops(config_, n); },
+        [this, norm](int64_t n) { return pass(norm, n); });
+  }
+
+  ScalingCurve model() {
+    const Flops flops = [this](int64_t n) {
+      return forward_flops(config_, purpose_, pass_shape(batch_of(config_, purpose_, n)));
+    };
+    const auto lengths = affordable_lengths(flops);
+    auto config = config_;
+    config.max_positions = std::max(config.max_positions, lengths.back());
+    const auto model = make_model(config, purpose_);
+    model->to(device_);
+    model->eval();
+    return measure({.part = ScalingPart::model, .order = "O(n²d + nd²)", .lengths = lengths}, flops,
+                   [this, model](int64_t n) -> Pass {
+                     const auto batch = batch_of(config_, purpose_, n).to(device_);
+                     return [model, batch] { model->logits(model->features(batch)); };
+                   });
+  }
+
+ private:
+  using Flops = std::function<double(int64_t length)>;
+  using Pass = std::function<void()>;
+  using Prepare = std::function<Pass(int64_t length)>;  // makes the inputs
+
+  double attention_flops(int64_t n) const { return module_flops(config_, purpose_, "self-attention", n); }
+  double feed_forward_flops(int64_t n) const { return module_flops(config_, purpose_, "feed-forward", n); }
+
+  std::vector<int64_t> affordable_lengths(const Flops& flops) const {
+    std::vector<int64_t> lengths;
+    const auto fewest = static_cast<size_t>(std::max<int64_t>(options_.fewest, 1));
+    for (int64_t n = options_.shortest; lengths.size() < fewest || flops(n) <= options_.max_flops; n *= 2) {
+      lengths.push_back(n);
+    }
+    return lengths;
+  }
+  /// The same for all parts of a layer, so that they can be laid side by side.
+  std::vector<int64_t> layer_lengths() const {
+    return affordable_lengths([this](int64_t n) { return attention_flops(n) + feed_forward_flops(n); });
+  }
+
+  /// Fills the curve, whose lengths are those that might be measured.
+  ScalingCurve measure(ScalingCurve curve, const Flops& flops, const Prepare& prepare) const {
+    constexpr int64_t kMostGrowth = 4;  // of the memory, from one length to the next: that of a (T, T) matrix
+    const auto lengths = std::exchange(curve.lengths, {});
+    for (const int64_t length : lengths) {
+      if (!curve.bytes.empty() && kMostGrowth * curve.bytes.back() > options_.max_bytes) break;
+      prepare(length)();  // tables of positions grow once and stay: neither time nor bytes count
+      const TensorMemory memory(device_);
+      const auto forward = prepare(length);
+      const double seconds = median_seconds(forward, device_, options_.seconds);
+      curve.lengths.push_back(length);
+      curve.flops.push_back(flops(length));
+      curve.seconds.push_back(seconds);
+      curve.bytes.push_back(memory.peak());
+    }
+    curve.flops_exponent = fitted_exponent(curve.lengths, curve.flops);
+    curve.seconds_exponent = fitted_exponent(curve.lengths, curve.seconds);
+    return curve;
+  }
+
+  /// (1, n, D)
+  torch::Tensor hidden_states(int64_t length) const {
+    return torch::randn({1, length, config_.d_model}, torch::device(device_));
+  }
+
+  template <class Module>
+  Pass pass(const std::shared_ptr<Module>& module, int64_t length) const {
+    return [module, x = hidden_states(length)] { module->forward(x); };
+  }
+
+  /// Self-attention, with all that a stack prepares for its layers.
+  Pass attention_pass(int64_t length) {
+    struct Call {
+      torch::Tensor x;
+      RotaryTable rotary;
+      AttentionContext context;
+    };
+    const auto call = std::make_shared<Call>();
+    const PositionRange range{.first = 0, .count = length, .starts = {}};
+    call->x = hidden_states(length);
+    if (first_role(config_) == StackRole::decoder)
+      call->context.mask = Mask::causal().prepared(length, length, device_);
+    if (stack_->rotary) {
+      call->rotary = stack_->rotary->forward(range, device_);
+      call->context.rotary = &call->rotary;
+    }
+    if (stack_->position_bias) call->context.bias = stack_->position_bias->forward(range);
+    if (config_.position == Position::alibi)
+      call->context.bias = alibi_bias(alibi_slopes(config_.n_heads).to(device_), range);
+    return [call, attention = stack_->layers.front()->self_attention.ptr()] {
+      attention->forward(call->x, call->context);
+    };
+  }
+
+  const ModelConfig& config_;
+  const ModelPurpose& purpose_;
+  c10::Device device_;
+  const ScalingOptions& options_;
+  Stack stack_{nullptr};  // of one layer, whose parts are measured one by one
+};
+
+}  // namespace
+
+ScalingOptions scaling_options(c10::Device device) {
+  ScalingOptions options;
+  if (!device.is_cpu()) {
+    options.max_flops = 2e13;
+    options.max_bytes = int64_t{16} << 30;
+  }
+  return options;
+}
+
+std::vector<ScalingCurve> measure_scaling(const ModelConfig& config, const ModelPurpose& purpose,
+                                          c10::Device device, const ScalingOptions& options) {
+  check_model(config, purpose);
+  torch::manual_seed(0);
+  const torch::NoGradGuard no_grad;
+  ScalingMeter meter(config, purpose, device, options);
+  return {meter.attention(), meter.feed_forward(), meter.norm(), meter.model()};
+}
+
+std::optional<double> fitted_exponent(std::span<const int64_t> lengths, std::span<const double> values) {
+  const size_t n = lengths.size();
+  if (n < 2 || values.size() != n) return std::nullopt;
+  const size_t n_fitted = std::max<size_t>((n + 1) / 2, 2);
+  std::vector<double> x, y;
+  for (size_t i = n - n_fitted; i < n; ++i) {
+    if (!(values[i] > 0)) return std::nullopt;
+    x.push_back(std::log(static_cast<double>(lengths[i])));
+    y.push_back(std::log(values[i]));
+  }
+  const auto mean = [](const std::vector<double>& v) {
+    return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size());
+  };
+  const double mean_x = mean(x), mean_y = mean(y);
+  double products = 0, squares = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    products += (x[i] - mean_x) * (y[i] - mean_y);
+    squares += (x[i] - mean_x) * (x[i] - mean_x);
+  }
+  return products / squares;
+}
+
+nlohmann::ordered_json to_json(const ScalingCurve& curve) {
+  const auto number = [](const std::optional<double>& value) {
+    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+  };
+  return {{"part", name_of(curve.part)},
+          {"order", curve.order},
+          {"lengths", curve.lengths},
+          {"flops", curve.flops},
+          {"seconds", curve.seconds},
+          {"bytes", curve.bytes},
+          {"flops_exponent", number(curve.flops_exponent)},
+          {"seconds_exponent", number(curve.seconds_exponent)}};
+}
+
+}  // namespace zoo

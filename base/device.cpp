@@ -1,0 +1,38 @@
+#include "base/device.h"
+
+#include <charconv>
+
+#include <fmt/format.h>
+#include <torch/cuda.h>
+#include <torch/types.h>
+
+#include "base/error.h"
+
+namespace zoo {
+
+c10::Device parse_device(std::string_view text, int64_t gpu) {
+  if (text == "cpu") return torch::kCPU;
+  const int64_t n_gpus{torch::cuda::device_count()};
+  if (text == "auto" && n_gpus == 0) return torch::kCPU;
+
+  int64_t index = gpu;
+  bool known = text == "cuda" || text == "auto";
+  if (text.starts_with("cuda:")) {
+    const char* const end = text.data() + text.size();
+    const auto result = std::from_chars(text.data() + 5, end, index);
+    known = result.ec == std::errc() && result.ptr == end && index >= 0;
+  }
+  if (!known) throw UsageError(fmt::format("unknown device '{}': say auto, cpu, cuda or cuda:N", text));
+  if (index >= n_gpus) {
+    throw SystemError(n_gpus == 0
+                          ? fmt::format("no device '{}': LibTorch sees no GPU here; use cpu", text)
+                          : fmt::format("no device '{}': there are {} GPUs, from cuda:0", text, n_gpus));
+  }
+  return {torch::kCUDA, static_cast<c10::DeviceIndex>(index)};
+}
+
+void synchronize(c10::Device device) {
+  if (device.is_cuda()) torch::cuda::synchronize(device.index());
+}
+
+}  // namespace zoo

@@ -1,0 +1,36 @@
+#include "base/generator_scope.h"
+
+#include <mutex>
+
+#include <ATen/Context.h>
+#include <ATen/core/Generator.h>
+
+namespace zoo {
+namespace {
+
+void set_generator_state(c10::Device device, const torch::Tensor& state) {
+  if (!state.defined()) return;
+  auto generator = at::globalContext().defaultGenerator(device);
+  const std::lock_guard lock(generator.mutex());
+  generator.set_state(state);
+}
+
+}  // namespace
+
+torch::Tensor generator_state(c10::Device device) {
+  if (device.is_cpu()) return {};
+  auto generator = at::globalContext().defaultGenerator(device);
+  const std::lock_guard lock(generator.mutex());
+  return generator.get_state();
+}
+
+GeneratorScope::GeneratorScope(c10::Device device, const torch::Tensor& state)
+    : device_(device), former_(generator_state(device)) {
+  set_generator_state(device_, state);
+}
+
+// What is given back was read from the same device: it fits.
+// NOLINTNEXTLINE(bugprone-exception-escape)
+GeneratorScope::~GeneratorScope() { set_generator_state(device_, former_); }
+
+}  // namespace zoo

@@ -1,0 +1,129 @@
+#include "base/process.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace zoo {
+namespace {
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+int as_exit_code(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
+
+/// The environment of this process with some variables set anew, as "NAME=value".
+std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& changes) {
+  std::vector<std::string> variables;
+  for (const char* const* variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const auto is_changed = [&](const auto& change) { return text.starts_with(change.first + "="); };
+    if (std::none_of(changes.begin(), changes.end(), is_changed)) variables.emplace_back(text);
+  }
+  for (const auto& [name, value] : changes) variables.push_back(fmt::format("{}={}", name, value));
+  return variables;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  for (auto& string : strings) result.push_back(string.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+}  // namespace
+
+ChildProcess::ChildProcess(const ProcessOptions& options) {
+  // All memory is allocated before the fork: the child of a process with threads may not.
+  auto command = options.command;
+  auto environment = environment_with(options.environment);
+  const auto arguments = pointers(command), variables = pointers(environment);
+  const bool has_output = !options.output.empty();
+  const int output =
+      has_output ? open(options.output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
+  if (has_output && output < 0)
+    throw SystemError(fmt::format("cannot write '{}': {}", options.output.string(), reason(errno)));
+  int failure[2];  // closed by a successful exec; else carries its error
+  if (pipe2(failure, O_CLOEXEC) != 0) {
+    if (has_output) close(output);
+    throw SystemError(fmt::format("cannot start '{}': {}", command.front(), reason(errno)));
+  }
+  const pid_t parent = getpid();
+  pid_ = fork();
+  if (pid_ == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(1);  // it died before it could be watched
+    const int nothing = open("/dev/null", O_RDONLY);
+    dup2(nothing, STDIN_FILENO);
+    if (has_output) {
+      dup2(output, STDOUT_FILENO);
+      dup2(output, STDERR_FILENO);
+    }
+    if (options.signals == TerminalSignals::to_parent_only) setpgid(0, 0);
+    execve(arguments.front(), arguments.data(), variables.data());
+    const int error = errno;
+    if (write(failure[1], &error, sizeof error) < 0) _exit(1);
+    _exit(1);
+  }
+  const int fork_error = errno;
+  if (has_output) close(output);
+  close(failure[1]);
+  int error = pid_ < 0 ? fork_error : 0;
+  const bool failed = pid_ < 0 || read(failure[0], &error, sizeof error) > 0;
+  close(failure[0]);
+  if (!failed) return;
+  if (pid_ > 0) wait();
+  throw SystemError(fmt::format("cannot start '{}': {}", command.front(), reason(error)));
+}
+
+ChildProcess::ChildProcess(ChildProcess&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), exit_code_(other.exit_code_) {}
+
+ChildProcess::~ChildProcess() {
+  if (pid_ < 0 || exit_code()) return;
+  interrupt();
+  wait();
+}
+
+std::optional<int> ChildProcess::exit_code() {
+  int status = 0;
+  if (!exit_code_ && waitpid(pid_, &status, WNOHANG) == pid_) exit_code_ = as_exit_code(status);
+  return exit_code_;
+}
+
+void ChildProcess::interrupt() {
+  if (!exit_code_) ::kill(pid_, SIGTERM);
+}
+
+void ChildProcess::kill() {
+  if (!exit_code_) ::kill(pid_, SIGKILL);
+}
+
+int ChildProcess::wait() {
+  int status = 0;
+  while (!exit_code_) {
+    const pid_t ended = waitpid(pid_, &status, 0);
+    if (ended == pid_) exit_code_ = as_exit_code(status);
+    if (ended < 0 && errno != EINTR) exit_code_ = 1;  // somebody else has waited for it
+  }
+  return *exit_code_;
+}
+
+std::filesystem::path this_program() {
+  std::error_code error;
+  auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) throw SystemError(fmt::format("cannot find this program: {}", error.message()));
+  return path;
+}
+
+}  // namespace zoo

@@ -1,0 +1,35 @@
+#include "base/random.h"
+
+#include <mutex>
+#include <utility>
+
+#include <ATen/CPUGeneratorImpl.h>
+
+namespace zoo {
+namespace {
+
+thread_local SeedSource* innermost = nullptr;
+
+uint64_t seed_of_default_generator() {
+  auto generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  return at::check_generator<at::CPUGeneratorImpl>(generator)->random64();
+}
+
+}  // namespace
+
+SeedSource::SeedSource() : outer_(std::exchange(innermost, this)) {}
+
+SeedSource::~SeedSource() { innermost = outer_; }
+
+uint64_t SeedSource::outer_seed() { return outer_ != nullptr ? outer_->next() : seed_of_default_generator(); }
+
+uint64_t SeedReplay::next() {
+  TORCH_CHECK(n_drawn_ < seeds_.size(), "more random numbers are drawn than in the call that is repeated, ",
+              seeds_.size());
+  return seeds_[n_drawn_++];
+}
+
+uint64_t draw_seed() { return innermost != nullptr ? innermost->next() : seed_of_default_generator(); }
+
+}  // namespace zoo

@@ -1,0 +1,169 @@
+#include "comparison/report/table.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "comparison/report/json.h"
+
+namespace zoo {
+namespace {
+
+struct Cell {
+  std::string text;
+  std::optional<double> value = {};  // for finding the best
+  bool of_failed_run = false;        // which is the best in nothing
+};
+
+enum class Best { none, lowest, highest };
+
+struct Column {
+  std::string title;
+  Best best = Best::none;
+  std::vector<Cell> cells = {};  // one a run
+};
+
+/// Characters of a UTF-8 text.
+size_t width_of(const std::string& text) {
+  return static_cast<size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::optional<double> number(const Json& json) {
+  return json.is_number() ? std::optional(json.get<double>()) : std::nullopt;
+}
+
+Cell metric_cell(const Json& metric, bool percent) {
+  if (metric.is_null()) return {"failed"};
+  const double factor = percent ? 100 : 1;
+  const int digits = percent ? 1 : 4;
+  const double mean = metric["mean"];
+  std::string text = fmt::format("{:.{}f}", factor * mean, digits);
+  if (const auto high = number(metric["high"]))
+    text += fmt::format(" ± {:.{}f}", factor * (*high - mean), digits);
+  return {text + (percent ? " %" : ""), mean};
+}
+
+Cell verdict_cell(const Json& versus) {
+  if (versus.is_null()) return {""};
+  const auto verdict = versus["verdict"].get<std::string>();
+  const auto p = number(versus["p_corrected"]);
+  if (!p) return {"one seed"};
+  return {*p < 0.001 ? fmt::format("{}, p < 0.001", verdict) : fmt::format("{}, p = {:.3f}", verdict, *p)};
+}
+
+Cell amount_cell(const std::optional<double>& value, std::string_view unit = "") {
+  return value ? Cell{with_prefix(*value) + std::string(unit), value} : Cell{"–"};
+}
+
+/// Of the seeds that were trained to their end.
+std::optional<double> mean_seconds(const Json& run) {
+  double sum = 0;
+  int64_t count = 0;
+  for (const auto& seed : run["seeds"]) {
+    const auto seconds = number(seed["seconds"]);
+    if (seed["end"] == "failed" || !seconds) continue;
+    sum += *seconds;
+    ++count;
+  }
+  return count == 0 ? std::nullopt : std::optional(sum / static_cast<double>(count));
+}
+
+std::optional<double> speed_of(const Json& run, const char* key) {
+  return run["speed"].is_object() ? number(run["speed"][key]) : std::nullopt;
+}
+
+std::vector<Column> columns_of(const Json& results) {
+  const auto& metric = results["metric"];
+  const bool percent = metric["percent"];
+  std::vector<Column> columns{
+      {.title = ""},
+      {.title = metric["label"], .best = metric["better"] == "lower" ? Best::lowest : Best::highest},
+      {.title = "against the baseline"},
+      {.title = "parameters", .best = Best::lowest},
+      {.title = "FLOPs/token", .best = Best::lowest},
+      {.title = "memory", .best = Best::lowest},
+      {.title = "training", .best = Best::lowest},
+      {.title = "train tok/s", .best = Best::highest},
+      {.title = "prompt tok/s", .best = Best::highest},
+      {.title = "decode tok/s", .best = Best::highest},
+  };
+  for (const auto& run : results["runs"]) {
+    const auto seconds = mean_seconds(run);
+    size_t i = 0;
+    const auto add = [&](Cell cell) {
+      cell.of_failed_run = run["metric"].is_null();
+      columns[i++].cells.push_back(std::move(cell));
+    };
+    add({run["name"].get<std::string>()});
+    add(metric_cell(run["metric"], percent));
+    add(verdict_cell(run["versus_baseline"]));
+    add(amount_cell(number(run["parameters"])));
+    add(amount_cell(number(run["flops_per_token"])));
+    add(amount_cell(number(run["peak_memory_bytes"]), "B"));
+    add(seconds ? Cell{fmt::format("{:.0f} s", *seconds), seconds} : Cell{"–"});
+    add(amount_cell(speed_of(run, "train_tokens_per_second")));
+    add(amount_cell(speed_of(run, "prompt_tokens_per_second")));
+    add(amount_cell(speed_of(run, "decode_tokens_per_second")));
+  }
+  // What no run has a number for says nothing.
+  std::erase_if(columns, [](const Column& column) {
+    return column.best != Best::none && std::none_of(column.cells.begin(), column.cells.end(),
+                                                     [](const Cell& cell) { return cell.value; });
+  });
+  return columns;
+}
+
+/// Which cell of a column is the best; none where all are alike.
+std::optional<double> best_of(const Column& column) {
+  std::vector<double> values;
+  for (const auto& cell : column.cells) {
+    if (cell.value && !cell.of_failed_run) values.push_back(*cell.value);
+  }
+  if (column.best == Best::none || values.size() < 2) return std::nullopt;
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  if (*low == *high) return std::nullopt;
+  return column.best == Best::lowest ? *low : *high;
+}
+
+}  // namespace
+
+std::string with_prefix(double value) {
+  constexpr std::array<const char*, 6> prefixes{"", "k", "M", "G", "T", "P"};
+  size_t i = 0;
+  for (; std::abs(value) >= 999.5 && i + 1 < prefixes.size(); ++i) value /= 1000;
+  return i == 0 ? fmt::format("{:.0f} ", value) : fmt::format("{:.3g} {}", value, prefixes[i]);
+}
+
+std::string results_table(const nlohmann::ordered_json& results, TableStyle style) {
+  const auto columns = columns_of(results);
+  const size_t n_rows = results["runs"].size();
+  std::vector<std::string> lines(n_rows + 1);
+  for (size_t c = 0; c < columns.size(); ++c) {
+    const auto& column = columns[c];
+    size_t width = width_of(column.title);
+    for (const auto& cell : column.cells) width = std::max(width, width_of(cell.text));
+    const auto best = best_of(column);
+    const bool left = column.best == Best::none;  // words, not numbers
+    for (size_t row = 0; row <= n_rows; ++row) {
+      const auto& text = row == 0 ? column.title : column.cells[row - 1].text;
+      const std::string gap(width - width_of(text), ' ');
+      const bool bold = style == TableStyle::terminal && row > 0 && best &&
+                        column.cells[row - 1].value == best && !column.cells[row - 1].of_failed_run;
+      const auto shown = bold ? fmt::format("\033[1m{}\033[0m", text) : text;
+      lines[row] += (c > 0 ? "  " : "") + (left ? shown + gap : gap + shown);
+    }
+  }
+  std::string table;
+  for (auto& line : lines) {
+    while (!line.empty() && line.back() == ' ') line.pop_back();
+    table += line + "\n";
+  }
+  return table;
+}
+
+}  // namespace zoo

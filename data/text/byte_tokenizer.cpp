@@ -1,0 +1,57 @@
+#include "data/text/byte_tokenizer.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/text/lowercase.h"
+
+namespace zoo {
+
+ByteTokenizer::ByteTokenizer(SpecialTokenSet special, bool fold)
+    : ByteTokenizer(TokenizerFile{.type = TokenizerKind::byte,
+                                  .lowercase = fold,
+                                  .special = special_tokens(special),
+                                  .symbols = {},
+                                  .model_sha256 = {}}) {}
+
+ByteTokenizer::ByteTokenizer(TokenizerFile file) : file_(std::move(file)), first_(count(file_.special)) {
+  const auto set = first_ == 0 ? SpecialTokenSet::none : SpecialTokenSet::all;
+  const TokenizerFile ours{.type = file_.type,
+                           .lowercase = file_.lowercase,
+                           .special = special_tokens(set),
+                           .symbols = {},
+                           .model_sha256 = {}};
+  if (to_json(ours) != to_json(file_))
+    throw DataError("the ids of the special tokens are not those of byte tokens");
+}
+
+TokenIds ByteTokenizer::encode(std::string_view text) const {
+  const std::string folded = file_.lowercase ? lowercase(text) : std::string();
+  if (file_.lowercase) text = folded;
+  TokenIds result;
+  result.reserve(text.size());
+  for (const char c : text) result.push_back(first_ + static_cast<unsigned char>(c));
+  return result;
+}
+
+std::string ByteTokenizer::decode(std::span<const int64_t> ids) const {
+  std::string text;
+  for (const int64_t id : ids) {
+    check_id(id, vocab_size());
+    if (id >= first_) text += static_cast<char>(id - first_);
+  }
+  return text;
+}
+
+std::string ByteTokenizer::label(int64_t id) const {
+  check_id(id, vocab_size());
+  if (id < first_) return std::string(special_label(file_.special, id));
+  const auto byte = static_cast<unsigned char>(id - first_);
+  if (byte == '\n') return "↵";
+  if (byte == '\t') return "⇥";
+  if (byte == ' ') return "▁";
+  return byte > 0x20 && byte < 0x7F ? std::string(1, static_cast<char>(byte))
+                                    : fmt::format("<0x{:02X}>", byte);
+}
+
+}  // namespace zoo

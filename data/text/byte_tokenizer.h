@@ -1,0 +1,29 @@
+#pragma once
+// One token for each byte: no training, nothing unknown.
+
+#include "data/text/tokenizer.h"
+#include "data/text/tokenizer_file.h"
+
+namespace zoo {
+
+/// Ids: the special tokens if any, then byte 0 … 255.
+class ByteTokenizer : public Tokenizer {
+ public:
+  ByteTokenizer(SpecialTokenSet special, bool lowercase);
+  /// What was saved. Throws DataError where the special tokens are not those of this program.
+  explicit ByteTokenizer(TokenizerFile file);
+
+  TokenIds encode(std::string_view text) const override;
+  std::string decode(std::span<const int64_t> ids) const override;
+  std::string label(int64_t id) const override;
+  int64_t vocab_size() const override { return first_ + 256; }
+  const SpecialTokens& special() const override { return file_.special; }
+  void save(const std::filesystem::path& run_dir) const override { write_tokenizer_file(run_dir, file_); }
+  std::string fingerprint() const override { return to_json(file_); }
+
+ private:
+  TokenizerFile file_;
+  int64_t first_;  // id of byte 0
+};
+
+}  // namespace zoo

@@ -1,0 +1,36 @@
+#pragma once
+// One token for each code point of the training text.
+
+#include <unordered_map>
+
+#include "data/text/tokenizer.h"
+#include "data/text/tokenizer_file.h"
+
+namespace zoo {
+
+/// Ids: the special tokens if any, then the symbols in the order of their code points (without special tokens
+/// the vocabulary of nanoGPT's shakespeare_char).
+class CharTokenizer : public Tokenizer {
+ public:
+  /// The symbols of `corpus`. Throws DataError: empty, not UTF-8.
+  static std::unique_ptr<CharTokenizer> train(const TextReader& corpus, SpecialTokenSet special,
+                                              bool lowercase);
+  /// What was saved. Throws DataError for symbols that are not one code point each, repeat, or collide with
+  /// the ids of special tokens.
+  explicit CharTokenizer(TokenizerFile file);
+
+  TokenIds encode(std::string_view text) const override;
+  std::string decode(std::span<const int64_t> ids) const override;
+  std::string label(int64_t id) const override;
+  int64_t vocab_size() const override { return first_ + static_cast<int64_t>(file_.symbols.size()); }
+  const SpecialTokens& special() const override { return file_.special; }
+  void save(const std::filesystem::path& run_dir) const override { write_tokenizer_file(run_dir, file_); }
+  std::string fingerprint() const override { return to_json(file_); }
+
+ private:
+  TokenizerFile file_;
+  int64_t first_;  // id of the first symbol
+  std::unordered_map<char32_t, int64_t> ids_;
+};
+
+}  // namespace zoo

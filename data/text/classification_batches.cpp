@@ -1,0 +1,95 @@
+// One label for each text.
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <torch/types.h>
+
+#include "base/error.h"
+#include "data/epoch_plan.h"
+#include "data/text/padded_rows.h"
+#include "data/text/text_batches.h"
+
+namespace zoo {
+namespace {
+
+class ClassificationBatches : public PlannedBatches {
+ public:
+  ClassificationBatches(TokenStore texts, std::vector<int64_t> labels, int64_t length, ClassPosition position,
+                        const SpecialTokens& special, const BatchOptions& options)
+      : PlannedBatches(options),
+        texts_(std::move(texts)),
+        labels_(std::move(labels)),
+        position_(position),
+        special_(special) {
+    require_special(special.pad, "<pad>", "text_classification");
+    if (position == ClassPosition::first) {
+      require_special(special.cls, "<cls>", "text_classification with an encoder");
+      require_special(special.sep, "<sep>", "text_classification with an encoder");
+    } else {
+      require_special(special.eos, "<eos>", "text_classification with a decoder");
+    }
+    const int64_t added = position == ClassPosition::first ? 2 : 1;
+    if (length < added) throw std::invalid_argument("sequences have room for their special tokens");
+    if (texts_.n_rows() != static_cast<int64_t>(labels_.size())) {
+      throw DataError(
+          fmt::format("{} texts and {} labels do not belong together", texts_.n_rows(), labels_.size()));
+    }
+    for (int64_t i = 0; i < texts_.n_rows(); ++i)
+      lengths_.push_back(std::min(texts_.row_length(i) + added, length));
+    if (lengths_.empty()) throw DataError("there are no texts to classify");
+  }
+
+ protected:
+  EpochPlan make_plan(int64_t epoch) const override { return plan_epoch(lengths_, options(), epoch); }
+
+  Batch make(int64_t, std::span<const int64_t> examples) const override {
+    std::vector<int64_t> lengths;
+    for (const int64_t i : examples) lengths.push_back(lengths_[static_cast<size_t>(i)]);
+    PaddedRows rows(lengths, special_.pad);
+    const auto n = static_cast<int64_t>(examples.size());
+    const bool first = position_ == ClassPosition::first;
+    Batch batch;
+    batch.targets = int64_tensor(n);
+    if (!first) batch.positions = int64_tensor(n);
+    for (int64_t b = 0; b < n; ++b) {
+      const int64_t example = examples[static_cast<size_t>(b)];
+      const int64_t length = lengths[static_cast<size_t>(b)];
+      const int64_t begin = texts_.row_begin(example);
+      int64_t* const row = rows.row(b);
+      if (first) {
+        row[0] = special_.cls;
+        texts_.copy(begin, begin + length - 2, row + 1);
+        row[length - 1] = special_.sep;
+      } else {
+        texts_.copy(begin, begin + length - 1, row);
+        row[length - 1] = special_.eos;
+        batch.positions.mutable_data_ptr<int64_t>()[b] = b * rows.width() + length - 1;
+      }
+      batch.targets.mutable_data_ptr<int64_t>()[b] = labels_[static_cast<size_t>(example)];
+    }
+    batch.input = rows.batch();
+    batch.tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+    return batch;
+  }
+
+ private:
+  TokenStore texts_;
+  std::vector<int64_t> labels_;
+  std::vector<int64_t> lengths_;  // as the model sees them
+  ClassPosition position_;
+  SpecialTokens special_;
+};
+
+}  // namespace
+
+std::unique_ptr<BatchSource> classification_batches(TokenStore texts, std::vector<int64_t> labels,
+                                                    int64_t length, ClassPosition position,
+                                                    const SpecialTokens& special,
+                                                    const BatchOptions& options) {
+  return std::make_unique<ClassificationBatches>(std::move(texts), std::move(labels), length, position,
+                                                 special, options);
+}
+
+}  // namespace zoo

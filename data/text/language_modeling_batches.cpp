@@ -1,0 +1,148 @@
+// Next-token prediction: windows of one stream.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <torch/types.h>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "data/epoch_plan.h"
+#include "data/text/padded_rows.h"
+#include "data/text/text_batches.h"
+
+namespace zoo {
+namespace {
+
+/// A window is `length` tokens that are read and the one after them; what is predicted of it begins after
+/// `prefix` of its tokens. Windows overlap by so much that each token is predicted once.
+class Windows : public PlannedBatches {
+ public:
+  Windows(TokenStore stream, int64_t length, int64_t prefix, const BatchOptions& options)
+      : PlannedBatches(unbucketed(options)), stream_(std::move(stream)), prefix_(prefix) {
+    if (prefix < 1 || prefix > length) throw std::invalid_argument("a prefix is a part of its window");
+    const int64_t most = stream_.n_tokens() - 1;
+    if (most < prefix) {
+      throw DataError(fmt::format("a text of {} tokens is too short for language modelling{}",
+                                  stream_.n_tokens(),
+                                  prefix > 1 ? fmt::format(" after a prefix of {}", prefix) : ""));
+    }
+    length_ = std::min(length, most);
+    stride_ = length_ - prefix_ + 1;
+  }
+
+ protected:
+  EpochPlan make_plan(int64_t epoch) const override {
+    const int64_t predicted = stream_.n_tokens() - prefix_ - offset(epoch);
+    const std::vector<int64_t> lengths(static_cast<size_t>(predicted / stride_), length_);
+    EpochPlan plan = plan_epoch(lengths, options(), epoch);
+    if (!shuffled() && predicted % stride_ > 0) {  // the shorter window at the end
+      plan.examples.push_back(predicted / stride_);
+      plan.cuts.push_back(plan.examples.size());
+    }
+    return plan;
+  }
+
+  Batch make(int64_t epoch, std::span<const int64_t> examples) const override {
+    std::vector<int64_t> begins;
+    for (const int64_t example : examples) begins.push_back(offset(epoch) + example * stride_);
+    // Windows of one batch are equally long: the shorter one at the end has a batch of its own.
+    const int64_t width = std::min(length_, stream_.n_tokens() - 1 - begins.front());
+    return make(begins, width);
+  }
+
+  /// Windows of `width` read tokens at `begins`.
+  virtual Batch make(const std::vector<int64_t>& begins, int64_t width) const = 0;
+
+  /// Rows of `n` tokens, each from its window's token `from` on, below each other: (B·n).
+  torch::Tensor rows(const std::vector<int64_t>& begins, int64_t from, int64_t n) const {
+    torch::Tensor ids = int64_tensor(static_cast<int64_t>(begins.size()) * n);
+    int64_t* row = ids.mutable_data_ptr<int64_t>();
+    for (const int64_t begin : begins) {
+      stream_.copy(begin + from, begin + from + n, row);
+      row += n;
+    }
+    return ids;
+  }
+  int64_t prefix() const { return prefix_; }
+
+ private:
+  /// Where the first window of an epoch begins: windows are cut at other places each time.
+  int64_t offset(int64_t epoch) const {
+    if (!shuffled()) return 0;
+    const int64_t most =
+        std::min(stride_ - 1, stream_.n_tokens() - 1 - length_);  // leaves at least one window
+    CounterRandom random({options().seed, static_cast<uint64_t>(epoch), kOffsetPurpose});
+    return random.below(most + 1);
+  }
+
+  TokenStore stream_;
+  int64_t length_ = 0, prefix_, stride_ = 0;
+};
+
+/// A decoder reads the window and predicts at each of its tokens after the prefix.
+class DecoderWindows final : public Windows {
+ public:
+  using Windows::Windows;
+
+ private:
+  using Windows::make;
+  Batch make(const std::vector<int64_t>& begins, int64_t width) const override {
+    const auto n_rows = static_cast<int64_t>(begins.size());
+    const int64_t first = prefix() - 1, n = width - first;  // of the positions that predict
+    Batch batch;
+    batch.input.ids = rows(begins, 0, width).view({n_rows, width});
+    batch.targets = rows(begins, prefix(), n);
+    if (first > 0) {
+      const auto columns = torch::arange(first, width);
+      batch.positions = (torch::arange(n_rows).unsqueeze(1) * width + columns).reshape({-1});
+    }
+    batch.tokens = n_rows * width;
+    return batch;
+  }
+};
+
+/// An encoder reads the prefix and eos, a decoder bos and what follows the prefix.
+class PrefixWindows final : public Windows {
+ public:
+  PrefixWindows(TokenStore stream, int64_t length, int64_t prefix, const SpecialTokens& special,
+                const BatchOptions& options)
+      : Windows(std::move(stream), length, prefix, options), special_(special) {
+    require_special(special.bos, "<bos>", "language_modeling by an encoder_decoder");
+    require_special(special.eos, "<eos>", "language_modeling by an encoder_decoder");
+  }
+
+ private:
+  using Windows::make;
+  Batch make(const std::vector<int64_t>& begins, int64_t width) const override {
+    const auto n_rows = static_cast<int64_t>(begins.size());
+    const int64_t n = width - prefix() + 1;
+    const auto column = [&](int64_t token) { return torch::full({n_rows, 1}, token, torch::kInt64); };
+    Batch batch;
+    batch.input.ids =
+        torch::cat({rows(begins, 0, prefix()).view({n_rows, prefix()}), column(special_.eos)}, 1);
+    batch.targets = rows(begins, prefix(), n);
+    batch.decoder.ids =
+        torch::cat({column(special_.bos), batch.targets.view({n_rows, n}).narrow(1, 0, n - 1)}, 1);
+    batch.tokens = n_rows * (prefix() + 1 + n);
+    return batch;
+  }
+
+  SpecialTokens special_;
+};
+
+}  // namespace
+
+std::unique_ptr<BatchSource> language_modeling_batches(TokenStore stream, int64_t length,
+                                                       int64_t prefix_length, const BatchOptions& options) {
+  return std::make_unique<DecoderWindows>(std::move(stream), length, prefix_length, options);
+}
+
+std::unique_ptr<BatchSource> prefix_language_modeling_batches(TokenStore stream, int64_t length,
+                                                              int64_t prefix_length,
+                                                              const SpecialTokens& special,
+                                                              const BatchOptions& options) {
+  return std::make_unique<PrefixWindows>(std::move(stream), length, prefix_length, special, options);
+}
+
+}  // namespace zoo

@@ -1,0 +1,129 @@
+#include "data/text/tokenizer.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/text/byte_tokenizer.h"
+#include "data/text/char_tokenizer.h"
+#include "data/text/sentencepiece_tokenizer.h"
+#include "data/text/tokenizer_file.h"
+#include "io/files.h"
+
+namespace zoo {
+namespace {
+
+/// How many bytes at the end of `text` may become one character with more bytes to come.
+size_t incomplete_utf8(std::string_view text) {
+  for (size_t back = 1; back <= 3 && back <= text.size(); ++back) {
+    const auto byte = static_cast<unsigned char>(text[text.size() - back]);
+    if ((byte & 0xC0) == 0x80) continue;  // not the first byte of a character
+    const size_t length = byte >= 0xF0 && byte <= 0xF4  ? 4
+                          : byte >= 0xE0 && byte < 0xF0 ? 3
+                          : byte >= 0xC2 && byte < 0xE0 ? 2
+                                                        : 1;
+    return length > back ? back : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerConfig& config, SpecialTokenSet special,
+                                          const TextReader& corpus) {
+  switch (config.type) {
+    case TokenizerKind::character:
+      return CharTokenizer::train(corpus, special, config.lowercase);
+    case TokenizerKind::byte:
+      return std::make_unique<ByteTokenizer>(special, config.lowercase);
+    case TokenizerKind::sentencepiece:
+      break;
+  }
+  if (config.path.empty()) return SentencePieceTokenizer::train(corpus, config, special);
+  const auto path = data_path(config.path);
+  try {
+    return std::make_unique<SentencePieceTokenizer>(read_file(path), config.lowercase);
+  } catch (const DataError& e) {
+    throw DataError(fmt::format("{}: {}", path.string(), e.what()));
+  }
+}
+
+std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& run_dir) {
+  TokenizerFile file = read_tokenizer_file(run_dir);
+  try {
+    switch (file.type) {
+      case TokenizerKind::character:
+        return std::make_unique<CharTokenizer>(std::move(file));
+      case TokenizerKind::byte:
+        return std::make_unique<ByteTokenizer>(std::move(file));
+      case TokenizerKind::sentencepiece:
+        break;
+    }
+  } catch (const DataError& e) {
+    throw CheckpointError(fmt::format("{}: damaged: {}", (run_dir / "tokenizer.json").string(), e.what()));
+  }
+  return SentencePieceTokenizer::load(run_dir);
+}
+
+TokenIds encode_masked(const Tokenizer& tokenizer, std::string_view text) {
+  constexpr std::string_view mark = "<mask>";
+  TokenIds ids;
+  for (size_t begin = 0;;) {
+    const size_t at = text.find(mark, begin);
+    const auto words = text.substr(begin, at == text.npos ? at : at - begin);
+    const TokenIds part = begin == 0 ? tokenizer.encode(words) : tokenizer.encode_continuation(words);
+    ids.insert(ids.end(), part.begin(), part.end());
+    if (at == text.npos) return ids;
+    if (tokenizer.special().mask < 0) {
+      throw DataError("the vocabulary has no <mask>: the model was not trained to fill masks");
+    }
+    ids.push_back(tokenizer.special().mask);
+    begin = at + mark.size();
+  }
+}
+
+std::string StreamDecoder::push(int64_t id) {
+  ids_.push_back(id);
+  ++pending_;
+  const std::string text = tokenizer_.decode(ids_);
+  // Byte pieces of SentencePiece show as U+FFFD until the character is whole, raw bytes as themselves.
+  if (text.size() <= emitted_.size() || text.ends_with("\uFFFD")) return {};
+  const size_t end = text.size() - incomplete_utf8(text);
+  if (end <= emitted_.size()) return {};
+  std::string piece = text.substr(emitted_.size(), end - emitted_.size());
+  // Only the newest ids with a text of their own are needed from here on: what comes is decoded after them.
+  const TokenIds tail(ids_.end() - static_cast<ptrdiff_t>(pending_), ids_.end());
+  std::string tail_text = end == text.size() ? tokenizer_.decode(tail) : std::string();
+  if (!tail_text.empty()) {
+    ids_ = tail;
+    emitted_ = std::move(tail_text);
+  } else {
+    emitted_ = text.substr(0, end);
+  }
+  pending_ = 0;
+  return piece;
+}
+
+void StreamDecoder::skip() {
+  if (ids_.empty()) return;
+  constexpr std::string_view replacement = "\uFFFD";
+  const std::string text = tokenizer_.decode(ids_);
+  // A piece that is a byte shows as this mark, and a mark in the text as itself.
+  const bool is_part = text.ends_with(replacement) && tokenizer_.decode({&ids_.back(), 1}) == replacement &&
+                       tokenizer_.encode(replacement) != TokenIds{ids_.back()};
+  if (is_part) return;
+  emitted_ = text.substr(0, text.size() - incomplete_utf8(text));
+  pending_ = incomplete_utf8(text) == 0 ? 0 : pending_;
+}
+
+std::string StreamDecoder::finish() {
+  const std::string text = tokenizer_.decode(ids_);
+  std::string rest = text.size() > emitted_.size() ? text.substr(emitted_.size()) : std::string();
+  ids_.clear();
+  emitted_.clear();
+  pending_ = 0;
+  return rest;
+}
+
+}  // namespace zoo

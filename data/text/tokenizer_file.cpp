@@ -1,0 +1,123 @@
+#include "data/text/tokenizer_file.h"
+
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "io/files.h"
+
+namespace zoo {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Member = int64_t SpecialTokens::*;
+
+constexpr std::array<std::pair<std::string_view, Member>, 7> special_members = {{
+    {"pad", &SpecialTokens::pad},
+    {"unk", &SpecialTokens::unk},
+    {"bos", &SpecialTokens::bos},
+    {"eos", &SpecialTokens::eos},
+    {"mask", &SpecialTokens::mask},
+    {"cls", &SpecialTokens::cls},
+    {"sep", &SpecialTokens::sep},
+}};
+
+constexpr std::string_view file_name = "tokenizer.json";
+
+TokenizerFile from_json(const Json& json) {
+  TokenizerFile file;
+  const auto type = json.at("type").get<std::string>();
+  const auto names = config_names(TokenizerKind{});
+  size_t index = 0;
+  while (index < names.size() && names[index] != type) ++index;
+  if (index == names.size()) throw DataError(fmt::format("\"type\" is \"{}\"", excerpt(type)));
+  file.type = static_cast<TokenizerKind>(index);
+  file.lowercase = json.at("lowercase").get<bool>();
+  for (const auto& [name, member] : special_members) {
+    const Json& id = json.at("special").at(std::string(name));
+    if (id.is_null()) continue;
+    if (!id.is_number_integer()) throw DataError(fmt::format("the id of {} is not a whole number", name));
+    file.special.*member = id.get<int64_t>();
+    if (file.special.*member < 0) throw DataError(fmt::format("the id of {} is negative", name));
+  }
+  if (file.type == TokenizerKind::character)
+    file.symbols = json.at("symbols").get<std::vector<std::string>>();
+  if (file.type == TokenizerKind::sentencepiece)
+    file.model_sha256 = json.at("model_sha256").get<std::string>();
+  return file;
+}
+
+}  // namespace
+
+std::string to_json(const TokenizerFile& file) {
+  Json special = Json::object();
+  for (const auto& [name, member] : special_members) {
+    const int64_t id = file.special.*member;
+    special[std::string(name)] = id < 0 ? Json(nullptr) : Json(id);
+  }
+  Json json = {
+      {"type", std::string(name_of(file.type))}, {"lowercase", file.lowercase}, {"special", special}};
+  if (file.type == TokenizerKind::character) json["symbols"] = file.symbols;
+  if (file.type == TokenizerKind::sentencepiece) json["model_sha256"] = file.model_sha256;
+  return json.dump(1) + "\n";
+}
+
+TokenizerFile read_tokenizer_file(const std::filesystem::path& run_dir) {
+  const auto path = run_dir / file_name;
+  std::string text;
+  try {
+    text = read_file(path);
+  } catch (const Error& e) {
+    throw CheckpointError(fmt::format("{}: no tokenizer: {}", run_dir.string(), e.what()));
+  }
+  try {
+    return from_json(Json::parse(text));
+  } catch (const nlohmann::json::exception& e) {
+    throw CheckpointError(fmt::format("{}: damaged: {}", path.string(), excerpt(e.what(), 200)));
+  } catch (const DataError& e) {
+    throw CheckpointError(fmt::format("{}: damaged: {}", path.string(), e.what()));
+  }
+}
+
+void write_tokenizer_file(const std::filesystem::path& run_dir, const TokenizerFile& file) {
+  write_file_atomically(run_dir / file_name, to_json(file));
+}
+
+SpecialTokens special_tokens(SpecialTokenSet set) {
+  if (set == SpecialTokenSet::none) return {};
+  return {.pad = 0, .unk = 1, .bos = 2, .eos = 3, .mask = 4, .cls = 5, .sep = 6};
+}
+
+int64_t count(const SpecialTokens& special) {
+  int64_t n = 0;
+  for (const auto& [name, member] : special_members) n += special.*member >= 0;
+  return n;
+}
+
+std::string_view special_label(const SpecialTokens& special, int64_t id) {
+  constexpr std::array<std::string_view, 7> labels = {"<pad>",  "<unk>", "<bos>", "<eos>",
+                                                      "<mask>", "<cls>", "<sep>"};
+  for (size_t i = 0; i < special_members.size(); ++i) {
+    if (id >= 0 && special.*special_members[i].second == id) return labels[i];
+  }
+  return {};
+}
+
+void check_id(int64_t id, int64_t vocab_size) {
+  if (id < 0 || id >= vocab_size) {
+    throw DataError(fmt::format("{} is no token id: this vocabulary has 0 to {}", id, vocab_size - 1));
+  }
+}
+
+void check_utf8(std::string_view text) {
+  if (const auto offset = find_invalid_utf8(text)) {
+    throw DataError(
+        fmt::format("text is not UTF-8 at byte {}: {}", *offset, excerpt(text.substr(*offset), 16)));
+  }
+}
+
+}  // namespace zoo

@@ -1,0 +1,40 @@
+#pragma once
+// RUN/tokenizer.json: what all tokenizers write there, and reading it back with suspicion.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "data/text/tokenizer.h"
+
+namespace zoo {
+
+/// The content of a tokenizer.json.
+struct TokenizerFile {
+  TokenizerKind type = TokenizerKind::character;
+  bool lowercase = false;
+  SpecialTokens special;
+  std::vector<std::string>
+      symbols;               // char only: the code points in the order of their ids, after the special tokens
+  std::string model_sha256;  // sentencepiece only: of tokenizer.model
+};
+
+/// The file's text. `fingerprint` of a tokenizer is the hash of this.
+std::string to_json(const TokenizerFile& file);
+/// Reads RUN/tokenizer.json. Throws CheckpointError that names the path.
+TokenizerFile read_tokenizer_file(const std::filesystem::path& run_dir);
+/// Writes RUN/tokenizer.json. Throws SystemError.
+void write_tokenizer_file(const std::filesystem::path& run_dir, const TokenizerFile& file);
+
+/// pad, unk, bos, eos, mask, cls, sep = 0 … 6, or none at all. They stand before all other ids.
+SpecialTokens special_tokens(SpecialTokenSet set);
+/// How many special tokens the vocabulary has.
+int64_t count(const SpecialTokens& special);
+/// "<eos>", or empty where `id` is no special token.
+std::string_view special_label(const SpecialTokens& special, int64_t id);
+/// Throws DataError unless 0 ≤ id < vocab_size.
+void check_id(int64_t id, int64_t vocab_size);
+/// Throws DataError with the byte offset unless `text` is UTF-8.
+void check_utf8(std::string_view text);
+
+}  // namespace zoo

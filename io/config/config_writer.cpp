@@ -1,0 +1,275 @@
+// Configurations as YAML: the resolved dump, and the annotated reference.
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/text.h"
+#include "io/config/config_file.h"
+#include "io/config/config_reader.h"
+
+namespace zoo {
+namespace {
+
+/// Whether YAML readers of either version take `text`, unquoted, for this very string.
+bool is_plain(std::string_view text) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (text.empty() || !(letter(text[0]) || text[0] == '_' || text[0] == '/')) return false;
+  for (const char c : text) {
+    const bool safe =
+        letter(c) || (c >= '0' && c <= '9') || std::string_view("_-./+").find(c) != std::string_view::npos;
+    if (!safe) return false;
+  }
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  for (const std::string_view word :
+       {"null", "true", "false", "yes", "no", "on", "off", "y", "n", "inf", "nan"}) {
+    if (lower == word) return false;
+  }
+  return true;
+}
+
+std::string yaml(const std::string& text) {
+  if (is_plain(text)) return text;
+  if (find_invalid_utf8(text)) {
+    throw ConfigError(
+        fmt::format("'{}' is not valid UTF-8 and cannot stand in a configuration", excerpt(text)));
+  }
+  std::string out = "\"";
+  for (const char32_t c : decode_utf8(text)) {
+    const bool unprintable = c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x2028 || c == 0x2029 || c == 0xFEFF;
+    if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (c == '"' || c == '\\') {
+      out += {'\\', static_cast<char>(c)};
+    } else if (unprintable) {
+      out += fmt::format("\\u{:04X}", static_cast<uint32_t>(c));
+    } else {
+      out += encode_utf8({&c, 1});
+    }
+  }
+  return out + '"';
+}
+
+std::string yaml(bool value) { return value ? "true" : "false"; }
+std::string yaml(int64_t value) { return fmt::format("{}", value); }
+
+/// The shortest digits that read back as the same double, and with a point, without which YAML 1.1 readers
+/// take 1e-05 for a string.
+std::string yaml(double value) {
+  if (!std::isfinite(value)) {
+    throw std::logic_error("a configuration holds finite numbers; use an optional for 'none'");
+  }
+  std::string text = fmt::format("{}", value);
+  if (text.find('.') == text.npos) text.insert(std::min(text.find('e'), text.size()), ".0");
+  return text;
+}
+
+template <class T>
+std::string yaml(const std::vector<T>& values) {
+  std::string out = "[";
+  for (const auto& value : values) out += (out.size() > 1 ? ", " : "") + yaml(value);
+  return out + "]";
+}
+
+class Dumper final : public detail::ConfigText {
+ public:
+  std::string text() const override { return out_.empty() ? "{}\n" : out_; }
+
+ protected:
+  void leaf(const FieldInfo& field, bool& value) override { line(field, yaml(value)); }
+  void leaf(const FieldInfo& field, int64_t& value) override { line(field, yaml(value)); }
+  void leaf(const FieldInfo& field, double& value) override { line(field, yaml(value)); }
+  void leaf(const FieldInfo& field, std::string& value) override { word(field, value); }
+  void leaf(const FieldInfo& field, std::vector<int64_t>& value) override { line(field, yaml(value)); }
+  void leaf(const FieldInfo& field, std::vector<double>& value) override { line(field, yaml(value)); }
+  void leaf(const FieldInfo& field, std::vector<std::string>& value) override { line(field, yaml(value)); }
+
+  void choice(const FieldInfo& field, std::span<const std::string_view> names, size_t& index) override {
+    word(field, std::string(names[index]));
+  }
+
+  bool begin_group(const FieldInfo& field) override {
+    optional_ = false;
+    out_ += fmt::format("{:{}}{}:\n", "", indent(), field.key);
+    starts_.push_back(out_.size());
+    return true;
+  }
+
+  void end_group() override {
+    const bool empty = out_.size() == starts_.back();
+    starts_.pop_back();
+    if (empty) out_.insert(out_.size() - 1, " {}");
+  }
+
+  bool begin_optional(const FieldInfo& field, bool has_value) override {
+    if (!has_value) line(field, "null");
+    optional_ = has_value;
+    return has_value;
+  }
+
+  bool begin_auto(const FieldInfo& field, bool is_auto) override {
+    if (is_auto) line(field, "auto");
+    return is_auto;
+  }
+
+ private:
+  size_t indent() const { return 2 * starts_.size(); }
+
+  void word(const FieldInfo& field, const std::string& value) {
+    // An optional whose value is the word "auto" is not an absent one, which is what the bare word means
+    // there.
+    line(field, optional_ && value == "auto" ? "\"auto\"" : yaml(value));
+  }
+
+  void line(const FieldInfo& field, const std::string& value) {
+    optional_ = false;
+    out_ += fmt::format("{:{}}{}: {}\n", "", indent(), field.key, value);
+  }
+
+  std::string out_;
+  std::vector<size_t> starts_;  // where the lines of each open group begin
+  bool optional_ = false;       // the next value is that of an optional
+};
+
+/// Number of columns, taking every character as one wide.
+size_t width_of(std::string_view text) {
+  return static_cast<size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::vector<std::string> wrapped(std::string_view text, size_t width) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    if (word.empty()) continue;
+    if (lines.empty() || width_of(lines.back()) + 1 + width_of(word) > width) {
+      lines.emplace_back(word);
+    } else {
+      lines.back().append(" ").append(word);
+    }
+  }
+  return lines;
+}
+
+class ReferenceWriter final : public detail::ConfigText {
+ public:
+  std::string text() const override {
+    constexpr size_t page = 110, narrowest = 40;
+    std::string out;
+    for (const Row& row : rows_) {
+      if (row.starts_section && !out.empty()) out += '\n';
+      out += row.code;
+      const size_t column = std::max(columns_[row.group], width_of(row.code) + 2);
+      size_t at = width_of(row.code);
+      for (const auto& comment : wrapped(row.comment, page - std::min(column + 2, page - narrowest))) {
+        out += fmt::format("{:{}}# {}\n", "", column - at, comment);
+        at = 0;
+      }
+      if (at != 0) out += '\n';
+    }
+    return out.empty() ? "{}\n" : out;
+  }
+
+ protected:
+  void leaf(const FieldInfo& field, bool& value) override { add(field, yaml(value), "true or false"); }
+  void leaf(const FieldInfo& field, int64_t& value) override { add(field, yaml(value), "integer"); }
+  void leaf(const FieldInfo& field, double& value) override { add(field, yaml(value), "number"); }
+  void leaf(const FieldInfo& field, std::string& value) override { add(field, yaml(value), "string"); }
+  void leaf(const FieldInfo& field, std::vector<int64_t>& value) override {
+    add(field, yaml(value), "list of integers");
+  }
+  void leaf(const FieldInfo& field, std::vector<double>& value) override {
+    add(field, yaml(value), "list of numbers");
+  }
+  void leaf(const FieldInfo& field, std::vector<std::string>& value) override {
+    add(field, yaml(value), "list of strings");
+  }
+  void choice(const FieldInfo& field, std::span<const std::string_view> names, size_t& index) override {
+    add(field, yaml(std::string(names[index])), fmt::format("one of {}", fmt::join(names, ", ")));
+  }
+
+  bool begin_group(const FieldInfo& field) override {
+    const bool absent = std::exchange(absent_, false);
+    const bool optional = std::exchange(optional_, false);
+    std::string comment(field.doc);
+    if (optional) comment += " (group, optional)";
+    // What an absent group would hold is shown commented out, so that the page still reads as a valid file.
+    push_row(field, absent ? "null" : "", comment);
+    open_.push_back({columns_.size(), absent || in_absent_group()});
+    columns_.push_back(0);
+    return true;
+  }
+
+  void end_group() override { open_.pop_back(); }
+
+  bool begin_optional(const FieldInfo&, bool has_value) override {
+    optional_ = true;
+    absent_ = !has_value;
+    return true;
+  }
+
+  bool begin_auto(const FieldInfo&, bool is_auto) override {
+    or_auto_ = true;
+    is_auto_ = is_auto;
+    return false;  // its type is to be told
+  }
+
+ private:
+  struct Row {
+    std::string code, comment;
+    size_t group;
+    bool starts_section;
+  };
+  struct Group {
+    size_t column;
+    bool commented_out;
+  };
+
+  bool in_absent_group() const { return !open_.empty() && open_.back().commented_out; }
+
+  void add(const FieldInfo& field, const std::string& value, std::string type) {
+    const std::string limits = limits_text(field.limits);
+    if (!limits.empty()) type += ", " + limits;
+    if (std::exchange(or_auto_, false)) type += ", or auto";
+    if (std::exchange(optional_, false)) type += ", optional";
+    const bool is_auto = std::exchange(is_auto_, false);
+    push_row(field,
+             std::exchange(absent_, false) ? "null"
+             : is_auto                     ? "auto"
+                                           : value,
+             fmt::format("{} ({})", field.doc, type));
+  }
+
+  void push_row(const FieldInfo& field, std::string_view value, std::string comment) {
+    constexpr size_t widest = 44;
+    std::string code = fmt::format("{:{}}{}{}:{}{}", "", 2 * open_.size(), in_absent_group() ? "# " : "",
+                                   field.key, value.empty() ? "" : " ", value);
+    const size_t group = open_.empty() ? 0 : open_.back().column;
+    columns_[group] = std::max(columns_[group], std::min(width_of(code), widest) + 2);
+    const bool top_level_group = open_.empty() && value.empty();
+    rows_.push_back({std::move(code), std::move(comment), group, top_level_group});
+  }
+
+  std::vector<Row> rows_;
+  std::vector<Group> open_;
+  std::vector<size_t> columns_ = {0};  // of each group: where its comments begin
+  bool optional_ = false, absent_ = false;
+  bool or_auto_ = false, is_auto_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<detail::ConfigText> detail::make_dumper() { return std::make_unique<Dumper>(); }
+std::unique_ptr<detail::ConfigText> detail::make_reference_writer() {
+  return std::make_unique<ReferenceWriter>();
+}
+
+}  // namespace zoo

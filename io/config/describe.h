@@ -1,0 +1,134 @@
+#pragma once
+// A configuration is described once. For every struct that a YAML file can fill there is one function
+//
+//     void describe(ConfigVisitor& v, OptimizerConfig& c) {
+//       v.field("lr", c.lr, "Peak learning rate.", Limits::positive());
+//       v.field("betas", c.betas, "Decay rates of the two moments of Adam.");
+//     }
+//
+// and parsing, checking, `--set`, the resolved dump and the reference of `zoo config` are visitors over it
+// (io/config/config_file.h). Defaults are the struct's own member initialisers.
+
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace zoo {
+
+/// The closed range that a number must lie in.
+struct Limits {
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+  bool min_excluded = false;
+
+  static Limits at_least(double min) { return {.min = min}; }
+  static Limits positive() { return {.min = 0, .min_excluded = true}; }
+  static Limits between(double min, double max) { return {.min = min, .max = max}; }
+  bool contain(double value) const { return value <= max && (min_excluded ? value > min : value >= min); }
+};
+
+/// One key: its name within its group, its meaning, its range.
+struct FieldInfo {
+  std::string_view key;
+  std::string_view doc;
+  Limits limits;
+};
+
+/// An enumeration whose values have names: `config_names(E)` is found by argument-dependent look-up and
+/// returns an array in which the name of enumerator i stands at index i.
+template <class E>
+concept NamedEnum = std::is_enum_v<E> && requires(E e) { config_names(e).size(); };
+
+/// A value that may be left to the program: the word `auto` in a file, none here.
+template <class T>
+struct AutoOr {
+  AutoOr() = default;  // auto
+  AutoOr(T known) : value(std::move(known)) {}
+  bool is_auto() const { return !value.has_value(); }
+  bool operator==(const AutoOr&) const = default;
+
+  std::optional<T> value;
+};
+
+/// What is done with every key of a configuration. Derive to read, write or document one.
+class ConfigVisitor {
+ public:
+  virtual ~ConfigVisitor() = default;
+
+  /// Visits one key: a bool, int64_t, double, string, a list of the last three, a named enumeration, a struct
+  /// with its own describe(), or an optional (absent = decided from other keys) or AutoOr of any of these.
+  template <class T>
+  void field(std::string_view key, T& value, std::string_view doc, Limits limits = {}) {
+    visit(FieldInfo{key, doc, limits}, value);
+  }
+
+ protected:
+  virtual void leaf(const FieldInfo& field, bool& value) = 0;
+  virtual void leaf(const FieldInfo& field, int64_t& value) = 0;
+  virtual void leaf(const FieldInfo& field, double& value) = 0;
+  virtual void leaf(const FieldInfo& field, std::string& value) = 0;
+  virtual void leaf(const FieldInfo& field, std::vector<int64_t>& value) = 0;
+  virtual void leaf(const FieldInfo& field, std::vector<double>& value) = 0;
+  virtual void leaf(const FieldInfo& field, std::vector<std::string>& value) = 0;
+  /// One of `names`; `index` is read and written.
+  virtual void choice(const FieldInfo& field, std::span<const std::string_view> names, size_t& index) = 0;
+  /// A nested struct is visited between these two; false leaves it out.
+  virtual bool begin_group(const FieldInfo& field) = 0;
+  virtual void end_group() = 0;
+  /// Whether the optional is to have a value; if so that value is visited next, as the same field.
+  virtual bool begin_optional(const FieldInfo& field, bool has_value) = 0;
+  /// Whether the value is to be `auto`; if not it is visited next, as the same field.
+  virtual bool begin_auto(const FieldInfo& field, bool is_auto) = 0;
+
+ private:
+  template <class T>
+  void visit(const FieldInfo& field, T& value) {
+    if constexpr (NamedEnum<T>) {
+      static constexpr auto names = config_names(T{});
+      auto index = static_cast<size_t>(value);
+      choice(field, names, index);
+      value = static_cast<T>(index);
+    } else if constexpr (requires { leaf(field, value); }) {
+      leaf(field, value);
+    } else {
+      if (!begin_group(field)) return;
+      describe(*this, value);
+      end_group();
+    }
+  }
+
+  template <class T>
+  void visit(const FieldInfo& field, std::optional<T>& value) {
+    if (!begin_optional(field, value.has_value())) {
+      value.reset();
+      return;
+    }
+    if (!value) value.emplace();
+    visit(field, *value);
+  }
+
+  template <class T>
+  void visit(const FieldInfo& field, AutoOr<T>& value) {
+    if (begin_auto(field, value.is_auto())) {
+      value.value.reset();
+      return;
+    }
+    if (value.is_auto()) value.value.emplace();
+    visit(field, *value.value);
+  }
+};
+
+/// The name of an enumerator, as the configuration writes it.
+template <NamedEnum E>
+std::string_view name_of(E value) {
+  return config_names(value)[static_cast<size_t>(value)];
+}
+
+}  // namespace zoo

@@ -1,0 +1,92 @@
+#include "layers/kernels/cross_entropy.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <ATen/Parallel.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/types.h>
+
+#include "layers/kernels/first_derivative.h"
+#include "layers/kernels/row_kernels.h"
+
+namespace zoo {
+namespace {
+
+using torch::autograd::AutogradContext;
+using Tensors = torch::autograd::variable_list;
+
+/// The loss of one row of V logits, which become its gradient times `weight`.
+ZOO_VECTOR_KERNEL double row_loss(float* x, int64_t n_classes, int64_t target, double smoothing,
+                                  double weight) {
+  const auto v = static_cast<double>(n_classes);
+  const double chosen = x[target],
+               mean = smoothing > 0 ? row_sum(n_classes, [x](int64_t i) ZOO_INLINED { return x[i]; }) / v : 0;
+  const float highest = row_maximum(x, n_classes);
+  const double total = row_sum(
+      n_classes, [x, highest](int64_t i) ZOO_INLINED { return x[i] = exp_of_negative(x[i] - highest); });
+  const double log_total = highest + std::log(total);
+  const auto factor = static_cast<float>(weight / total), off = static_cast<float>(weight * smoothing / v);
+  for (int64_t i = 0; i < n_classes; ++i) x[i] = x[i] * factor - off;
+  x[target] -= static_cast<float>(weight * (1 - smoothing));
+  return weight *
+         ((1 - smoothing) * (log_total - chosen) + (smoothing > 0 ? smoothing * (log_total - mean) : 0));
+}
+
+/// logits (N, V) contiguous float become their gradient; returns the loss.
+double loss_in_place(const torch::Tensor& logits, const torch::Tensor& targets,
+                     const CrossEntropyOptions& options) {
+  const int64_t n = logits.size(0), v = logits.size(1);
+  float* const rows = logits.mutable_data_ptr<float>();
+  const auto indices = targets.contiguous();
+  const int64_t* const classes = indices.const_data_ptr<int64_t>();
+  TORCH_CHECK(std::all_of(classes, classes + n, [v](int64_t c) { return c >= 0 && c < v; }),
+              "a target is not one of the ", v, " classes");
+  std::vector<double> losses(static_cast<size_t>(n));
+  const int64_t grain = std::max<int64_t>(1, 16384 / v);
+  at::parallel_for(0, n, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      losses[static_cast<size_t>(i)] =
+          row_loss(rows + i * v, v, classes[i], options.label_smoothing, options.weight);
+  });
+  double total = 0;
+  for (const double loss : losses) total += loss;
+  return total;
+}
+
+struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
+  static torch::Tensor forward(AutogradContext* context, const torch::Tensor& logits,
+                               const torch::Tensor& targets, const CrossEntropyOptions& options) {
+    auto gradient = logits.contiguous();
+    const double loss = loss_in_place(gradient, targets, options);
+    gradient.unsafeGetTensorImpl()->bump_version();  // so that autograd refuses who kept the logits
+    context->saved_data["gradient"] = gradient;
+    return torch::full({}, loss, gradient.options().requires_grad(false));
+  }
+  static Tensors backward(AutogradContext* context, const Tensors& gradients) {
+    only_first_derivative("the cross-entropy");
+    const auto gradient = context->saved_data["gradient"].toTensor();
+    const double factor = gradients[0].item<double>();
+    return {factor == 1.0 ? gradient : gradient * factor, {}, {}};
+  }
+};
+
+}  // namespace
+
+torch::Tensor cross_entropy_sum(const torch::Tensor& logits, const torch::Tensor& targets,
+                                const CrossEntropyOptions& options) {
+  const auto values = logits.to(torch::kFloat);
+  TORCH_CHECK(values.dim() == 2 && targets.sizes() == values.sizes().slice(0, 1), "no targets ",
+              targets.sizes(), " for logits ", values.sizes());
+  if (values.is_cpu() && values.requires_grad() && torch::GradMode::is_enabled() && values.numel() > 0)
+    return CrossEntropy::apply(values, targets, options);
+  constexpr int64_t ignore_nothing = std::numeric_limits<int64_t>::min();
+  return at::cross_entropy_loss(values, targets, /*weight=*/{}, at::Reduction::Sum, ignore_nothing,
+                                options.label_smoothing) *
+         options.weight;
+}
+
+}  // namespace zoo

@@ -1,0 +1,60 @@
+#pragma once
+// What several kernels do to a row of floats: as many lanes at a time as the widest vectors have, twice over,
+// so that an addition need not wait for the last.
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <limits>
+
+#include "layers/kernels/vector_kernels.h"
+
+namespace zoo {
+
+inline constexpr int64_t kRowLanes = 32;
+
+/// e^x for x ≤ 0 to about 1e-7 (Cody & Waite 1980: 2^n · e^r, |r| ≤ ln 2 / 2), without a call, for vectors.
+ZOO_INLINE float exp_of_negative(float x) {
+  constexpr float least = -87.0F, log2_e = 1.44269504F, ln2_high = 0.693359375F, ln2_low = -2.12194440e-4F;
+  constexpr float to_integer = 12582912.0F;  // 1.5·2^23: what is added to it loses its fraction
+  x = x < least ? least : x;                 // not a number stays one
+  const float shifted = x * log2_e + to_integer;
+  const float n = shifted - to_integer;
+  const float r = (x - n * ln2_high) - n * ln2_low;
+  float p = 1.9875691500e-4F;
+  p = p * r + 1.3981999507e-3F;
+  p = p * r + 8.3334519073e-3F;
+  p = p * r + 4.1665795894e-2F;
+  p = p * r + 1.6666665459e-1F;
+  p = p * r + 5.0000001201e-1F;
+  p = p * r * r + r + 1.0F;
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(p) + (std::bit_cast<uint32_t>(shifted) << 23));
+}
+
+/// Σ term(i) for 0 ≤ i < n. `term` has to be inlined: [...](int64_t i) ZOO_INLINED { return ...; }
+template <typename Term>
+ZOO_INLINE double row_sum(int64_t n, const Term& term) {
+  float lanes[kRowLanes] = {};
+  int64_t i = 0;
+  for (; i + kRowLanes <= n; i += kRowLanes)
+    for (int64_t j = 0; j < kRowLanes; ++j) lanes[j] += term(i + j);
+  double result = 0;
+  for (; i < n; ++i) result += static_cast<double>(term(i));
+  for (const float lane : lanes) result += static_cast<double>(lane);
+  return result;
+}
+
+/// The largest of n numbers; -∞ of none.
+ZOO_INLINE float row_maximum(const float* x, int64_t n) {
+  float lanes[kRowLanes];
+  for (float& lane : lanes) lane = -std::numeric_limits<float>::infinity();
+  int64_t i = 0;
+  for (; i + kRowLanes <= n; i += kRowLanes)
+    for (int64_t j = 0; j < kRowLanes; ++j) lanes[j] = lanes[j] > x[i + j] ? lanes[j] : x[i + j];
+  float result = -std::numeric_limits<float>::infinity();
+  for (; i < n; ++i) result = std::max(result, x[i]);
+  for (const float lane : lanes) result = std::max(result, lane);
+  return result;
+}
+
+}  // namespace zoo

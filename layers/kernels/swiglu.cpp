@@ -1,0 +1,97 @@
+#include "layers/kernels/swiglu.h"
+
+#include <optional>
+
+#include <ATen/Parallel.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/utils.h>
+
+#include "layers/kernels/first_derivative.h"
+#include "layers/kernels/row_kernels.h"
+
+namespace zoo {
+namespace {
+
+using torch::autograd::AutogradContext;
+using Tensors = torch::autograd::variable_list;
+
+ZOO_INLINE float sigmoid(float x) {
+  const float e = exp_of_negative(x < 0 ? x : -x), positive = 1 / (1 + e);
+  return x < 0 ? e * positive : positive;
+}
+
+ZOO_VECTOR_KERNEL void forward_row(const float* gate, const float* up, float* out, int64_t width) {
+  for (int64_t i = 0; i < width; ++i) out[i] = gate[i] * sigmoid(gate[i]) * up[i];
+}
+
+/// silu'(x) = σ(x)·(1 + x·(1 - σ(x)))
+ZOO_VECTOR_KERNEL void backward_row(const float* gate, const float* up, const float* gradient, float* of_gate,
+                                    float* of_up, int64_t width) {
+  for (int64_t i = 0; i < width; ++i) {
+    const float x = gate[i], s = sigmoid(x), g = gradient[i];
+    of_gate[i] = g * up[i] * s * (1 + x * (1 - s));
+    of_up[i] = g * x * s;
+  }
+}
+
+/// Gate and up are either two matrices or the halves of one: there is no `up` then.
+struct Swiglu : torch::autograd::Function<Swiglu> {
+  static torch::Tensor forward(AutogradContext* context, const torch::Tensor& gate_any,
+                               const std::optional<torch::Tensor>& up_any) {
+    const bool halves = !up_any;
+    const auto gate = gate_any.contiguous(), up = halves ? torch::Tensor() : up_any->contiguous();
+    context->save_for_backward({gate, up});
+    auto sizes = gate.sizes().vec();
+    if (halves) sizes.back() /= 2;
+    auto out = torch::empty(sizes, gate.options());
+    const int64_t width = sizes.back(), n_rows = out.numel() / width, row = halves ? 2 * width : width;
+    const float* const g = gate.const_data_ptr<float>();
+    const float* const u = halves ? g + width : up.const_data_ptr<float>();
+    float* const o = out.mutable_data_ptr<float>();
+    at::parallel_for(0, n_rows, fewest_rows(width), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) forward_row(g + i * row, u + i * row, o + i * width, width);
+    });
+    return out;
+  }
+
+  static Tensors backward(AutogradContext* context, const Tensors& gradients) {
+    only_first_derivative("SwiGLU");
+    const auto saved = context->get_saved_variables();
+    const auto &gate = saved[0], &up = saved[1];
+    const bool halves = !up.defined();
+    const auto gradient = gradients[0].contiguous();
+    auto of_gate = torch::empty_like(gate), of_up = halves ? torch::Tensor() : torch::empty_like(up);
+    const int64_t width = gradient.size(-1), n_rows = gradient.numel() / width, row = gate.size(-1);
+    const float *const g = gate.const_data_ptr<float>(), *const d = gradient.const_data_ptr<float>();
+    const float* const u = halves ? g + width : up.const_data_ptr<float>();
+    float* const to_g = of_gate.mutable_data_ptr<float>();
+    float* const to_u = halves ? to_g + width : of_up.mutable_data_ptr<float>();
+    at::parallel_for(0, n_rows, fewest_rows(width), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        backward_row(g + i * row, u + i * row, d + i * width, to_g + i * row, to_u + i * row, width);
+    });
+    return {of_gate, of_up};
+  }
+};
+
+bool suits(const torch::Tensor& x) {
+  return x.is_cpu() && x.scalar_type() == torch::kFloat && x.dim() > 0 && x.numel() > 0;
+}
+
+}  // namespace
+
+torch::Tensor swiglu(const torch::Tensor& gate, const torch::Tensor& up) {
+  if (suits(gate) && suits(up) && gate.sizes() == up.sizes())
+    return Swiglu::apply(gate, std::make_optional(up));
+  return torch::silu(gate) * up;
+}
+
+torch::Tensor swiglu(const torch::Tensor& gate_up) {
+  TORCH_CHECK(gate_up.dim() > 0 && gate_up.size(-1) % 2 == 0, "gate and up are no halves of ",
+              gate_up.sizes());
+  if (suits(gate_up)) return Swiglu::apply(gate_up, std::optional<torch::Tensor>());
+  const auto halves = gate_up.chunk(2, -1);
+  return torch::silu(halves[0]) * halves[1];
+}
+
+}  // namespace zoo

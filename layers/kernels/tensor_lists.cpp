@@ -1,0 +1,114 @@
+#include "layers/kernels/tensor_lists.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include <ATen/Parallel.h>
+#include <torch/utils.h>
+
+#include "layers/kernels/row_kernels.h"
+
+namespace zoo {
+namespace {
+
+using Tensors = std::vector<torch::Tensor>;
+
+ZOO_VECTOR_KERNEL void add_row(float* sum, const float* term, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) sum[i] += term[i];
+}
+ZOO_VECTOR_KERNEL void multiply_row(float* x, float factor, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) x[i] *= factor;
+}
+ZOO_VECTOR_KERNEL double squares_of_row(const float* x, int64_t n) {
+  return row_sum(n, [x](int64_t i) ZOO_INLINED { return x[i] * x[i]; });
+}
+
+/// Whether all are floats of the processor's without gaps, so that their order in memory does not count.
+bool suits(const Tensors& tensors) {
+  return std::ranges::all_of(tensors, [](const torch::Tensor& tensor) {
+    return tensor.is_cpu() && tensor.scalar_type() == torch::kFloat && tensor.is_non_overlapping_and_dense();
+  });
+}
+
+/// The numbers of all tensors in a row.
+class Joined {
+ public:
+  explicit Joined(const Tensors& tensors) {
+    for (const auto& tensor : tensors) {
+      begins_.push_back(size_);
+      data_.push_back(tensor.mutable_data_ptr<float>());
+      size_ += tensor.numel();
+    }
+  }
+
+  int64_t size() const { return size_; }
+
+  /// Calls visit(tensor, numbers, at, n) for what each tensor has of the numbers from `begin` to `end`: `n`
+  /// of them, from the tensor's number `at` on.
+  template <class Visit>
+  void between(int64_t begin, int64_t end, const Visit& visit) const {
+    auto i = static_cast<size_t>(std::ranges::upper_bound(begins_, begin) - begins_.begin()) - 1;
+    while (begin < end) {
+      const int64_t stop = std::min(end, i + 1 < begins_.size() ? begins_[i + 1] : size_);
+      if (stop > begin) visit(i, data_[i] + (begin - begins_[i]), begin - begins_[i], stop - begin);
+      begin = stop;
+      ++i;
+    }
+  }
+
+ private:
+  std::vector<int64_t> begins_;
+  std::vector<float*> data_;
+  int64_t size_ = 0;
+};
+
+}  // namespace
+
+void add_to(const Tensors& sums, const Tensors& terms) {
+  if (sums.empty()) return;
+  const torch::NoGradGuard no_grad;
+  const auto same_strides = [](const torch::Tensor& a, const torch::Tensor& b) {
+    return a.strides() == b.strides();
+  };
+  if (!suits(sums) || !suits(terms) || !std::ranges::equal(sums, terms, same_strides))
+    return at::_foreach_add_(sums, terms);
+  const Joined to(sums);
+  at::parallel_for(0, to.size(), kFewestNumbers, [&](int64_t begin, int64_t end) {
+    to.between(begin, end, [&](size_t i, float* sum, int64_t at, int64_t n) {
+      add_row(sum, terms[i].const_data_ptr<float>() + at, n);
+    });
+  });
+}
+
+torch::Tensor norm_of(const Tensors& tensors) {
+  const torch::NoGradGuard no_grad;
+  if (!suits(tensors)) return at::linalg_vector_norm(at::stack(at::_foreach_norm(tensors)));
+  const Joined all(tensors);
+  std::vector<double> squares(static_cast<size_t>((all.size() + kFewestNumbers - 1) / kFewestNumbers));
+  at::parallel_for(0, static_cast<int64_t>(squares.size()), 1, [&](int64_t first, int64_t last) {
+    for (int64_t block = first; block < last; ++block) {
+      const int64_t begin = block * kFewestNumbers, end = std::min(begin + kFewestNumbers, all.size());
+      all.between(begin, end, [&](size_t, const float* x, int64_t, int64_t n) {
+        squares[static_cast<size_t>(block)] += squares_of_row(x, n);
+      });
+    }
+  });
+  double sum = 0;
+  for (const double part : squares) sum += part;
+  return torch::scalar_tensor(std::sqrt(sum), torch::kFloat);
+}
+
+void multiply(const Tensors& tensors, const torch::Tensor& factor) {
+  if (tensors.empty()) return;
+  const torch::NoGradGuard no_grad;
+  if (!suits(tensors) || !factor.is_cpu()) return at::_foreach_mul_(tensors, factor);
+  const auto by = factor.item<float>();
+  if (by == 1) return;
+  const Joined all(tensors);
+  at::parallel_for(0, all.size(), kFewestNumbers, [&](int64_t begin, int64_t end) {
+    all.between(begin, end, [&](size_t, float* x, int64_t, int64_t n) { multiply_row(x, by, n); });
+  });
+}
+
+}  // namespace zoo

@@ -1,0 +1,71 @@
+#include "layers/positions/position_bias.h"
+
+#include <bit>
+#include <cmath>
+#include <vector>
+
+#include <torch/nn/modules/embedding.h>
+#include <torch/types.h>
+
+namespace zoo {
+
+torch::Tensor relative_positions(const PositionRange& range, torch::Device device) {
+  const auto options = torch::dtype(torch::kInt64).device(device);
+  const auto queries = torch::arange(range.first, range.end(), options);
+  const auto keys = torch::arange(range.end(), options);
+  return keys.unsqueeze(0) - queries.unsqueeze(1);
+}
+
+torch::Tensor alibi_slopes(int64_t n_heads) {
+  const auto below = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(n_heads)));
+  std::vector<float> slopes;
+  for (int64_t i = 1; i <= below; ++i) {
+    slopes.push_back(
+        static_cast<float>(std::exp2(-8.0 * static_cast<double>(i) / static_cast<double>(below))));
+  }
+  for (int64_t i = 1; std::ssize(slopes) < n_heads; i += 2) {
+    slopes.push_back(
+        static_cast<float>(std::exp2(-4.0 * static_cast<double>(i) / static_cast<double>(below))));
+  }
+  return torch::tensor(slopes);
+}
+
+torch::Tensor alibi_bias(const torch::Tensor& slopes, const PositionRange& range) {
+  const auto distance = relative_positions(range, slopes.device()).abs().to(torch::kFloat32);  // (T, S)
+  return -(slopes.view({1, -1, 1, 1}) * distance);
+}
+
+torch::Tensor t5_buckets(const torch::Tensor& relative, Direction direction, int64_t n_buckets,
+                         int64_t max_distance) {
+  auto offset = torch::zeros_like(relative);
+  auto distance = relative;
+  if (direction == Direction::bidirectional) {  // half of the buckets for keys ahead
+    n_buckets /= 2;
+    offset = relative.gt(0).to(torch::kInt64) * n_buckets;
+    distance = relative.abs();
+  } else {
+    distance = -relative.clamp_max(0);
+  }
+  const int64_t n_exact = n_buckets / 2;
+  // The same order of float32 operations as the reference: rounding at a bucket's border must agree.
+  const auto logarithm = torch::log(distance.to(torch::kFloat32) / static_cast<double>(n_exact)) /
+                         std::log(static_cast<double>(max_distance) / static_cast<double>(n_exact)) *
+                         static_cast<double>(n_buckets - n_exact);
+  const auto far = (n_exact + logarithm.to(torch::kInt64)).clamp_max(n_buckets - 1);
+  return offset + torch::where(distance.lt(n_exact), distance, far);
+}
+
+T5BiasImpl::T5BiasImpl(const T5BiasOptions& options_) : options(options_) {
+  const int64_t fewest = options.direction() == Direction::bidirectional ? 4 : 2;
+  TORCH_CHECK(options.n_buckets() >= fewest, "T5's positions need at least ", fewest, " buckets, not ",
+              options.n_buckets());
+  buckets = register_module("buckets", torch::nn::Embedding(options.n_buckets(), options.n_heads()));
+}
+
+torch::Tensor T5BiasImpl::forward(const PositionRange& range) {
+  const auto relative = relative_positions(range, buckets->weight.device());
+  const auto ids = t5_buckets(relative, options.direction(), options.n_buckets(), options.max_distance());
+  return buckets(ids).permute({2, 0, 1}).unsqueeze(0);
+}
+
+}  // namespace zoo

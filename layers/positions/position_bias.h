@@ -1,0 +1,51 @@
+#pragma once
+// Positions as a bias on the attention scores, which depends on the distance of query and key.
+
+#include <torch/nn/module.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/pimpl.h>
+
+#include "layers/positions/positions.h"
+
+namespace zoo {
+
+/// Whether keys behind the query alone matter (a decoder) or those on both sides (an encoder).
+enum class Direction { causal, bidirectional };
+
+/// (H) float32: head h's slope m_h, the geometric sequence of ALiBi (Press et al. 2022); for H that is no
+/// power of two the sequence of the next lower power, then every other one of the next higher, as in the
+/// authors' code.
+torch::Tensor alibi_slopes(int64_t n_heads);
+
+/// (1, H, T, S): -m_h·|i - j| for queries i in `range` and keys j = 0 … range.end()-1.
+torch::Tensor alibi_bias(const torch::Tensor& slopes, const PositionRange& range);
+
+/// T5's bucket of each relative position j - i (Raffel et al. 2020; T5Attention._relative_position_bucket in
+/// transformers): exact near by, logarithmic up to max_distance, one bucket beyond.
+torch::Tensor t5_buckets(const torch::Tensor& relative_positions, Direction direction, int64_t n_buckets,
+                         int64_t max_distance);
+
+struct T5BiasOptions {
+  explicit T5BiasOptions(int64_t n_heads) : n_heads_(n_heads) {}
+  TORCH_ARG(int64_t, n_heads);
+  TORCH_ARG(Direction, direction) = Direction::bidirectional;
+  TORCH_ARG(int64_t, n_buckets) = 32;
+  TORCH_ARG(int64_t, max_distance) = 128;
+};
+
+/// A learned bias per bucket and head, shared by the layers of a stack.
+class T5BiasImpl : public torch::nn::Module {
+ public:
+  explicit T5BiasImpl(const T5BiasOptions& options);
+  /// (1, H, T, S) for queries in `range` and keys 0 … range.end()-1.
+  torch::Tensor forward(const PositionRange& range);
+
+  T5BiasOptions options;
+  torch::nn::Embedding buckets{nullptr};  // (n_buckets, H)
+};
+TORCH_MODULE(T5Bias);
+
+/// (T, S) int64: j - i for queries i in `range` and keys j = 0 … range.end()-1.
+torch::Tensor relative_positions(const PositionRange& range, torch::Device device);
+
+}  // namespace zoo

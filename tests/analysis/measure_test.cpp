@@ -1,0 +1,193 @@
+#include "analysis/measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "tests/training/support.h"
+#include "training/runs/initial_weights.h"
+
+namespace zoo::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// No test here says how fast anything must be; only that what was measured hangs together.
+
+constexpr MeasureOptions kQuick{.seconds = 0.01};
+
+TEST(MedianSeconds, LeavesOutTheFirstTimeAndRepeatsThreeTimes) {
+  int calls = 0;
+  const auto slow_at_first = [&] {
+    if (++calls == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  };
+  EXPECT_LT(median_seconds(slow_at_first, torch::kCPU, 0), 0.2);
+  EXPECT_EQ(calls, 4);
+}
+
+TEST(MedianSeconds, IsNotMovedByOneDisturbance) {
+  int calls = 0;
+  const auto disturbed = [&] {
+    if (++calls == 3) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  };
+  EXPECT_LT(median_seconds(disturbed, torch::kCPU, 0), 0.2);
+}
+
+TEST(MedianSeconds, IsWhatTheWorkTakesUntilTheBudgetIsSpent) {
+  int calls = 0;
+  const auto work = [&] {
+    ++calls;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  };
+  EXPECT_GE(median_seconds(work, torch::kCPU, 0.05), 0.002);
+  EXPECT_GT(calls, 4);
+  EXPECT_LE(calls, 27);
+}
+
+class MeasureSpeed : public ::testing::Test {
+ protected:
+  Speed measure(const Experiment& experiment, const MeasureOptions& options = kQuick) const {
+    return measure_speed(*make_task(experiment), torch::kCPU, options);
+  }
+  const TinyWorld world_;
+};
+
+int64_t parameter_bytes(const Experiment& experiment) {
+  int64_t bytes = 0;
+  for (const auto& parameter : make_model(experiment, *make_task(experiment))->parameters())
+    bytes += static_cast<int64_t>(parameter.nbytes());
+  return bytes;
+}
+
+void expect_training(const TrainingSpeed& speed) {
+  EXPECT_GT(speed.step_seconds, 0);
+  EXPECT_NEAR(speed.tokens_per_second * speed.step_seconds / speed.tokens_per_step, 1, 1e-9);
+}
+
+TEST_F(MeasureSpeed, OfALanguageModel) {
+  const auto experiment = world_.experiment("language_modeling");
+  const auto speed = measure(experiment);
+  expect_training(speed.train);
+  EXPECT_EQ(speed.train.tokens_per_step, 2 * 4 * 24) << "two batches of four windows";
+  ASSERT_TRUE(speed.prompt && speed.decode);
+  EXPECT_GT(speed.prompt->tokens_per_second, 0);
+  EXPECT_EQ(speed.prompt->prompts, 8);
+  EXPECT_EQ(speed.prompt->length, 24);
+  EXPECT_GT(speed.decode->tokens_per_second, 0);
+  EXPECT_GT(speed.decode->first_token_seconds, 0);
+  EXPECT_EQ(speed.decode->prompt_length, 12);
+  EXPECT_EQ(speed.decode->n_tokens, 12);
+}
+
+TEST_F(MeasureSpeed, OfModelsThatDoNotGenerateIsThatOfTrainingAlone) {
+  for (const char* task : {"masked_language_modeling", "text_classification"}) {
+    SCOPED_TRACE(task);
+    const auto speed = measure(world_.experiment(task));
+    expect_training(speed.train);
+    EXPECT_FALSE(speed.prompt || speed.decode);
+  }
+  const auto decoder = world_.experiment("text_classification", {"model.architecture=decoder"});
+  EXPECT_FALSE(measure(decoder).prompt);
+}
+
+TEST_F(MeasureSpeed, OfAnEncoderDecoder) {
+  const auto speed = measure(world_.experiment("text_to_text"), {.seconds = 0, .length = 32});
+  expect_training(speed.train);
+  ASSERT_TRUE(speed.prompt && speed.decode);
+  EXPECT_EQ(speed.prompt->length, 32);
+  EXPECT_EQ(speed.decode->n_tokens, 16);
+}
+
+TEST_F(MeasureSpeed, CountsTheTokensThatTrainingCounts) {
+  for (const char* task : {"language_modeling", "text_to_text", "text_classification"}) {
+    SCOPED_TRACE(task);
+    const auto experiment = world_.experiment(task, {"training.steps=1", "training.log_every=1"});
+    const auto run = train(experiment, {.run_dir = world_.path(task)}).run_dir;
+    // No budget: rounds of one step, which is the first.
+    const auto speed = measure(experiment, {.seconds = 0});
+    EXPECT_EQ(speed.train.tokens_per_step, timeless_metrics(run).front()["tokens"].get<double>());
+  }
+}
+
+TEST_F(MeasureSpeed, CountsWeightsGradientsAndOptimiserInTheMemory) {
+  const std::vector<std::string> one_token = {"data.sequence_length=4", "training.batch_size=1",
+                                              "model.d_model=64"};
+  const auto peak = [&](std::vector<std::string> more) {
+    more.insert(more.end(), one_token.begin(), one_token.end());
+    const auto experiment = world_.experiment("language_modeling", more);
+    return static_cast<double>(measure(experiment, {.seconds = 0}).train.peak_memory_bytes) /
+           static_cast<double>(parameter_bytes(experiment));
+  };
+  // Weights, gradients and two moments; besides them hardly anything, but for what single layers hold at a
+  // time.
+  const double adam = peak({}), sgd = peak({"training.optimizer.type=sgd"});
+  EXPECT_GE(adam, 4.0);
+  EXPECT_LT(adam, 5.5);
+  EXPECT_GE(sgd, 2.0);
+  EXPECT_NEAR(adam - sgd, 2.0, 0.2);
+}
+
+TEST_F(MeasureSpeed, IsOfMoreMemoryWithLargerBatches) {
+  const auto peak = [&](const char* size) {
+    return measure(world_.experiment("language_modeling", {size}), {.seconds = 0}).train.peak_memory_bytes;
+  };
+  EXPECT_GT(peak("training.batch_size=16"), 2 * peak("training.batch_size=4"));
+}
+
+TEST_F(MeasureSpeed, CountsTheMemoryOfTheLargestBatchHoweverLongItMeasures) {
+  // Sentences differ in length; few of the batches of two are measured without a budget, but all are looked
+  // at.
+  const std::vector<std::string> pairs = {"training.batch_size=2", "training.gradient_accumulation=1",
+                                          "data.bucket_by_length=true"};
+  const auto experiment = world_.experiment("text_to_text", pairs);
+  const auto peak = [&](double seconds) {
+    return measure(experiment, {.seconds = seconds}).train.peak_memory_bytes;
+  };
+  EXPECT_EQ(peak(0), peak(0.1));
+
+  // An epoch of training sees every batch.
+  auto whole = experiment;
+  whole.training.steps = make_task(experiment)->batches(Split::train).n_batches(0);
+  whole.training.log_every = whole.training.steps;
+  const auto rows = timeless_metrics(train(whole, {.run_dir = world_.path("whole")}).run_dir);
+  const auto last =
+      std::find_if(rows.rbegin(), rows.rend(), [](const auto& row) { return row.contains("train_loss"); });
+  ASSERT_NE(last, rows.rend());
+  EXPECT_NEAR(static_cast<double>(peak(0)) / last->at("peak_memory_bytes").template get<double>(), 1, 0.01);
+}
+
+TEST_F(MeasureSpeed, LeavesTheDataAsTheyAre) {
+  const auto experiment = world_.experiment("language_modeling");
+  const auto task = make_task(experiment);
+  const auto before = task->batches(Split::train).batch(0, 0).input.ids.clone();
+  measure_speed(*task, torch::kCPU, kQuick);
+  EXPECT_TRUE(torch::equal(task->batches(Split::train).batch(0, 0).input.ids, before));
+}
+
+TEST_F(MeasureSpeed, SurvivesAModelThatLearningWouldRuin) {
+  const auto experiment = world_.experiment("language_modeling", {"training.optimizer.lr=1e30"});
+  EXPECT_TRUE(measure(experiment, {.seconds = 0}).decode);
+}
+
+TEST_F(MeasureSpeed, OfAShortSequenceStillHasASecondToken) {
+  const auto speed = measure(world_.experiment("language_modeling"), {.seconds = 0, .length = 1});
+  EXPECT_EQ(speed.decode->prompt_length, 1);
+  EXPECT_EQ(speed.decode->n_tokens, 2);
+}
+
+TEST_F(MeasureSpeed, RefusesALengthThatTheModelCannotReach) {
+  const auto experiment = world_.experiment("language_modeling");
+  EXPECT_THAT(message_of<UsageError>([&] { measure(experiment, {.length = 33}); }),
+              AllOf(HasSubstr("33"), HasSubstr("model.max_positions, 32")));
+  EXPECT_THAT(message_of<UsageError>([&] { measure(experiment, {.length = 0}); }), HasSubstr("1 or more"));
+}
+
+}  // namespace
+}  // namespace zoo::testing

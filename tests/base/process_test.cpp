@@ -1,0 +1,73 @@
+#include "base/process.h"
+
+#include <unistd.h>
+
+#include <csignal>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "io/files.h"
+#include "tests/support/temp_dir.h"
+
+namespace zoo::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+ProcessOptions shell(const TempDir& dir, const std::string& script) {
+  return {.command = {"/bin/sh", "-c", script}, .output = dir / "log"};
+}
+
+TEST(ChildProcess, TellsTheExitCodeAndKeepsTheOutput) {
+  const TempDir dir;
+  ChildProcess child(shell(dir, "echo one; echo two >&2; exit 3"));
+  EXPECT_EQ(child.wait(), 3);
+  EXPECT_EQ(child.exit_code(), 3);
+  EXPECT_EQ(read_file(dir / "log"), "one\ntwo\n");
+  EXPECT_EQ(ChildProcess(shell(dir, "echo three")).wait(), 0);
+  EXPECT_EQ(read_file(dir / "log"), "one\ntwo\nthree\n");
+}
+
+TEST(ChildProcess, HasItsOwnVariablesAndNoInput) {
+  const TempDir dir;
+  auto options = shell(dir, "cat; echo $HOME $ZOO_OTHER");
+  options.environment = {{"HOME", "/nowhere"}, {"ZOO_OTHER", "new"}};
+  EXPECT_EQ(ChildProcess(options).wait(), 0);
+  EXPECT_EQ(read_file(dir / "log"), "/nowhere new\n");
+}
+
+TEST(ChildProcess, EndsWithASignal) {
+  const TempDir dir;
+  ChildProcess child(shell(dir, "sleep 60"));
+  EXPECT_EQ(child.exit_code(), std::nullopt);
+  child.interrupt();
+  EXPECT_EQ(child.wait(), 128 + SIGTERM);
+}
+
+TEST(ChildProcess, DoesNotOutliveItsOwner) {
+  const TempDir dir;
+  {
+    const ChildProcess child(
+        shell(dir, "trap 'echo told; exit 0' TERM; echo ready; sleep 0.2; while :; do sleep 0.05; done"));
+  }
+  // Either it was told before it could listen, or it said so.
+  EXPECT_THAT(read_file(dir / "log"), ::testing::AnyOf(HasSubstr("told"), ::testing::IsEmpty()));
+}
+
+TEST(ChildProcess, SaysWhyItCannotStart) {
+  const TempDir dir;
+  try {
+    ChildProcess child({.command = {(dir / "missing").string()}, .output = dir / "log"});
+    FAIL();
+  } catch (const SystemError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("missing': No such file"));
+  }
+  EXPECT_THROW(ChildProcess({.command = {"/bin/sh"}, .output = dir / "no/log"}), SystemError);
+}
+
+TEST(ThisProgram, Exists) { EXPECT_TRUE(std::filesystem::is_regular_file(this_program())); }
+
+}  // namespace
+}  // namespace zoo::testing

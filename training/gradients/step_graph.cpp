@@ -1,0 +1,145 @@
+#include "training/gradients/step_graph.h"
+
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <ATen/core/GraphImplInterface.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include "base/device.h"
+#include "base/error.h"
+#include "base/generator_scope.h"
+#include "base/random.h"
+
+namespace zoo {
+namespace {
+
+// Until then libraries load kernels, choose between them, and allocate what they keep.
+constexpr int kStepsBefore = 3;
+
+std::array<torch::Tensor, 7> tensors_of(const Batch& batch) {
+  return {batch.input.ids,       batch.input.lengths, batch.segments, batch.decoder.ids,
+          batch.decoder.lengths, batch.targets,       batch.positions};
+}
+
+std::vector<int64_t> shapes_of(const std::vector<Batch>& batches) {
+  std::vector<int64_t> shapes;
+  for (const auto& batch : batches) {
+    for (const auto& tensor : tensors_of(batch)) {
+      shapes.push_back(tensor.defined() ? tensor.dim() : -1);
+      if (tensor.defined()) shapes.insert(shapes.end(), tensor.sizes().begin(), tensor.sizes().end());
+    }
+  }
+  return shapes;
+}
+
+torch::Tensor copied(const torch::Tensor& tensor) { return tensor.defined() ? tensor.clone() : tensor; }
+Batch copied(const Batch& batch) {
+  return {.input = {.ids = copied(batch.input.ids), .lengths = copied(batch.input.lengths)},
+          .segments = copied(batch.segments),
+          .decoder = {.ids = copied(batch.decoder.ids), .lengths = copied(batch.decoder.lengths)},
+          .targets = copied(batch.targets),
+          .positions = copied(batch.positions),
+          .tokens = batch.tokens};
+}
+
+/// While it lives, work goes to a stream of its own: on the default one nothing can be recorded.
+class OwnStream {
+ public:
+  explicit OwnStream(torch::Device device) {
+    if (!device.is_cpu())
+      guard_.emplace(c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device));
+  }
+
+ private:
+  std::optional<c10::StreamGuard> guard_;
+};
+
+}  // namespace
+
+/// What a replay reads and writes: always the same memory.
+struct StepGraph::Recording {
+  std::unique_ptr<at::GraphImplInterface> graph;
+  std::vector<Batch> batches;
+  std::vector<torch::Tensor> gradients;  // one a parameter; undefined where it has none
+  torch::Tensor result;
+  size_t n_seeds = 0;  // that body draws
+};
+
+StepGraph::StepGraph(std::vector<torch::Tensor> parameters, torch::Device device)
+    : parameters_(std::move(parameters)), device_(device) {
+  if (!at::has_graph_impl(device.type())) {
+    throw ConfigError(fmt::format(
+        "training.cuda_graphs: true is for a GPU, and this training is on {}: leave it out", device.str()));
+  }
+}
+
+StepGraph::~StepGraph() = default;
+
+torch::Tensor StepGraph::run(const std::vector<Batch>& batches, double scale, const Body& body) {
+  auto shapes = shapes_of(batches);
+  const bool alike = shapes == shapes_ && scale == scale_;
+  if (recording_ && scale != scale_) recording_.reset();
+  if (!recording_) {
+    n_alike_ = alike ? n_alike_ + 1 : 1;
+    shapes_ = std::move(shapes);
+    scale_ = scale;
+    if (n_alike_ <= kStepsBefore) return body(batches);
+    record(batches, body);
+  } else if (!alike) {
+    return body(batches);
+  }
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const auto from = tensors_of(batches[i].to(device_)), to = tensors_of(recording_->batches[i]);
+    for (size_t j = 0; j < to.size(); ++j) {
+      if (to[j].defined()) to[j].copy_(from[j], /*non_blocking=*/true);
+    }
+  }
+  for (size_t i = 0; i < recording_->n_seeds; ++i) draw_seed();
+  recording_->graph->replay();
+  for (size_t i = 0; i < parameters_.size(); ++i) parameters_[i].mutable_grad() = recording_->gradients[i];
+  return recording_->result;
+}
+
+/// Nothing that is done here counts: the replay that follows takes the step.
+void StepGraph::record(const std::vector<Batch>& batches, const Body& body) {
+  auto recording = std::make_unique<Recording>();
+  for (const auto& batch : batches) recording->batches.push_back(copied(batch.to(device_)));
+  const auto take_gradients = [this] {
+    std::vector<torch::Tensor> gradients;
+    for (auto& parameter : parameters_)
+      gradients.push_back(std::exchange(parameter.mutable_grad(), torch::Tensor()));
+    return gradients;
+  };
+  synchronize(device_);
+  const OwnStream stream(device_);
+  const RandomScope random({0});
+  {
+    const GeneratorScope generator(device_, generator_state(device_));
+    body(recording->batches);  // on this stream for the first time
+    take_gradients();
+    synchronize(device_);
+  }
+  recording->graph = at::create_graph_impl(device_.type());
+  try {
+    SeedRecord seeds;  // NOLINT(misc-const-correctness): seeds are added while it lives
+    recording->graph->capture_begin();
+    recording->result = body(recording->batches);
+    recording->graph->capture_end();
+    recording->n_seeds = seeds.seeds().size();
+  } catch (const c10::Error& error) {
+    throw TrainingError(
+        fmt::format("training.cuda_graphs: true: a step of this model cannot be recorded ({}): leave it out",
+                    error.what_without_backtrace()));
+  }
+  recording->gradients = take_gradients();
+  synchronize(device_);
+  recording_ = std::move(recording);
+}
+
+}  // namespace zoo

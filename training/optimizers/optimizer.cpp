@@ -1,0 +1,117 @@
+#include "training/optimizers/optimizer.h"
+
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "layers/kernels/tensor_lists.h"
+
+namespace zoo {
+namespace {
+
+using Tensors = std::vector<torch::Tensor>;
+
+std::shared_ptr<const UpdateRule> make_rule(const OptimizerConfig& config) {
+  switch (config.type) {
+    case OptimizerKind::adamw:
+      return make_adamw(config);
+    case OptimizerKind::adam:
+      return make_adam(config);
+    case OptimizerKind::sgd:
+      return make_sgd(config);
+    case OptimizerKind::adafactor:
+      return make_adafactor(config);
+    case OptimizerKind::lion:
+      return make_lion(config);
+    case OptimizerKind::muon:
+      return make_muon(config);
+  }
+  return nullptr;
+}
+
+bool is_decayed(ParameterRole role, DecayedParameters decayed) {
+  switch (decayed) {
+    case DecayedParameters::matrices:
+      return role != ParameterRole::vector;
+    case DecayedParameters::matrices_without_embeddings:
+      return role != ParameterRole::vector && role != ParameterRole::embedding;
+    case DecayedParameters::all:
+      return true;
+  }
+  return true;
+}
+
+}  // namespace
+
+Optimizer::Optimizer(const OptimizerConfig& config, const std::vector<Parameter>& parameters) {
+  const bool is_muon = config.type == OptimizerKind::muon;
+  const auto add_groups = [&](const std::shared_ptr<const UpdateRule>& rule, double lr_factor) {
+    for (const double decay : {config.weight_decay, 0.0}) groups_.push_back({rule, lr_factor, decay, {}});
+  };
+  add_groups(make_rule(config), 1);
+  // One schedule for both: the second rate is a fixed part of the first.
+  if (is_muon) add_groups(make_adamw(config), config.muon.adamw_lr.value_or(config.lr) / config.lr);
+
+  for (const auto& parameter : parameters) {
+    const size_t first = is_muon && parameter.role != ParameterRole::hidden_matrix ? 2 : 0;
+    auto& group = groups_[first + (is_decayed(parameter.role, config.decayed) ? 0 : 1)];
+    group.slots.push_back({parameter, group.rule->initial_state(parameter.tensor.detach())});
+  }
+}
+
+void Optimizer::step(double lr) {
+  const torch::NoGradGuard no_grad;
+  for (const auto& group : groups_) {
+    ParameterGroup present{
+        .parameters = {}, .gradients = {}, .state = {}, .weight_decay = group.weight_decay};
+    for (const auto& [parameter, state] : group.slots) {
+      if (!parameter.tensor.grad().defined()) continue;
+      present.parameters.push_back(parameter.tensor);
+      present.gradients.push_back(parameter.tensor.grad());
+      present.state.resize(state.size());
+      for (size_t i = 0; i < state.size(); ++i) present.state[i].push_back(state[i].tensor);
+    }
+    if (!present.parameters.empty()) group.rule->update(present, lr * group.lr_factor);
+  }
+}
+
+void Optimizer::zero_grad() {
+  for (auto& group : groups_) {
+    for (auto& slot : group.slots) slot.parameter.tensor.mutable_grad().reset();
+  }
+}
+
+Tensors Optimizer::gradients() const {
+  Tensors result;
+  for (const auto& group : groups_) {
+    for (const auto& slot : group.slots) {
+      if (const auto& gradient = slot.parameter.tensor.grad(); gradient.defined()) result.push_back(gradient);
+    }
+  }
+  return result;
+}
+
+TensorMap Optimizer::state() const {
+  TensorMap all;
+  for (const auto& group : groups_) {
+    for (const auto& [parameter, state] : group.slots) {
+      for (const auto& [name, tensor] : state) {
+        if (tensor.defined()) all.emplace(parameter.name + "." + name, tensor);
+      }
+    }
+  }
+  return all;
+}
+
+torch::Tensor clip_grad_norm(const Tensors& gradients, double max_norm, const ProcessGroup* dealt_out_to) {
+  const torch::NoGradGuard no_grad;
+  auto norm = gradients.empty() ? torch::zeros({}) : norm_of(gradients);
+  if (dealt_out_to) {
+    const auto squared = norm.square();
+    dealt_out_to->sum(squared).wait();
+    norm = squared.sqrt();
+  }
+  if (max_norm > 0) multiply(gradients, (max_norm / (norm + 1e-6)).clamp_max(1.0));
+  return norm;
+}
+
+}  // namespace zoo

@@ -1,0 +1,79 @@
+#include "training/runs/average_run.h"
+
+#include <fmt/format.h>
+#include <torch/utils.h>
+
+#include "base/error.h"
+#include "io/files.h"
+#include "training/runs/checkpoint.h"
+#include "training/runs/run.h"
+#include "training/runs/weight_average.h"
+
+namespace zoo {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Where the new run goes, which must be a path that is free.
+fs::path place_for(const fs::path& run_dir, const fs::path& out) {
+  fs::path place = out;
+  if (place.empty()) {
+    place = run_dir.has_filename() ? run_dir : run_dir.parent_path();
+    place += "-average";
+  }
+  std::error_code ignored;
+  if (fs::exists(place, ignored)) {
+    throw UsageError(fmt::format("{}: exists already; name another directory with --out", place.string()));
+  }
+  return place;
+}
+
+std::vector<fs::path> newest_checkpoints(const fs::path& run_dir, std::optional<int64_t> last) {
+  if (last && *last < 2) {
+    throw UsageError(fmt::format("--last {}: it takes two checkpoints and more to make a mean", *last));
+  }
+  auto checkpoints = checkpoints_of(run_dir);
+  const auto wanted = static_cast<size_t>(last.value_or(2));
+  if (checkpoints.size() < wanted) {
+    throw CheckpointError(
+        fmt::format("{}: has {} of the {} checkpoints that a mean is wanted of; train with a larger "
+                    "training.keep_checkpoints",
+                    run_dir.string(), checkpoints.size(), wanted));
+  }
+  if (last) checkpoints.resize(wanted);
+  return checkpoints;
+}
+
+void write_run(const fs::path& place, const Run& run) {
+  if (place.has_parent_path()) make_directory(place.parent_path());
+  write_directory_atomically(place, [&](const fs::path& dir) {
+    save_weights(dir / "model.safetensors", run.model());
+    write_run_vocabulary(dir, run.task().vocabulary());
+    write_file_atomically(dir / "config.yaml", dump_config(run.experiment()));
+  });
+}
+
+}  // namespace
+
+AveragedRun average_run(const fs::path& run_dir, const AverageOptions& options) {
+  const auto run = Run::open(run_dir, options.device);
+  const auto checkpoints = newest_checkpoints(run_dir, options.last);
+  AveragedRun result{.run_dir = place_for(run_dir, options.out), .steps = {}};
+
+  result.loss_before = run.evaluate(Split::valid).at("loss");
+  std::vector<fs::path> files;
+  for (const auto& checkpoint : checkpoints) {
+    result.steps.push_back(*step_of(checkpoint));
+    files.push_back(checkpoint / "model.safetensors");
+  }
+  load_tensors(files.front(), named_tensors(run.model()));
+  files.erase(files.begin());
+  {
+    const SubstituteWeights averaged(run.model(), mean_weights(run.model(), files));
+    result.loss = run.evaluate(Split::valid).at("loss");
+    write_run(result.run_dir, run);
+  }
+  return result;
+}
+
+}  // namespace zoo

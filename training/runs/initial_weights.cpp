@@ -1,0 +1,168 @@
+#include "training/runs/initial_weights.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "base/error.h"
+#include "io/safetensors.h"
+#include "training/runs/run.h"
+
+namespace zoo {
+namespace {
+
+/// The run that is begun from.
+struct Source {
+  std::filesystem::path dir;
+  Experiment experiment;
+  Vocabulary vocabulary;
+};
+
+[[noreturn]] void fail(const std::string& problem) {
+  throw ConfigError(fmt::format("init_from: {}", problem));
+}
+
+/// Whether trained weights keep their meaning where this key changes. What changes shapes with them is found
+/// tensor by tensor.
+bool may_change(std::string_view key) {
+  constexpr auto free = std::to_array<std::string_view>(
+      {"model.vocab_size", "model.n_layers", "model.n_decoder_layers", "model.max_positions", "model.dropout",
+       "model.attention_dropout", "model.activation_dropout", "model.output_bias", "model.mlm_transform",
+       "model.pooler", "model.init", "model.init_std", "model.init_residual_scaling"});
+  if (key.starts_with("data.tokenizer.")) return false;
+  if (!key.starts_with("model.") || std::ranges::find(free, key) != free.end()) return true;
+  // How a context is made longer after training (Chen et al. 2023; Peng et al. 2023).
+  return key.starts_with("model.rotary.") && key != "model.rotary.layout" && key != "model.rotary.fraction";
+}
+
+/// Keys that follow from others have their values.
+Experiment resolved(Experiment experiment) {
+  auto& model = experiment.model;
+  model.n_kv_heads = model.kv_heads();
+  model.head_dim = model.head_width();
+  model.d_ff = model.feed_forward_width();
+  model.qkv_bias = model.qkv_bias.value_or(model.bias);
+  return experiment;
+}
+
+void check_agreement(const Experiment& experiment, const Source& source) {
+  const auto here = flatten(resolved(experiment)), there = flatten(resolved(source.experiment));
+  for (const auto& [key, value] : here) {
+    if (may_change(key)) continue;
+    const auto other = std::ranges::find(there, key, &ConfigValue::key);
+    if (other == there.end() || other->value == value) continue;
+    fail(
+        fmt::format("{} is {}, but {} in {}, whose weights and vocabulary are to be taken: make them agree, "
+                    "for instance with `extends:` of its config.yaml",
+                    key, value, other->value, source.dir.string()));
+  }
+}
+
+void check_special_tokens(const Experiment& experiment, const Source& source) {
+  const bool one_stream = experiment.task == TaskKind::language_modeling &&
+                          experiment.model.architecture == Architecture::decoder &&
+                          experiment.data.documents == DocumentSplit::none;
+  if (one_stream || source.vocabulary.tokenizer->special().eos >= 0) return;
+  fail(
+      fmt::format("the vocabulary of {} is that of one stream of text, without the special tokens that {} "
+                  "needs: train it with data.documents, or with a tokenizer of type sentencepiece",
+                  source.dir.string(), name_of(experiment.task)));
+}
+
+Source open_source(const Experiment& experiment) {
+  Source source{.dir = *experiment.init_from, .experiment = {}, .vocabulary = {}};
+  try {
+    source.experiment = read_run_experiment(source.dir);
+    check_agreement(experiment, source);
+    source.vocabulary = read_run_vocabulary(source.dir);
+  } catch (const CheckpointError& error) {
+    fail(error.what());
+  }
+  check_special_tokens(experiment, source);
+  return source;
+}
+
+/// "encoder.layers.0.norm1, head.pooler and 3 more": the modules of some parameters.
+std::string modules_of(const std::vector<std::string>& parameters) {
+  constexpr size_t most = 6;
+  std::vector<std::string> modules;
+  for (const auto& name : parameters) {
+    const auto module = name.substr(0, name.rfind('.'));
+    if (std::ranges::find(modules, module) == modules.end()) modules.push_back(module);
+  }
+  const size_t shown = std::min(most, modules.size());
+  const auto text = fmt::format("{}", fmt::join(std::span(modules).first(shown), ", "));
+  return shown == modules.size() ? text : fmt::format("{} and {} more", text, modules.size() - shown);
+}
+
+}  // namespace
+
+Vocabulary initial_vocabulary(const Experiment& experiment) {
+  if (!experiment.init_from) return {};
+  return {.tokenizer = open_source(experiment).vocabulary.tokenizer, .labels = {}};
+}
+
+std::unique_ptr<Task> make_task(const Experiment& experiment) {
+  return open_task(experiment, initial_vocabulary(experiment));
+}
+
+std::string load_initial_weights(const Experiment& experiment, const Task& task, Model& model) {
+  const auto source = open_source(experiment);
+  // A run that was killed before its first checkpoint has its vocabulary already.
+  if (source.vocabulary.tokenizer->fingerprint() != task.tokenizer().fingerprint()) {
+    fail(fmt::format("{} has another vocabulary than when this run was started: train anew with --overwrite",
+                     source.dir.string()));
+  }
+  const bool same_classes = source.vocabulary.labels == task.vocabulary().labels;
+  const auto path = run_weights(source.dir);
+  const SafetensorsFile file(path);
+
+  std::vector<std::pair<torch::Tensor, std::string>> found;
+  std::vector<std::string> fresh;
+  std::set<std::string> used;
+  for (const auto& item : model.named_parameters()) {
+    const auto& name = item.key();
+    if (!file.contains(name) || (name.starts_with("head.classifier.") && !same_classes)) {
+      fresh.push_back(name);
+      continue;
+    }
+    const auto& wanted = item.value();
+    const auto stored = file.tensor(name);
+    if (stored.sizes() != wanted.sizes()) {
+      fail(
+          fmt::format("{} has '{}' as ({}), this model as ({}): give the keys of model: that decide about it "
+                      "the values of that run's config.yaml",
+                      path.string(), name, fmt::join(stored.sizes(), ", "), fmt::join(wanted.sizes(), ", ")));
+    }
+    found.emplace_back(wanted, name);
+    used.insert(name);
+  }
+  if (found.empty()) {
+    fail(fmt::format("{} has no weights of this model: name a run of the same architecture", path.string()));
+  }
+
+  const torch::NoGradGuard no_grad;
+  for (auto& [parameter, name] : found) parameter.copy_(file.tensor(name));
+
+  auto text = fmt::format("starts from {}: {} of {} tensors", path.string(), found.size(),
+                          found.size() + fresh.size());
+  if (!fresh.empty()) text += fmt::format("; new: {}", modules_of(fresh));
+  std::vector<std::string> left;
+  for (const auto& name : file.names()) {
+    if (!used.contains(name)) left.push_back(name);
+  }
+  if (!left.empty()) text += fmt::format("; left behind: {}", modules_of(left));
+  return text;
+}
+
+}  // namespace zoo

@@ -1,0 +1,74 @@
+#pragma once
+// A trained model as `zoo train` left it on the disk.
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <c10/core/Device.h>
+
+#include "models/model.h"
+#include "training/runs/checkpoint.h"
+#include "training/tasks/experiment.h"
+#include "training/tasks/task.h"
+#include "training/tasks/translation.h"
+
+namespace zoo {
+
+/// Whether `dir` holds a run: a directory with a config.yaml.
+bool is_run(const std::filesystem::path& dir);
+
+/// Whether a run in `state` has been trained as long as its configuration says.
+bool is_finished(const TrainingState& state, const TrainingConfig& config);
+/// The same of the newest checkpoint in `dir`; no, where there is none.
+bool is_finished(const std::filesystem::path& dir, const TrainingConfig& config);
+/// Why a run could not go on, its loss not being a number; nothing where that did not happen.
+std::optional<std::string> failure_of(const std::filesystem::path& dir);
+
+/// RUN/config.yaml. Throws CheckpointError for a directory that is no run.
+Experiment read_run_experiment(const std::filesystem::path& dir);
+
+/// RUN/tokenizer.* and RUN/labels.json. Throws CheckpointError.
+Vocabulary read_run_vocabulary(const std::filesystem::path& dir);
+/// Writes them. Throws SystemError.
+void write_run_vocabulary(const std::filesystem::path& dir, const Vocabulary& vocabulary);
+
+/// The best weights of a run, RUN/model.safetensors, or while there are none those of its newest checkpoint.
+/// Throws CheckpointError.
+std::filesystem::path run_weights(const std::filesystem::path& dir);
+
+/// What generate, evaluate, attention, embed and inspect work on.
+class Run {
+ public:
+  /// Opens a run with its best weights or, while there are none, those of its newest checkpoint; the model is
+  /// in evaluation mode on `device`. Throws CheckpointError: not a run, a file missing or damaged, weights of
+  /// another architecture.
+  static Run open(const std::filesystem::path& dir, c10::Device device = c10::kCPU);
+
+  const std::filesystem::path& dir() const { return dir_; }
+  const Experiment& experiment() const { return task_->experiment(); }
+  const Tokenizer& tokenizer() const { return task_->tokenizer(); }
+  /// Names of the classes; empty where the task has none.
+  const std::vector<std::string>& labels() const { return task_->vocabulary().labels; }
+  Task& task() const { return *task_; }
+  Model& model() const { return *model_; }
+  /// Scores the model on a split of the run's data, or on `files` if there are any (paths as in `data:`; for
+  /// text_to_text prefixes). Throws DataError.
+  Metrics evaluate(Split split, const std::vector<std::string>& files = {}) const;
+  /// What the model writes for the sources of the same data, of which BLEU and chrF are computed; for the
+  /// task text_to_text. Throws as zoo::translate().
+  Translations translate(Split split, const std::vector<std::string>& files = {},
+                         const TranslateOptions& options = {}) const;
+  /// The file that the weights came from.
+  const std::filesystem::path& weights() const { return weights_; }
+
+ private:
+  Run() = default;
+  std::filesystem::path dir_, weights_;
+  std::unique_ptr<Task> task_;
+  std::shared_ptr<Model> model_;
+};
+
+}  // namespace zoo

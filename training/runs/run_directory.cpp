@@ -1,0 +1,244 @@
+#include "training/runs/run_directory.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "io/files.h"
+#include "io/output_file.h"
+#include "training/runs/checkpoint.h"
+#include "training/runs/run.h"
+
+namespace zoo {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Whether a run that goes on must have the same value: what decides about shapes, data order, random
+/// numbers or which weights are the best.
+bool is_fixed(std::string_view key) {
+  constexpr auto fixed = std::to_array<std::string_view>(
+      {"task", "init_from", "training.seed", "training.batch_size", "training.effective_batch_size",
+       "training.batch_tokens", "training.optimizer.type", "training.optimizer.momentum",
+       "training.ema_decay", "training.best_by"});
+  if (key == "data.test") return false;
+  return key.starts_with("data.") || key.starts_with("model.") ||
+         std::find(fixed.begin(), fixed.end(), key) != fixed.end();
+}
+
+/// Throws ConfigError for the first fixed key in which `wanted` differs from what the run was started with.
+void check_same(const fs::path& run_dir, const Experiment& started, const Experiment& wanted) {
+  const auto before = flatten(started), now = flatten(wanted);
+  const auto value_in = [](const std::vector<ConfigValue>& values, const std::string& key) {
+    const auto found =
+        std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.key == key; });
+    return found == values.end() ? std::string("null") : found->value;
+  };
+  for (const auto& [key, value] : now) {
+    const auto old = value_in(before, key);
+    if (is_fixed(key) && old != value) {
+      throw ConfigError(
+          fmt::format("{}: this run was started with {}={}, not {}; set it back, or train anew with "
+                      "--overwrite or another --out",
+                      (run_dir / "config.yaml").string(), key, old, value));
+    }
+  }
+}
+
+constexpr const char* kLockFile = ".lock";
+
+/// The directory itself, by its own name: links stay where they are, what they point at may move.
+fs::path resolved(const fs::path& path) {
+  std::error_code error;
+  fs::path full = fs::weakly_canonical(path, error);
+  if (error) full = path;
+  return full.has_filename() ? full : full.parent_path();
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+/// Whether there is nothing in a directory, or only what a run that died at once leaves: what is written
+/// before config.yaml.
+bool is_free(const fs::path& path) {
+  std::error_code error;
+  if (!is_there(path)) return true;
+  if (!fs::is_directory(path, error)) return false;
+  bool locked = false, empty = true, strange = false;
+  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename();
+    empty = false;
+    locked = locked || name == kLockFile;
+    strange = strange || !(name == kLockFile || name.starts_with("tokenizer.") || name == "labels.json" ||
+                           is_temporary(name));
+  }
+  return !error && (empty || (locked && !strange));
+}
+
+/// Removes all but the lock. config.yaml goes last: until then it is a run that has died.
+void clear(const fs::path& directory, std::error_code& error) {
+  std::vector<fs::path> entries;
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
+    const auto name = at->path().filename();
+    if (name != kLockFile && name != "config.yaml") entries.push_back(at->path());
+  }
+  entries.push_back(directory / "config.yaml");
+  for (const auto& entry : entries) {
+    if (error) return;
+    fs::remove_all(entry, error);
+  }
+}
+
+[[noreturn]] void fail_replacing(const fs::path& path, const std::error_code& error) {
+  throw SystemError(fmt::format("cannot replace '{}': {}", path.string(), error.message()));
+}
+
+}  // namespace
+
+fs::path run_path(const Experiment& experiment, const fs::path& wanted) {
+  return wanted.empty() ? fs::path("runs") / experiment.name : wanted;
+}
+
+RunDirectory::RunDirectory(const Experiment& experiment, const fs::path& path, ExistingRun existing)
+    : experiment_(experiment),
+      path_(path),
+      replaced_(resolved(path_) += ".before-overwrite"),
+      existing_(existing) {
+  resumes();  // before anything is made
+  made_ = make_directory(path_);
+  lock_ = lock();
+  goes_on_ = resumes();  // asked again: until the lock was held, another process may have changed the answer
+}
+
+RunDirectory::~RunDirectory() {
+  if (replaces_) newest_checkpoint(path_) ? committed() : put_back();
+  if (made_) {
+    lock_.reset();
+    std::error_code ignored;
+    fs::remove(path_, ignored);
+  }
+}
+
+/// Whether the replacement of an earlier run was killed before its first checkpoint.
+bool RunDirectory::successor_died() const { return is_there(replaced_) && !newest_checkpoint(path_); }
+
+/// Whether there is a run to go on with. Throws where this directory must not be used.
+bool RunDirectory::resumes() const {
+  if (is_run(path_)) {
+    if (existing_ == ExistingRun::refuse) {
+      throw UsageError(
+          successor_died()
+              ? fmt::format("{}: this run died before its first checkpoint, and the one that it was to "
+                            "replace is kept in {}; --resume goes on with it, --overwrite starts anew",
+                            path_.string(), replaced_.string())
+              : fmt::format("{}: this run exists; --resume goes on with it, --overwrite replaces it",
+                            path_.string()));
+    }
+    if (existing_ == ExistingRun::replace) return false;
+    check_same(path_, read_run_experiment(path_), experiment_);
+    if (is_there(path_ / "model.safetensors") && !is_there(path_ / "metrics.jsonl")) {
+      throw UsageError(fmt::format(
+          "{}: weights without a training that could go on, such as an average; start another run from "
+          "them with init_from: {}",
+          path_.string(), path_.string()));
+    }
+    return true;
+  }
+  if (!is_free(path_)) {
+    throw UsageError(
+        fmt::format("{}: exists, but is not a run; name another directory with --out", path_.string()));
+  }
+  if (existing_ != ExistingRun::replace && is_there(replaced_)) {
+    throw UsageError(
+        fmt::format("{}: the run that was here is kept in {}: what was to replace it died at once; rename it "
+                    "to have it back, or train anew with --overwrite",
+                    path_.string(), replaced_.string()));
+  }
+  return false;
+}
+
+std::unique_ptr<FileLock> RunDirectory::lock() const {
+  auto lock = std::make_unique<FileLock>(path_ / kLockFile);
+  if (lock->held()) return lock;
+  const auto holder = lock->holder();
+  throw UsageError(
+      fmt::format("{}: {} is training this run; wait for its end or name another directory with --out",
+                  path_.string(), holder ? fmt::format("process {}", *holder) : "another process"));
+}
+
+Vocabulary RunDirectory::vocabulary() const { return read_run_vocabulary(path_); }
+
+void RunDirectory::begin(const Vocabulary& vocabulary) {
+  if (!goes_on_) make_room();
+  made_ = false;
+  replaces_ = is_there(replaced_);
+  if (!goes_on_) write_run_vocabulary(path_, vocabulary);
+  // The configuration makes the directory a run: it comes last.
+  write_file_atomically(path_ / "config.yaml", dump_config(experiment_));
+}
+
+/// Empties the directory, but sets a run aside; one that was to replace a run and died is no loss.
+void RunDirectory::make_room() {
+  std::error_code error;
+  if (!is_run(path_) || successor_died()) {
+    clear(path_, error);
+    if (error) fail_replacing(path_, error);
+    return;
+  }
+  const fs::path full = resolved(path_);
+  fs::remove_all(replaced_, error);
+  if (!error) fs::rename(full, replaced_, error);
+  if (error) fail_replacing(path_, error);
+  if (!fs::create_directory(full, error)) {
+    std::error_code ignored;
+    fs::rename(replaced_, full, ignored);
+    fail_replacing(path_, error);
+  }
+  lock_ = lock();  // the old one went with the run
+  fs::remove(replaced_ / kLockFile, error);
+}
+
+void RunDirectory::put_back() {
+  replaces_ = false;
+  const fs::path full = resolved(path_);
+  std::error_code error;
+  clear(path_, error);
+  lock_.reset();
+  if (!error) fs::remove(full, error);
+  if (!error) fs::rename(replaced_, full, error);
+  // Where that fails, the next process says where the earlier run is.
+}
+
+void RunDirectory::committed() {
+  if (!replaces_) return;
+  replaces_ = false;
+  std::error_code ignored;  // another time
+  fs::remove_all(replaced_, ignored);
+}
+
+std::optional<fs::path> RunDirectory::checkpoint() const {
+  return goes_on_ ? newest_checkpoint(path_) : std::nullopt;
+}
+
+void RunDirectory::truncate_samples(int64_t bytes) const {
+  const fs::path path = path_ / "samples.txt";
+  std::error_code error;
+  if (!fs::exists(path, error)) return;
+  if (fs::file_size(path, error) <= static_cast<uintmax_t>(bytes)) return;
+  fs::resize_file(path, static_cast<uintmax_t>(bytes), error);
+  if (error) throw SystemError(fmt::format("cannot write '{}': {}", path.string(), error.message()));
+}
+
+int64_t RunDirectory::append_sample(std::string_view text) const {
+  OutputFile file(path_ / "samples.txt", OutputFile::Mode::kAppend);
+  file.write(text);
+  file.close();
+  return static_cast<int64_t>(text.size());
+}
+
+}  // namespace zoo

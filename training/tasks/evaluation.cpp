@@ -1,0 +1,75 @@
+#include "training/tasks/evaluation.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <torch/types.h>
+
+#include "base/error.h"
+
+namespace zoo {
+
+Score score(Model& model, BatchSource& source, const EvaluationOptions& options,
+            const LookAtPredictions& look) {
+  constexpr int64_t at_once = 1024;
+  constexpr int64_t ignore_nothing = -100;
+  const EvaluationMode mode(model);
+  const auto device = model.device();
+  const int64_t n_batches = std::min(source.n_batches(0), options.max_batches.value_or(source.n_batches(0)));
+  // Summed on the device in double: one transfer, and no rounding that depends on the size of the data.
+  auto nats = torch::zeros({}, torch::dtype(torch::kDouble).device(device));
+  int64_t n_targets = 0;
+  for (int64_t i = options.rank(); i < n_batches; i += options.n_processes()) {
+    const auto batch = source.batch(0, i).to(device);
+    const auto features = model.features(batch);
+    for (int64_t begin = 0; begin < batch.n_targets(); begin += at_once) {
+      const int64_t n = std::min(at_once, batch.n_targets() - begin);
+      const auto logits = model.logits(features.narrow(0, begin, n)).to(torch::kFloat);
+      const auto targets = batch.targets.narrow(0, begin, n);
+      nats += at::cross_entropy_loss(logits, targets, {}, at::Reduction::Sum, ignore_nothing);
+      if (look) look(logits, targets);
+    }
+    n_targets += batch.n_targets();
+  }
+  const auto sums = torch::tensor({nats.item<double>(), static_cast<double>(n_targets)}, torch::kDouble);
+  sum_over_processes(options, sums);
+  return {.nats = sums[0].item<double>(), .targets = static_cast<int64_t>(sums[1].item<double>())};
+}
+
+void sum_over_processes(const EvaluationOptions& options, torch::Tensor counts) {
+  if (options.processes) options.processes->sum(std::move(counts)).wait();
+}
+
+Metrics loss_metrics(const Score& score) {
+  if (score.targets == 0)
+    throw DataError("there is nothing to predict in what is to be scored: no token of it can be masked");
+  return {{"loss", score.loss()},
+          {"perplexity", std::exp(score.loss())},
+          {"tokens", static_cast<double>(score.targets)}};
+}
+
+ConfusionCounts::ConfusionCounts(int64_t n_classes) : counts_(torch::zeros({3, n_classes}, torch::kLong)) {}
+
+void ConfusionCounts::add(const torch::Tensor& predicted, const torch::Tensor& actual) {
+  const auto p = predicted.to(torch::kCPU), a = actual.to(torch::kCPU);
+  const int64_t n_classes = counts_.size(1);
+  counts_[0] += at::bincount(a, {}, n_classes);
+  counts_[1] += at::bincount(p, {}, n_classes);
+  counts_[2] += at::bincount(a.masked_select(a == p), {}, n_classes);
+}
+
+void ConfusionCounts::add_up(const EvaluationOptions& options) { sum_over_processes(options, counts_); }
+
+double ConfusionCounts::accuracy() const {
+  const auto sums = counts_.sum(1);
+  return sums[2].item<double>() / std::max(sums[0].item<double>(), 1.0);
+}
+
+double ConfusionCounts::macro_f1() const {
+  const auto mentions = counts_[0] + counts_[1];
+  const auto f1 =
+      (2 * counts_[2]).to(torch::kDouble) / mentions;  // not a number for a class that never occurs
+  return mentions.any().item<bool>() ? f1.nanmean().item<double>() : 0.0;
+}
+
+}  // namespace zoo

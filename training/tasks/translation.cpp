@@ -1,0 +1,84 @@
+#include "training/tasks/translation.h"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+#include <string_view>
+
+#include "base/text.h"
+#include "generation/generator.h"
+#include "training/tasks/text_metrics.h"
+
+namespace zoo {
+namespace {
+
+/// `text` as one line of UTF-8.
+std::string as_line(std::string_view text) {
+  std::string line;
+  while (const auto bad = find_invalid_utf8(text)) {
+    line.append(text.substr(0, *bad)).append("\uFFFD");
+    text.remove_prefix(*bad + 1);
+  }
+  line += text;
+  std::ranges::replace_if(line, [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return line;
+}
+
+GenerationConfig best_output(const DataConfig& data, GenerationConfig options) {
+  options.num_samples = 1;
+  if (options.beam == 1) options.temperature = 0;
+  options.max_new_tokens =
+      std::min(options.max_new_tokens, data.target_length.value_or(data.sequence_length));
+  return options;
+}
+
+}  // namespace
+
+std::vector<std::string> translate(Model& model, const Task& task, const std::vector<std::string>& sources,
+                                   const TranslateOptions& options) {
+  const auto& data = task.experiment().data;
+  const auto generation = best_output(data, options.generation);
+  check(generation);
+  std::vector<TokenIds> prompts;
+  for (const auto& source : sources) {
+    TokenIds prompt = task.tokenizer().encode(source);
+    prompt.resize(std::min(prompt.size(), static_cast<size_t>(data.sequence_length - 1)));
+    prompts.push_back(std::move(prompt));
+  }
+  // As many as the generator takes at once, all of about the same length. Longest first: what does not fit
+  // into memory fails at once, and the time that is left is not underestimated.
+  std::vector<size_t> order(prompts.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return prompts[i].size(); });
+  const auto at_once = static_cast<size_t>(std::max<int64_t>(1, generation.batch_size / generation.beam));
+
+  const Generator generator(model, task.tokenizer());
+  std::vector<std::string> outputs(sources.size());
+  for (size_t begin = 0; begin < order.size(); begin += at_once) {
+    const auto batch = std::span(order).subspan(begin, std::min(at_once, order.size() - begin));
+    std::vector<TokenIds> batch_prompts;
+    for (const size_t i : batch) batch_prompts.push_back(prompts[i]);
+    const auto generations = generator.generate(batch_prompts, generation);
+    for (size_t b = 0; b < batch.size(); ++b)
+      outputs[batch[b]] = as_line(generations[b].outputs.front().text);
+    if (options.on_progress)
+      options.on_progress(static_cast<int64_t>(begin + batch.size()), static_cast<int64_t>(order.size()));
+  }
+  return outputs;
+}
+
+Translations translate(Model& model, const Task& task, Split split, const TranslateOptions& options) {
+  auto pairs = read_parallel(task.experiment().data, split);
+  auto outputs = translate(model, task, pairs.source, options);
+  return {.sources = std::move(pairs.source),
+          .outputs = std::move(outputs),
+          .references = std::move(pairs.target)};
+}
+
+Metrics translation_metrics(const Translations& translations) {
+  const ReferenceTexts references = {translations.references};
+  return {{"bleu", corpus_bleu(translations.outputs, references)},
+          {"chrf", corpus_chrf(translations.outputs, references)}};
+}
+
+}  // namespace zoo
