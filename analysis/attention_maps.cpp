@@ -10,6 +10,7 @@
 #include "analysis/attention_statistics.h"
 #include "base/error.h"
 #include "generation/generator.h"
+#include "models/inference_scope.h"
 #include "training/tasks/evaluation.h"
 
 namespace zoo {
@@ -24,15 +25,14 @@ std::vector<std::string> labels_of(const Tokenizer& tokenizer, const TokenIds& i
 
 void require(int64_t special, std::string_view token) {
   if (special >= 0) return;
-  throw DataError(
-      fmt::format("the tokenizer has no {}, which this kind of model reads around a text", token));
+  throw DataError(fmt::format("the tokenizer has no {}: this kind of model needs it around a text", token));
 }
 
 /// The tokens of `text`; at least one.
 TokenIds encode_some(const Tokenizer& tokenizer, const std::string& text, TextLayout layout) {
   const bool may_be_masked = layout == TextLayout::cls_tokens_sep && tokenizer.special().mask >= 0;
   auto ids = may_be_masked ? encode_masked(tokenizer, text) : tokenizer.encode(text);
-  if (ids.empty()) throw DataError("the text has no tokens: give some to look at with --text");
+  if (ids.empty()) throw DataError("the text has no tokens: give another text with --text");
   return ids;
 }
 
@@ -57,7 +57,7 @@ TokenIds laid_out(const Tokenizer& tokenizer, TokenIds ids, TextLayout layout) {
   return ids;
 }
 
-/// What the decoder is to write: the target's tokens and eos. A translation that was broken off has no eos.
+/// The tokens that the decoder is to write, with eos at the end. A translation that was cut off has no eos.
 struct Target {
   std::string text;
   TokenIds ids;
@@ -89,7 +89,7 @@ void append(std::vector<AttentionLayer>& layers, AttentionKind kind, const std::
 
 double rounded(double weight) { return std::round(weight * 1e6) / 1e6; }
 
-/// Weights as nested lists, whatever their shape.
+/// Weights of any shape as nested lists.
 nlohmann::ordered_json weights_json(const torch::Tensor& weights) {
   auto list = nlohmann::ordered_json::array();
   if (weights.dim() > 1) {
@@ -126,24 +126,12 @@ const std::vector<std::string>& AttentionReport::column_tokens(AttentionKind kin
   return kind == AttentionKind::decoder ? row_tokens(kind) : source_tokens;
 }
 
-TextLayout text_layout(const Experiment& experiment) {
-  switch (experiment.model.architecture) {
-    case Architecture::encoder:
-      return TextLayout::cls_tokens_sep;
-    case Architecture::encoder_decoder:
-      return TextLayout::source_and_target;
-    case Architecture::decoder:
-      break;
-  }
-  if (experiment.task == TaskKind::text_to_text) return TextLayout::question_and_answer;
-  return experiment.task == TaskKind::text_classification ? TextLayout::tokens_eos : TextLayout::tokens;
-}
-
 AttentionReport attention_report(Model& model, const Tokenizer& tokenizer, const AttentionRequest& request) {
   const bool two_sides = request.layout == TextLayout::source_and_target;
   const bool answers = two_sides || request.layout == TextLayout::question_and_answer;
   if (request.target && !answers)
-    throw UsageError("--target is for a model that answers or translates, which this one does not");
+    throw UsageError(
+        "--target is for a model that answers or translates, and this one does not: leave it out");
 
   const auto tokens = encode_some(tokenizer, request.text, request.layout);
   auto source = laid_out(tokenizer, tokens, request.layout);
@@ -168,7 +156,7 @@ AttentionReport attention_report(Model& model, const Tokenizer& tokenizer, const
     batch.decoder = one_row(read);
   }
 
-  const EvaluationMode mode(model);
+  const InferenceScope scope(model);
   AttentionMaps maps;
   model.attention_maps(batch.to(model.device()), maps);
   append(report.layers, AttentionKind::encoder, maps.encoder);
@@ -179,8 +167,11 @@ AttentionReport attention_report(Model& model, const Tokenizer& tokenizer, const
 
 AttentionReport attention_report(const Run& run, const std::string& text,
                                  const std::optional<std::string>& target) {
+  const auto& type = task_type(run.experiment());
+  if (!type.layout)
+    throw UsageError(fmt::format("the task {} has no texts: its attention cannot be shown", type.name));
   auto report = attention_report(run.model(), run.tokenizer(),
-                                 {.layout = text_layout(run.experiment()), .text = text, .target = target});
+                                 {.layout = type.layout(run.experiment()), .text = text, .target = target});
   report.name = run.experiment().name;
   return report;
 }
@@ -196,7 +187,7 @@ std::string to_json(const AttentionReport& report) {
   document["layers"] = layers_json(report.layers);
   document["heads"] = nlohmann::ordered_json::parse(to_json(head_statistics(report)));
   document["rollout"] = rollout_json(attention_rollout(report));
-  // A byte model reads bytes that are no text: they are shown as U+FFFD.
+  // A byte model may read bytes that are not UTF-8: they become U+FFFD.
   return document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

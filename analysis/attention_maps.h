@@ -1,6 +1,5 @@
 #pragma once
-// Where a model looks while it reads or writes a text: every weight of every attention, with the tokens that
-// they belong to.
+// Every attention weight of a model while it reads or writes a text, with the tokens of rows and columns.
 
 #include <array>
 #include <cstdint>
@@ -23,7 +22,7 @@ constexpr auto config_names(AttentionKind) {
   return std::to_array<std::string_view>({"encoder", "decoder", "cross"});
 }
 
-/// One attention: row t holds the weights of query token t over the S key tokens.
+/// One attention module: row t of a map holds the weights of query token t over the S key tokens.
 struct AttentionLayer {
   AttentionKind kind;
   int64_t layer;          // from 0, within its kind
@@ -32,14 +31,13 @@ struct AttentionLayer {
 
 struct AttentionReport {
   std::string name = {};    // of the run; may be empty
-  std::string text = {};    // as it was given
-  std::string target = {};  // of a model that answers: what was given, or what it wrote; else empty
-  /// Labels of the tokens that the encoder reads, or the decoder where there is no encoder, special ones
-  /// included.
+  std::string text = {};    // as given
+  std::string target = {};  // for a model that answers: the given target, or the model's output; else empty
+  /// Labels of the tokens, special ones included, that the encoder reads, or the decoder without an encoder.
   std::vector<std::string> source_tokens = {};
   /// Labels of the tokens that the decoder of an encoder-decoder reads, <bos> first; else empty.
   std::vector<std::string> target_tokens = {};
-  /// Labels of what is to be written at each of the target tokens: the next one, at last <eos>.
+  /// Labels of the token to be written at each target token: the next one, and <eos> at the end.
   std::vector<std::string> target_next = {};
   std::vector<AttentionLayer> layers = {};  // encoder, decoder, cross; each from the first layer to the last
 
@@ -50,45 +48,34 @@ struct AttentionReport {
   const std::vector<std::string>& column_tokens(AttentionKind kind) const;
 };
 
-/// How a text stands before a model, as in training (data/batch_source.h).
-enum class TextLayout {
-  tokens,               // language modelling
-  tokens_eos,           // classification by a decoder
-  cls_tokens_sep,       // encoders; <mask> in the text is the mask token where there is one
-  source_and_target,    // encoder_decoder: tokens and eos; its decoder reads bos and tokens
-  question_and_answer,  // a decoder that answers: tokens, eos and the answer's tokens in one sequence
-};
-TextLayout text_layout(const Experiment& experiment);
-
 struct AttentionRequest {
   TextLayout layout = TextLayout::tokens;
   std::string text = {};
-  /// For source_and_target and question_and_answer; default: what the model writes, greedily.
+  /// For source_and_target and question_and_answer; default: the model's greedy output.
   std::optional<std::string> target = {};
 };
 
-/// Runs `model` once over the text with teacher forcing. Throws DataError where the text has no tokens,
-/// cannot be encoded or is longer than the model reads, UsageError for a target that the model has no use
-/// for.
+/// Runs `model` once over the text with teacher forcing. Throws DataError if the text has no tokens, cannot
+/// be encoded or is too long for the model, UsageError if there is a target but the model does not answer.
 AttentionReport attention_report(Model& model, const Tokenizer& tokenizer, const AttentionRequest& request);
 /// The same for a trained model.
 AttentionReport attention_report(const Run& run, const std::string& text,
                                  const std::optional<std::string>& target = {});
 
 /// One document, as `zoo attention --json` prints it:
-///   name, text, target                        strings; target is null where there is none
+///   name, text, target                        strings; target is null if there is none
 ///   source_tokens, target_tokens, target_next lists of strings, as in AttentionReport
 ///   layers                                    list of {"kind": "encoder"|"decoder"|"cross", "layer": from 0,
 ///                                             "heads": H × T × S weights, rounded to six digits after the
 ///                                             point}
 ///   heads                                     list of {"kind", "layer", "head": from 0, "entropy",
 ///                                             "distance", "first", "previous", "itself",
-///                                             "alignment_error"}, one a head, as in HeadStatistics
-///                                             (attention_statistics.h); null for what a head has not
+///                                             "alignment_error"}, one per head, as in HeadStatistics
+///                                             (attention_statistics.h); null where a head has no value
 ///   rollout                                   list of {"kind", "layer", "rows": T × S}, as in Rollout
 ///                                             (attention_rollout.h), rounded like the weights
 /// Rows and columns of "encoder" are source_tokens; of "cross", target_tokens and source_tokens; of
-/// "decoder", target_tokens, or source_tokens where there are no target tokens.
+/// "decoder", target_tokens, or source_tokens if there are no target tokens.
 std::string to_json(const AttentionReport& report);
 
 }  // namespace zoo

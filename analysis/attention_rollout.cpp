@@ -5,7 +5,7 @@ namespace {
 
 torch::Tensor mean_of_heads(const AttentionLayer& layer) { return layer.weights.to(torch::kFloat64).mean(0); }
 
-/// Rows divided by their sums. Those of float weights are off by 1e-7, which a deep stack would add up.
+/// Rows divided by their sums. Sums of float weights are off by 1e-7, an error that grows in a deep stack.
 torch::Tensor normalized(const torch::Tensor& weights) { return weights / weights.sum(-1, /*keepdim=*/true); }
 
 torch::Tensor with_residual(const AttentionLayer& layer) {
@@ -17,7 +17,7 @@ torch::Tensor with_residual(const AttentionLayer& layer) {
 
 std::vector<Rollout> attention_rollout(const AttentionReport& report) {
   std::vector<Rollout> rollouts;
-  torch::Tensor memory;  // (S, S): of the encoder's last layer
+  torch::Tensor memory;  // (S, S): roll-out of the encoder's last layer
   for (const auto kind : {AttentionKind::encoder, AttentionKind::decoder}) {
     torch::Tensor product;
     for (const auto& layer : report.layers) {

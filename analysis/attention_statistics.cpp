@@ -33,7 +33,7 @@ std::vector<HeadStatistics> statistics_of(const AttentionLayer& layer) {
     head.kind = layer.kind;
     head.layer = layer.layer;
     head.head = h;
-    head.entropy = 0 - negative_entropy[h].item<double>();  // no -0 where a head is certain
+    head.entropy = 0 - negative_entropy[h].item<double>();  // a head on one token gets 0, not -0
     head.first = first[h].item<double>();
     if (is_self) {
       head.distance = distance[h].item<double>();

@@ -29,18 +29,18 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// The steps of a training from its first batch on: what the trainer does between two looks at the clock.
+/// The steps of a training from its first batch on, as the trainer takes them.
 class TrainingSteps {
  public:
   TrainingSteps(Task& task, c10::Device device)
       : experiment_(task.experiment()),
         source_(task.batches(Split::train)),
-        learner_(experiment_, make_model(experiment_, task), alone_, device),
+        learner_(experiment_, make_model(experiment_, task), task.objective(), alone_, device),
         scale_(LossScale::for_precision(learner_.precision()).value) {
     if (experiment_.training.batch_size.is_auto()) learner_.fit_into_memory(task, {});
   }
 
-  /// Takes `n_steps` steps from batch `first` of the data on and returns the tokens that they read.
+  /// Takes `n_steps` steps from batch `first` of the data on. Returns the number of tokens read.
   int64_t take(int64_t n_steps, int64_t first = 0) {
     tokens_ = 0;
     position_ = {.epoch = 0, .index = first};
@@ -73,13 +73,13 @@ TrainingSpeed measure_training(Task& task, c10::Device device, double budget) {
   torch::manual_seed(static_cast<uint64_t>(task.experiment().training.seed));
   const TensorMemory memory(device);  // before the first tensor
   TrainingSteps steps(task, device);
-  steps.take(1, costliest_batch(task));  // the first step is slow, too
+  steps.take(1, costliest_batch(task));  // also the first step, which is slow
   const int64_t peak = memory.peak();
   const Stopwatch watch;
   steps.take(1);
   const double once = watch.seconds();
 
-  // Batches differ in size, so what is repeated is a round of steps over the same ones.
+  // Batches differ in size, so each repeat takes the same round of steps.
   const auto n_steps = std::clamp(static_cast<int64_t>(budget / kRounds / once), int64_t{1}, kMostSteps);
   int64_t tokens = 0;
   const double seconds = median_seconds([&] { tokens = steps.take(n_steps); }, device, budget);
@@ -123,7 +123,7 @@ DecodeSpeed measure_decode(GenerativeModel& model, int64_t vocab_size, c10::Devi
 
   std::vector<double> first, rest;  // seconds
   const auto write = [&] {
-    // Each step ends with a token that the CPU knows, so there is nothing to wait for.
+    // Each step copies its token to the CPU, so no further synchronisation is needed.
     SamplingSearch search(model, device, {prompt}, {SampleRow{}}, none, greedy,
                           {.max_new_tokens = speed.n_tokens});
     const Stopwatch until_first;
@@ -198,10 +198,11 @@ Speed measure_speed(Task& task, c10::Device device, const MeasureOptions& option
   Speed speed;
   speed.train = measure_training(task, device, options.seconds);
 
-  // A model that has not been trained: after some steps at any learning rate its weights might be no numbers.
+  // A new model, because some training steps at an unsuitable learning rate might have made weights NaN.
   const auto model = make_model(experiment, task);
-  if (!model->generative()) return speed;
+  if (!model->generative() || !task.vocabulary().tokenizer) return speed;
   model->to(device);
+  store_weights(*model, experiment.generation.weights);
   const InferenceScope scope(*model);
   const int64_t vocab_size = task.tokenizer().vocab_size();
   speed.prompt = measure_prompt(*model->generative(), vocab_size, device, length, options);

@@ -1,5 +1,5 @@
 #pragma once
-// How fast a model is: at training, at reading prompts, and at writing token after token.
+// The speed of a model in training, in reading prompts (prefill), and in writing token by token.
 
 #include <cstdint>
 #include <functional>
@@ -13,21 +13,21 @@
 namespace zoo {
 
 struct MeasureOptions {
-  double seconds = 1.0;  // of measuring, for each of the three; at least three repeats whatever they take
-  std::optional<int64_t> length = {};  // tokens of a sequence under generation; default data.sequence_length
-  int64_t prompts = 8;                 // that are read at once
+  double seconds = 1.0;  // for each of the three; at least three repeats, even if they take longer
+  std::optional<int64_t> length = {};  // of a sequence in generation, in tokens; default data.sequence_length
+  int64_t prompts = 8;                 // read at once
 };
 
-/// Optimiser steps as `zoo train` takes them, reading the batch included.
+/// Optimiser steps as `zoo train` takes them, including reading the batch.
 struct TrainingSpeed {
   double tokens_per_second = 0;  // tokens as Batch::tokens counts them
   double step_seconds = 0;
   double tokens_per_step = 0;  // mean
-  int64_t peak_memory_bytes =
-      0;  // of tensors, in the costliest step: weights, gradients, optimiser, activations
+  /// Peak memory of tensors in the costliest step: weights, gradients, optimiser, activations.
+  int64_t peak_memory_bytes = 0;
 };
 
-/// Prompts that are read together, up to the scores of what follows.
+/// Prompts read together, up to the logits of their next tokens.
 struct PromptSpeed {
   double tokens_per_second = 0;
   int64_t prompts = 0;  // B
@@ -36,7 +36,7 @@ struct PromptSpeed {
 
 /// Greedy decoding of one sequence with a cache.
 struct DecodeSpeed {
-  double tokens_per_second = 0;    // of those after the first
+  double tokens_per_second = 0;    // of all tokens after the first
   double first_token_seconds = 0;  // from the prompt to the first token
   int64_t prompt_length = 0;       // half of MeasureOptions::length
   int64_t n_tokens = 0;            // written: the other half, at most 128
@@ -44,22 +44,20 @@ struct DecodeSpeed {
 
 struct Speed {
   TrainingSpeed train;
-  std::optional<PromptSpeed> prompt;  // absent where the model does not generate
-  std::optional<DecodeSpeed> decode;  // the same
+  std::optional<PromptSpeed> prompt;  // absent if the model does not generate
+  std::optional<DecodeSpeed> decode;  // absent if the model does not generate
 };
 
-/// Measures the model of a task on its training data. No weights are asked for: speed does not depend on
-/// them, so fresh models are measured and a trained one is neither needed nor harmed. Seeds the default
-/// generator, and sets the number of threads as training.threads says. Throws DataError and ConfigError as
-/// training does, UsageError for a length beyond model.max_positions.
+/// Measures the model of a task on its training data, with initial weights, because speed does not depend on
+/// weights. Seeds the default generator, and sets the number of threads to training.threads. Throws DataError
+/// and ConfigError as training does, UsageError for a length beyond model.max_positions.
 Speed measure_speed(Task& task, c10::Device device, const MeasureOptions& options = {});
 
-/// Number by number the median of one model's speeds at several times; at least one.
+/// The median of each number over several measurements of one model; at least one.
 Speed median_of(std::span<const Speed> speeds);
 
-/// The median of the seconds that `work` takes on `device`: of what is repeated until `budget` seconds are
-/// over, at least three times, after a first time that does not count. A median is not moved by a few repeats
-/// that something else on the machine disturbed.
+/// The median time of `work` on `device` in seconds. After a first run that does not count, it repeats `work`
+/// until `budget` seconds are over, at least three times. A few disturbed repeats do not change a median.
 double median_seconds(const std::function<void()>& work, c10::Device device, double budget);
 
 }  // namespace zoo

@@ -12,7 +12,8 @@
 #include <torch/utils.h>
 
 #include "analysis/measure.h"
-#include "models/cost.h"
+#include "models/families/families.h"
+#include "models/families/model_cost.h"
 #include "models/stack.h"
 #include "training/gradients/memory.h"
 
@@ -30,25 +31,25 @@ double module_flops(const ModelConfig& config, const ModelPurpose& purpose, std:
 /// Additions and multiplications of one norm over a sequence: the terms of layers/norm.h.
 double norm_flops(const ModelConfig& config, int64_t length) {
   const bool centred = config.norm == NormKind::layer_norm || config.norm == NormKind::layer_norm_annotated;
-  const double centring = centred ? 2 : 0;  // the mean, and taking it off
+  const double centring = centred ? 2 : 0;  // the mean, and subtracting it
   const double scaling = 3;                 // squares, their sum, and dividing by the root
   const double gain = centred && config.bias ? 2 : 1;
   return (centring + scaling + gain) * static_cast<double>(config.d_model * length);
 }
 
 StackRole first_role(const ModelConfig& config) {
-  return config.architecture == Architecture::decoder ? StackRole::decoder : StackRole::encoder;
+  return shape_of(config) == FamilyShape::decoder ? StackRole::decoder : StackRole::encoder;
 }
 
-/// A sequence with everything that the model can predict from it, on the CPU.
+/// A batch of one sequence with all targets that the model can have for it, on the CPU.
 Batch batch_of(const ModelConfig& config, const ModelPurpose& purpose, int64_t length) {
   const int64_t vocab_size = config.vocab_size.value_or(purpose.vocab_size);
-  const bool classifies = purpose.head == Head::classification;
+  const bool classifies = purpose.head == HeadKind::classification || purpose.head == HeadKind::regression;
   Batch batch;
   batch.input.ids = (torch::arange(length, torch::kInt64) * 31).remainder(vocab_size).unsqueeze(0);
-  if (config.architecture == Architecture::encoder_decoder) batch.decoder.ids = batch.input.ids;
+  if (shape_of(config) == FamilyShape::encoder_decoder) batch.decoder.ids = batch.input.ids;
   batch.targets = torch::zeros({classifies ? 1 : length}, torch::kInt64);
-  if (classifies && config.architecture == Architecture::decoder)
+  if (classifies && shape_of(config) == FamilyShape::decoder)
     batch.positions = torch::tensor({length - 1}, torch::kInt64);
   return batch;
 }
@@ -60,7 +61,7 @@ class ScalingMeter {
       : config_(config), purpose_(purpose), device_(device), options_(options) {
     auto one_layer = config;
     one_layer.n_layers = 1;
-    stack_ = Stack(one_layer, first_role(config), TokenEmbedding(TokenEmbeddingOptions(1, config.d_model)));
+    stack_ = Stack(one_layer, first_role(config));
     stack_->to(device);
     stack_->eval();
   }
@@ -120,18 +121,18 @@ class ScalingMeter {
     }
     return lengths;
   }
-  /// The same for all parts of a layer, so that they can be laid side by side.
+  /// Lengths for all parts of a layer: equal, so that the parts can be compared.
   std::vector<int64_t> layer_lengths() const {
     return affordable_lengths([this](int64_t n) { return attention_flops(n) + feed_forward_flops(n); });
   }
 
-  /// Fills the curve, whose lengths are those that might be measured.
+  /// Fills the curve. Its lengths are candidates: it stops before a length that might need too much memory.
   ScalingCurve measure(ScalingCurve curve, const Flops& flops, const Prepare& prepare) const {
-    constexpr int64_t kMostGrowth = 4;  // of the memory, from one length to the next: that of a (T, T) matrix
+    constexpr int64_t kMostGrowth = 4;  // of memory from one length to the next, as for a (T, T) matrix
     const auto lengths = std::exchange(curve.lengths, {});
     for (const int64_t length : lengths) {
       if (!curve.bytes.empty() && kMostGrowth * curve.bytes.back() > options_.max_bytes) break;
-      prepare(length)();  // tables of positions grow once and stay: neither time nor bytes count
+      prepare(length)();  // grows tables of positions, so that neither time nor bytes count them
       const TensorMemory memory(device_);
       const auto forward = prepare(length);
       const double seconds = median_seconds(forward, device_, options_.seconds);
@@ -155,26 +156,28 @@ class ScalingMeter {
     return [module, x = hidden_states(length)] { module->forward(x); };
   }
 
-  /// Self-attention, with all that a stack prepares for its layers.
+  /// Self-attention with the mask and positions that a stack prepares for its layers.
   Pass attention_pass(int64_t length) {
     struct Call {
       torch::Tensor x;
       RotaryTable rotary;
+      PositionRange range;
       AttentionContext context;
     };
     const auto call = std::make_shared<Call>();
-    const PositionRange range{.first = 0, .count = length, .starts = {}};
+    call->range = PositionRange(0, length);
     call->x = hidden_states(length);
+    call->context.range = &call->range;
     if (first_role(config_) == StackRole::decoder)
       call->context.mask = Mask::causal().prepared(length, length, device_);
     if (stack_->rotary) {
-      call->rotary = stack_->rotary->forward(range, device_);
+      call->rotary = stack_->rotary->forward(call->range, device_);
       call->context.rotary = &call->rotary;
     }
-    if (stack_->position_bias) call->context.bias = stack_->position_bias->forward(range);
+    if (stack_->position_bias) call->context.bias = stack_->position_bias->forward(call->range);
     if (config_.position == Position::alibi)
-      call->context.bias = alibi_bias(alibi_slopes(config_.n_heads).to(device_), range);
-    return [call, attention = stack_->layers.front()->self_attention.ptr()] {
+      call->context.bias = alibi_bias(alibi_slopes(config_.n_heads).to(device_), call->range);
+    return [call, attention = stack_->layers.front()->self_attention] {
       attention->forward(call->x, call->context);
     };
   }

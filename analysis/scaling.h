@@ -1,6 +1,6 @@
 #pragma once
-// What a sequence costs as it gets longer: the table of "Attention Is All You Need", section 4 -
-// self-attention O(n²d), feed-forward O(nd²) - by count and by measurement.
+// The cost of a sequence as its length grows: the table of "Attention Is All You Need", section 4
+// (self-attention O(n²d), feed-forward O(nd²)), counted and measured.
 
 #include <array>
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace zoo {
 
-/// One layer's self-attention, its feed-forward, one of its norms; and the whole model.
+/// The self-attention, the feed-forward and one norm of a layer; and the whole model.
 enum class ScalingPart { attention, feed_forward, norm, model };
 constexpr auto config_names(ScalingPart) {
   return std::to_array<std::string_view>({"attention", "feed-forward", "norm", "model"});
@@ -26,37 +26,37 @@ constexpr auto config_names(ScalingPart) {
 /// Forward passes of one part over one sequence, without dropout and gradients.
 struct ScalingCurve {
   ScalingPart part;
-  std::string order = {};  // the textbook's, such as "O(n²d)"; n: length, d: width
+  std::string order = {};  // the textbook order, such as "O(n²d)"; n: length, d: width
   // For each length:
-  std::vector<int64_t> lengths = {};  // tokens; of an encoder-decoder's model: on either side
-  std::vector<double> flops =
-      {};  // as models/cost.h counts; a norm, which has no matrix products: its arithmetic
+  std::vector<int64_t> lengths = {};  // tokens; for an encoder-decoder model: on each side
+  /// As models/cost.h counts; for a norm, which has no matrix products, its additions and multiplications.
+  std::vector<double> flops = {};
   std::vector<double> seconds = {};
-  std::vector<int64_t> bytes = {};  // most that tensors take at once, the weights left out
+  std::vector<int64_t> bytes = {};  // peak memory of tensors, without the weights
   // e in cost ~ n^e over the longest half of the lengths, see fitted_exponent():
   std::optional<double> flops_exponent = {}, seconds_exponent = {};
 };
 
-/// Lengths double from `shortest` on, as far as FLOPs and bytes of the next one allow. No clock has a say in
-/// that, so the same lengths come out every time.
+/// Lengths double from `shortest` on, as far as FLOPs and bytes of the next one allow. They do not depend on
+/// measured times, so they are the same every time.
 struct ScalingOptions {
   int64_t shortest = 64;
-  int64_t fewest = 4;       // lengths, whatever FLOPs they take
+  int64_t fewest = 4;       // number of lengths, even if they take more than max_flops
   double max_flops = 2e10;  // of the longest forward pass; for the parts of a layer: of that layer
-  int64_t max_bytes = int64_t{1} << 30;  // that tensors of a length might take, judged by the length before
-  double seconds = 0.05;  // of measuring at each length; at least three repeats whatever they take
+  int64_t max_bytes = int64_t{1} << 30;  // of the tensors at a length, estimated from the previous length
+  double seconds = 0.05;  // time to measure each length; at least three repeats, even if they take longer
 };
-/// What takes a few seconds on such a device.
+/// Options for which a measurement takes a few seconds on this kind of device.
 ScalingOptions scaling_options(c10::Device device);
 
-/// Measures all parts of a model, each with fresh weights; where positions are learned the table is made long
-/// enough. Encoder-decoders: attention is the encoder's. Seeds the default generator. Throws ConfigError as
-/// make_model does.
+/// Measures all parts of a model with initial weights. A table of learned positions is made long enough. For
+/// an encoder-decoder, the parts of a layer are the encoder's. Seeds the default generator. Throws
+/// ConfigError as make_model() does.
 std::vector<ScalingCurve> measure_scaling(const ModelConfig& config, const ModelPurpose& purpose,
                                           c10::Device device, const ScalingOptions& options = {});
 
-/// The slope of log(values) over log(lengths), by least squares over the longest half of the lengths, at
-/// least two. Absent where there are fewer, or where a value is not above 0.
+/// The slope of log(values) over log(lengths), by least squares over the longest half of the lengths, but at
+/// least two. Absent if there are fewer than two, or if a value is not above 0.
 std::optional<double> fitted_exponent(std::span<const int64_t> lengths, std::span<const double> values);
 
 /// As in results.json, see docs/comparison.md.

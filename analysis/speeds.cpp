@@ -14,8 +14,10 @@ std::vector<Speed> measure_in_turns(const std::vector<MeasuredRun>& runs, const 
   constexpr double kQuantities = 3;  // training, reading prompts, writing
   const MeasureOptions once{.seconds = options.seconds / kQuantities / kTurns, .length = {}};
   std::vector<std::unique_ptr<Task>> tasks;
-  for (const auto& run : runs)
-    tasks.push_back(open_task(read_run_experiment(run.dir), read_run_vocabulary(run.dir)));
+  for (const auto& run : runs) {
+    const auto experiment = read_run_experiment(run.dir);
+    tasks.push_back(open_task(experiment, read_run_vocabulary(run.dir, task_type(experiment))));
+  }
   std::vector<std::vector<Speed>> speeds(runs.size());
   for (int turn = 1; turn <= kTurns; ++turn) {
     for (size_t i = 0; i < runs.size(); ++i) {

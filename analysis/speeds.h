@@ -1,5 +1,5 @@
 #pragma once
-// The speeds of a comparison's runs, which have to bear comparison with each other.
+// Measures the speeds of a comparison's runs so that they can be compared with each other.
 
 #include <filesystem>
 #include <functional>
@@ -12,7 +12,7 @@ namespace zoo {
 
 struct SpeedOptions {
   c10::Device device = c10::kCPU;
-  double seconds = 2;  // of measuring, for each run
+  double seconds = 2;  // of measuring per run
   std::function<bool()> should_stop = nullptr;
   std::function<void(const std::string& line)> on_message = nullptr;
 };
@@ -22,10 +22,10 @@ struct MeasuredRun {
   std::filesystem::path dir;
 };
 
-/// Measures each run three times, in turns: a, b, c, a, b, c, …. A machine's speed drifts by more than what
-/// separates two architectures, and so all of them have their part of its good and bad minutes. Returns the
-/// medians in the order of `runs`; nothing where it was told to stop. Throws as read_run_experiment(),
-/// read_run_vocabulary(), open_task() and measure_speed() do.
+/// Measures each run three times, in turns: a, b, c, a, b, c, …. A machine's speed drifts by more than the
+/// difference between two architectures; in turns, slow and fast minutes affect all runs alike. Returns the
+/// medians in the order of `runs`, or nothing where `should_stop` ended it. Throws the errors of
+/// read_run_experiment(), read_run_vocabulary(), open_task() and measure_speed().
 std::vector<Speed> measure_in_turns(const std::vector<MeasuredRun>& runs, const SpeedOptions& options);
 
 }  // namespace zoo

@@ -32,7 +32,7 @@ struct AttentionArguments {
   std::string device = "auto";
 };
 
-/// A row a head.
+/// Prints one row per head.
 void print_heads(const std::vector<HeadStatistics>& heads) {
   const auto cell = [](std::optional<double> value) { return value ? fmt::format("{:.2f}", *value) : "-"; };
   constexpr auto format = "{:<9} {:>5} {:>5} {:>9} {:>9} {:>9} {:>9} {:>9} {:>13}\n";
@@ -67,18 +67,18 @@ void add_attention(CLI::App& app) {
   auto* command = app.add_subcommand(
       "attention", "Show where a trained model looks: every layer and head, on a page or as numbers");
   add_run(*command, arguments->run);
-  command->add_option("--text", arguments->text, "What the model reads")->type_name("TEXT")->required();
+  command->add_option("--text", arguments->text, "The text to read")->type_name("TEXT")->required();
   command
       ->add_option("--target", arguments->target,
-                   "What an encoder-decoder writes; default: its own translation")
+                   "The answer or translation to look at; default: the model's own")
       ->type_name("TEXT");
   command->add_option("--out", arguments->out, "The page to write; default: RUN/attention.html")
       ->type_name("FILE");
   command->add_flag("--heads", arguments->heads,
-                    "Also print what each head does: the entropy of its rows (nats), how far it looks "
-                    "(tokens), its weight on the first token, the token before and the token itself, and for "
-                    "cross-attention how far it is from the diagonal");
-  add_json(*command, arguments->json, "One JSON document on standard output; a page only with --out");
+                    "Also print statistics of each head: the entropy of its rows (nats), how far it looks "
+                    "(tokens), its weights on the first token, the previous token and the token itself, and "
+                    "for cross-attention its distance from the diagonal");
+  add_json(*command, arguments->json, "One JSON document on standard output; no page without --out");
   add_device(*command, arguments->device);
   command->callback([arguments] { show_attention(*arguments); });
 }

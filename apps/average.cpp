@@ -1,4 +1,4 @@
-// zoo average: the mean of a run's last checkpoints as a run of its own.
+// zoo average: the mean of a run's last checkpoints as a new run.
 
 #include <filesystem>
 #include <iostream>
@@ -50,11 +50,11 @@ void run(AverageArguments arguments) {
 
 void add_average(CLI::App& app) {
   const auto arguments = std::make_shared<AverageArguments>();
-  auto* command = app.add_subcommand("average", "Make a run of the mean of another one's last checkpoints");
+  auto* command = app.add_subcommand("average", "Make a new run from the mean of a run's last checkpoints");
   add_run(*command, arguments->run);
   command
       ->add_option("--last", arguments->options.last,
-                   "How many checkpoints, the newest ones; default: all that the run has kept")
+                   "Number of newest checkpoints to average; default: all that the run has kept")
       ->type_name("K")
       ->check(whole_number(1));
   command->add_option("--out", arguments->options.out, "Directory of the new run; default: RUN-average")

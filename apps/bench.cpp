@@ -59,16 +59,16 @@ std::string as_text(const Speed& speed) {
     return fmt::format("{:<10} {:>10.0f} tokens/s    {}\n", name, rate, rest);
   };
   auto text = row("training", speed.train.tokens_per_second,
-                  fmt::format("{:.1f} ms a step of {:.0f} tokens, {:.1f} MB of tensors at most",
+                  fmt::format("{:.1f} ms per step of {:.0f} tokens, {:.1f} MB of tensors at most",
                               speed.train.step_seconds * 1e3, speed.train.tokens_per_step,
                               static_cast<double>(speed.train.peak_memory_bytes) / 1e6));
   if (const auto& prompt = speed.prompt) {
     text += row("prompts", prompt->tokens_per_second,
-                fmt::format("{} of {} tokens at once", prompt->prompts, prompt->length));
+                fmt::format("{} prompts of {} tokens at once", prompt->prompts, prompt->length));
   }
   if (const auto& decode = speed.decode) {
     text += row("decoding", decode->tokens_per_second,
-                fmt::format("one sequence; first of {} tokens {:.2f} ms after a prompt of {}",
+                fmt::format("one sequence; the first of {} tokens takes {:.2f} ms after a prompt of {}",
                             decode->n_tokens, decode->first_token_seconds * 1e3, decode->prompt_length));
   }
   return text;
@@ -84,8 +84,8 @@ std::string as_text(const std::vector<ScalingCurve>& curves) {
     if (curve.lengths.size() > lengths.size()) lengths = curve.lengths;
   }
   std::string text =
-      "A forward pass over n tokens, in milliseconds; e as in n^e over the longest half, by FLOPs and by "
-      "time\n\n";
+      "Milliseconds of a forward pass over n tokens; e: exponent of n^e, fitted to the longest half of the "
+      "lengths\n\n";
   text += fmt::format("{:<12}  {:<12}  {:>7}  {:>7}", "part", "order", "e FLOPs", "e time");
   for (const int64_t length : lengths) text += fmt::format("  {:>8}", fmt::format("n={}", length));
   for (const auto& curve : curves) {
@@ -102,7 +102,7 @@ std::unique_ptr<Task> task_of(const BenchArguments& arguments) {
   if (!arguments.overrides.empty())
     throw UsageError("--set changes a configuration, not a run that is finished");
   const auto experiment = read_run_experiment(arguments.target);
-  return open_task(experiment, read_run_vocabulary(arguments.target));
+  return open_task(experiment, read_run_vocabulary(arguments.target, task_type(experiment)));
 }
 
 void bench(const BenchArguments& arguments) {
@@ -127,7 +127,7 @@ void bench(const BenchArguments& arguments) {
     std::cout << document.dump(2) << '\n';
     return;
   }
-  std::cout << fmt::format("{} ({}, {})\n\n", experiment.name, name_of(experiment.model.architecture),
+  std::cout << fmt::format("{} ({}, {})\n\n", experiment.name, experiment.model.architecture.type,
                            device.str())
             << as_text(speed);
   if (arguments.scaling) std::cout << '\n' << as_text(curves);
@@ -145,12 +145,12 @@ void add_bench(CLI::App& app) {
   add_overrides(*command, arguments->overrides);
   command
       ->add_option("--length", arguments->length,
-                   "Tokens of a sequence under generation; default: data.sequence_length")
+                   "Tokens of a generated sequence, prompt included; default: data.sequence_length")
       ->option_text("N")
       ->check(whole_number(1));
   command
       ->add_option("--seconds", arguments->seconds,
-                   "To measure each speed for; with more, --scaling reaches longer sequences")
+                   "Seconds to measure each speed; with more, --scaling reaches longer sequences")
       ->option_text(fmt::format("S={}", kUsualSeconds))
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--scaling", arguments->scaling,

@@ -7,7 +7,7 @@ class App;
 
 namespace zoo {
 
-/// Thrown where another process has said what is wrong: what is left is to exit as it did.
+/// Thrown if another process has already reported the error. This process only exits with the same code.
 struct AlreadyReported {
   int exit_code;
 };

@@ -38,7 +38,7 @@ struct CompareArguments {
   std::string device = "auto";
 };
 
-/// A word as a shell reads it back.
+/// Quotes a word for a shell.
 std::string quoted(const std::string& word) {
   const bool plain = !word.empty() && word.find_first_not_of(
                                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -59,7 +59,7 @@ std::string command_line(const CompareArguments& arguments) {
   return command;
 }
 
-/// Finished runs are what they are: nothing is trained for which these options could be meant.
+/// Throws UsageError if an option for trainings is given, but all variants are finished runs.
 void check_something_is_trained(const Comparison& comparison, const CompareArguments& arguments) {
   const char* const option = !arguments.budget.empty()      ? "--budget"
                              : arguments.seeds              ? "--seeds"
@@ -111,7 +111,7 @@ void show_plan(const ComparisonPlan& plan) {
 
 void run(const CompareArguments& arguments) {
   const auto comparison = read_comparison(arguments);
-  std::optional<StopSignals> signals;  // until the plan is made there is nothing to save
+  std::optional<StopSignals> signals;  // set once there is a plan: before, there is nothing to save
   CompareOptions options;
   options.dir =
       arguments.out.empty() ? std::filesystem::path("runs") / comparison.settings.name : arguments.out;
@@ -151,7 +151,7 @@ void run(const CompareArguments& arguments) {
 void add_compare(CLI::App& app) {
   const auto arguments = std::make_shared<CompareArguments>();
   auto* command =
-      app.add_subcommand("compare", "Train architectures under one budget and lay them side by side");
+      app.add_subcommand("compare", "Train architectures under one budget and show them side by side");
   command
       ->add_option("CONFIG|RUN", arguments->targets,
                    "Configurations (trained now), finished runs (only evaluated), or one comparison file")
@@ -160,7 +160,7 @@ void add_compare(CLI::App& app) {
   add_overrides(*command, arguments->overrides);
   command
       ->add_option("--budget", arguments->budget,
-                   "What each training may use: steps=N, tokens=N, flops=N or seconds=N; default: its steps")
+                   "Budget of each training: steps=N, tokens=N, flops=N or seconds=N; default: as configured")
       ->option_text("KIND=N");
   command->add_option("--seeds", arguments->seeds, "Train each configuration with the seeds 1 … N; default 3")
       ->option_text("N")
@@ -177,10 +177,10 @@ void add_compare(CLI::App& app) {
   command->add_option("--out", arguments->out, "Directory of the comparison; default: runs/NAME")
       ->type_name("DIR");
   auto* resume =
-      command->add_flag("--resume", arguments->resume, "Go on with an interrupted comparison, or start it");
+      command->add_flag("--resume", arguments->resume, "Continue an interrupted comparison, or start it");
   command->add_flag("--overwrite", arguments->overwrite, "Replace the comparison if it exists")
       ->excludes(resume);
-  command->add_option("--jobs", arguments->jobs, "Trainings at a time, which share the cores; default 1")
+  command->add_option("--jobs", arguments->jobs, "Trainings at a time; they share the cores; default 1")
       ->option_text("N")
       ->check(whole_number(1, 256));
   add_device(*command, arguments->device);

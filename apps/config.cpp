@@ -1,4 +1,4 @@
-// zoo config: what can be configured, and what a configuration comes to.
+// zoo config: shows the keys of configurations, or the values of one configuration.
 
 #include <filesystem>
 #include <iostream>
@@ -43,7 +43,7 @@ void show_config(const ConfigArguments& arguments) {
 void add_config(CLI::App& app) {
   const auto arguments = std::make_shared<ConfigArguments>();
   auto* command = app.add_subcommand(
-      "config", "Show every key of a configuration with its default and meaning; of CONFIG, all values");
+      "config", "Show every key of a configuration with its default and meaning, or all values of CONFIG");
   command->add_option("CONFIG", arguments->config, "A configuration or the directory of a run")
       ->type_name("PATH");
   add_overrides(*command, arguments->overrides);

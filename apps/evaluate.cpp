@@ -1,4 +1,5 @@
-// zoo evaluate: how good a trained model is on data it has not seen. A translator also translates it.
+// zoo evaluate: measures a trained model on validation, test or other data. A translation model also
+// translates the data.
 
 #include <algorithm>
 #include <filesystem>
@@ -32,6 +33,7 @@ struct EvaluateArguments {
   Split split = Split::valid;
   std::optional<int64_t> beam, max_new_tokens;
   std::optional<double> length_penalty;
+  std::optional<WeightFormat> weights;
   std::optional<std::filesystem::path> translations;
   std::string device = "auto";
   bool json = false;
@@ -62,11 +64,10 @@ std::string as_text(const Metrics& metrics) {
   return text;
 }
 
-void refuse_options_of_translation(const EvaluateArguments& arguments, TaskKind task) {
+void refuse_options_of_translation(const EvaluateArguments& arguments, const TaskType& type) {
   const auto refuse = [&](const char* option, bool given) {
     if (given)
-      throw UsageError(
-          fmt::format("{} is for text_to_text, and this run's task is {}", option, name_of(task)));
+      throw UsageError(fmt::format("{} is for text_to_text, and this run's task is {}", option, type.name));
   };
   refuse("--beam", arguments.beam.has_value());
   refuse("--length-penalty", arguments.length_penalty.has_value());
@@ -74,7 +75,7 @@ void refuse_options_of_translation(const EvaluateArguments& arguments, TaskKind 
   refuse("--translations", arguments.translations.has_value());
 }
 
-/// The run's `generation:` with what the command line says instead.
+/// The run's `generation:` values, overridden by the command line.
 GenerationConfig generation_of(const EvaluateArguments& arguments, GenerationConfig options) {
   options.beam = arguments.beam.value_or(options.beam);
   options.length_penalty = arguments.length_penalty.value_or(options.length_penalty);
@@ -86,7 +87,7 @@ GenerationConfig generation_of(const EvaluateArguments& arguments, GenerationCon
   return options;
 }
 
-/// With a line of progress on stderr, which ends with this.
+/// Shows a line of progress on stderr.
 Translations translate(const Run& run, const EvaluateArguments& arguments,
                        const GenerationConfig& generation) {
   std::optional<Progress> progress;
@@ -97,10 +98,10 @@ Translations translate(const Run& run, const EvaluateArguments& arguments,
   return run.translate(arguments.split, arguments.data, {.generation = generation, .on_progress = show});
 }
 
-/// BLEU and chrF of what the run translates.
+/// BLEU and chrF of the run's translations.
 Metrics evaluate_translations(const Run& run, const EvaluateArguments& arguments,
                               const GenerationConfig& generation) {
-  // Where nothing can be written, that is said now, and not when everything is translated.
+  // A file that cannot be written fails here, before everything is translated.
   if (arguments.translations) OutputFile(*arguments.translations, OutputFile::Mode::kAppend).close();
   const auto translations = translate(run, arguments, generation);
   if (arguments.translations) {
@@ -114,8 +115,10 @@ Metrics evaluate_translations(const Run& run, const EvaluateArguments& arguments
 void run(const EvaluateArguments& arguments) {
   const auto trained = Run::open(arguments.run, parse_device(arguments.device));
   const auto& experiment = trained.experiment();
-  const bool translates = experiment.task == TaskKind::text_to_text;
-  if (!translates) refuse_options_of_translation(arguments, experiment.task);
+  store_weights(trained.model(), arguments.weights.value_or(experiment.generation.weights));
+  const auto& type = task_type(experiment);
+  const bool translates = type.translates;
+  if (!translates) refuse_options_of_translation(arguments, type);
   const auto generation = generation_of(arguments, experiment.generation);
   auto metrics = trained.evaluate(arguments.split, arguments.data);
   if (translates) metrics.merge(evaluate_translations(trained, arguments, generation));
@@ -141,7 +144,7 @@ void add_evaluate(CLI::App& app) {
       ->excludes(data);
   command
       ->add_option("--beam", arguments->beam,
-                   "text_to_text: beams of beam search; 1 = greedy; default: as the run's generation: says")
+                   "text_to_text: beams of beam search; 1 = greedy; default: the run's generation.beam")
       ->type_name("N")
       ->check(whole_number(1, 1024));
   command
@@ -156,13 +159,14 @@ void add_evaluate(CLI::App& app) {
   command
       ->add_option(
           "--translations", arguments->translations,
-          "text_to_text: write the translations to this file, one a line; pairs of which one side is "
-          "blank are no part of the data and have none")
+          "text_to_text: write the translations to this file, one per line; pairs with a blank side are "
+          "not part of the data and have no line")
       ->type_name("FILE");
+  add_weights(*command, arguments->weights);
   add_device(*command, arguments->device);
   add_json(*command, arguments->json);
   command->footer(
-      "bleu and chrf of text_to_text are those of sacreBLEU: case:mixed|eff:no|tok:13a|smooth:exp, chrF2.");
+      "For text_to_text, bleu and chrf are as in sacreBLEU: case:mixed|eff:no|tok:13a|smooth:exp, chrF2.");
   command->callback([arguments] { run(*arguments); });
 }
 

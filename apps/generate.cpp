@@ -1,5 +1,5 @@
-// zoo generate: text from a trained model. A decoder goes on from each prompt, an encoder-decoder answers it,
-// a masked language model fills its masks.
+// zoo generate: text from a trained model. A decoder continues each prompt, an encoder-decoder answers it, a
+// masked language model fills its masks.
 
 #include <filesystem>
 #include <iostream>
@@ -32,6 +32,7 @@ struct GenerateArguments {
   std::optional<std::filesystem::path> input;
   std::optional<int64_t> max_new_tokens, beam, top_k, seed, num_samples;
   std::optional<double> temperature, top_p;
+  std::optional<WeightFormat> weights;
   bool stream = false, json = false;
   std::string device = "auto";
 };
@@ -41,7 +42,7 @@ struct Prompt {
   TokenIds ids;
 };
 
-// One text to fill in for a person, this many candidates a mask.
+// Default number of candidates for each mask.
 constexpr int64_t kMaskCandidates = 5;
 
 TokenIds prompt_ids(std::string_view text) {
@@ -71,7 +72,7 @@ std::vector<std::string> prompt_texts(const GenerateArguments& arguments) {
   if (!arguments.input) {
     auto lines = lines_of(std::cin);
     if (lines.empty())
-      throw DataError("standard input is empty: write a prompt a line, or give --prompt TEXT");
+      throw DataError("standard input is empty: write one prompt per line, or give --prompt TEXT");
     return lines;
   }
   std::istringstream content(read_file(*arguments.input));
@@ -102,8 +103,8 @@ std::vector<Prompt> read_prompts(const GenerateArguments& arguments, const Token
   return prompts;
 }
 
-/// The run's `generation:` with what the command line says instead.
-GenerateOptions options_of(const GenerateArguments& arguments, GenerateOptions options) {
+/// The run's `generation:` values, overridden by the command line.
+GenerationConfig options_of(const GenerateArguments& arguments, GenerationConfig options) {
   const auto set = [](auto& value, const auto& argument) {
     if (argument) value = *argument;
   };
@@ -145,11 +146,11 @@ nlohmann::ordered_json result_json(const Prompt& prompt, const std::vector<Outpu
 
 void write_json(nlohmann::ordered_json results) {
   const nlohmann::ordered_json document{{"results", std::move(results)}};
-  // Bytes that are no text, from a byte model, are shown as U+FFFD.
+  // A byte model may write bytes that are not UTF-8: they become U+FFFD.
   write(document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
-void stream(const Generator& generator, const std::vector<Prompt>& prompts, const GenerateOptions& options) {
+void stream(const Generator& generator, const std::vector<Prompt>& prompts, const GenerationConfig& options) {
   for (size_t p = 0; p < prompts.size(); ++p) {
     for (int64_t s = 0; s < options.num_samples; ++s) {
       if (options.num_samples > 1 && p + static_cast<size_t>(s) > 0) write("\n");
@@ -186,7 +187,7 @@ void generate_text(const GenerateArguments& arguments, const Run& run) {
 }
 
 void fill_masks(const GenerateArguments& arguments, const Run& run) {
-  if (arguments.stream) throw UsageError("--stream: this run fills masks, all of them at once");
+  if (arguments.stream) throw UsageError("--stream: this run fills all masks at once: leave it out");
   const char* const option = arguments.max_new_tokens ? "--max-new-tokens"
                              : arguments.beam         ? "--beam"
                              : arguments.temperature  ? "--temperature"
@@ -195,7 +196,7 @@ void fill_masks(const GenerateArguments& arguments, const Run& run) {
                              : arguments.seed         ? "--seed"
                                                       : nullptr;
   if (option)
-    throw UsageError(fmt::format("{}: this run fills masks with what is likeliest: leave it out", option));
+    throw UsageError(fmt::format("{}: this run fills masks with the likeliest tokens: leave it out", option));
   const FillMaskOptions options{.candidates = arguments.num_samples.value_or(kMaskCandidates),
                                 .max_length = run.experiment().model.max_positions};
   auto results = nlohmann::ordered_json::array();
@@ -223,7 +224,8 @@ void generate(const GenerateArguments& arguments) {
     throw UsageError("--stream contradicts --json, which is one document at the end");
   }
   const auto run = Run::open(arguments.run, parse_device(arguments.device));
-  if (run.task().purpose().head == Head::masked_language_modeling) return fill_masks(arguments, run);
+  store_weights(run.model(), arguments.weights.value_or(run.experiment().generation.weights));
+  if (run.task().purpose().head == HeadKind::masked_language_modeling) return fill_masks(arguments, run);
   generate_text(arguments, run);
 }
 
@@ -232,13 +234,12 @@ void generate(const GenerateArguments& arguments) {
 void add_generate(CLI::App& app) {
   const auto arguments = std::make_shared<GenerateArguments>();
   auto* command = app.add_subcommand(
-      "generate",
-      "Go on from prompts (decoder), answer them (encoder-decoder) or fill their <mask> (encoder)");
+      "generate", "Continue prompts (decoder), answer them (encoder-decoder) or fill their <mask> (encoder)");
   add_run(*command, arguments->run);
   command->add_option("--prompt", arguments->prompt, "The prompt")->type_name("TEXT");
   command->add_option("--prompt-ids", arguments->prompt_ids, "The prompt as token ids: 1,2,3")
       ->type_name("IDS");
-  command->add_option("--input", arguments->input, "A file with a prompt a line; default: standard input")
+  command->add_option("--input", arguments->input, "A file with one prompt per line; default: standard input")
       ->type_name("FILE");
   command->add_option("--max-new-tokens", arguments->max_new_tokens, "Most tokens of one output")
       ->type_name("N")
@@ -254,20 +255,21 @@ void add_generate(CLI::App& app) {
       ->check(whole_number(0));
   command
       ->add_option("--top-p", arguments->top_p,
-                   "Sample among the likeliest tokens of this probability; 1 = all")
+                   "Sample among the likeliest tokens that make up this probability; 1 = all")
       ->type_name("P");
   command->add_option("--seed", arguments->seed, "The same seed gives the same text")
       ->type_name("S")
       ->check(whole_number(0));
   command
       ->add_option("--num-samples", arguments->num_samples,
-                   "Outputs for each prompt; under beam search the n best; candidates for a <mask>")
+                   "Outputs for each prompt; with beam search the n best; candidates for each <mask>")
       ->type_name("N")
       ->check(whole_number(1));
   command->add_flag("--stream", arguments->stream, "Write text as it is generated");
   add_json(*command, arguments->json);
+  add_weights(*command, arguments->weights);
   add_device(*command, arguments->device);
-  command->footer("What is not given is as the run's configuration says under generation:.");
+  command->footer("Defaults are the values under generation: in the run's configuration.");
   command->callback([arguments] { generate(*arguments); });
 }
 

@@ -1,4 +1,4 @@
-// zoo inspect: what a model is made of and what it costs.
+// zoo inspect: the modules of a model and what they cost.
 
 #include <cmath>
 #include <filesystem>
@@ -13,7 +13,7 @@
 
 #include "apps/commands.h"
 #include "apps/options.h"
-#include "models/cost.h"
+#include "models/families/model_cost.h"
 #include "training/runs/initial_weights.h"
 #include "training/runs/run.h"
 #include "training/tasks/task.h"
@@ -28,16 +28,15 @@ struct InspectArguments {
   bool json = false;
 };
 
-// What can be known of a task without reading its corpus; the corpus is read where that is not enough.
+// The purpose of the task's model. Reads the corpus only if the configuration is not enough to know it.
 ModelPurpose purpose_of(const Experiment& experiment) {
   const auto& tokenizer = experiment.data.tokenizer;
   const bool size_known = experiment.model.vocab_size || tokenizer.type == TokenizerKind::sentencepiece;
-  if (!size_known || experiment.task == TaskKind::text_classification)
-    return make_task(experiment)->purpose();
-  return {.head = experiment.task == TaskKind::masked_language_modeling ? Head::masked_language_modeling
-                                                                        : Head::language_modeling,
-          .vocab_size = experiment.model.vocab_size.value_or(tokenizer.vocab_size),
-          .start_token = 0};
+  const auto& type = task_type(experiment);
+  const int64_t vocab_size = experiment.model.vocab_size.value_or(tokenizer.vocab_size);
+  const bool can_tell = type.purpose && (size_known || type.needs == VocabularyNeeds::nothing);
+  const auto purpose = can_tell ? type.purpose(experiment, vocab_size) : std::nullopt;
+  return purpose ? *purpose : make_task(experiment)->purpose();
 }
 
 // 124439808 → "124,439,808"
@@ -58,11 +57,10 @@ std::string with_prefix(double value) {
 
 struct Row {
   LayerCost cost;
-  int64_t first = -1, last = -1;  // of the layers that are alike
+  int64_t first = -1, last = -1;  // first and last of the equal layers in this row
 };
 
-// "decoder.layers.3.feed_forward" → "decoder.layers.", 3, ".feed_forward"; the number is -1 where there is
-// none.
+// "decoder.layers.3.feed_forward" → "decoder.layers.", 3, ".feed_forward"; the number is -1 if there is none.
 struct LayerName {
   std::string before, after;
   int64_t number = -1;
@@ -77,7 +75,7 @@ struct LayerName {
   }
 };
 
-// Layers that are alike become one row.
+// Equal layers share one row.
 std::vector<Row> rows_of(const ModelCost& cost) {
   std::vector<Row> rows;
   std::map<std::string, size_t> seen;
@@ -95,7 +93,7 @@ std::vector<Row> rows_of(const ModelCost& cost) {
 }
 
 void print_table(const Experiment& experiment, const ModelCost& cost, int64_t length) {
-  std::cout << fmt::format("{} ({})\n\n", experiment.name, name_of(experiment.model.architecture));
+  std::cout << fmt::format("{} ({})\n\n", experiment.name, experiment.model.architecture.type);
   std::cout << fmt::format("{:<44} {:<34} {:>15} {:>7} {:>13}\n", "module", "shape", "parameters", "share",
                            "FLOPs/token");
   for (const auto& [layer, first, last] : rows_of(cost)) {
@@ -113,17 +111,16 @@ void print_table(const Experiment& experiment, const ModelCost& cost, int64_t le
   std::cout << fmt::format("FLOPs per token       {} forward, {} training, at sequences of {} tokens\n",
                            with_prefix(cost.flops_per_token), with_prefix(3 * cost.flops_per_token), length);
   std::cout << fmt::format(
-      "memory                {}B of weights; {}B to train with Adam, and {}B a token of the batch;"
-      "\n                      {}B of cache a token to generate (all float32)\n",
+      "memory                {}B of weights; {}B to train with Adam, and {}B per token of the batch;"
+      "\n                      {}B of cache per token to generate (all float32)\n",
       with_prefix(static_cast<double>(cost.weight_bytes)),
       with_prefix(static_cast<double>(cost.training_bytes)),
       with_prefix(static_cast<double>(cost.activation_bytes_per_token)),
       with_prefix(static_cast<double>(cost.cache_bytes_per_token)));
 }
 
-// {"name", "architecture", "sequence_length", "parameters", "flops_per_token", "memory": {…}, "layers":
-// [{"name",
-//  "kind", "shape", "parameters", "flops_per_token", "activation_bytes_per_token"}]}
+// {"name", "architecture", "sequence_length", "parameters", "flops_per_token", "memory": {…},
+//  "layers": [{"name", "kind", "shape", "parameters", "flops_per_token", "activation_bytes_per_token"}]}
 void print_json(const Experiment& experiment, const ModelCost& cost, int64_t length) {
   auto layers = nlohmann::ordered_json::array();
   for (const auto& layer : cost.layers) {
@@ -135,7 +132,7 @@ void print_json(const Experiment& experiment, const ModelCost& cost, int64_t len
                       {"activation_bytes_per_token", layer.activation_bytes_per_token}});
   }
   const nlohmann::ordered_json document{{"name", experiment.name},
-                                        {"architecture", name_of(experiment.model.architecture)},
+                                        {"architecture", experiment.model.architecture.type},
                                         {"sequence_length", length},
                                         {"parameters", cost.parameters},
                                         {"flops_per_token", cost.flops_per_token},

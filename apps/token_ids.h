@@ -6,7 +6,7 @@
 
 namespace zoo {
 
-/// The id that `word` writes. Throws UsageError, which begins with `where`.
+/// Parses one token id. Throws UsageError if `word` is not a number; its message begins with `where`.
 int64_t parse_token_id(std::string_view word, std::string_view where = "");
 
 }  // namespace zoo

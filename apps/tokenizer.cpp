@@ -1,4 +1,4 @@
-// zoo tokenizer: makes vocabularies, and shows what one does to a text.
+// zoo tokenizer: makes vocabularies, and turns text into token ids and back.
 
 #include "data/text/tokenizer.h"
 
@@ -28,13 +28,14 @@
 namespace zoo {
 namespace {
 
-/// The enumerator that is called `name`.
+/// The enumerator with this name. Throws UsageError if there is none.
 template <NamedEnum E>
 E parse_name(std::string_view option, const std::string& name) {
   const auto names = config_names(E{});
   const auto found = std::ranges::find(names, name);
   if (found != names.end()) return static_cast<E>(found - names.begin());
-  throw UsageError(fmt::format("{}: '{}' is none of {}", option, excerpt(name, 40), fmt::join(names, ", ")));
+  throw UsageError(
+      fmt::format("{}: '{}' is not one of {}", option, excerpt(name, 40), fmt::join(names, ", ")));
 }
 
 nlohmann::ordered_json special_json(const SpecialTokens& special) {
@@ -53,22 +54,21 @@ nlohmann::ordered_json special_json(const SpecialTokens& special) {
 }
 
 void print_json(const nlohmann::ordered_json& document) {
-  // Bytes that are no text are shown as U+FFFD.
+  // Bytes that are not UTF-8 become U+FFFD.
   std::cout << document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
 }
 
-/// Calls `use` with each line of standard input. Throws DataError where there is none.
+/// Calls `use` with each line of standard input. Throws DataError if there is none.
 void for_each_line(const std::function<void(const std::string&)>& use) {
   int64_t n = 0;
   for (std::string line; std::getline(std::cin, line); ++n) {
     if (line.ends_with('\r')) line.pop_back();
     use(line);
   }
-  if (n == 0) throw DataError("standard input is empty: write something a line, or see --help for options");
+  if (n == 0) throw DataError("standard input is empty: write at least one line, or see --help for options");
 }
 
 // ---- train
-// --------------------------------------------------------------------------------------------------------
 
 struct TrainTokenizerArguments {
   std::vector<std::filesystem::path> files;
@@ -78,7 +78,7 @@ struct TrainTokenizerArguments {
   bool no_special = false, json = false;
 };
 
-/// All of each file: none is kept back for validation.
+/// The whole of each file: no part is kept back for validation.
 DataConfig corpus_of(const TrainTokenizerArguments& arguments) {
   DataConfig corpus;
   for (const auto& file : arguments.files) corpus.train.push_back(std::filesystem::absolute(file).string());
@@ -130,7 +130,7 @@ void add_train_tokenizer(CLI::App& app) {
       ->capture_default_str();
   command
       ->add_option("--character-coverage", arguments->config.character_coverage,
-                   "Part of the text's characters that get a token of their own (sentencepiece)")
+                   "Share of the text's characters that get their own token (sentencepiece)")
       ->check(CLI::Range(0.98, 1.0))
       ->option_text(fmt::format("P={}", arguments->config.character_coverage));
   command
@@ -139,15 +139,13 @@ void add_train_tokenizer(CLI::App& app) {
                    "within texts get a token")
       ->type_name("SPLIT")
       ->capture_default_str();
-  command->add_flag("--lowercase", arguments->config.lowercase, "Fold case before anything else");
-  command->add_flag("--no-special", arguments->no_special,
-                    "No <pad>, <bos>, <eos>, …: the text's tokens alone");
+  command->add_flag("--lowercase", arguments->config.lowercase, "Convert the text to lower case first");
+  command->add_flag("--no-special", arguments->no_special, "No special tokens (<pad>, <bos>, <eos>, …)");
   add_json(*command, arguments->json);
   command->callback([arguments] { train_tokenizer(*arguments); });
 }
 
 // ---- encode
-// -------------------------------------------------------------------------------------------------------
 
 struct EncodeArguments {
   std::filesystem::path dir;
@@ -155,7 +153,7 @@ struct EncodeArguments {
   bool json = false;
 };
 
-// {"results": [{"text", "ids", "tokens"}]}, one result a text; without --json a line of ids for each.
+// {"results": [{"text", "ids", "tokens"}]}, one result per text; without --json, one line of ids per text.
 void encode(const EncodeArguments& arguments) {
   const auto tokenizer = load_tokenizer(arguments.dir);
   auto results = nlohmann::ordered_json::array();
@@ -185,7 +183,6 @@ void add_encode(CLI::App& app) {
 }
 
 // ---- decode
-// -------------------------------------------------------------------------------------------------------
 
 struct DecodeArguments {
   std::filesystem::path dir;
@@ -205,7 +202,7 @@ TokenIds ids_in(std::string_view text) {
   return ids;
 }
 
-// {"results": [{"ids", "text"}]}, one result a list of ids; without --json the text of each and a line break.
+// {"results": [{"ids", "text"}]}, one result per list of ids; without --json, each text and a line break.
 void decode(const DecodeArguments& arguments) {
   const auto tokenizer = load_tokenizer(arguments.dir);
   auto results = nlohmann::ordered_json::array();

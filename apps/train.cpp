@@ -38,7 +38,7 @@ std::string duration(double seconds) {
                       : fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
 }
 
-std::string summary(const TrainResult& result, BestBy best_by) {
+std::string summary(const TrainResult& result, const std::string& best_by) {
   const auto run = result.run_dir.string();
   std::string text;
   switch (result.end) {
@@ -55,8 +55,8 @@ std::string summary(const TrainResult& result, BestBy best_by) {
                          result.step);
   }
   if (result.best_score) {
-    text += fmt::format("; best validation {} {:.4f} at step {}", name_of(best_by), *result.best_score,
-                        result.best_step);
+    text +=
+        fmt::format("; best validation {} {:.4f} at step {}", best_by, *result.best_score, result.best_step);
   }
   return text;
 }
@@ -76,10 +76,10 @@ void run_processes(const TrainArguments& arguments) {
   if (place_from_environment())
     throw UsageError("--nproc and torchrun both start processes: use one of them");
   if (arguments.device.starts_with("cuda:"))
-    throw UsageError("--nproc gives each process a GPU of its own: say --device cuda");
-  parse_device(arguments.device, arguments.n_processes - 1);  // there are as many GPUs
-  const auto experiment =
-      load_experiment(arguments.config, arguments.overrides);  // what is wrong is said once
+    throw UsageError("--nproc gives each process its own GPU: use --device cuda");
+  // Errors are found here, so that they are not reported by each process.
+  parse_device(arguments.device, arguments.n_processes - 1);  // throws if there are too few GPUs
+  const auto experiment = load_experiment(arguments.config, arguments.overrides);
   const StopSignals signals;
   const auto result =
       launch({.command = command_of(arguments), .n_processes = arguments.n_processes, .should_stop = [&] {
@@ -123,13 +123,12 @@ void add_train(CLI::App& app) {
   add_overrides(*command, arguments->overrides);
   command->add_option("--out", arguments->out, "Directory of the run; default: runs/NAME")->type_name("DIR");
   auto* resume =
-      command->add_flag("--resume", arguments->resume, "Go on with the run if it exists, or else start it");
+      command->add_flag("--resume", arguments->resume, "Continue the run if it exists, otherwise start it");
   command->add_flag("--overwrite", arguments->overwrite, "Replace the run if it exists")->excludes(resume);
   add_device(*command, arguments->device);
   command
-      ->add_option(
-          "--nproc", arguments->n_processes,
-          "Train with so many processes on this machine, each on its part of the cores or a GPU of its own")
+      ->add_option("--nproc", arguments->n_processes,
+                   "Train with N processes on this machine, each with its part of the cores or its own GPU")
       ->type_name("N")
       ->check(whole_number(1, 1024))
       ->capture_default_str();

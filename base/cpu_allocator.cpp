@@ -18,7 +18,7 @@ MemoryPool& pool() {
 class CachingCpuAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
-    constexpr size_t smallest = size_t{64} << 10;  // below, the C library neither maps nor gives back
+    constexpr size_t smallest = size_t{64} << 10;  // the C library keeps smaller blocks itself
     void* const data = bytes >= smallest ? pool().allocate(bytes) : c10::alloc_cpu(bytes);
     c10::profiledCPUMemoryReporter().New(data, bytes);
     return {data, data, &release, c10::kCPU};

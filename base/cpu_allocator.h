@@ -1,16 +1,16 @@
 #pragma once
 // Memory of tensors on the CPU.
 //
-// A training makes and frees the same tensors in every step. The C library gives large ones back to the
-// operating system, which clears their pages before it hands them out again, and on small pages the processor
-// misses its address translations: together up to a tenth of a step. This allocator keeps what it once got,
-// on huge pages where the system has them.
+// Training allocates and frees the same tensors in every step. The C library returns large blocks to the
+// operating system, which clears their pages before it hands them out again. Small pages also cause misses in
+// the processor's address translation. Both together cost up to a tenth of a step. This allocator keeps its
+// memory, on huge pages where the system has them.
 
 namespace zoo {
 
-/// From now on LibTorch's tensors on the CPU, of 64 KB and more, live in memory that the process keeps until
-/// it ends: at most as much as was in use at its peak, and what lies idle between. For main(), before the
-/// first tensor; calling it again does nothing.
+/// After this call, LibTorch's CPU tensors of 64 KB and more use memory that the process keeps until it ends.
+/// That memory is at most the peak use plus the gaps between blocks. Call it in main(), before the first
+/// tensor; a second call does nothing.
 void use_caching_cpu_allocator();
 
 }  // namespace zoo

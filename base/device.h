@@ -8,11 +8,11 @@
 
 namespace zoo {
 
-/// auto (a GPU if there is one, else the CPU), cpu, cuda or cuda:N; `gpu` is which of them where N is not
-/// said. Throws UsageError for another word, SystemError for a GPU that is not there.
+/// Reads auto (a GPU if there is one, else the CPU), cpu, cuda or cuda:N. Without N, the GPU is number `gpu`.
+/// Throws UsageError for another word, SystemError for a missing GPU.
 c10::Device parse_device(std::string_view text, int64_t gpu = 0);
 
-/// Waits until `device` has done all that it was told to.
+/// Waits until `device` has finished all submitted work.
 void synchronize(c10::Device device);
 
 }  // namespace zoo

@@ -11,11 +11,11 @@ namespace zoo {
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
-  /// What the program exits with: 2 for bad input, 1 for a failure of the machine.
+  /// The program's exit code: 2 for bad input, 1 for a failure of the machine.
   virtual int exit_code() const { return 2; }
 };
 
-/// The configuration is wrong: an unknown key, a type, a range, a contradiction.
+/// The configuration is wrong: an unknown key, a wrong type, a value out of range, a contradiction.
 class ConfigError : public Error {
  public:
   using Error::Error;
@@ -27,7 +27,8 @@ class DataError : public Error {
   using Error::Error;
 };
 
-/// A text has a character, or a row a label, that was not there in training. Who knows its file names it.
+/// A text has a character, or a row has a label, that did not occur in training. A caller that knows the file
+/// adds its name to the message.
 class UnknownSymbolError : public DataError {
  public:
   using DataError::DataError;
@@ -39,20 +40,20 @@ class CheckpointError : public Error {
   using Error::Error;
 };
 
-/// The command line makes no sense.
+/// The command line is wrong.
 class UsageError : public Error {
  public:
   using Error::Error;
 };
 
-/// The machine failed: disk full, no permission, a device that is not there.
+/// The machine failed: disk full, no permission, a missing device.
 class SystemError : public Error {
  public:
   using Error::Error;
   int exit_code() const override { return 1; }
 };
 
-/// Training cannot go on: the loss is not a number.
+/// Training cannot continue: the loss is not a number.
 class TrainingError : public Error {
  public:
   using Error::Error;

@@ -29,7 +29,7 @@ GeneratorScope::GeneratorScope(c10::Device device, const torch::Tensor& state)
   set_generator_state(device_, state);
 }
 
-// What is given back was read from the same device: it fits.
+// The former state was read from the same device, so setting it does not throw.
 // NOLINTNEXTLINE(bugprone-exception-escape)
 GeneratorScope::~GeneratorScope() { set_generator_state(device_, former_); }
 

@@ -1,16 +1,16 @@
 #pragma once
-// LibTorch's own random numbers of a GPU. On the CPU layers take theirs from draw_seed() (base/random.h),
-// so there is nothing to keep.
+// The state of LibTorch's random generator on a GPU. On the CPU, layers use draw_seed() (base/random.h), so
+// there is no state to keep.
 
 #include <torch/types.h>
 
 namespace zoo {
 
-/// Where the numbers of a device stand; undefined for the CPU.
+/// The state of the device's random generator; undefined for the CPU.
 torch::Tensor generator_state(c10::Device device);
 
-/// While it lives, the numbers of a device are those from `state` on, if that is defined; then they go on
-/// where they were.
+/// While it lives, the device's generator continues from `state`, if that is defined. The destructor restores
+/// the former state.
 class GeneratorScope {
  public:
   GeneratorScope(c10::Device device, const torch::Tensor& state);

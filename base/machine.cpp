@@ -27,14 +27,14 @@ std::string cpu_name() {
 
 namespace fs = std::filesystem;
 
-/// The number of a file that holds nothing else; nothing for "max" and where there is no such file.
+/// The number in a file that holds only a number; nullopt for "max" and for a missing file.
 std::optional<int64_t> number_in(const fs::path& path) {
   std::ifstream file(path);
   int64_t value = 0;
   return file >> value ? std::optional(value) : std::nullopt;
 }
 
-/// The number behind `name` in a file with a name and a number a line.
+/// The number after `name` in a file whose lines hold a name and a number.
 std::optional<int64_t> number_in(const fs::path& path, std::string_view name) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -46,9 +46,10 @@ std::optional<int64_t> number_in(const fs::path& path, std::string_view name) {
   return std::nullopt;
 }
 
-/// How the two versions of control groups call the same things.
+/// Names in the two versions of control groups. `reclaimable` is a line of memory.stat: the cache of files
+/// that are no longer in use.
 struct CgroupFiles {
-  const char *limit, *usage, *reclaimable;  // the last is a line of memory.stat: files that nobody reads
+  const char *limit, *usage, *reclaimable;
 };
 constexpr CgroupFiles kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
 constexpr CgroupFiles kVersion2{"memory.max", "memory.current", "inactive_file"};
@@ -63,8 +64,8 @@ void lower(std::optional<int64_t>& bytes, std::optional<int64_t> other) {
   if (other) bytes = std::min(bytes.value_or(*other), *other);
 }
 
-/// Of the group and of those around it. Within a container the path may be the one outside, and not be there;
-/// what is mounted is then the container's own group.
+/// The least memory left in the group and its parents. Inside a container, `path` may be the path on the
+/// host, which does not exist here; `mount` is then the container's own group.
 std::optional<int64_t> left_in_groups(const fs::path& mount, std::string_view path,
                                       const CgroupFiles& files) {
   std::optional<int64_t> left = left_in_group(mount, files);

@@ -1,5 +1,5 @@
 #pragma once
-// The machine that numbers were measured on.
+// The machine that a measurement ran on, and its memory.
 
 #include <cstdint>
 #include <filesystem>
@@ -9,19 +9,19 @@
 namespace zoo {
 
 struct MachineInfo {
-  std::string cpu;           // its name; "unknown" where the system does not tell
-  int64_t cores = 1;         // that this process may use
-  int64_t memory_bytes = 0;  // physical; 0 where the system does not tell
+  std::string cpu;           // name; "unknown" if the system does not report it
+  int64_t cores = 1;         // usable by this process
+  int64_t memory_bytes = 0;  // physical; 0 if the system does not report it
   std::string system = {};   // "Linux 6.1.0 x86_64"
 };
 MachineInfo machine_info();
 
-/// Bytes that this process could still take: what the machine has free or could free at once, within the
-/// limits of the control groups that the process is in (containers, batch systems). Nothing where the system
-/// does not tell. `root` is where /proc and /sys are.
+/// Bytes that this process can still allocate: the memory that the machine has free or can free at once,
+/// within the limits of the process's control groups (containers, batch systems). nullopt if the system does
+/// not report it. `root` is the directory that contains proc and sys.
 std::optional<int64_t> available_memory_bytes(const std::filesystem::path& root = "/");
 
-/// The most memory that this process ever held, as the operating system counts it; 0 where it does not tell.
+/// Peak resident memory of this process, as counted by the operating system; 0 if it is not known.
 int64_t peak_resident_bytes();
 
 }  // namespace zoo

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kRegion = size_t{64} << 20;
-// Not a page: arrays that all begin at the same place of a page hinder each other in the cache.
+// Less than a page: arrays that begin at the same offset in a page evict each other from the cache.
 constexpr size_t kGranule = 256;
 
 size_t rounded(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
@@ -64,7 +64,7 @@ bool MemoryPool::release(void* pointer) {
   return true;
 }
 
-/// A free block takes the one behind it into itself, if that one is free and of the same region.
+/// Joins a free block with the next one, if that is free and in the same region.
 void MemoryPool::join_with_next(std::byte* address) {
   Block& block = blocks_.at(address);
   const auto next = blocks_.find(address + block.size);
@@ -79,7 +79,7 @@ void MemoryPool::join_with_next(std::byte* address) {
 
 void MemoryPool::add_region(size_t bytes) {
   const size_t size = std::max(kRegion, rounded(bytes, kHugePage));
-  // Huge pages begin at multiples of their size: what is too much at either end is given back.
+  // Huge pages begin at multiples of their size, so the excess at both ends is unmapped.
   const size_t mapped = size + kHugePage;
   void* const raw = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (raw == MAP_FAILED) throw std::bad_alloc();
@@ -90,7 +90,7 @@ void MemoryPool::add_region(size_t bytes) {
   if (skipped > 0) munmap(begin, skipped);
   if (const size_t rest = mapped - skipped - size; rest > 0) munmap(address + size, rest);
 #ifdef MADV_HUGEPAGE
-  madvise(address, size, MADV_HUGEPAGE);  // where there are none, small pages do
+  madvise(address, size, MADV_HUGEPAGE);  // without huge pages, small ones are used
 #endif
   regions_.emplace_back(address, size);
   reserved_ += size;

@@ -19,18 +19,18 @@ class MemoryPool {
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  /// At least `bytes` (> 0) bytes at a multiple of 64. Throws std::bad_alloc.
+  /// A block of at least `bytes` (> 0) bytes at an address that is a multiple of 64. Throws std::bad_alloc.
   void* allocate(size_t bytes);
-  /// Takes back what allocate() returned; false, and nothing is done, for any other address.
+  /// Takes back a block from allocate(). For any other address, returns false and does nothing.
   bool release(void* address);
 
-  /// What the pool holds, used or not.
+  /// Bytes that the pool holds, used or not.
   size_t reserved() const;
-  /// What is in use, roundings included.
+  /// Bytes in use, including rounding.
   size_t used() const;
 
  private:
-  /// A used or free piece of a region; neighbours are known, so that free ones can be joined.
+  /// A used or free piece of a region. Its neighbours are known, so that free pieces can be joined.
   struct Block {
     size_t size = 0;
     std::byte* previous = nullptr;  // in the same region

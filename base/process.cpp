@@ -22,7 +22,7 @@ std::string reason(int error) { return std::generic_category().message(error); }
 
 int as_exit_code(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
 
-/// The environment of this process with some variables set anew, as "NAME=value".
+/// The environment of this process after `changes`, as "NAME=value".
 std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& changes) {
   std::vector<std::string> variables;
   for (const char* const* variable = environ; *variable != nullptr; ++variable) {
@@ -44,7 +44,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 }  // namespace
 
 ChildProcess::ChildProcess(const ProcessOptions& options) {
-  // All memory is allocated before the fork: the child of a process with threads may not.
+  // All memory is allocated before the fork: the child of a process with threads must not allocate.
   auto command = options.command;
   auto environment = environment_with(options.environment);
   const auto arguments = pointers(command), variables = pointers(environment);
@@ -53,7 +53,7 @@ ChildProcess::ChildProcess(const ProcessOptions& options) {
       has_output ? open(options.output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
   if (has_output && output < 0)
     throw SystemError(fmt::format("cannot write '{}': {}", options.output.string(), reason(errno)));
-  int failure[2];  // closed by a successful exec; else carries its error
+  int failure[2];  // a successful exec closes it; otherwise it carries the error
   if (pipe2(failure, O_CLOEXEC) != 0) {
     if (has_output) close(output);
     throw SystemError(fmt::format("cannot start '{}': {}", command.front(), reason(errno)));
@@ -62,7 +62,7 @@ ChildProcess::ChildProcess(const ProcessOptions& options) {
   pid_ = fork();
   if (pid_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) _exit(1);  // it died before it could be watched
+    if (getppid() != parent) _exit(1);  // the parent died before prctl()
     const int nothing = open("/dev/null", O_RDONLY);
     dup2(nothing, STDIN_FILENO);
     if (has_output) {
@@ -114,7 +114,7 @@ int ChildProcess::wait() {
   while (!exit_code_) {
     const pid_t ended = waitpid(pid_, &status, 0);
     if (ended == pid_) exit_code_ = as_exit_code(status);
-    if (ended < 0 && errno != EINTR) exit_code_ = 1;  // somebody else has waited for it
+    if (ended < 0 && errno != EINTR) exit_code_ = 1;  // other code has already waited for it
   }
   return *exit_code_;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Programs that run beside this one.
+// Programs that this one starts.
 
 #include <sys/types.h>
 
@@ -11,36 +11,37 @@
 
 namespace zoo {
 
-/// Who gets what is typed to end a program (Ctrl-C): all that run in the terminal, or this process, which
-/// then decides what becomes of its child.
+/// Where the terminal sends Ctrl-C: to this process and its child, or only to this process, which then
+/// decides what happens to the child.
 enum class TerminalSignals { to_both, to_parent_only };
 
 struct ProcessOptions {
-  std::vector<std::string> command;  // the program, by its path, and its arguments
-  std::filesystem::path output =
-      {};  // stdout and stderr are appended to this file; empty = where those of this go
+  /// The path of the program and its arguments.
+  std::vector<std::string> command;
+  /// The child appends its stdout and stderr to this file. Empty: it inherits both from this process.
+  std::filesystem::path output = {};
   TerminalSignals signals = TerminalSignals::to_both;
-  std::vector<std::pair<std::string, std::string>> environment =
-      {};  // variables to set, beside those of this process
+  /// Variables to set on top of this process's environment.
+  std::vector<std::pair<std::string, std::string>> environment = {};
 };
 
-/// A child process. It is sent SIGTERM when this process ends, however that happens.
+/// A child process. It receives SIGTERM when this process ends for any reason.
 class ChildProcess {
  public:
-  /// Throws SystemError where it cannot be started.
+  /// Throws SystemError if it cannot be started.
   explicit ChildProcess(const ProcessOptions& options);
-  /// Ends it with SIGTERM, and waits, if it is still running.
+  /// If it is still running, sends SIGTERM and waits.
   ~ChildProcess();
   ChildProcess(ChildProcess&& other) noexcept;
   ChildProcess& operator=(ChildProcess&&) = delete;
 
-  /// What it exited with, 128 + n where signal n killed it; nothing while it runs.
+  /// The exit code; 128 + n if signal n killed it; nullopt while it runs.
   std::optional<int> exit_code();
   /// Asks it to end (SIGTERM).
   void interrupt();
   /// Ends it (SIGKILL).
   void kill();
-  /// Waits for its end.
+  /// Waits for its end and returns the exit code.
   int wait();
 
  private:
@@ -48,7 +49,7 @@ class ChildProcess {
   std::optional<int> exit_code_;
 };
 
-/// The program that is running, for starting it again. Throws SystemError.
+/// Path of the running program, for starting it again. Throws SystemError.
 std::filesystem::path this_program();
 
 }  // namespace zoo

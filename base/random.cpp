@@ -25,8 +25,8 @@ SeedSource::~SeedSource() { innermost = outer_; }
 uint64_t SeedSource::outer_seed() { return outer_ != nullptr ? outer_->next() : seed_of_default_generator(); }
 
 uint64_t SeedReplay::next() {
-  TORCH_CHECK(n_drawn_ < seeds_.size(), "more random numbers are drawn than in the call that is repeated, ",
-              seeds_.size());
+  TORCH_CHECK(n_drawn_ < seeds_.size(),
+              "more random seeds are drawn than in the recorded call: ", seeds_.size());
   return seeds_[n_drawn_++];
 }
 

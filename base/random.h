@@ -1,7 +1,7 @@
 #pragma once
-// Random numbers that are the same on every machine and with every compiler (those of <random>'s
-// distributions and std::shuffle are not), and that need no history: any point of the sequence can be started
-// from its coordinates. And where layers take theirs from.
+// Random numbers that are the same on every machine and with every compiler, unlike <random>'s distributions
+// and std::shuffle. They need no history: a sequence can start at any coordinates. draw_seed() gives
+// layers their seeds.
 
 #include <cstdint>
 #include <initializer_list>
@@ -19,10 +19,10 @@ class CounterRandom {
 
   uint64_t next() { return mix(state_ += increment); }
 
-  /// A whole number in 0 … n-1, all equally likely; n ≥ 1.
+  /// A uniform integer in 0 … n-1; n ≥ 1.
   int64_t below(int64_t n) {
     const auto range = static_cast<uint64_t>(n);
-    // The top of the 64-bit range that is no whole multiple of n is thrown back.
+    // Numbers above the largest multiple of n are drawn again, so that all results are equally likely.
     const uint64_t excess = (UINT64_MAX % range + 1) % range;
     uint64_t x = next();
     while (x > UINT64_MAX - excess) x = next();
@@ -50,12 +50,12 @@ class CounterRandom {
   uint64_t state_ = 0;
 };
 
-/// A seed for one use of random numbers by a layer: from the innermost SeedSource of this thread, else from
-/// LibTorch's default generator on the CPU.
+/// A seed for one random operation of a layer. It comes from the innermost SeedSource of this thread, or else
+/// from LibTorch's default generator on the CPU.
 uint64_t draw_seed();
 
-/// While it lives, draw_seed() on this thread asks it. To be destroyed by the thread that made it, in reverse
-/// order of making.
+/// While it lives, draw_seed() on this thread takes its seeds from it. The thread that made sources must
+/// destroy them, in reverse order.
 class SeedSource {
  public:
   SeedSource(const SeedSource&) = delete;
@@ -64,7 +64,7 @@ class SeedSource {
  protected:
   SeedSource();
   ~SeedSource();
-  /// What draw_seed() would give without this source.
+  /// The seed that draw_seed() would give without this source.
   uint64_t outer_seed();
 
  private:
@@ -73,8 +73,8 @@ class SeedSource {
   SeedSource* outer_;
 };
 
-/// A sequence of the scope's own: parts of a batch that are worked on at the same time have each their own
-/// numbers, whichever is first.
+/// A sequence of its own. Each of several batch parts that run in parallel has one, so their numbers do not
+/// depend on the order in which they run.
 class RandomScope final : public SeedSource {
  public:
   explicit RandomScope(std::initializer_list<uint64_t> coordinates) : random_(coordinates) {}
@@ -84,7 +84,7 @@ class RandomScope final : public SeedSource {
   CounterRandom random_;
 };
 
-/// Keeps the seeds that are drawn, and changes nothing about them.
+/// Records the seeds that are drawn, without changing them.
 class SeedRecord final : public SeedSource {
  public:
   const std::vector<uint64_t>& seeds() const { return seeds_; }
@@ -94,8 +94,7 @@ class SeedRecord final : public SeedSource {
   std::vector<uint64_t> seeds_;
 };
 
-/// The seeds of a record once more, on whichever thread. Throws c10::Error where more are drawn than there
-/// were.
+/// Repeats the seeds of a record, on any thread. Throws c10::Error if more are drawn than were recorded.
 class SeedReplay final : public SeedSource {
  public:
   explicit SeedReplay(std::vector<uint64_t> seeds) : seeds_(std::move(seeds)) {}

@@ -12,7 +12,7 @@ namespace {
 
 struct Decoded {
   char32_t code_point;
-  size_t length;  // bytes; 0 when they are not UTF-8
+  size_t length;  // in bytes; 0 if they are not UTF-8
 };
 
 /// The code point at the start of `text`, which is not empty.
@@ -21,7 +21,7 @@ Decoded decode_one(std::string_view text) {
   const unsigned char first = byte(0);
   if (first < 0x80) return {first, 1};
   const size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  // 0x80–0xC1 start nothing or an overlong pair, 0xF5 and more lie beyond U+10FFFF.
+  // 0x80–0xBF start no character, 0xC0 and 0xC1 start overlong pairs, 0xF5 and above lie beyond U+10FFFF.
   if (first < 0xC2 || first > 0xF4 || text.size() < length) return {0, 0};
   auto code_point = static_cast<char32_t>(first & (0x7F >> length));
   for (size_t i = 1; i < length; ++i) {
@@ -43,7 +43,7 @@ std::string comparable(std::string_view name) {
   return result;
 }
 
-/// Whether `part` stands in `whole` between underscores or at its ends.
+/// Whether `part` is a word of `whole`, bounded by underscores or by its ends.
 bool has_word(std::string_view whole, std::string_view part) {
   if (part.size() < 2) return false;
   for (size_t at = whole.find(part); at != whole.npos; at = whole.find(part, at + 1)) {
@@ -87,7 +87,8 @@ std::string encode_utf8(std::u32string_view code_points) {
   const auto put = [&](char32_t byte) { result.push_back(static_cast<char>(byte)); };
   for (const char32_t c : code_points) {
     if (c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF)) {
-      throw DataError(fmt::format("U+{:04X} is not a character and has no UTF-8", static_cast<uint32_t>(c)));
+      throw DataError(fmt::format("U+{:04X} is not a character and cannot be encoded as UTF-8",
+                                  static_cast<uint32_t>(c)));
     }
     if (c < 0x80) {
       put(c);
@@ -126,8 +127,8 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::optional<std::string> nearest(std::string_view name, std::span<const std::string> candidates) {
-  constexpr size_t longest_name =
-      100;  // nobody mistypes more, and the distance costs the product of the lengths
+  // A longer name is not a typing error, and the distance costs the product of the lengths.
+  constexpr size_t longest_name = 100;
   if (name.empty() || name.size() > longest_name) return std::nullopt;
   const std::string wanted = comparable(name);
   const std::string* best = nullptr;
@@ -138,7 +139,7 @@ std::optional<std::string> nearest(std::string_view name, std::span<const std::s
     size_t distance = edit_distance(wanted, known);
     if (distance > 3 || distance * 2 > longest) {
       if (!has_word(known, wanted) && !has_word(wanted, known)) continue;
-      distance += 3;  // after everything that looks like a slip of the finger
+      distance += 3;  // ranks after every likely typing error
     }
     if (!best || distance < best_distance) {
       best = &candidate;
@@ -161,7 +162,7 @@ std::string excerpt(std::string_view text, size_t max_bytes) {
     } else if (length == 0 || byte < 0x20 || byte == 0x7F) {
       result += fmt::format("\\x{:02x}", byte);
     } else if ((code_point >= 0x80 && code_point < 0xA0) || code_point == 0x2028 || code_point == 0x2029) {
-      result += fmt::format("\\u{:04x}", static_cast<uint32_t>(code_point));  // line breaks to some terminals
+      result += fmt::format("\\u{:04x}", static_cast<uint32_t>(code_point));  // line breaks in some terminals
     } else {
       result += text.substr(at, length);
     }

@@ -1,8 +1,8 @@
 # FindTorch: a shared LibTorch (the PyTorch wheel, an unpacked LibTorch) as the imported target `torch`, and
-#   Torch_VERSION, TORCH_INSTALL_PREFIX, TORCH_CUDA_LIBRARY (where it was built for CUDA).
-# In place of the package file that LibTorch brings: where LibTorch was built for CUDA, as PyPI's wheels for Linux are,
-# that one demands the same version's CUDA toolkit and compiler, which a program without CUDA code of its own has no use
-# for, and a CMake newer than 3.25.1.
+#   Torch_VERSION, TORCH_INSTALL_PREFIX, TORCH_CUDA_LIBRARY (if it was built for CUDA).
+# This module replaces LibTorch's own package file. If LibTorch was built for CUDA, as PyPI's wheels for Linux are, that
+# file requires a CUDA toolkit and compiler of the same version and a CMake newer than 3.25.1. A program without CUDA code
+# of its own needs none of them.
 include(FindPackageHandleStandardArgs)
 
 find_path(TORCH_INCLUDE_DIR torch/headeronly/version.h HINTS "${Torch_DIR}/../../../include")
@@ -29,7 +29,7 @@ if(Torch_FOUND AND NOT TARGET torch)
     INTERFACE_INCLUDE_DIRECTORIES "${TORCH_INCLUDE_DIR};${TORCH_INCLUDE_DIR}/torch/csrc/api/include"
     INTERFACE_LINK_LIBRARIES "${TORCH_CPU_LIBRARY};${C10_LIBRARY}")
   if(TORCH_CUDA_LIBRARY)
-    # Nothing refers to it by name: it makes itself known to LibTorch when it is loaded.
+    # No symbol refers to this library, so the linker would drop it. It registers itself with LibTorch when it is loaded.
     set_property(TARGET torch APPEND PROPERTY INTERFACE_LINK_LIBRARIES
       "-Wl,--push-state,--no-as-needed \"${TORCH_CUDA_LIBRARY}\" -Wl,--pop-state")
   endif()

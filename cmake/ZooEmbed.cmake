@@ -1,6 +1,6 @@
 # zoo_embed(FOLDER FILE...): makes each file of FOLDER, e.g. attention_page.css, a string in the folder's library:
 #   namespace zoo::embedded { extern const char attention_page_css[]; }
-# Sources stay readable files of their own kind, and the library needs no file at run time.
+# The files stay readable in their own language, and the library needs no file at run time.
 function(zoo_embed folder)
   string(REGEX REPLACE "/.*" "" library "${folder}")
   foreach(name IN LISTS ARGN)

@@ -1,4 +1,4 @@
-# How every target of this project is compiled, and the two functions that declare them.
+# How every target of this project is compiled, and two functions that declare targets.
 
 add_library(zoo_options INTERFACE)
 target_include_directories(zoo_options INTERFACE
@@ -8,9 +8,9 @@ target_compile_features(zoo_options INTERFACE cxx_std_20)
 add_library(zoo_warnings INTERFACE)
 target_compile_options(zoo_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
-  # g++ 12 sees overflows in std::string's own code where there are none (GCC bugs 105329, 105651).
+  # g++ 12 reports overflows in std::string's own code that do not exist (GCC bugs 105329, 105651).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow -Wno-array-bounds -Wno-restrict>
-  # With the sanitizers' code between, it sees values that are not set where they are.
+  # With the sanitizers' code it reports values as unset that are set.
   $<$<BOOL:${ZOO_SANITIZE}>:-Wno-maybe-uninitialized>
   $<$<BOOL:${ZOO_WARNINGS_AS_ERRORS}>:-Werror>)
 
@@ -21,7 +21,7 @@ endif()
 
 find_program(ZOO_CCACHE ccache)
 if(ZOO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # A precompiled header is only cacheable when its time stamp is not part of the key.
+  # ccache can only cache a precompiled header if its time stamp is not part of the key.
   set(CMAKE_CXX_COMPILER_LAUNCHER
     ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
     ${ZOO_CCACHE})
@@ -30,11 +30,11 @@ if(ZOO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   endif()
 endif()
 
-# Precompiled headers with the parts of LibTorch that nearly every source uses, and for the tests also with theirs. Not
-# <torch/torch.h>: the templates that it leaves to be instantiated cost every source, however small, four more seconds.
+# The precompiled headers hold the parts of LibTorch that nearly every source uses; those of the tests also hold the
+# tests' headers. They leave out <torch/torch.h>, because its templates cost every source four more seconds.
 set(ZOO_PRECOMPILED <torch/types.h> <torch/utils.h> <torch/nn/module.h> <torch/nn/pimpl.h> <torch/nn/init.h>
   <torch/nn/modules/linear.h> <torch/nn/modules/embedding.h> <torch/nn/modules/container/modulelist.h>)
-# zoo_precompile(NAME LINKS HEADERS...): a target whose header others reuse.
+# zoo_precompile(NAME LINKS HEADERS...): a target whose precompiled header other targets reuse.
 function(zoo_precompile name links)
   file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/${name}.cpp" CONTENT "// Carrier of a precompiled header.\n")
   add_library(${name} OBJECT "${PROJECT_BINARY_DIR}/${name}.cpp")

@@ -9,12 +9,12 @@
 #include "base/error.h"
 #include "base/stopwatch.h"
 #include "io/progress.h"
-#include "models/cost.h"
+#include "models/families/model_cost.h"
 
 namespace zoo {
 namespace {
 
-/// Walks through the steps of a training without taking them.
+/// Counts what the steps of a training consume, without training.
 class StepWalker {
  public:
   StepWalker(const Experiment& experiment, Task& task)
@@ -22,7 +22,7 @@ class StepWalker {
 
   const Consumption& consumed() const { return consumed_; }
 
-  /// Says how far it has come, where that takes longer than a reader waits without asking.
+  /// Shows progress once planning has taken longer than a second.
   void show(double fraction) {
     constexpr double whole = 1000;
     if (!progress_ && watch_.seconds() < 1) return;
@@ -66,7 +66,7 @@ Consumption consumption(const Experiment& experiment, Task& task, int64_t steps)
 }
 
 Consumption steps_within(const Experiment& experiment, Task& task, const Budget& budget) {
-  if (budget.kind == BudgetKind::seconds) throw UsageError("a budget of seconds is no number of steps");
+  if (budget.kind == BudgetKind::seconds) throw UsageError("a budget of seconds gives no number of steps");
   if (budget.kind == BudgetKind::steps)
     return consumption(experiment, task, std::max<int64_t>(1, std::llround(budget.amount)));
   const auto used = [&](const Consumption& c) {

@@ -1,5 +1,5 @@
 #pragma once
-// From a budget to a number of steps.
+// Turns a budget into a number of steps.
 
 #include <cstdint>
 
@@ -8,18 +8,19 @@
 
 namespace zoo {
 
-/// What a training reads and computes.
+/// The amounts that a training reads and computes.
 struct Consumption {
   int64_t steps = 0;
   int64_t tokens = 0;
   double flops = 0;  // of forward and backward passes, as the trainer counts them
 };
 
-/// What the first `steps` steps of a training consume. Looks at the very batches.
+/// The consumption of the first `steps` steps of a training, counted over its actual batches.
 Consumption consumption(const Experiment& experiment, Task& task, int64_t steps);
 
-/// The number of steps, at least one, that comes nearest to a budget of steps, tokens or FLOPs, and what they
-/// consume. Throws UsageError for a budget of seconds, which only the clock can tell.
+/// The number of steps, at least one, that comes nearest to a budget of steps, tokens or FLOPs, and their
+/// consumption. Throws UsageError for a budget of seconds: only the training itself shows its number of
+/// steps.
 Consumption steps_within(const Experiment& experiment, Task& task, const Budget& budget);
 
 }  // namespace zoo

@@ -38,7 +38,7 @@ nlohmann::ordered_json compare(const Comparison& comparison, const CompareOption
   const auto device = parse_device(options.device);
   if (is_taken(options.dir) && options.existing == ExistingRun::refuse) {
     throw UsageError(
-        fmt::format("{} exists: --resume goes on with it, --overwrite replaces it, --out DIR takes another",
+        fmt::format("{} exists: --resume goes on with it, --overwrite replaces it, --out DIR chooses another",
                     options.dir.string()));
   }
   const auto plan = make_plan(comparison);

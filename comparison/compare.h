@@ -15,21 +15,21 @@
 namespace zoo {
 
 struct CompareOptions {
-  std::filesystem::path dir;                   // where everything goes
-  ExistingRun existing = ExistingRun::refuse;  // what to do where `dir` holds a comparison already
+  std::filesystem::path dir;                   // for all files of the comparison
+  ExistingRun existing = ExistingRun::refuse;  // what to do where `dir` already holds a comparison
   std::filesystem::path program;               // zoo, which is started for each training
-  std::string device = "auto";                 // as zoo train takes it
-  int64_t jobs = 1;                            // trainings at a time
-  std::string command;                         // that reproduces the comparison, for the report
-  std::function<void(const ComparisonPlan& plan)> on_plan = nullptr;  // before anything is trained
+  std::string device = "auto";                 // as for zoo train
+  int64_t jobs = 1;                            // number of trainings that run at a time
+  std::string command;                         // reproduces the comparison; shown in the report
+  std::function<void(const ComparisonPlan& plan)> on_plan = nullptr;  // called before anything is trained
   std::function<void(const std::string& line)> on_message = nullptr;
-  std::function<bool()> should_stop = nullptr;  // asked now and then: save and return?
+  std::function<bool()> should_stop = nullptr;  // called from time to time; true: save and return
 };
 
-/// Trains what is not trained yet and writes DIR/results.json, DIR/report.html and DIR/report.md. Returns the
-/// results, or null where it was told to stop: then the same call with ExistingRun::resume goes on. Throws
-/// UsageError (the directory is taken, or holds other runs under the same names), and what make_plan,
-/// remove_comparison, train_all and collect_results throw.
+/// Trains every run that is not trained yet and writes DIR/results.json, DIR/report.html and DIR/report.md.
+/// Returns the results, or null where `should_stop` ended it: the same call with ExistingRun::resume then
+/// goes on. Throws UsageError where the directory is taken or holds other runs under the same names. Also
+/// throws the errors of make_plan, remove_comparison, train_all and collect_results.
 nlohmann::ordered_json compare(const Comparison& comparison, const CompareOptions& options);
 
 }  // namespace zoo

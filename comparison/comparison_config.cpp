@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A variant before it is read: its name, its values of the grid, and the keys in which it differs from the
+/// A variant before it is read: its name, its values in the grid, and the keys in which it differs from the
 /// base.
 struct Draft {
   std::string name, cell;
@@ -36,7 +36,7 @@ ConfigNode empty_map(const ConfigPlace& place) {
   throw ConfigError(fmt::format("{}: {}", place.text(), problem));
 }
 
-/// The entries of a map as they were written; the tree keeps them sorted by key.
+/// The entries of a map in the order of the file; the tree keeps them sorted by key.
 std::vector<std::pair<std::string, ConfigNode::Entry>> in_order(const ConfigNode& map) {
   std::vector<std::pair<std::string, ConfigNode::Entry>> entries(map.entries.begin(), map.entries.end());
   std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
@@ -53,12 +53,13 @@ fs::path directory_of(const ConfigPlace& place) {
 ConfigNode read_base(const ConfigNode& base) {
   if (base.is_map()) return resolve_extends(base, directory_of(base.place));
   if (base.kind != ConfigNode::Kind::kScalar || base.text.empty())
-    fail(base.place, fmt::format("base must be a configuration's file or its keys, not {}", base.shown()));
+    fail(base.place,
+         fmt::format("base must be a configuration file or a group of keys, not {}", base.shown()));
   const auto path = (directory_of(base.place) / base.text).lexically_normal();
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored)) fail(base.place, fmt::format("base: no file {}", path.string()));
   auto tree = load_config_tree(path);
-  // As zoo train names the run of a file that gives no name.
+  // A file without a name gets the name that zoo train gives its run.
   if (tree.find("name") == nullptr) {
     ConfigNode name = base;
     name.text = path.stem().string();
@@ -71,7 +72,7 @@ std::vector<Draft> read_variants(const ConfigNode* variants, const ConfigPlace& 
   if (variants == nullptr || variants->is_null()) return {{.name = "", .cell = "", .keys = empty_map(place)}};
   if (!variants->is_map() || variants->entries.empty()) {
     fail(variants->place,
-         fmt::format("variants must be names, each with the keys in which it differs, not {}",
+         fmt::format("variants must be names, each with the keys that differ from the base, not {}",
                      variants->shown()));
   }
   std::vector<Draft> drafts;
@@ -116,9 +117,11 @@ void validate(const ComparisonSettings& c, const ConfigFile& file) {
   const auto& budget = c.budget;
   const int given = int{budget.steps.has_value()} + int{budget.tokens.has_value()} +
                     int{budget.flops.has_value()} + int{budget.seconds.has_value()};
-  if (given > 1) file.fail("budget", "is one of steps, tokens, flops and seconds, not several");
+  if (given > 1)
+    file.fail("budget", "gives several amounts: give only one of steps, tokens, flops and seconds");
   for (const int64_t length : c.evaluate_lengths) {
-    if (length < 3) file.fail("evaluate_lengths", fmt::format("{} tokens are no sequence", length));
+    if (length < 3)
+      file.fail("evaluate_lengths", fmt::format("{} is too short: a sequence has at least 3 tokens", length));
   }
   if (c.name.empty() || c.name.front() == '.' || c.name.find('/') != c.name.npos)
     file.fail("name", fmt::format("'{}' cannot be the name of a directory", c.name));
@@ -163,23 +166,24 @@ void describe(ConfigVisitor& v, BudgetConfig& c) {
 
 void describe(ConfigVisitor& v, ComparisonSettings& c) {
   v.field("name", c.name,
-          "Of the directory runs/NAME, unless --out says otherwise; default that of the file.");
-  v.field("title", c.title, "Of the report.");
-  v.field("folklore", c.folklore, "What people say about it, shown beside what was measured.");
+          "Names the directory runs/NAME, unless --out gives another; default: the name of the file.");
+  v.field("title", c.title, "Title of the report.");
+  v.field("folklore", c.folklore,
+          "What people say about the question; the report shows it beside the findings.");
   v.field("budget", c.budget,
-          "How long every variant is trained; default what the first one's configuration says.");
-  v.field("seeds", c.seeds, "Every variant is trained with the seeds 1, 2, … up to this.",
+          "How long every variant is trained; default: as in the configuration of the first variant.");
+  v.field("seeds", c.seeds, "Every variant is trained with the seeds 1, 2, … up to this number.",
           Limits::between(1, 1000));
   v.field("match", c.match,
           "Scale widths until parameters or FLOPs per token agree with the first variant's.");
   v.field("inputs", c.inputs,
-          "Texts that every variant continues, answers, classifies or fills; default: some "
-          "of the validation data. The first one's attention maps are shown.");
+          "Texts that every variant continues, answers, classifies or fills in; default: some "
+          "of the validation data. The report shows the attention maps of the first text.");
   v.field("evaluate_lengths", c.evaluate_lengths,
-          "language_modeling: lengths of sequences at which the trained models are evaluated, too.");
-  v.field("speed_seconds", c.speed_seconds, "How long the speed of each variant is measured; 0: not at all.",
-          Limits::at_least(0));
-  v.field("scaling", c.scaling, "Measure the cost of each variant against the length of its input.");
+          "language_modeling: further sequence lengths at which the trained models are evaluated.");
+  v.field("speed_seconds", c.speed_seconds,
+          "Seconds for measuring the speed of each variant; 0: not measured.", Limits::at_least(0));
+  v.field("scaling", c.scaling, "Measure how the cost of each variant grows with the length of its input.");
 }
 
 std::optional<Budget> Comparison::budget() const {
@@ -221,7 +225,7 @@ Comparison load_comparison(const fs::path& path, const std::vector<std::string>&
     merge_config_trees(keys, draft.keys);
     Variant variant{.name = draft.name,
                     .experiment = read_experiment(ConfigFile::from_tree(path.string(), keys, overrides))};
-    // The grid of a single variant is a list of rows, all compared with the first.
+    // With a single variant, every row of the grid is compared with the first row.
     if (named.size() > 1) variant.cell = draft.cell;
     if (variant.name.empty()) variant.name = variant.experiment.name;
     comparison.variants.push_back(std::move(variant));
@@ -243,7 +247,7 @@ Comparison comparison_of(const std::vector<fs::path>& configs_and_runs,
       if (!runs.insert(fs::weakly_canonical(path, ignored).string()).second)
         throw UsageError(fmt::format("{}: the same run is given twice", path.string()));
     } else if (is_comparison_file(path)) {
-      throw UsageError(fmt::format("{}: a comparison of its own: give it alone", path.string()));
+      throw UsageError(fmt::format("{}: this is a comparison file: give it alone", path.string()));
     } else {
       variant.experiment = load_experiment(path, overrides);
     }

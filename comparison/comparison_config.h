@@ -1,5 +1,5 @@
 #pragma once
-// What is to be compared: from a comparison file, or from configurations and runs on the command line.
+// The variants to compare, from a comparison file or from configurations and runs on the command line.
 
 #include <array>
 #include <filesystem>
@@ -21,13 +21,13 @@ constexpr auto config_names(BudgetKind) {
 /// How long every run is trained.
 struct Budget {
   BudgetKind kind = BudgetKind::steps;
-  double amount =
-      0;  // optimiser steps; tokens read; FLOPs of forward and backward passes; seconds of training
+  /// Optimiser steps, tokens read, FLOPs of forward and backward passes, or seconds of training.
+  double amount = 0;
 };
-/// "steps=400", "flops=1e12". Throws UsageError.
+/// Reads texts such as "steps=400" or "flops=1e12". Throws UsageError.
 Budget parse_budget(std::string_view text);
 
-/// What is made equal before training, by scaling widths.
+/// The quantity that is made equal before training, by scaling widths.
 enum class MatchQuantity { none, parameters, flops };
 constexpr auto config_names(MatchQuantity) {
   return std::to_array<std::string_view>({"none", "parameters", "flops"});
@@ -37,9 +37,9 @@ constexpr auto config_names(MatchQuantity) {
 struct Variant {
   std::string name;  // unique
   Experiment experiment;
-  /// Its values of the grid, "n_layers=2"; rows of one cell are compared with the first of them.
+  /// Its values in the grid, such as "n_layers=2"; every row is compared with the first row of its cell.
   std::string cell = {};
-  /// A finished run, which is evaluated and not trained; its seed is that of its configuration.
+  /// A finished run, which is evaluated and not trained. Its configuration gives its seed.
   std::optional<std::filesystem::path> run = {};
 };
 
@@ -48,7 +48,7 @@ struct BudgetConfig {
 };
 void describe(ConfigVisitor& v, BudgetConfig& c);
 
-/// Everything that holds for all rows.
+/// Settings that hold for all rows.
 struct ComparisonSettings {
   std::string name = "comparison";
   std::string title, folklore;
@@ -56,9 +56,9 @@ struct ComparisonSettings {
   int64_t seeds = 3;  // each variant is trained with the seeds 1 … seeds
   MatchQuantity match = MatchQuantity::none;
   std::vector<std::string> inputs;
-  std::vector<int64_t> evaluate_lengths;  // language modelling: evaluated at these sequence lengths, too
-  double speed_seconds = 2;               // how long the speed of each variant is measured; 0: not at all
-  bool scaling = true;                    // measure cost against sequence length
+  std::vector<int64_t> evaluate_lengths;  // language modelling: further sequence lengths to evaluate at
+  double speed_seconds = 2;               // for measuring the speed of each variant; 0: not measured
+  bool scaling = true;                    // measure cost against the length of the input
 };
 void describe(ConfigVisitor& v, ComparisonSettings& c);
 
@@ -66,21 +66,21 @@ struct Comparison {
   ComparisonSettings settings;
   std::vector<Variant> variants;
 
-  /// The one that `settings.budget` sets; nothing where it sets none.
+  /// The budget in `settings.budget`, if it sets one.
   std::optional<Budget> budget() const;
 };
 
-/// Whether a YAML file is a comparison (it has `base`, `variants` or `grid`) rather than one configuration.
+/// Whether a YAML file is a comparison (it has `base`, `variants` or `grid`) and not one configuration.
 bool is_comparison_file(const std::filesystem::path& path);
 
-/// Reads a comparison file: `base` (a configuration's file, or its keys), `variants` (name → keys that
-/// differ), `grid` (dotted key → list of values; every combination of every variant), and the keys of
+/// Reads a comparison file: `base` (a configuration file, or a group of keys), `variants` (name → keys that
+/// differ), `grid` (dotted key → list of values; every combination for every variant), and the keys of
 /// ComparisonSettings. Files are relative to the file that names them. Overrides (`training.steps=10`) apply
 /// to every variant. Throws ConfigError.
 Comparison load_comparison(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
 
-/// Configurations and finished runs, in the order given. Equal names get a number. Throws ConfigError,
-/// CheckpointError, UsageError (the same run twice).
+/// A comparison of configurations and finished runs, in the given order. Equal names get a number. Throws
+/// ConfigError, CheckpointError, and UsageError for the same run twice or for a comparison file.
 Comparison comparison_of(const std::vector<std::filesystem::path>& configs_and_runs,
                          const std::vector<std::string>& overrides = {});
 

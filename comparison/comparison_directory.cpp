@@ -39,7 +39,7 @@ std::vector<fs::path> entries_of(const fs::path& dir) {
   return entries;
 }
 
-/// "seed-3", "seed-3.yaml" → 3 as text; nothing for other names.
+/// "seed-3", "seed-3.yaml" → "3"; nothing for other names.
 std::optional<std::string> seed_in(std::string_view name) {
   constexpr std::string_view prefix = "seed-";
   if (!name.starts_with(prefix)) return std::nullopt;
@@ -51,7 +51,8 @@ std::optional<std::string> seed_in(std::string_view name) {
   return std::string(rest.substr(0, digits));
 }
 
-/// The first thing in DIR/runs that no comparison has written. A training has its configuration beside it.
+/// The first entry of DIR/runs that no comparison wrote. A comparison writes the configuration of a training
+/// beside it.
 std::optional<fs::path> foreign_run(const fs::path& runs) {
   for (const auto& variant : entries_of(runs)) {
     if (!is_folder(variant)) return variant;
@@ -82,7 +83,7 @@ bool is_results(const fs::path& path) {
 
 constexpr auto kReports = std::to_array<std::string_view>({"results.json", "report.html", "report.md"});
 
-/// The first thing that a comparison would take the place of, but has not written.
+/// The first entry that a new comparison would replace, although no comparison wrote it.
 std::optional<fs::path> foreign_entry(const fs::path& dir) {
   if (is_folder(dir / "runs")) {
     if (auto found = foreign_run(dir / "runs")) return found;
@@ -101,7 +102,7 @@ std::optional<fs::path> foreign_entry(const fs::path& dir) {
   return std::nullopt;
 }
 
-/// Whether `path` is `dir` or lies below it, whatever the links on the way.
+/// Whether `path` is `dir` or lies below it, with all links resolved.
 bool lies_in(const fs::path& path, const fs::path& dir) {
   std::error_code ignored;
   const auto inner = fs::weakly_canonical(path, ignored), outer = fs::weakly_canonical(dir, ignored);
@@ -115,13 +116,13 @@ void remove_comparison(const fs::path& dir, const std::vector<fs::path>& needed)
     if (lies_in(run, dir / "runs")) {
       throw UsageError(
           fmt::format("{}: --overwrite would remove this run, which is to be compared: give "
-                      "another --out than {}",
+                      "an --out other than {}",
                       run.string(), dir.string()));
     }
   }
   if (const auto foreign = foreign_entry(dir)) {
     throw UsageError(
-        fmt::format("{}: no comparison has written this, so --overwrite leaves all as it is: "
+        fmt::format("{}: no comparison has written this, so --overwrite removes nothing: "
                     "move it away, or give another --out",
                     foreign->string()));
   }

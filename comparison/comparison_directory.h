@@ -1,19 +1,19 @@
 #pragma once
-// The directory of a comparison: what lies where in it, and what of it may be removed.
+// The directory of a comparison: its files, and which of them --overwrite removes.
 //
-//   DIR/results.json, report.html, report.md    what came of it
-//   DIR/runs/SLUG/seed-N                        its trainings, each with
-//                 seed-N.yaml, seed-N.log       its configuration and what it said beside it
-//   DIR/measured                                what takes long to measure
+//   DIR/results.json, report.html, report.md    the results
+//   DIR/runs/SLUG/seed-N                        one training, and beside it
+//                 seed-N.yaml, seed-N.log       its configuration and its output
+//   DIR/measured                                measurements that take long
 
 #include <filesystem>
 #include <vector>
 
 namespace zoo {
 
-/// Removes a comparison, and nothing else. Throws UsageError, before anything is removed, where DIR/runs or
-/// DIR/measured holds what no comparison writes, where a report is another program's, or where one of the
-/// `needed` runs would go with it; SystemError.
+/// Removes the files of a comparison, and nothing else. Throws UsageError before anything is removed: where
+/// DIR/runs or DIR/measured holds an entry that no comparison writes, where another program wrote a report,
+/// or where one of the `needed` runs would be removed. Throws SystemError.
 void remove_comparison(const std::filesystem::path& dir, const std::vector<std::filesystem::path>& needed);
 
 }  // namespace zoo

@@ -15,7 +15,7 @@
 namespace zoo {
 namespace {
 
-using Values = std::map<std::string, std::string>;  // of a configuration, by dotted key
+using Values = std::map<std::string, std::string>;  // dotted key → value, of one configuration
 
 Values values_of(const Experiment& experiment) {
   Values values;
@@ -23,11 +23,11 @@ Values values_of(const Experiment& experiment) {
   return values;
 }
 
-/// Which promise of fairness a key belongs to; nothing for what may differ.
+/// The notice for a key that must be the same for all; nothing for a key that may differ.
 std::optional<NoticeKind> promise_of(std::string_view key) {
   if (key.starts_with("data.tokenizer.")) return NoticeKind::tokenizer;
-  if (key == "init_from") return NoticeKind::data;  // more of it has been seen
-  // An encoder-decoder and a decoder read the same texts in sequences of other kinds.
+  if (key == "init_from") return NoticeKind::data;  // the initial weights have seen data
+  // An encoder-decoder and a decoder make different sequences of the same texts.
   if (key == "data.bucket_by_length") return std::nullopt;
   constexpr auto evaluation = std::to_array<std::string_view>(
       {"data.valid", "data.valid_fraction", "data.test", "data.sequence_length", "data.target_length",
@@ -38,10 +38,10 @@ std::optional<NoticeKind> promise_of(std::string_view key) {
   return std::nullopt;
 }
 
-/// Of these check_budgets() says what is to be said.
+/// check_budgets() reports these keys.
 bool is_of_budget(std::string_view key) { return key == "training.steps" || key == "training.max_seconds"; }
 
-/// What changes nothing in what is learnt, and what follows from the budget, is no difference.
+/// The keys that differ, without those that do not change what is learnt or that follow from the budget.
 std::vector<std::string> differing_keys(const std::vector<Values>& all, BudgetKind budget) {
   std::vector<std::string> keys;
   const auto ignored = [&](const std::string& key) {
@@ -102,7 +102,7 @@ bool nearly_equal(double a, double b) {
   return std::abs(a - b) <= 0.005 * std::max(std::abs(a), std::abs(b));
 }
 
-/// "20 (a), 200 (b)", of the first few.
+/// "20 (a), 200 (b)", only the first few.
 std::string listed(std::vector<std::string> list) {
   constexpr size_t most = 6;
   if (list.size() > most) {
@@ -112,7 +112,7 @@ std::string listed(std::vector<std::string> list) {
   return fmt::format("{}", fmt::join(list, ", "));
 }
 
-/// What a run has used of a budget of this kind.
+/// How much of a budget of this kind a run uses.
 double used(const PlannedVariant& variant, BudgetKind kind) {
   switch (kind) {
     case BudgetKind::steps:
@@ -127,8 +127,8 @@ double used(const PlannedVariant& variant, BudgetKind kind) {
   return 0;
 }
 
-/// A finished run has the budget that it was trained with, whatever the others get. It ends with a whole
-/// step.
+/// Whether a finished run used this budget. Tokens and FLOPs may be off by one step, as a training ends with
+/// a whole step.
 bool keeps_to(const Budget& budget, const PlannedVariant& run) {
   const double amount = used(run, budget.kind);
   const double step = amount / static_cast<double>(std::max<int64_t>(1, run.planned->steps));
@@ -147,9 +147,8 @@ void check_finished_runs(ComparisonPlan& plan) {
     }
   }
   if (!unknown.empty()) {
-    plan.notices.push_back(
-        {NoticeKind::budget,
-         fmt::format("Without a checkpoint nobody knows how long it was trained: {}", listed(unknown))});
+    plan.notices.push_back({NoticeKind::budget,
+                            fmt::format("No checkpoint shows how long it was trained: {}", listed(unknown))});
   }
   if (!other.empty()) {
     plan.notices.push_back({NoticeKind::budget, fmt::format("Not trained for the {} of the budget: {}",
@@ -178,12 +177,12 @@ void check_steps(ComparisonPlan& plan) {
   if (!steps_differ && tokens_differ) say("The same number of steps, but not of tokens", tokens);
 }
 
-/// Where a configuration's own time may end a training before its steps, it has to be the same for all.
+/// training.max_seconds may end a training before its steps, so it must be the same for all.
 void check_time(ComparisonPlan& plan) {
   std::vector<std::string> list;
   std::set<std::optional<double>> limits;
   for (const auto& variant : plan.variants) {
-    if (variant.run) continue;  // what it has used is known
+    if (variant.run) continue;  // its consumption is known
     const auto limit = variant.experiment.training.max_seconds;
     limits.insert(limit);
     list.push_back(fmt::format("{} ({})", limit ? fmt::format("{:g}", *limit) : "none", variant.name));
@@ -201,7 +200,7 @@ void check_budgets(ComparisonPlan& plan) {
   check_time(plan);
 }
 
-/// A budget changes the steps, and leaves the schedule as it was configured.
+/// A budget changes the steps but not the schedule, so the warm-up may become longer than the training.
 void check_schedules(ComparisonPlan& plan) {
   std::vector<std::string> list;
   for (const auto& variant : plan.variants) {
@@ -212,7 +211,7 @@ void check_schedules(ComparisonPlan& plan) {
   if (!list.empty()) {
     plan.notices.push_back(
         {NoticeKind::training,
-         fmt::format("training.schedule.warmup_steps lasts as long as all steps, so that the learning rate "
+         fmt::format("training.schedule.warmup_steps covers all steps, so the learning rate "
                      "never leaves the warm-up: {}",
                      listed(list))});
   }

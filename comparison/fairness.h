@@ -1,13 +1,12 @@
 #pragma once
-// What makes a comparison unfair, or its table harder to read than it looks.
+// Checks whether a comparison is fair, and whether its table needs explanation.
 
 namespace zoo {
 
 struct ComparisonPlan;
 
-/// Finds the keys in which the variants of a plan differ, and adds a notice for everything that is not the
-/// same for all although it should be: data, tokenizer, evaluation, budget, seeds; and for what a reader
-/// should know of how they are trained.
+/// Finds the keys in which the variants of a plan differ. Adds a notice where data, tokenizer, evaluation,
+/// budget or seeds are not the same for all, and where a reader should know how the variants are trained.
 void check_fairness(ComparisonPlan& plan);
 
 }  // namespace zoo

@@ -71,13 +71,13 @@ const Json& run_named(const Json& runs, const Json& name) {
   return *std::find_if(runs.begin(), runs.end(), [&](const Json& run) { return run["name"] == name; });
 }
 
-/// What the verdicts are against: the one baseline by its name, or what all of them are.
+/// The baseline of the verdicts: its name where all runs share it, else a description.
 std::string baseline_text(const Json& runs) {
   std::set<std::string> names;
   for (const auto& run : runs) {
     if (run["baseline"].is_string()) names.insert(run["baseline"].get<std::string>());
   }
-  return names.size() == 1 ? *names.begin() : "the first at the same values of the grid";
+  return names.size() == 1 ? *names.begin() : "the first run with the same values of the grid";
 }
 
 }  // namespace
@@ -129,16 +129,16 @@ std::string findings(const nlohmann::ordered_json& runs, const Metric& metric) {
   const auto name = first["name"].get<std::string>(), baseline = baseline_text(runs);
   const int64_t n = (*best)["metric"]["n"];
   std::string text =
-      fmt::format("Best of {} is {} with {} {}", runs.size(), (*best)["name"].get<std::string>(),
+      fmt::format("The best of {} is {} with {} {}", runs.size(), (*best)["name"].get<std::string>(),
                   shown((*best)["metric"], metric), metric.label);
   text += n > 1 ? fmt::format(" (mean of {} seeds, 95 % interval)", n) : " (one seed: no interval)";
   if (!first["metric"].is_null() && best != &first)
-    text += fmt::format("; the first, {}, has {}", name, shown(first["metric"], metric));
+    text += fmt::format("; the first run, {}, has {}", name, shown(first["metric"], metric));
   text += '.';
   text += sentence(fmt::format("Significantly better than {}", baseline), better);
   text += sentence(fmt::format("Significantly worse than {}", baseline), worse);
-  text += sentence(fmt::format("Not to be told from {}", baseline), same);
-  return text + sentence("Not one run reached its end", failed);
+  text += sentence(fmt::format("Not significantly different from {}", baseline), same);
+  return text + sentence("Failed with every seed", failed);
 }
 
 }  // namespace zoo

@@ -1,5 +1,5 @@
 #pragma once
-// What takes long to find out, kept in files.
+// Results that take long to compute, kept in files.
 
 #include <filesystem>
 
@@ -7,14 +7,14 @@
 
 namespace zoo {
 
-/// The value that keep() wrote; null where there is no such file, where it is not whole, or where its value
+/// The value that keep() wrote; null where there is no such file, where it is damaged, or where its value
 /// belongs to another `key`.
 Json read_kept(const std::filesystem::path& path, const Json& key);
 
-/// Writes a value, and with it all that it depends on. Throws SystemError.
+/// Writes a value together with its `key`, which holds everything that it depends on. Throws SystemError.
 void keep(const std::filesystem::path& path, const Json& key, const Json& value);
 
-/// The value of a file, or what `make` returns, which is then written.
+/// The kept value of a file; if there is none, the result of `make`, which is then kept.
 template <class Make>
 Json kept(const std::filesystem::path& path, const Json& key, const Make& make) {
   Json value = read_kept(path, key);

@@ -25,7 +25,8 @@ class Matcher {
     return matched_quantity(config, purpose_, quantity_, length_) / target_ - 1;
   }
 
-  /// The d_ff between `low` and `high` times the present one that comes nearest. The quantity grows with it.
+  /// Sets d_ff to the value nearest to the target, between `low` and `high` times the present d_ff. The
+  /// quantity grows with d_ff.
   MatchedModel with_feed_forward(ModelConfig config, double low, double high) const {
     const auto width = static_cast<double>(config.feed_forward_width());
     const auto units = [&](double factor) {
@@ -36,7 +37,7 @@ class Matcher {
       config.d_ff = n * kFeedForwardUnit;
       return deviation(config);
     };
-    while (least < most) {  // the first that is not too small
+    while (least < most) {  // search the smallest one that is not too small
       const int64_t middle = std::midpoint(least, most);
       set(middle) < 0 ? least = middle + 1 : most = middle;
     }
@@ -97,7 +98,7 @@ MatchedModel match_model(const ModelConfig& config, const ModelPurpose& purpose,
     if (!is_valid(scaled)) continue;
     const auto matched = matcher.with_feed_forward(scaled, 0.5, 2);
     if (std::abs(matched.deviation) > kTolerance / 2) continue;
-    // Of the widths that fit, the one that keeps the shape of the feed-forward network best.
+    // Among the widths that fit, take the one that changes the shape of the feed-forward network least.
     const double ratio = static_cast<double>(*matched.config.d_ff) / static_cast<double>(*scaled.d_ff);
     const double distance = std::abs(std::log(ratio));
     if (!best || distance < best_distance) best = matched, best_distance = distance;

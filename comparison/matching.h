@@ -1,10 +1,10 @@
 #pragma once
-// Models of equal size or equal cost: the widths of one are scaled until it agrees with another.
+// Scales the widths of one model until it has the size or the cost of another.
 
 #include <cstdint>
 
 #include "comparison/comparison_config.h"
-#include "models/cost.h"
+#include "models/families/model_cost.h"
 
 namespace zoo {
 
@@ -17,9 +17,9 @@ struct MatchedModel {
   double deviation = 0;  // (reached - target) / target
 };
 
-/// Scales `config` towards `target`: d_ff alone if half to twice its width is enough, else d_model in steps
-/// that its heads can share, d_ff in proportion and then by itself. Depth, heads and everything else stay.
-/// Throws ConfigError where no width comes within 2 %.
+/// Scales `config` towards `target`. Scales only d_ff if a factor between a half and two is enough. Otherwise
+/// scales d_model, in steps that its heads can share, and d_ff in proportion, and then d_ff alone. Depth,
+/// heads and everything else stay. Throws ConfigError where no width comes within 2 %.
 MatchedModel match_model(const ModelConfig& config, const ModelPurpose& purpose, MatchQuantity quantity,
                          double target, int64_t length);
 

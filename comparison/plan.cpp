@@ -19,11 +19,11 @@
 namespace zoo {
 namespace {
 
-/// Reading a corpus and making its tokenizer takes time: variants with equal data share both.
+/// Opens the tasks of variants. Variants with equal data share a vocabulary, because making one takes time.
 class Tasks {
  public:
   std::unique_ptr<Task> open(const Experiment& experiment) {
-    std::string key = fmt::format("{} {}", name_of(experiment.task), name_of(experiment.model.architecture));
+    std::string key = fmt::format("{} {}", to_text(experiment.task), to_text(experiment.model.architecture));
     for (const auto& [name, value] : flatten(experiment)) {
       if (name.starts_with("data.") || name == "init_from") key += fmt::format("\n{}={}", name, value);
     }
@@ -37,8 +37,9 @@ class Tasks {
 };
 
 std::unique_ptr<Task> task_of(Tasks& tasks, const PlannedVariant& variant) {
-  return variant.run ? open_task(variant.experiment, read_run_vocabulary(*variant.run))
-                     : tasks.open(variant.experiment);
+  return variant.run
+             ? open_task(variant.experiment, read_run_vocabulary(*variant.run, task_type(variant.experiment)))
+             : tasks.open(variant.experiment);
 }
 
 void check_comparable(const Comparison& comparison) {
@@ -46,10 +47,9 @@ void check_comparable(const Comparison& comparison) {
     throw UsageError("nothing to compare: give configurations, runs or a comparison");
   const auto& first = comparison.variants.front();
   for (const auto& variant : comparison.variants) {
-    if (variant.experiment.task != first.experiment.task) {
-      throw UsageError(fmt::format("{} is trained for {}, {} for {}: there is no common measure", first.name,
-                                   name_of(first.experiment.task), variant.name,
-                                   name_of(variant.experiment.task)));
+    if (variant.experiment.task.type != first.experiment.task.type) {
+      throw UsageError(fmt::format("{} is trained for {}, {} for {}: they have no common metric", first.name,
+                                   first.experiment.task.type, variant.name, variant.experiment.task.type));
     }
   }
 }
@@ -57,8 +57,11 @@ void check_comparable(const Comparison& comparison) {
 void check_lengths(const ComparisonPlan& plan) {
   for (const int64_t length : plan.settings.evaluate_lengths) {
     for (const auto& variant : plan.variants) {
-      if (variant.experiment.task != TaskKind::language_modeling)
-        throw UsageError("evaluate_lengths is for language_modeling alone");
+      if (!task_type(variant.experiment).has_lengths) {
+        throw UsageError(
+            fmt::format("evaluate_lengths is not for {}: it cannot be evaluated at other lengths",
+                        variant.experiment.task.type));
+      }
       if (length > variant.experiment.model.max_positions) {
         throw UsageError(fmt::format("{}: evaluate_lengths {} is longer than model.max_positions {}",
                                      variant.name, length, variant.experiment.model.max_positions));
@@ -91,7 +94,7 @@ void match_sizes(ComparisonPlan& plan, Tasks& tasks) {
   plan.match = result;
 }
 
-/// Evaluations and checkpoints keep their share of a training that becomes shorter or longer.
+/// Scales the intervals of evaluations and checkpoints with the number of steps.
 void set_steps(TrainingConfig& training, int64_t steps) {
   const double factor = static_cast<double>(steps) / static_cast<double>(training.steps);
   const auto scaled = [&](int64_t every) {
@@ -105,7 +108,7 @@ void set_steps(TrainingConfig& training, int64_t steps) {
   training.steps = steps;
 }
 
-/// What a finished run has used; nothing where it has no checkpoint that could tell.
+/// The steps, tokens and FLOPs of a finished run; nothing if it has no checkpoint.
 std::optional<Consumption> consumption_of(const std::filesystem::path& run) {
   const auto checkpoint = newest_checkpoint(run);
   if (!checkpoint) return std::nullopt;
@@ -113,8 +116,8 @@ std::optional<Consumption> consumption_of(const std::filesystem::path& run) {
   return Consumption{.steps = state.step, .tokens = state.tokens, .flops = state.flops};
 }
 
-/// The budget where none is given: what the first one's configuration says, or has brought it. Finished runs
-/// that the same number of seconds ended had a budget of seconds.
+/// The budget if none is given: the steps that the first variant has taken or will take. If all variants are
+/// finished runs that the same max_seconds ended, the budget is these seconds.
 Budget default_budget(const std::vector<PlannedVariant>& variants) {
   const auto& first = variants.front().experiment.training;
   const auto ended_by_clock = [&](const PlannedVariant& v) {
@@ -127,7 +130,7 @@ Budget default_budget(const std::vector<PlannedVariant>& variants) {
   return {BudgetKind::steps, static_cast<double>(planned ? planned->steps : first.steps)};
 }
 
-/// The budget takes the place of what the configuration says.
+/// Replaces the configuration's limits with the budget.
 void set_budget(PlannedVariant& variant, const Budget& budget) {
   auto& training = variant.experiment.training;
   if (budget.kind != BudgetKind::seconds) {
@@ -135,7 +138,7 @@ void set_budget(PlannedVariant& variant, const Budget& budget) {
     return;
   }
   training.max_seconds = budget.amount;
-  training.steps = std::max<int64_t>(training.steps, 1'000'000'000);  // the clock ends it
+  training.steps = std::max<int64_t>(training.steps, 1'000'000'000);  // max_seconds ends the training
 }
 
 void apply_budget(ComparisonPlan& plan, const Comparison& comparison, Tasks& tasks) {

@@ -1,6 +1,6 @@
 #pragma once
-// What a comparison will train, decided before anything is trained: sizes matched, budgets turned into steps,
-// and everything found that would make it unfair.
+// Plans a comparison before anything is trained: matches sizes, turns budgets into steps, and finds
+// everything that would make it unfair.
 
 #include <array>
 #include <optional>
@@ -10,11 +10,11 @@
 
 #include "comparison/budget.h"
 #include "comparison/comparison_config.h"
-#include "models/cost.h"
+#include "models/families/model_cost.h"
 
 namespace zoo {
 
-/// What a reader must know before believing the table.
+/// The subject of a notice that a reader must know before trusting the table.
 enum class NoticeKind { data, tokenizer, evaluation, budget, seeds, training, failure };
 constexpr auto config_names(NoticeKind) {
   return std::to_array<std::string_view>(
@@ -27,14 +27,14 @@ struct Notice {
 
 struct PlannedVariant {
   std::string name;
-  std::string slug;  // of its files: the name without what a file name should not have
+  std::string slug;  // for file names: the name without characters that are unsuitable there
   Experiment experiment;
-  /// The row that this one is compared with: the first one, in a grid the first with the same values.
+  /// The row that this one is compared with: the first one, or in a grid the first with the same values.
   std::optional<std::string> baseline = {};
   std::optional<std::filesystem::path> run = {};  // a finished run, see Variant
   std::vector<int64_t> seeds = {};
   ModelCost cost = {};  // at data.sequence_length
-  /// By the first seed, or by a finished run; unknown for a budget of seconds and without a checkpoint.
+  /// For the first seed, or for the finished run. Absent for a budget of seconds, and without a checkpoint.
   std::optional<Consumption> planned = {};
 
   /// The configuration of one seed.
@@ -53,15 +53,15 @@ struct ComparisonPlan {
   Budget budget = {};
   std::optional<MatchResult> match = {};
   std::vector<Notice> notices = {};
-  /// Keys of the configuration, dotted, that are not the same in all variants; names and seeds left out.
+  /// Dotted keys of the configuration that differ between variants, without names and seeds.
   std::vector<std::string> differences = {};
 
   /// Whether data, tokenizer, evaluation, budget and seeds are the same for all.
   bool fair() const;
 };
 
-/// Reads the corpora and makes the tokenizers. Throws ConfigError, DataError; UsageError where the variants
-/// have nothing that can be compared (different tasks, fewer than one).
+/// Reads the corpora and makes the tokenizers. Throws ConfigError, DataError, and UsageError where the
+/// variants cannot be compared (different tasks, or no variant).
 ComparisonPlan make_plan(const Comparison& comparison);
 
 /// "pre-norm, n_layers=2" → "pre-norm-n_layers-2"

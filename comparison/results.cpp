@@ -20,14 +20,13 @@
 #include "base/machine.h"
 #include "comparison/findings.h"
 #include "comparison/kept_json.h"
-#include "comparison/metric.h"
 #include "comparison/report/json.h"
 #include "comparison/results_json.h"
 #include "comparison/runner.h"
 #include "comparison/statistics.h"
 #include "io/files.h"
 #include "io/sha256.h"
-#include "models/cost.h"
+#include "models/families/model_cost.h"
 #include "training/runs/checkpoint.h"
 #include "training/runs/run.h"
 
@@ -36,7 +35,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What scores belong to: with other weights, another configuration or device they are found out anew.
+/// The key of kept scores. If weights, configuration or device change, scores are computed again.
 Json score_key(const fs::path& run_dir, c10::Device device) {
   const auto weights = run_weights(run_dir);
   std::error_code ignored;
@@ -53,7 +52,7 @@ Json evaluation(const fs::path& run_dir, c10::Device device) {
               [&] { return to_json(Run::open(run_dir, device).evaluate(Split::valid)); });
 }
 
-/// The same in sequences of another length than in training; null where the validation text is shorter.
+/// The same with sequences of another length than in training; null if the validation text is shorter.
 Json evaluation_at(int64_t length, const fs::path& run_dir, c10::Device device) {
   return kept(run_dir / fmt::format("evaluation-{}.json", length), score_key(run_dir, device), [&] {
     const auto run = Run::open(run_dir, device);
@@ -66,13 +65,13 @@ Json evaluation_at(int64_t length, const fs::path& run_dir, c10::Device device) 
   });
 }
 
-/// Why a training is over.
+/// How a training ended.
 enum class SeedEnd { all_steps, out_of_time, interrupted, failed };
 constexpr auto config_names(SeedEnd) {
   return std::to_array<std::string_view>({"all_steps", "out_of_time", "interrupted", "failed"});
 }
 
-/// Without a checkpoint nothing shows that it came to its end.
+/// Without a checkpoint, a training counts as interrupted.
 SeedEnd end_of(const TrainingConfig& training, const TrainingState* state) {
   if (state == nullptr) return SeedEnd::interrupted;
   if (!is_finished(*state, training)) return SeedEnd::interrupted;
@@ -82,7 +81,7 @@ SeedEnd end_of(const TrainingConfig& training, const TrainingState* state) {
 class Collector {
  public:
   Collector(const ComparisonPlan& plan, const ResultsOptions& options)
-      : plan_(plan), options_(options), metric_(metric_of(plan.variants.front().experiment.task)) {}
+      : plan_(plan), options_(options), metric_(task_type(plan.variants.front().experiment).comparison) {}
 
   Json collect() {
     Json runs = Json::array();
@@ -142,7 +141,7 @@ class Collector {
               {"system", machine.system}}},
             {"versions",
              {{"transformer_zoo", ZOO_VERSION}, {"libtorch", TORCH_VERSION}, {"compiler", __VERSION__}}},
-            {"task", name_of(plan_.variants.front().experiment.task)},
+            {"task", plan_.variants.front().experiment.task.type},
             {"metric",
              {{"key", metric_.key},
               {"label", metric_.label},
@@ -160,7 +159,7 @@ class Collector {
   Json run_json(const PlannedVariant& variant) {
     Json seeds = Json::array();
     std::vector<double> values;
-    std::optional<int64_t> peak;  // of the seeds that were trained to their end
+    std::optional<int64_t> peak;  // over the seeds that did not fail
     for (const int64_t seed : variant.seeds) {
       if (stopped()) return nullptr;
       say(fmt::format("evaluating {}, seed {}", variant.name, seed));
@@ -174,7 +173,7 @@ class Collector {
     Json config;
     for (const auto& [key, value] : flatten(variant.experiment)) config[key] = value;
     Json run{{"name", variant.name},
-             {"architecture", name_of(variant.experiment.model.architecture)},
+             {"architecture", variant.experiment.model.architecture.type},
              {"config", config},
              {"parameters", variant.cost.parameters},
              {"sequence_length", variant.experiment.data.sequence_length},
@@ -196,7 +195,7 @@ class Collector {
     return run;
   }
 
-  /// The run whose samples, maps and speed are shown: of the first seed that was trained, if any was.
+  /// The run whose samples, maps and speed are shown: the first seed that did not fail, if there is one.
   std::optional<fs::path> shown_dir(const PlannedVariant& variant, const Json& run) const {
     for (const auto& seed : run["seeds"]) {
       if (seed["end"] != "failed") return dir_of(variant, seed["seed"]);
@@ -204,7 +203,7 @@ class Collector {
     return std::nullopt;
   }
 
-  /// The metric at each of the lengths that were asked for.
+  /// The metric at each of `evaluate_lengths`.
   Json lengths_json(const PlannedVariant& variant) {
     Json list = Json::array();
     for (const int64_t length : plan_.settings.evaluate_lengths) {
@@ -235,7 +234,7 @@ class Collector {
     const auto checkpoint = newest_checkpoint(dir);
     const auto failure = failure_of(dir);
     if (!checkpoint && !failure && !variant.run)
-      throw CheckpointError(fmt::format("{}: not trained to its end; --resume goes on", dir.string()));
+      throw CheckpointError(fmt::format("{}: not trained to its end: continue with --resume", dir.string()));
     const TrainingState state = checkpoint ? read_training_state(*checkpoint) : TrainingState();
     const SeedEnd end =
         failure ? SeedEnd::failed : end_of(variant.experiment.training, checkpoint ? &state : nullptr);
@@ -261,18 +260,19 @@ class Collector {
             {"train_curve", std::move(curves.train)}};
   }
 
-  /// What a reader must know of the end of a training.
+  /// Adds a notice if a training failed or was interrupted.
   void note_end(const std::string& name, SeedEnd end, const std::optional<std::string>& failure) {
     if (failure) notices_.push_back({NoticeKind::failure, fmt::format("{}: {}", name, *failure)});
     if (end == SeedEnd::interrupted) {
-      notices_.push_back({NoticeKind::training,
-                          fmt::format("{}: its training was interrupted, and is evaluated as it is; zoo "
-                                      "train --resume goes on with it",
-                                      name)});
+      notices_.push_back(
+          {NoticeKind::training,
+           fmt::format("{}: its training was interrupted, and its weights so far are evaluated; "
+                       "zoo train --resume continues it",
+                       name)});
     }
   }
 
-  /// What a model makes of the comparison's texts; nothing where one of them has what its vocabulary lacks.
+  /// The model's outputs for the comparison's texts; empty if its vocabulary cannot encode one of them.
   Json samples_json(const PlannedVariant& variant, const Run& run) {
     try {
       return to_json(run.task().samples(run.model(), plan_.settings.inputs));
@@ -305,15 +305,15 @@ class Collector {
     });
   }
 
-  /// What a time belongs to: any weights of the same model on the same device take as long.
+  /// The key of kept times. They do not depend on the weights.
   Json measuring_key(const fs::path& run_dir) const {
     return {{"config", sha256(read_file(run_dir / "config.yaml"))},
             {"device", options_.device.str()},
             {"threads", at::get_num_threads()}};
   }
 
-  /// The speeds of all runs. They are kept together: one more variant, and all are measured again. Returns
-  /// whether it was not told to stop.
+  /// Measures the speeds of all runs. They are kept together: if a variant is added, all are measured again.
+  /// Returns false if it was told to stop.
   bool measure(Json& runs) const {
     if (plan_.settings.speed_seconds <= 0) return true;
     std::vector<MeasuredRun> measured;
@@ -342,7 +342,7 @@ class Collector {
     return true;
   }
 
-  /// What all runs' maps are drawn of: a short text of the comparison's own, else the first sample's input.
+  /// The text for the maps of all runs: the comparison's first input, else the first input of the samples.
   std::string text_to_look_at(const Json& samples) const {
     if (!plan_.settings.inputs.empty()) return plan_.settings.inputs.front();
     for (const auto& sample : samples) {
@@ -359,10 +359,10 @@ class Collector {
   std::vector<Notice> notices() const {
     auto list = plan_.notices;
     if (const int64_t n_jobs = most_jobs(options_.dir); n_jobs > 1) {
-      list.push_back(
-          {NoticeKind::training, fmt::format("{} trainings ran at a time: their seconds are not those of one "
-                                             "alone.",
-                                             n_jobs)});
+      list.push_back({NoticeKind::training,
+                      fmt::format("{} trainings ran at the same time: their seconds are not comparable "
+                                  "with a training that runs alone.",
+                                  n_jobs)});
     }
     return list;
   }
@@ -372,7 +372,7 @@ class Collector {
 
 nlohmann::ordered_json collect_results(const ComparisonPlan& plan, const ResultsOptions& options) {
   const auto results = Collector(plan, options).collect();
-  // A byte model writes bytes that are no text: they become U+FFFD here, once for all readers.
+  // A byte model may write bytes that are not UTF-8: they become U+FFFD here, once for all users.
   return Json::parse(results.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// What came of a comparison: one JSON document, from which table and report are made. docs/comparison.md
-// describes it.
+// Collects the results of a comparison in one JSON document, from which the table and the reports are made.
+// docs/comparison.md describes it.
 
 #include <filesystem>
 #include <functional>
@@ -14,16 +14,16 @@
 namespace zoo {
 
 struct ResultsOptions {
-  std::filesystem::path dir;  // of the comparison, where its runs are
+  std::filesystem::path dir;  // of the comparison, with its runs
   c10::Device device = c10::kCPU;
-  std::string command;                                                // that reproduces the comparison
-  std::function<bool()> should_stop = nullptr;                        // asked between runs
-  std::function<void(const std::string& line)> on_message = nullptr;  // what is being done
+  std::string command;                                                // reproduces the comparison
+  std::function<bool()> should_stop = nullptr;                        // called between runs
+  std::function<void(const std::string& line)> on_message = nullptr;  // called with the current task
 };
 
-/// Evaluates and measures all runs of a plan. What takes long is kept in `dir`, so that it is not done again:
-/// scores beside each run, speeds in DIR/measured, each with what it depends on. Returns null where it was
-/// told to stop. Throws CheckpointError where a run is missing or damaged, DataError.
+/// Evaluates and measures all runs of a plan. Keeps results that take long, each together with everything
+/// that it depends on, and reuses them: scores beside each run, speeds in DIR/measured. Returns null where
+/// `should_stop` ended it. Throws CheckpointError where a run is missing or damaged, and DataError.
 nlohmann::ordered_json collect_results(const ComparisonPlan& plan, const ResultsOptions& options);
 
 }  // namespace zoo

@@ -30,7 +30,7 @@ Json empty_lists(std::initializer_list<const char*> values) {
   return lists;
 }
 
-/// Integers, 999 for a weight of 1: a report of many maps has to be small.
+/// Integers, 999 for a weight of 1: they keep a report with many maps small.
 Json as_integers(const torch::Tensor& weights) {
   const auto whole = weights.to(torch::kFloat).clamp(0, 1).mul(999).round().to(torch::kLong).contiguous();
   return std::vector<int64_t>(whole.const_data_ptr<int64_t>(),

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// One training to be done.
+/// One training to run.
 struct Job {
   std::string name;  // for people: "pre-norm, seed 2"
   Experiment experiment;
@@ -42,13 +42,13 @@ std::string last_line(const fs::path& path) {
   try {
     text = read_file(path);
   } catch (const DataError&) {
-    return "it left no log";
+    return "there is no log";
   }
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
   return text.substr(text.find_last_of("\r\n") + 1);
 }
 
-/// How far a run has come, 0 … 1, and what it says of itself, from the last row of its metrics.
+/// The progress of a run, 0 … 1, and a line about its state, from the last row of its metrics.
 struct Advance {
   double fraction = 0;
   std::string status;
@@ -70,7 +70,7 @@ bool is_done(const Job& job) {
   return failure_of(job.run_dir) || is_finished(job.run_dir, job.experiment.training);
 }
 
-/// Writes the configuration of a run; one that exists must have the same.
+/// Writes the configuration of a run. A configuration that exists already must be the same.
 void write_config(const Job& job) {
   const auto text = dump_config(job.experiment);
   std::error_code ignored;
@@ -144,7 +144,8 @@ class Runner {
     note_jobs(static_cast<int64_t>(running_.size()));
   }
 
-  /// What ran beside another took longer, and --resume has to know, whatever --jobs it has.
+  /// Keeps the largest number of trainings at a time: they slow each other down, and the report of a later
+  /// --resume must say so.
   void note_jobs(int64_t n_running) const {
     if (n_running > most_jobs(options_.dir)) keep(jobs_path(options_.dir), nullptr, n_running);
   }
@@ -165,9 +166,8 @@ class Runner {
   void finish(const Job& job, int code) {
     const auto failure = failure_of(job.run_dir);
     if (!failure && (code != 0 || !is_done(job))) {
-      if (stopped()) return;  // Ctrl-C reaches all in the terminal, and it was the first to end
-      throw SystemError(fmt::format("{}: {}{}; {} tells more; the same command with --resume goes on",
-                                    job.name,
+      if (stopped()) return;  // Ctrl-C reaches all processes of the terminal; this one ended first
+      throw SystemError(fmt::format("{}: {}{}; see {}; the same command with --resume goes on", job.name,
                                     code > 128 ? fmt::format("killed by signal {}: ", code - 128) : "",
                                     last_line(job.log), job.log.string()));
     }
@@ -183,7 +183,7 @@ class Runner {
     std::string status;
     for (const auto& running : running_) {
       const auto advance = advance_of(*running.job);
-      units += std::clamp(advance.fraction, 0.0, 0.999);  // it is done when it has saved
+      units += std::clamp(advance.fraction, 0.0, 0.999);  // not done before it has saved
       status += fmt::format("{}{} {}", status.empty() ? "" : "; ", running.job->name, advance.status);
     }
     progress_->update(static_cast<int64_t>(units * kWhole), status);

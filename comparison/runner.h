@@ -1,6 +1,6 @@
 #pragma once
-// Trains what a plan says, each run in a process of its own: one run's memory, threads and death are not
-// another's.
+// Trains the variants of a plan. Each run is a process of its own: runs share neither memory nor threads, and
+// the crash of one does not damage the others.
 
 #include <cstdint>
 #include <filesystem>
@@ -14,10 +14,10 @@ namespace zoo {
 struct RunnerOptions {
   std::filesystem::path dir;                    // of the comparison
   std::filesystem::path program;                // zoo
-  std::string device = "auto";                  // as zoo train takes it
-  int64_t jobs = 1;                             // trainings at a time, which share the machine's cores
-  std::function<bool()> should_stop = nullptr;  // asked now and then: save and return?
-  std::function<void(const std::string& line)> on_message = nullptr;  // of each training that ends
+  std::string device = "auto";                  // as for zoo train
+  int64_t jobs = 1;                             // trainings at a time; they share the machine's cores
+  std::function<bool()> should_stop = nullptr;  // called from time to time; true: save and return
+  std::function<void(const std::string& line)> on_message = nullptr;  // called when a training ends
 };
 
 enum class RunnerEnd { all_trained, interrupted };
@@ -26,13 +26,13 @@ enum class RunnerEnd { all_trained, interrupted };
 std::filesystem::path run_dir_of(const std::filesystem::path& dir, const PlannedVariant& variant,
                                  int64_t seed);
 
-/// How many trainings of a comparison ran at a time, at most, in all calls of train_all() together.
+/// The largest number of trainings of a comparison that ran at a time, over all calls of train_all().
 int64_t most_jobs(const std::filesystem::path& dir);
 
-/// Trains every seed of every variant that is not trained yet; a run that was interrupted goes on at its last
+/// Trains every seed of every variant that is not trained yet. An interrupted run goes on at its last
 /// checkpoint. A run whose loss becomes NaN is left as it is: see failure_of(). Shows progress on stderr.
-/// Throws UsageError where a run in `dir` has another configuration, SystemError where a training cannot go
-/// on for other reasons, in which case the others are stopped and have saved.
+/// Throws UsageError where a run in `dir` has another configuration. Throws SystemError where a training
+/// cannot go on for other reasons; the other trainings then save and stop.
 RunnerEnd train_all(const ComparisonPlan& plan, const RunnerOptions& options);
 
 }  // namespace zoo

@@ -10,9 +10,9 @@
 namespace zoo {
 namespace {
 
-/// 1/(1 + d₁/(1 + d₂/(1 + …))) of DLMF 8.17.22, for x < (a + 1)/(a + b + 2), where it converges fast. It is
-/// evaluated from its last term to its first, which is stable, with twice the terms until that changes
-/// nothing.
+/// 1/(1 + d₁/(1 + d₂/(1 + …))) of DLMF 8.17.22, for x < (a + 1)/(a + b + 2), where it converges fast.
+/// Evaluation from the last term to the first is stable. The number of terms doubles until the value stays
+/// the same.
 double beta_fraction(double x, double a, double b) {
   const auto term = [&](int64_t k) {
     const int64_t half = k / 2;
@@ -40,7 +40,8 @@ double regularized_beta(double x, double y, double a, double b) {
   return std::exp(a * std::log(x) + b * std::log(y) - log_beta) / a * beta_fraction(x, a, b);
 }
 
-/// Mean and standard deviation. Taken from the first value, so that equal values have exactly no deviation.
+/// Mean and standard deviation. Sums differences from the first value: equal values have a deviation of
+/// exactly 0.
 struct Moments {
   double mean, deviation;
 };
@@ -53,7 +54,7 @@ Moments moments(std::span<const double> values) {
   return {mean, values.size() > 1 ? std::sqrt(squares / (n - 1)) : 0};
 }
 
-/// Differences of these values are exact but for so much.
+/// A bound of the rounding error in differences of these values.
 double rounding_of(std::span<const double> a, std::span<const double> b) {
   double largest = 0;
   for (const auto values : {a, b}) {
@@ -75,7 +76,7 @@ double student_t_cdf(double t, double degrees) {
 }
 
 double student_t_quantile(double p, double degrees) {
-  if (!(p > 0 && p < 1)) throw std::invalid_argument("a quantile is asked for a probability between 0 and 1");
+  if (!(p > 0 && p < 1)) throw std::invalid_argument("a quantile needs a probability between 0 and 1");
   if (p == 0.5) return 0;
   const double tails = 2 * std::min(p, 1 - p);
   double low = 0, high = 1;
@@ -83,7 +84,7 @@ double student_t_quantile(double p, double degrees) {
     low = high;
     high *= 2;
   }
-  // The tails fall steadily with t: halve until there is no number in between.
+  // The tails fall monotonically with t: halve the interval until it contains no other number.
   double middle = low + (high - low) / 2;
   while (middle > low && middle < high) {
     (student_t_tails(middle, degrees) > tails ? low : high) = middle;
@@ -93,7 +94,7 @@ double student_t_quantile(double p, double degrees) {
 }
 
 Interval mean_interval(std::span<const double> values) {
-  if (values.empty()) throw std::invalid_argument("no values have no mean");
+  if (values.empty()) throw std::invalid_argument("a mean needs at least one value");
   const auto [mean, deviation] = moments(values);
   Interval interval{.mean = mean, .n = static_cast<int64_t>(values.size())};
   if (values.size() < 2) return interval;
@@ -106,7 +107,8 @@ Interval mean_interval(std::span<const double> values) {
 }
 
 PairedTest paired_t_test(std::span<const double> values, std::span<const double> baseline) {
-  if (values.size() != baseline.size()) throw std::invalid_argument("a paired test needs equally long lists");
+  if (values.size() != baseline.size())
+    throw std::invalid_argument("a paired test needs lists of equal length");
   std::vector<double> differences(values.size());
   std::transform(values.begin(), values.end(), baseline.begin(), differences.begin(), std::minus<>());
   const auto interval = mean_interval(differences);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t batches_per_stretch = 100;
 
-/// Cuts `examples` where a batch is full. Appends to `cuts`, which begins with 0.
+/// Cuts `plan.examples` where a batch is full. Sets `plan.cuts`, which begins with 0.
 void cut_batches(std::span<const int64_t> lengths, const BatchOptions& options, EpochPlan& plan) {
   plan.cuts = {0};
   const size_t n = plan.examples.size();
@@ -47,7 +47,7 @@ void sort_stretches(std::span<const int64_t> lengths, const BatchOptions& option
   const size_t stretch = std::min(rows, examples.size()) * batches_per_stretch;
   for (size_t begin = 0; begin < examples.size(); begin += stretch) {
     const size_t end = std::min(begin + stretch, examples.size());
-    // Stable: the result is fully determined, and equal lengths stay shuffled.
+    // A stable sort gives one definite result and leaves examples of equal length shuffled.
     std::stable_sort(examples.begin() + static_cast<ptrdiff_t>(begin),
                      examples.begin() + static_cast<ptrdiff_t>(end), [&](int64_t a, int64_t b) {
                        return lengths[static_cast<size_t>(a)] < lengths[static_cast<size_t>(b)];
@@ -76,16 +76,17 @@ void shuffle_batches(const BatchOptions& options, int64_t epoch, EpochPlan& plan
 
 std::span<const int64_t> EpochPlan::batch(int64_t index) const {
   if (index < 0 || index >= n_batches()) {
-    throw std::out_of_range(fmt::format("batch {} of an epoch of {}", index, n_batches()));
+    throw std::out_of_range(
+        fmt::format("there is no batch {}: the epoch has {} batches", index, n_batches()));
   }
   const auto i = static_cast<size_t>(index);
   return std::span(examples).subspan(cuts[i], cuts[i + 1] - cuts[i]);
 }
 
 EpochPlan plan_epoch(std::span<const int64_t> lengths, const BatchOptions& options, int64_t epoch) {
-  if (lengths.empty()) throw DataError("there are no examples to make batches of");
+  if (lengths.empty()) throw DataError("there are no examples to make batches from");
   if (options.batch_size < 1 || options.batch_tokens.value_or(1) < 1) {
-    throw std::invalid_argument("a batch has at least one sequence");
+    throw std::invalid_argument("a batch must have at least one sequence");
   }
   EpochPlan plan;
   plan.examples.resize(lengths.size());
@@ -98,7 +99,7 @@ EpochPlan plan_epoch(std::span<const int64_t> lengths, const BatchOptions& optio
   random.shuffle(plan.examples);
   const bool by_length = options.bucketing == BatchOptions::Bucketing::by_length;
   if (!options.batch_tokens) {
-    // Before sorting: otherwise it would always be the longest examples that are left out.
+    // Before sorting: otherwise the longest examples would always be left out.
     const auto size = static_cast<size_t>(options.batch_size);
     if (plan.examples.size() > size) plan.examples.resize(plan.examples.size() / size * size);
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Which examples are in which batch of an epoch.
+// Divides the examples of an epoch into batches.
 
 #include <cstdint>
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace zoo {
 
-/// What a random sequence of an epoch is for: sequences of different purposes must not be the same.
+/// Purposes of the random sequences of an epoch. Sequences with different purposes must differ.
 inline constexpr uint64_t kOrderPurpose = 1, kBatchesPurpose = 2, kOffsetPurpose = 3, kMaskingPurpose = 4;
 
 /// The examples of an epoch in order, cut into batches.
@@ -22,15 +22,15 @@ struct EpochPlan {
   std::span<const int64_t> batch(int64_t index) const;
 };
 
-/// Plans epoch `epoch` over examples of the given lengths in tokens. Bucketing shuffles, sorts within
-/// stretches of about 100 batches by length, cuts, and shuffles the batches.
+/// Plans epoch `epoch` over examples of the given lengths in tokens. Bucketing shuffles the examples, sorts
+/// each stretch of about 100 batches by length, cuts batches, and shuffles the batches.
 EpochPlan plan_epoch(std::span<const int64_t> lengths, const BatchOptions& options, int64_t epoch);
 
-/// The same options for examples that are all equally long, where sorting gains nothing and would make the
-/// order depend on the batch size.
+/// The same options without bucketing, for examples of equal length. Sorting them would gain nothing and
+/// would make the order depend on the batch size.
 BatchOptions unbucketed(BatchOptions options);
 
-/// Batches by plan: what the sources have in common.
+/// The common base of the sources: batches that follow an EpochPlan.
 class PlannedBatches : public BatchSource {
  public:
   explicit PlannedBatches(const BatchOptions& options) : options_(options) {}
@@ -51,7 +51,7 @@ class PlannedBatches : public BatchSource {
     int64_t epoch = -1;
     EpochPlan plan;
   };
-  Slot slots_[2];  // at the turn of an epoch both its neighbours are asked for
+  Slot slots_[2];  // two epochs, because callers read both around the end of one
 };
 
 }  // namespace zoo

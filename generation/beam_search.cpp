@@ -9,21 +9,22 @@
 namespace zoo {
 namespace {
 
-/// A token that one of a prompt's beams could go on with.
+/// A possible next token of one of a prompt's beams.
 struct Candidate {
-  size_t beam;  // among those of the prompt
+  size_t beam;  // index into the prompt's beams
   int64_t token;
-  double logprob;  // of the model
-  double total;  // what candidates are ranked by: the beam's total and this token's processed log-probability
+  double logprob;  // by the model
+  /// Ranks the candidates: the beam's total plus the processed log-probability of this token.
+  double total;
 };
 
-/// Beams of one prompt.
+/// The beams of one prompt.
 class PromptBeams {
  public:
   struct Running {
     Hypothesis hypothesis;
-    double total = 0;      // as processed; equal to hypothesis.total where processors only forbid
-    int64_t sequence = 0;  // the reader's, before the newest token is read
+    double total = 0;      // of processed scores; equals hypothesis.total if processors only forbid tokens
+    int64_t sequence = 0;  // index of the reader's sequence to which the newest token is appended
   };
 
   PromptBeams(const SearchLimits& limits, const BeamOptions& options) : limits_(&limits), options_(&options) {
@@ -35,7 +36,7 @@ class PromptBeams {
   const std::vector<Running>& running() const { return running_; }
   std::vector<Hypothesis> take_finished() { return std::move(finished_); }
 
-  /// Replaces the beams by their best continuations.
+  /// Replaces the beams with their best continuations.
   void advance(std::vector<Candidate> candidates) {
     const auto beams = static_cast<size_t>(options_->beams);
     std::ranges::sort(candidates, [](const Candidate& a, const Candidate& b) {
@@ -77,11 +78,11 @@ class PromptBeams {
     scores_.resize(kept);
   }
 
-  /// Whether a running beam may still replace one of the finished hypotheses, of which there are enough.
+  /// Whether a running beam can still replace a finished hypothesis. `beams` hypotheses are finished.
   bool can_improve() const {
     if (options_->early_stopping == EarlyStopping::first_finished) return false;
-    // Totals only fall. With a positive penalty a long hypothesis is forgiven more, so the longest bounds
-    // them all.
+    // Totals never rise. A positive penalty divides by more for longer hypotheses, so the greatest length
+    // gives an upper bound.
     const bool wait_for_longest =
         options_->early_stopping == EarlyStopping::never && options_->length_penalty > 0;
     const size_t length = wait_for_longest ? static_cast<size_t>(limits_->max_new_tokens)
@@ -98,16 +99,16 @@ class PromptBeams {
 
 /// The likeliest tokens of every sequence, on the CPU.
 struct Best {
-  torch::Tensor scores;    // (B, k) float64, processed log-probabilities, falling
+  torch::Tensor scores;    // (B, k) float64, processed log-probabilities, in descending order
   torch::Tensor tokens;    // (B, k) int64
-  torch::Tensor logprobs;  // (B, k) float64, of the model
+  torch::Tensor logprobs;  // (B, k) float64, by the model
 };
 
 Best best_tokens(const torch::Tensor& logits, const LogitsProcessors& processors,
                  const std::vector<SequenceView>& views, int64_t k) {
   const auto logprobs = logits.log_softmax(1);
   const auto [scores, tokens] = process(processors, logprobs, views).topk(std::min(k, logits.size(1)), 1);
-  // One transfer for all three; ids fit into a double.
+  // All three are transferred at once. A double holds every id exactly.
   const auto all = torch::stack({scores.to(torch::kFloat64), logprobs.gather(1, tokens).to(torch::kFloat64),
                                  tokens.to(torch::kFloat64)})
                        .cpu();

@@ -1,8 +1,8 @@
 #pragma once
-// Beam search over B prompts at once, as Hugging Face transformers does it: each step looks at the 2·beams
-// likeliest continuations of a prompt's beams; those among the first `beams` that end are finished
-// hypotheses, the first `beams` that do not end go on. Hypotheses are ranked by log-probability /
-// length^penalty, eos counted.
+// Beam search over B prompts at once, as in Hugging Face transformers. Each step ranks the 2·beams likeliest
+// continuations of a prompt's beams. Those among the first `beams` that end become finished hypotheses. The
+// first `beams` that do not end are the next beams. Hypotheses are ranked by log-probability /
+// length^penalty; the length includes eos.
 
 #include <vector>
 
@@ -17,8 +17,8 @@ struct BeamOptions {
   EarlyStopping early_stopping = EarlyStopping::first_finished;
 };
 
-/// The finished hypotheses of each prompt, at most `beams`, best first. Deterministic. `processors` forbid
-/// tokens; what they make of the other scores counts as well, but is not normalised again.
+/// Returns the finished hypotheses of each prompt, at most `beams`, best first. Deterministic. `processors`
+/// may forbid tokens and change other scores. Changed scores count, but are not normalised again.
 std::vector<std::vector<Hypothesis>> beam_search(GenerativeModel& model, torch::Device device,
                                                  const std::vector<TokenIds>& prompts,
                                                  const LogitsProcessors& processors,

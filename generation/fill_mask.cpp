@@ -17,13 +17,13 @@
 namespace zoo {
 namespace {
 
-/// log-probabilities of every token at `positions` of `ids`: (N, V) on the CPU.
+/// Log-probabilities of every token at `positions` of `ids`: (N, V) on the CPU.
 torch::Tensor log_probabilities(Model& model, const TokenIds& ids, const std::vector<int64_t>& positions) {
   const InferenceScope scope(model);
   Batch batch;
   batch.input.ids = torch::tensor(ids, torch::kInt64).unsqueeze(0);
   batch.positions = torch::tensor(positions, torch::kInt64);
-  batch.targets = torch::zeros_like(batch.positions);  // unknown, and not looked at
+  batch.targets = torch::zeros_like(batch.positions);  // the values are never read
   batch.tokens = static_cast<int64_t>(ids.size());
   const auto logits = model.logits(model.features(batch.to(model.device()))).to(torch::kCPU, torch::kFloat64);
   const auto result = logits.log_softmax(1);
@@ -31,7 +31,8 @@ torch::Tensor log_probabilities(Model& model, const TokenIds& ids, const std::ve
   return result;
 }
 
-/// Latin to Arabic: scripts that put blanks between words.
+/// Whether the first character is a letter or digit of a script from Latin to Arabic. These scripts separate
+/// words with blanks.
 bool begins_with_letter(std::string_view text) {
   const auto byte = static_cast<unsigned char>(text.front());
   return byte < 0x80 ? std::isalnum(byte) != 0 : byte > 0xC2 && byte < 0xE0;
@@ -43,7 +44,7 @@ std::vector<Output> combinations(const std::vector<std::vector<MaskCandidate>>& 
   for (const auto& candidates : masks) {
     std::vector<Output> longer;
     for (size_t i = 0; i < best.size(); ++i) {
-      // Both are sorted: (i + 1)(j + 1) combinations are at least as likely as this one.
+      // Both lists are sorted, so (i + 1)(j + 1) combinations are at least as likely as this one.
       for (size_t j = 0; j < candidates.size() && (i + 1) * (j + 1) <= n; ++j) {
         const auto& candidate = candidates[j];
         const double logprob = std::log(candidate.probability);
@@ -67,7 +68,7 @@ std::string shown_alone(const Tokenizer& tokenizer, int64_t id) {
   const auto text = tokenizer.decode({&id, 1});
   if (label == "▁") return "␣";
   if (text.empty() || excerpt(text) != text) return label;
-  // A vocabulary that marks words makes something else of this text where it stands alone.
+  // A vocabulary that marks the beginnings of words encodes this text differently if it stands alone.
   const bool goes_on = !label.starts_with("▁") && tokenizer.encode(text) != TokenIds{id};
   return goes_on && begins_with_letter(text) ? "-" + text : text;
 }
@@ -90,7 +91,7 @@ FilledMasks fill_masks(Model& model, const Tokenizer& tokenizer, const TokenIds&
     throw DataError("there is no <mask> in the text: write it where a token is to be filled in");
   if (static_cast<int64_t>(ids.size()) > options.max_length) {
     throw DataError(
-        fmt::format("the text has {} tokens with those around it, and the model reads at most {}: shorten it",
+        fmt::format("the text has {} tokens with <cls> and <sep>, and the model reads at most {}: shorten it",
                     ids.size(), options.max_length));
   }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a masked language model (BERT) puts in the place of `<mask>`.
+// Fills each `<mask>` of a text with a masked language model (BERT).
 
 #include <cstdint>
 #include <string>
@@ -12,33 +12,33 @@
 
 namespace zoo {
 
-/// One token as a person would write it down: "love"; "-ly" for letters that go on with a word, where the
-/// vocabulary tells them from a word of their own; "␣" for a blank, else the label of what cannot be seen.
+/// One token in readable form: its text ("love"), with a hyphen ("-ly") if the vocabulary marks the token as
+/// the continuation of a word. A blank is "␣". Other invisible tokens have their label.
 std::string shown_alone(const Tokenizer& tokenizer, int64_t id);
 
 /// A token for one mask.
 struct MaskCandidate {
   int64_t id = -1;
-  std::string text;        // what it adds to a text
+  std::string text;        // the decoded token
   std::string shown;       // see shown_alone()
-  double probability = 0;  // among the whole vocabulary
+  double probability = 0;  // over the whole vocabulary
 };
 
 struct FilledMasks {
-  TokenIds prompt_ids;                            // with the mask tokens
-  std::vector<std::vector<MaskCandidate>> masks;  // the likeliest for each mask, best first
+  TokenIds prompt_ids;                            // including the mask tokens
+  std::vector<std::vector<MaskCandidate>> masks;  // the likeliest tokens for each mask, best first
   /// The likeliest ways to fill all masks, best first: the whole text, and ids and logprobs of the masks in
-  /// their order. Masks are filled independently of each other, so score is the sum of the logprobs.
+  /// order. Masks are filled independently of each other, so score is the sum of the logprobs.
   std::vector<Output> outputs;
 };
 
 struct FillMaskOptions {
-  int64_t candidates = 5;    // for each mask, and outputs; ≥ 1
-  int64_t max_length = 512;  // most tokens that the model reads, with the `<cls>` and `<sep>` around the text
+  int64_t candidates = 5;    // for each mask; also the number of outputs; ≥ 1
+  int64_t max_length = 512;  // the most tokens that the model reads, including `<cls>` and `<sep>`
 };
 
-/// Fills every `<mask>` of `text`. `model` was made with Head::masked_language_modeling. Throws DataError
-/// where there is no mask or the text is too long, and as encode_masked() does; CheckpointError where the
+/// Fills every `<mask>` of `text`. `model` must have HeadKind::masked_language_modeling. Throws DataError if
+/// there is no mask, if the text is too long, and where encode_masked() does. Throws CheckpointError if the
 /// model's logits are NaN.
 FilledMasks fill_masks(Model& model, const Tokenizer& tokenizer, std::string_view text,
                        const FillMaskOptions& options = {});

@@ -6,11 +6,12 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "io/config/registry.h"
 
 namespace zoo {
 namespace {
 
-/// Compares every number with its limits.
+/// Throws UsageError if a number is outside its limits.
 class RangeChecker final : public ConfigVisitor {
  protected:
   void leaf(const FieldInfo& field, int64_t& value) override { check_range(field, value); }
@@ -21,6 +22,8 @@ class RangeChecker final : public ConfigVisitor {
   void leaf(const FieldInfo&, std::vector<double>&) override {}
   void leaf(const FieldInfo&, std::vector<std::string>&) override {}
   void choice(const FieldInfo&, std::span<const std::string_view>, size_t&) override {}
+  void select(const FieldInfo&, const TypeList&, Selection&) override {}
+  void select(const FieldInfo&, const TypeList&, std::vector<Selection>&) override {}
   bool begin_group(const FieldInfo&) override { return true; }
   void end_group() override {}
   bool begin_optional(const FieldInfo&, bool has_value) override { return has_value; }
@@ -44,21 +47,24 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
   v.field("max_new_tokens", c.max_new_tokens, "Most tokens to generate for one output.", Limits::at_least(1));
   v.field("beam", c.beam, "Beams of beam search; 1 = none.", Limits::between(1, 1024));
   v.field("length_penalty", c.length_penalty,
-          "Outputs are ranked by log-probability / length^this, the end token counted.",
+          "Outputs are ranked by log-probability / length^length_penalty; the length includes the end token.",
           Limits::between(-100, 100));
   v.field("early_stopping", c.early_stopping,
-          "When beam search ends: true = once `beam` hypotheses are finished; false = when the best running "
-          "beam would not be among them if it ended now; never = when it never could.");
+          "When beam search ends: true = once `beam` hypotheses are finished; false = once the best running "
+          "beam would not be among them if it ended now; never = once no running beam can join them.");
   v.field("temperature", c.temperature, "Divides the logits before sampling; 0 = greedy.",
           Limits::between(0, 1e30));
   v.field("top_k", c.top_k, "Sample among the k likeliest tokens; 0 = all.", Limits::at_least(0));
   v.field("top_p", c.top_p, "Sample among the likeliest tokens that make up this probability; 1 = all.",
           {.min = 0, .max = 1, .min_excluded = true});
-  v.field("num_samples", c.num_samples, "Outputs for each prompt; under beam search the n best.",
+  v.field("num_samples", c.num_samples, "Outputs for each prompt; with beam search the n best.",
           Limits::at_least(1));
-  v.field("seed", c.seed, "Of the sampler: the same seed gives the same text.", Limits::at_least(0));
+  v.field("seed", c.seed, "Seed of the sampler: the same seed gives the same text.", Limits::at_least(0));
+  v.field("weights", c.weights,
+          "How a trained model's weights are stored while it generates or is evaluated: fp32; bf16, half the "
+          "memory; int8, a quarter, with a scale per row.");
   v.field("batch_size", c.batch_size,
-          "Sequences (prompts × beams or samples) at once; what comes out does not depend on it.",
+          "Sequences (prompts × beams or samples) at once; does not change the outputs.",
           Limits::at_least(1));
 }
 

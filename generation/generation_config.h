@@ -5,13 +5,14 @@
 #include <string_view>
 
 #include "io/config/config_file.h"
+#include "models/model_config.h"
 
 namespace zoo {
 
-/// When beam search stops looking, as `early_stopping` of Hugging Face transformers:
-///   true   as soon as `beam` hypotheses are finished
-///   false  when the best running beam, were it to end now, would not be among them
-///   never  when no running beam could ever get among them
+/// When beam search stops, as `early_stopping` in Hugging Face transformers:
+///   true   once `beam` hypotheses are finished
+///   false  once the best running beam would not be among the `beam` best hypotheses if it ended now
+///   never  once no running beam can still become one of the `beam` best hypotheses
 enum class EarlyStopping { heuristic, first_finished, never };
 constexpr auto config_names(EarlyStopping) {
   return std::to_array<std::string_view>({"false", "true", "never"});
@@ -19,23 +20,24 @@ constexpr auto config_names(EarlyStopping) {
 
 struct GenerationConfig {
   int64_t max_new_tokens = 200;
-  int64_t beam = 1;             // beams; 1 = no beam search
-  double length_penalty = 1.0;  // scores are log-probability / length^this, eos counted as one token
+  int64_t beam = 1;             // number of beams; 1 = no beam search
+  double length_penalty = 1.0;  // scores are log-probability / length^length_penalty; the length includes eos
   EarlyStopping early_stopping = EarlyStopping::first_finished;
   double temperature = 1.0;  // 0 = greedy
   int64_t top_k = 0;         // 0 = off
   double top_p = 1.0;        // 1 = off
-  int64_t num_samples = 1;   // outputs a prompt; under beam search the n best
+  int64_t num_samples = 1;   // outputs per prompt; with beam search the n best
   int64_t seed = 0;
-  int64_t batch_size =
-      32;  // sequences (prompts × beams or samples) at once; what comes out does not depend on it
+  /// How the commands that load a trained model store its weights.
+  WeightFormat weights = WeightFormat::fp32;
+  int64_t batch_size = 32;  // sequences (prompts × beams or samples) at once; does not change the outputs
 };
 void describe(ConfigVisitor& v, GenerationConfig& c);
-/// Checks across keys.
+/// Checks conditions across keys.
 void validate(const GenerationConfig& c, const Complain& complain);
 
-/// All checks, of each key's range and across keys, on options that were not read from a file. Throws
-/// UsageError.
+/// Checks the range of each key and the conditions across keys, for options that were not read from a file.
+/// Throws UsageError.
 void check(const GenerationConfig& c);
 
 }  // namespace zoo

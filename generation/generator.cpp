@@ -14,12 +14,12 @@
 namespace zoo {
 namespace {
 
-std::unique_ptr<const Sampler> make_sampler(const GenerateOptions& options) {
+std::unique_ptr<const Sampler> make_sampler(const GenerationConfig& options) {
   if (options.temperature == 0) return std::make_unique<GreedySampler>();
   return std::make_unique<RandomSampler>(static_cast<uint64_t>(options.seed));
 }
 
-/// What an empty prompt is begun with.
+/// The token that replaces an empty prompt.
 int64_t first_token(const Tokenizer& tokenizer) {
   const auto& special = tokenizer.special();
   if (special.eos >= 0) return special.eos;
@@ -59,17 +59,18 @@ TokenIds Generator::model_input(const TokenIds& prompt, size_t index) const {
   if (const int64_t eos = tokenizer_->special().eos; eos >= 0) input.push_back(eos);
   if (input.empty())
     throw DataError(fmt::format("prompt {} is empty: there is nothing to answer", index + 1));
-  const bool within = model_->generative()->sequence_has_prompt();  // as is at least one token of the answer
+  // A sequence that holds the prompt also needs room for at least one token of the answer.
+  const bool within = model_->generative()->sequence_has_prompt();
   const int64_t limit = model_->generative()->max_length() - (within ? 1 : 0);
   if (static_cast<int64_t>(input.size()) > limit) {
     throw DataError(
-        fmt::format("prompt {} has {} tokens with its end, and the model reads at most {}: shorten it",
+        fmt::format("prompt {} has {} tokens with the end token, and the model reads at most {}: shorten it",
                     index + 1, input.size(), limit));
   }
   return input;
 }
 
-LogitsProcessors Generator::processors(const GenerateOptions& options) const {
+LogitsProcessors Generator::processors(const GenerationConfig& options) const {
   LogitsProcessors list;
   list.push_back(std::make_unique<SuppressTokens>(tokens_without_text(tokenizer_->special()),
                                                   tokenizer_->vocab_size(), model_->device()));
@@ -80,19 +81,19 @@ LogitsProcessors Generator::processors(const GenerateOptions& options) const {
   return list;
 }
 
-SearchLimits Generator::limits(const GenerateOptions& options, size_t input_length) const {
+SearchLimits Generator::limits(const GenerationConfig& options, size_t input_length) const {
   SearchLimits limits{.max_new_tokens = options.max_new_tokens, .eos = tokenizer_->special().eos};
-  if (continues_prompt()) return limits;  // what is too long is read again from further on
+  if (continues_prompt()) return limits;  // SequenceReader shortens sequences that become too long
   const auto& model = *model_->generative();
   const int64_t taken = model.sequence_has_prompt() ? static_cast<int64_t>(input_length) : 0;
   limits.max_new_tokens = std::min(limits.max_new_tokens, model.max_length() - taken);
   return limits;
 }
 
-/// How many prompts from `begin` on, sorted by length, are answered together: all of them, `most`, or where
-/// their length limits the answers those of one length.
+/// How many prompts from the front of `inputs`, sorted by length, go into one batch: at most `most`. If their
+/// length limits the answers, a batch has prompts of one length.
 size_t Generator::n_together(std::span<const TokenIds> inputs, size_t most,
-                             const GenerateOptions& options) const {
+                             const GenerationConfig& options) const {
   const size_t n = std::min(most, inputs.size());
   const size_t longest = inputs[n - 1].size(), shortest = inputs.front().size();
   if (limits(options, longest).max_new_tokens == limits(options, shortest).max_new_tokens) return n;
@@ -102,7 +103,7 @@ size_t Generator::n_together(std::span<const TokenIds> inputs, size_t most,
 }
 
 Output Generator::output(const Hypothesis& hypothesis, const TokenIds& prompt,
-                         const GenerateOptions& options) const {
+                         const GenerationConfig& options) const {
   ContinuationDecoder decoder(*tokenizer_, continues_prompt() ? prompt : TokenIds());
   Output result{.ids = hypothesis.ids,
                 .text = {},
@@ -114,12 +115,12 @@ Output Generator::output(const Hypothesis& hypothesis, const TokenIds& prompt,
 }
 
 std::vector<Generation> Generator::generate(const std::vector<TokenIds>& prompts,
-                                            const GenerateOptions& options) const {
+                                            const GenerationConfig& options) const {
   check(options);
   const InferenceScope scope(*model_);
   std::vector<TokenIds> inputs;
   for (const auto& prompt : prompts) inputs.push_back(model_input(prompt, inputs.size()));
-  // Prompts of similar length go together: less padding.
+  // Prompts of similar length share a batch: this saves padding.
   std::vector<size_t> order(prompts.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, {}, [&](size_t i) { return inputs[i].size(); });
@@ -152,7 +153,7 @@ std::vector<Generation> Generator::generate(const std::vector<TokenIds>& prompts
         for (size_t s = 0; s < n_outputs; ++s)
           rows.push_back({.prompt = p, .draw = {.prompt = batch[p], .sample = s}});
       }
-      // Of one prompt there may be more samples than go together.
+      // One prompt can have more samples than fit into a batch.
       const auto most_rows = static_cast<size_t>(options.batch_size);
       for (size_t first = 0; first < rows.size(); first += most_rows) {
         const std::vector<SampleRow> some(
@@ -177,13 +178,14 @@ std::vector<Generation> Generator::generate(const std::vector<TokenIds>& prompts
 }
 
 std::vector<Generation> Generator::generate(const std::vector<std::string>& prompts,
-                                            const GenerateOptions& options) const {
+                                            const GenerationConfig& options) const {
   std::vector<TokenIds> ids;
   for (const auto& prompt : prompts) ids.push_back(tokenizer_->encode(prompt));
   return generate(ids, options);
 }
 
-TextStream Generator::stream(const TokenIds& prompt, const GenerateOptions& options, const Draw& draw) const {
+TextStream Generator::stream(const TokenIds& prompt, const GenerationConfig& options,
+                             const Draw& draw) const {
   check(options);
   if (options.beam > 1) throw UsageError("beam search has no text until its end: stream with beam = 1");
   auto input = model_input(prompt, draw.prompt);
@@ -198,7 +200,7 @@ TextStream Generator::stream(const TokenIds& prompt, const GenerateOptions& opti
                      .draw = draw});
 }
 
-TextStream Generator::stream(const std::string& prompt, const GenerateOptions& options,
+TextStream Generator::stream(const std::string& prompt, const GenerationConfig& options,
                              const Draw& draw) const {
   return stream(tokenizer_->encode(prompt), options, draw);
 }

@@ -13,67 +13,65 @@
 
 namespace zoo {
 
-using GenerateOptions = GenerationConfig;
-
 /// One generated text.
 struct Output {
-  TokenIds ids;      // generated tokens; the last one is eos if that was reached
-  std::string text;  // of these tokens alone; prompt + text is the whole where the model continues prompts
-  std::vector<double>
-      logprobs;      // of each token by the model itself, before temperature and the like; natural log
+  TokenIds ids;      // generated tokens; the last one is eos if generation reached it
+  std::string text;  // the decoded ids; if the model continues prompts, prompt + text is the whole text
+  /// Natural log-probability of each token by the model itself, before temperature and other processors.
+  std::vector<double> logprobs;
   double score = 0;  // Σ logprobs / length^length_penalty
 };
 
-/// What came of one prompt.
+/// The outputs for one prompt.
 struct Generation {
-  TokenIds prompt_ids;  // as given, without what the generator adds
+  TokenIds prompt_ids;  // as given, without the tokens that the generator adds
   std::vector<Output> outputs;
 };
 
-/// Generates from any model that has a generative side.
+/// Generates text with any generative model.
 ///
-/// A decoder reads the tokens of the prompt as they are; an empty one is begun with eos, after which
-/// documents begin in training; else bos, else a line break, else the first token. An encoder-decoder reads
-/// the prompt and eos. Special tokens other than eos are never generated. An output ends with eos, after
-/// max_new_tokens, or in an encoder-decoder after the model's max_length(); a decoder goes on beyond that,
-/// see SequenceReader.
+/// A decoder reads the prompt's tokens unchanged. An empty prompt becomes eos, because documents follow eos
+/// in training; without eos it becomes bos, else a line break, else the first token. An encoder-decoder reads
+/// the prompt and eos. Special tokens other than eos are never generated. An output ends with eos or after
+/// max_new_tokens; in an encoder-decoder also after the model's max_length(). A decoder continues beyond that
+/// length, see SequenceReader.
 ///
-/// What comes out for a prompt depends on the options and on its index among the prompts, not on the other
-/// prompts. With temperature 0 the likeliest token is taken; with beam > 1 temperature, top_k and top_p have
-/// no meaning.
+/// The outputs for a prompt depend on the options and on its index among the prompts, not on the other
+/// prompts. With temperature 0 the likeliest token is taken. With beam > 1, temperature, top_k and top_p have
+/// no effect.
 class Generator {
  public:
-  /// Throws UsageError where the model does not generate (a classifier, a masked language model).
+  /// Throws UsageError if the model does not generate (a classifier, a masked language model).
   Generator(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer);
-  /// The same of what others own and keep for longer than this object and its streams.
+  /// Does not own its arguments: they must outlive this object and its streams.
   Generator(Model& model, const Tokenizer& tokenizer);
 
-  /// One Generation a prompt, each with num_samples outputs, best first under beam search (where it may be
-  /// fewer if there are not that many). Throws UsageError on options out of range, DataError on a token id
-  /// outside the vocabulary and on a source longer than the model reads, CheckpointError where the model's
-  /// logits are NaN.
+  /// Returns one Generation per prompt, each with num_samples outputs; with beam search the best first, and
+  /// fewer if it finds fewer. Throws UsageError if options are out of range, DataError if a token id is
+  /// outside the vocabulary or a source is too long for the model, CheckpointError if the logits are NaN.
   std::vector<Generation> generate(const std::vector<TokenIds>& prompts,
-                                   const GenerateOptions& options = {}) const;
-  /// The same from text. Throws DataError as Tokenizer::encode() does.
+                                   const GenerationConfig& options = {}) const;
+  /// The same for texts. Also throws DataError where Tokenizer::encode() does.
   std::vector<Generation> generate(const std::vector<std::string>& prompts,
-                                   const GenerateOptions& options = {}) const;
+                                   const GenerationConfig& options = {}) const;
 
   /// One output, piece by piece: `for (const auto& piece : generator.stream("ROMEO:", {.temperature =
-  /// 0.8}))`. It is the output that generate() gives as number draw.sample for prompt number draw.prompt.
-  /// Throws UsageError where options.beam > 1: beams have no text until the end.
-  TextStream stream(const TokenIds& prompt, const GenerateOptions& options = {}, const Draw& draw = {}) const;
-  TextStream stream(const std::string& prompt, const GenerateOptions& options = {},
+  /// 0.8}))`. generate() gives the same output as number draw.sample for prompt number draw.prompt.
+  /// Throws UsageError if options.beam > 1: beam search has no text until its end.
+  TextStream stream(const TokenIds& prompt, const GenerationConfig& options = {},
+                    const Draw& draw = {}) const;
+  TextStream stream(const std::string& prompt, const GenerationConfig& options = {},
                     const Draw& draw = {}) const;
 
-  /// Whether what is generated goes on from the prompt (decoder) or answers it (encoder-decoder).
+  /// Whether the output continues the prompt (decoder). Otherwise it answers the prompt (encoder-decoder).
   bool continues_prompt() const { return model_->generative()->continues_prompt(); }
 
  private:
   TokenIds model_input(const TokenIds& prompt, size_t index) const;
-  LogitsProcessors processors(const GenerateOptions& options) const;
-  SearchLimits limits(const GenerateOptions& options, size_t input_length) const;
-  size_t n_together(std::span<const TokenIds> inputs, size_t most, const GenerateOptions& options) const;
-  Output output(const Hypothesis& hypothesis, const TokenIds& prompt, const GenerateOptions& options) const;
+  LogitsProcessors processors(const GenerationConfig& options) const;
+  SearchLimits limits(const GenerationConfig& options, size_t input_length) const;
+  size_t n_together(std::span<const TokenIds> inputs, size_t most, const GenerationConfig& options) const;
+  Output output(const Hypothesis& hypothesis, const TokenIds& prompt, const GenerationConfig& options) const;
 
   std::shared_ptr<Model> model_;
   std::shared_ptr<const Tokenizer> tokenizer_;

@@ -31,8 +31,8 @@ torch::Tensor SuppressTokens::process(const torch::Tensor& logits, std::span<con
 
 torch::Tensor Temperature::process(const torch::Tensor& logits, std::span<const SequenceView>) const {
   if (temperature_ == 1.0) return logits;
-  // Measured from the largest, nothing overflows: a tiny temperature leaves the likeliest at 0 and the rest
-  // far below.
+  // The largest logit is subtracted first, so nothing overflows: with a tiny temperature the likeliest token
+  // has 0 and all others are far below.
   constexpr double smallest = 1e-30, largest = 1e30;
   return (logits - logits.amax(1, /*keepdim=*/true)) / std::clamp(temperature_, smallest, largest);
 }
@@ -52,7 +52,7 @@ torch::Tensor TopP::process(const torch::Tensor& logits, std::span<const Sequenc
   if (p_ >= 1.0) return logits;
   const auto order = std::get<1>(torch::sort(logits, /*stable=*/true, /*dim=*/1, /*descending=*/true));
   const auto mass = logits.to(torch::kFloat64).softmax(1).gather(1, order).cumsum(1);  // (B, V), sorted
-  // A token stays if those before it do not make up p yet. The first one always stays.
+  // A token stays if the tokens before it sum to less than p. The first one always stays.
   auto stays = torch::ones_like(order, torch::kBool);
   if (mass.size(1) > 1) stays.narrow(1, 1, mass.size(1) - 1).copy_(mass.narrow(1, 0, mass.size(1) - 1) < p_);
   const auto keep = torch::empty_like(stays).scatter_(1, order, stays);

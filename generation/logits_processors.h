@@ -1,7 +1,6 @@
 #pragma once
-// What happens to the scores of the next token before one is chosen. Each rule is a class with one function;
-// a new one is a class here (or a file beside this one) and a line where the Generator puts its list
-// together.
+// Rules that change the scores of the next token before one is chosen. Each rule is a class with one
+// function. To add a rule, write a class here (or in a new file) and add it in Generator::processors().
 
 #include <memory>
 #include <span>
@@ -13,7 +12,7 @@
 
 namespace zoo {
 
-/// One sequence under generation: what it started from, and what was added.
+/// One sequence under generation: its prompt and the tokens added so far.
 struct SequenceView {
   std::span<const int64_t> prompt;
   std::span<const int64_t> generated;
@@ -23,17 +22,16 @@ class LogitsProcessor {
  public:
   virtual ~LogitsProcessor() = default;
   /// logits: (B, V) float32 → (B, V), -inf = cannot be chosen. `rows`: the B sequences. Rows are independent
-  /// of each other, and at least one token of each stays possible. The input is left as it is.
+  /// of each other, and at least one token of each stays possible. Does not change its input.
   virtual torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const = 0;
 };
 
-/// Applied in order.
+/// Processors in the order in which they are applied.
 using LogitsProcessors = std::vector<std::unique_ptr<const LogitsProcessor>>;
 torch::Tensor process(const LogitsProcessors& processors, torch::Tensor logits,
                       std::span<const SequenceView> rows);
 
-/// Forbids `ids`, and whatever stands above `vocab_size` in an output layer that is larger than the
-/// vocabulary.
+/// Forbids `ids`, and every id from `vocab_size` on if the output layer is larger than the vocabulary.
 class SuppressTokens final : public LogitsProcessor {
  public:
   SuppressTokens(const TokenIds& ids, int64_t vocab_size, torch::Device device);
@@ -44,7 +42,7 @@ class SuppressTokens final : public LogitsProcessor {
   int64_t vocab_size_;
 };
 
-/// logits / temperature; below 1 the likely becomes likelier. temperature > 0, however small.
+/// logits / temperature. A temperature below 1 makes likely tokens likelier. Any temperature > 0 is allowed.
 class Temperature final : public LogitsProcessor {
  public:
   explicit Temperature(double temperature) : temperature_(temperature) {}
@@ -54,8 +52,8 @@ class Temperature final : public LogitsProcessor {
   double temperature_;
 };
 
-/// Keeps exactly the k likeliest tokens (Fan et al. 2018); among equals the lower ids. k ≥ 1; a k of V or
-/// more keeps all.
+/// Keeps exactly the k likeliest tokens (Fan et al. 2018); among equals the lower ids. k ≥ 1; k ≥ V keeps
+/// all.
 class TopK final : public LogitsProcessor {
  public:
   explicit TopK(int64_t k) : k_(k) {}
@@ -65,8 +63,8 @@ class TopK final : public LogitsProcessor {
   int64_t k_;
 };
 
-/// Keeps the smallest set of tokens whose probabilities add up to p or more (nucleus sampling, Holtzman et
-/// al. 2020): at least one; among equals the lower ids. 0 < p ≤ 1.
+/// Keeps the smallest set of tokens whose probabilities sum to p or more (nucleus sampling, Holtzman et al.
+/// 2020), at least one token; among equals the lower ids. 0 < p ≤ 1.
 class TopP final : public LogitsProcessor {
  public:
   explicit TopP(double p) : p_(p) {}

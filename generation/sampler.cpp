@@ -10,7 +10,7 @@
 namespace zoo {
 namespace {
 
-/// Tokens (B) int64, once `evidence` (B), finite wherever all is well, is looked at: both in one transfer.
+/// The tokens (B) int64. Fails if an entry of `evidence` (B) is not finite. Both are transferred at once.
 std::vector<int64_t> checked(const torch::Tensor& tokens, const torch::Tensor& evidence) {
   const auto both = torch::stack({tokens.to(torch::kFloat64), evidence.to(torch::kFloat64)}).cpu();
   const auto values = both.accessor<double, 2>();
@@ -48,7 +48,7 @@ std::vector<int64_t> RandomSampler::sample(const torch::Tensor& logits, std::spa
   const auto u = torch::tensor(numbers, torch::kFloat64).to(logits.device()).unsqueeze(1);  // (B, 1)
   const auto mass = logits.to(torch::kFloat64).softmax(1).cumsum(1);                        // (B, V)
   const auto total = mass.narrow(1, mass.size(1) - 1, 1);
-  // Kept below the total, the first token beyond this point exists and has a probability above 0.
+  // The point stays below the total, so a first token beyond it exists, and has a probability above 0.
   const auto point = torch::minimum(u * total, torch::nextafter(total, torch::zeros_like(total)));
   const auto tokens = torch::searchsorted(mass, point, /*out_int32=*/false, /*right=*/true);
   return checked(tokens.squeeze(1), total.squeeze(1));

@@ -1,7 +1,6 @@
 #pragma once
-// How one token is chosen from processed logits. No generator has a state: every random number is a function
-// of the seed and of what it is drawn for, so a text depends neither on the batch it is in nor on what was
-// generated before.
+// Chooses one token from processed logits. Samplers are stateless: every random number is a function of the
+// seed and of a Draw. A text therefore does not depend on its batch or on texts generated before.
 
 #include <cstdint>
 #include <span>
@@ -11,11 +10,11 @@
 
 namespace zoo {
 
-/// What a random number is drawn for.
+/// Identifies the token for which a random number is drawn.
 struct Draw {
-  uint64_t prompt = 0;    // which prompt of the user, from 0; 32 bits
-  uint64_t sample = 0;    // which output for it, from 0; 32 bits
-  uint64_t position = 0;  // which token of the output, from 0
+  uint64_t prompt = 0;    // index of the prompt; 32 bits
+  uint64_t sample = 0;    // index of the output for this prompt; 32 bits
+  uint64_t position = 0;  // index of the token in the output
 };
 
 /// Uniform in [0, 1), 53 bits: Philox4x32-10 (Salmon et al. 2011) with key `seed` and counter `draw`.
@@ -24,8 +23,8 @@ double uniform(uint64_t seed, const Draw& draw);
 class Sampler {
  public:
   virtual ~Sampler() = default;
-  /// logits: (B, V) float32, -inf = cannot be chosen → B token ids. Throws CheckpointError where a row holds
-  /// a NaN, or nothing that can be chosen.
+  /// logits: (B, V) float32, -inf = cannot be chosen → B token ids. Throws CheckpointError if a row holds a
+  /// NaN or no token that can be chosen.
   virtual std::vector<int64_t> sample(const torch::Tensor& logits, std::span<const Draw> draws) const = 0;
 };
 
@@ -35,7 +34,7 @@ class GreedySampler final : public Sampler {
   std::vector<int64_t> sample(const torch::Tensor& logits, std::span<const Draw> draws) const override;
 };
 
-/// A token drawn with its probability, softmax(logits).
+/// Draws a token with its probability, softmax(logits).
 class RandomSampler final : public Sampler {
  public:
   explicit RandomSampler(uint64_t seed) : seed_(seed) {}
@@ -45,7 +44,7 @@ class RandomSampler final : public Sampler {
   uint64_t seed_;
 };
 
-/// Raises the CheckpointError of a model whose logits are NaN.
+/// Throws the CheckpointError for a model whose logits are NaN.
 [[noreturn]] void fail_not_a_number();
 
 }  // namespace zoo

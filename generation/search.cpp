@@ -52,7 +52,7 @@ SamplingSearch::SamplingSearch(GenerativeModel& model, torch::Device device, std
 
 torch::Tensor SamplingSearch::next_logits() {
   if (!started_) {
-    // A prompt is read once, however many outputs go on from it.
+    // A prompt is read once, even if several outputs continue it.
     started_ = true;
     const auto logits = reader_.start(prompts_);
     return logits.index_select(0, torch::tensor(parents_, torch::kInt64).to(logits.device()));

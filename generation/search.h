@@ -1,6 +1,5 @@
 #pragma once
-// Greedy search and sampling: the most direct walk through a model's continuations. (Beam search:
-// beam_search.h.)
+// Greedy search and sampling: one token after another. (Beam search: beam_search.h.)
 
 #include <vector>
 
@@ -10,42 +9,42 @@
 
 namespace zoo {
 
-/// Where every search stops.
+/// The conditions that end every search.
 struct SearchLimits {
   int64_t max_new_tokens = 200;
-  int64_t eos = -1;  // -1: there is none
+  int64_t eos = -1;  // -1: the vocabulary has none
 };
 
-/// A continuation, finished or on its way.
+/// A continuation, finished or unfinished.
 struct Hypothesis {
-  TokenIds ids;                  // generated tokens; the last one is eos if that was reached
-  std::vector<double> logprobs;  // of each, by the model itself (before any processor), natural logarithm
-  double total = 0;              // their sum
+  TokenIds ids;                  // generated tokens; the last one is eos if the search reached it
+  std::vector<double> logprobs;  // natural logarithm, by the model itself (before any processor)
+  double total = 0;              // sum of logprobs
 
   void append(int64_t id, double logprob);
 };
 
-/// total / length^penalty, the generated tokens counted with eos: the convention of Hugging Face
+/// total / length^penalty. The length counts all generated tokens, eos included, as in Hugging Face
 /// transformers.
 double length_normalised(const Hypothesis& hypothesis, double penalty);
 
-/// One output that SamplingSearch is to make.
+/// One output for SamplingSearch to generate.
 struct SampleRow {
   size_t prompt = 0;  // index into the search's prompts
-  Draw draw = {};     // names the output's random numbers; position is counted by the search
+  Draw draw = {};     // identifies the output's random numbers; the search sets the position
 };
 
-/// Extends rows by one sampled token at a time. A row that is finished leaves the batch. The references must
-/// outlive this object.
+/// Extends rows by one sampled token at a time. A finished row leaves the batch. The references must outlive
+/// this object.
 class SamplingSearch {
  public:
   SamplingSearch(GenerativeModel& model, torch::Device device, std::vector<TokenIds> prompts,
                  std::vector<SampleRow> rows, const LogitsProcessors& processors, const Sampler& sampler,
                  SearchLimits limits);
 
-  /// Draws the next token of every row that is not finished. Returns whether there was any.
+  /// Draws the next token of every unfinished row. Returns false if there was no such row.
   bool step();
-  /// One for each row, in their order.
+  /// One output per row, in the order of the rows.
   const std::vector<Hypothesis>& outputs() const { return outputs_; }
 
  private:
@@ -59,8 +58,8 @@ class SamplingSearch {
   SearchLimits limits_;
   std::vector<Hypothesis> outputs_;
   bool started_ = false;
-  std::vector<size_t> active_;    // rows that are not finished
-  std::vector<int64_t> parents_;  // the reader's sequence that each of them goes on from
+  std::vector<size_t> active_;    // unfinished rows
+  std::vector<int64_t> parents_;  // for each active row, the reader's sequence that it extends
 };
 
 }  // namespace zoo

@@ -1,6 +1,6 @@
 #pragma once
-// The model's side of a search: sequences that grow by one token at a time, are copied and dropped, whatever
-// the model and however long they get.
+// Runs the model for a search. Sequences grow by one token at a time, and may be copied and dropped. They may
+// become longer than the model sees.
 
 #include <span>
 #include <vector>
@@ -12,34 +12,32 @@
 
 namespace zoo {
 
-/// Reads B sequences through a GenerativeModel and keeps its DecodingState in step with them.
+/// Reads B sequences with a GenerativeModel and keeps the model's DecodingState up to date.
 ///
-/// A decoder sees at most max_length() tokens. When a sequence outgrows that, its last ⌈max_length/2⌉ tokens
-/// are read again and it goes on from there; the same holds for a prompt that is too long. So a token is
-/// always predicted from half of what the model can see or more, and a sequence is read twice on average, not
-/// once a token. When this happens depends on the sequence alone, not on the batch it is in. An
-/// encoder-decoder must not be asked for more than max_length() tokens.
+/// A decoder sees at most max_length() tokens. When a sequence becomes longer, the reader drops all but its
+/// last ⌈max_length/2⌉ tokens and reads these again. It shortens a prompt that is too long in the same way.
+/// Every token is therefore predicted from at least half of max_length() tokens, and each token is read twice
+/// on average. The moment depends on the sequence alone, not on its batch. An encoder-decoder must not
+/// generate more than max_length() tokens.
 class SequenceReader {
  public:
   SequenceReader(GenerativeModel& model, torch::Device device) : model_(model), device_(device) {}
 
-  /// Reads the prompts (for an encoder-decoder: the sources), none of them empty. Returns the logits of what
-  /// comes next, (B, V) float32.
+  /// Reads the prompts (for an encoder-decoder: the sources). None may be empty. Returns the logits of the
+  /// next tokens, (B, V) float32.
   torch::Tensor start(std::vector<TokenIds> prompts);
-  /// Sequence i becomes what sequence parents[i] was, with tokens[i] appended; B may change. Returns the
-  /// logits of what comes next, (B, V) float32.
+  /// Sequence i becomes the previous sequence parents[i] with tokens[i] appended. B may change. Returns the
+  /// logits of the next tokens, (B, V) float32.
   torch::Tensor advance(std::span<const int64_t> parents, std::span<const int64_t> tokens);
 
  private:
-  torch::Tensor read();
-  TokenBatch padded() const;
+  bool shorten(TokenIds& sequence) const;
+  TokenBatch padded(const std::vector<TokenIds>& rows) const;
 
   GenerativeModel& model_;
   torch::Device device_;
   DecodingState state_;
-  std::vector<TokenIds>
-      seen_;            // what the model sees of each sequence; a decoder's grow, an encoder-decoder's do not
-  int64_t cached_ = 0;  // columns of a decoder's cache, padding included
+  std::vector<TokenIds> seen_;  // tokens of each sequence that a decoder sees; empty for an encoder-decoder
 };
 
 }  // namespace zoo

@@ -17,7 +17,7 @@ TokenIds tokens_without_text(const SpecialTokens& special) {
 void check_prompt_ids(const TokenIds& ids, const Tokenizer& tokenizer, size_t index) {
   for (const int64_t id : ids) {
     if (id >= 0 && id < tokenizer.vocab_size()) continue;
-    throw DataError(fmt::format("prompt {}: {} is no token id: this vocabulary has 0 to {}", index + 1, id,
+    throw DataError(fmt::format("prompt {}: {} is not a token id: this vocabulary has 0 to {}", index + 1, id,
                                 tokenizer.vocab_size() - 1));
   }
 }

@@ -8,7 +8,7 @@
 namespace zoo {
 namespace {
 
-// More than enough for a character in single bytes, and for a word before the blank.
+// More than enough for the bytes of one character, and for the word before a blank.
 constexpr size_t kContextTokens = 8;
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// Text as it is generated: a range of pieces, each made when it is asked for.
+// Text while it is generated: a lazy range of pieces.
 
 #include <cstddef>
 #include <iterator>
@@ -10,8 +10,8 @@
 
 namespace zoo {
 
-/// Turns generated ids into text that continues a prompt: with the blank between the words where the
-/// vocabulary has one, and with a character whose first bytes are the prompt's.
+/// Decodes generated ids into text that continues a prompt. The text includes a blank after the prompt if the
+/// vocabulary marks one, and a character whose first bytes belong to the prompt.
 class ContinuationDecoder {
  public:
   ContinuationDecoder(const Tokenizer& tokenizer, std::span<const int64_t> prompt);
@@ -22,20 +22,19 @@ class ContinuationDecoder {
   StreamDecoder decoder_;
 };
 
-/// What a stream generates from; the Generator puts it together.
+/// The arguments of a TextStream; the Generator fills them in.
 struct TextStreamSource {
   std::shared_ptr<Model> model;
   std::shared_ptr<const Tokenizer> tokenizer;
   TokenIds prompt;   // as the model reads it
-  TokenIds context;  // what the text continues
+  TokenIds context;  // the tokens that the text continues
   LogitsProcessors processors;
   std::unique_ptr<const Sampler> sampler;
   SearchLimits limits;
   Draw draw;
 };
 
-/// A single pass over the pieces of one output; end to end they are the text that Generator::generate()
-/// gives.
+/// A single pass over the pieces of one output. Joined, they are the text that Generator::generate() gives.
 class TextStream {
  public:
   class Iterator {
@@ -61,7 +60,7 @@ class TextStream {
   ~TextStream();
   TextStream(TextStream&&) noexcept;
 
-  /// Generates up to the first piece of text.
+  /// Generates tokens up to the first piece of text.
   Iterator begin();
   std::default_sentinel_t end() const { return {}; }
   /// The tokens so far.

@@ -37,9 +37,9 @@ FileLock::FileLock(const std::filesystem::path& path) : path_(path) {
     held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
     if (!held_) return;
     if (is_still(path_, fd_)) break;
-    ::close(fd_);  // the one before removed its file between these lines
+    ::close(fd_);  // the previous holder removed the file before flock()
   }
-  // Who it is serves a message only: a disk that is full must not hinder.
+  // The id is needed only for a message, so a full disk must not prevent the lock.
   const std::string pid = std::to_string(::getpid());
   if (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, pid.data(), pid.size(), 0) < 0) return;
 }

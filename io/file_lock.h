@@ -1,5 +1,5 @@
 #pragma once
-// One process at a time.
+// A lock that only one process holds at a time.
 
 #include <cstdint>
 #include <filesystem>
@@ -7,12 +7,12 @@
 
 namespace zoo {
 
-/// A lock on a file, held while this object lives. It is the kernel's (flock): a process that dies, however
-/// it dies, lets go of it.
+/// A lock on a file, held while this object lives. The kernel keeps the lock (flock) and releases it whenever
+/// the process dies.
 class FileLock {
  public:
-  /// Makes the file and takes the lock, unless somebody has it: see held(). On a file system without locks
-  /// everybody gets it. Throws SystemError where the file cannot be made.
+  /// Makes the file and takes the lock, unless it is already held: see held(). On a file system without
+  /// locks, every process gets it. Throws SystemError if the file cannot be made.
   explicit FileLock(const std::filesystem::path& path);
   /// Removes the file if the lock was held.
   ~FileLock();
@@ -20,7 +20,7 @@ class FileLock {
   FileLock& operator=(const FileLock&) = delete;
 
   bool held() const { return held_; }
-  /// The process that has the lock where this one has not, if it got to say so.
+  /// The id of the other process that holds the lock, if there is one and it wrote its id.
   std::optional<int64_t> holder() const;
 
  private:

@@ -75,8 +75,8 @@ std::string host_name() {
 
 constexpr std::string_view kTemporary = ".tmp-";
 
-/// What temporaries for `path` begin with: hidden, and named after this machine, whose process ids can be
-/// asked. No name of a machine has a '~' in it.
+/// The start of the names of temporaries for `path`. They are hidden, and contain the name of this machine,
+/// because only process ids of this machine can be checked. No machine name contains a '~'.
 std::string temporary_prefix(const fs::path& path) {
   return fmt::format(".{}{}{}~", path.filename().string(), kTemporary, host_name());
 }
@@ -87,7 +87,7 @@ fs::path temporary_beside(const fs::path& path) {
   return directory_of(path) / fmt::format("{}{}-{}", temporary_prefix(path), ::getpid(), counter++);
 }
 
-/// Removes what writers of `path` that were killed left behind.
+/// Removes the temporaries that killed writers of `path` left.
 void remove_abandoned(const fs::path& path) {
   const std::string prefix = temporary_prefix(path);
   std::error_code error;
@@ -103,7 +103,7 @@ void remove_abandoned(const fs::path& path) {
   }
 }
 
-/// Removes a temporary on the way out unless it was renamed.
+/// The name of a temporary, which the destructor removes unless it was renamed.
 class Temporary {
  public:
   explicit Temporary(const fs::path& final_path) : path_(temporary_beside(final_path)) {}
@@ -121,7 +121,7 @@ class Temporary {
   fs::path path_;
 };
 
-/// Runs `write`; its errors then name the file that the caller asked for, not the temporary.
+/// Runs `write`. Its errors name the file that the caller asked for, not the temporary.
 template <class Write>
 void naming(const fs::path& path, const fs::path& temporary, Write write) {
   try {
@@ -142,7 +142,7 @@ void sync_tree(const fs::path& directory) {
   sync_path(directory);
 }
 
-/// What a link points at, or the path itself; it need not be there.
+/// The target of a link, or the path itself; it need not exist.
 fs::path behind_links(fs::path path) {
   constexpr int most = 40;
   std::error_code error;
@@ -154,7 +154,7 @@ fs::path behind_links(fs::path path) {
   return path;
 }
 
-/// Puts the directory `from` where `to` is, which may exist, and leaves nothing of the old one.
+/// Moves the directory `from` to `to` and removes the old `to`, if there is one.
 void replace_directory(const fs::path& from, const fs::path& to) {
   std::error_code error;
   if (!fs::exists(fs::symlink_status(to, error))) {
@@ -166,7 +166,7 @@ void replace_directory(const fs::path& from, const fs::path& to) {
     fs::remove_all(from, error);
     return;
   }
-  // The file system cannot swap: for a moment only the old one is there, under another name.
+  // The file system cannot swap: for a moment only the old directory exists, under another name.
   const Temporary old(to);
   fs::rename(to, old.path(), error);
   if (error) fail_writing(to, error);
@@ -186,7 +186,7 @@ std::string read_file(const fs::path& path) {
   const bool is_device = S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode);
   if (is_device && ::isatty(file.get()) == 0)
     throw DataError(fmt::format("cannot read '{}': it is a device", path.string()));
-  // One byte more than the file says, so that the last read meets the end; the files of /proc say nothing.
+  // One byte more than the reported size, so that the last read meets the end. Files in /proc report size 0.
   std::string content(static_cast<size_t>(status.st_size) + 1, '\0');
   constexpr size_t chunk = size_t{1} << 16;
   size_t size = 0;
@@ -212,7 +212,7 @@ bool make_directory(const fs::path& dir) {
 void write_file_atomically(const fs::path& given, std::string_view content) {
   const fs::path path = behind_links(given);
   std::error_code unknown;
-  if (fs::is_other(path, unknown)) {  // a terminal, a pipe: there is nothing to be kept
+  if (fs::is_other(path, unknown)) {  // a terminal, a pipe: there is no old content to keep
     OutputFile file(path, OutputFile::Mode::kAppend);
     file.write(content);
     return file.close();
@@ -267,7 +267,7 @@ MappedFile::MappedFile(const fs::path& path) {
   const auto status = status_of(file, path);
   if (!S_ISREG(status.st_mode)) fail_reading(path, ENODEV);
   size_ = static_cast<size_t>(status.st_size);
-  if (size_ == 0) return;  // the kernel maps no empty files
+  if (size_ == 0) return;  // the kernel cannot map empty files
   void* const start = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (start == MAP_FAILED) fail_reading(path, errno);
   const size_t size = size_;

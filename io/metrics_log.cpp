@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kFileName = "metrics.jsonl";
 
-/// Makes the directory, and drops the lines of metrics.jsonl after `step` and those that a crash left
+/// Makes the directory, and drops the lines of metrics.jsonl that come after `step` or that a crash left
 /// unfinished.
 std::filesystem::path prepare(const std::filesystem::path& run_dir, int64_t step) {
   make_directory(run_dir);

@@ -1,6 +1,6 @@
 #pragma once
-// The numbers that a run reports: one JSON object a line in metrics.jsonl, and the same as TensorBoard
-// events.
+// The numbers that a run reports: one JSON object per line in metrics.jsonl, and the same numbers as
+// TensorBoard events.
 
 #include <cstdint>
 #include <filesystem>
@@ -10,18 +10,18 @@
 
 namespace zoo {
 
-/// Named numbers of one moment. Keys: train_loss, valid_loss, lr, grad_norm, tokens_per_second, …
+/// Named numbers at one step. Keys: train_loss, valid_loss, lr, grad_norm, tokens_per_second, …
 using Metrics = std::map<std::string, double>;
 
-/// Appends to RUN/metrics.jsonl and to a RUN/events.out.tfevents.* of its own.
+/// Appends to RUN/metrics.jsonl, and writes a new file RUN/events.out.tfevents.*.
 class MetricsLog {
  public:
-  /// Goes on with the files in `run_dir`; lines after `step` (from a run that was killed past its last
-  /// checkpoint) are dropped, and TensorBoard is told to forget them. Throws SystemError.
+  /// Continues the files in `run_dir`. Lines after `step` (from a run that was killed after its last
+  /// checkpoint) are dropped, and TensorBoard is told to ignore their events. Throws SystemError.
   MetricsLog(const std::filesystem::path& run_dir, int64_t step);
   ~MetricsLog();
-  /// One line: step, tokens (seen so far), seconds (of training so far), then the metrics by name; a number
-  /// that is not finite is null. With the operating system when this returns. Throws SystemError.
+  /// Writes one line: step, tokens (seen so far), seconds (of training so far), then the metrics by name. A
+  /// number that is not finite is null. The line is not buffered in this process. Throws SystemError.
   void write(int64_t step, int64_t tokens, double seconds, const Metrics& metrics);
 
  private:

@@ -57,7 +57,7 @@ void OutputFile::sync() { sync_descriptor(fd_, path_); }
 
 void OutputFile::close() {
   const int fd = std::exchange(fd_, -1);
-  // After EINTR the descriptor is closed on Linux; closing again might hit somebody else's.
+  // After EINTR, Linux has closed the descriptor; a second close() might close another file.
   if (fd >= 0 && ::close(fd) != 0 && errno != EINTR) fail(path_, errno);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// A file being written, in which no failure goes unnoticed: std::ofstream has no flush to the disk and no
-// reasons.
+// A file for writing that reports every failure. std::ofstream cannot flush to the disk and gives no reasons
+// for failures.
 
 #include <filesystem>
 #include <string_view>
@@ -13,7 +13,7 @@ class OutputFile {
   enum class Mode {
     kReplace,  // empties an existing file
     kCreate,   // fails on an existing file
-    kAppend,   // goes on at the end of an existing file
+    kAppend,   // writes after the end of an existing file
   };
 
   OutputFile(std::filesystem::path path, Mode mode);
@@ -33,8 +33,7 @@ class OutputFile {
   int fd_ = -1;
 };
 
-/// Waits until a file that somebody wrote, or the entries of a directory, are on the disk. Throws
-/// SystemError.
+/// Waits until a file, or the entries of a directory, are on the disk. Throws SystemError.
 void sync_path(const std::filesystem::path& path);
 
 }  // namespace zoo

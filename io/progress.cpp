@@ -26,7 +26,7 @@ std::string clock_text(double seconds) {
   return fmt::format("{}:{:02}", minutes, whole % 60);
 }
 
-/// The first `columns` characters of UTF-8 text, each taken as one column wide.
+/// The first `columns` characters of UTF-8 text, each counted as one column.
 std::string_view cut(std::string_view text, size_t columns) {
   size_t characters = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -65,7 +65,7 @@ struct Progress::Impl {
   std::string status;
   std::optional<double> shown_at;  // when something was last shown
   bool pending = false;            // the last update is not on the screen yet
-  bool line_open = false;          // the cursor stands behind the redrawn line
+  bool line_open = false;          // the cursor is at the end of the redrawn line
 
   /// "450/1000  loss 1.92  1:05, 1:20 left"
   std::string text(double now) const {

@@ -32,7 +32,7 @@ struct Dtype {
   torch::ScalarType type;
 };
 
-/// In the order in which the reference implementation writes them: wide alignment first.
+/// In the order of the reference implementation: wide alignment first.
 constexpr Dtype kDtypes[] = {
     {"I64", torch::kInt64},     {"F64", torch::kFloat64}, {"F32", torch::kFloat32}, {"I32", torch::kInt32},
     {"BF16", torch::kBFloat16}, {"F16", torch::kFloat16}, {"I16", torch::kInt16},   {"I8", torch::kInt8},
@@ -54,8 +54,8 @@ struct RawEntry {
   std::optional<std::vector<uint64_t>> offsets;
 };
 
-/// Reads the header, which has a fixed form, event by event: no depth or size in it can take us by surprise,
-/// and repeated names, which a JSON tree would swallow, are seen.
+/// Reads the header event by event. Its form is fixed, so deep nesting and unexpected values stop the parse
+/// at once. Repeated names are found; a JSON tree would drop them silently.
 class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
  public:
   std::map<std::string, RawEntry> tensors;
@@ -67,20 +67,21 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
       in_metadata_ = name == kMetadataKey;
       const bool fresh =
           in_metadata_ ? !std::exchange(has_metadata_, true) : tensors.try_emplace(name).second;
-      if (!fresh) return stop(fmt::format("the name '{}' stands twice", excerpt(name)));
+      if (!fresh) return stop(fmt::format("the name '{}' appears twice", excerpt(name)));
       tensor_ = name;
       return true;
     }
     key_ = name;
     if (in_metadata_)
       return metadata.try_emplace(name).second ||
-             stop(fmt::format("metadata '{}' stands twice", excerpt(name)));
+             stop(fmt::format("metadata '{}' appears twice", excerpt(name)));
     const RawEntry& entry = tensors[tensor_];
     const bool again = name == "dtype"   ? entry.dtype.has_value()
                        : name == "shape" ? entry.shape.has_value()
                                          : entry.offsets.has_value();
-    if (name != "dtype" && name != "shape" && name != "data_offsets") return stop_at("an unknown key");
-    return !again || stop_at("the key twice");
+    if (name != "dtype" && name != "shape" && name != "data_offsets")
+      return stop(fmt::format("'{}' has the unknown key '{}'", excerpt(tensor_), excerpt(name)));
+    return !again || stop(fmt::format("'{}' has the key '{}' twice", excerpt(tensor_), name));
   }
 
   bool start_object(size_t) override {
@@ -123,7 +124,7 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
 
   bool number_integer(number_integer_t) override { return stop_at("a negative number"); }
   bool number_float(number_float_t, const string_t&) override {
-    return stop_at("a number that is no 64-bit integer");
+    return stop_at("a number that is not a 64-bit integer");
   }
   bool null() override { return stop_at("null"); }
   bool boolean(bool) override { return stop_at("true or false"); }
@@ -152,8 +153,8 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
   std::string tensor_, key_;
 };
 
-/// Bytes of a tensor, or none if its size (or the size without its empty dimensions, which torch's strides
-/// hold) does not fit into int64.
+/// Bytes of a tensor, or nullopt if they do not fit into int64. The check skips empty dimensions, because
+/// torch's strides hold the product of the others.
 std::optional<uint64_t> size_in_bytes(const std::vector<uint64_t>& shape, size_t item_size) {
   constexpr auto most = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   uint64_t size = item_size;
@@ -207,7 +208,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
   const uint64_t data_size = bytes.size() - data_offset_;
   if (!header.starts_with('{')) fail(path, "the header does not begin with '{{'");
 
-  // The parser would take a zero byte for the end and ignore what follows.
+  // The parser would take a zero byte for the end and ignore the rest.
   if (const size_t zero = header.find('\0'); zero != header.npos) {
     fail(path, "the header is not valid JSON at byte {}", zero + 1);
   }
@@ -275,7 +276,7 @@ torch::Tensor SafetensorsFile::tensor(const std::string& name) const {
   const size_t size = entry.end - entry.begin;
   if (entry.dtype == torch::kBool) {
     const bool binary = std::all_of(data, data + size, [](char c) { return c == 0 || c == 1; });
-    if (!binary) fail(path_, "'{}' has the dtype BOOL, but holds other bytes than 0 and 1", excerpt(name));
+    if (!binary) fail(path_, "'{}' has the dtype BOOL, but holds bytes other than 0 and 1", excerpt(name));
   }
   if (reinterpret_cast<uintptr_t>(data) % c10::elementSize(entry.dtype) != 0) {
     auto copy = torch::empty(entry.shape, options);
@@ -296,7 +297,7 @@ void save_safetensors(const std::filesystem::path& path, const TensorMap& tensor
     if (!writable) {
       throw CheckpointError(
           fmt::format("cannot write '{}': the tensor '{}' has a name, layout or dtype that the "
-                      "safetensors format does not know ({})",
+                      "safetensors format does not support (dtypes: {})",
                       path.string(), excerpt(name), kDtypeNames));
     }
     order.push_back(&item);

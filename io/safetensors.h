@@ -15,16 +15,16 @@ namespace zoo {
 using TensorMap = std::map<std::string, torch::Tensor>;
 using StringMap = std::map<std::string, std::string>;
 
-/// A memory-mapped file of tensors. Opening reads and checks the header only: every length, offset and shape
-/// is checked against the file's size, and ranges may neither overlap nor leave holes.
+/// A memory-mapped file of tensors. Opening reads and checks only the header. Every length, offset and shape
+/// is checked against the file's size. Ranges must not overlap or leave holes.
 class SafetensorsFile {
  public:
-  /// Throws CheckpointError that names the path and what is wrong.
+  /// Throws a CheckpointError that names the path and the problem.
   explicit SafetensorsFile(const std::filesystem::path& path);
 
   std::vector<std::string> names() const;
   bool contains(const std::string& name) const { return entries_.contains(name); }
-  /// A view of the mapped file, which stays mapped while the tensor lives. Copy it before writing to it.
+  /// A view of the mapped file, which stays mapped while the tensor lives. Copy the tensor to write to it.
   torch::Tensor tensor(const std::string& name) const;
   const StringMap& metadata() const { return metadata_; }
 
@@ -41,8 +41,9 @@ class SafetensorsFile {
   StringMap metadata_;
 };
 
-/// Writes `tensors` (any device, made contiguous) and `metadata` to `path`, and flushes them to the disk. Not
-/// atomic: write into a temporary directory and rename that (io/files.h). Throws SystemError.
+/// Writes `tensors` (from any device, made contiguous) and `metadata` to `path`, and flushes them to the
+/// disk. Not atomic: write into a temporary directory and rename that directory (io/files.h). Throws
+/// SystemError.
 void save_safetensors(const std::filesystem::path& path, const TensorMap& tensors,
                       const StringMap& metadata = {});
 

@@ -62,7 +62,7 @@ std::string sha256(std::string_view bytes) {
   const size_t whole = bytes.size() / 64 * 64;
   for (size_t at = 0; at < whole; at += 64) compress(state, data + at);
 
-  // The rest, a one bit, zeros, and the number of bits in 8 bytes: one block or two.
+  // The rest, a 1 bit, zeros, and the number of bits in 8 bytes fill one block or two.
   std::array<unsigned char, 128> tail{};
   const size_t rest = bytes.size() - whole;
   if (rest > 0) std::memcpy(tail.data(), data + whole, rest);

@@ -12,7 +12,7 @@
 namespace zoo {
 namespace {
 
-// Numbers of the fields in event.proto and summary.proto.
+// Field numbers of event.proto and summary.proto.
 enum EventField { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7 };
 enum SummaryField { kValue = 1 };
 enum ValueField { kTag = 1, kSimpleValue = 2 };
@@ -83,7 +83,7 @@ constexpr std::array<uint32_t, 256> make_crc_table() {
   return table;
 }
 
-/// A check sum of data that contains its own check sum says little, so records hold it rotated and shifted.
+/// A checksum over data that contains checksums is weak, so records hold theirs rotated and shifted.
 uint32_t masked_crc(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xA282EAD8u; }
 
 std::string little_endian(auto value) { return {reinterpret_cast<const char*>(&value), sizeof value}; }

@@ -19,7 +19,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using Tensors = torch::autograd::variable_list;
 
-/// Of this thread. Threads of autograd do not inherit all of it.
+/// The autocast state of this thread. Autograd's threads do not inherit all of it.
 struct AutocastState {
   explicit AutocastState(c10::DeviceType device_)
       : device(device_),
@@ -37,7 +37,7 @@ struct AutocastState {
   torch::ScalarType type;
 };
 
-/// While it lives, this thread has an earlier state.
+/// Sets an earlier autocast state on this thread for its lifetime.
 class AutocastScope {
  public:
   explicit AutocastScope(const AutocastState& state) : former_(state.device) { state.set(); }
@@ -49,7 +49,7 @@ class AutocastScope {
   AutocastState former_;
 };
 
-/// How many functions this thread is computing again, one within the other.
+/// How many nested functions this thread is recomputing.
 thread_local int recomputing = 0;
 
 struct RecomputingScope {
@@ -59,7 +59,7 @@ struct RecomputingScope {
   RecomputingScope& operator=(const RecomputingScope&) = delete;
 };
 
-/// A function, and all that its second call needs to be like the first.
+/// A function, and everything that its second call needs to repeat the first.
 class Call final : public torch::CustomClassHolder {
  public:
   Call(Recomputable function, size_t n_inputs, c10::Device device)
@@ -77,7 +77,7 @@ class Call final : public torch::CustomClassHolder {
   torch::Tensor again(const Tensors& inputs) const {
     const AutocastScope autocast(autocast_);
     const GeneratorScope generator(device_, generator_);
-    SeedReplay replay(seeds_);  // NOLINT(misc-const-correctness): it goes on from seed to seed
+    SeedReplay replay(seeds_);  // NOLINT(misc-const-correctness): it advances from seed to seed
     return function_(inputs);
   }
 
@@ -90,7 +90,7 @@ class Call final : public torch::CustomClassHolder {
   std::vector<uint64_t> seeds_;
 };
 
-/// The same values at the root of a graph of their own.
+/// The same tensors, detached, as leaves of a new graph.
 Tensors cut_off(at::TensorList tensors) {
   Tensors result;
   for (const auto& tensor : tensors) {
@@ -106,14 +106,14 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
                                at::TensorList tensors) {
     context->save_for_backward(tensors.vec());
     context->saved_data["call"] = c10::IValue::make_capsule(call);
-    // A graph is recorded, though it is thrown away at once: where no gradient is wanted LibTorch takes other
-    // kernels here and there, which round differently from those of the second call.
+    // Records a graph that is dropped at once: without gradients LibTorch sometimes chooses other kernels,
+    // which round differently from the kernels of the second call.
     const torch::AutoGradMode recording(true);
     return call->first(cut_off(tensors.slice(0, call->n_inputs()))).detach();
   }
 
   static Tensors backward(AutogradContext* context, const Tensors& gradients) {
-    only_first_derivative("a part that is computed again");
+    only_first_derivative("a recomputed part of a model");
     const auto capsule = context->saved_data["call"].toCapsule();
     const auto& call = static_cast<const Call&>(*capsule);
     const auto tensors = context->get_saved_variables();
@@ -124,7 +124,7 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
     for (size_t i = 0; i < tensors.size(); ++i) {
       if (!tensors[i].requires_grad() || !context->needs_input_grad(i)) continue;
       wanted.push_back(i < inputs.size() ? inputs[i] : tensors[i]);
-      places.push_back(i + 1);  // what is not a tensor has a place, too
+      places.push_back(i + 1);  // place 0 is `call`, which has no gradient
     }
     const RecomputingScope scope;
     torch::Tensor output;
@@ -144,10 +144,11 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
 
 torch::Tensor recomputed(Recomputable function, const std::vector<torch::Tensor>& inputs,
                          const std::vector<torch::Tensor>& parameters) {
-  TORCH_CHECK(!inputs.empty(), "what is to be recomputed has no inputs");
+  TORCH_CHECK(!inputs.empty(), "recomputed() needs at least one input");
   auto tensors = inputs;
   tensors.insert(tensors.end(), parameters.begin(), parameters.end());
-  for (const auto& tensor : tensors) TORCH_CHECK(tensor.defined(), "an input is undefined");
+  for (const auto& tensor : tensors)
+    TORCH_CHECK(tensor.defined(), "recomputed(): an input or a parameter is undefined");
   const auto call = c10::make_intrusive<Call>(std::move(function), inputs.size(), inputs.front().device());
   return Recomputed::apply(call, at::TensorList(tensors));
 }

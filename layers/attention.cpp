@@ -2,14 +2,20 @@
 
 #include <cmath>
 
-#include <torch/nn/modules/linear.h>
 #include <torch/types.h>
 
-#include "layers/kernels/linear.h"
 #include "layers/positions/position_bias.h"
 #include "layers/scaled_dot_product.h"
 
 namespace zoo {
+namespace {
+
+/// x + positions, or x if there are none.
+torch::Tensor with_positions(const torch::Tensor& x, const torch::Tensor& positions) {
+  return positions.defined() ? x + positions : x;
+}
+
+}  // namespace
 
 AttentionImpl::AttentionImpl(const AttentionOptions& options_)
     : options(options_), n_kv_heads_(options.n_kv_heads().value_or(options.n_heads())) {
@@ -20,18 +26,21 @@ AttentionImpl::AttentionImpl(const AttentionOptions& options_)
               n_kv_heads_);
   head_dim_ = options.head_dim().value_or(d_model / n_heads);
 
-  const auto make = [](int64_t from, int64_t to, bool bias) {
-    return torch::nn::Linear(torch::nn::LinearOptions(from, to).bias(bias));
+  const LinearPart queries{n_heads * head_dim_, WeightUse::query}, keys{n_kv_heads_ * head_dim_};
+  const auto map = [&](std::vector<LinearPart> parts) {
+    return Linear(LinearOptions(d_model, std::move(parts)).bias(options.qkv_bias()));
   };
-  const int64_t q_width = n_heads * head_dim_, kv_width = n_kv_heads_ * head_dim_;
   if (options.projection() == Projection::fused) {
-    qkv = register_module("qkv", make(d_model, q_width + 2 * kv_width, options.qkv_bias()));
+    qkv = register_module("qkv", map({queries, keys, keys}));
   } else {
-    q = register_module("q", make(d_model, q_width, options.qkv_bias()));
-    k = register_module("k", make(d_model, kv_width, options.qkv_bias()));
-    v = register_module("v", make(d_model, kv_width, options.qkv_bias()));
+    q = register_module("q", map({queries}));
+    k = register_module("k", map({keys}));
+    v = register_module("v", map({keys}));
   }
-  out = register_module("out", make(q_width, d_model, options.out_bias()));
+  out = register_module(
+      "out",
+      Linear(
+          linear_options(n_heads * head_dim_, d_model, WeightUse::residual_output).bias(options.out_bias())));
   if (options.qk_norm()) {
     q_norm = register_module("q_norm", Norm(*options.qk_norm()));
     k_norm = register_module("k_norm", Norm(*options.qk_norm()));
@@ -43,89 +52,136 @@ AttentionImpl::AttentionImpl(const AttentionOptions& options_)
   }
 }
 
+void AttentionImpl::visit_weights(const WeightVisitor& visit) const {
+  for (const auto& vectors : {relative_keys, relative_values})
+    if (vectors.defined()) visit({vectors, 0, vectors.size(0), WeightUse::distance_table});
+}
+
+std::unique_ptr<LayerState> AttentionImpl::new_state(int64_t n_rows) const {
+  return std::make_unique<KeyValueState>(n_rows);
+}
+
 torch::Tensor AttentionImpl::split_heads(const torch::Tensor& x, int64_t n_heads) const {
   return x.view({x.size(0), x.size(1), n_heads, head_dim_}).transpose(1, 2);
 }
 
-AttentionImpl::Heads AttentionImpl::project(const torch::Tensor& x, const AttentionContext& context) {
-  const bool cross = context.memory.defined();
-  const bool needs_keys = !(cross && context.cache && !context.cache->empty());
-  const auto& source = cross ? context.memory : x;
-  const int64_t q_width = options.n_heads() * head_dim_, kv_width = n_kv_heads_ * head_dim_;
+torch::Tensor AttentionImpl::project_queries(const torch::Tensor& x) {
+  const auto queries =
+      split_heads(qkv ? qkv->forward_some(x, {.first = 0, .count = 1}) : q(x), options.n_heads());
+  return q_norm ? q_norm(queries) : queries;
+}
 
-  torch::Tensor queries, keys, values;
-  if (qkv && !cross) {
-    const auto parts = linear(qkv, x).split_with_sizes({q_width, kv_width, kv_width}, -1);
-    queries = parts[0], keys = parts[1], values = parts[2];
-  } else if (qkv) {
-    const auto part = [&](const torch::Tensor& input, int64_t begin, int64_t width) {
-      const auto bias = qkv->bias.defined() ? qkv->bias.narrow(0, begin, width) : torch::Tensor();
-      return linear(input, qkv->weight.narrow(0, begin, width), bias);
-    };
-    queries = part(x, 0, q_width);
-    if (needs_keys) {
-      const auto parts = part(source, q_width, 2 * kv_width).chunk(2, -1);
-      keys = parts[0], values = parts[1];
-    }
+KeysAndValues AttentionImpl::project_memory(const torch::Tensor& memory, const torch::Tensor& positions) {
+  torch::Tensor keys, values;
+  const auto source = with_positions(memory, positions);
+  if (!qkv) {
+    keys = k(source), values = v(memory);
+  } else if (positions.defined()) {
+    keys = qkv->forward_some(source, {.first = 1, .count = 1});
+    values = qkv->forward_some(memory, {.first = 2, .count = 1});
   } else {
-    queries = linear(q, x);
-    if (needs_keys) keys = linear(k, source), values = linear(v, source);
+    const auto both = qkv->forward_some(memory, {.first = 1, .count = 2}).chunk(2, -1);
+    keys = both[0], values = both[1];
   }
+  keys = split_heads(keys, n_kv_heads_);
+  return {.keys = k_norm ? k_norm(keys) : keys, .values = split_heads(values, n_kv_heads_)};
+}
 
-  Heads heads{.q = split_heads(queries, options.n_heads()), .k = {}, .v = {}};
-  if (needs_keys) {
-    heads.k = split_heads(keys, n_kv_heads_);
-    heads.v = split_heads(values, n_kv_heads_);
-  }
-  if (q_norm) {
-    heads.q = q_norm(heads.q);
-    if (needs_keys) heads.k = k_norm(heads.k);
+std::unique_ptr<MemoryState> AttentionImpl::remember(const torch::Tensor& memory,
+                                                     const torch::Tensor& positions) {
+  const auto made = project_memory(memory, positions);
+  return std::make_unique<MemoryState>(
+      KeysAndValues{.keys = made.keys.contiguous(), .values = made.values.contiguous()});
+}
+
+AttentionImpl::Heads AttentionImpl::self_heads(const torch::Tensor& x, const AttentionContext& context) {
+  Heads heads;
+  if (qkv && !context.query_positions.defined()) {
+    const auto parts = qkv->forward_parts(x);
+    heads = {.q = split_heads(parts[0], options.n_heads()),
+             .k = split_heads(parts[1], n_kv_heads_),
+             .v = split_heads(parts[2], n_kv_heads_)};
+    if (q_norm) heads.q = q_norm(heads.q), heads.k = k_norm(heads.k);
+  } else {
+    heads.q = project_queries(with_positions(x, context.query_positions));
+    const auto [keys, values] = project_memory(x, context.query_positions);
+    heads.k = keys, heads.v = values;
   }
   if (context.rotary && context.rotary->defined()) {
     heads.q = context.rotary->apply(heads.q);
-    if (needs_keys) heads.k = context.rotary->apply(heads.k);
+    heads.k = context.rotary->apply(heads.k);
+  }
+  if (context.state) {
+    TORCH_CHECK(context.range, "a state needs the positions of the tokens");
+    const auto all = dynamic_cast<KeyValueState&>(*context.state).extend(heads.k, heads.v, *context.range);
+    heads.k = all.keys, heads.v = all.values;
   }
   return heads;
 }
 
-// e_ij = q_i·(k_j + a^K_ij), z_i = Σ_j α_ij (v_j + a^V_ij), a clipped to n positions either way.
-torch::Tensor AttentionImpl::with_relative_positions(const Heads& heads, const AttentionContext& context,
-                                                     double dropout) {
-  const int64_t n_queries = heads.q.size(2), n_keys = heads.k.size(2), reach = *options.shaw_max_distance();
-  const PositionRange range{.first = n_keys - n_queries, .count = n_queries, .starts = {}};
-  const auto rows = relative_positions(range, heads.q.device()).clamp(-reach, reach) + reach;  // (T, S)
+AttentionImpl::Heads AttentionImpl::cross_heads(const torch::Tensor& x, const AttentionContext& context) {
+  const auto queries = project_queries(with_positions(x, context.query_positions));
+  if (context.remembered)
+    return {.q = queries, .k = context.remembered->keys(), .v = context.remembered->values()};
+  const auto [keys, values] = project_memory(context.memory, context.memory_positions);
+  return {.q = queries, .k = keys, .v = values};
+}
+
+// e_ij = q_i·(k_j + a^K_ij), z_i = Σ_j α_ij (v_j + a^V_ij); relative positions are clipped to -n … n.
+torch::Tensor AttentionImpl::mix_with_relative_positions(const Heads& heads,
+                                                         const AttentionContext& context) {
+  const int64_t n_queries = heads.q.size(2), reach = *options.shaw_max_distance();
+  const PositionRange whole(0, n_queries);
+  const auto relative = relative_positions(context.range ? *context.range : whole, heads.q.device());
+  const auto rows = relative.clamp(-reach, reach) + reach;  // (T, S) or (B, T, S)
+  const bool by_row = rows.dim() == 3;
   const double scale = options.scale().value_or(1.0 / std::sqrt(static_cast<double>(head_dim_)));
-  const auto key_vectors = torch::embedding(relative_keys, rows).to(heads.q.dtype());      // (T, S, Dh)
-  const auto value_vectors = torch::embedding(relative_values, rows).to(heads.q.dtype());  // (T, S, Dh)
-  auto bias = torch::einsum("bhtd,tsd->bhts", {heads.q * scale, key_vectors});
+  const auto key_vectors = torch::embedding(relative_keys, rows).to(heads.q.dtype());  // (…, T, S, Dh)
+  const auto value_vectors = torch::embedding(relative_values, rows).to(heads.q.dtype());
+  auto bias = torch::einsum(by_row ? "bhtd,btsd->bhts" : "bhtd,tsd->bhts", {heads.q * scale, key_vectors});
   if (context.bias.defined()) bias = bias + context.bias;
+  const double dropout = is_training() ? options.dropout() : 0.0;
   const auto [output, weights] =
       explicit_attention(heads.q, heads.k, heads.v, {context.mask, bias, options.scale(), dropout});
   if (context.maps) context.maps->push_back(weights);
-  return output + torch::einsum("bhts,tsd->bhtd", {weights, value_vectors});
+  return output + torch::einsum(by_row ? "bhts,btsd->bhtd" : "bhts,tsd->bhtd", {weights, value_vectors});
+}
+
+/// (B, H, T, Dh)
+torch::Tensor AttentionImpl::mix(const Heads& heads, const AttentionContext& context) {
+  const double dropout = is_training() ? options.dropout() : 0.0;
+  const ScaledDotProductOptions call{context.mask, context.bias, options.scale(), dropout};
+  if (!context.maps) return fused_attention(heads.q, heads.k, heads.v, call);
+  const auto result = explicit_attention(heads.q, heads.k, heads.v, call);
+  context.maps->push_back(result.weights);
+  return result.output;
+}
+
+/// Rows with the same memory become further queries of one row, so the memory is not copied.
+torch::Tensor AttentionImpl::mix_remembered(const Heads& heads, const AttentionContext& context) {
+  const int64_t n_rows = heads.q.size(0), n_memories = heads.k.size(0), n_heads = heads.q.size(1),
+                n_queries = heads.q.size(2);
+  if (n_rows == n_memories) return mix(heads, context);
+  TORCH_CHECK(n_rows % n_memories == 0 && !context.maps, n_memories, " memories cannot serve ", n_rows,
+              " rows");
+  const int64_t group = n_rows / n_memories;
+  const auto folded = heads.q.view({n_memories, group, n_heads, n_queries, head_dim_})
+                          .transpose(1, 2)
+                          .reshape({n_memories, n_heads, group * n_queries, head_dim_});
+  const auto mixed = mix({.q = folded, .k = heads.k, .v = heads.v}, context);
+  return mixed.view({n_memories, n_heads, group, n_queries, head_dim_})
+      .transpose(1, 2)
+      .reshape({n_rows, n_heads, n_queries, head_dim_});
 }
 
 torch::Tensor AttentionImpl::forward(const torch::Tensor& x, const AttentionContext& context) {
-  auto heads = project(x, context);
-  if (context.cache) {
-    if (heads.k.defined()) context.cache->append(heads.k, heads.v);
-    heads.k = context.cache->keys();
-    heads.v = context.cache->values();
-  }
-  const double dropout = is_training() ? options.dropout() : 0.0;
-  const ScaledDotProductOptions call{context.mask, context.bias, options.scale(), dropout};
-
-  torch::Tensor mixed;  // (B, H, T, Dh)
-  if (options.shaw_max_distance() && !context.memory.defined()) {
-    mixed = with_relative_positions(heads, context, dropout);
-  } else if (context.maps) {
-    const auto result = explicit_attention(heads.q, heads.k, heads.v, call);
-    context.maps->push_back(result.weights);
-    mixed = result.output;
-  } else {
-    mixed = fused_attention(heads.q, heads.k, heads.v, call);
-  }
-  return linear(out, mixed.transpose(1, 2).reshape({x.size(0), x.size(1), options.n_heads() * head_dim_}));
+  const bool cross = context.memory.defined() || context.remembered;
+  const auto heads = cross ? cross_heads(x, context) : self_heads(x, context);
+  const bool relative = options.shaw_max_distance() && !cross;
+  const auto mixed = relative ? mix_with_relative_positions(heads, context)
+                     : cross  ? mix_remembered(heads, context)
+                              : mix(heads, context);
+  return out(mixed.transpose(1, 2).reshape({x.size(0), x.size(1), options.n_heads() * head_dim_}));
 }
 
 }  // namespace zoo

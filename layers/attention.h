@@ -1,22 +1,18 @@
 #pragma once
-// Multi-head attention (Vaswani et al. 2017, section 3.2): Concat(head_1 … head_H) W^O. One module serves
-// self- and cross-attention, grouped-query and multi-query heads; positions, masks and caches are
-// collaborators that come with each call.
+// Multi-head attention (Vaswani et al. 2017, section 3.2): Concat(head_1 … head_H) W^O. One module does self-
+// and cross-attention, with grouped-query and multi-query heads. Positions, masks and states are arguments of
+// each call.
 
 #include <optional>
 #include <vector>
 
-#include <torch/nn/modules/linear.h>
-
-#include "layers/kv_cache.h"
-#include "layers/mask.h"
+#include "layers/mixer.h"
 #include "layers/norm.h"
-#include "layers/positions/positions.h"
-#include "layers/positions/rotary.h"
+#include "layers/weights/linear.h"
 
 namespace zoo {
 
-/// Query, key and value matrices of their own, or stacked in this order in one.
+/// Query, key and value as three matrices, or stacked in this order in one.
 enum class Projection { separate, fused };
 
 struct AttentionOptions {
@@ -26,7 +22,7 @@ struct AttentionOptions {
   TORCH_ARG(int64_t, n_heads);
   /// Key/value heads K, a divisor of H; default H. 1 = multi-query.
   TORCH_ARG(std::optional<int64_t>, n_kv_heads) = std::nullopt;
-  /// Dh; default D/H, which must then be whole.
+  /// Dh; default D/H, which requires that H divides D.
   TORCH_ARG(std::optional<int64_t>, head_dim) = std::nullopt;
   TORCH_ARG(Projection, projection) = Projection::separate;
   TORCH_ARG(bool, qkv_bias) = true;
@@ -37,46 +33,46 @@ struct AttentionOptions {
   TORCH_ARG(std::optional<double>, scale) = std::nullopt;
   /// Normalises each head's queries and keys before positions are applied (Qwen3); its size must be Dh.
   TORCH_ARG(std::optional<NormOptions>, qk_norm) = std::nullopt;
-  /// Learned vectors for the relative positions -n … n, added to keys and values (Shaw et al. 2018);
-  /// self-attention only. Takes the explicit path.
+  /// n: adds learned vectors for the relative positions -n … n to keys and values (Shaw et al. 2018), in
+  /// self-attention only. Uses explicit attention instead of the fused kernel.
   TORCH_ARG(std::optional<int64_t>, shaw_max_distance) = std::nullopt;
 };
 
-/// What attention needs to know about one call; everything is optional.
-struct AttentionContext {
-  Mask mask = {};              // which keys each query sees
-  torch::Tensor memory = {};   // (B, S, D) where keys and values come from; undefined: x itself
-  KeyValues* cache = nullptr;  // self-attention: extended by this call; cross: filled once, then used
-  const RotaryTable* rotary = nullptr;  // turns queries and keys
-  torch::Tensor bias = {};              // broadcastable to (B, H, T, S), added to the scores
-  std::vector<torch::Tensor>* maps =
-      nullptr;  // the weights (B, H, T, S) are appended; takes the explicit path
-};
-
-class AttentionImpl : public torch::nn::Module {
+class AttentionImpl : public MixerImpl, public WeightOwner {
  public:
-  /// Throws c10::Error where D is no multiple of H, or H none of K.
+  /// Throws c10::Error if D is not a multiple of H and there is no head_dim, or if H is not a multiple of K.
   explicit AttentionImpl(const AttentionOptions& options);
   /// x: (B, T, D) → (B, T, D)
-  torch::Tensor forward(const torch::Tensor& x, const AttentionContext& context = {});
+  torch::Tensor forward(const torch::Tensor& x, const AttentionContext& context = {}) override;
+  std::unique_ptr<LayerState> new_state(int64_t n_rows) const override;
+  /// The keys and values of a memory (B, S, D), for AttentionContext::remembered. `positions` are
+  /// AttentionContext::memory_positions.
+  std::unique_ptr<MemoryState> remember(const torch::Tensor& memory, const torch::Tensor& positions = {});
+  void visit_weights(const WeightVisitor& visit) const override;
 
   int64_t head_dim() const { return head_dim_; }
   int64_t n_kv_heads() const { return n_kv_heads_; }
 
   AttentionOptions options;
-  torch::nn::Linear q{nullptr}, k{nullptr}, v{nullptr};  // D → H·Dh, K·Dh, K·Dh; when separate
-  torch::nn::Linear qkv{nullptr};                        // D → (H + 2K)·Dh; when fused
-  torch::nn::Linear out{nullptr};                        // H·Dh → D
+  Linear q{nullptr}, k{nullptr}, v{nullptr};  // D → H·Dh, K·Dh, K·Dh; if separate
+  Linear qkv{nullptr};                        // D → (H + 2K)·Dh; if fused
+  Linear out{nullptr};                        // H·Dh → D
   Norm q_norm{nullptr}, k_norm{nullptr};
   torch::Tensor relative_keys, relative_values;  // (2n+1, Dh)
 
  private:
+  /// q: (B, H, T, Dh); k and v: (B, K, S, Dh).
   struct Heads {
-    torch::Tensor q, k, v;  // (B, H, T, Dh), (B, K, S, Dh) twice; k and v undefined if they are cached
+    torch::Tensor q, k, v;
   };
-  Heads project(const torch::Tensor& x, const AttentionContext& context);
+  Heads self_heads(const torch::Tensor& x, const AttentionContext& context);
+  Heads cross_heads(const torch::Tensor& x, const AttentionContext& context);
+  torch::Tensor project_queries(const torch::Tensor& x);
+  KeysAndValues project_memory(const torch::Tensor& memory, const torch::Tensor& positions);
   torch::Tensor split_heads(const torch::Tensor& x, int64_t n_heads) const;
-  torch::Tensor with_relative_positions(const Heads& heads, const AttentionContext& context, double dropout);
+  torch::Tensor mix(const Heads& heads, const AttentionContext& context);
+  torch::Tensor mix_remembered(const Heads& heads, const AttentionContext& context);
+  torch::Tensor mix_with_relative_positions(const Heads& heads, const AttentionContext& context);
 
   int64_t head_dim_, n_kv_heads_;
 };
@@ -85,7 +81,7 @@ class Attention : public torch::nn::ModuleHolder<AttentionImpl> {
  public:
   using ModuleHolder::ModuleHolder;
   using Impl = AttentionImpl;
-  /// As forward(). Spelt out because a context in braces does not fit the holder's template:
+  /// As forward(). Declared because a braced context does not fit the holder's template:
   /// attention(x, {.mask = Mask::causal()}).
   torch::Tensor operator()(const torch::Tensor& x, const AttentionContext& context = {}) {
     return get()->forward(x, context);

@@ -5,7 +5,6 @@
 
 #include "layers/kernels/dropout.h"
 #include "layers/kernels/gelu.h"
-#include "layers/kernels/linear.h"
 #include "layers/kernels/swiglu.h"
 
 namespace zoo {
@@ -41,37 +40,38 @@ torch::Tensor activate(Activation activation, const torch::Tensor& x) {
 }
 
 FeedForwardImpl::FeedForwardImpl(const FeedForwardOptions& options_) : options(options_) {
-  const auto make = [&](int64_t from, int64_t to) {
-    return torch::nn::Linear(torch::nn::LinearOptions(from, to).bias(options.bias()));
+  const int64_t d_model = options.d_model(), d_ff = options.d_ff();
+  const auto map = [&](const LinearOptions& map_options) {
+    return Linear(LinearOptions(map_options).bias(options.bias()));
   };
   const bool gated = is_gated(options.activation());
   if (gated && options.gate() == GateProjection::fused) {
-    gate_up = register_module("gate_up", make(options.d_model(), 2 * options.d_ff()));
+    gate_up = register_module("gate_up", map({d_model, {{d_ff}, {d_ff}}}));
   } else {
-    if (gated) gate = register_module("gate", make(options.d_model(), options.d_ff()));
-    up = register_module("up", make(options.d_model(), options.d_ff()));
+    if (gated) gate = register_module("gate", map({d_model, d_ff}));
+    up = register_module("up", map({d_model, d_ff}));
   }
-  down = register_module("down", make(options.d_ff(), options.d_model()));
+  down = register_module("down", map(linear_options(d_ff, d_model, WeightUse::residual_output)));
 }
 
 torch::Tensor FeedForwardImpl::inner(const torch::Tensor& x) {
   const auto activation = options.activation();
   const bool is_swiglu = activation == Activation::swiglu;
   if (gate_up) {
-    const auto both = linear(gate_up, x);
-    if (is_swiglu) return swiglu(both);
-    const auto halves = both.chunk(2, -1);
-    return activate(activation, halves[0]) * halves[1];
+    // SwiGLU takes both halves as one tensor and computes its gradient in place.
+    if (is_swiglu) return swiglu(gate_up(x));
+    const auto parts = gate_up->forward_parts(x);
+    return activate(activation, parts[0]) * parts[1];
   }
   if (gate) {
-    if (is_swiglu) return swiglu(linear(gate, x), linear(up, x));
-    return activate(activation, linear(gate, x)) * linear(up, x);
+    if (is_swiglu) return swiglu(gate(x), up(x));
+    return activate(activation, gate(x)) * up(x);
   }
-  return activate(activation, linear(up, x));
+  return activate(activation, up(x));
 }
 
 torch::Tensor FeedForwardImpl::forward(const torch::Tensor& x) {
-  return linear(down, dropout(inner(x), is_training() ? options.dropout() : 0.0));
+  return down(dropout(inner(x), is_training() ? options.dropout() : 0.0));
 }
 
 }  // namespace zoo

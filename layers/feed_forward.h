@@ -3,19 +3,18 @@
 //   plain   W_down(act(W_up x + b) ) + b            (Vaswani et al. 2017; GELU: Hendrycks & Gimpel 2016)
 //   gated   W_down(act(W_gate x) ⊙ W_up x)          (Shazeer 2020: SwiGLU, GEGLU, ReGLU)
 
-#include <torch/nn/modules/dropout.h>
-#include <torch/nn/modules/linear.h>
+#include "layers/weights/linear.h"
 
 namespace zoo {
 
-/// gelu is the exact x·Φ(x), gelu_tanh its tanh approximation (GPT-2). The …glu are gated.
+/// gelu is the exact x·Φ(x), gelu_tanh its tanh approximation (GPT-2). The last four are gated.
 enum class Activation { relu, gelu, gelu_tanh, silu, swiglu, geglu, geglu_tanh, reglu };
 
 bool is_gated(Activation activation);
-/// The non-linearity itself; for a gated activation the one of its gate.
+/// The non-linearity itself; for a gated activation, the non-linearity of its gate.
 torch::Tensor activate(Activation activation, const torch::Tensor& x);
 
-/// Gate and up as one matrix product (2F, D) or as two.
+/// Gate and up as two matrices, or stacked in one (2F, D).
 enum class GateProjection { separate, fused };
 
 struct FeedForwardOptions {
@@ -37,10 +36,10 @@ class FeedForwardImpl : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x);
 
   FeedForwardOptions options;
-  torch::nn::Linear up{nullptr};       // D → F; absent when fused
-  torch::nn::Linear gate{nullptr};     // D → F; gated activations only
-  torch::nn::Linear gate_up{nullptr};  // D → 2F, gate first; when fused
-  torch::nn::Linear down{nullptr};     // F → D
+  Linear up{nullptr};       // D → F; absent if fused
+  Linear gate{nullptr};     // D → F; gated activations only; absent if fused
+  Linear gate_up{nullptr};  // D → 2F, gate first; if fused
+  Linear down{nullptr};     // F → D
 
  private:
   torch::Tensor inner(const torch::Tensor& x);  // (B, T, F)

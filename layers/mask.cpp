@@ -32,9 +32,10 @@ Mask Mask::lengths(const torch::Tensor& lengths) {
   return mask;
 }
 
-Mask Mask::starts(const torch::Tensor& starts) {
+Mask Mask::causal(const torch::Tensor& offsets) {
+  TORCH_CHECK(offsets.defined(), "a mask by offsets needs offsets");
   Mask mask;
-  mask.starts_ = starts;
+  mask.offsets_ = offsets;
   return mask;
 }
 
@@ -50,12 +51,19 @@ Mask Mask::block(const torch::Tensor& mask) {
   return result;
 }
 
+Mask Mask::from(const torch::Tensor& offsets) const {
+  if (!causal_) return *this;
+  Mask mask = *this;
+  mask.causal_ = false;
+  return mask & causal(offsets);
+}
+
 Mask Mask::operator&(const Mask& other) const {
   Mask result;
   result.causal_ = causal_ || other.causal_;
-  result.starts_ = starts_.defined() && other.starts_.defined() ? torch::maximum(starts_, other.starts_)
-                   : starts_.defined()                          ? starts_
-                                                                : other.starts_;
+  result.offsets_ = offsets_.defined() && other.offsets_.defined() ? torch::minimum(offsets_, other.offsets_)
+                    : offsets_.defined()                           ? offsets_
+                                                                   : other.offsets_;
   result.ends_ = ends_.defined() && other.ends_.defined() ? torch::minimum(ends_, other.ends_)
                  : ends_.defined()                        ? ends_
                                                           : other.ends_;
@@ -66,7 +74,10 @@ Mask Mask::operator&(const Mask& other) const {
 torch::Tensor Mask::materialize(int64_t n_queries, int64_t n_keys, torch::Device device) const {
   torch::Tensor visible = keep_.defined() ? keep_.to(device) : torch::Tensor();
   const auto keys = torch::arange(n_keys, torch::dtype(torch::kInt64).device(device));
-  if (starts_.defined()) visible = both(visible, keys.ge(starts_.to(device).view({-1, 1, 1, 1})));
+  if (offsets_.defined()) {
+    const auto columns = torch::arange(n_queries, keys.options()).view({1, 1, n_queries, 1});
+    visible = both(visible, keys.le(offsets_.to(device).view({-1, 1, 1, 1}) + columns));
+  }
   if (ends_.defined()) visible = both(visible, keys.lt(ends_.to(device).view({-1, 1, 1, 1})));
   if (causal_ && n_queries > 1) {
     const auto queries =

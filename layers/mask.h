@@ -1,6 +1,6 @@
 #pragma once
-// Who may see whom. One polarity inside the library: keep (true = visible). Masks stay symbolic (a causal
-// flag, key ranges) as long as possible, because fused kernels want no materialised mask.
+// Which keys each query sees. Inside the library true always means visible ("keep"). Masks stay symbolic (a
+// causal flag, key ranges) as long as possible, because fused kernels do not need a materialised mask.
 
 #include <torch/types.h>
 
@@ -16,17 +16,19 @@ class Mask {
   static Mask causal();
   /// Right padding: row b sees keys 0 … lengths[b]-1. lengths: (B) int64; undefined = no padding.
   static Mask lengths(const torch::Tensor& lengths);
-  /// Left padding: row b sees keys starts[b] …. starts: (B) int64; undefined = no padding.
-  static Mask starts(const torch::Tensor& starts);
+  /// Query t of row b has position offsets[b] + t, and sees keys up to its own position. offsets: (B) int64.
+  static Mask causal(const torch::Tensor& offsets);
   /// An explicit mask in the "keep" convention: non-zero = visible. Shapes (T, S), (B, T, S), (B, 1, 1, S)
   /// and anything else that broadcasts to (B, H, T, S).
   static Mask keep(const torch::Tensor& mask);
   /// An explicit mask in the "block" convention: non-zero = hidden. Shapes as for keep().
   static Mask block(const torch::Tensor& mask);
 
+  /// The same mask for rows that begin at different positions: if it is causal, it is so from `offsets` on.
+  Mask from(const torch::Tensor& offsets) const;
+
   Mask operator&(const Mask& other) const;
 
-  bool is_causal() const { return causal_; }
   /// Whether everything is visible.
   bool is_trivial() const { return !causal_ && !has_tensors(); }
   /// Whether only causality hides anything.
@@ -34,16 +36,16 @@ class Mask {
 
   /// (B|1, H|1, T, S) bool, true = visible; undefined if everything is visible.
   torch::Tensor materialize(int64_t n_queries, int64_t n_keys, torch::Device device) const;
-  /// The same mask, materialised once for the use of many layers, unless fused kernels can do without.
+  /// The same mask for the use of many layers, materialised unless fused kernels need no tensor for it.
   Mask prepared(int64_t n_queries, int64_t n_keys, torch::Device device) const;
 
  private:
-  bool has_tensors() const { return starts_.defined() || ends_.defined() || keep_.defined(); }
+  bool has_tensors() const { return offsets_.defined() || ends_.defined() || keep_.defined(); }
 
   bool causal_ = false;
-  torch::Tensor starts_;  // (B): first visible key
-  torch::Tensor ends_;    // (B): one past the last visible key
-  torch::Tensor keep_;    // explicit, 4-D bool
+  torch::Tensor offsets_;  // (B): the last key that query 0 sees
+  torch::Tensor ends_;     // (B): one past the last visible key
+  torch::Tensor keep_;     // explicit, 4-D bool
 };
 
 }  // namespace zoo

@@ -13,7 +13,7 @@ NormImpl::NormImpl(const NormOptions& options_) : options(options_) {
   const bool centred =
       options.kind() == NormKind::layer_norm || options.kind() == NormKind::layer_norm_annotated;
   TORCH_CHECK(options.kind() != NormKind::layer_norm_annotated || options.size() > 1,
-              "the deviation of one number is unknown: layer_norm_annotated needs a size of at least 2");
+              "layer_norm_annotated needs a size of at least 2: one number has no standard deviation");
   weight = register_parameter("weight", torch::empty({options.size()}));
   if (centred && options.bias()) bias = register_parameter("bias", torch::empty({options.size()}));
   reset_parameters();
@@ -39,7 +39,7 @@ torch::Tensor NormImpl::forward(const torch::Tensor& x) {
     case NormKind::rms_norm:
       return rms_norm(x, gain, options.eps());
     case NormKind::rms_norm_outside:
-      // By the norm, which unlike a root has a slope at nothing but zeros.
+      // The gradient of norm() is finite where x is all zeros; the gradient of a square root is not.
       return gain * x / (x.norm(2, -1, /*keepdim=*/true) / std::sqrt(options.size()) + options.eps());
   }
   C10_THROW_ERROR(ValueError, "unknown NormKind");

@@ -20,7 +20,7 @@ struct NormOptions {
   TORCH_ARG(double, eps) = 1e-5;
   /// Whether the layer norms have β; the RMS norms never do.
   TORCH_ARG(bool, bias) = true;
-  /// The gain is (1+γ) with γ starting at 0 (Gemma) instead of γ starting at 1.
+  /// The gain is 1+γ with γ initialised to 0 (Gemma) instead of γ initialised to 1.
   TORCH_ARG(bool, unit_offset) = false;
 };
 

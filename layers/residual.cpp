@@ -39,7 +39,7 @@ torch::Tensor ResidualImpl::connected(const torch::Tensor& x, size_t index, cons
     case NormPlacement::parallel:
       break;
   }
-  C10_THROW_ERROR(ValueError, "parallel sub-layers are connected together");
+  C10_THROW_ERROR(ValueError, "parallel sub-layers share one norm: connected() cannot take them one by one");
 }
 
 torch::Tensor ResidualImpl::forward(torch::Tensor x, const std::vector<SubLayer>& sub_layers) {

@@ -1,5 +1,5 @@
 #pragma once
-// Residual connections: where the normalisation stands around the sub-layers f of a layer, and the dropout on
+// Residual connections around the sub-layers f of a layer: the place of the normalisation, and the dropout on
 // f's output.
 //   pre            x + f(norm(x)), with a final norm after the last layer   (GPT-2; Xiong et al. 2020)
 //   post           norm(x + f(x))                                           (Vaswani et al. 2017)
@@ -18,14 +18,15 @@ namespace zoo {
 
 enum class NormPlacement { pre, post, residual_post, sandwich, parallel };
 
-/// Whether a stack of such layers ends in a norm of its own.
+/// Whether a stack of such layers needs a final norm.
 constexpr bool wants_final_norm(NormPlacement placement) { return placement != NormPlacement::post; }
 
 struct ResidualOptions {
   ResidualOptions(NormOptions norm, std::vector<std::string> sub_layers)
       : norm_(norm), sub_layers_(std::move(sub_layers)) {}
   TORCH_ARG(NormOptions, norm);
-  /// Names of the sub-layers in order; a norm is registered as NAME_norm.
+  /// Names of the sub-layers in order. Norms are registered as NAME_norm and NAME_output_norm (parallel:
+  /// norm).
   TORCH_ARG(std::vector<std::string>, sub_layers);
   TORCH_ARG(NormPlacement, placement) = NormPlacement::pre;
   /// Probability of dropping an element of a sub-layer's output.
@@ -41,8 +42,8 @@ class ResidualImpl : public torch::nn::Module {
   torch::Tensor forward(torch::Tensor x, const std::vector<SubLayer>& sub_layers);
 
   ResidualOptions options;
-  std::vector<Norm> norms_in;   // before a sub-layer (parallel: one); post: after the sum
-  std::vector<Norm> norms_out;  // on a sub-layer's output: residual_post, sandwich
+  std::vector<Norm> norms_in;   // before each sub-layer (parallel: only one); post: after each sum
+  std::vector<Norm> norms_out;  // on each sub-layer's output: residual_post, sandwich
 
  private:
   torch::Tensor connected(const torch::Tensor& x, size_t index, const SubLayer& sub_layer);
@@ -54,7 +55,7 @@ class Residual : public torch::nn::ModuleHolder<ResidualImpl> {
  public:
   using ModuleHolder::ModuleHolder;
   using Impl = ResidualImpl;
-  /// As forward(); spelt out as Attention's, for residual(x, {attend, transform}).
+  /// forward(), declared here so that residual(x, {attend, transform}) compiles.
   torch::Tensor operator()(const torch::Tensor& x, const std::vector<ResidualImpl::SubLayer>& sub_layers) {
     return get()->forward(x, sub_layers);
   }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
-// Mask and bias as the one tensor that the fused kernels take: bool (true = visible) or additive.
+// Mask and bias as one tensor, as the fused kernels take it: bool (true = visible) or additive.
 torch::Tensor combined_mask(const torch::Tensor& visible, const torch::Tensor& bias,
                             torch::ScalarType dtype) {
   if (!bias.defined()) return visible;
@@ -30,17 +30,18 @@ double scale_of(const torch::Tensor& q, const ScaledDotProductOptions& options) 
 
 torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                               const ScaledDotProductOptions& options) {
-  // The fused kernel for CPUs has no dropout: LibTorch goes step by step there, too, but with a slower one.
-  // None has scales that are not positive: of those LibTorch takes the root.
+  // The fused CPU kernel has no dropout: LibTorch, too, would go step by step, with a slower dropout. No
+  // fused kernel takes a scale that is not positive: LibTorch takes its square root.
   const double scale = scale_of(q, options);
   if ((options.dropout > 0 && q.is_cpu()) || scale <= 0) return explicit_attention(q, k, v, options).output;
   const int64_t n_queries = q.size(2), n_keys = k.size(2);
   const bool grouped = q.size(1) != k.size(1);
-  // The kernels' own causal flag aligns the first query with the first key: right only for a square.
+  // The kernels' causal flag aligns the first query with the first key, which is right only for as many keys
+  // as queries.
   const bool causal_flag =
       options.mask.is_only_causal() && n_queries == n_keys && n_queries > 1 && !options.bias.defined();
   if (causal_flag || (options.mask.is_trivial() && !options.bias.defined())) {
-    const auto visible = causal_flag ? Visible::own_and_earlier_keys : Visible::all_keys;
+    const auto visible = causal_flag ? Visible::causal : Visible::all_keys;
     if (has_cpu_attention(q, k, v, visible)) return cpu_attention(q, k, v, visible, scale);
   }
   torch::Tensor mask;
@@ -65,7 +66,7 @@ AttentionResult explicit_attention(const torch::Tensor& q, const torch::Tensor& 
   if (visible.defined()) scores = scores.masked_fill(visible.logical_not(), kHidden);
   auto weights = torch::_safe_softmax(scores, -1);  // zeros, not NaN, where nothing is visible
   weights = dropout(weights, options.dropout);
-  // A bias of 32 bits makes weights of 32 bits.
+  // A float32 bias makes the weights float32.
   return {torch::matmul(weights.to(values.scalar_type()), values), weights};
 }
 

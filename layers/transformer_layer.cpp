@@ -6,7 +6,7 @@ namespace zoo {
 
 TransformerLayerImpl::TransformerLayerImpl(const TransformerLayerOptions& options) {
   std::vector<std::string> names{"self_attention"};
-  self_attention = register_module("self_attention", Attention(options.self_attention()));
+  self_attention = register_module("self_attention", options.self_attention()());
   if (options.cross_attention()) {
     names.emplace_back("cross_attention");
     cross_attention = register_module("cross_attention", Attention(*options.cross_attention()));
@@ -19,7 +19,7 @@ TransformerLayerImpl::TransformerLayerImpl(const TransformerLayerOptions& option
 }
 
 torch::Tensor TransformerLayerImpl::forward(const torch::Tensor& x, const LayerContext& context) {
-  const auto attend = [&](const torch::Tensor& h) { return self_attention(h, context.self); };
+  const auto attend = [&](const torch::Tensor& h) { return self_attention->forward(h, context.self); };
   const auto look_up = [&](const torch::Tensor& h) { return cross_attention(h, context.cross); };
   const auto transform = [&](const torch::Tensor& h) { return feed_forward(h); };
   if (cross_attention) return residual(x, {attend, look_up, transform});

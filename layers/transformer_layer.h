@@ -1,33 +1,44 @@
 #pragma once
-// One layer of an encoder or a decoder: self-attention, cross-attention if there is a memory to look at,
-// feed-forward, each within the layer's residual connection. Encoder and decoder layers differ in their
-// options and masks alone.
+// One layer of an encoder or a decoder: self-attention, cross-attention if there is a memory, feed-forward,
+// each with a residual connection. Encoder and decoder layers differ only in options and masks.
 
+#include <functional>
+#include <memory>
 #include <optional>
 
 #include "layers/attention.h"
 #include "layers/feed_forward.h"
+#include "layers/mixer.h"
 #include "layers/residual.h"
 
 namespace zoo {
 
+/// Makes the mixer of a layer.
+using MakeMixer = std::function<std::shared_ptr<MixerImpl>()>;
+
 struct TransformerLayerOptions {
   TransformerLayerOptions(AttentionOptions self_attention, FeedForwardOptions feed_forward, NormOptions norm)
-      : self_attention_(self_attention), feed_forward_(feed_forward), norm_(norm) {}
-  TORCH_ARG(AttentionOptions, self_attention);
+      : self_attention_([options = std::move(self_attention)] { return Attention(options).ptr(); }),
+        feed_forward_(feed_forward),
+        norm_(norm) {}
+  TransformerLayerOptions(MakeMixer self_attention, FeedForwardOptions feed_forward, NormOptions norm)
+      : self_attention_(std::move(self_attention)), feed_forward_(feed_forward), norm_(norm) {}
+  /// An Attention, or a replacement for it.
+  TORCH_ARG(MakeMixer, self_attention);
   TORCH_ARG(FeedForwardOptions, feed_forward);
   TORCH_ARG(NormOptions, norm);
-  /// Absent: an encoder layer, or that of a decoder without encoder.
+  /// Absent: an encoder layer, or a layer of a decoder without encoder.
   TORCH_ARG(std::optional<AttentionOptions>, cross_attention) = std::nullopt;
   TORCH_ARG(NormPlacement, norm_placement) = NormPlacement::pre;
-  /// Of each sub-layer's output.
+  /// Probability of dropping an element of a sub-layer's output.
   TORCH_ARG(double, dropout) = 0.0;
 };
 
-/// What the attentions of one layer get to know about one call.
+/// The contexts of the attentions of one layer for one call.
 struct LayerContext {
   AttentionContext self = {};
-  AttentionContext cross = {};  // its memory must be defined where the layer has cross-attention
+  /// If the layer has cross-attention, its `memory` or `remembered` must be set.
+  AttentionContext cross = {};
 };
 
 class TransformerLayerImpl : public torch::nn::Module {
@@ -36,7 +47,7 @@ class TransformerLayerImpl : public torch::nn::Module {
   /// x: (B, T, D) → (B, T, D)
   torch::Tensor forward(const torch::Tensor& x, const LayerContext& context = {});
 
-  Attention self_attention{nullptr};
+  std::shared_ptr<MixerImpl> self_attention;
   Attention cross_attention{nullptr};
   FeedForward feed_forward{nullptr};
   Residual residual{nullptr};
@@ -46,7 +57,7 @@ class TransformerLayer : public torch::nn::ModuleHolder<TransformerLayerImpl> {
  public:
   using ModuleHolder::ModuleHolder;
   using Impl = TransformerLayerImpl;
-  /// As forward(); spelt out as Attention's, for layer(x, {.self = {.mask = Mask::causal()}}).
+  /// As forward(), for a braced context as in Attention: layer(x, {.self = {.mask = Mask::causal()}}).
   torch::Tensor operator()(const torch::Tensor& x, const LayerContext& context = {}) {
     return get()->forward(x, context);
   }

@@ -5,7 +5,7 @@ namespace {
 
 torch::Tensor moved(const torch::Tensor& tensor, torch::Device device) {
   if (!tensor.defined()) return tensor;
-  // A GPU fetches from pinned memory by itself, while this thread goes on.
+  // A GPU copies from pinned memory asynchronously.
   const bool to_gpu = device.is_cuda() && tensor.is_cpu();
   return (to_gpu ? tensor.pin_memory() : tensor).to(device, /*non_blocking=*/true);
 }
@@ -24,35 +24,62 @@ TokenBatch TokenBatch::to(torch::Device device) const {
   return {.ids = moved(ids, device), .lengths = moved(lengths, device)};
 }
 
+int64_t Batch::n_rows() const {
+  if (input.defined()) return input.batch_size();
+  TORCH_CHECK(!fields.empty(), "a batch has neither tokens nor fields");
+  return fields.begin()->second.size(0);
+}
+
+const torch::Tensor& Batch::field(const std::string& name) const {
+  const auto found = fields.find(name);
+  TORCH_CHECK(found != fields.end(), "a batch has no field '", name, "'");
+  return found->second;
+}
+
+Batch Batch::changed(const std::function<torch::Tensor(const torch::Tensor&)>& change) const {
+  const auto one = [&](const torch::Tensor& tensor) { return tensor.defined() ? change(tensor) : tensor; };
+  Batch result{.input = {.ids = one(input.ids), .lengths = one(input.lengths)},
+               .segments = one(segments),
+               .decoder = {.ids = one(decoder.ids), .lengths = one(decoder.lengths)},
+               .targets = one(targets),
+               .positions = one(positions),
+               .tokens = tokens};
+  for (const auto& [name, tensor] : fields) result.fields.emplace(name, one(tensor));
+  return result;
+}
+
 Batch Batch::to(torch::Device device) const {
-  return {.input = input.to(device),
-          .segments = moved(segments, device),
-          .decoder = decoder.to(device),
-          .targets = moved(targets, device),
-          .positions = moved(positions, device),
-          .tokens = tokens};
+  return changed([&](const torch::Tensor& tensor) { return moved(tensor, device); });
+}
+
+std::vector<torch::Tensor> Batch::tensors() const {
+  std::vector<torch::Tensor> all{input.ids,       input.lengths, segments, decoder.ids,
+                                 decoder.lengths, targets,       positions};
+  for (const auto& [name, tensor] : fields) all.push_back(tensor);
+  return all;
 }
 
 Batch take_rows(const Batch& batch, int64_t first, int64_t count) {
-  const auto& predicting = batch.decoder.defined() ? batch.decoder : batch.input;
-  const int64_t n_rows = predicting.batch_size(), length = predicting.length();
   Batch part{.input = rows(batch.input, first, count),
              .segments = rows(batch.segments, first, count),
              .decoder = rows(batch.decoder, first, count)};
+  for (const auto& [name, tensor] : batch.fields) part.fields.emplace(name, rows(tensor, first, count));
+  if (!batch.targets.defined()) return part;
   if (batch.positions.defined()) {
-    const int64_t begin = first * length, end = begin + count * length;
+    const auto& predicting = batch.decoder.defined() ? batch.decoder : batch.input;
+    const int64_t begin = first * predicting.length(), end = begin + count * predicting.length();
     const auto here = (batch.positions >= begin).logical_and(batch.positions < end);
     part.targets = batch.targets.masked_select(here);
     part.positions = batch.positions.masked_select(here) - begin;
   } else {
-    const int64_t per_row = batch.n_targets() / n_rows;
+    const int64_t per_row = batch.n_targets() / batch.n_rows();
     part.targets = batch.targets.narrow(0, first * per_row, count * per_row);
   }
   return part;
 }
 
 Batch take_part(const Batch& batch, int64_t index, int64_t n_parts) {
-  const int64_t n_rows = batch.input.batch_size(), first = n_rows * index / n_parts;
+  const int64_t n_rows = batch.n_rows(), first = n_rows * index / n_parts;
   return take_rows(batch, first, n_rows * (index + 1) / n_parts - first);
 }
 

@@ -1,6 +1,9 @@
 #pragma once
-// What flows from the data to a model: one batch of token ids with what to predict from them.
+// One batch of data for a model: its inputs, its targets and other tensors that its task needs.
 
+#include <functional>
+#include <map>
+#include <string>
 #include <vector>
 
 #include <torch/types.h>
@@ -18,30 +21,48 @@ struct TokenBatch {
   TokenBatch to(torch::Device device) const;
 };
 
-/// A training batch. `targets` are classes: token ids for language tasks, labels for classification.
+/// A training batch of B rows. Text is in `input` and `decoder`. Everything else that a model reads or an
+/// objective needs is in `fields`. The task defines what the targets mean.
 struct Batch {
-  TokenBatch input = {};        // what the encoder, or the decoder of a decoder-only model, reads
-  torch::Tensor segments = {};  // (B, T) int64, BERT's sentence A/B; undefined = all 0
-  TokenBatch decoder = {};  // what the decoder of an encoder-decoder reads (teacher forcing); else undefined
-  torch::Tensor targets = {};  // (N) int64
-  /// (N) int64: where each target is predicted, as the flat index b·T + t into the sequence that predicts
-  /// (the decoder's if there is one). Undefined: at every position of it in order, N = B·T; or, for
-  /// classification with a pooled representation, once per row, N = B.
+  /// The tokens that the encoder, or a model with one stack, reads.
+  TokenBatch input = {};
+  /// (B, T) int64, BERT's sentence A/B; undefined = all 0.
+  torch::Tensor segments = {};
+  /// The tokens that the decoder of an encoder-decoder reads (teacher forcing); else undefined.
+  TokenBatch decoder = {};
+  /// (N) int64 classes: token ids for language tasks, labels for classification. Undefined if the task has
+  /// targets of another kind in `fields`.
+  torch::Tensor targets = {};
+  /// (N) int64: where each target is predicted, as the flat index b·T + t into the predicting sequence (the
+  /// decoder's if there is one). Undefined: at every position in order, N = B·T; or, for classification with
+  /// a pooled representation, once per row, N = B.
   torch::Tensor positions = {};
-  int64_t tokens = 0;  // real tokens (no padding) that the model reads: budgets and rates count these
+  /// (B, …) each, by name: images, boxes, numbers to regress, a teacher's logits.
+  std::map<std::string, torch::Tensor> fields = {};
+  /// Tokens that the model reads, without padding. Budgets and rates count these.
+  int64_t tokens = 0;
 
-  int64_t n_targets() const { return targets.numel(); }
+  /// B. Throws c10::Error if the batch has neither tokens nor fields.
+  int64_t n_rows() const;
+  int64_t n_targets() const { return targets.defined() ? targets.numel() : 0; }
+  /// The field of that name. Throws c10::Error if there is none.
+  const torch::Tensor& field(const std::string& name) const;
+  /// The batch on `device`. A copy to a GPU is asynchronous.
   Batch to(torch::Device device) const;
+  /// A batch with change(tensor) in place of every defined tensor.
+  Batch changed(const std::function<torch::Tensor(const torch::Tensor&)>& change) const;
+  /// All tensors in a fixed order, including undefined ones.
+  std::vector<torch::Tensor> tensors() const;
 };
 
-/// Rows `first` … `first` + `count` - 1 of a batch on the CPU. Their `tokens` are 0: it is the whole that is
-/// counted.
+/// Rows `first` … `first` + `count` - 1 of a batch on the CPU. The result's `tokens` is 0: tokens are counted
+/// only for whole batches.
 Batch take_rows(const Batch& batch, int64_t first, int64_t count);
 
-/// One of the parts that split_rows makes: 0 ≤ index < n_parts.
+/// One of the parts that split_rows() makes: 0 ≤ index < n_parts.
 Batch take_part(const Batch& batch, int64_t index, int64_t n_parts);
 
-/// The rows of a batch on the CPU in `n_parts` batches (1 … B) of nearly equally many, as take_rows.
+/// Splits the rows of a batch on the CPU into `n_parts` batches (1 … B) of nearly equal size, as take_rows().
 std::vector<Batch> split_rows(const Batch& batch, int64_t n_parts);
 
 }  // namespace zoo

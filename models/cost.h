@@ -1,53 +1,90 @@
 #pragma once
-// What a model costs, layer by layer, computed from its configuration alone: nothing is allocated, so that
-// models larger than the machine can be looked at.
+// The cost of a pass through a model. Costs are computed from options and shapes, without allocating
+// anything. They are therefore available for models larger than the machine. `zoo inspect`, budgets, the
+// trainer and the pages all use these functions (models/families/model_cost.h sums them up).
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "models/model.h"
+#include "layers/attention.h"
+#include "layers/feed_forward.h"
+#include "models/batch.h"
 
 namespace zoo {
 
-/// The cost of one module.
-struct LayerCost {
-  std::string name;            // its path, as in a checkpoint: "decoder.layers.0.self_attention"
-  std::string kind;            // "self-attention", "feed-forward", "norm", "embedding", …
-  std::string shape;           // what it maps: "768 → 3072 → 768"
-  int64_t parameters = 0;      // trainable numbers; a tied matrix counts once, where it stands
-  double flops_per_token = 0;  // forward pass, a multiply-add = 2; per token of the sequence it works on
-  int64_t activation_bytes_per_token = 0;  // float32 kept for the backward pass, with fused attention
-};
-
-struct ModelCost {
-  std::vector<LayerCost> layers;
-  int64_t parameters = 0;
-  /// Forward pass per token read; in an encoder-decoder a source and a target of equal length share the cost.
-  /// Training costs three times this.
-  double flops_per_token = 0;
-  int64_t weight_bytes = 0;                // float32
-  int64_t training_bytes = 0;              // weights, gradients and the two moments of Adam, float32
-  int64_t activation_bytes_per_token = 0;  // per token read, as the FLOPs
-  int64_t cache_bytes_per_token = 0;       // keys and values of all layers, float32
-};
-
-/// The shapes of one batch, padding included: what the hardware computes.
+/// The shapes of one batch, including padding, because the hardware computes it too.
 struct PassShape {
   int64_t batch_size = 1;      // B
-  int64_t length = 0;          // T of what the encoder, or a decoder-only model, reads
-  int64_t decoder_length = 0;  // of what the decoder of an encoder-decoder reads
-  int64_t n_targets = 0;       // N: where something is predicted
+  int64_t length = 0;          // T of the encoder's input, or of the input of a model with one stack
+  int64_t decoder_length = 0;  // T of the decoder's input in an encoder-decoder
+  int64_t n_targets = 0;       // N: number of predictions
+  std::map<std::string, std::vector<int64_t>> fields = {};  // sizes of the batch's fields
 };
 PassShape pass_shape(const Batch& batch);
 
-/// FLOPs of one forward pass: matrix products alone, a multiply-add = 2, attention over all T·S pairs
-/// whatever the mask hides (as PyTorch's FlopCounterMode counts). Forward and backward pass together cost
-/// three times this.
-double forward_flops(const ModelConfig& config, const ModelPurpose& purpose, const PassShape& shape);
+/// The cost of one module in one forward pass.
+struct CostEntry {
+  std::string name;                   // its path, as in a checkpoint: "decoder.layers.0.self_attention"
+  std::string kind;                   // "self-attention", "feed-forward", "norm", "embedding", …
+  std::string shape;                  // input and output widths: "768 → 3072 → 768"
+  int64_t parameters = 0;             // a tied matrix counts once, in the module that owns it
+  double flops = 0;                   // of matrix products alone, a multiply-add = 2
+  double activation_bytes = 0;        // float32 kept for the backward pass, with fused attention
+  int64_t state_bytes_per_token = 0;  // float32 cache in generation, for each token of a sequence
+  int64_t n_sides = 1;                // 2 if it works on both sequences of an encoder-decoder
+};
 
-/// The cost at sequences of `length` tokens (attention grows with it). `purpose.vocab_size` may be 0 if the
-/// configuration has one of its own. Throws ConfigError as make_model does.
-ModelCost model_cost(const ModelConfig& config, const ModelPurpose& purpose, int64_t length);
+/// Collects entries. It builds names and shapes as text only for Detail::layers.
+class CostAccount {
+ public:
+  enum class Detail { totals, layers };
+  explicit CostAccount(Detail detail) : detail_(detail) {}
+
+  bool is_detailed() const { return detail_ == Detail::layers; }
+  void add(CostEntry entry);
+  double flops() const { return flops_; }
+  const std::vector<CostEntry>& entries() const { return entries_; }  // empty for Detail::totals
+  /// "PARENT.name", or an empty string for Detail::totals.
+  std::string path(std::string_view parent, std::string_view name) const;
+  std::string path(std::string_view parent, std::string_view name, int64_t index) const;
+
+ private:
+  Detail detail_;
+  double flops_ = 0;
+  std::vector<CostEntry> entries_;
+};
+
+/// Bytes of a float32 number.
+inline constexpr int64_t kFloatBytes = 4;
+
+// One function per kind of layer. `n_tokens`: number of vectors that the layer processes, over all rows.
+
+/// A table of `rows` vectors. `n_tokens` looked-up vectors are kept for the backward pass. `n_sides` as in
+/// CostEntry.
+void count_table(CostAccount& account, std::string name, int64_t rows, int64_t width, double n_tokens = 0,
+                 int64_t n_sides = 1);
+
+void count_linear(CostAccount& account, std::string name, std::string kind, const LinearOptions& options,
+                  double n_tokens);
+
+/// `count` norms of equal options.
+void count_norms(CostAccount& account, std::string name, const NormOptions& options, int64_t count,
+                 double n_tokens);
+
+void count_feed_forward(CostAccount& account, std::string name, const FeedForwardOptions& options,
+                        double n_tokens);
+
+/// The shape of one attention call.
+struct AttentionShape {
+  int64_t batch_size = 1;  // B
+  int64_t n_queries = 0;   // T
+  int64_t n_keys = 0;      // S
+};
+/// Counts the scores of all T·S pairs, including masked ones, as PyTorch's FlopCounterMode does.
+void count_attention(CostAccount& account, std::string name, std::string kind,
+                     const AttentionOptions& options, const AttentionShape& shape);
 
 }  // namespace zoo

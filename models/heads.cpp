@@ -1,26 +1,40 @@
 #include "models/heads.h"
 
-#include <torch/nn/modules/linear.h>
+#include <fmt/format.h>
 #include <torch/types.h>
 
 #include "layers/kernels/dropout.h"
-#include "layers/kernels/linear.h"
-#include "models/stack.h"
+#include "models/embedder.h"
 
 namespace zoo {
+namespace {
 
-ModelHeadImpl::ModelHeadImpl(const ModelConfig& config, const ModelPurpose& purpose, TokenEmbedding token)
+bool predicts_once_a_row(HeadKind head) {
+  return head == HeadKind::classification || head == HeadKind::regression;
+}
+
+bool has_transform(const ModelConfig& config, HeadKind head) {
+  return head == HeadKind::masked_language_modeling && config.mlm_transform;
+}
+
+LinearOptions classifier_options(const ModelConfig& config, const ModelPurpose& purpose) {
+  return linear_options(config.d_model, purpose.n_classes, WeightUse::scores);
+}
+
+}  // namespace
+
+ModelHeadImpl::ModelHeadImpl(const ModelConfig& config, const ModelPurpose& purpose,
+                             const TokenEmbedding& token, Pooling pooling)
     : activation_(config.activation), dropout_(config.dropout) {
   const int64_t d_model = config.d_model;
-  if (purpose.head == Head::classification) {
-    if (config.architecture == Architecture::encoder && config.pooler) {
-      pooler = register_module("pooler", torch::nn::Linear(d_model, d_model));
-    }
-    classifier = register_module("classifier", torch::nn::Linear(d_model, purpose.n_classes));
+  if (predicts_once_a_row(purpose.head)) {
+    if (pooling == Pooling::pooler)
+      pooler = register_module("pooler", Linear(LinearOptions(d_model, d_model)));
+    classifier = register_module("classifier", Linear(classifier_options(config, purpose)));
     return;
   }
-  if (purpose.head == Head::masked_language_modeling && config.mlm_transform) {
-    transform = register_module("transform", torch::nn::Linear(d_model, d_model));
+  if (has_transform(config, purpose.head)) {
+    transform = register_module("transform", Linear(LinearOptions(d_model, d_model)));
     norm = register_module("norm", Norm(norm_options(config, d_model)));
   }
   const auto options = OutputProjectionOptions(d_model, token->options.vocab_size())
@@ -31,18 +45,44 @@ ModelHeadImpl::ModelHeadImpl(const ModelConfig& config, const ModelPurpose& purp
 }
 
 torch::Tensor ModelHeadImpl::prepare(const torch::Tensor& hidden) {
-  if (transform) return norm(activate(activation_, linear(transform, hidden)));
+  if (transform) return norm(activate(activation_, transform(hidden)));
   if (!classifier) return hidden;
-  const auto pooled = pooler ? torch::tanh(linear(pooler, hidden)) : hidden;
+  const auto pooled = pooler ? torch::tanh(pooler(hidden)) : hidden;
   return dropout(pooled, is_training() ? dropout_ : 0.0);
 }
 
 torch::Tensor ModelHeadImpl::project(const torch::Tensor& features) {
-  return classifier ? linear(classifier, features) : output(features);
+  return classifier ? classifier(features) : output(features);
 }
 
 int64_t ModelHeadImpl::n_outputs() const {
-  return classifier ? classifier->options.out_features() : output->options.vocab_size();
+  return classifier ? classifier->n_outputs() : output->options.vocab_size();
+}
+
+void count_head(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose, Pooling pooling,
+                double n_targets) {
+  const int64_t d_model = config.d_model;
+  if (predicts_once_a_row(purpose.head)) {
+    if (pooling == Pooling::pooler)
+      count_linear(account, account.path("head", "pooler"), "linear", {d_model, d_model}, n_targets);
+    count_linear(account, account.path("head", "classifier"), "linear", classifier_options(config, purpose),
+                 n_targets);
+    return;
+  }
+  if (has_transform(config, purpose.head)) {
+    count_linear(account, account.path("head", "transform"), "linear", {d_model, d_model}, n_targets);
+    count_norms(account, account.path("head", "norm"), norm_options(config, d_model), 1, n_targets);
+  }
+  const int64_t vocab_size = config.vocab_size.value_or(purpose.vocab_size);
+  account.add({.name = account.path("head", "output"),
+               .kind = "output projection",
+               .shape = account.is_detailed() ? fmt::format("{} → {}{}", d_model, vocab_size,
+                                                            config.tie_embeddings ? ", tied" : "")
+                                              : std::string(),
+               .parameters =
+                   (config.tie_embeddings ? 0 : d_model * vocab_size) + (config.output_bias ? vocab_size : 0),
+               .flops = 2 * n_targets * static_cast<double>(d_model * vocab_size),
+               .activation_bytes = n_targets * static_cast<double>(vocab_size * kFloatBytes)});
 }
 
 torch::Tensor select_positions(const torch::Tensor& hidden, const torch::Tensor& positions) {

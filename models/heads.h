@@ -1,20 +1,25 @@
 #pragma once
-// What a model ends in. A head has two halves: `prepare` turns hidden states into features (BERT's transform,
-// the pooler), `project` turns features into scores with one matrix product, which a loss may do piece by
-// piece.
+// The output heads of models. A head has two halves. `prepare` turns hidden states into features (BERT's
+// transform, the pooler). `project` turns features into scores with one matrix product; a loss may project
+// features in pieces.
 
-#include <torch/nn/modules/linear.h>
-
-#include "layers/embedding.h"
 #include "layers/norm.h"
+#include "layers/weights/embedding.h"
+#include "layers/weights/linear.h"
+#include "models/cost.h"
 #include "models/model.h"
 
 namespace zoo {
 
+/// Whether a classifier has a pooler: dense and tanh on the class token (BERT).
+enum class Pooling { none, pooler };
+
 class ModelHeadImpl : public torch::nn::Module {
  public:
-  /// `token` is the embedding that the output projection is tied to if the configuration says so.
-  ModelHeadImpl(const ModelConfig& config, const ModelPurpose& purpose, TokenEmbedding token);
+  /// `token` is the embedding whose matrix a tied output projection uses. It may be null if the head does not
+  /// predict tokens.
+  ModelHeadImpl(const ModelConfig& config, const ModelPurpose& purpose, const TokenEmbedding& token,
+                Pooling pooling = Pooling::none);
   /// (…, D) → (…, D)
   torch::Tensor prepare(const torch::Tensor& hidden);
   /// (…, D) → (…, V) or (…, C)
@@ -22,11 +27,11 @@ class ModelHeadImpl : public torch::nn::Module {
   /// V or C
   int64_t n_outputs() const;
 
-  torch::nn::Linear transform{nullptr};  // masked language modelling: D → D, activation, norm
+  Linear transform{nullptr};  // masked language modelling: D → D, activation, norm
   Norm norm{nullptr};
-  OutputProjection output{nullptr};       // language modelling, masked or not
-  torch::nn::Linear pooler{nullptr};      // classification by an encoder: D → D, tanh
-  torch::nn::Linear classifier{nullptr};  // D → C
+  OutputProjection output{nullptr};  // language modelling, masked or not
+  Linear pooler{nullptr};            // classification: D → D, tanh
+  Linear classifier{nullptr};        // classification, regression: D → C
 
  private:
   Activation activation_;
@@ -34,8 +39,11 @@ class ModelHeadImpl : public torch::nn::Module {
 };
 TORCH_MODULE(ModelHead);
 
-/// The rows of (B, T, D) where something is predicted: (N, D). `positions` as in Batch; undefined = all of
-/// them.
+/// Adds the cost of a head with path "head" for `n_targets` predictions.
+void count_head(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose, Pooling pooling,
+                double n_targets);
+
+/// The vectors of (B, T, D) at `positions`: (N, D). `positions` as in Batch; undefined = all.
 torch::Tensor select_positions(const torch::Tensor& hidden, const torch::Tensor& positions);
 
 }  // namespace zoo

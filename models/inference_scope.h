@@ -7,9 +7,9 @@
 
 namespace zoo {
 
-/// While it lives, the model is in evaluation mode and no gradients are recorded; then the model is as it
-/// was. Not c10::InferenceMode: tables that a model makes on demand (positions) would be useless to training
-/// from then on.
+/// While this object lives, the model is in evaluation mode and no gradients are recorded. The destructor
+/// restores the model's mode. c10::InferenceMode is not used, because training could not use tables that a
+/// model makes in that mode on demand (positions).
 class InferenceScope {
  public:
   explicit InferenceScope(Model& model) : model_(model), was_training_(model.is_training()) {

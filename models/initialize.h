@@ -1,15 +1,14 @@
 #pragma once
-// How weights start.
+// Initial weights.
 
-#include "layers/embedding.h"
-#include "models/model.h"
+#include <torch/nn/module.h>
+
+#include "models/model_config.h"
 
 namespace zoo {
 
-/// The table that the configuration and the vocabulary ask for.
-TokenEmbedding make_token_embedding(const ModelConfig& config, const ModelPurpose& purpose);
-
-/// Draws every weight of `model` as `config.init` says, from the default generator.
+/// Draws every weight of `model` as `config.init` says, from the default generator. Modules name the use of
+/// each of their weights (layers/weights/weights.h).
 void initialize(torch::nn::Module& model, const ModelConfig& config);
 
 }  // namespace zoo

@@ -1,6 +1,5 @@
 #pragma once
-// What trainer and generator know of a model: two small interfaces. Neither ever asks which architecture it
-// holds.
+// The two interfaces through which trainer and generator use a model. Neither depends on the architecture.
 
 #include <memory>
 #include <string>
@@ -9,13 +8,13 @@
 #include <torch/nn/module.h>
 
 #include "layers/activation_checkpointing.h"
-#include "layers/kv_cache.h"
 #include "models/batch.h"
+#include "models/decoding_state.h"
 #include "models/model_config.h"
 
 namespace zoo {
 
-/// The attention weights of one forward pass: one (B, H, T, S) tensor a layer.
+/// The attention weights of one forward pass: one (B, H, T, S) tensor per layer.
 struct AttentionMaps {
   std::vector<torch::Tensor> encoder;  // self-attention of the encoder
   std::vector<torch::Tensor> decoder;  // self-attention of the decoder
@@ -24,83 +23,98 @@ struct AttentionMaps {
 
 class GenerativeModel;
 
-/// A model that can be trained: batch → hidden states where something is to be predicted → logits. Two steps,
-/// so that a loss may project the hidden states piece by piece and never hold all logits.
+/// A model that can be trained: batch → features → scores. It has two steps, so that a loss can project the
+/// features in pieces and never hold all logits.
 class Model : public torch::nn::Module {
  public:
-  /// (N, D): the final hidden states at the batch's targets, in their order.
+  /// (N, D): the final hidden states from which the batch's targets are predicted, in their order.
   virtual torch::Tensor features(const Batch& batch) = 0;
-  /// (…, D) → (…, V) token logits or (…, C) class logits.
+  /// (…, D) → (…, V) token logits, or (…, C) class logits or regressed numbers.
   virtual torch::Tensor logits(const torch::Tensor& features) = 0;
   /// The last size of logits(): V or C.
   virtual int64_t n_outputs() const = 0;
-  /// The final hidden states of every position, (B, T, D): the encoder's where there is one.
-  virtual torch::Tensor hidden_states(const TokenBatch& input) = 0;
+  /// The final hidden states of every position, (B, T, D); the encoder's if there is one.
+  virtual torch::Tensor hidden_states(const Batch& batch) = 0;
   /// Runs the batch and appends the weights of every attention.
   virtual void attention_maps(const Batch& batch, AttentionMaps& maps) = 0;
-  /// The generative side of this model, or null if it has none.
+  /// This model's interface for generation, or null if it cannot generate.
   virtual GenerativeModel* generative() { return nullptr; }
 
-  /// What training computes again in the backward pass to save memory; none at first. Losses and gradients
-  /// stay what they are.
+  /// Sets what training recomputes in the backward pass to save memory; at first nothing. Losses and
+  /// gradients do not change.
   void checkpoint_activations(ActivationCheckpointing what);
 
   /// The device of the weights.
   torch::Device device() const;
 };
 
-/// What a generation has read so far: opaque to its users, who pass it from step to step.
-struct DecodingState {
-  KvCache cache;
-  torch::Tensor starts;          // (B) left padding of each row in the cache; undefined = none
-  torch::Tensor memory;          // (B, S, D) encoder output; undefined in a decoder
-  torch::Tensor memory_lengths;  // (B); undefined = no padding
+/// Selects the tokens of a call for which the logits of the next token are computed.
+class LogitsAt {
+ public:
+  /// The last token of each row: (B, V). The logits of a row that reads no token are meaningless.
+  static LogitsAt last_token() { return LogitsAt(Kind::last_token, {}); }
+  /// Every column of every row, padding included: (B·T, V).
+  static LogitsAt every_token() { return LogitsAt(Kind::every_token, {}); }
+  /// Flat indices b·T + t, (N) int64 on the model's device: (N, V).
+  static LogitsAt positions(torch::Tensor flat) { return LogitsAt(Kind::positions, std::move(flat)); }
 
-  /// Tokens in the cache, padding included.
-  int64_t length() const { return cache.length(); }
-  /// Row i becomes what row rows[i] was; rows: (B') int64 on the model's device.
-  void reorder(const torch::Tensor& rows);
+  /// The selected vectors of the hidden states (B, T, D) of the tokens at `range`.
+  torch::Tensor select(const torch::Tensor& hidden, const PositionRange& range) const;
+
+ private:
+  enum class Kind { last_token, every_token, positions };
+  LogitsAt(Kind kind, torch::Tensor flat) : kind_(kind), flat_(std::move(flat)) {}
+
+  Kind kind_;
+  torch::Tensor flat_;
 };
 
-/// A model that continues sequences, one token at a time.
+/// A model that continues sequences. One call reads any number of new tokens for each row. Greedy search,
+/// beam search, prompts in pieces, scoring and speculative decoding can therefore use the same function.
 class GenerativeModel {
  public:
   virtual ~GenerativeModel() = default;
-  /// Reads B prompts of unequal length (for an encoder-decoder: the sources; its decoder then starts with the
-  /// start token). Returns the logits (B, V) of each row's next token. `state` must be fresh.
-  virtual torch::Tensor prefill(const TokenBatch& prompts, DecodingState& state) = 0;
-  /// Appends one token to each row, tokens: (B) int64, and returns the logits (B, V) of the next.
-  virtual torch::Tensor step(const torch::Tensor& tokens, DecodingState& state) = 0;
-  /// Whether what is generated goes on from the prompt or answers it; a prompt to be answered ends with eos.
+
+  /// A state for the rows of `prompts`, (B, T) padded on the right. No token is read yet, except that an
+  /// encoder-decoder reads the prompts with its encoder.
+  virtual DecodingState begin(const TokenBatch& prompts) = 0;
+  /// The first tokens for forward(): the prompts for a decoder, the start token for an encoder-decoder.
+  virtual TokenBatch first_tokens(const TokenBatch& prompts) = 0;
+  /// Reads further tokens, (B, T) padded on the right; tokens.lengths may differ by row, and be 0. Returns
+  /// the logits of the next token at the positions `at`. Throws DataError if a row becomes longer than the
+  /// table of learned positions.
+  virtual torch::Tensor forward(const TokenBatch& tokens, DecodingState& state,
+                                const LogitsAt& at = LogitsAt::last_token()) = 0;
+  /// begin(), then forward() on first_tokens(): `state` becomes a state that has read the prompts. Returns
+  /// the logits (B, V) of each row's next token.
+  torch::Tensor prefill(const TokenBatch& prompts, DecodingState& state);
+
+  /// Whether the output continues the prompt. Otherwise it answers the prompt, and the prompt ends with eos.
   virtual bool continues_prompt() const = 0;
-  /// The most tokens that a sequence under generation may hold (max_positions), prompt included for a
-  /// decoder.
+  /// The most tokens of a row in generation (max_positions). In a decoder this includes the prompt.
   virtual int64_t max_length() const = 0;
-  /// Whether the prompt is part of that sequence, as it is for a decoder even where it answers.
+  /// Whether a row's tokens include the prompt: true for every decoder, even one that answers.
   virtual bool sequence_has_prompt() const { return continues_prompt(); }
 };
 
-/// What the model ends in.
-enum class Head { language_modeling, masked_language_modeling, classification };
-
-/// What a prompt is to a decoder that generates. (To an encoder-decoder it is always something to answer.)
-enum class PromptUse { continued, answered };
-
-/// What a model must know about its task.
-struct ModelPurpose {
-  Head head = Head::language_modeling;
-  PromptUse prompt = PromptUse::continued;
-  int64_t vocab_size = 0;    // of the tokenizer
-  int64_t n_classes = 0;     // classification
-  int64_t start_token = -1;  // encoder_decoder: first input of the decoder
+/// The head of a model.
+enum class HeadKind {
+  language_modeling,         // scores of the next token
+  masked_language_modeling,  // scores of a hidden token
+  classification,            // scores of classes, once per row
+  regression,                // numbers, once per row
 };
 
-/// Throws ConfigError where config and purpose do not fit: a masked language model on a decoder, a vocabulary
-/// smaller than the tokenizer's, and all that validate() finds.
-void check_model(const ModelConfig& config, const ModelPurpose& purpose);
+/// Whether a generating decoder continues or answers its prompt. (An encoder-decoder always answers.)
+enum class PromptUse { continued, answered };
 
-/// Builds and initialises a model on the CPU (weights drawn from the default generator: torch::manual_seed).
-/// Throws ConfigError where config and purpose do not fit, e.g. a masked language model on a decoder.
-std::shared_ptr<Model> make_model(const ModelConfig& config, const ModelPurpose& purpose);
+/// The facts about its task that a model needs.
+struct ModelPurpose {
+  HeadKind head = HeadKind::language_modeling;
+  PromptUse prompt = PromptUse::continued;
+  int64_t vocab_size = 0;    // of the tokenizer
+  int64_t n_classes = 0;     // classification: number of classes; regression: number of outputs
+  int64_t start_token = -1;  // encoder_decoder: first input of the decoder
+};
 
 }  // namespace zoo

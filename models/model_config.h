@@ -1,13 +1,16 @@
 #pragma once
-// The `model:` part of a configuration: every architecture of the zoo is one setting of these keys.
+// The `model:` part of a configuration. Its keys describe every architecture of the zoo.
 
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "io/config/config_file.h"
+#include "io/config/registry.h"
 #include "layers/attention.h"
 #include "layers/feed_forward.h"
 #include "layers/norm.h"
@@ -34,26 +37,40 @@ constexpr auto config_names(RotaryScaling) {
   return std::to_array<std::string_view>({"none", "linear", "ntk", "yarn", "llama3"});
 }
 
-/// The families. A new one is a file in models/ and a line in models/families/factory.cpp.
+constexpr auto config_names(WeightFormat) {
+  return std::to_array<std::string_view>({"fp32", "bf16", "int8"});
+}
+
+/// The library's model families. Programs add their own to model_families() (models/families/families.h).
 enum class Architecture { encoder, decoder, encoder_decoder };
 constexpr auto config_names(Architecture) {
   return std::to_array<std::string_view>({"encoder", "decoder", "encoder_decoder"});
 }
 
-/// How a model knows the order of its tokens.
+/// `model.architecture`: the name of a family, and the keys of that family.
+struct FamilySelection : Selection {
+  FamilySelection(Architecture family) : Selection(std::string(name_of(family))) {}
+  FamilySelection(Selection selection) : Selection(std::move(selection)) {}
+  bool operator==(Architecture family) const { return type == name_of(family); }
+};
+
+/// The positions that each position of a stack sees.
+enum class StackRole {
+  encoder,              // all positions
+  decoder,              // the past
+  decoder_with_memory,  // the past and an encoder's output
+};
+
+/// How a model encodes the order of its tokens.
 enum class Position { none, sinusoidal, learned, rotary, alibi, t5, shaw };
 constexpr auto config_names(Position) {
   return std::to_array<std::string_view>({"none", "sinusoidal", "learned", "rotary", "alibi", "t5", "shaw"});
 }
 
-/// Which keys a query may see in principle. (Windows, sparse patterns and linear attention join here.)
-enum class AttentionPattern { full };
-constexpr auto config_names(AttentionPattern) { return std::to_array<std::string_view>({"full"}); }
-
-/// How weights start.
+/// Initial weights.
 ///   normal          N(0, init_std²), biases 0 (GPT-2, BERT)
-///   xavier_uniform  Glorot & Bengio 2010, as "The Annotated Transformer"; embeddings N(0, 1/D)
-///   t5              variances by fan-in without 1/√Dh in attention (mesh-tensorflow's T5)
+///   xavier_uniform  Glorot & Bengio 2010, as in "The Annotated Transformer"; embeddings N(0, 1/D)
+///   t5              variances by fan-in, without 1/√Dh in attention (mesh-tensorflow's T5)
 enum class Initialization { normal, xavier_uniform, t5 };
 constexpr auto config_names(Initialization) {
   return std::to_array<std::string_view>({"normal", "xavier_uniform", "t5"});
@@ -74,7 +91,7 @@ struct RotaryConfig {
 void describe(ConfigVisitor& v, RotaryConfig& c);
 
 struct ModelConfig {
-  Architecture architecture = Architecture::decoder;
+  FamilySelection architecture = Architecture::decoder;
   std::optional<int64_t> vocab_size;  // default: the tokenizer's
   int64_t d_model = 512;
   int64_t n_layers = 6;
@@ -90,43 +107,44 @@ struct ModelConfig {
   bool norm_unit_offset = false;
   NormPlacement norm_placement = NormPlacement::pre;
   Position position = Position::learned;
-  int64_t max_positions = 1024;  // learned: rows of the table; all: what generation stays within
+  int64_t max_positions = 1024;  // the most positions that generation uses; learned: also rows of the table
   RotaryConfig rotary;
-  int64_t relative_buckets = 32;        // t5
-  int64_t relative_max_distance = 128;  // t5, shaw
-  AttentionPattern attention = AttentionPattern::full;
+  int64_t relative_buckets = 32;                           // t5
+  int64_t relative_max_distance = 128;                     // t5, shaw
+  std::vector<Selection> attention = {Selection("full")};  // of mixer_types(); repeated over the layers
   Projection projection = Projection::separate;
-  bool bias = true;              // of linear maps and norms
-  std::optional<bool> qkv_bias;  // default bias
+  bool bias = true;              // in linear maps and norms
+  std::optional<bool> qkv_bias;  // default: bias
   bool qk_norm = false;
   std::optional<double> attention_scale;  // default 1/√head_dim
-  double dropout = 0.1;                   // of embeddings and sub-layer outputs
-  double attention_dropout = 0.0;         // of attention weights
+  double dropout = 0.1;                   // on embeddings and sub-layer outputs
+  double attention_dropout = 0.0;         // on attention weights
   double activation_dropout = 0.0;        // inside the feed-forward
-  bool tie_embeddings = true;             // output projection = token embedding
+  bool tie_embeddings = true;             // the output projection uses the matrix of the token embedding
   bool share_embeddings = true;           // encoder_decoder: one table for both sides
   bool scale_embeddings = false;          // token vectors × √d_model
   bool embedding_norm = false;            // a norm on the embeddings (BERT)
   int64_t n_segments = 0;                 // encoder: sentence A/B embeddings (BERT: 2)
-  bool output_bias = false;               // of the output projection
-  std::optional<double>
-      output_scale;           // factor on the hidden states before the output projection (T5 tied: D^-0.5)
+  bool output_bias = false;               // in the output projection
+  /// Factor on the hidden states before the output projection (T5 with tied embeddings: D^-0.5).
+  std::optional<double> output_scale;
   bool mlm_transform = true;  // masked language modelling: dense + activation + norm before the projection
   bool pooler = true;         // classification by an encoder: dense + tanh on the class token (BERT)
   Initialization init = Initialization::normal;
   double init_std = 0.02;
-  bool init_residual_scaling =
-      true;  // init normal: outputs of sub-layers start 1/√(2·n_layers) smaller (GPT-2)
+  /// init normal: output matrices of sub-layers start with deviation init_std/√(2·n_layers) (GPT-2).
+  bool init_residual_scaling = true;
 
-  // The same, with defaults applied.
+  // The values of optional keys with defaults applied.
   int64_t kv_heads() const { return n_kv_heads.value_or(n_heads); }
   int64_t head_width() const { return head_dim.value_or(d_model / n_heads); }
   int64_t rotary_width() const { return std::llround(static_cast<double>(head_width()) * rotary.fraction); }
   int64_t feed_forward_width() const { return d_ff.value_or(4 * d_model); }
   int64_t decoder_layers() const { return n_decoder_layers.value_or(n_layers); }
+  /// The mixer of layer `layer` of a stack.
+  const Selection& attention_of(int64_t layer) const {
+    return attention[static_cast<size_t>(layer) % attention.size()];
+  }
 };
-void describe(ConfigVisitor& v, ModelConfig& c);
-/// Checks across keys: D % H, odd rotary widths, … `complain` gets keys relative to `model`.
-void validate(const ModelConfig& c, const Complain& complain);
 
 }  // namespace zoo

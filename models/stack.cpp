@@ -1,16 +1,14 @@
 #include "models/stack.h"
 
-#include <algorithm>
+#include <array>
 #include <utility>
 
-#include <fmt/format.h>
 #include <torch/nn/modules/container/modulelist.h>
-#include <torch/nn/modules/embedding.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "base/error.h"
-#include "layers/kernels/dropout.h"
+#include "models/embedder.h"
+#include "models/mixers.h"
 
 namespace zoo {
 namespace {
@@ -31,76 +29,65 @@ RotaryOptions rotary_options(const ModelConfig& config) {
       .high_frequency_factor(r.high_frequency_factor);
 }
 
-/// layer(x, context), computed again in the backward pass. What a gradient flows through is handed over;
-/// masks and rotary tables have none.
+/// The tensors of a context, besides x, that may need gradients. Masks and rotary tables never do.
+std::array<torch::Tensor*, 5> differentiable(LayerContext& context) {
+  return {&context.self.bias, &context.self.query_positions, &context.cross.memory,
+          &context.cross.query_positions, &context.cross.memory_positions};
+}
+
+/// layer(x, context), recomputed in the backward pass. Tensors that may need gradients become its inputs.
 torch::Tensor recomputed_layer(const TransformerLayer& layer, const torch::Tensor& x,
                                const LayerContext& context) {
   std::vector<torch::Tensor> inputs = {x};
+  std::vector<size_t> handed_over;
   LayerContext kept = context;
-  const bool has_bias = kept.self.bias.defined(), has_memory = kept.cross.memory.defined();
-  if (has_bias) inputs.push_back(std::exchange(kept.self.bias, {}));
-  if (has_memory) inputs.push_back(std::exchange(kept.cross.memory, {}));
-  const auto table = context.self.rotary ? *context.self.rotary : RotaryTable{};
-  const auto call = [module = layer.ptr(), kept, table, has_bias, has_memory](const auto& given) {
+  const auto tensors = differentiable(kept);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!tensors[i]->defined()) continue;
+    inputs.push_back(std::exchange(*tensors[i], {}));
+    handed_over.push_back(i);
+  }
+  const auto call = [module = layer.ptr(), kept, handed_over,
+                     table = context.self.rotary ? *context.self.rotary : RotaryTable{},
+                     range = context.self.range ? *context.self.range : PositionRange()](const auto& given) {
     LayerContext again = kept;
     again.self.rotary = &table;
-    if (has_bias) again.self.bias = given[1];
-    if (has_memory) again.cross.memory = given.back();
+    again.self.range = &range;
+    const auto places = differentiable(again);
+    for (size_t i = 0; i < handed_over.size(); ++i) *places[handed_over[i]] = given[i + 1];
     return module->forward(given.front(), again);
   };
   return recomputed(call, inputs, layer->parameters());
 }
 
-}  // namespace
-
-NormOptions norm_options(const ModelConfig& config, int64_t size) {
-  return NormOptions(size)
-      .kind(config.norm)
-      .eps(config.norm_eps)
+FeedForwardOptions feed_forward_options(const ModelConfig& config) {
+  return FeedForwardOptions(config.d_model, config.feed_forward_width())
+      .activation(config.activation)
       .bias(config.bias)
-      .unit_offset(config.norm_unit_offset);
+      .dropout(config.activation_dropout)
+      .gate(config.gate);
 }
 
-TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role) {
-  auto attention = AttentionOptions(config.d_model, config.n_heads)
-                       .n_kv_heads(config.n_kv_heads)
-                       .head_dim(config.head_dim)
-                       .projection(config.projection)
-                       .qkv_bias(config.qkv_bias.value_or(config.bias))
-                       .out_bias(config.bias)
-                       .dropout(config.attention_dropout)
-                       .scale(config.attention_scale);
-  if (config.qk_norm) attention.qk_norm(norm_options(config, config.head_width()));
-  const auto cross_attention = attention;  // Shaw's vectors are about distances within one sequence
-  if (config.position == Position::shaw) attention.shaw_max_distance(config.relative_max_distance);
+int64_t n_layers_of(const ModelConfig& config, StackRole role) {
+  return role == StackRole::decoder_with_memory ? config.decoder_layers() : config.n_layers;
+}
 
-  const auto feed_forward = FeedForwardOptions(config.d_model, config.feed_forward_width())
-                                .activation(config.activation)
-                                .bias(config.bias)
-                                .dropout(config.activation_dropout)
-                                .gate(config.gate);
-  auto options = TransformerLayerOptions(attention, feed_forward, norm_options(config, config.d_model))
-                     .norm_placement(config.norm_placement)
-                     .dropout(config.dropout);
-  if (role == StackRole::decoder_with_memory) options.cross_attention(cross_attention);
+}  // namespace
+
+TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role, int64_t layer) {
+  const MakeMixer make = [&config, role, layer] {
+    const MixerPlace place{.model = config, .role = role, .layer = layer};
+    return mixer_types().at(place.selection()).make(place);
+  };
+  auto options =
+      TransformerLayerOptions(make, feed_forward_options(config), norm_options(config, config.d_model))
+          .norm_placement(config.norm_placement)
+          .dropout(config.dropout);
+  if (role == StackRole::decoder_with_memory) options.cross_attention(cross_attention_options(config));
   return options;
 }
 
-StackImpl::StackImpl(const ModelConfig& config, StackRole role, const TokenEmbedding& token)
-    : config_(config), token_(token.ptr()), sinusoids_([d_model = config.d_model](const auto& positions) {
-        return sinusoidal_positions(positions, d_model);
-      }) {
-  if (config.position == Position::learned) {
-    position_embedding =
-        register_module("position_embedding", torch::nn::Embedding(config.max_positions, config.d_model));
-  }
-  if (config.n_segments > 0) {
-    segment_embedding =
-        register_module("segment_embedding", torch::nn::Embedding(config.n_segments, config.d_model));
-  }
-  if (config.embedding_norm) {
-    embedding_norm = register_module("embedding_norm", Norm(norm_options(config, config.d_model)));
-  }
+StackImpl::StackImpl(const ModelConfig& config, StackRole role) {
   if (config.position == Position::rotary) rotary = register_module("rotary", Rotary(rotary_options(config)));
   if (config.position == Position::alibi) alibi_slopes_ = alibi_slopes(config.n_heads);
   if (config.position == Position::t5) {
@@ -110,39 +97,23 @@ StackImpl::StackImpl(const ModelConfig& config, StackRole role, const TokenEmbed
                                                                 .n_buckets(config.relative_buckets)
                                                                 .max_distance(config.relative_max_distance)));
   }
-  const auto options = layer_options(config, role);
   torch::nn::ModuleList list;
-  const int64_t n_layers = role == StackRole::decoder_with_memory ? config.decoder_layers() : config.n_layers;
-  for (int64_t i = 0; i < n_layers; ++i) list->push_back(layers.emplace_back(options));
+  for (int64_t i = 0; i < n_layers_of(config, role); ++i)
+    list->push_back(layers.emplace_back(layer_options(config, role, i)));
   register_module("layers", list);
   if (wants_final_norm(config.norm_placement)) {
     final_norm = register_module("final_norm", Norm(norm_options(config, config.d_model)));
   }
 }
 
-torch::Tensor StackImpl::absolute_positions(const PositionRange& range, torch::Device device) {
-  if (position_embedding) {
-    if (range.end() > config_.max_positions) {
-      throw DataError(
-          fmt::format("a sequence of {} tokens is longer than model.max_positions, {}: shorten it",
-                      range.end(), config_.max_positions));
-    }
-    if (!range.starts.defined()) return position_embedding->weight.narrow(0, range.first, range.count);
-    return position_embedding(range.ids(device));
+void StackImpl::begin(DecodingState& state, const torch::Tensor& memory, std::vector<int64_t> lengths,
+                      const torch::Tensor& memory_positions) {
+  std::vector<std::unique_ptr<MemoryState>> memories;
+  for (auto& layer : layers) {
+    state.layers().push_back(layer->self_attention->new_state(state.n_rows()));
+    if (memory.defined()) memories.push_back(layer->cross_attention->remember(memory, memory_positions));
   }
-  return config_.position == Position::sinusoidal ? sinusoids_.rows(range, device) : torch::Tensor();
-}
-
-torch::Tensor StackImpl::embed(const StackInput& input, const PositionRange& range) {
-  auto x = token_->forward(input.ids);  // (B, T, D)
-  if (segment_embedding) {
-    x = x + (input.segments.defined() ? segment_embedding(input.segments)
-                                      : segment_embedding->weight.select(0, 0));
-  }
-  if (const auto positions = absolute_positions(range, input.ids.device()); positions.defined())
-    x = x + positions.to(x.scalar_type());
-  if (embedding_norm) x = embedding_norm(x);
-  return dropout(x, is_training() ? config_.dropout : 0.0);
+  if (memory.defined()) state.set_memories(std::move(memories), std::move(lengths));
 }
 
 torch::Tensor StackImpl::score_bias(const PositionRange& range, torch::Device device) {
@@ -153,40 +124,74 @@ torch::Tensor StackImpl::score_bias(const PositionRange& range, torch::Device de
 }
 
 torch::Tensor StackImpl::forward(const StackInput& input) {
-  const auto device = input.ids.device();
-  const int64_t n_queries = input.ids.size(1);
-  const PositionRange range{input.cache ? input.cache->length() : 0, n_queries, input.starts};
+  auto x = input.x;
+  const auto device = x.device();
+  const int64_t n_queries = x.size(1);
+  const PositionRange range = input.state ? input.range : PositionRange(0, n_queries);
   const auto table = rotary ? rotary(range, device) : RotaryTable{};
-  if (input.cache) {
-    input.cache->self.resize(layers.size());
-    if (input.memory.defined()) input.cache->cross.resize(layers.size());
-  }
+  const Mask mask = range.differs_by_row() ? input.mask.from(range.offsets()) : input.mask;
 
   LayerContext context;
-  context.self = {.mask = input.mask.prepared(n_queries, range.end(), device),
+  context.self = {.mask = mask.prepared(n_queries, range.n_keys(), device),
+                  .range = &range,
                   .rotary = &table,
                   .bias = score_bias(range, device),
+                  .query_positions = input.layer_positions,
                   .maps = input.self_maps};
-  if (input.memory.defined()) {
-    context.cross = {.mask = input.memory_mask.prepared(n_queries, input.memory.size(1), device),
-                     .memory = input.memory,
+  const MemoryState* const first_memory = input.state ? input.state->memory(0) : nullptr;
+  if (first_memory || input.memory.defined()) {
+    const int64_t length = first_memory ? first_memory->keys().size(2) : input.memory.size(1);
+    const Mask hidden = first_memory ? input.state->memory_mask() : input.memory_mask;
+    context.cross = {.mask = hidden.prepared(n_queries, length, device),
+                     .query_positions = input.layer_positions,
+                     .memory_positions = input.memory_positions,
                      .maps = input.cross_maps};
   }
   const bool recompute = checkpointing_ == ActivationCheckpointing::every_layer && is_training() &&
-                         torch::GradMode::is_enabled() && !input.cache && !input.self_maps &&
+                         torch::GradMode::is_enabled() && !input.state && !input.self_maps &&
                          !input.cross_maps;
-  auto x = embed(input, range);
   for (size_t i = 0; i < layers.size(); ++i) {
-    if (input.cache) {
-      context.self.cache = &input.cache->self[i];
-      if (input.memory.defined()) context.cross.cache = &input.cache->cross[i];
+    if (input.state) {
+      context.self.state = input.state->layers()[i].get();
+      context.cross.remembered = input.state->memory(i);
     }
-    // A view for each layer: the memory's gradients are added layer by layer whether these are computed again
-    // or not, and so round alike.
+    // Each layer gets its own view, so that the memory's gradients are added layer by layer. Rounding is then
+    // the same with and without recomputation.
     if (input.memory.defined()) context.cross.memory = input.memory.view_as(input.memory);
     x = recompute ? recomputed_layer(layers[i], x, context) : layers[i](x, context);
   }
   return final_norm ? final_norm(x) : x;
+}
+
+void count_stack(CostAccount& account, const std::string& name, const ModelConfig& config, StackRole role,
+                 const AttentionShape& shape) {
+  const bool with_memory = role == StackRole::decoder_with_memory;
+  const auto n_tokens = static_cast<double>(shape.batch_size * shape.n_queries);
+  const auto norm = norm_options(config, config.d_model);
+  const int64_t n_sub_layers = with_memory ? 3 : 2;
+  const int64_t n_norms = config.norm_placement == NormPlacement::parallel   ? 1
+                          : config.norm_placement == NormPlacement::sandwich ? 2 * n_sub_layers
+                                                                             : n_sub_layers;
+  if (config.position == Position::t5) {
+    count_table(account, account.path(name, "position_bias.buckets"), config.relative_buckets,
+                config.n_heads);
+  }
+  for (int64_t i = 0; i < n_layers_of(config, role); ++i) {
+    const auto layer = account.path(name, "layers", i);
+    const MixerPlace place{.model = config, .role = role, .layer = i};
+    mixer_types()
+        .at(place.selection())
+        .count(account, account.path(layer, "self_attention"), place,
+               {.batch_size = shape.batch_size, .n_queries = shape.n_queries, .n_keys = shape.n_queries});
+    if (with_memory) {
+      count_attention(account, account.path(layer, "cross_attention"), "cross-attention",
+                      cross_attention_options(config), shape);
+    }
+    count_feed_forward(account, account.path(layer, "feed_forward"), feed_forward_options(config), n_tokens);
+    count_norms(account, account.path(layer, "residual"), norm, n_norms, n_tokens);
+  }
+  if (wants_final_norm(config.norm_placement))
+    count_norms(account, account.path(name, "final_norm"), norm, 1, n_tokens);
 }
 
 }  // namespace zoo

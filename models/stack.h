@@ -1,84 +1,78 @@
 #pragma once
-// A stack of transformer layers with all that stands around them: absolute positions, segments and a norm on
-// the embeddings, relative positions shared by the layers, the final norm. Encoders and decoders are both
-// one.
+// A stack of transformer layers, with the relative positions and the final norm that they share. Encoders and
+// decoders are stacks. A stack reads vectors; embedders make them (models/embedder.h).
 
+#include <memory>
 #include <vector>
 
 #include <torch/nn/modules/container/modulelist.h>
-#include <torch/nn/modules/embedding.h>
 
 #include "layers/activation_checkpointing.h"
-#include "layers/embedding.h"
-#include "layers/kv_cache.h"
 #include "layers/mask.h"
 #include "layers/positions/position_bias.h"
 #include "layers/positions/positions.h"
 #include "layers/positions/rotary.h"
 #include "layers/transformer_layer.h"
+#include "models/cost.h"
+#include "models/decoding_state.h"
 #include "models/model_config.h"
 
 namespace zoo {
 
-enum class StackRole {
-  encoder,              // sees both sides
-  decoder,              // sees the past
-  decoder_with_memory,  // sees the past and an encoder's output
-};
-
 /// One call of a stack.
 struct StackInput {
-  torch::Tensor ids;                                // (B, T) int64
-  torch::Tensor segments = {};                      // (B, T) int64 or undefined
-  Mask mask = {};                                   // of self-attention, causality included
-  torch::Tensor starts = {};                        // (B): left padding, or undefined
-  torch::Tensor memory = {};                        // (B, S, D), decoder_with_memory
-  Mask memory_mask = {};                            // of cross-attention
-  KvCache* cache = nullptr;                         // extended by this call
-  std::vector<torch::Tensor>* self_maps = nullptr;  // attention weights, appended
-  std::vector<torch::Tensor>* cross_maps = nullptr;
+  torch::Tensor x;  // (B, T, D)
+  /// Mask of self-attention, causality included. If rows of a state have different positions, the stack makes
+  /// it causal from these positions on.
+  Mask mask = {};
+  torch::Tensor layer_positions = {};   // (B or 1, T, D): see Embedded
+  torch::Tensor memory = {};            // (B, S, D); for decoder_with_memory without a state
+  Mask memory_mask = {};                // of cross-attention
+  torch::Tensor memory_positions = {};  // (B or 1, S, D): added to the memory for keys
+  DecodingState* state = nullptr;       // has layers and memories; read() has counted these tokens
+  PositionRange range = {};             // with a state: the positions of these tokens
+  std::vector<torch::Tensor>* self_maps = nullptr;   // self-attention weights are appended
+  std::vector<torch::Tensor>* cross_maps = nullptr;  // cross-attention weights are appended
 };
 
 class StackImpl : public torch::nn::Module {
  public:
-  /// `token` belongs to the model, which may share it between stacks and with the output projection.
-  StackImpl(const ModelConfig& config, StackRole role, const TokenEmbedding& token);
-  /// (B, T, D): final hidden states. Throws DataError where a sequence is longer than learned positions
-  /// reach.
+  StackImpl(const ModelConfig& config, StackRole role);
+  /// (B, T, D): final hidden states.
   torch::Tensor forward(const StackInput& input);
-  /// Takes effect where the module is training and gradients are recorded, without a cache and maps.
+  /// Fills a new `state` with the states of the layers. If there is a `memory` (B, S, D), with rows of
+  /// `lengths`, it also stores the keys and values of cross-attention.
+  void begin(DecodingState& state, const torch::Tensor& memory = {}, std::vector<int64_t> lengths = {},
+             const torch::Tensor& memory_positions = {});
+  /// Takes effect if the module is training, gradients are recorded, and the call has neither state nor maps.
   void checkpoint_activations(ActivationCheckpointing what) { checkpointing_ = what; }
 
   std::vector<TransformerLayer> layers;
-  torch::nn::Embedding position_embedding{nullptr};  // (max_positions, D)
-  torch::nn::Embedding segment_embedding{nullptr};   // (n_segments, D)
-  Norm embedding_norm{nullptr};
   Rotary rotary{nullptr};
   T5Bias position_bias{nullptr};
   Norm final_norm{nullptr};
 
  private:
-  torch::Tensor embed(const StackInput& input, const PositionRange& range);
-  torch::Tensor absolute_positions(const PositionRange& range, torch::Device device);
   torch::Tensor score_bias(const PositionRange& range, torch::Device device);
 
-  ModelConfig config_;
   ActivationCheckpointing checkpointing_ = ActivationCheckpointing::none;
-  std::shared_ptr<TokenEmbeddingImpl> token_;  // not registered here: it is the model's
-  PositionTable sinusoids_;                    // (positions so far, D)
-  torch::Tensor alibi_slopes_;                 // (H)
+  torch::Tensor alibi_slopes_;  // (H)
 };
 
 class Stack : public torch::nn::ModuleHolder<StackImpl> {
  public:
   using ModuleHolder::ModuleHolder;
   using Impl = StackImpl;
-  /// As forward(); spelt out as Attention's, for stack({.ids = ids, .mask = Mask::causal()}).
+  /// As forward(), for a braced argument as in Attention: stack({.x = x, .mask = Mask::causal()}).
   torch::Tensor operator()(const StackInput& input) { return get()->forward(input); }
 };
 
-/// The options of one layer, from the configuration.
-TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role);
-NormOptions norm_options(const ModelConfig& config, int64_t size);
+/// The configuration's options for layer `layer`.
+TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role, int64_t layer);
+
+/// Adds the cost of a stack with path `name` for sequences of shape.n_queries vectors. If the stack has a
+/// memory, shape.n_keys is the memory's length.
+void count_stack(CostAccount& account, const std::string& name, const ModelConfig& config, StackRole role,
+                 const AttentionShape& shape);
 
 }  // namespace zoo

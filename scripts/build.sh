@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets up and builds; the program is then build/release/zoo.
+# Sets up and builds. The program is then build/PRESET/zoo.
 #   scripts/build.sh [PRESET] [CMAKE_BUILD_ARGUMENT...]     PRESET: release (default), debug, asan
 set -euo pipefail
 cd "$(dirname "$0")/.."

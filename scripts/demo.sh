@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The main job on real data: builds, gets two corpora, trains a small GPT, a small BERT and a small encoder-decoder
-# from scratch, one after the other, and lets each show what it learnt. About ten minutes of training on two cores.
-#   scripts/demo.sh [--seed N] [--out DIR]     runs go to DIR (default runs/demo); a second call goes on where it was
+# A demonstration on real data: builds, gets two corpora, trains a small GPT, a small BERT and a small encoder-decoder
+# from scratch, one after the other, and shows what each has learnt. About ten minutes of training on two cores.
+#   scripts/demo.sh [--seed N] [--out DIR]     runs go to DIR (default runs/demo); a second call resumes them
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,13 +14,13 @@ while (($#)); do
   esac
 done
 
-export ZOO_DATA=${ZOO_DATA:-data}
+export ZOO_DATA=${ZOO_DATA:-datasets}
 zoo=build/release/zoo
 times=()
 bold='' plain=''
 if [[ -t 1 ]]; then bold=$'\033[1m' plain=$'\033[0m'; fi
 
-# stage TITLE COMMAND…: announces, runs and times one stage.
+# stage TITLE COMMAND…: prints the title, runs the command, and records its time.
 stage() {
   local title=$1 begin=$SECONDS
   shift
@@ -45,7 +45,7 @@ show() {
   "$zoo" generate "$out/bert" --prompt "I <mask> you ."
   printf '\n%s"Ich liebe dich ." translated by the encoder-decoder%s\n' "$bold" "$plain"
   "$zoo" generate "$out/translation" --prompt "Ich liebe dich ."
-  printf '\n%sWhere it looked%s\n' "$bold" "$plain"
+  printf '\n%sIts attention%s\n' "$bold" "$plain"
   "$zoo" attention "$out/translation" --text "Ich liebe dich ." --out "$out/attention.html"
 }
 stage "Results" show
@@ -56,9 +56,9 @@ cat <<END
 
 The runs        $out/gpt  $out/bert  $out/translation
   metrics       metrics.jsonl, and TensorBoard events: tensorboard --logdir $out
-  samples       samples.txt: what each model made at every evaluation
+  samples       samples.txt: what each model wrote at every evaluation
 Attention page  $out/attention.html
-Go on with      $zoo generate $out/gpt --prompt "Love is" --num-samples 3
+Try next        $zoo generate $out/gpt --prompt "Love is" --num-samples 3
                 $zoo evaluate $out/translation --split test
                 $zoo inspect $out/bert
 END

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# Gets corpora into $ZOO_DATA/NAME (default: the repository's data/NAME), each from the first source that has it:
+# Gets corpora into $ZOO_DATA/NAME (default: the repository's datasets/NAME), each from the first source that has it:
 #   1. $ZOO_DATA_MIRROR/NAME   a folder with the finished files
 #   2. a Debian package        installed, or downloaded and unpacked without being installed (no root needed)
 #   3. a public URL
-# Every file is checked against scripts/data/SHA256SUMS, and a corpus appears whole or not at all. What is there and
-# right already is left alone.
+# The script checks every file against scripts/data/SHA256SUMS and writes either a whole corpus or nothing. It leaves
+# corpora alone that are already complete and correct.
 #
 # Usage: scripts/get_data.sh NAME…        get these corpora
-#        scripts/get_data.sh --list       what there is, and what is here already
-#        scripts/get_data.sh --help       this text
+#        scripts/get_data.sh --list       list all corpora, and mark those that are already here
+#        scripts/get_data.sh --help       print this text
 #
-# Environment: ZOO_DATA, ZOO_DATA_MIRROR. Exit code: 0 everything is there, 2 bad input (unknown name, wrong checksum),
-# 1 a source could not be reached or the disk could not be written.
+# Environment: ZOO_DATA, ZOO_DATA_MIRROR. Exit code: 0 all corpora are in place, 2 bad input (unknown name, wrong
+# checksum), 1 a source cannot be reached or the disk cannot be written.
 set -euo pipefail
 
 scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 sums=$scripts/data/SHA256SUMS
-data=${ZOO_DATA:-${scripts%/*}/data}
+data=${ZOO_DATA:-${scripts%/*}/datasets}
 mirror=${ZOO_DATA_MIRROR:-}
 names=(fortunes dict-de-en tinyshakespeare wikitext-2 multi30k sst2 fashion-mnist)
 temp=''
@@ -43,7 +43,7 @@ describe_corpus() {
   esac
 }
 
-# The version of the Debian package that the checksums were made from, as "package version".
+# The Debian package that the checksums were made from, as "package version".
 known_package() {
   case $1 in
     fortunes) echo 'fortunes 1:1.99.1-7.3' ;;
@@ -54,8 +54,8 @@ known_package() {
 # The file names of corpus $1.
 files_of() { awk -v corpus="$1/" 'index($2, corpus) == 1 { print substr($2, length(corpus) + 1) }' "$sums"; }
 
-# Says which file of corpus $1 in folder $2 is missing or wrong, or nothing where all are right. A corpus made from
-# another version of its Debian package than the known one brings its own checksums along.
+# Prints which file of corpus $1 in folder $2 is missing or wrong; prints nothing if all are right. A corpus made from
+# another version of its Debian package than the known one has its own list of checksums.
 first_wrong() {
   local list="$sums" file expected actual
   [[ -f $2/SHA256SUMS && -n $(known_package "$1") ]] && list=$2/SHA256SUMS
@@ -74,22 +74,22 @@ download() {  # download URL FILE
     python3 -c 'import shutil, sys, urllib.request
 with urllib.request.urlopen(sys.argv[1], timeout=20) as reply, open(sys.argv[2], "wb") as out:
     shutil.copyfileobj(reply, out)' "$1" "$2"
-  fi 2>"$temp/error" || fail 1 "$name: could not download $1 ($(tail -n 1 "$temp/error")); put the corpus into a \
+  fi 2>"$temp/error" || fail 1 "$name: cannot download $1 ($(tail -n 1 "$temp/error")); put the corpus into a \
 folder $name and set ZOO_DATA_MIRROR to the folder above it"
 }
 
-# Puts the files of Debian package $1 below $temp/package, from those installed if $2 exists; sets package_root and
-# package_version.
+# Finds the files of Debian package $1: the installed ones if $2 exists, else unpacked into $temp/package. Sets
+# package_root and package_version.
 debian_package() {
   package_version=$(dpkg-query --show --showformat='${Version}' "$1" 2>/dev/null || true)
   if [[ -e $2 && -n $package_version ]]; then
     package_root=/
     return
   fi
-  command -v apt-get >/dev/null || fail 1 "$name: it comes from the Debian package $1 and there is no apt-get here; \
+  command -v apt-get >/dev/null || fail 1 "$name: needs the Debian package $1, and this machine has no apt-get; \
 set ZOO_DATA_MIRROR to a folder that has it"
   mkdir "$temp/package"
-  # apt reads its list of packages; an empty or outdated one is renewed where we may.
+  # The download fails if apt's list of packages is empty or outdated. Only root may update the list.
   local deb
   fetch_deb() { (cd "$temp" && apt-get -o APT::Sandbox::User="$(id -un)" download "$1") >"$temp/error" 2>&1; }
   if ! fetch_deb "$1"; then
@@ -98,7 +98,7 @@ set ZOO_DATA_MIRROR to a folder that has it"
     fi
   fi
   deb=$(find "$temp" -maxdepth 1 -name '*.deb')
-  [[ -n $deb ]] || fail 1 "$name: could not download the Debian package $1 ($(tail -n 1 "$temp/error")); run apt-get \
+  [[ -n $deb ]] || fail 1 "$name: cannot download the Debian package $1 ($(tail -n 1 "$temp/error")); run apt-get \
 update as root, or set ZOO_DATA_MIRROR to a folder that has $name"
   package_version=$(dpkg-deb --field "$deb" Version)
   dpkg-deb --extract "$deb" "$temp/package" || fail 2 "$name: $deb is damaged"
@@ -132,7 +132,7 @@ obtain() {
     multi30k)
       for file in $(files_of multi30k); do
         download "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw/$file.gz" "$out/$file.gz"
-        gunzip "$out/$file.gz" 2>/dev/null || fail 2 "$name: what came as $file.gz is not a gzip file"
+        gunzip "$out/$file.gz" 2>/dev/null || fail 2 "$name: the downloaded $file.gz is not a gzip file"
       done
       ;;
     sst2)
@@ -141,10 +141,10 @@ obtain() {
 archive = zipfile.ZipFile(sys.argv[1])
 for name in ("train.tsv", "dev.tsv"):
     open(sys.argv[2] + "/" + name, "wb").write(archive.read("SST-2/" + name))' "$temp/SST-2.zip" "$out" 2>/dev/null ||
-        fail 2 "$name: what came as SST-2.zip is not the archive of GLUE SST-2"
+        fail 2 "$name: the downloaded SST-2.zip is not the archive of GLUE SST-2"
       ;;
     fashion-mnist)
-      fail 1 "$name: no public URL has these files (images in another order than the published ones); set \
+      fail 1 "$name: no public URL has these files (the published ones have the images in another order); set \
 ZOO_DATA_MIRROR to a folder that has fashion-mnist/"
       ;;
   esac
@@ -164,7 +164,7 @@ get() {
     source=$mirror/$name
     for file in $(files_of "$name"); do
       [[ -f $source/$file ]] || fail 2 "$name: $source/$file is missing"
-      cp "$source/$file" "$temp/files/$file" 2>/dev/null || fail 1 "$name: could not copy $source/$file to $data"
+      cp "$source/$file" "$temp/files/$file" 2>/dev/null || fail 1 "$name: cannot copy $source/$file to $data"
     done
     chmod -R u+w "$temp/files"
   else
@@ -174,13 +174,13 @@ get() {
   fi
   wrong=$(first_wrong "$name" "$temp/files")
   if [[ -n $wrong && -n $package_version && $source != "$(known_package "$name")" && $wrong != *missing ]]; then
-    say "$name: note: made from $source where $(known_package "$name") is known; its files differ"
+    say "$name: note: made from $source; its files differ from those of $(known_package "$name")"
     (cd "$temp/files" && files_of "$name" | xargs sha256sum | sed "s|  |  $name/|" >SHA256SUMS)
   elif [[ -n $wrong ]]; then
     fail 2 "$name: from $source: $wrong; nothing was changed"
   fi
   rm -rf "$target"
-  mv "$temp/files" "$target" || fail 1 "$name: could not write $target"
+  mv "$temp/files" "$target" || fail 1 "$name: cannot write $target"
   rm -rf "$temp"
   temp=''
   say "$name: in $target, from $source"
@@ -195,7 +195,7 @@ case $1 in
       [[ -d $data/$name && -z $(first_wrong "$name" "$data/$name") ]] && state='*'
       printf '%s %-16s %s\n' "$state" "$name" "$(describe_corpus "$name")"
     done
-    echo "(* is in $data)"
+    echo "(* = already in $data)"
     ;;
   -*) fail 2 "unknown option $1; see --help" ;;
   *) for argument in "$@"; do get "$argument"; done ;;

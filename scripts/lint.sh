@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Checks what includes what (scripts/check_rooms.py), style (clang-format) and looks for mistakes (clang-tidy), without
-# changing anything. clang-format and clang-tidy come into .venv.
+# Checks includes between folders (scripts/check_rooms.py) and style (clang-format), and looks for mistakes (clang-tidy).
+# Changes no source. Installs clang-format and clang-tidy into .venv.
 #   scripts/lint.sh            every source: twenty minutes on two cores
-#   scripts/lint.sh FILE...    these alone
+#   scripts/lint.sh FILE...    style and mistakes of these files only
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/setup.sh --tests
 [[ -x .venv/bin/clang-tidy ]] || .venv/bin/pip install -q 'clang-format==23.1.*' 'clang-tidy==23.1.*'
-log=$(cmake --preset debug 2>&1) || { printf '%s\n' "$log" >&2; exit 1; }  # where each source is compiled by itself
+log=$(cmake --preset debug 2>&1) || { printf '%s\n' "$log" >&2; exit 1; }  # no unity build
 
 if (( $# == 0 )); then
   mapfile -t files < <(git ls-files '*.cpp' '*.h')
@@ -17,7 +17,7 @@ else
 fi
 scripts/check_rooms.py
 .venv/bin/clang-format --dry-run -Werror "${files[@]}"
-# What g++ knows and clang does not: its warnings, its OpenMP, its precompiled headers.
+# Options for what clang lacks: g++'s warnings, precompiled headers and OpenMP header.
 options=(-p build/debug --quiet '--warnings-as-errors=*' --extra-arg=-Wno-unknown-warning-option
   --extra-arg=-Wno-ignored-gch --extra-arg=-Wno-deprecated-declarations
   "--extra-arg=-idirafter$(g++ -print-file-name=include)")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Draws the learning curves of runs as one SVG, with nothing but the standard library.
+"""Draws the learning curves of runs as one SVG, using only the standard library.
 
     scripts/plot_metrics.py RUN... > curves.svg
 
-Training loss thin, validation loss thick with a dot at each evaluation, over the tokens seen.
+The training loss is thin, the validation loss thick with a dot at each evaluation, both over the tokens seen.
 """
 import json
 import math
@@ -13,7 +13,7 @@ from html import escape
 
 WIDTH, HEIGHT = 760, 380
 LEFT, RIGHT, TOP, BOTTOM = 56, 170, 24, 48
-COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]  # Okabe and Ito: for colour-blind eyes
+COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]  # Okabe and Ito: for colour-blind readers
 
 
 def curves(run):
@@ -23,7 +23,7 @@ def curves(run):
 
 
 def names_of(runs):
-    """The last part of each path, or all of it where two would be called the same."""
+    """The last part of each path, or the whole path where two last parts are equal."""
     short = [os.path.basename(os.path.normpath(run)) for run in runs]
     return [name if short.count(name) == 1 else os.path.normpath(run) for name, run in zip(short, runs)]
 
@@ -62,7 +62,7 @@ def draw(runs):
         out.append(f'<text x="{x_at(x):.1f}" y="{HEIGHT - BOTTOM + 20}" text-anchor="middle" fill="#444444">{short(x)}</text>')
     out.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle" fill="#222222">tokens seen</text>'
                f'<text x="14" y="{(TOP + HEIGHT - BOTTOM) / 2}" text-anchor="middle" fill="#222222" '
-               f'transform="rotate(-90 14 {(TOP + HEIGHT - BOTTOM) / 2})">loss, nats a token</text>')
+               f'transform="rotate(-90 14 {(TOP + HEIGHT - BOTTOM) / 2})">loss, nats per token</text>')
     for i, (name, run) in enumerate(data):
         colour = COLOURS[i % len(COLOURS)]
         out.append(f'<path d="{path(run["train_loss"])}" fill="none" stroke="{colour}" opacity="0.35"/>'

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs what is missing: Debian packages, and LibTorch as the PyTorch wheel in a private .venv. Does nothing where
-# everything is there. LIBTORCH=/path/to/libtorch (or CMAKE_PREFIX_PATH) uses a LibTorch of yours instead of the wheel.
-#   scripts/setup.sh           what building and running need
-#   scripts/setup.sh --tests   also what the tests need (reference implementations in Python, a browser)
+# Installs missing dependencies: Debian packages, and LibTorch as the PyTorch wheel in a private .venv. Does nothing if
+# nothing is missing. LIBTORCH=/path/to/libtorch (or CMAKE_PREFIX_PATH) uses a LibTorch of yours instead of the wheel.
+#   scripts/setup.sh           for building and running
+#   scripts/setup.sh --tests   also for the tests (reference implementations in Python, a browser)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,11 +16,11 @@ fail() { say "$*"; exit 1; }
 
 install_debian_packages() {
   local missing=() package
-  command -v dpkg-query >/dev/null || fail "this is no Debian-like system: install by hand ${packages[*]}"
+  command -v dpkg-query >/dev/null || fail "this system has no dpkg: install by hand ${packages[*]}"
   for package in "${packages[@]}"; do
     dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
   done
-  # A tool that is there without its package (built by hand, another compiler) is as good.
+  # A tool without its package (built by hand, another compiler) will do, too.
   local needed=()
   for package in "${missing[@]:-}"; do
     case "$package" in
@@ -35,7 +35,7 @@ install_debian_packages() {
   ((${#needed[@]})) || return 0
   local sudo=()
   if ((EUID != 0)); then
-    sudo -n true 2>/dev/null || fail "missing, and not allowed to install: run apt-get install ${needed[*]} as root"
+    sudo -n true 2>/dev/null || fail "packages are missing, and only root may install them: run apt-get install ${needed[*]} as root"
     sudo=(sudo -n)
   fi
   say "installing ${needed[*]}"
@@ -61,7 +61,7 @@ make_venv() {
   fi
 }
 
-# python_has MODULE [VERSION]: whether .venv has it.
+# python_has MODULE [VERSION]: whether .venv has this module; VERSION is a prefix of the wanted version.
 python_has() {
   .venv/bin/python3 - "$@" 2>/dev/null <<'PY'
 import sys
@@ -95,4 +95,4 @@ install_references() {
 install_debian_packages
 install_libtorch
 [[ ${1:-} != --tests ]] || install_references
-say "everything is there"
+say "everything is installed"

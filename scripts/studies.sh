@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the studies of configs/compare and writes their pages to docs/studies: NAME.html to look at, NAME.md to read in a
-# repository, and an index. Each takes up to 20 minutes on two cores; what was interrupted goes on where it was.
+# Runs the studies of configs/compare and writes their pages to docs/studies: NAME.html for a browser, NAME.md for a
+# repository, and an index. Each study takes up to 20 minutes on two cores. An interrupted study goes on where it was.
 #   scripts/studies.sh [NAME…]      default: all of configs/compare
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,7 +11,7 @@ for name in "${names[@]}"; do
   [[ -f configs/compare/$name.yaml ]] || { printf 'studies: no study %s in configs/compare\n' "$name" >&2; exit 2; }
 done
 
-export ZOO_DATA=${ZOO_DATA:-data}
+export ZOO_DATA=${ZOO_DATA:-datasets}
 scripts/build.sh release --target zoo_program
 scripts/get_data.sh fortunes dict-de-en
 [[ " ${names[*]} " != *" translation-families "* ]] || scripts/get_data.sh multi30k

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Writes README.md of a folder of studies: what each page NAME.md there says of its study.
+"""Writes the README.md of a folder of studies from its pages NAME.md.
 
     scripts/studies_index.py DIR
 
-Made of the pages alone: the results that they were made of need not be on this machine.
+Reads only the pages: their results need not be on this machine.
 """
 import sys
 from pathlib import Path
 
 HEAD = """# Studies
 
-Each compares a few variants of one model on the same data under the same budget, with several seeds. What people
-say, and what was measured here, at a small size. Made by `scripts/studies.sh`; every page ends with its command.
+Each study compares a few variants of one model on the same data under the same budget, with several seeds. It shows
+what people say and what was measured here, at a small size. `scripts/studies.sh` makes the pages; every page ends with
+its command.
 """
 SAID, MEASURED = "**What people say.** ", "**What was measured.** "
 

@@ -4,6 +4,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh --tests
 scripts/build.sh release
-export ZOO_REQUIRE_REFERENCES=1  # the reference implementations are there: skipping them would be a failure
+export ZOO_REQUIRE_REFERENCES=1  # setup.sh has installed the references, so a skipped comparison is a failure
 export ZOO_DATA_MIRROR=${ZOO_DATA_MIRROR:-$([ -d ../shared/data ] && cd ../shared/data && pwd || true)}
 ctest --preset release --parallel "$(nproc)" "$@"

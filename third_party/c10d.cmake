@@ -1,5 +1,5 @@
-# c10d, LibTorch's library for processes that train together. LibTorch has Gloo and NCCL in it, but not the headers of
-# theirs that its own include: Gloo's are Debian's libgloo-dev, NCCL's come with CUDA and are used where they are.
+# c10d, LibTorch's library for processes that train together. LibTorch contains Gloo and NCCL but lacks their
+# headers, which its own headers include. Gloo's are in Debian's libgloo-dev. NCCL's come with CUDA and are used if found.
 find_path(ZOO_GLOO_INCLUDE gloo/config.h)
 if(NOT ZOO_GLOO_INCLUDE)
   message(FATAL_ERROR "The headers of Gloo were not found: run scripts/setup.sh, or install libgloo-dev.")
@@ -8,7 +8,7 @@ add_library(zoo_c10d INTERFACE)
 target_include_directories(zoo_c10d SYSTEM INTERFACE "$<BUILD_INTERFACE:${ZOO_GLOO_INCLUDE}>")
 set(ZOO_C10D_DEFINITIONS USE_C10D_GLOO)
 if(TORCH_CUDA_LIBRARY)
-  # The wheel's come with it; a LibTorch that was unpacked uses those of the machine.
+  # The wheel has its own CUDA headers; an unpacked LibTorch uses the machine's.
   file(GLOB zoo_cuda_includes "${TORCH_INSTALL_PREFIX}/../nvidia/*/include")
   find_path(ZOO_NCCL_INCLUDE nccl.h HINTS ${zoo_cuda_includes} PATHS "$ENV{CUDA_HOME}/include" /usr/local/cuda/include)
   find_path(ZOO_CUDA_INCLUDE cuda_runtime_api.h HINTS ${zoo_cuda_includes}

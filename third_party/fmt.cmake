@@ -1,5 +1,5 @@
-# LibTorch ships fmt's headers, but not the code behind them: fmt.cpp makes a library of them. Where another version of fmt
-# wants other things there, each source compiles fmt by itself: the same program, but three seconds more for each of them.
+# LibTorch ships fmt's headers without its library; fmt.cpp makes a library from the headers. If fmt.cpp does not suit the
+# version of fmt, each source compiles fmt by itself, which gives the same program but costs three seconds per source.
 if(NOT DEFINED ZOO_FMT_LIBRARY)
   try_compile(ZOO_FMT_LIBRARY "${PROJECT_BINARY_DIR}/fmt" SOURCES "${CMAKE_CURRENT_LIST_DIR}/fmt.cpp"
     "${CMAKE_CURRENT_LIST_DIR}/fmt_check.cpp" CMAKE_FLAGS "-DINCLUDE_DIRECTORIES=${zoo_torch_includes}"

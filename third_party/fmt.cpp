@@ -1,5 +1,4 @@
-// fmt's headers made a library (fmt 12): its code, and those of its templates that the headers say are
-// elsewhere.
+// Makes a library from fmt's headers (fmt 12): its code, and the templates that the headers only declare.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -1,4 +1,4 @@
-# SentencePiece has no CMake package in Debian; the trainer is a library of its own.
+# SentencePiece has no CMake package in Debian. Its trainer is a separate library.
 find_path(ZOO_SENTENCEPIECE_INCLUDE sentencepiece_processor.h)
 find_library(ZOO_SENTENCEPIECE_LIBRARY sentencepiece)
 find_library(ZOO_SENTENCEPIECE_TRAIN_LIBRARY sentencepiece_train)

@@ -1,4 +1,5 @@
-# LibTorch: $LIBTORCH or CMAKE_PREFIX_PATH if the user has one, else the wheel that scripts/setup.sh put into .venv.
+# LibTorch from $LIBTORCH or CMAKE_PREFIX_PATH if the user sets one, else from the wheel that scripts/setup.sh has
+# installed into .venv.
 if(NOT Torch_DIR)
   file(GLOB wheel_torch "${PROJECT_SOURCE_DIR}/.venv/lib/python3.*/site-packages/torch")
   foreach(candidate "$ENV{LIBTORCH}" "${wheel_torch}")
@@ -20,8 +21,8 @@ get_target_property(zoo_torch_includes torch INTERFACE_INCLUDE_DIRECTORIES)
 target_include_directories(zoo_torch SYSTEM INTERFACE "$<BUILD_INTERFACE:${zoo_torch_includes}>")
 include(${CMAKE_CURRENT_LIST_DIR}/fmt.cmake)
 target_link_libraries(zoo_torch INTERFACE zoo_fmt)
-# LibTorch's own OpenMP runtime if it brings one: at::parallel_for in our code must use the same, or a thread of the
-# one would not know that it is inside a parallel region of the other.
+# LibTorch's own OpenMP runtime if it ships one. at::parallel_for in our code must use the same runtime, because each
+# runtime only knows its own parallel regions and would start more threads inside a region of the other.
 target_compile_options(zoo_torch INTERFACE -fopenmp)
 file(GLOB zoo_openmp "${TORCH_INSTALL_PREFIX}/lib/libgomp*.so*")
 if(NOT zoo_openmp)

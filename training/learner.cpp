@@ -7,14 +7,9 @@
 #include "training/optimizers/parameters.h"
 
 namespace zoo {
-namespace {
 
-/// Of logits at once. A processor is fastest where they fit into its cache; a GPU wants large products.
-constexpr int64_t kCpuLogitsBytes = int64_t{32} << 20, kGpuLogitsBytes = int64_t{1} << 30;
-
-}  // namespace
-
-Learner::Learner(const Experiment& experiment, std::shared_ptr<Model> model, const ProcessGroup& processes,
+Learner::Learner(const Experiment& experiment, std::shared_ptr<Model> model,
+                 std::shared_ptr<const Objective> objective, const ProcessGroup& processes,
                  torch::Device device)
     : config_(experiment.training),
       processes_(processes),
@@ -30,10 +25,8 @@ Learner::Learner(const Experiment& experiment, std::shared_ptr<Model> model, con
     parameters = shards_->own();
   }
   gradients_ = std::make_unique<GradientAccumulator>(
-      model_,
+      model_, std::move(objective),
       GradientOptions{
-          .label_smoothing = config_.label_smoothing,
-          .logits_bytes = device.is_cpu() ? kCpuLogitsBytes : kGpuLogitsBytes,
           .precision = precision_,
           .out_of_memory = config_.batch_size.is_auto() ? OutOfMemory::take_fewer_rows : OutOfMemory::fail},
       processes,
@@ -42,7 +35,8 @@ Learner::Learner(const Experiment& experiment, std::shared_ptr<Model> model, con
   optimizer_ = std::make_unique<Optimizer>(config_.optimizer, parameters);
   if (config_.cuda_graphs) {
     if (!processes.is_alone())
-      throw ConfigError("training.cuda_graphs: true is for one process: leave it out to train with several");
+      throw ConfigError(
+          "training.cuda_graphs: true works with one process only: leave it out to train with several");
     std::vector<torch::Tensor> tensors;
     for (const auto& parameter : parameters) tensors.push_back(parameter.tensor);
     graph_ = std::make_unique<StepGraph>(std::move(tensors), device);
@@ -54,8 +48,9 @@ void Learner::fit_into_memory(Task& task, RowsAtOnceOptions limits) {
   limits.device = device_;
   limits.n_processes = processes_.size();
   const auto found = torch::zeros({processes_.size()}, torch::kLong);
-  processes_.together([&] { found[processes_.rank()] = find_rows_at_once(*gradients_, task, limits); });
-  processes_.sum(found).wait();
+  processes_.run_or_fail_together(
+      [&] { found[processes_.rank()] = find_rows_at_once(*gradients_, task, limits); });
+  processes_.all_reduce(found).wait();
   gradients_->set_rows_at_once(found.min().item<int64_t>());
 }
 
@@ -72,14 +67,14 @@ torch::Tensor Learner::losses_and_norm(const std::vector<Batch>& batches, double
   const auto losses = gradients_->differentiate(batches, scale);
   const auto gradients = optimizer_->gradients();
   if (scale != 1.0)
-    multiply(gradients, torch::scalar_tensor(1 / scale, torch::dtype(torch::kFloat).device(device_)));
+    foreach_mul_(gradients, torch::scalar_tensor(1 / scale, torch::dtype(torch::kFloat).device(device_)));
   const auto norm = clip_grad_norm(gradients, config_.clip_grad_norm, shards_ ? &processes_ : nullptr);
   return torch::cat({losses, norm.view(1)});
 }
 
 void Learner::step(double lr) {
   optimizer_->step(lr);
-  if (shards_) shards_->share();
+  if (shards_) shards_->broadcast_parameters();
   if (average_) average_->update();
 }
 
@@ -88,13 +83,13 @@ std::unique_ptr<SubstituteWeights> Learner::use_average() {
 }
 
 void Learner::share_weights() {
-  for (const auto& [name, tensor] : named_tensors(*model_)) processes_.broadcast_from(0, tensor).wait();
+  for (const auto& [name, tensor] : named_tensors(*model_)) processes_.broadcast(tensor, /*root=*/0).wait();
   if (!average_) return;
-  for (const auto& [name, tensor] : average_->state()) processes_.broadcast_from(0, tensor).wait();
+  for (const auto& [name, tensor] : average_->state()) processes_.broadcast(tensor, /*root=*/0).wait();
 }
 
 TrainedParts Learner::gather() {
-  return {*model_, shards_ ? shards_->gather(config_.optimizer, *optimizer_) : optimizer_->state(),
+  return {*model_, shards_ ? shards_->gather_state(config_.optimizer, *optimizer_) : optimizer_->state(),
           average_.get(), device_};
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// What training changes: a model, its optimiser, and what belongs to them. When and on what it is changed is
-// the trainer's.
+// Everything that training changes: a model, its optimiser, and what belongs to them. The trainer decides
+// when a step is taken, and on which batches.
 
 #include <filesystem>
 #include <memory>
@@ -26,44 +26,45 @@ namespace zoo {
 
 class Learner {
  public:
-  /// Moves `model` to `device`, and trains it there as `experiment.training` says. Both `experiment` and
+  /// Moves `model` to `device`, and trains it there as `experiment.training` says. `experiment` and
   /// `processes` outlive this object.
-  Learner(const Experiment& experiment, std::shared_ptr<Model> model, const ProcessGroup& processes,
-          torch::Device device);
+  Learner(const Experiment& experiment, std::shared_ptr<Model> model,
+          std::shared_ptr<const Objective> objective, const ProcessGroup& processes, torch::Device device);
 
   Model& model() { return *model_; }
   Precision precision() const { return precision_; }
 
-  /// How many rows go through the model at once; 0 = all.
+  /// The number of rows that go through the model at once; 0 = all.
   int64_t rows_at_once() const { return gradients_->rows_at_once(); }
-  /// Lets as many go as memory allows: in all processes those of the one with the least room. Of `limits`,
-  /// the device and the number of processes are set here. Collective.
+  /// Sets this number as memory allows; the process with the least memory decides for all. The device and the
+  /// number of processes in `limits` are set here. Collective.
   void fit_into_memory(Task& task, RowsAtOnceOptions limits);
 
   struct Gradients {
-    std::vector<double> losses;  // of each batch; of several processes what the own rows add
-    double norm;                 // of all gradients, before they were clipped
+    std::vector<double> losses;  // one per batch; each of several processes has the part of its own rows
+    double norm;                 // of all gradients, before clipping
   };
-  /// Makes the gradients of a step, clipped. The pass back is done with the loss times `scale`. Waits for the
-  /// device, the only time in a step. Collective.
+  /// Makes the gradients of a step and clips them. The backward pass uses the loss times `scale`. Waits for
+  /// the device, once in a step. Collective.
   Gradients differentiate(const std::vector<Batch>& batches, double scale);
   /// Takes the step, with learning rate `lr`. Collective.
   void step(double lr);
   /// Frees the gradients, whether or not the step was taken.
   void forget_gradients() { optimizer_->zero_grad(); }
 
-  /// While the result lives, the model has the averaged weights; null where none are kept.
+  /// While the result lives, the model has the averaged weights. Null if there is no average.
   std::unique_ptr<SubstituteWeights> use_average();
 
-  /// Gives all processes the weights of the first one, whatever theirs were made from. Collective.
+  /// Gives all processes the weights of the first one. Collective.
   void share_weights();
-  /// All there is to save: in the first process, in the others without the optimiser's state. Collective.
+  /// Everything that a checkpoint holds, complete in the first process only: the others get it without the
+  /// optimiser's state. Collective.
   TrainedParts gather();
-  /// Restores what this process has of a checkpoint. Throws CheckpointError.
+  /// Restores this process's part of a checkpoint. Throws CheckpointError.
   TrainingState load(const std::filesystem::path& checkpoint);
 
  private:
-  /// Each batch's loss, and the norm: (n_batches + 1) on the device.
+  /// The losses of the batches, then the norm: (n_batches + 1) on the device.
   torch::Tensor losses_and_norm(const std::vector<Batch>& batches, double scale);
 
   const TrainingConfig& config_;
@@ -74,7 +75,7 @@ class Learner {
   std::optional<Shards> shards_;
   std::unique_ptr<GradientAccumulator> gradients_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<StepGraph> graph_;  // where steps are recorded
+  std::unique_ptr<StepGraph> graph_;  // null = steps are not recorded
   std::unique_ptr<MovingAverage> average_;
 };
 

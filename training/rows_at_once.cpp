@@ -10,19 +10,20 @@
 #include "base/generator_scope.h"
 #include "base/machine.h"
 #include "base/random.h"
-#include "models/cost.h"
+#include "models/families/model_cost.h"
 #include "training/gradients/memory.h"
 
 namespace zoo {
 namespace {
 
-// The measure sees tensors alone. The rest of what is free is for the buffers of matrix products, for what is
-// lost between tensors, and for everybody else; what a run has begun with may go a little further.
+// Fractions of the free memory that tensors may take, which is all that is measured. The rest is for buffers
+// of matrix products, for gaps between tensors and for other programs. A run that is resumed may take a
+// little more for the number of rows that it began with.
 constexpr double kShare = 0.8, kShareOfBefore = 0.9;
 
 double gigabytes(int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
 
-/// Half as many until it goes well.
+/// Halves the number of rows until they fit.
 int64_t rows_by_trial(const std::function<void(int64_t n_rows)>& rehearse, c10::Device device,
                       int64_t n_rows) {
   for (;; n_rows = (n_rows + 1) / 2) {
@@ -60,8 +61,7 @@ int64_t RowMemory::rows_within(int64_t limit) const {
 int64_t find_rows_at_once(const GradientAccumulator& gradients, Task& task,
                           const RowsAtOnceOptions& options) {
   const auto batch = task.batches(Split::train).batch(0, costliest_batch(task));
-  const int64_t n_rows =
-      (batch.input.batch_size() + options.n_processes - 1) / options.n_processes;  // of this process
+  const int64_t n_rows = (batch.n_rows() + options.n_processes - 1) / options.n_processes;  // of this process
   const GeneratorScope unchanged(options.device, {});
   const auto rehearse = [&](int64_t n) {
     const RandomScope random({0});
@@ -70,7 +70,7 @@ int64_t find_rows_at_once(const GradientAccumulator& gradients, Task& task,
   const int64_t before = std::min(options.before > 0 ? options.before : n_rows, n_rows);
   if (!options.device.is_cpu() && !options.memory_bytes) {
     const auto with_gradients = [&](int64_t n) {
-      // While the last rows are worked on, the gradients of those before are there, too.
+      // During the pass of the last rows the gradients of the earlier rows take memory, too.
       const auto others =
           torch::empty({gradients.bytes()}, torch::dtype(torch::kUInt8).device(options.device));
       rehearse(n);
@@ -80,7 +80,7 @@ int64_t find_rows_at_once(const GradientAccumulator& gradients, Task& task,
 
   const auto available = options.memory_bytes ? options.memory_bytes : available_memory_bytes();
   if (!available) return before;
-  // While one part of a batch is worked on, the gradients of those before are there, too.
+  // During the pass of the last rows the gradients of the earlier rows take memory, too.
   const int64_t mine = *available / options.n_sharing;
   const auto limit = [&](double share) {
     return static_cast<int64_t>(share * static_cast<double>(mine)) - gradients.bytes();
@@ -90,7 +90,7 @@ int64_t find_rows_at_once(const GradientAccumulator& gradients, Task& task,
     rehearse(n);
     return memory.peak();
   };
-  // With fewer rows some threads are idle, whose gradients take no memory then.
+  // With fewer rows some threads are idle, and their gradients take no memory.
   const int64_t straight_from = std::max<int64_t>(int64_t{2} * at::get_num_threads(), 4);
   const RowMemory memory(peak_of, n_rows, straight_from, limit(kShare));
   const int64_t fits = std::min(memory.rows_within(limit(kShare)), n_rows);

@@ -1,5 +1,5 @@
 #pragma once
-// How many rows of a batch go through a model at once: as many as memory allows (training.batch_size: auto).
+// Finds how many rows of a batch can go through a model at once (training.batch_size: auto).
 
 #include <cstdint>
 #include <functional>
@@ -12,18 +12,18 @@
 
 namespace zoo {
 
-/// The memory that a forward and a backward pass take, as a function of the rows: measured for a few, and
-/// beyond these a straight line.
+/// The memory that a forward and a backward pass take, as a function of the number of rows: measured for a
+/// few rows, a straight line beyond.
 class RowMemory {
  public:
-  /// Measures `peak_of`, the bytes for a number of rows, at 1, 2, 4 … rows until they are `straight_from`, or
-  /// all `n_rows` that there are, or twice as many might take more than `limit` bytes.
+  /// Measures `peak_of`, the bytes for a number of rows, at 1, 2, 4 … rows. Stops at `straight_from` rows, at
+  /// all `n_rows`, or when twice as many rows might take more than `limit` bytes.
   RowMemory(const std::function<int64_t(int64_t n_rows)>& peak_of, int64_t n_rows, int64_t straight_from,
             int64_t limit);
 
-  /// Of a single row.
+  /// The bytes for a single row.
   int64_t bytes_of_one() const { return one_.bytes; }
-  /// Most rows that take no more than `limit` bytes; 0 where a single one takes more.
+  /// The most rows that take at most `limit` bytes; 0 if a single row takes more.
   int64_t rows_within(int64_t limit) const;
 
  private:
@@ -35,22 +35,22 @@ class RowMemory {
 
 struct RowsAtOnceOptions {
   c10::Device device = c10::kCPU;
-  /// Bytes that may be used. By default what the machine has left for a model on the CPU (all rows go through
-  /// at once where it does not tell), and on a GPU what turns out to fit.
+  /// Bytes that may be used. Default for a model on the CPU: the machine's free memory; if that is unknown,
+  /// all rows go through at once. Default on a GPU: trials show what fits.
   std::optional<int64_t> memory_bytes = std::nullopt;
-  /// Processes that share this memory, and that share the rows of a batch.
+  /// Number of processes that share this memory, and number of processes that share the rows of a batch.
   int64_t n_sharing = 1, n_processes = 1;
-  /// What an earlier part of the run worked with; 0 = there is none. It is kept if it still fits, because
-  /// another number would round differently.
+  /// The number of rows in an earlier part of the run; 0 = there is none. It is kept if it still fits,
+  /// because another number would round differently.
   int64_t before = 0;
 };
 
-/// Takes rows of a real batch, the largest that comes soon, through the model and back, and keeps nothing of
-/// it. The optimiser must have its state already. Throws TrainingError where not even one row fits.
+/// Takes rows of costliest_batch() through the model and back, and keeps no result. The optimiser must have
+/// its state already. Throws TrainingError if not even one row fits.
 int64_t find_rows_at_once(const GradientAccumulator& gradients, Task& task, const RowsAtOnceOptions& options);
 
-/// The batch of the first epoch, or of its beginning if it is long, that takes the most computation, and so
-/// memory.
+/// The batch that takes the most computation, and therefore memory, in the first epoch, or in its beginning
+/// if it is long.
 int64_t costliest_batch(Task& task);
 
 }  // namespace zoo

@@ -3,7 +3,7 @@
 namespace zoo {
 namespace {
 
-// A handler can reach nothing but a global.
+// Global, because a signal handler has no other way to report.
 volatile std::sig_atomic_t stop_requested = 0;
 
 void request_stop(int signal) {

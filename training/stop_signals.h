@@ -1,12 +1,12 @@
 #pragma once
-// A polite end on Ctrl-C.
+// Ctrl-C lets a training save its state before it ends.
 
 #include <csignal>
 
 namespace zoo {
 
-/// While it lives, the first SIGINT or SIGTERM is only remembered; a second one ends the process as if this
-/// were not there. One at a time.
+/// While it lives, the first SIGINT or SIGTERM is only remembered; a second one has its usual effect. Only
+/// one object may exist at a time.
 class StopSignals {
  public:
   StopSignals();
@@ -14,7 +14,7 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  /// Whether a signal came since construction.
+  /// Whether a signal has come since the construction.
   bool received() const;
 
  private:

@@ -19,7 +19,7 @@
 #include "io/files.h"
 #include "io/metrics_log.h"
 #include "io/progress.h"
-#include "models/cost.h"
+#include "models/families/model_cost.h"
 #include "training/config/schedule.h"
 #include "training/gradients/memory.h"
 #include "training/learner.h"
@@ -33,7 +33,7 @@
 namespace zoo {
 namespace {
 
-/// Sets how many threads this process works with; 0 = its share of the machine.
+/// Sets the number of threads of this process; 0 = its share of the machine.
 void use_threads(int64_t n_threads, const std::optional<ProcessPlace>& place) {
   const bool is_set = std::getenv("OMP_NUM_THREADS") != nullptr;
   if (n_threads == 0 && place && !is_set)
@@ -41,7 +41,7 @@ void use_threads(int64_t n_threads, const std::optional<ProcessPlace>& place) {
   if (n_threads > 0) at::set_num_threads(static_cast<int>(n_threads));
 }
 
-/// Metrics of the validation data as a row of metrics.jsonl has them, and as people read them.
+/// Metrics on the validation data for a row of metrics.jsonl.
 Metrics with_prefix(std::string_view prefix, const Metrics& metrics) {
   Metrics row;
   for (const auto& [name, value] : metrics) {
@@ -49,6 +49,8 @@ Metrics with_prefix(std::string_view prefix, const Metrics& metrics) {
   }
   return row;
 }
+
+/// The same metrics for people.
 std::string listed(const Metrics& metrics) {
   std::string text;
   for (const auto& [name, value] : metrics) {
@@ -66,10 +68,10 @@ class Trainer {
   struct Step {
     double loss, lr, grad_norm;
   };
-  /// What the processes must see alike, though only one of them knows it.
+  /// Values that must be equal in all processes, though only one of them knows the value.
   struct Agreed {
-    bool stop = false;     // some process was asked to
-    double time_used = 0;  // part of max_seconds, by the first one's clock
+    bool stop = false;     // some process was asked to stop
+    double time_used = 0;  // fraction of max_seconds, by the clock of the first process
   };
 
   void start();
@@ -101,7 +103,7 @@ class Trainer {
   std::filesystem::path run_dir_;
   ProcessGroup processes_;
   TensorMemory memory_;                      // before the first tensor
-  std::unique_ptr<RunDirectory> directory_;  // of the first process, as are the metrics
+  std::unique_ptr<RunDirectory> directory_;  // null in all processes but the first, like metrics_
   std::unique_ptr<Task> task_;
   std::unique_ptr<Learner> learner_;
   std::unique_ptr<MetricsLog> metrics_;
@@ -109,10 +111,10 @@ class Trainer {
   Agreed agreed_;
 
   Stopwatch watch_;
-  double seconds_before_ = 0;  // of earlier parts of this run
-  double busy_seconds_ = 0;    // in steps, since the last row of metrics
+  double seconds_before_ = 0;  // duration of earlier parts of this run
+  double busy_seconds_ = 0;    // duration of the steps since the last row of metrics
   int64_t tokens_at_log_ = 0;
-  int64_t step_bytes_ = -1;  // that this process handed to the others in the last step
+  int64_t step_bytes_ = -1;  // bytes that this process exchanged with the others in the last step
   std::string status_;
 };
 
@@ -124,18 +126,18 @@ Trainer::Trainer(const Experiment& experiment, const TrainOptions& options)
                  std::chrono::seconds(experiment.training.parallel.timeout_seconds)),
       memory_(options.device) {
   use_threads(config_.threads, options.place);
-  // The others find in the directory what the first has put there.
-  constexpr std::chrono::hours patience(6);  // a large corpus is prepared for longer than a step takes
-  processes_.together(
+  // The other processes read what the first one has written into the directory.
+  constexpr std::chrono::hours timeout(6);  // a large corpus takes long to prepare
+  processes_.run_or_fail_together(
       [&] {
         if (processes_.is_first()) start();
       },
-      patience);
-  processes_.together(
+      timeout);
+  processes_.run_or_fail_together(
       [&] {
         if (!processes_.is_first()) join();
       },
-      patience);
+      timeout);
   learner_->share_weights();
   if (config_.batch_size.is_auto()) {
     const auto place = options.place.value_or(ProcessPlace());
@@ -149,8 +151,8 @@ Trainer::Trainer(const Experiment& experiment, const TrainOptions& options)
   tokens_at_log_ = state_.tokens;
 }
 
-/// Begins the run or goes on with it. Everything that can be wrong with the configuration or the data is
-/// found before an earlier run is replaced.
+/// Begins the run or goes on with it. Finds all errors in the configuration and the data before it replaces
+/// an earlier run.
 void Trainer::start() {
   directory_ = std::make_unique<RunDirectory>(experiment_, run_dir_, options_.existing);
   task_ = directory_->goes_on() ? open_task(experiment_, directory_->vocabulary()) : make_task(experiment_);
@@ -160,9 +162,8 @@ void Trainer::start() {
     load(*checkpoint);
     if (!state_.data.empty() && state_.data != data) {
       throw ConfigError(
-          fmt::format("{}: the training or validation data are others than those that this run was started "
-                      "with; put them "
-                      "back, or train anew with --overwrite or another --out",
+          fmt::format("{}: the training or validation data have changed since this run was started; restore "
+                      "them, or train anew with --overwrite or another --out",
                       run_dir_.string()));
     }
     report(fmt::format("goes on after step {} of {}", state_.step, config_.steps));
@@ -177,10 +178,11 @@ void Trainer::start() {
 
 /// Joins the run that the first process has begun.
 void Trainer::join() {
-  task_ = open_task(experiment_, read_run_vocabulary(run_dir_));
+  task_ = open_task(experiment_, read_run_vocabulary(run_dir_, task_type(experiment_)));
   make_parts();
   if (const auto checkpoint = newest_checkpoint(run_dir_)) load(*checkpoint);
-  // Processes have the numbers of the CPU in common, from which seeds are drawn, but draw themselves on GPUs.
+  // All processes draw the same seeds from the CPU's generator. On its GPU each process draws its own
+  // numbers.
   if (options_.device.is_cuda()) {
     const auto seed =
         CounterRandom({static_cast<uint64_t>(config_.seed), static_cast<uint64_t>(processes_.rank()),
@@ -191,7 +193,7 @@ void Trainer::join() {
   }
 }
 
-/// The scale of a loss is that of this precision, whichever the run had before.
+/// Keeps the checkpoint's loss scale only if it was made with fp16 and this training uses fp16, too.
 void Trainer::load(const std::filesystem::path& checkpoint) {
   const LossScale fresh = state_.loss_scale;
   state_ = learner_->load(checkpoint);
@@ -206,11 +208,12 @@ void Trainer::make_parts() {
     report(load_initial_weights(experiment_, *task_, *model));
   task_->batches(Split::train);
   task_->batches(Split::valid);
-  learner_ = std::make_unique<Learner>(experiment_, std::move(model), processes_, options_.device);
+  learner_ = std::make_unique<Learner>(experiment_, std::move(model), task_->objective(), processes_,
+                                       options_.device);
   state_.loss_scale = LossScale::for_precision(learner_->precision());
 }
 
-/// Tells how many rows go through the model at once if that is new.
+/// Reports how many rows go through the model at once, if the number has changed.
 void Trainer::note_rows_at_once() {
   const int64_t n_rows = learner_->rows_at_once();
   if (n_rows == state_.rows_at_once) return;
@@ -223,14 +226,14 @@ TrainResult Trainer::run() {
   watch_ = {};
   agree({});
   auto end = why_to_end();
-  // Killed or stopped after its last step, but before its end; or nothing is left of what it was to do.
+  // An earlier process ended between the last step and finish(), or the steps or the time limit were reduced.
   if (end && *end != TrainEnd::interrupted && state_.step > 0 && !state_.finished) finish();
   while (!end) {
     const Stopwatch busy;
     const int64_t bytes = processes_.bytes_exchanged();
     const Step step = take_step();
     if (!processes_.is_alone() && step_bytes_ < 0) {
-      report(fmt::format("{} processes, of which each hands {:.2f} MB to the others in a step",
+      report(fmt::format("{} processes; each exchanges {:.2f} MB with the others in a step",
                          processes_.size(), static_cast<double>(processes_.bytes_exchanged() - bytes) / 1e6));
     }
     step_bytes_ = processes_.bytes_exchanged() - bytes;
@@ -255,7 +258,7 @@ TrainResult Trainer::run() {
           .seconds = seconds()};
 }
 
-/// What is left to do after the last step.
+/// Evaluates and saves after the last step.
 void Trainer::finish() {
   if (!due(config_.evaluate_every)) evaluate();
   if (config_.average_last) try_mean();
@@ -270,7 +273,7 @@ Trainer::Step Trainer::take_step() {
       next_batches(task_->batches(Split::train), state_.next_batch, config_.gradient_accumulation);
   for (const auto& batch : batches) {
     state_.tokens += batch.tokens;
-    // The backward pass costs twice the forward one: a product for the weights and one for the input.
+    // The backward pass costs twice the forward pass: one product for the weights and one for the input.
     state_.flops += 3 * forward_flops(experiment_.model, task_->purpose(), pass_shape(batch));
   }
   const auto gradients = learner_->differentiate(batches, state_.loss_scale.value);
@@ -294,14 +297,14 @@ Trainer::Step Trainer::take_step() {
   return {.loss = total, .lr = lr, .grad_norm = gradients.norm};
 }
 
-/// Sums numbers over the processes, and brings what they must see alike up to date.
+/// Sums numbers over the processes, and updates `agreed_`.
 std::vector<double> Trainer::agree(const std::vector<double>& sums) {
   std::vector<double> numbers = sums;
   numbers.push_back(options_.should_stop && options_.should_stop() ? 1 : 0);
   numbers.push_back(processes_.is_first() && config_.max_seconds ? seconds() / *config_.max_seconds : 0);
   if (!processes_.is_alone()) {
     const auto tensor = torch::tensor(numbers, torch::kDouble);
-    processes_.sum(tensor).wait();
+    processes_.all_reduce(tensor).wait();
     numbers.assign(tensor.const_data_ptr<double>(), tensor.const_data_ptr<double>() + tensor.numel());
   }
   agreed_.time_used = numbers.back();
@@ -311,14 +314,14 @@ std::vector<double> Trainer::agree(const std::vector<double>& sums) {
   return numbers;
 }
 
-/// Whether the scaled gradients were too large for fp16. The step is left out then, and the next scale is
+/// Whether the scaled gradients were too large for fp16. If so, the step is skipped, and the next scale is
 /// smaller.
 bool Trainer::overflowed(double loss, double grad_norm) const {
   return learner_->precision() == Precision::fp16 && state_.loss_scale.value > LossScale::least &&
          !(std::isfinite(loss) && std::isfinite(grad_norm));
 }
 
-/// A step that would ruin the weights is not taken.
+/// Prevents a step that would ruin the weights.
 void Trainer::check_finite(const std::vector<double>& losses, double grad_norm,
                            const std::vector<BatchPosition>& positions) const {
   const auto fail_at = [&](const BatchPosition& position, std::string_view what, double value) {
@@ -331,9 +334,9 @@ void Trainer::check_finite(const std::vector<double>& losses, double grad_norm,
   if (!std::isfinite(grad_norm)) fail_at(positions.back(), "the norm of the gradient", grad_norm);
 }
 
-/// Training cannot go on: `value` is not a number.
+/// Training cannot go on: `value` is not finite.
 void Trainer::fail(std::string_view where, std::string_view what, double value) const {
-  if (!processes_.is_first()) throw PeerError("the first process says why training cannot go on");
+  if (!processes_.is_first()) throw PeerError("training cannot go on; the first process reports the reason");
   const auto checkpoint = newest_checkpoint(run_dir_);
   const auto message = fmt::format(
       "{}: {} is {}; {}; a lower training.optimizer.lr or a longer warm-up may help", where, what, value,
@@ -351,7 +354,7 @@ std::optional<TrainEnd> Trainer::why_to_end() const {
 }
 
 void Trainer::log(const Step& step) {
-  // NaN where every step since the last row overflowed: nothing that is not finite is written.
+  // NaN if every step since the last row overflowed. Only finite values are written.
   const double loss = state_.loss_since_log / static_cast<double>(state_.steps_since_log);
   const double rate = static_cast<double>(state_.tokens - tokens_at_log_) / busy_seconds_;
   Metrics row = {
@@ -397,11 +400,12 @@ void Trainer::evaluate() {
   report(fmt::format("step {}: validation{}{}", state_.step, listed(metrics), best ? "  (best)" : ""));
 }
 
-/// Makes the model, as it is now, the run's if it is the best so far, and says whether it is.
+/// Saves the current weights as the run's if they are the best so far. Returns whether they are.
 bool Trainer::keep_if_best(const Metrics& metrics) {
-  const double score = metrics.at(std::string(name_of(config_.best_by)));
+  const double score = metrics.at(config_.best_by);
+  const Better better = task_type(experiment_).better(config_.best_by);
   const auto is_better = [&](double other) {
-    return config_.best_by == BestBy::loss ? score < other : score > other;
+    return better == Better::lower ? score < other : score > other;
   };
   if (!std::isfinite(metrics.at("loss")) || (state_.best_score && !is_better(*state_.best_score)))
     return false;
@@ -411,13 +415,13 @@ bool Trainer::keep_if_best(const Metrics& metrics) {
   return true;
 }
 
-/// Tries the mean of the last checkpoints' weights, those of now among them.
+/// Evaluates the mean of the weights of the last checkpoints and of now, and keeps it if it is better.
 void Trainer::try_mean() {
   std::vector<std::filesystem::path> files;
   std::vector<int64_t> steps = {state_.step};
   for (const auto& checkpoint : checkpoints_of(run_dir_)) {
     const int64_t step = *step_of(checkpoint);
-    // What a stop left does not count: a run that was stopped ends as one that was not.
+    // Checkpoints from stops do not count, so that a stopped run ends like one that was not stopped.
     if (step >= state_.step || step % config_.checkpoint_every != 0) continue;
     if (std::ssize(steps) == *config_.average_last) break;
     files.push_back(checkpoint / "model.safetensors");
@@ -437,8 +441,8 @@ void Trainer::save() {
   state_.seconds = seconds();
   state_.peak_resident_bytes = std::max(state_.peak_resident_bytes, peak_resident_bytes());
   const auto parts = learner_->gather();
-  // A checkpoint that cannot be written ends all.
-  processes_.together([&] {
+  // If a checkpoint cannot be written, all processes end.
+  processes_.run_or_fail_together([&] {
     if (!processes_.is_first()) return;
     save_checkpoint(run_dir_, parts, state_,
                     {.newest = std::max(config_.keep_checkpoints, config_.average_last.value_or(0)),
@@ -460,7 +464,7 @@ TrainResult train(const Experiment& experiment, const TrainOptions& options) {
 }
 
 std::function<void(const TrainProgress&)> progress_on_stderr(std::string_view title) {
-  // Made at the first call, when it is known how many steps are done already.
+  // Made at the first call, because only then it is known how many steps are done already.
   const auto shown = std::make_shared<std::unique_ptr<Progress>>();
   return [shown, name = std::string(title)](const TrainProgress& progress) {
     if (!*shown) *shown = std::make_unique<Progress>(name, progress.steps, progress.step);

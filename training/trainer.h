@@ -15,51 +15,55 @@
 
 namespace zoo {
 
-/// How far a training has come.
+/// The progress of a training.
 struct TrainProgress {
   int64_t step = 0, steps = 0;
   std::string status;   // short, such as "loss 1.92  12.3 k tokens/s"
-  std::string message;  // a line worth keeping; mostly empty
+  std::string message;  // a line to keep; usually empty
 };
 
 struct TrainOptions {
   std::filesystem::path run_dir;  // default runs/NAME
   ExistingRun existing = ExistingRun::refuse;
   c10::Device device = c10::kCPU;
-  /// One process of several that train this model together; each calls train() with the same experiment. They
-  /// see the same run directory and the same data. The first writes and reports.
+  /// The place of this process, if several train this model together. Each of them calls train() with the
+  /// same experiment, and has access to the same run directory and the same data. The first process writes
+  /// and reports.
   std::optional<ProcessPlace> place = std::nullopt;
   std::function<void(const TrainProgress&)> on_progress = nullptr;  // called at each step
-  /// What training.batch_size: auto may use of the device's memory, in bytes; by default all that is left,
-  /// but for a reserve.
+  /// The bytes of the device's memory that training.batch_size: auto may use; by default all free memory
+  /// except a reserve.
   std::optional<int64_t> memory_bytes = std::nullopt;
-  std::function<bool()> should_stop = nullptr;  // asked after each step: save and return?
+  /// Called before the first step and in each step; once it returns true, train() saves after the step and
+  /// returns.
+  std::function<bool()> should_stop = nullptr;
 };
 
-/// Why a training ended.
+/// Why a training has ended.
 enum class TrainEnd { all_steps, out_of_time, interrupted };
 
 struct TrainResult {
-  std::filesystem::path run_dir;  // what Run::open takes
+  std::filesystem::path run_dir;  // for Run::open()
   TrainEnd end = TrainEnd::all_steps;
   int64_t step = 0;
   std::optional<double> best_score;  // training.best_by of the best weights, on the validation data
   int64_t best_step = 0;
-  double seconds = 0;  // of training, over all its parts
+  double seconds = 0;  // duration of the training, summed over all parts of the run
 };
 
 /// Trains and leaves a run directory. A run that was stopped, or killed at any moment, goes on with
-/// ExistingRun::resume exactly as if it had not been: weights, metrics and samples are the same to the last
-/// bit (on the CPU, with equally many threads). Throws UsageError (the run exists), ConfigError (also:
-/// resumed with another model or other data), DataError, CheckpointError, SystemError (e.g. disk full; what
-/// was saved before stays), TrainingError (the loss is not a number), PeerError (another process has failed).
+/// ExistingRun::resume as if it had not been interrupted: weights, metrics and samples are the same to the
+/// last bit (on the CPU, with the same number of threads). Throws UsageError (the run exists), ConfigError
+/// (also if a run is resumed with another model or other data), DataError, CheckpointError, SystemError (e.g.
+/// the disk is full; everything that was saved before stays), TrainingError (the loss is not a number),
+/// PeerError (another process has failed).
 ///
-/// Several processes take each a share of the rows of every batch, so what is trained does not depend on how
-/// many they are, but for rounding and the elements that dropout takes; a run may be resumed by more or
-/// fewer.
+/// Each of several processes takes a share of the rows of every batch. Therefore the result does not depend
+/// on the number of processes, except for rounding and the elements that dropout drops. More or fewer
+/// processes may resume a run.
 TrainResult train(const Experiment& experiment, const TrainOptions& options = {});
 
-/// Shows progress on stderr; for TrainOptions::on_progress.
+/// A function for TrainOptions::on_progress that shows progress on stderr.
 std::function<void(const TrainProgress&)> progress_on_stderr(std::string_view title);
 
 }  // namespace zoo

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Trains one peer as a job of run.py says and writes what each step took.
+"""Trains one peer as a job of run.py says, and writes the time, tokens and loss of each step.
 
     peer.py JOB.json RESULT.json
 
-Exit code 77 where this Python has no PyTorch.
+Exit code 77 if this Python has no PyTorch.
 """
 
 import contextlib

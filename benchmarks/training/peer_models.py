@@ -1,4 +1,4 @@
-"""What people would train instead: models in plain PyTorch, each called with a batch and returning its mean loss."""
+"""The peers' models in plain PyTorch. Each is called with a batch and returns its mean loss."""
 
 import importlib.util
 import math
@@ -59,7 +59,7 @@ class NanoGpt(nn.Module):
         super().__init__()
         spec = importlib.util.spec_from_file_location("nanogpt_model", model_file)
         module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module  # torch.compile looks for it there
+        sys.modules[spec.name] = module  # torch.compile looks for the module there
         spec.loader.exec_module(module)
         self.model = module.GPT(module.GPTConfig(
             block_size=context, vocab_size=vocab_size, n_layer=layers, n_head=heads, n_embd=width, dropout=0.0,
@@ -70,8 +70,8 @@ class NanoGpt(nn.Module):
 
 
 class Translator(nn.Module):
-    """nn.Transformer, pre-norm, with the embeddings around it: sinusoidal positions, one table for both sides and the
-    output. Its dropout is in the attention weights and in the feed-forward, too."""
+    """nn.Transformer, pre-norm, with embeddings: sinusoidal positions, one table for source, target and output. Dropout
+    also acts on the attention weights and in the feed-forward."""
 
     def __init__(self, vocab_size, layers, heads, width, inner_width, length, dropout, label_smoothing, pad):
         super().__init__()
@@ -97,6 +97,6 @@ class Translator(nn.Module):
             src_key_padding_mask=source_padding, memory_key_padding_mask=source_padding,
             tgt_key_padding_mask=targets == self.pad)
         logits = F.linear(features, self.tokens.weight)
-        smoothing = self.label_smoothing if self.training else 0.0  # a loss without it can be compared with others
+        smoothing = self.label_smoothing if self.training else 0.0  # the validation loss has none, to be comparable
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=self.pad,
                                label_smoothing=smoothing)

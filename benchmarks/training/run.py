@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Trains the same models on the same data in this project and in what people use instead, in turns, and compares them.
+"""Trains the same models on the same data in this project (zoo) and in its peers, in turns, and compares them.
 
     benchmarks/training/run.py [WORKLOAD…] [--rounds N] [--compile] [--nanogpt DIR] [--json FILE]
     benchmarks/training/run.py --device cuda --precision bf16 --compile --peak 990    # GPT-2 124M on a GPU
 
-Prints a Markdown table for each workload: tokens per second, what that is in floating-point operations, peak memory
-(resident memory of the process; on a GPU, memory of tensors there), validation loss after the last step, and zoo's
-speed and memory as parts of a peer's: the median over the rounds (least–most). The ratio of a round is of runs that
-followed each other, so that a machine that gets slower does not favour one side. Exit code 2: bad input, 1: a training
-failed, 77: the Python of the peers has no PyTorch.
+Prints a Markdown table for each workload: tokens per second, the same speed in floating-point operations, peak memory
+(resident memory of the process; on a GPU, memory of tensors on it), validation loss after the last step, and the ratios
+of zoo's speed and memory to a peer's. Cells are medians over the rounds (least–most). A ratio compares runs of the same
+round, so that a machine that gets slower does not favour one side. Exit code 2: bad input, 1: a training failed, 77: the
+Python of the peers has no PyTorch.
 """
 
 import argparse
@@ -32,34 +32,35 @@ def parse_arguments():
     parser = argparse.ArgumentParser(
         prog="benchmarks/training/run.py", description=__doc__.partition("\n\n")[0])
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD",
-                        help=f"{', '.join(WORKLOADS)}; default: all for the device")
+                        help=f"{', '.join(WORKLOADS)}; default: all that suit the device")
     parser.add_argument("--rounds", type=int, default=3, help="trainings of each side (default: %(default)s)")
     parser.add_argument("--steps", type=int,
-                        help="steps of a training, of which the first fifth is not timed; default: by workload")
+                        help="steps per training; the first fifth is not timed (default: depends on the workload)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
-                        help="of each side (default: %(default)s)")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of both sides (default: %(default)s)")
+                        help="threads of each side (default: %(default)s)")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu",
+                        help="device of both sides (default: %(default)s)")
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32",
-                        help="of both sides' matrix products (default: %(default)s)")
+                        help="format of both sides' matrix products (default: %(default)s)")
     parser.add_argument("--peak", type=float, metavar="TFLOPS",
-                        help="what the device can do at most: shows also which part of it is reached")
-    parser.add_argument("--compile", action="store_true", help="each peer also with torch.compile")
+                        help="the device's peak: the table then shows the speed also as a percentage of it")
+    parser.add_argument("--compile", action="store_true", help="also run each peer under torch.compile")
     parser.add_argument("--nanogpt", type=Path, metavar="DIR",
-                        help="a checkout or git directory of nanoGPT: its model as a peer")
-    parser.add_argument("--peers", nargs="+", metavar="PEER", help="only these of nanogpt, pytorch and nn.Transformer")
+                        help="a checkout or git directory of nanoGPT, whose model becomes a peer")
+    parser.add_argument("--peers", nargs="+", metavar="PEER", help="run only these peers: nanogpt, pytorch, nn.Transformer")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
-                        help="a key of zoo's configuration in place of the benchmark's; may be repeated")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all that was measured")
+                        help="a key of zoo's configuration that replaces the benchmark's value; may be repeated")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures of every run to this file")
     parser.add_argument("--zoo", type=Path, default=ROOT / "build/release/zoo",
-                        help="the program (default: build/release/zoo)")
+                        help="the zoo program (default: build/release/zoo)")
     parser.add_argument("--python", default=os.environ.get("ZOO_PYTHON", str(ROOT / ".venv/bin/python3")),
                         help="a Python with PyTorch, for the peers (default: $ZOO_PYTHON or .venv/bin/python3)")
-    parser.add_argument("--smoke", action="store_true", help="one round of tiny models on made-up data: does it work?")
+    parser.add_argument("--smoke", action="store_true", help="test the benchmark: one round of tiny models on made-up data")
     arguments = parser.parse_args()
     for name in arguments.workloads:
         if name not in WORKLOADS:
             raise Failure(f"there is no workload {name}; there are: {', '.join(WORKLOADS)}")
-    # One of each kind shows whether it works.
+    # --smoke needs one workload of each kind.
     arguments.workloads = arguments.workloads or (
         ["gpt-small", "gpt2", "seq2seq"] if arguments.smoke else
         [name for name, workload in WORKLOADS.items() if workload.for_gpu == (arguments.device != "cpu")])
@@ -69,13 +70,13 @@ def parse_arguments():
     if min(arguments.rounds, arguments.threads) < 1:
         raise Failure("--rounds and --threads are at least 1")
     if arguments.steps is not None and arguments.steps < 2:
-        raise Failure("--steps is at least 2: the first is not timed")
+        raise Failure("--steps is at least 2, because the first step is not timed")
     if not os.access(arguments.zoo, os.X_OK):
         raise Failure(f"there is no program {arguments.zoo}; scripts/build.sh makes it, --zoo names another")
-    # Processes run in the project's folder, whatever folder the paths were given in.
+    # The processes run in the project's folder, so relative paths are resolved here.
     arguments.zoo = arguments.zoo.resolve()
     if os.sep in arguments.python:
-        arguments.python = os.path.abspath(arguments.python)  # not its target: a link says which environment
+        arguments.python = os.path.abspath(arguments.python)  # not resolved: the link tells Python its environment
     return arguments
 
 
@@ -83,14 +84,14 @@ def parse_arguments():
 
 
 def busy_seconds():
-    """CPU seconds that all processes have used, and that the host took, since the machine started."""
+    """CPU seconds since the machine started that all processes have used or that the host has taken."""
     with open("/proc/stat", encoding="ascii") as file:
         user, nice, system, _, _, irq, softirq, steal = map(int, file.readline().split()[1:9])
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
 def run_measured(command, env, log):
-    """Runs a process and returns its peak resident bytes and the share of the CPUs that others had meanwhile."""
+    """Runs a process. Returns its peak resident bytes and the share of the CPUs that other processes used meanwhile."""
     begin, busy = time.monotonic(), busy_seconds()
     with open(log, "wb") as output:
         process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=output,
@@ -106,7 +107,7 @@ def run_measured(command, env, log):
               file=sys.stderr)
         sys.exit(NO_PYTORCH)
     if process.returncode:
-        words = log.read_text(encoding="utf-8", errors="replace").strip() or "it said nothing"
+        words = log.read_text(encoding="utf-8", errors="replace").strip() or "no output"
         raise RuntimeError(f"{command[0]} ended with {process.returncode}: {words.splitlines()[-1]}")
     others = busy_seconds() - busy - usage.ru_utime - usage.ru_stime
     capacity = (time.monotonic() - begin) * os.cpu_count()
@@ -146,8 +147,8 @@ def train_peer(arguments, work, job, peer, compiled):
     process = run_measured([arguments.python, HERE / "peer.py", request, answer], job.env, work / "log")
     result = json.loads(answer.read_text(encoding="utf-8"))
     if result["parameters"] != job.parameters:
-        raise RuntimeError(f"{peer} has {result['parameters']} parameters where zoo has {job.parameters}: they are not "
-                           "the same model")
+        raise RuntimeError(f"{peer} has {result['parameters']} parameters and zoo has {job.parameters}: the models "
+                           "differ")
     if job.device != "cpu":
         process["peak_bytes"] = result["peak_device_bytes"]
     return {**figures(result["steps"], job.untimed, result["valid_loss"], process), "torch": result["torch"]}
@@ -192,7 +193,7 @@ def with_spread(values, form, factor=1):
 
 
 def rate(result, side, peak):
-    """What a side's speed is in floating-point operations, by zoo's count: the models are the same."""
+    """A side's speed in TFLOP/s, by zoo's count of operations: the models are equal."""
     tera = result["flops_per_token"] * side["tokens_per_second"]["median"] * 1e-12
     return f"{tera:.3g}" + (f" ({tera / peak:.0%})" if peak else "")
 
@@ -200,8 +201,8 @@ def rate(result, side, peak):
 def as_markdown(result, arguments):
     lines = [f"**{result['workload']}**: {result['what']}; {result['parameters']:,} parameters, {arguments.rounds} × "
              f"{result['steps']} steps", "",
-             f"| | tokens/s | TFLOP/s | peak memory, MB | loss after {result['steps']} steps | zoo's speed / its | "
-             "zoo's memory / its |", "|---|---|---|---|---|---|---|"]
+             f"| | tokens/s | TFLOP/s | peak memory, MB | loss after {result['steps']} steps | zoo's speed / peer's | "
+             "zoo's memory / peer's |", "|---|---|---|---|---|---|---|"]
     for side in result["sides"]:
         ratios = [with_spread(side[key], "{:.2f}") if key in side else "" for key in ("speed_ratio", "memory_ratio")]
         cells = [side["name"], with_spread(side["tokens_per_second"], "{:.0f}"), rate(result, side, arguments.peak),
@@ -226,7 +227,7 @@ def main():
             work = Path(folder) / name
             work.mkdir()
             job = prepare(name, arguments, work)
-            # Once without being measured: zoo then finds its tokens in its cache, as the peers find theirs in files.
+            # A run that is not measured writes zoo's tokens to its cache. The peers have theirs in files already.
             train_zoo(arguments, work, job.with_steps(2))
             document["results"].append(compare(arguments, work, job))
             print(as_markdown(document["results"][-1], arguments), end="\n\n", flush=True)
@@ -234,7 +235,7 @@ def main():
     document["torch"] = next((run["torch"] for run in all_runs if "torch" in run), None)
     document["most_others_share"] = max(run["others_share"] for run in all_runs)
     print(f"{document['machine']['cpu']}, {arguments.threads} threads, {arguments.device}, {arguments.precision}, "
-          f"PyTorch {document['torch']}; other processes had at most {document['most_others_share']:.0%} of the "
+          f"PyTorch {document['torch']}; other processes used at most {document['most_others_share']:.0%} of the "
           "machine during a training.")
     if arguments.json:
         arguments.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

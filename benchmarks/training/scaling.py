@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How much faster several processes train than one, on one machine.
+"""Measures how much faster several processes train than one, on one machine.
 
     benchmarks/training/scaling.py CONFIG [--processes 1 2 4] [--rounds N] [--steps N] [--set KEY=VALUE] [--json FILE]
 
-Every process has one thread, so that N processes have N times what one has; the numbers of processes take turns. Prints
-a Markdown table: tokens per second after a fifth of the steps, efficiency = speed / (processes x speed of one), and how
-many bytes a process hands to the others in a step; with and without the optimiser's state dealt out. The median over
-the rounds (least–most). Exit code 2: bad input, 1: a training failed.
+Every process has one thread, so N processes have N times the threads of one. The numbers of processes take turns. Prints
+a Markdown table, with and without sharding of the optimiser's state: tokens per second after the first fifth of the steps,
+efficiency = speed / (processes x speed of one), and the megabytes that a process gives to all_reduce in a step. Cells are
+medians over the rounds (least–most). Exit code 2: bad input, 1: a training failed.
 """
 
 import argparse
@@ -25,19 +25,21 @@ def parse_arguments():
     parser = argparse.ArgumentParser(
         prog="benchmarks/training/scaling.py", description=__doc__.partition("\n\n")[0])
     parser.add_argument("config", metavar="CONFIG")
-    parser.add_argument("--processes", type=int, nargs="+", metavar="N", help="default: 1, 2, 4, … up to the cores")
-    parser.add_argument("--rounds", type=int, default=3, help="trainings of each kind (default: %(default)s)")
-    parser.add_argument("--steps", type=int, default=100, help="of a training (default: %(default)s)")
+    parser.add_argument("--processes", type=int, nargs="+", metavar="N",
+                        help="numbers of processes (default: 1, 2, 4, … up to the number of cores)")
+    parser.add_argument("--rounds", type=int, default=3,
+                        help="trainings for each row of the table (default: %(default)s)")
+    parser.add_argument("--steps", type=int, default=100, help="steps per training (default: %(default)s)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
-                        help="a key in place of what CONFIG says; may be repeated")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all that was measured")
+                        help="a key that replaces the value in CONFIG; may be repeated")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures of every run to this file")
     parser.add_argument("--zoo", type=Path, default=ROOT / "build/release/zoo",
-                        help="the program (default: build/release/zoo)")
+                        help="the zoo program (default: build/release/zoo)")
     arguments = parser.parse_args()
     if arguments.processes is None:
         arguments.processes = [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= len(os.sched_getaffinity(0))]
     if min([arguments.rounds, *arguments.processes]) < 1 or arguments.steps < 10:
-        parser.error("--rounds and --processes: at least 1, --steps: at least 10")
+        parser.error("--rounds and --processes are at least 1, --steps is at least 10")
     if not os.access(arguments.zoo, os.X_OK):
         print(f"scaling.py: there is no program {arguments.zoo}; scripts/build.sh makes it, --zoo names another",
               file=sys.stderr)
@@ -84,14 +86,14 @@ def main():
             measured[kind].append(train(arguments, *kind))
             print(f"round {number + 1}, {kind[0]} processes{', sharded' if kind[1] else ''}: "
                   f"{measured[kind][-1]['tokens_per_second']:.0f} tokens/s", file=sys.stderr)
-    print("| processes | optimiser's state | tokens/s | efficiency | MB handed over in a step, each |")
+    print("| processes | optimiser's state | tokens/s | efficiency | MB communicated per process and step |")
     print("|---|---|---|---|---|")
     for processes, sharded in kinds:
         runs, alone = measured[processes, sharded], measured[1, False]
         speeds = [run["tokens_per_second"] for run in runs]
         efficiency = [run["tokens_per_second"] / processes / one["tokens_per_second"] for run, one in zip(runs, alone)]
         megabytes = [run["bytes_per_step"] / 1e6 for run in runs]
-        print(f"| {processes} | {'dealt out' if sharded else 'whole'} | {cell(speeds)} | {cell(efficiency, 2)} | "
+        print(f"| {processes} | {'sharded' if sharded else 'whole'} | {cell(speeds)} | {cell(efficiency, 2)} | "
               f"{cell(megabytes, 2)} |")
     if arguments.json:
         document = [{"processes": processes, "sharded": sharded, "runs": runs}

@@ -1,4 +1,4 @@
-"""What is trained: configurations of zoo with the same model, data and optimiser for the peers."""
+"""The workloads: configurations of zoo, and the same model, data and optimiser for the peers."""
 
 import dataclasses
 import json
@@ -19,8 +19,8 @@ class Failure(Exception):
 
 @dataclass(frozen=True)
 class Workload:
-    """`shape` is of the peers' model; what zoo's configuration has otherwise is among `options`. A `vocab_size` of None
-    is that of the data."""
+    """`shape` is the shape of the peers' model. `options` are the other keys of zoo's configuration that change. A
+    `vocab_size` of None stands for the data's."""
 
     what: str
     corpus: str
@@ -32,7 +32,7 @@ class Workload:
     optimizer: dict
     shape: dict
     options: dict = field(default_factory=dict)
-    for_gpu: bool = False  # too large for a processor
+    for_gpu: bool = False  # too large for a CPU
 
 
 GPT_OPTIMIZER = {"lr": 1e-3, "betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": 0.1, "clip": 1.0}
@@ -57,29 +57,29 @@ WORKLOADS = {
         shape={"vocab_size": 50304, "layers": 12, "heads": 12, "width": 768, "context": 1024}),
     "seq2seq": Workload(
         what="encoder-decoder of 3 + 3 layers, 8 heads, 256 wide, 512 inside, vocabulary 8000, batches of 128 pairs of "
-             "Multi30k cut to 16 tokens a side, dropout 0.1; tokens are those of source and target, without padding",
+             "Multi30k cut to 16 tokens per side, dropout 0.1; tokens/s counts source and target, without padding",
         corpus="multi30k", config="configs/translation/multi30k.yaml", peers=("nn.Transformer",), batch=128, steps=25,
         valid_batches=8, optimizer=TRANSLATION_OPTIMIZER,
         shape={"vocab_size": 8000, "layers": 3, "heads": 8, "width": 256, "inner_width": 512, "length": 16,
                "dropout": 0.1, "label_smoothing": 0.1},
-        # Every batch is padded to the same length on both sides: how zoo sorts pairs by length is not what is measured.
+        # Both sides pad every batch to the same length, so that zoo's sorting of pairs by length has no effect.
         options={"data.bucket_by_length": "false", "training.batch_tokens": "null"}),
 }
 
 
 def tiny(workload):
-    """A workload in which everything is done that is done in the real one, at once."""
+    """A workload that does everything the real one does, but takes no time."""
     shape = workload.shape | {"layers": 1, "heads": 2, "width": 16}
     shape |= {"context": 16} if "context" in shape else {"vocab_size": 48, "inner_width": 32, "length": 6}
     if workload.for_gpu:
-        shape["vocab_size"] = 100  # more than the data's, too
+        shape["vocab_size"] = 100  # more than in the data, as in the real workload
     return dataclasses.replace(workload, what="a tiny model on made-up data", batch=16, steps=40, valid_batches=2,
                                shape=shape)
 
 
 @dataclass(frozen=True)
 class Job:
-    """A workload with its data at hand: what both sides need to train it."""
+    """A workload with its data: everything that both sides need to train it."""
 
     name: str
     workload: Workload
@@ -115,7 +115,7 @@ class Job:
         return dataclasses.replace(self, steps=steps)
 
     def zoo_options(self):
-        """What makes the configuration this job, as --set KEY=VALUE."""
+        """The options --set KEY=VALUE that turn the configuration into this job."""
         workload, shape, optimizer = self.workload, self.workload.shape, self.workload.optimizer
         values = {
             "model.n_layers": shape["layers"], "model.n_heads": shape["heads"], "model.d_model": shape["width"],
@@ -153,11 +153,11 @@ class Job:
 
 
 def output_of(command, env, **options):
-    """What a command prints. Its own last line is the reason where it fails."""
+    """What a command prints. If it fails, throws Failure with the last line of its errors."""
     done = subprocess.run([str(word) for word in command], env=env, cwd=ROOT, capture_output=True, check=False,
                           **options)
     if done.returncode:
-        words = (done.stderr or b"").decode(errors="replace").strip() or "it said nothing"
+        words = (done.stderr or b"").decode(errors="replace").strip() or "no output"
         raise Failure(f"{Path(command[0]).name} failed: {words.splitlines()[-1]}")
     return done.stdout.decode()
 
@@ -169,8 +169,8 @@ def write_ids(path, ids):
 
 
 def character_data(text, work):
-    """Both parts of a text as ids of its characters, and how many characters there are. The last tenth is to validate
-    on, as zoo's data.valid_fraction has it."""
+    """The two splits of a text as ids of its characters, and the number of distinct characters. The last tenth is for
+    validation, as with zoo's data.valid_fraction."""
     number = {character: i for i, character in enumerate(sorted(set(text)))}
     ids = [number[character] for character in text]
     cut = int((1 - 0.1) * len(ids))
@@ -179,7 +179,8 @@ def character_data(text, work):
 
 
 def pair_data(zoo, root, shape, env, work):
-    """The pairs as ids of zoo's own tokenizer, cut, ended and padded, and zoo's options to use that tokenizer, too."""
+    """The pairs as ids of zoo's own tokenizer, cut, with an end mark, and padded; and the options with which zoo uses this
+    tokenizer."""
     vocabulary, length = work / "tokenizer", shape["length"]
     texts = {split: [root / f"multi30k/{split}.{side}" for side in ("de", "en")] for split in ("train", "val")}
     output_of([zoo, "tokenizer", "train", *texts["train"], "--out", vocabulary, "--vocab-size", shape["vocab_size"]],
@@ -201,7 +202,7 @@ def pair_data(zoo, root, shape, env, work):
 
 
 def make_up_corpora(root):
-    """Small corpora of words that never were, under the names of the real ones."""
+    """Writes small corpora of made-up words under the names of the real ones."""
     draw = random.Random(1)
     words = ["".join(draw.choices("abcdefghijkl", k=draw.randint(2, 5))) for _ in range(60)]
     sentences = [" ".join(draw.choices(words, k=draw.randint(1, 6))) for _ in range(400)]
@@ -215,7 +216,7 @@ def make_up_corpora(root):
 
 
 def nanogpt_model(folder, work):
-    """model.py of a checkout, or out of a git directory."""
+    """The path of model.py: in the checkout, or copied from the git directory."""
     if (folder / "model.py").is_file():
         return str((folder / "model.py").resolve())
     path = work / "nanogpt_model.py"
@@ -226,7 +227,7 @@ def nanogpt_model(folder, work):
 def prepare(name, arguments, work):
     """The job of a workload. Throws Failure."""
     workload = WORKLOADS[name]
-    root = Path(os.environ.get("ZOO_DATA", ROOT / "data")).resolve()
+    root = Path(os.environ.get("ZOO_DATA", ROOT / "datasets")).resolve()
     if arguments.smoke:
         workload, root = tiny(workload), work / "data"
         make_up_corpora(root)
@@ -247,7 +248,7 @@ def prepare(name, arguments, work):
         if arguments.nanogpt:
             model_file = nanogpt_model(arguments.nanogpt, work)
         elif arguments.peers:
-            raise Failure("nanogpt is compared with where --nanogpt DIR says where it is")
+            raise Failure("the peer nanogpt needs --nanogpt DIR, a checkout or git directory of nanoGPT")
         else:
             peers.remove("nanogpt")
     job = Job(name=name, workload=workload, steps=arguments.steps or workload.steps, threads=arguments.threads,

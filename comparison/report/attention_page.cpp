@@ -24,7 +24,7 @@ extern const char heat_map_js[];
 
 namespace {
 
-constexpr int64_t kMostWeights = 20'000'000;  // about 50 MB of page: browsers manage, people wait
+constexpr int64_t kMostWeights = 20'000'000;  // a page of about 50 MB, which browsers load slowly
 
 /// "[12,0,987]", row after row.
 void append_map(std::string& out, const torch::Tensor& weights) {
@@ -81,7 +81,7 @@ std::string data_json(const AttentionReport& report) {
                                      {"target_tokens", report.target_tokens},
                                      {"target_next", report.target_next}};
   std::string json = escaped_for_script(as_json_text(words));
-  json.pop_back();  // the brace that closes
+  json.pop_back();  // the closing brace
   return json + ",\"maps\":" + maps_text(report.layers) + ",\"heads\":" + to_json(head_statistics(report)) +
          ",\"rollout\":" + rollout_text(attention_rollout(report)) + "}";
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Attention maps to look at: one HTML file that needs nothing else, neither a network nor a library.
+// A page of attention maps: one HTML file that needs neither a network nor a library.
 
 #include <string>
 
@@ -9,11 +9,11 @@ namespace zoo {
 
 /// The page of a report. Any map can be opened by its name in the address: page.html#cross-0-1 (kind, layer,
 /// head), page.html?open=cross-0-mean or page.html#encoder-1-rollout. The element with id "data" holds JSON
-/// for other programs: name, text, target, source_tokens, target_tokens, target_next, heads as
-/// `zoo attention --json` has them, and
-///   maps:    list of {"kind", "layers": one a layer, of one list a head, of T·S integers}
+/// for other programs: name, text, target, source_tokens, target_tokens, target_next and heads as in
+/// `zoo attention --json`, and
+///   maps:    list of {"kind", "layers": for each layer a list that holds T·S integers for each head}
 ///   rollout: list of {"kind", "layer", "rows": T·S integers}
-/// where an integer is a weight times 999, rounded, row after row.
+/// where an integer is a weight times 999, rounded; rows follow each other.
 /// Throws DataError where the text is too long for a page.
 std::string attention_page(const AttentionReport& report);
 

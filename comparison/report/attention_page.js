@@ -1,5 +1,5 @@
-// Draws the maps of one text: an overview of every layer and head, and one map large. A map is open by its name in the
-// address, KIND-LAYER-HEAD: #cross-0-1, or #cross-0-mean for the mean over the heads, #cross-0-rollout for roll-out.
+// Draws the maps of one text: an overview of every layer and head, and one large map. The address names the large map
+// as KIND-LAYER-HEAD: #cross-0-1, or #cross-0-mean for the mean over the heads, or #cross-0-rollout for roll-out.
 (() => {
 const {data, $, el, count, rampGradient, whenThemeChanges, sortableTable} = zooPage;
 const {MOST, largest, headName, readMaps, paint, ARROWS, HeatMap, numbersTable, headColumns} = zooMaps;
@@ -19,10 +19,10 @@ const state = {
   scale: Math.max(data.source_tokens.length, data.target_tokens.length) > 16 ? 'relative' : 'absolute',
 };
 
-/** What is drawn of a map (heat_map.js). */
+/** The view of a map that heat_map.js draws. */
 function viewOf(map) {
   const {kind} = map, values = weights(map), {rows, columns} = KINDS[kind];
-  // What looks at the first token, and can look at no other, says nothing of the largest.
+  // A decoder's first token can only look at itself: its weight of 1 must not set the scale.
   const free = isHidden(kind, 0, 1) && rows.length > 1 ? values.slice(columns.length) : values;
   const writing = kind === 'cross' && state.rowToken === 'next';
   return {values, columns, rows: writing ? data.target_next : rows, after: writing ? rows : null,
@@ -85,7 +85,7 @@ function paintThumbs() {
   }
 }
 
-/** The map `heads` to the right and `layers` below, if there is one. */
+/** The map that lies `heads` to the right and `layers` below, or null. */
 function neighbour({kind, layer, head}, heads, layers) {
   const names = headsOf(kind);
   const map = {kind, layer: layer + layers, head: names[names.indexOf(head) + heads]};
@@ -108,7 +108,7 @@ const openButtons = new Map();  // name → button of its row
 function headTable(kind) {
   const rows = data.heads.filter(head => head.kind === kind);
   const columns = headColumns(rows);
-  const name = {title: 'Head', hint: 'Layer and head, from 0. A row opens the head’s map.',
+  const name = {title: 'Head', hint: 'Layer and head, from 0. Click a row to open its map.',
                 value: row => row.layer * 1000 + row.head, cell: row => {
                   const map = nameOf(row);
                   if (!openButtons.has(map)) {
@@ -120,9 +120,9 @@ function headTable(kind) {
                   }
                   return openButtons.get(map);
                 }};
-  const {table} = sortableTable({caption: 'Layer.head, and means over the rows of its map',
+  const {table} = sortableTable({caption: 'Layer.head, and means over the rows of the head’s map',
                                  columns: [name, ...columns], rows});
-  table.addEventListener('click', event => {  // of the button too, by pointer or key
+  table.addEventListener('click', event => {  // also for the button, by pointer or key
     const button = event.target.closest('tbody tr')?.querySelector('.open');
     if (button) openInSight(parseName(button.value));
   });
@@ -144,7 +144,7 @@ function open(map) {
   render();
 }
 
-/** Opens a map, and where it would be out of sight, goes to it: on a phone it is above the other maps. */
+/** Opens a map and scrolls to it where it is out of sight: on a phone it is above the other maps. */
 function openInSight(map) {
   open(map);
   const {top, bottom} = $('detail').getBoundingClientRect();
@@ -167,9 +167,9 @@ function render() {
   const column = `Column: a ${crosses ? 'source token' : 'token'} `;
   $('map-note').textContent = map.head !== 'rollout'
       ? `Row: ${row}. ${column}that it looks at. Each row sums to 1.`
-      : `Row: ${row}. ${column}that it comes from, if attention and residual connections were all that mixed tokens, ` +
-        `through ${crosses ? 'the encoder and this layer' : map.layer ? `layers 0 to ${map.layer}` : 'layer 0'}. ` +
-        'Each row sums to 1.';
+      : `Row: ${row}. ${column}that it comes from, through ` +
+        `${crosses ? 'the encoder and this layer' : map.layer ? `layers 0 to ${map.layer}` : 'layer 0'}. ` +
+        'This assumes that only attention and residual connections mix tokens. Each row sums to 1.';
   $('row-choice').hidden = !crosses;
   for (const [id, heads, layers] of [['previous', -1, 0], ['next', 1, 0], ['up', 0, -1], ['down', 0, 1]])
     $(id).disabled = !neighbour(map, heads, layers);
@@ -212,7 +212,7 @@ addEventListener('hashchange', () => { const map = parseName(location.hash.slice
 whenThemeChanges(() => { paintThumbs(); render(); });
 let width = $('detail').clientWidth;
 new ResizeObserver(() => {
-  if ($('detail').clientWidth === width) return;  // the height is ours
+  if ($('detail').clientWidth === width) return;  // render() itself changes the height
   width = $('detail').clientWidth;
   render();
 }).observe($('detail'));

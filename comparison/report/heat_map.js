@@ -1,4 +1,4 @@
-// Attention maps: what the numbers of one text are, and a picture of them in which every weight can be pointed at.
+// Attention maps: the numbers of one text, and a picture of them in which the reader can point at every weight.
 const zooMaps = (() => {
 const {el, plain, tokenLabel, colour, inkOn} = zooPage;
 const MOST = 999;  // the integer that stands for a weight of 1
@@ -7,8 +7,8 @@ const fraction = (value, top) => top > 0 ? Math.min(1, value / top) : 0;
 const headName = head => ({mean: 'mean of heads', rollout: 'roll-out'})[head] ?? `head ${head}`;
 
 /**
- * The maps of one text, of the fields that attention_page.h names; roll-out without a layer is that of the last. A map
- * is {kind, layer, head}, where head may be 'mean', and 'rollout' where there is one.
+ * The maps of one text, from the fields that attention_page.h names. Roll-out without a layer is for the last layer. A
+ * map is {kind, layer, head}; head is a number, 'mean', or 'rollout' where there is one.
  */
 function readMaps(data) {
   const answered = data.target_tokens.length > 0;  // an encoder-decoder's maps
@@ -17,10 +17,10 @@ function readMaps(data) {
     cross: {title: 'Cross-attention', rows: target, columns: source,
             note: 'Where the decoder looks in the source while it writes the target.'},
     decoder: {title: answered ? 'Decoder self-attention' : 'Self-attention', rows: answered ? target : source,
-              columns: answered ? target : source, note: 'Each token looks at itself and at those before it.',
+              columns: answered ? target : source, note: 'Each token looks at itself and at earlier tokens.',
               causal: true},
     encoder: {title: answered ? 'Encoder self-attention' : 'Self-attention', rows: source, columns: source,
-              note: 'Each token of the text looks at all of them.'},
+              note: 'Each token looks at all tokens of the text.'},
   };
   const maps = Object.fromEntries(data.maps.map(map => [map.kind, map.layers]));
   const kinds = ['cross', 'encoder', 'decoder'].filter(kind => maps[kind] && maps[kind].length);
@@ -49,8 +49,8 @@ function readMaps(data) {
 }
 
 /**
- * Paints a view, `size` device pixels a cell. A view is {values, rows, columns, isHidden, top}: integers row after row,
- * the tokens of both sides, (t, s) → whether a mask hides it, and the value that has the strongest colour.
+ * Paints a view with `size` device pixels per cell. A view is {values, rows, columns, isHidden, top}: integers row by
+ * row, the tokens of both sides, (t, s) → whether a mask hides it, and the value that gets the strongest colour.
  */
 function paint(canvas, {values, rows, columns, isHidden, top}, size, {gap = 0, radius = 0, numbers = false} = {}) {
   const S = columns.length;
@@ -77,7 +77,7 @@ function paint(canvas, {values, rows, columns, isHidden, top}, size, {gap = 0, r
 
 const ARROWS = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]};
 
-/** One map, large, with its tokens: a pointer or the arrow keys find a weight, and `readout` says it. */
+/** One large map with its tokens. A pointer or the arrow keys choose a weight, and `readout` shows it. */
 class HeatMap {
   #parts; #view = null; #cell = null; #cellSize = 0;
 
@@ -94,8 +94,8 @@ class HeatMap {
   }
 
   /**
-   * Draws a view (see paint) as large as `room` pixels of width allow, and its rows `height`. It may have `after`, the
-   * tokens that have been read where `rows` are those being written. The cell that was pointed at stays so.
+   * Draws a view (see paint) as large as `room` pixels of width and `height` pixels for its rows allow. Where `rows`
+   * are the tokens being written, the view may have `after`, the tokens just read. The chosen cell stays chosen.
    */
   show(view, room, height = Infinity) {
     this.#view = view;
@@ -104,7 +104,7 @@ class HeatMap {
   }
   forget() { this.#cell = null; }
 
-  /** Chooses the size of a cell from the room there is, and draws labels and map. */
+  /** Chooses the size of a cell for the available room, and draws labels and map. */
   #layOut(room, height) {
     const {canvas, rows: rowLabels, columns: columnLabels} = this.#parts, {rows, columns} = this.#view;
     const pen = canvas.getContext('2d');
@@ -126,7 +126,7 @@ class HeatMap {
     for (const label of columnLabels.children)
       Object.assign(label.style, {width: `${cellSize}px`, fontSize: `${fontSize}px`, maxHeight: '150px'});
 
-    // Sharp on the screen and on paper, but no canvas larger than browsers allow.
+    // Sharp on the screen and on paper, but not larger than the canvas that browsers allow.
     const most = Math.sqrt(16e6 / (rows.length * columns.length)) / cellSize;
     const density = Math.min(Math.max(2, devicePixelRatio || 1), most);
     const size = Math.max(1, Math.round(cellSize * density));
@@ -138,13 +138,13 @@ class HeatMap {
     Object.assign(canvas.style, {width: `${cellSize * columns.length}px`, height: `${cellSize * rows.length}px`});
   }
 
-  /** The weight under the pointer in words; without one, the largest of the map. */
+  /** Tells the chosen weight in words; without one, the largest weight of the map. */
   #showCell() {
     const {values, rows, columns, isHidden, top, after} = this.#view;
     const {readout, cursor, rows: rowLabels, columns: columnLabels} = this.#parts, S = columns.length;
     let cell = this.#cell;
     if (!cell) {
-      const begin = rows.length > 1 && S > 1 && isHidden(0, S - 1) ? S : 0;  // a decoder's first sees itself alone
+      const begin = rows.length > 1 && S > 1 && isHidden(0, S - 1) ? S : 0;  // the first row sees only itself
       const most = values.indexOf(largest(values.slice(begin)), begin);
       cell = {t: Math.floor(most / S), s: most % S};
     }
@@ -153,7 +153,7 @@ class HeatMap {
     Object.assign(number.style, {background: colour(share), color: inkOn(share)});
     const shown = [el('b', '', el('bdi', '', plain(rows[cell.t]))), ' → ',
                    el('b', '', el('bdi', '', plain(columns[cell.s]))), ' ', number];
-    if (!this.#cell) shown.push(el('span', 'hint', 'the largest weight here; point at a cell for others'));
+    if (!this.#cell) shown.push(el('span', 'hint', 'the largest weight of this map; point at a cell for others'));
     else if (isHidden(cell.t, cell.s)) shown.push(el('span', 'hint', 'comes later: the causal mask hides it'));
     else if (after) shown.push(el('span', 'hint', 'after reading ', el('bdi', '', plain(after[cell.t]))));
     readout.replaceChildren(...shown);
@@ -182,7 +182,7 @@ class HeatMap {
 
   #move(event) {
     if (event.key === 'Escape' && this.#cell) {
-      event.preventDefault();  // not also of a dialog around it
+      event.preventDefault();  // a dialog around the map stays open
       event.stopPropagation();
       return this.#point(null);
     }
@@ -195,7 +195,7 @@ class HeatMap {
   }
 }
 
-/** The same view as a table of numbers. */
+/** A view as a table of numbers. */
 function numbersTable({values, rows, columns, isHidden}, caption) {
   const header = (text, scope) => {
     const cell = el('th', '', el('bdi', '', text));
@@ -212,21 +212,21 @@ function numbersTable({values, rows, columns, isHidden}, caption) {
 
 // ---- The heads in numbers -------------------------------------------------------------------------------------------
 
-// Of what `heads` holds of a head (docs/comparison.md); a bar beside each number ends at `top`, or at the largest of the
-// column.
+// The numbers that `heads` holds for a head (docs/comparison.md). A bar under each number is full at `top`, by default
+// the largest number of the column.
 const NUMBERS = [
   {key: 'entropy', title: 'Entropy',
-   hint: 'How evenly a token spreads its weight, in nats: 0 where it looks at one token alone.'},
-  {key: 'distance', title: 'Distance', hint: 'How far away the tokens are that a token looks at, in tokens.'},
+   hint: 'How evenly a token spreads its weight, in nats: 0 where it looks at only one token.'},
+  {key: 'distance', title: 'Distance', hint: 'The mean distance to the tokens that a token looks at, in tokens.'},
   {key: 'first', title: 'First', top: 1, hint: 'The weight on the first token.'},
-  {key: 'previous', title: 'Previous', top: 1, hint: 'The weight on the token before.'},
+  {key: 'previous', title: 'Previous', top: 1, hint: 'The weight on the previous token.'},
   {key: 'itself', title: 'Itself', top: 1, hint: 'The weight on the token itself.'},
   {key: 'alignment_error', title: 'Off the diagonal',
-   hint: 'How far the weight is from the diagonal of the map, as a part of the source’s length: 0 where both texts ' +
-         'run in step.'},
+   hint: 'The mean distance of the weight from the diagonal of the map, as a fraction of the source’s length: 0 ' +
+         'where both texts run in step.'},
 ];
 
-/** The columns of a sortableTable over heads: those for which one of `rows` has a number. */
+/** The columns of a sortableTable over heads: the numbers that at least one of `rows` has. */
 function headColumns(rows) {
   const isKnown = (row, {key}) => Number.isFinite(row[key]);
   return NUMBERS.filter(column => rows.some(row => isKnown(row, column))).map(column => {

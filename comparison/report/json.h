@@ -1,5 +1,5 @@
 #pragma once
-// How results are written: JSON whose keys keep their order.
+// The JSON of results: its keys keep their order.
 
 #include <optional>
 

@@ -1,6 +1,6 @@
 'use strict';
-// What the pages share: their data, elements, tokens, colours, tables that can be sorted. A page's own program follows
-// in the same element.
+// Shared by all pages: data, elements, tokens, colours, sortable tables. A page's own program follows in the same
+// element.
 const zooPage = (() => {
 const data = JSON.parse(document.getElementById('data').textContent);
 const $ = id => document.getElementById(id);
@@ -14,7 +14,7 @@ const count = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
 
 // ---- Tokens -------------------------------------------------------------------------------------------------------
 
-/** What a token is in a sentence: SentencePiece's mark of a word's beginning is left out. */
+/** A token in a sentence, without SentencePiece's mark for the beginning of a word. */
 const plain = token => token.length > 1 && token.startsWith('▁') ? token.slice(1) : token.trim() ? token : '␣';
 
 function tokenLabel(token) {
@@ -27,7 +27,7 @@ function tokenLabel(token) {
 
 // ---- Colours ------------------------------------------------------------------------------------------------------
 
-/** sRGB of a colour in OKLCH (Ottosson 2020), in which equal steps of lightness look equal. */
+/** sRGB of a colour in OKLCH (Ottosson 2020), where equal steps of lightness look equal. */
 function oklch(lightness, chroma, hue) {
   const a = chroma * Math.cos(hue * Math.PI / 180), b = chroma * Math.sin(hue * Math.PI / 180);
   const l = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3;
@@ -41,7 +41,7 @@ function oklch(lightness, chroma, hue) {
   });
 }
 
-// One hue, lightness even from the card's colour to its opposite: it reads the same without colour vision.
+// One hue with even steps of lightness from the card's colour to its opposite: readable without colour vision.
 const makeRamp = color => Array.from({length: 256}, (_, i) => `rgb(${color(i / 255).join(' ')})`);
 const RAMPS = {
   light: makeRamp(t => oklch(0.972 - 0.652 * t, 0.006 + 0.165 * t ** 0.8, 258)),
@@ -52,13 +52,13 @@ let printing = false;
 const theme = () => prefersDark.matches && !printing ? 'dark' : 'light';
 /** The colour of a share between 0 and 1. */
 const colour = share => RAMPS[theme()][Math.round(255 * share)];
-/** The ink that can be read on colour(share). */
+/** A colour for text that is readable on colour(share). */
 const inkOn = share => theme() === 'light' ? (share > 0.56 ? '#fff' : '#16191f')
                                            : (share > 0.46 ? '#0b1220' : '#e9ecf1');
 const rampGradient = () =>
     `linear-gradient(to right, ${Array.from({length: 17}, (_, i) => colour(i / 16)).join(', ')})`;
 
-/** Calls `repaint` whenever colours that were painted are no longer right. */
+/** Calls `repaint` when the theme changes, and before and after printing. */
 function whenThemeChanges(repaint) {
   prefersDark.addEventListener('change', repaint);
   addEventListener('beforeprint', () => { printing = true; repaint(); });
@@ -68,13 +68,13 @@ function whenThemeChanges(repaint) {
 // ---- Tables ---------------------------------------------------------------------------------------------------------
 
 /**
- * A table that its headings sort: once with the best or the largest on top, twice the other way round, three times as
- * it was. A column is {title, value: row → number, text or null}, and may have
+ * A table with headings that sort it. The first click puts the best or the largest on top, the second reverses the
+ * order, the third restores the original order. A column is {title, value: row → number, text or null}, and may have
  *   cell    row → what is shown instead of the value
  *   better  'lower' or 'higher': the best value is set in bold
- *   same    (value, value) → whether both are shown alike, and so are both the best
- *   hint    what the heading means
- * The first column names the row. Rows without a value come last; those for which `mayWin` is false are never the best.
+ *   same    (value, value) → whether both are shown alike, and count as equally good
+ *   hint    an explanation of the heading
+ * The first column names the row. Rows without a value come last. A row for which `mayWin` is false is never the best.
  * `onSort` gets the rows in their new order.
  */
 function sortableTable({caption = '', columns, rows, mayWin = () => true, onSort = () => {}}) {
@@ -93,7 +93,7 @@ function sortableTable({caption = '', columns, rows, mayWin = () => true, onSort
     const best = columns.map(({value, better, same = Object.is}) => {
       const values = better ? rows.filter(mayWin).map(value).filter(Number.isFinite) : [];
       const [low, high] = [Math.min(...values), Math.max(...values)];
-      if (values.length < 2 || same(low, high)) return null;  // where all are alike none is best
+      if (values.length < 2 || same(low, high)) return null;  // all are equal: none is best
       return better === 'lower' ? low : high;
     });
     body.replaceChildren(...order().map(row => el('tr', '', ...columns.map(({value, cell, same = Object.is}, i) => {

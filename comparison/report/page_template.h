@@ -1,5 +1,5 @@
 #pragma once
-// What goes into a page: text made safe for where it stands, and the template it is filled into.
+// Escapes text for its place in a page, and fills templates.
 
 #include <map>
 #include <string>
@@ -9,17 +9,17 @@
 
 namespace zoo {
 
-/// `json` on one line; what is no UTF-8 in its strings is replaced.
+/// `json` on one line; invalid UTF-8 in its strings is replaced.
 std::string as_json_text(const nlohmann::ordered_json& json);
 
-/// JSON that cannot end the <script> element around it, whatever the strings in it say.
+/// Escapes JSON so that no string in it can end the <script> element around it.
 std::string escaped_for_script(std::string_view json);
 
-/// Text, or the value of an attribute; what is no UTF-8 is replaced.
+/// Escapes text for an element or for the value of an attribute; invalid UTF-8 is replaced.
 std::string escaped_for_html(std::string_view text);
 
-/// Replaces each {{name}} in `source` by its part. What is filled in is not looked at again, so a part may
-/// itself contain "{{name}}". A part that is not there is a mistake of ours: throws std::out_of_range.
+/// Replaces each {{name}} in `source` by its part. Inserted text is not searched again, so a part may itself
+/// contain "{{name}}". Throws std::out_of_range for a missing part, which is a mistake in the program.
 std::string fill_template(std::string_view source, const std::map<std::string_view, std::string>& parts);
 
 }  // namespace zoo

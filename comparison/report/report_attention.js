@@ -1,4 +1,4 @@
-// What the runs write, and where they look: the same inputs side by side.
+// Samples and attention maps of the runs, side by side for the same inputs.
 
 // ---- Samples ------------------------------------------------------------------------------------------------------
 
@@ -7,10 +7,10 @@ function buildSamples(section) {
   if (!inputs.length) return false;
   const list = el('div', 'samples');
   if (data.left_out?.samples)
-    section.append(el('p', 'quiet', `${count(data.left_out.samples, 'run')} without samples here, to keep the page ` +
-                                    'small: they are in results.json.'));
+    section.append(el('p', 'quiet', `The samples of ${count(data.left_out.samples, 'run')} are left out to keep the ` +
+                                    'page small. They are in results.json.'));
   section.append(list);
-  const FIRST = 4;  // inputs that are open at once
+  const FIRST = 4;  // inputs that are shown at first
   let open = false;
   const found = (input, chosen) => chosen.flatMap(run => {
     const sample = run.samples?.find(sample => sample.input === input);
@@ -26,7 +26,7 @@ function buildSamples(section) {
     return text;
   }
 
-  /** Input and outputs below each other: for texts. */
+  /** The input above the outputs: for long texts. */
   function sampleCard(input, chosen) {
     const samples = found(input, chosen), reference = referenceOf(samples);
     const outputs = samples.map(({run, output}) => {
@@ -38,7 +38,7 @@ function buildSamples(section) {
     if (reference !== undefined) head.append(el('span', 'tag', 'Reference'), el('p', 'text', el('bdi', '', reference)));
     return el('article', 'sample', head, el('div', 'outputs', ...outputs));
   }
-  /** A row an input: for answers of a word or two. */
+  /** One row per input: for answers of a word or two. */
   function sampleTable(inputs, chosen) {
     const heading = content => Object.assign(el('th', '', content), {scope: 'col'});
     const samples = inputs.map(input => found(input, chosen)), anyReference = samples.some(referenceOf);
@@ -58,7 +58,7 @@ function buildSamples(section) {
     const chosen = selection.chosen();
     const shownInputs = inputs.filter(input => chosen.some(run => run.samples?.some(sample => sample.input === input)));
     const having = chosen.filter(run => run.samples?.length);
-    if (!having.length) return list.replaceChildren(el('p', 'quiet', 'None of the runs chosen has samples here.'));
+    if (!having.length) return list.replaceChildren(el('p', 'quiet', 'None of the highlighted runs has samples here.'));
     const short = having.every(run => run.samples.every(({output}) => output.length <= 32 && !output.includes('\n')));
     if (short) return list.replaceChildren(sampleTable(shownInputs, having));
     list.replaceChildren(...shownInputs.slice(0, FIRST).map(input => sampleCard(input, having)));
@@ -76,12 +76,12 @@ function buildSamples(section) {
 
 // ---- Attention -----------------------------------------------------------------------------------------------------
 
-/** What can be laid side by side. `kind` names a run's own maps; '' where it has none such. */
+/** The views that can be shown side by side. `kind` names the matching maps of a run; '' where it has none. */
 const VIEWS = {
-  text: {title: 'the text, on itself', kind: maps => maps.kinds.includes('encoder') ? 'encoder'
+  text: {title: 'the text (self-attention)', kind: maps => maps.kinds.includes('encoder') ? 'encoder'
                                                   : maps.kinds.includes('decoder') && !maps.answered ? 'decoder' : ''},
-  cross: {title: 'the source, from the target', kind: maps => maps.kinds.includes('cross') ? 'cross' : ''},
-  target: {title: 'the target, on itself',
+  cross: {title: 'the source (cross-attention)', kind: maps => maps.kinds.includes('cross') ? 'cross' : ''},
+  target: {title: 'the target (self-attention)',
            kind: maps => maps.answered && maps.kinds.includes('decoder') ? 'decoder' : ''},
 };
 
@@ -97,7 +97,7 @@ function buildAttention(section) {
   const state = {view: every.every(maps => VIEWS.cross.kind(maps)) ? 'cross' : views[0], show: 'weights', layer: 'last',
                  head: 'mean', scale: 'relative'};
 
-  /** What is drawn of a run (heat_map.js): roll-out, or a layer's weights; null where the run has no such map. */
+  /** The view of a run that heat_map.js draws: roll-out, or a layer's weights; null where the run has no such map. */
   function viewOf(run, {view, show, layer, head, scale} = state) {
     const maps = readings.get(run), kind = maps && VIEWS[view].kind(maps);
     if (!kind) return null;
@@ -106,7 +106,7 @@ function buildAttention(section) {
                  head: show === 'rollout' ? 'rollout' : head};
     const values = maps.weights(map);
     if (!values) return null;
-    // The first token of a decoder can only look at itself: its weight of 1 says nothing about the others.
+    // A decoder's first token can only look at itself: its weight of 1 must not set the scale.
     const free = maps.isHidden(kind, 0, 1) && rows.length > 1 ? values.slice(columns.length) : values;
     return {...map, depth, free, title: maps.titleOf(map), values, columns, isHidden: (t, s) => maps.isHidden(kind, t, s),
             rows: crosses ? run.attention.target_next : rows, after: crosses ? rows : null,
@@ -142,8 +142,8 @@ function buildAttention(section) {
   if (first.target) sentence.append(el('span', 'arrow', ' → '), el('bdi', '', `“${first.target}”`));
   section.append(sentence, controls);
   if (data.left_out?.attention)
-    section.append(el('p', 'quiet', `${count(data.left_out.attention, 'run')} without maps here, to keep the page ` +
-                                    'small: they are in results.json, and zoo attention shows those of any run.'));
+    section.append(el('p', 'quiet', `The maps of ${count(data.left_out.attention, 'run')} are left out to keep the ` +
+                                    'page small. They are in results.json; zoo attention shows the maps of any run.'));
   const scaleNote = el('p', 'quiet');
   section.append(grid, scaleNote);
 
@@ -159,23 +159,23 @@ function buildAttention(section) {
                         el('span', 'quiet', `${place}; ${headName(view.head)}`));
       button.type = 'button';
       button.dataset.run = run.name;
-      button.setAttribute('aria-label', `${run.name}: ${view.title}; open it large`);
+      button.setAttribute('aria-label', `${run.name}: ${view.title}; open the large map`);
       button.addEventListener('click', () => opened.open(run, {...state}));
       return {run, button, picture};
     });
     grid.replaceChildren(...tiles.map(({button}) => button));
     if (missing.length) {
       const names = missing.flatMap((run, i) => [i ? ', ' : '', el('bdi', '', run.name)]);
-      grid.append(el('p', 'quiet missing', 'No such map of ', ...names, '.'));
+      grid.append(el('p', 'quiet missing', 'No such map for ', ...names, '.'));
     }
     paintTiles();
   }
-  /** With tokens where they can be read, else as a picture; in one scale, so that runs can be compared. */
+  /** Paints tokens too where they are readable. All tiles have the same scale, so that runs can be compared. */
   function paintTiles() {
-    // What the colours end at: a few weights that are far larger, as a decoder's first ones always are, may be beyond.
+    // The end of the colours. A few far larger weights may lie beyond it, such as a decoder's first ones.
     const top = Math.max(1, ...tiles.map(({run}) => strong(viewOf(run))));
-    const hint = el('span', 'hint', 'Click one to see it large, with its weights.');
-    scaleNote.replaceChildren(`Colours from 0 to ${(top / MOST).toFixed(2)} in all of them. `, hint);
+    const hint = el('span', 'hint', 'Click a map to see it large, with its weights.');
+    scaleNote.replaceChildren(`Colours from 0 to ${(top / MOST).toFixed(2)} in all maps. `, hint);
     scaleNote.hidden = !tiles.length;
     for (const {run, picture} of tiles) {
       const view = {...viewOf(run), top}, room = picture.clientWidth, {rows, columns} = view;
@@ -203,7 +203,7 @@ function buildAttention(section) {
   return true;
 }
 
-/** The dialog that shows one map large. */
+/** The dialog that shows one large map. */
 function openMaps(viewOf, selection, defaults) {
   const dialog = $('map-dialog'), heatMap = new HeatMap($('map-plot'), $('map-readout'));
   let run = null, state = null;
@@ -227,8 +227,8 @@ function openMaps(viewOf, selection, defaults) {
     $('map-name').replaceChildren(runName(run));
     $('map-title').textContent = view.title;
     $('map-note').textContent = rollout
-        ? 'Attention roll-out (Abnar and Zuidema 2020): how much of each token of the input reaches the last layer ' +
-          'at each row.'
+        ? 'Attention roll-out (Abnar and Zuidema 2020): how much of each input token (column) reaches each row of ' +
+          'the last layer.'
         : `Row: ${view.after ? 'the token being written' : 'a token'}. Column: a token that it looks at. ` +
           'Each row sums to 1.';
     for (const [id, to] of Object.entries(steps)) {
@@ -291,7 +291,7 @@ function buildHeads(section, open, readings) {
   function show() {
     const run = runs[Number(select.value)], rows = run.attention.heads.map(head => ({...head, run}));
     table = sortableTable({columns: [name, ...headColumns(rows)], rows,
-                           caption: `${run.name}: kind, layer.head, and means over the rows of its map`});
+                           caption: `${run.name}: kind, layer.head, and means over the rows of the head’s map`});
     host.replaceChildren(table.table);
   }
   function offer() {

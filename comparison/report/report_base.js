@@ -1,4 +1,4 @@
-// What every part of the report uses: numbers as people read them, and which runs are looked at.
+// Used by every part of the report: numbers as text, and the selection of runs.
 const {data, $, el, count, rampGradient, whenThemeChanges, sortableTable} = zooPage;
 const {MOST, largest, headName, readMaps, paint, HeatMap, numbersTable, headColumns} = zooMaps;
 const runs = data.runs;
@@ -22,10 +22,10 @@ function si(value, unit = '', digits = 3) {
   return number + (PREFIXES[power] || unit ? THIN + PREFIXES[power] + unit : '');
 }
 
-/** The same at a tick: 1000 → "1 k". */
+/** The same for a tick, without trailing zeros: 1000 → "1 k". */
 const siTick = value => si(value).replace(/(\.\d*?)0+(?=\D|$)/, '$1').replace(/\.(?=\D|$)/, '');
 
-/** A number of tokens at a tick: lengths are powers of two. */
+/** A number of tokens for a tick. Lengths are powers of two, so small ones are written in full. */
 const lengthTick = value => value < 10000 ? String(value) : siTick(value);
 
 /** 0.0123 → "12.3 ms", 75 → "75 s", 754 → "12 min 34 s". */
@@ -44,7 +44,7 @@ const lowerIsBetter = metric.better === 'lower';
 const betterSide = `${metric.better} is better`;
 const halfWidth = run => isNumber(run.metric?.high) ? (run.metric.high - run.metric.low) / 2 : null;
 
-/** Decimals of the metric: two digits of the interval that most runs have, else four of the metric. */
+/** Decimals of the metric: two digits of the median interval; without intervals, four digits of the median metric. */
 const metricDecimals = (() => {
   const middle = values => values.sort((a, b) => a - b)[(values.length - 1) >> 1];
   const half = middle(runs.map(halfWidth).filter(value => value > 0)), mean = middle(
@@ -60,7 +60,7 @@ const metricNumber = value => !isNumber(value) ? '–'
 const metricText = value => isNumber(value) ? metricNumber(value) + metricUnit : '–';
 const pValue = p => !isNumber(p) ? '' : p < 0.001 ? 'p < 0.001' : p > 0.995 ? 'p = 1' : `p = ${withDigits(p, 2)}`;
 
-/** A number on the page, with what it was made from: tests and other programs read `data-value`. */
+/** A number on the page. Its `data-value` holds the exact value for tests and other programs. */
 function shown(value, text, field, run = null) {
   const node = el('span', 'number', text);
   node.dataset.field = field;
@@ -69,18 +69,18 @@ function shown(value, text, field, run = null) {
   return node;
 }
 
-// ---- Which runs are looked at ---------------------------------------------------------------------------------------
+// ---- The selection of runs ------------------------------------------------------------------------------------------
 
 const FEW = 8;  // as many lines as people can tell apart
 const COLOURS = 8, SHAPES = ['circle', 'square', 'triangle', 'diamond', 'down', 'cross', 'plus', 'bar'];
 const DASHES = ['', '7 3', '2 3', '9 3 2 3', '14 4', '4 2', '1.5 2.5 6 2.5', '10 2 2 2 2 2'];
 
-/** The runs that a filter leaves (visible), those of them that stand out (chosen), and how each of these is drawn. */
+/** The runs that match the filter (visible), the highlighted ones of them (chosen), and the slot of each chosen run. */
 const selection = {
   filter: '',
-  own: null,          // Set of runs that the reader chose; until then the first run and the best ones
-  slots: new Map(),   // run → number of its colour, kept while it is chosen
-  order: runs,        // as the table is sorted
+  own: null,          // Set of runs that the reader chose; null: the default choice
+  slots: new Map(),   // chosen run → number of its colour
+  order: runs,        // in the order of the table
   listeners: [],
   visible() { return this.order.filter(run => this.matches(run)); },
   matches({name, architecture}) {
@@ -95,7 +95,7 @@ const selection = {
     this.update();
   },
   only(list) { this.own = list && new Set(list); this.update(); },
-  /** Without a choice of the reader's: the first run and the best others. */
+  /** The default choice: the first run and the best others. */
   byDefault() {
     const visible = runs.filter(run => this.matches(run));
     if (visible.length <= FEW) return visible;
@@ -121,7 +121,7 @@ const selection = {
 };
 const whenSelectionChanges = listener => selection.listeners.push(listener);
 
-/** How a chosen run is drawn. After eight runs colours return with other shapes and dashes. */
+/** The look of a run in charts. After eight runs the colours repeat with other shapes and dashes. */
 function lookOf(run) {
   const slot = selection.slots.get(run);
   if (slot === undefined) return {colour: 'var(--faded)', shape: 'circle', dash: '', faded: true, slot: 0};
@@ -130,7 +130,7 @@ function lookOf(run) {
           dash: DASHES[(slot + 5 * turn) % DASHES.length], faded: false, slot};
 }
 
-/** Radio buttons in the group `name`; `choose` gets the value of the one that is chosen. */
+/** Radio buttons in the group `name`; `choose` gets the value of the button that the reader chooses. */
 function choice(name, legend, options, chosen, choose) {
   const group = el('fieldset', 'choice', el('legend', '', legend));
   for (const [value, label] of options) {

@@ -1,4 +1,4 @@
-// Charts: axes, marks and labels in SVG, coloured by the style sheet so that they follow light, dark and paper.
+// Charts: axes, marks and labels in SVG. The style sheet sets the colours for light, dark and print.
 
 const SVG = document.createElementNS.bind(document, 'http://www.w3.org/2000/svg');
 function svg(tag, attributes = {}, ...children) {
@@ -17,7 +17,7 @@ const measure = (() => {
   };
 })();
 
-/** A text without its middle, where names of a grid are alike least of all at their ends. */
+/** A text shortened in its middle: the names of a grid differ mostly at their ends. */
 function shortened(text, room, size = 12) {
   const letters = [...text];
   let short = text;
@@ -30,7 +30,7 @@ function shortened(text, room, size = 12) {
 
 // ---- Scales --------------------------------------------------------------------------------------------------------
 
-/** About `count` round values from `low` to `high`; of a logarithmic scale where `log`. */
+/** About `count` round values from `low` to `high`, for a logarithmic scale if `log`. */
 function niceTicks(low, high, log, count) {
   const values = [], decades = Math.log10(high / low);
   if (log && decades > 0.9) {
@@ -47,11 +47,11 @@ function niceTicks(low, high, log, count) {
 }
 
 /**
- * A scale {at: value → pixel, ticks, domain} from `low`..`high` to `from`..`to` pixels; with `log`, of logarithms. About
- * `count` ticks, or those of `marks`.
+ * A scale {at: value → pixel, ticks, domain, step} from `low`..`high` to `from`..`to` pixels, logarithmic if `log`. Its
+ * ticks are `marks`; by default there are about `count`.
  */
 function makeScale({low, high, from, to, log = false, count = 6, marks = null}) {
-  if (!(high > low)) {  // one value alone stands in the middle
+  if (!(high > low)) {  // a single value is put in the middle
     const room = (Math.abs(low) || 1) * 0.1;
     [low, high] = log ? [low / 2, low * 2] : [low - room, low + room];
   }
@@ -64,7 +64,7 @@ function makeScale({low, high, from, to, log = false, count = 6, marks = null}) 
           step: log || ticks.length < 2 ? 0 : ticks[1] - ticks[0]};
 }
 
-/** Where the numbers of an axis begin and end, with a little air. */
+/** The first and the last number of an axis, with a little air around the values. */
 function extent(values, {log = false, air = 0.04} = {}) {
   const usable = values.filter(value => isNumber(value) && (!log || value > 0));
   if (!usable.length) return null;
@@ -77,8 +77,8 @@ function extent(values, {log = false, air = 0.04} = {}) {
 }
 
 /**
- * The same, but a few values farther away from the others than `reach` times their range do not decide: what is beyond
- * is cut at the frame.
+ * The same without outliers: the frame cuts off a few values that are farther from the others than `reach` times their
+ * range.
  */
 function robustExtent(values, {reach = 1.2, ...options} = {}) {
   const sorted = values.filter(isNumber).sort((a, b) => a - b);
@@ -116,7 +116,7 @@ function markPath(shape, x, y, r) {
 }
 const mark = (look, x, y, r = 4.2) => svg('path', {class: 'mark', d: markPath(look.shape, x, y, r), fill: look.colour});
 
-/** A piece of a run's line with its mark: the key to every chart. */
+/** A piece of a run's line with its mark, for legends. */
 function swatch(run) {
   const look = lookOf(run);
   return svg('svg', {class: 'swatch', width: 30, height: 14, viewBox: '0 0 30 14', 'aria-hidden': 'true'},
@@ -124,10 +124,10 @@ function swatch(run) {
                           'stroke-dasharray': look.dash || null}),
              mark(look, 15, 7, 4.4));
 }
-/** A run's name behind its swatch. */
+/** A run's name after its swatch. */
 const runName = run => el('span', 'run-name', swatch(run), el('bdi', '', run.name));
 
-/** The line through points, broken where one is missing. */
+/** The line through points, interrupted where a point is missing. */
 function linePath(points) {
   let path = '', broken = true;
   for (const [x, y] of points) {
@@ -138,7 +138,7 @@ function linePath(points) {
   return path;
 }
 
-/** Moves labels apart that would lie over each other: {y} of each, at least `gap` pixels between them. */
+/** Moves overlapping labels apart: changes their `y` until they are at least `gap` pixels apart. */
 function spreadLabels(labels, gap, top, bottom) {
   labels.sort((a, b) => a.y - b.y);
   for (let i = 0; i < labels.length; ++i)
@@ -152,8 +152,8 @@ function spreadLabels(labels, gap, top, bottom) {
 let charts = 0;
 
 /**
- * An empty chart in `host`, which it fills. `x` and `y` are what a scale takes, with {label, tick: (value, scale) → text}.
- * Returns {svg, field: where marks go, clipped to the frame, x, y: scales, box}.
+ * An empty chart that fills `host`. `x` and `y` are the options of a scale, with {label, tick: (value, scale) → text}.
+ * Returns {svg, field: the group for marks, clipped to the frame, x, y: scales, box}.
  */
 function makeChart(host, {x, y, height, right = 16, left = null, name}) {
   const width = Math.max(220, Math.floor(host.clientWidth));
@@ -177,7 +177,7 @@ function makeChart(host, {x, y, height, right = 16, left = null, name}) {
     axes.append(svg('line', {class: 'grid', x1: left, x2: box.right, y1: at, y2: at}),
                 svg('text', {x: left - 8, y: at, dy: '.32em', 'text-anchor': 'end'}, yTexts[i]));
   });
-  let free = -Infinity;  // labels that would touch the one before are left out
+  let free = -Infinity;  // labels that would touch the previous one are left out
   for (const value of xScale.ticks) {
     const at = px(xScale.at(value)), text = x.tick(value, xScale), half = measure(text, 12) / 2;
     axes.append(svg('line', {class: 'tick', x1: at, x2: at, y1: bottom, y2: bottom + 5}));
@@ -195,7 +195,7 @@ function makeChart(host, {x, y, height, right = 16, left = null, name}) {
   return {svg: chart, field, x: xScale, y: yScale, box};
 }
 
-/** Draws again when the width that `host` has changes; only once it can be seen. */
+/** Calls `draw` when `host` becomes visible, and when its width changes. */
 function whenWidthChanges(host, draw) {
   let width = 0;
   new ResizeObserver(() => {
@@ -206,8 +206,9 @@ function whenWidthChanges(host, draw) {
 }
 
 /**
- * Lets a pointer and the arrow keys walk along a chart. `host` keeps the focus while its chart is drawn anew. `nearest`
- * gives the number of the stop at (x, y) pixels or null, `stops` their number; `show` gets the stop or null.
+ * Lets a pointer and the arrow keys move along the stops of a chart. `host` keeps the focus while its chart is redrawn.
+ * `nearest` returns the index of the stop near (x, y) pixels, or null. `stops` returns the number of stops. `show` gets
+ * the index or null.
  */
 function walkable(host, {nearest, stops, show}) {
   let stop = null;

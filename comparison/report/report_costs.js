@@ -1,10 +1,10 @@
-// Quality and cost: the metric with its interval, the metric against what it costs, cost against length.
+// Quality and cost: the metric with its interval, the metric against cost, cost against length.
 
 const finalText = run => isNumber(run.metric?.mean)
     ? `${metricText(run.metric.mean)}${halfWidth(run) === null ? '' : ` ± ${metricText(halfWidth(run))}`}` : 'failed';
 const seedMetrics = run => run.seeds.map(seed => seed.valid?.[metric.key]).filter(isNumber);
 
-// ---- The metric, a row a run ---------------------------------------------------------------------------------------
+// ---- The metric, one row per run -----------------------------------------------------------------------------------
 
 function buildQuality(section) {
   if (!runs.some(run => isNumber(run.metric?.mean))) return false;
@@ -25,7 +25,7 @@ function buildQuality(section) {
     const edges = list.flatMap(run => [run.metric?.low, run.metric?.high]);
     const core = robustExtent(bounds, {air: 0.06});
     const x = core && robustlyWidened(core, edges);
-    if (!x) return host.replaceChildren(el('p', 'quiet', 'No run shown has a result.'));
+    if (!x) return host.replaceChildren(el('p', 'quiet', 'None of the runs shown has a result.'));
     const chart = makeChart(host, {
       x: {...x, label: metricLabel, tick: tickMetric, count: narrow ? 3 : 6},
       y: {low: 0, high: list.length, label: '', tick: () => ''}, left: Math.ceil(names) + 14, right, height,
@@ -64,7 +64,7 @@ function buildQuality(section) {
       chart.svg.append(row);
     });
   }
-  /** Room for the intervals, but not for one that is many times as wide as all the means. */
+  /** Makes room for the intervals, except for intervals far wider than the range of the means. */
   function robustlyWidened({low, high}, edges) {
     const span = (high - low) || Math.abs(high) * 0.1 || 1;
     const near = edges.filter(value => isNumber(value) && value > low - 1.2 * span && value < high + 1.2 * span);
@@ -87,7 +87,7 @@ const COSTS = {
   flops: {label: 'training FLOPs', value: seedMean('flops'), say: value => si(value, 'FLOP')},
   seconds: {label: 'training seconds', value: seedMean('seconds'), say: duration},
   memory: {label: 'peak memory (bytes)', value: run => run.peak_memory_bytes, say: value => si(value, 'B')},
-  decode: {label: 'written tokens a second', value: run => run.speed?.decode_tokens_per_second,
+  decode: {label: 'written tokens per second', value: run => run.speed?.decode_tokens_per_second,
            say: value => `${si(value)} tokens/s`},
 };
 
@@ -135,7 +135,7 @@ function buildCost(section) {
       name: `${metric.label} against ${cost.label}. The arrow keys go from run to run.`,
     });
     for (const point of points) Object.assign(point, {px: chart.x.at(point.x), py: chart.y.at(point.y)});
-    const more = state.x === 'decode';  // the only cost of which more is better
+    const more = state.x === 'decode';  // the only cost where more is better
     const front = frontier(points, more);
     if (front.length > 1)
       chart.field.append(svg('path', {class: 'frontier', d: linePath(front.map(({px, py}) => [px, py]))}));
@@ -155,7 +155,7 @@ function buildCost(section) {
     drawn = {points, ring, cost, front: front.length > 1};
     tell(null);
   }
-  /** The runs that no other beats in both. */
+  /** The runs that no other run beats in both cost and metric. */
   function frontier(points, more) {
     const cheap = more ? ({x}) => -x : ({x}) => x, good = lowerIsBetter ? ({y}) => y : ({y}) => -y;
     const front = [];
@@ -185,7 +185,7 @@ function buildCost(section) {
     const {points, ring, cost, front} = drawn;
     ring.setAttribute('visibility', stop === null ? 'hidden' : 'visible');
     if (stop === null) {
-      const meaning = front ? 'The thin line joins the runs that no other beats in both.' : '';
+      const meaning = front ? 'The thin line joins the runs that no other run beats in both.' : '';
       readout.replaceChildren(el('span', 'quiet', meaning, ' ', el('span', 'hint', 'Point at a run for its numbers.')));
       return;
     }
@@ -230,8 +230,8 @@ function buildScaling(section) {
                                       state.quantity, value => { state.quantity = value; draw(); })),
       grid, fitted,
       el('p', 'quiet under-table',
-         'Both axes are logarithmic: a cost that grows with the power k of the length n is a line of slope k; the ' +
-         'dotted lines are n and n². The exponents are fitted to the longest half of the lengths.'));
+         'Both axes are logarithmic: a cost that grows with the power k of the length n is a line of slope k. The ' +
+         'dotted lines are n and n². The exponents are fitted to the longer half of the lengths.'));
   const titleOf = part => part === 'model' ? 'the whole model' : part;
   const of = (run, part) => run.scaling?.find(entry => entry.part === part);
   const ordersOf = (list, part) => [...new Set(list.flatMap(run => of(run, part)?.order ?? []))];
@@ -245,7 +245,7 @@ function buildScaling(section) {
     }));
     fitted.replaceChildren(exponents(chosen));
   }
-  /** What was fitted for each run and part; beside it the textbook's order where the runs differ in it. */
+  /** The fitted exponents for each run and part, and the textbook's order where the runs differ in it. */
   function exponents(chosen) {
     const heading = (text, span = 1, rows = 1) =>
         Object.assign(el('th', '', text), {scope: span > 1 ? 'colgroup' : 'col', colSpan: span, rowSpan: rows});

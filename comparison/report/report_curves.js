@@ -1,4 +1,4 @@
-// Learning curves: the mean over the seeds as a line, the seeds' range as a band, every failed seed by itself.
+// Learning curves: the mean over the seeds as a line, their range as a band, every failed seed as a line of its own.
 
 const CURVE_X = {
   steps: {key: 'step', name: 'steps', label: 'steps', tick: siTick, say: value => `step ${si(value, '', 4)}`},
@@ -16,11 +16,11 @@ const CURVE_Y = {
                tick: tickNumber, say: lossText, number: lossText},
 };
 
-// The first part of a curve says little and is far from all the rest: the frame is made for what comes after. The
-// logarithmic scale shows it.
+// The first part of a curve says little and is far from the rest, so the frame is made for the rest. The logarithmic
+// scale shows the first part.
 const BEGINNING = 0.08;
 
-/** Names behind the ends of lines: {run, look, x, y: values of the last point}; `room` pixels wide. */
+/** Writes names after the ends of lines {run, look, x, y: values of the last point}, at most `room` pixels wide. */
 function labelEnds(chart, ends, room) {
   const labels = ends.map(({run, look, x, y}) => {
     const end = Math.max(chart.box.top - 6, Math.min(chart.box.bottom, chart.y.at(y)));
@@ -36,7 +36,7 @@ function labelEnds(chart, ends, room) {
   }
 }
 
-/** The value of a curve {x, y} at `x` between its points. */
+/** The value of a curve {x, y} at `x`, interpolated between its points. */
 function interpolate({x: xs, y: ys}, x) {
   let i = 1;
   while (i < xs.length - 1 && xs[i] < x) ++i;
@@ -45,7 +45,7 @@ function interpolate({x: xs, y: ys}, x) {
   return ys[i - 1] + share * (ys[i] - ys[i - 1]);
 }
 
-/** The curves of a run's seeds: {whole: those that went on to the end, failed}. Each is {x, y, steps}. */
+/** The curves of a run's seeds: {whole: of the seeds that did not fail, failed}. Each is {x, y, steps}. */
 function seedCurves(run, xKind, yKind) {
   const curves = {whole: [], failed: []};
   for (const seed of run.seeds) {
@@ -60,8 +60,8 @@ function seedCurves(run, xKind, yKind) {
 }
 
 /**
- * Mean and range over the seeds: [{x, mean, low, high}]. Seeds that took equal steps are averaged step by step. Where
- * they have no part of the axis in common there is no mean: every seed's own points, each {…, alone: true}.
+ * Mean and range over the seeds: [{x, mean, low, high}]. Seeds with equal steps are averaged step by step. Seeds
+ * without a common part of the axis have no mean: the result is every seed's own points, each {…, alone: true}.
  */
 function meanCurve(curves) {
   if (!curves.length) return [];
@@ -124,7 +124,7 @@ function buildCurves(section) {
       return readout.replaceChildren();
     }
     if (!log) x.low = Math.min(x.low, 0);
-    const chosen = lines.filter(({look}) => !look.faded).reverse();  // as in the table
+    const chosen = lines.filter(({look}) => !look.faded).reverse();  // in the order of the table
     const room = host.clientWidth < 560 ? 84 : 190, labelled = chosen.length <= 14;
     const widest = Math.max(0, ...chosen.map(({run}) => measure(run.name, 13)));
     const chart = makeChart(host, {
@@ -133,7 +133,7 @@ function buildCurves(section) {
       name: `${yKind.label} against ${xKind.label}. The arrow keys walk along the curves.`,
     });
     const to = ({x: a, mean: b}) => [chart.x.at(a), chart.y.at(b)];
-    /** Ends lie on the frame, and are not cut by it. */
+    /** Marks at the ends lie on the frame, which must not clip them. */
     const addMark = (look, x, y) => {
       if (y > chart.box.top - 6 && y < chart.box.bottom + 2) chart.svg.append(mark(look, x, y, 3.8));
     };
@@ -179,7 +179,7 @@ function buildCurves(section) {
     tell(null);
   }
 
-  /** The stops of the cursor: the points of the chosen run that has most. */
+  /** The stops of the cursor: the points of the chosen run with the most points. */
   const stops = () => drawn?.chosen.reduce((most, {points}) => points.length > most.length ? points : most, []) ?? [];
   function tell(stop) {
     if (!drawn) return;
@@ -202,7 +202,7 @@ function buildCurves(section) {
     }
     readout.replaceChildren(...nodes);
   }
-  /** The point at `x`, unless the curve has ended long before. */
+  /** The point nearest to `x`; null where the curve ends long before. */
   function closest(points, x) {
     if (!points.length) return null;
     const best = points.reduce((near, point) => Math.abs(point.x - x) < Math.abs(near.x - x) ? point : near);
@@ -225,7 +225,7 @@ function buildCurves(section) {
 
 // ---- The metric at other lengths ------------------------------------------------------------------------------------
 
-/** How runs do on texts of other lengths than those of training. */
+/** The metric on texts of lengths other than the training length. */
 function buildLengths(section) {
   const measured = runs.flatMap(run => run.lengths ?? []).map(({length}) => length);
   const lengths = [...new Set(measured)].sort((a, b) => a - b);
@@ -234,7 +234,7 @@ function buildLengths(section) {
   readout.setAttribute('aria-live', 'polite');
   const trained = new Set(runs.map(run => run.sequence_length).filter(isNumber));
   const note = trained.size === 1 ? ` All were trained at ${[...trained][0]} tokens (dashed line).` : '';
-  section.append(el('p', 'quiet', `${metric.label} on texts of other lengths, mean over the seeds and its 95 % ` +
+  section.append(el('p', 'quiet', `${metric.label} on texts of other lengths, mean over the seeds with its 95 % ` +
                                   `interval; ${betterSide}.${note}`), host, readout);
   Object.assign(host, {tabIndex: 0, id: 'lengths-chart'});
   host.setAttribute('role', 'application');

@@ -13,7 +13,7 @@ namespace {
   throw DataError("results.json: " + what + ": make it again with zoo compare");
 }
 
-/// The member `key` of `object`, which `where` names, where `is_right` accepts it.
+/// The member `key` of `object`, which is at `where` in the document. Complains unless `is_right` accepts it.
 const Json& needed(const Json& object, const std::string& where, const char* key,
                    bool (Json::*is_right)() const noexcept, const char* kind) {
   const Json& value = member(object, key);
@@ -22,7 +22,7 @@ const Json& needed(const Json& object, const std::string& where, const char* key
   return value;
 }
 
-/// Lists that belong together: one value each at each step.
+/// A curve is an object of lists of equal length, with one value per step.
 void check_curve(const Json& curve, const std::string& where) {
   if (curve.is_null()) return;
   if (!curve.is_object()) complain(where + " is not an object of lists");

@@ -1,5 +1,5 @@
 #pragma once
-// results.json as the reports read it: docs/comparison.md says what it holds.
+// Reads results.json for the reports; docs/comparison.md describes its contents.
 
 #include <optional>
 #include <string>
@@ -11,11 +11,11 @@ namespace zoo {
 
 inline constexpr std::string_view kResultsSchema = "transformer-zoo/comparison/1";
 
-/// Whether a report can be made: the schema, the metric, the runs with their names, seeds and curves. What
-/// else may be missing or null, and is then missing in the report. Throws DataError.
+/// Checks that a report can be made: the schema, the metric, the runs with their names, seeds and curves.
+/// Anything else may be missing or null, and is then missing in the report. Throws DataError.
 void check_results(const nlohmann::ordered_json& results);
 
-/// The member `key` of an object; null where it has none, or is none.
+/// The member `key` of an object; null where it has no such member, or where `object` is no object.
 const nlohmann::ordered_json& member(const nlohmann::ordered_json& object, const char* key);
 
 /// The number at `key`; absent where there is none.

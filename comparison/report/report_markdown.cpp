@@ -20,11 +20,11 @@ namespace zoo {
 
 namespace {
 
-constexpr size_t kMostColumns = 6;  // of runs beside each other; more become rows
+constexpr size_t kMostColumns = 6;  // of runs side by side; more runs become rows
 
 // ---- Text ----
 
-/// Text that means itself, on one line, in a table as well.
+/// Text on one line with all markup escaped, also for a table.
 std::string plain(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -46,7 +46,7 @@ std::string code(std::string_view text) {
 
 using Row = std::vector<std::string>;
 
-/// `left` of the columns, from the first, hold words; the others numbers.
+/// The first `left` columns hold words, the others numbers.
 std::string table(const Row& head, const std::vector<Row>& rows, size_t left) {
   std::string result = fmt::format("| {} |\n|", fmt::join(head, " | "));
   for (size_t i = 0; i < head.size(); ++i) result += i < left ? "---|" : "---:|";
@@ -65,7 +65,7 @@ std::string amount(std::optional<double> value, std::string_view unit = "") {
   return text;
 }
 
-/// The metric of this comparison as it is written: as a percentage or not, and with how many decimals.
+/// Writes values of the metric: as a percentage or not, and all with the same number of decimals.
 class MetricText {
  public:
   explicit MetricText(const Json& results)
@@ -77,7 +77,7 @@ class MetricText {
       if (const auto mean = number_at(run["metric"], "mean"); mean && *mean != 0)
         means.push_back(std::abs(*mean) * factor());
     }
-    // Two digits of the interval that most runs have, else four of the metric.
+    // Two digits of the median interval; without intervals, four digits of the median metric.
     const double half = middle(halves), mean = middle(means);
     const double digits =
         half > 0 ? 1 - std::floor(std::log10(half)) : 3 - std::floor(std::log10(mean > 0 ? mean : 1));
@@ -117,7 +117,7 @@ size_t failed_seeds(const Json& run) {
   }));
 }
 
-/// Whether nothing came of a run: it is the best in nothing.
+/// Whether every seed of a run failed. Such a run is never the best.
 bool has_failed(const Json& run) { return !run["seeds"].empty() && failed_seeds(run) == run["seeds"].size(); }
 
 std::string metric_cell(const Json& run, const MetricText& metric, bool best) {
@@ -131,7 +131,7 @@ std::string metric_cell(const Json& run, const MetricText& metric, bool best) {
   return text;
 }
 
-/// What the rows are compared with.
+/// A description of the row that the others are compared with.
 std::string_view baseline_rule(const Json& runs) {
   const auto n = std::count_if(runs.begin(), runs.end(),
                                [](const Json& run) { return member(run, "baseline").is_null(); });
@@ -149,7 +149,7 @@ std::string verdict_cell(const Json& run, const MetricText& metric) {
   return text;
 }
 
-/// A column of costs: its heading, where its number stands, and whether less of it is better.
+/// A column of costs: its heading, the place of its number in a run, and whether less is better.
 struct CostColumn {
   const char* title;
   const char* object;  // in the run, or nullptr for the run itself
@@ -169,7 +169,7 @@ constexpr CostColumn kColumns[] = {
     {"peak memory", nullptr, "peak_memory_bytes", "B", true},
 };
 
-/// The best of the values of runs that did not fail, unless all are equal.
+/// The best value of the runs that did not fail; absent where all are equal.
 template <typename Value>
 std::optional<double> best_of(const Json& runs, Value&& value, bool less) {
   std::optional<double> low, high;
@@ -198,12 +198,12 @@ std::string runs_table(const Json& results, const MetricText& metric) {
     const auto value = [&column](const Json& run) { return column.value(run); };
     if (std::none_of(runs.begin(), runs.end(), [&](const Json& run) { return value(run).has_value(); }))
       continue;
-    // Where it was made equal none is the best.
+    // The matched quantity is equal for all runs, so none is the best.
     const auto best_value = column.key == matched ? std::nullopt : best_of(runs, value, column.less);
     const std::string best_text = amount(best_value, column.unit), unknown = amount(std::nullopt);
     Row cells;
     for (const auto& run : runs) cells.push_back(amount(value(run), column.unit));
-    // What is written alike is alike the best, unless all are.
+    // All values that are written like the best one are best, except where all values are.
     const bool all = std::all_of(cells.begin(), cells.end(), [&](const std::string& cell) {
       return cell == best_text || cell == unknown;
     });
@@ -218,7 +218,8 @@ std::string runs_table(const Json& results, const MetricText& metric) {
 
 // ---- Curves ----
 
-/// Mean of the metric over the seeds that did not fail, at evaluation `i` of `n`, counted alike in each seed.
+/// Mean step and mean metric over the seeds that did not fail, at point `i` of `n` points that are spread
+/// evenly over the evaluations of each seed.
 std::optional<std::pair<double, double>> mean_point(const Json& run, size_t i, size_t n) {
   double steps = 0, values = 0, count = 0;
   for (const auto& seed : run["seeds"]) {
@@ -256,7 +257,7 @@ std::string curves(const Json& results, const MetricText& metric) {
 
 // ---- Other lengths ----
 
-/// The metric on texts of other lengths than those of training.
+/// The metric on texts of lengths other than the training length.
 std::string lengths(const Json& results, const MetricText& metric) {
   std::set<int64_t> all;
   for (const auto& run : results["runs"])
@@ -278,11 +279,11 @@ std::string lengths(const Json& results, const MetricText& metric) {
       rows.back().push_back(std::move(cell));
     }
   }
-  return fmt::format("## At other lengths\n\n{} on texts of so many tokens:\n\n{}\n", metric.label(),
+  return fmt::format("## At other lengths\n\n{} on texts of these lengths:\n\n{}\n", metric.label(),
                      table(head, rows, 1));
 }
 
-// ---- What else a reader asks ----
+// ---- Configuration, method, notices ----
 
 std::string differences(const Json& results) {
   const Json& keys = member(results, "differences");
@@ -307,8 +308,8 @@ std::string differences(const Json& results) {
       for (const auto& key : keys) rows.back().push_back(value(run, key));
     }
   }
-  return "## What differs\n\nOnly the keys that are not the same in all runs.\n\n" +
-         table(head, rows, head.size()) + "\n";
+  return "## What differs\n\nOnly the keys that differ between runs.\n\n" + table(head, rows, head.size()) +
+         "\n";
 }
 
 std::string budget_text(const Json& budget) {

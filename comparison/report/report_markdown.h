@@ -1,5 +1,5 @@
 #pragma once
-// A comparison as a page of a repository.
+// A comparison as a Markdown page for a repository.
 
 #include <string>
 
@@ -7,9 +7,10 @@
 
 namespace zoo {
 
-/// The study of a results.json (docs/comparison.md) in GitHub's Markdown: what is said, what was measured,
-/// the table, how the curves went, where the configurations differ, and how to repeat it. The same document
-/// gives the same text. Throws DataError where the document is not what docs/comparison.md describes.
+/// The report of a results.json (docs/comparison.md) in GitHub's Markdown: the folklore, the findings, the
+/// table, the learning curves, the differences between the configurations, and the command that repeats it.
+/// The same document gives the same text. Throws DataError where the document is not as docs/comparison.md
+/// describes.
 std::string report_markdown(const nlohmann::ordered_json& results);
 
 }  // namespace zoo

@@ -38,13 +38,13 @@ constexpr size_t kMostPoints = 120, kFewestPoints = 12;  // of one curve
 constexpr size_t kAllPoints = 50'000;                    // of all curves together: 3 MB
 constexpr size_t kAttentionBytes = 3'500'000, kSampleBytes = 1'000'000;
 
-/// A number with six significant digits: more cannot be seen, and takes room.
+/// A number with six significant digits: more cannot be seen, and make the page larger.
 Json rounded(const Json& value) {
   if (!value.is_number_float() || !std::isfinite(value.get<double>())) return value;
   return std::strtod(fmt::format("{:.6g}", value.get<double>()).c_str(), nullptr);
 }
 
-/// The members of an object that have one of these names.
+/// The members of an object with these names.
 Json only(const Json& object, std::initializer_list<const char*> keys) {
   Json result = Json::object();
   for (const char* key : keys)
@@ -64,7 +64,7 @@ Json thinned(const Json& curve, size_t most) {
   return result;
 }
 
-/// What of a run fits into the page.
+/// Admits values until a number of bytes is used up.
 class Room {
  public:
   explicit Room(size_t bytes) : bytes_(bytes) {}
@@ -117,8 +117,8 @@ Json shown_run(const Json& run, const Json& differences, size_t points) {
   return result;
 }
 
-/// The order in which runs get their share of a budget, that in which the page lets them stand out: the first
-/// run, then the best ones.
+/// The order in which runs get room in the page: the first run, then the best ones. The page highlights runs
+/// in the same order.
 std::vector<size_t> by_interest(const Json& results) {
   const Json& runs = results["runs"];
   const double sign = text_at(results["metric"], "better") == "lower" ? 1 : -1;

@@ -1,4 +1,4 @@
-// The report: what was asked and measured, the table, and every section for which there is data.
+// The report: question and findings, the table, and every section for which there is data.
 
 // ---- The top ------------------------------------------------------------------------------------------------------
 
@@ -29,7 +29,7 @@ function fillTop() {
   $('notices').append(...(data.notices ?? []).map(({kind, text}) => notice(kind, text)));
 }
 
-// ---- The key to the runs, always in sight --------------------------------------------------------------------------
+// ---- The legend of the runs, always in sight -----------------------------------------------------------------------
 
 function buildKey() {
   const chips = $('chips'), many = runs.length > FEW, filter = $('filter');
@@ -49,14 +49,14 @@ function buildKey() {
       chip.type = 'button';
       chip.dataset.chip = run.name;
       chip.setAttribute('aria-pressed', selection.isChosen(run));
-      chip.title = selection.isChosen(run) ? `${run.name}: click to step back` : `${run.name}: click to stand out`;
+      chip.title = selection.isChosen(run) ? `${run.name}: click to dim` : `${run.name}: click to highlight`;
       chip.addEventListener('click', () => selection.toggle(run));
       return chip;
     }));
     if (focused) [...chips.children].find(chip => chip.dataset.chip === focused)?.focus();
     const visible = selection.visible().length;
-    const found = visible === runs.length ? `${visible} runs` : `${visible} runs found of ${runs.length}`;
-    $('key-status').textContent = many ? `${selection.chosen().length} of ${found} stand out` : '';
+    const found = visible === runs.length ? `${visible} runs` : `${visible} matching runs (${runs.length} in all)`;
+    $('key-status').textContent = many ? `${selection.chosen().length} of ${found} highlighted` : '';
     $('key-reset').hidden = !selection.own && !selection.filter;
   }
   whenSelectionChanges(draw);
@@ -104,8 +104,8 @@ function verdictCell(run) {
     cell.append(notes);
   }
   if (isNumber(versus.low))
-    cell.title = `difference from ${run.baseline} ${metricNumber(versus.low)} to ${metricNumber(versus.high)} (95 %), ` +
-                 `${pValue(versus.p)}; corrected for the number of rows: ${pValue(versus.p_corrected)}`;
+    cell.title = `difference from ${run.baseline}: ${metricNumber(versus.low)} to ${metricNumber(versus.high)} ` +
+                 `(95 %), ${pValue(versus.p)}; corrected for the number of tests: ${pValue(versus.p_corrected)}`;
   return cell;
 }
 
@@ -114,7 +114,7 @@ function tableColumns() {
   const number = (title, field, value, text, better, hint = '') =>
       ({title, value, cell: run => shown(value(run), text(value(run)), field, run), better, hint,
         same: (one, other) => text(one) === text(other)});
-  // Where it was made equal none is the best.
+  // The matched quantity is equal for all runs, so none is the best.
   const matched = {parameters: 'parameters', flops: 'flops_per_token'}[data.match?.quantity];
   const own = (title, key, unit, better, hint) =>
       number(title, key, run => run[key] ?? null, value => si(value, unit), key === matched ? '' : better, hint);
@@ -126,7 +126,7 @@ function tableColumns() {
       if (family !== run.name && families.size > 1) name.append(el('span', 'quiet', family));
       name.type = 'button';
       name.setAttribute('aria-pressed', selection.isChosen(run));
-      name.title = 'Stand out in the charts, or step back';
+      name.title = 'Highlight this run in the charts, or dim it';
       name.addEventListener('click', () => selection.toggle(run));
       return name;
     }},
@@ -137,10 +137,10 @@ function tableColumns() {
     own('parameters', 'parameters', '', 'lower'),
     own('FLOPs / token', 'flops_per_token', '', 'lower', 'Forward pass'),
     speed('training tokens/s', 'train_tokens_per_second'),
-    speed('reading tokens/s', 'prompt_tokens_per_second', 'A prompt'),
+    speed('reading tokens/s', 'prompt_tokens_per_second', 'Reading a prompt'),
     speed('writing tokens/s', 'decode_tokens_per_second', 'Decoding, token by token'),
-    own('peak memory', 'peak_memory_bytes', 'B', 'lower', 'Of tensors, while training'),
-    number('training time', 'seconds', seedMean('seconds'), duration, 'lower', 'Of a seed, mean, evaluation included'),
+    own('peak memory', 'peak_memory_bytes', 'B', 'lower', 'Memory of tensors during training'),
+    number('training time', 'seconds', seedMean('seconds'), duration, 'lower', 'Mean over the seeds, with evaluation'),
   ].filter(({value}, i) => i < 2 || runs.some(run => (value(run) ?? null) !== null));
 }
 
@@ -154,7 +154,7 @@ function buildTable(section) {
       for (const listener of selection.listeners) if (listener !== redraw) listener();
     },
   });
-  /** The charts list the runs as the table does. */
+  /** Keeps the order of the table for the charts. */
   function keepOrder() {
     const order = table.order();
     selection.order = [...order, ...runs.filter(run => !order.includes(run))];
@@ -175,19 +175,19 @@ function buildTable(section) {
   const scroll = el('div', 'scroll tall table-scroll', table.table);
   Object.assign(scroll, {tabIndex: 0});
   scroll.setAttribute('role', 'region');
-  scroll.setAttribute('aria-label', 'Results, a row a run');
-  const legend = ['Best of each column in bold.'];
-  if (runs.some(run => halfWidth(run) !== null)) legend.push('± half the 95 % interval of the mean over the seeds.');
+  scroll.setAttribute('aria-label', 'Results, one row per run');
+  const legend = ['The best value of each column is in bold.'];
+  if (runs.some(run => halfWidth(run) !== null)) legend.push('± is half the 95 % interval of the mean over the seeds.');
   if (runs.some(run => isNumber(run.versus_baseline?.p_corrected)))
     legend.push(`Verdicts: paired t-test over the seeds against the first run${
         runs.filter(run => !run.baseline).length > 1 ? ' with the same values of the grid' : ''}, p corrected by ` +
-        'Holm’s method, at 0.05.');
+        'Holm’s method, significant below 0.05.');
   section.append(scroll, empty, el('p', 'quiet under-table', legend.join(' ')), seedsTable());
   whenSelectionChanges(redraw);
   return true;
 }
 
-/** Every seed of every run shown, made when it is opened. */
+/** A table of every seed of the runs shown, filled when it is opened. */
 function seedsTable() {
   const ENDS = {all_steps: 'all steps', out_of_time: 'out of time', interrupted: 'interrupted', failed: 'failed'};
   const host = el('div', 'scroll tall'), details = el('details', '', el('summary', '', 'Every seed'), host);
@@ -206,7 +206,7 @@ function seedsTable() {
     number('steps', 'steps', value => si(value, '', 4)), number('tokens', 'tokens', value => si(value)),
     number('FLOPs', 'flops', value => si(value)),
     number('time', 'seconds', duration), number('peak memory', 'peak_memory_bytes', value => si(value, 'B')),
-    number('of the process', 'peak_resident_bytes', value => si(value, 'B')),
+    number('peak process memory', 'peak_resident_bytes', value => si(value, 'B')),
     {title: 'directory', value: ({seed}) => seed.run},
   ].filter(({value}) => runs.some(run => run.seeds.some(seed => (value({run, seed}) ?? null) !== null)));
   const fill = () => {
@@ -236,7 +236,7 @@ function buildDifferences(section) {
     scroll.replaceChildren(el('table', 'differences', el('thead', '', el('tr', '', heading('key', 'col'),
         ...chosen.map(run => heading(runName(run), 'col')))), el('tbody', '', ...rows)));
   }
-  section.append(el('p', 'quiet', 'Only what is not the same in all runs. Bold: other than in the first run, ' +
+  section.append(el('p', 'quiet', 'Only the keys that differ between runs. A bold value differs from the first run, ' +
                                   `${runs[0].name}.`), scroll);
   whenSelectionChanges(draw);
   draw();
@@ -251,9 +251,9 @@ function buildReproduce(section) {
       try {
         await navigator.clipboard.writeText(data.command);
         copy.textContent = 'Copied';
-      } catch {  // not allowed here: mark it, so that a key copies it
+      } catch {  // not allowed here: select the text, so that the reader can copy it
         getSelection().selectAllChildren($('command'));
-        copy.textContent = 'Marked: press Ctrl+C';
+        copy.textContent = 'Selected: press Ctrl+C';
       }
       setTimeout(() => { copy.textContent = 'Copy'; }, 2500);
     });

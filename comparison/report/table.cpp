@@ -15,8 +15,8 @@ namespace {
 
 struct Cell {
   std::string text;
-  std::optional<double> value = {};  // for finding the best
-  bool of_failed_run = false;        // which is the best in nothing
+  std::optional<double> value = {};  // to find the best
+  bool of_failed_run = false;        // such a cell is never the best
 };
 
 enum class Best { none, lowest, highest };
@@ -24,10 +24,10 @@ enum class Best { none, lowest, highest };
 struct Column {
   std::string title;
   Best best = Best::none;
-  std::vector<Cell> cells = {};  // one a run
+  std::vector<Cell> cells = {};  // one per run
 };
 
-/// Characters of a UTF-8 text.
+/// The number of characters in a UTF-8 text.
 size_t width_of(const std::string& text) {
   return static_cast<size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
@@ -60,7 +60,7 @@ Cell amount_cell(const std::optional<double>& value, std::string_view unit = "")
   return value ? Cell{with_prefix(*value) + std::string(unit), value} : Cell{"–"};
 }
 
-/// Of the seeds that were trained to their end.
+/// Over the seeds that did not fail.
 std::optional<double> mean_seconds(const Json& run) {
   double sum = 0;
   int64_t count = 0;
@@ -110,7 +110,7 @@ std::vector<Column> columns_of(const Json& results) {
     add(amount_cell(speed_of(run, "prompt_tokens_per_second")));
     add(amount_cell(speed_of(run, "decode_tokens_per_second")));
   }
-  // What no run has a number for says nothing.
+  // A column without any number is left out.
   std::erase_if(columns, [](const Column& column) {
     return column.best != Best::none && std::none_of(column.cells.begin(), column.cells.end(),
                                                      [](const Cell& cell) { return cell.value; });
@@ -118,7 +118,7 @@ std::vector<Column> columns_of(const Json& results) {
   return columns;
 }
 
-/// Which cell of a column is the best; none where all are alike.
+/// The best value of a column; absent where all are equal.
 std::optional<double> best_of(const Column& column) {
   std::vector<double> values;
   for (const auto& cell : column.cells) {

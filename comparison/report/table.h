@@ -12,8 +12,8 @@ enum class TableStyle {
   terminal  // the best of each column in bold
 };
 
-/// One row a run: metric ± interval, verdict against the first, size, cost and speed. `results` as in
-/// docs/comparison.md. Columns that no run has a number for are left out.
+/// One row per run: metric ± interval, verdict against the baseline, size, cost and speed. `results` is as in
+/// docs/comparison.md. Columns without any number are left out.
 std::string results_table(const nlohmann::ordered_json& results, TableStyle style);
 
 /// 1.7e9 → "1.70 G"

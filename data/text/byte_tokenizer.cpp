@@ -22,7 +22,7 @@ ByteTokenizer::ByteTokenizer(TokenizerFile file) : file_(std::move(file)), first
                            .symbols = {},
                            .model_sha256 = {}};
   if (to_json(ours) != to_json(file_))
-    throw DataError("the ids of the special tokens are not those of byte tokens");
+    throw DataError("the ids of the special tokens are wrong for a byte tokenizer");
 }
 
 TokenIds ByteTokenizer::encode(std::string_view text) const {

@@ -1,16 +1,16 @@
 #pragma once
-// One token for each byte: no training, nothing unknown.
+// One token for each byte. It needs no training and has no unknown characters.
 
 #include "data/text/tokenizer.h"
 #include "data/text/tokenizer_file.h"
 
 namespace zoo {
 
-/// Ids: the special tokens if any, then byte 0 … 255.
+/// Ids: the special tokens if any, then bytes 0 … 255.
 class ByteTokenizer : public Tokenizer {
  public:
   ByteTokenizer(SpecialTokenSet special, bool lowercase);
-  /// What was saved. Throws DataError where the special tokens are not those of this program.
+  /// From a saved file. Throws DataError if its special tokens have other ids than in this program.
   explicit ByteTokenizer(TokenizerFile file);
 
   TokenIds encode(std::string_view text) const override;

@@ -11,7 +11,7 @@
 namespace zoo {
 namespace {
 
-/// How unk is shown in text: two question marks in one, as SentencePiece has it.
+/// The text of unk: a double question mark, as in SentencePiece.
 constexpr std::string_view unknown = "⁇";
 
 }  // namespace
@@ -26,7 +26,7 @@ std::unique_ptr<CharTokenizer> CharTokenizer::train(const TextReader& corpus, Sp
       empty = false;
     }
   });
-  if (empty) throw DataError("the training text is empty: there is nothing to make a vocabulary of");
+  if (empty) throw DataError("the training text is empty: there is nothing to make a vocabulary from");
   TokenizerFile file{.type = TokenizerKind::character,
                      .lowercase = fold,
                      .special = special_tokens(special),
@@ -45,7 +45,7 @@ CharTokenizer::CharTokenizer(TokenizerFile file) : file_(std::move(file)), first
     if (id < 0) continue;
     if (id >= first_ || !special_ids.insert(id).second) {
       throw DataError(
-          fmt::format("the id {} of a special token is used twice or not among the first {}", id, first_));
+          fmt::format("the id {} of a special token is used twice or is not below {}", id, first_));
     }
   }
   if (file_.symbols.empty()) throw DataError("there are no symbols");
@@ -54,7 +54,7 @@ CharTokenizer::CharTokenizer(TokenizerFile file) : file_(std::move(file)), first
     const std::u32string code_points = decode_utf8(symbol);
     if (code_points.size() != 1 || !ids_.emplace(code_points[0], id++).second) {
       throw DataError(
-          fmt::format("the symbol \"{}\" is not one code point, or not the only one", excerpt(symbol)));
+          fmt::format("the symbol \"{}\" is not one code point, or appears twice", excerpt(symbol)));
     }
   }
 }

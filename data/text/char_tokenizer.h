@@ -8,15 +8,15 @@
 
 namespace zoo {
 
-/// Ids: the special tokens if any, then the symbols in the order of their code points (without special tokens
-/// the vocabulary of nanoGPT's shakespeare_char).
+/// Ids: the special tokens if any, then the symbols in the order of their code points. Without special
+/// tokens, tinyshakespeare gives the vocabulary of nanoGPT's shakespeare_char.
 class CharTokenizer : public Tokenizer {
  public:
-  /// The symbols of `corpus`. Throws DataError: empty, not UTF-8.
+  /// Takes the symbols of `corpus`. Throws DataError if it is empty or not UTF-8.
   static std::unique_ptr<CharTokenizer> train(const TextReader& corpus, SpecialTokenSet special,
                                               bool lowercase);
-  /// What was saved. Throws DataError for symbols that are not one code point each, repeat, or collide with
-  /// the ids of special tokens.
+  /// From a saved file. Throws DataError if it has no symbols, if a symbol is not one code point or repeats,
+  /// and if the ids of special tokens repeat or collide with symbols.
   explicit CharTokenizer(TokenizerFile file);
 
   TokenIds encode(std::string_view text) const override;

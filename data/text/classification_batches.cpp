@@ -31,10 +31,10 @@ class ClassificationBatches : public PlannedBatches {
       require_special(special.eos, "<eos>", "text_classification with a decoder");
     }
     const int64_t added = position == ClassPosition::first ? 2 : 1;
-    if (length < added) throw std::invalid_argument("sequences have room for their special tokens");
+    if (length < added) throw std::invalid_argument("sequences must have room for their special tokens");
     if (texts_.n_rows() != static_cast<int64_t>(labels_.size())) {
       throw DataError(
-          fmt::format("{} texts and {} labels do not belong together", texts_.n_rows(), labels_.size()));
+          fmt::format("{} texts but {} labels: the numbers must be equal", texts_.n_rows(), labels_.size()));
     }
     for (int64_t i = 0; i < texts_.n_rows(); ++i)
       lengths_.push_back(std::min(texts_.row_length(i) + added, length));

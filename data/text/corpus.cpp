@@ -19,7 +19,7 @@ constexpr std::string_view blanks = " \t\r\n\f\v";
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(blanks) == text.npos; }
 
-/// A text file, checked: UTF-8, not blank, no byte order mark, "\n" line ends.
+/// Reads a text file, which must be UTF-8 and not blank. Removes a byte order mark; makes line ends "\n".
 std::string read_text(const std::filesystem::path& path) {
   std::string text = read_file(path);
   if (const auto offset = find_invalid_utf8(text)) {
@@ -40,7 +40,7 @@ std::string read_text(const std::filesystem::path& path) {
   return text;
 }
 
-/// The lines of a text; a line end at its very end begins no further line.
+/// The lines of a text. A line end at the end of the text does not start another line.
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
   for (size_t begin = 0; begin < text.size();) {
@@ -86,7 +86,7 @@ const std::vector<std::string>& files_of(const DataConfig& config, Split split) 
   return split == Split::train ? config.train : split == Split::valid ? config.valid : config.test;
 }
 
-/// The files to read for `split`. Throws DataError where there are none.
+/// The files to read for `split`. Throws DataError if there are none.
 const std::vector<std::string>& files_to_read(const DataConfig& config, Split split) {
   const bool from_train = split == Split::valid && config.valid.empty();
   const auto& files = from_train ? config.train : files_of(config, split);
@@ -97,12 +97,12 @@ const std::vector<std::string>& files_to_read(const DataConfig& config, Split sp
 /// Whether train and valid are two parts of the same files.
 bool is_shared(const DataConfig& config, Split split) { return config.valid.empty() && split != Split::test; }
 
-/// How many of `n` belong to train where train and valid share files.
+/// How many of `n` items belong to train if train and valid share files.
 size_t train_part(const DataConfig& config, size_t n) {
   return static_cast<size_t>((1.0 - config.valid_fraction) * static_cast<double>(n));
 }
 
-/// The rows of `split`: all, or their part where train and valid share the files.
+/// Keeps the rows that belong to `split`: a part if train and valid share files, else all.
 template <class Row>
 void keep_part(const DataConfig& config, Split split, std::vector<Row>& rows) {
   if (!is_shared(config, split)) return;
@@ -120,7 +120,7 @@ size_t prefix_bytes(std::string_view text, size_t n) {
   return at;
 }
 
-/// The part of whole texts that belongs to `split`, counted in code points over all of them.
+/// Keeps the part of whole texts that belongs to `split`, counted in code points over all texts.
 void keep_part_of_text(const DataConfig& config, Split split, std::vector<std::string>& texts) {
   if (!is_shared(config, split)) return;
   const auto count = [](const std::string& text) {
@@ -140,12 +140,11 @@ void keep_part_of_text(const DataConfig& config, Split split, std::vector<std::s
 
 [[noreturn]] void fail_empty(const DataConfig& config, Split split, std::string_view rows) {
   const auto& files = files_to_read(config, split);
-  throw DataError(
-      fmt::format("{}: {} has no {} in {}", data_path(files.front()).string(), name_of(split), rows,
-                  is_shared(config, split) ? "its part of this text; it is too short to be split" : "it"));
+  throw DataError(fmt::format("{}: no {} for {}{}", data_path(files.front()).string(), rows, name_of(split),
+                              is_shared(config, split) ? "; the text is too short to be split" : ""));
 }
 
-/// Names of a column, of which files have one or the other.
+/// Alternative names of a column.
 using ColumnNames = std::vector<std::string>;
 
 /// Index of the first of `names` that the header line of `path` has.
@@ -170,8 +169,8 @@ std::vector<std::string_view> fields_of(std::string_view line) {
   }
 }
 
-/// Calls `visit` for each row below the header of a tab-separated file, with the number of its line and the
-/// fields of `columns` in their order.
+/// Calls `visit` for each row below the header of a tab-separated file, with its line number and its fields
+/// of `columns`, in the order of `columns`.
 template <size_t N, class Visit>
 void read_table(const std::filesystem::path& path, const std::array<ColumnNames, N>& columns, Visit visit) {
   const std::string content = read_text(path);
@@ -184,7 +183,7 @@ void read_table(const std::filesystem::path& path, const std::array<ColumnNames,
     if (is_blank(lines[i])) continue;
     const auto fields = fields_of(lines[i]);
     if (fields.size() != header.size()) {
-      throw DataError(fmt::format("{}:{}: {} fields where the header has {}", path.string(), i + 1,
+      throw DataError(fmt::format("{}:{}: {} fields, but the header has {}", path.string(), i + 1,
                                   fields.size(), header.size()));
     }
     std::array<std::string, N> row;
@@ -206,7 +205,7 @@ void read_rows(const std::filesystem::path& path, const DataConfig& config, std:
              });
 }
 
-/// Appends the documents of a file. The texts of a table are apart as they are.
+/// Appends the documents of a file. In a table, the rows already separate the texts.
 void read_documents_of(const std::filesystem::path& path, const DataConfig& config,
                        std::vector<std::string>& out) {
   if (path.extension() != ".tsv") return split_documents(read_text(path), config.documents, out);
@@ -253,7 +252,7 @@ std::string hash_of_data(const DataConfig& config) {
       for (const std::string& name : {file, file + "." + config.source, file + "." + config.target}) {
         try {
           hashes += sha256(MappedFile(data_path(name)).bytes());
-        } catch (const DataError&) {  // a file, or the prefix of two
+        } catch (const DataError&) {  // `file` is a file or a prefix, so some of these names do not exist
         }
       }
     }
@@ -275,8 +274,9 @@ ParallelTexts read_parallel(const DataConfig& config, Split split) {
     const auto sources = lines_of(source_text);
     const auto targets = lines_of(target_text);
     if (sources.size() != targets.size()) {
-      throw DataError(fmt::format("{} has {} lines and {} has {}: they must correspond", source_path.string(),
-                                  sources.size(), target_path.string(), targets.size()));
+      throw DataError(fmt::format("{} has {} lines and {} has {}: the numbers must be equal",
+                                  source_path.string(), sources.size(), target_path.string(),
+                                  targets.size()));
     }
     for (size_t i = 0; i < sources.size(); ++i) {
       if (is_blank(sources[i]) || is_blank(targets[i])) continue;

@@ -1,6 +1,6 @@
 #pragma once
-// Corpora: text files read and checked. What comes out is UTF-8 without byte order mark and with "\n" line
-// ends.
+// Reads and checks the text files of a corpus. The texts are UTF-8 without a byte order mark and with "\n"
+// line ends.
 
 #include <array>
 #include <string>
@@ -16,27 +16,27 @@ namespace zoo {
 enum class Split { train, valid, test };
 constexpr auto config_names(Split) { return std::to_array<std::string_view>({"train", "valid", "test"}); }
 
-/// The files of `split` as an error names them: "valid.txt", "a.txt, b.txt"; the prefixes of parallel texts.
+/// The files of `split` for error messages: "valid.txt", "a.txt, b.txt". For parallel texts, the prefixes.
 std::string corpus_name(const DataConfig& config, Split split);
 
-/// Hex digest of all that the training and validation files hold.
+/// Hex digest of the content of the training and validation files.
 std::string hash_of_data(const DataConfig& config);
 
-// Where the configuration names no validation files, the end of the training files is the validation split
-// (and is left out of the training split): of a text that is one document, the last valid_fraction of its
-// code points, train being the first int((1 - valid_fraction)·n) as in nanoGPT; else that part of the
-// documents or rows.
+// If the configuration names no validation files, the end of the training files is the validation split and
+// is left out of the training split. The training split has the first int((1 - valid_fraction)·n) of n items.
+// With DocumentSplit::none the items are code points, as in nanoGPT; otherwise they are documents or rows.
 
-/// Documents of the text files of `split`, in order; none of them blank. With DocumentSplit::none each file
-/// is one. Of a tab-separated file, NAME.tsv, each text is one, or with DocumentSplit::none a line. Throws
-/// DataError: no such file, empty, invalid UTF-8 (with file, line and byte).
+/// Documents of the text files of `split`, in order; none is blank. With DocumentSplit::none each file is one
+/// document. In a tab-separated file (NAME.tsv) the text of each row is a document, or a line of the document
+/// with DocumentSplit::none. Throws DataError for a missing or empty file and for invalid UTF-8 (with file,
+/// line and byte).
 std::vector<std::string> read_documents(const DataConfig& config, Split split);
 
 struct ParallelTexts {
-  std::vector<std::string> source, target;  // equally many
+  std::vector<std::string> source, target;  // of equal size
 };
-/// Lines of PREFIX.source and PREFIX.target; pairs of which one side is blank are left out. Throws DataError,
-/// also where the numbers of lines differ.
+/// Lines of PREFIX.source and PREFIX.target. Pairs with a blank side are left out. Throws DataError, also if
+/// the numbers of lines differ.
 ParallelTexts read_parallel(const DataConfig& config, Split split);
 
 struct LabelledTexts {

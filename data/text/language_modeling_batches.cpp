@@ -14,13 +14,13 @@
 namespace zoo {
 namespace {
 
-/// A window is `length` tokens that are read and the one after them; what is predicted of it begins after
-/// `prefix` of its tokens. Windows overlap by so much that each token is predicted once.
+/// A window is the `length` tokens that are read and the token after them. All of its tokens after the first
+/// `prefix` are predicted. Windows overlap so that each token is predicted once.
 class Windows : public PlannedBatches {
  public:
   Windows(TokenStore stream, int64_t length, int64_t prefix, const BatchOptions& options)
       : PlannedBatches(unbucketed(options)), stream_(std::move(stream)), prefix_(prefix) {
-    if (prefix < 1 || prefix > length) throw std::invalid_argument("a prefix is a part of its window");
+    if (prefix < 1 || prefix > length) throw std::invalid_argument("a prefix must be a part of its window");
     const int64_t most = stream_.n_tokens() - 1;
     if (most < prefix) {
       throw DataError(fmt::format("a text of {} tokens is too short for language modelling{}",
@@ -46,15 +46,15 @@ class Windows : public PlannedBatches {
   Batch make(int64_t epoch, std::span<const int64_t> examples) const override {
     std::vector<int64_t> begins;
     for (const int64_t example : examples) begins.push_back(offset(epoch) + example * stride_);
-    // Windows of one batch are equally long: the shorter one at the end has a batch of its own.
+    // All windows of a batch are equally long: the shorter one at the end is a batch of its own.
     const int64_t width = std::min(length_, stream_.n_tokens() - 1 - begins.front());
     return make(begins, width);
   }
 
-  /// Windows of `width` read tokens at `begins`.
+  /// The batch of the windows that begin at `begins` and read `width` tokens.
   virtual Batch make(const std::vector<int64_t>& begins, int64_t width) const = 0;
 
-  /// Rows of `n` tokens, each from its window's token `from` on, below each other: (B·n).
+  /// `n` tokens of each window, from its token `from` on, one row after the other: (B·n).
   torch::Tensor rows(const std::vector<int64_t>& begins, int64_t from, int64_t n) const {
     torch::Tensor ids = int64_tensor(static_cast<int64_t>(begins.size()) * n);
     int64_t* row = ids.mutable_data_ptr<int64_t>();
@@ -67,11 +67,11 @@ class Windows : public PlannedBatches {
   int64_t prefix() const { return prefix_; }
 
  private:
-  /// Where the first window of an epoch begins: windows are cut at other places each time.
+  /// Where the first window of an epoch begins. Each epoch cuts the windows at other places.
   int64_t offset(int64_t epoch) const {
     if (!shuffled()) return 0;
-    const int64_t most =
-        std::min(stride_ - 1, stream_.n_tokens() - 1 - length_);  // leaves at least one window
+    // At least one window must remain.
+    const int64_t most = std::min(stride_ - 1, stream_.n_tokens() - 1 - length_);
     CounterRandom random({options().seed, static_cast<uint64_t>(epoch), kOffsetPurpose});
     return random.below(most + 1);
   }
@@ -80,7 +80,7 @@ class Windows : public PlannedBatches {
   int64_t length_ = 0, prefix_, stride_ = 0;
 };
 
-/// A decoder reads the window and predicts at each of its tokens after the prefix.
+/// A decoder reads the window and predicts each of its tokens after the prefix.
 class DecoderWindows final : public Windows {
  public:
   using Windows::Windows;
@@ -89,7 +89,7 @@ class DecoderWindows final : public Windows {
   using Windows::make;
   Batch make(const std::vector<int64_t>& begins, int64_t width) const override {
     const auto n_rows = static_cast<int64_t>(begins.size());
-    const int64_t first = prefix() - 1, n = width - first;  // of the positions that predict
+    const int64_t first = prefix() - 1, n = width - first;  // the positions that predict
     Batch batch;
     batch.input.ids = rows(begins, 0, width).view({n_rows, width});
     batch.targets = rows(begins, prefix(), n);
@@ -102,7 +102,7 @@ class DecoderWindows final : public Windows {
   }
 };
 
-/// An encoder reads the prefix and eos, a decoder bos and what follows the prefix.
+/// The encoder reads the prefix and eos. The decoder reads bos and the tokens after the prefix.
 class PrefixWindows final : public Windows {
  public:
   PrefixWindows(TokenStore stream, int64_t length, int64_t prefix, const SpecialTokens& special,

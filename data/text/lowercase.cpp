@@ -28,7 +28,7 @@ std::string lowercase(std::string_view text) {
     for (char& c : result) c = static_cast<char>(ascii_lower(static_cast<unsigned char>(c)));
     return result;
   }
-  // C.UTF-8 is built into glibc: its tables do not depend on which languages a machine has installed.
+  // C.UTF-8 is built into glibc, so its tables do not depend on the languages that a machine has installed.
   static const Locale locale(::newlocale(LC_CTYPE_MASK, "C.UTF-8", locale_t{}));
   if (!locale) throw SystemError("lower case needs the locale C.UTF-8, which this machine lacks");
   std::u32string code_points = decode_utf8(text);

@@ -6,8 +6,8 @@
 
 namespace zoo {
 
-/// `text` with every upper-case letter (of any script, one code point to one) in lower case. Text that is not
-/// UTF-8: ASCII letters only. Independent of the locale.
+/// `text` with every upper-case letter of any script in lower case, one code point for one. If the text is
+/// not UTF-8, only ASCII letters change. Independent of the locale.
 std::string lowercase(std::string_view text);
 
 }  // namespace zoo

@@ -1,5 +1,4 @@
-// Masked language modelling (BERT, Devlin et al. 2019, section 3.1): windows of one stream with tokens
-// hidden.
+// Masked language modelling (BERT, Devlin et al. 2019, section 3.1): windows of a stream with hidden tokens.
 
 #include <algorithm>
 
@@ -28,7 +27,7 @@ class MaskedLanguageModelingBatches : public PlannedBatches {
     require_special(special.mask, "<mask>", "masked language modelling");
     require_special(special.cls, "<cls>", "masked language modelling");
     require_special(special.sep, "<sep>", "masked language modelling");
-    if (length < 3) throw std::invalid_argument("a window of <cls>, text and <sep> has at least 3 tokens");
+    if (length < 3) throw std::invalid_argument("a window of <cls>, text and <sep> needs at least 3 tokens");
     if (stream_.n_tokens() < 1) throw DataError("an empty text is too short for masked language modelling");
     for (const int64_t id :
          {special.pad, special.unk, special.bos, special.eos, special.mask, special.cls, special.sep}) {
@@ -90,7 +89,7 @@ class MaskedLanguageModelingBatches : public PlannedBatches {
     return random.below(most + 1);
   }
 
-  /// Hides tokens of `row`, whose flat index begins at `base`. Depends on the example, not on its batch.
+  /// Hides tokens of `row`, whose flat index begins at `base`. The choice depends on the example only.
   void corrupt(int64_t epoch, int64_t example, std::span<int64_t> row, int64_t base,
                std::vector<int64_t>& targets, std::vector<int64_t>& positions) const {
     CounterRandom random({options().seed, static_cast<uint64_t>(shuffled() ? epoch : 0), kMaskingPurpose,
@@ -100,8 +99,8 @@ class MaskedLanguageModelingBatches : public PlannedBatches {
       if (maskable(row[t])) candidates.push_back(static_cast<int64_t>(t));
     }
     if (candidates.empty()) return;
-    // A fixed share of each window, not a draw for each token: less noise. The fraction is rounded at random,
-    // so that short windows have the right share on average.
+    // A fixed share of each window has less noise than a draw for each token. The fraction is rounded at
+    // random, so that short windows have the right share on average.
     const auto n = static_cast<int64_t>(candidates.size());
     const auto share = static_cast<int64_t>(masking_.probability * static_cast<double>(n) + random.uniform());
     const int64_t chosen = std::clamp<int64_t>(share, 1, n);
@@ -128,7 +127,7 @@ class MaskedLanguageModelingBatches : public PlannedBatches {
   SpecialTokens special_;
   MaskingOptions masking_;
   std::vector<bool> maskable_;         // by id
-  std::vector<int64_t> replacements_;  // the ids that are
+  std::vector<int64_t> replacements_;  // the maskable ids
 };
 
 }  // namespace

@@ -23,10 +23,10 @@ namespace zoo {
 namespace {
 
 constexpr std::string_view model_name = "tokenizer.model";
-/// The last code point for private use (U+10FFFD), which no text has, no piece holds, and NFKC leaves alone.
+/// The last code point for private use (U+10FFFD). No text and no piece contains it, and NFKC keeps it.
 constexpr std::string_view stand_in = "\xF4\x8F\xBF\xBD";
 
-/// The lines of a corpus, one after the other, as SentencePiece's trainer asks for them.
+/// Gives the lines of a corpus to SentencePiece's trainer.
 class Lines : public sentencepiece::SentenceIterator {
  public:
   explicit Lines(const std::vector<std::string>& lines) : lines_(lines) {}
@@ -66,8 +66,7 @@ TrainingText read_training_text(const TextReader& corpus, bool fold) {
   return result;
 }
 
-/// What SentencePiece's trainer says when a vocabulary is too large or too small, in words for a config's
-/// author.
+/// Throws SentencePiece's message about the vocabulary size in the words of a configuration.
 [[noreturn]] void fail_training(const std::string& message, int64_t vocab_size) {
   const auto number_after = [&](std::string_view words) {
     const size_t at = message.find(words);
@@ -89,15 +88,15 @@ TrainingText read_training_text(const TextReader& corpus, bool fold) {
       smallest > 0) {
     throw DataError(
         fmt::format("data.tokenizer.vocab_size (--vocab-size) {} is too small: the characters of the "
-                    "training text alone make "
-                    "{}; or set a data.tokenizer.character_coverage (--character-coverage) below 1",
+                    "training text alone need {}; use a larger one, or set "
+                    "data.tokenizer.character_coverage (--character-coverage) below 1",
                     vocab_size, smallest));
   }
   throw DataError(fmt::format("SentencePiece could not make a vocabulary: {}", excerpt(message, 300)));
 }
 
-/// Where the vocabulary of this text is kept between runs, which takes seconds to make: named by the hash of
-/// all that it depends on. Empty where nothing can be kept.
+/// The cache file for the vocabulary of this text, because training takes seconds. Its name is the hash of
+/// everything that the vocabulary depends on. Empty if there is no cache directory.
 std::filesystem::path cache_file(const std::unordered_map<std::string, std::string>& options,
                                  const std::vector<std::string>& lines) {
   const auto root = cache_root();
@@ -109,7 +108,7 @@ std::filesystem::path cache_file(const std::unordered_map<std::string, std::stri
   return root / fmt::format("{}.model", sha256(identity));
 }
 
-/// A cache saves time only: nothing is lost where it cannot be written.
+/// Writes the cache file. Errors are ignored, because a cache only saves time.
 void keep(const std::filesystem::path& path, std::string_view model) {
   if (path.empty()) return;
   std::error_code ignored;
@@ -120,7 +119,7 @@ void keep(const std::filesystem::path& path, std::string_view model) {
   }
 }
 
-/// What keep() wrote; nothing where it is damaged.
+/// The model that keep() wrote; nullopt if the file is damaged.
 std::optional<std::string> read_kept(const std::filesystem::path& path) {
   const std::string content = read_file(path), digest = sha256({});
   if (content.size() < digest.size()) return std::nullopt;
@@ -145,7 +144,7 @@ std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::train(const Text
                                                                       SpecialTokenSet special) {
   const TrainingText text = read_training_text(corpus, config.lowercase);
   if (text.lines.empty())
-    throw DataError("the training text is empty: there is nothing to make a vocabulary of");
+    throw DataError("the training text is empty: there is nothing to make a vocabulary from");
   const bool all = special == SpecialTokenSet::all;
   std::unordered_map<std::string, std::string> options = {
       {"model_type", std::string(name_of(config.model))},
@@ -161,14 +160,14 @@ std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::train(const Text
       {"bos_piece", "<bos>"},
       {"eos_piece", "<eos>"},
       {"unk_surface", "⁇"},
-      // Longer lines would be left out.
+      // SentencePiece leaves out longer lines.
       {"max_sentence_length", std::to_string(std::max<decltype(text.longest)>(text.longest + 1, 10))},
-      // Partial sums are added thread by thread: another number of threads would give another vocabulary.
+      // Each thread has its own partial sums, so another number of threads would give another vocabulary.
       {"num_threads", "2"},
       {"minloglevel", "3"},
   };
   if (all) options.emplace("control_symbols", "<mask>,<cls>,<sep>");
-  // NFKC makes a blank of a line break; as a symbol of its own it is left alone, so that generated text has
+  // NFKC turns a line break into a blank, except if it is a symbol of its own. Generated text can then have
   // lines.
   if (text.has_line_breaks) options.emplace("user_defined_symbols", "\n");
 
@@ -179,7 +178,7 @@ std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::train(const Text
       if (auto model = read_kept(kept))
         return std::make_unique<SentencePieceTokenizer>(std::move(*model), config.lowercase);
     } catch (const DataError&) {
-      // Unreadable: made anew.
+      // Unreadable: train again.
     }
   }
   Lines lines(text.lines);
@@ -219,8 +218,7 @@ std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::load(const std::
     throw CheckpointError(fmt::format("{}: the tokenizer is incomplete: {}", run_dir.string(), e.what()));
   }
   if (sha256(model) != file.model_sha256) {
-    throw CheckpointError(
-        fmt::format("{}: damaged, or not the one that tokenizer.json belongs to", path.string()));
+    throw CheckpointError(fmt::format("{}: damaged, or does not belong to tokenizer.json", path.string()));
   }
   try {
     return std::make_unique<SentencePieceTokenizer>(std::move(model), file.lowercase);
@@ -239,13 +237,13 @@ TokenIds SentencePieceTokenizer::encode(std::string_view text) const {
 
 TokenIds SentencePieceTokenizer::encode_continuation(std::string_view text) const {
   check_utf8(text);
-  // SentencePiece begins every text with a blank. Behind a character that no piece holds, `text` is cut as
-  // within a longer one; the pieces that are of this character alone are left out.
+  // SentencePiece begins every text with a blank. After a character that no piece contains, it cuts `text` as
+  // in the middle of a longer text. The pieces of that character alone are then left out.
   const auto whole = std::string(stand_in) + (lowercase_ ? lowercase(text) : std::string(text));
   const auto encoded = processor_->EncodeAsImmutableProto(whole);
   TokenIds ids;
   for (const auto& piece : encoded.pieces()) {
-    // One piece begins before `text` and ends in it: unknown characters next to each other are one unk.
+    // A piece can begin before `text` and end in it, because adjacent unknown characters become one unk.
     if (piece.begin() >= stand_in.size() || piece.end() > stand_in.size()) ids.push_back(piece.id());
   }
   return ids;

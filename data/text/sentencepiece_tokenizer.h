@@ -12,20 +12,20 @@ class SentencePieceProcessor;
 
 namespace zoo {
 
-/// Ids of a trained one: pad, unk, bos, eos, mask, cls, sep = 0 … 6 (unk alone = 0 with
-/// SpecialTokenSet::none), then, if the training text has line breaks, the line break, then the pieces. Text
-/// is normalised (NFKC, runs of blanks to one), so decode(encode(text)) is `text` after that.
+/// Ids of a tokenizer from train(): pad, unk, bos, eos, mask, cls, sep = 0 … 6 (with SpecialTokenSet::none
+/// only unk = 0), then the line break if the training text has line breaks, then the pieces. Text is
+/// normalised (NFKC, one blank for a run of blanks), and decode(encode(text)) gives the normalised text.
 class SentencePieceTokenizer : public Tokenizer {
  public:
-  /// Deterministic. Throws DataError: an empty corpus, not UTF-8, a vocabulary that this text cannot have
-  /// (says the nearest possible size).
+  /// Deterministic. Throws DataError for an empty corpus, for invalid UTF-8, and for a vocabulary size that
+  /// is not possible with this text (the message gives the nearest possible size).
   static std::unique_ptr<SentencePieceTokenizer> train(const TextReader& corpus,
                                                        const TokenizerConfig& config,
                                                        SpecialTokenSet special);
-  /// A model file's content. Its own pad, unk, bos, eos are taken, and <mask>, <cls>, <sep> (or [MASK],
-  /// [CLS], [SEP]) where it has them. Throws DataError where it is no model.
+  /// `model` is the content of a model file. Its own pad, unk, bos and eos are used, and <mask>, <cls>, <sep>
+  /// (or [MASK], [CLS], [SEP]) if it has them. Throws DataError if it is not a model.
   SentencePieceTokenizer(std::string model, bool lowercase);
-  /// What save() wrote. Throws CheckpointError.
+  /// Loads what save() wrote. Throws CheckpointError.
   static std::unique_ptr<SentencePieceTokenizer> load(const std::filesystem::path& run_dir);
   ~SentencePieceTokenizer() override;
 
@@ -39,7 +39,7 @@ class SentencePieceTokenizer : public Tokenizer {
   std::string fingerprint() const override;
 
  private:
-  std::string model_;  // serialised, as RUN/tokenizer.model has it
+  std::string model_;  // serialised: the content of RUN/tokenizer.model
   bool lowercase_;
   std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
   SpecialTokens special_;

@@ -27,10 +27,10 @@ class PairBatches : public PlannedBatches {
     require_special(special.pad, "<pad>", "text_to_text");
     require_special(special.eos, "<eos>", "text_to_text");
     if (source_length < 1 || target_length < 1)
-      throw std::invalid_argument("sequences have at least one token");
+      throw std::invalid_argument("sequences must have at least one token");
     if (source_.n_rows() != target_.n_rows()) {
-      throw DataError(
-          fmt::format("{} sources and {} targets do not make pairs", source_.n_rows(), target_.n_rows()));
+      throw DataError(fmt::format("{} sources but {} targets: the numbers must be equal", source_.n_rows(),
+                                  target_.n_rows()));
     }
     if (source_.n_rows() == 0) throw DataError("there are no pairs to translate");
   }
@@ -41,25 +41,25 @@ class PairBatches : public PlannedBatches {
     for (int64_t i = 0; i < source_.n_rows(); ++i) lengths.push_back(longest_sequence(i));
     return plan_epoch(lengths, options(), epoch);
   }
-  /// Of those that pair `i` makes.
+  /// The length of the longest sequence that pair `i` gives.
   virtual int64_t longest_sequence(int64_t i) const = 0;
 
-  // Lengths as the model sees them: cut, with eos or bos.
+  // Lengths as the model sees them: cut, and including eos or bos.
   int64_t source_tokens(int64_t i) const { return std::min(source_.row_length(i) + 1, source_length_); }
   int64_t target_tokens(int64_t i) const { return std::min(target_.row_length(i) + 1, target_length_); }
 
-  /// source_tokens(i) ids: the source and eos.
+  /// Copies source_tokens(i) ids: the source and eos.
   void copy_source(int64_t i, int64_t* to) const {
     const int64_t from = source_.row_begin(i), words = source_tokens(i) - 1;
     source_.copy(from, from + words, to);
     to[words] = special_.eos;
   }
-  /// target_tokens(i) - 1 ids.
+  /// Copies target_tokens(i) - 1 ids: the target without eos.
   void copy_target(int64_t i, int64_t* to) const {
     const int64_t from = target_.row_begin(i);
     target_.copy(from, from + target_tokens(i) - 1, to);
   }
-  /// All targets of a batch below each other, each with eos.
+  /// All targets of a batch, one after the other, each with eos.
   torch::Tensor targets(std::span<const int64_t> examples) const {
     int64_t n = 0;
     for (const int64_t i : examples) n += target_tokens(i);
@@ -80,7 +80,7 @@ class PairBatches : public PlannedBatches {
   SpecialTokens special_;
 };
 
-/// Where targets are predicted: `counts[b]` positions of row b from `firsts[b]` on, as flat indices.
+/// The flat indices where targets are predicted: `counts[b]` positions of row b from `firsts[b]` on.
 torch::Tensor flat_positions(const std::vector<int64_t>& firsts, const std::vector<int64_t>& counts,
                              int64_t width) {
   torch::Tensor result = int64_tensor(std::accumulate(counts.begin(), counts.end(), int64_t{0}));
@@ -120,7 +120,7 @@ class TwoSides final : public PairBatches {
     batch.input = source.batch();
     batch.decoder = decoder.batch();
     batch.targets = targets(examples);
-    if (decoder.padded()) {  // else every position is predicted
+    if (decoder.padded()) {  // otherwise every position predicts
       batch.positions =
           flat_positions(std::vector<int64_t>(examples.size(), 0), target_lengths, decoder.width());
     }
@@ -135,7 +135,7 @@ class OneStream final : public PairBatches {
   using PairBatches::PairBatches;
 
  private:
-  // The target's last token predicts eos, which is not read.
+  // The target's last token predicts eos, so eos is not read.
   int64_t longest_sequence(int64_t i) const override { return source_tokens(i) + target_tokens(i) - 1; }
 
   Batch make(int64_t, std::span<const int64_t> examples) const override {

@@ -16,7 +16,7 @@
 namespace zoo {
 namespace {
 
-/// The start of a cache file. After it: n_rows + 1 offsets of rows (uint64), then the ids.
+/// The start of a cache file. It is followed by n_rows + 1 offsets of rows (uint64), then by the ids.
 struct Header {
   char magic[8];
   uint64_t n_rows;
@@ -28,7 +28,7 @@ struct Header {
 static_assert(sizeof(Header) % sizeof(uint64_t) == 0);
 constexpr char magic[8] = {'Z', 'O', 'O', 'T', 'O', 'K', '1', '\n'};
 
-/// Finds damage, not malice, at the speed of memory.
+/// A fast checksum against damage, not against manipulation.
 uint64_t checksum(std::string_view bytes) {
   uint64_t sum = 0x9E3779B97F4A7C15ULL ^ bytes.size();
   for (size_t i = 0; i < bytes.size(); i += 8) {
@@ -42,7 +42,7 @@ uint64_t checksum(std::string_view bytes) {
 
 uint64_t bytes_per_id(int64_t vocab_size) { return vocab_size <= 0x10000 ? 2 : 4; }
 
-/// Hash of everything that decides what the ids are.
+/// Hash of everything that the ids depend on.
 std::string cache_key(const std::vector<std::string>& texts, const Tokenizer& tokenizer, RowEnding ending) {
   std::string digest;
   std::string buffer =
@@ -68,7 +68,7 @@ class Builder {
     char* out = ids_.data() + old;
     for (const int64_t id : ids) {
       if (id < 0 || id > static_cast<int64_t>(std::numeric_limits<uint32_t>::max() >> (32 - 8 * width_))) {
-        throw std::out_of_range("a token id that the store has no room for");
+        throw std::out_of_range("a token id does not fit into the store");
       }
       const auto value = static_cast<uint32_t>(id);
       std::memcpy(out, &value, width_);  // little-endian: the low bytes
@@ -106,7 +106,7 @@ struct TokenStore::Data {
   const char* ids = nullptr;
   uint64_t width = 2;
 
-  /// The parts of a file image, or nothing where it is damaged or was made from something else.
+  /// The parts of a file image, or null if it is damaged or has another key.
   static std::shared_ptr<const Data> parse(std::shared_ptr<const char> memory, size_t size,
                                            const std::string& key) {
     Header header{};
@@ -143,7 +143,7 @@ struct TokenStore::Data {
       const MappedFile file(path);
       return parse(file.data(), file.bytes().size(), key);
     } catch (const Error&) {
-      return nullptr;  // not readable: as if it were not there
+      return nullptr;  // unreadable: treated as missing
     }
   }
 };
@@ -223,12 +223,12 @@ TokenStore tokenize(const std::vector<std::string>& texts, const Tokenizer& toke
   const std::string image = builder.finish(key);
   if (!root.empty()) {
     try {
-      std::error_code ignored;  // what fails here fails again when writing
+      std::error_code ignored;  // a failure here shows again in the write
       std::filesystem::create_directories(root, ignored);
       write_file_atomically(path, image);
       if (auto data = TokenStore::Data::from_file(path, key)) return TokenStore(std::move(data));
     } catch (const Error&) {
-      // A cache saves time only: without one the ids stay in memory.
+      // A cache only saves time: without one the ids stay in memory.
     }
   }
   return TokenStore(TokenStore::Data::in_memory(image, key));

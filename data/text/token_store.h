@@ -1,5 +1,5 @@
 #pragma once
-// A tokenised corpus as one memory-mapped array of ids, kept between runs.
+// A tokenised corpus as one memory-mapped array of ids, cached between runs.
 
 #include <cstdint>
 #include <filesystem>
@@ -11,29 +11,30 @@
 
 namespace zoo {
 
-/// What stands after the tokens of each text.
+/// What follows the tokens of each text.
 enum class RowEnding {
   end_of_sequence,  // eos, if the vocabulary has one: documents of a stream
-  bare              // nothing: sentences, to which batches add what they need
+  bare              // nothing: sentences; the batches add special tokens
 };
 
-/// Token ids of many rows (documents, sentences) end to end. Cheap to copy: copies share the memory, which is
-/// mostly a mapped file with 2 bytes a token (4 where the vocabulary has more than 65,536 tokens).
+/// Token ids of many rows (documents, sentences), one after the other. Cheap to copy: copies share the
+/// memory. It is usually a mapped file with 2 bytes per token (4 if the vocabulary has more than 65,536
+/// tokens).
 class TokenStore {
  public:
   TokenStore() = default;
-  /// The same in memory.
+  /// A store in memory, without a file.
   static TokenStore from_rows(const std::vector<TokenIds>& rows);
 
   int64_t n_rows() const;
   int64_t n_tokens() const;
   int64_t row_length(int64_t row) const;
-  /// Where row `row` begins in the whole.
+  /// Index of the first token of row `row` in the store.
   int64_t row_begin(int64_t row) const;
   TokenIds row(int64_t row) const;
-  /// Tokens `begin` … `end` (excluded) of the whole.
+  /// Tokens `begin` … `end` (excluded) of the store.
   TokenIds slice(int64_t begin, int64_t end) const;
-  /// The same into `out`, which has room for end - begin.
+  /// Copies the same tokens into `out`, which has room for end - begin ids.
   void copy(int64_t begin, int64_t end, int64_t* out) const;
 
  private:
@@ -44,13 +45,12 @@ class TokenStore {
   std::shared_ptr<const Data> data_;
 };
 
-/// The rows of `texts` as ids. Kept in a file of cache_root() named by the hash of tokenizer, ending and
-/// texts; a damaged file is made anew, and where none can be written the ids stay in memory. Throws DataError
-/// as Tokenizer::encode does.
+/// The ids of `texts`, one row for each text. They are cached in a file of cache_root() whose name is the
+/// hash of tokenizer, ending and texts. A damaged file is replaced; if no file can be written, the ids stay
+/// in memory. Throws DataError as Tokenizer::encode does.
 TokenStore tokenize(const std::vector<std::string>& texts, const Tokenizer& tokenizer, RowEnding ending);
 
-/// $ZOO_CACHE, else $XDG_CACHE_HOME/transformer-zoo, else ~/.cache/transformer-zoo; empty where none of them
-/// is set.
+/// $ZOO_CACHE, else $XDG_CACHE_HOME/transformer-zoo, else ~/.cache/transformer-zoo; empty if none is set.
 std::filesystem::path cache_root();
 
 }  // namespace zoo

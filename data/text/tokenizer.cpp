@@ -14,7 +14,7 @@
 namespace zoo {
 namespace {
 
-/// How many bytes at the end of `text` may become one character with more bytes to come.
+/// Number of bytes at the end of `text` that begin an incomplete character.
 size_t incomplete_utf8(std::string_view text) {
   for (size_t back = 1; back <= 3 && back <= text.size(); ++back) {
     const auto byte = static_cast<unsigned char>(text[text.size() - back]);
@@ -87,12 +87,12 @@ std::string StreamDecoder::push(int64_t id) {
   ids_.push_back(id);
   ++pending_;
   const std::string text = tokenizer_.decode(ids_);
-  // Byte pieces of SentencePiece show as U+FFFD until the character is whole, raw bytes as themselves.
+  // SentencePiece decodes byte pieces to U+FFFD until the character is complete. Raw bytes stay bytes.
   if (text.size() <= emitted_.size() || text.ends_with("\uFFFD")) return {};
   const size_t end = text.size() - incomplete_utf8(text);
   if (end <= emitted_.size()) return {};
   std::string piece = text.substr(emitted_.size(), end - emitted_.size());
-  // Only the newest ids with a text of their own are needed from here on: what comes is decoded after them.
+  // From here on, only the newest ids with text are needed: the next ids are decoded after them.
   const TokenIds tail(ids_.end() - static_cast<ptrdiff_t>(pending_), ids_.end());
   std::string tail_text = end == text.size() ? tokenizer_.decode(tail) : std::string();
   if (!tail_text.empty()) {
@@ -109,7 +109,7 @@ void StreamDecoder::skip() {
   if (ids_.empty()) return;
   constexpr std::string_view replacement = "\uFFFD";
   const std::string text = tokenizer_.decode(ids_);
-  // A piece that is a byte shows as this mark, and a mark in the text as itself.
+  // A byte piece decodes to this mark, but a mark can also be a character of the text.
   const bool is_part = text.ends_with(replacement) && tokenizer_.decode({&ids_.back(), 1}) == replacement &&
                        tokenizer_.encode(replacement) != TokenIds{ids_.back()};
   if (is_part) return;

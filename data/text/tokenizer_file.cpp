@@ -34,7 +34,7 @@ TokenizerFile from_json(const Json& json) {
   const auto names = config_names(TokenizerKind{});
   size_t index = 0;
   while (index < names.size() && names[index] != type) ++index;
-  if (index == names.size()) throw DataError(fmt::format("\"type\" is \"{}\"", excerpt(type)));
+  if (index == names.size()) throw DataError(fmt::format("the type \"{}\" is unknown", excerpt(type)));
   file.type = static_cast<TokenizerKind>(index);
   file.lowercase = json.at("lowercase").get<bool>();
   for (const auto& [name, member] : special_members) {

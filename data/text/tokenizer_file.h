@@ -1,5 +1,5 @@
 #pragma once
-// RUN/tokenizer.json: what all tokenizers write there, and reading it back with suspicion.
+// RUN/tokenizer.json: all tokenizers write it, and it is checked when it is read.
 
 #include <filesystem>
 #include <string>
@@ -14,23 +14,23 @@ struct TokenizerFile {
   TokenizerKind type = TokenizerKind::character;
   bool lowercase = false;
   SpecialTokens special;
-  std::vector<std::string>
-      symbols;               // char only: the code points in the order of their ids, after the special tokens
+  /// char only: the code points in the order of their ids, after the special tokens.
+  std::vector<std::string> symbols;
   std::string model_sha256;  // sentencepiece only: of tokenizer.model
 };
 
-/// The file's text. `fingerprint` of a tokenizer is the hash of this.
+/// The file's text. It is also the fingerprint() of a char or byte tokenizer.
 std::string to_json(const TokenizerFile& file);
-/// Reads RUN/tokenizer.json. Throws CheckpointError that names the path.
+/// Reads RUN/tokenizer.json. Throws a CheckpointError that names the path.
 TokenizerFile read_tokenizer_file(const std::filesystem::path& run_dir);
 /// Writes RUN/tokenizer.json. Throws SystemError.
 void write_tokenizer_file(const std::filesystem::path& run_dir, const TokenizerFile& file);
 
-/// pad, unk, bos, eos, mask, cls, sep = 0 … 6, or none at all. They stand before all other ids.
+/// pad, unk, bos, eos, mask, cls, sep = 0 … 6, or none at all. They come before all other ids.
 SpecialTokens special_tokens(SpecialTokenSet set);
 /// How many special tokens the vocabulary has.
 int64_t count(const SpecialTokens& special);
-/// "<eos>", or empty where `id` is no special token.
+/// "<eos>", or empty if `id` is not a special token.
 std::string_view special_label(const SpecialTokens& special, int64_t id);
 /// Throws DataError unless 0 ≤ id < vocab_size.
 void check_id(int64_t id, int64_t vocab_size);

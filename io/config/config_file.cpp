@@ -8,8 +8,8 @@
 namespace zoo {
 namespace {
 
-/// Calls `visit` with the entry of each key on the way down `dotted`, as far as the tree has it. Whether it
-/// has all.
+/// Calls `visit` with the entry of each key along `dotted`, as far as the tree has them. Returns whether it
+/// has all of them.
 template <class Visit>
 bool walk(const ConfigNode& root, std::string_view dotted, Visit visit) {
   const ConfigNode* node = &root;

@@ -1,6 +1,6 @@
 #pragma once
-// From YAML files to typed configurations and back. An error names file, line and column, what is wrong and
-// the nearest key that would have been right.
+// From YAML files to typed configurations and back. An error names the file, line and column, the problem,
+// and the nearest valid key.
 
 #include <filesystem>
 #include <functional>
@@ -14,21 +14,21 @@
 
 namespace zoo {
 
-struct ConfigNode;  // a YAML tree in which every node knows the file, line and column that it came from
+struct ConfigNode;  // a YAML tree whose nodes record their file, line and column
 
 /// A YAML file with its `extends` chain merged in and its `--set` overrides applied. Groups are merged key by
-/// key; lists and scalars, null included, replace.
+/// key. A list or scalar, including null, replaces the earlier value.
 class ConfigFile {
  public:
-  /// Reads `path`. `extends: other.yaml` or a list of files (relative to the file that says it) is read
-  /// first; later ones win, and this file's keys win over all. Each override is `dotted.key=value`, the value
-  /// written as in YAML. Throws ConfigError.
+  /// Reads `path`. The files that its `extends` names (one or a list, relative to this file) are read first.
+  /// Later files win, and this file's own keys win over all of them. Each override is `dotted.key=value`,
+  /// with the value written as in YAML. Throws ConfigError.
   static ConfigFile load(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
-  /// The same from text; `name` stands for the file in messages.
+  /// The same from text. Messages use `name` as the name of the file.
   static ConfigFile parse(std::string_view text, std::string_view name,
                           const std::vector<std::string>& overrides = {});
 
-  /// The same from a tree that was put together otherwise.
+  /// The same from a tree that the caller built.
   static ConfigFile from_tree(std::string name, ConfigNode root,
                               const std::vector<std::string>& overrides = {});
 
@@ -41,9 +41,9 @@ class ConfigFile {
     finish(*reader);
   }
 
-  /// Raises a ConfigError "place: key problem" about `key` (dotted). The place is where the key was set, or
-  /// else the nearest group around it, or else the file. A problem that begins with the key is not prefixed
-  /// by it again.
+  /// Throws a ConfigError "place: key problem" about `key` (dotted). The place is where the key was set, or
+  /// else the nearest group around it, or else the file. If the problem begins with the key, the key is not
+  /// repeated.
   [[noreturn]] void fail(std::string_view key, std::string_view problem) const;
   /// Whether the file or an override sets `key` (dotted) to something other than null.
   bool sets(std::string_view key) const;
@@ -59,7 +59,7 @@ class ConfigFile {
 };
 
 namespace detail {
-/// A visitor that writes what it sees.
+/// A visitor that writes the configuration as text.
 class ConfigText : public ConfigVisitor {
  public:
   virtual std::string text() const = 0;
@@ -77,15 +77,20 @@ std::string dump_config(Config config) {
   return dumper->text();
 }
 
-/// Every key with its type, default and meaning as annotated YAML: the output of `zoo config`.
+/// Every key with its type, default and meaning, as annotated YAML: the output of `zoo config`.
 template <class Config>
-std::string config_reference(Config config = {}) {
+std::string config_reference(Config config) {
   const auto writer = detail::make_reference_writer();
   describe(*writer, config);
   return writer->text();
 }
+template <class Config>
+std::string config_reference() {
+  Config defaults;
+  return config_reference(std::move(defaults));
+}
 
-/// How a check that looks at several keys reports what it found: key (dotted), problem.
+/// Takes a key (dotted) and its problem from a check that looks at several keys.
 using Complain = std::function<void(std::string_view key, std::string_view problem)>;
 
 }  // namespace zoo

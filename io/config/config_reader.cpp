@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "io/config/registry.h"
 
 namespace zoo {
 namespace {
@@ -28,7 +29,7 @@ std::from_chars_result parse(std::string_view text, Number& value) {
   return result;
 }
 
-/// inf, -.Inf, .nan and the like, in YAML's spelling and in C's, which std::from_chars reads.
+/// inf, -.Inf, .nan and so on, in YAML's spelling and in C's spelling, which std::from_chars reads.
 bool is_infinity_or_nan(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
@@ -100,7 +101,7 @@ int64_t ConfigReader::parse_int(const FieldInfo& field, const ConfigNode& node) 
         number != std::trunc(number)) {
       fail(field, node, "an integer");
     }
-    if (std::abs(number) > largest_exact) fail(field, node, "an integer written out in digits, or smaller");
+    if (std::abs(number) > largest_exact) fail(field, node, "an integer written in digits, or a smaller one");
     value = static_cast<int64_t>(number);
   }
   return within_limits(field, node, value);
@@ -193,6 +194,61 @@ void ConfigReader::choice(const FieldInfo& field, std::span<const std::string_vi
   throw ConfigError(problem);
 }
 
+void ConfigReader::read_selection(const std::string& path, const ConfigNode& node, const TypeList& types,
+                                  Selection& value) {
+  const auto names = types.names();
+  const auto* const entry = node.is_map() ? node.find("type") : nullptr;
+  if (node.is_map() && !entry) {
+    throw ConfigError(fmt::format("{}: {} has no type: add `type:` with one of {}", node.place.text(), path,
+                                  fmt::join(names, ", ")));
+  }
+  const ConfigNode& name = entry ? entry->value : node;
+  const auto found = std::ranges::find(names, name.text);
+  if (name.kind != ConfigNode::Kind::kScalar || found == names.end()) {
+    std::string problem = fmt::format("{}: {} must be one of {}, not {}", name.place.text(),
+                                      entry ? path + ".type" : path, fmt::join(names, ", "), name.shown());
+    if (const auto near = nearest(name.text, names)) problem += fmt::format("; did you mean '{}'?", *near);
+    throw ConfigError(problem);
+  }
+  const auto& info = *types.infos()[static_cast<size_t>(found - names.begin())];
+  std::shared_ptr<TypeOptions> options;
+  if (value.type == info.name && value.options) {
+    options = value.options->copy();
+  } else if (info.make_options) {
+    options = info.make_options();
+  }
+  known_[path] = {"type"};
+  groups_.push_back({node.is_map() ? &node : nullptr, path});
+  if (options) options->visit(*this);
+  groups_.pop_back();
+  value.type = info.name;
+  value.options = options;
+  std::vector<Unknown> unknown;
+  collect_unknown(node, path, unknown);
+  if (unknown.empty()) return;
+  throw ConfigError(fmt::format("{}: unknown key '{}' of the type {}{}", unknown.front().place.text(),
+                                excerpt(unknown.front().key, 200), info.name, suggestion(unknown.front())));
+}
+
+void ConfigReader::select(const FieldInfo& field, const TypeList& types, Selection& value) {
+  if (const ConfigNode* node = find(field)) read_selection(path_of(field), *node, types, value);
+}
+
+void ConfigReader::select(const FieldInfo& field, const TypeList& types, std::vector<Selection>& values) {
+  const ConfigNode* node = find(field);
+  if (!node) return;
+  if (node->kind != ConfigNode::Kind::kList) {
+    values.resize(1);
+    return read_selection(path_of(field), *node, types, values.front());
+  }
+  if (node->items.empty()) fail(field, *node, "one type or a list that is not empty");
+  values.clear();
+  for (size_t i = 0; i < node->items.size(); ++i) {
+    values.emplace_back();
+    read_selection(fmt::format("{}[{}]", path_of(field), i), node->items[i], types, values.back());
+  }
+}
+
 bool ConfigReader::begin_group(const FieldInfo& field) {
   const ConfigNode* node = find(field);
   // "generation:" with everything below it commented out is an empty group.
@@ -234,7 +290,7 @@ void ConfigReader::collect_unknown(const ConfigNode& node, const std::string& pa
 std::string ConfigReader::suggestion(const Unknown& unknown) const {
   const bool in_file = unknown.place.line > 0;
   const auto said = [&](const std::string& group, const std::string& key) {
-    // Within its own group the bare key is what has to be typed; --set and other groups want the whole.
+    // Within its own group of a file the bare key is enough; --set and other groups need the whole path.
     return fmt::format("; did you mean '{}'?", in_file && group == unknown.group ? key : joined(group, key));
   };
   const std::string whole = joined(unknown.group, unknown.key);

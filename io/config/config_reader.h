@@ -14,10 +14,10 @@ namespace zoo {
 
 class ConfigReader final : public ConfigVisitor {
  public:
-  /// `root` is a map and outlives the reader.
+  /// `root` must be a map and must outlive the reader.
   explicit ConfigReader(const ConfigNode& root);
 
-  /// After the visit: throws ConfigError for the first key that nobody asked for.
+  /// Call it after the visit: throws ConfigError for the first key that is not part of the configuration.
   void finish() const;
 
  protected:
@@ -29,6 +29,8 @@ class ConfigReader final : public ConfigVisitor {
   void leaf(const FieldInfo& field, std::vector<double>& value) override;
   void leaf(const FieldInfo& field, std::vector<std::string>& value) override;
   void choice(const FieldInfo& field, std::span<const std::string_view> names, size_t& index) override;
+  void select(const FieldInfo& field, const TypeList& types, Selection& value) override;
+  void select(const FieldInfo& field, const TypeList& types, std::vector<Selection>& values) override;
   bool begin_group(const FieldInfo& field) override;
   void end_group() override;
   bool begin_optional(const FieldInfo& field, bool has_value) override;
@@ -36,7 +38,7 @@ class ConfigReader final : public ConfigVisitor {
 
  private:
   struct Group {
-    const ConfigNode* node;  // null: not in the file, so that every key keeps its default
+    const ConfigNode* node;  // null: not in the file; every key keeps its default
     std::string path;        // dotted; "" at the top
   };
   struct Unknown {
@@ -44,8 +46,10 @@ class ConfigReader final : public ConfigVisitor {
     ConfigPlace place;
   };
 
+  void read_selection(const std::string& path, const ConfigNode& node, const TypeList& types,
+                      Selection& value);
   std::string path_of(const FieldInfo& field) const;
-  /// Notes that the key is known; its value in the file or null.
+  /// Marks the key as known. Returns its value in the file, or null.
   const ConfigNode* find(const FieldInfo& field);
   [[noreturn]] void fail(const FieldInfo& field, const ConfigNode& node, std::string_view expected) const;
   int64_t parse_int(const FieldInfo& field, const ConfigNode& node) const;
@@ -56,7 +60,7 @@ class ConfigReader final : public ConfigVisitor {
   std::string suggestion(const Unknown& unknown) const;
 
   std::vector<Group> groups_;
-  std::string auto_path_;  // of the last key that might have been `auto`
+  std::string auto_path_;  // of the last key that accepts `auto`
   std::map<std::string, std::set<std::string, std::less<>>, std::less<>> known_;  // group -> its keys
 };
 

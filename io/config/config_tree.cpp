@@ -27,8 +27,8 @@ constexpr size_t kMaxCost = 100'000;
   throw ConfigError(fmt::format("{}: {}", place.text(), problem));
 }
 
-/// What a node adds to the budget that aliases must not exceed: "a: &a [...], b: &b [*a, *a, …]" grows
-/// without end.
+/// The cost of a node. The total is limited, because nested aliases can grow without end:
+/// "a: &a [...], b: &b [*a, *a, …]".
 size_t cost_of(const ConfigNode& node) {
   size_t cost = 1 + node.text.size() / 64;
   for (const auto& item : node.items) cost += cost_of(item);
@@ -59,8 +59,8 @@ class TreeBuilder final : public YAML::EventHandler {
 
   ConfigPlace place(const YAML::Mark& mark) {
     if (!numbered_ || mark.is_null()) return {source_};
-    // The parser counts a line's bytes; people count characters. Going on from the last place keeps a long
-    // line from being counted once per value.
+    // The parser counts bytes in a line, but messages count characters. Counting continues from the last
+    // place, so that a long line is not counted again for every value.
     const auto line = std::min(static_cast<size_t>(mark.line), line_starts_.size() - 1);
     const size_t at = byte_of(mark);
     if (line != counted_.line || at < counted_.byte) counted_ = {line, line_starts_[line], 0};
@@ -95,7 +95,8 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) fail_at(place(mark), "an alias may not stand within what it refers to");
+    if (found == anchors_.end())
+      fail_at(place(mark), "an alias must not be inside the value that it refers to");
     ConfigNode node = found->second;
     if (static_cast<int>(open_.size()) + depth_of(node) > kMaxConfigDepth) fail_too_deep(mark);
     add(std::move(node), 0);
@@ -130,7 +131,7 @@ class TreeBuilder final : public YAML::EventHandler {
     return std::min(line_starts_[line] + static_cast<size_t>(mark.column), text_.size());
   }
 
-  /// yaml-cpp lets a quoted string run to the end of the file, and with it everything that was meant as keys.
+  /// Without a closing quote, yaml-cpp takes the rest of the file, including later keys, as the string.
   void check_closed(const YAML::Mark& mark) {
     size_t at = byte_of(mark);
     constexpr std::string_view blanks = " \t\r\n";
@@ -179,13 +180,13 @@ class TreeBuilder final : public YAML::EventHandler {
   void charge(const ConfigPlace& where, size_t cost) {
     cost_ += cost;
     if (cost_ > kMaxCost) {
-      fail_at(where, fmt::format("more than {} values (aliases count as what they stand for)", kMaxCost));
+      fail_at(where,
+              fmt::format("more than {} values (an alias counts as the value that it refers to)", kMaxCost));
     }
   }
 
   void add(ConfigNode node, YAML::anchor_t anchor) {
-    // Closed groups charge for themselves only: what is in them has been charged already, except through
-    // aliases.
+    // A closed group adds only its own cost: its content has been counted already, except through aliases.
     const bool leaf = node.kind == ConfigNode::Kind::kNull || node.kind == ConfigNode::Kind::kScalar;
     charge(node.place, leaf ? cost_of(node) : 1);
     if (anchor != 0) {
@@ -215,7 +216,7 @@ class TreeBuilder final : public YAML::EventHandler {
       parent.key = std::move(node.text);
       parent.key_place = node.place;
     } else {
-      if (node.is_null()) node.place = parent.key_place;  // the parser is already at what follows
+      if (node.is_null()) node.place = parent.key_place;  // the parser is already past it
       parent.has_key = false;
       parent.node.entries.emplace(std::move(parent.key),
                                   ConfigNode::Entry{std::move(parent.key_place), std::move(node)});
@@ -230,7 +231,7 @@ class TreeBuilder final : public YAML::EventHandler {
   struct {
     size_t line = 0, byte = 0;
     int characters = 0;
-  } counted_;  // the last place asked for
+  } counted_;  // the last place that was computed
   std::vector<Open> open_;
   std::map<YAML::anchor_t, ConfigNode> anchors_;
   ConfigNode root_;
@@ -248,10 +249,10 @@ YAML::Mark mark_at(std::string_view text, size_t byte) {
   return mark;
 }
 
-/// Any YAML value; null for an empty text.
+/// Parses any YAML value; an empty text gives null.
 ConfigNode parse_yaml(std::string_view text, const Source& source, bool numbered) {
   if (text.size() > kMaxBytes) {
-    fail_at({source}, fmt::format("larger than {} MiB, which no configuration is", kMaxBytes >> 20));
+    fail_at({source}, fmt::format("larger than {} MiB, too large for a configuration", kMaxBytes >> 20));
   }
   text = without_byte_order_mark(text);
   TreeBuilder builder(text, source, numbered);
@@ -277,7 +278,7 @@ ConfigNode parse_yaml(std::string_view text, const Source& source, bool numbered
   return builder.take_root();
 }
 
-/// Reads files once each and follows `extends`.
+/// Reads each file once and follows `extends`.
 class Loader {
  public:
   ConfigNode load(const std::filesystem::path& path, const ConfigPlace* asked_by) {
@@ -339,8 +340,8 @@ class Loader {
   }
 
  private:
-  std::vector<std::string> chain_;        // being read: each extends the next
-  std::vector<std::string> chain_names_;  // the same as the user would write them
+  std::vector<std::string> chain_;        // the files being read: each extends the next
+  std::vector<std::string> chain_names_;  // the same files, named as the user would write them
   std::map<std::string, ConfigNode> done_;
 };
 

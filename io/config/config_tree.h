@@ -1,6 +1,6 @@
 #pragma once
-// The YAML tree behind a ConfigFile: every node knows the file, line and column that it came from, which
-// yaml-cpp's own nodes forget once trees are merged. Only config_tree.cpp includes yaml-cpp.
+// The YAML tree behind a ConfigFile. Every node records its file, line and column; yaml-cpp's own nodes lose
+// them when trees are merged. Only config_tree.cpp includes yaml-cpp.
 
 #include <filesystem>
 #include <map>
@@ -28,7 +28,7 @@ struct ConfigNode {
   Kind kind = Kind::kNull;
   ConfigPlace place;
   std::string text;     // of a scalar
-  bool quoted = false;  // a quoted scalar is a string, whatever it looks like
+  bool quoted = false;  // a quoted scalar is always a string
   std::vector<ConfigNode> items;
   std::map<std::string, Entry, std::less<>> entries;
 
@@ -36,7 +36,7 @@ struct ConfigNode {
   bool is_map() const { return kind == Kind::kMap; }
   /// The entry of a map, or null.
   const Entry* find(std::string_view key) const;
-  /// What stands here, for messages: "'abc'", "a list", "a group of keys", "null".
+  /// A description for messages: "'abc'", "a list", "a group of keys", "null".
   std::string shown() const;
 };
 
@@ -45,20 +45,20 @@ struct ConfigNode::Entry {
   ConfigNode value;
 };
 
-/// Deeper nesting, dotted keys included, is an error.
+/// Deeper nesting is an error, also in dotted keys.
 inline constexpr int kMaxConfigDepth = 64;
 
-/// Reads a file and what it extends. The result is a map. Throws ConfigError.
+/// Reads a file and the files that it extends. The result is a map. Throws ConfigError.
 ConfigNode load_config_tree(const std::filesystem::path& path);
 
-/// The same from text; `name` is the file in messages, and `extends` is relative to its directory.
+/// The same from text. Messages use `name` as the name of the file; `extends` is relative to its directory.
 ConfigNode parse_config_tree(std::string_view text, std::string_view name);
 
-/// Merges what the `extends` of a map names, relative to `directory`, below the map's own keys, and removes
-/// that key; for maps that are themselves configurations within another file. Throws ConfigError.
+/// Merges a map with the files that its `extends` names, relative to `directory`, and removes `extends`. The
+/// map's own keys win. For maps that are configurations within another file. Throws ConfigError.
 ConfigNode resolve_extends(ConfigNode map, const std::filesystem::path& directory);
 
-/// `over` wins; only two maps are merged, key by key.
+/// Merges two maps key by key, where `over` wins. Otherwise `over` replaces `base`.
 void merge_config_trees(ConfigNode& base, ConfigNode over);
 
 /// A map in which `dotted` leads to `value`. Throws ConfigError, at the value's place, for an empty name.

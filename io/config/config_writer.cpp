@@ -11,11 +11,12 @@
 #include "base/text.h"
 #include "io/config/config_file.h"
 #include "io/config/config_reader.h"
+#include "io/config/registry.h"
 
 namespace zoo {
 namespace {
 
-/// Whether YAML readers of either version take `text`, unquoted, for this very string.
+/// Whether YAML 1.1 and YAML 1.2 readers both read the unquoted `text` as this string.
 bool is_plain(std::string_view text) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   if (text.empty() || !(letter(text[0]) || text[0] == '_' || text[0] == '/')) return false;
@@ -37,7 +38,7 @@ std::string yaml(const std::string& text) {
   if (is_plain(text)) return text;
   if (find_invalid_utf8(text)) {
     throw ConfigError(
-        fmt::format("'{}' is not valid UTF-8 and cannot stand in a configuration", excerpt(text)));
+        fmt::format("'{}' is not valid UTF-8 and cannot be written to a configuration", excerpt(text)));
   }
   std::string out = "\"";
   for (const char32_t c : decode_utf8(text)) {
@@ -60,11 +61,11 @@ std::string yaml(const std::string& text) {
 std::string yaml(bool value) { return value ? "true" : "false"; }
 std::string yaml(int64_t value) { return fmt::format("{}", value); }
 
-/// The shortest digits that read back as the same double, and with a point, without which YAML 1.1 readers
-/// take 1e-05 for a string.
+/// The shortest digits that read back as the same double. They contain a point, because YAML 1.1 readers take
+/// 1e-05 for a string.
 std::string yaml(double value) {
   if (!std::isfinite(value)) {
-    throw std::logic_error("a configuration holds finite numbers; use an optional for 'none'");
+    throw std::logic_error("a configuration holds only finite numbers; use an optional for 'none'");
   }
   std::string text = fmt::format("{}", value);
   if (text.find('.') == text.npos) text.insert(std::min(text.find('e'), text.size()), ".0");
@@ -77,6 +78,68 @@ std::string yaml(const std::vector<T>& values) {
   for (const auto& value : values) out += (out.size() > 1 ? ", " : "") + yaml(value);
   return out + "]";
 }
+
+/// The keys of a type on one line.
+class FlowWriter final : public ConfigVisitor {
+ public:
+  std::string text;
+
+ protected:
+  void leaf(const FieldInfo& field, bool& value) override { add(field, yaml(value)); }
+  void leaf(const FieldInfo& field, int64_t& value) override { add(field, yaml(value)); }
+  void leaf(const FieldInfo& field, double& value) override { add(field, yaml(value)); }
+  void leaf(const FieldInfo& field, std::string& value) override { add(field, word(value)); }
+  void leaf(const FieldInfo& field, std::vector<int64_t>& value) override { add(field, yaml(value)); }
+  void leaf(const FieldInfo& field, std::vector<double>& value) override { add(field, yaml(value)); }
+  void leaf(const FieldInfo& field, std::vector<std::string>& value) override { add(field, yaml(value)); }
+  void choice(const FieldInfo& field, std::span<const std::string_view> names, size_t& index) override {
+    add(field, word(std::string(names[index])));
+  }
+  void select(const FieldInfo& field, const TypeList&, Selection& value) override {
+    add(field, to_text(value));
+  }
+  void select(const FieldInfo& field, const TypeList&, std::vector<Selection>& values) override {
+    add(field, list_of(values));
+  }
+  bool begin_group(const FieldInfo& field) override {
+    add(field, "{");
+    first_ = true;
+    return true;
+  }
+  void end_group() override {
+    text += "}";
+    first_ = false;
+  }
+  bool begin_optional(const FieldInfo& field, bool has_value) override {
+    if (!has_value) add(field, "null");
+    optional_ = has_value;
+    return has_value;
+  }
+  bool begin_auto(const FieldInfo& field, bool is_auto) override {
+    if (is_auto) add(field, "auto");
+    return is_auto;
+  }
+
+ public:
+  static std::string list_of(const std::vector<Selection>& values) {
+    if (values.size() == 1) return to_text(values.front());
+    std::string out = "[";
+    for (const auto& value : values) out += (out.size() > 1 ? ", " : "") + to_text(value);
+    return out + "]";
+  }
+
+ private:
+  /// In an optional the bare word auto would mean that it is absent.
+  std::string word(const std::string& value) const {
+    return optional_ && value == "auto" ? "\"auto\"" : yaml(value);
+  }
+  void add(const FieldInfo& field, const std::string& value) {
+    optional_ = false;
+    text += fmt::format("{}{}: {}", std::exchange(first_, false) ? "" : ", ", field.key, value);
+  }
+  bool first_ = false;     // whether the next key is the first of its group
+  bool optional_ = false;  // whether the next value belongs to an optional
+};
 
 class Dumper final : public detail::ConfigText {
  public:
@@ -93,6 +156,13 @@ class Dumper final : public detail::ConfigText {
 
   void choice(const FieldInfo& field, std::span<const std::string_view> names, size_t& index) override {
     word(field, std::string(names[index]));
+  }
+
+  void select(const FieldInfo& field, const TypeList&, Selection& value) override {
+    line(field, to_text(value));
+  }
+  void select(const FieldInfo& field, const TypeList&, std::vector<Selection>& values) override {
+    line(field, FlowWriter::list_of(values));
   }
 
   bool begin_group(const FieldInfo& field) override {
@@ -123,8 +193,7 @@ class Dumper final : public detail::ConfigText {
   size_t indent() const { return 2 * starts_.size(); }
 
   void word(const FieldInfo& field, const std::string& value) {
-    // An optional whose value is the word "auto" is not an absent one, which is what the bare word means
-    // there.
+    // For an optional, the bare word auto means absent. So "auto" is quoted if it is the value.
     line(field, optional_ && value == "auto" ? "\"auto\"" : yaml(value));
   }
 
@@ -135,10 +204,10 @@ class Dumper final : public detail::ConfigText {
 
   std::string out_;
   std::vector<size_t> starts_;  // where the lines of each open group begin
-  bool optional_ = false;       // the next value is that of an optional
+  bool optional_ = false;       // the next value belongs to an optional
 };
 
-/// Number of columns, taking every character as one wide.
+/// Number of columns, counting every character as one.
 size_t width_of(std::string_view text) {
   return static_cast<size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
@@ -195,13 +264,22 @@ class ReferenceWriter final : public detail::ConfigText {
   void choice(const FieldInfo& field, std::span<const std::string_view> names, size_t& index) override {
     add(field, yaml(std::string(names[index])), fmt::format("one of {}", fmt::join(names, ", ")));
   }
+  void select(const FieldInfo& field, const TypeList& types, Selection& value) override {
+    add(field, to_text(value), fmt::format("one of {}", fmt::join(types.names(), ", ")));
+    show_types(field, types);
+  }
+  void select(const FieldInfo& field, const TypeList& types, std::vector<Selection>& values) override {
+    add(field, FlowWriter::list_of(values),
+        fmt::format("one of {}, or a list of them, repeated in order", fmt::join(types.names(), ", ")));
+    show_types(field, types);
+  }
 
   bool begin_group(const FieldInfo& field) override {
     const bool absent = std::exchange(absent_, false);
     const bool optional = std::exchange(optional_, false);
     std::string comment(field.doc);
     if (optional) comment += " (group, optional)";
-    // What an absent group would hold is shown commented out, so that the page still reads as a valid file.
+    // The keys of an absent group are commented out, so that the text is still a valid file.
     push_row(field, absent ? "null" : "", comment);
     open_.push_back({columns_.size(), absent || in_absent_group()});
     columns_.push_back(0);
@@ -219,7 +297,7 @@ class ReferenceWriter final : public detail::ConfigText {
   bool begin_auto(const FieldInfo&, bool is_auto) override {
     or_auto_ = true;
     is_auto_ = is_auto;
-    return false;  // its type is to be told
+    return false;  // visits the value, which shows its type
   }
 
  private:
@@ -232,6 +310,23 @@ class ReferenceWriter final : public detail::ConfigText {
     size_t column;
     bool commented_out;
   };
+
+  /// Adds the keys of each type that has any, commented out.
+  void show_types(const FieldInfo& field, const TypeList& types) {
+    for (const auto* info : types.infos()) {
+      if (!info->make_options) continue;
+      const auto options = info->make_options();
+      FlowWriter keys;
+      options->visit(keys);
+      if (keys.text.empty()) continue;
+      rows_.push_back({fmt::format("{:{}}# {}: {{type: {}, …}}", "", 2 * open_.size(), field.key, info->name),
+                       info->doc, open_.empty() ? 0 : open_.back().column, false});
+      open_.push_back({columns_.size(), true});
+      columns_.push_back(0);
+      options->visit(*this);
+      open_.pop_back();
+    }
+  }
 
   bool in_absent_group() const { return !open_.empty() && open_.back().commented_out; }
 
@@ -260,12 +355,19 @@ class ReferenceWriter final : public detail::ConfigText {
 
   std::vector<Row> rows_;
   std::vector<Group> open_;
-  std::vector<size_t> columns_ = {0};  // of each group: where its comments begin
+  std::vector<size_t> columns_ = {0};  // for each group, the column of its comments
   bool optional_ = false, absent_ = false;
   bool or_auto_ = false, is_auto_ = false;
 };
 
 }  // namespace
+
+std::string to_text(const Selection& selection) {
+  FlowWriter keys;
+  if (selection.options) selection.options->copy()->visit(keys);
+  return keys.text.empty() ? yaml(selection.type)
+                           : fmt::format("{{type: {}{}}}", yaml(selection.type), keys.text);
+}
 
 std::unique_ptr<detail::ConfigText> detail::make_dumper() { return std::make_unique<Dumper>(); }
 std::unique_ptr<detail::ConfigText> detail::make_reference_writer() {

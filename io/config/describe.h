@@ -1,13 +1,13 @@
 #pragma once
-// A configuration is described once. For every struct that a YAML file can fill there is one function
+// Every struct that a YAML file can fill is described once, by a function
 //
 //     void describe(ConfigVisitor& v, OptimizerConfig& c) {
 //       v.field("lr", c.lr, "Peak learning rate.", Limits::positive());
 //       v.field("betas", c.betas, "Decay rates of the two moments of Adam.");
 //     }
 //
-// and parsing, checking, `--set`, the resolved dump and the reference of `zoo config` are visitors over it
-// (io/config/config_file.h). Defaults are the struct's own member initialisers.
+// Parsing, checking, `--set`, the resolved dump and the reference of `zoo config` are visitors that this
+// function receives (io/config/config_file.h). Defaults are the struct's own member initialisers.
 
 #include <array>
 #include <concepts>
@@ -22,7 +22,7 @@
 
 namespace zoo {
 
-/// The closed range that a number must lie in.
+/// The range that a number must lie in.
 struct Limits {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
@@ -42,11 +42,11 @@ struct FieldInfo {
 };
 
 /// An enumeration whose values have names: `config_names(E)` is found by argument-dependent look-up and
-/// returns an array in which the name of enumerator i stands at index i.
+/// returns an array with the name of enumerator i at index i.
 template <class E>
 concept NamedEnum = std::is_enum_v<E> && requires(E e) { config_names(e).size(); };
 
-/// A value that may be left to the program: the word `auto` in a file, none here.
+/// A value that the program may choose: `auto` in a file, no value here.
 template <class T>
 struct AutoOr {
   AutoOr() = default;  // auto
@@ -57,7 +57,10 @@ struct AutoOr {
   std::optional<T> value;
 };
 
-/// What is done with every key of a configuration. Derive to read, write or document one.
+class TypeList;
+struct Selection;
+
+/// Visits every key of a configuration. Derived classes read, write or document it.
 class ConfigVisitor {
  public:
   virtual ~ConfigVisitor() = default;
@@ -67,6 +70,15 @@ class ConfigVisitor {
   template <class T>
   void field(std::string_view key, T& value, std::string_view doc, Limits limits = {}) {
     visit(FieldInfo{key, doc, limits}, value);
+  }
+  /// Visits a key that selects one of `types`, see io/config/registry.h.
+  void selection(std::string_view key, Selection& value, const TypeList& types, std::string_view doc) {
+    select(FieldInfo{key, doc, {}}, types, value);
+  }
+  /// The same for a key that selects one type or a list of at least one.
+  void selections(std::string_view key, std::vector<Selection>& values, const TypeList& types,
+                  std::string_view doc) {
+    select(FieldInfo{key, doc, {}}, types, values);
   }
 
  protected:
@@ -79,12 +91,14 @@ class ConfigVisitor {
   virtual void leaf(const FieldInfo& field, std::vector<std::string>& value) = 0;
   /// One of `names`; `index` is read and written.
   virtual void choice(const FieldInfo& field, std::span<const std::string_view> names, size_t& index) = 0;
-  /// A nested struct is visited between these two; false leaves it out.
+  virtual void select(const FieldInfo& field, const TypeList& types, Selection& value) = 0;
+  virtual void select(const FieldInfo& field, const TypeList& types, std::vector<Selection>& values) = 0;
+  /// A nested struct is visited between these two calls; false leaves it out.
   virtual bool begin_group(const FieldInfo& field) = 0;
   virtual void end_group() = 0;
-  /// Whether the optional is to have a value; if so that value is visited next, as the same field.
+  /// Returns whether the optional gets a value. If so, the value is visited next, as the same field.
   virtual bool begin_optional(const FieldInfo& field, bool has_value) = 0;
-  /// Whether the value is to be `auto`; if not it is visited next, as the same field.
+  /// Returns whether the value is `auto`. If not, the value is visited next, as the same field.
   virtual bool begin_auto(const FieldInfo& field, bool is_auto) = 0;
 
  private:

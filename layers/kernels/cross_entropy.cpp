@@ -19,7 +19,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using Tensors = torch::autograd::variable_list;
 
-/// The loss of one row of V logits, which become its gradient times `weight`.
+/// Returns the loss of one row of V logits times `weight` and replaces the logits by its gradient.
 ZOO_VECTOR_KERNEL double row_loss(float* x, int64_t n_classes, int64_t target, double smoothing,
                                   double weight) {
   const auto v = static_cast<double>(n_classes);
@@ -36,7 +36,7 @@ ZOO_VECTOR_KERNEL double row_loss(float* x, int64_t n_classes, int64_t target, d
          ((1 - smoothing) * (log_total - chosen) + (smoothing > 0 ? smoothing * (log_total - mean) : 0));
 }
 
-/// logits (N, V) contiguous float become their gradient; returns the loss.
+/// Replaces the logits, contiguous float (N, V), by their gradient; returns the loss.
 double loss_in_place(const torch::Tensor& logits, const torch::Tensor& targets,
                      const CrossEntropyOptions& options) {
   const int64_t n = logits.size(0), v = logits.size(1);
@@ -44,7 +44,7 @@ double loss_in_place(const torch::Tensor& logits, const torch::Tensor& targets,
   const auto indices = targets.contiguous();
   const int64_t* const classes = indices.const_data_ptr<int64_t>();
   TORCH_CHECK(std::all_of(classes, classes + n, [v](int64_t c) { return c >= 0 && c < v; }),
-              "a target is not one of the ", v, " classes");
+              "cross_entropy_sum: every target must be a class in 0 … ", v - 1);
   std::vector<double> losses(static_cast<size_t>(n));
   const int64_t grain = std::max<int64_t>(1, 16384 / v);
   at::parallel_for(0, n, grain, [&](int64_t begin, int64_t end) {
@@ -62,7 +62,8 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
                                const torch::Tensor& targets, const CrossEntropyOptions& options) {
     auto gradient = logits.contiguous();
     const double loss = loss_in_place(gradient, targets, options);
-    gradient.unsafeGetTensorImpl()->bump_version();  // so that autograd refuses who kept the logits
+    // Autograd now throws if another operation saved the logits for its backward pass.
+    gradient.unsafeGetTensorImpl()->bump_version();
     context->saved_data["gradient"] = gradient;
     return torch::full({}, loss, gradient.options().requires_grad(false));
   }
@@ -79,8 +80,9 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
 torch::Tensor cross_entropy_sum(const torch::Tensor& logits, const torch::Tensor& targets,
                                 const CrossEntropyOptions& options) {
   const auto values = logits.to(torch::kFloat);
-  TORCH_CHECK(values.dim() == 2 && targets.sizes() == values.sizes().slice(0, 1), "no targets ",
-              targets.sizes(), " for logits ", values.sizes());
+  TORCH_CHECK(values.dim() == 2 && targets.sizes() == values.sizes().slice(0, 1),
+              "cross_entropy_sum needs logits (N, V) and targets (N), not ", values.sizes(), " and ",
+              targets.sizes());
   if (values.is_cpu() && values.requires_grad() && torch::GradMode::is_enabled() && values.numel() > 0)
     return CrossEntropy::apply(values, targets, options);
   constexpr int64_t ignore_nothing = std::numeric_limits<int64_t>::min();

@@ -1,5 +1,5 @@
 #pragma once
-// The loss of a classifier over the vocabulary, with its gradient made in the same pass.
+// Cross-entropy over the vocabulary, with its gradient computed in the same pass.
 
 #include <torch/types.h>
 
@@ -8,13 +8,13 @@ namespace zoo {
 struct CrossEntropyOptions {
   /// The target distribution is (1-ε)·one-hot + ε/V (Szegedy et al. 2016; torch.nn.CrossEntropyLoss).
   double label_smoothing = 0.0;
-  /// What the sum is multiplied by, such as 1/N for a mean.
+  /// Factor of the sum, such as 1/N for a mean.
   double weight = 1.0;
 };
 
 /// weight · Σ over the rows of the cross-entropy of `targets` (N) int64 under `logits` (N, V), in nats: a
-/// float scalar. On the CPU, where a gradient is wanted, the logits' memory becomes that of the gradient:
-/// nobody else may look at them afterwards. Throws c10::Error where a target is not a class.
+/// float scalar. On the CPU, if a gradient is needed, the gradient overwrites the logits: do not read them
+/// afterwards. Throws c10::Error if a target is not a class.
 torch::Tensor cross_entropy_sum(const torch::Tensor& logits, const torch::Tensor& targets,
                                 const CrossEntropyOptions& options = {});
 

@@ -18,8 +18,8 @@ namespace {
 using torch::autograd::AutogradContext;
 using Tensors = torch::autograd::variable_list;
 
-// One call of the generator for 16 counters at a time gives 128 numbers of 16 bits: the elements of one
-// block.
+// One call of the generator computes 16 counters at a time, which gives 128 numbers of 16 bits: one for each
+// element of a block.
 constexpr int64_t kLanes = 16;
 constexpr int64_t kBlock = kLanes * 8;
 
@@ -50,35 +50,36 @@ ZOO_INLINE void random_words(uint64_t seed, uint64_t block, Words& words) {
   }
 }
 
-/// What is dropped: 16 random bits below `threshold`.
-struct Choice {
+/// An element is dropped if its 16 random bits are below `threshold`; others are multiplied by `scale`.
+struct DropoutMask {
   uint64_t seed;
   uint32_t threshold;
   float scale;
 };
 
-Choice choice_of(uint64_t seed, double p) {
+DropoutMask mask_of(uint64_t seed, double p) {
   TORCH_CHECK(p >= 0 && p <= 1, "the probability of dropout must be in 0 … 1, not ", p);
   const auto threshold = static_cast<uint32_t>(std::lround(p * 65536));
   return {seed, threshold, threshold == 65536 ? 0.0F : 65536.0F / static_cast<float>(65536 - threshold)};
 }
 
-ZOO_INLINE void factors(const Choice& choice, uint64_t block, float* out) {
+/// The factors of one block: 0 or `scale`.
+ZOO_INLINE void factors(const DropoutMask& mask, uint64_t block, float* out) {
   Words words;
-  random_words(choice.seed, block, words);
+  random_words(mask.seed, block, words);
   for (int64_t i = 0; i < 4 * kLanes; ++i) {
-    out[i] = (words[i] & 0xFFFF) >= choice.threshold ? choice.scale : 0.0F;
-    out[4 * kLanes + i] = (words[i] >> 16) >= choice.threshold ? choice.scale : 0.0F;
+    out[i] = (words[i] & 0xFFFF) >= mask.threshold ? mask.scale : 0.0F;
+    out[4 * kLanes + i] = (words[i] >> 16) >= mask.threshold ? mask.scale : 0.0F;
   }
 }
 
-/// out = y ⊙ factors, or x + y ⊙ factors where there is an x, for the elements [begin, end) of a tensor;
-/// begin is a multiple of the block's size.
-ZOO_VECTOR_KERNEL void apply(const Choice& choice, const float* x, const float* y, float* out, int64_t begin,
-                             int64_t end) {
+/// out = y ⊙ factors, or x + y ⊙ factors if x is not null, for the elements [begin, end) of a tensor; begin
+/// is a multiple of kBlock.
+ZOO_VECTOR_KERNEL void apply_blocks(const DropoutMask& mask, const float* x, const float* y, float* out,
+                                    int64_t begin, int64_t end) {
   float factor[kBlock];
   for (int64_t at = begin; at < end; at += kBlock) {
-    factors(choice, static_cast<uint64_t>(at / kBlock), factor);
+    factors(mask, static_cast<uint64_t>(at / kBlock), factor);
     const int64_t n = std::min(kBlock, end - at);
     if (n == kBlock && x != nullptr) {
       for (int64_t i = 0; i < kBlock; ++i) out[at + i] = x[at + i] + y[at + i] * factor[i];
@@ -90,24 +91,24 @@ ZOO_VECTOR_KERNEL void apply(const Choice& choice, const float* x, const float* 
   }
 }
 
-/// y ⊙ factors (+ x), in float.
-torch::Tensor applied_in_float(const Choice& choice, const torch::Tensor& x, const torch::Tensor& y) {
+/// y ⊙ factors, plus x if it is defined, in float.
+torch::Tensor apply_mask_float(const DropoutMask& mask, const torch::Tensor& x, const torch::Tensor& y) {
   auto out = torch::empty_like(y, torch::MemoryFormat::Contiguous);
   const float* const addend = x.defined() ? x.const_data_ptr<float>() : nullptr;
   const float* const values = y.const_data_ptr<float>();
   float* const result = out.mutable_data_ptr<float>();
   const int64_t n = y.numel(), n_blocks = (n + kBlock - 1) / kBlock;
-  constexpr int64_t grain = 128;  // blocks; below this a second thread costs more than it helps
+  constexpr int64_t grain = 128;  // blocks; with fewer, a second thread costs more than it saves
   at::parallel_for(0, n_blocks, grain, [&](int64_t begin, int64_t end) {
-    apply(choice, addend, values, result, begin * kBlock, std::min(end * kBlock, n));
+    apply_blocks(mask, addend, values, result, begin * kBlock, std::min(end * kBlock, n));
   });
   return out;
 }
 
-torch::Tensor applied(const Choice& choice, const torch::Tensor& x, const torch::Tensor& y) {
+torch::Tensor apply_mask(const DropoutMask& mask, const torch::Tensor& x, const torch::Tensor& y) {
   if (y.scalar_type() == torch::kFloat && (!x.defined() || x.scalar_type() == torch::kFloat))
-    return applied_in_float(choice, x.defined() ? x.contiguous() : x, y.contiguous());
-  const auto factors = applied_in_float(choice, {}, torch::ones(y.sizes(), torch::kFloat));
+    return apply_mask_float(mask, x.defined() ? x.contiguous() : x, y.contiguous());
+  const auto factors = apply_mask_float(mask, {}, torch::ones(y.sizes(), torch::kFloat));
   const auto kept = y * factors.to(y.scalar_type());
   return x.defined() ? x + kept : kept;
 }
@@ -118,13 +119,13 @@ struct AddDropout : torch::autograd::Function<AddDropout> {
     const uint64_t seed = draw_seed();
     context->saved_data["seed"] = static_cast<int64_t>(seed);
     context->saved_data["p"] = p;
-    return applied(choice_of(seed, p), x, y);
+    return apply_mask(mask_of(seed, p), x, y);
   }
   static Tensors backward(AutogradContext* context, const Tensors& gradients) {
     only_first_derivative("dropout");
     const auto seed = static_cast<uint64_t>(context->saved_data["seed"].toInt());
-    const auto choice = choice_of(seed, context->saved_data["p"].toDouble());
-    return {gradients[0], applied(choice, {}, gradients[0]), {}};
+    const auto mask = mask_of(seed, context->saved_data["p"].toDouble());
+    return {gradients[0], apply_mask(mask, {}, gradients[0]), {}};
   }
 };
 

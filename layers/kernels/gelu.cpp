@@ -17,8 +17,8 @@ struct Point {
   float value, slope;
 };
 
-/// Φ to 1e-7 by Abramowitz & Stegun 7.1.26: erfc(z) ≈ e^(-z²)·P(1 / (1 + pz)) for z ≥ 0. The same e^(-x²/2)
-/// is in the normal density, of which the slope Φ(x) + x·φ(x) has need.
+/// Φ to 1e-7 by Abramowitz & Stegun 7.1.26: erfc(z) ≈ e^(-z²)·P(1 / (1 + pz)) for z ≥ 0. The slope
+/// Φ(x) + x·φ(x) needs the same e^(-x²/2), which is part of the normal density φ.
 ZOO_INLINE Point exact(float x) {
   constexpr float inverse_sqrt_2 = 0.707106781F, inverse_sqrt_2_pi = 0.398942280F, p = 0.3275911F;
   const float e = exp_of_negative(-0.5F * x * x);
@@ -33,10 +33,10 @@ ZOO_INLINE Point exact(float x) {
   return {x * phi, phi + x * e * inverse_sqrt_2_pi};
 }
 
-/// (1 + tanh u) / 2 = σ(2u). Beyond ±10 that is 0 or 1, while u goes on to where there are no numbers.
+/// (1 + tanh u) / 2 = σ(2u). It is 0 or 1 for x beyond ±10, where u might overflow; so x is clamped.
 ZOO_INLINE Point by_tanh(float x) {
   constexpr float two_sqrt_2_by_pi = 1.59576912F, cubic = 0.044715F, far = 10;
-  const float at_least = x < -far ? -far : x, b = at_least > far ? far : at_least;  // not a number stays one
+  const float at_least = x < -far ? -far : x, b = at_least > far ? far : at_least;  // NaN stays NaN
   const float two_u = two_sqrt_2_by_pi * b * (1 + cubic * b * b);
   const float e = exp_of_negative(two_u < 0 ? two_u : -two_u);
   const float upper = 1 / (1 + e), lower = e * upper;  // σ(±2u)
@@ -66,14 +66,14 @@ ZOO_VECTOR_KERNEL void tanh_points(const float* x, float* y, float* slope, int64
   values_and_slopes<by_tanh>(x, y, slope, n);
 }
 
-/// `slope` is left alone if it is not defined.
+/// Writes `slope` if it is defined.
 torch::Tensor evaluate(const torch::Tensor& any, Phi phi, const torch::Tensor& slope = {}) {
   const auto x = any.contiguous();
   auto y = torch::empty_like(x);
   const float* const from = x.const_data_ptr<float>();
   float* const to = y.mutable_data_ptr<float>();
   float* const slopes = slope.defined() ? slope.mutable_data_ptr<float>() : nullptr;
-  at::parallel_for(0, x.numel(), kFewestNumbers, [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, x.numel(), kGrainSize, [&](int64_t begin, int64_t end) {
     const int64_t n = end - begin;
     if (slopes)
       (phi == Phi::exact ? exact_points : tanh_points)(from + begin, to + begin, slopes + begin, n);

@@ -72,10 +72,10 @@ struct Linear : torch::autograd::Function<Linear> {
 }  // namespace
 
 torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias) {
-  constexpr int64_t fewest_rows = 32;  // below, the call costs more than the product
+  constexpr int64_t min_rows = 32;  // with fewer, the call costs more than the gemm
   const bool suits = x.is_cpu() && x.scalar_type() == torch::kFloat &&
                      weight.scalar_type() == torch::kFloat && weight.is_contiguous() &&
-                     x.numel() >= fewest_rows * x.size(-1) && !at::autocast::is_autocast_enabled(at::kCPU);
+                     x.numel() >= min_rows * x.size(-1) && !at::autocast::is_autocast_enabled(at::kCPU);
   if (!suits || !onednn_is_faster()) return torch::linear(x, weight, bias);
   return Linear::apply(x, weight, bias.defined() ? std::make_optional(bias) : std::nullopt);
 }

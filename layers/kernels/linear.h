@@ -1,10 +1,10 @@
 #pragma once
-// x Wᵀ + b, by whichever library is fastest on the processor.
+// x Wᵀ + b, computed by the library that is fastest on the processor.
 //
-// LibTorch's own linear calls MKL, which keeps its kernels for 512-bit vectors from other processors than
-// Intel's. There, oneDNN's are about a tenth faster for the output and for the input's gradient, and our own
-// for the weight's and for a small layer's input's (layers/kernels/linear_gradients.h). Everything else (other types
-// and devices, a few rows) is left to LibTorch.
+// LibTorch's linear calls MKL, which uses its kernels for 512-bit vectors only on Intel processors. On other
+// processors oneDNN is about a tenth faster for the output and for the input's gradient; our own kernels
+// (layers/kernels/linear_gradients.h) are faster for the weight's gradient and for the input's gradient of a
+// small layer. LibTorch does everything else: other types, other devices, a few rows.
 
 #include <torch/nn/modules/linear.h>
 #include <torch/types.h>
@@ -14,7 +14,7 @@ namespace zoo {
 /// x: (…, I), weight: (O, I), bias: (O) or undefined. Returns (…, O).
 torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias = {});
 
-/// With the weights of a module.
+/// The same with the weight and the bias of a module.
 inline torch::Tensor linear(const torch::nn::Linear& module, const torch::Tensor& x) {
   return linear(x, module->weight, module->bias);
 }

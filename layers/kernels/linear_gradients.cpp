@@ -4,30 +4,29 @@
 
 #include <ATen/Parallel.h>
 
-#include "layers/kernels/small_products.h"
+#include "layers/kernels/gemm.h"
 
 namespace zoo {
-
-using namespace small_products;
-
 namespace {
 
-/// (m, n), left (m, k) times right (k, n).
-torch::Tensor multiplied(Left left, Right right, int64_t m, int64_t k, int64_t n,
-                         const torch::TensorOptions& options) {
-  // The depth of a product at a time, so that these rows of the right matrix are still in the cache for the
-  // next rows of the result; and of those so many that a thread which takes them has whole blocks.
-  constexpr int64_t depth_at_once = 128, rows_at_once = 12;
+/// A (m, k) times B (k, n) on all threads.
+torch::Tensor parallel_gemm(MatrixA a, MatrixB b, int64_t m, int64_t k, int64_t n,
+                            const torch::TensorOptions& options) {
+  // k_block rows of B stay in the cache for all rows of C that a thread computes. A thread gets multiples of
+  // m_block rows, which gemm() keeps in registers as one block.
+  constexpr int64_t k_block = 128, m_block = 12;
   if (k == 0) return torch::zeros({m, n}, options);
   auto result = torch::empty({m, n}, options);
-  float* const sums = result.mutable_data_ptr<float>();
-  at::parallel_for(0, (m + rows_at_once - 1) / rows_at_once, 1, [&](int64_t begin, int64_t end) {
-    const int64_t first = begin * rows_at_once, last = std::min(end * rows_at_once, m);
-    for (int64_t depth = 0; depth < k; depth += depth_at_once) {
-      const auto multiply = depth == 0 ? product<AddTo::zero> : product<AddTo::result>;
-      multiply({.data = left.data + first * left.row + depth * left.step, .row = left.row, .step = left.step},
-               {.data = right.data + depth * right.row, .row = right.row}, std::min(depth_at_once, k - depth),
-               {.data = sums + first * n, .row = n}, last - first, n);
+  float* const c = result.mutable_data_ptr<float>();
+  at::parallel_for(0, (m + m_block - 1) / m_block, 1, [&](int64_t begin, int64_t end) {
+    const int64_t first = begin * m_block, last = std::min(end * m_block, m);
+    for (int64_t k_begin = 0; k_begin < k; k_begin += k_block) {
+      const auto gemm_k_block = k_begin == 0 ? gemm<Beta::zero> : gemm<Beta::one>;
+      gemm_k_block({.data = a.data + first * a.row_stride + k_begin * a.column_stride,
+                    .row_stride = a.row_stride,
+                    .column_stride = a.column_stride},
+                   {.data = b.data + k_begin * b.row_stride, .row_stride = b.row_stride},
+                   std::min(k_block, k - k_begin), {.data = c + first * n, .row_stride = n}, last - first, n);
     }
   });
   return result;
@@ -35,32 +34,35 @@ torch::Tensor multiplied(Left left, Right right, int64_t m, int64_t k, int64_t n
 
 }  // namespace
 
-bool has_weight_gradient(const torch::Tensor& x) { return has_avx512() && x.size(1) % kVector == 0; }
+bool has_weight_gradient(const torch::Tensor& x) { return has_avx512() && x.size(1) % kVectorWidth == 0; }
 
 torch::Tensor weight_gradient(const torch::Tensor& gradient, const torch::Tensor& x) {
   TORCH_CHECK(has_weight_gradient(x) && gradient.is_contiguous() && x.is_contiguous() &&
                   gradient.size(0) == x.size(0),
-              "no kernel for the gradient of a weight from ", gradient.sizes(), " and ", x.sizes());
+              "weight_gradient does not support a gradient ", gradient.sizes(), " and an input ", x.sizes(),
+              ": check has_weight_gradient() first");
   const int64_t n = x.size(0), n_outputs = gradient.size(1), n_inputs = x.size(1);
-  return multiplied({.data = gradient.const_data_ptr<float>(), .row = 1, .step = n_outputs},
-                    {.data = x.const_data_ptr<float>(), .row = n_inputs}, n_outputs, n, n_inputs,
-                    x.options());
+  return parallel_gemm(
+      {.data = gradient.const_data_ptr<float>(), .row_stride = 1, .column_stride = n_outputs},
+      {.data = x.const_data_ptr<float>(), .row_stride = n_inputs}, n_outputs, n, n_inputs, x.options());
 }
 
 bool has_input_gradient(const torch::Tensor& weight) {
-  constexpr int64_t most_numbers = 1 << 16;
-  return has_avx512() && weight.size(1) % kVector == 0 && weight.numel() > 0 &&
-         weight.numel() <= most_numbers;
+  constexpr int64_t max_numbers = 1 << 16;
+  return has_avx512() && weight.size(1) % kVectorWidth == 0 && weight.numel() > 0 &&
+         weight.numel() <= max_numbers;
 }
 
 torch::Tensor input_gradient(const torch::Tensor& gradient, const torch::Tensor& weight) {
   TORCH_CHECK(has_input_gradient(weight) && gradient.is_contiguous() && weight.is_contiguous() &&
                   gradient.size(1) == weight.size(0),
-              "no kernel for the gradient of an input from ", gradient.sizes(), " and ", weight.sizes());
+              "input_gradient does not support a gradient ", gradient.sizes(), " and a weight ",
+              weight.sizes(), ": check has_input_gradient() first");
   const int64_t n = gradient.size(0), n_outputs = weight.size(0), n_inputs = weight.size(1);
-  return multiplied({.data = gradient.const_data_ptr<float>(), .row = n_outputs, .step = 1},
-                    {.data = weight.const_data_ptr<float>(), .row = n_inputs}, n, n_outputs, n_inputs,
-                    gradient.options());
+  return parallel_gemm(
+      {.data = gradient.const_data_ptr<float>(), .row_stride = n_outputs, .column_stride = 1},
+      {.data = weight.const_data_ptr<float>(), .row_stride = n_inputs}, n, n_outputs, n_inputs,
+      gradient.options());
 }
 
 }  // namespace zoo

@@ -1,25 +1,25 @@
 #pragma once
-// The gradients of a linear layer Y = X Wᵀ on the CPU, from matrices as they lie in memory
-// (layers/kernels/small_products.h). O is the number of outputs, I of inputs, N of rows.
+// The gradients of a linear layer Y = X Wᵀ on the CPU, by a gemm without packing (layers/kernels/gemm.h). O
+// is the number of outputs, I the number of inputs, N the number of rows.
 
 #include <torch/types.h>
 
 namespace zoo {
 
-/// Whether weight_gradient() is the fastest there is here: with 512-bit vectors, and widths that fill them.
-/// On an AMD Zen 4 it is 5 to 25 % faster than MKL.
+/// Whether weight_gradient() is available: it needs 512-bit vectors and an I that fills them. On an AMD Zen 4
+/// it is 5 to 25 % faster than MKL.
 bool has_weight_gradient(const torch::Tensor& x);
 
-/// Gᵀ X = Σₙ gₙ ⊗ xₙ. gradient: (N, O), x: (N, I), float, contiguous; x such that has_weight_gradient().
-/// Returns (O, I).
+/// Gᵀ X = Σₙ gₙ ⊗ xₙ. gradient: (N, O), x: (N, I), float, contiguous. Returns (O, I). Throws c10::Error
+/// unless has_weight_gradient(x).
 torch::Tensor weight_gradient(const torch::Tensor& gradient, const torch::Tensor& x);
 
-/// The same of input_gradient(), which is for weights that fit into a core's cache. There it is up to 9 %
-/// faster than oneDNN, what a call of that costs included.
+/// Whether input_gradient() is available: also only for weights that fit into a core's cache. For them it is
+/// up to 9 % faster than oneDNN, including the cost of calling oneDNN.
 bool has_input_gradient(const torch::Tensor& weight);
 
-/// G W. gradient: (N, O), weight: (O, I), float, contiguous; weight such that has_input_gradient(). Returns
-/// (N, I).
+/// G W. gradient: (N, O), weight: (O, I), float, contiguous. Returns (N, I). Throws c10::Error unless
+/// has_input_gradient(weight).
 torch::Tensor input_gradient(const torch::Tensor& gradient, const torch::Tensor& weight);
 
 }  // namespace zoo

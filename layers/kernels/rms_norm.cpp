@@ -23,31 +23,31 @@ ZOO_INLINE double sum_of_products(const float* x, const float* y, int64_t n) {
 }
 
 /// y := γ ⊙ x · s for one row, s = 1/√(mean(x²)+ε); returns s.
-ZOO_VECTOR_KERNEL float normalise(const float* x, const float* gain, float* y, int64_t n, double eps) {
+ZOO_VECTOR_KERNEL float forward_row(const float* x, const float* gain, float* y, int64_t n, double eps) {
   const double mean = sum_of_products(x, x, n) / static_cast<double>(n);
   const auto scale = static_cast<float>(1 / std::sqrt(mean + eps));
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] * scale * gain[i];
   return scale;
 }
 
-/// The gradients of one row: of x, and what it adds to that of γ. With h = γ ⊙ ∂y that of x is
-/// s·(h - x · s² · mean(h ⊙ x)).
-ZOO_VECTOR_KERNEL void differentiate(const float* x, const float* gain, const float* gradient, float scale,
-                                     float* of_x, float* of_gain, int64_t n) {
+/// The backward pass of one row: writes the gradient of x and adds to the gradient of γ. With h = γ ⊙ ∂y the
+/// gradient of x is s·(h - x · s² · mean(h ⊙ x)).
+ZOO_VECTOR_KERNEL void backward_row(const float* x, const float* gain, const float* gradient, float scale,
+                                    float* x_gradient, float* gain_gradient, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
-    of_gain[i] += gradient[i] * x[i] * scale;
-    of_x[i] = gradient[i] * gain[i];
+    gain_gradient[i] += gradient[i] * x[i] * scale;
+    x_gradient[i] = gradient[i] * gain[i];
   }
-  const double mean = sum_of_products(of_x, x, n) / static_cast<double>(n);
+  const double mean = sum_of_products(x_gradient, x, n) / static_cast<double>(n);
   const auto along = static_cast<float>(mean * static_cast<double>(scale) * static_cast<double>(scale));
-  for (int64_t i = 0; i < n; ++i) of_x[i] = scale * (of_x[i] - x[i] * along);
+  for (int64_t i = 0; i < n; ++i) x_gradient[i] = scale * (x_gradient[i] - x[i] * along);
 }
 
-/// In how many parts the rows are worked on at the same time. It says nothing of threads: the sums over the
-/// rows are the same with any number of them.
+/// How many parts the rows are divided into, for work in parallel. It does not depend on the number of
+/// threads, so that the sums over the rows do not either.
 int64_t n_parts_of(int64_t n_rows, int64_t width) {
-  constexpr int64_t most_parts = 64;
-  return std::clamp<int64_t>(n_rows * width / kFewestNumbers, 1, most_parts);
+  constexpr int64_t max_parts = 64;
+  return std::clamp<int64_t>(n_rows * width / kGrainSize, 1, max_parts);
 }
 
 /// Calls body(part, begin, end) for each part of the rows.
@@ -69,7 +69,7 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
     float *const out = y.mutable_data_ptr<float>(), *const scale = scales.mutable_data_ptr<float>();
     for_each_part(n_parts_of(n_rows, width), n_rows, [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        scale[i] = normalise(in + i * width, factors, out + i * width, width, eps);
+        scale[i] = forward_row(in + i * width, factors, out + i * width, width, eps);
     });
     context->save_for_backward({x, gain, scales});
     return y;
@@ -81,17 +81,18 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
     const auto &x = saved[0], &gain = saved[1];
     const auto gradient = gradients[0].contiguous();
     const int64_t width = x.size(-1), n_rows = x.numel() / width, n_parts = n_parts_of(n_rows, width);
-    auto of_x = torch::empty_like(x), of_gain = torch::zeros({n_parts, width}, x.options());
+    auto x_gradient = torch::empty_like(x), gain_gradient = torch::zeros({n_parts, width}, x.options());
     const float *const in = x.const_data_ptr<float>(), *const factors = gain.const_data_ptr<float>();
-    const float *const out = gradient.const_data_ptr<float>(), *const scale =
-                                                                   saved[2].const_data_ptr<float>();
-    float *const to_x = of_x.mutable_data_ptr<float>(), *const to_gain = of_gain.mutable_data_ptr<float>();
+    const float* const out = gradient.const_data_ptr<float>();
+    const float* const scale = saved[2].const_data_ptr<float>();
+    float* const to_x = x_gradient.mutable_data_ptr<float>();
+    float* const to_gain = gain_gradient.mutable_data_ptr<float>();
     for_each_part(n_parts, n_rows, [&](int64_t part, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        differentiate(in + i * width, factors, out + i * width, scale[i], to_x + i * width,
-                      to_gain + part * width, width);
+        backward_row(in + i * width, factors, out + i * width, scale[i], to_x + i * width,
+                     to_gain + part * width, width);
     });
-    return {of_x, of_gain.sum(0), {}};
+    return {x_gradient, gain_gradient.sum(0), {}};
   }
 };
 

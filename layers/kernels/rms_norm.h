@@ -1,6 +1,6 @@
 #pragma once
-// RMSNorm in one pass over the numbers, where LibTorch makes six of it on the CPU, and twelve of its
-// gradient.
+// RMSNorm in one pass over the numbers. On the CPU LibTorch makes six passes for the output and twelve for
+// the gradient.
 
 #include <torch/types.h>
 

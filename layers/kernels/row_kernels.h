@@ -1,6 +1,6 @@
 #pragma once
-// What several kernels do to a row of floats: as many lanes at a time as the widest vectors have, twice over,
-// so that an addition need not wait for the last.
+// Operations on a row of floats that several kernels share. They process twice as many lanes at a time as the
+// widest vectors have, so that an addition need not wait for the previous one.
 
 #include <algorithm>
 #include <bit>
@@ -13,11 +13,12 @@ namespace zoo {
 
 inline constexpr int64_t kRowLanes = 32;
 
-/// e^x for x ≤ 0 to about 1e-7 (Cody & Waite 1980: 2^n · e^r, |r| ≤ ln 2 / 2), without a call, for vectors.
+/// e^x for x ≤ 0 to about 1e-7 (Cody & Waite 1980: 2^n · e^r, |r| ≤ ln 2 / 2). Without a call, so that a loop
+/// over it vectorises.
 ZOO_INLINE float exp_of_negative(float x) {
   constexpr float least = -87.0F, log2_e = 1.44269504F, ln2_high = 0.693359375F, ln2_low = -2.12194440e-4F;
-  constexpr float to_integer = 12582912.0F;  // 1.5·2^23: what is added to it loses its fraction
-  x = x < least ? least : x;                 // not a number stays one
+  constexpr float to_integer = 12582912.0F;  // 1.5·2^23: adding it rounds to an integer
+  x = x < least ? least : x;                 // NaN stays NaN
   const float shifted = x * log2_e + to_integer;
   const float n = shifted - to_integer;
   const float r = (x - n * ln2_high) - n * ln2_low;
@@ -31,7 +32,7 @@ ZOO_INLINE float exp_of_negative(float x) {
   return std::bit_cast<float>(std::bit_cast<uint32_t>(p) + (std::bit_cast<uint32_t>(shifted) << 23));
 }
 
-/// Σ term(i) for 0 ≤ i < n. `term` has to be inlined: [...](int64_t i) ZOO_INLINED { return ...; }
+/// Σ term(i) for 0 ≤ i < n. `term` must be inlined: [...](int64_t i) ZOO_INLINED { return ...; }
 template <typename Term>
 ZOO_INLINE double row_sum(int64_t n, const Term& term) {
   float lanes[kRowLanes] = {};
@@ -44,7 +45,7 @@ ZOO_INLINE double row_sum(int64_t n, const Term& term) {
   return result;
 }
 
-/// The largest of n numbers; -∞ of none.
+/// The largest of n numbers; -∞ if n is 0.
 ZOO_INLINE float row_maximum(const float* x, int64_t n) {
   float lanes[kRowLanes];
   for (float& lane : lanes) lane = -std::numeric_limits<float>::infinity();

@@ -25,16 +25,16 @@ ZOO_VECTOR_KERNEL void forward_row(const float* gate, const float* up, float* ou
 }
 
 /// silu'(x) = σ(x)·(1 + x·(1 - σ(x)))
-ZOO_VECTOR_KERNEL void backward_row(const float* gate, const float* up, const float* gradient, float* of_gate,
-                                    float* of_up, int64_t width) {
+ZOO_VECTOR_KERNEL void backward_row(const float* gate, const float* up, const float* gradient,
+                                    float* gate_gradient, float* up_gradient, int64_t width) {
   for (int64_t i = 0; i < width; ++i) {
     const float x = gate[i], s = sigmoid(x), g = gradient[i];
-    of_gate[i] = g * up[i] * s * (1 + x * (1 - s));
-    of_up[i] = g * x * s;
+    gate_gradient[i] = g * up[i] * s * (1 + x * (1 - s));
+    up_gradient[i] = g * x * s;
   }
 }
 
-/// Gate and up are either two matrices or the halves of one: there is no `up` then.
+/// Gate and up are either two tensors or the halves of one; then `up` is missing.
 struct Swiglu : torch::autograd::Function<Swiglu> {
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& gate_any,
                                const std::optional<torch::Tensor>& up_any) {
@@ -48,7 +48,7 @@ struct Swiglu : torch::autograd::Function<Swiglu> {
     const float* const g = gate.const_data_ptr<float>();
     const float* const u = halves ? g + width : up.const_data_ptr<float>();
     float* const o = out.mutable_data_ptr<float>();
-    at::parallel_for(0, n_rows, fewest_rows(width), [&](int64_t begin, int64_t end) {
+    at::parallel_for(0, n_rows, grain_rows(width), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) forward_row(g + i * row, u + i * row, o + i * width, width);
     });
     return out;
@@ -60,17 +60,18 @@ struct Swiglu : torch::autograd::Function<Swiglu> {
     const auto &gate = saved[0], &up = saved[1];
     const bool halves = !up.defined();
     const auto gradient = gradients[0].contiguous();
-    auto of_gate = torch::empty_like(gate), of_up = halves ? torch::Tensor() : torch::empty_like(up);
+    auto gate_gradient = torch::empty_like(gate),
+         up_gradient = halves ? torch::Tensor() : torch::empty_like(up);
     const int64_t width = gradient.size(-1), n_rows = gradient.numel() / width, row = gate.size(-1);
     const float *const g = gate.const_data_ptr<float>(), *const d = gradient.const_data_ptr<float>();
     const float* const u = halves ? g + width : up.const_data_ptr<float>();
-    float* const to_g = of_gate.mutable_data_ptr<float>();
-    float* const to_u = halves ? to_g + width : of_up.mutable_data_ptr<float>();
-    at::parallel_for(0, n_rows, fewest_rows(width), [&](int64_t begin, int64_t end) {
+    float* const to_g = gate_gradient.mutable_data_ptr<float>();
+    float* const to_u = halves ? to_g + width : up_gradient.mutable_data_ptr<float>();
+    at::parallel_for(0, n_rows, grain_rows(width), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         backward_row(g + i * row, u + i * row, d + i * width, to_g + i * row, to_u + i * row, width);
     });
-    return {of_gate, of_up};
+    return {gate_gradient, up_gradient};
   }
 };
 
@@ -87,7 +88,8 @@ torch::Tensor swiglu(const torch::Tensor& gate, const torch::Tensor& up) {
 }
 
 torch::Tensor swiglu(const torch::Tensor& gate_up) {
-  TORCH_CHECK(gate_up.dim() > 0 && gate_up.size(-1) % 2 == 0, "gate and up are no halves of ",
+  TORCH_CHECK(gate_up.dim() > 0 && gate_up.size(-1) % 2 == 0,
+              "swiglu needs a last dimension of even size (gate, up), not a tensor of shape ",
               gate_up.sizes());
   if (suits(gate_up)) return Swiglu::apply(gate_up, std::optional<torch::Tensor>());
   const auto halves = gate_up.chunk(2, -1);

@@ -24,17 +24,17 @@ ZOO_VECTOR_KERNEL double squares_of_row(const float* x, int64_t n) {
   return row_sum(n, [x](int64_t i) ZOO_INLINED { return x[i] * x[i]; });
 }
 
-/// Whether all are floats of the processor's without gaps, so that their order in memory does not count.
+/// Whether all are float on the CPU and without gaps in memory, so that they can be read in memory order.
 bool suits(const Tensors& tensors) {
   return std::ranges::all_of(tensors, [](const torch::Tensor& tensor) {
     return tensor.is_cpu() && tensor.scalar_type() == torch::kFloat && tensor.is_non_overlapping_and_dense();
   });
 }
 
-/// The numbers of all tensors in a row.
-class Joined {
+/// All tensors as one vector.
+class Concatenation {
  public:
-  explicit Joined(const Tensors& tensors) {
+  explicit Concatenation(const Tensors& tensors) {
     for (const auto& tensor : tensors) {
       begins_.push_back(size_);
       data_.push_back(tensor.mutable_data_ptr<float>());
@@ -44,10 +44,10 @@ class Joined {
 
   int64_t size() const { return size_; }
 
-  /// Calls visit(tensor, numbers, at, n) for what each tensor has of the numbers from `begin` to `end`: `n`
-  /// of them, from the tensor's number `at` on.
+  /// Divides the numbers `begin` … `end` by tensor and calls visit(tensor index, numbers, offset, n) for
+  /// each: `n` numbers that begin at `offset` in the tensor.
   template <class Visit>
-  void between(int64_t begin, int64_t end, const Visit& visit) const {
+  void for_each_tensor(int64_t begin, int64_t end, const Visit& visit) const {
     auto i = static_cast<size_t>(std::ranges::upper_bound(begins_, begin) - begins_.begin()) - 1;
     while (begin < end) {
       const int64_t stop = std::min(end, i + 1 < begins_.size() ? begins_[i + 1] : size_);
@@ -65,7 +65,7 @@ class Joined {
 
 }  // namespace
 
-void add_to(const Tensors& sums, const Tensors& terms) {
+void foreach_add_(const Tensors& sums, const Tensors& terms) {
   if (sums.empty()) return;
   const torch::NoGradGuard no_grad;
   const auto same_strides = [](const torch::Tensor& a, const torch::Tensor& b) {
@@ -73,23 +73,23 @@ void add_to(const Tensors& sums, const Tensors& terms) {
   };
   if (!suits(sums) || !suits(terms) || !std::ranges::equal(sums, terms, same_strides))
     return at::_foreach_add_(sums, terms);
-  const Joined to(sums);
-  at::parallel_for(0, to.size(), kFewestNumbers, [&](int64_t begin, int64_t end) {
-    to.between(begin, end, [&](size_t i, float* sum, int64_t at, int64_t n) {
-      add_row(sum, terms[i].const_data_ptr<float>() + at, n);
+  const Concatenation to(sums);
+  at::parallel_for(0, to.size(), kGrainSize, [&](int64_t begin, int64_t end) {
+    to.for_each_tensor(begin, end, [&](size_t i, float* sum, int64_t offset, int64_t n) {
+      add_row(sum, terms[i].const_data_ptr<float>() + offset, n);
     });
   });
 }
 
-torch::Tensor norm_of(const Tensors& tensors) {
+torch::Tensor total_norm(const Tensors& tensors) {
   const torch::NoGradGuard no_grad;
   if (!suits(tensors)) return at::linalg_vector_norm(at::stack(at::_foreach_norm(tensors)));
-  const Joined all(tensors);
-  std::vector<double> squares(static_cast<size_t>((all.size() + kFewestNumbers - 1) / kFewestNumbers));
+  const Concatenation all(tensors);
+  std::vector<double> squares(static_cast<size_t>((all.size() + kGrainSize - 1) / kGrainSize));
   at::parallel_for(0, static_cast<int64_t>(squares.size()), 1, [&](int64_t first, int64_t last) {
     for (int64_t block = first; block < last; ++block) {
-      const int64_t begin = block * kFewestNumbers, end = std::min(begin + kFewestNumbers, all.size());
-      all.between(begin, end, [&](size_t, const float* x, int64_t, int64_t n) {
+      const int64_t begin = block * kGrainSize, end = std::min(begin + kGrainSize, all.size());
+      all.for_each_tensor(begin, end, [&](size_t, const float* x, int64_t, int64_t n) {
         squares[static_cast<size_t>(block)] += squares_of_row(x, n);
       });
     }
@@ -99,15 +99,15 @@ torch::Tensor norm_of(const Tensors& tensors) {
   return torch::scalar_tensor(std::sqrt(sum), torch::kFloat);
 }
 
-void multiply(const Tensors& tensors, const torch::Tensor& factor) {
+void foreach_mul_(const Tensors& tensors, const torch::Tensor& factor) {
   if (tensors.empty()) return;
   const torch::NoGradGuard no_grad;
   if (!suits(tensors) || !factor.is_cpu()) return at::_foreach_mul_(tensors, factor);
   const auto by = factor.item<float>();
   if (by == 1) return;
-  const Joined all(tensors);
-  at::parallel_for(0, all.size(), kFewestNumbers, [&](int64_t begin, int64_t end) {
-    all.between(begin, end, [&](size_t, float* x, int64_t, int64_t n) { multiply_row(x, by, n); });
+  const Concatenation all(tensors);
+  at::parallel_for(0, all.size(), kGrainSize, [&](int64_t begin, int64_t end) {
+    all.for_each_tensor(begin, end, [&](size_t, float* x, int64_t, int64_t n) { multiply_row(x, by, n); });
   });
 }
 

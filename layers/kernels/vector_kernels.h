@@ -1,16 +1,18 @@
 #pragma once
-// How the loops of our own CPU kernels are compiled. Everything such a loop calls has to be inlined into it.
+// How the loops of our CPU kernels are compiled. Every function that such a loop calls must be inlined into
+// it.
 
 #include <cstdint>
 
-// Once for each kind of vector unit; the best one that the processor has is taken at run time.
+// Compiles a function once for each vector instruction set; the best one that the processor has is chosen at
+// run time.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
 #define ZOO_VECTOR_KERNEL __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define ZOO_VECTOR_KERNEL
 #endif
 
-// For 512-bit vectors alone; to be called only where has_avx512().
+// Compiles a function for 512-bit vectors only; call it only if has_avx512().
 #if defined(__x86_64__) && defined(__GNUC__)
 #define ZOO_AVX512 __attribute__((target("avx512f")))
 #else
@@ -22,10 +24,10 @@
 
 namespace zoo {
 
-/// Fewer numbers than this are not worth a thread of their own.
-inline constexpr int64_t kFewestNumbers = 16384;
-/// The same in rows of `width` ≥ 1 numbers, at least one.
-inline int64_t fewest_rows(int64_t width) { return width < kFewestNumbers ? kFewestNumbers / width : 1; }
+/// The grain size of parallel loops: fewer numbers are not worth another thread.
+inline constexpr int64_t kGrainSize = 16384;
+/// The grain size in rows of `width` ≥ 1 numbers, at least one row.
+inline int64_t grain_rows(int64_t width) { return width < kGrainSize ? kGrainSize / width : 1; }
 
 /// Whether the processor has 512-bit vectors.
 inline bool has_avx512() {

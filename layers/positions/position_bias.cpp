@@ -10,10 +10,8 @@
 namespace zoo {
 
 torch::Tensor relative_positions(const PositionRange& range, torch::Device device) {
-  const auto options = torch::dtype(torch::kInt64).device(device);
-  const auto queries = torch::arange(range.first, range.end(), options);
-  const auto keys = torch::arange(range.end(), options);
-  return keys.unsqueeze(0) - queries.unsqueeze(1);
+  const auto keys = torch::arange(range.n_keys(), torch::dtype(torch::kInt64).device(device));
+  return keys - range.ids(device).unsqueeze(-1);
 }
 
 torch::Tensor alibi_slopes(int64_t n_heads) {
@@ -31,15 +29,16 @@ torch::Tensor alibi_slopes(int64_t n_heads) {
 }
 
 torch::Tensor alibi_bias(const torch::Tensor& slopes, const PositionRange& range) {
-  const auto distance = relative_positions(range, slopes.device()).abs().to(torch::kFloat32);  // (T, S)
-  return -(slopes.view({1, -1, 1, 1}) * distance);
+  const auto distance = relative_positions(range, slopes.device()).abs().to(torch::kFloat32);
+  // (T, S) or (B, T, S), for every head
+  return -(slopes.view({1, -1, 1, 1}) * (distance.dim() == 3 ? distance.unsqueeze(1) : distance));
 }
 
 torch::Tensor t5_buckets(const torch::Tensor& relative, Direction direction, int64_t n_buckets,
                          int64_t max_distance) {
   auto offset = torch::zeros_like(relative);
   auto distance = relative;
-  if (direction == Direction::bidirectional) {  // half of the buckets for keys ahead
+  if (direction == Direction::bidirectional) {  // half of the buckets are for later keys
     n_buckets /= 2;
     offset = relative.gt(0).to(torch::kInt64) * n_buckets;
     distance = relative.abs();
@@ -47,7 +46,7 @@ torch::Tensor t5_buckets(const torch::Tensor& relative, Direction direction, int
     distance = -relative.clamp_max(0);
   }
   const int64_t n_exact = n_buckets / 2;
-  // The same order of float32 operations as the reference: rounding at a bucket's border must agree.
+  // The float32 operations have the same order as in the reference, so rounding at bucket borders agrees.
   const auto logarithm = torch::log(distance.to(torch::kFloat32) / static_cast<double>(n_exact)) /
                          std::log(static_cast<double>(max_distance) / static_cast<double>(n_exact)) *
                          static_cast<double>(n_buckets - n_exact);
@@ -57,7 +56,7 @@ torch::Tensor t5_buckets(const torch::Tensor& relative, Direction direction, int
 
 T5BiasImpl::T5BiasImpl(const T5BiasOptions& options_) : options(options_) {
   const int64_t fewest = options.direction() == Direction::bidirectional ? 4 : 2;
-  TORCH_CHECK(options.n_buckets() >= fewest, "T5's positions need at least ", fewest, " buckets, not ",
+  TORCH_CHECK(options.n_buckets() >= fewest, "t5 positions need at least ", fewest, " buckets, not ",
               options.n_buckets());
   buckets = register_module("buckets", torch::nn::Embedding(options.n_buckets(), options.n_heads()));
 }
@@ -65,7 +64,12 @@ T5BiasImpl::T5BiasImpl(const T5BiasOptions& options_) : options(options_) {
 torch::Tensor T5BiasImpl::forward(const PositionRange& range) {
   const auto relative = relative_positions(range, buckets->weight.device());
   const auto ids = t5_buckets(relative, options.direction(), options.n_buckets(), options.max_distance());
-  return buckets(ids).permute({2, 0, 1}).unsqueeze(0);
+  const auto bias = buckets(ids);  // (T, S, H) or (B, T, S, H)
+  return bias.dim() == 3 ? bias.permute({2, 0, 1}).unsqueeze(0) : bias.permute({0, 3, 1, 2});
+}
+
+void T5BiasImpl::visit_weights(const WeightVisitor& visit) const {
+  visit({buckets->weight, 0, options.n_buckets(), WeightUse::table});
 }
 
 }  // namespace zoo

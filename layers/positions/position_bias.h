@@ -1,27 +1,28 @@
 #pragma once
-// Positions as a bias on the attention scores, which depends on the distance of query and key.
+// Positions as a bias on the attention scores. The bias depends on the distance between query and key.
 
 #include <torch/nn/module.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/pimpl.h>
 
 #include "layers/positions/positions.h"
+#include "layers/weights/weights.h"
 
 namespace zoo {
 
-/// Whether keys behind the query alone matter (a decoder) or those on both sides (an encoder).
+/// Whether a query sees only earlier keys (a decoder) or keys on both sides (an encoder).
 enum class Direction { causal, bidirectional };
 
-/// (H) float32: head h's slope m_h, the geometric sequence of ALiBi (Press et al. 2022); for H that is no
-/// power of two the sequence of the next lower power, then every other one of the next higher, as in the
-/// authors' code.
+/// (H) float32: the slope m_h of head h, the geometric sequence of ALiBi (Press et al. 2022). If H is not a
+/// power of two, it is the sequence for the next lower power, then every second slope for the next higher
+/// power, as in the authors' code.
 torch::Tensor alibi_slopes(int64_t n_heads);
 
-/// (1, H, T, S): -m_h·|i - j| for queries i in `range` and keys j = 0 … range.end()-1.
+/// (1, H, T, S), or (B, H, T, S) if rows differ: -m_h·|i - j| for queries i in `range` and keys j = 0 … S-1.
 torch::Tensor alibi_bias(const torch::Tensor& slopes, const PositionRange& range);
 
 /// T5's bucket of each relative position j - i (Raffel et al. 2020; T5Attention._relative_position_bucket in
-/// transformers): exact near by, logarithmic up to max_distance, one bucket beyond.
+/// transformers): exact for small distances, then logarithmic up to max_distance, one bucket beyond.
 torch::Tensor t5_buckets(const torch::Tensor& relative_positions, Direction direction, int64_t n_buckets,
                          int64_t max_distance);
 
@@ -34,18 +35,19 @@ struct T5BiasOptions {
 };
 
 /// A learned bias per bucket and head, shared by the layers of a stack.
-class T5BiasImpl : public torch::nn::Module {
+class T5BiasImpl : public torch::nn::Module, public WeightOwner {
  public:
   explicit T5BiasImpl(const T5BiasOptions& options);
-  /// (1, H, T, S) for queries in `range` and keys 0 … range.end()-1.
+  /// (1, H, T, S), or (B, H, T, S) if rows differ, for queries in `range` and keys 0 … S-1.
   torch::Tensor forward(const PositionRange& range);
+  void visit_weights(const WeightVisitor& visit) const override;
 
   T5BiasOptions options;
   torch::nn::Embedding buckets{nullptr};  // (n_buckets, H)
 };
 TORCH_MODULE(T5Bias);
 
-/// (T, S) int64: j - i for queries i in `range` and keys j = 0 … range.end()-1.
+/// (T, S) int64, or (B, T, S) if rows differ: j - i for queries i in `range` and keys j = 0 … S-1.
 torch::Tensor relative_positions(const PositionRange& range, torch::Device device);
 
 }  // namespace zoo

@@ -8,15 +8,34 @@
 
 namespace zoo {
 
+PositionRange::PositionRange(std::span<const int64_t> before, std::span<const int64_t> counts, int64_t count,
+                             torch::Device device)
+    : count_(count) {
+  TORCH_CHECK(!before.empty() && before.size() == counts.size(), "every row needs a position and a count");
+  const bool same_place = std::ranges::all_of(before, [&](int64_t n) { return n == before.front(); });
+  const bool all_tokens = std::ranges::all_of(counts, [&](int64_t n) { return n == count; });
+  first_ = *std::ranges::max_element(before);
+  n_keys_ = 1;  // also if no row has a token
+  for (size_t b = 0; b < before.size(); ++b) n_keys_ = std::max(n_keys_, before[b] + counts[b]);
+  if (same_place && all_tokens) return;
+  const auto on_device = [&](std::span<const int64_t> values) {
+    return torch::tensor(at::ArrayRef<int64_t>(values.data(), values.size()), torch::kInt64).to(device);
+  };
+  offsets_ = on_device(before);
+  if (!all_tokens) counts_ = on_device(counts);
+  columns_ = offsets_.unsqueeze(1) + torch::arange(count, offsets_.options());
+}
+
 torch::Tensor PositionRange::ids(torch::Device device) const {
-  auto block = torch::arange(first, first + count, torch::dtype(torch::kInt64).device(device));
-  if (!starts.defined()) return block;
-  return (block.unsqueeze(0) - starts.to(device).unsqueeze(1)).clamp_min(0);
+  if (!differs_by_row())
+    return torch::arange(first_, first_ + count_, torch::dtype(torch::kInt64).device(device));
+  return columns_.clamp_max(n_keys_ - 1);
 }
 
 torch::Tensor PositionTable::rows(const PositionRange& range, torch::Device device) {
-  const auto all = first_rows(range.end(), device);
-  return range.starts.defined() ? all.index({range.ids(device)}) : all.narrow(0, range.first, range.count);
+  const auto all = first_rows(range.n_keys(), device);
+  return range.differs_by_row() ? all.index({range.ids(device)})
+                                : all.narrow(0, range.first(), range.count());
 }
 
 torch::Tensor PositionTable::first_rows(int64_t n_positions, torch::Device device) {
@@ -40,6 +59,16 @@ torch::Tensor sinusoidal_positions(const torch::Tensor& positions, int64_t d_mod
   shape.push_back(2 * pairs);
   const auto encoding = torch::stack({angles.sin(), angles.cos()}, -1).reshape(shape);
   return encoding.narrow(-1, 0, d_model).to(torch::kFloat32);
+}
+
+torch::Tensor grid_positions(int64_t height, int64_t width, int64_t d_model, double base) {
+  TORCH_CHECK(d_model % 2 == 0, "positions on a grid have two halves: d_model ", d_model, " must be even");
+  const auto rows = sinusoidal_positions(torch::arange(height), d_model / 2, base);    // (H, D/2)
+  const auto columns = sinusoidal_positions(torch::arange(width), d_model / 2, base);  // (W, D/2)
+  return torch::cat({rows.unsqueeze(1).expand({height, width, d_model / 2}),
+                     columns.unsqueeze(0).expand({height, width, d_model / 2})},
+                    -1)
+      .reshape({height * width, d_model});
 }
 
 }  // namespace zoo

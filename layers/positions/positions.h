@@ -1,35 +1,60 @@
 #pragma once
-// Which positions a call computes, and the absolute encodings that are added to the embeddings. The relative
-// ones (rotary, biases, Shaw) have headers of their own.
+// The positions of the tokens of a call, and the absolute encodings that are added to embeddings. Relative
+// encodings (rotary, biases, Shaw) are in other headers.
 
 #include <functional>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include <torch/types.h>
 
 namespace zoo {
 
-/// The positions of a block of T consecutive tokens. Row b of a left-padded batch counts from its first real
-/// token.
-struct PositionRange {
-  int64_t first = 0;     // of the block: the number of tokens already in the cache
-  int64_t count = 0;     // T
-  torch::Tensor starts;  // (B) int64: padding on the left of each row; undefined = none
+/// The positions of the tokens that a call reads, in T columns. Either all rows have the same positions, or
+/// each row begins at the number of tokens that it has read before. A row with fewer than T tokens is padded
+/// on the right.
+class PositionRange {
+ public:
+  PositionRange() = default;
+  /// Positions first … first + count - 1 in every row.
+  PositionRange(int64_t first, int64_t count) : first_(first), count_(count), n_keys_(first + count) {}
+  /// Row b reads counts[b] ≤ count tokens from position before[b] on.
+  PositionRange(std::span<const int64_t> before, std::span<const int64_t> counts, int64_t count,
+                torch::Device device);
 
-  /// (T) int64, or (B, T) with left padding, where the padding itself gets position 0.
+  /// Columns T.
+  int64_t count() const { return count_; }
+  /// S: one more than the last position of any token, at least 1. Keys have positions 0 … S-1.
+  int64_t n_keys() const { return n_keys_; }
+  /// Columns that a storage indexed by position needs, including padding.
+  int64_t n_columns() const { return first_ + count_; }
+  /// Whether rows differ in their first position or in their number of tokens.
+  bool differs_by_row() const { return offsets_.defined(); }
+  /// The position of column 0. If rows differ, the largest one.
+  int64_t first() const { return first_; }
+  /// (B) int64: the position of column 0 of each row; undefined unless differs_by_row().
+  const torch::Tensor& offsets() const { return offsets_; }
+  /// (B) int64: the number of tokens in each row; undefined = T in every row.
+  const torch::Tensor& counts() const { return counts_; }
+  /// (B, T) int64: the position of every column, padding included; undefined unless differs_by_row().
+  const torch::Tensor& columns() const { return columns_; }
+  /// (T) int64, or (B, T) if rows differ: the position of each token. Padding gets a valid position below S.
   torch::Tensor ids(torch::Device device) const;
-  int64_t end() const { return first + count; }
+
+ private:
+  int64_t first_ = 0, count_ = 0, n_keys_ = 0;
+  torch::Tensor offsets_, counts_, columns_;
 };
 
-/// A row for every position so far, grown on demand; no parameters. Threads may ask at the same time.
+/// A table with one row per position, computed on demand; it has no parameters. Thread-safe.
 class PositionTable {
  public:
   /// (n) int64 → (n, …), on the device of the positions.
   using Make = std::function<torch::Tensor(const torch::Tensor& positions)>;
 
   explicit PositionTable(Make make) : make_(std::move(make)) {}
-  /// The rows of a range: (T, …), or (B, T, …) with left padding.
+  /// The rows of a range: (T, …), or (B, T, …) if its rows differ.
   torch::Tensor rows(const PositionRange& range, torch::Device device);
 
  private:
@@ -38,11 +63,16 @@ class PositionTable {
   Make make_;
   std::mutex mutex_;
   torch::Tensor rows_;
-  std::vector<torch::Tensor> outgrown_;  // a recorded step of a GPU goes on reading them
+  std::vector<torch::Tensor> outgrown_;  // kept, because a recorded CUDA graph may still read them
 };
 
 /// PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(pos / 10000^(2i/D)) (Vaswani et al. 2017,
-/// section 3.5). positions: any shape (…), int64. Returns (…, D) float32. Any D ≥ 1, odd ones included.
+/// section 3.5). positions: any shape (…), int64 or float. Returns (…, D) float32. D ≥ 1 may be odd.
 torch::Tensor sinusoidal_positions(const torch::Tensor& positions, int64_t d_model, double base = 10000.0);
+
+/// The positions of a grid of H × W places, such as the patches of an image, row by row: (H·W, D) float32.
+/// The first half of a vector encodes the place's row, the second half its column, both with sinusoids
+/// (Carion et al. 2020, DETR). D must be even.
+torch::Tensor grid_positions(int64_t height, int64_t width, int64_t d_model, double base = 10000.0);
 
 }  // namespace zoo

@@ -10,7 +10,7 @@ namespace {
 
 int64_t turned_width(const RotaryOptions& options) { return options.width().value_or(options.head_dim()); }
 
-// The (fractional) pair index whose frequency makes `turns` turns within the original context.
+// The (fractional) index of the pair that makes `turns` full rotations within the original context.
 double pair_with_turns(const RotaryOptions& options, double turns) {
   const double context = static_cast<double>(options.original_max_positions());
   return static_cast<double>(turned_width(options)) * std::log(context / (turns * 2.0 * std::numbers::pi)) /
@@ -21,7 +21,7 @@ torch::Tensor yarn_rates(const RotaryOptions& options, const torch::Tensor& rate
   const auto last = static_cast<double>(turned_width(options) - 1);
   const double low = std::max(std::floor(pair_with_turns(options, options.beta_fast())), 0.0);
   double high = std::min(std::ceil(pair_with_turns(options, options.beta_slow())), last);
-  if (low == high) high += 0.001;  // as the reference does, against a division by zero
+  if (low == high) high += 0.001;  // avoids a division by zero, as in the reference
   const auto ramp = ((torch::arange(rates.size(0), rates.options()) - low) / (high - low)).clamp(0, 1);
   return rates / options.factor() * ramp + rates * (1 - ramp);
 }
@@ -34,14 +34,14 @@ torch::Tensor llama3_rates(const RotaryOptions& options, const torch::Tensor& ra
   return (1 - blend) * rates / options.factor() + blend * rates;
 }
 
-/// yarn's temperature.
+/// The factor on cosine and sine: yarn's temperature, otherwise 1.
 double amplitude(const RotaryOptions& options) {
   if (options.scaling() != RotaryScaling::yarn) return 1.0;
   return options.attention_factor().value_or(options.factor() <= 1 ? 1.0
                                                                    : 0.1 * std::log(options.factor()) + 1.0);
 }
 
-/// A function of the angles at every position.
+/// Makes `function` (cosine or sine) of the angles at every position.
 PositionTable::Make angles(const RotaryOptions& options, torch::Tensor (*function)(const torch::Tensor&)) {
   return
       [rates = rotary_rates(options), factor = amplitude(options), function](const torch::Tensor& positions) {
@@ -69,13 +69,13 @@ RotaryImpl::RotaryImpl(const RotaryOptions& options_)
       sin_(angles(options, [](const torch::Tensor& angle) { return angle.sin(); })) {
   const int64_t width = turned_width(options);
   TORCH_CHECK(width > 0 && width % 2 == 0 && width <= options.head_dim(),
-              "rotary positions turn pairs: the width ", width, " must be even and at most the head's ",
+              "rotary positions rotate pairs: the width ", width, " must be even and at most the head's ",
               options.head_dim());
 }
 
 RotaryTable RotaryImpl::forward(const PositionRange& range, torch::Device device) {
   const auto cos = cos_.rows(range, device), sin = sin_.rows(range, device);
-  if (!range.starts.defined()) return {{cos, sin, options.layout()}};
+  if (!range.differs_by_row()) return {{cos, sin, options.layout()}};
   return {{cos.unsqueeze(1), sin.unsqueeze(1), options.layout()}};
 }
 

@@ -2,59 +2,72 @@
 
 #include <torch/types.h>
 
-#include "models/initialize.h"
-
 namespace zoo {
 namespace {
 
-// Rows padded on the right become rows padded on the left, so that all of them end in the same column of the
-// cache and grow together.
-torch::Tensor padded_on_the_left(const torch::Tensor& ids, const torch::Tensor& starts) {
-  const auto columns = torch::arange(ids.size(1), ids.options()).unsqueeze(0) - starts.unsqueeze(1);
-  return ids.gather(1, columns.remainder(ids.size(1)));
+void count_decoder(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
+                   const PassShape& shape) {
+  const auto n_tokens = static_cast<double>(shape.batch_size * shape.length);
+  count_table(account, account.path("", "token_embedding"), config.vocab_size.value_or(purpose.vocab_size),
+              config.d_model, n_tokens);
+  count_token_embedder(account, "decoder_embedder", config, n_tokens);
+  count_stack(account, "decoder", config, StackRole::decoder,
+              {.batch_size = shape.batch_size, .n_queries = shape.length, .n_keys = shape.length});
+  count_head(account, config, purpose, Pooling::none, static_cast<double>(shape.n_targets));
 }
 
 }  // namespace
 
 DecoderModel::DecoderModel(const ModelConfig& config, const ModelPurpose& purpose)
     : purpose_(purpose), max_length_(config.max_positions) {
-  token_embedding_ = register_module("token_embedding", make_token_embedding(config, purpose));
-  decoder_ = register_module("decoder", Stack(config, StackRole::decoder, token_embedding_));
+  token_embedding_ = register_module("token_embedding", make_token_embedding(config, purpose.vocab_size));
+  decoder_embedder_ = register_module("decoder_embedder", TokenEmbedder(config, token_embedding_));
+  decoder_ = register_module("decoder", Stack(config, StackRole::decoder));
   head_ = register_module("head", ModelHead(config, purpose, token_embedding_));
 }
 
-// Padding needs no mask here: it stands on the right, where no real position looks.
-torch::Tensor DecoderModel::features(const Batch& batch) {
-  const auto hidden = decoder_({.ids = batch.input.ids, .mask = Mask::causal()});
-  return head_->prepare(select_positions(hidden, batch.positions));
+// Padding needs no mask here: it is on the right, and the causal mask hides it from all real positions.
+torch::Tensor DecoderModel::hidden_states(const Batch& batch) {
+  return decoder_({.x = decoder_embedder_->forward(batch).vectors, .mask = Mask::causal()});
 }
 
-torch::Tensor DecoderModel::hidden_states(const TokenBatch& input) {
-  return decoder_({.ids = input.ids, .mask = Mask::causal()});
+torch::Tensor DecoderModel::features(const Batch& batch) {
+  return head_->prepare(select_positions(hidden_states(batch), batch.positions));
 }
 
 void DecoderModel::attention_maps(const Batch& batch, AttentionMaps& maps) {
-  decoder_({.ids = batch.input.ids,
-            .mask = Mask::causal() & Mask::lengths(batch.input.lengths),
+  const auto embedded = decoder_embedder_->forward(batch);
+  decoder_({.x = embedded.vectors,
+            .mask = Mask::causal() & Mask::lengths(embedded.lengths),
             .self_maps = &maps.decoder});
 }
 
-torch::Tensor DecoderModel::next_logits(const torch::Tensor& ids, DecodingState& state) {
-  const auto hidden = decoder_({.ids = ids,
-                                .mask = Mask::causal() & Mask::starts(state.starts),
-                                .starts = state.starts,
-                                .cache = &state.cache});
-  return head_->project(head_->prepare(hidden.select(1, hidden.size(1) - 1)));
+DecodingState DecoderModel::begin(const TokenBatch& prompts) {
+  DecodingState state(prompts.batch_size(), prompts.ids.device());
+  decoder_->begin(state);
+  return state;
 }
 
-torch::Tensor DecoderModel::prefill(const TokenBatch& prompts, DecodingState& state) {
-  if (!prompts.lengths.defined()) return next_logits(prompts.ids, state);
-  state.starts = prompts.length() - prompts.lengths;
-  return next_logits(padded_on_the_left(prompts.ids, state.starts), state);
+torch::Tensor DecoderModel::forward(const TokenBatch& tokens, DecodingState& state, const LogitsAt& at) {
+  const auto range = state.read(tokens);
+  const auto hidden = decoder_({.x = decoder_embedder_({.ids = tokens.ids, .range = range}),
+                                .mask = Mask::causal(),
+                                .state = &state,
+                                .range = range});
+  return head_->project(head_->prepare(at.select(hidden, range)));
 }
 
-torch::Tensor DecoderModel::step(const torch::Tensor& tokens, DecodingState& state) {
-  return next_logits(tokens.unsqueeze(1), state);
+ModelFamily decoder_family() {
+  ModelFamily family;
+  family.name = name_of(Architecture::decoder);
+  family.doc = "GPT-2, Llama and similar models: every position sees the positions before it.";
+  family.shape = FamilyShape::decoder;
+  family.heads = {HeadKind::language_modeling, HeadKind::classification, HeadKind::regression};
+  family.make = [](const ModelConfig& config, const ModelPurpose& purpose) -> std::shared_ptr<Model> {
+    return std::make_shared<DecoderModel>(config, purpose);
+  };
+  family.count = count_decoder;
+  return family;
 }
 
 }  // namespace zoo

@@ -2,32 +2,54 @@
 
 #include <torch/types.h>
 
-#include "models/initialize.h"
-
 namespace zoo {
+namespace {
+
+Pooling pooling(const ModelConfig& config) { return config.pooler ? Pooling::pooler : Pooling::none; }
+
+void count_encoder(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
+                   const PassShape& shape) {
+  const auto n_tokens = static_cast<double>(shape.batch_size * shape.length);
+  count_table(account, account.path("", "token_embedding"), config.vocab_size.value_or(purpose.vocab_size),
+              config.d_model, n_tokens);
+  count_token_embedder(account, "encoder_embedder", config, n_tokens);
+  count_stack(account, "encoder", config, StackRole::encoder,
+              {.batch_size = shape.batch_size, .n_queries = shape.length, .n_keys = shape.length});
+  count_head(account, config, purpose, pooling(config), static_cast<double>(shape.n_targets));
+}
+
+}  // namespace
 
 EncoderModel::EncoderModel(const ModelConfig& config, const ModelPurpose& purpose) : purpose_(purpose.head) {
-  token_embedding_ = register_module("token_embedding", make_token_embedding(config, purpose));
-  encoder_ = register_module("encoder", Stack(config, StackRole::encoder, token_embedding_));
-  head_ = register_module("head", ModelHead(config, purpose, token_embedding_));
+  token_embedding_ = register_module("token_embedding", make_token_embedding(config, purpose.vocab_size));
+  encoder_embedder_ = register_module("encoder_embedder", TokenEmbedder(config, token_embedding_));
+  encoder_ = register_module("encoder", Stack(config, StackRole::encoder));
+  head_ = register_module("head", ModelHead(config, purpose, token_embedding_, pooling(config)));
+}
+
+torch::Tensor EncoderModel::encode(const Batch& batch, std::vector<torch::Tensor>* maps) {
+  const auto embedded = encoder_embedder_->forward(batch);
+  return encoder_({.x = embedded.vectors, .mask = Mask::lengths(embedded.lengths), .self_maps = maps});
 }
 
 torch::Tensor EncoderModel::features(const Batch& batch) {
-  const auto hidden = encoder_(
-      {.ids = batch.input.ids, .segments = batch.segments, .mask = Mask::lengths(batch.input.lengths)});
-  const bool pooled = purpose_ == Head::classification && !batch.positions.defined();
+  const auto hidden = encode(batch, nullptr);
+  const bool predicts_tokens = purpose_ == HeadKind::masked_language_modeling;
+  const bool pooled = !predicts_tokens && !batch.positions.defined();
   return head_->prepare(pooled ? hidden.select(1, 0) : select_positions(hidden, batch.positions));
 }
 
-torch::Tensor EncoderModel::hidden_states(const TokenBatch& input) {
-  return encoder_({.ids = input.ids, .mask = Mask::lengths(input.lengths)});
-}
-
-void EncoderModel::attention_maps(const Batch& batch, AttentionMaps& maps) {
-  encoder_({.ids = batch.input.ids,
-            .segments = batch.segments,
-            .mask = Mask::lengths(batch.input.lengths),
-            .self_maps = &maps.encoder});
+ModelFamily encoder_family() {
+  ModelFamily family;
+  family.name = name_of(Architecture::encoder);
+  family.doc = "BERT and similar models: every position sees all positions.";
+  family.shape = FamilyShape::encoder;
+  family.heads = {HeadKind::masked_language_modeling, HeadKind::classification, HeadKind::regression};
+  family.make = [](const ModelConfig& config, const ModelPurpose& purpose) -> std::shared_ptr<Model> {
+    return std::make_shared<EncoderModel>(config, purpose);
+  };
+  family.count = count_encoder;
+  return family;
 }
 
 }  // namespace zoo

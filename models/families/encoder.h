@@ -1,9 +1,10 @@
 #pragma once
-// The encoder family: BERT (Devlin et al. 2019), RoBERTa and what their keys can be turned into. Every
-// position sees every other; for masked language modelling and classification.
+// The encoder family: BERT (Devlin et al. 2019), RoBERTa and their variants. Every position sees all
+// positions. For masked language modelling and classification.
 
+#include "models/embedder.h"
+#include "models/families/families.h"
 #include "models/heads.h"
-#include "models/model.h"
 #include "models/stack.h"
 
 namespace zoo {
@@ -15,14 +16,19 @@ class EncoderModel : public Model {
   torch::Tensor features(const Batch& batch) override;
   torch::Tensor logits(const torch::Tensor& features) override { return head_->project(features); }
   int64_t n_outputs() const override { return head_->n_outputs(); }
-  torch::Tensor hidden_states(const TokenBatch& input) override;
-  void attention_maps(const Batch& batch, AttentionMaps& maps) override;
+  torch::Tensor hidden_states(const Batch& batch) override { return encode(batch, nullptr); }
+  void attention_maps(const Batch& batch, AttentionMaps& maps) override { encode(batch, &maps.encoder); }
 
  private:
+  torch::Tensor encode(const Batch& batch, std::vector<torch::Tensor>* maps);
+
   TokenEmbedding token_embedding_{nullptr};
+  TokenEmbedder encoder_embedder_{nullptr};
   Stack encoder_{nullptr};
   ModelHead head_{nullptr};
-  Head purpose_;
+  HeadKind purpose_;
 };
+
+ModelFamily encoder_family();
 
 }  // namespace zoo

@@ -2,34 +2,69 @@
 
 #include <torch/types.h>
 
-#include "models/initialize.h"
-
 namespace zoo {
+namespace {
+
+void count_encoder_decoder(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
+                           const PassShape& shape) {
+  const int64_t vocab_size = config.vocab_size.value_or(purpose.vocab_size);
+  const auto n_source = static_cast<double>(shape.batch_size * shape.length),
+             n_target = static_cast<double>(shape.batch_size * shape.decoder_length);
+  count_table(account, account.path("", "token_embedding"), vocab_size, config.d_model,
+              config.share_embeddings ? n_source + n_target : n_target, config.share_embeddings ? 2 : 1);
+  if (!config.share_embeddings)
+    count_table(account, account.path("", "source_token_embedding"), vocab_size, config.d_model, n_source);
+  count_token_embedder(account, "encoder_embedder", config, n_source);
+  count_stack(account, "encoder", config, StackRole::encoder,
+              {.batch_size = shape.batch_size, .n_queries = shape.length, .n_keys = shape.length});
+  count_token_embedder(account, "decoder_embedder", config, n_target);
+  count_stack(account, "decoder", config, StackRole::decoder_with_memory,
+              {.batch_size = shape.batch_size, .n_queries = shape.decoder_length, .n_keys = shape.length});
+  count_head(account, config, purpose, Pooling::none, static_cast<double>(shape.n_targets));
+}
+
+std::vector<int64_t> lengths_of(const TokenBatch& batch) {
+  std::vector<int64_t> lengths(static_cast<size_t>(batch.batch_size()), batch.length());
+  if (batch.lengths.defined()) {
+    const auto values = batch.lengths.to(torch::kCPU, torch::kInt64).contiguous();
+    lengths.assign(values.const_data_ptr<int64_t>(), values.const_data_ptr<int64_t>() + values.numel());
+  }
+  return lengths;
+}
+
+}  // namespace
 
 EncoderDecoderModel::EncoderDecoderModel(const ModelConfig& config, const ModelPurpose& purpose)
     : max_length_(config.max_positions), start_token_(purpose.start_token) {
-  token_embedding_ = register_module("token_embedding", make_token_embedding(config, purpose));
+  token_embedding_ = register_module("token_embedding", make_token_embedding(config, purpose.vocab_size));
   auto source = token_embedding_;
   if (!config.share_embeddings) {
     source = source_token_embedding_ =
-        register_module("source_token_embedding", make_token_embedding(config, purpose));
+        register_module("source_token_embedding", make_token_embedding(config, purpose.vocab_size));
   }
-  encoder_ = register_module("encoder", Stack(config, StackRole::encoder, source));
-  decoder_ = register_module("decoder", Stack(config, StackRole::decoder_with_memory, token_embedding_));
+  encoder_embedder_ = register_module("encoder_embedder", TokenEmbedder(config, source));
+  encoder_ = register_module("encoder", Stack(config, StackRole::encoder));
+  decoder_embedder_ = register_module("decoder_embedder", TokenEmbedder(config, token_embedding_));
+  decoder_ = register_module("decoder", Stack(config, StackRole::decoder_with_memory));
   head_ = register_module("head", ModelHead(config, purpose, token_embedding_));
 }
 
+torch::Tensor EncoderDecoderModel::encode(const Batch& batch, std::vector<torch::Tensor>* maps) {
+  const auto embedded = encoder_embedder_->forward(batch);
+  return encoder_({.x = embedded.vectors, .mask = Mask::lengths(embedded.lengths), .self_maps = maps});
+}
+
 torch::Tensor EncoderDecoderModel::decode(const Batch& batch, AttentionMaps* maps) {
-  const auto source_mask = Mask::lengths(batch.input.lengths);
-  const auto memory =
-      encoder_({.ids = batch.input.ids, .mask = source_mask, .self_maps = maps ? &maps->encoder : nullptr});
-  // Padding of the target stands on the right, where no real position looks: causality is mask enough. Maps
-  // are looked at, so there it is hidden too.
-  const auto target_mask = maps ? Mask::causal() & Mask::lengths(batch.decoder.lengths) : Mask::causal();
-  return decoder_({.ids = batch.decoder.ids,
-                   .mask = target_mask,
+  const auto memory = encode(batch, maps ? &maps->encoder : nullptr);
+  // Padding of the target is on the right, and the causal mask hides it from all real positions. Maps also
+  // show the rows of padding, so for maps the mask hides padding explicitly.
+  const auto mask = maps ? Mask::causal() & Mask::lengths(batch.decoder.lengths) : Mask::causal();
+  const auto x =
+      decoder_embedder_({.ids = batch.decoder.ids, .range = PositionRange(0, batch.decoder.length())});
+  return decoder_({.x = x,
+                   .mask = mask,
                    .memory = memory,
-                   .memory_mask = source_mask,
+                   .memory_mask = Mask::lengths(batch.input.lengths),
                    .self_maps = maps ? &maps->decoder : nullptr,
                    .cross_maps = maps ? &maps->cross : nullptr});
 }
@@ -38,25 +73,43 @@ torch::Tensor EncoderDecoderModel::features(const Batch& batch) {
   return head_->prepare(select_positions(decode(batch, nullptr), batch.positions));
 }
 
-torch::Tensor EncoderDecoderModel::hidden_states(const TokenBatch& input) {
-  return encoder_({.ids = input.ids, .mask = Mask::lengths(input.lengths)});
-}
+torch::Tensor EncoderDecoderModel::hidden_states(const Batch& batch) { return encode(batch, nullptr); }
 
 void EncoderDecoderModel::attention_maps(const Batch& batch, AttentionMaps& maps) { decode(batch, &maps); }
 
-torch::Tensor EncoderDecoderModel::prefill(const TokenBatch& prompts, DecodingState& state) {
-  state.memory = hidden_states(prompts);
-  state.memory_lengths = prompts.lengths;
-  return step(torch::full({prompts.batch_size()}, start_token_, prompts.ids.options()), state);
+DecodingState EncoderDecoderModel::begin(const TokenBatch& prompts) {
+  Batch sources;
+  sources.input = prompts;
+  DecodingState state(prompts.batch_size(), prompts.ids.device());
+  decoder_->begin(state, hidden_states(sources), lengths_of(prompts));
+  return state;
 }
 
-torch::Tensor EncoderDecoderModel::step(const torch::Tensor& tokens, DecodingState& state) {
-  const auto hidden = decoder_({.ids = tokens.unsqueeze(1),
+TokenBatch EncoderDecoderModel::first_tokens(const TokenBatch& prompts) {
+  return {.ids = torch::full({prompts.batch_size(), 1}, start_token_, prompts.ids.options())};
+}
+
+torch::Tensor EncoderDecoderModel::forward(const TokenBatch& tokens, DecodingState& state,
+                                           const LogitsAt& at) {
+  const auto range = state.read(tokens);
+  const auto hidden = decoder_({.x = decoder_embedder_({.ids = tokens.ids, .range = range}),
                                 .mask = Mask::causal(),
-                                .memory = state.memory,
-                                .memory_mask = Mask::lengths(state.memory_lengths),
-                                .cache = &state.cache});
-  return head_->project(head_->prepare(hidden.select(1, 0)));
+                                .state = &state,
+                                .range = range});
+  return head_->project(head_->prepare(at.select(hidden, range)));
+}
+
+ModelFamily encoder_decoder_family() {
+  ModelFamily family;
+  family.name = name_of(Architecture::encoder_decoder);
+  family.doc = "The original Transformer, T5 and similar models: reads one sequence and writes another.";
+  family.shape = FamilyShape::encoder_decoder;
+  family.heads = {HeadKind::language_modeling};
+  family.make = [](const ModelConfig& config, const ModelPurpose& purpose) -> std::shared_ptr<Model> {
+    return std::make_shared<EncoderDecoderModel>(config, purpose);
+  };
+  family.count = count_encoder_decoder;
+  return family;
 }
 
 }  // namespace zoo

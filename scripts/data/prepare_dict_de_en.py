@@ -6,8 +6,8 @@ Usage: prepare_dict_de_en.py /usr/share/trans/de-en OUT
 OUT/{train,valid,test}.{de,en}   short sentences, 2 to 8 words, each German sentence once
 OUT/phrases.train.{de,en}        phrases of 2 to 8 words
 
-Line i of X.de is the translation of line i of X.en. Punctuation stands apart from words, as translation corpora
-have it: "Ich liebe dich ." The dictionary writes an entry as
+Line i of X.de is the translation of line i of X.en. Punctuation is separated from words, as in translation corpora:
+"Ich liebe dich ." An entry of the dictionary looks like this
 
     lieben {vt} | liebend | Ich liebe dich. :: to love | loving | I love you. /ILU/ <I love u>
 
@@ -23,7 +23,7 @@ SENTENCE_WORDS = range(2, 9)
 PHRASE_WORDS = range(2, 9)
 HELD_OUT = 500
 
-# Sentences that every trained model is asked about stay in the training text.
+# The demo asks its models about such sentences, so all of them stay in the training text.
 FAMILY = re.compile(r"\b(liebe|lieben|liebst|liebt)\s+(dich|mich|sie|ihn|uns|euch)\b|\blove you\b", re.IGNORECASE)
 
 ABBREVIATIONS = set(
@@ -36,11 +36,11 @@ PUNCTUATION = ".,;:!?\"…–()"
 
 
 def strip_annotations(text):
-    """`text` without what stands in brackets or between slashes, or None where brackets do not match."""
-    if "<>" in text:  # "side <> sth.": either order
+    """`text` without annotations in brackets or between slashes; None if brackets do not match."""
+    if "<>" in text:  # "side <> sth.": the words may come in either order
         return None
     before = None
-    while before != text:  # innermost first: brackets are nested
+    while before != text:  # innermost first, because brackets are nested
         before = text
         text = re.sub(r"\{[^{}]*\}|\[[^\[\]]*\]|\([^()]*\)|<[^<>]*>", " ", text)
     text = re.sub(r"(?<!\S)/[A-Z0-9][^/|;]*/(?=[\s;,.!?]|$)", " ", text)  # an abbreviation: /ILU/
@@ -48,7 +48,7 @@ def strip_annotations(text):
 
 
 def separate(text):
-    """Words and punctuation marks with one blank between them."""
+    """`text` with one blank between all words and punctuation marks."""
     text = text.translate(str.maketrans({
         "’": "'", "‘": "'", "´": "'", "`": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "\u00a0": " "}))
     text = re.sub(r"(?<=\s)-+(?=\s)", "–", text.replace("...", "…").replace("—", "–"))
@@ -57,7 +57,7 @@ def separate(text):
     tokens = []
     for i, word in enumerate(words):
         rest = words[i + 1:]
-        # A full stop ends a sentence only where nothing but marks or a capital follows; "3." and "sth." are words.
+        # A full stop ends a sentence only if punctuation alone or a capital follows; "3." and "sth." are words.
         at_end = all(w in PUNCTUATION for w in rest)
         if word.endswith(".") and len(word) > 1 and word not in ABBREVIATIONS and (
                 at_end or (rest[0][:1].isupper() and not re.fullmatch(r"(\d+|\w)\.", word))):
@@ -76,11 +76,12 @@ def n_words(text):
 
 
 def sane(text):
-    """No cut-off words, as in "A- und B-Boden" or "Rachen…", and no characters outside the two alphabets."""
+    """Whether `text` has no cut-off words, as in "A- und B-Boden" or "Rachen…", and only characters of the two
+    languages."""
     tokens = text.split()
     if any(len(t) > 1 and (t[0] in "-…'" or t[-1] in "-…") for t in tokens) or text.count('"') % 2:
         return False
-    if "…" in tokens[:-2]:  # a gap to fill in
+    if "…" in tokens[:-2]:  # a gap for the reader to fill
         return False
     return all(ord(c) < 0x250 or c in "…–€" for c in text)
 
@@ -126,7 +127,7 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     source, out = Path(sys.argv[1]), Path(sys.argv[2])
-    sentences, phrases = {}, {}  # German to English; the first translation is kept, so that one can be learnt
+    sentences, phrases = {}, {}  # German to English; only the first translation, so that a model can learn it
     for de, en in pairs(source):
         if is_sentence(de) and is_sentence(en) and de[-1] == en[-1]:
             sentences.setdefault(de, en)

@@ -3,11 +3,11 @@
 
 Usage: prepare_fortunes.py /usr/share/games/fortunes OUT
 
-OUT/{train,valid}.txt  every fortune as it stands, a line with only % after each
-OUT/{train,valid}.tsv  sentence<TAB>label, one fortune a line, the label being the file it comes from; only files
-                       with at least MIN_RECORDS fortunes, so that there is something to learn for every label
+OUT/{train,valid}.txt  every fortune unchanged, followed by a line with only %
+OUT/{train,valid}.tsv  sentence<TAB>label, one fortune per line; the label is the file of the fortune. Only files with
+                       at least MIN_RECORDS fortunes, so that every label has enough examples
 
-Every 20th fortune of a file goes to valid, and always the same one.
+Every 20th fortune of a file goes to valid; the choice is always the same.
 """
 
 import re
@@ -19,13 +19,13 @@ MIN_RECORDS = 150
 
 
 def clean(text):
-    """Without what terminals once needed: overstriking (x, backspace, x) and other control characters."""
+    """`text` without the control characters of old terminals, such as overstriking (x, backspace, x)."""
     text = re.sub(r"[^\n]\x08", "", text.replace("\r\n", "\n"))
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f\ufeff]", "", text)
 
 
 def records(path):
-    """The fortunes of a file: blocks between lines that are only %."""
+    """The fortunes of a file: the blocks between lines with only %."""
     text = clean(path.read_bytes().decode("utf-8"))
     blocks = re.split(r"^%+[ \t]*$", text, flags=re.MULTILINE)
     return [block.strip("\n") for block in blocks if block.strip()]
@@ -46,7 +46,7 @@ def main():
             print(f"skipped, not UTF-8: {path.name}", file=sys.stderr)
             continue
         lines = [" ".join(fortune.split()) for fortune in fortunes]
-        # The same fortune may stand in several files: it must not be in both splits, nor have two labels.
+        # Several files may have the same fortune. It must not be in both splits and must not have two labels.
         fresh = [i for i, line in enumerate(lines) if line not in seen and lines.index(line) == i]
         seen.update(lines)
         for n, i in enumerate(fresh, start=1):

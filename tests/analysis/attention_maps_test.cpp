@@ -26,7 +26,7 @@ std::shared_ptr<Tokenizer> letters(SpecialTokenSet special = SpecialTokenSet::al
   return CharTokenizer::train([](const auto& sink) { sink("abcdef ghi."); }, special, /*lowercase=*/false);
 }
 
-std::shared_ptr<Model> small_model(Architecture architecture, Head head, const Tokenizer& tokenizer) {
+std::shared_ptr<Model> small_model(Architecture architecture, HeadKind head, const Tokenizer& tokenizer) {
   auto config = testing::small_config(architecture);
   config.n_heads = 3;
   config.max_positions = 16;
@@ -58,7 +58,7 @@ void expect_proper_maps(const AttentionReport& report) {
 
 TEST(AttentionReport, OfAnEncoderDecoderHasThreeKindsOfMaps) {
   const auto tokenizer = letters();
-  const auto model = small_model(Architecture::encoder_decoder, Head::language_modeling, *tokenizer);
+  const auto model = small_model(Architecture::encoder_decoder, HeadKind::language_modeling, *tokenizer);
   const auto report = attention_report(
       *model, *tokenizer, {.layout = TextLayout::source_and_target, .text = "abc de", .target = "fi."});
   EXPECT_EQ(report.text, "abc de");
@@ -73,7 +73,7 @@ TEST(AttentionReport, OfAnEncoderDecoderHasThreeKindsOfMaps) {
 
 TEST(AttentionReport, OfADecoderThatAnswersHasQuestionAndAnswerInOne) {
   const auto tokenizer = letters();
-  const auto model = small_model(Architecture::decoder, Head::language_modeling, *tokenizer);
+  const auto model = small_model(Architecture::decoder, HeadKind::language_modeling, *tokenizer);
   const auto report = attention_report(
       *model, *tokenizer, {.layout = TextLayout::question_and_answer, .text = "abc", .target = "fi."});
   EXPECT_EQ(report.target, "fi.");
@@ -86,7 +86,7 @@ TEST(AttentionReport, OfADecoderThatAnswersHasQuestionAndAnswerInOne) {
 
 TEST(AttentionReport, ShowsTheWeightsOfTheBatchThatTrainingWouldMake) {
   const auto tokenizer = letters();
-  const auto model = small_model(Architecture::encoder_decoder, Head::language_modeling, *tokenizer);
+  const auto model = small_model(Architecture::encoder_decoder, HeadKind::language_modeling, *tokenizer);
   auto source = tokenizer->encode("abc de"), target = tokenizer->encode("fi.");
   source.push_back(tokenizer->special().eos);
   target.insert(target.begin(), tokenizer->special().bos);
@@ -109,7 +109,7 @@ TEST(AttentionReport, ShowsTheWeightsOfTheBatchThatTrainingWouldMake) {
 
 TEST(AttentionReport, LooksAtTheModelsOwnTranslationWithoutATarget) {
   const auto tokenizer = letters();
-  const auto model = small_model(Architecture::encoder_decoder, Head::language_modeling, *tokenizer);
+  const auto model = small_model(Architecture::encoder_decoder, HeadKind::language_modeling, *tokenizer);
   for (const std::string text : {"abc", "d", "ghi. ab", "fed"}) {
     const Generator generator(*model, *tokenizer);
     const auto written =
@@ -132,7 +132,7 @@ TEST(AttentionReport, LooksAtTheModelsOwnTranslationWithoutATarget) {
 
 TEST(AttentionReport, OfAnEncoderStandsBetweenClassAndSeparatorToken) {
   const auto tokenizer = letters();
-  const auto model = small_model(Architecture::encoder, Head::masked_language_modeling, *tokenizer);
+  const auto model = small_model(Architecture::encoder, HeadKind::masked_language_modeling, *tokenizer);
   const auto report =
       attention_report(*model, *tokenizer, {.layout = TextLayout::cls_tokens_sep, .text = "ab<mask>d"});
   EXPECT_THAT(report.source_tokens, ElementsAre("<cls>", "a", "b", "<mask>", "d", "<sep>"));
@@ -143,7 +143,7 @@ TEST(AttentionReport, OfAnEncoderStandsBetweenClassAndSeparatorToken) {
 
 TEST(AttentionReport, OfADecoderHasTheTokensOfTheTextAlone) {
   const auto tokenizer = letters(SpecialTokenSet::none);
-  const auto model = small_model(Architecture::decoder, Head::language_modeling, *tokenizer);
+  const auto model = small_model(Architecture::decoder, HeadKind::language_modeling, *tokenizer);
   const auto report = attention_report(*model, *tokenizer, {.layout = TextLayout::tokens, .text = "bade"});
   EXPECT_THAT(report.source_tokens, ElementsAre("b", "a", "d", "e"));
   EXPECT_THAT(report.row_tokens(AttentionKind::decoder), ElementsAre("b", "a", "d", "e"));
@@ -153,7 +153,7 @@ TEST(AttentionReport, OfADecoderHasTheTokensOfTheTextAlone) {
 
 TEST(AttentionReport, OfAClassifyingDecoderEndsWhereTheClassIsRead) {
   const auto tokenizer = letters();
-  const auto model = small_model(Architecture::decoder, Head::classification, *tokenizer);
+  const auto model = small_model(Architecture::decoder, HeadKind::classification, *tokenizer);
   const auto report = attention_report(*model, *tokenizer, {.layout = TextLayout::tokens_eos, .text = "ba"});
   EXPECT_THAT(report.source_tokens, ElementsAre("b", "a", "<eos>"));
   expect_proper_maps(report);
@@ -161,7 +161,7 @@ TEST(AttentionReport, OfAClassifyingDecoderEndsWhereTheClassIsRead) {
 
 TEST(AttentionReport, HasNoDropoutAndLeavesTheModelAsItWas) {
   const auto tokenizer = letters();
-  const auto model = small_model(Architecture::encoder, Head::masked_language_modeling, *tokenizer);
+  const auto model = small_model(Architecture::encoder, HeadKind::masked_language_modeling, *tokenizer);
   model->train();
   const AttentionRequest request{.layout = TextLayout::cls_tokens_sep, .text = "abcd"};
   const auto once = attention_report(*model, *tokenizer, request);
@@ -178,7 +178,7 @@ std::string message_of(Model& model, const Tokenizer& tokenizer, const Attention
 
 TEST(AttentionReport, RefusesWhatCannotBeShown) {
   const auto tokenizer = letters();
-  const auto decoder = small_model(Architecture::decoder, Head::language_modeling, *tokenizer);
+  const auto decoder = small_model(Architecture::decoder, HeadKind::language_modeling, *tokenizer);
   EXPECT_THAT(message_of<DataError>(*decoder, *tokenizer, {.layout = TextLayout::tokens, .text = ""}),
               HasSubstr("no tokens"));
   EXPECT_THAT(message_of<UsageError>(*decoder, *tokenizer,
@@ -196,7 +196,7 @@ TEST(AttentionReport, RefusesWhatCannotBeShown) {
 
 TEST(AttentionReport, AsJsonHasEveryWeight) {
   const auto tokenizer = letters();
-  const auto model = small_model(Architecture::encoder_decoder, Head::language_modeling, *tokenizer);
+  const auto model = small_model(Architecture::encoder_decoder, HeadKind::language_modeling, *tokenizer);
   const auto report = attention_report(
       *model, *tokenizer, {.layout = TextLayout::source_and_target, .text = "abc", .target = "d"});
   const auto json = nlohmann::json::parse(to_json(report));
@@ -225,7 +225,7 @@ TEST(AttentionReport, AsJsonHasEveryWeight) {
 
 TEST(AttentionReport, AsJsonSaysWhatHeadsDoAndWhereTokensComeFrom) {
   const auto tokenizer = letters();
-  const auto model = small_model(Architecture::encoder_decoder, Head::language_modeling, *tokenizer);
+  const auto model = small_model(Architecture::encoder_decoder, HeadKind::language_modeling, *tokenizer);
   const auto report = attention_report(
       *model, *tokenizer, {.layout = TextLayout::source_and_target, .text = "abc", .target = "d"});
   const auto json = nlohmann::json::parse(to_json(report));
@@ -259,19 +259,18 @@ TEST(AttentionReport, AsJsonSaysThatThereIsNoTarget) {
 }
 
 TEST(TextLayout, FollowsArchitectureAndTask) {
-  const auto layout = [](Architecture architecture, TaskKind task) {
+  const auto layout = [](Architecture architecture, const char* task) {
     Experiment experiment;
     experiment.model.architecture = architecture;
-    experiment.task = task;
-    return text_layout(experiment);
+    experiment.task = task_types().select(task);
+    return task_type(experiment).layout(experiment);
   };
-  EXPECT_EQ(layout(Architecture::decoder, TaskKind::language_modeling), TextLayout::tokens);
-  EXPECT_EQ(layout(Architecture::decoder, TaskKind::text_classification), TextLayout::tokens_eos);
-  EXPECT_EQ(layout(Architecture::encoder, TaskKind::masked_language_modeling), TextLayout::cls_tokens_sep);
-  EXPECT_EQ(layout(Architecture::encoder, TaskKind::text_classification), TextLayout::cls_tokens_sep);
-  EXPECT_EQ(layout(Architecture::encoder_decoder, TaskKind::text_to_text), TextLayout::source_and_target);
-  EXPECT_EQ(layout(Architecture::encoder_decoder, TaskKind::text_classification),
-            TextLayout::source_and_target);
+  EXPECT_EQ(layout(Architecture::decoder, "language_modeling"), TextLayout::tokens);
+  EXPECT_EQ(layout(Architecture::decoder, "text_classification"), TextLayout::tokens_eos);
+  EXPECT_EQ(layout(Architecture::encoder, "masked_language_modeling"), TextLayout::cls_tokens_sep);
+  EXPECT_EQ(layout(Architecture::encoder, "text_classification"), TextLayout::cls_tokens_sep);
+  EXPECT_EQ(layout(Architecture::encoder_decoder, "text_to_text"), TextLayout::source_and_target);
+  EXPECT_EQ(layout(Architecture::encoder_decoder, "text_classification"), TextLayout::source_and_target);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ HeadStatistics of_one_head(AttentionKind kind, const torch::Tensor& weights) {
 
 auto close_to(double value) { return Optional(DoubleNear(value, 1e-6)); }
 
-/// Attention that some model might have: (H, T, S).
+/// Random attention weights, (H, T, S).
 torch::Tensor random_weights(int64_t n_heads, int64_t T, int64_t S) {
   return torch::randn({n_heads, T, S}).mul(2).softmax(-1);
 }
@@ -62,7 +62,7 @@ TEST(HeadStatistics, OfEvenAttentionAreKnown) {
 TEST(HeadStatistics, OfAHeadOnTheTokenBeforeAreKnown) {
   constexpr int64_t n = 6;
   auto before = torch::zeros({n, n});
-  before[0][0] = 1;  // nothing is before the first token
+  before[0][0] = 1;  // the first token has no previous token
   for (int64_t t = 1; t < n; ++t) before[t][t - 1] = 1;
   const auto head = of_one_head(AttentionKind::decoder, before);
   EXPECT_EQ(head.entropy, 0.0);
@@ -70,11 +70,11 @@ TEST(HeadStatistics, OfAHeadOnTheTokenBeforeAreKnown) {
   EXPECT_THAT(head.previous, Optional(1.0));
   EXPECT_THAT(head.itself, close_to(1.0 / n));
   EXPECT_THAT(head.distance, close_to((n - 1.0) / n));
-  EXPECT_NEAR(head.first, 2.0 / n, 1e-6);  // the first token sees itself, the second what is before it
+  EXPECT_NEAR(head.first, 2.0 / n, 1e-6);  // the first token sees itself, the second sees the first
 }
 
 TEST(HeadStatistics, TellAnAlignmentFromItsMirrorImage) {
-  // Twice as many source tokens: the row of each target token is on the two that it was written from.
+  // Twice as many source tokens: each target token looks at the two that it was written from.
   auto along = torch::zeros({3, 6});
   for (int64_t t = 0; t < 3; ++t) along[t].slice(0, 2 * t, 2 * t + 2).fill_(0.5);
   EXPECT_THAT(of_one_head(AttentionKind::cross, along).alignment_error, close_to(1.0 / 12));
@@ -147,7 +147,8 @@ TEST(AttentionRollout, HasRowsThatSumToOneAndKeepsTheFutureHidden) {
 }
 
 TEST(AttentionRollout, FollowsATokenThroughLayers) {
-  // Every token takes half of the one before it, twice: 1 : 2 : 1 of itself and the two before.
+  // Every token takes half of the previous one, twice: 1 : 2 : 1 of the second previous one, the previous one
+  // and itself.
   AttentionReport report;
   auto before = torch::zeros({4, 4});
   before[0][0] = 1;
@@ -160,7 +161,7 @@ TEST(AttentionRollout, FollowsATokenThroughLayers) {
   EXPECT_TRUE(torch::equal(rollouts[1].weights[0], torch::tensor({1.0, 0.0, 0.0, 0.0}, torch::kFloat64)));
 }
 
-/// A report of the inputs of a case.
+/// A report with the inputs of a reference case.
 AttentionReport report_of(const ReferenceCase& reference) {
   AttentionReport report;
   for (const auto kind : {AttentionKind::encoder, AttentionKind::decoder, AttentionKind::cross}) {

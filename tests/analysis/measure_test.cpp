@@ -19,7 +19,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// No test here says how fast anything must be; only that what was measured hangs together.
+// These tests check that measurements are consistent, not how fast anything is.
 
 constexpr MeasureOptions kQuick{.seconds = 0.01};
 
@@ -125,8 +125,7 @@ TEST_F(MeasureSpeed, CountsWeightsGradientsAndOptimiserInTheMemory) {
     return static_cast<double>(measure(experiment, {.seconds = 0}).train.peak_memory_bytes) /
            static_cast<double>(parameter_bytes(experiment));
   };
-  // Weights, gradients and two moments; besides them hardly anything, but for what single layers hold at a
-  // time.
+  // Weights, gradients and two moments, and little else: only the tensors that single layers hold at a time.
   const double adam = peak({}), sgd = peak({"training.optimizer.type=sgd"});
   EXPECT_GE(adam, 4.0);
   EXPECT_LT(adam, 5.5);
@@ -142,8 +141,7 @@ TEST_F(MeasureSpeed, IsOfMoreMemoryWithLargerBatches) {
 }
 
 TEST_F(MeasureSpeed, CountsTheMemoryOfTheLargestBatchHoweverLongItMeasures) {
-  // Sentences differ in length; few of the batches of two are measured without a budget, but all are looked
-  // at.
+  // Sentences differ in length. Without a budget few batches are timed, but the costliest of all is found.
   const std::vector<std::string> pairs = {"training.batch_size=2", "training.gradient_accumulation=1",
                                           "data.bucket_by_length=true"};
   const auto experiment = world_.experiment("text_to_text", pairs);

@@ -8,7 +8,7 @@
 #include <torch/types.h>
 
 #include "base/error.h"
-#include "models/cost.h"
+#include "models/families/model_cost.h"
 
 namespace zoo {
 namespace {
@@ -122,8 +122,8 @@ TEST(Scaling, OfRootMeanSquareNormsHasNoCentring) {
 }
 
 TEST(Scaling, WorksForEveryFamilyAndEnd) {
-  const ModelPurpose classifier{.head = Head::classification, .vocab_size = 19, .n_classes = 3};
-  const ModelPurpose filler{.head = Head::masked_language_modeling, .vocab_size = 19};
+  const ModelPurpose classifier{.head = HeadKind::classification, .vocab_size = 19, .n_classes = 3};
+  const ModelPurpose filler{.head = HeadKind::masked_language_modeling, .vocab_size = 19};
   const auto family = [](Architecture architecture, const ModelPurpose& purpose) {
     const auto curves = measure(small(architecture), kQuick, purpose);
     EXPECT_THAT(curves, SizeIs(4));
@@ -145,7 +145,7 @@ TEST(Scaling, WorksForEveryPositionAndPlacement) {
     for (const auto architecture : {Architecture::decoder, Architecture::encoder}) {
       auto config = small(architecture);
       config.position = position;
-      const ModelPurpose filler{.head = Head::masked_language_modeling, .vocab_size = 19};
+      const ModelPurpose filler{.head = HeadKind::masked_language_modeling, .vocab_size = 19};
       EXPECT_THAT(measure(config, kQuick, architecture == Architecture::encoder ? filler : kWriter),
                   SizeIs(4));
     }

@@ -29,7 +29,7 @@ TEST(AvailableMemory, KeepsWithinTheControlGroupsAround) {
   root.write("sys/fs/cgroup/batch/job/memory.max", "max\n");
   root.write("sys/fs/cgroup/batch/job/memory.current", "1\n");
   EXPECT_EQ(available_memory_bytes(root.path()), 500 * kMegabyte);
-  // What the group has read from files, and nobody reads any more, can be had.
+  // The cache of files that are no longer in use counts as available.
   root.write("sys/fs/cgroup/batch/memory.stat", "anon 3\ninactive_file 10485760\nactive_file 9\n");
   EXPECT_EQ(available_memory_bytes(root.path()), 510 * kMegabyte);
   root.write("sys/fs/cgroup/batch/job/memory.max", "1048577\n");

@@ -39,7 +39,7 @@ TEST(MemoryPool, JoinsFreeNeighboursInEveryOrder) {
     for (int i = 0; i < 3; ++i) parts.push_back(pool.allocate(20 * kMiB));
     const size_t reserved = pool.reserved();
     for (const size_t i : order) EXPECT_TRUE(pool.release(parts[i]));
-    EXPECT_EQ(pool.allocate(60 * kMiB), parts[0]);  // only where the three are one again
+    EXPECT_EQ(pool.allocate(60 * kMiB), parts[0]);  // possible only if the three were joined
     EXPECT_EQ(pool.reserved(), reserved);
   }
 }
@@ -61,7 +61,7 @@ TEST(MemoryPool, KnowsWhatIsNotItsOwn) {
   EXPECT_FALSE(pool.release(data));
 }
 
-/// Blocks of random sizes, each filled with a byte of its own, which must still be there at the end.
+/// Uses blocks of random sizes. Each is filled with its own byte value and must still hold it at the end.
 void use_at_random(MemoryPool& pool, uint64_t seed) {
   struct Held {
     unsigned char* data;

@@ -52,7 +52,7 @@ TEST(ChildProcess, DoesNotOutliveItsOwner) {
     const ChildProcess child(
         shell(dir, "trap 'echo told; exit 0' TERM; echo ready; sleep 0.2; while :; do sleep 0.05; done"));
   }
-  // Either it was told before it could listen, or it said so.
+  // Either SIGTERM came before the trap was set, or the child reported it.
   EXPECT_THAT(read_file(dir / "log"), ::testing::AnyOf(HasSubstr("told"), ::testing::IsEmpty()));
 }
 

@@ -1,4 +1,4 @@
-// zoo average, and the averages that zoo train keeps.
+// zoo average, and the averages of zoo train.
 
 #include <string>
 

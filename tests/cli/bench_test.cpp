@@ -1,4 +1,4 @@
-// zoo bench through the program: what it prints, and what it refuses.
+// zoo bench: its output and its errors.
 
 #include <algorithm>
 #include <filesystem>
@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-/// A directory with a language model, an encoder-decoder and a classifier to be.
+/// A directory with configurations of a language model, an encoder-decoder and a classifier.
 class Bench : public ::testing::Test {
  protected:
   Bench() {
@@ -109,8 +109,8 @@ TEST_F(Bench, TellsAPerson) {
   const auto text = bench("writer.yaml --scaling --set model.position=rotary");
   EXPECT_THAT(text, StartsWith("writer (decoder, cpu)\n"));
   for (const char* part :
-       {"training  ", "prompts  ", "decoding  ", " tokens/s ", " ms a step of 96 tokens",
-        "8 of 24 tokens at once", "after a prompt of 12", "O(n²d)", "feed-forward", "n=128"}) {
+       {"training  ", "prompts  ", "decoding  ", " tokens/s ", " ms per step of 96 tokens",
+        "8 prompts of 24 tokens at once", "after a prompt of 12", "O(n²d)", "feed-forward", "n=128"}) {
     EXPECT_THAT(text, HasSubstr(part));
   }
 }

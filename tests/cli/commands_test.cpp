@@ -1,5 +1,4 @@
-// Every documented command, end to end: from a corpus and a configuration to a run, and what can be done with
-// it.
+// Every documented command, end to end: from a corpus and a configuration to a run, and all uses of a run.
 
 #include <algorithm>
 #include <chrono>
@@ -59,14 +58,14 @@ generation: {max_new_tokens: 6}
   Outcome zoo(const std::string& arguments, std::string_view input = "") const {
     return run_zoo(dir_, arguments, {.input = input});
   }
-  /// What a command that succeeds, and says nothing on stderr, prints.
+  /// The output of a command, which must succeed and print nothing on stderr.
   std::string output(const std::string& arguments, std::string_view input = "") const {
     const auto outcome = zoo(arguments, input);
     EXPECT_EQ(outcome.code, 0) << arguments;
     EXPECT_EQ(outcome.err, "") << arguments;
     return outcome.out;
   }
-  /// The one document that a command with --json prints.
+  /// The document that a command prints with --json.
   json document(const std::string& arguments, std::string_view input = "") const {
     return json::parse(output(arguments + " --json", input));
   }
@@ -87,7 +86,7 @@ TEST_F(Commands, WorkOnALanguageModel) {
   ASSERT_EQ(trained.code, 0) << trained.err;
   EXPECT_THAT(trained.err, AllOf(HasSubstr("writer"), HasSubstr("step 2: validation"),
                                  HasSubstr("4 steps in"), HasSubstr("best validation loss")));
-  // Neither --out nor a name: the run is called as its configuration.
+  // Neither --out nor a name: the run gets the name of its configuration.
   const std::string run = "runs/writer";
   for (const char* file : {"config.yaml", "model.safetensors", "tokenizer.json", "metrics.jsonl",
                            "samples.txt", "checkpoints/step-4/model.safetensors"}) {
@@ -140,7 +139,7 @@ TEST_F(Commands, WorkOnATranslator) {
               HasSubstr("attention maps: run/attention.html\n"));
   const auto page = read_file(path("run/attention.html"));
   EXPECT_THAT(page, AllOf(StartsWith("<!doctype html>"), HasSubstr("</html>")));
-  // Nothing is fetched from elsewhere: the page can be sent by mail.
+  // The page loads nothing from elsewhere, so it can be sent by mail.
   for (const char* outside : {"http:", "https:", "src=", "href=", "@import", "url("}) {
     EXPECT_THAT(page, Not(HasSubstr(outside)));
   }
@@ -215,7 +214,7 @@ data: {train: table.tsv}
   EXPECT_THAT(output("config tuned.yaml"), HasSubstr("\ninit_from: pretrained\n"));
   EXPECT_GT(document("inspect tuned.yaml")["parameters"], 0);
 
-  // In a comparison with one that starts from nothing, that is said.
+  // A comparison with a model that is trained from scratch reports this.
   dir().write("study.yaml",
               "base: tuned.yaml\nvariants: {tuned: {}, scratch: {init_from: null}}\nseeds: 1\n"
               "speed_seconds: 0\nscaling: false\n");
@@ -257,7 +256,7 @@ TEST_F(Commands, InspectCountsFeedForwardsAsThePapers) {
   };
   EXPECT_EQ(feed_forward("--set model.d_ff=11008"), int64_t{2} * 4096 * 11008);
   EXPECT_EQ(feed_forward("--set model.d_ff=11008 --set model.activation=swiglu"), int64_t{3} * 4096 * 11008);
-  // 8/3 of 4096, rounded: 134.2 million, as many as without a gate at four times the width.
+  // 8/3 of 4096, rounded: 134.2 million parameters, as many as without a gate at four times the width.
   EXPECT_EQ(feed_forward("--set model.d_ff=10923 --set model.activation=swiglu"), int64_t{3} * 4096 * 10923);
 }
 
@@ -299,7 +298,7 @@ TEST_F(Commands, TokenizersEncodeAndDecode) {
   }
 }
 
-/// Waits until `file` is there; false if that takes too long.
+/// Waits until `file` exists; false if that takes too long.
 bool appears(const fs::path& file) {
   for (int i = 0; i < 20'000; ++i) {
     if (fs::exists(file)) return true;
@@ -321,7 +320,7 @@ TEST_F(Commands, TrainGoesOnAfterAnyDeath) {
   ASSERT_EQ(killed.finish().code, -SIGKILL) << "it was done before it could be killed";
 
   ZooProcess stopped(dir(), "train --device cpu " + long_training + "run");
-  // The second part has begun when there is another checkpoint.
+  // The second part of the run has begun when there is another checkpoint.
   const auto first = fs::read_symlink(path("run/checkpoints/last"));
   for (int i = 0; i < 20'000 && fs::read_symlink(path("run/checkpoints/last")) == first; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -348,7 +347,7 @@ TEST_F(Commands, HelpDescribesEveryOption) {
     bool described = true;
     std::string entry;
     for (std::string line; std::getline(lines, line);) {
-      // Names begin in column 2, descriptions in column 30, on the next line after long names.
+      // Names begin in column 2, descriptions in column 30; after a long name on the next line.
       const bool is_description = line.starts_with(std::string(30, ' '));
       EXPECT_TRUE(described || is_description) << entry;
       if (line.starts_with("  ") && !is_description) entry = line;

@@ -1,4 +1,4 @@
-// zoo compare as its users have it: configurations in, a table, results.json and a report out.
+// zoo compare as users run it: configurations in, a table, results.json and a report out.
 
 #include <algorithm>
 #include <chrono>
@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Json = nlohmann::ordered_json;
 
-/// Three trainings that take a blink each: one twice under two names, and one that hardly learns.
+/// Three very short trainings: two equal ones with different names, and one that hardly learns.
 class Compare : public ::testing::Test {
  protected:
   Compare() {
@@ -58,7 +58,7 @@ inputs: ["3 sheep"]
   TempDir dir_;
 };
 
-/// Without what docs/comparison.md marks as measured times.
+/// Without the values that docs/comparison.md marks as measured times.
 Json timeless(Json document) {
   document["created"] = nullptr;
   for (auto& run : document["runs"]) {
@@ -108,7 +108,7 @@ TEST_F(Compare, TellsTheWorseFromTheEqual) {
   EXPECT_THAT(read_file(dir_ / "c/report.html"), HasSubstr("Sheep"));
   EXPECT_THAT(read_file(dir_ / "c/report.md"), HasSubstr("Slow learners learn slowly."));
 
-  // What is trained already is only evaluated, and nothing else is touched.
+  // Finished runs are only evaluated.
   const auto evaluated = run("c/runs/one/seed-1 c/runs/slow/seed-1 --out d --json");
   ASSERT_EQ(evaluated.code, 0) << evaluated.err;
   const auto again = Json::parse(evaluated.out);
@@ -117,7 +117,7 @@ TEST_F(Compare, TellsTheWorseFromTheEqual) {
   EXPECT_FALSE(std::filesystem::exists(dir_ / "d/runs"));
 }
 
-// Wherever in it that is: other moments in every run of the test, and a failure names their seed.
+// The moments of killing are random. A failure names their seed.
 TEST_F(Compare, GoesOnWhereItWasKilled) {
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_EQ(run("study.yaml --out whole").code, 0);
@@ -166,7 +166,7 @@ scaling: false
   EXPECT_THAT(outcome.out, HasSubstr("failed"));
 }
 
-// Numbers of one page come from one measuring: with another variant all are measured again.
+// The speeds of one page are measured together: with another variant all are measured again.
 TEST_F(Compare, MeasuresAllSpeedsInTurns) {
   const auto write_study = [this](const std::string& variants) {
     dir_.write("speeds.yaml", fmt::format("base: base.yaml\nvariants: {{{}}}\nseeds: 1\nspeed_seconds: 0.01\n"
@@ -194,8 +194,9 @@ TEST_F(Compare, TrainsSeveralAtATimeToTheSameResults) {
   ASSERT_EQ(run("study.yaml --out one-by-one --seeds 1").code, 0);
   ASSERT_EQ(run("study.yaml --out together --seeds 1 --jobs 3").code, 0);
   auto one = timeless(results("one-by-one")), together = timeless(results("together"));
-  EXPECT_THAT(together["notices"].back()["text"].get<std::string>(), HasSubstr("3 trainings ran at a time"));
-  ASSERT_EQ(run("study.yaml --out together --seeds 1 --resume").code, 0);  // it is still so
+  EXPECT_THAT(together["notices"].back()["text"].get<std::string>(),
+              HasSubstr("3 trainings ran at the same time"));
+  ASSERT_EQ(run("study.yaml --out together --seeds 1 --resume").code, 0);  // keeps the notice
   EXPECT_EQ(results("together")["notices"], together["notices"]);
   one["notices"] = together["notices"] = nullptr;
   EXPECT_EQ(one, together);
@@ -212,7 +213,7 @@ TEST_F(Compare, BadInputIsOneLine) {
   expect("none.yaml", "none.yaml");
   expect("base.yaml --budget epochs=3", "--budget epochs=3: write it as steps=N");
   expect("base.yaml --seeds 0", "--seeds");
-  expect("study.yaml base.yaml", "study.yaml: a comparison of its own: give it alone");
+  expect("study.yaml base.yaml", "study.yaml: this is a comparison file: give it alone");
   dir_.write("c/something", "kept");
   expect("study.yaml --out c", "c exists: --resume goes on with it");
   expect("study.yaml --out d --set model.d_modle=3", "model.d_model");
@@ -232,7 +233,7 @@ TEST_F(Compare, AChangedComparisonDoesNotMixWithTheOld) {
   EXPECT_EQ(results("c")["runs"][0]["seeds"][0]["steps"], 9);
 }
 
-// The directory may be a project's, with runs of its own.
+// The directory may belong to a project with other runs.
 TEST_F(Compare, OverwriteRemovesOnlyWhatAComparisonWrote) {
   ASSERT_EQ(run_zoo(dir_, "train base.yaml --set training.steps=4").code, 0);  // runs/base
   dir_.write("runs/notes.txt", "kept");
@@ -272,7 +273,7 @@ TEST_F(Compare, ARunThatWasTrainedOnIsEvaluatedAnew) {
   EXPECT_LT(loss(), early);
 }
 
-// Names say little: the same two runs in the other order have each other's.
+// Names do not identify runs: in the other order the same two runs swap their names.
 TEST_F(Compare, ASpeedStaysWithItsRun) {
   const auto train = [this](const std::string& arguments) {
     ASSERT_EQ(run_zoo(dir_, "train base.yaml --set training.steps=4 " + arguments).code, 0);
@@ -288,7 +289,7 @@ TEST_F(Compare, ASpeedStaysWithItsRun) {
 TEST_F(Compare, ARunThatWasInterruptedIsShownAsSuch) {
   ASSERT_EQ(run_zoo(dir_, "train base.yaml --set training.steps=8 --out r").code, 0);
   auto config = read_file(dir_ / "r/config.yaml");
-  config.replace(config.find("steps: 8"), 8, "steps: 60");  // as if it had been stopped on its way
+  config.replace(config.find("steps: 8"), 8, "steps: 60");  // as if it had been stopped early
   dir_.write("r/config.yaml", config);
   ASSERT_EQ(run("r --out c").code, 0);
   const auto document = results("c");
@@ -322,7 +323,7 @@ TEST_F(Compare, ALengthBeyondTheValidationTextIsLeftOut) {
               HasSubstr("one: not evaluated at 4000 tokens"));
 }
 
-// Counting the steps of a huge budget takes for ever, and nothing is there to be saved.
+// Counting the steps of a huge budget takes very long, and there is nothing to save.
 TEST_F(Compare, AnEndlessPlanCanBeStopped) {
   ZooProcess process(dir_, "compare base.yaml --budget steps=1e12 --out c");
   std::this_thread::sleep_for(std::chrono::milliseconds(4000));

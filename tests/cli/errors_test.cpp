@@ -1,5 +1,4 @@
-// What goes wrong is said in one line with the place and what to do, and costs nothing that an earlier run
-// left.
+// An error is one line with the place and what to do, and loses nothing of an earlier run.
 
 #include <algorithm>
 #include <cstdint>
@@ -53,12 +52,12 @@ generation: {max_new_tokens: 4}
   }
   static const TempDir& dir() { return *dir_; }
   static std::string train(const std::string& arguments) { return "train --device cpu " + arguments; }
-  /// Trains over the run, which is allowed to be replaced, but only by one that can begin.
+  /// Trains with permission to replace the run, which must happen only if the new training can begin.
   static std::string replace_run(const std::string& arguments) {
     return train(arguments + " --out run --overwrite");
   }
 
-  /// One line with these parts and nothing else; the run stays as it is, to the last byte.
+  /// Expects one line with these parts and nothing else, and no changed byte in the run.
   static void expect_error(const std::string& arguments, const std::vector<std::string>& parts,
                            const Surroundings& surroundings = {}) {
     SCOPED_TRACE("zoo " + arguments);
@@ -147,7 +146,7 @@ TEST_F(Errors, OfTheCommandLine) {
   expect_error(replace_run("tiny.yaml --resume"), {"--overwrite", "--resume"});
   expect_error("train tiny.yaml --out run --overwrite --device gpu", {"unknown device 'gpu'", "cuda:N"});
   expect_error(replace_run("tiny.yaml --overwrite --set training.cuda_graphs=true"),
-               {"training.cuda_graphs: true is for a GPU, and this training is on cpu: leave it out"});
+               {"training.cuda_graphs: true needs a GPU, but this training is on cpu: leave it out"});
   expect_error(replace_run("tiny.yaml --overwrite --set training.cuda_graphs=true "
                            "--set training.activation_checkpointing=every_layer"),
                {"training.cuda_graphs cannot record activation_checkpointing: leave one of them out"});
@@ -163,7 +162,7 @@ TEST_F(Errors, OfTheCommandLine) {
   EXPECT_EQ(files_below(dir() / "precious"), (std::map<std::string, std::string>{{"notes.txt", "mine"}}));
 }
 
-/// A safetensors file with this header, preceded by its length unless another is given, and some data.
+/// A safetensors file: the length of the header, or `header_size` if it is given, the header, and some data.
 std::string safetensors(const std::string& header, std::optional<uint64_t> header_size = std::nullopt) {
   const uint64_t size = header_size.value_or(header.size());
   std::string bytes(8, '\0');
@@ -259,7 +258,7 @@ TEST_F(Errors, OfAnotherArchitecture) {
   dir().write("run/checkpoints/step-4/model.safetensors", stored);
 }
 
-/// Exactly one line of complaint, after whatever training reported.
+/// Expects exactly one line of error, after the messages of the training.
 void expect_full_disk(const Outcome& outcome, const std::string& path) {
   EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(outcome.out, "");
@@ -276,18 +275,18 @@ TEST_F(Errors, OfAFullDiskLoseNothing) {
   ASSERT_EQ(zoo(train("tiny.yaml --out whole" + more)).code, 0);
   fs::copy(dir() / "run", dir() / "part", fs::copy_options::recursive | fs::copy_options::copy_symlinks);
   const auto before = files_below(dir() / "part");
-  // Nothing can be written; the metrics and samples can, the weights cannot.
+  // With 1 byte nothing can be written; with more space, metrics and samples can, but not the weights.
   for (const rlim_t space : {1U, 1000U, 6000U}) {
     SCOPED_TRACE(fmt::format("{} bytes", space));
     expect_full_disk(zoo(train("tiny.yaml --out part" + more), {.disk_space = space}), "part/");
     auto after = files_below(dir() / "part");
     for (const char* grows : {"metrics.jsonl", "samples.txt"}) after[grows].resize(before.at(grows).size());
-    // The configuration may say already that there are more steps.
+    // The configuration may already have the new number of steps.
     EXPECT_THAT(differences(before, after), IsSubsetOf({"config.yaml"}));
     for (const auto& [name, content] : after) EXPECT_THAT(name, Not(HasSubstr(".new")));
     EXPECT_EQ(zoo("evaluate part --device cpu").code, 0);
   }
-  // As soon as there is room again, the run goes on as if nothing had happened.
+  // With enough room, the run continues as if nothing had happened.
   ASSERT_EQ(zoo(train("tiny.yaml --out part" + more)).code, 0);
   EXPECT_THAT(lasting_differences(dir() / "whole", dir() / "part"), IsEmpty());
 }
@@ -311,7 +310,7 @@ TEST_F(Errors, OfClosedStreams) {
     EXPECT_EQ(outcome.code, 1);
     EXPECT_EQ(outcome.err, "zoo: cannot write to standard output\n");
   }
-  // What is printed must not land in the files of the run, which would be opened under the free numbers.
+  // Printed text must not land in the files of the run, which could get the free file numbers.
   ASSERT_EQ(zoo(train("tiny.yaml --out silent <&- >&- 2>&-")).code, 0);
   EXPECT_THAT(lasting_differences(dir() / "run", dir() / "silent"), IsEmpty());
   expect_error("generate run --device cpu <&-", {"standard input is empty"});

@@ -1,5 +1,4 @@
-// zoo evaluate of a translator: what it prints and writes, and how it says no. (Other tasks:
-// commands_test.cpp.)
+// zoo evaluate of a translator: its output, its files and its errors. (Other tasks: commands_test.cpp.)
 
 #include <algorithm>
 #include <filesystem>
@@ -24,8 +23,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-/// A directory with corpora, translators of both families, "two_sides" and "one_stream", that know them by
-/// heart, and a language model, "writer".
+/// A directory with corpora, translators of both families, "two_sides" and "one_stream", that have memorised
+/// them, and a language model, "writer".
 class Evaluate : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -57,7 +56,7 @@ generation: {beam: 2, max_new_tokens: 24}
     ASSERT_EQ(outcome.code, 0) << outcome.err;
   }
   static Outcome zoo(const std::string& arguments) { return run_zoo(*dir_, arguments); }
-  /// The document, with nothing but progress on stderr.
+  /// The document of --json; stderr must have nothing but progress.
   static json document(const std::string& arguments) {
     const auto outcome = zoo("evaluate " + arguments + " --device cpu --json");
     EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -104,8 +103,8 @@ TEST_F(Evaluate, TranslatesWithBothFamilies) {
 }
 
 TEST_F(Evaluate, SaysWhatIsWrongInOneLine) {
-  expect_error("two_sides --beam 0", "no whole number from 1 to 1024");
-  expect_error("two_sides --max-new-tokens 0", "--max-new-tokens: '0' is no whole number");
+  expect_error("two_sides --beam 0", "not a whole number from 1 to 1024");
+  expect_error("two_sides --max-new-tokens 0", "--max-new-tokens: '0' is not a whole number");
   expect_error("two_sides --beam 1 --length-penalty 0.6",
                "--length-penalty is for beam search: add --beam N");
   expect_error("two_sides --length-penalty x", "--length-penalty");

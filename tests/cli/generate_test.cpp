@@ -1,4 +1,4 @@
-// zoo generate as its users meet it: what it prints, and how it says no.
+// zoo generate as users run it: its output and its errors.
 
 #include <algorithm>
 #include <map>
@@ -23,7 +23,7 @@ using zoo::testing::Outcome;
 using zoo::testing::run_zoo;
 using zoo::testing::TempDir;
 
-/// The program and the runs it works on, made once for all tests.
+/// The program and its runs, made once for all tests.
 class Workplace {
  public:
   static Workplace& get() {
@@ -35,7 +35,7 @@ class Workplace {
     return run_zoo(dir_, arguments, {.input = input});
   }
 
-  /// Trains the run `name` unless that is done already.
+  /// Trains the run `name` unless it exists already.
   void train(const std::string& name, std::string_view config) {
     if (!trained_.emplace(name, true).second) return;
     dir_.write(name + ".yaml", config);
@@ -203,8 +203,8 @@ TEST(Generate, SaysWhatIsWrongInOneLine) {
       {"decoder --prompt a --input stdin", "contradict"},
       {"decoder --prompt a --stream --json", "--stream contradicts --json"},
       {"decoder --prompt a --stream --beam 2", "--stream contradicts beam search"},
-      {"decoder --prompt-ids 1,99", "99 is no token id"},
-      {"decoder --prompt-ids=-1", "-1 is no token id"},
+      {"decoder --prompt-ids 1,99", "99 is not a token id"},
+      {"decoder --prompt-ids=-1", "-1 is not a token id"},
       {"decoder --prompt-ids 1,,2", "--prompt-ids: '' is not a token id"},
       {"decoder --prompt-ids 99999999999999999999", "is not a token id"},
       {"decoder --prompt \"$(printf 'a\\377')\"", "prompt 1: text is not UTF-8 at byte 1"},
@@ -213,10 +213,10 @@ TEST(Generate, SaysWhatIsWrongInOneLine) {
       {"decoder --input nowhere.txt", "nowhere.txt"},
       {"decoder --input cache/../stdin", "the file is empty"},
       {"decoder --prompt a --top-p 0", "top_p is 0"},
-      {"decoder --prompt a --max-new-tokens 010", "'010' is no whole number"},
-      {"decoder --prompt a --max-new-tokens 99999999999999999999", "no whole number"},
-      {"decoder --prompt a --beam 0", "--beam: '0' is no whole number"},
-      {"decoder --prompt a --max-new-tokens 0", "--max-new-tokens: '0' is no whole number"},
+      {"decoder --prompt a --max-new-tokens 010", "'010' is not a whole number"},
+      {"decoder --prompt a --max-new-tokens 99999999999999999999", "not a whole number"},
+      {"decoder --prompt a --beam 0", "--beam: '0' is not a whole number"},
+      {"decoder --prompt a --max-new-tokens 0", "--max-new-tokens: '0' is not a whole number"},
       {"decoder --prompt a --temperature x", "--temperature"},
       {"nowhere --prompt a", "nowhere: no such run"},
   };
@@ -226,7 +226,7 @@ TEST(Generate, SaysWhatIsWrongInOneLine) {
 
 TEST(Generate, NoticesThatNobodyReads) {
   train_decoder();
-  // Ends at once, instead of generating for minutes.
+  // The program ends at once instead of generating for minutes.
   const std::string endless = "decoder --prompt to --max-new-tokens 10000000 --stream";
   const auto full = generate(endless, "", ">/dev/full");
   EXPECT_EQ(full.code, 1);

@@ -1,4 +1,4 @@
-// zoo train under kill -9: twenty times over one run, at other moments in every run of the test.
+// zoo train under kill -9: twenty times during one run, at random moments.
 
 #include <algorithm>
 #include <chrono>
@@ -36,7 +36,7 @@ int64_t newest_step(const fs::path& run) {
   return checkpoint ? *step_of(*checkpoint) : 0;
 }
 
-/// A checkpoint that is being written, or was when its writer died.
+/// A checkpoint that is being written, or whose writer died.
 std::optional<fs::path> unfinished_checkpoint(const fs::path& run) {
   std::error_code error;
   for (fs::directory_iterator at(run / "checkpoints", error), end; !error && at != end; at.increment(error)) {
@@ -46,7 +46,7 @@ std::optional<fs::path> unfinished_checkpoint(const fs::path& run) {
   return std::nullopt;
 }
 
-/// Waits until `condition` holds; false if the process seems to be stuck.
+/// Waits until `condition` holds; false if that takes too long.
 template <class Condition>
 bool comes_true(Condition condition) {
   const auto end = std::chrono::steady_clock::now() + 60s;
@@ -57,7 +57,7 @@ bool comes_true(Condition condition) {
   return true;
 }
 
-/// Without what depends on the clock, or on how much memory a process takes.
+/// Without values that depend on the clock or on the memory of a process.
 json timeless(json row) {
   for (const char* key : {"seconds", "tokens_per_second", "peak_resident_bytes"}) row.erase(key);
   return row;
@@ -84,7 +84,7 @@ std::vector<std::string> differences_of_checkpoints(const fs::path& one, const f
 TEST(Killed, TwentyTimesIsAsNeverKilled) {
   const TempDir dir;
   write_corpora(dir);
-  // Dropout, moving average and evaluations: what goes on must go on with all of them.
+  // Dropout, moving average and evaluations: a resumed run must continue all of them.
   dir.write("writer.yaml", fmt::format(R"(
 task: language_modeling
 data: {{train: text.txt, sequence_length: 24, tokenizer: {{type: char}}}}
@@ -95,7 +95,7 @@ generation: {{max_new_tokens: 8, temperature: 0.9}}
 )",
                                        kSteps));
   const auto whole = dir / "whole", run = dir / "run";
-  // Keeps each of its checkpoints, to compare with.
+  // This run keeps all its checkpoints for the comparison.
   const auto outcome = run_zoo(
       dir,
       fmt::format("train writer.yaml --device cpu --out whole --set training.keep_checkpoints={}", kSteps));
@@ -104,7 +104,7 @@ generation: {{max_new_tokens: 8, temperature: 0.9}}
   const uint64_t seed = std::random_device{}();
   SCOPED_TRACE(fmt::format("seed {}", seed));
   CounterRandom random({seed});
-  // Steps all over the run, the first ones before there is a checkpoint.
+  // Steps spread over the run, the first ones before there is a checkpoint.
   std::vector<int64_t> steps = {0, 0};
   while (steps.size() < kDeaths) steps.push_back(1 + random.below(kSteps - 2));
   std::ranges::sort(steps);
@@ -117,7 +117,7 @@ generation: {{max_new_tokens: 8, temperature: 0.9}}
     if (step > 0) {
       ASSERT_TRUE(comes_true([&] { return newest_step(run) >= step; }));
     }
-    // At any moment; or every other time while a checkpoint is written, some files of which are there then.
+    // At any moment; every second time while a checkpoint is being written and has some of its files.
     std::chrono::duration<double, std::milli> delay(step > 0 ? 20 : 500);
     if (step > 0 && death % 2 == 0) {
       ASSERT_TRUE(comes_true([&] { return unfinished_checkpoint(run) || newest_step(run) == kSteps; }));
@@ -143,7 +143,7 @@ generation: {{max_new_tokens: 8, temperature: 0.9}}
               ::testing::IsEmpty());
   EXPECT_THAT(lasting_differences(run, whole), ::testing::ElementsAre("config.yaml"));  // keep_checkpoints
   EXPECT_EQ(metrics_of(run), metrics_of(whole));
-  // Nothing is left of the dead.
+  // Killed processes leave no files behind.
   std::vector<std::string> checkpoints;
   for (const auto& entry : fs::directory_iterator(run / "checkpoints"))
     checkpoints.push_back(entry.path().filename());

@@ -63,7 +63,7 @@ training: {batch_size: 5, optimizer: {type: adafactor}, best_by: accuracy}
     ASSERT_EQ(outcome.code, 0) << arguments << "\n" << outcome.err;
   }
 
-  /// Of a run's steps, and of its evaluations, with the other metrics by which weights may be kept.
+  /// Losses of a run's steps and evaluations, and other validation metrics.
   std::vector<double> losses(std::string_view run) const {
     std::vector<double> result;
     std::istringstream lines(read_file(path(run) / "metrics.jsonl"));
@@ -93,7 +93,7 @@ training: {batch_size: 5, optimizer: {type: adafactor}, best_by: accuracy}
     FAIL() << run << " has no checkpoint at step " << step;
   }
 
-  /// The process of `rank` of a run in the directory of this test.
+  /// The process with this rank that trains a run in the directory of this test.
   pid_t process_of(int rank, std::string_view run) const {
     for (const auto& entry : fs::directory_iterator("/proc")) {
       std::ifstream variables(entry.path() / "environ"), arguments(entry.path() / "cmdline");
@@ -142,12 +142,12 @@ TEST_F(Parallel, TrainsWhatOneProcessTrains) {
 TEST_F(Parallel, GoesOnWithOtherProcesses) {
   const std::string shards = "--set training.parallel.shard_optimizer=true ";
   train("lm.yaml --out whole");
-  // 2, 3, and 1 processes, the optimizer's state dealt out, gathered, and dealt out to others.
+  // 2, 3, 2 and 1 processes; the optimiser's state is sharded, sharded differently, and gathered.
   train("lm.yaml --out run --nproc 2 --set training.steps=20 " + shards);
   train("lm.yaml --out run --nproc 3 --resume --set training.steps=30 " + shards);
   train("lm.yaml --out run --nproc 2 --resume --set training.steps=40");
   train("lm.yaml --out run --resume");
-  // An evaluation that only the end of a part brings is no difference: losses of steps 20, 30, 40.
+  // Compares only losses of steps, because the end of each part, at steps 20, 30 and 40, adds an evaluation.
   std::vector<double> steps;
   std::istringstream lines(read_file(path("run") / "metrics.jsonl"));
   for (std::string line; std::getline(lines, line);) {
@@ -233,7 +233,7 @@ TEST_F(Parallel, WhatIsWrongIsSaidOnce) {
   expect_one_line("lm.yaml --nproc 2 --device cuda:0", 2, "--device cuda");
   train("lm.yaml --out run --set training.steps=2");
   expect_one_line("lm.yaml --nproc 2 --out run", 2, "run: this run exists");
-  // Where training cannot go on, the first process says so.
+  // If training cannot go on, the first process says so.
   const auto outcome =
       zoo("train lm.yaml --nproc 2 --out nan --set training.optimizer.lr=1e30 "
           "--set training.schedule.warmup_steps=0");

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the benchmark of several processes on a tiny model and checks what it says.
+"""Runs the benchmark of several processes on a tiny model and checks its output.
 
     scaling_benchmark.py ZOO
 """
@@ -40,15 +40,15 @@ def main(zoo):
         kinds = json.loads(file.read_text(encoding="utf-8"))
         wrong = run(Path(folder) / "no.yaml", "--zoo", zoo, "--rounds", "1")
         check(wrong.returncode == 2 and wrong.stderr.count("\n") == 1 and "no.yaml" in wrong.stderr,
-              f"of a configuration that there is not: {wrong.stderr}")
+              f"a missing configuration gives: {wrong.stderr}")
         nothing = run(config, "--zoo", Path(folder) / "no-zoo")
         check(nothing.returncode == 2 and nothing.stderr.count("\n") == 1 and "no-zoo" in nothing.stderr,
-              f"of a program that there is not: {nothing.stderr}")
+              f"a missing program gives: {nothing.stderr}")
     check([(kind["processes"], kind["sharded"]) for kind in kinds] == [(1, False), (2, False), (2, True)],
-          f"it measured {kinds}")
+          f"the measured kinds are {kinds}")
     alone, whole, dealt_out = (kind["runs"][0] for kind in kinds)
-    check(alone["bytes_per_step"] == 0, f"a process alone hands over {alone}")
-    # At least every gradient, once; then the weights, too.
+    check(alone["bytes_per_step"] == 0, f"a single process communicates: {alone}")
+    # Every gradient at least once; with a sharded state the weights, too.
     check(whole["bytes_per_step"] > 4 * 16 * 256 and dealt_out["bytes_per_step"] > 4 * 16 * 256, f"{kinds}")
     efficiency = whole["tokens_per_second"] / 2 / alone["tokens_per_second"]
     row = f"| 2 | whole | {whole['tokens_per_second']:.0f} | {efficiency:.2f} | {whole['bytes_per_step'] / 1e6:.2f} |"

@@ -1,5 +1,5 @@
 #pragma once
-// The program zoo as its users have it: a process with a directory, input, output and an exit code.
+// The program zoo as users run it: a process with a directory, input, output and an exit code.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -135,7 +135,7 @@ inline std::vector<std::string> differences(const std::map<std::string, std::str
   return names;
 }
 
-/// The same for two runs, but for files that tell the time: metrics, checkpoints' states.
+/// The same for two runs, except files that contain times: metrics, checkpoints' states.
 inline std::vector<std::string> lasting_differences(const std::filesystem::path& run,
                                                     const std::filesystem::path& other) {
   auto names = differences(files_below(run), files_below(other));

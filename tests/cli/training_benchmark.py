@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs the training benchmark on tiny models and checks what it says.
+"""Runs the training benchmark on tiny models and checks its output.
 
     training_benchmark.py ZOO
 
-Both sides must have trained the same model on the same tokens, and learned. Without a PyTorch: exit code 77, or 1 where
+Both sides must have trained the same model on the same tokens, and learned. Exit code without a PyTorch: 77, or 1 if
 ZOO_REQUIRE_REFERENCES is set.
 """
 
@@ -41,7 +41,7 @@ def check_result(result, peer, table):
         tera = result["flops_per_token"] * only["tokens_per_second"] * 1e-12
         row = f"| {side['name']} | {only['tokens_per_second']:.0f} | {tera:.3g} ({tera / PEAK:.0%}) |"
         check(row in table, f"{name}: {row} is not in the table")
-    # As many steps on the same model lead to about the same loss: another loss, split or schedule would not.
+    # Equal steps on the same model end in nearly equal losses. Another loss, split or schedule would not.
     losses = [side["valid_loss"]["median"] for side in (ours, theirs)]
     check(isclose(*losses, rel_tol=0.1), f"{name}: the sides end in losses of {losses}")
     for key, ratio in (("tokens_per_second", "speed_ratio"), ("peak_bytes", "memory_ratio")):
@@ -63,7 +63,7 @@ def main(zoo):
         check_result(result, peer, done.stdout)
     wrong = run("--zoo", zoo, "gpt-tiny")
     check(wrong.returncode == 2 and wrong.stderr.count("\n") == 1 and "gpt-tiny" in wrong.stderr,
-          f"of a workload that there is not: {wrong.stderr}")
+          f"an unknown workload gives: {wrong.stderr}")
 
 
 if __name__ == "__main__":

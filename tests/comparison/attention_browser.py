@@ -3,9 +3,9 @@
 
     attention_browser.py PAGE.html...
 
-Fails where the page logs an error or asks for anything, where a map or a number is not that of the page's data, or
-where sorting, a row of the table or a key does not do what it is there for. Without a Chromium: exit code 77, or 1
-where ZOO_REQUIRE_REFERENCES is set.
+Fails where the page logs an error or requests anything, where a map or a number differs from the page's data, or where
+sorting, a row of the table or a key does not work. Without a Chromium the exit code is 77, or 1 if
+ZOO_REQUIRE_REFERENCES is set.
 """
 
 import json
@@ -57,7 +57,7 @@ def check_heads(page, kind, heads, table):
 
 
 def check_rows_open_maps(page, table):
-    """Rows open the map of their head, wherever sorting has put them: by the pointer and by a key."""
+    """Rows open the map of their head by pointer and by key, in any order of sorting."""
     page.run(f"{table}.tHead.rows[0].cells[1].querySelector('button').click()")
     for i in range(page.run(f"{table}.tBodies[0].rows.length")):
         row = f"{table}.tBodies[0].rows[{i}]"
@@ -76,7 +76,7 @@ def check_rows_open_maps(page, table):
 
 
 def check_map(page, name, values, columns, causal):
-    """A map opened by its name, as the table of its numbers."""
+    """The table of numbers of a map that was opened by its name."""
     page.run(f"location.hash = '{name}'")
     page.settle()
     page.run("document.getElementById('numbers').open = true")
@@ -91,7 +91,7 @@ def check_map(page, name, values, columns, causal):
 
 
 def check_scale(page, name, values, columns, causal):
-    """“0 to the largest” is about what a row could do: a decoder's first token has no choice."""
+    """“0 to the largest” leaves out a decoder's first row, which can only look at itself."""
     page.run("document.querySelector('#scale-choice [value=relative]').click()")
     free = values[columns:] if causal and 1 < columns < len(values) else values
     shown, most = page.run("document.getElementById('ramp-end').textContent"), max(1, *free) / 999
@@ -108,7 +108,7 @@ def check_page(page, path):
     kinds = [map_["kind"] for map_ in data["maps"]]
     shown = [kind for kind in ("cross", "encoder", "decoder") if kind in kinds]
     tables = [f"document.querySelectorAll('table.sortable')[{i}]" for i in range(len(shown))]
-    check(page.run("document.querySelectorAll('table.sortable').length") == len(shown), "there is not a table a kind")
+    check(page.run("document.querySelectorAll('table.sortable').length") == len(shown), "not one table per kind")
     thumbs = sum(len(heads) + 1 for map_ in data["maps"] for heads in map_["layers"]) + len(data["rollout"])
     check(page.run("document.querySelectorAll('.heads button').length") == thumbs, f"there are not {thumbs} maps")
     for kind, table in zip(shown, tables):

@@ -130,7 +130,7 @@ TEST(AttentionPage, ShowsBrokenUtf8AsReplaced) {
   EXPECT_THAT(between(page, "<title>", "</title>"), HasSubstr("\uFFFD!"));
 }
 
-// Also what the test of the page in a browser opens.
+// The browser test opens this page, too.
 TEST(AttentionPage, WritesAPageForABrowser) {
   const testing::TempDir temporary;
   const char* chosen = std::getenv("ZOO_ATTENTION_PAGE");

@@ -1,4 +1,4 @@
-// What a comparison file says, and what it may not say.
+// What a comparison file may contain, and its errors.
 
 #include "comparison/comparison_config.h"
 
@@ -57,7 +57,7 @@ inputs: [one, two]
   EXPECT_EQ(comparison.settings.title, "Two");
   EXPECT_EQ(comparison.settings.seeds, 2);
   EXPECT_THAT(comparison.settings.inputs, ElementsAre("one", "two"));
-  EXPECT_THAT(names(comparison), ElementsAre("wide", "narrow"));  // as written, not by the alphabet
+  EXPECT_THAT(names(comparison), ElementsAre("wide", "narrow"));  // in the order of the file
   EXPECT_EQ(comparison.variants[0].experiment.model.d_model, 32);
   EXPECT_EQ(comparison.variants[1].experiment.model.d_model, 16);
   EXPECT_EQ(comparison.variants[1].experiment.model.n_layers, 1);
@@ -106,7 +106,7 @@ variants:
 
 TEST_F(ComparisonFile, ErrorsNameThePlace) {
   EXPECT_THAT(error_of("base: nothing.yaml\n"), HasSubstr("study.yaml:1:7: base: no file"));
-  EXPECT_THAT(error_of("base: [a]\n"), HasSubstr("study.yaml:1:7: base must be a configuration's file"));
+  EXPECT_THAT(error_of("base: [a]\n"), HasSubstr("study.yaml:1:7: base must be a configuration file"));
   EXPECT_THAT(error_of("base: base.yaml\nvariants: [a]\n"),
               HasSubstr("study.yaml:2:11: variants must be names"));
   EXPECT_THAT(error_of("base: base.yaml\nvariants: {a: 3}\n"),
@@ -118,7 +118,7 @@ TEST_F(ComparisonFile, ErrorsNameThePlace) {
   EXPECT_THAT(error_of("base: base.yaml\ngrid: {model..n: [3]}\n"), HasSubstr("names joined by dots"));
   EXPECT_THAT(error_of("base: base.yaml\nseed: 3\n"), HasSubstr("seeds"));
   EXPECT_THAT(error_of("base: base.yaml\nseeds: 0\n"), HasSubstr("study.yaml:2:8"));
-  EXPECT_THAT(error_of("base: base.yaml\nbudget: {steps: 1, tokens: 5}\n"), HasSubstr("not several"));
+  EXPECT_THAT(error_of("base: base.yaml\nbudget: {steps: 1, tokens: 5}\n"), HasSubstr("give only one of"));
   EXPECT_THAT(error_of("base: base.yaml\nname: ../x\n"), HasSubstr("cannot be the name"));
 }
 

@@ -1,10 +1,12 @@
-// What is said of the numbers of a comparison.
+// The sentences and tests on the results of a comparison.
 
 #include "comparison/findings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include "comparison/statistics.h"
 
 namespace zoo {
 namespace {
@@ -16,7 +18,7 @@ using Json = nlohmann::ordered_json;
 const Metric kAccuracy{.key = "accuracy", .label = "accuracy", .better = Better::higher, .percent = true};
 const Metric kBits{.key = "bits_per_byte", .label = "bits per byte"};
 
-/// A run with one value a seed; NaN stands for a seed that failed.
+/// A run with one value per seed; NaN stands for a seed that failed.
 Json run_of(const std::string& name, const Metric& metric, const std::vector<double>& values) {
   Json seeds = Json::array();
   std::vector<double> good;
@@ -65,9 +67,9 @@ TEST(Findings, TellBetterFromWorseByTheDirectionOfTheMetric) {
     EXPECT_NEAR(runs[1]["versus_baseline"]["difference"].get<double>(), 0.1003, 1e-3);
     EXPECT_GE(runs[1]["versus_baseline"]["p_corrected"], runs[1]["versus_baseline"]["p"]);
     const auto text = findings(runs, metric);
-    EXPECT_THAT(text, HasSubstr(high ? "Best of 4 is more" : "Best of 4 is less"));
+    EXPECT_THAT(text, HasSubstr(high ? "The best of 4 is more" : "The best of 4 is less"));
     EXPECT_THAT(text, HasSubstr(high ? "better than base: more" : "better than base: less"));
-    EXPECT_THAT(text, HasSubstr("Not to be told from base: alike"));
+    EXPECT_THAT(text, HasSubstr("Not significantly different from base: alike"));
     EXPECT_THAT(text, HasSubstr("mean of 3 seeds"));
   }
   EXPECT_THAT(findings(Json::array({run_of("a", kAccuracy, {0.5})}), kAccuracy),
@@ -92,7 +94,7 @@ TEST(Findings, EachRunIsComparedWithItsOwnBaseline) {
   EXPECT_EQ(runs[2]["versus_baseline"]["verdict"], "worse");
   EXPECT_EQ(runs[3]["versus_baseline"]["verdict"], "better");
   EXPECT_THAT(findings(runs, kBits),
-              HasSubstr("better than the first at the same values of the grid: b, n=2"));
+              HasSubstr("better than the first run with the same values of the grid: b, n=2"));
 }
 
 TEST(Findings, OneSeedIsNoTest) {
@@ -106,8 +108,8 @@ TEST(Findings, RunsThatFailedAreNamedAndNeverBest) {
   Json runs = against_first({run_of("base", kBits, {1.0, 1.1}), run_of("wild", kBits, {kFailed, kFailed})});
   compare_with_baselines(runs, kBits);
   EXPECT_TRUE(runs[1]["versus_baseline"].is_null());
-  EXPECT_THAT(findings(runs, kBits),
-              ::testing::AllOf(HasSubstr("Best of 2 is base"), HasSubstr("reached its end: wild")));
+  EXPECT_THAT(findings(runs, kBits), ::testing::AllOf(HasSubstr("The best of 2 is base"),
+                                                      HasSubstr("Failed with every seed: wild")));
   EXPECT_EQ(findings(Json::array({run_of("wild", kBits, {kFailed})}), kBits),
             "No run could be trained to its end.");
 }

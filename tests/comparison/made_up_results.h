@@ -1,6 +1,6 @@
 #pragma once
-// Whole documents as `zoo compare` writes them (docs/comparison.md), from formulas instead of training: what
-// the pages are tested with.
+// Whole documents as `zoo compare` writes them (docs/comparison.md), from formulas instead of training. They
+// test the pages.
 
 #include <algorithm>
 #include <cmath>
@@ -24,26 +24,26 @@ inline double wobble(int64_t a, int64_t b = 0, int64_t c = 0) {
   return 2 * (x - std::floor(x)) - 1;
 }
 
-/// What a made-up run is like.
+/// The properties of a made-up run.
 struct MadeUpRun {
   std::string name;
   std::string architecture = "decoder";
   double quality = 1.6;   // final metric
   double scatter = 0.02;  // of the seeds
   int64_t n_layers = 4, d_model = 128;
-  std::vector<std::string> source = {}, target = {};  // tokens whose attention is shown; none: null
+  std::vector<std::string> source = {}, target = {};  // tokens of the attention maps; empty: no maps
   int failed = 0;                                     // the last seeds end in NaN
 };
 
 struct MadeUpComparison {
   std::string name, title, folklore, measured;
   std::string task, metric, label;
-  bool percent = false;  // and higher is better
+  bool percent = false;  // if true, higher is better
   int64_t steps = 400, seeds = 3;
   std::vector<MadeUpRun> runs = {};
 };
 
-/// Weights (H, T, S) of rows that sum to 999: one head looks back, one at the first token, the others about.
+/// Weights (H, T, S) of rows that sum to 999: head 0 looks back, head 1 at the first token, others anywhere.
 inline Json made_up_layer(int64_t H, int64_t T, int64_t S, bool causal, int64_t salt) {
   Json heads = Json::array();
   for (int64_t h = 0; h < H; ++h) {
@@ -85,7 +85,7 @@ inline Json made_up_heads(const std::string& kind, int64_t layers, int64_t H, in
   return heads;
 }
 
-/// The text of SentencePiece's tokens.
+/// The text of SentencePiece tokens.
 inline std::string written(const std::vector<std::string>& tokens) {
   constexpr std::string_view kSpace = "▁";
   std::string text;
@@ -125,7 +125,7 @@ inline Json made_up_attention(const MadeUpRun& run, int64_t salt) {
           {"heads", std::move(heads)},   {"rollout", std::move(rollout)}};
 }
 
-/// The curve of one seed from `first` to `last`, and of how many tokens, FLOPs and seconds.
+/// One seed: its results, and its curves over steps, tokens, FLOPs and seconds.
 inline Json made_up_seed(const MadeUpComparison& comparison, const MadeUpRun& run, int64_t number,
                          int64_t seed, bool failed) {
   const double parameters = 12.0 * static_cast<double>(run.n_layers * run.d_model * run.d_model);
@@ -134,7 +134,7 @@ inline Json made_up_seed(const MadeUpComparison& comparison, const MadeUpRun& ru
   const double start = comparison.percent ? 0.06 : 5.2;
   const auto metric_at = [&](int64_t step) {
     const double share = std::exp(-6.0 * static_cast<double>(step) / static_cast<double>(comparison.steps));
-    const double end = share * 0.0025;  // what is still to come at the last step
+    const double end = share * 0.0025;  // the share that is left at the last step
     return final + (start - final) * (share - end) + run.scatter * 0.3 * wobble(step, number, seed) * share;
   };
   const auto loss_at = [&](int64_t step) {
@@ -237,7 +237,7 @@ inline Json made_up_run(const MadeUpComparison& comparison, const MadeUpRun& run
   for (const double value : finals) squares += (value - mean) * (value - mean);
   const double deviation =
       finals.size() > 1 ? std::sqrt(squares / static_cast<double>(finals.size() - 1)) : 0;
-  const double half = finals.size() > 1 ? 3 * deviation : 0;  // about Student's, for a made-up interval
+  const double half = finals.size() > 1 ? 3 * deviation : 0;  // close to Student's interval
   Json metric;                                                // null where every seed failed
   if (!finals.empty())
     metric = {{"mean", mean}, {"low", Json()}, {"high", Json()}, {"deviation", Json()}, {"n", finals.size()}};
@@ -343,7 +343,7 @@ inline Json made_up_results(const MadeUpComparison& comparison) {
           {"runs", std::move(runs)}};
 }
 
-/// The three families as classifiers, three seeds each, of which one failed; every part of a report has data.
+/// The three families as classifiers with three seeds each. One seed failed. Every part of a report has data.
 inline Json three_families() {
   const std::vector<std::string> text = {"▁Nothing", "▁is", "▁so",    "▁admirable", "▁in", "▁politics",
                                          "▁as",      "▁a",  "▁short", "▁memory",    "."};
@@ -378,7 +378,7 @@ inline Json three_families() {
             .failed = 1}}});
 }
 
-/// A grid of `count` decoders with three seeds: more than a page can show at once. One of them failed.
+/// A grid of `count` decoders with three seeds each: more than a page can show at once. One decoder failed.
 inline Json many_runs(int64_t count) {
   MadeUpComparison comparison{.name = "grid",
                               .title = "Depth, width and much else",

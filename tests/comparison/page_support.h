@@ -1,5 +1,5 @@
 #pragma once
-// A page as a browser reads it.
+// Parts of a page, as a browser finds them.
 
 #include <string>
 #include <string_view>
@@ -14,13 +14,13 @@ inline size_t count(const std::string& page, std::string_view part) {
   return n;
 }
 
-/// What stands between `open` and the next `close`.
+/// The text between `open` and the next `close`.
 inline std::string between(const std::string& page, std::string_view open, std::string_view close) {
   const size_t begin = page.find(open) + open.size();
   return page.substr(begin, page.find(close, begin) - begin);
 }
 
-/// The page's data: up to the first thing that ends a script element.
+/// The page's data: its script element up to the first `</script`.
 inline nlohmann::ordered_json data_of(const std::string& page) {
   return nlohmann::ordered_json::parse(
       between(page, R"(<script type="application/json" id="data">)", "</script"));

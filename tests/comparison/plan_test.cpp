@@ -1,4 +1,4 @@
-// Equal sizes, equal budgets, and what is said where something is not equal.
+// Equal sizes, equal budgets, and notices where something is not equal.
 
 #include "comparison/plan.h"
 
@@ -31,7 +31,7 @@ ModelConfig small_decoder() {
   config.n_heads = 4;
   return config;
 }
-const ModelPurpose kText{.head = Head::language_modeling, .vocab_size = 100, .start_token = 0};
+const ModelPurpose kText{.head = HeadKind::language_modeling, .vocab_size = 100, .start_token = 0};
 
 TEST(Matching, AFeedForwardOfAnotherKindIsScaledAlone) {
   const auto relu = small_decoder();
@@ -116,7 +116,7 @@ TEST_F(Plan, SaysWhatIsNotTheSame) {
 
 TEST_F(Plan, SaysWhatDiffersInTraining) {
   const auto result = plan({{"a", {}}, {"b", {"training.optimizer.lr=0.1", "training.clip_grad_norm=0"}}});
-  EXPECT_TRUE(result.fair());  // it may be what is compared
+  EXPECT_TRUE(result.fair());  // this may be the subject of the comparison
   EXPECT_THAT(result.notices,
               ElementsAre(AllOf(
                   Field(&Notice::kind, NoticeKind::training),
@@ -185,7 +185,7 @@ TEST_F(Plan, KnowsTheKeysThatDiffer) {
   EXPECT_EQ(result.budget.amount, 20);
 }
 
-// What the plan foresees is what the trainer counts.
+// The trainer counts exactly the amounts that the plan predicts.
 TEST_F(Plan, BudgetsOfTokensAndFlopsHold) {
   for (const char* task : {"language_modeling", "text_to_text", "text_classification"}) {
     SCOPED_TRACE(task);
@@ -239,7 +239,7 @@ TEST_F(Plan, SizesAreMatchedWithTheFirst) {
   EXPECT_EQ(result.match->target, first);
 }
 
-// A last evaluation falls on the end, not beside it.
+// The last evaluation is at the end of the training, not shortly before it.
 TEST_F(Plan, ABudgetMakesNoDifferencesOfItsOwn) {
   BudgetConfig budget;
   budget.tokens = 4000;
@@ -257,7 +257,7 @@ TEST_F(Plan, RefusesWhatHasNoCommonMeasure) {
   comparison.variants.push_back({.name = "a", .experiment = world_.experiment("language_modeling")});
   comparison.variants.push_back({.name = "b", .experiment = world_.experiment("text_to_text")});
   EXPECT_THAT(message_of<UsageError>([&] { make_plan(comparison); }),
-              HasSubstr("there is no common measure"));
+              HasSubstr("they have no common metric"));
 }
 
 TEST(Slug, IsAFileName) {

@@ -3,8 +3,8 @@
 
     report_browser.py PAGE.html RESULTS.json [PAGE.html RESULTS.json]...
 
-Fails where the page logs an error, asks for anything, shows a number that is not in RESULTS.json, or where an axis, a
-table, a filter or an attention map does not do what it is there for. Without a Chromium: exit code 77, or 1 where
+Fails where the page logs an error, requests anything, shows a number that is not in RESULTS.json, or where an axis, a
+table, a filter or an attention map does not work. Without a Chromium the exit code is 77, or 1 if
 ZOO_REQUIRE_REFERENCES is set.
 """
 
@@ -32,7 +32,7 @@ def is_number(value):
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-# ---- What RESULTS.json says ------------------------------------------------------------------------------------------
+# ---- RESULTS.json ----------------------------------------------------------------------------------------------------
 
 
 class Results:
@@ -46,7 +46,7 @@ class Results:
         return {run["name"]: (run["metric"] or {}).get("mean") for run in self.runs}
 
     def expected(self, run):
-        """Every number that the table shows of a run: field → value, in the unit that is shown."""
+        """Every number that the table shows for a run: field → value."""
         metric, versus, speed = (run.get(key) or {} for key in ("metric", "versus_baseline", "speed"))
         seconds = [seed.get("seconds") for seed in run["seeds"] if seed["end"] != "failed"]
         seconds = list(filter(is_number, seconds))
@@ -63,11 +63,11 @@ class Results:
         return {field: value for field, value in numbers.items() if is_number(value)}
 
 
-# ---- What the page says ----------------------------------------------------------------------------------------------
+# ---- The page --------------------------------------------------------------------------------------------------------
 
 
 def parse_shown(text):
-    """What a text such as "1.23 M", "2 min 31 s" or "−0.12" says: (value, half a unit of its last digit)."""
+    """The meaning of a text such as "1.23 M", "2 min 31 s" or "−0.12": (value, half a unit of its last digit)."""
     text = text.replace("\u202f", " ").replace("−", "-").strip()
     parts = re.findall(r"([-+±]?\d[\d.]*(?:e[-+]\d+)?) ?([a-zA-Zµ%]*)", text)
     check(parts, f"no number in {text!r}")
@@ -116,11 +116,11 @@ def check_table(page, results):
 
 
 def check_best(page, results):
-    """A run that failed with every seed is the best in nothing."""
+    """A run that failed with every seed is never the best."""
     failed = [run["name"] for run in results.runs if run["seeds"] and all(s["end"] == "failed" for s in run["seeds"])]
     best = page.run("[...document.querySelectorAll('#results-table tbody tr')].filter(row => row.querySelector('.best'))"
                     ".map(row => row.querySelector('bdi').textContent)")
-    check(not set(failed) & set(best), f"of {failed}, which failed, some are the best: {best}")
+    check(not set(failed) & set(best), f"a failed run is the best: {failed} failed, {best} are best")
 
 
 def check_top(page, results):
@@ -138,7 +138,7 @@ def check_top(page, results):
 
 
 def check_sections(page, results):
-    """Sections are there where their data is."""
+    """The page has exactly the sections that have data."""
     runs = results.runs
     there = set(page.run("[...document.querySelectorAll('#sections > section')].map(node => node.id)"))
     has_curve = any((seed.get("curve") or {}).get("step") or (seed.get("train_curve") or {}).get("step")
@@ -179,7 +179,7 @@ def chart(page, host):
 
 
 def check_lines(page, axis):
-    """No line goes back, and every run that stands out has a mark, be its curve a single point."""
+    """No line goes back, and every highlighted run has a mark, even if its curve is a single point."""
     drawn = page.run("""(() => {
         const chart = document.querySelector('#curves-chart svg'), all = what => [...chart.querySelectorAll(what)];
         return {lines: all('.curve').map(node => node.getAttribute('d')),
@@ -202,7 +202,7 @@ def check_curves(page, results):
         check_lines(page, value)
     check(len(labels) == 4, f"four axes are labelled {labels}")
     choose(page, "curve-x", "steps")
-    check(chart(page, "curves-chart") == before, "the curves against steps are others than at first")
+    check(chart(page, "curves-chart") == before, "the curves against steps are not the same as at first")
     choose(page, "curve-scale", "log")
     log = chart(page, "curves-chart")
     check(log["lines"] != before["lines"] and log["x"] == before["x"], "the logarithmic scale draws the same lines")
@@ -210,29 +210,29 @@ def check_curves(page, results):
     for value in values_of(page, "curve-y")[1:]:
         choose(page, "curve-y", value)
         other = chart(page, "curves-chart")
-        # Bits a byte are a multiple of the loss: the same lines on another axis.
+        # Bits per byte are a multiple of the loss: the lines may be the same, but not the axis.
         drawn = (other["ticks"], other["lines"]) != (before["ticks"], before["lines"])
-        check(other["y"] != before["y"] and drawn, f"{value} is drawn as the first choice is")
+        check(other["y"] != before["y"] and drawn, f"{value} is drawn like the first choice")
     choose(page, "curve-y", values_of(page, "curve-y")[0])
     check_end_of_curves(page, results)
     page.run("document.getElementById('curves-chart').focus()")
     title = "document.querySelector('#curves .entry-title').textContent"
     at_end = page.run(title)
     page.press("ArrowRight")
-    check(page.run(title) != at_end, "the arrow keys do not walk along the curves")
+    check(page.run(title) != at_end, "the arrow keys do not move along the curves")
     page.press("Escape")
-    check(page.run(title) == at_end, "Escape does not end the walk along the curves")
+    check(page.run(title) == at_end, "Escape does not leave the curves")
     page.move_to(*page.run("(({x, y, width, height}) => [x + width / 2, y + height / 2])("
                            "document.getElementById('curves-chart').getBoundingClientRect())"))
-    check(page.run(title).startswith("step"), "pointing at the curves says nothing")
+    check(page.run(title).startswith("step"), "pointing at the curves shows nothing")
     page.move_to(2, 2)
 
 
 def check_end_of_curves(page, results):
-    """The last point of each curve that stands out, where its seeds took equal steps."""
+    """The last point of each highlighted curve, where its seeds took equal steps."""
     shown = page.run("""[...document.querySelectorAll('#curves .entry')].map(
         entry => [entry.querySelector('bdi').textContent, entry.querySelector('b').textContent])""")
-    check(shown, "nothing is said about the end of the curves")
+    check(shown, "the end of the curves is not shown")
     runs = {run["name"]: run for run in results.runs}
     for name, text in shown:
         curves = [seed["curve"] for seed in runs[name]["seeds"] if seed["end"] != "failed" and seed.get("curve")]
@@ -263,8 +263,8 @@ def check_costs(page):
     for value in values_of(page, "cost-x"):
         choose(page, "cost-x", value)
         drawn = chart(page, "cost-chart")
-        check(drawn["x"] != (before or {}).get("x"), f"the axis of {value} has the label of another")
-        check("NaN" not in drawn["lines"], f"{value} is drawn at no place")
+        check(drawn["x"] != (before or {}).get("x"), f"the axis of {value} has the label of another axis")
+        check("NaN" not in drawn["lines"], f"{value} is drawn at NaN")
         before = drawn
 
 
@@ -285,15 +285,15 @@ def check_sorting(page, results):
 
 
 def check_choice_of_runs(page, results):
-    """A run that is clicked steps back; with many runs a filter finds some of them."""
+    """A click dims a run; with many runs a filter finds some of them."""
     lines = "document.querySelectorAll('#curves .curve:not(.faded), #quality .row:not(.faded)').length"
     before = page.run(lines)
     page.run("document.querySelector('.chip').click()")
     page.settle()
-    check(page.run(lines) < before, "a run that was clicked still stands out")
+    check(page.run(lines) < before, "a run that was clicked is still highlighted")
     page.run("document.getElementById('key-reset').click()")
     page.settle()
-    check(page.run(lines) == before, "reset does not bring it back")
+    check(page.run(lines) == before, "reset does not highlight it again")
     if not page.run("document.getElementById('filter').checkVisibility()"):
         return
     wanted = results.runs[-1]["name"]
@@ -313,15 +313,15 @@ def check_attention(page, results):
     page.settle()
     check(page.run("document.getElementById('map-dialog').open"), "a click on a map does not open it")
     check(page.run("document.querySelector('#map-plot canvas').width") > 10, "the large map is not drawn")
-    page.press("ArrowRight")  # from nowhere to the first cell
+    page.press("ArrowRight")  # chooses the first cell
     shown = page.run("document.querySelector('#map-readout .value').textContent")
     attention = next(run["attention"] for run in results.runs if run["name"] == name)
     last_layers = [entry["layers"][-1] for entry in attention["maps"]]
     firsts = [sum(head[0] for head in heads) / len(heads) / 999 for heads in last_layers]
     near = any(abs(float(shown) - first) <= 0.00501 for first in firsts)
-    check(near, f"{name}: the first weight is one of {firsts}, shown as {shown}")
+    check(near, f"{name}: the first weight is one of {firsts}, but is shown as {shown}")
     page.run("document.getElementById('map-head-before').click()")
-    check("head" in page.run("document.getElementById('map-title').textContent"), "there is no way to a single head")
+    check("head" in page.run("document.getElementById('map-title').textContent"), "a single head cannot be opened")
     page.run("document.getElementById('map-numbers').open = true")
     page.settle()
     check(page.run("document.querySelectorAll('#map-table td').length") > 1, "there is no table of the weights")

@@ -18,7 +18,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using Json = nlohmann::ordered_json;
 
-/// Two runs whose numbers are chosen, the second worse.
+/// Two runs with chosen numbers; the second run is worse.
 Json two_runs() {
   auto results = testing::three_families();
   auto& runs = results["runs"];
@@ -97,7 +97,7 @@ TEST(ReportMarkdown, ShowsOnlyWhatDiffers) {
   EXPECT_THAT(page, HasSubstr("| key | encoder | decoder |\n"));
   EXPECT_THAT(page, HasSubstr("| `model.architecture` | `encoder` | `decoder` |\n"));
   EXPECT_THAT(page, Not(HasSubstr("training.steps")));
-  // Where runs are many, they are the rows.
+  // Many runs become rows.
   EXPECT_THAT(report_markdown(testing::many_runs(9)),
               HasSubstr("| run | `model.architecture` | `model.n_layers` | `model.d_model` |\n"));
 }

@@ -40,7 +40,7 @@ std::string message_of(const Json& results) {
   return "";
 }
 
-/// A document with what is needed and nothing else.
+/// A document with only the required fields.
 Json smallest() {
   return {{"schema", "transformer-zoo/comparison/1"},
           {"name", "small"},
@@ -111,7 +111,7 @@ TEST(ReportPage, StaysSmallWithTwoHundredRuns) {
   for (size_t i = 0; i < data["runs"].size(); ++i) {
     const auto &run = data["runs"][i], &seed = run["seeds"][0], &whole = results["runs"][i]["seeds"][0];
     without_maps += run["attention"].is_null();
-    // A run that failed early has a short curve to begin with.
+    // The curve of a run that failed early is short already in the results.
     EXPECT_GE(seed["curve"]["step"].size(), std::min<size_t>(12, whole["curve"]["step"].size()));
     EXPECT_EQ(seed["train_curve"]["step"].back(), whole["train_curve"]["step"].back());
   }
@@ -195,7 +195,7 @@ TEST(ReportPage, SaysWhatTheDocumentLacks) {
       "runs[0].seeds[0].curve.metric is not a list of as many values as");
 }
 
-/// Every seed of a run is evaluated once, each at another step, as under a short budget of seconds.
+/// Leaves one evaluation for each seed, each at another step, as under a short budget of seconds.
 void evaluate_once(Json& run) {
   for (size_t i = 0; i < run["seeds"].size(); ++i) {
     auto& curve = run["seeds"][i]["curve"];
@@ -205,7 +205,7 @@ void evaluate_once(Json& run) {
   }
 }
 
-/// What report_browser.py looks at: pages and the documents that they were made from, in $ZOO_REPORT_PAGES.
+/// Writes pages and their documents to $ZOO_REPORT_PAGES for report_browser.py.
 TEST(ReportPage, WritesPagesForABrowser) {
   const testing::TempDir temporary;
   const char* chosen = std::getenv("ZOO_REPORT_PAGES");

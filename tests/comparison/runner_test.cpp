@@ -1,4 +1,4 @@
-// Trainings in processes of their own: how they end.
+// How trainings in processes of their own end.
 
 #include "comparison/runner.h"
 
@@ -19,7 +19,7 @@ class RunnerTest : public ::testing::Test {
     comparison.variants.push_back({.name = "a", .experiment = world_.experiment("language_modeling")});
     return make_plan(comparison);
   }
-  /// A program that ends at once and has trained nothing.
+  /// Options with a program that ends at once without training.
   RunnerOptions options(std::string_view dir) const {
     return {.dir = world_.path(dir), .program = "/bin/true"};
   }
@@ -27,7 +27,7 @@ class RunnerTest : public ::testing::Test {
   TinyWorld world_;
 };
 
-// Ctrl-C reaches all processes of the terminal: a training may have ended before this one has been asked.
+// Ctrl-C reaches all processes of the terminal: a training may end before the runner notices.
 TEST_F(RunnerTest, ATrainingThatEndsAsAllAreToldToIsNoFailure) {
   auto stopped = options("c");
   int asked = 0;

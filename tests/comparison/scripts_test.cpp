@@ -1,4 +1,4 @@
-// The scripts that draw and list what was trained.
+// The scripts that draw learning curves and list studies.
 
 #include <sys/wait.h>
 
@@ -21,13 +21,13 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Tests run in the project's directory.
+/// Runs scripts. Tests run in the project's directory.
 class Scripts : public ::testing::Test {
  protected:
   void SetUp() override {
     if (std::system("python3 --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no python3";
   }
-  /// The exit code; what it says goes to out and err.
+  /// Returns the exit code; the output goes to the files out and err.
   int run(const std::string& command) const {
     const int status = std::system(fmt::format("python3 scripts/{} >'{}' 2>'{}'", command,
                                                (dir_ / "out").string(), (dir_ / "err").string())
@@ -39,7 +39,7 @@ class Scripts : public ::testing::Test {
   TempDir dir_;
 };
 
-// What scripts/studies.sh has not run here stays in the index.
+// Studies that scripts/studies.sh has not run here stay in the index.
 TEST_F(Scripts, TheIndexOfStudiesIsMadeOfThePages) {
   dir_.write("studies/README.md", "old");
   dir_.write("studies/families.md", report_markdown(three_families()));

@@ -19,15 +19,14 @@ using ::testing::ElementsAre;
 
 constexpr double kTimes[] = {-40.0, -3.2, -1.0, -0.01, 0.0, 0.3, 1.0, 2.0, 12.7, 900.0};
 
-// With one degree of freedom it is Cauchy's distribution, with two an algebraic function: references in
-// closed form.
+// References in closed form: Cauchy's distribution for one degree of freedom, an algebraic function for two.
 TEST(StudentT, HasItsClosedForms) {
   for (const double t : kTimes) {
     SCOPED_TRACE(t);
     EXPECT_NEAR(student_t_cdf(t, 1), 0.5 + std::atan(t) / std::numbers::pi, 1e-14);
     EXPECT_NEAR(student_t_cdf(t, 2), 0.5 + t / (2 * std::sqrt(2 + t * t)), 1e-14);
   }
-  // Far out, where 1 - cdf has no digits left: 2/(π|t|), the first term of Cauchy's tail.
+  // Far out, where 1 - cdf has no digits left, the tails are 2/(π|t|), the first term of Cauchy's tail.
   EXPECT_NEAR(student_t_tails(1e20, 1) * std::numbers::pi / 2 * 1e20, 1, 1e-12);
   EXPECT_EQ(student_t_tails(std::numeric_limits<double>::infinity(), 3), 0);
   // With many degrees of freedom it becomes the normal distribution.
@@ -101,7 +100,7 @@ TEST(PairedTest, OfIdenticalRunsFindsNothing) {
 }
 
 TEST(PairedTest, EqualDifferencesShowNoSpreadToJudgeBy) {
-  // Accuracies over 50 rows, each two rows better: the differences have not the same bits.
+  // Accuracies over 50 rows, each better by two rows: the differences do not have the same bits.
   const double baseline[] = {0.48, 0.62, 0.54}, values[] = {0.52, 0.66, 0.58};
   ASSERT_NE(values[0] - baseline[0], values[2] - baseline[2]);
   const auto test = paired_t_test(values, baseline);
@@ -112,7 +111,7 @@ TEST(PairedTest, EqualDifferencesShowNoSpreadToJudgeBy) {
 }
 
 TEST(PairedTest, IsOfThePairsAndNotOfTheGroups) {
-  // Seeds differ by far more than the rows do; paired, the small steady difference is seen all the same.
+  // Seeds differ by far more than the rows do. The paired test still finds the small steady difference.
   const double baseline[] = {1, 5, 9, 13}, values[] = {1.11, 5.09, 9.10, 13.10};
   const double reversed[] = {13.10, 9.10, 5.09, 1.11};
   EXPECT_LT(*paired_t_test(values, baseline).p, 1e-3);
@@ -128,7 +127,7 @@ TEST(PairedTest, ChangesSignWithTheSides) {
   EXPECT_EQ(*test.low, -*other.high);
 }
 
-// The interval leaves out 0 exactly where p < 0.05.
+// The interval excludes 0 exactly where p < 0.05.
 TEST(PairedTest, HasAnIntervalThatAgreesWithItsP) {
   const double zero[] = {0, 0, 0};
   const double deviation = 1;  // of {m - 1, m, m + 1}

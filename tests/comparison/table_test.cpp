@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Three runs, of which the first has failed with every seed, and would be the smallest and fastest.
+/// Three runs. The first has failed with every seed; otherwise it would be the smallest and fastest.
 Json with_a_failed_run() {
   auto results = three_families();
   auto& runs = results["runs"];

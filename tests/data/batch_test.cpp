@@ -47,7 +47,7 @@ TokenIds counting(int64_t n, int64_t first = 7) {
   return ids;
 }
 
-/// Rows of 1 … 12 tokens; the first of each is 1000 + its number, so that it can be recognised.
+/// Rows of 1 … `longest` tokens. The first token of each row is 1000 + the row's number, which identifies it.
 TokenStore numbered_rows(int64_t n, uint64_t seed, int64_t longest = 12) {
   CounterRandom random({seed});
   std::vector<TokenIds> rows;
@@ -108,7 +108,7 @@ TEST_P(EverySource, IsAPureFunctionOfSeedEpochAndIndex) {
     for (auto it = seen.rbegin(); it != seen.rend(); ++it) {
       ASSERT_EQ(contents(asked_backwards->batch(it->first.first, it->first.second)), it->second);
     }
-    // As a resumed run asks: one batch in the middle and nothing before it.
+    // A resumed run reads one batch in the middle and nothing before it.
     EXPECT_EQ(contents(GetParam().make(options)->batch(2, 3)), (seen[{2, 3}]));
 
     auto other = options;
@@ -221,7 +221,7 @@ TEST(LanguageModeling, ShuffledWindowsCoverTheStreamOnceFromAnotherOffsetEachEpo
       EXPECT_EQ((starts[i] - starts[i - 1]) % 10, 0);
       EXPECT_GE(starts[i] - starts[i - 1], 10);
     }
-    EXPECT_GE(starts.size(), 96);  // of 98 or 99 windows at most two do not fill a batch of three
+    EXPECT_GE(starts.size(), 96);  // 98 or 99 windows; at most two do not fill a batch of three
   }
   EXPECT_GE(offsets.size(), 5);
 }
@@ -259,7 +259,7 @@ TEST(LanguageModeling, WhatFollowsAPrefixIsPredictedOnce) {
   }
 }
 
-// So that the two families are compared on the same predictions.
+// The two families are then compared on the same predictions.
 TEST(LanguageModeling, AnEncoderDecoderPredictsTheSameTokensFromTheSameTokens) {
   for (const int64_t n : {31, 34, 100}) {
     const BatchOptions options{.batch_size = 4, .batch_tokens = {}, .order = Order::sequential};
@@ -351,7 +351,7 @@ TEST(MaskedLanguageModeling, EachWindowHasATargetAndEachEpochOthers) {
                                        {.probability = 0.01}, {.batch_size = 1, .batch_tokens = {}});
   for (int64_t i = 0; i < source->n_batches(0); ++i) EXPECT_EQ(source->batch(0, i).n_targets(), 1);
 
-  // One window of the whole text, so that epochs differ in nothing but what they hide.
+  // One window is the whole text, so that epochs differ only in the hidden tokens.
   const auto same_text =
       masked_language_modeling_batches(TokenStore::from_rows({counting(100)}), 102, all_special, 400, {},
                                        {.batch_size = 1, .batch_tokens = {}});
@@ -427,7 +427,7 @@ TEST(TextToText, PositionsPointAtTheTokenBeforeTheTarget) {
   }
 }
 
-/// How often each numbered row of 0 … n-1 occurs in the sources of an epoch.
+/// How often each numbered row occurs in the inputs of an epoch.
 std::map<int64_t, int> occurrences(BatchSource& source, int64_t epoch) {
   std::map<int64_t, int> counts;
   for (int64_t i = 0; i < source.n_batches(epoch); ++i) {
@@ -495,7 +495,7 @@ TEST(Bucketing, BatchTokensBoundsThePaddedSize) {
       EXPECT_LT(source->n_batches(0), 300);
     }
   }
-  // A sequence that is too long alone is a batch of its own.
+  // A sequence that alone exceeds the limit is a batch of its own.
   const auto source =
       text_to_text_batches(numbered_rows(20, 1, 30), numbered_rows(20, 2, 30), 100, 100,
                            PairLayout::two_sides, all_special, {.batch_size = 1, .batch_tokens = 1});

@@ -219,7 +219,7 @@ TEST_F(Cache, IsUsedAgain) {
   std::filesystem::last_write_time(files()[0], written - std::chrono::hours(1));
   expect_right(tokenize(texts_, *tokenizer_, RowEnding::bare));
   EXPECT_EQ(std::filesystem::last_write_time(files()[0]), written - std::chrono::hours(1));
-  // Other texts and other cuts of the same text have other files.
+  // Other texts, and the same text cut elsewhere, have other files.
   tokenize({"first text", "s", "econd"}, *tokenizer_, RowEnding::bare);
   tokenize({"first text", "second"}, *tokenizer_, RowEnding::bare);
   EXPECT_EQ(files().size(), 3);

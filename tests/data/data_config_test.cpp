@@ -64,7 +64,7 @@ TEST(DataPath, IsBelowTheDataRootUnlessAbsolute) {
   EXPECT_EQ(data_path("corpus/a.txt"), file);
   EXPECT_EQ(data_path(file.string()), file);
   const testing::ScopedEnvironment none("ZOO_DATA", "");
-  EXPECT_EQ(data_root(), "data");
+  EXPECT_EQ(data_root(), "datasets");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// scripts/get_data.sh against made-up sources: a copy of the script with its own checksums, and stand-ins for
-// apt-get and curl on the PATH.
+// Tests scripts/get_data.sh with made-up sources: a copy of the script with its own checksums, and
+// replacements for apt-get and curl on the PATH.
 
 #include <sys/wait.h>
 
@@ -36,7 +36,7 @@ class GetData : public ::testing::Test {
     expect("tinyshakespeare/input.txt", "To be\n");
   }
 
-  /// Sets the checksums to that of this one file.
+  /// Makes the checksum of this file the only one.
   void expect(const std::string& file, const std::string& content) {
     dir_.write("repository/scripts/data/SHA256SUMS", sha256(content) + "  " + file + "\n");
   }
@@ -80,12 +80,12 @@ TEST_F(GetData, CopiesFromAMirrorOnce) {
   EXPECT_EQ(result.code, 0) << result.output;
   EXPECT_EQ(read_file(dir_ / "data/tinyshakespeare/input.txt"), "To be\n");
   EXPECT_THAT(left_in_data(), ::testing::ElementsAre("tinyshakespeare"));
-  // What is there is not got again: this time no source would have it.
+  // An existing file is not fetched again: now no source has it.
   program("curl", "exit 22");
   result = run("tinyshakespeare");
   EXPECT_EQ(result.code, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr("already"));
-  // What was damaged is.
+  // A damaged file is fetched again.
   dir_.write("data/tinyshakespeare/input.txt", "To bo\n");
   EXPECT_EQ(run("tinyshakespeare", mirror()).code, 0);
   EXPECT_EQ(read_file(dir_ / "data/tinyshakespeare/input.txt"), "To be\n");
@@ -149,6 +149,7 @@ TEST_F(GetData, ListAndHelpSayWhatThereIs) {
   EXPECT_EQ(list.code, 0);
   EXPECT_THAT(list.output, HasSubstr("* tinyshakespeare"));
   EXPECT_THAT(list.output, HasSubstr("  dict-de-en"));
+  EXPECT_THAT(run("--list", "ZOO_DATA=''").output, HasSubstr((dir_ / "repository/datasets)").string()));
   const Result help = run("--help");
   EXPECT_EQ(help.code, 0);
   EXPECT_THAT(help.output, HasSubstr("ZOO_DATA_MIRROR"));
@@ -234,7 +235,7 @@ TEST_F(DebianPackage, OfAnotherVersionIsTakenWithANote) {
     EXPECT_EQ(std::ranges::count(text, '\n'), 500);
     EXPECT_EQ(text.find("liebe"), std::string::npos);
   }
-  // It is not made again, unless it is damaged.
+  // The corpus is made again only if it is damaged.
   EXPECT_THAT(run("dict-de-en").output, HasSubstr("already"));
   dir_.write("data/dict-de-en/valid.de", "x\n");
   EXPECT_THAT(run("dict-de-en").output, HasSubstr("note:"));
@@ -267,11 +268,11 @@ TEST_F(DebianPackage, FortunesBecomeDocumentsAndRows) {
   ASSERT_EQ(result.code, 0) << result.output;
   const std::string train = read_file(dir_ / "data/fortunes/train.txt"),
                     rows = read_file(dir_ / "data/fortunes/train.tsv");
-  EXPECT_THAT(train, ::testing::StartsWith("Art 1\n%\nArt 2\n%\n"));  // overstriking is gone
+  EXPECT_THAT(train, ::testing::StartsWith("Art 1\n%\nArt 2\n%\n"));  // without overstriking
   EXPECT_THAT(train, HasSubstr("Love is\n\t2 roses.\n%\n"));
   EXPECT_EQ(std::ranges::count(train, '%'), 152 + 25);
   EXPECT_THAT(rows, ::testing::StartsWith("sentence\tlabel\nLove is 2 roses.\tlove\n"));
-  EXPECT_EQ(std::ranges::count(rows, '\n'), 1 + 152);  // art has too few; one of love stood in art first
+  EXPECT_EQ(std::ranges::count(rows, '\n'), 1 + 152);  // art has too few rows; one of love is in art before
   EXPECT_EQ(std::ranges::count(read_file(dir_ / "data/fortunes/valid.tsv"), '\n'), 1 + 7);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of data/ share.
+// Helpers for the tests of data/.
 
 #include <filesystem>
 #include <string>
@@ -54,7 +54,7 @@ inline std::vector<std::string> sentences(int64_t n) {
   return result;
 }
 
-/// Where the corpora of the benchmarks are, if they are here.
+/// The directory of the benchmark corpora, which may not exist.
 inline std::filesystem::path mirror() {
   if (const char* path = std::getenv("ZOO_DATA_MIRROR")) return path;
   return "../shared/data";

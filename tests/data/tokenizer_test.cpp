@@ -63,7 +63,7 @@ TEST(CharTokenizer, KnowsTheVocabularyOfTinyShakespeare) {
   const std::string text = read_file(file);
   const auto tokenizer = make(TokenizerKind::character, SpecialTokenSet::none, {text});
   EXPECT_EQ(tokenizer->vocab_size(), 65);
-  // As nanoGPT's data/shakespeare_char has it: "\n" = 0, " " = 1, … "z" = 64.
+  // As in nanoGPT's data/shakespeare_char: "\n" = 0, " " = 1, … "z" = 64.
   EXPECT_THAT(tokenizer->encode("First"), ElementsAre(18, 47, 56, 57, 58));
   EXPECT_THAT(tokenizer->encode("\n z"), ElementsAre(0, 1, 64));
   EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
@@ -102,7 +102,7 @@ TEST(Tokenizer, ByteTokensRoundTripAnyBytes) {
   for (int i = 0; i < 500; ++i) {
     std::string bytes;
     for (int64_t n = random.below(12); n > 0; --n) {
-      // Mostly bytes of multi-byte characters, so that whole, broken and cut-off ones all occur.
+      // Mostly bytes of multi-byte characters, so that complete, broken and cut-off characters all occur.
       bytes += static_cast<char>(random.below(4) == 0 ? random.below(128) : 0x80 + random.below(128));
     }
     const TokenIds ids = tokenizer->encode(bytes);
@@ -158,7 +158,7 @@ TEST_P(SentencePiece, SpecialTokensComeFirst) {
   EXPECT_EQ(tokenizer->vocab_size(), 50);
   EXPECT_EQ(tokenizer->label(4), "<mask>");
   EXPECT_EQ(tokenizer->decode(TokenIds{2, 3, 0, 4, 5, 6}), "");
-  // What looks like a special token in a text is text.
+  // Text that looks like a special token is only text.
   for (const int64_t id : tokenizer->encode("<mask> <eos>")) EXPECT_TRUE(id == 1 || id > 6);
 
   const auto bare = train(sentences(300), 50, SpecialTokenSet::none);
@@ -175,7 +175,7 @@ TEST_P(SentencePiece, RoundTripsAndStreams) {
     EXPECT_EQ(tokenizer->decode(ids), text);
     EXPECT_EQ(stream(*tokenizer, ids), text);
   }
-  // Any ids, also such as no text has.
+  // Any ids, also sequences that no text gives.
   CounterRandom random({5});
   for (int i = 0; i < 500; ++i) {
     TokenIds ids;
@@ -206,7 +206,7 @@ TEST_P(SentencePiece, IsKeptBetweenRuns) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(dir_ / "cache")) files.push_back(entry.path());
   ASSERT_EQ(files.size(), 1u);
-  // What is kept is used: another vocabulary under this name comes back.
+  // The cached file is used: another vocabulary under this name is returned.
   const auto other = train(sentences(300), 49)->fingerprint();
   std::filesystem::path newer;
   for (const auto& entry : std::filesystem::directory_iterator(dir_ / "cache")) {
@@ -214,7 +214,7 @@ TEST_P(SentencePiece, IsKeptBetweenRuns) {
   }
   std::filesystem::copy_file(newer, files[0], std::filesystem::copy_options::overwrite_existing);
   EXPECT_EQ(train(sentences(300))->fingerprint(), other);
-  // A damaged file is made anew.
+  // A damaged file is replaced.
   std::filesystem::resize_file(files[0], 100);
   EXPECT_EQ(train(sentences(300))->fingerprint(), first);
 }
@@ -255,7 +255,7 @@ TEST_P(SentencePiece, TooLargeAVocabularySaysHowLargeItMayBe) {
 TEST_P(SentencePiece, TooSmallAVocabularySaysHowSmallItMayBe) {
   const std::string message = message_of<DataError>([&] { train(sentences(300), 20); });
   ASSERT_THAT(message, HasSubstr("data.tokenizer.vocab_size (--vocab-size) 20 is too small"));
-  const int64_t smallest = std::stoll(message.substr(message.find(" alone make ") + 12));
+  const int64_t smallest = std::stoll(message.substr(message.find(" alone need ") + 12));
   EXPECT_EQ(train(sentences(300), smallest + 1)->vocab_size(), smallest + 1);
 }
 
@@ -359,7 +359,7 @@ TEST(EncodeMasked, PutsTheMaskWhereTheTextSaysSo) {
   EXPECT_THROW(encode_masked(*bare, "a<mask>"), DataError);
 }
 
-/// The text of `ids` in which token `hidden` is <mask>, from how the tokens are shown.
+/// The text of `ids` with <mask> in place of token `hidden`, made from the labels of the tokens.
 std::string text_with_mask(const Tokenizer& tokenizer, const TokenIds& ids, size_t hidden) {
   std::string text;
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -376,7 +376,7 @@ std::string text_with_mask(const Tokenizer& tokenizer, const TokenIds& ids, size
 TEST(EncodeMasked, HidesEachTokenAsTrainingDoes) {
   std::vector<std::string> texts;
   for (const auto& sentence : sentences(300)) {
-    // "der Hund sieht den Ball .": as people write it, and in lines.
+    // "der Hund sieht den Ball ." with normal punctuation and line breaks.
     const auto words = sentence.substr(0, sentence.size() - 2);
     texts.push_back(words + ".\n\"" + words + "\", sagt er (oft)!");
   }
@@ -385,8 +385,7 @@ TEST(EncodeMasked, HidesEachTokenAsTrainingDoes) {
   for (const auto& text : {texts[0], texts[1], texts[2], texts[3]}) {
     const TokenIds ids = tokenizer->encode(text);
     for (size_t i = 0; i < ids.size(); ++i) {
-      if (i > 0 && tokenizer->label(ids[i - 1]) == "▁")
-        continue;  // this blank would be taken for hidden, too
+      if (i > 0 && tokenizer->label(ids[i - 1]) == "▁") continue;  // the mask would hide this blank, too
       TokenIds expected = ids;
       expected[i] = tokenizer->special().mask;
       const auto masked = text_with_mask(*tokenizer, ids, i);
@@ -423,7 +422,7 @@ TEST(EncodeMasked, BeginsAWordBehindABlankOnly) {
     EXPECT_EQ(encode_masked(*pieces, "<mask> ."), expected);
     expected.insert(expected.begin(), 2, pieces->special().mask);
     EXPECT_EQ(encode_masked(*pieces, "  <mask> \t <mask><mask>\u00A0. "), expected);
-    // Characters that the vocabulary has not.
+    // Characters that are not in the vocabulary.
     EXPECT_THAT(labels("<mask>☃☃."), ElementsAre("<mask>", "<unk>", "."));
     EXPECT_THAT(labels("<mask> ☃."), ElementsAre("<mask>", "▁", "<unk>", "."));
     EXPECT_THROW(encode_masked(*pieces, "<mask>\xff"), DataError);

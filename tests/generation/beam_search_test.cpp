@@ -48,8 +48,7 @@ std::vector<Ranked> enumerated(const HistoryModel& model, TokenIds prompt, const
   return out;
 }
 
-// With room for every continuation, beam search is an exhaustive one: all of them, in the order of their
-// scores.
+// With enough beams for every continuation, beam search is exhaustive: it gives all of them, best first.
 TEST(BeamSearch, OfFullWidthFindsEverythingInOrder) {
   const SearchLimits limits{.max_new_tokens = 4, .eos = 3};
   const std::vector<TokenIds> prompts = {{0}, {1, 2, 0}, {2, 2}};
@@ -104,7 +103,7 @@ TEST(BeamSearch, OfManyPromptsIsThatOfEachAlone) {
   const std::vector<TokenIds> prompts = {{1, 2, 3, 4, 5}, {0}, {6, 6}, {2, 1}, {3}};
   const SearchLimits limits{.max_new_tokens = 15, .eos = 6};
   for (const bool continues : {true, false}) {
-    // The decoder also outgrows what it sees, each prompt at another time.
+    // The sequences also become longer than the decoder sees, each at another time.
     HistoryModel model({.vocab_size = 7, .max_length = continues ? 9 : 15, .continues_prompt = continues});
     const auto together = beam_search(model, torch::kCPU, prompts, kNoRules, limits, {.beams = 3});
     for (size_t i = 0; i < prompts.size(); ++i) {

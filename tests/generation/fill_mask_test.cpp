@@ -27,7 +27,7 @@ using zoo::testing::text_model;
 struct MaskFixture {
   std::shared_ptr<const Tokenizer> tokenizer = letters();
   std::shared_ptr<Model> model = text_model(small_config(Architecture::encoder, Position::learned),
-                                            *tokenizer, Head::masked_language_modeling);
+                                            *tokenizer, HeadKind::masked_language_modeling);
 };
 
 TEST(FillMasks, RanksTheTokensByTheirProbability) {
@@ -36,7 +36,7 @@ TEST(FillMasks, RanksTheTokensByTheirProbability) {
   const auto found = fill_masks(*f.model, *f.tokenizer, "ab<mask>de", {.candidates = 24});
   EXPECT_EQ(found.prompt_ids, ids);
   ASSERT_EQ(found.masks.size(), 1U);
-  // Every token that stands for text, and no other.
+  // Every token of text, and no other.
   ASSERT_EQ(found.masks[0].size(), static_cast<size_t>(f.tokenizer->vocab_size() - 7));
   Batch batch;
   TokenIds whole = ids;
@@ -89,10 +89,10 @@ TEST(FillMasks, FindsTheBestCombinationsOfManyMasks) {
             found.masks[0][0].text + "b" + found.masks[1][0].text + found.masks[2][0].text);
 }
 
-/// What each token of a vocabulary is shown as, were it a candidate.
+/// How each token of a vocabulary is shown as a candidate.
 std::map<std::string, std::string> shown_by_label(const Tokenizer& tokenizer) {
   const auto model = text_model(small_config(Architecture::encoder, Position::learned), tokenizer,
-                                Head::masked_language_modeling);
+                                HeadKind::masked_language_modeling);
   std::map<std::string, std::string> shown;
   const auto found = fill_masks(*model, tokenizer, "<mask>", {.candidates = tokenizer.vocab_size()});
   for (const auto& candidate : found.masks[0]) {
@@ -135,7 +135,7 @@ TEST(FillMasks, ShowsCandidatesAsPeopleWriteThem) {
   EXPECT_EQ(english.at("↵"), "↵");
   EXPECT_EQ(english.at("«"), "«");
 
-  // A word is a word, even one that this tokenizer does not write itself: it folds capitals.
+  // Words have no hyphen, even capitalised ones, which this tokenizer cannot encode because it folds case.
   const testing::TempDir dir;
   pieces({"Berlin und Paris", "Paris und Bern"}, 23)->save(dir.path());
   const SentencePieceTokenizer folding(read_file(dir / "tokenizer.model"), /*lowercase=*/true);
@@ -148,7 +148,7 @@ TEST(FillMasks, ShowsCandidatesAsPeopleWriteThem) {
   }
   EXPECT_GT(capitals, 0);
 
-  // No hyphens where no blanks stand between words.
+  // No hyphens in a script without blanks between words.
   const auto chinese = shown_by_label(*pieces({"我们在家", "他在我们家里", "你们好吗"}, 18));
   EXPECT_EQ(chinese.at("们"), "们");
 }

@@ -60,11 +60,11 @@ Hypothesis greedy_by_hand(Model& model, const Tokenizer& tokenizer, TokenIds pro
   return result;
 }
 
-const GenerateOptions kGreedy{.max_new_tokens = 60, .temperature = 0};
+const GenerationConfig kGreedy{.max_new_tokens = 60, .temperature = 0};
 
 class GeneratorVariants : public ::testing::TestWithParam<Architecture> {};
 
-// Cached = uncached, padded = unpadded, and texts that outgrow the model, token for token.
+// Neither caching nor padding changes a token, also in texts longer than the model sees.
 TEST_P(GeneratorVariants, GreedyTextIsThatOfWholeForwardPasses) {
   const auto tokenizer = letters();
   const std::vector<std::string> prompts = {"abcde", "p", "fghijklmnopabcdefghijk", "ca", "ppppp"};
@@ -83,14 +83,14 @@ TEST_P(GeneratorVariants, GreedyTextIsThatOfWholeForwardPasses) {
       }
       different.insert(output.ids);
     }
-    EXPECT_GT(different.size(), 2U) << described(config) << " says the same whatever it reads: a weak test";
+    EXPECT_GT(different.size(), 2U) << described(config) << " gives equal texts for all prompts: a weak test";
   }
 }
 
 TEST_P(GeneratorVariants, BeamSearchOfManyPromptsIsThatOfEachAlone) {
   const auto tokenizer = letters();
   const std::vector<std::string> prompts = {"abcde", "p", "fghijklmnopabcdefghijk", "ca"};
-  const GenerateOptions options{.max_new_tokens = 30, .beam = 3, .num_samples = 3};
+  const GenerationConfig options{.max_new_tokens = 30, .beam = 3, .num_samples = 3};
   for (const auto& config : varied_configs(GetParam())) {
     const Generator generator(text_model(config, *tokenizer), tokenizer);
     const auto together = generator.generate(prompts, options);
@@ -124,7 +124,7 @@ struct Fixture {
 TEST(Generator, GivesTheSameTextForTheSameSeedInAnyBatch) {
   const Fixture f;
   const std::vector<std::string> prompts = {"abc", "p", "bcdefgh"};
-  GenerateOptions options{.max_new_tokens = 40, .temperature = 1.5, .num_samples = 3, .seed = 8};
+  GenerationConfig options{.max_new_tokens = 40, .temperature = 1.5, .num_samples = 3, .seed = 8};
   const auto first = f.generator.generate(prompts, options);
   options.batch_size = 1;  // a batch for each prompt
   const auto second = f.generator.generate(prompts, options);
@@ -145,7 +145,7 @@ TEST(Generator, GivesTheSameTextForTheSameSeedInAnyBatch) {
 
 TEST(Generator, StreamsTheTextThatItGenerates) {
   const Fixture f;
-  const GenerateOptions options{.max_new_tokens = 50, .temperature = 1.2, .num_samples = 2, .seed = 4};
+  const GenerationConfig options{.max_new_tokens = 50, .temperature = 1.2, .num_samples = 2, .seed = 4};
   const std::vector<std::string> prompts = {"abc", "p"};
   const auto expected = f.generator.generate(prompts, options);
   size_t pieces = 0, characters = 0;
@@ -189,18 +189,18 @@ TEST(Generator, DoesNotRepeatAMarkAtThePromptsEnd) {
   }
 }
 
-// Prompt and answer share the positions of a decoder, also of one that answers.
+// Prompt and answer share the positions of a decoder, also in one that answers.
 TEST(Generator, ADecoderAnswersWithinItsPositions) {
   const auto tokenizer = letters();
   const auto config = small_config(Architecture::decoder, Position::learned);
   torch::manual_seed(3);
-  const auto model = make_model(config, {.head = Head::language_modeling,
+  const auto model = make_model(config, {.head = HeadKind::language_modeling,
                                          .prompt = PromptUse::answered,
                                          .vocab_size = tokenizer->vocab_size(),
                                          .start_token = tokenizer->special().bos});
   const Generator generator(model, tokenizer);
   const std::vector<std::string> prompts = {"a", "bcdefgh", "bc", "ed", std::string(30, 'k')};
-  const GenerateOptions options{.max_new_tokens = 1000, .temperature = 0.5};
+  const GenerationConfig options{.max_new_tokens = 1000, .temperature = 0.5};
   const auto together = generator.generate(prompts, options);
   for (size_t i = 0; i < prompts.size(); ++i) {
     const auto& output = together[i].outputs[0];
@@ -216,7 +216,7 @@ TEST(Generator, ADecoderAnswersWithinItsPositions) {
 TEST(Generator, MoreSamplesThanGoTogetherAreTheSame) {
   const Fixture f;
   const std::vector<std::string> prompts = {"abc"};
-  GenerateOptions options{.max_new_tokens = 10, .temperature = 1.5, .num_samples = 7, .seed = 8};
+  GenerationConfig options{.max_new_tokens = 10, .temperature = 1.5, .num_samples = 7, .seed = 8};
   const auto expected = f.generator.generate(prompts, options)[0].outputs;
   options.batch_size = 3;
   const auto found = f.generator.generate(prompts, options)[0].outputs;
@@ -299,7 +299,7 @@ TEST(Generator, LeavesTheModelAndTheGlobalGeneratorAsTheyWere) {
   f.generator.generate(std::vector<std::string>{"abc"}, {.max_new_tokens = 30});
   EXPECT_TRUE(torch::equal(torch::rand({4}), expected));
   EXPECT_TRUE(f.model->is_training());
-  // Training goes on, also with what the model made during generation.
+  // Training continues, and can use tables that the model made during generation.
   Batch batch;
   batch.input.ids = torch::tensor({{7, 8, 9}});
   f.model->logits(f.model->features(batch)).sum().backward();
@@ -319,12 +319,12 @@ TEST(Generator, ModelsWithTablesCanBeTrainedAfterwards) {
 TEST(Generator, SaysWhatIsWrongInOneLine) {
   const Fixture decoder(Architecture::decoder), translator(Architecture::encoder_decoder);
   EXPECT_THAT(message_of<Error>([&] { decoder.generator.generate(std::vector<TokenIds>{{8}, {8, 99}}); }),
-              HasSubstr("prompt 2: 99 is no token id: this vocabulary has 0 to 23"));
+              HasSubstr("prompt 2: 99 is not a token id: this vocabulary has 0 to 23"));
   EXPECT_THROW(decoder.generator.generate(std::vector<TokenIds>{{-1}}), DataError);
   EXPECT_THROW(decoder.generator.stream(TokenIds{24}), DataError);
   EXPECT_THAT(
       message_of<Error>([&] { translator.generator.generate(std::vector<TokenIds>{{9}, TokenIds(32, 9)}); }),
-      HasSubstr("prompt 2 has 33 tokens with its end, and the model reads at most 32"));
+      HasSubstr("prompt 2 has 33 tokens with the end token, and the model reads at most 32"));
   EXPECT_NO_THROW(
       translator.generator.generate(std::vector<TokenIds>{TokenIds(31, 9)}, {.max_new_tokens = 1}));
   EXPECT_THROW(decoder.generator.generate(std::vector<std::string>{"\xFF"}), DataError);
@@ -334,16 +334,16 @@ TEST(Generator, SaysWhatIsWrongInOneLine) {
       message_of<Error>([&] { decoder.generator.generate(std::vector<std::string>{"a"}, {.top_p = 1.5}); }),
       HasSubstr("top_p is 1.5, and must be more than 0, at most 1"));
   for (const auto& options :
-       std::vector<GenerateOptions>{{.max_new_tokens = 0},
-                                    {.beam = 0},
-                                    {.beam = 2, .num_samples = 3},
-                                    {.temperature = -1},
-                                    {.top_k = -1},
-                                    {.top_p = 0},
-                                    {.num_samples = 0},
-                                    {.seed = -1},
-                                    {.batch_size = 0},
-                                    {.temperature = std::numeric_limits<double>::quiet_NaN()}}) {
+       std::vector<GenerationConfig>{{.max_new_tokens = 0},
+                                     {.beam = 0},
+                                     {.beam = 2, .num_samples = 3},
+                                     {.temperature = -1},
+                                     {.top_k = -1},
+                                     {.top_p = 0},
+                                     {.num_samples = 0},
+                                     {.seed = -1},
+                                     {.batch_size = 0},
+                                     {.temperature = std::numeric_limits<double>::quiet_NaN()}}) {
     EXPECT_THROW(decoder.generator.generate(std::vector<std::string>{"a"}, options), UsageError);
   }
 }
@@ -351,9 +351,9 @@ TEST(Generator, SaysWhatIsWrongInOneLine) {
 TEST(Generator, RefusesModelsThatDoNotGenerate) {
   const auto tokenizer = letters();
   const auto config = small_config(Architecture::decoder, Position::rotary);
-  EXPECT_THROW(Generator(text_model(config, *tokenizer, Head::classification), tokenizer), UsageError);
+  EXPECT_THROW(Generator(text_model(config, *tokenizer, HeadKind::classification), tokenizer), UsageError);
   const auto bert = small_config(Architecture::encoder, Position::learned);
-  EXPECT_THROW(Generator(text_model(bert, *tokenizer, Head::masked_language_modeling), tokenizer),
+  EXPECT_THROW(Generator(text_model(bert, *tokenizer, HeadKind::masked_language_modeling), tokenizer),
                UsageError);
 }
 

@@ -53,8 +53,7 @@ TEST(TopK, LooksAtEachRowAlone) {
   EXPECT_TRUE(torch::equal(output, torch::tensor({{kExcluded, 2.F}, {4.F, kExcluded}})));
 }
 
-// Probabilities 1/2, 1/4, 1/8, 1/8 are exact in binary, and so are their sums. The logits are those of
-// base 2.
+// Probabilities 1/2, 1/4, 1/8, 1/8 are exact in binary, and so are their sums. Logits are their logarithms.
 const std::vector<float> kHalves = {-2.0794415F, -0.6931472F, -2.0794415F, -1.3862944F};  // 1/8 1/2 1/8 1/4
 
 TEST(TopP, KeepsTheSmallestSetThatReachesP) {

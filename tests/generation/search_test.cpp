@@ -31,8 +31,8 @@ std::vector<Hypothesis> run(GenerativeModel& model, const std::vector<TokenIds>&
   return search.outputs();
 }
 
-/// What a greedy decoder must give whose view is limited as sequence_reader.h says, by its definition:
-/// everything is computed again for each token.
+/// The expected output of a greedy decoder with a limited view (sequence_reader.h): everything is computed
+/// again for each token.
 TokenIds greedy_by_hand(const HistoryModel& model, const TokenIds& prompt, int64_t n, int64_t eos) {
   TokenIds view = prompt, result;
   const auto shorten = [&] {
@@ -92,7 +92,7 @@ TEST(GreedySearch, DropsFinishedRows) {
 TEST(GreedySearch, GoesOnBeyondTheLengthOfADecoderFromItsLastHalf) {
   for (const int64_t limit : {1, 2, 5, 8}) {
     HistoryModel model({.vocab_size = 9, .max_length = limit});
-    // The third is longer than the model sees; all of them outgrow it at different times.
+    // The third is longer than the model sees. The others become too long at different times.
     const std::vector<TokenIds> prompts = {{1, 2, 3, 4}, {0}, {1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3}, {5, 6}};
     const auto outputs = run(model, prompts, {.max_new_tokens = 40});
     for (size_t i = 0; i < prompts.size(); ++i) {
@@ -100,6 +100,18 @@ TEST(GreedySearch, GoesOnBeyondTheLengthOfADecoderFromItsLastHalf) {
           << "limit " << limit << ", prompt " << i;
     }
   }
+}
+
+TEST(GreedySearch, ReadsAgainOnlyTheRowsThatOutgrowTheModel) {
+  const std::vector<TokenIds> prompts = {{1, 2, 3, 4}, {0}, {1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3}, {5, 6}};
+  const auto tokens_read = [](const std::vector<TokenIds>& some) {
+    HistoryModel model({.vocab_size = 9, .max_length = 8});
+    run(model, some, {.max_new_tokens = 40});
+    return model.tokens_read;
+  };
+  int64_t expected = 0;
+  for (const auto& prompt : prompts) expected += tokens_read({prompt});
+  EXPECT_EQ(tokens_read(prompts), expected);
 }
 
 TEST(GreedySearch, ReadsALongTextLessThanTwice) {
@@ -175,7 +187,7 @@ TEST(Search, RefusesLogitsThatAreNotNumbers) {
   table[0][1] = 4;
   BigramModel model(table);
   EXPECT_THROW(run(model, {{0}}, {.max_new_tokens = 5}), CheckpointError);
-  // Also where the token that is not a number could not have been chosen.
+  // Also if the NaN belongs to a token that could not have been chosen.
   LogitsProcessors rules;
   rules.push_back(std::make_unique<SuppressTokens>(TokenIds{2}, 3, torch::kCPU));
   const GreedySampler sampler;

@@ -51,7 +51,7 @@ TEST(FileLock, OfAProcessThatWasKilledIsFree) {
     EXPECT_FALSE(lock.held());
     EXPECT_EQ(lock.holder(), child);
   }
-  EXPECT_TRUE(fs::exists(path)) << "it is the other one's";
+  EXPECT_TRUE(fs::exists(path)) << "the other process holds it";
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   EXPECT_TRUE(fs::exists(path));
@@ -60,7 +60,7 @@ TEST(FileLock, OfAProcessThatWasKilledIsFree) {
   ::close(ready[1]);
 }
 
-// What is locked is a name: a file that was moved away is another lock.
+// The lock belongs to a name: a file that was moved away is another lock.
 TEST(FileLock, FollowsTheName) {
   const TempDir dir;
   fs::create_directory(dir / "a");

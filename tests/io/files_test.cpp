@@ -61,7 +61,7 @@ TEST(ReadFile, ReadsAllBytes) {
     if (size > 2) content[size / 2] = '\0';
     EXPECT_EQ(read_file(dir.write("f", content)), content);
   }
-  EXPECT_THAT(read_file("/proc/self/status"), StartsWith("Name:"));  // says that its size is 0
+  EXPECT_THAT(read_file("/proc/self/status"), StartsWith("Name:"));  // reports size 0
 }
 
 TEST(ReadFile, ErrorsNameThePath) {
@@ -271,7 +271,7 @@ TEST(Sha256, KnownVectors) {
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
   EXPECT_EQ(sha256(std::string(1000000, 'a')),
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-  // Lengths around the padding's two cases, from coreutils.
+  // Lengths around the two cases of padding; the digests are from coreutils.
   EXPECT_EQ(sha256(std::string(55, 'a')), "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318");
   EXPECT_EQ(sha256(std::string(56, 'a')), "b35439a4ac6f0948b6d6f9e3c6af0f5f590ce20f1bde7090ef7970686ec6738a");
   EXPECT_EQ(sha256(std::string(64, 'a')), "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");

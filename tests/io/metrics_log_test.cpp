@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 using ::testing::Le;
 using ::testing::StartsWith;
 
-// --- a reader of event files of its own, from the descriptions of the formats ---
+// --- an independent reader of event files, written from the descriptions of the formats ---
 
 struct Field {
   int number;
@@ -137,7 +137,7 @@ TEST(MetricsLog, WritesJsonLines) {
     MetricsLog log(dir / "run/sub", 0);
     log.write(1, 64, 0.5, {{"train_loss", 2.5}, {"lr", 1e-5}, {"grad_norm", NAN}});
     log.write(2, 1'000'000'000'000, 1, {{"valid_loss", INFINITY}});
-    // There before the log is closed: a killed run loses nothing.
+    // The lines are in the file before the log is closed, so a killed run loses nothing.
     EXPECT_EQ(
         read_file(dir / "run/sub/metrics.jsonl"),
         R"({"step": 1, "tokens": 64, "seconds": 0.5, "grad_norm": null, "lr": 1e-05, "train_loss": 2.5})"
@@ -204,7 +204,7 @@ TEST(MetricsLog, EveryStartHasAnEventFileOfItsOwn) {
     for (const auto& event : read_events(file)) {
       if (!event.session_start) continue;
       ++starts;
-      EXPECT_EQ(event.step % 100, 1) << "what older files say of this step and later ones is void";
+      EXPECT_EQ(event.step % 100, 1) << "this step and later ones in older files are void";
     }
   }
   EXPECT_EQ(starts, 2);
@@ -220,7 +220,7 @@ TEST(MetricsLog, FullDisksAreReported) {
     message = message_of<SystemError>([&] { log.write(2, 0, 0, {{"train_loss", 1}}); });
   }
   EXPECT_EQ(message, "cannot write '" + (dir / "metrics.jsonl").string() + "': File too large");
-  // The half line is dropped when the run is resumed.
+  // Resuming the run drops the incomplete line.
   MetricsLog again(dir.path(), 5);
   EXPECT_EQ(nlohmann::json::parse(read_file(dir / "metrics.jsonl"))["step"], 1);
   EXPECT_THAT(message_of<SystemError>([&] { MetricsLog{dir / "metrics.jsonl", 0}; }),

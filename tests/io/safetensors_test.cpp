@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
-/// A file with this header and that many bytes of data.
+/// A file with this header and `data` bytes of data.
 std::string file_of(std::string_view header, size_t data = 0) {
   const uint64_t size = header.size();
   std::string bytes(reinterpret_cast<const char*>(&size), 8);
@@ -120,7 +120,7 @@ TEST(Safetensors, TensorsAreViewsThatKeepTheFileMapped) {
 
 TEST(Safetensors, UnalignedDataIsCopied) {
   const TempDir dir;
-  // A header of odd length, as old writers made them, and a byte before the numbers.
+  // A header of odd length, as old writers made it, and one byte before the numbers.
   const auto path = dir.write(
       "t",
       file_of(
@@ -215,9 +215,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "the shape of 'x' overflows 64 bits"},
         Hostile{"dim_two64", f32("[18446744073709551615]", "[0,4]"), "the shape of 'x' overflows 64 bits"},
         Hostile{"dim_beyond", f32("[18446744073709551616]", "[0,4]"),
-                "'shape' of 'x' has a number that is no 64-bit integer"},
+                "'shape' of 'x' has a number that is not a 64-bit integer"},
         Hostile{"negative", f32("[-1]", "[0,4]"), "'shape' of 'x' has a negative number"},
-        Hostile{"fraction", f32("[1.0]", "[0,4]"), "'shape' of 'x' has a number that is no 64-bit integer"},
+        Hostile{"fraction", f32("[1.0]", "[0,4]"),
+                "'shape' of 'x' has a number that is not a 64-bit integer"},
         Hostile{"rank",
                 f32("[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
                     "1,1,1,1,1,"
@@ -250,11 +251,11 @@ INSTANTIATE_TEST_SUITE_P(
         Hostile{"no_offsets", entry(R"("dtype":"F32","shape":[1])"),
                 "'x' lacks dtype, shape or data_offsets"},
         Hostile{"three_offsets", f32("[1]", "[0,4,4]"), "data_offsets of 'x' are not two numbers"},
-        Hostile{"unknown_key", entry(R"("dtype":"F32","color":"red")"), "'color' of 'x' has an unknown key"},
-        Hostile{"key_twice", entry(R"("dtype":"F32","dtype":"F32")"), "'dtype' of 'x' has the key twice"},
-        Hostile{"shape_twice", entry(R"("shape":[1],"shape":[1])"), "'shape' of 'x' has the key twice"},
+        Hostile{"unknown_key", entry(R"("dtype":"F32","color":"red")"), "'x' has the unknown key 'color'"},
+        Hostile{"key_twice", entry(R"("dtype":"F32","dtype":"F32")"), "'x' has the key 'dtype' twice"},
+        Hostile{"shape_twice", entry(R"("shape":[1],"shape":[1])"), "'x' has the key 'shape' twice"},
         Hostile{"name_twice", file_of(R"({"x":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"x":{}})"),
-                "the name 'x' stands twice"},
+                "the name 'x' appears twice"},
         Hostile{"tensor_null", file_of(R"({"x":null})"), "'x' has null"},
         Hostile{"tensor_list", file_of(R"({"x":[1]})"), "'x' has a list where none belongs"},
         Hostile{"tensor_string", file_of(R"({"x":"y"})"), "'x' has a string where none belongs"},
@@ -276,9 +277,9 @@ INSTANTIATE_TEST_SUITE_P(
         Hostile{"metadata_string", file_of(R"({"__metadata__":"a"})"),
                 "'__metadata__' has a string where none belongs"},
         Hostile{"metadata_twice", file_of(R"({"__metadata__":{},"__metadata__":{}})"),
-                "the name '__metadata__' stands twice"},
+                "the name '__metadata__' appears twice"},
         Hostile{"metadata_key_twice", file_of(R"({"__metadata__":{"a":"","a":""}})"),
-                "metadata 'a' stands twice"},
+                "metadata 'a' appears twice"},
         Hostile{"deep_lists", file_of(R"({"x":{"shape":)" + std::string(1 << 20, '[')),
                 "'shape' of 'x' has a list where none belongs"},
         Hostile{"deep_objects",
@@ -287,7 +288,7 @@ INSTANTIATE_TEST_SUITE_P(
                   for (int i = 0; i < 200000; ++i) deep += R"({"a":)";
                   return file_of(deep);
                 }(),
-                "'a' of 'a' has an unknown key"}),
+                "'a' has the unknown key 'a'"}),
     [](const auto& hostile) { return hostile.param.name; });
 
 TEST(HostileSafetensors, BoolBytesAreChecked) {
@@ -295,7 +296,7 @@ TEST(HostileSafetensors, BoolBytesAreChecked) {
   const auto path = dir.write("t", file_of(R"({"x":{"dtype":"BOOL","shape":[3],"data_offsets":[0,3]}})", 3));
   const SafetensorsFile file(path);  // 0, 1, 2
   EXPECT_THAT(message_of<CheckpointError>([&] { file.tensor("x"); }),
-              EndsWith("holds other bytes than 0 and 1"));
+              EndsWith("holds bytes other than 0 and 1"));
 }
 
 TEST(HostileSafetensors, EveryTruncationAndByteFlipIsReadOrRefused) {
@@ -367,7 +368,7 @@ TEST(Safetensors, AgreesWithTheReferenceImplementation) {
   const TempDir dir;
   auto tensors = one_of_each();
   save_safetensors(dir / "ours", tensors, {{"format", "pt"}});
-  // Reads ours, checks it, and writes it again and the same values anew.
+  // Reads our file, checks it, and writes the same values to another file.
   const auto script = dir.write("check.py", R"(
 import sys, torch
 from safetensors import safe_open

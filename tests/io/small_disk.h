@@ -1,5 +1,5 @@
 #pragma once
-// A disk that is full: no file may grow beyond a few bytes while this lives.
+// Imitates a full disk: no file can grow beyond `bytes` while this object lives.
 
 #include <signal.h>
 #include <sys/resource.h>

@@ -16,7 +16,7 @@ namespace {
 
 using Tensors = std::vector<torch::Tensor>;
 
-/// dropout(x Wᵀ) ⊙ y, and how often it was computed.
+/// dropout(x Wᵀ) ⊙ y, and the number of its calls.
 struct Part {
   torch::Tensor weight;
   int calls = 0;
@@ -89,7 +89,7 @@ TEST(Recomputed, ThreadsDoNotDisturbEachOther) {
   for (size_t i = 0; i < n; ++i) expect_equal(found[i], of_thread(i, ActivationCheckpointing::none));
 }
 
-// Both calls round as the first did, whatever holds when the backward pass comes.
+// The second call rounds as the first did, even if autocast has changed before the backward pass.
 TEST(Recomputed, RoundsAsInTheFirstCall) {
   torch::manual_seed(1);
   const Values values;
@@ -124,7 +124,7 @@ TEST(Recomputed, TakesGradientsOfWhatIsAskedForAlone) {
   EXPECT_FALSE(found[1].defined());
 }
 
-// A hook of a parameter can tell the gradient that counts from the one on the way to it.
+// A parameter's hook can tell the final gradient from a partial one.
 TEST(Recomputed, SaysWhenAGradientComesTwice) {
   const Values values;
   std::vector<bool> recomputing;
@@ -145,7 +145,7 @@ TEST(Recomputed, RefusesWhatItCannotDo) {
   const auto output = recomputed(square, {values.x}, {}).sum();
   EXPECT_THROW(torch::autograd::grad({output}, {values.x}, {}, /*retain_graph=*/true, /*create_graph=*/true),
                c10::Error);
-  // A weight that has changed meanwhile would give the gradient of another function.
+  // With a weight that has changed meanwhile, the result would be the gradient of another function.
   const auto stale =
       recomputed([&](const Tensors& inputs) { return torch::linear(inputs[0], values.weight); }, {values.x},
                  {values.weight});

@@ -1,5 +1,6 @@
 #include "layers/attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -8,7 +9,6 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <torch/nn/modules/linear.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -34,7 +34,7 @@ std::vector<std::pair<std::string, AttentionOptions>> variants() {
           {"shaw, grouped", base().shaw_max_distance(3).n_kv_heads(2)}};
 }
 
-// What a stack hands to its layers for one way of knowing positions.
+// The context that a stack passes to its layers for one kind of positions.
 struct PositionKind {
   std::string name;
   std::function<torch::Tensor(const PositionRange&)> bias;
@@ -57,17 +57,24 @@ std::vector<PositionKind> position_kinds() {
       {"rotary interleaved", nullptr, rotary(RotaryLayout::interleaved)}};
 }
 
-// Runs a block of tokens that begins at `first`.
-torch::Tensor run(Attention& attention, const torch::Tensor& x, const PositionKind& kind, int64_t first,
-                  KeyValues* cache, std::vector<torch::Tensor>* maps = nullptr) {
-  const PositionRange range{.first = first, .count = x.size(1), .starts = {}};
+// Runs a block of tokens at `range`.
+torch::Tensor run(Attention& attention, const torch::Tensor& x, const PositionKind& kind,
+                  const PositionRange& range, LayerState* state = nullptr,
+                  std::vector<torch::Tensor>* maps = nullptr) {
   const auto table = kind.rotary ? kind.rotary(range) : RotaryTable{};
-  AttentionContext context{.mask = Mask::causal()};
-  context.cache = cache;
+  AttentionContext context{.mask = range.differs_by_row() ? Mask::causal(range.offsets()) : Mask::causal()};
+  context.state = state;
+  context.range = &range;
   context.maps = maps;
   if (kind.rotary) context.rotary = &table;
   if (kind.bias) context.bias = kind.bias(range);
   return attention(x, context);
+}
+
+// Runs whole sequences.
+torch::Tensor run(Attention& attention, const torch::Tensor& x, const PositionKind& kind,
+                  std::vector<torch::Tensor>* maps = nullptr) {
+  return run(attention, x, kind, PositionRange(0, x.size(1)), nullptr, maps);
 }
 
 // Calls `check` with every variant and every kind of positions that fits it.
@@ -88,8 +95,7 @@ TEST(Attention, AskingForWeightsChangesNothing) {
   for_each_attention([&](Attention& attention, const PositionKind& kind) {
     const auto x = torch::randn({kTexts, kTokens, kModel});
     std::vector<torch::Tensor> maps;
-    const auto fused = run(attention, x, kind, 0, nullptr),
-               stepwise = run(attention, x, kind, 0, nullptr, &maps);
+    const auto fused = run(attention, x, kind), stepwise = run(attention, x, kind, &maps);
     EXPECT_TRUE(torch::allclose(fused, stepwise, 1e-5, 1e-6));
     ASSERT_EQ(maps.size(), 1U);
     EXPECT_EQ(maps[0].sizes(), (torch::IntArrayRef{kTexts, attention->options.n_heads(), kTokens, kTokens}));
@@ -98,20 +104,21 @@ TEST(Attention, AskingForWeightsChangesNothing) {
   });
 }
 
-// Token by token, in uneven blocks, and all at once: the same.
+// Token by token, in uneven blocks, and all at once: the results are the same.
 TEST(Attention, CachedEqualsUncachedForEveryPositionKind) {
   torch::manual_seed(2);
   const torch::NoGradGuard no_grad;
   const std::vector<std::vector<int64_t>> splits{{1, 1, 1, 1, 1, 1, 1, 1, 1}, {4, 1, 3, 1}};
   for_each_attention([&](Attention& attention, const PositionKind& kind) {
     const auto x = torch::randn({kTexts, kTokens, kModel});
-    const auto whole = run(attention, x, kind, 0, nullptr);
+    const auto whole = run(attention, x, kind);
     for (const auto& blocks : splits) {
-      KeyValues cache;
+      const auto state = attention->new_state(kTexts);
       std::vector<torch::Tensor> pieces;
+      int64_t first = 0;
       for (const int64_t n : blocks) {
-        const int64_t first = cache.length();
-        pieces.push_back(run(attention, x.narrow(1, first, n), kind, first, &cache));
+        pieces.push_back(run(attention, x.narrow(1, first, n), kind, PositionRange(first, n), state.get()));
+        first += n;
       }
       EXPECT_TRUE(torch::allclose(torch::cat(pieces, 1), whole, 1e-5, 1e-5));
     }
@@ -124,7 +131,7 @@ TEST(Attention, CausalityIsExact) {
     const auto x = torch::randn({kTexts, kTokens, kModel});
     auto changed = x.clone();
     changed.narrow(1, 5, 4).normal_(0, 100);
-    const auto a = run(attention, x, kind, 0, nullptr), b = run(attention, changed, kind, 0, nullptr);
+    const auto a = run(attention, x, kind), b = run(attention, changed, kind);
     EXPECT_TRUE(torch::equal(a.narrow(1, 0, 5), b.narrow(1, 0, 5)));  // to the last bit
     EXPECT_FALSE(torch::equal(a.narrow(1, 5, 1), b.narrow(1, 5, 1)));
   });
@@ -163,8 +170,8 @@ TEST(Attention, EqualsHeadsSlicedByHandAndConcatenated) {
   const auto x = torch::randn({kTexts, kTokens, kModel});
   std::vector<torch::Tensor> heads;
   for (int64_t h = 0; h < kHeads; ++h) {
-    const auto part = [&](const torch::nn::Linear& linear) {
-      return torch::linear(x, linear->weight.narrow(0, h * width, width),
+    const auto part = [&](const Linear& linear) {
+      return torch::linear(x, linear->matrix().parameter().narrow(0, h * width, width),
                            linear->bias.narrow(0, h * width, width));
     };
     const auto scores = torch::matmul(part(attention->q), part(attention->k).transpose(1, 2));
@@ -178,10 +185,11 @@ TEST(Attention, SeparateAndFusedProjectionsComputeTheSame) {
   Attention separate(base().n_kv_heads(2)), fused(base().n_kv_heads(2).projection(Projection::fused));
   {
     const torch::NoGradGuard no_grad;
-    fused->qkv->weight.copy_(torch::cat({separate->q->weight, separate->k->weight, separate->v->weight}));
-    fused->qkv->bias.copy_(torch::cat({separate->q->bias, separate->k->bias, separate->v->bias}));
-    fused->out->weight.copy_(separate->out->weight);
-    fused->out->bias.copy_(separate->out->bias);
+    auto from = separate->named_parameters(), to = fused->named_parameters();
+    for (const std::string name : {"weight", "bias"}) {
+      to["qkv." + name].copy_(torch::cat({from["q." + name], from["k." + name], from["v." + name]}));
+      to["out." + name].copy_(from["out." + name]);
+    }
   }
   const auto x = torch::randn({kTexts, kTokens, kModel});
   const AttentionContext cross{.memory = torch::randn({kTexts, 5, kModel})};
@@ -189,23 +197,56 @@ TEST(Attention, SeparateAndFusedProjectionsComputeTheSame) {
   EXPECT_TRUE(torch::allclose(separate(x, cross), fused(x, cross), 1e-5, 1e-6));
 }
 
-TEST(Attention, CrossAttentionReadsTheMemoryOnceIntoItsCache) {
+TEST(Attention, CrossAttentionReadsTheMemoryOnce) {
   torch::manual_seed(6);
   for (const auto projection : {Projection::separate, Projection::fused}) {
     Attention attention(base().projection(projection));
     const auto x = torch::randn({kTexts, 3, kModel});
-    KeyValues cache;
     AttentionContext context;
     context.memory = torch::randn({kTexts, 5, kModel});
-    const auto uncached = attention(x, context);
-    context.cache = &cache;
-    EXPECT_TRUE(torch::allclose(attention(x, context), uncached, 1e-5, 1e-6));
-    EXPECT_EQ(cache.length(), 5);
-    context.memory =
-        torch::full({kTexts, 5, kModel}, std::numeric_limits<float>::quiet_NaN());  // must not be read
-    EXPECT_TRUE(torch::allclose(attention(x, context), uncached, 1e-5, 1e-6));
-    EXPECT_EQ(cache.length(), 5);
+    const auto expected = attention(x, context);
+    const auto remembered = attention->remember(context.memory);
+    EXPECT_EQ(remembered->n_memories(), kTexts);
+    EXPECT_EQ(remembered->keys().size(2), 5);
+    context.remembered = remembered.get();
+    EXPECT_TRUE(torch::allclose(attention(x, context), expected, 1e-5, 1e-6));
+    // Neither the memory nor what it was made of is read again.
+    context.memory.fill_(std::numeric_limits<float>::quiet_NaN());
+    EXPECT_TRUE(torch::allclose(attention(x, context), expected, 1e-5, 1e-6));
+    context.memory.reset();
+    EXPECT_TRUE(torch::allclose(attention(x, context), expected, 1e-5, 1e-6));
+    EXPECT_EQ(remembered->keys().size(2), 5);
   }
+}
+
+// The beams of a text share one memory, which is not copied.
+TEST(Attention, OneMemoryServesSeveralRows) {
+  torch::manual_seed(10);
+  constexpr int64_t kBeams = 3;
+  for (const auto& [name, options] : variants()) {
+    SCOPED_TRACE(name);
+    Attention attention(options);
+    const auto memory = torch::randn({kTexts, 5, kModel}), lengths = torch::tensor({5, 2});
+    const auto remembered = attention->remember(memory);
+    for (const int64_t n_tokens : {1, 4}) {
+      const auto x = torch::randn({kTexts * kBeams, n_tokens, kModel});
+      for (const bool padded : {false, true}) {
+        AttentionContext shared, each;
+        shared.remembered = remembered.get();
+        each.memory = memory.repeat_interleave(kBeams, 0);
+        if (padded) {
+          shared.mask = Mask::lengths(lengths);
+          each.mask = Mask::lengths(lengths.repeat_interleave(kBeams, 0));
+        }
+        EXPECT_TRUE(torch::allclose(attention(x, shared), attention(x, each), 1e-5, 1e-6));
+      }
+    }
+  }
+  Attention attention(base());
+  const auto remembered = attention->remember(torch::randn({kTexts, 5, kModel}));
+  AttentionContext context;
+  context.remembered = remembered.get();
+  EXPECT_THROW(attention(torch::randn({kTexts * kBeams - 1, 1, kModel}), context), c10::Error);
 }
 
 TEST(Attention, GradientReachesTheMemory) {
@@ -235,23 +276,78 @@ TEST(Attention, DropsWeightsOnlyInTraining) {
   }
 }
 
-// A row with padding on its left, counted from its first real token, computes what the row alone does.
-TEST(Attention, LeftPaddedRowEqualsTheRowAlone) {
+// Rows of unequal length continue together, each from its own position. Each gives the same result as alone.
+TEST(Attention, RowsThatBeginAtDifferentPositionsEqualTheRowsAlone) {
   torch::manual_seed(9);
-  for (const auto& kind : position_kinds()) {
-    SCOPED_TRACE(kind.name);
-    Attention attention(base());
-    const int64_t padding = 4;
-    const auto x = torch::randn({1, kTokens, kModel});
-    const auto alone = run(attention, x.narrow(1, padding, kTokens - padding), kind, 0, nullptr);
+  const torch::NoGradGuard no_grad;
+  const std::vector<std::vector<int64_t>> calls{{5, 2}, {1, 4}, {1, 1}, {0, 1}, {2, 1}};
+  for_each_attention([&](Attention& attention, const PositionKind& kind) {
+    const auto x = torch::randn({kTexts, kTokens, kModel});
+    const auto alone = run(attention, x, kind);
+    const auto state = attention->new_state(kTexts);
+    std::vector<int64_t> before(kTexts, 0);
+    for (const auto& counts : calls) {
+      const int64_t count = std::ranges::max(counts);
+      const auto tokens = torch::randn({kTexts, count, kModel}) * 100;  // the rest of it is padding
+      for (int64_t b = 0; b < kTexts; ++b) {
+        const auto row = static_cast<size_t>(b);
+        tokens[b].narrow(0, 0, counts[row]).copy_(x[b].narrow(0, before[row], counts[row]));
+      }
+      const PositionRange range(before, counts, count, torch::kCPU);
+      const auto y = run(attention, tokens, kind, range, state.get());
+      for (int64_t b = 0; b < kTexts; ++b) {
+        const auto row = static_cast<size_t>(b);
+        EXPECT_TRUE(torch::allclose(y[b].narrow(0, 0, counts[row]),
+                                    alone[b].narrow(0, before[row], counts[row]), 1e-5, 1e-5))
+            << "row " << b << " from " << before[row];
+        before[row] += counts[row];
+      }
+    }
+    EXPECT_EQ(before, (std::vector<int64_t>{kTokens, kTokens}));
+  });
+}
 
-    const PositionRange range{.first = 0, .count = kTokens, .starts = torch::tensor({padding})};
-    const auto table = kind.rotary ? kind.rotary(range) : RotaryTable{};
-    AttentionContext context{.mask = Mask::causal() & Mask::starts(range.starts)};
-    if (kind.rotary) context.rotary = &table;
-    if (kind.bias) context.bias = kind.bias(range);
-    const auto padded = attention(x, context);
-    EXPECT_TRUE(torch::allclose(padded.narrow(1, padding, kTokens - padding), alone, 1e-5, 1e-5));
+TEST(Attention, AStateNeedsPositions) {
+  Attention attention(base());
+  const auto state = attention->new_state(kTexts);
+  AttentionContext context;
+  context.state = state.get();
+  EXPECT_THROW(attention(torch::randn({kTexts, 3, kModel}), context), c10::Error);
+}
+
+// DETR adds positions to queries and keys in every layer, not to values.
+TEST(Attention, PositionsOfALayerAreAddedToQueriesAndKeysAlone) {
+  const torch::NoGradGuard no_grad;
+  torch::manual_seed(1);
+  const auto x = torch::randn({2, 5, 12}), memory = torch::randn({2, 7, 12});
+  const auto positions = torch::randn({1, 5, 12}), memory_positions = torch::randn({1, 7, 12});
+  for (const auto projection : {Projection::separate, Projection::fused}) {
+    Attention attention(AttentionOptions(12, 3).n_kv_heads(1).projection(projection));
+    attention->eval();
+    // The three maps one by one, from what each is to see.
+    const auto part = [&](size_t index, const torch::Tensor& input) {
+      if (projection == Projection::fused) return attention->qkv->forward_some(input, {index, 1});
+      return (index == 0 ? attention->q : index == 1 ? attention->k : attention->v)->forward(input);
+    };
+    const auto expected = [&](const torch::Tensor& queries, const torch::Tensor& keys,
+                              const torch::Tensor& values) {
+      const auto heads = [](const torch::Tensor& y, int64_t n) {
+        return y.view({y.size(0), y.size(1), n, 4}).transpose(1, 2);
+      };
+      const auto scores =
+          torch::matmul(heads(part(0, queries), 3), heads(part(1, keys), 1).transpose(-2, -1)) / 2;
+      const auto mixed = torch::matmul(scores.softmax(-1), heads(part(2, values), 1));
+      return attention->out->forward(mixed.transpose(1, 2).reshape({2, 5, 12}));
+    };
+    EXPECT_TRUE(torch::allclose(attention(x, {.query_positions = positions}),
+                                expected(x + positions, x + positions, x), 1e-5, 1e-6));
+    const auto cross = expected(x + positions, memory + memory_positions, memory);
+    EXPECT_TRUE(torch::allclose(
+        attention(x, {.memory = memory, .query_positions = positions, .memory_positions = memory_positions}),
+        cross, 1e-5, 1e-6));
+    const auto remembered = attention->remember(memory, memory_positions);
+    EXPECT_TRUE(torch::allclose(attention(x, {.remembered = remembered.get(), .query_positions = positions}),
+                                cross, 1e-5, 1e-6));
   }
 }
 

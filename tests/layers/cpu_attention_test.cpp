@@ -14,7 +14,7 @@ struct Shape {
   int64_t batch, n_heads, n_kv_heads, n_queries, n_keys, head_dim, value_dim;
 };
 
-/// Heads as a projection gives them: (B, T, H, D) in memory.
+/// Heads in the memory layout of a projection: (B, T, H, D).
 torch::Tensor heads(int64_t batch, int64_t n_heads, int64_t n_rows, int64_t width) {
   return torch::randn({batch, n_rows, n_heads, width}).transpose(1, 2);
 }
@@ -47,7 +47,7 @@ TEST(CpuAttention, IsAttentionStepByStep) {
   for (const Shape& s :
        {Shape{2, 2, 2, 8, 8, 16, 16}, Shape{1, 4, 2, 24, 24, 32, 32}, Shape{2, 6, 2, 25, 25, 48, 16},
         Shape{1, 2, 1, 64, 64, 64, 80}, Shape{1, 1, 1, 131, 131, 32, 32}}) {
-    for (const auto visible : {Visible::all_keys, Visible::own_and_earlier_keys}) {
+    for (const auto visible : {Visible::all_keys, Visible::causal}) {
       const auto ours = results(s, visible, torch::kFloat), exact = results(s, visible, torch::kDouble);
       for (size_t i = 0; i < ours.size(); ++i) {
         EXPECT_LE((ours[i] - exact[i]).norm().item<double>(), 2e-6 * exact[i].norm().item<double>())
@@ -60,7 +60,7 @@ TEST(CpuAttention, IsAttentionStepByStep) {
     const auto ours = results(s, Visible::all_keys, torch::kFloat),
                exact = results(s, Visible::all_keys, torch::kDouble);
     for (size_t i = 0; i < ours.size(); ++i) {
-      // Of one key the weight is 1 whatever the query is: gradients that are 0.
+      // With one key the weight is always 1, so some gradients are 0.
       EXPECT_LE((ours[i] - exact[i]).norm().item<double>(), 2e-6 * exact[i].norm().item<double>() + 2e-5)
           << n_keys << " keys, tensor " << i;
     }
@@ -72,9 +72,9 @@ TEST(CpuAttention, LargeScoresStayFinite) {
   torch::manual_seed(1);
   const auto directions = torch::randn({1, 1, 32, 16});
   const auto q = 100 * directions / directions.norm(2, -1, /*keepdim=*/true);
-  const auto out = cpu_attention(q, q, q, Visible::own_and_earlier_keys, 1.0);
+  const auto out = cpu_attention(q, q, q, Visible::causal, 1.0);
   EXPECT_TRUE(out.isfinite().all().item<bool>());
-  EXPECT_TRUE(torch::allclose(out, q, 1e-4, 1e-3));  // each sees itself above all
+  EXPECT_TRUE(torch::allclose(out, q, 1e-4, 1e-3));  // each query sees mainly its own key
 }
 
 TEST(CpuAttention, LaterKeysChangeNothingAtAll) {
@@ -82,8 +82,8 @@ TEST(CpuAttention, LaterKeysChangeNothingAtAll) {
   const auto x = torch::randn({1, 2, 40, 16});
   auto changed = x.clone();
   changed.narrow(2, 30, 10).mul_(1000);
-  const auto a = cpu_attention(x, x, x, Visible::own_and_earlier_keys, 0.25);
-  const auto b = cpu_attention(changed, changed, changed, Visible::own_and_earlier_keys, 0.25);
+  const auto a = cpu_attention(x, x, x, Visible::causal, 0.25);
+  const auto b = cpu_attention(changed, changed, changed, Visible::causal, 0.25);
   EXPECT_TRUE(torch::equal(a.narrow(2, 0, 30), b.narrow(2, 0, 30)));
 }
 
@@ -92,23 +92,23 @@ TEST(CpuAttention, IsTheSameWithAnyNumberOfThreads) {
   const Shape s{3, 4, 2, 50, 50, 32, 32};
   const int n_threads = at::get_num_threads();
   at::set_num_threads(1);
-  const auto expected = results(s, Visible::own_and_earlier_keys, torch::kFloat);
+  const auto expected = results(s, Visible::causal, torch::kFloat);
   at::set_num_threads(3);
-  const auto ours = results(s, Visible::own_and_earlier_keys, torch::kFloat);
+  const auto ours = results(s, Visible::causal, torch::kFloat);
   at::set_num_threads(n_threads);
   for (size_t i = 0; i < ours.size(); ++i) EXPECT_TRUE(torch::equal(ours[i], expected[i])) << i;
 }
 
 TEST(CpuAttention, LeavesOthersToLibTorch) {
   const auto few = torch::zeros({1, 2, 16, 16}), many = torch::zeros({4, 2, 16, 16});
-  EXPECT_FALSE(has_cpu_attention(many, few, few, Visible::all_keys));  // these LibTorch repeats
+  EXPECT_FALSE(has_cpu_attention(many, few, few, Visible::all_keys));  // LibTorch broadcasts these keys
   EXPECT_FALSE(has_cpu_attention(many, many, torch::zeros({4, 2, 8, 16}), Visible::all_keys));
   EXPECT_FALSE(has_cpu_attention(torch::zeros({4, 2, 16, 32}), many, many, Visible::all_keys));
   const auto x = torch::zeros({1, 2, 16, 16}), narrow = torch::zeros({1, 2, 16, 8});
   EXPECT_FALSE(has_cpu_attention(narrow, narrow, narrow, Visible::all_keys));
   EXPECT_FALSE(has_cpu_attention(x.to(torch::kDouble), x, x, Visible::all_keys));
   EXPECT_FALSE(has_cpu_attention(x.transpose(2, 3), x, x, Visible::all_keys));
-  EXPECT_FALSE(has_cpu_attention(x.narrow(2, 0, 10), x, x, Visible::own_and_earlier_keys));
+  EXPECT_FALSE(has_cpu_attention(x.narrow(2, 0, 10), x, x, Visible::causal));
   EXPECT_FALSE(has_cpu_attention(x.narrow(2, 0, 1), x, x, Visible::all_keys));
   EXPECT_THROW(cpu_attention(narrow, narrow, narrow, Visible::all_keys, 1.0), c10::Error);
 }

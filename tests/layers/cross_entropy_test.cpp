@@ -31,8 +31,8 @@ TEST(CrossEntropy, LossAndGradientAreThoseOfTorch) {
   }
 }
 
-// Far apart, and where every logit is the same: exponentials that overflow or vanish if nothing is
-// subtracted.
+// Logits that are far apart, and logits that are all equal: without subtracting the maximum the exponentials
+// would overflow or vanish.
 TEST(CrossEntropy, LargeLogits) {
   const auto values = torch::tensor({{1e4F, -1e4F, 0.0F}, {-1e4F, -1e4F, -1e4F}});
   const auto logits = values.clone().requires_grad_();
@@ -65,7 +65,7 @@ TEST(CrossEntropy, TargetsMustBeClasses) {
   EXPECT_THROW(cross_entropy_sum(torch::zeros({3, 4}), torch::zeros({2}, torch::kLong)), c10::Error);
 }
 
-// Whose gradient needs its output finds the gradient of the logits there.
+// tanh needs its output for its gradient, but the gradient of the logits has overwritten it.
 TEST(CrossEntropy, WhoKeptTheLogitsIsTold) {
   const auto x = torch::randn({3, 4}).requires_grad_();
   EXPECT_THROW(cross_entropy_sum(x.tanh(), torch::zeros({3}, torch::kLong)).backward(), c10::Error);

@@ -11,7 +11,7 @@ namespace {
 
 TEST(Dropout, KeepsTheMeanAndDropsTheShareAskedFor) {
   torch::manual_seed(3);
-  constexpr int64_t n = 1'000'003;  // no whole number of blocks
+  constexpr int64_t n = 1'000'003;  // not a multiple of the block size
   const auto ones = torch::ones({n});
   for (const double p : {0.1, 0.3, 0.5, 0.9}) {
     const auto y = dropout(ones, p);
@@ -24,8 +24,8 @@ TEST(Dropout, KeepsTheMeanAndDropsTheShareAskedFor) {
   EXPECT_THROW(dropout(ones, 1.5), c10::Error);
 }
 
-// What is dropped at one place says nothing about any other: neighbours, elements a block or a row apart, and
-// two calls agree as often as chance has it.
+// Whether one element is dropped is independent of all others: neighbours, elements a block or a row apart,
+// and two calls agree as often as by chance.
 TEST(Dropout, ElementsAreIndependent) {
   torch::manual_seed(4);
   constexpr int64_t n = 1 << 20;
@@ -63,10 +63,10 @@ TEST(Dropout, OtherTypesAndLayouts) {
     EXPECT_TRUE(torch::equal(y.to(torch::kFloat), dropout(torch::ones({5, 40}), 0.5)));
   }
   const RandomScope random({2});
-  const auto turned = dropout(torch::ones({40, 5}).t(), 0.5);
+  const auto transposed = dropout(torch::ones({40, 5}).t(), 0.5);
   const RandomScope again({2});
-  EXPECT_TRUE(torch::equal(turned, dropout(torch::ones({5, 40}), 0.5)));
-  // Sums of unequal types, as mixed precision has them.
+  EXPECT_TRUE(torch::equal(transposed, dropout(torch::ones({5, 40}), 0.5)));
+  // Sums of two types, as in mixed precision.
   EXPECT_EQ(add_dropout(torch::ones({4}), torch::ones({4}, torch::kBFloat16), 0.5).scalar_type(),
             torch::kFloat);
 }

@@ -10,7 +10,7 @@ struct ValueAndGradient {
   torch::Tensor value, gradient;
 };
 
-/// In float64 no kernel of ours is used.
+/// float64 uses no kernel of ours.
 ValueAndGradient gelu_of(const torch::Tensor& numbers, torch::ScalarType type, Phi phi) {
   torch::manual_seed(1);
   const auto x = numbers.to(type, /*non_blocking=*/false, /*copy=*/true).requires_grad_();
@@ -23,8 +23,8 @@ class GeluTest : public ::testing::TestWithParam<Phi> {};
 
 TEST_P(GeluTest, IsThatOfFloat64) {
   const auto everywhere = torch::linspace(-12, 12, 40001), matrix = torch::randn({5, 3, 17}),
-             turned = torch::randn({64, 33}).t();
-  for (const auto& x : {everywhere, matrix, turned, torch::randn({0, 4})}) {
+             transposed = torch::randn({64, 33}).t();
+  for (const auto& x : {everywhere, matrix, transposed, torch::randn({0, 4})}) {
     const auto ours = gelu_of(x, torch::kFloat, GetParam()), exact = gelu_of(x, torch::kDouble, GetParam());
     EXPECT_TRUE(torch::allclose(ours.value.to(torch::kDouble), exact.value, 1e-6, 4e-7));
     EXPECT_TRUE(torch::allclose(ours.gradient.to(torch::kDouble), exact.gradient, 1e-6, 1e-6));

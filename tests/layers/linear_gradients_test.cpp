@@ -15,11 +15,11 @@ class LinearGradients : public ::testing::Test {
   }
 };
 
-void expect_product(const torch::Tensor& result, const torch::Tensor& left, const torch::Tensor& right) {
-  const auto expected = left.to(torch::kDouble).mm(right.to(torch::kDouble));
+void expect_gemm(const torch::Tensor& result, const torch::Tensor& a, const torch::Tensor& b) {
+  const auto expected = a.to(torch::kDouble).mm(b.to(torch::kDouble));
   ASSERT_EQ(result.sizes(), expected.sizes());
   EXPECT_LE((result - expected).norm().item<double>(), 1e-6 * expected.norm().item<double>())
-      << left.sizes() << " times " << right.sizes();
+      << a.sizes() << " times " << b.sizes();
 }
 
 TEST_F(LinearGradients, OfTheWeightAreTheProduct) {
@@ -27,7 +27,7 @@ TEST_F(LinearGradients, OfTheWeightAreTheProduct) {
     for (const int64_t o : {1, 7, 12, 20, 31, 44}) {
       for (const int64_t i : {16, 32, 80}) {
         const auto gradient = torch::randn({n, o}), x = torch::randn({n, i});
-        expect_product(weight_gradient(gradient, x), gradient.t(), x);
+        expect_gemm(weight_gradient(gradient, x), gradient.t(), x);
       }
     }
   }
@@ -38,7 +38,7 @@ TEST_F(LinearGradients, OfTheInputAreTheProduct) {
     for (const int64_t o : {1, 127, 128, 129, 300}) {
       for (const int64_t i : {16, 32, 80}) {
         const auto gradient = torch::randn({n, o}), weight = torch::randn({o, i});
-        expect_product(input_gradient(gradient, weight), gradient, weight);
+        expect_gemm(input_gradient(gradient, weight), gradient, weight);
       }
     }
   }

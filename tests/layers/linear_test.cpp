@@ -8,7 +8,7 @@
 namespace zoo {
 namespace {
 
-/// Output and gradients of a product, by our linear or by LibTorch's.
+/// Output and gradients of our linear() or of LibTorch's.
 std::vector<torch::Tensor> results(const torch::IntArrayRef sizes, int64_t n_outputs, bool has_bias,
                                    bool ours) {
   torch::manual_seed(1);

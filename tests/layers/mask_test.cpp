@@ -33,14 +33,29 @@ TEST(Mask, CausalAlignsTheLastQueryWithTheLastKey) {
   EXPECT_FALSE(materialized(Mask::causal(), 1, 5).defined());
 }
 
-TEST(Mask, LengthsHideTheRightAndStartsTheLeft) {
+TEST(Mask, LengthsHideTheRight) {
   const auto lengths = materialized(Mask::lengths(torch::tensor({4, 2})), 3, 4);
   EXPECT_EQ(lengths.sizes(), (torch::IntArrayRef{2, 1, 1, 4}));
   EXPECT_TRUE(torch::equal(lengths.squeeze().to(torch::kInt64), torch::tensor({{1, 1, 1, 1}, {1, 1, 0, 0}})));
-  const auto starts = materialized(Mask::starts(torch::tensor({0, 3})), 3, 4);
-  EXPECT_TRUE(torch::equal(starts.squeeze().to(torch::kInt64), torch::tensor({{1, 1, 1, 1}, {0, 0, 0, 1}})));
   EXPECT_TRUE(Mask::lengths({}).is_trivial());
-  EXPECT_TRUE(Mask::starts({}).is_trivial());
+}
+
+// Rows of unequal length: each query sees keys up to its own position in its row, wherever the last key is.
+TEST(Mask, CausalFromOffsetsSeesUpToEachRowsOwnPosition) {
+  const auto mask = Mask::causal(torch::tensor({0, 3}));
+  EXPECT_FALSE(mask.is_trivial());
+  EXPECT_FALSE(mask.is_only_causal());
+  const auto visible = materialized(mask, 3, 6);
+  EXPECT_EQ(visible.sizes(), (torch::IntArrayRef{2, 1, 3, 6}));
+  EXPECT_TRUE(torch::equal(visible.squeeze(1).to(torch::kInt64),
+                           torch::tensor({{{1, 0, 0, 0, 0, 0}, {1, 1, 0, 0, 0, 0}, {1, 1, 1, 0, 0, 0}},
+                                          {{1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 1, 0}, {1, 1, 1, 1, 1, 1}}})));
+  // One new query sees all keys of the longest row, but no more than its own in the others.
+  const auto step = materialized(mask, 1, 4).view({2, 4});
+  EXPECT_TRUE(torch::equal(step.to(torch::kInt64), torch::tensor({{1, 0, 0, 0}, {1, 1, 1, 1}})));
+  // If all rows end at the last key, the mask is the plain causal mask.
+  const auto at_the_end = materialized(Mask::causal(torch::tensor({3, 3})), 2, 5);
+  EXPECT_TRUE(torch::equal(at_the_end, materialized(Mask::causal(), 2, 5).expand({2, 1, 2, 5})));
 }
 
 TEST(Mask, BothPolaritiesSayTheSame) {
@@ -74,28 +89,34 @@ TEST(Mask, AllShapesOfExplicitMasksBroadcast) {
 
 TEST(Mask, CombinationShowsWhatBothShow) {
   torch::manual_seed(2);
-  const auto pattern = torch::rand({2, 4, 4}).lt(0.7);
-  const auto a = torch::tensor({4, 3}), b = torch::tensor({2, 4});
-  const auto mask =
-      Mask::causal() & Mask::lengths(a) & Mask::keep(pattern) & Mask::starts(b - 2) & Mask::lengths(b);
-  auto expected = torch::zeros({2, 4, 4}, torch::kBool);
-  for (int64_t row = 0; row < 2; ++row) {
-    for (int64_t i = 0; i < 4; ++i) {
-      for (int64_t j = 0; j < 4; ++j) {
-        const int64_t end = std::min(a[row].item<int64_t>(), b[row].item<int64_t>());
+  constexpr int64_t kQueries = 4, kKeys = 6;
+  const auto pattern = torch::rand({3, kQueries, kKeys}).lt(0.7);
+  const auto a = torch::tensor({6, 6, 3}), b = torch::tensor({4, 6, 6});   // lengths
+  const auto c = torch::tensor({0, 5, 5}), d = torch::tensor({1, 4, -1});  // offsets
+  const auto mask = Mask::causal() & Mask::lengths(a) & Mask::causal(c) & Mask::keep(pattern) &
+                    Mask::lengths(b) & Mask::causal(d);
+  auto expected = torch::zeros({3, kQueries, kKeys}, torch::kBool);
+  for (int64_t row = 0; row < 3; ++row) {
+    const int64_t end = std::min(a[row].item<int64_t>(), b[row].item<int64_t>());
+    const int64_t offset = std::min(c[row].item<int64_t>(), d[row].item<int64_t>());
+    for (int64_t i = 0; i < kQueries; ++i) {
+      for (int64_t j = 0; j < kKeys; ++j) {
         const bool seen =
-            j <= i && j < end && j >= b[row].item<int64_t>() - 2 && pattern[row][i][j].item<bool>();
+            j <= i + (kKeys - kQueries) && j <= i + offset && j < end && pattern[row][i][j].item<bool>();
         expected.index_put_({row, i, j}, seen);
       }
     }
   }
-  EXPECT_TRUE(torch::equal(materialized(mask, 4, 4).squeeze(1), expected));
+  EXPECT_TRUE(torch::equal(materialized(mask, kQueries, kKeys).squeeze(1), expected));
 }
 
 TEST(Mask, PreparedIsTheSameMask) {
   const auto mask = Mask::causal() & Mask::lengths(torch::tensor({4, 2}));
   EXPECT_TRUE(torch::equal(materialized(mask.prepared(3, 4, torch::kCPU), 3, 4), materialized(mask, 3, 4)));
-  EXPECT_TRUE(Mask::causal().prepared(4, 4, torch::kCPU).is_only_causal());  // fused kernels do without
+  const auto from_offsets = Mask::causal(torch::tensor({1, 0}));
+  EXPECT_TRUE(torch::equal(materialized(from_offsets.prepared(3, 4, torch::kCPU), 3, 4),
+                           materialized(from_offsets, 3, 4)));
+  EXPECT_TRUE(Mask::causal().prepared(4, 4, torch::kCPU).is_only_causal());  // fused kernels need no tensor
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// Norms, feed-forwards, residual connections, layers and embeddings: what is true of them whatever their
-// weights are.
+// Properties of norms, feed-forwards, residual connections, layers and embeddings that hold for all weights.
 
 #include <string>
 #include <vector>
@@ -8,11 +7,11 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/embedding.h"
 #include "layers/feed_forward.h"
 #include "layers/norm.h"
 #include "layers/residual.h"
 #include "layers/transformer_layer.h"
+#include "layers/weights/embedding.h"
 
 namespace zoo {
 namespace {
@@ -152,14 +151,15 @@ TEST(Embedding, TyingSavesOneTable) {
   EXPECT_EQ(count(*separate) - count(*tied), 50 * kModelWidth);
   EXPECT_EQ(count(*tied), 0);
   const auto hidden = torch::randn({2, 3, kModelWidth});
-  EXPECT_TRUE(torch::equal(tied(hidden), hidden.matmul(embedding->weight.t())));
+  EXPECT_TRUE(torch::equal(tied(hidden), hidden.matmul(embedding->matrix().parameter().t())));
   tied(hidden).sum().backward();
-  EXPECT_TRUE(embedding->weight.grad().defined());
+  EXPECT_TRUE(embedding->matrix().parameter().grad().defined());
 }
 
 TEST(Embedding, ScalesItsVectors) {
   TokenEmbedding embedding(TokenEmbeddingOptions(50, 16).scale(4.0));
-  EXPECT_TRUE(torch::equal(embedding(torch::tensor({{7}})).view({16}), embedding->weight[7] * 4));
+  EXPECT_TRUE(
+      torch::equal(embedding(torch::tensor({{7}})).view({16}), embedding->matrix().parameter()[7] * 4));
 }
 
 TEST(Embedding, LogProbabilitiesSumToOneInFloat) {

@@ -1,9 +1,11 @@
 #include "layers/positions/positions.h"
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <deque>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -16,15 +18,59 @@
 namespace zoo {
 namespace {
 
-PositionRange range_of(int64_t first, int64_t count, const torch::Tensor& starts = {}) {
-  return {.first = first, .count = count, .starts = starts};
+using Numbers = std::vector<int64_t>;
+
+/// Row b reads counts[b] tokens from position before[b] on.
+PositionRange range_by_row(const Numbers& before, const Numbers& counts) {
+  return {before, counts, *std::ranges::max_element(counts), torch::kCPU};
 }
 
-TEST(PositionRange, CountsOnFromTheCacheAndFromEachRowsFirstToken) {
-  EXPECT_TRUE(torch::equal(range_of(3, 2).ids(torch::kCPU), torch::tensor({3, 4})));
-  const auto padded = range_of(1, 3, torch::tensor({0, 2})).ids(torch::kCPU);
-  EXPECT_TRUE(torch::equal(padded, torch::tensor({{1, 2, 3}, {0, 0, 1}})));
-  EXPECT_EQ(range_of(3, 2).end(), 5);
+TEST(PositionRange, CountsOnFromWhatAllRowsHaveRead) {
+  const PositionRange range(3, 2);
+  EXPECT_TRUE(torch::equal(range.ids(torch::kCPU), torch::tensor({3, 4})));
+  EXPECT_EQ(range.first(), 3);
+  EXPECT_EQ(range.count(), 2);
+  EXPECT_EQ(range.n_keys(), 5);
+  EXPECT_EQ(range.n_columns(), 5);
+  EXPECT_FALSE(range.differs_by_row());
+  for (const auto& tensor : {range.offsets(), range.counts(), range.columns()})
+    EXPECT_FALSE(tensor.defined());
+}
+
+TEST(PositionRange, CountsOnFromWhatEachRowHasRead) {
+  const auto range = range_by_row({1, 4, 0}, {3, 1, 0});
+  EXPECT_TRUE(range.differs_by_row());
+  EXPECT_EQ(range.first(), 4);
+  EXPECT_EQ(range.count(), 3);
+  EXPECT_EQ(range.n_keys(), 5);     // the last token of any row is the one at 4
+  EXPECT_EQ(range.n_columns(), 7);  // behind it the second row is padded by two columns
+  EXPECT_TRUE(torch::equal(range.offsets(), torch::tensor({1, 4, 0})));
+  EXPECT_TRUE(torch::equal(range.counts(), torch::tensor({3, 1, 0})));
+  EXPECT_TRUE(torch::equal(range.columns(), torch::tensor({{1, 2, 3}, {4, 5, 6}, {0, 1, 2}})));
+  // No position is beyond that of the last token, because tables may end there.
+  EXPECT_TRUE(torch::equal(range.ids(torch::kCPU), torch::tensor({{1, 2, 3}, {4, 4, 4}, {0, 1, 2}})));
+}
+
+TEST(PositionRange, DiffersByRowWherePlacesOrCountsDo) {
+  const auto places = range_by_row({2, 5}, {2, 2}), counts = range_by_row({2, 2}, {2, 1});
+  EXPECT_TRUE(places.differs_by_row());
+  EXPECT_FALSE(places.counts().defined());  // all columns are tokens
+  EXPECT_TRUE(torch::equal(places.ids(torch::kCPU), torch::tensor({{2, 3}, {5, 6}})));
+  EXPECT_TRUE(counts.differs_by_row());
+  EXPECT_TRUE(torch::equal(counts.counts(), torch::tensor({2, 1})));
+  EXPECT_EQ(counts.n_keys(), 4);
+
+  const auto equal = range_by_row({2, 2}, {3, 3});
+  EXPECT_FALSE(equal.differs_by_row());
+  EXPECT_TRUE(torch::equal(equal.ids(torch::kCPU), torch::tensor({2, 3, 4})));
+  EXPECT_EQ(equal.n_keys(), 5);
+  // All rows padded.
+  EXPECT_TRUE(PositionRange(Numbers{2, 2}, Numbers{3, 3}, 4, torch::kCPU).differs_by_row());
+}
+
+TEST(PositionRange, NeedsThePlaceOfEveryRow) {
+  EXPECT_THROW(PositionRange(Numbers{1, 2}, Numbers{1}, 1, torch::kCPU), c10::Error);
+  EXPECT_THROW(PositionRange(Numbers{}, Numbers{}, 1, torch::kCPU), c10::Error);
 }
 
 TEST(Sinusoids, AreSineAndCosineOfOneAngleAPair) {
@@ -41,7 +87,28 @@ TEST(Sinusoids, AreSineAndCosineOfOneAngleAPair) {
   EXPECT_EQ(sinusoidal_positions(positions.view({5, 10}), 6).sizes(), (torch::IntArrayRef{5, 10, 6}));
 }
 
-// The threads of a training go through the same model, each with a batch of its own length.
+// Row by row: the first half of a vector encodes the place's row, the second half its column.
+TEST(GridPositions, AreSinusoidsOfRowAndColumn) {
+  constexpr int64_t kRows = 3, kColumns = 5;
+  for (const auto& [width, period] : {std::pair<int64_t, double>{12, 10000.0}, {12, 50.0}, {6, 10000.0}}) {
+    const auto encoding = grid_positions(kRows, kColumns, width, period);
+    EXPECT_EQ(encoding.sizes(), (torch::IntArrayRef{kRows * kColumns, width}));
+    EXPECT_EQ(encoding.scalar_type(), torch::kFloat);
+    const auto along = sinusoidal_positions(torch::arange(kColumns), width / 2, period);
+    for (int64_t row = 0; row < kRows; ++row) {
+      for (int64_t column = 0; column < kColumns; ++column) {
+        const auto place = encoding[row * kColumns + column];
+        EXPECT_TRUE(torch::equal(place.narrow(0, 0, width / 2), along[row])) << row << ", " << column;
+        EXPECT_TRUE(torch::equal(place.narrow(0, width / 2, width / 2), along[column]))
+            << row << ", " << column;
+      }
+    }
+  }
+  EXPECT_TRUE(torch::equal(grid_positions(2, 2, 8), grid_positions(2, 2, 8, 10000.0)));
+  EXPECT_THROW(grid_positions(2, 2, 7), c10::Error);
+}
+
+// The threads of a training use the same model, each with a batch of another length.
 TEST(PositionTable, GrowsUnderTheHandsOfSeveralThreads) {
   constexpr int kTables = 5000;
   constexpr int64_t kThreads = 4;
@@ -55,7 +122,7 @@ TEST(PositionTable, GrowsUnderTheHandsOfSeveralThreads) {
       for (auto& table : tables) {
         all_there.arrive_and_wait();
         try {
-          const auto rows = table.rows(range_of(3, length), torch::kCPU);
+          const auto rows = table.rows(PositionRange(3, length), torch::kCPU);
           if (!rows.equal(torch::arange(3, 3 + length) * 2)) ++n_wrong;
         } catch (const c10::Error&) {
           ++n_wrong;
@@ -67,17 +134,25 @@ TEST(PositionTable, GrowsUnderTheHandsOfSeveralThreads) {
   EXPECT_EQ(n_wrong, 0);
 }
 
-// Recorded steps hold addresses, not tensors.
+TEST(PositionTable, HasARowForEveryPositionOfEachRow) {
+  PositionTable table([](const auto& positions) { return torch::stack({positions, positions * 2}, -1); });
+  const auto range = range_by_row({90, 3}, {1, 2});
+  const auto rows = table.rows(range, torch::kCPU), ids = range.ids(torch::kCPU);
+  EXPECT_EQ(rows.sizes(), (torch::IntArrayRef{2, 2, 2}));
+  EXPECT_TRUE(torch::equal(rows, torch::stack({ids, ids * 2}, -1)));
+}
+
+// A recorded CUDA graph holds addresses, not tensors.
 TEST(PositionTable, KeepsWhatItHasOutgrown) {
   PositionTable table([](const auto& positions) { return positions * 2; });
-  const auto* const data = table.rows(range_of(0, 10), torch::kCPU).const_data_ptr<int64_t>();
-  table.rows(range_of(0, 1000), torch::kCPU);
-  const auto elsewhere = torch::full({64}, -1, torch::kInt64);  // would take the place if it were free
+  const auto* const data = table.rows(PositionRange(0, 10), torch::kCPU).const_data_ptr<int64_t>();
+  table.rows(PositionRange(0, 1000), torch::kCPU);
+  const auto elsewhere = torch::full({64}, -1, torch::kInt64);  // would reuse freed memory
   EXPECT_NE(elsewhere.const_data_ptr<int64_t>(), data);
   for (int64_t i = 0; i < 10; ++i) EXPECT_EQ(data[i], 2 * i);
 }
 
-// The point of rotary positions: moving query and key together changes no score.
+// With rotary positions, moving query and key together changes no score.
 TEST(Rotary, ScoresDependOnTheDistanceAlone) {
   torch::manual_seed(1);
   const auto q = torch::randn({1, 1, 1, 16}), k = torch::randn({1, 1, 1, 16});
@@ -85,33 +160,32 @@ TEST(Rotary, ScoresDependOnTheDistanceAlone) {
     for (const int64_t width : {16, 8}) {
       Rotary rotary(RotaryOptions(16).width(width).layout(layout));
       const auto score = [&](int64_t query, int64_t key) {
-        const auto a = rotary(range_of(query, 1), torch::kCPU).apply(q);
-        const auto b = rotary(range_of(key, 1), torch::kCPU).apply(k);
+        const auto a = rotary(PositionRange(query, 1), torch::kCPU).apply(q);
+        const auto b = rotary(PositionRange(key, 1), torch::kCPU).apply(k);
         return (a * b).sum().item<double>();
       };
       EXPECT_NEAR(score(7, 3), score(57, 53), 1e-4);
       EXPECT_GT(std::abs(score(7, 3) - score(7, 4)), 1e-3);
-      const auto turned = rotary(range_of(9, 1), torch::kCPU).apply(q);
+      const auto turned = rotary(PositionRange(9, 1), torch::kCPU).apply(q);
       EXPECT_NEAR(turned.norm().item<double>(), q.norm().item<double>(), 1e-5);
       EXPECT_TRUE(torch::equal(turned.narrow(-1, width, 16 - width), q.narrow(-1, width, 16 - width)));
     }
   }
 }
 
-TEST(Rotary, LeftPaddedRowsCountFromTheirFirstToken) {
+TEST(Rotary, RowsCountFromWhatTheyHaveRead) {
   Rotary rotary(RotaryOptions(8));
   const auto x = torch::randn({2, 3, 5, 8});
-  const auto y = rotary(range_of(0, 5, torch::tensor({0, 2})), torch::kCPU).apply(x);
-  const auto plain = rotary(range_of(0, 5), torch::kCPU);
-  EXPECT_TRUE(torch::equal(y[0], plain.apply(x)[0]));
-  const auto shifted = rotary(range_of(0, 3), torch::kCPU).apply(x.narrow(2, 2, 3));
-  EXPECT_TRUE(torch::equal(y[1].narrow(1, 2, 3), shifted[1]));
+  const auto y = rotary(range_by_row({0, 4}, {5, 3}), torch::kCPU).apply(x);
+  EXPECT_TRUE(torch::equal(y[0], rotary(PositionRange(0, 5), torch::kCPU).apply(x)[0]));
+  const auto later = rotary(PositionRange(4, 3), torch::kCPU).apply(x.narrow(2, 0, 3));
+  EXPECT_TRUE(torch::equal(y[1].narrow(1, 0, 3), later[1]));
 }
 
 TEST(Rotary, TableGrowsOnDemand) {
   Rotary grown(RotaryOptions(8)), fresh(RotaryOptions(8));
-  grown(range_of(0, 10), torch::kCPU);
-  const auto a = grown(range_of(300, 7), torch::kCPU), b = fresh(range_of(300, 7), torch::kCPU);
+  grown(PositionRange(0, 10), torch::kCPU);
+  const auto a = grown(PositionRange(300, 7), torch::kCPU), b = fresh(PositionRange(300, 7), torch::kCPU);
   EXPECT_TRUE(torch::equal(a.cos, b.cos));
   EXPECT_TRUE(torch::equal(a.sin, b.sin));
   EXPECT_TRUE(fresh->parameters().empty());
@@ -124,7 +198,7 @@ TEST(Rotary, RejectsWidthsThatHaveNoPairs) {
 }
 
 TEST(Rotary, AnglesMustBeThoseOfThePositions) {
-  const auto table = Rotary(RotaryOptions(16))(range_of(0, 4), torch::kCPU);
+  const auto table = Rotary(RotaryOptions(16))(PositionRange(0, 4), torch::kCPU);
   EXPECT_THROW(table.apply(torch::zeros({1, 1, 64, 16})), c10::Error);
   EXPECT_THROW(table.apply(torch::zeros({1, 1, 4, 8})), c10::Error);
 }
@@ -136,7 +210,7 @@ TEST(T5Bias, NeedsBucketsForBothDirections) {
 }
 
 TEST(Alibi, FallsWithTheDistance) {
-  const auto bias = alibi_bias(alibi_slopes(8), range_of(0, 4));
+  const auto bias = alibi_bias(alibi_slopes(8), PositionRange(0, 4));
   EXPECT_EQ(bias.sizes(), (torch::IntArrayRef{1, 8, 4, 4}));
   EXPECT_FLOAT_EQ(bias[0][0][3][1].item<float>(), -0.5F * 2);  // slopes 1/2, 1/4, … for 8 heads
   EXPECT_FLOAT_EQ(bias[0][7][3][0].item<float>(), -3.0F / 256);
@@ -146,11 +220,27 @@ TEST(Alibi, FallsWithTheDistance) {
 // A block of new queries over a cache gets the last rows of the whole sequence's bias.
 TEST(ScoreBias, OfABlockIsTheLastRowsOfTheWhole) {
   const auto slopes = alibi_slopes(3);
-  EXPECT_TRUE(
-      torch::equal(alibi_bias(slopes, range_of(6, 2)), alibi_bias(slopes, range_of(0, 8)).narrow(2, 6, 2)));
+  EXPECT_TRUE(torch::equal(alibi_bias(slopes, PositionRange(6, 2)),
+                           alibi_bias(slopes, PositionRange(0, 8)).narrow(2, 6, 2)));
   for (const auto direction : {Direction::causal, Direction::bidirectional}) {
     T5Bias t5(T5BiasOptions(3).direction(direction).n_buckets(8).max_distance(6));
-    EXPECT_TRUE(torch::equal(t5(range_of(6, 2)), t5(range_of(0, 8)).narrow(2, 6, 2)));
+    EXPECT_TRUE(torch::equal(t5(PositionRange(6, 2)), t5(PositionRange(0, 8)).narrow(2, 6, 2)));
+  }
+}
+
+// In a batch of rows of unequal length, each row gets the bias of its own positions.
+TEST(ScoreBias, OfRowsThatDifferIsThatOfEachRowsPositions) {
+  const auto range = range_by_row({6, 3}, {2, 2});
+  const auto expect_rows = [](const torch::Tensor& bias, const torch::Tensor& whole) {
+    EXPECT_EQ(bias.sizes(), (torch::IntArrayRef{2, 3, 2, 8}));
+    EXPECT_TRUE(torch::equal(bias[0], whole[0].narrow(1, 6, 2)));
+    EXPECT_TRUE(torch::equal(bias[1], whole[0].narrow(1, 3, 2)));
+  };
+  const auto slopes = alibi_slopes(3);
+  expect_rows(alibi_bias(slopes, range), alibi_bias(slopes, PositionRange(0, 8)));
+  for (const auto direction : {Direction::causal, Direction::bidirectional}) {
+    T5Bias t5(T5BiasOptions(3).direction(direction).n_buckets(8).max_distance(6));
+    expect_rows(t5(range), t5(PositionRange(0, 8)));
   }
 }
 

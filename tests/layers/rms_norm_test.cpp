@@ -11,12 +11,12 @@
 namespace zoo {
 namespace {
 
-/// Relative to the size of what was summed up: where it cancels out, rounding is all that is left.
+/// Relative to the norm of the summands: where they cancel out, only rounding errors remain.
 double error(const torch::Tensor& value, const torch::Tensor& exact, const torch::Tensor& summands) {
   return ((value - exact).norm() / summands.abs().norm()).item<double>();
 }
 
-// LibTorch's in double precision, which ours does not touch.
+// Compares with LibTorch in float64, for which our kernel is not used.
 TEST(RmsNorm, ValuesAndGradientsAreThoseOfTorch) {
   torch::manual_seed(1);
   for (const int64_t width : {1, 5, 31, 32, 33, 192, 1000}) {

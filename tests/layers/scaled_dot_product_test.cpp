@@ -39,20 +39,22 @@ struct Inputs {
 };
 
 std::vector<std::pair<std::string, Mask>> masks(int64_t n_queries, int64_t n_keys) {
-  const auto lengths = torch::tensor({n_keys, n_keys / 2}), starts = torch::tensor({int64_t{0}, n_keys / 3});
+  const auto lengths = torch::tensor({n_keys, n_keys / 2});
+  const auto offsets = torch::tensor({n_keys / 3, n_keys - n_queries});
   auto pattern = torch::rand({kBatch, n_queries, n_keys}).lt(0.6);
   pattern.select(2, 0).fill_(true);
   return {{"none", Mask()},
           {"causal", Mask::causal()},
           {"lengths", Mask::lengths(lengths)},
-          {"starts", Mask::starts(starts)},
+          {"offsets", Mask::causal(offsets)},
           {"causal and lengths", Mask::causal() & Mask::lengths(lengths)},
-          {"causal and starts", Mask::causal() & Mask::starts(starts)},
+          {"causal and offsets", Mask::causal() & Mask::causal(offsets)},
+          {"offsets and lengths", Mask::causal(offsets) & Mask::lengths(lengths)},
           {"explicit", Mask::keep(pattern)}};
 }
 
-// Forwards and backwards, for every mask, with and without bias, grouped heads, squares, one query over many
-// keys.
+// Forward and backward pass for every mask, with and without bias, with grouped heads, with as many queries
+// as keys and with fewer.
 TEST(ScaledDotProduct, FusedEqualsExplicit) {
   torch::manual_seed(1);
   for (const auto& [n_queries, n_keys] : {std::pair<int64_t, int64_t>{9, 9}, {4, 9}, {1, 9}}) {
@@ -84,7 +86,7 @@ TEST(ScaledDotProduct, RowsOfWeightsSumToOne) {
     const Inputs inputs(6, 9, 2, kWidth, true);
     const auto weights =
         explicit_attention(inputs.q, inputs.k, inputs.v, options_of(mask, inputs.bias)).weights;
-    // Left padding may leave a row without any key; here every row sees at least one.
+    // A mask may leave a row without any key; here every row sees at least one.
     const auto visible = mask.materialize(6, 9, torch::kCPU);
     if (visible.defined()) {
       EXPECT_EQ(weights.masked_select(visible.logical_not()).abs().sum().item<float>(), 0);
@@ -97,8 +99,9 @@ TEST(ScaledDotProduct, RowBlockedEverywhereGivesZerosAndNoNanForwardsOrBackwards
   torch::manual_seed(3);
   auto keep = torch::ones({kBatch, 5, 7}, torch::kBool);
   keep.index_put_({0, 2}, false);  // one query of the first sequence sees nothing
-  const std::vector<Mask> blocking{Mask::keep(keep), Mask::lengths(torch::tensor({0, 7})),
-                                   Mask::causal() & Mask::starts(torch::tensor({7, 0}))};
+  const std::vector<Mask> blocking{
+      Mask::keep(keep), Mask::lengths(torch::tensor({0, 7})),
+      Mask::causal(torch::tensor({2, 1})) & Mask::lengths(torch::tensor({0, 7}))};
   for (size_t m = 0; m < blocking.size(); ++m) {
     for (const bool with_bias : {false, true}) {
       for (const bool fused : {false, true}) {
@@ -133,8 +136,7 @@ TEST(ScaledDotProduct, ScaleBringsTheVarianceOfScoresToOne) {
   EXPECT_NEAR(scores.var().item<double>() / kWide, 1.0, 0.03);
   EXPECT_NEAR((scores / 8.0).var().item<double>(), 1.0, 0.03);
 
-  // What the functions apply by default is that factor: log weights differ from scaled scores by a row's
-  // constant.
+  // The functions apply this factor by default: log weights differ from scaled scores by a constant per row.
   const auto weights = explicit_attention(q, k, k).weights;
   const auto centred = [](const torch::Tensor& x) { return x - x.mean(-1, true); };
   EXPECT_TRUE(torch::allclose(centred(weights.log()), centred(scores / 8.0), 1e-4, 1e-4));

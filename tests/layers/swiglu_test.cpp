@@ -6,7 +6,7 @@
 namespace zoo {
 namespace {
 
-/// Output and gradients. In float64 no kernel of ours is used.
+/// Output and gradients. float64 uses no kernel of ours.
 std::vector<torch::Tensor> swiglu_and_gradients(bool fused, int64_t width, torch::ScalarType type) {
   torch::manual_seed(1);
   std::vector<torch::Tensor> inputs;
@@ -42,8 +42,8 @@ TEST(Swiglu, StaysFiniteFarOut) {
 
 TEST(Swiglu, GateAndUpAreOfOneShape) {
   const auto gate = torch::randn({3, 8}), up = torch::randn({1, 8});
-  EXPECT_TRUE(
-      torch::allclose(swiglu(gate, up), torch::silu(gate) * up, 1e-5, 1e-6));  // or LibTorch fits them
+  // LibTorch broadcasts other shapes.
+  EXPECT_TRUE(torch::allclose(swiglu(gate, up), torch::silu(gate) * up, 1e-5, 1e-6));
   EXPECT_THROW(swiglu(gate, torch::randn({3, 7})), c10::Error);
   EXPECT_THROW(swiglu(torch::randn({3, 7})), c10::Error);
 }

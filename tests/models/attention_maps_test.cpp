@@ -10,7 +10,7 @@ using namespace testing;  // NOLINT: the helpers of these tests
 constexpr int64_t kTexts = 2, kSource = 7, kTarget = 5, kHeads = 4;
 
 void expect_rows_sum_to_one(const std::vector<torch::Tensor>& maps, int64_t n_queries, int64_t n_keys) {
-  ASSERT_EQ(maps.size(), 2U);  // one a layer
+  ASSERT_EQ(maps.size(), 2U);  // one per layer
   for (const auto& map : maps) {
     ASSERT_EQ(map.sizes(), (torch::IntArrayRef{kTexts, kHeads, n_queries, n_keys}));
     EXPECT_GE(map.min().item<float>(), 0);

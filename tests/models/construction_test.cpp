@@ -1,4 +1,4 @@
-// Configurations that contradict themselves or their task, and how weights start.
+// Configurations that contradict themselves or their task, and initial weights.
 
 #include <cmath>
 #include <functional>
@@ -8,6 +8,7 @@
 #include <torch/nn/functional/loss.h>
 
 #include "base/error.h"
+#include "models/families/model_keys.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"
 
@@ -80,16 +81,17 @@ std::string refusal(const ModelConfig& config, const ModelPurpose& purpose) {
 }
 
 TEST(MakeModel, RefusesTasksThatTheFamilyCannotDo) {
-  const auto ask = [](Architecture architecture, Head head) {
+  const auto ask = [](Architecture architecture, HeadKind head) {
     return refusal(small_config(architecture),
                    {.head = head, .vocab_size = kVocabulary, .n_classes = 3, .start_token = kStartToken});
   };
-  EXPECT_THAT(ask(Architecture::encoder, Head::language_modeling), HasSubstr("model.architecture"));
-  EXPECT_THAT(ask(Architecture::decoder, Head::masked_language_modeling), HasSubstr("model.architecture"));
-  EXPECT_THAT(ask(Architecture::encoder_decoder, Head::masked_language_modeling),
+  EXPECT_THAT(ask(Architecture::encoder, HeadKind::language_modeling), HasSubstr("model.architecture"));
+  EXPECT_THAT(ask(Architecture::decoder, HeadKind::masked_language_modeling),
               HasSubstr("model.architecture"));
-  EXPECT_EQ(ask(Architecture::encoder, Head::classification), "no error");
-  EXPECT_EQ(ask(Architecture::decoder, Head::classification), "no error");
+  EXPECT_THAT(ask(Architecture::encoder_decoder, HeadKind::masked_language_modeling),
+              HasSubstr("model.architecture"));
+  EXPECT_EQ(ask(Architecture::encoder, HeadKind::classification), "no error");
+  EXPECT_EQ(ask(Architecture::decoder, HeadKind::classification), "no error");
 }
 
 TEST(MakeModel, RefusesVocabulariesThatDoNotFit) {
@@ -98,7 +100,7 @@ TEST(MakeModel, RefusesVocabulariesThatDoNotFit) {
   config.vocab_size = 10;
   EXPECT_THAT(refusal(config, {.vocab_size = 11}), HasSubstr("less than the 11 tokens"));
   EXPECT_EQ(refusal(config, {.vocab_size = 9}), "no error");
-  EXPECT_THAT(refusal(config, {.head = Head::classification, .vocab_size = 9}), HasSubstr("class"));
+  EXPECT_THAT(refusal(config, {.head = HeadKind::classification, .vocab_size = 9}), HasSubstr("class"));
   config.n_heads = 5;
   EXPECT_THAT(refusal(config, {.vocab_size = 9}), HasSubstr("model.n_heads"));
 }
@@ -151,7 +153,7 @@ TEST(Initialization, HasTheVariancesOfItsRecipe) {
               1 / std::sqrt(512.0), 1e-3);
 }
 
-// A fresh model knows nothing: every token is about as likely as any other.
+// In a new model all tokens are about equally likely.
 TEST(Initialization, FreshModelsAreUncertain) {
   for (const auto architecture : kArchitectures) {
     torch::manual_seed(2);

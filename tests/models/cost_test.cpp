@@ -1,10 +1,9 @@
-#include "models/cost.h"
-
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include "models/families/model_cost.h"
 #include "models/model.h"
 #include "tests/support/small_models.h"
 
@@ -17,7 +16,7 @@ int64_t real_parameters(const ModelConfig& config, const ModelPurpose& purpose) 
   return n;
 }
 
-// One variant a line, so that every term of the account is exercised.
+// The variants cover every term of the cost.
 std::vector<ModelConfig> variants() {
   std::vector<ModelConfig> list;
   const auto with = [&](auto change) {
@@ -46,7 +45,7 @@ std::vector<ModelConfig> variants() {
   return list;
 }
 
-/// The same in another family; only encoders know segments.
+/// The same in another family; only encoders have segments.
 void turn_into(Architecture architecture, ModelConfig& config) {
   config.architecture = architecture;
   config.n_segments = architecture == Architecture::encoder && config.embedding_norm ? 2 : 0;
@@ -55,25 +54,25 @@ void turn_into(Architecture architecture, ModelConfig& config) {
 TEST(ModelCost, CountsTheParametersOfEveryRealModel) {
   for (auto config : variants()) {
     turn_into(Architecture::decoder, config);
-    const ModelPurpose generate{.head = Head::language_modeling, .vocab_size = 50};
+    const ModelPurpose generate{.head = HeadKind::language_modeling, .vocab_size = 50};
     EXPECT_EQ(model_cost(config, generate, 8).parameters, real_parameters(config, generate));
 
     turn_into(Architecture::encoder, config);
-    const ModelPurpose fill{.head = Head::masked_language_modeling, .vocab_size = 50};
+    const ModelPurpose fill{.head = HeadKind::masked_language_modeling, .vocab_size = 50};
     EXPECT_EQ(model_cost(config, fill, 8).parameters, real_parameters(config, fill));
-    const ModelPurpose classify{.head = Head::classification, .vocab_size = 50, .n_classes = 3};
+    const ModelPurpose classify{.head = HeadKind::classification, .vocab_size = 50, .n_classes = 3};
     EXPECT_EQ(model_cost(config, classify, 8).parameters, real_parameters(config, classify));
 
     turn_into(Architecture::encoder_decoder, config);
     config.n_decoder_layers = 3;
-    const ModelPurpose translate{.head = Head::language_modeling, .vocab_size = 50, .start_token = 1};
+    const ModelPurpose translate{.head = HeadKind::language_modeling, .vocab_size = 50, .start_token = 1};
     EXPECT_EQ(model_cost(config, translate, 8).parameters, real_parameters(config, translate));
     config.share_embeddings = false;
     EXPECT_EQ(model_cost(config, translate, 8).parameters, real_parameters(config, translate));
   }
 }
 
-// The cost per token of inspect and the cost of a batch of the trainer are two accounts of the same products.
+// The cost per token that `zoo inspect` shows agrees with the cost of a batch that the trainer counts.
 TEST(ModelCost, ABatchCostsWhatItsTokensCost) {
   constexpr int64_t length = 8;
   for (auto config : variants()) {
@@ -82,30 +81,30 @@ TEST(ModelCost, ABatchCostsWhatItsTokensCost) {
                        model_cost(config, purpose, length).flops_per_token * tokens);
     };
     turn_into(Architecture::decoder, config);
-    check({.head = Head::language_modeling, .vocab_size = 50},
+    check({.head = HeadKind::language_modeling, .vocab_size = 50},
           {.batch_size = 3, .length = length, .n_targets = 3 * length}, 3 * length);
     turn_into(Architecture::encoder, config);
-    check({.head = Head::masked_language_modeling, .vocab_size = 50},
+    check({.head = HeadKind::masked_language_modeling, .vocab_size = 50},
           {.batch_size = 3, .length = length, .n_targets = 3 * length}, 3 * length);
-    check({.head = Head::classification, .vocab_size = 50, .n_classes = 3},
+    check({.head = HeadKind::classification, .vocab_size = 50, .n_classes = 3},
           {.batch_size = 3, .length = length, .n_targets = 3}, 3 * length);
     turn_into(Architecture::encoder_decoder, config);
     config.n_decoder_layers = 3;
-    check({.head = Head::language_modeling, .vocab_size = 50, .start_token = 1},
+    check({.head = HeadKind::language_modeling, .vocab_size = 50, .start_token = 1},
           {.batch_size = 3, .length = length, .decoder_length = length, .n_targets = 3 * length},
           2 * 3 * length);
   }
 }
 
-// A token of an encoder-decoder is one of the source or of the target.
+// A token of an encoder-decoder is a source token or a target token.
 TEST(ModelCost, TheTokensOfTwoSidesShareTheActivations) {
   constexpr int64_t length = 8;
   for (auto config : variants()) {
     config.architecture = Architecture::encoder_decoder;
-    const ModelPurpose translate{.head = Head::language_modeling, .vocab_size = 50, .start_token = 1};
+    const ModelPurpose translate{.head = HeadKind::language_modeling, .vocab_size = 50, .start_token = 1};
     const auto bytes_of_batch = [&](bool shared) {
       config.share_embeddings = shared;
-      int64_t bytes = 0;  // of one source and one target, each as long
+      int64_t bytes = 0;  // of one source and one target of equal length
       const auto cost = model_cost(config, translate, length);
       for (const auto& layer : cost.layers) {
         const bool both = shared && layer.name == "token_embedding";

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "generation/beam_search.h"
-#include "models/model.h"
+#include "models/families/families.h"
 #include "tests/parity/reference.h"
 #include "tests/support/fake_models.h"
 #include "tests/support/small_models.h"

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/cost.h"
+#include "models/families/model_cost.h"
 #include "training/tasks/experiment.h"
 
 namespace zoo {
@@ -24,7 +24,7 @@ int64_t parameters(const std::string& name, const ModelPurpose& purpose) {
 }
 
 TEST(Catalogue, Decoders) {
-  const ModelPurpose purpose{.head = Head::language_modeling};
+  const ModelPurpose purpose{.head = HeadKind::language_modeling};
   EXPECT_EQ(parameters("gpt2", purpose), 124'439'808);
   EXPECT_EQ(parameters("llama2-7b", purpose), 6'738'415'616);
   EXPECT_EQ(parameters("llama3-8b", purpose), 8'030'261'248);
@@ -33,16 +33,16 @@ TEST(Catalogue, Decoders) {
 }
 
 TEST(Catalogue, Encoders) {
-  const ModelPurpose fill{.head = Head::masked_language_modeling};
+  const ModelPurpose fill{.head = HeadKind::masked_language_modeling};
   EXPECT_EQ(parameters("bert-base", fill), 109'514'298);
   EXPECT_EQ(parameters("roberta-base", fill), 124'697'433);
   // The bare model with its pooler, without the two-class matrix.
-  const ModelPurpose classify{.head = Head::classification, .n_classes = 2};
+  const ModelPurpose classify{.head = HeadKind::classification, .n_classes = 2};
   EXPECT_EQ(parameters("bert-base", classify) - (2 * 768 + 2), 109'482'240);
 }
 
 TEST(Catalogue, EncoderDecoders) {
-  const ModelPurpose purpose{.head = Head::language_modeling, .start_token = 0};
+  const ModelPurpose purpose{.head = HeadKind::language_modeling, .start_token = 0};
   EXPECT_EQ(parameters("t5-small", purpose), 60'506'624);
   EXPECT_EQ(parameters("t5-v1.1-small", purpose), 76'961'152);
   // torch.nn.Transformer(512, 8, 6, 6, 2048) without its two final norms, and one table of 37000 rows.

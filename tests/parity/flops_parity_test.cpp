@@ -1,6 +1,6 @@
 // FLOPs as the trainer counts them against PyTorch's FlopCounterMode, on the same shapes.
 
-#include "models/cost.h"
+#include "models/families/model_cost.h"
 #include "tests/parity/reference.h"
 
 namespace zoo::testing {
@@ -29,7 +29,7 @@ class FlopsParity : public ReferenceTest {
     c.max_positions = 64;
     return c;
   }
-  static ModelPurpose purpose(Head head) {
+  static ModelPurpose purpose(HeadKind head) {
     return {.head = head, .vocab_size = 97, .n_classes = 5, .start_token = 0};
   }
 };
@@ -37,30 +37,30 @@ class FlopsParity : public ReferenceTest {
 TEST_F(FlopsParity, Decoders) {
   const PassShape shape{.batch_size = kBatch, .length = kLength, .n_targets = kBatch * kLength};
   auto gpt2 = config(Architecture::decoder);
-  check("gpt2", gpt2, purpose(Head::language_modeling), shape);
+  check("gpt2", gpt2, purpose(HeadKind::language_modeling), shape);
   auto llama = gpt2;
   llama.activation = Activation::swiglu;
   llama.n_kv_heads = 2;
   llama.tie_embeddings = false;
-  check("llama", llama, purpose(Head::language_modeling), shape);
+  check("llama", llama, purpose(HeadKind::language_modeling), shape);
 }
 
 TEST_F(FlopsParity, Encoders) {
   const auto bert = config(Architecture::encoder);
   auto masks = bert;
   masks.mlm_transform = true;
-  check("bert_masks", masks, purpose(Head::masked_language_modeling),
+  check("bert_masks", masks, purpose(HeadKind::masked_language_modeling),
         {.batch_size = kBatch, .length = kLength, .n_targets = kBatch * kLength});
   auto classes = bert;
   classes.pooler = true;
-  check("bert_classes", classes, purpose(Head::classification),
+  check("bert_classes", classes, purpose(HeadKind::classification),
         {.batch_size = kBatch, .length = kLength, .n_targets = kBatch});
 }
 
 TEST_F(FlopsParity, EncoderDecoders) {
   auto bart = config(Architecture::encoder_decoder);
   bart.n_decoder_layers = 2;
-  check("bart", bart, purpose(Head::language_modeling),
+  check("bart", bart, purpose(HeadKind::language_modeling),
         {.batch_size = kBatch,
          .length = kSourceLength,
          .decoder_length = kLength,

@@ -1,9 +1,10 @@
 // Whole small models against transformers and torch.nn: loss, logits and the gradient of every parameter.
 
-#include "models/model.h"
+#include "models/families/families.h"
 #include "tests/parity/reference.h"
 #include "tests/support/small_models.h"
 #include "training/gradients/gradient_accumulator.h"
+#include "training/objectives/token_cross_entropy.h"
 
 namespace zoo::testing {
 namespace {
@@ -33,10 +34,12 @@ class ModelParity : public ReferenceTest {
                       .targets = input("targets"),
                       .positions = input("positions")};
     reference.expect_output("logits", model->logits(model->features(batch)));
+    const auto objective =
+        std::make_shared<TokenCrossEntropy>(TokenCrossEntropyOptions{.label_smoothing = label_smoothing});
     // Also as the threads of a processor share the rows.
     for (const int64_t n_parts : {1, 2}) {
       model->zero_grad();
-      GradientAccumulator gradients(model, {.label_smoothing = label_smoothing, .n_parts = n_parts});
+      GradientAccumulator gradients(model, objective, {.n_parts = n_parts});
       reference.expect_output("loss", gradients.differentiate({batch}).sum());
     }
     reference.expect_gradients(model.get());
@@ -138,11 +141,11 @@ ModelConfig bert() {
 }
 
 TEST_F(ModelParity, BertMaskedLanguageModel) {
-  check("bert_masked", bert(), {.head = Head::masked_language_modeling});
+  check("bert_masked", bert(), {.head = HeadKind::masked_language_modeling});
 }
 
 TEST_F(ModelParity, BertClassifier) {
-  check("bert_classifier", bert(), {.head = Head::classification, .n_classes = 5});
+  check("bert_classifier", bert(), {.head = HeadKind::classification, .n_classes = 5});
 }
 
 TEST_F(ModelParity, OriginalTransformer) {

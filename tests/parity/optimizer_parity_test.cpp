@@ -1,10 +1,11 @@
 // Ten steps of the optimisers against those of PyTorch, or a paper's formula in Python. AdamW in whole
 // models: equal weights and batches must give equal losses. The others on given gradients.
 
-#include "models/model.h"
+#include "models/families/families.h"
 #include "tests/parity/reference.h"
 #include "tests/support/small_models.h"
 #include "training/gradients/gradient_accumulator.h"
+#include "training/objectives/token_cross_entropy.h"
 #include "training/optimizers/optimizer.h"
 
 namespace zoo::testing {
@@ -21,7 +22,8 @@ class OptimizerParity : public ReferenceTest {
     const auto model = make_model(config, {.vocab_size = kVocabulary, .start_token = kStartToken});
     ReferenceCase reference(file(name));
     reference.load(*model);
-    GradientAccumulator gradients(model, {.label_smoothing = label_smoothing});
+    GradientAccumulator gradients(model, std::make_shared<TokenCrossEntropy>(
+                                             TokenCrossEntropyOptions{.label_smoothing = label_smoothing}));
     Optimizer optimizer({.lr = kLearningRate, .betas = {0.9, 0.98}, .weight_decay = 0.1, .decayed = decayed},
                         parameters_of(*model));
     const auto losses = reference.output("losses"), norms = reference.output("gradient_norms");

@@ -39,8 +39,7 @@ TEST_F(PositionParity, RotaryHalfInAllScalings) {
     ReferenceCase reference(file("rotary_half_" + name));
     const auto rates = rotary_rates(options);
     EXPECT_TRUE(torch::allclose(rates, reference.output("rates"), /*rtol=*/2e-6, /*atol=*/0)) << rates;
-    const auto table =
-        Rotary(options)(PositionRange{.first = 0, .count = kPositions, .starts = {}}, torch::kCPU);
+    const auto table = Rotary(options)(PositionRange(0, kPositions), torch::kCPU);
     const auto q = table.apply(reference.input("q")), k = table.apply(reference.input("k"));
     reference.expect_output("q", q);
     reference.expect_output("k", k);
@@ -53,7 +52,7 @@ TEST_F(PositionParity, RotaryInterleavedAndPartial) {
   for (const int64_t width : {kHeadDim, int64_t{8}}) {
     ReferenceCase reference(file(fmt::format("rotary_interleaved_{}", width)));
     Rotary rotary(RotaryOptions(kHeadDim).width(width).layout(RotaryLayout::interleaved));
-    const auto table = rotary(PositionRange{.first = 0, .count = kPositions, .starts = {}}, torch::kCPU);
+    const auto table = rotary(PositionRange(0, kPositions), torch::kCPU);
     const auto y = table.apply(reference.input("x").transpose(1, 2)).transpose(1, 2);
     reference.expect_output("y", y);
     reference.backward({{"y", y}});
@@ -71,7 +70,7 @@ TEST_F(PositionParity, AlibiSlopesAndBias) {
     const auto mpt = reference.output(fmt::format("mpt_{}", n_heads));  // (H, S): of the last query
     const int64_t n = bloom.size(1);
     EXPECT_TRUE(torch::allclose(slopes, bloom.select(1, 1), 1e-6, 0));
-    const auto bias = alibi_bias(slopes, PositionRange{.first = 0, .count = n, .starts = {}});
+    const auto bias = alibi_bias(slopes, PositionRange(0, n));
     EXPECT_TRUE(torch::allclose(bias[0].select(1, n - 1), mpt, 1e-6, 0));
     for (int64_t i = 0; i < n;
          ++i) {  // Bloom's rows differ from ours by a constant, which softmax does not see
@@ -114,7 +113,7 @@ TEST_F(PositionParity, T5AttentionInBothDirections) {
     T5Attention module(direction);
     reference.load(module);
     const auto x = reference.input("x");
-    const auto bias = module.bias(PositionRange{.first = 0, .count = x.size(1), .starts = {}});
+    const auto bias = module.bias(PositionRange(0, x.size(1)));
     reference.expect_output("bias", bias);
     const auto y = module.attention(x, {.mask = causal ? Mask::causal() : Mask(), .bias = bias});
     reference.expect_output("y", y);

@@ -1,7 +1,7 @@
-"""What the reference scripts share: writing one case into one safetensors file.
+"""Shared by the reference scripts: writes one case into one safetensors file.
 
 A case file holds `param/NAME` and `grad/NAME` under the names of the C++ modules, `input/NAME`, `grad_input/NAME`,
-`output/NAME`, and `upstream/NAME`, the gradient that each output was given.
+`output/NAME`, and `upstream/NAME`, the gradient with respect to each output.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def rows(parameter, begin, end):
 
 
 def columns_transposed(parameter, begin, end):
-    """Columns of a matrix that is stored (in, out), as rows of one that is stored (out, in)."""
+    """Columns of a matrix stored as (in, out), as rows of a matrix stored as (out, in)."""
     return (lambda p: p[:, begin:end].t(), parameter)
 
 
@@ -49,7 +49,7 @@ def linear(name, module):
 
 
 def normal_(module, std=0.3):
-    """Random values for every parameter, those included that start as 0 or 1."""
+    """Random values for every parameter, including parameters that start as 0 or 1."""
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             offset = 1.0 if "norm" in name.lower() and name.endswith("weight") else 0.0
@@ -65,9 +65,9 @@ def write_case(directory, name, *, inputs, outputs, parameters=None, loss=None):
     """Backpropagates and writes a case.
 
     inputs, outputs: name → tensor. Inputs that require a gradient get `grad_input/`.
-    parameters: name in C++ → (function, reference parameters…): the function re-arranges the reference's parameters,
-    and likewise their gradients, into ours.
-    loss: what is backpropagated; without it, the sum of all outputs times random upstream gradients.
+    parameters: name in C++ → (function, reference parameters…). The function rearranges the reference's parameters and
+    their gradients into ours.
+    loss: the tensor to backpropagate; default: the sum of all outputs times random upstream gradients.
     """
     parameters = parameters or {}
     tensors = {f"input/{key}": contiguous(value) for key, value in inputs.items()}

@@ -1,6 +1,6 @@
 """Head statistics and attention roll-out of random attention, from their definitions, in loops over NumPy arrays.
 
-What is independent here is the arithmetic: nothing is computed as the C++ code does it, and all of it in double.
+The arithmetic is independent of the C++ code: it takes other steps, all in double.
 """
 
 import math
@@ -27,7 +27,7 @@ def random_attention(random, n_layers, T, S, causal=False):
 
 
 def statistics(weights, is_self):
-    """The six numbers of one head, NaN where there is none: entropy, distance, first, previous, itself, error."""
+    """The six numbers of one head, NaN if undefined: entropy, distance, first, previous, itself, error."""
     T, S = weights.shape
     w = weights.astype(np.float64)
     entropy = np.mean([-sum(p * math.log(p) for p in row if p > 0) for row in w])

@@ -1,4 +1,4 @@
-"""Beam searches by transformers: over tables of next-token scores, and by whole models with their caches."""
+"""Beam searches by transformers: over tables of next-token scores, and over whole models with their caches."""
 
 import math
 import sys
@@ -21,7 +21,7 @@ EARLY_STOPPING = {"true": True, "false": False, "never": "never"}
 
 
 def search(name, model, prompt, *, beams, **options):
-    """The case `name`: all beams, best first, their new tokens, with -1 behind the end, and their scores."""
+    """The case `name`: the new tokens of all beams, best first, padded with -1 after the end, and their scores."""
     result = model.generate(
         input_ids=prompt[None], num_beams=beams, num_return_sequences=beams, do_sample=False, pad_token_id=-1,
         return_dict_in_generate=True, output_scores=True, **options,
@@ -32,7 +32,7 @@ def search(name, model, prompt, *, beams, **options):
 
 
 class Bigrams(PreTrainedModel, GenerationMixin):
-    """The next token depends on the newest one alone."""
+    """The next token depends only on the last one."""
 
     config_class = PretrainedConfig
 
@@ -45,7 +45,7 @@ class Bigrams(PreTrainedModel, GenerationMixin):
 
 
 def write_tables(out, name, logits, starts, max_new_tokens):
-    """One file a table; the end of a text is the last row's token."""
+    """Writes one file for one table. The last row's token ends a text."""
     model = Bigrams(logits)
     tensors = {"input/logits": logits}
     for beams in (2, 3, 4):
@@ -66,7 +66,7 @@ def waves(out):
 
 
 def late(out):
-    """The best text is long, and its beginning unlikely: what ends a search early misses it."""
+    """The best text is long and begins with unlikely tokens, so a search that ends early misses it."""
     rest = [0.3, 0.25, 0.2, 0.1, 0.08, 0.07]
     rows = [
         [0.01, 0.28, 0.2, 0.006, 0.004, 0.5],
@@ -76,13 +76,13 @@ def late(out):
     write_tables(out, "late", torch.tensor(rows + [rest] * 3).log(), starts=(0,), max_new_tokens=8)
 
 
-# Short texts: of two that make the same steps in another order, which have the same score, either may come first.
+# Short texts, because two texts with the same steps in another order have the same score and may come in either order.
 def noise(out):
     write_tables(out, "noise", 2 * torch.randn(9, 9), starts=(0, 3, 7), max_new_tokens=6)
 
 
 def write_model(out, name, model, parameters):
-    """Prompts of unequal length, each searched alone. The end is the model's second favourite token."""
+    """Prompts of unequal length, each searched alone. The end token is the second most frequent greedy token."""
     model.eval()
     model.generation_config.update(eos_token_id=None, pad_token_id=-1)
     prompts = [reference_models.tokens(length) for length in (5, 1, 8, 2)]
@@ -100,7 +100,7 @@ def write_model(out, name, model, parameters):
                 eos_token_id=eos,
             )  # fmt: skip
             lengths |= {length.item() for length in (tensors[f"output/{case}/ids"] >= 0).sum(1)}
-    assert len(lengths) > 3, f"{name}: beams of lengths {lengths} alone: a weak reference"
+    assert len(lengths) > 3, f"{name}: the beams have only the lengths {lengths}: a weak reference"
     save_file(tensors, out / f"{name}.safetensors")
 
 

@@ -1,5 +1,5 @@
-"""FLOPs of forward and backward passes as PyTorch's own FlopCounterMode counts them, on models of transformers with the
-explicit attention: one file a case, output/flops of one number."""
+"""FLOPs of forward and backward passes, counted by PyTorch's FlopCounterMode on models of transformers with explicit
+attention: one file per case, with one number, output/flops."""
 import argparse
 import os
 import sys
@@ -15,7 +15,7 @@ except ImportError as error:
     sys.exit(77)
 
 D, H, LAYERS, F, V = 48, 4, 3, 112, 97
-B, T, S = 3, 20, 14  # of an encoder-decoder: T targets, S sources
+B, T, S = 3, 20, 14  # in an encoder-decoder: T targets, S sources
 EAGER = {"attn_implementation": "eager"}
 
 

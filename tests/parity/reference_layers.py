@@ -31,7 +31,7 @@ def leaf(*shape):
 
 
 def future(n):
-    """True above the diagonal: what a causal mask hides."""
+    """True above the diagonal, which a causal mask hides."""
     return torch.ones(n, n, dtype=torch.bool).triu(1)
 
 
@@ -39,7 +39,7 @@ def future(n):
 
 
 def split_projections(mha, prefix=""):
-    """torch.nn.MultiheadAttention's stacked input projection as three."""
+    """torch.nn.MultiheadAttention's stacked input projection as three projections."""
     d = mha.embed_dim
     entries = linear(f"{prefix}out", mha.out_proj)
     for i, name in enumerate("qkv"):
@@ -84,7 +84,7 @@ def multi_head_attention(out):
 
 
 def grouped_query_attention(out):
-    """Each key/value head serves H/K query heads: one head after the other."""
+    """Each key/value head serves H/K query heads; computed one head after the other."""
     heads, width = 6, 4
 
     def case(name, kv_heads):
@@ -181,7 +181,7 @@ def rotary(out):
         )  # fmt: skip
         module = modeling_llama.LlamaRotaryEmbedding(config)
         if name == "ntk":
-            # transformers grows the base with the length that it sees; at this length the growth is factor itself.
+            # transformers' base grows with the length of the input; at this length it grows by exactly `factor`.
             length = int(context * (2 - 1 / scaling["factor"]))
             module.inv_freq, module.attention_scaling = ROPE_INIT_FUNCTIONS["dynamic"](config, None, seq_len=length)
             module.max_seq_len_cached = module.original_max_seq_len = 10 * length
@@ -193,7 +193,7 @@ def rotary(out):
         write_case(out, f"rotary_half_{name}", inputs={"q": q, "k": k}, outputs=outputs)
 
     for width in (head_dim, 8):
-        x = leaf(B, n, 2, head_dim)  # GPT-J has the heads after the positions
+        x = leaf(B, n, 2, head_dim)  # GPT-J's layout has heads after positions
         sincos = modeling_gptj.create_sinusoidal_positions(n, width)
         sin, cos = (t[None].expand(B, -1, -1) for t in sincos.split(width // 2, -1))
         turned = modeling_gptj.apply_rotary_pos_emb(x[..., :width], sin, cos)
@@ -240,7 +240,7 @@ def t5_bias(out):
 
 
 def sinusoidal(out):
-    """The rate by powers and by exp-log, in doubles, one element at a time."""
+    """The rates by powers and by exp and log, in doubles, one element at a time."""
     positions = [0, 1, 2, 5, 63, 1000]
     outputs = {}
     for d in (1, 2, 7, 16, 33):
@@ -275,7 +275,7 @@ class AnnotatedLayerNorm(torch.nn.Module):
 
 
 class OutsideRMSNorm(torch.nn.Module):
-    """As in the authors' repository: the norm of the vector over the root of its width, ε added to it."""
+    """As in the authors' repository: ε is added to the vector's norm over the root of its width."""
 
     def __init__(self, d, eps=1e-8):
         super().__init__()

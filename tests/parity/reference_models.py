@@ -84,7 +84,10 @@ def gpt2_parameters(model):
     body = model.transformer
     d = body.wte.weight.shape[1]
     entries = parts(
-        {"token_embedding.weight": plain(body.wte.weight), "decoder.position_embedding.weight": plain(body.wpe.weight)},
+        {
+            "token_embedding.weight": plain(body.wte.weight),
+            "decoder_embedder.position_embedding.weight": plain(body.wpe.weight),
+        },
         linear("decoder.final_norm", body.ln_f),
     )
     for i, block in enumerate(body.h):
@@ -247,10 +250,10 @@ def bert_parameters(bert):
     entries = parts(
         {
             "token_embedding.weight": plain(table.word_embeddings.weight),
-            "encoder.position_embedding.weight": plain(table.position_embeddings.weight),
-            "encoder.segment_embedding.weight": plain(table.token_type_embeddings.weight),
+            "encoder_embedder.position_embedding.weight": plain(table.position_embeddings.weight),
+            "encoder_embedder.segment_embedding.weight": plain(table.token_type_embeddings.weight),
         },
-        linear("encoder.embedding_norm", table.LayerNorm),
+        linear("encoder_embedder.embedding_norm", table.LayerNorm),
     )
     for i, layer in enumerate(bert.encoder.layer):
         at, attention = f"encoder.layers.{i}", layer.attention
@@ -329,7 +332,7 @@ def write_encoder_decoder(out, name, forward, parameters, label_smoothing=0.0):
 
 
 class Transformer(torch.nn.Module):
-    """The model of Vaswani et al. 2017 on torch.nn's layers; embeddings shared and tied, times √D."""
+    """The model of Vaswani et al. 2017 with torch.nn's layers; embeddings are shared, tied and scaled by √D."""
 
     def __init__(self, d_model, n_heads, width, norm_first):
         super().__init__()
@@ -441,8 +444,8 @@ def t5(out):
     }
     for name, version in versions.items():
         model = normal_(T5ForConditionalGeneration(T5Config(**shape, **version)))
-        # T5 does not divide its scores by the root of Dh: its initial q do. Without, they are so large that rounding
-        # alone, of either side, comes near the tolerances.
+        # T5 does not divide its scores by the root of Dh; its initial q weights are small instead. Without this factor
+        # the scores are so large that rounding errors come near the tolerances.
         with torch.no_grad():
             for key, parameter in model.named_parameters():
                 if key.endswith(".q.weight"):
@@ -464,12 +467,12 @@ def make_bart():
 
 
 def bart_parameters(model):
-    # BART's tables of positions begin with two rows that nothing uses.
+    # BART's position tables begin with two unused rows.
     entries = {"token_embedding.weight": plain(model.model.shared.weight)}
     for side, stack in (("encoder", model.model.encoder), ("decoder", model.model.decoder)):
         table = rows(stack.embed_positions.weight, 2, 2 + POSITIONS)
-        entries |= {f"{side}.position_embedding.weight": table}
-        entries |= linear(f"{side}.embedding_norm", stack.layernorm_embedding)
+        entries |= {f"{side}_embedder.position_embedding.weight": table}
+        entries |= linear(f"{side}_embedder.embedding_norm", stack.layernorm_embedding)
         for i, layer in enumerate(stack.layers):
             at = f"{side}.layers.{i}"
             attentions = {"self_attention": (layer.self_attn, layer.self_attn_layer_norm)}

@@ -1,8 +1,8 @@
-"""Ten steps of the optimisers on given gradients: torch.optim's Adafactor and Muon (with AdamW for what is not Muon's),
-and Lion by the formula of the paper.
+"""Ten steps of the optimisers on given gradients: torch.optim's Adafactor and Muon (with AdamW for the parameters that
+Muon does not take), and Lion by the formula of the paper.
 
 A case holds `param/NAME`, `input/NAME_STEP` with the gradients, and `output/NAME_STEP` with the parameters after each
-step. The learning rate falls from step to step, as a schedule has it.
+step. The learning rate falls from step to step, as in a schedule.
 """
 
 import reference
@@ -49,7 +49,7 @@ def write(out, name, make_optimizers):
     rates = [(group, group["lr"]) for optimizer in optimizers for group in optimizer.param_groups]
     for step in range(STEPS):
         for key, value in parameters.items():
-            # Sizes that differ: by parameter, and rising, so that clipping has something to clip.
+            # The size depends on the parameter and rises with the steps, so that clipping takes effect.
             value.grad = torch.randn(value.shape) * len(key) * 0.1 * 1.5**step
             tensors[f"input/{key}_{step}"] = contiguous(value.grad)
         for group, lr in rates:
@@ -61,7 +61,7 @@ def write(out, name, make_optimizers):
 
 
 def groups(parameters, decay, is_decayed):
-    """One group a treatment: decayed, and spared."""
+    """Two groups: parameters with weight decay, and parameters without."""
     wanted = lambda flag: [p for key, p in parameters.items() if is_decayed(key, p) == flag]
     return [{"params": wanted(True), "weight_decay": decay}, {"params": wanted(False), "weight_decay": 0.0}]
 

@@ -1,4 +1,4 @@
-"""References of comparison/statistics: Student's t by numerical integration in thirty digits, the tests by their
+"""References for comparison/statistics: Student's t by numerical integration with thirty digits, the tests by their
 definitions."""
 
 import sys
@@ -26,10 +26,10 @@ def density(t, degrees):
 
 
 def upper_tail(t, degrees):
-    """P(T > t): the density integrated from t on, with x = sqrt(degrees) tan(angle) so that the end is finite."""
+    """P(T > t): the integral of the density from t on, with x = sqrt(degrees) tan(angle), so that the end is finite."""
     t, degrees = mp.mpf(t), mp.mpf(degrees)
     start = mp.atan(t / mp.sqrt(degrees))
-    # The integrand begins with 1, since the accuracy of quad is absolute, and falls within the first of the pieces.
+    # The integrand is scaled to begin with 1, because the accuracy of quad is absolute. It falls within the first piece.
     first = mp.cos(start)
     ends = [start + (mp.pi / 2 - start) / 8**k for k in range(3, -1, -1)]
     integral = mp.quad(lambda angle: abs(mp.cos(angle) / first) ** (degrees - 1), [start, *ends])
@@ -37,8 +37,8 @@ def upper_tail(t, degrees):
 
 
 def quantile(p, degrees):
-    """The t with P(T <= t) = p. Newton's method from 0 gets there from one side, because beyond 0 the distribution
-    bends one way."""
+    """The t with P(T <= t) = p. Newton's method from 0 approaches it from one side, because the distribution is concave
+    beyond 0."""
     p, degrees = mp.mpf(p), mp.mpf(degrees)
     if p < 0.5:
         return -quantile(1 - p, degrees)
@@ -74,7 +74,7 @@ def distribution(directory):
 
 
 def interval(values):
-    """mean, low, high, deviation"""
+    """Mean, low, high, deviation."""
     n = len(values)
     mean, deviation = values.mean(), values.std(unbiased=True)
     half = float(quantile("0.975", n - 1)) * deviation / n**0.5
@@ -97,8 +97,9 @@ def paired(directory):
 
 
 def holm(directory):
-    """By its definition: hypotheses are rejected from the smallest p on, until one is not; the corrected p of one is
-    the smallest level at which it falls, found by trying all levels at which anything changes."""
+    """Holm's correction by its definition: hypotheses are rejected in order of rising p, until one is not rejected. The
+    corrected p of a hypothesis is the smallest level that rejects it, found by trying all levels where a decision
+    changes."""
     for m in [1, 2, 6, 15]:
         p = torch.rand(m, dtype=DOUBLE) ** 4
 

@@ -1,7 +1,7 @@
-"""BLEU, chrF and the tokenizer 13a by the package sacrebleu, over random lines made of what is hard to take apart, and
-over the captions of Multi30k where they are there.
+"""BLEU, chrF and the tokenizer 13a by the package sacrebleu, on random lines that are hard to tokenize, and on the
+captions of Multi30k if they are present.
 
-Texts are bytes: each line ends with a zero.
+Texts are bytes; each line ends with a zero.
 """
 
 import os
@@ -27,7 +27,7 @@ WORDS = """a the The man Man's woman dog's isn't riding Straße Café naïve Üb
 = + * ^ ~ ` ' " '' "" „so“ “so” ‘so’ «so» it’s \\ | _ a_b U.S. U.S.A. e.g. 3rd 4:30 http://a.b/c?d=1&e=2 a,b a,1 1,a a.b 1.b a.1
 é. .é é,é -é é- 9é ٣.٣ １，０００．５ x² ½""".split()
 
-# Not only the blank is white space, and not all that looks like it.
+# White space includes more than the blank, and some of these characters only look like white space.
 SPACES = [" "] * 40 + ["  ", "\t", " \r ", "\u00a0", "\u2003", "\u3000", "\u200b", "\x0b", "\x0c", "\x1c", "\x1f", "\x85",
                        "\u2028", "\u1680", "\u180e", "\u202f", "\ufeff", "\n", "-\n", ""]
 
@@ -98,7 +98,7 @@ def random_corpora(directory):
 
 
 def multi30k(directory):
-    folders = [os.environ.get("ZOO_DATA_MIRROR"), os.environ.get("ZOO_DATA", pathlib.Path(__file__).parents[2] / "data")]
+    folders = [os.environ.get("ZOO_DATA_MIRROR"), os.environ.get("ZOO_DATA", pathlib.Path(__file__).parents[2] / "datasets")]
     folders = [pathlib.Path(folder) / "multi30k" for folder in folders if folder]
     folder = next((folder for folder in folders if (folder / "test_2016_flickr.en").exists()), None)
     if folder is None:

@@ -18,11 +18,12 @@ def find_chromium():
 
 
 class Failure(Exception):
-    """The page is not as it should be, or the browser does not answer."""
+    """The page is wrong, or the browser does not answer."""
 
 
 class Browser:
-    """One page in a browser without a network. `problems` collects what the page logged or asked for."""
+    """One page in a browser without a network. `problems` collects the page's exceptions, warnings and network
+    requests."""
 
     def __init__(self, program, timeout=60):
         self.timeout = timeout
@@ -32,8 +33,8 @@ class Browser:
         self._number = 0
         self._unread = b""
         self._profile = tempfile.TemporaryDirectory(prefix="zoo-chromium-")
-        # Commands go to the browser's file 3, answers come from its file 4. Copies above 10, so that neither is in the
-        # other's place when they are moved there.
+        # The browser reads commands from its file 3 and writes answers to its file 4. The copies get numbers from 10 on,
+        # so that moving one to 3 or 4 cannot overwrite the other.
         ends = [end for pipe in (os.pipe(), os.pipe()) for end in pipe]
         theirs_in, self._to, self._from, theirs_out = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends]
         for end in ends:
@@ -75,7 +76,7 @@ class Browser:
             self._process.wait()
         os.close(self._to)
         os.close(self._from)
-        # Its children may still be writing their profile.
+        # The browser's children may still be writing to the profile.
         for _ in range(20):
             try:
                 self._profile.cleanup()
@@ -84,7 +85,7 @@ class Browser:
                 time.sleep(0.1)
 
     def send(self, method, **parameters):
-        """A command to the page; returns its result."""
+        """Sends a command to the page and returns its result."""
         return self._ask(method, **parameters)
 
     def _ask(self, method, **parameters):
@@ -102,13 +103,13 @@ class Browser:
         return answer["result"]
 
     def _read(self, deadline, what):
-        """Takes in one piece of what the browser says."""
+        """Reads one piece of the browser's output."""
         left = deadline - time.monotonic()
         if left <= 0 or not select.select([self._from], [], [], left)[0]:
             raise Failure(f"the browser gave no answer to {what} within {self.timeout} s")
         piece = os.read(self._from, 1 << 20)
         if not piece:
-            raise Failure(f"the browser ended while it was asked for {what}")
+            raise Failure(f"the browser ended during: {what}")
         *messages, self._unread = (self._unread + piece).split(b"\0")
         for message in map(json.loads, messages):
             if "id" in message:
@@ -135,7 +136,7 @@ class Browser:
     _address = ""
 
     def open(self, path, width=1280, height=900, media="light"):
-        """Loads a file in a window of this size; `media` is light or dark."""
+        """Loads a file in a window of this size; `media` is the colour scheme, light or dark."""
         self.resize(width, height)
         self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": media}])
         self._address = "file://" + os.path.abspath(path)
@@ -151,7 +152,7 @@ class Browser:
                   mobile=width < 600)
 
     def settle(self):
-        """Waits until what was changed is drawn."""
+        """Waits until all changes are drawn."""
         self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 30))))")
 
     def run(self, expression):
@@ -164,7 +165,7 @@ class Browser:
         return result["result"].get("value")
 
     def press(self, key):
-        """Presses and lets go a key, such as ArrowRight, Enter or Escape, where the focus is."""
+        """Presses and releases a key, such as ArrowRight, Enter or Escape, in the focused element."""
         codes = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Enter": 13, "Escape": 27, "Tab": 9,
                  " ": 32}
         press = {"key": key, "code": {" ": "Space"}.get(key, key), "windowsVirtualKeyCode": codes[key]}
@@ -174,6 +175,6 @@ class Browser:
         self.settle()
 
     def move_to(self, x, y):
-        """Moves the pointer to a place of the window."""
+        """Moves the pointer to a point in the window."""
         self.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
         self.settle()

@@ -1,5 +1,5 @@
 #pragma once
-// An environment variable that has a value as long as one test.
+// An environment variable that has a value for the duration of one test.
 
 #include <cstdlib>
 #include <optional>

@@ -1,5 +1,5 @@
 #pragma once
-// What errors say.
+// The messages of errors.
 
 #include <string>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Small models with weights large enough that every part of them shows in the output.
+// Small models with weights large enough that every part of a model affects its output.
 
 #include <array>
 #include <memory>
@@ -11,6 +11,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "models/families/families.h"
 #include "models/model.h"
 
 namespace zoo::testing {
@@ -41,13 +42,13 @@ inline ModelConfig small_config(Architecture architecture, Position position = P
   return config;
 }
 
-inline ModelPurpose purpose_of(Architecture architecture) {
+inline ModelPurpose purpose_of(const FamilySelection& architecture) {
   ModelPurpose purpose{.vocab_size = kVocabulary, .start_token = kStartToken};
-  if (architecture == Architecture::encoder) purpose.head = Head::masked_language_modeling;
+  if (architecture == Architecture::encoder) purpose.head = HeadKind::masked_language_modeling;
   return purpose;
 }
 
-/// In evaluation mode, with every parameter drawn anew.
+/// In evaluation mode, with random values in every parameter.
 inline std::shared_ptr<Model> random_model(const ModelConfig& config, const ModelPurpose& purpose,
                                            uint64_t seed = 1) {
   torch::manual_seed(seed);
@@ -67,7 +68,8 @@ inline torch::Tensor tokens(int64_t batch, int64_t length) {
 }
 
 /// A batch to train on, all positions predicted.
-inline Batch small_batch(Architecture architecture, const TokenBatch& input, int64_t target_length = 5) {
+inline Batch small_batch(const FamilySelection& architecture, const TokenBatch& input,
+                         int64_t target_length = 5) {
   Batch batch;
   batch.input = input;
   if (architecture == Architecture::encoder_decoder) {
@@ -80,7 +82,7 @@ inline Batch small_batch(Architecture architecture, const TokenBatch& input, int
 }
 
 inline std::string described(const ModelConfig& config) {
-  return std::string(name_of(config.architecture)) + ", " + std::string(name_of(config.position)) + ", " +
+  return config.architecture.type + ", " + std::string(name_of(config.position)) + ", " +
          std::string(name_of(config.norm_placement));
 }
 
@@ -89,8 +91,7 @@ inline bool close(const torch::Tensor& a, const torch::Tensor& b, double toleran
          torch::allclose(a, b, tolerance, tolerance);
 }
 
-/// Configurations of one architecture that differ in kind: all positions, and the other shapes of the
-/// catalogue.
+/// Different configurations of one architecture: all kinds of positions, and other variants.
 inline std::vector<ModelConfig> varied_configs(Architecture architecture) {
   std::vector<ModelConfig> configs;
   for (const auto position : kPositions) configs.push_back(small_config(architecture, position));

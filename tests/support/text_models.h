@@ -15,10 +15,10 @@ inline std::shared_ptr<const Tokenizer> letters(SpecialTokenSet special = Specia
   return make_tokenizer(config, special, [](const auto& sink) { sink("abcdefghijklmnop\n"); });
 }
 
-/// With weights so large, and untied, that what it says depends on all that it read; with much dropout, which
-/// must not show: it is in training mode.
+/// A model in training mode. Its large, untied weights make its output depend on everything that it reads. It
+/// has much dropout, which must not affect generation.
 inline std::shared_ptr<Model> text_model(ModelConfig config, const Tokenizer& tokenizer,
-                                         Head head = Head::language_modeling) {
+                                         HeadKind head = HeadKind::language_modeling) {
   config.init_std = 0.6;
   config.init_residual_scaling = false;
   config.tie_embeddings = false;
@@ -26,7 +26,7 @@ inline std::shared_ptr<Model> text_model(ModelConfig config, const Tokenizer& to
   torch::manual_seed(3);
   return make_model(config, {.head = head,
                              .vocab_size = tokenizer.vocab_size(),
-                             .n_classes = head == Head::classification ? 3 : 0,
+                             .n_classes = head == HeadKind::classification ? 3 : 0,
                              .start_token = tokenizer.special().bos});
 }
 

@@ -1,4 +1,4 @@
-// Layers that are computed again in the backward pass: the same training in less memory.
+// Layers that are computed again in the backward pass give the same training in less memory.
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -11,12 +11,13 @@
 #include "tests/training/support.h"
 #include "training/gradients/gradient_accumulator.h"
 #include "training/gradients/memory.h"
+#include "training/objectives/token_cross_entropy.h"
 #include "training/runs/checkpoint.h"
 
 namespace zoo::testing {
 namespace {
 
-/// Four rows of unequal length, some positions predicted.
+/// Four rows of unequal length, with targets at some positions.
 Batch uneven_batch(Architecture architecture) {
   torch::manual_seed(6);
   auto batch = small_batch(architecture, {tokens(4, 7), torch::tensor({7, 3, 5, 6}, torch::kLong)});
@@ -32,18 +33,21 @@ struct Differentiated {
 };
 
 Differentiated differentiated(const std::shared_ptr<Model>& model, const Batch& batch,
-                              const GradientOptions& options, ActivationCheckpointing checkpointing) {
+                              const GradientOptions& options, ActivationCheckpointing checkpointing,
+                              const TokenCrossEntropyOptions& loss = {}) {
   model->checkpoint_activations(checkpointing);
   model->zero_grad();
   torch::manual_seed(9);
-  Differentiated result{GradientAccumulator(model, options).differentiate({batch}), {}, draw_seed()};
+  GradientAccumulator gradients(model, std::make_shared<TokenCrossEntropy>(loss), options);
+  Differentiated result{gradients.differentiate({batch}), {}, draw_seed()};
   for (const auto& parameter : model->parameters()) result.gradients.push_back(parameter.grad());
   return result;
 }
 
-void expect_equal(const std::shared_ptr<Model>& model, const Batch& batch, const GradientOptions& options) {
-  const auto plain = differentiated(model, batch, options, ActivationCheckpointing::none);
-  const auto again = differentiated(model, batch, options, ActivationCheckpointing::every_layer);
+void expect_equal(const std::shared_ptr<Model>& model, const Batch& batch, const GradientOptions& options,
+                  const TokenCrossEntropyOptions& loss = {}) {
+  const auto plain = differentiated(model, batch, options, ActivationCheckpointing::none, loss);
+  const auto again = differentiated(model, batch, options, ActivationCheckpointing::every_layer, loss);
   EXPECT_TRUE(torch::equal(again.loss, plain.loss));
   EXPECT_EQ(again.drawn_next, plain.drawn_next);
   for (size_t i = 0; i < plain.gradients.size(); ++i) {
@@ -53,7 +57,8 @@ void expect_equal(const std::shared_ptr<Model>& model, const Batch& batch, const
   }
 }
 
-// All positions (T5's bias has a gradient of its own), placements of norms, shared and separate embeddings.
+// All kinds of positions (T5's bias has its own gradient), placements of norms, shared and separate
+// embeddings.
 TEST(ActivationCheckpointing, ChangesNoBitOfAnyModel) {
   for (const auto architecture : kArchitectures) {
     for (auto config : varied_configs(architecture)) {
@@ -71,7 +76,7 @@ TEST(ActivationCheckpointing, ChangesNoBitOfAnyModel) {
   }
 }
 
-// Threads with a graph each, logits in pieces, 16 bits.
+// Threads with separate graphs, logits in pieces, 16 bits.
 TEST(ActivationCheckpointing, ChangesNoBitHoweverTheBatchIsWorkedOn) {
   for (const auto architecture : kArchitectures) {
     SCOPED_TRACE(name_of(architecture));
@@ -83,19 +88,15 @@ TEST(ActivationCheckpointing, ChangesNoBitHoweverTheBatchIsWorkedOn) {
     for (const auto precision : {Precision::fp32, Precision::bf16}) {
       for (const int64_t n_parts : {1, 4}) {
         for (const int64_t fewest_targets : {64, 2}) {
-          expect_equal(model, batch,
-                       {.label_smoothing = 0.1,
-                        .logits_bytes = 1,
-                        .fewest_targets = fewest_targets,
-                        .n_parts = n_parts,
-                        .precision = precision});
+          expect_equal(model, batch, {.n_parts = n_parts, .precision = precision},
+                       {.label_smoothing = 0.1, .logits_bytes = 1, .fewest_targets = fewest_targets});
         }
       }
     }
   }
 }
 
-/// Peak of the tensors of one step.
+/// Peak memory of the tensors in one step.
 int64_t peak(const std::shared_ptr<Model>& model, const Batch& batch, ActivationCheckpointing checkpointing) {
   TensorMemory memory(torch::kCPU);
   differentiated(model, batch, {.n_parts = 1}, checkpointing);
@@ -124,10 +125,12 @@ TEST(ActivationCheckpointing, LeavesEvaluationAndGenerationAlone) {
   const auto run = [&] {
     AttentionMaps maps;
     model->attention_maps(batch, maps);
+    auto& generative = *model->generative();
     DecodingState state;
-    model->generative()->prefill(batch.input, state);
+    generative.prefill(batch.input, state);
+    const TokenBatch next{.ids = torch::tensor({1, 2, 3, 4}).unsqueeze(1)};
     return std::vector{model->features(batch), maps.cross.back(),
-                       model->generative()->step(torch::tensor({1, 2, 3, 4}), state)};
+                       generative.forward(next, state, LogitsAt::last_token())};
   };
   const auto plain = run();
   model->checkpoint_activations(ActivationCheckpointing::every_layer);

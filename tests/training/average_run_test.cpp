@@ -1,4 +1,4 @@
-// A run made of the mean of another one's checkpoints.
+// A run made from the mean of another run's checkpoints.
 
 #include "training/runs/average_run.h"
 
@@ -46,7 +46,7 @@ TEST_F(AverageRun, WritesARunWithTheMean) {
     EXPECT_LT((mean.tensor(name) - expected).abs().max().item<double>(), 1e-6) << name;
   }
 
-  // Both losses are those of what can be opened.
+  // Opening the runs gives the same two losses.
   EXPECT_EQ(Run::open(run).evaluate(Split::valid).at("loss"), averaged.loss_before);
   const auto opened = Run::open(averaged.run_dir);
   EXPECT_EQ(opened.evaluate(Split::valid).at("loss"), averaged.loss);
@@ -72,7 +72,7 @@ TEST_F(AverageRun, SaysWhatCannotBeAveraged) {
   EXPECT_THAT(message_of<CheckpointError>([&] { average_run(world.path("nowhere")); }),
               HasSubstr("no such run"));
 
-  // A checkpoint of another architecture among them.
+  // One of the checkpoints has another architecture.
   train(world.experiment("language_modeling",
                          {"training.steps=6", "training.checkpoint_every=6", "model.d_ff=48"}),
         {.run_dir = world.path("other")});

@@ -1,4 +1,4 @@
-// What has to hold on a GPU. Where there is none, every test here is skipped.
+// Tests on a GPU. Without a GPU, all are skipped.
 
 #include <cstdlib>
 
@@ -45,7 +45,7 @@ class OnAGpu : public ::testing::Test {
   }
 
   TinyWorld world_;
-  // ZOO_TEST_GPU=cpu runs the tests themselves where there is no GPU.
+  // ZOO_TEST_GPU=cpu runs these tests on the CPU, to check the tests themselves.
   const torch::Device device_{std::getenv("ZOO_TEST_GPU") != nullptr ? std::getenv("ZOO_TEST_GPU")
                                                                      : "cuda:0"};
 };

@@ -56,7 +56,7 @@ TEST(Experiment, NamesPlaceAndKeyOfWhatIsWrongInAPart) {
   EXPECT_THAT(error_of("training: {optimizer: {decayed: biases}}"), HasSubstr("matrices_without_embeddings"));
   EXPECT_THAT(error_of("training: {ema_decay: 1}"), HasSubstr("training.ema_decay"));
   EXPECT_THAT(error_of("training: {steps: 10, checkpoint_every: 4, average_last: 4}"),
-              HasSubstr("training.average_last 4 is more than the 3 that 10 steps leave"));
+              HasSubstr("training.average_last 4 is more than the 3 checkpoints of 10 steps"));
   EXPECT_THAT(error_of("training: {schedule: {type: noam}}"), HasSubstr("training.schedule.warmup_steps"));
   EXPECT_THAT(error_of("training: {schedule: {type: noam, warmup_steps: 4, decay_steps: 5}}"),
               HasSubstr("no meaning for noam"));
@@ -89,10 +89,68 @@ TEST(Experiment, NamesContradictionsBetweenParts) {
               HasSubstr("training.best_by cannot be bleu for language_modeling"));
   EXPECT_THAT(error_of("task: text_to_text\ntraining: {best_by: accuracy}"),
               HasSubstr("training.best_by cannot be accuracy for text_to_text"));
+  EXPECT_THAT(error_of("task: text_classification\ntraining:\n  best_by: acuracy\n"),
+              AllOf(HasSubstr("x.yaml:3:12: training.best_by cannot be acuracy for text_classification"),
+                    HasSubstr("which has loss, accuracy")));
+  EXPECT_EQ(error_of("task: text_classification\nmodel: {architecture: encoder}\n"
+                     "training: {best_by: accuracy}"),
+            "no error");
   for (const char* architecture : {"encoder", "decoder", "encoder_decoder"}) {
     EXPECT_EQ(error_of("task: text_classification", {fmt::format("model.architecture={}", architecture)}),
               "no error");
   }
+}
+
+TEST(Experiment, NamesTypesThatThereAreNot) {
+  EXPECT_THAT(error_of("task: language_modelling"),
+              AllOf(HasSubstr("x.yaml:1:7: task must be one of language_modeling, "),
+                    HasSubstr("did you mean 'language_modeling'?")));
+  EXPECT_THAT(error_of("model: {architecture: decodr}"),
+              AllOf(HasSubstr("x.yaml:1:23: model.architecture must be one of encoder, decoder, "),
+                    HasSubstr("did you mean 'decoder'?")));
+  EXPECT_THAT(error_of("training: {objective: cross_entropi}"),
+              AllOf(HasSubstr("training.objective must be one of task, cross_entropy"),
+                    HasSubstr("did you mean 'cross_entropy'?")));
+  EXPECT_EQ(error_of("training: {objective: cross_entropy}"), "no error");
+}
+
+TEST(Experiment, SelectsTheAttentionOfEachLayer) {
+  const auto attention = [](const std::string& value) { return "model: {n_layers: 2, attention: " + value; };
+  for (const char* accepted : {"full}", "{type: full}}", "[full]}", "[full, {type: full}]}"}) {
+    const auto experiment = parse_experiment(attention(accepted), "x.yaml");
+    for (int64_t layer = 0; layer < 2; ++layer)
+      EXPECT_TRUE(experiment.model.attention_of(layer) == "full") << accepted;
+    EXPECT_EQ(dump_config(parse_experiment(dump_config(experiment), "dump.yaml")), dump_config(experiment));
+  }
+  EXPECT_THAT(error_of(attention("ful}")),
+              AllOf(HasSubstr("x.yaml:1:33: model.attention must be one of full"), HasSubstr("not 'ful'"),
+                    HasSubstr("did you mean 'full'?")));
+  EXPECT_THAT(error_of(attention("[full, linear]}")),
+              AllOf(HasSubstr("model.attention[1] must be one of full"), HasSubstr("not 'linear'")));
+  EXPECT_THAT(error_of(attention("{type: full, size: 3}}")),
+              HasSubstr("unknown key 'size' of the type full"));
+  EXPECT_THAT(error_of(attention("[]}")), HasSubstr("model.attention must be one type or a list"));
+
+  // Longer than the layers.
+  EXPECT_THAT(
+      error_of(attention("[full, full, full]}")),
+      AllOf(HasSubstr("x.yaml:1:33: model.attention is a list of 3 for 2 layers"), HasSubstr("shorten it")));
+  EXPECT_THAT(error_of("model: {n_layers: 1, attention: [full, full]}"),
+              HasSubstr("model.attention is a list of 2 for 1 layer:"));
+  const auto both = [](int64_t n_decoder_layers) {
+    return error_of("task: text_to_text",
+                    {"model={architecture: encoder_decoder, n_layers: 1, attention: [full, full, full]}",
+                     fmt::format("model.n_decoder_layers={}", n_decoder_layers)});
+  };
+  EXPECT_THAT(both(2), HasSubstr("model.attention is a list of 3 for 2 layers"));
+  EXPECT_EQ(both(3), "no error");
+
+  // Shorter: it begins again.
+  ModelConfig model;
+  model.attention = {Selection("a"), Selection("b"), Selection("a")};
+  std::string types;
+  for (int64_t layer = 0; layer < 8; ++layer) types += model.attention_of(layer).type;
+  EXPECT_EQ(types, "abaabaab");
 }
 
 TEST(Experiment, EveryFileOfTheCatalogueLoads) {

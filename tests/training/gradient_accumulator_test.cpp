@@ -6,6 +6,7 @@
 
 #include "layers/kernels/cross_entropy.h"
 #include "tests/support/small_models.h"
+#include "training/objectives/token_cross_entropy.h"
 
 namespace zoo::testing {
 namespace {
@@ -19,7 +20,7 @@ std::shared_ptr<Model> model_of(Architecture architecture, double dropout = 0) {
   return model;
 }
 
-/// Five rows of unequal length, targets at the real positions alone.
+/// Five rows of unequal length, with targets only at the real positions.
 Batch batch_of(Architecture architecture) {
   torch::manual_seed(6);
   Batch batch;
@@ -47,9 +48,9 @@ Outcome outcome(Model& model, const torch::Tensor& loss) {
   return result;
 }
 Outcome accumulated(const std::shared_ptr<Model>& model, const std::vector<Batch>& batches,
-                    const GradientOptions& options) {
+                    const GradientOptions& options, const TokenCrossEntropyOptions& loss = {}) {
   model->zero_grad();
-  GradientAccumulator gradients(model, options);
+  GradientAccumulator gradients(model, std::make_shared<TokenCrossEntropy>(loss), options);
   return outcome(*model, gradients.differentiate(batches).sum());
 }
 
@@ -77,11 +78,9 @@ TEST_P(EveryFamily, PartsAndPiecesAddUpToTheWhole) {
   const auto whole = outcome(*model, loss);
   for (const int64_t n_parts : {1, 5}) {
     for (const int64_t fewest : {64, 2})
-      expect_equal(
-          accumulated(
-              model, {batch},
-              {.label_smoothing = 0.1, .logits_bytes = 1, .fewest_targets = fewest, .n_parts = n_parts}),
-          whole, 1e-5);
+      expect_equal(accumulated(model, {batch}, {.n_parts = n_parts},
+                               {.label_smoothing = 0.1, .logits_bytes = 1, .fewest_targets = fewest}),
+                   whole, 1e-5);
   }
 }
 
@@ -116,12 +115,12 @@ TEST_P(EveryFamily, SixteenBitsGiveNearlyTheSameGradients) {
   }
 }
 
-// A scale that is far too large: steps are left out until it fits, and then the gradients are right.
+// The scale is far too large: steps are skipped until it fits, and then the gradients are right.
 TEST(LossScaling, RecoversFromOverflow) {
   const auto model = model_of(Architecture::decoder);
   const auto batch = batch_of(Architecture::decoder);
   const auto exact = accumulated(model, {batch}, {});
-  GradientAccumulator gradients(model, {.precision = Precision::fp16});
+  GradientAccumulator gradients(model, std::make_shared<TokenCrossEntropy>(), {.precision = Precision::fp16});
   LossScale scale{.value = 1e9};
   for (int i = 0; i < 40; ++i) {
     model->zero_grad();

@@ -1,4 +1,4 @@
-// Runs that begin where another one ended.
+// Runs that start with the weights of another run.
 
 #include "training/runs/initial_weights.h"
 
@@ -27,23 +27,23 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-/// So small a step that no weight is another after it, but for zeros.
+/// A step so small that it changes no weight except zeros.
 constexpr const char* kNoStep = "training.optimizer={type: sgd, lr: 1.0e-30, weight_decay: 0}";
 
 class InitialWeights : public ::testing::Test {
  protected:
-  /// An experiment that differs from that of its task in `overrides`.
+  /// The experiment of a task, with `overrides`.
   Experiment experiment(const std::string& task, std::vector<std::string> overrides = {}) const {
     overrides.insert(overrides.begin(), {"training.steps=2", "training.checkpoint_every=2",
                                          "training.evaluate_every=2", "model.max_positions=64"});
     return world.experiment(task, overrides);
   }
-  /// One that begins with the run `source`.
+  /// An experiment that starts with the run `source`.
   Experiment beginning(const std::string& task, std::vector<std::string> overrides = {}) const {
     overrides.push_back("init_from=" + source.string());
     return experiment(task, overrides);
   }
-  /// Trains, and returns what was said before the first step.
+  /// Trains, and returns the messages before the first step.
   std::string train_and_listen(const Experiment& trained, TrainOptions options) const {
     std::string said;
     options.on_progress = [&](const TrainProgress& progress) {
@@ -64,7 +64,7 @@ class InitialWeights : public ::testing::Test {
   fs::path source = world.path("source");
 };
 
-/// The names of those parameters of the run that are not as in its source.
+/// The names of the run's parameters that differ from its source.
 std::set<std::string> other_tensors(const fs::path& run, const fs::path& source) {
   const SafetensorsFile tensors(run / "model.safetensors"), before(source / "model.safetensors");
   std::set<std::string> names;
@@ -76,7 +76,7 @@ std::set<std::string> other_tensors(const fs::path& run, const fs::path& source)
   return names;
 }
 
-/// What a message says behind `words`, up to the next semicolon.
+/// The part of a message from the end of `words` up to the next semicolon.
 std::string part_of(const std::string& message, const std::string& words) {
   const size_t at = message.find(words);
   if (at == message.npos) return "";
@@ -87,7 +87,7 @@ std::string part_of(const std::string& message, const std::string& words) {
 struct Pair {
   std::string from, to;
   std::vector<std::string> from_overrides, to_overrides;
-  std::string fresh, left;  // as the message tells
+  std::string fresh, left;  // as in the message
 };
 
 TEST_F(InitialWeights, ComeFromAnotherTask) {
@@ -143,7 +143,7 @@ TEST_F(InitialWeights, NewLayersStartAsWithoutASource) {
     EXPECT_THAT(name, StartsWith("encoder.layers.1."));
     EXPECT_TRUE(torch::allclose(run.tensor(name), without.tensor(name), 0, 1e-20)) << name;
   }
-  // And a model of fewer layers leaves the last ones.
+  // A model with fewer layers does not use the last ones.
   fs::remove_all(source);
   fs::rename(world.path("run"), source);
   EXPECT_THAT(train_and_listen(beginning("masked_language_modeling"), {.run_dir = world.path("run")}),
@@ -170,7 +170,7 @@ TEST_F(InitialWeights, AreNotAskedForAgain) {
   const auto tuned = beginning("text_classification", {"training.steps=8"});
   train(tuned, {.run_dir = world.path("whole")});
 
-  // What dies before its first checkpoint starts once more with the source's weights.
+  // A run that dies before its first checkpoint starts again with the source's weights.
   const auto run = world.path("run");
   TrainOptions options{.run_dir = run, .existing = ExistingRun::resume};
   options.on_progress = [](const TrainProgress& progress) {
@@ -191,7 +191,7 @@ TEST_F(InitialWeights, AreNotAskedForAgain) {
   options.should_stop = [steps = 0]() mutable { return ++steps > 4; };
   EXPECT_EQ(train(tuned, options).step, 4);
 
-  // After a checkpoint the source is of no more use, but what the run came from is no matter of taste.
+  // After a checkpoint the source is no longer needed, but init_from must not change.
   fs::remove_all(source);
   EXPECT_THAT(resume(experiment("text_classification", {"training.steps=8"})),
               HasSubstr(fmt::format("started with init_from={}, not null", source.string())));
@@ -218,7 +218,7 @@ TEST_F(InitialWeights, AnotherModelIsRefusedByItsKey) {
   EXPECT_THAT(error_of(task, {"model.n_heads=4"}), told("model.n_heads", "4", "2"));
   EXPECT_THAT(error_of(task, {"data.tokenizer.type=byte"}), told("data.tokenizer.type", "byte", "char"));
   EXPECT_THAT(error_of(task, {"data.tokenizer.lowercase=true"}), HasSubstr("data.tokenizer.lowercase"));
-  // What may differ, but not in the shape of its tensors.
+  // This key may differ, but not if it changes the shape of a tensor.
   EXPECT_THAT(error_of(task, {"model.max_positions=40"}),
               AllOf(StartsWith("init_from: "), HasSubstr("(64, 16), this model as (40, 16)")));
 }
@@ -230,7 +230,7 @@ TEST_F(InitialWeights, ASourceThatIsNoneIsToldInALine) {
   EXPECT_THAT(error_of(task, {}), AllOf(StartsWith("init_from: "), HasSubstr("not a run")));
   fs::remove(source);
 
-  // The alphabet of one stream has no <cls>.
+  // The vocabulary of one stream has no <cls>.
   train(experiment("language_modeling"), {.run_dir = source});
   EXPECT_THAT(error_of(task, {"model.architecture=decoder"}),
               AllOf(HasSubstr("init_from: "), HasSubstr("special tokens that text_classification needs")));

@@ -52,7 +52,7 @@ Batch random_batch(int64_t rows, int64_t width) {
   return batch;
 }
 
-// 1200 targets in one batch and 6 in another: every target counts the same, however they are cut.
+// 1200 targets in one batch and 6 in another: every target has the same weight.
 TEST(Score, WeighsTargetsEqually) {
   const auto model = decoder_with_dropout();
   const auto large = random_batch(100, 12), small = random_batch(2, 3);

@@ -1,4 +1,4 @@
-// Counting the bytes of tensors.
+// Counts the bytes of tensors.
 
 #include "training/gradients/memory.h"
 
@@ -44,7 +44,7 @@ TEST(TensorMemory, CountsTheBackwardPass) {
   EXPECT_GE(memory.peak(), 2 * kMegabyte);
 }
 
-/// "VmHWM" of /proc/self/status, in bytes: the most memory that this process ever held.
+/// A value of /proc/self/status in bytes, such as "VmHWM", the most memory that this process ever held.
 int64_t from_status(const std::string& name) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -53,8 +53,8 @@ int64_t from_status(const std::string& name) {
   return 0;
 }
 
-// The operating system sees the same within a tenth, where tensors are most of what a process holds and the
-// allocator keeps no holes between them.
+// The operating system's number agrees within a tenth, if tensors are most of a process's memory and the
+// allocator keeps no gaps between them.
 TEST(TensorMemory, AgreesWithTheOperatingSystem) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "AddressSanitizer keeps what is freed, and its own books";

@@ -16,7 +16,7 @@
 namespace zoo {
 namespace {
 
-// A module with tensors of one, two and three dimensions, and a gradient that changes from step to step.
+// A module with tensors of one, two and three dimensions. Its gradient changes from step to step.
 struct Toy : torch::nn::Module {
   Toy() {
     torch::manual_seed(3);
@@ -35,7 +35,7 @@ struct Toy : torch::nn::Module {
 using MakeReference = std::function<std::unique_ptr<torch::optim::Optimizer>(
     const std::vector<torch::Tensor>& parameters, double weight_decay)>;
 
-/// Ten steps of ours and of LibTorch's from the same start.
+/// Compares ten steps of our optimiser and LibTorch's from the same start.
 void expect_equal(const OptimizerConfig& config, const MakeReference& make) {
   const auto ours = std::make_shared<Toy>(), theirs = std::make_shared<Toy>();
   Optimizer optimizer(config, parameters_of(*ours));
@@ -58,7 +58,7 @@ void expect_equal(const OptimizerConfig& config, const MakeReference& make) {
           << item.key() << " after step " << step;
     }
   }
-  EXPECT_FALSE(torch::allclose(ours->matrix, std::make_shared<Toy>()->matrix, 1e-3));  // something did move
+  EXPECT_FALSE(torch::allclose(ours->matrix, std::make_shared<Toy>()->matrix, 1e-3));  // it has changed
   EXPECT_TRUE(torch::equal(ours->unused, before));
 }
 
@@ -94,7 +94,7 @@ TEST(Optimizer, SgdIsThatOfLibTorch) {
   }
 }
 
-/// Every kind, with what makes it remember the most.
+/// Every kind, with the options that give it the largest state.
 std::vector<OptimizerConfig> every_kind() {
   std::vector<OptimizerConfig> configs;
   for (size_t i = 0; i < config_names(OptimizerKind()).size(); ++i) {
@@ -104,7 +104,7 @@ std::vector<OptimizerConfig> every_kind() {
   return configs;
 }
 
-/// As of a model, with one of the matrices in a hidden layer.
+/// The parameters, with "matrix" as the weight of a hidden layer.
 std::vector<Parameter> with_hidden_matrix(const Toy& toy) {
   auto parameters = parameters_of(toy);
   for (auto& parameter : parameters) {
@@ -169,7 +169,7 @@ TEST(Optimizer, RemembersWhatItsKindNeeds) {
             (Sizes{{"matrix.momentum", 35}, {"cube.momentum", 24}, {"vector.momentum", 5}}));
   EXPECT_EQ(sizes({.type = OptimizerKind::lion}),
             (Sizes{{"matrix.exp_avg", 35}, {"cube.exp_avg", 24}, {"vector.exp_avg", 5}}));
-  // Rows and columns of matrices instead of all that is in them.
+  // One value per row and per column of a matrix instead of one per element.
   EXPECT_EQ(sizes({.type = OptimizerKind::adafactor}), (Sizes{{"matrix.row_var", 7},
                                                               {"matrix.col_var", 5},
                                                               {"matrix.step", 1},
@@ -215,7 +215,7 @@ TEST(Optimizer, DecaysTheParametersThatItIsToldTo) {
   }
 }
 
-// Large models are updated piece by piece.
+// The optimiser updates large models piece by piece.
 TEST(Optimizer, LionIsTheSameForManyValues) {
   std::vector<Parameter> parameters;
   for (const int64_t size : {3, 1 << 22, 5, 7, (1 << 22) - 7, 7, 2}) {
@@ -230,7 +230,7 @@ TEST(Optimizer, LionIsTheSameForManyValues) {
   }
 }
 
-// In another precision than the reference's the step is nearly the same one.
+// In another precision than the reference's the step is nearly the same.
 TEST(Optimizer, MuonWorksInFp32Too) {
   torch::manual_seed(1);
   const auto gradient = torch::randn({7, 5});
@@ -245,7 +245,7 @@ TEST(Optimizer, MuonWorksInFp32Too) {
   const auto rough = step(MuonPrecision::bf16), fine = step(MuonPrecision::fp32);
   EXPECT_LT((rough - fine).norm().item<double>(), 0.05 * fine.norm().item<double>());
   EXPECT_FALSE(torch::equal(rough, fine));
-  // Five orthogonal columns, up to the range of singular values that the iterations leave.
+  // Five nearly orthogonal columns: the iterations leave singular values in this range.
   const auto values = at::linalg_svdvals(fine / std::sqrt(7.0 / 5));
   EXPECT_GT(values.min().item<double>(), 0.6);
   EXPECT_LT(values.max().item<double>(), 1.3);

@@ -21,6 +21,7 @@
 #include "tests/training/support.h"
 #include "training/gradients/gradient_accumulator.h"
 #include "training/gradients/memory.h"
+#include "training/objectives/token_cross_entropy.h"
 #include "training/optimizers/shards.h"
 #include "training/parallel/gradient_reducer.h"
 #include "training/parallel/process_group.h"
@@ -31,7 +32,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-/// A port of this machine that nobody else can have while this lives.
+/// A port of this machine that no other program can get while this lives.
 class TakenPort {
  public:
   TakenPort() : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -55,10 +56,10 @@ class TakenPort {
   uint16_t number_ = 0;
 };
 
-/// One that is free: it was taken a moment ago.
+/// A free port: it was taken a moment ago.
 uint16_t free_port() { return TakenPort().number(); }
 
-/// Runs `body` in `n` processes; each fails if an expectation in it does.
+/// Runs `body` in `n` processes; a process fails if an expectation in it fails.
 void in_processes(int64_t n, const std::function<void(const ProcessGroup&)>& body,
                   std::chrono::milliseconds timeout = 60s) {
   const auto port = free_port();
@@ -81,7 +82,7 @@ std::shared_ptr<Model> model_of(const ModelConfig& config) {
   return model;
 }
 
-Batch batch_of(Architecture architecture, int64_t n_rows, uint64_t seed) {
+Batch batch_of(const FamilySelection& architecture, int64_t n_rows, uint64_t seed) {
   torch::manual_seed(seed);
   return small_batch(architecture, {.ids = tokens(n_rows, 7)});
 }
@@ -89,12 +90,12 @@ Batch batch_of(Architecture architecture, int64_t n_rows, uint64_t seed) {
 TEST(ProcessGroups, AloneNothingIsExchanged) {
   const ProcessGroup alone;
   const auto tensor = torch::ones({3});
-  alone.sum(tensor).wait();
-  alone.broadcast_from(0, tensor).wait();
+  alone.all_reduce(tensor).wait();
+  alone.broadcast(tensor, 0).wait();
   EXPECT_TRUE(torch::equal(tensor, torch::ones({3})));
   EXPECT_EQ(alone.bytes_exchanged(), 0);
   EXPECT_TRUE(alone.is_first());
-  EXPECT_THROW(alone.together([] { throw DataError("x"); }), DataError);
+  EXPECT_THROW(alone.run_or_fail_together([] { throw DataError("x"); }), DataError);
 }
 
 TEST(ProcessGroups, SumsAndSends) {
@@ -102,17 +103,17 @@ TEST(ProcessGroups, SumsAndSends) {
     const auto rank = static_cast<double>(processes.rank());
     const auto all = torch::full({4}, rank + 1), one = torch::full({4}, rank + 1),
                sent = torch::full({2}, rank);
-    processes.sum(all).wait();
+    processes.all_reduce(all).wait();
     EXPECT_TRUE(torch::equal(all, torch::full({4}, 6.0)));
-    processes.sum_to(1, one).wait();
+    processes.reduce(one, 1).wait();
     if (processes.rank() == 1) {
       EXPECT_TRUE(torch::equal(one, torch::full({4}, 6.0)));
     }
-    processes.broadcast_from(2, sent).wait();
+    processes.broadcast(sent, 2).wait();
     EXPECT_TRUE(torch::equal(sent, torch::full({2}, 2.0)));
     const auto letter = torch::full({2}, rank);
-    if (processes.rank() == 2) processes.send_to(0, letter);
-    if (processes.rank() == 0) processes.receive_from(2, letter);
+    if (processes.rank() == 2) processes.send(letter, 0);
+    if (processes.rank() == 0) processes.recv(letter, 2);
     if (processes.rank() == 0) {
       EXPECT_TRUE(torch::equal(letter, torch::full({2}, 2.0)));
     }
@@ -126,11 +127,11 @@ TEST(ProcessGroups, AFailureOfOneIsAFailureOfAll) {
       if (processes.rank() == 1) throw DataError("the file is missing");
     };
     if (processes.rank() == 1) {
-      EXPECT_THROW(processes.together(work), DataError);
+      EXPECT_THROW(processes.run_or_fail_together(work), DataError);
     } else {
-      EXPECT_THROW(processes.together(work), PeerError);
+      EXPECT_THROW(processes.run_or_fail_together(work), PeerError);
     }
-    EXPECT_NO_THROW(processes.together([] {}));
+    EXPECT_NO_THROW(processes.run_or_fail_together([] {}));
   });
 }
 
@@ -139,14 +140,14 @@ TEST(ProcessGroups, OneThatHangsIsNotWaitedForLongerThanAgreed) {
       2,
       [](const ProcessGroup& processes) {
         const auto tensor = torch::ones({2});
-        processes.sum(tensor).wait();
+        processes.all_reduce(tensor).wait();
         if (processes.rank() == 1) {
           std::this_thread::sleep_for(4s);
           ::_exit(0);
         }
         const auto start = std::chrono::steady_clock::now();
         try {
-          processes.sum(tensor).wait();
+          processes.all_reduce(tensor).wait();
           ADD_FAILURE() << "nobody was there";
         } catch (const PeerError& error) {
           EXPECT_THAT(error.what(), HasSubstr("rank 0 of 2: another process of this training"));
@@ -186,12 +187,12 @@ TEST(GradientReducers, SendABucketWhenItIsFullAndInOneOrder) {
     for (int step = 0; step < 2; ++step) {
       reducer.begin();
       const auto before = processes.bytes_exchanged();
-      reducer.ready(1, torch::full({4}, rank));
-      reducer.ready(2, step == 0 ? torch::Tensor() : torch::full({5}, 1 + rank));
+      reducer.mark_ready(1, torch::full({4}, rank));
+      reducer.mark_ready(2, step == 0 ? torch::Tensor() : torch::full({5}, 1 + rank));
       EXPECT_EQ(processes.bytes_exchanged(), before) << "the bucket is full, but another one comes first";
-      reducer.ready(3, processes.rank() == 0 ? torch::Tensor() : torch::full({6}, 7.0));
+      reducer.mark_ready(3, processes.rank() == 0 ? torch::Tensor() : torch::full({6}, 7.0));
       EXPECT_EQ(processes.bytes_exchanged(), before + (6 + 1 + 9 + 2) * 4);
-      reducer.ready(0, torch::full({3}, 10 * (rank + 1)));
+      reducer.mark_ready(0, torch::full({3}, 10 * (rank + 1)));
       reducer.finish();
       EXPECT_TRUE(torch::equal(parameters[0].grad(), torch::full({3}, 30.0)));
       EXPECT_TRUE(torch::equal(parameters[1].grad(), torch::full({4}, 1.0)));
@@ -207,7 +208,7 @@ TEST(GradientReducers, SendABucketWhenItIsFullAndInOneOrder) {
 struct Case {
   std::string name;
   ModelConfig model;
-  GradientOptions options = {};
+  TokenCrossEntropyOptions loss = {};
   std::vector<int64_t> rows = {6};  // of each batch of the step
   int threads = 1;
   ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
@@ -220,7 +221,7 @@ std::vector<Case> cases() {
   tied.tie_embeddings = true;
   shared.share_embeddings = shared.tie_embeddings = true;
   relative.position = Position::t5;
-  const GradientOptions pieces{.logits_bytes = 1, .fewest_targets = 4};
+  const TokenCrossEntropyOptions pieces{.logits_bytes = 1, .fewest_targets = 4};
   return {{"Decoder", decoder},
           {"Encoder", small_config(Architecture::encoder)},
           {"EncoderDecoder", both},
@@ -233,6 +234,10 @@ std::vector<Case> cases() {
           {"FewerRowsAtFirst", tied, pieces, {1, 6}},
           {"Checkpointed", relative, {}, {6}, 1, ActivationCheckpointing::every_layer},
           {"CheckpointedTied", tied, pieces, {12, 12}, 2, ActivationCheckpointing::every_layer}};
+}
+
+std::shared_ptr<const Objective> cross_entropy(const TokenCrossEntropyOptions& options = {}) {
+  return std::make_shared<TokenCrossEntropy>(options);
 }
 
 class GradientsOf : public ::testing::TestWithParam<Case> {};
@@ -249,18 +254,18 @@ TEST_P(GradientsOf, ThreeProcessesAreThoseOfOne) {
     std::vector<torch::Tensor> expected;
     double expected_loss = 0;
     {
-      GradientAccumulator alone(model, c.options);
+      GradientAccumulator alone(model, cross_entropy(c.loss));
       expected_loss = alone.differentiate(batches).sum().item<double>();
       for (auto& parameter : model->parameters()) {
         expected.push_back(parameter.grad());
         parameter.mutable_grad().reset();
       }
     }
-    GradientAccumulator together(model, c.options, processes,
+    GradientAccumulator together(model, cross_entropy(c.loss), {}, processes,
                                  {.bucket_bytes = 4096, .first_bucket_bytes = 1024});
     for (int step = 0; step < 2; ++step) {
       const auto loss = together.differentiate(batches).sum();
-      processes.sum(loss).wait();
+      processes.all_reduce(loss).wait();
       EXPECT_NEAR(loss.item<double>(), expected_loss, 1e-5);
       const auto parameters = model->parameters();
       for (size_t i = 0; i < parameters.size(); ++i) {
@@ -283,13 +288,13 @@ TEST(ParallelGradients, TravelWhileTheBackwardPassGoesOn) {
     at::set_num_threads(2);
     const auto model = model_of(small_config(Architecture::decoder));
     int64_t sent_before_the_end = -1, at_start = 0;
-    // What is made last: the gradient of what the first layer reads.
+    // The last gradient that a backward pass makes is that of the embedding.
     for (const auto& item : model->named_parameters()) {
       if (item.key().find("token") == std::string::npos) continue;
       item.value().register_hook(
           [&](const torch::Tensor&) { sent_before_the_end = processes.bytes_exchanged(); });
     }
-    GradientAccumulator gradients(model, {.n_parts = 2}, processes,
+    GradientAccumulator gradients(model, cross_entropy(), {.n_parts = 2}, processes,
                                   {.bucket_bytes = 4096, .first_bucket_bytes = 1024});
     at_start = processes.bytes_exchanged();
     gradients.differentiate({batch_of(Architecture::decoder, 8, 3)});
@@ -308,14 +313,14 @@ TEST(ParallelGradients, AndDropoutOfTwoProcessesAreThoseOfTwoThreads) {
     {
       at::set_num_threads(2);
       torch::manual_seed(9);
-      GradientAccumulator(model, {.n_parts = 2}).differentiate({batch});
+      GradientAccumulator(model, cross_entropy(), {.n_parts = 2}).differentiate({batch});
       for (auto& parameter : model->parameters()) {
         expected.push_back(parameter.grad());
         parameter.mutable_grad().reset();
       }
     }
     torch::manual_seed(9);
-    GradientAccumulator gradients(model, {.n_parts = 1}, processes);
+    GradientAccumulator gradients(model, cross_entropy(), {.n_parts = 1}, processes);
     gradients.differentiate({batch});
     const auto parameters = model->parameters();
     for (size_t i = 0; i < parameters.size(); ++i)
@@ -323,15 +328,16 @@ TEST(ParallelGradients, AndDropoutOfTwoProcessesAreThoseOfTwoThreads) {
   });
 }
 
-// Or a run with dropout would not be resumed to the last bit: the numbers of the first process are kept.
+// Otherwise a run with dropout could not be resumed to the last bit: only the first process's generators are
+// saved.
 TEST(ParallelGradients, LeaveTheSameRandomNumbersInEveryProcess) {
   in_processes(2, [](const ProcessGroup& processes) {
     const auto model = model_of(small_config(Architecture::decoder));
-    GradientAccumulator gradients(model, {.n_parts = 1, .rows_at_once = 4}, processes);
+    GradientAccumulator gradients(model, cross_entropy(), {.n_parts = 1, .rows_at_once = 4}, processes);
     torch::manual_seed(3);
-    gradients.differentiate({batch_of(Architecture::decoder, 9, 3)});  // of 5 rows, two slices; of 4, one
+    gradients.differentiate({batch_of(Architecture::decoder, 9, 3)});  // 5 rows: two slices; 4 rows: one
     const auto drawn = torch::rand({}, torch::kDouble), sum = drawn.clone();
-    processes.sum(sum).wait();
+    processes.all_reduce(sum).wait();
     EXPECT_EQ(sum.item<double>(), 2 * drawn.item<double>());
   });
 }
@@ -353,7 +359,7 @@ TEST(Shards, KeepNoCopyOfLargeParameters) {
     }
     const TensorMemory memory(torch::kCPU);
     const Shards shards(processes, parameters);
-    shards.share();
+    shards.broadcast_parameters();
     EXPECT_LT(memory.peak(), 1 << 20);
     for (size_t i = 0; i < parameters.size(); ++i)
       EXPECT_EQ(parameters[i].tensor.mean().item<int64_t>(), shards.owners()[i]) << i;
@@ -377,7 +383,7 @@ TEST(Shards, AreEvenAndGatheredWhole) {
     }
     for (const auto size : sizes) EXPECT_LE(size, total / 3 + largest);
 
-    // One step of each: by all, and by the owners.
+    // One step with the whole optimiser, and one with its shards.
     torch::manual_seed(4);
     for (const auto& parameter : parameters)
       parameter.tensor.mutable_grad() = torch::randn_like(parameter.tensor);
@@ -390,11 +396,11 @@ TEST(Shards, AreEvenAndGatheredWhole) {
       torch::Tensor(parameters[i].tensor).copy_(before[i]);
     }
     own.step(0.1);
-    shards.share();
+    shards.broadcast_parameters();
     for (size_t i = 0; i < parameters.size(); ++i)
       EXPECT_TRUE(torch::equal(parameters[i].tensor, after[i])) << i;
 
-    const auto state = shards.gather(config, own), expected = whole.state();
+    const auto state = shards.gather_state(config, own), expected = whole.state();
     if (!processes.is_first()) {
       EXPECT_TRUE(state.empty());
       return;

@@ -1,4 +1,4 @@
-// What each parameter is in its model.
+// The role of each parameter in its model.
 
 #include "training/optimizers/parameters.h"
 
@@ -12,7 +12,7 @@
 namespace zoo::testing {
 namespace {
 
-/// By name, as a person would tell: an account that knows nothing of modules.
+/// The role by name only, independently of the modules.
 ParameterRole role_by_name(const Parameter& parameter) {
   const auto& name = parameter.name;
   const auto has = [&](const char* part) { return name.find(part) != name.npos; };
@@ -32,7 +32,7 @@ void expect_roles(const ModelConfig& config, const ModelPurpose& purpose) {
     EXPECT_EQ(parameter.role, role_by_name(parameter)) << parameter.name;
     hidden += parameter.role == ParameterRole::hidden_matrix;
   }
-  EXPECT_GE(hidden, 2 * 4);  // two layers: of attention at least two matrices, of feed-forward two
+  EXPECT_GE(hidden, 2 * 4);  // each of two layers: at least two matrices of attention, two of feed-forward
 }
 
 TEST(Parameters, HaveTheRolesThatTheirNamesTell) {
@@ -41,7 +41,7 @@ TEST(Parameters, HaveTheRolesThatTheirNamesTell) {
   }
   for (const auto architecture : {Architecture::encoder, Architecture::decoder}) {
     expect_roles(small_config(architecture),
-                 {.head = Head::classification, .vocab_size = kVocabulary, .n_classes = 3});
+                 {.head = HeadKind::classification, .vocab_size = kVocabulary, .n_classes = 3});
   }
 }
 

@@ -14,7 +14,7 @@ TEST(PrecisionScope, RoundsProductsWhileItLives) {
     {
       const PrecisionScope scope(precision, c10::kCPU);
       EXPECT_EQ(torch::linear(x, weight).scalar_type(), type);
-      const PrecisionScope inner(Precision::fp32, c10::kCPU);  // leaves the outer one in force
+      const PrecisionScope inner(Precision::fp32, c10::kCPU);  // the outer scope stays in force
       EXPECT_EQ(torch::linear(x, weight).scalar_type(), type);
     }
     EXPECT_EQ(torch::linear(x, weight).scalar_type(), torch::kFloat);

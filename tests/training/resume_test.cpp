@@ -1,4 +1,4 @@
-// A run that is stopped, killed or starved of disk at any moment goes on as if nothing had happened.
+// A run that is stopped or killed at any moment, or whose disk is full, goes on as if nothing had happened.
 
 #include <signal.h>
 
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 TrainOptions resuming(const fs::path& run) { return {.run_dir = run, .existing = ExistingRun::resume}; }
 
-/// Every tensor, every row of metrics and every sample, to the last bit.
+/// Compares every tensor, row of metrics and sample to the last bit.
 void expect_same_run(const fs::path& run, const fs::path& expected) {
   for (const char* file :
        {"model.safetensors", "checkpoints/last/model.safetensors", "checkpoints/last/optimizer.safetensors",
@@ -47,8 +47,8 @@ TEST_P(Resume, KilledAtAnyStepIsAsNeverKilled) {
     int64_t step;
     bool after_evaluation = false;
   };
-  // Before the first checkpoint, at one, between two, twice at the same step, around an evaluation, at the
-  // last step.
+  // Before the first checkpoint, at a checkpoint, between two, twice at the same step, around an evaluation,
+  // at the last step.
   for (const auto& [step, after_evaluation] : std::vector<Death>{
            {1}, {4}, {6}, {7}, {7, true}, {7}, {13}, {14}, {14, true}, {18}, {20}, {20, true}}) {
     Child child([&, at = step, evaluated = after_evaluation] {
@@ -92,8 +92,8 @@ INSTANTIATE_TEST_SUITE_P(Tasks, Resume,
                                            "text_classification"),
                          [](const auto& test) { return std::string(test.param); });
 
-// The moving average goes on, and the mean is that of the checkpoints that there are without stops; under
-// each optimiser, whose state goes on, too.
+// The moving average and the optimiser's state go on, and the mean is of the same checkpoints as without
+// stops.
 TEST(ResumeWithAverages, IsAsNeverStopped) {
   for (const char* optimizer :
        {"{type: adafactor, lr: 0.05}", "{type: lion, lr: 0.003}", "{type: muon, lr: 0.02}"}) {
@@ -111,7 +111,7 @@ TEST(ResumeWithAverages, IsAsNeverStopped) {
     EXPECT_THAT(message, ::testing::StartsWith("mean of the weights at steps 20, 16, 12, 8: "));
 
     int64_t done = 0;
-    for (const int64_t at : {1, 9, 10, 11, 17}) {  // between checkpoints: each leaves one more
+    for (const int64_t at : {1, 9, 10, 11, 17}) {  // between checkpoints: each stop leaves one more
       options = resuming(world.path("run"));
       options.should_stop = [&] { return done++ == at; };  // asked before the first step, and after each
       EXPECT_EQ(train(experiment, options).step, at);
@@ -121,7 +121,7 @@ TEST(ResumeWithAverages, IsAsNeverStopped) {
     EXPECT_EQ(resumed.step, 20);
     EXPECT_EQ(resumed.best_score, whole.best_score);
     expect_same_run(world.path("run"), world.path("whole"));
-    // And once more: nothing is left to do, and nothing changes.
+    // Once more: nothing is left to do, and nothing changes.
     EXPECT_EQ(train(experiment, resuming(world.path("run"))).best_score, whole.best_score);
     expect_same_run(world.path("run"), world.path("whole"));
   }
@@ -138,7 +138,7 @@ TEST(ResumeAtAnyMoment, IsAsNeverKilled) {
 
   int killed = 0;
   for (int i = 0; i < 8; ++i) {
-    // Moments all over the time that the whole run takes: also in the middle of writing a checkpoint.
+    // Moments spread over the whole run, also while a checkpoint is being written.
     Child child([&] { return train(experiment, resuming(world.path("run"))), 0; });
     std::this_thread::sleep_for(whole * (1 + i * 3 % 8) / 9);
     ::kill(child.pid(), SIGKILL);
@@ -168,7 +168,7 @@ TEST(StopSignals, TheSecondOneKills) {
 
 TEST(StopSignals, AreForgottenAfterwards) {
   Child child([] {
-    ::signal(SIGINT, SIG_DFL);  // a shell that starts a job in the background has it ignored
+    ::signal(SIGINT, SIG_DFL);  // in a background job of a shell it is ignored
     {
       const StopSignals signals;
     }
@@ -178,8 +178,8 @@ TEST(StopSignals, AreForgottenAfterwards) {
   EXPECT_EQ(child.wait(), -SIGINT);
 }
 
-// The disk is full when step 8 is to be saved: an error of one line, exit code 1, and step 4 still there to
-// go on from.
+// The disk is full when step 8 is to be saved: one line of error, exit code 1, and the run can go on from
+// step 4.
 TEST(FullDisk, LosesNothing) {
   const TinyWorld world;
   const auto experiment = world.experiment("language_modeling");

@@ -1,5 +1,5 @@
-// training.batch_size: auto. How many rows go through the model at once is found from the memory there is,
-// and what is learnt does not depend on it.
+// training.batch_size: auto. The available memory determines how many rows go through the model at once; the
+// result of the training does not depend on it.
 
 #include "training/rows_at_once.h"
 
@@ -13,6 +13,7 @@
 #include "tests/support/small_models.h"
 #include "tests/training/support.h"
 #include "training/gradients/memory.h"
+#include "training/objectives/token_cross_entropy.h"
 #include "training/runs/checkpoint.h"
 
 namespace zoo::testing {
@@ -25,7 +26,7 @@ TEST(RowMemory, IsAStraightLineBeyondWhatWasMeasured) {
   std::vector<int64_t> measured;
   const auto peak_of = [&](int64_t n) {
     measured.push_back(n);
-    return n == 1 ? 50 : 100 + 10 * n;  // a second thread has gradients of its own
+    return n == 1 ? 50 : 100 + 10 * n;  // a second thread has its own gradients
   };
   const RowMemory memory(peak_of, 64, 4, 10000);
   EXPECT_THAT(measured, ElementsAre(1, 2, 4));
@@ -69,7 +70,8 @@ std::vector<torch::Tensor> outcome(const std::shared_ptr<Model>& model, const Gr
     batch.targets = batch.targets.index_select(0, batch.positions);
   }
   model->zero_grad();
-  std::vector<torch::Tensor> result = {GradientAccumulator(model, options).differentiate(batches, 8)};
+  GradientAccumulator gradients(model, std::make_shared<TokenCrossEntropy>(), options);
+  std::vector<torch::Tensor> result = {gradients.differentiate(batches, 8)};
   for (const auto& parameter : model->parameters()) result.push_back(parameter.grad());
   return result;
 }
@@ -87,7 +89,7 @@ TEST(RowsAtOnce, GiveTheGradientsOfTheWholeBatch) {
       expect_close(outcome(model, {.n_parts = n_parts, .rows_at_once = rows}), whole);
 }
 
-/// A model on a machine that has no room for more than `most` rows.
+/// A model on a machine with memory for at most `most` rows.
 class Cramped : public Model {
  public:
   Cramped(std::shared_ptr<Model> inner, int64_t most) : inner_(std::move(inner)), most_(most) {
@@ -100,7 +102,7 @@ class Cramped : public Model {
   }
   torch::Tensor logits(const torch::Tensor& features) override { return inner_->logits(features); }
   int64_t n_outputs() const override { return inner_->n_outputs(); }
-  torch::Tensor hidden_states(const TokenBatch& input) override { return inner_->hidden_states(input); }
+  torch::Tensor hidden_states(const Batch& batch) override { return inner_->hidden_states(batch); }
   void attention_maps(const Batch& batch, AttentionMaps& maps) override {
     inner_->attention_maps(batch, maps);
   }
@@ -125,7 +127,7 @@ TEST(RowsAtOnce, AreHalvedWhereMemoryRunsOut) {
 
 TEST(RowsAtOnce, RehearsingLeavesNothing) {
   const auto model = trained_model(Architecture::decoder);
-  const GradientAccumulator gradients(model, {.n_parts = 1});
+  const GradientAccumulator gradients(model, std::make_shared<TokenCrossEntropy>(), {.n_parts = 1});
   gradients.rehearse(small_batch(Architecture::decoder, {tokens(3, 6)}));
   for (const auto& parameter : model->parameters()) EXPECT_FALSE(parameter.grad().defined());
 }
@@ -153,7 +155,7 @@ std::vector<double> losses(const std::filesystem::path& run) {
   return result;
 }
 
-/// Room for some rows of this experiment, but not for all of a step.
+/// Enough memory for some rows of this experiment, but not for all rows of a step.
 int64_t a_little_memory(const TinyWorld& world, const Experiment& experiment) {
   train(experiment, {.run_dir = world.path("probe"), .existing = ExistingRun::replace});
   return read_training_state(*newest_checkpoint(world.path("probe"))).peak_memory_bytes / 2;
@@ -189,12 +191,12 @@ TEST_P(BatchSizeAuto, TrainsAsWithTheWholeBatch) {
     ASSERT_EQ(actual.size(), expected.size()) << run;
     for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-4) << run << " " << i;
   }
-  // What was found is what was needed: the whole training stays within what was allowed.
+  // The smaller number of rows takes less memory during the whole training.
   EXPECT_LT(read_training_state(*newest_checkpoint(world.path("narrow"))).peak_memory_bytes,
             read_training_state(*newest_checkpoint(world.path("roomy"))).peak_memory_bytes);
 }
 
-// A run that goes on works with as many rows as it began with, though there is more memory by now.
+// A resumed run keeps its number of rows although there is more memory now.
 TEST_P(BatchSizeAuto, ResumesToTheLastBit) {
   const TinyWorld world;
   const auto experiment = world.experiment(GetParam(), with(kAuto, {"model.d_model=32", "model.n_layers=2"}));
@@ -236,13 +238,14 @@ TEST(BatchSizeAuto, ContradictionsAreRefused) {
     return message_of<ConfigError>([&] { world.experiment("text_to_text", overrides); });
   };
   EXPECT_THAT(refused({"training.batch_size=auto", "training.gradient_accumulation=1"}),
-              HasSubstr("training.effective_batch_size is missing: with batch_size: auto, say how many"));
+              HasSubstr("training.effective_batch_size is missing: with batch_size: auto, set it"));
   EXPECT_THAT(refused({"training.batch_size=auto", "training.effective_batch_size=8"}),
               HasSubstr("training.gradient_accumulation 2 contradicts batch_size: auto"));
-  EXPECT_THAT(refused({"training.effective_batch_size=8"}),
-              HasSubstr("training.effective_batch_size is for batch_size: auto; with 4 leave it out"));
+  EXPECT_THAT(
+      refused({"training.effective_batch_size=8"}),
+      HasSubstr("training.effective_batch_size is for batch_size: auto; with batch_size: 4 leave it out"));
   EXPECT_THAT(refused(with(kAuto, {"training.batch_tokens=100"})),
-              HasSubstr("training.batch_tokens stands instead of batch_size"));
+              HasSubstr("training.batch_tokens replaces batch_size"));
   EXPECT_THAT(refused({"training.batch_size=0"}),
               HasSubstr("training.batch_size must be between 1 and 1048576"));
 }

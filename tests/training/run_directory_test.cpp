@@ -1,4 +1,4 @@
-// What becomes of a run that is replaced, and of a directory that somebody else uses.
+// Runs that are replaced, and directories that hold other files.
 
 #include "training/runs/run_directory.h"
 
@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 namespace fs = std::filesystem;
 
-/// Every file below a directory, with its content.
+/// The files below a directory, with their contents.
 std::map<std::string, std::string> files_of(const fs::path& directory) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(directory)) {
@@ -44,7 +44,7 @@ class Overwriting : public ::testing::Test {
     return train(world.experiment("language_modeling", overrides),
                  {.run_dir = run, .existing = existing, .on_progress = std::move(on_progress)});
   }
-  /// In a process that is killed before its first checkpoint.
+  /// Does so in a process that is killed before its first checkpoint.
   void replace_and_die(ExistingRun existing = ExistingRun::replace) const {
     const auto die = [](const TrainProgress& progress) {
       if (progress.step == 2) ::raise(SIGKILL);
@@ -79,7 +79,7 @@ TEST_F(Overwriting, PutsTheEarlierRunBackIfTrainingFails) {
 }
 
 TEST_F(Overwriting, PutsTheEarlierRunBackIfTheDiskIsFull) {
-  for (const int64_t step : {0, 4}) {  // when the run is begun, and at its first checkpoint
+  for (const int64_t step : {0, 4}) {  // when the run begins, and at its first checkpoint
     Child child([&] {
       std::unique_ptr<SmallDisk> disk;
       if (step == 0) disk = std::make_unique<SmallDisk>(100);
@@ -129,7 +129,7 @@ TEST_F(Overwriting, CanFailAfterItWasKilled) {
   EXPECT_FALSE(fs::exists(aside));
 }
 
-// Killed when the earlier run was set aside and nothing stood in its place yet.
+// Killed when the earlier run was set aside and nothing was in its place yet.
 TEST_F(Overwriting, SaysWhereTheEarlierRunIsIfNothingReplacedIt) {
   fs::rename(run, aside);
   for (const bool empty : {false, true}) {
@@ -146,7 +146,7 @@ TEST_F(Overwriting, SaysWhereTheEarlierRunIsIfNothingReplacedIt) {
   EXPECT_FALSE(fs::exists(aside));
 }
 
-// Killed between the first checkpoint and the end of the earlier run.
+// Killed between the first checkpoint and the removal of the earlier run.
 TEST_F(Overwriting, RemovesTheEarlierRunLater) {
   for (const auto existing : {ExistingRun::resume, ExistingRun::replace}) {
     fs::copy(run, aside, fs::copy_options::recursive);
@@ -191,7 +191,7 @@ TEST(RunDirectory, IsOfOneProcess) {
   EXPECT_TRUE(tried);
   EXPECT_FALSE(fs::exists(run / ".lock"));
 
-  // Already while the first one reads its data.
+  // The directory is locked even while the first process reads its data.
   const RunDirectory first(experiment, world.path("new"), ExistingRun::refuse);
   EXPECT_THAT(message_of<UsageError>([&] { train(experiment, {.run_dir = world.path("new")}); }),
               HasSubstr("is training this run"));
@@ -223,7 +223,7 @@ TEST(RunDirectory, OfARunThatDiedAtOnceIsUsedAgain) {
 TEST(RunDirectory, OfSomebodyElseIsNotUsed) {
   const TinyWorld world;
   const auto experiment = world.experiment("language_modeling", {"training.steps=2"});
-  // A vocabulary that was trained there; a death among somebody's files; a file.
+  // A directory with a trained vocabulary, one with a lock among other files, and a file.
   world.dir().write("vocabulary/tokenizer.model", "mine");
   world.dir().write("notes/.lock", "");
   world.dir().write("notes/thesis.txt", "mine");

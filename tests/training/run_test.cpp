@@ -1,4 +1,4 @@
-// Opening what a training left: whole, damaged, or of another kind.
+// Opens runs that are whole, damaged, or not runs.
 
 #include "training/runs/run.h"
 

@@ -75,7 +75,7 @@ TEST(Schedule, WarmupStableDecay) {
   auto c = config(ScheduleKind::warmup_stable_decay, 1.0, 100, 4);
   EXPECT_DOUBLE_EQ(learning_rate(c, 1, 1), 0.4);
   EXPECT_DOUBLE_EQ(learning_rate(c, 1, 4), 1.0);
-  EXPECT_DOUBLE_EQ(learning_rate(c, 1, 90), 1.0);  // a tenth of the steps decays
+  EXPECT_DOUBLE_EQ(learning_rate(c, 1, 90), 1.0);  // the decay takes the last tenth of the steps
   EXPECT_DOUBLE_EQ(learning_rate(c, 1, 95), 0.5);
   c.schedule.decay_steps = 50;
   c.schedule.min_lr_ratio = 0.2;

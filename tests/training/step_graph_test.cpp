@@ -10,6 +10,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"
 #include "training/gradients/gradient_accumulator.h"
+#include "training/objectives/token_cross_entropy.h"
 
 namespace zoo::testing {
 namespace {
@@ -17,8 +18,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// What a graph on a GPU does, by the processor: what was run while it recorded is run again on the same
-/// tensors, and its results are written where they were.
+/// Imitates a GPU's graph on the CPU. A replay runs the recorded step again on the same tensors, and writes
+/// its results into the same memory.
 struct RecordedStep {
   std::function<torch::Tensor(const std::vector<Batch>&)> body;
   std::vector<torch::Tensor> parameters;
@@ -40,7 +41,7 @@ struct RecordedStep {
   }
   void replay() {
     ++n_replays;
-    const RandomScope random({1});  // a GPU asks for no seeds when it replays
+    const RandomScope random({1});  // a replay on a GPU draws no seeds
     result.copy_(body(*batches));
     for (size_t i = 0; i < parameters.size(); ++i) {
       if (gradients[i].defined()) gradients[i].copy_(parameters[i].grad());
@@ -62,7 +63,7 @@ struct GraphOfTheProcessor : at::GraphImplInterface {
   void debug_dump(const std::string&) override {}
 };
 
-/// Two models with the same weights: one is trained with recorded steps, the other without.
+/// Two models with the same weights. One is trained with recorded steps, the other without.
 class RecordedTraining : public ::testing::Test {
  public:
   RecordedTraining() {
@@ -89,7 +90,8 @@ class RecordedTraining : public ::testing::Test {
   }
   static std::function<torch::Tensor(const std::vector<Batch>&)> body_of(
       const std::shared_ptr<Model>& model) {
-    const auto gradients = std::make_shared<GradientAccumulator>(model, GradientOptions{.n_parts = 1});
+    const auto gradients = std::make_shared<GradientAccumulator>(model, std::make_shared<TokenCrossEntropy>(),
+                                                                 GradientOptions{.n_parts = 1});
     return [gradients](const std::vector<Batch>& batches) { return gradients->differentiate(batches); };
   }
   static void descend(Model& model) {
@@ -99,7 +101,8 @@ class RecordedTraining : public ::testing::Test {
       parameter.mutable_grad().reset();
     }
   }
-  /// A step of both on new batches; they must come out the same, and draw as many seeds.
+  /// Takes a step of both models on new batches. Their results must be equal, and they must draw equally many
+  /// seeds.
   void take_step(int64_t n_rows, int64_t n_batches = 1, double scale = 1) {
     std::vector<Batch> batches;
     for (int64_t i = 0; i < n_batches; ++i)

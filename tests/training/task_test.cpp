@@ -94,11 +94,11 @@ TEST(Task, PerplexityPerWordCountsWordsAndLineEnds) {
         "language_modeling", {"data.valid=words.txt", std::string("data.documents=") + documents}));
     const auto model = model_of(*task);
     const auto metrics = task->evaluate(*model, Split::valid);
-    const double tokens = metrics.at("tokens") + 1;  // of the first nothing is known
+    const double tokens = metrics.at("tokens") + 1;  // the first token is not predicted
     EXPECT_NEAR(std::log(metrics.at("word_perplexity")), metrics.at("loss") * tokens / words, 1e-9)
         << documents;
   }
-  // More than a double can say is not said.
+  // A perplexity that is too large for a double is left out.
   world.dir().write("data/words.txt", std::string(3000, 's') + "\n");
   const auto task = make_task(world.experiment("language_modeling", {"data.valid=words.txt"}));
   EXPECT_FALSE(task->evaluate(*model_of(*task), Split::valid).contains("word_perplexity"));
@@ -115,7 +115,7 @@ TEST(Task, AnUnknownLabelIsAnErrorThatNamesItsFile) {
   }
 }
 
-// Of a target that is cut only what is left counts, in tokens and in bytes.
+// Only the remaining part of a cut target counts, in tokens and in bytes.
 TEST(Task, BitsPerByteAreOfWhatIsScored) {
   const TinyWorld world;
   for (const int64_t length : {3, 6, 40}) {
@@ -124,7 +124,7 @@ TEST(Task, BitsPerByteAreOfWhatIsScored) {
                          "model.max_positions=64"}));
     const auto model = model_of(*task);
     const auto metrics = task->evaluate(*model, Split::valid);
-    // A token is a byte here, and the end of a text that of its line.
+    // Here a token is a byte, and eos is the byte of the line break.
     EXPECT_NEAR(metrics.at("bits_per_byte"), metrics.at("loss") / std::numbers::ln2, 1e-9) << length;
   }
 }
@@ -169,14 +169,13 @@ TEST(Task, BitsPerByteOfATranslationCountItsTargets) {
     return std::pair(metrics.at("bits_per_byte"), metrics.at("loss") / std::numbers::ln2);
   };
   const auto [bits_of_letters, letters] = bits({"data.target_length=32"});
-  EXPECT_NEAR(bits_of_letters, letters, 1e-12);  // a letter is a byte, and eos stands for the end of the line
+  EXPECT_NEAR(bits_of_letters, letters, 1e-12);  // a letter is a byte, and eos is the line break
   const auto [bits_of_pieces, pieces] =
       bits({"data.tokenizer.type=sentencepiece", "data.tokenizer.vocab_size=28", "data.target_length=32"});
   EXPECT_LT(bits_of_pieces, 0.8 * pieces);  // pieces are longer
 }
 
-// The two families that can continue a text, or answer one, are scored on the same tokens after the same
-// tokens.
+// The two families that can continue or answer a text are scored on the same targets after the same tokens.
 TEST(Task, FamiliesAreScoredOnTheSameTargets) {
   const TinyWorld world;
   const auto tokens_of = [&](std::string_view name, const std::vector<std::string>& overrides) {
@@ -190,7 +189,7 @@ TEST(Task, FamiliesAreScoredOnTheSameTargets) {
             tokens_of("text_to_text", {"model.architecture=decoder", "model.max_positions=48"}));
 }
 
-// A decoder learns to answer as an encoder-decoder does, and leaves the question out of its answer.
+// A decoder learns to answer like an encoder-decoder, and does not repeat the question in its answer.
 TEST(Task, BothFamiliesLearnToAnswer) {
   for (const char* architecture : {"encoder_decoder", "decoder"}) {
     SCOPED_TRACE(architecture);
@@ -224,7 +223,7 @@ TEST(Task, SourcesTooLongForTheModelAreCut) {
   EXPECT_GT(task->evaluate(*model, Split::valid).at("tokens"), 0);
 }
 
-// Three families, the same rows: each can be trained to tell the classes of texts that name them.
+// Each of the three families can learn to classify the same rows, whose texts determine the class.
 TEST(Task, EachFamilyClassifies) {
   for (const char* architecture : {"encoder", "decoder", "encoder_decoder"}) {
     SCOPED_TRACE(architecture);
@@ -244,7 +243,7 @@ TEST(Task, EachFamilyClassifies) {
   }
 }
 
-// Step by step with a cache, against all at once by teacher forcing.
+// Compares decoding with a cache with teacher forcing of all tokens at once.
 TEST(LabelLikelihood, IsTheSumOverTheAnswersTokens) {
   const TinyWorld world;
   const auto task = make_task(world.experiment("text_to_text"));

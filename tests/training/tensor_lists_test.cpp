@@ -9,7 +9,7 @@ namespace {
 
 using Tensors = std::vector<torch::Tensor>;
 
-/// Of sizes below, at and above what a thread takes at once, one without numbers.
+/// Tensors smaller than, equal to and larger than the grain size; one is empty.
 Tensors some_tensors(uint64_t seed) {
   torch::manual_seed(seed);
   Tensors tensors;
@@ -25,7 +25,7 @@ Tensors copies(const Tensors& tensors) {
   return result;
 }
 
-/// The same on one thread and on three.
+/// Runs the check on one thread and on three.
 template <class Check>
 void with_threads(const Check& check) {
   const int before = at::get_num_threads();
@@ -40,7 +40,7 @@ void with_threads(const Check& check) {
 TEST(TensorLists, AreAddedNumberByNumber) {
   with_threads([] {
     const auto sums = some_tensors(1), terms = some_tensors(2), before = copies(sums);
-    add_to(sums, terms);
+    foreach_add_(sums, terms);
     for (size_t i = 0; i < sums.size(); ++i) EXPECT_TRUE(torch::equal(sums[i], before[i] + terms[i])) << i;
   });
 }
@@ -51,11 +51,11 @@ TEST(TensorLists, AreAddedWhateverTheirOrderInMemoryIs) {
   for (const auto& term :
        {torch::randn({300, 64}), torch::randn({64, 300}).t(), torch::randn({300, 1}).expand({300, 64})}) {
     sum.copy_(before);
-    add_to({sum}, {term});
+    foreach_add_({sum}, {term});
     EXPECT_TRUE(torch::equal(sum, before + term));
     const auto part = sliced.clone(), all = sliced + term;
     sliced.copy_(part);
-    add_to({sliced}, {term});
+    foreach_add_({sliced}, {term});
     EXPECT_TRUE(torch::equal(sliced, all));
   }
 }
@@ -67,7 +67,7 @@ TEST(TensorLists, HaveTheNormOfOneVector) {
   for (const auto& tensor : tensors) flat.push_back(tensor.to(torch::kDouble).flatten());
   const double expected = torch::cat(flat).norm().item<double>();
   std::vector<float> norms;
-  with_threads([&] { norms.push_back(norm_of(tensors).item<float>()); });
+  with_threads([&] { norms.push_back(total_norm(tensors).item<float>()); });
   EXPECT_NEAR(norms[0], expected, 1e-6 * expected);
   EXPECT_EQ(norms[0], norms[1]);
 }
@@ -75,9 +75,9 @@ TEST(TensorLists, HaveTheNormOfOneVector) {
 TEST(TensorLists, HaveNoNormWhereANumberIsNone) {
   auto tensors = some_tensors(4);
   tensors[3][70000] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_TRUE(norm_of(tensors).isnan().item<bool>());
+  EXPECT_TRUE(total_norm(tensors).isnan().item<bool>());
   tensors[3][70000] = std::numeric_limits<float>::infinity();
-  EXPECT_TRUE(norm_of(tensors).isinf().item<bool>());
+  EXPECT_TRUE(total_norm(tensors).isinf().item<bool>());
 }
 
 TEST(TensorLists, AreMultiplied) {
@@ -88,7 +88,7 @@ TEST(TensorLists, AreMultiplied) {
     for (const double factor : {0.37, 1.0}) {
       const auto by = torch::scalar_tensor(factor, torch::kFloat);
       const auto from = copies(tensors);
-      multiply(tensors, by);
+      foreach_mul_(tensors, by);
       for (size_t i = 0; i < tensors.size(); ++i) EXPECT_TRUE(torch::equal(tensors[i], from[i] * by)) << i;
     }
     EXPECT_FALSE(torch::equal(tensors[0], before[0]));
@@ -98,15 +98,15 @@ TEST(TensorLists, AreMultiplied) {
 TEST(TensorLists, OfOtherTypesAreLeftToLibTorch) {
   const Tensors sums = {torch::ones({3}, torch::kDouble), torch::ones({2})},
                 terms = {torch::ones({3}, torch::kDouble), torch::ones({2})};
-  add_to(sums, terms);
-  multiply(sums, torch::scalar_tensor(3.0, torch::kFloat));
+  foreach_add_(sums, terms);
+  foreach_mul_(sums, torch::scalar_tensor(3.0, torch::kFloat));
   EXPECT_TRUE(torch::equal(sums[0], torch::full({3}, 6.0, torch::kDouble)));
   EXPECT_TRUE(torch::equal(sums[1], torch::full({2}, 6.0F)));
 }
 
 TEST(TensorLists, MayBeEmpty) {
-  add_to(Tensors{}, Tensors{});
-  multiply(Tensors{}, torch::scalar_tensor(2.0, torch::kFloat));
+  foreach_add_(Tensors{}, Tensors{});
+  foreach_mul_(Tensors{}, torch::scalar_tensor(2.0, torch::kFloat));
 }
 
 }  // namespace

@@ -43,14 +43,14 @@ TEST(Bleu, OfWhatCanBeReckonedByHand) {
               1e-12);
   EXPECT_DOUBLE_EQ(bleu("a b c", {"a b c"}), 0) << "without an n-gram of four words";
   EXPECT_DOUBLE_EQ(bleu("", {"a b c d"}), 0);
-  // A word is found as often as the reference has it.
+  // A word matches at most as often as the reference has it.
   EXPECT_NEAR(bleu("a a a a", {"a b c a"}), 100 * std::pow(2.0 / 4 * (0.5 / 3) * (0.25 / 2) * 0.125, 0.25),
               1e-12);
 }
 
 TEST(Bleu, OfSeveralReferences) {
   EXPECT_DOUBLE_EQ(bleu("a b c d e f", {"a b c d x y z", "x x c d e f", "b c d e"}), 100);
-  // Of equally near lengths the shorter: no penalty.
+  // If two lengths are equally near, the shorter one counts: no penalty.
   EXPECT_DOUBLE_EQ(bleu("a b c d", {"a b c d e", "a b c"}), 100);
   EXPECT_NEAR(bleu("a b c d", {"a b c d e", "a"}), 100 * std::exp(1 - 5.0 / 4), 1e-12);
 }
@@ -67,7 +67,7 @@ TEST(Chrf, OfWhatCanBeReckonedByHand) {
   EXPECT_DOUBLE_EQ(chrf("a man rides", "aman  rides"), 100) << "white space does not count";
   EXPECT_DOUBLE_EQ(chrf("ab", "cd"), 0);
   EXPECT_DOUBLE_EQ(chrf("", "cd"), 0);
-  // Characters, not bytes: precision (1/2 + 0)/2, recall (1/3 + 0)/2; orders that one side lacks do not
+  // Characters, not bytes: precision (1/2 + 0)/2, recall (1/3 + 0)/2. Orders that only one text has do not
   // count.
   const double precision = 1.0 / 4, recall = 1.0 / 6;
   EXPECT_NEAR(chrf("éa", "éüb"), 100 * 5 * precision * recall / (4 * precision + recall), 1e-12);

@@ -1,4 +1,4 @@
-// What a training leaves, and what it refuses.
+// The files that a training writes, and the errors that it reports.
 
 #include "training/trainer.h"
 
@@ -46,7 +46,7 @@ TEST(Trainer, LeavesEverythingThatARunHas) {
        {"config.yaml", "model.safetensors", "tokenizer.json", "metrics.jsonl", "samples.txt"}) {
     EXPECT_TRUE(fs::is_regular_file(run / file)) << file;
   }
-  // The two newest checkpoints, and a link to the last.
+  // The two newest checkpoints, and a link to the newest.
   EXPECT_EQ(fs::read_symlink(run / "checkpoints/last"), "step-20");
   EXPECT_TRUE(fs::exists(run / "checkpoints/step-16/optimizer.safetensors"));
   EXPECT_FALSE(fs::exists(run / "checkpoints/step-12"));
@@ -62,7 +62,7 @@ TEST(Trainer, LeavesEverythingThatARunHas) {
     } else {
       valid_steps.push_back(step);
       best = std::min(best, row.at("valid_loss").get<double>());
-      // ASCII: a character is a byte.
+      // The text is ASCII: a character is a byte.
       EXPECT_NEAR(row.at("valid_bits_per_byte"), row.at("valid_loss").get<double>() / std::log(2.0), 1e-9);
     }
   }
@@ -71,7 +71,7 @@ TEST(Trainer, LeavesEverythingThatARunHas) {
   EXPECT_EQ(result.best_score, best);
   EXPECT_THAT(read_file(run / "samples.txt"), AllOf(HasSubstr("=== step 7,"), HasSubstr("=== step 20,")));
 
-  // What is opened is what was measured.
+  // The opened run has the weights with the best loss.
   const auto opened = Run::open(run);
   EXPECT_EQ(opened.evaluate(Split::valid).at("loss"), best);
   EXPECT_FALSE(opened.model().is_training());
@@ -93,7 +93,7 @@ TEST(Trainer, LearnsEachTask) {
   }
 }
 
-// Half a nat is learnt, and all formats learn it.
+// All formats reduce the loss by the same half nat.
 TEST(Trainer, SixteenBitsTrainAsWell) {
   const auto trained = [](const std::string& precision) {
     const TinyWorld world;
@@ -109,7 +109,7 @@ TEST(Trainer, SixteenBitsTrainAsWell) {
   EXPECT_NEAR(trained("fp16"), exact, 0.02);
 }
 
-// A few targets a step: the gradient of the loss times 65536 is more than fp16 holds.
+// With few targets per step the gradient of the loss times 65536 is too large for fp16.
 TEST(Trainer, StepsThatOverflowAreLeftOutAndCounted) {
   const TinyWorld world;
   const std::vector<std::string> few = {
@@ -187,7 +187,7 @@ TEST(Trainer, EvaluatesAndKeepsTheMovingAverage) {
   };
   const auto plain = train(experiment({}), {.run_dir = world.path("plain")});
   const auto averaged = train(experiment({"training.ema_decay=0.5"}), {.run_dir = world.path("averaged")});
-  // The average by hand, from the weights after each step, which are those of a training without it.
+  // The average by hand, from the weights after each step, which are the same as without the average.
   TensorMap expected;
   for (int64_t step = 1; step <= 6; ++step) {
     const auto file = fmt::format("checkpoints/step-{}/model.safetensors", step);
@@ -204,7 +204,7 @@ TEST(Trainer, EvaluatesAndKeepsTheMovingAverage) {
       expected[name] = state.at(name);
     }
   }
-  // What is evaluated and kept is the average.
+  // The average is evaluated and kept.
   for (const auto& [name, tensor] : weights_of(averaged.run_dir / "model.safetensors")) {
     const auto at_best = weights_of(
         averaged.run_dir / fmt::format("checkpoints/step-{}/average.safetensors", averaged.best_step));
@@ -215,8 +215,8 @@ TEST(Trainer, EvaluatesAndKeepsTheMovingAverage) {
 }
 
 TEST(Trainer, KeepsTheMeanOfTheLastCheckpointsIfItIsBetter) {
-  // A learning rate that is far too high leaves weights that jump around their mean; one that is low leaves
-  // the last ones as the best.
+  // With a learning rate that is far too high, the weights jump around their mean; with a low one the last
+  // weights are the best.
   for (const bool jumps : {true, false}) {
     SCOPED_TRACE(jumps);
     const TinyWorld world;
@@ -255,7 +255,7 @@ TEST(Trainer, KeepsTheMeanOfTheLastCheckpointsIfItIsBetter) {
   }
 }
 
-// Trained far too fast, so that loss and the other metrics are best at different steps.
+// The learning rate is far too high, so the loss and the other metrics are best at different steps.
 TEST(Trainer, KeepsTheWeightsThatAreBestByTheMetric) {
   const TinyWorld world;
   const auto best_by = [&](const char* task, const char* metric) {
@@ -321,7 +321,7 @@ TEST(Trainer, NamesStepAndBatchOfALossThatIsNoNumber) {
   }
 }
 
-// Weights that a step has ruined are seen at the evaluation after it, before any other loss is.
+// An evaluation right after the step that ruins the weights finds them before any other loss does.
 TEST(Trainer, AValidationLossThatIsNoNumberEndsItToo) {
   const TinyWorld world;
   const auto experiment = world.experiment(
@@ -345,7 +345,7 @@ TEST(Trainer, DoesNotTouchARunUnlessTold) {
 
   auto replace = options;
   replace.existing = ExistingRun::replace;
-  // A bad configuration or missing data is found before anything is lost.
+  // Bad configurations and missing data are found before anything is lost.
   auto broken = experiment;
   broken.data.train = {"missing.txt"};
   EXPECT_THROW(train(broken, replace), DataError);
@@ -389,19 +389,19 @@ TEST(Trainer, ResumesWithTheSameModelDataAndSeedOnly) {
       "language_modeling", {"training.steps=6", "training.evaluate_every=2", "training.optimizer.lr=0.001"});
   EXPECT_EQ(train(more, options).step, 6);
   EXPECT_EQ(read_run_experiment(world.path("run")).training.steps, 6);
-  // The same files, but another text in them.
+  // The same files with another text.
   const auto text = read_file(world.path("data/text.txt"));
   world.dir().write("data/text.txt", text + "a star more.\n");
-  EXPECT_THAT(message_of<ConfigError>([&] { train(more, options); }),
-              HasSubstr("data are others than those"));
+  EXPECT_THAT(message_of<ConfigError>([&] { train(more, options); }), HasSubstr("data have changed since"));
   world.dir().write("data/text.txt", text);
-  // And once more: there is nothing left to do.
+  // Once more: nothing is left to do.
   const auto before = read_file(world.path("run/metrics.jsonl"));
   EXPECT_EQ(train(more, options).step, 6);
   EXPECT_EQ(read_file(world.path("run/metrics.jsonl")), before);
 }
 
-// Of characters that the vocabulary lacks none is masked: nothing is to be learnt, and nothing is ruined.
+// Characters that the vocabulary lacks are never masked, so a batch can be without targets. It changes
+// nothing.
 TEST(Trainer, ABatchWithoutTargetsChangesNothing) {
   const TinyWorld world;
   const auto experiment = world.experiment("masked_language_modeling");
@@ -411,13 +411,13 @@ TEST(Trainer, ABatchWithoutTargetsChangesNothing) {
   empty.input.ids = torch::ones({1, 8}, torch::kLong);
   empty.positions = torch::empty({0}, torch::kLong);
   empty.targets = torch::empty({0}, torch::kLong);
-  GradientAccumulator gradients(model, {});
+  GradientAccumulator gradients(model, task->objective());
   EXPECT_EQ(gradients.differentiate({empty}).item<double>(), 0);
   for (const auto& parameter : model->parameters())
     EXPECT_TRUE(!parameter.grad().defined() || parameter.grad().eq(0).all().item<bool>());
 }
 
-// Stopped at a step that then becomes the last one.
+// The run is stopped at a step that then becomes the last one.
 TEST(Trainer, WhatIsLeftToDoAfterTheLastStepIsDone) {
   const TinyWorld world;
   TrainOptions options{.run_dir = world.path("run"), .existing = ExistingRun::resume};
@@ -455,7 +455,7 @@ TEST(Trainer, DoesNotGoOnFromWeightsAlone) {
   EXPECT_TRUE(read_file(world.path("run/model.safetensors")) == weights);
 }
 
-// A loss scale of 1, which other formats have, is none for fp16.
+// The loss scale 1 of other formats is not kept for fp16.
 TEST(Trainer, AnotherPrecisionHasItsOwnLossScale) {
   const TinyWorld world;
   TrainOptions options{.run_dir = world.path("run"), .existing = ExistingRun::resume};

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-/// A run that knows these by heart, by an encoder-decoder or a decoder.
+/// A run that knows these translations by heart, with an encoder-decoder or a decoder.
 class Translator {
  public:
   explicit Translator(const std::string& architecture) {
@@ -37,7 +37,7 @@ class Translator {
   TinyWorld world_;
 };
 
-/// A model that says something else for each source, most of it endless.
+/// A model with different outputs for all sources, most of them endless.
 std::shared_ptr<Model> babbler(const Task& task) {
   torch::manual_seed(1);
   auto model = make_model(task.experiment(), task);
@@ -52,7 +52,7 @@ TEST(Translate, BothFamiliesWriteWhatTheyHaveLearnt) {
     const Translator translator(architecture);
     const auto run = translator.open();
     for (const int64_t beam : {1, 3}) {
-      // Each in a batch of its own; and whatever the order of the work, that of the lines stays.
+      // One batch per source, or one for all; the order of the lines stays the same.
       for (const int64_t batch_size : {1, 64}) {
         std::vector<std::pair<int64_t, int64_t>> seen;
         const TranslateOptions options{
@@ -79,7 +79,7 @@ TEST(Translate, BothFamiliesWriteWhatTheyHaveLearnt) {
   }
 }
 
-// Where the options would allow more tokens than the model has positions.
+// The options would allow more tokens than the model has positions.
 TEST(Translate, StaysWithinTheLengthsOfTraining) {
   const TinyWorld world;
   for (const char* architecture : {"encoder_decoder", "decoder"}) {
@@ -110,7 +110,7 @@ TEST(Translate, MakesLinesOfTextOfAnyBytes) {
   auto bias = model->named_parameters()["head.output.bias"];
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"a", "aaa"}, {"\n", "   "}, {"\r", "   "}, {"\xFF", "\uFFFD\uFFFD\uFFFD"}};
-  for (const auto& [byte, line] : cases) {  // says nothing else
+  for (const auto& [byte, line] : cases) {  // the model writes only this byte
     const auto id = task->tokenizer().encode(byte).at(0);
     bias[id] = 1;
     EXPECT_THAT(translate(*model, *task, {"sea"}), ElementsAre(line));

@@ -85,7 +85,7 @@ TEST(SubstituteWeights, AreInTheModelWhileTheObjectLives) {
   for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(torch::equal(model->parameters()[i], before[i]));
 }
 
-// The gradients of what came before and after, and the optimiser's hold on the parameters, survive.
+// Gradients from before and after, and references to the parameters, stay valid.
 TEST(SubstituteWeights, LeaveTrainingAsItWas) {
   const auto model = model_of(1), undisturbed = model_of(1), other = model_of(2);
   const auto batch = small_batch(Architecture::decoder, {tokens(2, 6), {}});

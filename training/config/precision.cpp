@@ -11,12 +11,12 @@ bool is_bf16_faster(c10::Device device, int64_t d_model) {
   if (device.is_cpu()) {
 #if defined(__x86_64__) && defined(__GNUC__)
     constexpr int64_t narrowest = 384;
-    return d_model >= narrowest && __builtin_cpu_supports("avx512bf16");  // what has AMX has this, too
+    return d_model >= narrowest && __builtin_cpu_supports("avx512bf16");  // CPUs with AMX have this, too
 #else
     return false;
 #endif
   }
-  // Asked of cuDNN's convolutions, it is true from compute capability 8 on.
+  // This hook, which is about cuDNN's convolutions, is true from compute capability 8 on.
   return at::globalContext().hasCUDA() && at::detail::getCUDAHooks().supportsBFloat16ConvolutionWithCuDNNv8();
 }
 
@@ -49,8 +49,8 @@ PrecisionScope::PrecisionScope(Precision precision, c10::DeviceType device)
   if (type == torch::kFloat) return;
   at::autocast::set_autocast_enabled(device, true);
   at::autocast::set_autocast_dtype(device, type);
-  // LibTorch's cache of rounded weights is one for all threads, and tensors with a history in it would tie
-  // together the graphs of threads that know nothing of each other.
+  // All threads share LibTorch's cache of rounded weights. The cached tensors have an autograd history, which
+  // would connect the separate graphs of the threads.
   at::autocast::set_autocast_cache_enabled(false);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Mixed precision: weights, their updates and the residual stream stay in float, matrix products and
-// attention run in a format of 16 bits (Micikevicius et al. 2018).
+// Mixed precision: weights, their updates and the residual stream stay in float; matrix products and
+// attention run in a 16-bit format (Micikevicius et al. 2018).
 
 #include <c10/core/Device.h>
 #include <torch/types.h>
@@ -9,14 +9,14 @@
 
 namespace zoo {
 
-/// What `automatic` stands for on a device, for a model that is `d_model` wide: bf16 where it is faster, else
-/// fp32. On a CPU that takes units for it (AVX-512 BF16 or AMX) and a width of 384 or more, below which
-/// rounding the numbers costs more than multiplying them gains (docs/performance.md); on a GPU compute
-/// capability 8.
+/// Replaces `automatic` by bf16 if it is faster on the device for a model of width `d_model`, else by fp32.
+/// On a CPU bf16 is faster with units for it (AVX-512 BF16 or AMX) and a width of at least 384; with a
+/// smaller width rounding the numbers costs more time than the faster products save (docs/performance.md). On
+/// a GPU bf16 needs compute capability 8.
 Precision resolve(Precision precision, c10::Device device, int64_t d_model);
 
-/// While it lives, this thread's matrix products on a device run in `precision`; nothing else changes for
-/// fp32. Weights are rounded anew at each use.
+/// While it lives, this thread's matrix products on a device run in `precision`; for fp32 it changes nothing.
+/// Weights are rounded again at each use.
 class PrecisionScope {
  public:
   PrecisionScope(Precision precision, c10::DeviceType device);
@@ -30,24 +30,24 @@ class PrecisionScope {
   torch::ScalarType former_type_;
 };
 
-/// Whether the gradients of a step were too large for the format.
+/// Whether the gradients of a step were too large for the number format.
 enum class Overflow { no, yes };
 
-/// Dynamic loss scaling for fp16, whose smallest numbers are 6e-8: the loss is multiplied by a scale that
-/// grows while nothing overflows, and is halved, the step being left out, when something does.
+/// Dynamic loss scaling for fp16, whose smallest positive number is 6e-8. The loss is multiplied by a scale.
+/// The scale grows while nothing overflows. After an overflow the step is skipped and the scale is halved.
 struct LossScale {
   static constexpr double initial = 65536, growth = 2, backoff = 0.5;
   static constexpr int64_t growth_interval = 2000;  // steps without overflow
-  static constexpr double least = 1.0 / 65536;      // below, it is not the scale that is wrong
+  static constexpr double least = 1.0 / 65536;      // an overflow at this scale has another cause
 
   double value = 1;
   int64_t good_steps = 0;  // since the scale last changed
-  int64_t skipped = 0;     // steps left out in all
+  int64_t skipped = 0;     // number of skipped steps of the whole run
   bool operator==(const LossScale&) const = default;
 
-  /// 1 for all formats but fp16.
+  /// The scale is 1 for all formats except fp16.
   static LossScale for_precision(Precision precision);
-  /// After a step whose gradients were finite, or not.
+  /// To be called after each step.
   void update(Overflow overflow);
 };
 

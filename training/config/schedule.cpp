@@ -7,7 +7,7 @@
 namespace zoo {
 namespace {
 
-/// Where `step` stands between `begin` (0) and `end` (1).
+/// The position of `step` between `begin` (0) and `end` (1).
 double progress(int64_t step, int64_t begin, int64_t end) {
   if (step >= end) return 1;
   return static_cast<double>(step - begin) / static_cast<double>(end - begin);
@@ -42,7 +42,7 @@ double learning_rate(const TrainingConfig& config, int64_t d_model, int64_t step
     case ScheduleKind::warmup_stable_decay: {
       const int64_t decay = schedule.decay_steps.value_or(std::max<int64_t>(config.steps / 10, 1));
       const int64_t begin = std::max(config.steps - decay, warmup);
-      // The same last part of the time as of the steps.
+      // The decay takes the same last part of the time as of the steps.
       const double part = static_cast<double>(decay) / static_cast<double>(config.steps);
       const double by_time = (time_used - (1 - part)) / part;
       const double by_step = step < begin ? 0 : progress(step, begin, config.steps);

@@ -1,5 +1,5 @@
 #pragma once
-// The learning rate as a pure function of the step, and of the time where that is limited.
+// The learning rate as a pure function of the step and, if the time is limited, of the time.
 
 #include <cstdint>
 
@@ -7,17 +7,16 @@
 
 namespace zoo {
 
-/// The learning rate of optimiser step `step`, counted from 0. With lr the peak, W = warmup_steps, s = step +
-/// 1:
+/// The learning rate of optimiser step `step` ≥ 0. With the peak lr, W = warmup_steps and s = step + 1:
 ///   constant             lr, after the warm-up
 ///   linear               from lr to min_lr_ratio·lr at decay_steps
-///   cosine               half a cosine from lr to min_lr_ratio·lr at decay_steps, as nanoGPT
-///   warmup_stable_decay  lr, then in the last decay_steps linearly to min_lr_ratio·lr (MiniCPM, Hu et al.
-///   2024) noam                 lr·D^-0.5·min(s^-0.5, s·W^-1.5) (Vaswani et al. 2017, section 5.3)
+///   cosine               half a cosine from lr to min_lr_ratio·lr at decay_steps, as in nanoGPT
+///   warmup_stable_decay  lr, then in the last decay_steps linearly to min_lr_ratio·lr (Hu et al. 2024)
+///   noam                 lr·D^-0.5·min(s^-0.5, s·W^-1.5) (Vaswani et al. 2017, section 5.3)
 ///   inverse_sqrt         lr·min(s/W, √(W/s)) (fairseq, T5)
-/// The warm-up of the first four is lr·s/(W + 1), nanoGPT's: the first step is not wasted on a rate of 0.
-/// `time_used` is the part of training.max_seconds that is over, 0 without such a limit: linear, cosine and
-/// warmup_stable_decay end when either the steps or the time do.
+/// The first four begin with nanoGPT's warm-up lr·s/(W + 1), which does not waste the first step on a rate of
+/// 0. `time_used` is the used fraction of training.max_seconds, 0 without such a limit. linear, cosine and
+/// warmup_stable_decay reach their end when either the steps or the time end.
 double learning_rate(const TrainingConfig& config, int64_t d_model, int64_t step, double time_used = 0);
 
 }  // namespace zoo

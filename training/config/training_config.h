@@ -3,10 +3,12 @@
 
 #include <array>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "io/config/config_file.h"
+#include "io/config/registry.h"
 #include "layers/activation_checkpointing.h"
 
 namespace zoo {
@@ -16,22 +18,22 @@ constexpr auto config_names(OptimizerKind) {
   return std::to_array<std::string_view>({"adamw", "adam", "sgd", "adafactor", "lion", "muon"});
 }
 
-/// Which parameters the decay pulls towards zero. Matrices are all tensors of two and more dimensions.
+/// The parameters that weight decay pulls towards zero. Matrices are all tensors with two or more dimensions.
 enum class DecayedParameters { matrices, matrices_without_embeddings, all };
 constexpr auto config_names(DecayedParameters) {
   return std::to_array<std::string_view>({"matrices", "matrices_without_embeddings", "all"});
 }
 
 struct AdafactorConfig {
-  double beta2_decay = -0.8;    // the mean squares forget as 1 - step^beta2_decay
+  double beta2_decay = -0.8;    // β2 = 1 - step^beta2_decay
   double clip_threshold = 1.0;  // largest root mean square of a step, before the learning rate
-  double min_rms = 1e-3;        // steps are relative to a parameter's root mean square, or to this
+  double min_rms = 1e-3;        // steps are relative to a parameter's root mean square, but at least to this
   bool operator==(const AdafactorConfig&) const = default;
 };
 void describe(ConfigVisitor& v, AdafactorConfig& c);
 
-/// Factor on Muon's learning rate for an (A, B) matrix: √max(1, A/B) (Jordan 2024), or 0.2·√max(A, B), which
-/// makes steps as long as AdamW's (Liu et al. 2025).
+/// Factor on Muon's learning rate for an (A, B) matrix: original is √max(1, A/B) (Jordan 2024);
+/// match_rms_adamw is 0.2·√max(A, B), which makes steps as long as AdamW's (Liu et al. 2025).
 enum class MuonLrScale { original, match_rms_adamw };
 constexpr auto config_names(MuonLrScale) {
   return std::to_array<std::string_view>({"original", "match_rms_adamw"});
@@ -46,16 +48,16 @@ struct MuonConfig {
   MuonLrScale lr_scale = MuonLrScale::original;
   int64_t newton_schulz_steps = 5;
   MuonPrecision precision = MuonPrecision::bf16;  // of the Newton–Schulz iterations
-  std::optional<double> adamw_lr;                 // of the parameters that are not Muon's; default lr
+  std::optional<double> adamw_lr;                 // for the parameters that AdamW updates; default lr
   bool operator==(const MuonConfig&) const = default;
 };
 void describe(ConfigVisitor& v, MuonConfig& c);
 
 struct OptimizerConfig {
   OptimizerKind type = OptimizerKind::adamw;
-  double lr = 1e-3;                         // peak learning rate (noam: factor on the formula)
-  std::vector<double> betas = {0.9, 0.98};  // adam, adamw, lion; muon: of its AdamW
-  double eps = 1e-8;                        // adam, adamw; muon: of its AdamW
+  double lr = 1e-3;                         // peak learning rate (noam: factor in the formula)
+  std::vector<double> betas = {0.9, 0.98};  // adam, adamw, lion; muon: for its AdamW
+  double eps = 1e-8;                        // adam, adamw; muon: for its AdamW
   double weight_decay = 0.01;
   DecayedParameters decayed = DecayedParameters::matrices;
   double momentum = 0.0;  // sgd
@@ -64,8 +66,7 @@ struct OptimizerConfig {
 };
 void describe(ConfigVisitor& v, OptimizerConfig& c);
 
-/// lr as a function of the step (SPEC: constant, linear, cosine, warm-up-stable-decay, Noam, inverse square
-/// root).
+/// The learning rate as a function of the step, see training/config/schedule.h.
 enum class ScheduleKind { constant, linear, cosine, warmup_stable_decay, noam, inverse_sqrt };
 constexpr auto config_names(ScheduleKind) {
   return std::to_array<std::string_view>(
@@ -75,13 +76,14 @@ constexpr auto config_names(ScheduleKind) {
 struct ScheduleConfig {
   ScheduleKind type = ScheduleKind::cosine;
   int64_t warmup_steps = 0;
-  std::optional<int64_t>
-      decay_steps;            // cosine, linear: default all steps; warmup_stable_decay: length of the decay
+  /// cosine, linear: the step at which the decay ends, default training.steps; warmup_stable_decay: the
+  /// length of the decay.
+  std::optional<int64_t> decay_steps;
   double min_lr_ratio = 0.0;  // final lr / peak lr
 };
 void describe(ConfigVisitor& v, ScheduleConfig& c);
 
-/// What number format the matrix products of training run in, see training/config/precision.h.
+/// The number format of the matrix products of training, see training/config/precision.h.
 enum class Precision { automatic, fp32, bf16, fp16 };
 constexpr auto config_names(Precision) {
   return std::to_array<std::string_view>({"auto", "fp32", "bf16", "fp16"});
@@ -91,14 +93,10 @@ constexpr auto config_names(ActivationCheckpointing) {
   return std::to_array<std::string_view>({"none", "every_layer"});
 }
 
-/// Which metric of the validation data decides about the weights that a run keeps as its own.
-enum class BestBy { loss, accuracy, bleu };
-constexpr auto config_names(BestBy) { return std::to_array<std::string_view>({"loss", "accuracy", "bleu"}); }
-
-/// Of several processes that train one model, see training/parallel/.
+/// For several processes that train one model, see training/parallel/.
 struct ParallelConfig {
   bool shard_optimizer = false;  // ZeRO, stage 1
-  int64_t bucket_mb = 25;        // gradients that are summed over the processes together, in MiB
+  int64_t bucket_mb = 25;        // size of a gradient bucket in MiB
   int64_t timeout_seconds = 300;
 };
 void describe(ConfigVisitor& v, ParallelConfig& c);
@@ -106,30 +104,31 @@ void describe(ConfigVisitor& v, ParallelConfig& c);
 struct TrainingConfig {
   int64_t seed = 1;
   int64_t steps = 1000;                         // optimiser steps
-  AutoOr<int64_t> batch_size = 32;              // auto: found from the memory that there is
-  std::optional<int64_t> effective_batch_size;  // batch_size auto: sequences of a step
+  AutoOr<int64_t> batch_size = 32;              // auto: as the available memory allows
+  std::optional<int64_t> effective_batch_size;  // with batch_size auto: sequences in a step
   std::optional<int64_t> batch_tokens;
   int64_t gradient_accumulation = 1;
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
   Precision precision = Precision::automatic;
   ActivationCheckpointing activation_checkpointing = ActivationCheckpointing::none;
-  bool cuda_graphs = false;     // see training/gradients/step_graph.h
-  double clip_grad_norm = 1.0;  // 0 = off
+  bool cuda_graphs = false;                 // see training/gradients/step_graph.h
+  double clip_grad_norm = 1.0;              // 0 = off
+  Selection objective = Selection("task");  // one of objective_types()
   double label_smoothing = 0.0;
-  std::optional<double> max_seconds;  // of training time, evaluation included; then stop as if done
+  std::optional<double> max_seconds;  // limit of the training time, evaluation included
   int64_t log_every = 10;
   int64_t evaluate_every = 250;
   std::optional<int64_t> evaluate_batches;  // at most; default the whole validation split
-  BestBy best_by = BestBy::loss;
+  std::string best_by = "loss";  // the metric on the validation data that selects the run's weights
   int64_t checkpoint_every = 500;
   int64_t keep_checkpoints = 2;
-  std::optional<double> ema_decay;      // moving average of the weights, which is what is evaluated
-  std::optional<int64_t> average_last;  // checkpoints whose mean is tried at the end
-  int64_t threads = 0;                  // of each process; 0 = all cores, shared among the processes
+  std::optional<double> ema_decay;  // for a moving average of the weights, which is then evaluated and kept
+  std::optional<int64_t> average_last;  // number of checkpoints whose mean is evaluated at the end
+  int64_t threads = 0;                  // of each process; 0 = all cores, divided among the processes
   ParallelConfig parallel;
 
-  /// Sequences in a batch of the data, which may go through the model in several parts.
+  /// Sequences in a batch, which may go through the model in several parts.
   int64_t sequences() const { return batch_size.value.value_or(effective_batch_size.value_or(1)); }
 };
 void describe(ConfigVisitor& v, TrainingConfig& c);

@@ -23,7 +23,7 @@ class TensorMemory::Meter {
 
 namespace {
 
-/// LibTorch tells the object in the profiler's slot of every allocation on the CPU. Threads of autograd and
+/// LibTorch reports every allocation on the CPU to the object in the profiler's slot. Threads of autograd and
 /// of parallel regions inherit the slot.
 class CpuCounter final : public c10::MemoryReportingInfoBase {
  public:
@@ -59,7 +59,7 @@ class CpuMeter final : public TensorMemory::Meter {
 class DeviceMeter final : public TensorMemory::Meter {
  public:
   explicit DeviceMeter(c10::Device device) : device_(device) {
-    at::globalContext().lazyInitDevice(device.type());  // before that, the allocator knows no device
+    at::globalContext().lazyInitDevice(device.type());  // before this call the allocator has no devices
     start_ = bytes().current;
     allocator().resetPeakStats(index());
   }
@@ -105,7 +105,7 @@ void free_cached_memory(c10::Device device) {
 void fail_with_one_sequence(std::string_view details) {
   throw TrainingError(fmt::format(
       "training.batch_size: auto: a step with one sequence at a time needs more memory than there "
-      "is: set training.activation_checkpointing=every_layer, shorten data.sequence_length, or take "
+      "is: set training.activation_checkpointing=every_layer, shorten data.sequence_length, or use "
       "a smaller model{}",
       details));
 }

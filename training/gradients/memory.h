@@ -1,6 +1,5 @@
 #pragma once
-// How much memory tensors take while a model is trained: a number that does not depend on what else the
-// process holds.
+// How much memory tensors take while a model is trained, independently of what else the process holds.
 
 #include <cstdint>
 #include <memory>
@@ -10,11 +9,11 @@
 
 namespace zoo {
 
-/// While it lives, counts the bytes of tensors on a device: on the CPU those that this thread, and what it
-/// runs in parallel, makes and frees; on a GPU those of the whole process (LibTorch's caching allocator).
-/// Memory of libraries, buffers of matrix kernels and fragmentation are not in it, so the operating system
-/// reports more. To be destroyed by the thread that made it, in reverse order of making; a LibTorch profiler
-/// that runs on the same thread is blind to memory meanwhile.
+/// While it lives, counts the bytes of tensors on a device. On the CPU it counts tensors that this thread and
+/// its parallel regions make and free; on a GPU it counts all tensors of the process (LibTorch's caching
+/// allocator). It does not count memory of libraries, buffers of matrix kernels and fragmentation, so the
+/// operating system reports more. The thread that made an object must destroy it, in reverse order of
+/// construction. Meanwhile a LibTorch profiler on the same thread sees no memory.
 class TensorMemory {
  public:
   explicit TensorMemory(c10::Device device);
@@ -22,22 +21,23 @@ class TensorMemory {
   TensorMemory(const TensorMemory&) = delete;
   TensorMemory& operator=(const TensorMemory&) = delete;
 
-  /// Bytes alive now, of tensors made since the construction.
+  /// Bytes of the tensors that were made since the construction and are alive now.
   int64_t current() const;
   /// The largest current() since the construction or the last reset_peak().
   int64_t peak() const;
   void reset_peak();
 
-  class Meter;  // one kind a device
+  class Meter;  // one kind per kind of device
 
  private:
   std::unique_ptr<Meter> meter_;
 };
 
-/// Gives back what a GPU's allocator keeps for later, so that larger pieces can be had.
+/// Frees the memory that a GPU's allocator keeps for later use, so that larger pieces can be allocated.
 void free_cached_memory(c10::Device device);
 
-/// Throws TrainingError: not even one sequence fits, and what to do; `details` end the line.
+/// Throws TrainingError: not even one sequence fits into the memory. The message says what to do and ends
+/// with `details`.
 [[noreturn]] void fail_with_one_sequence(std::string_view details = {});
 
 }  // namespace zoo

@@ -1,6 +1,5 @@
 #include "training/gradients/step_graph.h"
 
-#include <array>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -19,18 +18,14 @@
 namespace zoo {
 namespace {
 
-// Until then libraries load kernels, choose between them, and allocate what they keep.
+// Recording starts after these steps, in which libraries load kernels, choose between them, and allocate
+// memory that they keep.
 constexpr int kStepsBefore = 3;
-
-std::array<torch::Tensor, 7> tensors_of(const Batch& batch) {
-  return {batch.input.ids,       batch.input.lengths, batch.segments, batch.decoder.ids,
-          batch.decoder.lengths, batch.targets,       batch.positions};
-}
 
 std::vector<int64_t> shapes_of(const std::vector<Batch>& batches) {
   std::vector<int64_t> shapes;
   for (const auto& batch : batches) {
-    for (const auto& tensor : tensors_of(batch)) {
+    for (const auto& tensor : batch.tensors()) {
       shapes.push_back(tensor.defined() ? tensor.dim() : -1);
       if (tensor.defined()) shapes.insert(shapes.end(), tensor.sizes().begin(), tensor.sizes().end());
     }
@@ -38,17 +33,11 @@ std::vector<int64_t> shapes_of(const std::vector<Batch>& batches) {
   return shapes;
 }
 
-torch::Tensor copied(const torch::Tensor& tensor) { return tensor.defined() ? tensor.clone() : tensor; }
 Batch copied(const Batch& batch) {
-  return {.input = {.ids = copied(batch.input.ids), .lengths = copied(batch.input.lengths)},
-          .segments = copied(batch.segments),
-          .decoder = {.ids = copied(batch.decoder.ids), .lengths = copied(batch.decoder.lengths)},
-          .targets = copied(batch.targets),
-          .positions = copied(batch.positions),
-          .tokens = batch.tokens};
+  return batch.changed([](const torch::Tensor& tensor) { return tensor.clone(); });
 }
 
-/// While it lives, work goes to a stream of its own: on the default one nothing can be recorded.
+/// While it lives, work goes to a separate stream: nothing can be recorded on the default stream.
 class OwnStream {
  public:
   explicit OwnStream(torch::Device device) {
@@ -62,20 +51,20 @@ class OwnStream {
 
 }  // namespace
 
-/// What a replay reads and writes: always the same memory.
+/// A recorded step. Every replay reads and writes these same tensors.
 struct StepGraph::Recording {
   std::unique_ptr<at::GraphImplInterface> graph;
   std::vector<Batch> batches;
-  std::vector<torch::Tensor> gradients;  // one a parameter; undefined where it has none
+  std::vector<torch::Tensor> gradients;  // one per parameter; undefined where it has none
   torch::Tensor result;
-  size_t n_seeds = 0;  // that body draws
+  size_t n_seeds = 0;  // number of seeds that body draws
 };
 
 StepGraph::StepGraph(std::vector<torch::Tensor> parameters, torch::Device device)
     : parameters_(std::move(parameters)), device_(device) {
   if (!at::has_graph_impl(device.type())) {
     throw ConfigError(fmt::format(
-        "training.cuda_graphs: true is for a GPU, and this training is on {}: leave it out", device.str()));
+        "training.cuda_graphs: true needs a GPU, but this training is on {}: leave it out", device.str()));
   }
 }
 
@@ -95,7 +84,7 @@ torch::Tensor StepGraph::run(const std::vector<Batch>& batches, double scale, co
     return body(batches);
   }
   for (size_t i = 0; i < batches.size(); ++i) {
-    const auto from = tensors_of(batches[i].to(device_)), to = tensors_of(recording_->batches[i]);
+    const auto from = batches[i].to(device_).tensors(), to = recording_->batches[i].tensors();
     for (size_t j = 0; j < to.size(); ++j) {
       if (to[j].defined()) to[j].copy_(from[j], /*non_blocking=*/true);
     }
@@ -106,7 +95,7 @@ torch::Tensor StepGraph::run(const std::vector<Batch>& batches, double scale, co
   return recording_->result;
 }
 
-/// Nothing that is done here counts: the replay that follows takes the step.
+/// The computations here have no effect on training: the replay that follows takes the step.
 void StepGraph::record(const std::vector<Batch>& batches, const Body& body) {
   auto recording = std::make_unique<Recording>();
   for (const auto& batch : batches) recording->batches.push_back(copied(batch.to(device_)));
@@ -121,13 +110,13 @@ void StepGraph::record(const std::vector<Batch>& batches, const Body& body) {
   const RandomScope random({0});
   {
     const GeneratorScope generator(device_, generator_state(device_));
-    body(recording->batches);  // on this stream for the first time
+    body(recording->batches);  // the first run on this stream is not recorded
     take_gradients();
     synchronize(device_);
   }
   recording->graph = at::create_graph_impl(device_.type());
   try {
-    SeedRecord seeds;  // NOLINT(misc-const-correctness): seeds are added while it lives
+    SeedRecord seeds;  // NOLINT(misc-const-correctness): records seeds while it lives
     recording->graph->capture_begin();
     recording->result = body(recording->batches);
     recording->graph->capture_end();

@@ -5,12 +5,15 @@
 namespace zoo {
 namespace {
 
-enum class Decay { apart, in_gradient };
+enum class WeightDecay { decoupled, l2 };
 
 class Adam final : public UpdateRule {
  public:
-  Adam(const OptimizerConfig& config, Decay decay)
-      : beta1_(config.betas.at(0)), beta2_(config.betas.at(1)), eps_(config.eps), decay_(decay) {}
+  Adam(const OptimizerConfig& config, WeightDecay weight_decay)
+      : beta1_(config.betas.at(0)),
+        beta2_(config.betas.at(1)),
+        eps_(config.eps),
+        weight_decay_(weight_decay) {}
 
   std::vector<StateTensor> initial_state(const torch::Tensor& parameter) const override {
     return {{"exp_avg", at::zeros_like(parameter)},
@@ -26,7 +29,7 @@ class Adam final : public UpdateRule {
              /*max_exp_avg_sqs=*/at::TensorList{}, steps, lr, beta1_, beta2_, group.weight_decay, eps_,
              /*amsgrad=*/false, /*maximize=*/false);
     };
-    if (decay_ == Decay::apart) {
+    if (weight_decay_ == WeightDecay::decoupled) {
       call([](auto&&... arguments) { at::_fused_adamw_(arguments...); });
     } else {
       call([](auto&&... arguments) { at::_fused_adam_(arguments...); });
@@ -35,17 +38,17 @@ class Adam final : public UpdateRule {
 
  private:
   double beta1_, beta2_, eps_;
-  Decay decay_;
+  WeightDecay weight_decay_;
 };
 
 }  // namespace
 
 std::unique_ptr<UpdateRule> make_adamw(const OptimizerConfig& config) {
-  return std::make_unique<Adam>(config, Decay::apart);
+  return std::make_unique<Adam>(config, WeightDecay::decoupled);
 }
 
 std::unique_ptr<UpdateRule> make_adam(const OptimizerConfig& config) {
-  return std::make_unique<Adam>(config, Decay::in_gradient);
+  return std::make_unique<Adam>(config, WeightDecay::l2);
 }
 
 }  // namespace zoo

@@ -8,9 +8,10 @@
 namespace zoo {
 namespace {
 
-/// Newton–Schulz iterations of fifth order towards UVᵀ of matrix = USVᵀ. The coefficients are Jordan's: they
-/// rise fastest at zero, and leave singular values of 0.7 to 1.2 rather than of 1, which does no harm.
-torch::Tensor orthogonalized(const torch::Tensor& matrix, const MuonConfig& config) {
+/// Newton–Schulz iterations of fifth order towards UVᵀ, where USVᵀ = matrix. The polynomial with Jordan's
+/// coefficients rises fastest at zero, and leaves singular values of 0.7 to 1.2 instead of 1, which does no
+/// harm.
+torch::Tensor newton_schulz(const torch::Tensor& matrix, const MuonConfig& config) {
   constexpr double a = 3.4445, b = -4.7750, c = 2.0315, eps = 1e-7;
   const bool is_tall = matrix.size(0) > matrix.size(1);
   auto x = matrix.to(config.precision == MuonPrecision::bf16 ? torch::kBFloat16 : torch::kFloat);
@@ -23,8 +24,8 @@ torch::Tensor orthogonalized(const torch::Tensor& matrix, const MuonConfig& conf
   return is_tall ? x.t() : x;
 }
 
-/// Makes steps of matrices of all shapes alike. (A, B): rows and columns.
-double lr_factor(MuonLrScale kind, const torch::Tensor& matrix) {
+/// Gives matrices of all shapes comparable steps.
+double lr_scale(MuonLrScale kind, const torch::Tensor& matrix) {
   const auto rows = static_cast<double>(matrix.size(0)), columns = static_cast<double>(matrix.size(1));
   switch (kind) {
     case MuonLrScale::original:
@@ -48,10 +49,10 @@ class Muon final : public UpdateRule {
     at::_foreach_lerp_(momenta, group.gradients, 1 - config_.momentum);
     if (group.weight_decay != 0) at::_foreach_mul_(group.parameters, 1 - lr * group.weight_decay);
     for (size_t i = 0; i < momenta.size(); ++i) {
-      const auto direction =
+      const auto momentum =
           config_.nesterov ? group.gradients[i].lerp(momenta[i], config_.momentum) : momenta[i];
       const auto& parameter = group.parameters[i];
-      parameter.add_(orthogonalized(direction, config_), -lr * lr_factor(config_.lr_scale, parameter));
+      parameter.add_(newton_schulz(momentum, config_), -lr * lr_scale(config_.lr_scale, parameter));
     }
   }
 

@@ -48,7 +48,7 @@ Optimizer::Optimizer(const OptimizerConfig& config, const std::vector<Parameter>
     for (const double decay : {config.weight_decay, 0.0}) groups_.push_back({rule, lr_factor, decay, {}});
   };
   add_groups(make_rule(config), 1);
-  // One schedule for both: the second rate is a fixed part of the first.
+  // One schedule for both: the ratio of the two rates is constant.
   if (is_muon) add_groups(make_adamw(config), config.muon.adamw_lr.value_or(config.lr) / config.lr);
 
   for (const auto& parameter : parameters) {
@@ -102,15 +102,15 @@ TensorMap Optimizer::state() const {
   return all;
 }
 
-torch::Tensor clip_grad_norm(const Tensors& gradients, double max_norm, const ProcessGroup* dealt_out_to) {
+torch::Tensor clip_grad_norm(const Tensors& gradients, double max_norm, const ProcessGroup* sharded_over) {
   const torch::NoGradGuard no_grad;
-  auto norm = gradients.empty() ? torch::zeros({}) : norm_of(gradients);
-  if (dealt_out_to) {
+  auto norm = gradients.empty() ? torch::zeros({}) : total_norm(gradients);
+  if (sharded_over) {
     const auto squared = norm.square();
-    dealt_out_to->sum(squared).wait();
+    sharded_over->all_reduce(squared).wait();
     norm = squared.sqrt();
   }
-  if (max_norm > 0) multiply(gradients, (max_norm / (norm + 1e-6)).clamp_max(1.0));
+  if (max_norm > 0) foreach_mul_(gradients, (max_norm / (norm + 1e-6)).clamp_max(1.0));
   return norm;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Optimisers over the parameters of a model. The formulas are in training/optimizers/.
+// Optimisers over the parameters of a model. Their formulas are UpdateRules (update_rule.h).
 
 #include <memory>
 #include <string>
@@ -15,23 +15,23 @@
 
 namespace zoo {
 
-/// Updates parameters from their gradients, by the rule that the configuration names; with muon the matrices
-/// of the hidden layers by Muon and all others by AdamW. A parameter without a gradient is left as it is, and
-/// is not decayed either.
+/// Updates parameters from their gradients, by the rule that the configuration names. With muon, Muon updates
+/// the matrices of the hidden layers and AdamW all other parameters. A parameter without a gradient stays as
+/// it is, without decay.
 class Optimizer {
  public:
-  /// `parameters` on the device where they will stay; the optimiser shares them. They need not be all of a
-  /// model's.
+  /// `parameters` are all or some parameters of a model, on their final device; the optimiser shares them.
   Optimizer(const OptimizerConfig& config, const std::vector<Parameter>& parameters);
 
   /// One step with learning rate `lr`.
   void step(double lr);
   /// Frees the gradients.
   void zero_grad();
-  /// The gradients that there are.
+  /// The gradients of those parameters that have one.
   std::vector<torch::Tensor> gradients() const;
 
-  /// The state by name, `PARAMETER.exp_avg` and the like. Shared: load by copying into it.
+  /// The state by name, such as `PARAMETER.exp_avg`. The tensors are shared: load a state by copying into
+  /// them.
   TensorMap state() const;
 
  private:
@@ -49,10 +49,11 @@ class Optimizer {
   std::vector<Group> groups_;
 };
 
-/// Scales `gradients` so that their norm, taken over all of them, is at most `max_norm` (0 = leave them), as
-/// torch.nn.utils.clip_grad_norm_. Returns the norm before, a scalar on their device: nothing waits for it
-/// here. Where processes have each some of the gradients, the norm is taken over those of all, collectively.
+/// Scales `gradients` so that their norm, taken over all of them, is at most `max_norm` (0 = no limit), like
+/// torch.nn.utils.clip_grad_norm_. Returns the norm before scaling, a scalar on their device, without waiting
+/// for the device. With `sharded_over`, each process has some of the gradients, and the norm is taken over
+/// the gradients of all processes; collective.
 torch::Tensor clip_grad_norm(const std::vector<torch::Tensor>& gradients, double max_norm,
-                             const ProcessGroup* dealt_out_to = nullptr);
+                             const ProcessGroup* sharded_over = nullptr);
 
 }  // namespace zoo

@@ -1,6 +1,5 @@
 #pragma once
-// The parameters of a model, and what each of them is in it: optimisers treat matrices, tables and vectors
-// differently.
+// The parameters of a model and the role of each: optimisers treat matrices, tables and vectors differently.
 
 #include <string>
 #include <vector>
@@ -11,10 +10,10 @@
 namespace zoo {
 
 enum class ParameterRole {
-  vector,         // of norms, biases: fewer than two dimensions
+  vector,         // fewer than two dimensions: norms, biases
   embedding,      // a table whose rows are looked up: tokens, positions, segments, relative positions
-  hidden_matrix,  // the weight of a linear layer, (out, in), but not of one that ends in scores
-  other_matrix,   // what else has two or more dimensions: output projection, classifier, convolutions
+  hidden_matrix,  // the weight of a linear layer, (out, in), except layers whose outputs are scores
+  other_matrix,   // all others with two or more dimensions: output projection, classifier, convolutions
 };
 
 struct Parameter {
@@ -23,7 +22,8 @@ struct Parameter {
   ParameterRole role;
 };
 
-/// The parameters of `module` that are trained, in its order; one that is used twice appears once.
+/// The parameters of `module` that are trained, in the order of the module. A parameter that is used twice
+/// appears once.
 std::vector<Parameter> parameters_of(const torch::nn::Module& module);
 
 }  // namespace zoo

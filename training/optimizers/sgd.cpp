@@ -16,7 +16,7 @@ class Sgd final : public UpdateRule {
 
   void update(const ParameterGroup& group, double lr) const override {
     const at::TensorList buffers = group.state.empty() ? at::TensorList() : group.state[0];
-    // Buffers start at zero, so that the first step needs no case of its own.
+    // Buffers start at zero, so the first step is not a special case.
     at::_fused_sgd_(group.parameters, group.gradients, buffers, group.weight_decay, momentum_, lr,
                     /*dampening=*/0, /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false);
   }

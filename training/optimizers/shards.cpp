@@ -9,7 +9,7 @@
 namespace zoo {
 namespace {
 
-/// What is larger is sent by itself: a copy of it costs more than a message.
+/// Larger parameters are sent by themselves: copying them costs more than a message.
 constexpr int64_t kMostPackedNumbers = 65536;
 
 bool is_packed(const Parameter& parameter) { return parameter.tensor.numel() <= kMostPackedNumbers; }
@@ -47,7 +47,7 @@ std::vector<Parameter> Shards::own() const {
   return result;
 }
 
-void Shards::share() const {
+void Shards::broadcast_parameters() const {
   const torch::NoGradGuard no_grad;
   const auto for_each_place = [&](const auto& visit) {
     std::vector<int64_t> offsets(packed_.size());
@@ -63,29 +63,29 @@ void Shards::share() const {
   for_each_place([](const torch::Tensor& parameter, const torch::Tensor& place, bool is_own) {
     if (is_own) place.copy_(parameter);
   });
-  std::vector<ProcessGroup::Pending> pending;
+  std::vector<ProcessGroup::Work> works;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (!is_packed(parameters_[i]))
-      pending.push_back(processes_.broadcast_from(owners_[i], parameters_[i].tensor.detach()));
+      works.push_back(processes_.broadcast(parameters_[i].tensor.detach(), owners_[i]));
   }
   for (size_t rank = 0; rank < packed_.size(); ++rank) {
     if (packed_[rank].defined())
-      pending.push_back(processes_.broadcast_from(static_cast<int64_t>(rank), packed_[rank]));
+      works.push_back(processes_.broadcast(packed_[rank], static_cast<int64_t>(rank)));
   }
-  for (auto& operation : pending) operation.wait();
+  for (auto& work : works) work.wait();
   for_each_place([](const torch::Tensor& parameter, const torch::Tensor& place, bool is_own) {
     if (!is_own) parameter.copy_(place);
   });
 }
 
-TensorMap Shards::gather(const OptimizerConfig& config, const Optimizer& own) const {
+TensorMap Shards::gather_state(const OptimizerConfig& config, const Optimizer& own) const {
   const auto own_state = own.state();
   if (!processes_.is_first()) {
-    for (const auto& [name, tensor] : own_state) processes_.send_to(0, tensor.contiguous());
+    for (const auto& [name, tensor] : own_state) processes_.send(tensor.contiguous(), /*to=*/0);
     return {};
   }
-  // Made anew, since only a rule knows which state a parameter has; then one owner after the other, each by
-  // name.
+  // Receives from one owner after the other, in the order of the names. Only an update rule knows which state
+  // a parameter has, so a new optimiser provides the tensors to receive into.
   TensorMap all;
   for (const auto& [name, tensor] : own_state) all.emplace(name, tensor.cpu());
   for (int64_t rank = 1; rank < processes_.size(); ++rank) {
@@ -94,7 +94,7 @@ TensorMap Shards::gather(const OptimizerConfig& config, const Optimizer& own) co
       if (owners_[i] == rank) theirs.push_back(parameters_[i]);
     }
     for (const auto& [name, tensor] : Optimizer(config, theirs).state()) {
-      processes_.receive_from(rank, tensor);
+      processes_.recv(tensor, /*from=*/rank);
       all.emplace(name, tensor.cpu());
     }
   }

@@ -1,6 +1,6 @@
 #pragma once
-// The optimiser's state dealt out to the processes (ZeRO, stage 1; Rajbhandari et al. 2020): each keeps and
-// updates that of its own parameters, and gives the others the new weights.
+// The optimiser's state sharded over the processes (ZeRO, stage 1; Rajbhandari et al. 2020). Each process
+// keeps the state of its own parameters, updates these parameters, and broadcasts them to the others.
 
 #include <cstdint>
 #include <vector>
@@ -16,25 +16,26 @@ namespace zoo {
 
 class Shards {
  public:
-  /// Deals out whole parameters, since Muon and Adafactor look at whole matrices: the largest first, each to
-  /// the process that has least. The same in every process. `processes` outlives this object.
+  /// Assigns whole parameters to processes, because Muon and Adafactor need whole matrices. The largest comes
+  /// first; each goes to the process that has the fewest elements so far. The result is the same in every
+  /// process. `processes` outlives this object.
   Shards(const ProcessGroup& processes, std::vector<Parameter> parameters);
 
   /// The process that keeps the state of each parameter.
   const std::vector<int64_t>& owners() const { return owners_; }
-  /// Those of this process.
+  /// The parameters of this process.
   std::vector<Parameter> own() const;
-  /// After a step: every process gets the parameters of the others. Collective.
-  void share() const;
-  /// The whole state of an optimiser of `config`, of whose parts `own` is this process's: on the CPU of
-  /// the first process; empty in the others. Collective.
-  TensorMap gather(const OptimizerConfig& config, const Optimizer& own) const;
+  /// To be called after a step: every process gets the parameters of the others. Collective.
+  void broadcast_parameters() const;
+  /// The whole state of the optimiser `config`: on the CPU in the first process, empty in the others. `own`
+  /// is this process's part of the optimiser. Collective.
+  TensorMap gather_state(const OptimizerConfig& config, const Optimizer& own) const;
 
  private:
   const ProcessGroup& processes_;
   std::vector<Parameter> parameters_;
   std::vector<int64_t> owners_;
-  std::vector<torch::Tensor> packed_;  // by process: its small parameters in one piece
+  std::vector<torch::Tensor> packed_;  // for each process its small parameters in one tensor
 };
 
 }  // namespace zoo

@@ -1,6 +1,6 @@
 #pragma once
-// The formulas of the optimisers, one file each. A rule knows tensors; which parameters it gets, under which
-// names its state is kept and when it is called is the matter of Optimizer.
+// The formulas of the optimisers, one file for each. A rule only computes with tensors. Optimizer selects its
+// parameters, names its state and calls it.
 
 #include <memory>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace zoo {
 
-/// Parameters that are treated alike, those without a gradient left out: lists of equal length.
+/// Parameters that are treated alike, without those that have no gradient: lists of equal length.
 struct ParameterGroup {
   std::vector<torch::Tensor> parameters, gradients;
   std::vector<std::vector<torch::Tensor>> state;  // one list for each entry of initial_state()
@@ -21,40 +21,41 @@ struct ParameterGroup {
 
 struct StateTensor {
   std::string name;
-  torch::Tensor tensor;  // undefined = this parameter needs none
+  torch::Tensor tensor;  // undefined = this parameter does not need it
 };
 
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
-  /// What is remembered of `parameter` from one step to the next, before the first; the same names for all.
+  /// The state that the rule keeps for `parameter` from step to step, as it is before the first one. All
+  /// parameters have the same names of states.
   virtual std::vector<StateTensor> initial_state(const torch::Tensor& parameter) const = 0;
-  /// One step with learning rate `lr`. Called without gradient mode; gradients stay as they are.
+  /// Takes one step with learning rate `lr`. Called without gradient mode; does not change the gradients.
   virtual void update(const ParameterGroup& group, double lr) const = 0;
 };
 
-/// AdamW (Loshchilov & Hutter 2019): decay apart from the gradient, p -= lr·λ·p. Fused kernel.
+/// AdamW (Loshchilov & Hutter 2019): decoupled weight decay, p -= lr·λ·p. Fused kernel.
 std::unique_ptr<UpdateRule> make_adamw(const OptimizerConfig& config);
 
-/// Adam (Kingma & Ba 2015), decay added to the gradient. Fused kernel.
+/// Adam (Kingma & Ba 2015); the decay is added to the gradient (L2). Fused kernel.
 std::unique_ptr<UpdateRule> make_adam(const OptimizerConfig& config);
 
-/// As torch.optim.SGD: g += λ·p, v = momentum·v + g, p -= lr·v. Fused kernel.
+/// The same as torch.optim.SGD: g += λ·p, v = momentum·v + g, p -= lr·v. Fused kernel.
 std::unique_ptr<UpdateRule> make_sgd(const OptimizerConfig& config);
 
-/// Adafactor (Shazeer & Stern 2018) as torch.optim.Adafactor: for a matrix the mean squares of the gradient
-/// are kept by row and by column alone, the step is clipped by its root mean square and scaled with the
-/// parameter's own, and lr is the most that a step may change a parameter by, relative to its size. One
-/// tensor after the other, so that the largest one is all that a step needs on top.
+/// Adafactor (Shazeer & Stern 2018) as in torch.optim.Adafactor. For a matrix it keeps the mean squares of
+/// the gradient only by row and by column. It clips a step by its root mean square, and multiplies it by the
+/// parameter's root mean square; lr is the largest change of a parameter relative to its size. It updates one
+/// tensor after the other, so a step needs extra memory for the largest tensor only.
 std::unique_ptr<UpdateRule> make_adafactor(const OptimizerConfig& config);
 
-/// Lion (Chen et al. 2023, algorithm 2): p -= lr·(sign(β1·m + (1-β1)·g) + λ·p), then m = β2·m + (1-β2)·g. One
-/// value a parameter is remembered; lr is about a tenth of Adam's, λ ten times its.
+/// Lion (Chen et al. 2023, algorithm 2): p -= lr·(sign(β1·m + (1-β1)·g) + λ·p), then m = β2·m + (1-β2)·g. The
+/// state is one value per parameter. lr should be about a tenth of Adam's, λ ten times Adam's.
 std::unique_ptr<UpdateRule> make_lion(const OptimizerConfig& config);
 
-/// Muon (Jordan 2024, https://kellerjordan.github.io/posts/muon) as torch.optim.Muon, for matrices alone: the
-/// step is the nearest thing to an orthogonal matrix that a few Newton–Schulz iterations make of the
-/// momentum; λ as in AdamW.
+/// Muon (Jordan 2024, https://kellerjordan.github.io/posts/muon) as in torch.optim.Muon, for matrices only. A
+/// few Newton–Schulz iterations make a nearly orthogonal matrix from the momentum; this is the step. λ as in
+/// AdamW.
 std::unique_ptr<UpdateRule> make_muon(const OptimizerConfig& config);
 
 }  // namespace zoo

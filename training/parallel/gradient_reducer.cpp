@@ -13,7 +13,8 @@ GradientReducer::GradientReducer(const ProcessGroup& processes, std::vector<torc
   for (size_t b = 0; b < buckets_.size(); ++b) allocate(b);
 }
 
-/// The last layers' gradients come first, so the buckets begin with the last parameters.
+/// A backward pass makes the gradients of the last layers first, so the buckets begin with the last
+/// parameters.
 void GradientReducer::fill_buckets(const ReducerOptions& options) {
   std::map<int64_t, std::unique_ptr<Bucket>> open;  // by owner
   std::map<int64_t, int64_t> bytes;
@@ -53,10 +54,10 @@ void GradientReducer::allocate(size_t index) {
 
 void GradientReducer::begin() {
   for (auto& bucket : buckets_) bucket->n_missing = bucket->members.size();
-  n_sent_ = 0;
+  n_started_ = 0;
 }
 
-void GradientReducer::ready(size_t i, const torch::Tensor& gradient) {
+void GradientReducer::mark_ready(size_t i, const torch::Tensor& gradient) {
   const torch::NoGradGuard no_grad;
   const auto& place = places_[i];
   if (gradient.defined()) {
@@ -65,23 +66,23 @@ void GradientReducer::ready(size_t i, const torch::Tensor& gradient) {
     place.gradient.zero_();
   }
   place.presence.fill_(gradient.defined() ? 1 : 0);
-  if (--buckets_[place.bucket]->n_missing == 0) send_complete();
+  if (--buckets_[place.bucket]->n_missing == 0) start_complete_buckets();
 }
 
-/// Sends what is complete, in the order on which the processes have agreed.
-void GradientReducer::send_complete() {
-  const std::lock_guard lock(sending_);
-  while (n_sent_ < buckets_.size() && buckets_[n_sent_]->n_missing == 0) {
-    auto& bucket = *buckets_[n_sent_++];
-    bucket.pending =
-        bucket.owner < 0 ? processes_.sum(bucket.values) : processes_.sum_to(bucket.owner, bucket.values);
+/// A complete bucket waits for those before it: the order must be the same in all processes.
+void GradientReducer::start_complete_buckets() {
+  const std::lock_guard lock(starting_);
+  while (n_started_ < buckets_.size() && buckets_[n_started_]->n_missing == 0) {
+    auto& bucket = *buckets_[n_started_++];
+    bucket.work = bucket.owner < 0 ? processes_.all_reduce(bucket.values)
+                                   : processes_.reduce(bucket.values, bucket.owner);
   }
 }
 
 void GradientReducer::finish() {
   for (auto& bucket : buckets_) {
-    bucket->pending.wait();
-    bucket->pending = {};
+    bucket->work.wait();
+    bucket->work = {};
     const bool is_here = bucket->owner < 0 || bucket->owner == processes_.rank();
     const auto n_members = static_cast<int64_t>(bucket->members.size());
     const auto presence =

@@ -22,9 +22,9 @@ namespace {
 
 constexpr const char* kLaunched = "ZOO_LAUNCHED";
 constexpr const char* kHost = "127.0.0.1";
-constexpr int kSignal = 128;  // exit codes from here on: killed by signal code - 128
+constexpr int kSignal = 128;  // a process killed by signal n has the exit code 128 + n
 
-/// In which the processes find each other, on a port that is free.
+/// The store in which the processes find each other, on a free port.
 c10::intrusive_ptr<c10d::TCPStore> serve_store() {
   c10d::TCPStoreOptions options;
   options.port = 0;
@@ -58,12 +58,12 @@ std::vector<ChildProcess> start(const LaunchOptions& options, uint16_t port) {
   return processes;
 }
 
-/// The processes, and which of them failed of their own accord.
+/// The processes, and which of them was the first to fail by itself.
 class Watch {
  public:
   explicit Watch(std::vector<ChildProcess> processes) : processes_(std::move(processes)) {}
 
-  /// Looks once; whether any is still running.
+  /// Checks all processes once. Returns whether any is still running.
   bool look() {
     bool runs = false;
     for (size_t rank = 0; rank < processes_.size(); ++rank) {
@@ -71,7 +71,7 @@ class Watch {
       runs = runs || !code;
       if (!code || *code == 0) continue;
       if (!since_failure_) since_failure_ = std::make_unique<Stopwatch>();
-      // What others ended of is no cause; what we ended them with, either.
+      // A PeerError is a consequence, not the cause; so is an end that we asked for.
       if (*code != PeerError::kExitCode && !cause_ && !ended_by_us_)
         cause_ = std::make_unique<Cause>(Cause{rank, *code});
     }
@@ -82,7 +82,7 @@ class Watch {
     for (auto& process : processes_) process.interrupt();
   }
 
-  /// Where one has failed: gives the others time to notice, then ends them.
+  /// If a process has failed: gives the others time to notice, then ends them.
   void end_the_others() {
     constexpr double kToNotice = 2, kToEnd = 5;  // seconds
     if (!since_failure_) return;
@@ -119,9 +119,9 @@ class Watch {
     int code;
   };
   std::vector<ChildProcess> processes_;
-  std::unique_ptr<Stopwatch> since_failure_;  // null = none has failed
-  std::unique_ptr<Cause> cause_;              // null = none that others did not cause
-  std::vector<size_t> silent_;                // that were still running when they should have noticed
+  std::unique_ptr<Stopwatch> since_failure_;  // null = no process has failed
+  std::unique_ptr<Cause> cause_;              // null = no process has failed by itself
+  std::vector<size_t> silent_;                // processes that did not notice the failure in time
   bool ended_by_us_ = false;
 };
 

@@ -61,10 +61,8 @@ c10::intrusive_ptr<c10d::TCPStore> make_store(const ProcessPlace& place,
   } catch (const std::exception& error) {
     if (!options.isServer || std::string_view(error.what()).find("EADDRINUSE") == std::string_view::npos)
       throw;
-    throw SystemError(
-        fmt::format("port {} is in use by another program: set MASTER_PORT to another one, in every "
-                    "process",
-                    place.port));
+    throw SystemError(fmt::format(
+        "port {} is in use by another program: set MASTER_PORT to a free port in every process", place.port));
   }
 }
 
@@ -127,7 +125,7 @@ std::optional<ProcessPlace> place_from_environment() {
 
 struct ProcessGroup::Backends {
   c10::intrusive_ptr<c10d::Store> store;
-  c10::intrusive_ptr<c10d::Backend> cpu, cuda;  // cuda: null where the model is on the CPU
+  c10::intrusive_ptr<c10d::Backend> cpu, cuda;  // cuda: null if the model is on the CPU
 };
 
 ProcessGroup::ProcessGroup() = default;
@@ -148,20 +146,20 @@ ProcessGroup::ProcessGroup(const ProcessPlace& place, torch::Device device, Mill
 }
 
 ProcessGroup::~ProcessGroup() {
-  // Operations that never end cannot be waited for: after a failure the connections stay until the process
-  // ends.
+  // After a failure the connections stay open until the process ends: closing them would wait for operations
+  // that never end.
   if (std::uncaught_exceptions() > 0) static_cast<void>(backends_.release());
 }
 
 template <class Start>
-ProcessGroup::Pending ProcessGroup::start(torch::Tensor tensor, const Start& start) const {
+ProcessGroup::Work ProcessGroup::start(torch::Tensor tensor, const Start& start) const {
   if (!backends_) return {};
   bytes_exchanged_ += static_cast<int64_t>(tensor.nbytes());
   try {
     const auto& backend = tensor.is_cuda() ? backends_->cuda : backends_->cpu;
     std::vector<torch::Tensor> tensors = {std::move(tensor)};
     auto work = start(*backend, tensors);
-    return Pending([this, work = std::move(work)] {
+    return Work([this, work = std::move(work)] {
       try {
         work->wait();
       } catch (const std::exception& error) {
@@ -173,41 +171,42 @@ ProcessGroup::Pending ProcessGroup::start(torch::Tensor tensor, const Start& sta
   }
 }
 
-ProcessGroup::Pending ProcessGroup::sum(torch::Tensor tensor) const {
+ProcessGroup::Work ProcessGroup::all_reduce(torch::Tensor tensor) const {
   return start(std::move(tensor), [](auto& backend, auto& tensors) { return backend.allreduce(tensors); });
 }
 
-ProcessGroup::Pending ProcessGroup::sum_to(int64_t rank, torch::Tensor tensor) const {
+ProcessGroup::Work ProcessGroup::reduce(torch::Tensor tensor, int64_t root) const {
   c10d::ReduceOptions options;
-  options.rootRank = rank;
+  options.rootRank = root;
   return start(std::move(tensor),
                [&](auto& backend, auto& tensors) { return backend.reduce(tensors, options); });
 }
 
-ProcessGroup::Pending ProcessGroup::broadcast_from(int64_t rank, torch::Tensor tensor) const {
+ProcessGroup::Work ProcessGroup::broadcast(torch::Tensor tensor, int64_t root) const {
   c10d::BroadcastOptions options;
-  options.rootRank = rank;
+  options.rootRank = root;
   return start(std::move(tensor),
                [&](auto& backend, auto& tensors) { return backend.broadcast(tensors, options); });
 }
 
-void ProcessGroup::send_to(int64_t rank, torch::Tensor tensor) const {
+void ProcessGroup::send(torch::Tensor tensor, int64_t to) const {
   start(std::move(tensor), [&](auto& backend, auto& tensors) {
-    return backend.send(tensors, static_cast<int>(rank), /*tag=*/0);
+    return backend.send(tensors, static_cast<int>(to), /*tag=*/0);
   }).wait();
 }
 
-void ProcessGroup::receive_from(int64_t rank, torch::Tensor tensor) const {
+void ProcessGroup::recv(torch::Tensor tensor, int64_t from) const {
   start(std::move(tensor), [&](auto& backend, auto& tensors) {
-    return backend.recv(tensors, static_cast<int>(rank), /*tag=*/0);
+    return backend.recv(tensors, static_cast<int>(from), /*tag=*/0);
   }).wait();
 }
 
-void ProcessGroup::together(const std::function<void()>& work, std::optional<Milliseconds> patience) const {
-  if (is_alone()) return work();
+void ProcessGroup::run_or_fail_together(const std::function<void()>& function,
+                                        std::optional<Milliseconds> timeout) const {
+  if (is_alone()) return function();
   std::exception_ptr failure;
   try {
-    work();
+    function();
   } catch (...) {
     failure = std::current_exception();
   }
@@ -215,11 +214,11 @@ void ProcessGroup::together(const std::function<void()>& work, std::optional<Mil
   try {
     start(failures, [&](auto& backend, auto& tensors) {
       c10d::AllreduceOptions options;
-      if (patience) options.timeout = *patience;
+      if (timeout) options.timeout = *timeout;
       return backend.allreduce(tensors, options);
     }).wait();
   } catch (const PeerError&) {
-    if (!failure) throw;  // else what happened here says more
+    if (!failure) throw;  // otherwise this process's own error says more
   }
   if (failure) std::rethrow_exception(failure);
   if (failures.item<int64_t>() > 0) {

@@ -1,6 +1,6 @@
 #pragma once
-// The processes that train one model together: c10d with Gloo on the CPU and NCCL on CUDA, started by
-// torchrun or by training/parallel/launcher.h.
+// The processes that train one model together: c10d with Gloo on the CPU and NCCL on CUDA. torchrun or
+// training/parallel/launcher.h starts them.
 
 #include <chrono>
 #include <cstdint>
@@ -15,42 +15,44 @@
 
 namespace zoo {
 
-/// Another process of the training failed, died or hung: this one can only end, too.
+/// Another process of the training failed, died or hung. This process can only end, too.
 class PeerError : public Error {
  public:
   using Error::Error;
   int exit_code() const override { return kExitCode; }
-  /// Of its own, so that who started the processes can tell the cause from its consequences.
+  /// Used by no other error, so that the launcher can tell the cause of a failure from its consequences.
   static constexpr int kExitCode = 75;  // EX_TEMPFAIL: the same command with --resume goes on
 };
 
-/// Where a process stands among those that train together.
+/// The place of a process among those that train together.
 struct ProcessPlace {
-  int64_t rank = 0, size = 1;              // of all
-  int64_t local_rank = 0, local_size = 1;  // of those on this machine
-  std::string host = "127.0.0.1";          // where they find each other: a TCPStore
+  int64_t rank = 0, size = 1;              // among all processes
+  int64_t local_rank = 0, local_size = 1;  // among the processes on this machine
+  /// Address of the TCPStore in which the processes find each other.
+  std::string host = "127.0.0.1";
   uint16_t port = 29500;
-  /// Who keeps that store: the process of rank 0, or the program that started them.
+  /// The owner of that store: the process of rank 0, or the program that started the processes.
   enum class Store { of_first_rank, of_launcher } store = Store::of_first_rank;
-  int64_t attempt = 0;  // a launcher that starts the processes anew keeps its store
+  /// Number of the launcher's restarts: a launcher that restarts the processes keeps its store.
+  int64_t attempt = 0;
 };
 
-/// From the variables that torchrun sets: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
-/// MASTER_PORT, TORCHELASTIC_USE_AGENT_STORE, TORCHELASTIC_RESTART_COUNT. Nothing where WORLD_SIZE is not
-/// set. Throws UsageError where they make no sense.
+/// Reads the variables that torchrun sets: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
+/// MASTER_PORT, TORCHELASTIC_USE_AGENT_STORE, TORCHELASTIC_RESTART_COUNT. Returns nothing where WORLD_SIZE is
+/// not set. Throws UsageError on invalid values.
 std::optional<ProcessPlace> place_from_environment();
 
 /// Collective operations. All processes must call the same ones in the same order, with tensors of the same
-/// shape and type: contiguous, on the CPU or on this process's GPU. Each throws PeerError where another
-/// process has gone, or has not come for the length of the timeout; but on GPUs wait() only makes what the
-/// GPU does next wait, and NCCL's own watchdog ends a process whose others are gone. A process alone (size 1)
-/// does nothing in them.
+/// shape and type: contiguous, on the CPU or on this process's GPU. An operation throws PeerError if another
+/// process has gone, or does not take part within the timeout. On GPUs, however, wait() only makes the GPU's
+/// next work wait, and NCCL's own watchdog ends a process whose peers have gone. In a process alone (size 1)
+/// the operations do nothing.
 class ProcessGroup {
  public:
   /// A process alone.
   ProcessGroup();
-  /// Waits until all are there. Throws PeerError, UsageError (built without NCCL), SystemError (the port is
-  /// taken).
+  /// Waits until all processes are connected. Throws PeerError, UsageError (built without NCCL), SystemError
+  /// (the port is taken).
   ProcessGroup(const ProcessPlace& place, torch::Device device, std::chrono::milliseconds timeout);
   ~ProcessGroup();
   ProcessGroup(const ProcessGroup&) = delete;
@@ -59,14 +61,14 @@ class ProcessGroup {
   int64_t rank() const { return place_.rank; }
   int64_t size() const { return place_.size; }
   bool is_alone() const { return size() == 1; }
-  /// The one that writes files and talks to the user.
+  /// The first process writes the files and reports to the user.
   bool is_first() const { return rank() == 0; }
 
-  /// An operation under way; its tensor must be left alone until wait() returns.
-  class Pending {
+  /// An operation under way. Its tensor must not be used until wait() returns.
+  class Work {
    public:
-    Pending() = default;
-    explicit Pending(std::function<void()> wait) : wait_(std::move(wait)) {}
+    Work() = default;
+    explicit Work(std::function<void()> wait) : wait_(std::move(wait)) {}
     void wait() {
       if (wait_) wait_();
     }
@@ -76,31 +78,32 @@ class ProcessGroup {
   };
 
   /// tensor ← its sum over all processes, the same bits in each.
-  Pending sum(torch::Tensor tensor) const;
-  /// The same in process `rank` alone; in the others the tensor is undefined afterwards.
-  Pending sum_to(int64_t rank, torch::Tensor tensor) const;
-  /// tensor ← that of process `rank`.
-  Pending broadcast_from(int64_t rank, torch::Tensor tensor) const;
-  /// From one process to another, who calls receive_from(). Blocks.
-  void send_to(int64_t rank, torch::Tensor tensor) const;
-  void receive_from(int64_t rank, torch::Tensor tensor) const;
+  Work all_reduce(torch::Tensor tensor) const;
+  /// The same in process `root` only; in the others the tensor is undefined afterwards.
+  Work reduce(torch::Tensor tensor, int64_t root) const;
+  /// tensor ← the tensor of process `root`.
+  Work broadcast(torch::Tensor tensor, int64_t root) const;
+  /// One process sends to another, which calls recv(). Both block.
+  void send(torch::Tensor tensor, int64_t to) const;
+  void recv(torch::Tensor tensor, int64_t from) const;
 
-  /// Does `work`, which may fail in some processes and not in others (a file that is missing, a machine
-  /// without room): throws what it threw, and PeerError in the processes where it went well. `work` holds no
-  /// collective operations. The others wait for it as long as the timeout, or as `patience`.
-  void together(const std::function<void()>& work,
-                std::optional<std::chrono::milliseconds> patience = std::nullopt) const;
+  /// Calls `function`, which may fail in some processes only (a missing file, a full disk). If it fails in
+  /// one, all processes throw: its own error where it failed, PeerError in the others. `function` must not
+  /// contain collective operations. A process waits for the others for at most `timeout`, by default the
+  /// timeout of the group.
+  void run_or_fail_together(const std::function<void()>& function,
+                            std::optional<std::chrono::milliseconds> timeout = std::nullopt) const;
 
-  /// What this process has handed to the operations above so far, in bytes.
+  /// The bytes that this process has handed to the operations above so far.
   int64_t bytes_exchanged() const { return bytes_exchanged_; }
 
  private:
   struct Backends;
   template <class Start>
-  Pending start(torch::Tensor tensor, const Start& start) const;
+  Work start(torch::Tensor tensor, const Start& start) const;
 
   ProcessPlace place_;
-  std::unique_ptr<Backends> backends_;  // null = alone
+  std::unique_ptr<Backends> backends_;  // null = a process alone
   mutable int64_t bytes_exchanged_ = 0;
 };
 

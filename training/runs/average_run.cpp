@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where the new run goes, which must be a path that is free.
+/// The path of the new run. Throws UsageError if it exists.
 fs::path place_for(const fs::path& run_dir, const fs::path& out) {
   fs::path place = out;
   if (place.empty()) {
@@ -30,13 +30,13 @@ fs::path place_for(const fs::path& run_dir, const fs::path& out) {
 
 std::vector<fs::path> newest_checkpoints(const fs::path& run_dir, std::optional<int64_t> last) {
   if (last && *last < 2) {
-    throw UsageError(fmt::format("--last {}: it takes two checkpoints and more to make a mean", *last));
+    throw UsageError(fmt::format("--last {}: a mean needs at least two checkpoints", *last));
   }
   auto checkpoints = checkpoints_of(run_dir);
   const auto wanted = static_cast<size_t>(last.value_or(2));
   if (checkpoints.size() < wanted) {
     throw CheckpointError(
-        fmt::format("{}: has {} of the {} checkpoints that a mean is wanted of; train with a larger "
+        fmt::format("{}: has {} of the {} checkpoints for the mean; train with a larger "
                     "training.keep_checkpoints",
                     run_dir.string(), checkpoints.size(), wanted));
   }

@@ -1,5 +1,5 @@
 #pragma once
-// A new run from the mean of an old one's last checkpoints.
+// A new run from the mean of the last checkpoints of an old run.
 
 #include <filesystem>
 #include <optional>
@@ -11,21 +11,21 @@ namespace zoo {
 
 struct AverageOptions {
   std::filesystem::path out;    // directory of the new run; default RUN-average
-  std::optional<int64_t> last;  // how many checkpoints, the newest ones; default all there are
+  std::optional<int64_t> last;  // number of the newest checkpoints to average; default all
   c10::Device device = c10::kCPU;
 };
 
 struct AveragedRun {
-  std::filesystem::path run_dir;  // what Run::open takes
+  std::filesystem::path run_dir;  // for Run::open()
   std::vector<int64_t> steps;     // of the checkpoints, the newest first
-  double loss_before = 0;         // of the old run on its validation data
-  double loss = 0;                // of the new one
+  double loss_before = 0;         // validation loss of the old run
+  double loss = 0;                // validation loss of the new run
 };
 
-/// Averages the weights of the newest checkpoints of `run_dir` (Vaswani et al. 2017, section 6.1), as they
-/// were trained, and writes a run with these weights and the old one's configuration and vocabulary. The old
-/// one stays as it is. Throws CheckpointError (no run, fewer checkpoints, weights of different
-/// architectures), UsageError (`out` exists), DataError, SystemError.
+/// Averages the trained weights of the newest checkpoints of `run_dir` (Vaswani et al. 2017, section 6.1),
+/// and writes a run with the mean and the old run's configuration and vocabulary. The old run does not
+/// change. Throws CheckpointError (no run, too few checkpoints, weights of different architectures),
+/// UsageError (`out` exists), DataError, SystemError.
 AveragedRun average_run(const std::filesystem::path& run_dir, const AverageOptions& options = {});
 
 }  // namespace zoo

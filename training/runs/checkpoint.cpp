@@ -76,7 +76,7 @@ TrainingState read_state(const fs::path& path) {
   }
 }
 
-/// The generators that training draws from: of the CPU, and of the device if it has its own.
+/// The random generators that training uses: the CPU's, and the device's if it has its own.
 std::vector<std::pair<std::string, at::Generator>> generators(torch::Device device) {
   std::vector<std::pair<std::string, at::Generator>> result;
   result.emplace_back("cpu", at::globalContext().defaultGenerator(torch::kCPU));
@@ -93,7 +93,7 @@ TensorMap random_states(torch::Device device) {
 void restore_random_states(const fs::path& path, torch::Device device) {
   const SafetensorsFile file(path);
   for (auto& [name, generator] : generators(device)) {
-    // A run that moved to another device starts that device's generator from the seed.
+    // After a move to another device, the generator of that device starts from the seed.
     if (!file.contains(name)) continue;
     try {
       generator.set_state(file.tensor(name).clone());
@@ -106,7 +106,8 @@ void restore_random_states(const fs::path& path, torch::Device device) {
 
 constexpr std::string_view kRemoved = ".removed-";
 
-/// Never to be seen without some of its files. At worst it takes up room.
+/// Renames the checkpoint first, so that it is never visible without some of its files. If the removal fails,
+/// the renamed directory only takes up space until the next one.
 void remove_checkpoint(const fs::path& path) {
   std::error_code ignored;
   for (fs::directory_iterator at(path.parent_path(), ignored), end; !ignored && at != end;
@@ -217,7 +218,7 @@ std::optional<fs::path> newest_checkpoint(const fs::path& run_dir) {
   const fs::path target = fs::read_symlink(last, error);
   if (!error && step_of(target) && fs::is_directory(last, error))
     return run_dir / "checkpoints" / target.filename();
-  // A run that was copied without its links.
+  // The run may have been copied without its links.
   const auto all = checkpoints_of(run_dir);
   return all.empty() ? std::nullopt : std::optional(all.front());
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What a run keeps on the disk. A checkpoint is a directory that is complete as soon as it can be seen:
+// The files of a run. A checkpoint is a directory that is complete as soon as it is visible:
 //
 //   RUN/checkpoints/step-N/model.safetensors      weights
 //                          optimizer.safetensors  state of the optimiser
@@ -8,7 +8,7 @@
 //                          state.json             TrainingState
 //   RUN/checkpoints/last                          symbolic link to the newest
 //   RUN/model.safetensors                         the best weights, by training.best_by
-//   RUN/failed.txt                                why training could not go on, if it could not
+//   RUN/failed.txt                                the reason, if training could not go on
 
 #include <filesystem>
 #include <optional>
@@ -26,33 +26,34 @@ namespace zoo {
 
 inline constexpr const char* kFailureFile = "failed.txt";
 
-/// Where a training stands, beside its tensors.
+/// The state of a training except its tensors.
 struct TrainingState {
   int64_t step = 0;  // optimiser steps done
   BatchPosition next_batch;
   int64_t tokens = 0;                // read so far
   double flops = 0;                  // of forward and backward passes so far, see models/cost.h
-  double seconds = 0;                // of training so far
+  double seconds = 0;                // duration of the training so far
   int64_t peak_memory_bytes = 0;     // of tensors so far, see training/gradients/memory.h
   int64_t peak_resident_bytes = 0;   // of the whole process, as the operating system counts
   std::optional<double> best_score;  // training.best_by of the best weights
   int64_t best_step = 0;
-  double loss_since_log = 0;  // sum of the losses of the steps that no row of metrics has yet
+  double loss_since_log = 0;  // sum of the losses since the last row of metrics
   int64_t steps_since_log = 0;
   int64_t sample_bytes = 0;  // length of samples.txt
   LossScale loss_scale;
-  int64_t rows_at_once = 0;  // what batch_size: auto has found; 0 = nothing
-  bool finished = false;     // the last step was evaluated, and there was nothing more to do
-  std::string data;          // hash of what is trained and validated on
+  int64_t rows_at_once = 0;  // the result of batch_size: auto; 0 = there is none
+  bool finished = false;     // the last step was evaluated, and nothing is left to do
+  std::string data;          // hash of the training and validation data
 };
 
 /// The weights and buffers of a module by name; a tensor that is used twice appears once.
 TensorMap named_tensors(const torch::nn::Module& module);
 
-/// Copies the tensors of a file into `tensors`, which must have the same names, shapes and types. Throws
-/// CheckpointError that names the file and the first tensor that is missing, superfluous or different. Of a
-/// file that several processes share each may want a part.
+/// Whether a file must have exactly the tensors that are loaded, or may have more: a process may load its
+/// part of a file that several processes share.
 enum class Wanted { all_tensors, some_tensors };
+/// Copies the tensors of a file into `tensors`, which must have the same names, shapes and types. Throws
+/// CheckpointError that names the file and the first tensor that is missing, superfluous or different.
 void load_tensors(const std::filesystem::path& path, const TensorMap& tensors,
                   Wanted wanted = Wanted::all_tensors);
 
@@ -60,24 +61,24 @@ void load_tensors(const std::filesystem::path& path, const TensorMap& tensors,
 /// SystemError.
 void save_weights(const std::filesystem::path& path, const torch::nn::Module& module);
 
-/// What a training changes: a checkpoint holds all of it.
+/// Everything that a training changes. A checkpoint holds all of it.
 struct TrainedParts {
   torch::nn::Module& model;
-  TensorMap optimizer;           // its state: to save, the whole; to load, what this process has of it
-  const MovingAverage* average;  // null = none is kept
-  torch::Device device;          // whose random numbers are drawn
+  TensorMap optimizer;           // state of the optimiser: all of it to save, this process's part to load
+  const MovingAverage* average;  // null = there is no average
+  torch::Device device;          // the device whose random generator is used
 };
 
-/// Which checkpoints stay when there is a new one: the `newest` of those at multiples of `every` steps, the
-/// new one included, which may be at any step. So a run that was stopped in between comes to keep the same as
-/// one that was not.
+/// Which checkpoints stay when there is a new one: the new one, and the newest `newest` - 1 of the others at
+/// multiples of `every` steps. In the end a run that was stopped keeps the same checkpoints as one that was
+/// not.
 struct KeptCheckpoints {
   int64_t newest = 2;
   int64_t every = 1;
 };
 
-/// Writes RUN/checkpoints/step-N, points `last` at it, and removes those that are not `kept`. Throws
-/// SystemError, in which case everything that was there before still is.
+/// Writes RUN/checkpoints/step-N, lets `last` point to it, and removes checkpoints that are not `kept`.
+/// Throws SystemError; in this case everything that was there before is still there.
 void save_checkpoint(const std::filesystem::path& run_dir, const TrainedParts& parts,
                      const TrainingState& state, const KeptCheckpoints& kept);
 
@@ -90,10 +91,11 @@ std::optional<int64_t> step_of(const std::filesystem::path& checkpoint);
 /// The newest checkpoint of a run, if it has any.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& run_dir);
 
-/// Where the training of a checkpoint stands. Throws CheckpointError.
+/// The state of the training at a checkpoint. Throws CheckpointError.
 TrainingState read_training_state(const std::filesystem::path& checkpoint);
 
-/// Restores all of it, `optimizer` of the optimiser's state. Throws CheckpointError.
+/// Restores all parts; `optimizer` says whether the optimiser needs all tensors of the file. Throws
+/// CheckpointError.
 TrainingState load_checkpoint(const std::filesystem::path& checkpoint, const TrainedParts& parts,
                               Wanted optimizer = Wanted::all_tensors);
 

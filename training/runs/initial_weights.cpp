@@ -21,7 +21,7 @@
 namespace zoo {
 namespace {
 
-/// The run that is begun from.
+/// The run that `init_from` names.
 struct Source {
   std::filesystem::path dir;
   Experiment experiment;
@@ -32,8 +32,8 @@ struct Source {
   throw ConfigError(fmt::format("init_from: {}", problem));
 }
 
-/// Whether trained weights keep their meaning where this key changes. What changes shapes with them is found
-/// tensor by tensor.
+/// Whether trained weights keep their meaning if this key changes. Changed shapes are found later, tensor by
+/// tensor.
 bool may_change(std::string_view key) {
   constexpr auto free = std::to_array<std::string_view>(
       {"model.vocab_size", "model.n_layers", "model.n_decoder_layers", "model.max_positions", "model.dropout",
@@ -41,11 +41,11 @@ bool may_change(std::string_view key) {
        "model.pooler", "model.init", "model.init_std", "model.init_residual_scaling"});
   if (key.starts_with("data.tokenizer.")) return false;
   if (!key.starts_with("model.") || std::ranges::find(free, key) != free.end()) return true;
-  // How a context is made longer after training (Chen et al. 2023; Peng et al. 2023).
+  // These keys make a context longer after training (Chen et al. 2023; Peng et al. 2023).
   return key.starts_with("model.rotary.") && key != "model.rotary.layout" && key != "model.rotary.fraction";
 }
 
-/// Keys that follow from others have their values.
+/// Gives keys without a value the value that follows from other keys.
 Experiment resolved(Experiment experiment) {
   auto& model = experiment.model;
   model.n_kv_heads = model.kv_heads();
@@ -61,22 +61,23 @@ void check_agreement(const Experiment& experiment, const Source& source) {
     if (may_change(key)) continue;
     const auto other = std::ranges::find(there, key, &ConfigValue::key);
     if (other == there.end() || other->value == value) continue;
-    fail(
-        fmt::format("{} is {}, but {} in {}, whose weights and vocabulary are to be taken: make them agree, "
-                    "for instance with `extends:` of its config.yaml",
-                    key, value, other->value, source.dir.string()));
+    fail(fmt::format(
+        "{} is {}, but {} in {}, whose weights and vocabulary this run takes: use the same value, "
+        "for instance with `extends:` and its config.yaml",
+        key, value, other->value, source.dir.string()));
   }
 }
 
 void check_special_tokens(const Experiment& experiment, const Source& source) {
-  const bool one_stream = experiment.task == TaskKind::language_modeling &&
-                          experiment.model.architecture == Architecture::decoder &&
-                          experiment.data.documents == DocumentSplit::none;
-  if (one_stream || source.vocabulary.tokenizer->special().eos >= 0) return;
+  const auto& type = task_type(experiment);
+  if (type.needs == VocabularyNeeds::nothing) return;
+  if (!source.vocabulary.tokenizer) fail(fmt::format("{} has no tokenizer", source.dir.string()));
+  const bool is_needed = !type.needs_special_tokens || type.needs_special_tokens(experiment);
+  if (!is_needed || source.vocabulary.tokenizer->special().eos >= 0) return;
   fail(
-      fmt::format("the vocabulary of {} is that of one stream of text, without the special tokens that {} "
+      fmt::format("the vocabulary of {} is for one stream of text and lacks the special tokens that {} "
                   "needs: train it with data.documents, or with a tokenizer of type sentencepiece",
-                  source.dir.string(), name_of(experiment.task)));
+                  source.dir.string(), type.name));
 }
 
 Source open_source(const Experiment& experiment) {
@@ -84,7 +85,7 @@ Source open_source(const Experiment& experiment) {
   try {
     source.experiment = read_run_experiment(source.dir);
     check_agreement(experiment, source);
-    source.vocabulary = read_run_vocabulary(source.dir);
+    source.vocabulary = read_run_vocabulary(source.dir, task_type(source.experiment));
   } catch (const CheckpointError& error) {
     fail(error.what());
   }
@@ -118,8 +119,9 @@ std::unique_ptr<Task> make_task(const Experiment& experiment) {
 
 std::string load_initial_weights(const Experiment& experiment, const Task& task, Model& model) {
   const auto source = open_source(experiment);
-  // A run that was killed before its first checkpoint has its vocabulary already.
-  if (source.vocabulary.tokenizer->fingerprint() != task.tokenizer().fingerprint()) {
+  // If this run was killed before its first checkpoint, it already has a vocabulary.
+  if (source.vocabulary.tokenizer &&
+      source.vocabulary.tokenizer->fingerprint() != task.tokenizer().fingerprint()) {
     fail(fmt::format("{} has another vocabulary than when this run was started: train anew with --overwrite",
                      source.dir.string()));
   }
@@ -140,8 +142,8 @@ std::string load_initial_weights(const Experiment& experiment, const Task& task,
     const auto stored = file.tensor(name);
     if (stored.sizes() != wanted.sizes()) {
       fail(
-          fmt::format("{} has '{}' as ({}), this model as ({}): give the keys of model: that decide about it "
-                      "the values of that run's config.yaml",
+          fmt::format("{} has '{}' as ({}), this model as ({}): copy the keys of model: that set this shape "
+                      "from that run's config.yaml",
                       path.string(), name, fmt::join(stored.sizes(), ", "), fmt::join(wanted.sizes(), ", ")));
     }
     found.emplace_back(wanted, name);

@@ -21,7 +21,7 @@ std::vector<std::string> read_labels(const fs::path& path) {
   }
 }
 
-/// A task like `task` whose test data are `files`.
+/// The same task with `files` as its test data.
 std::unique_ptr<Task> task_over(const std::vector<std::string>& files, const Task& task) {
   Experiment experiment = task.experiment();
   experiment.data.test = files;
@@ -63,9 +63,11 @@ Experiment read_run_experiment(const fs::path& dir) {
   return load_experiment(dir / "config.yaml");
 }
 
-Vocabulary read_run_vocabulary(const fs::path& dir) {
-  Vocabulary vocabulary{.tokenizer = load_tokenizer(dir), .labels = {}};
+Vocabulary read_run_vocabulary(const fs::path& dir, const TaskType& type) {
+  Vocabulary vocabulary;
   std::error_code ignored;
+  if (type.needs != VocabularyNeeds::nothing || fs::exists(dir / "tokenizer.json", ignored))
+    vocabulary.tokenizer = load_tokenizer(dir);
   if (fs::exists(dir / "labels.json", ignored)) vocabulary.labels = read_labels(dir / "labels.json");
   return vocabulary;
 }
@@ -90,10 +92,10 @@ Run Run::open(const fs::path& dir, c10::Device device) {
   const auto experiment = read_run_experiment(dir);
   Run run;
   run.dir_ = dir;
-  auto vocabulary = read_run_vocabulary(dir);
-  if (experiment.task == TaskKind::text_classification && vocabulary.labels.empty()) {
-    throw CheckpointError(
-        fmt::format("{}: missing; a classifier is of no use without", (dir / "labels.json").string()));
+  auto vocabulary = read_run_vocabulary(dir, task_type(experiment));
+  if (task_type(experiment).needs == VocabularyNeeds::tokenizer_and_labels && vocabulary.labels.empty()) {
+    throw CheckpointError(fmt::format("{}: missing: a classifier cannot be used without its labels",
+                                      (dir / "labels.json").string()));
   }
   run.task_ = open_task(experiment, std::move(vocabulary));
   run.weights_ = run_weights(dir);

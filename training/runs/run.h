@@ -1,5 +1,5 @@
 #pragma once
-// A trained model as `zoo train` left it on the disk.
+// A trained model on the disk, as written by `zoo train`.
 
 #include <filesystem>
 #include <memory>
@@ -22,43 +22,42 @@ bool is_run(const std::filesystem::path& dir);
 
 /// Whether a run in `state` has been trained as long as its configuration says.
 bool is_finished(const TrainingState& state, const TrainingConfig& config);
-/// The same of the newest checkpoint in `dir`; no, where there is none.
+/// The same for the newest checkpoint in `dir`; false if there is none.
 bool is_finished(const std::filesystem::path& dir, const TrainingConfig& config);
-/// Why a run could not go on, its loss not being a number; nothing where that did not happen.
+/// Why training could not go on, if its loss was not a number; else nothing.
 std::optional<std::string> failure_of(const std::filesystem::path& dir);
 
-/// RUN/config.yaml. Throws CheckpointError for a directory that is no run.
+/// Reads RUN/config.yaml. Throws CheckpointError if the directory is not a run.
 Experiment read_run_experiment(const std::filesystem::path& dir);
 
-/// RUN/tokenizer.* and RUN/labels.json. Throws CheckpointError.
-Vocabulary read_run_vocabulary(const std::filesystem::path& dir);
+/// Reads RUN/tokenizer.* and RUN/labels.json, as a task of this type needs them. Throws CheckpointError.
+Vocabulary read_run_vocabulary(const std::filesystem::path& dir, const TaskType& type);
 /// Writes them. Throws SystemError.
 void write_run_vocabulary(const std::filesystem::path& dir, const Vocabulary& vocabulary);
 
-/// The best weights of a run, RUN/model.safetensors, or while there are none those of its newest checkpoint.
-/// Throws CheckpointError.
+/// The file with the best weights of a run, RUN/model.safetensors; while there is none, the weights of the
+/// newest checkpoint. Throws CheckpointError.
 std::filesystem::path run_weights(const std::filesystem::path& dir);
 
-/// What generate, evaluate, attention, embed and inspect work on.
+/// A run that is opened to use its model.
 class Run {
  public:
-  /// Opens a run with its best weights or, while there are none, those of its newest checkpoint; the model is
-  /// in evaluation mode on `device`. Throws CheckpointError: not a run, a file missing or damaged, weights of
-  /// another architecture.
+  /// Opens a run with the weights of run_weights(). The model is in evaluation mode on `device`. Throws
+  /// CheckpointError: not a run, a file is missing or damaged, weights of another architecture.
   static Run open(const std::filesystem::path& dir, c10::Device device = c10::kCPU);
 
   const std::filesystem::path& dir() const { return dir_; }
   const Experiment& experiment() const { return task_->experiment(); }
   const Tokenizer& tokenizer() const { return task_->tokenizer(); }
-  /// Names of the classes; empty where the task has none.
+  /// Names of the classes; empty if the task has none.
   const std::vector<std::string>& labels() const { return task_->vocabulary().labels; }
   Task& task() const { return *task_; }
   Model& model() const { return *model_; }
-  /// Scores the model on a split of the run's data, or on `files` if there are any (paths as in `data:`; for
-  /// text_to_text prefixes). Throws DataError.
+  /// Scores the model on a split of the run's data, or on `files` if there are any (paths as in `data:`;
+  /// prefixes for text_to_text). Throws DataError.
   Metrics evaluate(Split split, const std::vector<std::string>& files = {}) const;
-  /// What the model writes for the sources of the same data, of which BLEU and chrF are computed; for the
-  /// task text_to_text. Throws as zoo::translate().
+  /// Translates the sources of the same data, for BLEU and chrF. Only for the task text_to_text. Throws as
+  /// zoo::translate().
   Translations translate(Split split, const std::vector<std::string>& files = {},
                          const TranslateOptions& options = {}) const;
   /// The file that the weights came from.

@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether a run that goes on must have the same value: what decides about shapes, data order, random
-/// numbers or which weights are the best.
+/// Whether a resumed run must have the same value of this key, because shapes, data order, random numbers or
+/// the choice of the best weights depend on it.
 bool is_fixed(std::string_view key) {
   constexpr auto fixed = std::to_array<std::string_view>(
       {"task", "init_from", "training.seed", "training.batch_size", "training.effective_batch_size",
@@ -29,7 +29,7 @@ bool is_fixed(std::string_view key) {
          std::find(fixed.begin(), fixed.end(), key) != fixed.end();
 }
 
-/// Throws ConfigError for the first fixed key in which `wanted` differs from what the run was started with.
+/// Throws ConfigError for the first fixed key in which `wanted` differs from `started`.
 void check_same(const fs::path& run_dir, const Experiment& started, const Experiment& wanted) {
   const auto before = flatten(started), now = flatten(wanted);
   const auto value_in = [](const std::vector<ConfigValue>& values, const std::string& key) {
@@ -50,7 +50,7 @@ void check_same(const fs::path& run_dir, const Experiment& started, const Experi
 
 constexpr const char* kLockFile = ".lock";
 
-/// The directory itself, by its own name: links stay where they are, what they point at may move.
+/// The directory that `path` names, without links: a link must stay in place when its directory is renamed.
 fs::path resolved(const fs::path& path) {
   std::error_code error;
   fs::path full = fs::weakly_canonical(path, error);
@@ -63,8 +63,8 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-/// Whether there is nothing in a directory, or only what a run that died at once leaves: what is written
-/// before config.yaml.
+/// Whether a directory is missing, is empty, or holds only the remains of a run that died at once: files that
+/// are written before config.yaml.
 bool is_free(const fs::path& path) {
   std::error_code error;
   if (!is_there(path)) return true;
@@ -80,7 +80,8 @@ bool is_free(const fs::path& path) {
   return !error && (empty || (locked && !strange));
 }
 
-/// Removes all but the lock. config.yaml goes last: until then it is a run that has died.
+/// Removes everything except the lock. config.yaml is removed last: until then the directory counts as a run
+/// that has died.
 void clear(const fs::path& directory, std::error_code& error) {
   std::vector<fs::path> entries;
   for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
@@ -109,10 +110,10 @@ RunDirectory::RunDirectory(const Experiment& experiment, const fs::path& path, E
       path_(path),
       replaced_(resolved(path_) += ".before-overwrite"),
       existing_(existing) {
-  resumes();  // before anything is made
+  resumes();  // throws before anything is made
   made_ = make_directory(path_);
   lock_ = lock();
-  goes_on_ = resumes();  // asked again: until the lock was held, another process may have changed the answer
+  goes_on_ = resumes();  // again: another process may have changed the answer before the lock was held
 }
 
 RunDirectory::~RunDirectory() {
@@ -127,14 +128,14 @@ RunDirectory::~RunDirectory() {
 /// Whether the replacement of an earlier run was killed before its first checkpoint.
 bool RunDirectory::successor_died() const { return is_there(replaced_) && !newest_checkpoint(path_); }
 
-/// Whether there is a run to go on with. Throws where this directory must not be used.
+/// Whether there is a run to go on with. Throws if this directory must not be used.
 bool RunDirectory::resumes() const {
   if (is_run(path_)) {
     if (existing_ == ExistingRun::refuse) {
       throw UsageError(
           successor_died()
-              ? fmt::format("{}: this run died before its first checkpoint, and the one that it was to "
-                            "replace is kept in {}; --resume goes on with it, --overwrite starts anew",
+              ? fmt::format("{}: this run died before its first checkpoint, and the run that it was to "
+                            "replace is kept in {}; --resume or --overwrite starts the new run again",
                             path_.string(), replaced_.string())
               : fmt::format("{}: this run exists; --resume goes on with it, --overwrite replaces it",
                             path_.string()));
@@ -143,8 +144,8 @@ bool RunDirectory::resumes() const {
     check_same(path_, read_run_experiment(path_), experiment_);
     if (is_there(path_ / "model.safetensors") && !is_there(path_ / "metrics.jsonl")) {
       throw UsageError(fmt::format(
-          "{}: weights without a training that could go on, such as an average; start another run from "
-          "them with init_from: {}",
+          "{}: this run has weights, but no training to resume, such as an average; start another run from "
+          "it with init_from: {}",
           path_.string(), path_.string()));
     }
     return true;
@@ -155,8 +156,8 @@ bool RunDirectory::resumes() const {
   }
   if (existing_ != ExistingRun::replace && is_there(replaced_)) {
     throw UsageError(
-        fmt::format("{}: the run that was here is kept in {}: what was to replace it died at once; rename it "
-                    "to have it back, or train anew with --overwrite",
+        fmt::format("{}: the run that was here is kept in {}, because its replacement died at once; rename "
+                    "that directory to restore the run, or train anew with --overwrite",
                     path_.string(), replaced_.string()));
   }
   return false;
@@ -171,18 +172,19 @@ std::unique_ptr<FileLock> RunDirectory::lock() const {
                   path_.string(), holder ? fmt::format("process {}", *holder) : "another process"));
 }
 
-Vocabulary RunDirectory::vocabulary() const { return read_run_vocabulary(path_); }
+Vocabulary RunDirectory::vocabulary() const { return read_run_vocabulary(path_, task_type(experiment_)); }
 
 void RunDirectory::begin(const Vocabulary& vocabulary) {
   if (!goes_on_) make_room();
   made_ = false;
   replaces_ = is_there(replaced_);
   if (!goes_on_) write_run_vocabulary(path_, vocabulary);
-  // The configuration makes the directory a run: it comes last.
+  // The configuration makes the directory a run, so it is written last.
   write_file_atomically(path_ / "config.yaml", dump_config(experiment_));
 }
 
-/// Empties the directory, but sets a run aside; one that was to replace a run and died is no loss.
+/// Sets a run aside, or empties the directory. A run that was to replace another and died before its first
+/// checkpoint is not kept.
 void RunDirectory::make_room() {
   std::error_code error;
   if (!is_run(path_) || successor_died()) {
@@ -199,7 +201,7 @@ void RunDirectory::make_room() {
     fs::rename(replaced_, full, ignored);
     fail_replacing(path_, error);
   }
-  lock_ = lock();  // the old one went with the run
+  lock_ = lock();  // the old lock file has moved with the run
   fs::remove(replaced_ / kLockFile, error);
 }
 
@@ -211,13 +213,13 @@ void RunDirectory::put_back() {
   lock_.reset();
   if (!error) fs::remove(full, error);
   if (!error) fs::rename(replaced_, full, error);
-  // Where that fails, the next process says where the earlier run is.
+  // If this fails, the next process says where the earlier run is.
 }
 
 void RunDirectory::committed() {
   if (!replaces_) return;
   replaces_ = false;
-  std::error_code ignored;  // another time
+  std::error_code ignored;  // a later process can remove the rest
   fs::remove_all(replaced_, ignored);
 }
 

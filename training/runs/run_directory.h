@@ -12,25 +12,25 @@
 
 namespace zoo {
 
-/// What to do where the run directory holds a run already.
+/// What to do if the run directory already holds a run.
 enum class ExistingRun { refuse, resume, replace };
 
-/// Where a run is: `wanted`, or runs/NAME if that is empty.
+/// The path of a run: `wanted`, or runs/NAME if that is empty.
 std::filesystem::path run_path(const Experiment& experiment, const std::filesystem::path& wanted);
 
-/// Decides what becomes of a directory that holds a run already, and keeps the files that training adds to.
-/// One process at a time: RUN/.lock is locked while this object lives.
+/// Decides what happens to a directory that already holds a run, and appends to the samples of a training.
+/// Only one process can use a directory at a time: RUN/.lock is locked while this object lives.
 ///
-/// A run that is replaced stays beside its successor, as RUN.before-overwrite, until that has something to
-/// show for itself (committed()). It is put back where that never happens; where the process is killed, the
-/// next one says where it is.
+/// A run that is replaced stays beside its successor, as RUN.before-overwrite, until the successor has a
+/// checkpoint (committed()). If it never has one, the old run is put back. If the process is killed, the next
+/// one says where the old run is.
 class RunDirectory {
  public:
-  /// Changes nothing in a run yet. Throws UsageError (the run exists and is neither resumed nor replaced;
-  /// another process trains it; the directory holds other things), ConfigError (it is resumed with other keys
-  /// than those that may change), SystemError.
+  /// Does not change a run yet. Throws UsageError (the run exists and is neither resumed nor replaced;
+  /// another process trains it; the directory holds other files), ConfigError (the run is resumed, but keys
+  /// have changed that must not), SystemError.
   RunDirectory(const Experiment& experiment, const std::filesystem::path& path, ExistingRun existing);
-  /// Puts back what was to be replaced and was not.
+  /// Puts back a run whose replacement has no checkpoint.
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
@@ -40,18 +40,18 @@ class RunDirectory {
   bool goes_on() const { return goes_on_; }
   /// The vocabulary of the run that is resumed.
   Vocabulary vocabulary() const;
-  /// Empties the directory, setting a run that is replaced aside, unless one is resumed; writes configuration
-  /// and vocabulary. Throws SystemError.
+  /// Unless a run is resumed, empties the directory, and sets a run that is replaced aside. Writes
+  /// configuration and vocabulary. Throws SystemError.
   void begin(const Vocabulary& vocabulary);
-  /// To be called when there is a checkpoint: the run that this one replaces goes. (The destructor asks
-  /// again.)
+  /// To be called when there is a checkpoint: removes the run that this one replaces. (The destructor checks
+  /// again whether there is one.)
   void committed();
-  /// Where the run that is resumed goes on; none if it was stopped before its first checkpoint.
+  /// The checkpoint with which the resumed run goes on; none if it was stopped before its first checkpoint.
   std::optional<std::filesystem::path> checkpoint() const;
 
-  /// Forgets what a run that was killed wrote to samples.txt after its last checkpoint.
+  /// Cuts samples.txt to the given length: removes what a killed run wrote after its last checkpoint.
   void truncate_samples(int64_t bytes) const;
-  /// Returns the bytes added.
+  /// Appends to samples.txt. Returns the number of bytes added.
   int64_t append_sample(std::string_view text) const;
 
  private:
@@ -65,8 +65,8 @@ class RunDirectory {
   std::filesystem::path path_, replaced_;  // RUN, RUN.before-overwrite
   ExistingRun existing_;
   bool goes_on_ = false;
-  bool made_ = false;      // the directory, and nothing in it yet
-  bool replaces_ = false;  // there is an earlier run to be put back
+  bool made_ = false;      // this object has made the directory, which is still empty
+  bool replaces_ = false;  // there is an earlier run to put back
   std::unique_ptr<FileLock> lock_;
 };
 

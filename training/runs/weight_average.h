@@ -1,5 +1,5 @@
 #pragma once
-// Averages of weights: a moving one while a model is trained, and the mean of several files.
+// Averages of weights: a moving average during training, and the mean of several files.
 
 #include <cstdint>
 #include <filesystem>
@@ -15,19 +15,19 @@ namespace zoo {
 
 /// Exponential moving average of the parameters of a model: after update number t = 0, 1, …
 ///   average ← d·average + (1 - d)·parameter, d = min(decay, (1 + t)/(10 + t)).
-/// The warm-up of d keeps the first weights, which are noise, from staying in the average (as
+/// The warm-up of d removes the first weights, which are noise, from the average (as in
 /// tf.train.ExponentialMovingAverage with num_updates).
 class MovingAverage {
  public:
-  /// Starts at the parameters as they are, on their device. `decay` in (0, 1).
+  /// Starts with the current parameters, on their device. `decay` is in (0, 1).
   MovingAverage(const torch::nn::Module& model, double decay);
 
   /// To be called after each step of the optimiser.
   void update();
-  /// The averages by the names of the parameters. Shared.
+  /// The averages by the names of the parameters. The tensors are shared.
   TensorMap weights() const;
-  /// All there is to go on with: the averages, and how many updates they have seen. Shared: load by copying
-  /// into it.
+  /// The state to save: the averages and the number of updates. The tensors are shared: load a state by
+  /// copying into them.
   TensorMap state() const;
 
  private:
@@ -37,11 +37,11 @@ class MovingAverage {
   torch::Tensor n_updates_;  // int64, on the CPU
 };
 
-/// While it lives, a model has other weights; then it has its own again, to the last bit. Nothing is copied:
-/// what is written to either meanwhile stays written.
+/// While it lives, a model has other weights. Afterwards it has its own again, to the last bit. Nothing is
+/// copied, so changes of either weights meanwhile persist.
 class SubstituteWeights {
  public:
-  /// `weights` has a tensor for every parameter of `model`, with its shape, type and device.
+  /// `weights` has a tensor for every parameter of `model`, with the same shape, type and device.
   SubstituteWeights(torch::nn::Module& model, const TensorMap& weights);
   ~SubstituteWeights() { exchange(); }
   SubstituteWeights(const SubstituteWeights&) = delete;
@@ -56,9 +56,9 @@ class SubstituteWeights {
   std::vector<Pair> pairs_;
 };
 
-/// The mean of the weights of `model` and of those in `files`, which must be of the same architecture, by
-/// name and on the model's device (Vaswani et al. 2017, section 6.1). Tensors that hold no real numbers are
-/// the model's. Throws CheckpointError.
+/// The mean of the weights of `model` and the weights in `files`, by name, on the model's device (Vaswani et
+/// al. 2017, section 6.1). All must have the same architecture. Tensors that are not floating-point are taken
+/// from the model. Throws CheckpointError.
 TensorMap mean_weights(const torch::nn::Module& model, const std::vector<std::filesystem::path>& files);
 
 }  // namespace zoo

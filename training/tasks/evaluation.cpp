@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include "base/error.h"
+#include "models/inference_scope.h"
 
 namespace zoo {
 
@@ -13,10 +14,10 @@ Score score(Model& model, BatchSource& source, const EvaluationOptions& options,
             const LookAtPredictions& look) {
   constexpr int64_t at_once = 1024;
   constexpr int64_t ignore_nothing = -100;
-  const EvaluationMode mode(model);
+  const InferenceScope scope(model);
   const auto device = model.device();
   const int64_t n_batches = std::min(source.n_batches(0), options.max_batches.value_or(source.n_batches(0)));
-  // Summed on the device in double: one transfer, and no rounding that depends on the size of the data.
+  // Summed on the device, for one transfer, and in double, so that rounding does not grow with the data.
   auto nats = torch::zeros({}, torch::dtype(torch::kDouble).device(device));
   int64_t n_targets = 0;
   for (int64_t i = options.rank(); i < n_batches; i += options.n_processes()) {
@@ -36,13 +37,30 @@ Score score(Model& model, BatchSource& source, const EvaluationOptions& options,
   return {.nats = sums[0].item<double>(), .targets = static_cast<int64_t>(sums[1].item<double>())};
 }
 
+Score mean_of_objective(Model& model, const Objective& objective, BatchSource& source,
+                        const EvaluationOptions& options) {
+  const InferenceScope scope(model);
+  const int64_t n_batches = std::min(source.n_batches(0), options.max_batches.value_or(source.n_batches(0)));
+  auto total = torch::zeros({}, torch::dtype(torch::kDouble).device(model.device()));
+  int64_t n_targets = 0;
+  for (int64_t i = options.rank(); i < n_batches; i += options.n_processes()) {
+    const auto batch = source.batch(0, i).to(model.device());
+    total += objective.loss(model, batch);
+    n_targets += objective.n_targets(batch);
+  }
+  const auto sums = torch::tensor({total.item<double>(), static_cast<double>(n_targets)}, torch::kDouble);
+  sum_over_processes(options, sums);
+  if (sums[1].item<double>() == 0) throw DataError("the data to be scored have no targets");
+  return {.nats = sums[0].item<double>(), .targets = static_cast<int64_t>(sums[1].item<double>())};
+}
+
 void sum_over_processes(const EvaluationOptions& options, torch::Tensor counts) {
-  if (options.processes) options.processes->sum(std::move(counts)).wait();
+  if (options.processes) options.processes->all_reduce(std::move(counts)).wait();
 }
 
 Metrics loss_metrics(const Score& score) {
   if (score.targets == 0)
-    throw DataError("there is nothing to predict in what is to be scored: no token of it can be masked");
+    throw DataError("the data to be scored have no targets: none of their tokens can be masked");
   return {{"loss", score.loss()},
           {"perplexity", std::exp(score.loss())},
           {"tokens", static_cast<double>(score.targets)}};
@@ -67,8 +85,7 @@ double ConfusionCounts::accuracy() const {
 
 double ConfusionCounts::macro_f1() const {
   const auto mentions = counts_[0] + counts_[1];
-  const auto f1 =
-      (2 * counts_[2]).to(torch::kDouble) / mentions;  // not a number for a class that never occurs
+  const auto f1 = (2 * counts_[2]).to(torch::kDouble) / mentions;  // NaN for a class that never occurs
   return mentions.any().item<bool>() ? f1.nanmean().item<double>() : 0.0;
 }
 

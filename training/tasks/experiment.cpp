@@ -4,98 +4,49 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/text.h"
+#include "training/tasks/task_type.h"
+#include "training/tasks/text_tasks.h"
 
 namespace zoo {
 namespace {
 
-/// Reports what is wrong within a part under the part's name.
+/// Reports problems of a part under the part's name.
 Complain within(std::string_view part, const Complain& complain) {
   return [part, &complain](std::string_view key, std::string_view problem) {
-    // Where the problem begins with the key, the report does not say the key twice; so it must begin with all
-    // of it.
+    // A report does not repeat the key if the problem begins with it; so the problem must begin with the
+    // whole key.
     const auto prefix = problem.starts_with(key) ? fmt::format("{}.", part) : std::string();
     complain(fmt::format("{}.{}", part, key), prefix + std::string(problem));
   };
 }
 
-bool is_window_task(TaskKind task) {
-  return task == TaskKind::language_modeling || task == TaskKind::masked_language_modeling;
-}
-
-void validate_architecture(const Experiment& c, const Complain& complain) {
-  const bool is_encoder = c.model.architecture == Architecture::encoder;
-  const auto complain_of = [&](std::string_view wanted) {
-    complain("model.architecture", fmt::format("must be {} for {}, not {}", wanted, name_of(c.task),
-                                               name_of(c.model.architecture)));
-  };
-  switch (c.task) {
-    case TaskKind::language_modeling:
-    case TaskKind::text_to_text:
-      if (is_encoder) complain_of("decoder or encoder_decoder");
-      return;
-    case TaskKind::masked_language_modeling:
-      if (!is_encoder) complain_of("encoder");
-      return;
-    case TaskKind::text_classification:
-      return;  // each family has its way
-  }
-}
-
-void validate_lengths(const Experiment& c, const Complain& complain) {
-  const auto fits = [&](std::string_view key, int64_t length) {
-    if (length <= c.model.max_positions) return;
-    complain(key, fmt::format("{} is longer than model.max_positions {}", length, c.model.max_positions));
-  };
-  fits("data.sequence_length", c.data.sequence_length);
-  if (c.data.target_length) fits("data.target_length", *c.data.target_length);
-  if (c.task == TaskKind::text_to_text && c.model.architecture == Architecture::decoder) {
-    const int64_t both = c.data.sequence_length + c.data.target_length.value_or(c.data.sequence_length);
-    if (both > c.model.max_positions) {
-      complain("model.max_positions",
-               fmt::format("{} is less than {}: a decoder reads source and target in one sequence",
-                           c.model.max_positions, both));
-    }
-  }
-}
-
-void validate_best_by(const Experiment& c, const Complain& complain) {
-  const auto has = [&](BestBy metric) {
-    switch (metric) {
-      case BestBy::loss:
-        return true;
-      case BestBy::accuracy:
-        return c.task == TaskKind::text_classification || c.task == TaskKind::masked_language_modeling;
-      case BestBy::bleu:
-        return c.task == TaskKind::text_to_text;
-    }
-    return false;
-  };
-  const auto metric = c.training.best_by;
-  if (!has(metric))
-    complain("training.best_by",
-             fmt::format("cannot be {} for {}, which has none", name_of(metric), name_of(c.task)));
+void validate_best_by(const Experiment& c, const TaskType& type, const Complain& complain) {
+  const auto& metric = c.training.best_by;
+  if (metric == "loss" || std::ranges::find(type.best_by, metric, &Metric::key) != type.best_by.end()) return;
+  complain("training.best_by", fmt::format("cannot be {} for {}, which has {}", metric, type.name,
+                                           fmt::join(type.metric_names(), ", ")));
 }
 
 }  // namespace
 
 void describe(ConfigVisitor& v, Experiment& c) {
-  v.field(
-      "name", c.name,
-      "Of the run, whose directory is runs/NAME unless --out says otherwise; a file that gives none has its "
-      "own name, without .yaml.");
-  v.field("task", c.task, "What is learned.");
+  v.field("name", c.name,
+          "Name of the run. Its directory is runs/NAME unless --out names another. Default: the name of the "
+          "file, without .yaml.");
+  v.selection("task", c.task, task_types(), "What the model learns.");
   v.field(
       "init_from", c.init_from,
-      "Directory of a run whose weights a new run starts with, instead of with random ones. Its vocabulary "
-      "comes along: data.tokenizer must be as there, and so must the keys of model, but for dropouts, "
-      "numbers of layers and the like; `extends:` of its config.yaml sees to that. Layers that it lacks, "
-      "such as the head of another task, start as without it. Default none.");
+      "Directory of a run whose weights and vocabulary a new run starts with, instead of random weights. "
+      "data.tokenizer must be as in that run, and so must the keys of model, except dropouts, numbers of "
+      "layers and the like; `extends:` with its config.yaml ensures this. Layers that it lacks, such as the "
+      "head of another task, start with random weights. Default none.");
   v.field("data", c.data, "Corpora and tokenizer.");
   v.field("model", c.model, "The architecture.");
   v.field("training", c.training, "How it is trained.");
-  v.field("generation", c.generation, "Defaults of zoo generate.");
+  v.field("generation", c.generation, "Defaults for zoo generate.");
 }
 
 void validate(const Experiment& c, const Complain& complain) {
@@ -109,21 +60,17 @@ void validate(const Experiment& c, const Complain& complain) {
     complain("name", fmt::format("'{}' cannot be the name of a directory", excerpt(c.name)));
   }
   if (c.init_from && c.init_from->empty()) complain("init_from", "names no run; leave the key out");
-  validate_architecture(c, complain);
-  validate_lengths(c, complain);
-  validate_best_by(c, complain);
-  if (c.training.batch_tokens && is_window_task(c.task)) {
+  const auto& type = task_type(c);
+  validate_best_by(c, type, complain);
+  if (type.validate) type.validate(c, complain);
+  if (c.training.batch_tokens && type.has_windows) {
     complain(
         "training.batch_tokens",
         fmt::format("is not for {}, whose windows are all data.sequence_length long: use training.batch_size",
-                    name_of(c.task)));
+                    type.name));
   }
-  if (c.data.prefix_length && c.task != TaskKind::language_modeling) {
-    complain("data.prefix_length", fmt::format("is for language_modeling, not for {}", name_of(c.task)));
-  }
-  if (c.data.target_length && c.task != TaskKind::text_to_text) {
-    complain("data.target_length", fmt::format("is for text_to_text, not for {}", name_of(c.task)));
-  }
+  refuse_key(c, "data.prefix_length", c.data.prefix_length.has_value(), "language_modeling", complain);
+  refuse_key(c, "data.target_length", c.data.target_length.has_value(), "text_to_text", complain);
 }
 
 Experiment load_experiment(const std::filesystem::path& path, const std::vector<std::string>& overrides) {
@@ -134,13 +81,19 @@ Experiment load_experiment(const std::filesystem::path& path, const std::vector<
 
 Experiment parse_experiment(std::string_view text, std::string_view name,
                             const std::vector<std::string>& overrides) {
-  return read_experiment(ConfigFile::parse(text, name, overrides));
+  Experiment defaults;
+  return read_experiment(ConfigFile::parse(text, name, overrides), std::move(defaults));
 }
 
 Experiment read_experiment(const ConfigFile& file, Experiment experiment) {
   file.read(experiment);
   validate(experiment, [&](std::string_view key, std::string_view problem) { file.fail(key, problem); });
   return experiment;
+}
+
+Experiment read_experiment(const ConfigFile& file) {
+  Experiment defaults;
+  return read_experiment(file, std::move(defaults));
 }
 
 namespace {
@@ -160,6 +113,15 @@ class Flattener final : public ConfigVisitor {
   void leaf(const FieldInfo& field, std::vector<std::string>& value) override { add_list(field, value); }
   void choice(const FieldInfo& field, std::span<const std::string_view> names, size_t& index) override {
     add(field, std::string(names[index]));
+  }
+  void select(const FieldInfo& field, const TypeList&, Selection& value) override {
+    add(field, to_text(value));
+  }
+  void select(const FieldInfo& field, const TypeList&, std::vector<Selection>& list) override {
+    std::vector<std::string> texts;
+    for (const auto& value : list) texts.push_back(to_text(value));
+    if (texts.size() == 1) return add(field, texts.front());
+    add_list(field, texts);
   }
   bool begin_group(const FieldInfo& field) override {
     starts_.push_back(prefix_.size());

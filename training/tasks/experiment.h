@@ -1,7 +1,6 @@
 #pragma once
-// A whole configuration: what to train on, which model, how, and how to generate from it.
+// A whole configuration: the data, the model, how to train it, and how to generate from it.
 
-#include <array>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -10,45 +9,40 @@
 
 #include "data/data_config.h"
 #include "generation/generation_config.h"
-#include "models/model_config.h"
+#include "io/config/registry.h"
+#include "models/families/model_keys.h"
 #include "training/config/training_config.h"
 
 namespace zoo {
 
-/// A new task is a file in training/tasks/ and a line in training/tasks/task.cpp.
-enum class TaskKind { language_modeling, masked_language_modeling, text_to_text, text_classification };
-constexpr auto config_names(TaskKind) {
-  return std::to_array<std::string_view>(
-      {"language_modeling", "masked_language_modeling", "text_to_text", "text_classification"});
-}
-
 struct Experiment {
   std::string name = "unnamed";
-  TaskKind task = TaskKind::language_modeling;
-  std::optional<std::string> init_from;  // the run whose weights and vocabulary are begun with
+  Selection task = Selection("language_modeling");  // one of task_types()
+  std::optional<std::string> init_from;             // a run whose weights and vocabulary this one starts with
   DataConfig data;
   ModelConfig model;
   TrainingConfig training;
   GenerationConfig generation;
 };
 void describe(ConfigVisitor& v, Experiment& c);
-/// Checks each part, and that the parts fit together.
+/// Checks each part, and whether the parts fit together.
 void validate(const Experiment& c, const Complain& complain);
 
-/// Reads and checks a configuration; each override is `dotted.key=value`. A file that gives no name names the
-/// experiment itself: "gpt2" for configs/models/gpt2.yaml. Throws ConfigError.
+/// Reads and checks a configuration; each override is `dotted.key=value`. Without the key `name` the
+/// experiment has the name of the file: "gpt2" for configs/models/gpt2.yaml. Throws ConfigError.
 Experiment load_experiment(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
 Experiment parse_experiment(std::string_view text, std::string_view name,
                             const std::vector<std::string>& overrides = {});
 /// Keys that `file` does not set stay as they are in `defaults`.
-Experiment read_experiment(const ConfigFile& file, Experiment defaults = {});
+Experiment read_experiment(const ConfigFile& file, Experiment defaults);
+Experiment read_experiment(const ConfigFile& file);
 
-/// One key and its value, as text that differs wherever the values differ.
+/// A key and its value as text. Different values have different texts.
 struct ConfigValue {
   std::string key;  // dotted
   std::string value;
 };
-/// Every key of a configuration, in the order of their description.
+/// All keys of a configuration, in the order of describe().
 std::vector<ConfigValue> flatten(Experiment experiment);
 
 }  // namespace zoo

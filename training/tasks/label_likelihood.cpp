@@ -5,6 +5,7 @@
 #include <torch/types.h>
 
 #include "data/text/padded_rows.h"
+#include "models/inference_scope.h"
 #include "training/tasks/evaluation.h"
 
 namespace zoo {
@@ -29,7 +30,7 @@ LabelLikelihood::LabelLikelihood(Model& model, const SpecialTokens& special,
 }
 
 torch::Tensor LabelLikelihood::operator()(std::vector<TokenIds> sources) const {
-  const EvaluationMode mode(model_);
+  const InferenceScope scope(model_);
   auto& generative = *model_.generative();
   std::vector<int64_t> lengths;
   for (auto& source : sources) {
@@ -44,21 +45,21 @@ torch::Tensor LabelLikelihood::operator()(std::vector<TokenIds> sources) const {
   DecodingState state;
   auto logits = generative.prefill(rows.batch().to(model_.device()), state);  // (B, V)
   const auto n_sources = static_cast<int64_t>(sources.size());
-  const int64_t n_answers = tokens_.size(0);
-  // From here on a row is an answer to a source: (B·C).
-  const auto source_of = torch::arange(n_sources, tokens_.options()).repeat_interleave(n_answers);
+  const int64_t n_answers = tokens_.size(0), width = tokens_.size(1), n_rows = n_sources * n_answers;
+  // From here on each row is one answer to one source: (B·C).
+  std::vector<int64_t> source_of;
+  for (int64_t row = 0; row < n_rows; ++row) source_of.push_back(row / n_answers);
   state.reorder(source_of);
-  logits = logits.index_select(0, source_of);
   const auto tokens = tokens_.repeat({n_sources, 1}), real = real_.repeat({n_sources, 1});
-
-  auto total = torch::zeros({n_sources * n_answers}, real.options());
-  for (int64_t t = 0; t < tokens.size(1); ++t) {
-    const auto token = tokens.select(1, t);
-    const auto log_probability =
-        torch::log_softmax(logits.to(torch::kFloat), -1).gather(1, token.unsqueeze(1));
-    total += log_probability.squeeze(1) * real.select(1, t);
-    if (t + 1 < tokens.size(1)) logits = generative.step(token, state);
+  logits = logits.repeat_interleave(n_answers, 0).unsqueeze(1);  // (B·C, 1, V)
+  if (width > 1) {
+    const auto rest =
+        generative.forward({.ids = tokens.narrow(1, 0, width - 1)}, state, LogitsAt::every_token());
+    logits = torch::cat({logits, rest.view({n_rows, width - 1, -1})}, 1);
   }
+  const auto log_probabilities =
+      torch::log_softmax(logits.to(torch::kFloat), -1).gather(2, tokens.unsqueeze(2)).squeeze(2);
+  const auto total = (log_probabilities * real).sum(1);
   return total.view({n_sources, n_answers}).to(torch::kCPU);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// How likely an encoder-decoder finds each of a few given answers.
+// The likelihood of each of a few given answers under an encoder-decoder.
 
 #include <vector>
 
@@ -10,10 +10,10 @@
 
 namespace zoo {
 
-/// Log-probabilities of fixed answers to some sources. A source is encoded once for all answers.
+/// Log-probabilities of fixed answers to sources. Each source is encoded once for all answers.
 class LabelLikelihood {
  public:
-  /// `answers` without special tokens; sources are cut to `source_length` tokens, eos included.
+  /// `answers` have no special tokens. Sources are cut to `source_length` tokens, eos included.
   LabelLikelihood(Model& model, const SpecialTokens& special, const std::vector<TokenIds>& answers,
                   int64_t source_length);
   /// (B, C) float on the CPU: log p(answer, eos | source) of each answer to each source.

@@ -9,18 +9,24 @@
 
 #include "data/text/text_batches.h"
 #include "data/text/token_store.h"
+#include "models/families/families.h"
 #include "training/tasks/evaluation.h"
-#include "training/tasks/samples.h"
-#include "training/tasks/tasks.h"
+#include "training/tasks/text_tasks.h"
 
 namespace zoo {
 namespace {
 
 bool has_encoder(const Experiment& experiment) {
-  return experiment.model.architecture == Architecture::encoder_decoder;
+  return shape_of(experiment.model) == FamilyShape::encoder_decoder;
 }
 
-/// Words between white space, and each end of a line as one more: the last one's is the document's end.
+/// A decoder that reads one stream of text needs no tokens for begin and end.
+bool needs_special_tokens(const Experiment& experiment) {
+  return has_encoder(experiment) || experiment.data.documents != DocumentSplit::none;
+}
+
+/// The number of words between white space, plus one for the end of each line, also of a last line without a
+/// line break.
 size_t words_in(const std::string& document) {
   size_t words = document.ends_with('\n') ? 0 : 1;
   bool within = false;
@@ -38,7 +44,7 @@ class LanguageModeling final : public Task {
   using Task::Task;
 
   ModelPurpose purpose() const override {
-    return {.head = Head::language_modeling,
+    return {.head = HeadKind::language_modeling,
             .vocab_size = tokenizer().vocab_size(),
             .start_token = tokenizer().special().bos};
   }
@@ -46,17 +52,17 @@ class LanguageModeling final : public Task {
   Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
     const Score scored = score(model, batches(split), options);
     Metrics metrics = loss_metrics(scored);
-    // Tokens of different tokenizers are not comparable; bytes are.
+    // Comparable between tokenizers, unlike the loss per token.
     const double bytes_per_token = bytes_per_token_[static_cast<size_t>(split)];
     if (bytes_per_token > 0) metrics["bits_per_byte"] = scored.loss() / std::numbers::ln2 / bytes_per_token;
-    // What is published for models of words, which predict the ends of lines, too.
+    // The metric of published word-level models, which predict the ends of lines, too.
     const double words_per_token = words_per_token_[static_cast<size_t>(split)];
     const double word_perplexity = std::exp(scored.loss() / words_per_token);
     if (std::isfinite(word_perplexity)) metrics["word_perplexity"] = word_perplexity;
     return metrics;
   }
 
-  /// Continues the beginning of the validation text; where documents are apart, also writes one of its own.
+  /// Continues the beginning of the validation text. If documents are separate, also writes one from nothing.
   std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override {
     constexpr size_t prompt_length = 16;
     std::vector<TokenIds> prompts;
@@ -91,7 +97,7 @@ class LanguageModeling final : public Task {
       return prefix_language_modeling_batches(std::move(stream), data.sequence_length, prefix,
                                               tokenizer().special(), batch_options(split));
     }
-    // Training wastes no token; what is compared is the rest of each window.
+    // Training uses every token of a window; evaluation scores only the tokens after the prefix.
     const int64_t prefix = split == Split::train ? 1 : data.prefix_length.value_or(1);
     return language_modeling_batches(std::move(stream), data.sequence_length, prefix, batch_options(split));
   }
@@ -100,18 +106,42 @@ class LanguageModeling final : public Task {
   TokenStore valid_;
 };
 
-}  // namespace
-
 std::unique_ptr<Task> make_language_modeling(const Experiment& experiment, Vocabulary vocabulary) {
   if (!vocabulary.tokenizer) {
-    // One stream of characters needs no marks: its vocabulary is its alphabet. An encoder-decoder needs some.
-    const bool plain = !has_encoder(experiment) && experiment.data.documents == DocumentSplit::none &&
-                       experiment.data.tokenizer.type != TokenizerKind::sentencepiece;
+    const bool plain =
+        !needs_special_tokens(experiment) && experiment.data.tokenizer.type != TokenizerKind::sentencepiece;
     const auto documents = read_documents(experiment.data, Split::train);
     vocabulary.tokenizer = make_tokenizer_for(
         experiment.data.tokenizer, plain ? SpecialTokenSet::none : SpecialTokenSet::all, {&documents});
   }
   return std::make_unique<LanguageModeling>(experiment, std::move(vocabulary));
+}
+
+void validate_language_modeling(const Experiment& experiment, const Complain& complain) {
+  require_shape(experiment, {FamilyShape::decoder, FamilyShape::encoder_decoder},
+                "decoder or encoder_decoder", complain);
+  require_positions(experiment, "data.sequence_length", experiment.data.sequence_length, complain);
+}
+
+}  // namespace
+
+TaskType language_modeling() {
+  TaskType type;
+  type.name = "language_modeling";
+  type.doc = "The next token of a text.";
+  type.comparison = {.key = "bits_per_byte", .label = "bits per byte"};
+  type.has_lengths = true;
+  type.has_windows = true;
+  type.make = make_language_modeling;
+  type.validate = validate_language_modeling;
+  type.purpose = [](const Experiment&, int64_t vocab_size) -> std::optional<ModelPurpose> {
+    return ModelPurpose{.head = HeadKind::language_modeling, .vocab_size = vocab_size, .start_token = 0};
+  };
+  type.needs_special_tokens = needs_special_tokens;
+  type.layout = [](const Experiment& experiment) {
+    return has_encoder(experiment) ? TextLayout::source_and_target : TextLayout::tokens;
+  };
+  return type;
 }
 
 }  // namespace zoo

@@ -1,4 +1,4 @@
-// Hidden tokens, found again from both sides.
+// Predicts hidden tokens from the tokens on both sides.
 
 #include <fmt/format.h>
 #include <torch/types.h>
@@ -6,8 +6,9 @@
 #include "data/text/text_batches.h"
 #include "data/text/token_store.h"
 #include "generation/fill_mask.h"
+#include "models/inference_scope.h"
 #include "training/tasks/evaluation.h"
-#include "training/tasks/tasks.h"
+#include "training/tasks/text_tasks.h"
 
 namespace zoo {
 namespace {
@@ -17,7 +18,7 @@ class MaskedLanguageModeling final : public Task {
   using Task::Task;
 
   ModelPurpose purpose() const override {
-    return {.head = Head::masked_language_modeling, .vocab_size = tokenizer().vocab_size()};
+    return {.head = HeadKind::masked_language_modeling, .vocab_size = tokenizer().vocab_size()};
   }
 
   Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
@@ -45,9 +46,9 @@ class MaskedLanguageModeling final : public Task {
   }
 
  private:
-  /// Guesses in brackets.
+  /// Shows predictions in brackets.
   Sample first_window(Model& model) {
-    const EvaluationMode mode(model);
+    const InferenceScope scope(model);
     const auto batch = batches(Split::valid).batch(0, 0);
     const auto guesses = model.logits(model.features(batch.to(model.device()))).argmax(-1).to(torch::kCPU);
     const int64_t length = batch.input.length();
@@ -55,7 +56,7 @@ class MaskedLanguageModeling final : public Task {
     const TokenIds window(ids.const_data_ptr<int64_t>(), ids.const_data_ptr<int64_t>() + length);
 
     Sample sample{.input = {}, .output = {}, .reference = ""};
-    size_t shown = 0;  // tokens of the window that are shown already
+    size_t shown = 0;  // number of tokens of the window that are shown already
     const auto show_until = [&](size_t end) {
       const auto text = tokenizer().decode(std::span(window).subspan(shown, end - shown));
       for (auto* const line : {&sample.input, &sample.output, &*sample.reference}) *line += text;
@@ -84,14 +85,35 @@ class MaskedLanguageModeling final : public Task {
   }
 };
 
-}  // namespace
-
 std::unique_ptr<Task> make_masked_language_modeling(const Experiment& experiment, Vocabulary vocabulary) {
   if (!vocabulary.tokenizer) {
     const auto documents = read_documents(experiment.data, Split::train);
     vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all, {&documents});
   }
   return std::make_unique<MaskedLanguageModeling>(experiment, std::move(vocabulary));
+}
+
+void validate_masked_language_modeling(const Experiment& experiment, const Complain& complain) {
+  require_shape(experiment, {FamilyShape::encoder}, "encoder", complain);
+  require_positions(experiment, "data.sequence_length", experiment.data.sequence_length, complain);
+}
+
+}  // namespace
+
+TaskType masked_language_modeling() {
+  TaskType type;
+  type.name = "masked_language_modeling";
+  type.doc = "The hidden tokens of a text.";
+  type.best_by = {{.key = "accuracy", .label = "accuracy", .better = Better::higher, .percent = true}};
+  type.comparison = {.key = "loss", .label = "loss in nats per hidden token"};
+  type.has_windows = true;
+  type.make = make_masked_language_modeling;
+  type.validate = validate_masked_language_modeling;
+  type.purpose = [](const Experiment&, int64_t vocab_size) -> std::optional<ModelPurpose> {
+    return ModelPurpose{.head = HeadKind::masked_language_modeling, .vocab_size = vocab_size};
+  };
+  type.layout = [](const Experiment&) { return TextLayout::cls_tokens_sep; };
+  return type;
 }
 
 }  // namespace zoo

@@ -1,35 +1,17 @@
 #include "training/tasks/task.h"
 
 #include <algorithm>
-#include <functional>
-#include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "data/text/corpus.h"
+#include "models/families/families.h"
+#include "training/objectives/token_cross_entropy.h"
 #include "training/tasks/evaluation.h"
-#include "training/tasks/tasks.h"
+#include "training/tasks/text_tasks.h"
 
 namespace zoo {
-namespace {
-
-using MakeTask = std::unique_ptr<Task> (*)(const Experiment&, Vocabulary);
-
-struct TaskEntry {
-  TaskKind kind;
-  MakeTask make;
-};
-
-// A new task is a file in tasks/ and a line here.
-constexpr TaskEntry tasks[] = {
-    {TaskKind::language_modeling, make_language_modeling},
-    {TaskKind::masked_language_modeling, make_masked_language_modeling},
-    {TaskKind::text_to_text, make_text_to_text},
-    {TaskKind::text_classification, make_text_classification},
-};
-
-}  // namespace
 
 std::string to_text(const std::vector<Sample>& samples) {
   std::string text;
@@ -59,7 +41,7 @@ BatchOptions Task::batch_options(Split split) const {
   const auto& config = experiment_;
   BatchOptions options;
   options.batch_size = config.training.sequences();
-  // What is evaluated goes through the model batch by batch, and must not depend on the memory either.
+  // In an evaluation whole batches go through the model; their size must not depend on the memory either.
   constexpr int64_t most_to_evaluate = 32;
   if (config.training.batch_size.is_auto() && split != Split::train)
     options.batch_size = std::min(options.batch_size, most_to_evaluate);
@@ -71,25 +53,52 @@ BatchOptions Task::batch_options(Split split) const {
   return options;
 }
 
-Metrics Task::evaluate(Model& model, Split split, const EvaluationOptions& options) {
-  return loss_metrics(score(model, batches(split), options));
+const Tokenizer& Task::tokenizer() const {
+  if (!vocabulary_.tokenizer)
+    throw UsageError(fmt::format("the task {} has no tokenizer", experiment_.task.type));
+  return *vocabulary_.tokenizer;
 }
 
-std::shared_ptr<const Tokenizer> make_tokenizer_for(
-    const TokenizerConfig& config, SpecialTokenSet special,
-    const std::vector<const std::vector<std::string>*>& corpora) {
-  return make_tokenizer(config, special, [&](const std::function<void(std::string_view)>& sink) {
-    for (const auto* corpus : corpora) {
-      for (const auto& text : *corpus) sink(text);
-    }
-  });
+std::shared_ptr<const Objective> Task::objective() const {
+  const ObjectiveContext context{.label_smoothing = experiment_.training.label_smoothing};
+  const auto& selection = experiment_.training.objective;
+  const auto& type = objective_types().at(selection);
+  return type.make ? type.make(selection, context) : own_objective(context);
 }
+
+std::shared_ptr<const Objective> Task::own_objective(const ObjectiveContext& context) const {
+  return std::make_shared<TokenCrossEntropy>(
+      TokenCrossEntropyOptions{.label_smoothing = context.label_smoothing});
+}
+
+Metrics Task::evaluate(Model& model, Split split, const EvaluationOptions& options) {
+  const auto mean = mean_of_objective(model, *objective(), batches(split), options);
+  return {{"loss", mean.loss()}, {"targets", static_cast<double>(mean.targets)}};
+}
+
+std::vector<Sample> Task::samples(Model&, const std::vector<std::string>&) { return {}; }
+
+Registry<TaskType>& task_types() {
+  static Registry<TaskType> types(
+      "task", {language_modeling(), masked_language_modeling(), text_to_text(), text_classification()});
+  return types;
+}
+
+std::vector<std::string> TaskType::metric_names() const {
+  std::vector<std::string> names{"loss"};
+  for (const auto& metric : best_by) names.push_back(metric.key);
+  return names;
+}
+
+Better TaskType::better(std::string_view key) const {
+  const auto found = std::ranges::find(best_by, key, &Metric::key);
+  return found == best_by.end() ? Better::lower : found->better;
+}
+
+const TaskType& task_type(const Experiment& experiment) { return task_types().at(experiment.task); }
 
 std::unique_ptr<Task> open_task(const Experiment& experiment, Vocabulary vocabulary) {
-  for (const auto& entry : tasks) {
-    if (entry.kind == experiment.task) return entry.make(experiment, std::move(vocabulary));
-  }
-  throw ConfigError(fmt::format("task: {} is not in this build", name_of(experiment.task)));
+  return task_type(experiment).make(experiment, std::move(vocabulary));
 }
 
 std::shared_ptr<Model> make_model(const Experiment& experiment, const Task& task) {

@@ -1,5 +1,5 @@
 #pragma once
-// What a model is trained for: where its batches come from, how it is scored, what it shows.
+// What a model is trained for: the source of its batches, its metrics and its samples.
 
 #include <array>
 #include <memory>
@@ -12,28 +12,24 @@
 #include "data/text/tokenizer.h"
 #include "io/metrics_log.h"
 #include "models/model.h"
+#include "training/objectives/objective.h"
 #include "training/tasks/evaluation.h"
 #include "training/tasks/experiment.h"
+#include "training/tasks/task_type.h"
+#include "training/tasks/vocabulary.h"
 
 namespace zoo {
 
-/// What a task learns from its training data before the model does, and what a run keeps of that beside the
-/// weights.
-struct Vocabulary {
-  std::shared_ptr<const Tokenizer> tokenizer;  // RUN/tokenizer.*
-  std::vector<std::string> labels;             // RUN/labels.json: names of the classes, if the task has any
-};
-
-/// What a model makes of one input, for a person to look at.
+/// The output of a model for one input, for people to read.
 struct Sample {
   std::string input, output;
-  std::optional<std::string> reference = {};  // what should have come out
+  std::optional<std::string> reference = {};  // the right output
 };
-/// One after the other, as RUN/samples.txt has them.
+/// The samples one after the other, as in RUN/samples.txt.
 std::string to_text(const std::vector<Sample>& samples);
 
-/// One task of one experiment. Corpora are read when they are first asked for, so a task is cheap to make for
-/// a trained model, which may have to do with other texts than those it was trained on.
+/// The task of an experiment. It reads a corpus at the first access, so it is cheap to make for a trained
+/// model, which may be used on other texts than those of the training.
 class Task {
  public:
   Task(Experiment experiment, Vocabulary vocabulary);
@@ -41,25 +37,30 @@ class Task {
 
   const Experiment& experiment() const { return experiment_; }
   const Vocabulary& vocabulary() const { return vocabulary_; }
-  const Tokenizer& tokenizer() const { return *vocabulary_.tokenizer; }
+  /// Throws UsageError for a task without a tokenizer.
+  const Tokenizer& tokenizer() const;
   virtual ModelPurpose purpose() const = 0;
+  /// The loss that training minimises: the one that training.objective names, by default own_objective().
+  std::shared_ptr<const Objective> objective() const;
 
   /// The batches of a split: shuffled for train, in the order of the text for the others. Throws DataError.
   BatchSource& batches(Split split);
 
-  /// Scores `model` on a split without dropout. `loss` in nats per
-  /// target, `perplexity` = exp(loss), `tokens` = targets; a task adds its own, e.g. `bits_per_byte` or
-  /// `accuracy`, or of language modelling `word_perplexity` = exp(nats per word), where words stand between
-  /// white space and each end of a line counts as one, as WikiText's does.
+  /// Scores `model` on a split without dropout. The result always has `loss`; a task adds its own metrics,
+  /// such as `perplexity`, `bits_per_byte`, `accuracy`. By default the result is `loss`, the mean of the
+  /// objective over the targets, and `targets`, their number.
   virtual Metrics evaluate(Model& model, Split split, const EvaluationOptions& options = {});
 
-  /// What `model` makes of some of the validation data, or of `inputs` if there are any: texts to continue,
-  /// to answer, to classify, or with <mask> to fill. The same model gives the same samples. Throws DataError.
-  virtual std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs = {}) = 0;
+  /// The outputs of `model` for some of the validation data, or for `inputs` if there are any: texts to
+  /// continue, to answer, to classify, or with <mask> to fill. The same model gives the same samples. By
+  /// default there are none. Throws DataError.
+  virtual std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs = {});
 
  protected:
   virtual std::unique_ptr<BatchSource> open(Split split) = 0;
-  /// How this experiment wants the batches of `split`.
+  /// The task's default objective: the cross-entropy of the batches' targets, unless the task overrides this.
+  virtual std::shared_ptr<const Objective> own_objective(const ObjectiveContext& context) const;
+  /// The options of this experiment for the batches of `split`.
   BatchOptions batch_options(Split split) const;
 
  private:
@@ -68,10 +69,11 @@ class Task {
   std::array<std::unique_ptr<BatchSource>, 3> sources_;  // by Split
 };
 
-/// The task of a run that has its vocabulary; what that lacks is made from the training data.
+/// The task of an experiment with this vocabulary. Missing parts of the vocabulary are made from the training
+/// data.
 std::unique_ptr<Task> open_task(const Experiment& experiment, Vocabulary vocabulary);
 
-/// The model of an experiment, initialised from the default generator, on the CPU. Throws ConfigError.
+/// The model of an experiment on the CPU, initialised with the default generator. Throws ConfigError.
 std::shared_ptr<Model> make_model(const Experiment& experiment, const Task& task);
 
 }  // namespace zoo

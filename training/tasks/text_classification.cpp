@@ -1,4 +1,4 @@
-// A class for a text, by each of the three families.
+// Predicts the class of a text, with each of the three families.
 
 #include <algorithm>
 
@@ -8,9 +8,11 @@
 #include "base/text.h"
 #include "data/text/text_batches.h"
 #include "data/text/token_store.h"
+#include "models/families/families.h"
+#include "models/inference_scope.h"
 #include "training/tasks/evaluation.h"
 #include "training/tasks/label_likelihood.h"
-#include "training/tasks/tasks.h"
+#include "training/tasks/text_tasks.h"
 
 namespace zoo {
 namespace {
@@ -22,7 +24,7 @@ class TextClassification : public Task {
  protected:
   const std::vector<std::string>& labels() const { return vocabulary().labels; }
 
-  /// The class of each row. Throws UnknownSymbolError for a label that the training data does not have.
+  /// The class of each row. Throws UnknownSymbolError for a label that the training data do not have.
   std::vector<int64_t> classes(const LabelledTexts& rows) const {
     std::vector<int64_t> result;
     for (const auto& label : rows.labels) {
@@ -36,7 +38,7 @@ class TextClassification : public Task {
     return result;
   }
 
-  /// What is shown: `inputs`, or the first rows of the validation data.
+  /// The rows of samples: `inputs`, or the first rows of the validation data.
   LabelledTexts rows_to_show(const std::vector<std::string>& inputs) const {
     constexpr size_t n_samples = 5;
     if (!inputs.empty()) return {.texts = inputs, .labels = {}};
@@ -57,11 +59,11 @@ class TextClassification : public Task {
   }
 };
 
-/// How many rows the first batches have.
+/// The number of rows in the first batches.
 int64_t n_rows_of(BatchSource& source, int64_t n_batches) {
   int64_t n_rows = 0;
   for (int64_t i = 0; i < std::min(n_batches, source.n_batches(0)); ++i)
-    n_rows += source.batch(0, i).input.batch_size();
+    n_rows += source.batch(0, i).n_rows();
   return n_rows;
 }
 
@@ -70,13 +72,13 @@ std::vector<int64_t> to_vector(const torch::Tensor& tensor) {
   return {cpu.const_data_ptr<int64_t>(), cpu.const_data_ptr<int64_t>() + cpu.numel()};
 }
 
-/// By a head on the encoder's class token or the decoder's last token.
+/// Classifies with a head on the encoder's class token or the decoder's last token.
 class ClassificationByHead final : public TextClassification {
  public:
   using TextClassification::TextClassification;
 
   ModelPurpose purpose() const override {
-    return {.head = Head::classification,
+    return {.head = HeadKind::classification,
             .vocab_size = tokenizer().vocab_size(),
             .n_classes = static_cast<int64_t>(labels().size())};
   }
@@ -94,12 +96,12 @@ class ClassificationByHead final : public TextClassification {
   }
 
   std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override {
-    const EvaluationMode mode(model);
+    const InferenceScope scope(model);
     const auto rows = rows_to_show(inputs);
-    BatchOptions together;
-    together.batch_size = static_cast<int64_t>(rows.texts.size());
-    together.order = BatchOptions::Order::sequential;
-    const auto source = make_batches(rows.texts, std::vector<int64_t>(rows.texts.size(), 0), together);
+    BatchOptions one_batch;
+    one_batch.batch_size = static_cast<int64_t>(rows.texts.size());
+    one_batch.order = BatchOptions::Order::sequential;
+    const auto source = make_batches(rows.texts, std::vector<int64_t>(rows.texts.size(), 0), one_batch);
     const auto batch = source->batch(0, 0).to(model.device());
     return as_samples(rows, to_vector(model.logits(model.features(batch)).argmax(-1)));
   }
@@ -114,26 +116,26 @@ class ClassificationByHead final : public TextClassification {
                                             std::vector<int64_t> classes, const BatchOptions& options) const {
     const auto& config = experiment();
     const auto position =
-        config.model.architecture == Architecture::encoder ? ClassPosition::first : ClassPosition::last;
+        shape_of(config.model) == FamilyShape::encoder ? ClassPosition::first : ClassPosition::last;
     return classification_batches(tokenize(texts, tokenizer(), RowEnding::bare), std::move(classes),
                                   config.data.sequence_length, position, tokenizer().special(), options);
   }
 };
 
-/// By an encoder-decoder that reads the text and writes the name of the class. The answer is the class whose
-/// name the model finds likeliest.
+/// Classifies with an encoder-decoder that reads the text and writes the name of the class. The answer is the
+/// class whose name is most likely under the model.
 class ClassificationByText final : public TextClassification {
  public:
   using TextClassification::TextClassification;
 
   ModelPurpose purpose() const override {
-    return {.head = Head::language_modeling,
+    return {.head = HeadKind::language_modeling,
             .vocab_size = tokenizer().vocab_size(),
             .start_token = tokenizer().special().bos};
   }
 
   Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
-    Metrics metrics = Task::evaluate(model, split, options);
+    Metrics metrics = loss_metrics(score(model, batches(split), options));
     const auto rows = read_labelled(experiment().data, split);
     auto n_rows = static_cast<int64_t>(rows.texts.size());
     if (options.max_batches) n_rows = n_rows_of(batches(split), *options.max_batches);
@@ -164,16 +166,16 @@ class ClassificationByText final : public TextClassification {
                                 PairLayout::two_sides, tokenizer().special(), batch_options(split));
   }
 
-  /// The classes of the rows from `first` up to `end`.
+  /// The predicted classes of the rows from `first` up to `end`.
   std::vector<int64_t> predict(Model& model, const LabelledTexts& rows, int64_t first, int64_t end) const {
     std::vector<TokenIds> names;
     for (const auto& label : labels()) names.push_back(tokenizer().encode(label));
     const LabelLikelihood likelihood(model, tokenizer().special(), names, experiment().data.sequence_length);
-    constexpr int64_t together = 16;
+    constexpr int64_t at_once = 16;
     std::vector<int64_t> predicted;
-    for (int64_t begin = first; begin < end; begin += together) {
+    for (int64_t begin = first; begin < end; begin += at_once) {
       std::vector<TokenIds> sources;
-      for (int64_t i = begin; i < std::min(begin + together, end); ++i)
+      for (int64_t i = begin; i < std::min(begin + at_once, end); ++i)
         sources.push_back(tokenizer().encode(rows.texts[static_cast<size_t>(i)]));
       const auto best = to_vector(likelihood(std::move(sources)).argmax(1));
       predicted.insert(predicted.end(), best.begin(), best.end());
@@ -182,18 +184,16 @@ class ClassificationByText final : public TextClassification {
   }
 };
 
-}  // namespace
-
 std::unique_ptr<Task> make_text_classification(const Experiment& experiment, Vocabulary vocabulary) {
-  const bool as_text = experiment.model.architecture == Architecture::encoder_decoder;
+  const bool as_text = shape_of(experiment.model) == FamilyShape::encoder_decoder;
   if (!vocabulary.tokenizer || vocabulary.labels.empty()) {
     const auto rows = read_labelled(experiment.data, Split::train);
     vocabulary.labels = rows.labels;
     std::sort(vocabulary.labels.begin(), vocabulary.labels.end());
     vocabulary.labels.erase(std::unique(vocabulary.labels.begin(), vocabulary.labels.end()),
                             vocabulary.labels.end());
-    // An encoder-decoder writes the labels; the others have the same tokens, so that they can be compared
-    // with it.
+    // An encoder-decoder needs the tokens of the labels, because it writes them. The other families have the
+    // same tokens, so that the families are comparable.
     if (!vocabulary.tokenizer) {
       vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all,
                                                 {&rows.texts, &vocabulary.labels});
@@ -201,6 +201,37 @@ std::unique_ptr<Task> make_text_classification(const Experiment& experiment, Voc
   }
   if (as_text) return std::make_unique<ClassificationByText>(experiment, std::move(vocabulary));
   return std::make_unique<ClassificationByHead>(experiment, std::move(vocabulary));
+}
+
+void validate_text_classification(const Experiment& experiment, const Complain& complain) {
+  require_shape(experiment, {FamilyShape::encoder, FamilyShape::decoder, FamilyShape::encoder_decoder},
+                "encoder, decoder or encoder_decoder", complain);
+  require_positions(experiment, "data.sequence_length", experiment.data.sequence_length, complain);
+}
+
+}  // namespace
+
+TaskType text_classification() {
+  const Metric accuracy{.key = "accuracy", .label = "accuracy", .better = Better::higher, .percent = true};
+  TaskType type;
+  type.name = "text_classification";
+  type.doc = "The class of a text.";
+  type.best_by = {accuracy};
+  type.comparison = accuracy;
+  type.needs = VocabularyNeeds::tokenizer_and_labels;
+  type.make = make_text_classification;
+  type.validate = validate_text_classification;
+  type.layout = [](const Experiment& experiment) {
+    switch (shape_of(experiment.model)) {
+      case FamilyShape::encoder:
+        return TextLayout::cls_tokens_sep;
+      case FamilyShape::encoder_decoder:
+        return TextLayout::source_and_target;
+      default:
+        return TextLayout::tokens_eos;
+    }
+  };
+  return type;
 }
 
 }  // namespace zoo

@@ -20,7 +20,7 @@ constexpr size_t kWordOrder = 4, kCharacterOrder = 6;
 /// How often each n-gram occurs. The keys are views of the text.
 using Counts = std::unordered_map<std::u32string_view, int64_t>;
 
-/// What Python's str.split() takes for white space.
+/// White space as in Python's str.split().
 bool is_space(char32_t c) {
   return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
          (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
@@ -30,7 +30,7 @@ bool is_space(char32_t c) {
 bool is_digit(char32_t c) { return c >= U'0' && c <= U'9'; }
 bool is_point(char32_t c) { return c == U'.' || c == U','; }
 
-/// ASCII's symbols but for ' , - . which may belong to a word or a number.
+/// The symbols of ASCII except ' , - . which may belong to a word or a number.
 bool is_symbol(char32_t c) {
   return (c >= U' ' && c <= U'&') || (c >= U'(' && c <= U'+') || c == U'/' || (c >= U':' && c <= U'@') ||
          (c >= U'[' && c <= U'`') || (c >= U'{' && c <= U'~');
@@ -41,8 +41,8 @@ void replace_all(std::u32string& text, std::u32string_view from, std::u32string_
     text.replace(at, from.size(), to);
 }
 
-/// A regular expression's substitution: pairs of neighbours that `matches(a, b)` become `before` a `between`
-/// b `after`, from left to right, none overlapping another.
+/// A regular expression's substitution: replaces each pair of neighbours a b for which `matches(a, b)` by
+/// `before` a `between` b `after`, from left to right, without overlaps.
 struct PairRule {
   bool (*matches)(char32_t a, char32_t b);
   std::u32string_view before, between, after;
@@ -61,7 +61,7 @@ struct PairRule {
   }
 };
 
-// In this order, which matters: each sees what the one before it has taken apart.
+// The order matters: each rule works on the result of the rule before it.
 constexpr PairRule kPairRules[] = {
     // A point or comma, unless a digit is before it.
     {[](char32_t a, char32_t b) { return !is_digit(a) && is_point(b); }, U"", U" ", U" "},
@@ -94,7 +94,7 @@ std::u32string words_13a(std::string_view line) {
   replace_all(text, U"-\n", U"");
   replace_all(text, U"\n", U" ");
   replace_all(text, U"&quot;", U"\"");
-  replace_all(text, U"&amp;", U"&");  // what is left after this may be an entity again: "&amp;lt;" is "<"
+  replace_all(text, U"&amp;", U"&");  // the result may be an entity again: "&amp;lt;" becomes "<"
   replace_all(text, U"&lt;", U"<");
   replace_all(text, U"&gt;", U">");
 
@@ -118,11 +118,11 @@ std::u32string characters(std::string_view line) {
 }
 
 struct WordNgrams {
-  std::array<Counts, kWordOrder> counts;  // [n - 1]: of n words
+  std::array<Counts, kWordOrder> counts;  // [n - 1]: n-grams of n words
   int64_t n_words = 0;
 };
 
-/// `words` as words_13a() gives them, so that an n-gram is a stretch of the text.
+/// `words` are as words_13a() returns them, so every n-gram is a substring.
 WordNgrams word_ngrams(std::u32string_view words) {
   std::vector<size_t> begins, ends;
   for (size_t begin = 0; begin < words.size(); begin = ends.back() + 1) {
@@ -152,7 +152,7 @@ int64_t sum(const Counts& counts) {
   return total;
 }
 
-/// How many n-grams of `output` find one of their own in the reference.
+/// The number of n-grams of `output` that the reference has, too; each occurrence there matches once.
 int64_t matches(const Counts& output, const Counts& reference) {
   int64_t total = 0;
   for (const auto& [ngram, count] : output) {
@@ -171,17 +171,17 @@ void check_lines(const std::vector<std::string>& outputs, const ReferenceTexts& 
   }
 }
 
-/// What BLEU is computed from.
+/// The counts from which BLEU is computed.
 struct BleuCounts {
   std::array<int64_t, kWordOrder> matched{}, total{};
   int64_t length = 0, reference_length = 0;
 
-  /// All references of one line, as words_13a() gives them.
+  /// Adds a line with all its references, as words_13a() returns them.
   void add(std::u32string_view output, const std::vector<std::u32string>& references) {
     const auto ngrams = word_ngrams(output);
-    WordNgrams best;  // of each n-gram the most that a reference has
+    WordNgrams best;  // for each n-gram its highest count in a reference
     const auto distance = [&](int64_t n_words) {
-      return std::pair(std::abs(n_words - ngrams.n_words), n_words);  // of equally near ones the shorter
+      return std::pair(std::abs(n_words - ngrams.n_words), n_words);  // of two equally near, take the shorter
     };
     for (size_t r = 0; r < references.size(); ++r) {
       const auto reference = word_ngrams(references[r]);
@@ -205,7 +205,7 @@ struct BleuCounts {
     if (std::ranges::all_of(matched, [](int64_t n) { return n == 0; })) return 0;
     double log_precisions = 0, smoothing = 1;
     for (size_t i = 0; i < kWordOrder; ++i) {
-      if (total[i] == 0) return 0;  // no line has so many words
+      if (total[i] == 0) return 0;  // no line has this many words
       // An order without a match counts as half a match, the next such order as a quarter, …
       const double found = matched[i] > 0 ? static_cast<double>(matched[i]) : 1 / (smoothing *= 2);
       log_precisions += std::log(100 * found / static_cast<double>(total[i]));
@@ -217,7 +217,7 @@ struct BleuCounts {
   }
 };
 
-/// What chrF is computed from: n-grams of the outputs, of the references, and in both.
+/// The counts from which chrF is computed: n-grams of the outputs, of the references, and in both.
 struct ChrfCounts {
   std::array<int64_t, kCharacterOrder> output{}, reference{}, matched{};
 
@@ -251,7 +251,7 @@ ChrfCounts compare(const std::array<Counts, kCharacterOrder>& output, std::u32st
   ChrfCounts result;
   for (size_t i = 0; i < kCharacterOrder; ++i) {
     const auto ngrams = character_ngrams(reference, i + 1);
-    if (ngrams.empty()) continue;  // what cannot be found is not counted against the output
+    if (ngrams.empty()) continue;  // n-grams longer than the reference do not count against the output
     result.output[i] = sum(output[i]);
     result.reference[i] = sum(ngrams);
     result.matched[i] = matches(output[i], ngrams);

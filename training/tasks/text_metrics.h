@@ -1,5 +1,5 @@
 #pragma once
-// How near written texts are to references: BLEU and chrF, equal to what sacreBLEU 2 gives by default.
+// BLEU and chrF: the similarity of written texts to references. Equal to the defaults of sacreBLEU 2.
 
 #include <string>
 #include <string_view>
@@ -7,24 +7,25 @@
 
 namespace zoo {
 
-/// `references[r][i]` is the r-th reference of line i; at least one reference a line.
+/// `references[r][i]` is the r-th reference of line i. Every line has at least one reference.
 using ReferenceTexts = std::vector<std::vector<std::string>>;
 
 /// BLEU of a corpus (Papineni et al. 2002), 0 … 100, as sacreBLEU (Post 2018) computes it by default: cased,
-/// tokenised by tokenize_13a(), up to four words, exponential smoothing, no effective order; of several
-/// references each line's n-grams count as often as in the one that has them most, and its length is compared
-/// with the nearest. sacreBLEU's signature: case:mixed|eff:no|tok:13a|smooth:exp. Throws
-/// std::invalid_argument where outputs and references do not correspond, DataError on text that is not UTF-8.
+/// tokenised by tokenize_13a(), up to four words, exponential smoothing, no effective order. With several
+/// references an n-gram of a line matches at most as often as it occurs in one reference, and the length of a
+/// line is compared with the nearest reference. sacreBLEU's signature: case:mixed|eff:no|tok:13a|smooth:exp.
+/// Throws std::invalid_argument if outputs and references do not correspond, DataError on text that is not
+/// UTF-8.
 double corpus_bleu(const std::vector<std::string>& outputs, const ReferenceTexts& references);
 
 /// chrF2 of a corpus (Popović 2015), 0 … 100, as sacreBLEU computes it by default: F-score of n-grams of one
-/// to six characters, white space left out, recall weighted four times (beta 2), no words; of several
-/// references each line is compared with the one that it is nearest to. Throws as corpus_bleu().
+/// to six characters, without white space, recall weighted four times (beta 2), no words. With several
+/// references each line is compared with the nearest. Throws the same as corpus_bleu().
 double corpus_chrf(const std::vector<std::string>& outputs, const ReferenceTexts& references);
 
-/// The words of a line with one blank between them, as mteval-v13a of NIST takes them apart: symbols of ASCII
-/// are words of their own, but not apostrophes, nor hyphens, points and commas within numbers and words that
-/// they belong to. Throws DataError on text that is not UTF-8.
+/// The words of a line with one blank between them, as NIST's mteval-v13a separates them. Symbols of ASCII
+/// are words of their own, except apostrophes, and except hyphens, points and commas that belong to a number
+/// or a word. Throws DataError on text that is not UTF-8.
 std::string tokenize_13a(std::string_view line);
 
 }  // namespace zoo

@@ -45,8 +45,8 @@ std::vector<std::string> translate(Model& model, const Task& task, const std::ve
     prompt.resize(std::min(prompt.size(), static_cast<size_t>(data.sequence_length - 1)));
     prompts.push_back(std::move(prompt));
   }
-  // As many as the generator takes at once, all of about the same length. Longest first: what does not fit
-  // into memory fails at once, and the time that is left is not underestimated.
+  // As many as the generator takes at once, all of about the same length. The longest come first, so that a
+  // lack of memory shows at once and the remaining time is not underestimated.
   std::vector<size_t> order(prompts.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return prompts[i].size(); });

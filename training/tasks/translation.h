@@ -1,5 +1,5 @@
 #pragma once
-// What a model of the task text_to_text makes of a corpus, and how good that is.
+// Translates a corpus with a model of the task text_to_text, and measures the quality.
 
 #include <cstdint>
 #include <functional>
@@ -15,29 +15,30 @@
 namespace zoo {
 
 struct TranslateOptions {
-  /// With beam > 1 the best hypothesis is taken, else the likeliest token each time: temperature, top_k,
-  /// top_p and num_samples have no meaning.
+  /// With beam > 1 the best hypothesis is taken, else the most likely token at each position. temperature,
+  /// top_k, top_p and num_samples have no effect.
   GenerationConfig generation = {};
-  std::function<void(int64_t done, int64_t all)> on_progress = nullptr;  // sources
+  std::function<void(int64_t done, int64_t all)> on_progress = nullptr;  // counts sources
 };
 
-/// Equally many, in the order of the corpus. Outputs are lines of UTF-8: where a model of bytes wrote a line
-/// break there is a blank, where it wrote what is no text U+FFFD.
+/// Lists of equal length, in the order of the corpus. Outputs are lines of UTF-8: if a model of bytes writes
+/// a line break, it becomes a blank, and invalid UTF-8 becomes U+FFFD.
 struct Translations {
   std::vector<std::string> sources, outputs, references;
 };
 
-/// What `model` writes for each source. Sources are cut to data.sequence_length tokens and outputs to
-/// data.target_length, with eos: so much it was trained on, and has positions for. Throws UsageError on
-/// options out of range, DataError as Tokenizer::encode(), CheckpointError where the model's logits are NaN.
+/// The output of `model` for each source. Sources are cut to data.sequence_length tokens and outputs to
+/// data.target_length, with eos: the model was trained on these lengths and has positions for them. Throws
+/// UsageError on options out of range, DataError as Tokenizer::encode(), CheckpointError if the model's
+/// logits are NaN.
 std::vector<std::string> translate(Model& model, const Task& task, const std::vector<std::string>& sources,
                                    const TranslateOptions& options = {});
 
-/// The same for the pairs of a split, see read_parallel(); the task must be text_to_text. Throws also
+/// The same for the pairs of a split, see read_parallel(). The task must be text_to_text. Also throws
 /// DataError as read_parallel().
 Translations translate(Model& model, const Task& task, Split split, const TranslateOptions& options = {});
 
-/// `bleu` and `chrf`, see text_metrics.h.
+/// The metrics `bleu` and `chrf`, see text_metrics.h.
 Metrics translation_metrics(const Translations& translations);
 
 }  // namespace zoo

@@ -1,0 +1,133 @@
+// The program `zoo`. Each subcommand has its own file. This file has the part that they share: it turns
+// errors into one line and an exit code.
+
+#include "apps/command_line.h"
+
+#include <fcntl.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include "apps/commands.h"
+#include "base/cpu_allocator.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "training/parallel/launcher.h"
+#include "training/parallel/process_group.h"
+
+namespace zoo {
+namespace {
+
+constexpr int kFailure = 1;
+constexpr int kBadInput = 2;
+
+// The first line of a message that may contain a stack trace.
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+int report(std::string_view message, int code) {
+  constexpr size_t most = 4096;  // the message may quote long names and values
+  std::cerr << "zoo: " << excerpt(message, most) << '\n';
+  return code;
+}
+
+// Opens /dev/null in place of a closed standard stream, in a mode in which every use fails. Otherwise the
+// next opened file would get the stream's number and everything that is printed.
+void reserve_standard_streams() {
+  for (const int stream : {0, 1, 2}) {
+    if (::fcntl(stream, F_GETFD) < 0) ::open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY);
+  }
+}
+
+// CLI11's message for an error in the command line. For an unknown command CLI11 only says that a command is
+// missing, so that message is made here.
+std::string usage_problem(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* command = &app;
+  std::string path = app.get_name();
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    path += " " + command->get_name();
+  }
+  std::string problem = error.what();
+  const auto unexpected = app.remaining(/*recurse=*/true);
+  if (command->get_require_subcommand_min() > 0 && !unexpected.empty()) {
+    const auto& word = unexpected.front();
+    std::vector<std::string> names;
+    for (const auto* known : command->get_subcommands(nullptr)) names.push_back(known->get_name());
+    problem = fmt::format("unknown {} '{}'", word.starts_with('-') ? "option" : "command", word);
+    if (const auto name = nearest(word, names)) problem += fmt::format("; did you mean '{}'?", *name);
+  }
+  return fmt::format("{} (see {} --help)", problem, path);
+}
+
+}  // namespace
+
+// Outside the try block, only a mistake in the option declarations throws.
+// NOLINTNEXTLINE(bugprone-exception-escape)
+int command_line(int argc, char** argv) {
+  reserve_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // at a file size limit, write() fails and no signal ends the process
+
+  use_caching_cpu_allocator();
+
+  const std::string name = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "zoo";
+  CLI::App app{"Train, generate from and compare transformers.", name};
+  app.require_subcommand(1);
+  app.get_formatter()->label("REQUIRED", "(required)");
+  app.get_formatter()->label("Excludes", "not with");
+  bool debug = false;
+  app.add_flag("--debug", debug, "Show all details of an error");
+  app.fallthrough();  // --debug may also follow the command
+  add_train(app);
+  add_generate(app);
+  add_evaluate(app);
+  add_average(app);
+  add_compare(app);
+  add_inspect(app);
+  add_bench(app);
+  add_attention(app);
+  add_config(app);
+  add_tokenizer(app);
+  app.set_help_all_flag("--help-all", "Help of every command");  // last, so that commands do not inherit it
+
+  try {
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::Success& help) {
+      app.exit(help);
+    }
+    std::cout.flush();
+    return std::cout ? EXIT_SUCCESS : report("cannot write to standard output", kFailure);
+  } catch (const CLI::ParseError& error) {
+    return report(usage_problem(app, error), kBadInput);
+  } catch (const AlreadyReported& earlier) {
+    return earlier.exit_code;
+  } catch (const PeerError& error) {
+    // Threads that wait for a lost process may never end.
+    std::_Exit(is_launched() ? error.exit_code() : report(error.what(), error.exit_code()));
+  } catch (const Error& error) {
+    return report(error.what(), error.exit_code());
+  } catch (const c10::OutOfMemoryError& error) {
+    return report(first_line(error.what_without_backtrace()) + "; use a smaller batch or model", kFailure);
+  } catch (const c10::Error& error) {
+    if (debug) std::cerr << error.what() << '\n';
+    return report(first_line(error.what_without_backtrace()) + (debug ? "" : " (--debug shows where)"),
+                  kFailure);
+  } catch (const std::bad_alloc&) {
+    return report("out of memory; use a smaller batch or model", kFailure);
+  } catch (const std::exception& error) {
+    return report(error.what(), kFailure);
+  }
+}
+
+}  // namespace zoo

@@ -1,0 +1,31 @@
+#include "data/text/padded_rows.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace zoo {
+
+torch::Tensor int64_tensor(int64_t n) { return torch::empty({n}, torch::kInt64); }
+
+PaddedRows::PaddedRows(const std::vector<int64_t>& lengths, int64_t pad) {
+  const auto rows = static_cast<int64_t>(lengths.size());
+  width_ = *std::ranges::max_element(lengths);
+  padded_ = *std::ranges::min_element(lengths) < width_;
+  ids_ = torch::empty({rows, width_}, torch::kInt64);
+  data_ = ids_.mutable_data_ptr<int64_t>();
+  if (!padded_) return;
+  lengths_ = int64_tensor(rows);
+  std::ranges::copy(lengths, lengths_.mutable_data_ptr<int64_t>());
+  for (int64_t b = 0; b < rows; ++b)
+    std::fill(row(b) + lengths[static_cast<size_t>(b)], row(b) + width_, pad);
+}
+
+void require_special(int64_t id, const char* name, const char* task) {
+  if (id < 0)
+    throw DataError(fmt::format("{} needs a {} token, which this tokenizer's vocabulary lacks", task, name));
+}
+
+}  // namespace zoo

@@ -1,0 +1,35 @@
+#pragma once
+// Sequences of unequal length as one tensor.
+
+#include <cstdint>
+#include <vector>
+
+#include <torch/types.h>
+
+#include "models/batch.h"
+
+namespace zoo {
+
+/// Rows of ids in one (B, T) tensor, padded with `pad`. The caller fills each row up to its length.
+class PaddedRows {
+ public:
+  PaddedRows(const std::vector<int64_t>& lengths, int64_t pad);
+  int64_t* row(int64_t b) { return data_ + b * width_; }
+  bool padded() const { return padded_; }
+  int64_t width() const { return width_; }
+  TokenBatch batch() const { return {ids_, lengths_}; }
+
+ private:
+  torch::Tensor ids_;      // (B, T)
+  torch::Tensor lengths_;  // (B); undefined if no row is padded
+  int64_t* data_ = nullptr;
+  int64_t width_ = 0;
+  bool padded_ = false;
+};
+
+/// An uninitialised int64 tensor (n).
+torch::Tensor int64_tensor(int64_t n);
+/// Throws DataError unless the vocabulary has this special token.
+void require_special(int64_t id, const char* name, const char* task);
+
+}  // namespace zoo

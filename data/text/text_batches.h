@@ -1,0 +1,63 @@
+#pragma once
+// Batches of texts: the inputs and targets of each task over tokens.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "data/batch_source.h"
+#include "data/text/token_store.h"
+#include "data/text/tokenizer.h"
+
+namespace zoo {
+
+// Each of these functions throws DataError if the data is empty or the vocabulary lacks a special token that
+// the function needs.
+
+/// Next-token prediction over a stream of tokens cut into windows of `length`. In shuffled order, each epoch
+/// starts at another offset and visits its windows in random order. In sequential order, the windows start at
+/// the beginning, and a shorter last window is a batch of its own. The first `prefix_length` (1 … length)
+/// tokens of a window are only read; the others are also predicted. Windows overlap so that every token
+/// except the stream's first `prefix_length` is predicted once. A stream shorter than `length` is one window.
+std::unique_ptr<BatchSource> language_modeling_batches(TokenStore stream, int64_t length,
+                                                       int64_t prefix_length, const BatchOptions& options);
+
+/// The same windows with the same targets for an encoder-decoder. The encoder reads the prefix and eos; the
+/// decoder reads bos and the tokens after the prefix.
+std::unique_ptr<BatchSource> prefix_language_modeling_batches(TokenStore stream, int64_t length,
+                                                              int64_t prefix_length,
+                                                              const SpecialTokens& special,
+                                                              const BatchOptions& options);
+
+/// The shares of masked language modelling: see DataConfig.
+struct MaskingOptions {
+  double probability = 0.15, replace = 0.8, random = 0.1;
+};
+/// Windows of a stream as `<cls> … <sep>`, `length` tokens including these two. Each epoch hides other
+/// tokens; in sequential order always the same ones. The share `probability` of each window's tokens that are
+/// not special is predicted, at least one token. Random replacements are not special either.
+std::unique_ptr<BatchSource> masked_language_modeling_batches(TokenStore stream, int64_t length,
+                                                              const SpecialTokens& special,
+                                                              int64_t vocab_size,
+                                                              const MaskingOptions& masking,
+                                                              const BatchOptions& options);
+
+/// Pairs of sequences (rows of the two stores correspond), cut to the given lengths. With two_sides, the
+/// encoder reads the source and eos, the decoder reads bos and the target, and the decoder's positions
+/// without padding predict the target and eos. With one_stream, a decoder alone reads source, eos and target,
+/// and the positions from that eos on predict the target and eos.
+enum class PairLayout { two_sides, one_stream };
+std::unique_ptr<BatchSource> text_to_text_batches(TokenStore source, TokenStore target, int64_t source_length,
+                                                  int64_t target_length, PairLayout layout,
+                                                  const SpecialTokens& special, const BatchOptions& options);
+
+/// The token that a classifier reads: a first `<cls>` (the text is `<cls> … <sep>`; positions stay
+/// undefined), or the last token (`… <eos>`; positions point at it).
+enum class ClassPosition { first, last };
+/// One label, 0 … n_classes-1, for each row of `texts`.
+std::unique_ptr<BatchSource> classification_batches(TokenStore texts, std::vector<int64_t> labels,
+                                                    int64_t length, ClassPosition position,
+                                                    const SpecialTokens& special,
+                                                    const BatchOptions& options);
+
+}  // namespace zoo

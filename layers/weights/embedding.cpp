@@ -1,0 +1,49 @@
+#include "layers/weights/embedding.h"
+
+#include <cmath>
+
+#include <torch/nn/init.h>
+#include <torch/types.h>
+
+namespace zoo {
+
+TokenEmbeddingImpl::TokenEmbeddingImpl(const TokenEmbeddingOptions& options_) : options(options_) {
+  set_weight(torch::randn({options.vocab_size(), options.d_model()}));
+}
+
+torch::Tensor TokenEmbeddingImpl::forward(const torch::Tensor& ids) {
+  const auto vectors = matrix().rows(ids);
+  return options.scale() == 1.0 ? vectors : vectors * options.scale();
+}
+
+void TokenEmbeddingImpl::visit_weights(const WeightVisitor& visit) const {
+  visit({matrix().parameter(), 0, matrix().n_rows(), WeightUse::token_table});
+}
+
+OutputProjectionImpl::OutputProjectionImpl(const OutputProjectionOptions& options_) : options(options_) {
+  auto weight = torch::empty({options.vocab_size(), options.d_model()});
+  torch::nn::init::kaiming_uniform_(weight, std::sqrt(5.0));
+  set_weight(weight);
+  if (options.bias()) bias = register_parameter("bias", torch::zeros({options.vocab_size()}));
+}
+
+OutputProjectionImpl::OutputProjectionImpl(const OutputProjectionOptions& options_,
+                                           const TokenEmbedding& tied)
+    : options(options_), tied_(tied.ptr()) {
+  if (options.bias()) bias = register_parameter("bias", torch::zeros({options.vocab_size()}));
+}
+
+torch::Tensor OutputProjectionImpl::forward(const torch::Tensor& hidden) {
+  const auto scaled = options.scale() == 1.0 ? hidden : hidden * options.scale();
+  return (tied_ ? tied_->matrix() : matrix()).product(scaled, bias);
+}
+
+void OutputProjectionImpl::visit_weights(const WeightVisitor& visit) const {
+  if (!tied_) visit({matrix().parameter(), 0, matrix().n_rows(), WeightUse::token_scores});
+}
+
+torch::Tensor log_probabilities(const torch::Tensor& logits) {
+  return torch::log_softmax(logits, -1, torch::kFloat32);
+}
+
+}  // namespace zoo

@@ -1,0 +1,63 @@
+#pragma once
+// Tokens to vectors, and vectors to scores over the vocabulary.
+
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+
+#include "layers/weights/weights.h"
+
+namespace zoo {
+
+struct TokenEmbeddingOptions {
+  TokenEmbeddingOptions(int64_t vocab_size, int64_t d_model) : vocab_size_(vocab_size), d_model_(d_model) {}
+  TORCH_ARG(int64_t, vocab_size);
+  TORCH_ARG(int64_t, d_model);
+  /// Factor on the vectors: √D in the original Transformer.
+  TORCH_ARG(double, scale) = 1.0;
+};
+
+/// A table of one vector per token: the parameter weight (V, D).
+class TokenEmbeddingImpl : public MatrixModule {
+ public:
+  explicit TokenEmbeddingImpl(const TokenEmbeddingOptions& options);
+  /// (B, T) int64 → (B, T, D)
+  torch::Tensor forward(const torch::Tensor& ids);
+  void visit_weights(const WeightVisitor& visit) const override;
+
+  TokenEmbeddingOptions options;
+};
+TORCH_MODULE(TokenEmbedding);
+
+struct OutputProjectionOptions {
+  OutputProjectionOptions(int64_t d_model, int64_t vocab_size) : d_model_(d_model), vocab_size_(vocab_size) {}
+  TORCH_ARG(int64_t, d_model);
+  TORCH_ARG(int64_t, vocab_size);
+  TORCH_ARG(bool, bias) = false;
+  /// Factor on the hidden states before the product: D^-0.5 in T5 with tied embeddings.
+  TORCH_ARG(double, scale) = 1.0;
+};
+
+/// xWᵀ + b over the vocabulary. Tied: W is the matrix of the token embedding (Press & Wolf 2017), which saves
+/// V·D parameters. The embedding then owns the matrix, and a checkpoint has it once.
+class OutputProjectionImpl : public MatrixModule {
+ public:
+  /// A projection with its own matrix.
+  explicit OutputProjectionImpl(const OutputProjectionOptions& options);
+  /// A projection with the matrix of `tied`.
+  OutputProjectionImpl(const OutputProjectionOptions& options, const TokenEmbedding& tied);
+  /// (…, D) → logits (…, V)
+  torch::Tensor forward(const torch::Tensor& hidden);
+  void visit_weights(const WeightVisitor& visit) const override;
+
+  OutputProjectionOptions options;
+  torch::Tensor bias;  // (V) or undefined
+
+ private:
+  std::shared_ptr<TokenEmbeddingImpl> tied_;
+};
+TORCH_MODULE(OutputProjection);
+
+/// Log softmax over the last dimension in float32, as in the generator of "The Annotated Transformer".
+torch::Tensor log_probabilities(const torch::Tensor& logits);
+
+}  // namespace zoo

@@ -1,0 +1,50 @@
+#include "layers/weights/linear.h"
+
+#include <cmath>
+
+#include <torch/nn/init.h>
+#include <torch/types.h>
+
+namespace zoo {
+
+LinearImpl::LinearImpl(const LinearOptions& options_) : options(options_) {
+  TORCH_CHECK(!options.parts().empty(), "a linear map has at least one part");
+  auto weight = torch::empty({n_outputs(), n_inputs()});
+  torch::nn::init::kaiming_uniform_(weight, std::sqrt(5.0));
+  set_weight(weight);
+  if (!options.bias()) return;
+  const double bound = n_inputs() > 0 ? 1.0 / std::sqrt(static_cast<double>(n_inputs())) : 0.0;
+  bias = torch::empty({n_outputs()});
+  torch::nn::init::uniform_(bias, -bound, bound);
+  bias = register_parameter("bias", bias);
+}
+
+int64_t LinearImpl::rows_before(size_t part) const {
+  int64_t rows = 0;
+  for (size_t i = 0; i < part; ++i) rows += options.parts()[i].n_outputs;
+  return rows;
+}
+
+int64_t LinearImpl::n_outputs() const { return rows_before(options.parts().size()); }
+
+torch::Tensor LinearImpl::forward_some(const torch::Tensor& x, const LinearParts& parts) const {
+  const int64_t begin = rows_before(parts.first), end = rows_before(parts.first + parts.count);
+  return matrix().product(x, bias, begin, end - begin);
+}
+
+std::vector<torch::Tensor> LinearImpl::forward_parts(const torch::Tensor& x) const {
+  std::vector<int64_t> sizes;
+  for (const auto& part : options.parts()) sizes.push_back(part.n_outputs);
+  return forward(x).split_with_sizes(sizes, -1);
+}
+
+void LinearImpl::visit_weights(const WeightVisitor& visit) const {
+  for (size_t i = 0; i < options.parts().size(); ++i) {
+    visit({.parameter = matrix().parameter(),
+           .first = rows_before(i),
+           .count = options.parts()[i].n_outputs,
+           .use = options.parts()[i].use});
+  }
+}
+
+}  // namespace zoo

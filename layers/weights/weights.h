@@ -1,0 +1,110 @@
+#pragma once
+// Matrices of weights: their use and their storage. Modules own WeightMatrix objects and use their tensors
+// only through WeightMatrix. A format or packing can therefore change without changes in the modules.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+namespace zoo {
+
+/// The use of a matrix in its model. Initialisation and optimisers depend on it.
+enum class WeightUse {
+  hidden,           // a linear map within the model
+  query,            // a linear map that makes attention's queries
+  residual_output,  // a linear map whose output is added to the residual stream
+  scores,           // a linear map to scores of classes, or to other numbers
+  token_scores,     // a linear map to scores of the vocabulary
+  token_table,      // one row per token
+  table,            // one row per position, segment or bucket
+  distance_table,   // one row per distance, added to keys or values (Shaw et al. 2018)
+};
+
+/// Rows `first` … `first` + `count` - 1 of a parameter, and their use.
+struct Weight {
+  torch::Tensor parameter;  // (rows, …)
+  int64_t first = 0, count = 0;
+  WeightUse use = WeightUse::hidden;
+
+  torch::Tensor rows() const { return parameter.narrow(0, first, count); }
+};
+using WeightVisitor = std::function<void(const Weight&)>;
+
+/// A module that owns parameters of two or more dimensions, and knows their use.
+class WeightOwner {
+ public:
+  virtual ~WeightOwner() = default;
+  /// Calls `visit` with each such parameter of this module, but not of its submodules. Matrices that are
+  /// stacked in one parameter are visited one by one.
+  virtual void visit_weights(const WeightVisitor& visit) const = 0;
+};
+
+/// How the numbers of a matrix are stored.
+///   fp32  the format of training
+///   bf16  half the memory; products are rounded to 8 bits
+///   int8  a quarter of the memory: whole numbers from -127 to 127, and a scale for each row
+/// Only fp32 can be trained.
+enum class WeightFormat { fp32, bf16, int8 };
+
+/// A matrix W (O, I). Linear map: O outputs, I inputs. Table: O rows of width I.
+class WeightMatrix {
+ public:
+  WeightMatrix() = default;
+  /// `weight` (O, I) float.
+  explicit WeightMatrix(torch::Tensor weight) : weight_(std::move(weight)) {}
+
+  bool defined() const { return weight_.defined(); }
+  int64_t n_rows() const { return weight_.size(0); }
+  int64_t n_columns() const { return weight_.size(1); }
+  WeightFormat format() const { return format_; }
+  /// Bytes of the numbers and their scales.
+  int64_t bytes() const;
+  /// The parameter while the format is fp32; throws c10::Error otherwise.
+  const torch::Tensor& parameter() const;
+
+  /// x Wᵀ + b. x: (…, I), bias: (O) or undefined. Returns (…, O) with the type of x.
+  torch::Tensor product(const torch::Tensor& x, const torch::Tensor& bias = {}) const;
+  /// The same with only rows `first` … `first` + `count` - 1 of W and b: (…, count).
+  torch::Tensor product(const torch::Tensor& x, const torch::Tensor& bias, int64_t first,
+                        int64_t count) const;
+  /// ids: any shape (…) int64. Returns the rows with these ids, (…, I) float.
+  torch::Tensor rows(const torch::Tensor& ids) const;
+
+  /// Converts the numbers. A format other than fp32 is final: throws c10::Error if the matrix already has one
+  /// and `format` is different.
+  void convert(WeightFormat format);
+  /// The stored tensors: the numbers, and the scales (O), which are undefined except for int8.
+  const torch::Tensor& numbers() const { return weight_; }
+  const torch::Tensor& scales() const { return scales_; }
+
+ private:
+  torch::Tensor weight_;  // (O, I) float, bfloat16 or int8
+  torch::Tensor scales_;  // (O) float; int8 only
+  WeightFormat format_ = WeightFormat::fp32;
+};
+
+/// A module with one matrix, its parameter "weight". After a conversion from fp32 the matrix is a buffer
+/// "weight", and its scales are the buffer "weight_scale".
+class MatrixModule : public torch::nn::Module, public WeightOwner {
+ public:
+  const WeightMatrix& matrix() const { return matrix_; }
+  /// Converts the matrix, if this module owns one. The module cannot be trained afterwards.
+  void convert(WeightFormat format);
+
+ protected:
+  /// Makes `weight` (O, I) the parameter.
+  void set_weight(torch::Tensor weight);
+
+ private:
+  WeightMatrix matrix_;
+};
+
+/// Stores the linear maps and token tables of `model` and its submodules in `format`. Norms, biases and small
+/// tables do not change. Afterwards the model can neither be trained nor be written as a checkpoint.
+void store_weights(torch::nn::Module& model, WeightFormat format);
+
+}  // namespace zoo

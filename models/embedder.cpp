@@ -1,0 +1,94 @@
+#include "models/embedder.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+#include <torch/types.h>
+
+#include "base/error.h"
+#include "layers/kernels/dropout.h"
+
+namespace zoo {
+
+NormOptions norm_options(const ModelConfig& config, int64_t size) {
+  return NormOptions(size)
+      .kind(config.norm)
+      .eps(config.norm_eps)
+      .bias(config.bias)
+      .unit_offset(config.norm_unit_offset);
+}
+
+TokenEmbedding make_token_embedding(const ModelConfig& config, int64_t vocab_size) {
+  const double scale = config.scale_embeddings ? std::sqrt(static_cast<double>(config.d_model)) : 1.0;
+  return TokenEmbedding(
+      TokenEmbeddingOptions(config.vocab_size.value_or(vocab_size), config.d_model).scale(scale));
+}
+
+TokenEmbedderImpl::TokenEmbedderImpl(const ModelConfig& config, const TokenEmbedding& token)
+    : config_(config), token_(token.ptr()), sinusoids_([d_model = config.d_model](const auto& positions) {
+        return sinusoidal_positions(positions, d_model);
+      }) {
+  if (config.position == Position::learned) {
+    position_embedding =
+        register_module("position_embedding", torch::nn::Embedding(config.max_positions, config.d_model));
+  }
+  if (config.n_segments > 0) {
+    segment_embedding =
+        register_module("segment_embedding", torch::nn::Embedding(config.n_segments, config.d_model));
+  }
+  if (config.embedding_norm) {
+    embedding_norm = register_module("embedding_norm", Norm(norm_options(config, config.d_model)));
+  }
+}
+
+void TokenEmbedderImpl::visit_weights(const WeightVisitor& visit) const {
+  for (const auto& table : {position_embedding, segment_embedding}) {
+    if (!table.is_empty()) visit({table->weight, 0, table->weight.size(0), WeightUse::table});
+  }
+}
+
+torch::Tensor TokenEmbedderImpl::absolute_positions(const PositionRange& range, torch::Device device) {
+  if (position_embedding) {
+    if (range.n_keys() > config_.max_positions) {
+      throw DataError(
+          fmt::format("a sequence of {} tokens is longer than model.max_positions, {}: shorten it",
+                      range.n_keys(), config_.max_positions));
+    }
+    if (!range.differs_by_row()) return position_embedding->weight.narrow(0, range.first(), range.count());
+    return position_embedding(range.ids(device));
+  }
+  return config_.position == Position::sinusoidal ? sinusoids_.rows(range, device) : torch::Tensor();
+}
+
+torch::Tensor TokenEmbedderImpl::forward(const TokenInput& input) {
+  auto x = token_->forward(input.ids);  // (B, T, D)
+  if (segment_embedding) {
+    x = x + (input.segments.defined() ? segment_embedding(input.segments)
+                                      : segment_embedding->weight.select(0, 0));
+  }
+  if (const auto positions = absolute_positions(input.range, input.ids.device()); positions.defined())
+    x = x + positions.to(x.scalar_type());
+  if (embedding_norm) x = embedding_norm(x);
+  return dropout(x, is_training() ? config_.dropout : 0.0);
+}
+
+Embedded TokenEmbedderImpl::forward(const Batch& batch) {
+  return {.vectors = forward(TokenInput{.ids = batch.input.ids,
+                                        .segments = batch.segments,
+                                        .range = PositionRange(0, batch.input.length())}),
+          .lengths = batch.input.lengths};
+}
+
+void count_token_embedder(CostAccount& account, const std::string& name, const ModelConfig& config,
+                          double n_tokens) {
+  if (config.position == Position::learned)
+    count_table(account, account.path(name, "position_embedding"), config.max_positions, config.d_model);
+  if (config.n_segments > 0)
+    count_table(account, account.path(name, "segment_embedding"), config.n_segments, config.d_model);
+  if (config.embedding_norm) {
+    count_norms(account, account.path(name, "embedding_norm"), norm_options(config, config.d_model), 1,
+                n_tokens);
+  }
+}
+
+}  // namespace zoo

@@ -1,0 +1,84 @@
+#pragma once
+// Turns the inputs of a batch into the vectors that a stack reads. This file has the embedder of tokens.
+// Other inputs, such as patches or feature maps, have embedders of their own.
+
+#include <torch/nn/module.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/pimpl.h>
+#include <torch/types.h>
+
+#include "layers/norm.h"
+#include "layers/positions/positions.h"
+#include "layers/weights/embedding.h"
+#include "models/batch.h"
+#include "models/cost.h"
+#include "models/model_config.h"
+
+namespace zoo {
+
+/// The result of an embedder.
+struct Embedded {
+  torch::Tensor vectors = {};  // (B, T, D)
+  torch::Tensor lengths = {};  // (B) int64: vectors of each row without padding; undefined = all T
+  /// (B or 1, T, D): positions that every layer adds to its queries and keys, as in DETR. Undefined if the
+  /// vectors already include positions, or have none.
+  torch::Tensor layer_positions = {};
+};
+
+/// Turns the input of a batch into vectors. A model family with another input has its own embedder.
+class EmbedderImpl : public torch::nn::Module {
+ public:
+  virtual Embedded forward(const Batch& batch) = 0;
+};
+
+/// Sequences of tokens and their positions.
+struct TokenInput {
+  torch::Tensor ids;            // (B, T) int64
+  torch::Tensor segments = {};  // (B, T) int64; undefined = all 0
+  PositionRange range = {};     // positions of the tokens
+};
+
+/// Embeds tokens, their absolute positions and segments; then a norm and dropout. The configuration says
+/// which of these exist.
+class TokenEmbedderImpl : public EmbedderImpl, public WeightOwner {
+ public:
+  /// The model owns `token`, and may share it between embedders and with the output projection.
+  TokenEmbedderImpl(const ModelConfig& config, const TokenEmbedding& token);
+  /// Embeds the tokens of batch.input, from position 0 on.
+  Embedded forward(const Batch& batch) override;
+  /// (B, T, D). Throws DataError if a sequence is longer than the table of learned positions.
+  torch::Tensor forward(const TokenInput& input);
+  void visit_weights(const WeightVisitor& visit) const override;
+
+  torch::nn::Embedding position_embedding{nullptr};  // (max_positions, D)
+  torch::nn::Embedding segment_embedding{nullptr};   // (n_segments, D)
+  Norm embedding_norm{nullptr};
+
+ private:
+  torch::Tensor absolute_positions(const PositionRange& range, torch::Device device);
+
+  ModelConfig config_;
+  std::shared_ptr<TokenEmbeddingImpl> token_;  // not registered here: the model owns it
+  PositionTable sinusoids_;                    // (positions so far, D)
+};
+
+class TokenEmbedder : public torch::nn::ModuleHolder<TokenEmbedderImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  using Impl = TokenEmbedderImpl;
+  /// As forward(), for a braced argument as in Attention: embedder({.ids = ids}).
+  torch::Tensor operator()(const TokenInput& input) { return get()->forward(input); }
+};
+
+/// The table of token vectors for a configuration. It has config.vocab_size rows if that is set, otherwise
+/// `vocab_size`.
+TokenEmbedding make_token_embedding(const ModelConfig& config, int64_t vocab_size);
+
+/// Adds the cost of the tables and the norm of a TokenEmbedder with path `name`.
+void count_token_embedder(CostAccount& account, const std::string& name, const ModelConfig& config,
+                          double n_tokens);
+
+/// The configuration's options for a norm over `size` numbers.
+NormOptions norm_options(const ModelConfig& config, int64_t size);
+
+}  // namespace zoo

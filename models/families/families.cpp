@@ -1,0 +1,83 @@
+#include "models/families/families.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "models/families/decoder.h"
+#include "models/families/encoder.h"
+#include "models/families/encoder_decoder.h"
+#include "models/families/model_keys.h"
+#include "models/initialize.h"
+
+namespace zoo {
+namespace {
+
+std::string_view purpose_name(HeadKind head) {
+  switch (head) {
+    case HeadKind::language_modeling:
+      return "generate text";
+    case HeadKind::masked_language_modeling:
+      return "fill masks";
+    case HeadKind::classification:
+      return "have a classification head";
+    case HeadKind::regression:
+      return "have a regression head";
+  }
+  return "";
+}
+
+bool predicts_tokens(HeadKind head) {
+  return head == HeadKind::language_modeling || head == HeadKind::masked_language_modeling;
+}
+
+/// "a decoder", "an encoder".
+std::string with_article(const std::string& name) {
+  const bool vowel = std::string_view("aeiou").find(name.front()) != std::string_view::npos;
+  return fmt::format("{} {}", vowel ? "an" : "a", name);
+}
+
+}  // namespace
+
+Registry<ModelFamily>& model_families() {
+  static Registry<ModelFamily> families("model family",
+                                        {encoder_family(), decoder_family(), encoder_decoder_family()});
+  return families;
+}
+
+FamilyShape shape_of(const ModelConfig& config) { return model_families().at(config.architecture).shape; }
+
+void check_model(const ModelConfig& config, const ModelPurpose& purpose) {
+  const auto& family = model_families().at(config.architecture);
+  validate(config, [](std::string_view key, std::string_view problem) {
+    throw ConfigError(fmt::format("model.{}: {}", key, problem));
+  });
+  if (std::ranges::find(family.heads, purpose.head) == family.heads.end()) {
+    throw ConfigError(fmt::format("model.architecture: {} cannot {}: choose another architecture or task",
+                                  with_article(family.name), purpose_name(purpose.head)));
+  }
+  const bool reads_tokens = family.shape != FamilyShape::other || predicts_tokens(purpose.head);
+  const int64_t vocab_size = config.vocab_size.value_or(purpose.vocab_size);
+  if (reads_tokens && vocab_size < 1)
+    throw ConfigError("model.vocab_size: not given, and there is no tokenizer to take it from");
+  if (vocab_size < purpose.vocab_size) {
+    throw ConfigError(
+        fmt::format("model.vocab_size: {} is less than the {} tokens of the tokenizer: leave the key out",
+                    vocab_size, purpose.vocab_size));
+  }
+  if (!predicts_tokens(purpose.head) && purpose.n_classes < 1) {
+    throw ConfigError(purpose.head == HeadKind::classification
+                          ? "a classifier needs at least one class"
+                          : "a regression model needs at least one output");
+  }
+}
+
+std::shared_ptr<Model> make_model(const ModelConfig& config, const ModelPurpose& purpose) {
+  check_model(config, purpose);
+  auto model = model_families().at(config.architecture).make(config, purpose);
+  initialize(*model, config);
+  return model;
+}
+
+}  // namespace zoo

@@ -1,0 +1,55 @@
+#pragma once
+// The model families, which are the types of `model.architecture`, and functions that make a model from a
+// configuration.
+
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "io/config/config_file.h"
+#include "io/config/registry.h"
+#include "models/cost.h"
+#include "models/model.h"
+#include "models/model_config.h"
+
+namespace zoo {
+
+/// The inputs and outputs of a family.
+enum class FamilyShape {
+  encoder,          // reads a sequence; each position sees all positions
+  decoder,          // reads and continues a sequence; each position sees the past
+  encoder_decoder,  // reads one sequence and writes another
+  other,            // reads something else
+};
+
+/// A family. Programs add their own with model_families().add().
+struct ModelFamily : TypeInfo {
+  FamilyShape shape = FamilyShape::other;
+  /// The heads that its models can have.
+  std::vector<HeadKind> heads;
+  /// Builds a model on the CPU, not yet initialised.
+  std::function<std::shared_ptr<Model>(const ModelConfig& config, const ModelPurpose& purpose)> make;
+  /// Adds the cost of a forward pass.
+  std::function<void(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
+                     const PassShape& shape)>
+      count;
+  /// Checks conditions across keys for this family only; keys are relative to `model`. Default: no checks.
+  std::function<void(const ModelConfig& config, const Complain& complain)> validate = nullptr;
+};
+
+/// Holds encoder, decoder, encoder_decoder and added families.
+Registry<ModelFamily>& model_families();
+
+/// The shape of the family that the configuration names. Throws ConfigError if there is no such family.
+FamilyShape shape_of(const ModelConfig& config);
+
+/// Throws ConfigError if config and purpose do not fit: a masked language model on a decoder, a vocabulary
+/// smaller than the tokenizer's, and all problems that validate() finds (models/families/model_keys.h).
+void check_model(const ModelConfig& config, const ModelPurpose& purpose);
+
+/// Builds and initialises a model on the CPU. Weights are drawn from the default generator
+/// (torch::manual_seed). Throws ConfigError as check_model().
+std::shared_ptr<Model> make_model(const ModelConfig& config, const ModelPurpose& purpose);
+
+}  // namespace zoo

@@ -1,0 +1,49 @@
+#include "models/families/model_cost.h"
+
+#include <cmath>
+
+#include "models/families/families.h"
+
+namespace zoo {
+
+double forward_flops(const ModelConfig& config, const ModelPurpose& purpose, const PassShape& shape) {
+  CostAccount account(CostAccount::Detail::totals);
+  model_families().at(config.architecture).count(account, config, purpose, shape);
+  return account.flops();
+}
+
+ModelCost model_cost(const ModelConfig& config, const ModelPurpose& purpose, int64_t length) {
+  check_model(config, purpose);
+  const auto& family = model_families().at(config.architecture);
+  const bool two_sides = family.shape == FamilyShape::encoder_decoder;
+  const bool once = purpose.head == HeadKind::classification || purpose.head == HeadKind::regression;
+  CostAccount account(CostAccount::Detail::layers);
+  family.count(account, config, purpose,
+               {.length = length, .decoder_length = two_sides ? length : 0, .n_targets = once ? 1 : length});
+
+  const auto n_tokens = static_cast<double>(length), n_read = two_sides ? 2 * n_tokens : n_tokens;
+  ModelCost cost;
+  double activation_bytes = 0;
+  for (const auto& entry : account.entries()) {
+    const double per_token = entry.activation_bytes / (n_tokens * static_cast<double>(entry.n_sides));
+    cost.layers.push_back({.name = entry.name,
+                           .kind = entry.kind,
+                           .shape = entry.shape,
+                           .parameters = entry.parameters,
+                           .flops_per_token = entry.flops / n_tokens,
+                           .activation_bytes_per_token = std::llround(std::floor(per_token)),
+                           .state_bytes_per_token = entry.state_bytes_per_token});
+    cost.parameters += entry.parameters;
+    activation_bytes += entry.activation_bytes;
+    const bool of_encoder = two_sides && entry.name.starts_with("encoder.");
+    if (entry.kind != "cross-attention" && !of_encoder)
+      cost.cache_bytes_per_token += entry.state_bytes_per_token;
+  }
+  cost.flops_per_token = account.flops() / n_read;
+  cost.activation_bytes_per_token = std::llround(std::floor(activation_bytes / n_read));
+  cost.weight_bytes = cost.parameters * kFloatBytes;
+  cost.training_bytes = 4 * cost.weight_bytes;
+  return cost;
+}
+
+}  // namespace zoo

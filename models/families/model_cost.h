@@ -1,0 +1,43 @@
+#pragma once
+// The cost of a model, computed from its configuration alone: the sum of the entries of models/cost.h.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/cost.h"
+#include "models/model.h"
+
+namespace zoo {
+
+/// The cost of one module.
+struct LayerCost {
+  std::string name;            // its path, as in a checkpoint: "decoder.layers.0.self_attention"
+  std::string kind;            // "self-attention", "feed-forward", "norm", "embedding", …
+  std::string shape;           // input and output widths: "768 → 3072 → 768"
+  int64_t parameters = 0;      // a tied matrix counts once, in the module that owns it
+  double flops_per_token = 0;  // forward pass, a multiply-add = 2; per token of the sequence it works on
+  int64_t activation_bytes_per_token = 0;  // float32 kept for the backward pass, with fused attention
+  int64_t state_bytes_per_token = 0;       // float32 cache in generation
+};
+
+struct ModelCost {
+  std::vector<LayerCost> layers;
+  int64_t parameters = 0;
+  /// Forward pass per token read. In an encoder-decoder, source and target have equal length and both count
+  /// as tokens read. Training costs three times this.
+  double flops_per_token = 0;
+  int64_t weight_bytes = 0;                // float32
+  int64_t training_bytes = 0;              // weights, gradients and the two moments of Adam, float32
+  int64_t activation_bytes_per_token = 0;  // per token read, like the FLOPs
+  int64_t cache_bytes_per_token = 0;       // self-attention cache of all layers that generate, float32
+};
+
+/// FLOPs of one forward pass. Forward and backward pass together cost three times this.
+double forward_flops(const ModelConfig& config, const ModelPurpose& purpose, const PassShape& shape);
+
+/// The cost at sequences of `length` tokens; attention costs more per token at greater length.
+/// `purpose.vocab_size` may be 0 if the configuration has its own. Throws ConfigError as make_model() does.
+ModelCost model_cost(const ModelConfig& config, const ModelPurpose& purpose, int64_t length);
+
+}  // namespace zoo

@@ -1,0 +1,151 @@
+#include "models/families/model_keys.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "models/families/families.h"
+#include "models/mixers.h"
+
+namespace zoo {
+namespace {
+
+// Larger than in any model, and small enough that products of such numbers do not overflow.
+constexpr double kWidest = 1 << 20, kMostLayers = 1 << 16, kLargestTable = 1 << 30;
+
+/// Reports a list with more entries than layers, and mixers that do not fit at their place.
+void validate_mixers(const ModelConfig& c, FamilyShape shape, const Complain& complain) {
+  const auto n_mixers = std::ssize(c.attention);
+  const int64_t most = std::max(c.n_layers, shape == FamilyShape::encoder_decoder ? c.decoder_layers() : 0);
+  if (n_mixers > most) {
+    complain("attention",
+             fmt::format("is a list of {} for {} layer{}: shorten it", n_mixers, most, most == 1 ? "" : "s"));
+  }
+  const auto check = [&](StackRole role, int64_t n_layers) {
+    for (int64_t layer = 0; layer < std::min<int64_t>(n_layers, n_mixers); ++layer) {
+      const MixerPlace place{.model = c, .role = role, .layer = layer};
+      const auto& type = mixer_types().at(place.selection());
+      if (type.validate)
+        type.validate(place, [&](std::string_view problem) { complain("attention", problem); });
+    }
+  };
+  if (shape != FamilyShape::decoder) check(StackRole::encoder, c.n_layers);
+  if (shape == FamilyShape::decoder) check(StackRole::decoder, c.n_layers);
+  if (shape == FamilyShape::encoder_decoder) check(StackRole::decoder_with_memory, c.decoder_layers());
+}
+
+}  // namespace
+
+void describe(ConfigVisitor& v, ModelConfig& c) {
+  v.selection("architecture", c.architecture, model_families(), "The family.");
+  v.field("vocab_size", c.vocab_size, "Rows of the token embedding; default the tokenizer's.",
+          Limits::between(1, kLargestTable));
+  v.field("d_model", c.d_model, "Width of the hidden states (D).", Limits::between(1, kWidest));
+  v.field("n_layers", c.n_layers, "Layers; in an encoder_decoder, those of the encoder.",
+          Limits::between(1, kMostLayers));
+  v.field("n_decoder_layers", c.n_decoder_layers, "encoder_decoder: layers of the decoder; default n_layers.",
+          Limits::between(1, kMostLayers));
+  v.field("n_heads", c.n_heads, "Query heads (H).", Limits::between(1, kWidest));
+  v.field("n_kv_heads", c.n_kv_heads,
+          "Key/value heads (K), a divisor of n_heads; default n_heads; 1 = multi-query.",
+          Limits::between(1, kWidest));
+  v.field("head_dim", c.head_dim, "Width of a head (Dh); default d_model / n_heads.",
+          Limits::between(1, kWidest));
+  v.field("d_ff", c.d_ff, "Inner width of the feed-forward (F); default 4 d_model.",
+          Limits::between(1, kWidest));
+  v.field("activation", c.activation, "Activation of the feed-forward; the ...glu are gated.");
+  v.field("gate", c.gate, "Gate and up projections as two matrices or stacked in one.");
+  v.field("norm", c.norm, "Kind of normalisation.");
+  v.field("norm_eps", c.norm_eps, "Epsilon of the norms.", Limits::at_least(0));
+  v.field("norm_unit_offset", c.norm_unit_offset, "The gain is 1 + weight.");
+  v.field("norm_placement", c.norm_placement, "Where the norms are, relative to the residual connections.");
+  v.field("position", c.position, "How the model encodes the order of tokens.");
+  v.field("max_positions", c.max_positions, "Longest sequence; rows of the table if position is learned.",
+          Limits::between(1, kLargestTable));
+  v.field("rotary", c.rotary, "Rotary positions.");
+  v.field("relative_buckets", c.relative_buckets, "t5: buckets of relative positions.",
+          Limits::between(2, kWidest));
+  v.field("relative_max_distance", c.relative_max_distance,
+          "t5, shaw: all distances beyond this are treated alike.", Limits::between(1, kLargestTable));
+  v.selections("attention", c.attention, mixer_types(), "The mixer of positions in each layer.");
+  v.field("projection", c.projection, "Query, key and value as three matrices or stacked in one.");
+  v.field("bias", c.bias, "Biases in linear maps and layer norms.");
+  v.field("qkv_bias", c.qkv_bias, "Biases of the query, key and value maps; default bias.");
+  v.field("qk_norm", c.qk_norm, "Normalise each head's queries and keys.");
+  v.field("attention_scale", c.attention_scale, "Factor on the attention scores; default 1/sqrt(head_dim).",
+          Limits::positive());
+  v.field("dropout", c.dropout, "Dropout on embeddings and sub-layer outputs.", {.min = 0, .max = 0.99});
+  v.field("attention_dropout", c.attention_dropout, "Dropout on attention weights.", {.min = 0, .max = 0.99});
+  v.field("activation_dropout", c.activation_dropout, "Dropout inside the feed-forward.",
+          {.min = 0, .max = 0.99});
+  v.field("tie_embeddings", c.tie_embeddings,
+          "The output projection uses the matrix of the token embedding.");
+  v.field("share_embeddings", c.share_embeddings, "encoder_decoder: one token embedding for both sides.");
+  v.field("scale_embeddings", c.scale_embeddings, "Token vectors times sqrt(d_model).");
+  v.field("embedding_norm", c.embedding_norm, "A norm on the embeddings.");
+  v.field("n_segments", c.n_segments,
+          "encoder: segment (sentence A/B) embeddings; 0 = none. All of a text is segment A.",
+          Limits::at_least(0));
+  v.field("output_bias", c.output_bias, "A bias in the output projection.");
+  v.field("output_scale", c.output_scale, "Factor on the hidden states before the output projection.",
+          Limits::positive());
+  v.field("mlm_transform", c.mlm_transform,
+          "Masked language modelling: dense, activation and norm before the output.");
+  v.field("pooler", c.pooler, "Classification by an encoder: dense and tanh on the class token.");
+  v.field("init", c.init, "Distribution of the initial weights.");
+  v.field("init_std", c.init_std, "normal: standard deviation.", Limits::positive());
+  v.field("init_residual_scaling", c.init_residual_scaling,
+          "normal: scale the standard deviation of sub-layer output matrices by 1/sqrt(2 n_layers).");
+}
+
+void validate(const ModelConfig& c, const Complain& complain) {
+  const auto& family = model_families().at(c.architecture);
+  const auto shape = family.shape;
+  if (!c.head_dim && c.d_model % c.n_heads != 0) {
+    complain("n_heads", fmt::format("d_model {} is not a multiple of n_heads {}", c.d_model, c.n_heads));
+  }
+  if (c.n_heads % c.kv_heads() != 0) {
+    complain("n_kv_heads",
+             fmt::format("n_heads {} is not a multiple of n_kv_heads {}", c.n_heads, c.kv_heads()));
+  }
+  if (c.position == Position::rotary) {
+    const double width = static_cast<double>(c.head_width()) * c.rotary.fraction;
+    constexpr double rounding = 1e-6;
+    if (std::abs(width - static_cast<double>(c.rotary_width())) > rounding || c.rotary_width() % 2 != 0) {
+      complain("position",
+               fmt::format("rotary positions rotate pairs, but {} of a head of {} is {}: not even",
+                           c.rotary.fraction, c.head_width(), width));
+    }
+    if (c.rotary.scaling == RotaryScaling::ntk && c.rotary_width() <= 2)
+      complain("rotary.scaling", "ntk needs wider heads");
+    if (c.rotary.scaling == RotaryScaling::none && c.rotary.factor != 1)
+      complain("rotary.factor", "has no effect without rotary.scaling: set rotary.scaling");
+    if (c.rotary.scaling != RotaryScaling::none && c.rotary.factor == 1)
+      complain("rotary.scaling", "has no effect with a rotary.factor of 1: set a greater rotary.factor");
+    if (c.rotary.high_frequency_factor <= c.rotary.low_frequency_factor) {
+      complain("rotary.high_frequency_factor", "must be greater than low_frequency_factor");
+    }
+  }
+  if (c.position == Position::t5 && c.relative_buckets < 4 && shape != FamilyShape::decoder)
+    complain("relative_buckets", "must be at least 4: in an encoder half of the buckets are for later keys");
+  if (c.position == Position::t5 && c.relative_max_distance <= c.relative_buckets / 2) {
+    complain("relative_max_distance", "must be greater than relative_buckets / 2");
+  }
+  if (c.n_decoder_layers && shape != FamilyShape::encoder_decoder) {
+    complain("n_decoder_layers",
+             fmt::format("architecture {} has no separate decoder: use n_layers", c.architecture.type));
+  }
+  if (c.n_segments > 0 && shape != FamilyShape::encoder)
+    complain("n_segments",
+             fmt::format("is for an encoder: architecture {} has no segments", c.architecture.type));
+  if (c.norm == NormKind::layer_norm_annotated && (c.d_model == 1 || (c.qk_norm && c.head_width() == 1)))
+    complain("norm",
+             "layer_norm_annotated needs a width of at least 2: one number has no standard deviation");
+  if (!c.share_embeddings && shape != FamilyShape::encoder_decoder) {
+    complain("share_embeddings", "only an encoder_decoder has two sides");
+  }
+  validate_mixers(c, shape, complain);
+  if (family.validate) family.validate(c, complain);
+}
+
+}  // namespace zoo

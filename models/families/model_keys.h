@@ -1,0 +1,14 @@
+#pragma once
+// The keys of `model:` in a configuration.
+
+#include "io/config/config_file.h"
+#include "models/model_config.h"
+
+namespace zoo {
+
+void describe(ConfigVisitor& v, ModelConfig& c);
+
+/// Checks conditions across keys: D % H, odd rotary widths, … `complain` gets keys relative to `model`.
+void validate(const ModelConfig& c, const Complain& complain);
+
+}  // namespace zoo

@@ -1,0 +1,40 @@
+#include "models/model.h"
+
+#include <torch/types.h>
+
+#include "models/stack.h"
+
+namespace zoo {
+
+torch::Device Model::device() const {
+  const auto weights = parameters();
+  return weights.empty() ? buffers().front().device() : weights.front().device();
+}
+
+void Model::checkpoint_activations(ActivationCheckpointing what) {
+  for (const auto& module : modules(/*include_self=*/false)) {
+    if (auto* const stack = module->as<StackImpl>()) stack->checkpoint_activations(what);
+  }
+}
+
+torch::Tensor LogitsAt::select(const torch::Tensor& hidden, const PositionRange& range) const {
+  const int64_t n_rows = hidden.size(0), n_columns = hidden.size(1);
+  switch (kind_) {
+    case Kind::every_token:
+      return hidden.reshape({n_rows * n_columns, -1});
+    case Kind::positions:
+      return hidden.reshape({n_rows * n_columns, -1}).index_select(0, flat_);
+    case Kind::last_token:
+      break;
+  }
+  if (!range.counts().defined()) return hidden.select(1, n_columns - 1);
+  const auto last = (range.counts() - 1).clamp_min(0);
+  return hidden.index({torch::arange(n_rows, last.options()), last});
+}
+
+torch::Tensor GenerativeModel::prefill(const TokenBatch& prompts, DecodingState& state) {
+  state = begin(prompts);
+  return forward(first_tokens(prompts), state);
+}
+
+}  // namespace zoo

@@ -1,0 +1,12 @@
+// zoo with four types of its own: a task, an objective, a mixer and a model family. Every subcommand knows
+// them.
+#include "apps/command_line.h"
+#include "types.h"
+
+int main(int argc, char** argv) {
+  zoo::task_types().add(find_bump());
+  zoo::objective_types().add(focal_loss());
+  zoo::mixer_types().add(running_mean());
+  zoo::model_families().add(grid_encoder());
+  return zoo::command_line(argc, argv);
+}

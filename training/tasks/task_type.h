@@ -1,0 +1,72 @@
+#pragma once
+// The types of `task:`. To add a task, make a TaskType in a file of its own and call task_types().add(), in
+// the library or in another program.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/config/registry.h"
+#include "models/model.h"
+#include "training/tasks/metric.h"
+#include "training/tasks/vocabulary.h"
+
+namespace zoo {
+
+struct Experiment;
+class Task;
+
+/// How a text is given to a model, as in training (data/text/text_batches.h).
+enum class TextLayout {
+  tokens,               // language modelling
+  tokens_eos,           // classification by a decoder
+  cls_tokens_sep,       // encoders; <mask> in the text becomes the mask token, if there is one
+  source_and_target,    // encoder_decoder: tokens and eos; its decoder reads bos and tokens
+  question_and_answer,  // a decoder that answers: tokens, eos and the answer's tokens in one sequence
+};
+
+/// The parts of a vocabulary that every run of a task must have.
+enum class VocabularyNeeds { nothing, tokenizer, tokenizer_and_labels };
+
+struct TaskType : TypeInfo {
+  /// The metrics besides "loss" that training.best_by may name.
+  std::vector<Metric> best_by = {};
+  /// The metric that ranks the rows of a comparison.
+  Metric comparison = {.key = "loss", .label = "loss"};
+  VocabularyNeeds needs = VocabularyNeeds::tokenizer;
+  /// Whether models of the task write an answer to each source. Their evaluation then includes translations.
+  bool translates = false;
+  /// Whether the loss can be measured at other sequence lengths than data.sequence_length.
+  bool has_lengths = false;
+  /// Whether batches are windows of data.sequence_length tokens, so that training.batch_tokens makes no
+  /// sense.
+  bool has_windows = false;
+
+  /// The keys of best_by, "loss" first.
+  std::vector<std::string> metric_names() const;
+  /// Whether lower or higher values of the metric `key` are better; lower for the loss and for unknown keys.
+  Better better(std::string_view key) const;
+
+  /// Whether the vocabulary must have special tokens such as eos; default: yes, if there is a tokenizer.
+  std::function<bool(const Experiment& experiment)> needs_special_tokens = nullptr;
+  /// Makes the task with a vocabulary. Missing parts of the vocabulary are made from the training data.
+  std::function<std::unique_ptr<Task>(const Experiment& experiment, Vocabulary vocabulary)> make;
+  /// Checks combinations of keys; default: no checks.
+  std::function<void(const Experiment& experiment, const Complain& complain)> validate = nullptr;
+  /// Task::purpose() for a vocabulary of `vocab_size` tokens, if it is known without the data; default: it is
+  /// not.
+  std::function<std::optional<ModelPurpose>(const Experiment& experiment, int64_t vocab_size)> purpose =
+      nullptr;
+  /// How a text is given to the model; default: the task has no texts.
+  std::function<TextLayout(const Experiment& experiment)> layout = nullptr;
+};
+
+/// language_modeling, masked_language_modeling, text_to_text, text_classification.
+Registry<TaskType>& task_types();
+
+/// The type of an experiment's task. Throws ConfigError if there is no type of that name.
+const TaskType& task_type(const Experiment& experiment);
+
+}  // namespace zoo

@@ -1,0 +1,55 @@
+#include "training/tasks/text_tasks.h"
+
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "generation/generator.h"
+#include "models/families/families.h"
+
+namespace zoo {
+
+void require_shape(const Experiment& experiment, std::initializer_list<FamilyShape> shapes,
+                   std::string_view wanted, const Complain& complain) {
+  if (std::ranges::find(shapes, shape_of(experiment.model)) != shapes.end()) return;
+  complain("model.architecture", fmt::format("must be {} for {}, not {}", wanted, experiment.task.type,
+                                             experiment.model.architecture.type));
+}
+
+void require_positions(const Experiment& experiment, std::string_view key, int64_t length,
+                       const Complain& complain) {
+  if (length <= experiment.model.max_positions) return;
+  complain(key,
+           fmt::format("{} is longer than model.max_positions {}", length, experiment.model.max_positions));
+}
+
+void refuse_key(const Experiment& experiment, std::string_view key, bool is_set, std::string_view owner,
+                const Complain& complain) {
+  if (is_set && experiment.task.type != owner)
+    complain(key, fmt::format("is for {}, not for {}", owner, experiment.task.type));
+}
+
+std::shared_ptr<const Tokenizer> make_tokenizer_for(
+    const TokenizerConfig& config, SpecialTokenSet special,
+    const std::vector<const std::vector<std::string>*>& corpora) {
+  return make_tokenizer(config, special, [&](const std::function<void(std::string_view)>& sink) {
+    for (const auto* corpus : corpora) {
+      for (const auto& text : *corpus) sink(text);
+    }
+  });
+}
+
+std::vector<Sample> sampled_texts(Model& model, const Task& task, const std::vector<TokenIds>& prompts) {
+  GenerationConfig options = task.experiment().generation;
+  options.num_samples = 1;
+  const Generator generator(model, task.tokenizer());
+  std::vector<Sample> result;
+  for (const auto& generation : generator.generate(prompts, options)) {
+    result.push_back(
+        {.input = task.tokenizer().decode(generation.prompt_ids), .output = generation.outputs.front().text});
+  }
+  return result;
+}
+
+}  // namespace zoo
