@@ -41,19 +41,6 @@ StackRole first_role(const ModelConfig& config) {
   return shape_of(config) == FamilyShape::decoder ? StackRole::decoder : StackRole::encoder;
 }
 
-/// A batch of one sequence with all targets that the model can have for it, on the CPU.
-Batch batch_of(const ModelConfig& config, const ModelPurpose& purpose, int64_t length) {
-  const int64_t vocab_size = config.vocab_size.value_or(purpose.vocab_size);
-  const bool classifies = purpose.head == HeadKind::classification || purpose.head == HeadKind::regression;
-  Batch batch;
-  batch.input.ids = (torch::arange(length, torch::kInt64) * 31).remainder(vocab_size).unsqueeze(0);
-  if (shape_of(config) == FamilyShape::encoder_decoder) batch.decoder.ids = batch.input.ids;
-  batch.targets = torch::zeros({classifies ? 1 : length}, torch::kInt64);
-  if (classifies && shape_of(config) == FamilyShape::decoder)
-    batch.positions = torch::tensor({length - 1}, torch::kInt64);
-  return batch;
-}
-
 class ScalingMeter {
  public:
   ScalingMeter(const ModelConfig& config, const ModelPurpose& purpose, c10::Device device,
@@ -90,7 +77,7 @@ class ScalingMeter {
 
   ScalingCurve model() {
     const Flops flops = [this](int64_t n) {
-      return forward_flops(config_, purpose_, pass_shape(batch_of(config_, purpose_, n)));
+      return forward_flops(config_, purpose_, pass_shape(example(n)));
     };
     const auto lengths = affordable_lengths(flops);
     auto config = config_;
@@ -100,12 +87,17 @@ class ScalingMeter {
     model->eval();
     return measure({.part = ScalingPart::model, .order = "O(n²d + nd²)", .lengths = lengths}, flops,
                    [this, model](int64_t n) -> Pass {
-                     const auto batch = batch_of(config_, purpose_, n).to(device_);
+                     const auto batch = example(n).to(device_);
                      return [model, batch] { model->logits(model->features(batch)); };
                    });
   }
 
  private:
+  /// One sequence for the whole model.
+  Batch example(int64_t length) const {
+    return model_families().at(config_.architecture).example(config_, purpose_, length);
+  }
+
   using Flops = std::function<double(int64_t length)>;
   using Pass = std::function<void()>;
   using Prepare = std::function<Pass(int64_t length)>;  // makes the inputs
@@ -206,7 +198,9 @@ std::vector<ScalingCurve> measure_scaling(const ModelConfig& config, const Model
   torch::manual_seed(0);
   const torch::NoGradGuard no_grad;
   ScalingMeter meter(config, purpose, device, options);
-  return {meter.attention(), meter.feed_forward(), meter.norm(), meter.model()};
+  std::vector<ScalingCurve> curves{meter.attention(), meter.feed_forward(), meter.norm()};
+  if (model_families().at(config.architecture).example) curves.push_back(meter.model());
+  return curves;
 }
 
 std::optional<double> fitted_exponent(std::span<const int64_t> lengths, std::span<const double> values) {

@@ -289,7 +289,8 @@ class Collector {
     json["samples"] = samples_json(variant, run);
     const auto text = text_to_look_at(json["samples"]);
     try {
-      if (!text.empty()) json["attention"] = attention_json(run, text);
+      const bool about_texts = task_type(run.experiment()).layout != nullptr;
+      if (!text.empty() && about_texts) json["attention"] = attention_json(run, text);
     } catch (const DataError& error) {
       say(fmt::format("{}: no attention maps: {}", variant.name, error.what()));
     }

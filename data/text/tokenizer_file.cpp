@@ -109,7 +109,7 @@ std::string_view special_label(const SpecialTokens& special, int64_t id) {
 
 void check_id(int64_t id, int64_t vocab_size) {
   if (id < 0 || id >= vocab_size) {
-    throw DataError(fmt::format("{} is no token id: this vocabulary has 0 to {}", id, vocab_size - 1));
+    throw DataError(fmt::format("{} is not a token id: this vocabulary has 0 to {}", id, vocab_size - 1));
   }
 }
 

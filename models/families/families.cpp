@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <torch/types.h>
 
 #include "base/error.h"
 #include "models/families/decoder.h"
@@ -38,11 +39,30 @@ std::string with_article(const std::string& name) {
   return fmt::format("{} {}", vowel ? "an" : "a", name);
 }
 
+/// Tokens for a family of the library.
+Batch example_of_tokens(const ModelConfig& config, const ModelPurpose& purpose, int64_t length) {
+  const int64_t vocab_size = config.vocab_size.value_or(purpose.vocab_size);
+  const bool once = !predicts_tokens(purpose.head);
+  Batch batch;
+  batch.input.ids = (torch::arange(length, torch::kInt64) * 31).remainder(vocab_size).unsqueeze(0);
+  if (config.architecture == Architecture::encoder_decoder) batch.decoder.ids = batch.input.ids;
+  batch.targets = torch::zeros({once ? 1 : length}, torch::kInt64);
+  if (once && config.architecture == Architecture::decoder)
+    batch.positions = torch::tensor({length - 1}, torch::kInt64);
+  return batch;
+}
+
+ModelFamily reading_tokens(ModelFamily family) {
+  family.example = example_of_tokens;
+  return family;
+}
+
 }  // namespace
 
 Registry<ModelFamily>& model_families() {
   static Registry<ModelFamily> families("model family",
-                                        {encoder_family(), decoder_family(), encoder_decoder_family()});
+                                        {reading_tokens(encoder_family()), reading_tokens(decoder_family()),
+                                         reading_tokens(encoder_decoder_family())});
   return families;
 }
 

@@ -34,6 +34,10 @@ struct ModelFamily : TypeInfo {
   std::function<void(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
                      const PassShape& shape)>
       count;
+  /// Returns a batch of one row with `length` positions on the CPU, with targets everywhere that the model
+  /// can predict. Costs are measured over the length with it. Default: they are not measured.
+  std::function<Batch(const ModelConfig& config, const ModelPurpose& purpose, int64_t length)> example =
+      nullptr;
   /// Checks conditions across keys for this family only; keys are relative to `model`. Default: no checks.
   std::function<void(const ModelConfig& config, const Complain& complain)> validate = nullptr;
 };

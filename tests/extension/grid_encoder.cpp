@@ -87,6 +87,12 @@ zoo::ModelFamily grid_encoder() {
     return std::make_shared<GridEncoder>(config, purpose);
   };
   family.count = count;
+  family.example = [](const zoo::ModelConfig& config, const zoo::ModelPurpose&, int64_t length) {
+    zoo::Batch batch;
+    batch.fields = {
+        {"grid", torch::zeros({1, 1, length, config.architecture.as<GridEncoderOptions>().n_features})}};
+    return batch;
+  };
   family.validate = [](const zoo::ModelConfig& config, const zoo::Complain& complain) {
     if (config.d_model % 2 != 0) complain("d_model", "must be even: positions on a grid have two halves");
   };

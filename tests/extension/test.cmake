@@ -63,13 +63,15 @@ run("${zoo}" config)
 expect("running_mean")
 expect("find_bump")
 expect("delta: 0\\.2")
-run("${zoo}" compare whole/find-bump parts/find-bump --out compared --seeds 1)
+run("${zoo}" compare whole/find-bump parts/find-bump --out compared)
+expect("distance")
+run("${zoo}" compare "${SOURCE}/find-bump.yaml" --budget steps=6 --seeds 1 --out trained)  # by this program
 expect("distance")
 
 refuse("model.attention running_mean sees the past alone" "${zoo}" train "${SOURCE}/running-mean.yaml"
   --set model.architecture=encoder --set task=masked_language_modeling)
 refuse("model.architecture must be decoder or encoder_decoder" "${zoo}" inspect "${SOURCE}/find-bump.yaml"
-  --set task=language_modeling --set "model.vocab_size=9")
+  --set task=language_modeling --set model.vocab_size=9 --set training.best_by=loss)
 refuse("unknown key 'dekay' of the type running_mean" "${zoo}" inspect "${SOURCE}/running-mean.yaml"
   --set "model.attention={type: running_mean, dekay: 1}")
 refuse("d_model must be even" "${zoo}" inspect "${SOURCE}/find-bump.yaml" --set model.d_model=15 --set model.n_heads=1)
