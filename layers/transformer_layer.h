@@ -17,8 +17,9 @@ namespace zoo {
 using MakeMixer = std::function<std::shared_ptr<MixerImpl>()>;
 
 struct TransformerLayerOptions {
-  TransformerLayerOptions(AttentionOptions self_attention, FeedForwardOptions feed_forward, NormOptions norm)
-      : self_attention_([options = std::move(self_attention)] { return Attention(options).ptr(); }),
+  TransformerLayerOptions(const AttentionOptions& self_attention, FeedForwardOptions feed_forward,
+                          NormOptions norm)
+      : self_attention_([options = self_attention] { return Attention(options).ptr(); }),
         feed_forward_(feed_forward),
         norm_(norm) {}
   TransformerLayerOptions(MakeMixer self_attention, FeedForwardOptions feed_forward, NormOptions norm)

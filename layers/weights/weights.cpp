@@ -59,7 +59,7 @@ torch::Tensor WeightMatrix::product(const torch::Tensor& x, const torch::Tensor&
 }
 
 torch::Tensor WeightMatrix::rows(const torch::Tensor& ids) const {
-  const auto vectors = torch::embedding(weight_, ids);
+  auto vectors = torch::embedding(weight_, ids);
   if (format_ == WeightFormat::fp32) return vectors;
   const auto values = vectors.to(torch::kFloat);
   return scales_.defined() ? values * scales_.index({ids}).unsqueeze(-1) : values;

@@ -120,5 +120,19 @@ TEST_F(Evaluate, SaysWhatIsWrongInOneLine) {
   EXPECT_FALSE(fs::exists(dir() / "x.txt"));
 }
 
+TEST_F(Evaluate, WeightsOfFewerBitsGiveNearlyTheSameNumbers) {
+  const double exact = document("two_sides --weights fp32")["loss"];
+  EXPECT_EQ(document("two_sides")["loss"], exact);
+  for (const char* format : {"bf16", "int8"}) {
+    const double loss = document(fmt::format("two_sides --weights {}", format))["loss"];
+    EXPECT_NE(loss, exact) << format;
+    EXPECT_NEAR(loss, exact, 0.05 * exact) << format;
+    const auto text =
+        zoo(fmt::format("generate two_sides --device cpu --prompt 'das ist gut' --weights {}", format));
+    EXPECT_EQ(text.code, 0) << text.err;
+  }
+  expect_error("two_sides --weights int4", "int4");
+}
+
 }  // namespace
 }  // namespace zoo::testing

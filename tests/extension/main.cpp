@@ -3,6 +3,7 @@
 #include "apps/command_line.h"
 #include "types.h"
 
+// NOLINTNEXTLINE(bugprone-exception-escape): only a name that is taken throws
 int main(int argc, char** argv) {
   zoo::task_types().add(find_bump());
   zoo::objective_types().add(focal_loss());

@@ -23,7 +23,7 @@ bool is_fixed(std::string_view key) {
   constexpr auto fixed = std::to_array<std::string_view>(
       {"task", "init_from", "training.seed", "training.batch_size", "training.effective_batch_size",
        "training.batch_tokens", "training.optimizer.type", "training.optimizer.momentum",
-       "training.ema_decay", "training.best_by"});
+       "training.ema_decay", "training.best_by", "training.objective"});
   if (key == "data.test") return false;
   return key.starts_with("data.") || key.starts_with("model.") ||
          std::find(fixed.begin(), fixed.end(), key) != fixed.end();
