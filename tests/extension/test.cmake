@@ -50,6 +50,11 @@ foreach(name find-bump running-mean)
   run("${zoo}" config whole/${name}/config.yaml)
 endforeach()
 
+# Positions that a family gives to every layer also reach a layer that is computed again in the backward pass.
+run("${zoo}" train "${SOURCE}/find-bump.yaml" --out recomputed --set training.activation_checkpointing=every_layer)
+run(${CMAKE_COMMAND} -E compare_files whole/find-bump/checkpoints/step-20/model.safetensors
+  recomputed/checkpoints/step-20/model.safetensors)
+
 # The subcommands know what the task, the mixer and the family declare.
 run("${zoo}" evaluate whole/find-bump --json)
 expect("\"distance\":0\\.[0-9]+")
