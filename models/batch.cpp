@@ -1,5 +1,7 @@
 #include "models/batch.h"
 
+#include <algorithm>
+
 namespace zoo {
 namespace {
 
@@ -19,6 +21,15 @@ TokenBatch rows(const TokenBatch& batch, int64_t first, int64_t count) {
 }
 
 }  // namespace
+
+std::vector<int64_t> TokenBatch::row_lengths() const {
+  std::vector<int64_t> result(static_cast<size_t>(batch_size()), length());
+  if (lengths.defined()) {
+    const auto values = lengths.to(torch::kCPU, torch::kInt64).contiguous();
+    std::copy_n(values.const_data_ptr<int64_t>(), result.size(), result.begin());
+  }
+  return result;
+}
 
 TokenBatch TokenBatch::to(torch::Device device) const {
   return {.ids = moved(ids, device), .lengths = moved(lengths, device)};

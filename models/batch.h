@@ -18,6 +18,8 @@ struct TokenBatch {
   bool defined() const { return ids.defined(); }
   int64_t batch_size() const { return ids.size(0); }
   int64_t length() const { return ids.size(1); }
+  /// The length of each row, on the CPU.
+  std::vector<int64_t> row_lengths() const;
   TokenBatch to(torch::Device device) const;
 };
 

@@ -80,6 +80,11 @@ void DecodingState::reorder_memories(const std::vector<int64_t>& rows) {
     for (size_t i = 0; i < sources.size(); i += static_cast<size_t>(run)) heads.push_back(sources[i]);
     sources = std::move(heads);
   }
+  pick_memories(sources);
+}
+
+/// Memory i becomes what memory sources[i] was.
+void DecodingState::pick_memories(const std::vector<int64_t>& sources) {
   if (is_identity(sources, memory_lengths_.size())) return;
   memory_lengths_ = picked(memory_lengths_, sources);
   const auto index = on_device(sources);
@@ -100,9 +105,7 @@ void DecodingState::join(DecodingState other) {
       std::vector<int64_t> sources(static_cast<size_t>(state->n_rows()));
       for (size_t b = 0; b < sources.size(); ++b)
         sources[b] = static_cast<int64_t>(b) / state->rows_of_a_memory_;
-      state->memory_lengths_ = picked(state->memory_lengths_, sources);
-      const auto index = state->on_device(sources);
-      for (auto& memory : state->memories_) memory->reorder(index);
+      state->pick_memories(sources);
       state->rows_of_a_memory_ = 1;
     }
   }
@@ -133,11 +136,7 @@ PositionRange DecodingState::read(const TokenBatch& tokens) {
     for (auto& length : lengths_) length += count;
     return range;
   }
-  std::vector<int64_t> counts(lengths_.size(), count);
-  if (tokens.lengths.defined()) {
-    const auto values = tokens.lengths.to(torch::kCPU, torch::kInt64).contiguous();
-    std::copy_n(values.const_data_ptr<int64_t>(), counts.size(), counts.begin());
-  }
+  const auto counts = tokens.row_lengths();
   const PositionRange range(lengths_, counts, count, device_);
   for (size_t b = 0; b < counts.size(); ++b) lengths_[b] += counts[b];
   return range;

@@ -56,6 +56,7 @@ class DecodingState {
 
  private:
   void reorder_memories(const std::vector<int64_t>& rows);
+  void pick_memories(const std::vector<int64_t>& sources);
   torch::Tensor on_device(const std::vector<int64_t>& values) const;
 
   torch::Device device_ = torch::kCPU;

@@ -9,10 +9,6 @@
 namespace zoo {
 namespace {
 
-bool predicts_once_a_row(HeadKind head) {
-  return head == HeadKind::classification || head == HeadKind::regression;
-}
-
 bool has_transform(const ModelConfig& config, HeadKind head) {
   return head == HeadKind::masked_language_modeling && config.mlm_transform;
 }
@@ -27,7 +23,7 @@ ModelHeadImpl::ModelHeadImpl(const ModelConfig& config, const ModelPurpose& purp
                              const TokenEmbedding& token, Pooling pooling)
     : activation_(config.activation), dropout_(config.dropout) {
   const int64_t d_model = config.d_model;
-  if (predicts_once_a_row(purpose.head)) {
+  if (!predicts_tokens(purpose.head)) {
     if (pooling == Pooling::pooler)
       pooler = register_module("pooler", Linear(LinearOptions(d_model, d_model)));
     classifier = register_module("classifier", Linear(classifier_options(config, purpose)));
@@ -62,7 +58,7 @@ int64_t ModelHeadImpl::n_outputs() const {
 void count_head(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose, Pooling pooling,
                 double n_targets) {
   const int64_t d_model = config.d_model;
-  if (predicts_once_a_row(purpose.head)) {
+  if (!predicts_tokens(purpose.head)) {
     if (pooling == Pooling::pooler)
       count_linear(account, account.path("head", "pooler"), "linear", {d_model, d_model}, n_targets);
     count_linear(account, account.path("head", "classifier"), "linear", classifier_options(config, purpose),

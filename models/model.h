@@ -104,6 +104,10 @@ enum class HeadKind {
   classification,            // scores of classes, once per row
   regression,                // numbers, once per row
 };
+/// Whether a head scores tokens, at many positions of a row. Other heads predict once per row.
+constexpr bool predicts_tokens(HeadKind head) {
+  return head == HeadKind::language_modeling || head == HeadKind::masked_language_modeling;
+}
 
 /// Whether a generating decoder continues or answers its prompt. (An encoder-decoder always answers.)
 enum class PromptUse { continued, answered };

@@ -75,7 +75,7 @@ int64_t n_layers_of(const ModelConfig& config, StackRole role) {
 }  // namespace
 
 TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role, int64_t layer) {
-  const MakeMixer make = [&config, role, layer] {
+  const MakeMixer make = [config, role, layer] {
     const MixerPlace place{.model = config, .role = role, .layer = layer};
     return mixer_types().at(place.selection()).make(place);
   };

@@ -2,7 +2,7 @@
 """Checks the folders of sources against scripts/rooms.txt, and draws them in docs/architecture.md.
 
   scripts/check_rooms.py           fails on an include that points up or across, on a folder that is too full, and on
-                                   a drawing that is not that of the sources
+                                   a drawing that does not match the sources
   scripts/check_rooms.py --draw    writes the drawing
   scripts/check_rooms.py --root DIR   another checkout
 """
@@ -118,7 +118,7 @@ def main():
         if arguments.draw:
             document.write_text(new)
         elif new != text:
-            problems.append("docs/architecture.md: the drawing is not that of the sources; "
+            problems.append("docs/architecture.md: the drawing does not match the sources; "
                             "run scripts/check_rooms.py --draw")
     for problem in problems:
         print(f"check_rooms: {problem}", file=sys.stderr)

@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include "models/families/read_tokens.h"
+
 namespace zoo {
 namespace {
 
@@ -49,12 +51,7 @@ DecodingState DecoderModel::begin(const TokenBatch& prompts) {
 }
 
 torch::Tensor DecoderModel::forward(const TokenBatch& tokens, DecodingState& state, const LogitsAt& at) {
-  const auto range = state.read(tokens);
-  const auto hidden = decoder_({.x = decoder_embedder_({.ids = tokens.ids, .range = range}),
-                                .mask = Mask::causal(),
-                                .state = &state,
-                                .range = range});
-  return head_->project(head_->prepare(at.select(hidden, range)));
+  return read_tokens({decoder_embedder_, decoder_, head_}, tokens, state, at);
 }
 
 ModelFamily decoder_family() {

@@ -34,8 +34,7 @@ torch::Tensor EncoderModel::encode(const Batch& batch, std::vector<torch::Tensor
 
 torch::Tensor EncoderModel::features(const Batch& batch) {
   const auto hidden = encode(batch, nullptr);
-  const bool predicts_tokens = purpose_ == HeadKind::masked_language_modeling;
-  const bool pooled = !predicts_tokens && !batch.positions.defined();
+  const bool pooled = !predicts_tokens(purpose_) && !batch.positions.defined();
   return head_->prepare(pooled ? hidden.select(1, 0) : select_positions(hidden, batch.positions));
 }
 

@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include "models/families/read_tokens.h"
+
 namespace zoo {
 namespace {
 
@@ -21,15 +23,6 @@ void count_encoder_decoder(CostAccount& account, const ModelConfig& config, cons
   count_stack(account, "decoder", config, StackRole::decoder_with_memory,
               {.batch_size = shape.batch_size, .n_queries = shape.decoder_length, .n_keys = shape.length});
   count_head(account, config, purpose, Pooling::none, static_cast<double>(shape.n_targets));
-}
-
-std::vector<int64_t> lengths_of(const TokenBatch& batch) {
-  std::vector<int64_t> lengths(static_cast<size_t>(batch.batch_size()), batch.length());
-  if (batch.lengths.defined()) {
-    const auto values = batch.lengths.to(torch::kCPU, torch::kInt64).contiguous();
-    lengths.assign(values.const_data_ptr<int64_t>(), values.const_data_ptr<int64_t>() + values.numel());
-  }
-  return lengths;
 }
 
 }  // namespace
@@ -81,7 +74,7 @@ DecodingState EncoderDecoderModel::begin(const TokenBatch& prompts) {
   Batch sources;
   sources.input = prompts;
   DecodingState state(prompts.batch_size(), prompts.ids.device());
-  decoder_->begin(state, hidden_states(sources), lengths_of(prompts));
+  decoder_->begin(state, hidden_states(sources), prompts.row_lengths());
   return state;
 }
 
@@ -91,12 +84,7 @@ TokenBatch EncoderDecoderModel::first_tokens(const TokenBatch& prompts) {
 
 torch::Tensor EncoderDecoderModel::forward(const TokenBatch& tokens, DecodingState& state,
                                            const LogitsAt& at) {
-  const auto range = state.read(tokens);
-  const auto hidden = decoder_({.x = decoder_embedder_({.ids = tokens.ids, .range = range}),
-                                .mask = Mask::causal(),
-                                .state = &state,
-                                .range = range});
-  return head_->project(head_->prepare(at.select(hidden, range)));
+  return read_tokens({decoder_embedder_, decoder_, head_}, tokens, state, at);
 }
 
 ModelFamily encoder_decoder_family() {

@@ -29,10 +29,6 @@ std::string_view purpose_name(HeadKind head) {
   return "";
 }
 
-bool predicts_tokens(HeadKind head) {
-  return head == HeadKind::language_modeling || head == HeadKind::masked_language_modeling;
-}
-
 /// "a decoder", "an encoder".
 std::string with_article(const std::string& name) {
   const bool vowel = std::string_view("aeiou").find(name.front()) != std::string_view::npos;

@@ -16,10 +16,11 @@ ModelCost model_cost(const ModelConfig& config, const ModelPurpose& purpose, int
   check_model(config, purpose);
   const auto& family = model_families().at(config.architecture);
   const bool two_sides = family.shape == FamilyShape::encoder_decoder;
-  const bool once = purpose.head == HeadKind::classification || purpose.head == HeadKind::regression;
   CostAccount account(CostAccount::Detail::layers);
   family.count(account, config, purpose,
-               {.length = length, .decoder_length = two_sides ? length : 0, .n_targets = once ? 1 : length});
+               {.length = length,
+                .decoder_length = two_sides ? length : 0,
+                .n_targets = predicts_tokens(purpose.head) ? length : 1});
 
   const auto n_tokens = static_cast<double>(length), n_read = two_sides ? 2 * n_tokens : n_tokens;
   ModelCost cost;

@@ -610,7 +610,7 @@ TEST(ConfigSelection, ProblemsAreSaidInOneLine) {
             "a.yaml:1:45: block.layers[1].size must be >= 1, not 0");
   EXPECT_THAT(said("mixer: {type: window, scaling: {factor: 1}}"),
               HasSubstr("block.mixer.scaling.factor must be > 1 and <= 64, not 1"));
-  // What is beside a selection is still checked.
+  // The keys beside a selection are still checked.
   EXPECT_THAT(said("mixer: {type: window}, mixxer: full"),
               HasSubstr("unknown key 'block.mixxer'; did you mean 'mixer'?"));
 }

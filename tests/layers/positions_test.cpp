@@ -47,7 +47,7 @@ TEST(PositionRange, CountsOnFromWhatEachRowHasRead) {
   EXPECT_TRUE(torch::equal(range.offsets(), torch::tensor({1, 4, 0})));
   EXPECT_TRUE(torch::equal(range.counts(), torch::tensor({3, 1, 0})));
   EXPECT_TRUE(torch::equal(range.columns(), torch::tensor({{1, 2, 3}, {4, 5, 6}, {0, 1, 2}})));
-  // No position is beyond that of the last token, because tables may end there.
+  // No position is larger than the position of the last token, because tables may end there.
   EXPECT_TRUE(torch::equal(range.ids(torch::kCPU), torch::tensor({{1, 2, 3}, {4, 4, 4}, {0, 1, 2}})));
 }
 

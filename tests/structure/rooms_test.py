@@ -64,7 +64,7 @@ class Rooms(unittest.TestCase):
         self.plant("apps/config.cpp", "analysis/scaling.h")
         (self.root / "docs/architecture.md").write_text(
             (self.root / "docs/architecture.md").read_text().replace("| `base` |", "| `basement` |"))
-        self.assertIn("the drawing is not that of the sources", self.check()[1])
+        self.assertIn("the drawing does not match the sources", self.check()[1])
 
 
 if __name__ == "__main__":

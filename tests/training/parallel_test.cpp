@@ -288,7 +288,7 @@ TEST(ParallelGradients, TravelWhileTheBackwardPassGoesOn) {
     at::set_num_threads(2);
     const auto model = model_of(small_config(Architecture::decoder));
     int64_t sent_before_the_end = -1, at_start = 0;
-    // The last gradient that a backward pass makes is that of the embedding.
+    // A backward pass makes the gradient of the embedding last.
     for (const auto& item : model->named_parameters()) {
       if (item.key().find("token") == std::string::npos) continue;
       item.value().register_hook(

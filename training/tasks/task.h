@@ -1,5 +1,5 @@
 #pragma once
-// What a model is trained for: the source of its batches, its metrics and its samples.
+// A task: the source of the batches, the objective, the metrics and the samples of a model.
 
 #include <array>
 #include <memory>
