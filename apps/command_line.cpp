@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include "apps/commands.h"
+#include "base/adaptive_waits.h"
 #include "base/cpu_allocator.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -79,6 +80,7 @@ int command_line(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // at a file size limit, write() fails and no signal ends the process
 
   use_caching_cpu_allocator();
+  const AdaptiveWaits adaptive_waits;
 
   const std::string name = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "zoo";
   CLI::App app{"Train, generate from and compare transformers.", name};

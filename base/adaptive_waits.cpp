@@ -1,0 +1,113 @@
+#include "base/adaptive_waits.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include <ATen/Parallel.h>
+
+#include "base/stopwatch.h"
+
+namespace zoo {
+namespace {
+
+constexpr auto kInterval = std::chrono::milliseconds(100);
+
+}  // namespace
+
+bool Contention::update(double queued) {
+  if (queued > kBusy) {
+    contended_ = true;
+    n_calm_ = 0;
+  } else if (queued < kCalm && ++n_calm_ >= kCalmIntervals) {
+    contended_ = false;
+  }
+  return contended_;
+}
+
+double seconds_queued() {
+  double total = 0;
+  std::error_code error;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", error)) {
+    double on_processor = 0, queued = 0;  // nanoseconds
+    if (std::ifstream(task.path() / "schedstat") >> on_processor >> queued) total += queued * 1e-9;
+  }
+  return total;
+}
+
+/// A team of OpenMP threads that does nothing. With the threads of the team that works they are more than
+/// there are processors.
+class AdaptiveWaits::IdleThreads {
+ public:
+  IdleThreads() : first_([this] { form_team(); }) {}
+  ~IdleThreads() {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    wake_.notify_one();
+    first_.join();
+  }
+  IdleThreads(const IdleThreads&) = delete;
+  IdleThreads& operator=(const IdleThreads&) = delete;
+
+ private:
+  void form_team() {
+    const int n_threads = std::max(2, omp_get_num_procs() - at::get_num_threads() + 2);
+#pragma omp parallel num_threads(n_threads)
+    {
+    }  // the team stays until the thread that formed it ends
+    std::unique_lock lock(mutex_);
+    wake_.wait(lock, [this] { return ends_; });
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool ends_ = false;
+  std::thread first_;
+};
+
+AdaptiveWaits::AdaptiveWaits() {
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
+  watch_ = std::thread([this] { watch(); });
+}
+
+AdaptiveWaits::~AdaptiveWaits() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  wake_.notify_one();
+  if (watch_.joinable()) watch_.join();
+}
+
+bool AdaptiveWaits::are_short() const {
+  const std::lock_guard lock(mutex_);
+  return idle_ != nullptr;
+}
+
+void AdaptiveWaits::watch() {
+  Contention contention;
+  Stopwatch clock;
+  double seconds = 0, queued = seconds_queued();
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, kInterval, [this] { return ends_; })) {
+    const double seconds_now = clock.seconds(), queued_now = seconds_queued();
+    // A thread that ends takes its time with it, so the sum may fall.
+    const double share = std::max(0.0, queued_now - queued) / (seconds_now - seconds);
+    seconds = seconds_now;
+    queued = queued_now;
+    if (contention.update(share)) {
+      if (!idle_) idle_ = std::make_unique<IdleThreads>();
+    } else {
+      idle_.reset();
+    }
+  }
+}
+
+}  // namespace zoo

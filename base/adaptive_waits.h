@@ -1,0 +1,62 @@
+#pragma once
+// How OpenMP's threads wait for each other on a machine that other programs use, too.
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace zoo {
+
+/// Decides from measurements whether this process has to queue for processors.
+class Contention {
+ public:
+  /// `queued`: seconds that the threads of this process waited for a processor, for each second that passed.
+  /// Call it at regular intervals. Returns whether processors are contended. One busy interval is enough for
+  /// that; it takes `kCalmIntervals` calm ones to end it, because threads that sleep queue less than threads
+  /// that spin.
+  bool update(double queued);
+
+  static constexpr double kBusy = 0.1, kCalm = 0.03;
+  static constexpr int kCalmIntervals = 10;
+
+ private:
+  bool contended_ = false;
+  int n_calm_ = 0;
+};
+
+/// Seconds that the threads of this process have waited for a processor so far; 0 if the system does not
+/// report it.
+double seconds_queued();
+
+/// While it exists, OpenMP's threads sleep at once when they wait for each other on a contended machine. On a
+/// quiet machine they go on spinning for some milliseconds, which is faster there.
+///
+/// A thread that spins uses up the time on a processor for which another thread of its team, or another
+/// program, is queueing. With two busy programs on two processors, that costs most of the speed. GCC's
+/// runtime takes its number of turns from the environment when it is loaded (GOMP_SPINCOUNT, 300,000). While
+/// a process has more OpenMP threads than processors it spins for 100 turns only, as its manual says. This
+/// class keeps idle threads that bring this about. It does nothing if OMP_WAIT_POLICY or GOMP_SPINCOUNT is
+/// set. Other OpenMP runtimes are not affected.
+class AdaptiveWaits {
+ public:
+  AdaptiveWaits();
+  ~AdaptiveWaits();
+  AdaptiveWaits(const AdaptiveWaits&) = delete;
+  AdaptiveWaits& operator=(const AdaptiveWaits&) = delete;
+
+  /// Whether waits are short now.
+  bool are_short() const;
+
+ private:
+  class IdleThreads;
+  void watch();
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  bool ends_ = false;
+  std::unique_ptr<IdleThreads> idle_;
+  std::thread watch_;
+};
+
+}  // namespace zoo

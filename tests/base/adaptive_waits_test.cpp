@@ -1,0 +1,81 @@
+#include "base/adaptive_waits.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/stopwatch.h"
+
+namespace zoo {
+namespace {
+
+/// More threads than processors, all of them busy.
+class BusyThreads {
+ public:
+  BusyThreads() {
+    for (unsigned i = 0; i < 3 * std::thread::hardware_concurrency(); ++i) {
+      threads_.emplace_back([this] {
+        while (!ends_) {
+        }
+      });
+    }
+  }
+  ~BusyThreads() {
+    ends_ = true;
+    for (auto& thread : threads_) thread.join();
+  }
+  BusyThreads(const BusyThreads&) = delete;
+  BusyThreads& operator=(const BusyThreads&) = delete;
+
+ private:
+  std::atomic<bool> ends_ = false;
+  std::vector<std::thread> threads_;
+};
+
+/// Whether the waits become short, or long, within ten seconds.
+bool become(const AdaptiveWaits& waits, bool are_short) {
+  const Stopwatch clock;
+  while (waits.are_short() != are_short && clock.seconds() < 10) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return waits.are_short() == are_short;
+}
+
+TEST(Contention, BeginsAtOnceAndEndsAfterSomeCalm) {
+  Contention contention;
+  EXPECT_FALSE(contention.update(0.0));
+  EXPECT_FALSE(contention.update(0.05));
+  EXPECT_TRUE(contention.update(0.5));
+  for (int i = 1; i < Contention::kCalmIntervals; ++i) EXPECT_TRUE(contention.update(0.0));
+  EXPECT_TRUE(contention.update(0.5));  // the calm was too short, and counts from the beginning again
+  for (int i = 1; i < Contention::kCalmIntervals; ++i) EXPECT_TRUE(contention.update(0.0));
+  EXPECT_FALSE(contention.update(0.0));
+}
+
+TEST(AdaptiveWaits, AreShortWhileThreadsQueueForProcessors) {
+  const AdaptiveWaits waits;
+  EXPECT_FALSE(waits.are_short());
+  {
+    const double before = seconds_queued();
+    const BusyThreads others;
+    EXPECT_TRUE(become(waits, true));
+    EXPECT_GT(seconds_queued(), before);
+  }
+  EXPECT_TRUE(become(waits, false));
+}
+
+TEST(AdaptiveWaits, LeaveAChoiceOfTheUserAlone) {
+  ASSERT_EQ(::setenv("GOMP_SPINCOUNT", "1000", 1), 0);
+  const AdaptiveWaits waits;
+  const BusyThreads others;
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  EXPECT_FALSE(waits.are_short());
+  ::unsetenv("GOMP_SPINCOUNT");
+}
+
+}  // namespace
+}  // namespace zoo
