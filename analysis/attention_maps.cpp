@@ -32,7 +32,7 @@ void require(int64_t special, std::string_view token) {
 TokenIds encode_some(const Tokenizer& tokenizer, const std::string& text, TextLayout layout) {
   const bool may_be_masked = layout == TextLayout::cls_tokens_sep && tokenizer.special().mask >= 0;
   auto ids = may_be_masked ? encode_masked(tokenizer, text) : tokenizer.encode(text);
-  if (ids.empty()) throw DataError("the text has no tokens: give another text with --text");
+  if (ids.empty()) throw DataError("the text has no tokens: give another text");
   return ids;
 }
 
@@ -131,7 +131,8 @@ AttentionReport attention_report(Model& model, const Tokenizer& tokenizer, const
   const bool answers = two_sides || request.layout == TextLayout::question_and_answer;
   if (request.target && !answers)
     throw UsageError(
-        "--target is for a model that answers or translates, and this one does not: leave it out");
+        "AttentionRequest::target is for a model that answers or translates, and this one does not: leave it "
+        "out");
 
   const auto tokens = encode_some(tokenizer, request.text, request.layout);
   auto source = laid_out(tokenizer, tokens, request.layout);

@@ -13,6 +13,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -36,9 +37,28 @@ constexpr int kBadInput = 2;
 // The first line of a message that may contain a stack trace.
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-int report(std::string_view message, int code) {
+/// Puts the options of this program in the place of the library's, which the library's messages name.
+std::string in_words_of_the_program(std::string message) {
+  constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
+      {"ExistingRun::resume", "--resume"},
+      {"ExistingRun::replace", "--overwrite"},
+      {"TrainOptions::run_dir", "--out"},
+      {"TrainOptions::device", "--device"},
+      {"CompareOptions::dir", "--out"},
+      {"AverageOptions::out", "--out"},
+      {"AverageOptions::last", "--last"},
+      {"AttentionRequest::target", "--target"},
+      {"launch()", "--nproc"}};
+  for (const auto& [library, program] : kOptions) {
+    for (size_t at = 0; (at = message.find(library, at)) != message.npos; at += program.size())
+      message.replace(at, library.size(), program);
+  }
+  return message;
+}
+
+int report(const std::string& message, int code) {
   constexpr size_t most = 4096;  // the message may quote long names and values
-  std::cerr << "zoo: " << excerpt(message, most) << '\n';
+  std::cerr << "zoo: " << excerpt(in_words_of_the_program(message), most) << '\n';
   return code;
 }
 

@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "comparison/report/table.h"
+#include "io/config/find_config.h"
 #include "training/stop_signals.h"
 
 namespace zoo {
@@ -72,7 +73,9 @@ void check_something_is_trained(const Comparison& comparison, const CompareArgum
 }
 
 Comparison read_comparison(const CompareArguments& arguments) {
-  const auto& targets = arguments.targets;
+  auto targets = arguments.targets;
+  for (auto& target : targets)
+    if (!std::filesystem::is_directory(target)) target = find_config(target);
   auto comparison = targets.size() == 1 && is_comparison_file(targets.front())
                         ? load_comparison(targets.front(), arguments.overrides)
                         : comparison_of(targets, arguments.overrides);

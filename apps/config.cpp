@@ -44,7 +44,9 @@ void add_config(CLI::App& app) {
   const auto arguments = std::make_shared<ConfigArguments>();
   auto* command = app.add_subcommand(
       "config", "Show every key of a configuration with its default and meaning, or all values of CONFIG");
-  command->add_option("CONFIG", arguments->config, "A configuration or the directory of a run")
+  command
+      ->add_option("CONFIG", arguments->config,
+                   "A configuration (a file, or a name such as gpt2) or the directory of a run")
       ->type_name("PATH");
   add_overrides(*command, arguments->overrides);
   command->callback([arguments] { show_config(*arguments); });

@@ -169,7 +169,9 @@ void add_inspect(CLI::App& app) {
   const auto arguments = std::make_shared<InspectArguments>();
   auto* command =
       app.add_subcommand("inspect", "Show the modules of a model, their parameters and their cost");
-  command->add_option("CONFIG|RUN", arguments->target, "A configuration or the directory of a run")
+  command
+      ->add_option("CONFIG|RUN", arguments->target,
+                   "A configuration (a file, or a name such as gpt2) or the directory of a run")
       ->type_name("PATH")
       ->required();
   add_overrides(*command, arguments->overrides);

@@ -119,7 +119,9 @@ void run(const TrainArguments& arguments) {
 void add_train(CLI::App& app) {
   const auto arguments = std::make_shared<TrainArguments>();
   auto* command = app.add_subcommand("train", "Train the model that a configuration describes");
-  command->add_option("CONFIG", arguments->config, "A configuration")->type_name("FILE")->required();
+  command->add_option("CONFIG", arguments->config, "A configuration: a file, or a name such as gpt2")
+      ->type_name("FILE")
+      ->required();
   add_overrides(*command, arguments->overrides);
   command->add_option("--out", arguments->out, "Directory of the run; default: runs/NAME")->type_name("DIR");
   auto* resume =

@@ -7,7 +7,8 @@
 
 namespace zoo {
 
-/// Base of every error that this library raises on purpose.
+/// Base of every error that this library raises on purpose. Messages name options of the library, such as
+/// ExistingRun::resume; the program zoo names its own in their place (apps/command_line.cpp).
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -40,7 +41,7 @@ class CheckpointError : public Error {
   using Error::Error;
 };
 
-/// The command line is wrong.
+/// A call or a command line is wrong: it asks for what cannot be done, such as writing over a run.
 class UsageError : public Error {
  public:
   using Error::Error;

@@ -1,4 +1,5 @@
-# Install rules: libraries, headers, the program, and a package for find_package(TransformerZoo).
+# Install rules: libraries, headers, the program, its configurations, and a package for find_package(TransformerZoo). The
+# folder that they are installed to can be moved: nothing in it names that folder or the build.
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/TransformerZoo")
@@ -9,19 +10,24 @@ install(TARGETS zoo ${ZOO_LIBRARIES} zoo_options zoo_torch zoo_fmt zoo_yaml zoo_
   EXPORT TransformerZooTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(EXPORT TransformerZooTargets NAMESPACE zoo:: DESTINATION "${package_dir}")
 
-foreach(library IN LISTS ZOO_LIBRARIES)
-  string(REPLACE "zoo_" "" folder "${library}")
-  file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/${folder}/*.h")
-  foreach(header IN LISTS headers)
-    get_filename_component(directory "${header}" DIRECTORY)
-    install(FILES "${PROJECT_SOURCE_DIR}/${header}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/transformer-zoo/${directory}")
-  endforeach()
-endforeach()
+list(TRANSFORM ZOO_LIBRARIES REPLACE "^zoo_" "" OUTPUT_VARIABLE folders)
+install(CODE "
+  set(SOURCE \"${PROJECT_SOURCE_DIR}\")
+  set(FOLDERS \"${folders}\")
+  set(STAGE \"${PROJECT_BINARY_DIR}/installed_headers\")
+  include(\"${PROJECT_SOURCE_DIR}/cmake/stage_headers.cmake\")")
+install(DIRECTORY "${PROJECT_BINARY_DIR}/installed_headers/zoo" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+
+# The program looks for its configurations in ../share and share (io/config/find_config.h). In a build tree they are those
+# of the sources.
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/configs" DESTINATION share/transformer-zoo)
+file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/share/transformer-zoo")
+file(CREATE_LINK "${PROJECT_SOURCE_DIR}/configs" "${PROJECT_BINARY_DIR}/share/transformer-zoo/configs" SYMBOLIC)
 
 configure_package_config_file(
   "${PROJECT_SOURCE_DIR}/cmake/TransformerZooConfig.cmake.in" "${PROJECT_BINARY_DIR}/TransformerZooConfig.cmake"
   INSTALL_DESTINATION "${package_dir}")
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/TransformerZooConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/TransformerZooConfig.cmake" "${PROJECT_BINARY_DIR}/TransformerZooConfigVersion.cmake"
-  "${PROJECT_SOURCE_DIR}/cmake/FindTorch.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/FindTorch.cmake" "${PROJECT_SOURCE_DIR}/cmake/FindSentencePiece.cmake"
   DESTINATION "${package_dir}")

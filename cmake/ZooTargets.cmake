@@ -2,7 +2,7 @@
 
 add_library(zoo_options INTERFACE)
 target_include_directories(zoo_options INTERFACE
-  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/transformer-zoo>)
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(zoo_options INTERFACE cxx_std_20)
 
 add_library(zoo_warnings INTERFACE)

@@ -38,7 +38,8 @@ nlohmann::ordered_json compare(const Comparison& comparison, const CompareOption
   const auto device = parse_device(options.device);
   if (is_taken(options.dir) && options.existing == ExistingRun::refuse) {
     throw UsageError(
-        fmt::format("{} exists: --resume goes on with it, --overwrite replaces it, --out DIR chooses another",
+        fmt::format("{} exists: ExistingRun::resume goes on with it, ExistingRun::replace replaces it, "
+                    "CompareOptions::dir chooses another",
                     options.dir.string()));
   }
   const auto plan = make_plan(comparison);

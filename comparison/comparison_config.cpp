@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "io/config/config_tree.h"
+#include "io/config/find_config.h"
 #include "training/runs/run.h"
 
 namespace zoo {
@@ -50,14 +51,20 @@ fs::path directory_of(const ConfigPlace& place) {
   return place.source ? fs::path(*place.source).parent_path() : fs::path();
 }
 
+fs::path find_base(const ConfigNode& base) {
+  try {
+    return find_config(base.text, directory_of(base.place));
+  } catch (const ConfigError& error) {
+    fail(base.place, fmt::format("base: {}", error.what()));
+  }
+}
+
 ConfigNode read_base(const ConfigNode& base) {
   if (base.is_map()) return resolve_extends(base, directory_of(base.place));
   if (base.kind != ConfigNode::Kind::kScalar || base.text.empty())
     fail(base.place,
          fmt::format("base must be a configuration file or a group of keys, not {}", base.shown()));
-  const auto path = (directory_of(base.place) / base.text).lexically_normal();
-  std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) fail(base.place, fmt::format("base: no file {}", path.string()));
+  const auto path = find_base(base);
   auto tree = load_config_tree(path);
   // A file without a name gets the name that zoo train gives its run.
   if (tree.find("name") == nullptr) {
@@ -166,7 +173,7 @@ void describe(ConfigVisitor& v, BudgetConfig& c) {
 
 void describe(ConfigVisitor& v, ComparisonSettings& c) {
   v.field("name", c.name,
-          "Names the directory runs/NAME, unless --out gives another; default: the name of the file.");
+          "Names the directory runs/NAME, unless another is given; default: the name of the file.");
   v.field("title", c.title, "Title of the report.");
   v.field("folklore", c.folklore,
           "What people say about the question; the report shows it beside the findings.");

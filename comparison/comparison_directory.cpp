@@ -115,15 +115,15 @@ void remove_comparison(const fs::path& dir, const std::vector<fs::path>& needed)
   for (const auto& run : needed) {
     if (lies_in(run, dir / "runs")) {
       throw UsageError(
-          fmt::format("{}: --overwrite would remove this run, which is to be compared: give "
-                      "an --out other than {}",
+          fmt::format("{}: ExistingRun::replace would remove this run, which is to be compared: give "
+                      "a CompareOptions::dir other than {}",
                       run.string(), dir.string()));
     }
   }
   if (const auto foreign = foreign_entry(dir)) {
     throw UsageError(
-        fmt::format("{}: no comparison has written this, so --overwrite removes nothing: "
-                    "move it away, or give another --out",
+        fmt::format("{}: no comparison has written this, so ExistingRun::replace removes nothing: "
+                    "move it away, or give another CompareOptions::dir",
                     foreign->string()));
   }
   const auto remove = [&](std::string_view name) {

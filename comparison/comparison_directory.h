@@ -1,5 +1,5 @@
 #pragma once
-// The directory of a comparison: its files, and which of them --overwrite removes.
+// The directory of a comparison: its files, and which of them ExistingRun::replace removes.
 //
 //   DIR/results.json, report.html, report.md    the results
 //   DIR/runs/SLUG/seed-N                        one training, and beside it

@@ -234,7 +234,8 @@ class Collector {
     const auto checkpoint = newest_checkpoint(dir);
     const auto failure = failure_of(dir);
     if (!checkpoint && !failure && !variant.run)
-      throw CheckpointError(fmt::format("{}: not trained to its end: continue with --resume", dir.string()));
+      throw CheckpointError(
+          fmt::format("{}: not trained to its end: continue with ExistingRun::resume", dir.string()));
     const TrainingState state = checkpoint ? read_training_state(*checkpoint) : TrainingState();
     const SeedEnd end =
         failure ? SeedEnd::failed : end_of(variant.experiment.training, checkpoint ? &state : nullptr);

@@ -76,7 +76,8 @@ void write_config(const Job& job) {
   std::error_code ignored;
   if (fs::exists(job.config, ignored) && read_file(job.config) != text) {
     throw UsageError(
-        fmt::format("{} was trained with another configuration: give --overwrite or another --out",
+        fmt::format("{} was trained with another configuration: give ExistingRun::replace or "
+                    "another CompareOptions::dir",
                     job.run_dir.string()));
   }
   write_file_atomically(job.config, text);
@@ -145,7 +146,7 @@ class Runner {
   }
 
   /// Keeps the largest number of trainings at a time: they slow each other down, and the report of a later
-  /// --resume must say so.
+  /// ExistingRun::resume must say so.
   void note_jobs(int64_t n_running) const {
     if (n_running > most_jobs(options_.dir)) keep(jobs_path(options_.dir), nullptr, n_running);
   }
@@ -167,7 +168,7 @@ class Runner {
     const auto failure = failure_of(job.run_dir);
     if (!failure && (code != 0 || !is_done(job))) {
       if (stopped()) return;  // Ctrl-C reaches all processes of the terminal; this one ended first
-      throw SystemError(fmt::format("{}: {}{}; see {}; the same command with --resume goes on", job.name,
+      throw SystemError(fmt::format("{}: {}{}; see {}; ExistingRun::resume goes on", job.name,
                                     code > 128 ? fmt::format("killed by signal {}: ", code - 128) : "",
                                     last_line(job.log), job.log.string()));
     }

@@ -6,6 +6,7 @@
 
 #include "layers/positions/position_bias.h"
 #include "layers/scaled_dot_product.h"
+#include "layers/weights/description.h"
 
 namespace zoo {
 namespace {
@@ -55,6 +56,22 @@ AttentionImpl::AttentionImpl(const AttentionOptions& options_)
 void AttentionImpl::visit_weights(const WeightVisitor& visit) const {
   for (const auto& vectors : {relative_keys, relative_values})
     if (vectors.defined()) visit({vectors, 0, vectors.size(0), WeightUse::distance_table});
+}
+
+std::shared_ptr<torch::nn::Module> AttentionImpl::fresh(const std::optional<torch::Device>&) const {
+  return std::make_shared<AttentionImpl>(options);
+}
+
+void AttentionImpl::pretty_print(std::ostream& stream) const {
+  stream << Description("Attention")
+                .add("d_model", options.d_model())
+                .add("n_heads", options.n_heads())
+                .add("n_kv_heads", n_kv_heads_)
+                .add("head_dim", head_dim_)
+                .add("projection", options.projection())
+                .add("scale", options.scale())
+                .add("shaw_max_distance", options.shaw_max_distance())
+                .add("dropout", options.dropout());
 }
 
 std::unique_ptr<LayerState> AttentionImpl::new_state(int64_t n_rows) const {

@@ -3,7 +3,9 @@
 // and cross-attention, with grouped-query and multi-query heads. Positions, masks and states are arguments of
 // each call.
 
+#include <array>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "layers/mixer.h"
@@ -14,6 +16,7 @@ namespace zoo {
 
 /// Query, key and value as three matrices, or stacked in this order in one.
 enum class Projection { separate, fused };
+constexpr auto config_names(Projection) { return std::to_array<std::string_view>({"separate", "fused"}); }
 
 struct AttentionOptions {
   AttentionOptions(int64_t d_model, int64_t n_heads) : d_model_(d_model), n_heads_(n_heads) {}
@@ -49,6 +52,7 @@ class AttentionImpl : public MixerImpl, public WeightOwner {
   /// AttentionContext::memory_positions.
   std::unique_ptr<MemoryState> remember(const torch::Tensor& memory, const torch::Tensor& positions = {});
   void visit_weights(const WeightVisitor& visit) const override;
+  void pretty_print(std::ostream& stream) const override;
 
   int64_t head_dim() const { return head_dim_; }
   int64_t n_kv_heads() const { return n_kv_heads_; }
@@ -59,6 +63,9 @@ class AttentionImpl : public MixerImpl, public WeightOwner {
   Linear out{nullptr};                        // H·Dh → D
   Norm q_norm{nullptr}, k_norm{nullptr};
   torch::Tensor relative_keys, relative_values;  // (2n+1, Dh)
+
+ protected:
+  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 
  private:
   /// q: (B, H, T, Dh); k and v: (B, K, S, Dh).

@@ -6,6 +6,7 @@
 #include "layers/kernels/dropout.h"
 #include "layers/kernels/gelu.h"
 #include "layers/kernels/swiglu.h"
+#include "layers/weights/description.h"
 
 namespace zoo {
 
@@ -72,6 +73,18 @@ torch::Tensor FeedForwardImpl::inner(const torch::Tensor& x) {
 
 torch::Tensor FeedForwardImpl::forward(const torch::Tensor& x) {
   return down(dropout(inner(x), is_training() ? options.dropout() : 0.0));
+}
+
+std::shared_ptr<torch::nn::Module> FeedForwardImpl::fresh(const std::optional<torch::Device>&) const {
+  return std::make_shared<FeedForwardImpl>(options);
+}
+
+void FeedForwardImpl::pretty_print(std::ostream& stream) const {
+  stream << Description("FeedForward")
+                .add("d_model", options.d_model())
+                .add("d_ff", options.d_ff())
+                .add("activation", options.activation())
+                .add("dropout", options.dropout());
 }
 
 }  // namespace zoo

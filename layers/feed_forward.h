@@ -3,12 +3,19 @@
 //   plain   W_down(act(W_up x + b) ) + b            (Vaswani et al. 2017; GELU: Hendrycks & Gimpel 2016)
 //   gated   W_down(act(W_gate x) ⊙ W_up x)          (Shazeer 2020: SwiGLU, GEGLU, ReGLU)
 
+#include <array>
+#include <string_view>
+
 #include "layers/weights/linear.h"
 
 namespace zoo {
 
 /// gelu is the exact x·Φ(x), gelu_tanh its tanh approximation (GPT-2). The last four are gated.
 enum class Activation { relu, gelu, gelu_tanh, silu, swiglu, geglu, geglu_tanh, reglu };
+constexpr auto config_names(Activation) {
+  return std::to_array<std::string_view>(
+      {"relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh", "reglu"});
+}
 
 bool is_gated(Activation activation);
 /// The non-linearity itself; for a gated activation, the non-linearity of its gate.
@@ -16,6 +23,7 @@ torch::Tensor activate(Activation activation, const torch::Tensor& x);
 
 /// Gate and up as two matrices, or stacked in one (2F, D).
 enum class GateProjection { separate, fused };
+constexpr auto config_names(GateProjection) { return std::to_array<std::string_view>({"separate", "fused"}); }
 
 struct FeedForwardOptions {
   FeedForwardOptions(int64_t d_model, int64_t d_ff) : d_model_(d_model), d_ff_(d_ff) {}
@@ -29,17 +37,21 @@ struct FeedForwardOptions {
   TORCH_ARG(GateProjection, gate) = GateProjection::separate;
 };
 
-class FeedForwardImpl : public torch::nn::Module {
+class FeedForwardImpl : public Module {
  public:
   explicit FeedForwardImpl(const FeedForwardOptions& options);
   /// (B, T, D) → (B, T, D)
   torch::Tensor forward(const torch::Tensor& x);
+  void pretty_print(std::ostream& stream) const override;
 
   FeedForwardOptions options;
   Linear up{nullptr};       // D → F; absent if fused
   Linear gate{nullptr};     // D → F; gated activations only; absent if fused
   Linear gate_up{nullptr};  // D → 2F, gate first; if fused
   Linear down{nullptr};     // F → D
+
+ protected:
+  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 
  private:
   torch::Tensor inner(const torch::Tensor& x);  // (B, T, F)

@@ -4,13 +4,13 @@
 #include <memory>
 #include <vector>
 
-#include <torch/nn/module.h>
 #include <torch/types.h>
 
 #include "layers/layer_state.h"
 #include "layers/mask.h"
 #include "layers/positions/positions.h"
 #include "layers/positions/rotary.h"
+#include "layers/weights/module.h"
 
 namespace zoo {
 
@@ -40,7 +40,7 @@ struct AttentionContext {
 
 /// A module that mixes positions. A new kind is a class that implements this, registered in mixer_types()
 /// (models/mixers.h).
-class MixerImpl : public torch::nn::Module {
+class MixerImpl : public Module {
  public:
   /// x: (B, T, D) → (B, T, D). A mixer may ignore parts of the context that it does not need. If it cannot
   /// support a part, it must refuse when it is constructed.

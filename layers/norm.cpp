@@ -6,6 +6,7 @@
 #include <torch/utils.h>
 
 #include "layers/kernels/rms_norm.h"
+#include "layers/weights/description.h"
 
 namespace zoo {
 
@@ -43,6 +44,18 @@ torch::Tensor NormImpl::forward(const torch::Tensor& x) {
       return gain * x / (x.norm(2, -1, /*keepdim=*/true) / std::sqrt(options.size()) + options.eps());
   }
   C10_THROW_ERROR(ValueError, "unknown NormKind");
+}
+
+std::shared_ptr<torch::nn::Module> NormImpl::fresh(const std::optional<torch::Device>&) const {
+  return std::make_shared<NormImpl>(options);
+}
+
+void NormImpl::pretty_print(std::ostream& stream) const {
+  stream << Description("Norm")
+                .add("size", options.size())
+                .add("kind", options.kind())
+                .add("eps", options.eps())
+                .add("bias", bias.defined());
 }
 
 }  // namespace zoo

@@ -5,12 +5,20 @@
 //   rms_norm              γ ⊙ x/√(mean(x²)+ε) (Zhang & Sennrich 2019; Llama, T5)
 //   rms_norm_outside      γ ⊙ x/(RMS(x)+ε) (the authors' own code)
 
-#include <torch/nn/module.h>
+#include <array>
+#include <string_view>
+
 #include <torch/nn/pimpl.h>
+
+#include "layers/weights/module.h"
 
 namespace zoo {
 
 enum class NormKind { layer_norm, layer_norm_annotated, rms_norm, rms_norm_outside };
+constexpr auto config_names(NormKind) {
+  return std::to_array<std::string_view>(
+      {"layer_norm", "layer_norm_annotated", "rms_norm", "rms_norm_outside"});
+}
 
 struct NormOptions {
   explicit NormOptions(int64_t size) : size_(size) {}
@@ -24,16 +32,20 @@ struct NormOptions {
   TORCH_ARG(bool, unit_offset) = false;
 };
 
-class NormImpl : public torch::nn::Module {
+class NormImpl : public Module {
  public:
   explicit NormImpl(const NormOptions& options);
   /// (…, D) → (…, D)
   torch::Tensor forward(const torch::Tensor& x);
   void reset_parameters();
+  void pretty_print(std::ostream& stream) const override;
 
   NormOptions options;
   torch::Tensor weight;  // (D)
   torch::Tensor bias;    // (D) or undefined
+
+ protected:
+  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 };
 TORCH_MODULE(Norm);
 

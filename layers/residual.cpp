@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include "layers/kernels/dropout.h"
+#include "layers/weights/description.h"
 
 namespace zoo {
 
@@ -52,6 +53,14 @@ torch::Tensor ResidualImpl::forward(torch::Tensor x, const std::vector<SubLayer>
   }
   for (size_t i = 0; i < sub_layers.size(); ++i) x = connected(x, i, sub_layers[i]);
   return x;
+}
+
+std::shared_ptr<torch::nn::Module> ResidualImpl::fresh(const std::optional<torch::Device>&) const {
+  return std::make_shared<ResidualImpl>(options);
+}
+
+void ResidualImpl::pretty_print(std::ostream& stream) const {
+  stream << Description("Residual").add("placement", options.placement()).add("dropout", options.dropout());
 }
 
 }  // namespace zoo

@@ -7,8 +7,10 @@
 //   sandwich       x + norm₂(f(norm₁(x)))                                   (CogView, Ding et al. 2021)
 //   parallel       x + Σ f_i(norm(x)), one norm for all sub-layers          (GPT-J, PaLM)
 
+#include <array>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,9 @@
 namespace zoo {
 
 enum class NormPlacement { pre, post, residual_post, sandwich, parallel };
+constexpr auto config_names(NormPlacement) {
+  return std::to_array<std::string_view>({"pre", "post", "residual_post", "sandwich", "parallel"});
+}
 
 /// Whether a stack of such layers needs a final norm.
 constexpr bool wants_final_norm(NormPlacement placement) { return placement != NormPlacement::post; }
@@ -33,17 +38,21 @@ struct ResidualOptions {
   TORCH_ARG(double, dropout) = 0.0;
 };
 
-class ResidualImpl : public torch::nn::Module {
+class ResidualImpl : public Module {
  public:
   using SubLayer = std::function<torch::Tensor(const torch::Tensor&)>;
 
   explicit ResidualImpl(const ResidualOptions& options);
   /// x: (B, T, D); one function for each name in the options, applied in that order. Returns (B, T, D).
   torch::Tensor forward(torch::Tensor x, const std::vector<SubLayer>& sub_layers);
+  void pretty_print(std::ostream& stream) const override;
 
   ResidualOptions options;
   std::vector<Norm> norms_in;   // before each sub-layer (parallel: only one); post: after each sum
   std::vector<Norm> norms_out;  // on each sub-layer's output: residual_post, sandwich
+
+ protected:
+  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 
  private:
   torch::Tensor connected(const torch::Tensor& x, size_t index, const SubLayer& sub_layer);

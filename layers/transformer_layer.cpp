@@ -2,9 +2,11 @@
 
 #include <torch/types.h>
 
+#include "layers/weights/description.h"
+
 namespace zoo {
 
-TransformerLayerImpl::TransformerLayerImpl(const TransformerLayerOptions& options) {
+TransformerLayerImpl::TransformerLayerImpl(const TransformerLayerOptions& options_) : options(options_) {
   std::vector<std::string> names{"self_attention"};
   self_attention = register_module("self_attention", options.self_attention()());
   if (options.cross_attention()) {
@@ -24,6 +26,17 @@ torch::Tensor TransformerLayerImpl::forward(const torch::Tensor& x, const LayerC
   const auto transform = [&](const torch::Tensor& h) { return feed_forward(h); };
   if (cross_attention) return residual(x, {attend, look_up, transform});
   return residual(x, {attend, transform});
+}
+
+std::shared_ptr<torch::nn::Module> TransformerLayerImpl::fresh(const std::optional<torch::Device>&) const {
+  return std::make_shared<TransformerLayerImpl>(options);
+}
+
+void TransformerLayerImpl::pretty_print(std::ostream& stream) const {
+  stream << Description("TransformerLayer")
+                .add("d_model", options.norm().size())
+                .add("norm_placement", options.norm_placement())
+                .add("dropout", options.dropout());
 }
 
 }  // namespace zoo

@@ -42,16 +42,21 @@ struct LayerContext {
   AttentionContext cross = {};
 };
 
-class TransformerLayerImpl : public torch::nn::Module {
+class TransformerLayerImpl : public Module {
  public:
   explicit TransformerLayerImpl(const TransformerLayerOptions& options);
   /// x: (B, T, D) → (B, T, D)
   torch::Tensor forward(const torch::Tensor& x, const LayerContext& context = {});
+  void pretty_print(std::ostream& stream) const override;
 
+  TransformerLayerOptions options;
   std::shared_ptr<MixerImpl> self_attention;
   Attention cross_attention{nullptr};
   FeedForward feed_forward{nullptr};
   Residual residual{nullptr};
+
+ protected:
+  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 };
 
 class TransformerLayer : public torch::nn::ModuleHolder<TransformerLayerImpl> {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "layers/kernels/dropout.h"
+#include "layers/weights/description.h"
 
 namespace zoo {
 
@@ -39,6 +40,18 @@ TokenEmbedderImpl::TokenEmbedderImpl(const ModelConfig& config, const TokenEmbed
   if (config.embedding_norm) {
     embedding_norm = register_module("embedding_norm", Norm(norm_options(config, config.d_model)));
   }
+}
+
+std::shared_ptr<torch::nn::Module> TokenEmbedderImpl::fresh(
+    const std::optional<torch::Device>& device) const {
+  return std::make_shared<TokenEmbedderImpl>(config_, TokenEmbedding(copy_of(token_, device)));
+}
+
+void TokenEmbedderImpl::pretty_print(std::ostream& stream) const {
+  stream << Description("TokenEmbedder")
+                .add("d_model", config_.d_model)
+                .add("position", config_.position)
+                .add("dropout", config_.dropout);
 }
 
 void TokenEmbedderImpl::visit_weights(const WeightVisitor& visit) const {

@@ -2,7 +2,6 @@
 // Turns the inputs of a batch into the vectors that a stack reads. This file has the embedder of tokens.
 // Other inputs, such as patches or feature maps, have embedders of their own.
 
-#include <torch/nn/module.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
@@ -26,7 +25,7 @@ struct Embedded {
 };
 
 /// Turns the input of a batch into vectors. A model family with another input has its own embedder.
-class EmbedderImpl : public torch::nn::Module {
+class EmbedderImpl : public Module {
  public:
   virtual Embedded forward(const Batch& batch) = 0;
 };
@@ -49,10 +48,14 @@ class TokenEmbedderImpl : public EmbedderImpl, public WeightOwner {
   /// (B, T, D). Throws DataError if a sequence is longer than the table of learned positions.
   torch::Tensor forward(const TokenInput& input);
   void visit_weights(const WeightVisitor& visit) const override;
+  void pretty_print(std::ostream& stream) const override;
 
   torch::nn::Embedding position_embedding{nullptr};  // (max_positions, D)
   torch::nn::Embedding segment_embedding{nullptr};   // (n_segments, D)
   Norm embedding_norm{nullptr};
+
+ protected:
+  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 
  private:
   torch::Tensor absolute_positions(const PositionRange& range, torch::Device device);

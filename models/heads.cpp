@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include "layers/kernels/dropout.h"
+#include "layers/weights/description.h"
 #include "models/embedder.h"
 
 namespace zoo {
@@ -21,7 +22,7 @@ LinearOptions classifier_options(const ModelConfig& config, const ModelPurpose& 
 
 ModelHeadImpl::ModelHeadImpl(const ModelConfig& config, const ModelPurpose& purpose,
                              const TokenEmbedding& token, Pooling pooling)
-    : activation_(config.activation), dropout_(config.dropout) {
+    : config_(config), purpose_(purpose), token_(token), pooling_(pooling) {
   const int64_t d_model = config.d_model;
   if (!predicts_tokens(purpose.head)) {
     if (pooling == Pooling::pooler)
@@ -41,10 +42,10 @@ ModelHeadImpl::ModelHeadImpl(const ModelConfig& config, const ModelPurpose& purp
 }
 
 torch::Tensor ModelHeadImpl::prepare(const torch::Tensor& hidden) {
-  if (transform) return norm(activate(activation_, transform(hidden)));
+  if (transform) return norm(activate(config_.activation, transform(hidden)));
   if (!classifier) return hidden;
   const auto pooled = pooler ? torch::tanh(pooler(hidden)) : hidden;
-  return dropout(pooled, is_training() ? dropout_ : 0.0);
+  return dropout(pooled, is_training() ? config_.dropout : 0.0);
 }
 
 torch::Tensor ModelHeadImpl::project(const torch::Tensor& features) {
@@ -53,6 +54,20 @@ torch::Tensor ModelHeadImpl::project(const torch::Tensor& features) {
 
 int64_t ModelHeadImpl::n_outputs() const {
   return classifier ? classifier->n_outputs() : output->options.vocab_size();
+}
+
+std::shared_ptr<torch::nn::Module> ModelHeadImpl::fresh(const std::optional<torch::Device>& device) const {
+  const bool tied = output && config_.tie_embeddings;
+  const auto token = tied ? TokenEmbedding(copy_of(token_.ptr(), device)) : token_;
+  return std::make_shared<ModelHeadImpl>(config_, purpose_, token, pooling_);
+}
+
+void ModelHeadImpl::pretty_print(std::ostream& stream) const {
+  stream << Description("ModelHead")
+                .add("kind", purpose_.head)
+                .add("d_model", config_.d_model)
+                .add("n_outputs", n_outputs())
+                .add("dropout", classifier ? config_.dropout : 0.0);
 }
 
 void count_head(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose, Pooling pooling,

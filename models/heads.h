@@ -14,7 +14,7 @@ namespace zoo {
 /// Whether a classifier has a pooler: dense and tanh on the class token (BERT).
 enum class Pooling { none, pooler };
 
-class ModelHeadImpl : public torch::nn::Module {
+class ModelHeadImpl : public Module {
  public:
   /// `token` is the embedding whose matrix a tied output projection uses. It may be null if the head does not
   /// predict tokens.
@@ -26,6 +26,7 @@ class ModelHeadImpl : public torch::nn::Module {
   torch::Tensor project(const torch::Tensor& features);
   /// V or C
   int64_t n_outputs() const;
+  void pretty_print(std::ostream& stream) const override;
 
   Linear transform{nullptr};  // masked language modelling: D → D, activation, norm
   Norm norm{nullptr};
@@ -33,9 +34,14 @@ class ModelHeadImpl : public torch::nn::Module {
   Linear pooler{nullptr};            // classification: D → D, tanh
   Linear classifier{nullptr};        // classification, regression: D → C
 
+ protected:
+  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
+
  private:
-  Activation activation_;
-  double dropout_;
+  ModelConfig config_;
+  ModelPurpose purpose_;
+  TokenEmbedding token_;  // not registered here: the model owns it
+  Pooling pooling_;
 };
 TORCH_MODULE(ModelHead);
 

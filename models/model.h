@@ -1,13 +1,14 @@
 #pragma once
 // The two interfaces through which trainer and generator use a model. Neither depends on the architecture.
 
+#include <array>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include <torch/nn/module.h>
-
 #include "layers/activation_checkpointing.h"
+#include "layers/weights/module.h"
 #include "models/batch.h"
 #include "models/decoding_state.h"
 #include "models/model_config.h"
@@ -25,7 +26,7 @@ class GenerativeModel;
 
 /// A model that can be trained: batch → features → scores. It has two steps, so that a loss can project the
 /// features in pieces and never hold all logits.
-class Model : public torch::nn::Module {
+class Model : public Module {
  public:
   /// (N, D): the final hidden states from which the batch's targets are predicted, in their order.
   virtual torch::Tensor features(const Batch& batch) = 0;
@@ -104,6 +105,10 @@ enum class HeadKind {
   classification,            // scores of classes, once per row
   regression,                // numbers, once per row
 };
+constexpr auto config_names(HeadKind) {
+  return std::to_array<std::string_view>(
+      {"language_modeling", "masked_language_modeling", "classification", "regression"});
+}
 /// Whether a head scores tokens, at many positions of a row. Other heads predict once per row.
 constexpr bool predicts_tokens(HeadKind head) {
   return head == HeadKind::language_modeling || head == HeadKind::masked_language_modeling;

@@ -19,28 +19,6 @@
 
 namespace zoo {
 
-constexpr auto config_names(NormKind) {
-  return std::to_array<std::string_view>(
-      {"layer_norm", "layer_norm_annotated", "rms_norm", "rms_norm_outside"});
-}
-constexpr auto config_names(Activation) {
-  return std::to_array<std::string_view>(
-      {"relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh", "reglu"});
-}
-constexpr auto config_names(GateProjection) { return std::to_array<std::string_view>({"separate", "fused"}); }
-constexpr auto config_names(Projection) { return std::to_array<std::string_view>({"separate", "fused"}); }
-constexpr auto config_names(NormPlacement) {
-  return std::to_array<std::string_view>({"pre", "post", "residual_post", "sandwich", "parallel"});
-}
-constexpr auto config_names(RotaryLayout) { return std::to_array<std::string_view>({"interleaved", "half"}); }
-constexpr auto config_names(RotaryScaling) {
-  return std::to_array<std::string_view>({"none", "linear", "ntk", "yarn", "llama3"});
-}
-
-constexpr auto config_names(WeightFormat) {
-  return std::to_array<std::string_view>({"fp32", "bf16", "int8"});
-}
-
 /// The library's model families. Programs add their own to model_families() (models/families/families.h).
 enum class Architecture { encoder, decoder, encoder_decoder };
 constexpr auto config_names(Architecture) {
@@ -60,6 +38,9 @@ enum class StackRole {
   decoder,              // the past
   decoder_with_memory,  // the past and an encoder's output
 };
+constexpr auto config_names(StackRole) {
+  return std::to_array<std::string_view>({"encoder", "decoder", "decoder_with_memory"});
+}
 
 /// How a model encodes the order of its tokens.
 enum class Position { none, sinusoidal, learned, rotary, alibi, t5, shaw };

@@ -7,6 +7,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "layers/weights/description.h"
 #include "models/embedder.h"
 #include "models/mixers.h"
 
@@ -87,7 +88,7 @@ TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role,
   return options;
 }
 
-StackImpl::StackImpl(const ModelConfig& config, StackRole role) {
+StackImpl::StackImpl(const ModelConfig& config, StackRole role) : config_(config), role_(role) {
   if (config.position == Position::rotary) rotary = register_module("rotary", Rotary(rotary_options(config)));
   if (config.position == Position::alibi) alibi_slopes_ = alibi_slopes(config.n_heads);
   if (config.position == Position::t5) {
@@ -104,6 +105,22 @@ StackImpl::StackImpl(const ModelConfig& config, StackRole role) {
   if (wants_final_norm(config.norm_placement)) {
     final_norm = register_module("final_norm", Norm(norm_options(config, config.d_model)));
   }
+}
+
+std::shared_ptr<torch::nn::Module> StackImpl::fresh(const std::optional<torch::Device>&) const {
+  return std::make_shared<StackImpl>(config_, role_);
+}
+
+void StackImpl::take_settings(const torch::nn::Module& from) {
+  checkpointing_ = dynamic_cast<const StackImpl&>(from).checkpointing_;
+}
+
+void StackImpl::pretty_print(std::ostream& stream) const {
+  stream << Description("Stack")
+                .add("role", role_)
+                .add("d_model", config_.d_model)
+                .add("n_layers", layers.size())
+                .add("position", config_.position);
 }
 
 void StackImpl::begin(DecodingState& state, const torch::Tensor& memory, std::vector<int64_t> lengths,

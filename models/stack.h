@@ -35,7 +35,7 @@ struct StackInput {
   std::vector<torch::Tensor>* cross_maps = nullptr;  // cross-attention weights are appended
 };
 
-class StackImpl : public torch::nn::Module {
+class StackImpl : public Module {
  public:
   StackImpl(const ModelConfig& config, StackRole role);
   /// (B, T, D): final hidden states.
@@ -46,15 +46,22 @@ class StackImpl : public torch::nn::Module {
              const torch::Tensor& memory_positions = {});
   /// Takes effect if the module is training, gradients are recorded, and the call has neither state nor maps.
   void checkpoint_activations(ActivationCheckpointing what) { checkpointing_ = what; }
+  void pretty_print(std::ostream& stream) const override;
 
   std::vector<TransformerLayer> layers;
   Rotary rotary{nullptr};
   T5Bias position_bias{nullptr};
   Norm final_norm{nullptr};
 
+ protected:
+  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
+  void take_settings(const torch::nn::Module& from) override;
+
  private:
   torch::Tensor score_bias(const PositionRange& range, torch::Device device);
 
+  ModelConfig config_;
+  StackRole role_;
   ActivationCheckpointing checkpointing_ = ActivationCheckpointing::none;
   torch::Tensor alibi_slopes_;  // (H)
 };

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks includes between folders (scripts/check_rooms.py) and style (clang-format), and looks for mistakes (clang-tidy).
+# Checks includes between folders (scripts/check_rooms.py), source code that pages quote (scripts/quote_sources.py) and
+# style (clang-format), and looks for mistakes (clang-tidy).
 # Changes no source. Installs clang-format and clang-tidy into .venv.
 #   scripts/lint.sh            every source: twenty minutes on two cores
 #   scripts/lint.sh FILE...    style and mistakes of these files only
@@ -16,9 +17,11 @@ else
   files=("$@")
 fi
 scripts/check_rooms.py
+scripts/quote_sources.py
 .venv/bin/clang-format --dry-run -Werror "${files[@]}"
-# Options for what clang lacks: g++'s warnings, precompiled headers and OpenMP header.
+# Options for what clang lacks: g++'s warnings, precompiled headers and OpenMP header; and the headers as programs outside
+# this repository include them.
 options=(-p build/debug --quiet '--warnings-as-errors=*' --extra-arg=-Wno-unknown-warning-option
   --extra-arg=-Wno-ignored-gch --extra-arg=-Wno-deprecated-declarations
-  "--extra-arg=-idirafter$(g++ -print-file-name=include)")
+  --extra-arg=-Ibuild/debug/include "--extra-arg=-idirafter$(g++ -print-file-name=include)")
 printf '%s\n' "${files[@]}" | { grep '\.cpp$' || true; } | xargs -r -P "$(nproc)" -n 1 .venv/bin/clang-tidy "${options[@]}"

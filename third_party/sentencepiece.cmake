@@ -1,10 +1,6 @@
-# SentencePiece has no CMake package in Debian. Its trainer is a separate library.
-find_path(ZOO_SENTENCEPIECE_INCLUDE sentencepiece_processor.h)
-find_library(ZOO_SENTENCEPIECE_LIBRARY sentencepiece)
-find_library(ZOO_SENTENCEPIECE_TRAIN_LIBRARY sentencepiece_train)
-if(NOT ZOO_SENTENCEPIECE_INCLUDE OR NOT ZOO_SENTENCEPIECE_LIBRARY OR NOT ZOO_SENTENCEPIECE_TRAIN_LIBRARY)
+find_package(SentencePiece QUIET)  # by cmake/FindSentencePiece.cmake
+if(NOT SentencePiece_FOUND)
   message(FATAL_ERROR "SentencePiece was not found: run scripts/setup.sh, or install libsentencepiece-dev.")
 endif()
 add_library(zoo_sentencepiece INTERFACE)
-target_include_directories(zoo_sentencepiece SYSTEM INTERFACE ${ZOO_SENTENCEPIECE_INCLUDE})
-target_link_libraries(zoo_sentencepiece INTERFACE ${ZOO_SENTENCEPIECE_TRAIN_LIBRARY} ${ZOO_SENTENCEPIECE_LIBRARY})
+target_link_libraries(zoo_sentencepiece INTERFACE sentencepiece)

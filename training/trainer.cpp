@@ -163,7 +163,7 @@ void Trainer::start() {
     if (!state_.data.empty() && state_.data != data) {
       throw ConfigError(
           fmt::format("{}: the training or validation data have changed since this run was started; restore "
-                      "them, or train anew with --overwrite or another --out",
+                      "them, or train anew with ExistingRun::replace or another TrainOptions::run_dir",
                       run_dir_.string()));
     }
     report(fmt::format("goes on after step {} of {}", state_.step, config_.steps));

@@ -91,7 +91,7 @@ void check_size(const AttentionReport& report) {
   for (const auto& layer : report.layers) weights += layer.weights.numel();
   if (weights <= kMostWeights) return;
   throw DataError(fmt::format(
-      "the maps of {} tokens are {} million numbers, too many for a page: give a shorter text, or --json",
+      "the maps of {} tokens are {} million numbers, too many for a page: give a shorter text, or write JSON",
       report.source_tokens.size() + report.target_tokens.size(), weights / 1'000'000));
 }
 

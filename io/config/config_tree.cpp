@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "io/config/find_config.h"
 #include "io/files.h"
 
 namespace zoo {
@@ -332,7 +333,7 @@ class Loader {
       if (base.kind != ConfigNode::Kind::kScalar || base.text.empty()) {
         fail_at(base.place, fmt::format("extends must be a file or a list of files, not {}", base.shown()));
       }
-      merge_config_trees(merged, load((directory / base.text).lexically_normal(), &base.place));
+      merge_config_trees(merged, load(find_base(base, directory), &base.place));
     }
     merged.place = own.place;
     merge_config_trees(merged, std::move(own));
@@ -340,6 +341,14 @@ class Loader {
   }
 
  private:
+  static std::filesystem::path find_base(const ConfigNode& base, const std::filesystem::path& directory) {
+    try {
+      return find_config(base.text, directory);
+    } catch (const ConfigError& error) {
+      fail_at(base.place, fmt::format("extends: {}", error.what()));
+    }
+  }
+
   std::vector<std::string> chain_;        // the files being read: each extends the next
   std::vector<std::string> chain_names_;  // the same files, named as the user would write them
   std::map<std::string, ConfigNode> done_;

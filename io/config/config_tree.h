@@ -54,8 +54,9 @@ ConfigNode load_config_tree(const std::filesystem::path& path);
 /// The same from text. Messages use `name` as the name of the file; `extends` is relative to its directory.
 ConfigNode parse_config_tree(std::string_view text, std::string_view name);
 
-/// Merges a map with the files that its `extends` names, relative to `directory`, and removes `extends`. The
-/// map's own keys win. For maps that are configurations within another file. Throws ConfigError.
+/// Merges a map with the files that its `extends` names, found from `directory` by find_config(), and removes
+/// `extends`. The map's own keys win. For maps that are configurations within another file. Throws
+/// ConfigError.
 ConfigNode resolve_extends(ConfigNode map, const std::filesystem::path& directory);
 
 /// Merges two maps key by key, where `over` wins. Otherwise `over` replaces `base`.

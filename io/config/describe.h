@@ -20,6 +20,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/named_enum.h"
+
 namespace zoo {
 
 /// The range that a number must lie in.
@@ -40,11 +42,6 @@ struct FieldInfo {
   std::string_view doc;
   Limits limits;
 };
-
-/// An enumeration whose values have names: `config_names(E)` is found by argument-dependent look-up and
-/// returns an array with the name of enumerator i at index i.
-template <class E>
-concept NamedEnum = std::is_enum_v<E> && requires(E e) { config_names(e).size(); };
 
 /// A value that the program may choose: `auto` in a file, no value here.
 template <class T>
@@ -138,11 +135,5 @@ class ConfigVisitor {
     visit(field, *value.value);
   }
 };
-
-/// The name of an enumerator, as the configuration writes it.
-template <NamedEnum E>
-std::string_view name_of(E value) {
-  return config_names(value)[static_cast<size_t>(value)];
-}
 
 }  // namespace zoo

@@ -2,6 +2,9 @@
 // Rotary position embedding on the CPU: one pass over queries or keys, and one over their gradient. A
 // composition of LibTorch's operations makes seven and ten passes.
 
+#include <array>
+#include <string_view>
+
 #include <torch/types.h>
 
 namespace zoo {
@@ -9,6 +12,7 @@ namespace zoo {
 /// Which elements form a pair: interleaved (2i, 2i+1) as in the paper and GPT-J, or half (i, i + R/2) as in
 /// GPT-NeoX and transformers' Llama.
 enum class RotaryLayout { interleaved, half };
+constexpr auto config_names(RotaryLayout) { return std::to_array<std::string_view>({"interleaved", "half"}); }
 
 /// Cosines and sines of the angles of one call: (T, R/2), or (B, 1, T, R/2) if the sequences differ.
 struct RotaryAngles {

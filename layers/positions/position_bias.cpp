@@ -7,6 +7,8 @@
 #include <torch/nn/modules/embedding.h>
 #include <torch/types.h>
 
+#include "layers/weights/description.h"
+
 namespace zoo {
 
 torch::Tensor relative_positions(const PositionRange& range, torch::Device device) {
@@ -66,6 +68,18 @@ torch::Tensor T5BiasImpl::forward(const PositionRange& range) {
   const auto ids = t5_buckets(relative, options.direction(), options.n_buckets(), options.max_distance());
   const auto bias = buckets(ids);  // (T, S, H) or (B, T, S, H)
   return bias.dim() == 3 ? bias.permute({2, 0, 1}).unsqueeze(0) : bias.permute({0, 3, 1, 2});
+}
+
+std::shared_ptr<torch::nn::Module> T5BiasImpl::fresh(const std::optional<torch::Device>&) const {
+  return std::make_shared<T5BiasImpl>(options);
+}
+
+void T5BiasImpl::pretty_print(std::ostream& stream) const {
+  stream << Description("T5Bias")
+                .add("n_heads", options.n_heads())
+                .add("n_buckets", options.n_buckets())
+                .add("max_distance", options.max_distance())
+                .add("direction", options.direction());
 }
 
 void T5BiasImpl::visit_weights(const WeightVisitor& visit) const {

@@ -1,7 +1,9 @@
 #pragma once
 // Positions as a bias on the attention scores. The bias depends on the distance between query and key.
 
-#include <torch/nn/module.h>
+#include <array>
+#include <string_view>
+
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/pimpl.h>
 
@@ -12,6 +14,9 @@ namespace zoo {
 
 /// Whether a query sees only earlier keys (a decoder) or keys on both sides (an encoder).
 enum class Direction { causal, bidirectional };
+constexpr auto config_names(Direction) {
+  return std::to_array<std::string_view>({"causal", "bidirectional"});
+}
 
 /// (H) float32: the slope m_h of head h, the geometric sequence of ALiBi (Press et al. 2022). If H is not a
 /// power of two, it is the sequence for the next lower power, then every second slope for the next higher
@@ -35,15 +40,19 @@ struct T5BiasOptions {
 };
 
 /// A learned bias per bucket and head, shared by the layers of a stack.
-class T5BiasImpl : public torch::nn::Module, public WeightOwner {
+class T5BiasImpl : public Module, public WeightOwner {
  public:
   explicit T5BiasImpl(const T5BiasOptions& options);
   /// (1, H, T, S), or (B, H, T, S) if rows differ, for queries in `range` and keys 0 … S-1.
   torch::Tensor forward(const PositionRange& range);
   void visit_weights(const WeightVisitor& visit) const override;
+  void pretty_print(std::ostream& stream) const override;
 
   T5BiasOptions options;
   torch::nn::Embedding buckets{nullptr};  // (n_buckets, H)
+
+ protected:
+  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 };
 TORCH_MODULE(T5Bias);
 

@@ -5,6 +5,8 @@
 
 #include <torch/types.h>
 
+#include "layers/weights/description.h"
+
 namespace zoo {
 namespace {
 
@@ -71,6 +73,19 @@ RotaryImpl::RotaryImpl(const RotaryOptions& options_)
   TORCH_CHECK(width > 0 && width % 2 == 0 && width <= options.head_dim(),
               "rotary positions rotate pairs: the width ", width, " must be even and at most the head's ",
               options.head_dim());
+}
+
+std::shared_ptr<torch::nn::Module> RotaryImpl::fresh(const std::optional<torch::Device>&) const {
+  return std::make_shared<RotaryImpl>(options);
+}
+
+void RotaryImpl::pretty_print(std::ostream& stream) const {
+  stream << Description("Rotary")
+                .add("head_dim", options.head_dim())
+                .add("width", turned_width(options))
+                .add("theta", options.theta())
+                .add("layout", options.layout())
+                .add("scaling", options.scaling());
 }
 
 RotaryTable RotaryImpl::forward(const PositionRange& range, torch::Device device) {

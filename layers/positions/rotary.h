@@ -2,14 +2,16 @@
 // Rotary position embedding (Su et al. 2021). Pairs of elements of queries and keys are rotated by angles
 // proportional to their positions, so that a score depends only on the distance.
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
-#include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 
 #include "layers/kernels/cpu_rotary.h"
 #include "layers/positions/positions.h"
+#include "layers/weights/module.h"
 
 namespace zoo {
 
@@ -19,6 +21,9 @@ namespace zoo {
 ///   yarn    between linear and none, depending on the frequency; and a temperature (Peng et al. 2023)
 ///   llama3  between linear and none, depending on the wavelength (Llama 3.1)
 enum class RotaryScaling { none, linear, ntk, yarn, llama3 };
+constexpr auto config_names(RotaryScaling) {
+  return std::to_array<std::string_view>({"none", "linear", "ntk", "yarn", "llama3"});
+}
 
 struct RotaryOptions {
   explicit RotaryOptions(int64_t head_dim) : head_dim_(head_dim) {}
@@ -50,12 +55,16 @@ struct RotaryTable : RotaryAngles {
   torch::Tensor apply(const torch::Tensor& x) const;
 };
 
-class RotaryImpl : public torch::nn::Module {
+class RotaryImpl : public Module {
  public:
   explicit RotaryImpl(const RotaryOptions& options);
   RotaryTable forward(const PositionRange& range, torch::Device device);
+  void pretty_print(std::ostream& stream) const override;
 
   RotaryOptions options;
+
+ protected:
+  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 
  private:
   PositionTable cos_, sin_;  // (positions so far, R/2)

@@ -5,6 +5,8 @@
 #include <torch/nn/init.h>
 #include <torch/types.h>
 
+#include "layers/weights/description.h"
+
 namespace zoo {
 
 TokenEmbeddingImpl::TokenEmbeddingImpl(const TokenEmbeddingOptions& options_) : options(options_) {
@@ -14,6 +16,18 @@ TokenEmbeddingImpl::TokenEmbeddingImpl(const TokenEmbeddingOptions& options_) : 
 torch::Tensor TokenEmbeddingImpl::forward(const torch::Tensor& ids) {
   const auto vectors = matrix().rows(ids);
   return options.scale() == 1.0 ? vectors : vectors * options.scale();
+}
+
+std::shared_ptr<torch::nn::Module> TokenEmbeddingImpl::fresh(const std::optional<torch::Device>&) const {
+  return std::make_shared<TokenEmbeddingImpl>(options);
+}
+
+void TokenEmbeddingImpl::pretty_print(std::ostream& stream) const {
+  stream << Description("TokenEmbedding")
+                .add("vocab_size", options.vocab_size())
+                .add("d_model", options.d_model())
+                .add("scale", options.scale())
+                .add("format", matrix().format());
 }
 
 void TokenEmbeddingImpl::visit_weights(const WeightVisitor& visit) const {
@@ -36,6 +50,22 @@ OutputProjectionImpl::OutputProjectionImpl(const OutputProjectionOptions& option
 torch::Tensor OutputProjectionImpl::forward(const torch::Tensor& hidden) {
   const auto scaled = options.scale() == 1.0 ? hidden : hidden * options.scale();
   return (tied_ ? tied_->matrix() : matrix()).product(scaled, bias);
+}
+
+std::shared_ptr<torch::nn::Module> OutputProjectionImpl::fresh(
+    const std::optional<torch::Device>& device) const {
+  if (!tied_) return std::make_shared<OutputProjectionImpl>(options);
+  return std::make_shared<OutputProjectionImpl>(options, TokenEmbedding(copy_of(tied_, device)));
+}
+
+void OutputProjectionImpl::pretty_print(std::ostream& stream) const {
+  stream << Description("OutputProjection")
+                .add("d_model", options.d_model())
+                .add("vocab_size", options.vocab_size())
+                .add("bias", options.bias())
+                .add("scale", options.scale())
+                .add("tied", tied_ != nullptr)
+                .add("format", (tied_ ? tied_->matrix() : matrix()).format());
 }
 
 void OutputProjectionImpl::visit_weights(const WeightVisitor& visit) const {

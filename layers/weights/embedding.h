@@ -1,7 +1,6 @@
 #pragma once
 // Tokens to vectors, and vectors to scores over the vocabulary.
 
-#include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 
 #include "layers/weights/weights.h"
@@ -23,8 +22,12 @@ class TokenEmbeddingImpl : public MatrixModule {
   /// (B, T) int64 → (B, T, D)
   torch::Tensor forward(const torch::Tensor& ids);
   void visit_weights(const WeightVisitor& visit) const override;
+  void pretty_print(std::ostream& stream) const override;
 
   TokenEmbeddingOptions options;
+
+ protected:
+  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 };
 TORCH_MODULE(TokenEmbedding);
 
@@ -48,12 +51,16 @@ class OutputProjectionImpl : public MatrixModule {
   /// (…, D) → logits (…, V)
   torch::Tensor forward(const torch::Tensor& hidden);
   void visit_weights(const WeightVisitor& visit) const override;
+  void pretty_print(std::ostream& stream) const override;
 
   OutputProjectionOptions options;
   torch::Tensor bias;  // (V) or undefined
 
+ protected:
+  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
+
  private:
-  std::shared_ptr<TokenEmbeddingImpl> tied_;
+  std::shared_ptr<TokenEmbeddingImpl> tied_;  // null: this module has its own matrix
 };
 TORCH_MODULE(OutputProjection);
 

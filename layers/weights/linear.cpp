@@ -5,6 +5,8 @@
 #include <torch/nn/init.h>
 #include <torch/types.h>
 
+#include "layers/weights/description.h"
+
 namespace zoo {
 
 LinearImpl::LinearImpl(const LinearOptions& options_) : options(options_) {
@@ -36,6 +38,18 @@ std::vector<torch::Tensor> LinearImpl::forward_parts(const torch::Tensor& x) con
   std::vector<int64_t> sizes;
   for (const auto& part : options.parts()) sizes.push_back(part.n_outputs);
   return forward(x).split_with_sizes(sizes, -1);
+}
+
+std::shared_ptr<torch::nn::Module> LinearImpl::fresh(const std::optional<torch::Device>&) const {
+  return std::make_shared<LinearImpl>(options);
+}
+
+void LinearImpl::pretty_print(std::ostream& stream) const {
+  stream << Description("Linear")
+                .add("n_inputs", n_inputs())
+                .add("n_outputs", n_outputs())
+                .add("bias", options.bias())
+                .add("format", matrix().format());
 }
 
 void LinearImpl::visit_weights(const WeightVisitor& visit) const {

@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
@@ -48,9 +47,13 @@ class LinearImpl : public MatrixModule {
   int64_t n_inputs() const { return options.n_inputs(); }
   int64_t n_outputs() const;
   void visit_weights(const WeightVisitor& visit) const override;
+  void pretty_print(std::ostream& stream) const override;
 
   LinearOptions options;
   torch::Tensor bias;  // (O) or undefined
+
+ protected:
+  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 
  private:
   int64_t rows_before(size_t part) const;

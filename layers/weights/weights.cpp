@@ -91,6 +91,10 @@ void MatrixModule::convert(WeightFormat format) {
   if (matrix_.scales().defined()) register_buffer("weight_scale", matrix_.scales());
 }
 
+void MatrixModule::take_settings(const torch::nn::Module& from) {
+  convert(dynamic_cast<const MatrixModule&>(from).matrix_.format());
+}
+
 void store_weights(torch::nn::Module& model, WeightFormat format) {
   for (const auto& module : model.modules()) {
     if (auto* const owner = dynamic_cast<MatrixModule*>(module.get())) owner->convert(format);

@@ -2,13 +2,17 @@
 // Matrices of weights: their use and their storage. Modules own WeightMatrix objects and use their tensors
 // only through WeightMatrix. A format or packing can therefore change without changes in the modules.
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <torch/nn/module.h>
 #include <torch/types.h>
+
+#include "layers/weights/module.h"
 
 namespace zoo {
 
@@ -49,6 +53,9 @@ class WeightOwner {
 ///   int8  a quarter of the memory: whole numbers from -127 to 127, and a scale for each row
 /// Only fp32 can be trained.
 enum class WeightFormat { fp32, bf16, int8 };
+constexpr auto config_names(WeightFormat) {
+  return std::to_array<std::string_view>({"fp32", "bf16", "int8"});
+}
 
 /// A matrix W (O, I). Linear map: O outputs, I inputs. Table: O rows of width I.
 class WeightMatrix {
@@ -89,7 +96,7 @@ class WeightMatrix {
 
 /// A module with one matrix, its parameter "weight". After a conversion from fp32 the matrix is a buffer
 /// "weight", and its scales are the buffer "weight_scale".
-class MatrixModule : public torch::nn::Module, public WeightOwner {
+class MatrixModule : public Module, public WeightOwner {
  public:
   const WeightMatrix& matrix() const { return matrix_; }
   /// Converts the matrix, if this module owns one. The module cannot be trained afterwards.
@@ -98,6 +105,7 @@ class MatrixModule : public torch::nn::Module, public WeightOwner {
  protected:
   /// Makes `weight` (O, I) the parameter.
   void set_weight(torch::Tensor weight);
+  void take_settings(const torch::nn::Module& from) override;
 
  private:
   WeightMatrix matrix_;

@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include "models/families/model_description.h"
 #include "models/families/read_tokens.h"
 
 namespace zoo {
@@ -21,7 +22,7 @@ void count_decoder(CostAccount& account, const ModelConfig& config, const ModelP
 }  // namespace
 
 DecoderModel::DecoderModel(const ModelConfig& config, const ModelPurpose& purpose)
-    : purpose_(purpose), max_length_(config.max_positions) {
+    : config_(config), purpose_(purpose) {
   token_embedding_ = register_module("token_embedding", make_token_embedding(config, purpose.vocab_size));
   decoder_embedder_ = register_module("decoder_embedder", TokenEmbedder(config, token_embedding_));
   decoder_ = register_module("decoder", Stack(config, StackRole::decoder));
@@ -52,6 +53,14 @@ DecodingState DecoderModel::begin(const TokenBatch& prompts) {
 
 torch::Tensor DecoderModel::forward(const TokenBatch& tokens, DecodingState& state, const LogitsAt& at) {
   return read_tokens({decoder_embedder_, decoder_, head_}, tokens, state, at);
+}
+
+std::shared_ptr<torch::nn::Module> DecoderModel::fresh(const std::optional<torch::Device>&) const {
+  return std::make_shared<DecoderModel>(config_, purpose_);
+}
+
+void DecoderModel::pretty_print(std::ostream& stream) const {
+  stream << describe_model("DecoderModel", config_, purpose_);
 }
 
 ModelFamily decoder_family() {

@@ -27,16 +27,21 @@ class DecoderModel : public Model, public GenerativeModel {
   TokenBatch first_tokens(const TokenBatch& prompts) override { return prompts; }
   torch::Tensor forward(const TokenBatch& tokens, DecodingState& state, const LogitsAt& at) override;
   bool continues_prompt() const override { return purpose_.prompt == PromptUse::continued; }
-  int64_t max_length() const override { return max_length_; }
+  int64_t max_length() const override { return config_.max_positions; }
   bool sequence_has_prompt() const override { return true; }
+
+  void pretty_print(std::ostream& stream) const override;
+
+ protected:
+  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 
  private:
   TokenEmbedding token_embedding_{nullptr};
   TokenEmbedder decoder_embedder_{nullptr};
   Stack decoder_{nullptr};
   ModelHead head_{nullptr};
+  ModelConfig config_;
   ModelPurpose purpose_;
-  int64_t max_length_;
 };
 
 ModelFamily decoder_family();

@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include "models/families/model_description.h"
+
 namespace zoo {
 namespace {
 
@@ -20,7 +22,8 @@ void count_encoder(CostAccount& account, const ModelConfig& config, const ModelP
 
 }  // namespace
 
-EncoderModel::EncoderModel(const ModelConfig& config, const ModelPurpose& purpose) : purpose_(purpose.head) {
+EncoderModel::EncoderModel(const ModelConfig& config, const ModelPurpose& purpose)
+    : config_(config), purpose_(purpose) {
   token_embedding_ = register_module("token_embedding", make_token_embedding(config, purpose.vocab_size));
   encoder_embedder_ = register_module("encoder_embedder", TokenEmbedder(config, token_embedding_));
   encoder_ = register_module("encoder", Stack(config, StackRole::encoder));
@@ -34,8 +37,16 @@ torch::Tensor EncoderModel::encode(const Batch& batch, std::vector<torch::Tensor
 
 torch::Tensor EncoderModel::features(const Batch& batch) {
   const auto hidden = encode(batch, nullptr);
-  const bool pooled = !predicts_tokens(purpose_) && !batch.positions.defined();
+  const bool pooled = !predicts_tokens(purpose_.head) && !batch.positions.defined();
   return head_->prepare(pooled ? hidden.select(1, 0) : select_positions(hidden, batch.positions));
+}
+
+std::shared_ptr<torch::nn::Module> EncoderModel::fresh(const std::optional<torch::Device>&) const {
+  return std::make_shared<EncoderModel>(config_, purpose_);
+}
+
+void EncoderModel::pretty_print(std::ostream& stream) const {
+  stream << describe_model("EncoderModel", config_, purpose_);
 }
 
 ModelFamily encoder_family() {

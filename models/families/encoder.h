@@ -19,6 +19,11 @@ class EncoderModel : public Model {
   torch::Tensor hidden_states(const Batch& batch) override { return encode(batch, nullptr); }
   void attention_maps(const Batch& batch, AttentionMaps& maps) override { encode(batch, &maps.encoder); }
 
+  void pretty_print(std::ostream& stream) const override;
+
+ protected:
+  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
+
  private:
   torch::Tensor encode(const Batch& batch, std::vector<torch::Tensor>* maps);
 
@@ -26,7 +31,8 @@ class EncoderModel : public Model {
   TokenEmbedder encoder_embedder_{nullptr};
   Stack encoder_{nullptr};
   ModelHead head_{nullptr};
-  HeadKind purpose_;
+  ModelConfig config_;
+  ModelPurpose purpose_;
 };
 
 ModelFamily encoder_family();

@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include "models/families/model_description.h"
 #include "models/families/read_tokens.h"
 
 namespace zoo {
@@ -28,7 +29,7 @@ void count_encoder_decoder(CostAccount& account, const ModelConfig& config, cons
 }  // namespace
 
 EncoderDecoderModel::EncoderDecoderModel(const ModelConfig& config, const ModelPurpose& purpose)
-    : max_length_(config.max_positions), start_token_(purpose.start_token) {
+    : config_(config), purpose_(purpose) {
   token_embedding_ = register_module("token_embedding", make_token_embedding(config, purpose.vocab_size));
   auto source = token_embedding_;
   if (!config.share_embeddings) {
@@ -79,12 +80,20 @@ DecodingState EncoderDecoderModel::begin(const TokenBatch& prompts) {
 }
 
 TokenBatch EncoderDecoderModel::first_tokens(const TokenBatch& prompts) {
-  return {.ids = torch::full({prompts.batch_size(), 1}, start_token_, prompts.ids.options())};
+  return {.ids = torch::full({prompts.batch_size(), 1}, purpose_.start_token, prompts.ids.options())};
 }
 
 torch::Tensor EncoderDecoderModel::forward(const TokenBatch& tokens, DecodingState& state,
                                            const LogitsAt& at) {
   return read_tokens({decoder_embedder_, decoder_, head_}, tokens, state, at);
+}
+
+std::shared_ptr<torch::nn::Module> EncoderDecoderModel::fresh(const std::optional<torch::Device>&) const {
+  return std::make_shared<EncoderDecoderModel>(config_, purpose_);
+}
+
+void EncoderDecoderModel::pretty_print(std::ostream& stream) const {
+  stream << describe_model("EncoderDecoderModel", config_, purpose_);
 }
 
 ModelFamily encoder_decoder_family() {

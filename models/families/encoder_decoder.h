@@ -24,7 +24,12 @@ class EncoderDecoderModel : public Model, public GenerativeModel {
   TokenBatch first_tokens(const TokenBatch& prompts) override;
   torch::Tensor forward(const TokenBatch& tokens, DecodingState& state, const LogitsAt& at) override;
   bool continues_prompt() const override { return false; }
-  int64_t max_length() const override { return max_length_; }
+  int64_t max_length() const override { return config_.max_positions; }
+
+  void pretty_print(std::ostream& stream) const override;
+
+ protected:
+  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 
  private:
   torch::Tensor encode(const Batch& batch, std::vector<torch::Tensor>* maps);
@@ -35,7 +40,8 @@ class EncoderDecoderModel : public Model, public GenerativeModel {
   TokenEmbedder encoder_embedder_{nullptr}, decoder_embedder_{nullptr};
   Stack encoder_{nullptr}, decoder_{nullptr};
   ModelHead head_{nullptr};
-  int64_t max_length_, start_token_;
+  ModelConfig config_;
+  ModelPurpose purpose_;
 };
 
 ModelFamily encoder_decoder_family();

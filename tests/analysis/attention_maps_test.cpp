@@ -183,7 +183,7 @@ TEST(AttentionReport, RefusesWhatCannotBeShown) {
               HasSubstr("no tokens"));
   EXPECT_THAT(message_of<UsageError>(*decoder, *tokenizer,
                                      {.layout = TextLayout::tokens, .text = "a", .target = "b"}),
-              HasSubstr("--target"));
+              HasSubstr("AttentionRequest::target"));
   EXPECT_NE(message_of<DataError>(*decoder, *tokenizer,
                                   {.layout = TextLayout::tokens, .text = std::string(17, 'a')}),
             "no such error");

@@ -276,6 +276,19 @@ TEST_F(Commands, ConfigExplainsAndResolves) {
       << "the reference shows the defaults";
 }
 
+TEST_F(Commands, FindConfigurationsThatComeWithTheProgram) {
+  EXPECT_THAT(output("config gpt2"), AllOf(StartsWith("name: gpt2\n"), HasSubstr("  d_model: 768\n")));
+  EXPECT_THAT(output("inspect gpt2.yaml"), HasSubstr("124,439,808"));
+  dir().write("mine.yaml", "extends: [gpt2, common.yaml]\ndata: {train: text.txt}\n");
+  const auto mine = output("config mine");
+  EXPECT_THAT(mine, AllOf(StartsWith("name: mine\n"), HasSubstr("  d_model: 16\n"),
+                          HasSubstr("tie_embeddings: true")));
+  EXPECT_EQ(zoo("train mine --device cpu --out mine").code, 0);
+  EXPECT_THAT(zoo("compare head").err, HasSubstr("did you mean 'heads'?"));
+  dir().write("gpt2.yaml", "model: {d_model: 24, n_heads: 2}\n");
+  EXPECT_THAT(output("config gpt2"), HasSubstr("  d_model: 24\n"));
+}
+
 TEST_F(Commands, TokenizersEncodeAndDecode) {
   const std::string line = "to be or not to be";
   for (const std::string kind :

@@ -101,7 +101,8 @@ TEST_F(Errors, OfConfigurations) {
   }
   dir().write("odd.yaml", "extends: nowhere.yaml\n");
   expect_error(replace_run("odd.yaml"), {"odd.yaml:1:", "nowhere.yaml"});
-  expect_error(replace_run("nowhere.yaml"), {"nowhere.yaml", "No such file"});
+  expect_error(replace_run("nowhere.yaml"),
+               {"nowhere.yaml", "No such file", "share/transformer-zoo/configs"});
   expect_error(replace_run("run"), {"run", "directory"});
   expect_error(replace_run("tiny.yaml --set model.n_layer=2"),
                {"--set model.n_layer=2: unknown key", "did you mean 'model.n_layers'?"});

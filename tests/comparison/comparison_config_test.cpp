@@ -105,7 +105,8 @@ variants:
 }
 
 TEST_F(ComparisonFile, ErrorsNameThePlace) {
-  EXPECT_THAT(error_of("base: nothing.yaml\n"), HasSubstr("study.yaml:1:7: base: no file"));
+  EXPECT_THAT(error_of("base: nothing.yaml\n"),
+              HasSubstr("study.yaml:1:7: base: cannot read 'nothing.yaml': No such file"));
   EXPECT_THAT(error_of("base: [a]\n"), HasSubstr("study.yaml:1:7: base must be a configuration file"));
   EXPECT_THAT(error_of("base: base.yaml\nvariants: [a]\n"),
               HasSubstr("study.yaml:2:11: variants must be names"));

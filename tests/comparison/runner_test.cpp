@@ -34,7 +34,7 @@ TEST_F(RunnerTest, ATrainingThatEndsAsAllAreToldToIsNoFailure) {
   stopped.should_stop = [&] { return ++asked > 1; };
   EXPECT_EQ(train_all(plan(), stopped), RunnerEnd::interrupted);
   EXPECT_THAT(message_of<SystemError>([&] { train_all(plan(), options("d")); }),
-              ::testing::HasSubstr("the same command with --resume goes on"));
+              ::testing::HasSubstr("ExistingRun::resume goes on"));
 }
 
 TEST_F(RunnerTest, SaysWhereItCannotWrite) {

@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 #include <torch/types.h>
 
-#include "base/random.h"
-#include "data/epoch_plan.h"
-#include "models/inference_scope.h"
-#include "training/tasks/task.h"
+#include <zoo/base/random.h>
+#include <zoo/data/epoch_plan.h>
+#include <zoo/models/inference_scope.h>
+#include <zoo/training/tasks/task.h>
+
 #include "types.h"
 
 namespace {

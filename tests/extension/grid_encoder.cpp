@@ -1,8 +1,9 @@
 #include <torch/types.h>
 
-#include "models/embedder.h"
-#include "models/heads.h"
-#include "models/stack.h"
+#include <zoo/models/embedder.h>
+#include <zoo/models/heads.h>
+#include <zoo/models/stack.h>
+
 #include "types.h"
 
 namespace {
@@ -34,7 +35,8 @@ class GridEmbedder final : public zoo::EmbedderImpl {
 
 class GridEncoder final : public zoo::Model {
  public:
-  GridEncoder(const zoo::ModelConfig& config, const zoo::ModelPurpose& purpose) {
+  GridEncoder(const zoo::ModelConfig& config, const zoo::ModelPurpose& purpose)
+      : config_(config), purpose_(purpose) {
     const auto& options = config.architecture.as<GridEncoderOptions>();
     embedder_ =
         register_module("embedder", std::make_shared<GridEmbedder>(options.n_features, config.d_model));
@@ -51,12 +53,19 @@ class GridEncoder final : public zoo::Model {
     encode(batch, &maps.encoder);
   }
 
+ protected:
+  std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>&) const override {
+    return std::make_shared<GridEncoder>(config_, purpose_);
+  }
+
  private:
   torch::Tensor encode(const zoo::Batch& batch, std::vector<torch::Tensor>* maps) {
     const auto embedded = embedder_->forward(batch);
     return encoder_({.x = embedded.vectors, .layer_positions = embedded.layer_positions, .self_maps = maps});
   }
 
+  zoo::ModelConfig config_;
+  zoo::ModelPurpose purpose_;
   std::shared_ptr<GridEmbedder> embedder_;
   zoo::Stack encoder_{nullptr};
   zoo::ModelHead head_{nullptr};

@@ -1,6 +1,6 @@
-// zoo with four types of its own: a task, an objective, a mixer and a model family. Every subcommand knows
-// them.
-#include "apps/command_line.h"
+// zoo with four types of its own.
+#include <zoo/apps/command_line.h>
+
 #include "types.h"
 
 // NOLINTNEXTLINE(bugprone-exception-escape): only a name that is taken throws

@@ -1,7 +1,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/weights/linear.h"
+#include <zoo/layers/weights/linear.h>
+
 #include "types.h"
 
 namespace {

@@ -1,10 +1,10 @@
 #pragma once
 // The types that this program adds to the library.
 
-#include "models/families/families.h"
-#include "models/mixers.h"
-#include "training/objectives/objective.h"
-#include "training/tasks/task_type.h"
+#include <zoo/models/families/families.h>
+#include <zoo/models/mixers.h>
+#include <zoo/training/objectives/objective.h>
+#include <zoo/training/tasks/task_type.h>
 
 /// Finds a bump on a noisy grid: two numbers, learned with Huber's loss. Batches have fields "grid" (B, H, W,
 /// F) and "place" (B, 2), and no tokens.

@@ -59,7 +59,7 @@ TEST_F(AverageRun, TakesAllCheckpointsUnlessTold) {
   EXPECT_EQ(averaged.run_dir, world.path("run-average"));
   EXPECT_THAT(averaged.steps, ElementsAre(8, 6, 4, 2));
   EXPECT_THAT(message_of<UsageError>([&] { average_run(run); }),
-              AllOf(HasSubstr("run-average: exists already"), HasSubstr("--out")));
+              AllOf(HasSubstr("run-average: exists already"), HasSubstr("AverageOptions::out")));
 }
 
 TEST_F(AverageRun, SaysWhatCannotBeAveraged) {
@@ -68,7 +68,7 @@ TEST_F(AverageRun, SaysWhatCannotBeAveraged) {
   };
   EXPECT_THAT(problem(5), AllOf(HasSubstr("has 4 of the 5"), HasSubstr("training.keep_checkpoints")));
   EXPECT_THAT(message_of<UsageError>([&] { average_run(run, {.out = {}, .last = 1}); }),
-              HasSubstr("--last 1"));
+              HasSubstr("AverageOptions::last 1"));
   EXPECT_THAT(message_of<CheckpointError>([&] { average_run(world.path("nowhere")); }),
               HasSubstr("no such run"));
 

@@ -151,7 +151,7 @@ TEST(ProcessGroups, OneThatHangsIsNotWaitedForLongerThanAgreed) {
           ADD_FAILURE() << "nobody was there";
         } catch (const PeerError& error) {
           EXPECT_THAT(error.what(), HasSubstr("rank 0 of 2: another process of this training"));
-          EXPECT_THAT(error.what(), HasSubstr("--resume"));
+          EXPECT_THAT(error.what(), HasSubstr("ExistingRun::resume"));
         }
         EXPECT_LT(std::chrono::steady_clock::now() - start, 3s);
       },

@@ -137,7 +137,7 @@ TEST_F(Overwriting, SaysWhereTheEarlierRunIsIfNothingReplacedIt) {
     for (const auto existing : {ExistingRun::refuse, ExistingRun::resume}) {
       EXPECT_THAT(message_of<UsageError>([&] { replace({}, nullptr, existing); }),
                   AllOf(HasSubstr("the run that was here is kept in " + fs::canonical(aside).string()),
-                        HasSubstr("--overwrite")));
+                        HasSubstr("ExistingRun::replace")));
     }
   }
   EXPECT_EQ(files_of(aside), earlier);

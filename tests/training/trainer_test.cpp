@@ -340,7 +340,8 @@ TEST(Trainer, DoesNotTouchARunUnlessTold) {
   train(experiment, options);
   const auto before = read_file(world.path("run/metrics.jsonl"));
   EXPECT_THAT(message_of<UsageError>([&] { train(experiment, options); }),
-              AllOf(HasSubstr("run: this run exists"), HasSubstr("--resume"), HasSubstr("--overwrite")));
+              AllOf(HasSubstr("run: this run exists"), HasSubstr("ExistingRun::resume"),
+                    HasSubstr("ExistingRun::replace")));
   EXPECT_EQ(read_file(world.path("run/metrics.jsonl")), before);
 
   auto replace = options;

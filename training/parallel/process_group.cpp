@@ -28,7 +28,7 @@ std::optional<std::string_view> variable(const char* name) {
 int64_t number(const char* name, int64_t least, int64_t most) {
   const auto text = variable(name);
   if (!text)
-    throw UsageError(fmt::format("WORLD_SIZE is set, but not {}: start with torchrun or --nproc", name));
+    throw UsageError(fmt::format("WORLD_SIZE is set, but not {}: start with torchrun or launch()", name));
   int64_t value = 0;
   const auto result = std::from_chars(text->data(), text->data() + text->size(), value);
   if (result.ec != std::errc() || result.ptr != text->data() + text->size() || value < least ||
@@ -49,8 +49,8 @@ bool is_loopback(std::string_view host) {
 [[noreturn]] void fail(const ProcessPlace& place, const char* reason) {
   const std::string_view text = reason;
   throw PeerError(
-      fmt::format("rank {} of {}: another process of this training is gone or does not answer ({}); the "
-                  "same command with --resume goes on from the last checkpoint",
+      fmt::format("rank {} of {}: another process of this training is gone or does not answer ({}); "
+                  "ExistingRun::resume goes on from the last checkpoint",
                   place.rank, place.size, text.substr(0, text.find('\n'))));
 }
 
@@ -102,7 +102,7 @@ c10::intrusive_ptr<c10d::Backend> make_nccl([[maybe_unused]] const ProcessPlace&
                                    static_cast<int>(place.rank), static_cast<int>(place.size),
                                    std::move(options));
 #else
-  throw UsageError("this program was built without NCCL: train on one GPU, or with --device cpu");
+  throw UsageError("this program was built without NCCL: train on one GPU, or with TrainOptions::device cpu");
 #endif
 }
 

@@ -21,7 +21,7 @@ class PeerError : public Error {
   using Error::Error;
   int exit_code() const override { return kExitCode; }
   /// Used by no other error, so that the launcher can tell the cause of a failure from its consequences.
-  static constexpr int kExitCode = 75;  // EX_TEMPFAIL: the same command with --resume goes on
+  static constexpr int kExitCode = 75;  // EX_TEMPFAIL: ExistingRun::resume goes on
 };
 
 /// The place of a process among those that train together.

@@ -23,14 +23,15 @@ fs::path place_for(const fs::path& run_dir, const fs::path& out) {
   }
   std::error_code ignored;
   if (fs::exists(place, ignored)) {
-    throw UsageError(fmt::format("{}: exists already; name another directory with --out", place.string()));
+    throw UsageError(
+        fmt::format("{}: exists already; name another directory with AverageOptions::out", place.string()));
   }
   return place;
 }
 
 std::vector<fs::path> newest_checkpoints(const fs::path& run_dir, std::optional<int64_t> last) {
   if (last && *last < 2) {
-    throw UsageError(fmt::format("--last {}: a mean needs at least two checkpoints", *last));
+    throw UsageError(fmt::format("AverageOptions::last {}: a mean needs at least two checkpoints", *last));
   }
   auto checkpoints = checkpoints_of(run_dir);
   const auto wanted = static_cast<size_t>(last.value_or(2));

@@ -122,8 +122,10 @@ std::string load_initial_weights(const Experiment& experiment, const Task& task,
   // If this run was killed before its first checkpoint, it already has a vocabulary.
   if (source.vocabulary.tokenizer &&
       source.vocabulary.tokenizer->fingerprint() != task.tokenizer().fingerprint()) {
-    fail(fmt::format("{} has another vocabulary than when this run was started: train anew with --overwrite",
-                     source.dir.string()));
+    fail(
+        fmt::format("{} has another vocabulary than when this run was started: train anew with "
+                    "ExistingRun::replace",
+                    source.dir.string()));
   }
   const bool same_classes = source.vocabulary.labels == task.vocabulary().labels;
   const auto path = run_weights(source.dir);

@@ -42,7 +42,7 @@ void check_same(const fs::path& run_dir, const Experiment& started, const Experi
     if (is_fixed(key) && old != value) {
       throw ConfigError(
           fmt::format("{}: this run was started with {}={}, not {}; set it back, or train anew with "
-                      "--overwrite or another --out",
+                      "ExistingRun::replace or another TrainOptions::run_dir",
                       (run_dir / "config.yaml").string(), key, old, value));
     }
   }
@@ -134,10 +134,13 @@ bool RunDirectory::resumes() const {
     if (existing_ == ExistingRun::refuse) {
       throw UsageError(
           successor_died()
-              ? fmt::format("{}: this run died before its first checkpoint, and the run that it was to "
-                            "replace is kept in {}; --resume or --overwrite starts the new run again",
-                            path_.string(), replaced_.string())
-              : fmt::format("{}: this run exists; --resume goes on with it, --overwrite replaces it",
+              ? fmt::format(
+                    "{}: this run died before its first checkpoint, and the run that it was to "
+                    "replace is kept in {}; ExistingRun::resume or ExistingRun::replace starts the new run "
+                    "again",
+                    path_.string(), replaced_.string())
+              : fmt::format("{}: this run exists; ExistingRun::resume goes on with it, ExistingRun::replace "
+                            "replaces it",
                             path_.string()));
     }
     if (existing_ == ExistingRun::replace) return false;
@@ -151,13 +154,13 @@ bool RunDirectory::resumes() const {
     return true;
   }
   if (!is_free(path_)) {
-    throw UsageError(
-        fmt::format("{}: exists, but is not a run; name another directory with --out", path_.string()));
+    throw UsageError(fmt::format(
+        "{}: exists, but is not a run; name another directory with TrainOptions::run_dir", path_.string()));
   }
   if (existing_ != ExistingRun::replace && is_there(replaced_)) {
     throw UsageError(
         fmt::format("{}: the run that was here is kept in {}, because its replacement died at once; rename "
-                    "that directory to restore the run, or train anew with --overwrite",
+                    "that directory to restore the run, or train anew with ExistingRun::replace",
                     path_.string(), replaced_.string()));
   }
   return false;
@@ -168,7 +171,8 @@ std::unique_ptr<FileLock> RunDirectory::lock() const {
   if (lock->held()) return lock;
   const auto holder = lock->holder();
   throw UsageError(
-      fmt::format("{}: {} is training this run; wait for its end or name another directory with --out",
+      fmt::format("{}: {} is training this run; wait for its end or name another directory with "
+                  "TrainOptions::run_dir",
                   path_.string(), holder ? fmt::format("process {}", *holder) : "another process"));
 }
 

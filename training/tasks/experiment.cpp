@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/text.h"
+#include "io/config/find_config.h"
 #include "training/tasks/task_type.h"
 #include "training/tasks/text_tasks.h"
 
@@ -34,7 +35,7 @@ void validate_best_by(const Experiment& c, const TaskType& type, const Complain&
 
 void describe(ConfigVisitor& v, Experiment& c) {
   v.field("name", c.name,
-          "Name of the run. Its directory is runs/NAME unless --out names another. Default: the name of the "
+          "Name of the run. Its directory is runs/NAME unless another is given. Default: the name of the "
           "file, without .yaml.");
   v.selection("task", c.task, task_types(), "What the model learns.");
   v.field(
@@ -74,9 +75,10 @@ void validate(const Experiment& c, const Complain& complain) {
 }
 
 Experiment load_experiment(const std::filesystem::path& path, const std::vector<std::string>& overrides) {
+  const auto file = find_config(path);
   Experiment defaults;
-  defaults.name = path.stem().string();
-  return read_experiment(ConfigFile::load(path, overrides), std::move(defaults));
+  defaults.name = file.stem().string();
+  return read_experiment(ConfigFile::load(file, overrides), std::move(defaults));
 }
 
 Experiment parse_experiment(std::string_view text, std::string_view name,

@@ -28,8 +28,9 @@ void describe(ConfigVisitor& v, Experiment& c);
 /// Checks each part, and whether the parts fit together.
 void validate(const Experiment& c, const Complain& complain);
 
-/// Reads and checks a configuration; each override is `dotted.key=value`. Without the key `name` the
-/// experiment has the name of the file: "gpt2" for configs/models/gpt2.yaml. Throws ConfigError.
+/// Reads and checks a configuration; each override is `dotted.key=value`. `path` is a file, or the name of a
+/// configuration that comes with the program (io/config/find_config.h). Without the key `name` the experiment
+/// has the name of the file: "gpt2" for configs/models/gpt2.yaml. Throws ConfigError.
 Experiment load_experiment(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
 Experiment parse_experiment(std::string_view text, std::string_view name,
                             const std::vector<std::string>& overrides = {});

@@ -1,0 +1,21 @@
+#pragma once
+// Enumerations whose values have names. Configurations, reports and printed modules show the names.
+
+#include <array>
+#include <string_view>
+#include <type_traits>
+
+namespace zoo {
+
+/// An enumeration whose values have names: `config_names(E)` is found by argument-dependent look-up and
+/// returns an array with the name of enumerator i at index i.
+template <class E>
+concept NamedEnum = std::is_enum_v<E> && requires(E e) { config_names(e).size(); };
+
+/// The name of an enumerator, as the configuration writes it.
+template <NamedEnum E>
+std::string_view name_of(E value) {
+  return config_names(value)[static_cast<size_t>(value)];
+}
+
+}  // namespace zoo

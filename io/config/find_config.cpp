@@ -1,0 +1,125 @@
+#include "io/config/find_config.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/process.h"
+#include "base/text.h"
+
+namespace zoo {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+/// Whether there is something to read. A file that may not be read counts, so that reading it says why.
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::status(path, ignored).type() != fs::file_type::not_found && !is_folder(path);
+}
+
+/// Whether `name` may stand for NAME.yaml.
+bool lacks_ending(const fs::path& name) {
+  return name.has_filename() && name.extension() != ".yaml" && name.extension() != ".yml";
+}
+
+std::optional<fs::path> file_in(const fs::path& directory, const fs::path& name) {
+  const auto path = (directory / name).lexically_normal();
+  if (is_file(path)) return path;
+  if (!lacks_ending(name)) return std::nullopt;
+  auto with_ending = path;
+  with_ending += ".yaml";
+  return is_file(with_ending) ? std::optional(with_ending) : std::nullopt;
+}
+
+std::vector<fs::path> subfolders(const fs::path& directory) {
+  std::vector<fs::path> folders;
+  std::error_code error;
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error))
+    if (is_folder(at->path())) folders.push_back(at->path());
+  std::ranges::sort(folders);
+  return folders;
+}
+
+/// `name` as a path below the shipped configurations; empty if it cannot be one.
+fs::path shipped_name(const fs::path& name) {
+  if (name.empty() || name.is_absolute()) return {};
+  const auto first = *name.begin();
+  if (first == "." || first == "..") return {};
+  return first == "configs" ? name.lexically_relative("configs") : name;
+}
+
+std::optional<fs::path> shipped_file(const fs::path& configs, const fs::path& name) {
+  if (name.empty()) return std::nullopt;
+  if (auto found = file_in(configs, name)) return found;
+  if (name.has_parent_path()) return std::nullopt;
+  for (const auto& folder : subfolders(configs))
+    if (auto found = file_in(folder, name)) return found;
+  return std::nullopt;
+}
+
+std::vector<std::string> shipped_names(const fs::path& configs) {
+  std::vector<std::string> names;
+  for (const auto& folder : subfolders(configs)) {
+    std::error_code error;
+    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+      names.push_back(at->path().stem().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+[[noreturn]] void fail(const fs::path& name, const fs::path& directory,
+                       const std::optional<fs::path>& configs) {
+  const auto shipped = shipped_name(name);
+  std::string looked = fmt::format("looked for {}{} {}", name.string(),
+                                   lacks_ending(name) ? fmt::format(" and {}.yaml", name.string()) : "",
+                                   directory.empty() ? "here" : "in " + directory.string());
+  if (!shipped.empty()) {
+    looked += configs ? fmt::format(", then in {}", configs->string())
+                      : ", and found no folder of shipped configurations, which ZOO_CONFIGS can name";
+  }
+  std::string hint;
+  if (configs && !shipped.empty() && !shipped.has_parent_path()) {
+    const auto word = lacks_ending(shipped) ? shipped.string() : shipped.stem().string();
+    if (const auto near = nearest(word, shipped_names(*configs)))
+      hint = fmt::format("; did you mean '{}'?", *near);
+  }
+  throw ConfigError(
+      fmt::format("cannot read '{}': No such file or directory ({}){}", name.string(), looked, hint));
+}
+
+}  // namespace
+
+std::optional<fs::path> shipped_configs() {
+  if (const char* const named = std::getenv("ZOO_CONFIGS"); named != nullptr && *named != '\0')
+    return is_folder(named) ? std::optional<fs::path>(named) : std::nullopt;
+  const fs::path place = fs::path("share") / "transformer-zoo" / "configs";
+  const auto folder = this_program().parent_path();
+  for (const auto& candidate : {folder.parent_path() / place, folder / place})
+    if (is_folder(candidate)) return candidate;
+  return std::nullopt;
+}
+
+fs::path find_config(const fs::path& name, const fs::path& directory) {
+  if (auto found = file_in(directory, name)) return *found;
+  const auto configs = shipped_configs();
+  if (configs) {
+    if (auto found = shipped_file(*configs, shipped_name(name))) return *found;
+  }
+  if (is_folder(directory.empty() ? name : directory / name))
+    throw ConfigError(fmt::format("cannot read '{}': Is a directory", name.string()));
+  fail(name, directory, configs);
+}
+
+}  // namespace zoo
