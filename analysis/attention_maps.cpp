@@ -8,6 +8,7 @@
 
 #include "analysis/attention_rollout.h"
 #include "analysis/attention_statistics.h"
+#include "analysis/text_layout.h"
 #include "base/error.h"
 #include "generation/generator.h"
 #include "models/inference_scope.h"
@@ -23,37 +24,10 @@ std::vector<std::string> labels_of(const Tokenizer& tokenizer, const TokenIds& i
   return labels;
 }
 
-void require(int64_t special, std::string_view token) {
-  if (special >= 0) return;
-  throw DataError(fmt::format("the tokenizer has no {}: this kind of model needs it around a text", token));
-}
-
 /// The tokens of `text`; at least one.
 TokenIds encode_some(const Tokenizer& tokenizer, const std::string& text, TextLayout layout) {
-  const bool may_be_masked = layout == TextLayout::cls_tokens_sep && tokenizer.special().mask >= 0;
-  auto ids = may_be_masked ? encode_masked(tokenizer, text) : tokenizer.encode(text);
+  auto ids = encode_text(tokenizer, text, layout);
   if (ids.empty()) throw DataError("the text has no tokens: give another text");
-  return ids;
-}
-
-TokenIds laid_out(const Tokenizer& tokenizer, TokenIds ids, TextLayout layout) {
-  const auto& special = tokenizer.special();
-  switch (layout) {
-    case TextLayout::tokens:
-      break;
-    case TextLayout::tokens_eos:
-    case TextLayout::source_and_target:
-    case TextLayout::question_and_answer:
-      require(special.eos, "<eos>");
-      ids.push_back(special.eos);
-      break;
-    case TextLayout::cls_tokens_sep:
-      require(special.cls, "<cls>");
-      require(special.sep, "<sep>");
-      ids.insert(ids.begin(), special.cls);
-      ids.push_back(special.sep);
-      break;
-  }
   return ids;
 }
 
@@ -135,7 +109,7 @@ AttentionReport attention_report(Model& model, const Tokenizer& tokenizer, const
         "out");
 
   const auto tokens = encode_some(tokenizer, request.text, request.layout);
-  auto source = laid_out(tokenizer, tokens, request.layout);
+  auto source = with_special_tokens(tokenizer, tokens, request.layout);
   AttentionReport report;
   report.text = request.text;
   Target target;
@@ -149,7 +123,7 @@ AttentionReport attention_report(Model& model, const Tokenizer& tokenizer, const
   Batch batch;
   batch.input = one_row(source);
   if (two_sides) {
-    require(tokenizer.special().bos, "<bos>");
+    require_special_token(tokenizer.special().bos, "<bos>");
     TokenIds read = {tokenizer.special().bos};
     read.insert(read.end(), target.ids.begin(), target.ids.end() - 1);
     report.target_tokens = labels_of(tokenizer, read);

@@ -12,8 +12,8 @@
 
 #include "analysis/attention_maps.h"
 #include "analysis/attention_statistics.h"
+#include "apps/arguments/options.h"
 #include "apps/commands.h"
-#include "apps/options.h"
 #include "base/device.h"
 #include "base/error.h"
 #include "comparison/report/attention_page.h"

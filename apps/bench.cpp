@@ -15,8 +15,8 @@
 
 #include "analysis/measure.h"
 #include "analysis/scaling.h"
+#include "apps/arguments/options.h"
 #include "apps/commands.h"
-#include "apps/options.h"
 #include "base/device.h"
 #include "base/error.h"
 #include "training/runs/initial_weights.h"

@@ -112,6 +112,8 @@ int command_line(int argc, char** argv) {
   app.fallthrough();  // --debug may also follow the command
   add_train(app);
   add_generate(app);
+  add_predict(app);
+  add_embed(app);
   add_evaluate(app);
   add_average(app);
   add_compare(app);

@@ -14,6 +14,8 @@ struct AlreadyReported {
 
 void add_train(CLI::App& app);
 void add_generate(CLI::App& app);
+void add_predict(CLI::App& app);
+void add_embed(CLI::App& app);
 void add_evaluate(CLI::App& app);
 void add_average(CLI::App& app);
 void add_compare(CLI::App& app);

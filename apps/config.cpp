@@ -8,8 +8,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "apps/arguments/options.h"
 #include "apps/commands.h"
-#include "apps/options.h"
 #include "io/config/config_file.h"
 #include "training/runs/run.h"
 #include "training/tasks/experiment.h"

@@ -14,8 +14,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/arguments/options.h"
 #include "apps/commands.h"
-#include "apps/options.h"
 #include "base/device.h"
 #include "base/error.h"
 #include "generation/generation_config.h"

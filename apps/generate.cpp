@@ -12,9 +12,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/arguments/options.h"
+#include "apps/arguments/token_ids.h"
 #include "apps/commands.h"
-#include "apps/options.h"
-#include "apps/token_ids.h"
 #include "base/device.h"
 #include "base/error.h"
 #include "base/text.h"

@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/arguments/options.h"
 #include "apps/commands.h"
-#include "apps/options.h"
 #include "models/families/model_cost.h"
 #include "training/runs/initial_weights.h"
 #include "training/runs/run.h"

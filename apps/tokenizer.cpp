@@ -17,9 +17,9 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/arguments/options.h"
+#include "apps/arguments/token_ids.h"
 #include "apps/commands.h"
-#include "apps/options.h"
-#include "apps/token_ids.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "data/text/corpus.h"

@@ -9,8 +9,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "apps/arguments/options.h"
 #include "apps/commands.h"
-#include "apps/options.h"
 #include "base/device.h"
 #include "base/error.h"
 #include "base/process.h"

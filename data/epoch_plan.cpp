@@ -1,6 +1,7 @@
 #include "data/epoch_plan.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <stdexcept>
 
@@ -106,6 +107,23 @@ EpochPlan plan_epoch(std::span<const int64_t> lengths, const BatchOptions& optio
   if (by_length) sort_stretches(lengths, options, plan.examples);
   cut_batches(lengths, options, plan);
   if (by_length) shuffle_batches(options, epoch, plan);
+  return plan;
+}
+
+EpochPlan plan_by_length(std::span<const int64_t> lengths, const BatchLimits& most) {
+  const auto length = [&](int64_t i) { return lengths[static_cast<size_t>(i)]; };
+  EpochPlan plan;
+  plan.examples.resize(lengths.size());
+  std::iota(plan.examples.begin(), plan.examples.end(), int64_t{0});
+  std::ranges::stable_sort(plan.examples, std::greater(), length);
+  plan.cuts = {0};
+  if (lengths.empty()) return plan;
+  for (size_t i = 1; i < lengths.size(); ++i) {
+    const auto rows = static_cast<int64_t>(i + 1 - plan.cuts.back());
+    const int64_t longest = length(plan.examples[plan.cuts.back()]);
+    if (rows > most.rows || rows * longest > most.tokens) plan.cuts.push_back(i);
+  }
+  plan.cuts.push_back(lengths.size());
   return plan;
 }
 

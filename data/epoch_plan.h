@@ -26,6 +26,16 @@ struct EpochPlan {
 /// each stretch of about 100 batches by length, cuts batches, and shuffles the batches.
 EpochPlan plan_epoch(std::span<const int64_t> lengths, const BatchOptions& options, int64_t epoch);
 
+/// The most that one batch may hold, but it always holds one sequence.
+struct BatchLimits {
+  int64_t rows;
+  int64_t tokens;  // including padding
+};
+/// Every one of some sequences of the given lengths once, for using a model on them: batches of similar
+/// lengths. The longest come first, so that a lack of memory shows at once and the remaining time is not
+/// underestimated. No batches if there are no sequences.
+EpochPlan plan_by_length(std::span<const int64_t> lengths, const BatchLimits& most);
+
 /// The same options without bucketing, for examples of equal length. Sorting them would gain nothing and
 /// would make the order depend on the batch size.
 BatchOptions unbucketed(BatchOptions options);

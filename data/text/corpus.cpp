@@ -19,12 +19,12 @@ constexpr std::string_view blanks = " \t\r\n\f\v";
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(blanks) == text.npos; }
 
-/// Reads a text file, which must be UTF-8 and not blank. Removes a byte order mark; makes line ends "\n".
-std::string read_text(const std::filesystem::path& path) {
-  std::string text = read_file(path);
+/// Checks that a text is UTF-8 and not blank. Removes a byte order mark; makes line ends "\n". Errors call
+/// the text `name`.
+std::string cleaned(std::string text, std::string_view name) {
   if (const auto offset = find_invalid_utf8(text)) {
     const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(*offset), '\n');
-    throw DataError(fmt::format("{}:{}: not UTF-8 at byte {}: {}", path.string(), line, *offset,
+    throw DataError(fmt::format("{}:{}: not UTF-8 at byte {}: {}", name, line, *offset,
                                 excerpt(std::string_view(text).substr(*offset), 16)));
   }
   text.erase(0, text.size() - without_byte_order_mark(text).size());
@@ -36,9 +36,11 @@ std::string read_text(const std::filesystem::path& path) {
     }
     text = std::move(unix_text);
   }
-  if (is_blank(text)) throw DataError(fmt::format("{}: the file is empty", path.string()));
+  if (is_blank(text)) throw DataError(fmt::format("{}: the file is empty", name));
   return text;
 }
+
+std::string read_text(const std::filesystem::path& path) { return cleaned(read_file(path), path.string()); }
 
 /// The lines of a text. A line end at the end of the text does not start another line.
 std::vector<std::string_view> lines_of(std::string_view text) {
@@ -51,11 +53,6 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-std::string_view trim_right(std::string_view text) {
-  const size_t last = text.find_last_not_of(blanks);
-  return text.substr(0, last == text.npos ? 0 : last + 1);
-}
-
 /// Appends the documents of a text.
 void split_documents(const std::string& text, DocumentSplit split, std::vector<std::string>& out) {
   if (split == DocumentSplit::none) {
@@ -65,13 +62,14 @@ void split_documents(const std::string& text, DocumentSplit split, std::vector<s
   std::string document;
   const auto finish = [&] {
     const size_t first_line = document.find_first_not_of('\n');
-    if (!is_blank(document)) out.emplace_back(trim_right(std::string_view(document).substr(first_line)));
+    if (!is_blank(document))
+      out.emplace_back(without_blanks_at_end(std::string_view(document).substr(first_line)));
     document.clear();
   };
   for (const std::string_view line : lines_of(text)) {
     const bool separator = split == DocumentSplit::line         ? true
                            : split == DocumentSplit::blank_line ? is_blank(line)
-                                                                : trim_right(line) == "%";
+                                                                : without_blanks_at_end(line) == "%";
     if (split == DocumentSplit::line) document = line;
     if (separator) {
       finish();
@@ -188,7 +186,7 @@ void read_table(const std::filesystem::path& path, const std::array<ColumnNames,
     }
     std::array<std::string, N> row;
     std::ranges::transform(indices, row.begin(),
-                           [&](size_t index) { return std::string(trim_right(fields[index])); });
+                           [&](size_t index) { return std::string(without_blanks_at_end(fields[index])); });
     visit(i + 1, std::move(row));
   }
 }
@@ -280,7 +278,8 @@ ParallelTexts read_parallel(const DataConfig& config, Split split) {
     }
     for (size_t i = 0; i < sources.size(); ++i) {
       if (is_blank(sources[i]) || is_blank(targets[i])) continue;
-      pairs.push_back({std::string(trim_right(sources[i])), std::string(trim_right(targets[i]))});
+      pairs.push_back(
+          {std::string(without_blanks_at_end(sources[i])), std::string(without_blanks_at_end(targets[i]))});
     }
   }
   keep_part(config, split, pairs);
@@ -307,6 +306,27 @@ LabelledTexts read_labelled(const DataConfig& config, Split split) {
     result.labels.push_back(std::move(row.label));
   }
   return result;
+}
+
+std::vector<std::string> read_texts(const std::filesystem::path& path, const DataConfig& config) {
+  if (path.extension() != ".tsv") return lines_of_text(read_file(path), path.string());
+  std::vector<std::string> texts;
+  read_table(path, std::array{config.text_column},
+             [&](size_t, auto row) { texts.push_back(std::move(row[0])); });
+  if (texts.empty()) throw DataError(fmt::format("{}: the table has no rows", path.string()));
+  return texts;
+}
+
+std::vector<std::string> lines_of_text(std::string content, std::string_view name) {
+  const std::string text = cleaned(std::move(content), name);
+  std::vector<std::string> lines;
+  for (const auto line : lines_of(text)) lines.emplace_back(without_blanks_at_end(line));
+  return lines;
+}
+
+std::string_view without_blanks_at_end(std::string_view text) {
+  const size_t last = text.find_last_not_of(blanks);
+  return text.substr(0, last == text.npos ? 0 : last + 1);
 }
 
 }  // namespace zoo

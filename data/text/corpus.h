@@ -3,6 +3,7 @@
 // line ends.
 
 #include <array>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,5 +47,15 @@ struct LabelledTexts {
 /// Rows of tab-separated files with a header line (no quoting, as in GLUE). Throws DataError with file and
 /// line.
 LabelledTexts read_labelled(const DataConfig& config, Split split);
+
+/// Texts to use a trained model on: the lines of a file, blank ones included, or the texts of a table
+/// (NAME.tsv), as read_labelled() reads them. `path` is not looked for below the data root. Throws DataError
+/// as read_documents().
+std::vector<std::string> read_texts(const std::filesystem::path& path, const DataConfig& config);
+/// The lines of `content`, checked like the lines of a file. Errors call it `name`.
+std::vector<std::string> lines_of_text(std::string content, std::string_view name);
+
+/// `text` as the functions of this file return lines and fields: without blanks at its end.
+std::string_view without_blanks_at_end(std::string_view text);
 
 }  // namespace zoo

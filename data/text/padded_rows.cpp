@@ -23,6 +23,14 @@ PaddedRows::PaddedRows(const std::vector<int64_t>& lengths, int64_t pad) {
     std::fill(row(b) + lengths[static_cast<size_t>(b)], row(b) + width_, pad);
 }
 
+TokenBatch padded(const std::vector<std::vector<int64_t>>& rows, int64_t pad) {
+  std::vector<int64_t> lengths;
+  for (const auto& row : rows) lengths.push_back(static_cast<int64_t>(row.size()));
+  PaddedRows result(lengths, pad);
+  for (size_t b = 0; b < rows.size(); ++b) std::ranges::copy(rows[b], result.row(static_cast<int64_t>(b)));
+  return result.batch();
+}
+
 void require_special(int64_t id, const char* name, const char* task) {
   if (id < 0)
     throw DataError(fmt::format("{} needs a {} token, which this tokenizer's vocabulary lacks", task, name));

@@ -27,6 +27,9 @@ class PaddedRows {
   bool padded_ = false;
 };
 
+/// The rows as one batch.
+TokenBatch padded(const std::vector<std::vector<int64_t>>& rows, int64_t pad);
+
 /// An uninitialised int64 tensor (n).
 torch::Tensor int64_tensor(int64_t n);
 /// Throws DataError unless the vocabulary has this special token.

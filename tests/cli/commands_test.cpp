@@ -351,8 +351,8 @@ TEST_F(Commands, TrainGoesOnAfterAnyDeath) {
 
 TEST_F(Commands, HelpDescribesEveryOption) {
   for (const std::string command :
-       {"", "train", "generate", "evaluate", "average", "inspect", "attention", "config", "tokenizer",
-        "tokenizer train", "tokenizer encode", "tokenizer decode"}) {
+       {"", "train", "generate", "predict", "embed", "evaluate", "average", "inspect", "attention", "config",
+        "tokenizer", "tokenizer train", "tokenizer encode", "tokenizer decode"}) {
     SCOPED_TRACE("zoo " + command + " --help");
     const auto help = output(command + " --help");
     EXPECT_THAT(help, HasSubstr("Usage: zoo"));

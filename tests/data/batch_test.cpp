@@ -8,6 +8,7 @@
 #include <torch/types.h>
 
 #include "data/batch_source.h"
+#include "data/epoch_plan.h"
 #include "data/text/text_batches.h"
 #include "tests/data/support.h"
 
@@ -527,6 +528,15 @@ TEST(LastBatch, MoreRowsThanThereAreMakeOne) {
                               .bucketing = Bucketing::by_length});
   EXPECT_EQ(source->n_batches(0), 1);
   EXPECT_EQ(source->batch(0, 0).input.batch_size(), 20);
+}
+
+TEST(PlanByLength, HasEverySequenceOnceTheLongestFirst) {
+  const std::vector<int64_t> lengths = {3, 9, 1, 4, 4, 30, 2, 1};
+  const auto plan = plan_by_length(lengths, {.rows = 3, .tokens = 12});
+  EXPECT_THAT(plan.examples, ElementsAre(5, 1, 3, 4, 0, 6, 2, 7));
+  EXPECT_THAT(plan.cuts, ElementsAre(0, 1, 2, 5, 8)) << "30 alone; 9; 4+4+3 padded to 12; at most 3 rows";
+  EXPECT_EQ(plan_by_length(lengths, {.rows = 100, .tokens = 10'000}).n_batches(), 1);
+  EXPECT_EQ(plan_by_length({}, {.rows = 3, .tokens = 12}).n_batches(), 0);
 }
 
 TEST(Classification, LooksAtTheFirstOrTheLastToken) {

@@ -63,6 +63,7 @@ expect("embedder.projection")
 run("${zoo}" evaluate whole/running-mean --json)
 expect("bits_per_byte")
 run("${zoo}" generate whole/running-mean --prompt "the sun" --max-new-tokens 60)  # beyond max_positions
+run("${zoo}" embed whole/running-mean --text "the sun" --pooling mean)
 run("${zoo}" attention whole/running-mean --text "the moon" --out attention.html)
 run("${zoo}" config)
 expect("running_mean")
@@ -79,5 +80,7 @@ refuse("model.architecture must be decoder or encoder_decoder" "${zoo}" inspect 
   --set task=language_modeling --set model.vocab_size=9 --set training.best_by=loss)
 refuse("unknown key 'dekay' of the type running_mean" "${zoo}" inspect "${SOURCE}/running-mean.yaml"
   --set "model.attention={type: running_mean, dekay: 1}")
+refuse("whole/find-bump: the task find_bump has no labels to predict\n" "${zoo}" predict whole/find-bump --text sun)
+refuse("the task find_bump has no texts: they cannot be embedded" "${zoo}" embed whole/find-bump --text sun)
 refuse("d_model must be even" "${zoo}" inspect "${SOURCE}/find-bump.yaml" --set model.d_model=15 --set model.n_heads=1)
 file(REMOVE_RECURSE "${WORK}")

@@ -1,6 +1,8 @@
 // Whole small models against transformers and torch.nn: loss, logits and the gradient of every parameter.
 
+#include "analysis/embeddings.h"
 #include "models/families/families.h"
+#include "models/inference_scope.h"
 #include "tests/parity/reference.h"
 #include "tests/support/small_models.h"
 #include "training/gradients/gradient_accumulator.h"
@@ -146,6 +148,19 @@ TEST_F(ModelParity, BertMaskedLanguageModel) {
 
 TEST_F(ModelParity, BertClassifier) {
   check("bert_classifier", bert(), {.head = HeadKind::classification, .n_classes = 5});
+}
+
+TEST_F(ModelParity, BertEmbeddings) {
+  const auto model =
+      make_model(bert(), {.head = HeadKind::classification, .vocab_size = kVocabulary, .n_classes = 5});
+  ReferenceCase reference(file("bert_classifier"));
+  reference.load(*model);
+  const InferenceScope scope(*model);
+  const Batch batch{.input = {reference.input("ids"), reference.input("lengths")},
+                    .segments = reference.input("segments")};
+  for (const auto pooling :
+       {EmbeddingPooling::mean, EmbeddingPooling::cls, EmbeddingPooling::last, EmbeddingPooling::pooler})
+    reference.expect_output(std::string(name_of(pooling)), pooled_states(*model, batch, pooling));
 }
 
 TEST_F(ModelParity, OriginalTransformer) {

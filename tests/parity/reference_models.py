@@ -301,9 +301,17 @@ def bert(out):
     model = normal_(BertForSequenceClassification(config))
     targets = torch.randint(0, classes, (B,))
     result = model(**call, labels=targets)
+    states = model.bert(**call)
+    hidden, real = states.last_hidden_state, visible(LENGTHS, T).unsqueeze(-1).float()
+    embeddings = {
+        "mean": (hidden * real).sum(1) / real.sum(1),  # as in sentence-transformers
+        "cls": hidden[:, 0],
+        "last": hidden[torch.arange(B), LENGTHS - 1],
+        "pooler": states.pooler_output,
+    }
     write_case(
         out, "bert_classifier", inputs=inputs | {"targets": targets},
-        outputs={"logits": result.logits, "loss": result.loss}, loss=result.loss,
+        outputs={"logits": result.logits, "loss": result.loss} | embeddings, loss=result.loss,
         parameters=parts(
             bert_parameters(model.bert),
             linear("head.pooler", model.bert.pooler.dense),

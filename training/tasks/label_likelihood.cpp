@@ -32,18 +32,12 @@ LabelLikelihood::LabelLikelihood(Model& model, const SpecialTokens& special,
 torch::Tensor LabelLikelihood::operator()(std::vector<TokenIds> sources) const {
   const InferenceScope scope(model_);
   auto& generative = *model_.generative();
-  std::vector<int64_t> lengths;
   for (auto& source : sources) {
     source.resize(std::min(source.size(), static_cast<size_t>(source_length_ - 1)));
     source.push_back(special_.eos);
-    lengths.push_back(static_cast<int64_t>(source.size()));
   }
-  PaddedRows rows(lengths, special_.pad);
-  for (size_t b = 0; b < sources.size(); ++b)
-    std::ranges::copy(sources[b], rows.row(static_cast<int64_t>(b)));
-
   DecodingState state;
-  auto logits = generative.prefill(rows.batch().to(model_.device()), state);  // (B, V)
+  auto logits = generative.prefill(padded(sources, special_.pad).to(model_.device()), state);  // (B, V)
   const auto n_sources = static_cast<int64_t>(sources.size());
   const int64_t n_answers = tokens_.size(0), width = tokens_.size(1), n_rows = n_sources * n_answers;
   // From here on each row is one answer to one source: (B·C).

@@ -78,6 +78,10 @@ Metrics Task::evaluate(Model& model, Split split, const EvaluationOptions& optio
 
 std::vector<Sample> Task::samples(Model&, const std::vector<std::string>&) { return {}; }
 
+std::vector<Prediction> Task::predict(Model&, const std::vector<std::string>&, const PredictOptions&) {
+  throw UsageError(fmt::format("the task {} makes no predictions for single inputs", experiment_.task.type));
+}
+
 Registry<TaskType>& task_types() {
   static Registry<TaskType> types(
       "task", {language_modeling(), masked_language_modeling(), text_to_text(), text_classification()});

@@ -15,6 +15,7 @@
 #include "training/objectives/objective.h"
 #include "training/tasks/evaluation.h"
 #include "training/tasks/experiment.h"
+#include "training/tasks/prediction.h"
 #include "training/tasks/task_type.h"
 #include "training/tasks/vocabulary.h"
 
@@ -55,6 +56,13 @@ class Task {
   /// continue, to answer, to classify, or with <mask> to fill. The same model gives the same samples. By
   /// default there are none. Throws DataError.
   virtual std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs = {});
+
+  /// What `model` predicts for each input, in the order of the inputs. An input is what
+  /// TaskType::predicts_from says; a task that sets it overrides this. Inputs that are too long are cut as in
+  /// training. By default: throws UsageError. Throws DataError for an input that cannot be read,
+  /// CheckpointError if the model's outputs are NaN.
+  virtual std::vector<Prediction> predict(Model& model, const std::vector<std::string>& inputs,
+                                          const PredictOptions& options = {});
 
  protected:
   virtual std::unique_ptr<BatchSource> open(Split split) = 0;

@@ -11,6 +11,7 @@
 #include "io/config/registry.h"
 #include "models/model.h"
 #include "training/tasks/metric.h"
+#include "training/tasks/prediction.h"
 #include "training/tasks/vocabulary.h"
 
 namespace zoo {
@@ -43,6 +44,8 @@ struct TaskType : TypeInfo {
   /// Whether batches are windows of data.sequence_length tokens, so that training.batch_tokens makes no
   /// sense.
   bool has_windows = false;
+  /// What Task::predict() predicts from.
+  PredictionInput predicts_from = PredictionInput::nothing;
 
   /// The keys of best_by, "loss" first.
   std::vector<std::string> metric_names() const;

@@ -1,13 +1,17 @@
 // Predicts the class of a text, with each of the three families.
 
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
 #include <torch/types.h>
 
+#include "base/error.h"
 #include "base/text.h"
+#include "data/epoch_plan.h"
 #include "data/text/text_batches.h"
 #include "data/text/token_store.h"
+#include "generation/sampler.h"
 #include "models/families/families.h"
 #include "models/inference_scope.h"
 #include "training/tasks/evaluation.h"
@@ -20,6 +24,10 @@ namespace {
 class TextClassification : public Task {
  public:
   using Task::Task;
+
+  std::vector<Prediction> predict(Model& model, const std::vector<std::string>& inputs,
+                                  const PredictOptions& options) override;
+  std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override;
 
  protected:
   const std::vector<std::string>& labels() const { return vocabulary().labels; }
@@ -38,6 +46,55 @@ class TextClassification : public Task {
     return result;
   }
 
+  /// What turns texts into scores of the classes.
+  struct Scorer {
+    /// (B, C) float on the CPU. The softmax of a row is the probabilities of the classes. Texts are token ids
+    /// without special tokens; the scorer cuts those that are too long.
+    std::function<torch::Tensor(const std::vector<TokenIds>& texts)> scores;
+    int64_t most_rows;  // texts in one call
+  };
+  virtual Scorer scorer(Model& model) const = 0;
+  /// The number of special tokens around a text.
+  virtual int64_t n_special_tokens() const = 0;
+
+  TokenIds encode(const std::string& text) const { return tokenizer().encode(without_blanks_at_end(text)); }
+
+  /// (N, C) float on the CPU: the scores of all texts, computed with batches of similar lengths.
+  torch::Tensor class_scores(Model& model, const std::vector<TokenIds>& texts,
+                             const PredictOptions& options = {}) const {
+    constexpr int64_t most_tokens = 4096;
+    const InferenceScope scope(model);
+    const Scorer classifier = scorer(model);
+    std::vector<int64_t> lengths;
+    for (const auto& text : texts) lengths.push_back(std::min(length_with_specials(text), length_limit()));
+    const auto plan = plan_by_length(lengths, {.rows = classifier.most_rows, .tokens = most_tokens});
+    auto all = torch::empty({std::ssize(texts), std::ssize(labels())});
+    int64_t done = 0;
+    for (int64_t i = 0; i < plan.n_batches(); ++i) {
+      const auto examples = plan.batch(i);
+      std::vector<TokenIds> batch;
+      for (const int64_t example : examples) batch.push_back(texts[static_cast<size_t>(example)]);
+      const auto rows = torch::tensor(std::vector<int64_t>(examples.begin(), examples.end()), torch::kLong);
+      all.index_copy_(0, rows, classifier.scores(batch));
+      done += std::ssize(examples);
+      if (options.on_progress) options.on_progress(done, std::ssize(texts));
+    }
+    return all;
+  }
+
+ private:
+  int64_t length_limit() const { return experiment().data.sequence_length; }
+  int64_t length_with_specials(const TokenIds& text) const { return std::ssize(text) + n_special_tokens(); }
+
+  /// The classes with their probabilities, the likeliest first.
+  std::vector<LabelProbability> ranked(const torch::Tensor& probabilities) const {
+    const double* const values = probabilities.const_data_ptr<double>();
+    std::vector<LabelProbability> result;
+    for (size_t i = 0; i < labels().size(); ++i) result.push_back({labels()[i], values[i]});
+    std::ranges::stable_sort(result, std::greater(), &LabelProbability::probability);
+    return result;
+  }
+
   /// The rows of samples: `inputs`, or the first rows of the validation data.
   LabelledTexts rows_to_show(const std::vector<std::string>& inputs) const {
     constexpr size_t n_samples = 5;
@@ -47,17 +104,49 @@ class TextClassification : public Task {
     rows.labels.resize(rows.texts.size());
     return rows;
   }
-
-  std::vector<Sample> as_samples(const LabelledTexts& rows, const std::vector<int64_t>& predicted) const {
-    std::vector<Sample> samples;
-    for (size_t i = 0; i < predicted.size(); ++i) {
-      Sample sample{.input = rows.texts[i], .output = labels()[static_cast<size_t>(predicted[i])]};
-      if (!rows.labels.empty()) sample.reference = rows.labels[i];
-      samples.push_back(std::move(sample));
-    }
-    return samples;
-  }
 };
+
+std::vector<int64_t> to_vector(const torch::Tensor& tensor) {
+  const auto cpu = tensor.to(torch::kCPU).contiguous();
+  return {cpu.const_data_ptr<int64_t>(), cpu.const_data_ptr<int64_t>() + cpu.numel()};
+}
+
+std::vector<Prediction> TextClassification::predict(Model& model, const std::vector<std::string>& inputs,
+                                                    const PredictOptions& options) {
+  std::vector<Prediction> predictions;
+  std::vector<TokenIds> texts;
+  std::vector<size_t> origins;  // of the texts among the inputs: those with tokens
+  for (const auto& input : inputs) {
+    try {
+      auto text = encode(input);
+      predictions.push_back({.input = input, .cut = length_with_specials(text) > length_limit()});
+      if (text.empty()) continue;
+      texts.push_back(std::move(text));
+      origins.push_back(predictions.size() - 1);
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("text {}: {}", predictions.size() + 1, error.what()));
+    }
+  }
+  const auto probabilities = class_scores(model, texts, options).to(torch::kDouble).softmax(1);
+  if (probabilities.isnan().any().item<bool>()) fail_not_a_number();
+  for (size_t i = 0; i < origins.size(); ++i)
+    predictions[origins[i]].labels = ranked(probabilities[static_cast<int64_t>(i)]);
+  return predictions;
+}
+
+std::vector<Sample> TextClassification::samples(Model& model, const std::vector<std::string>& inputs) {
+  const auto rows = rows_to_show(inputs);
+  std::vector<TokenIds> texts;
+  for (const auto& text : rows.texts) texts.push_back(encode(text));
+  const auto predicted = to_vector(class_scores(model, texts).argmax(1));
+  std::vector<Sample> samples;
+  for (size_t i = 0; i < predicted.size(); ++i) {
+    Sample sample{.input = rows.texts[i], .output = labels()[static_cast<size_t>(predicted[i])]};
+    if (!rows.labels.empty()) sample.reference = rows.labels[i];
+    samples.push_back(std::move(sample));
+  }
+  return samples;
+}
 
 /// The number of rows in the first batches.
 int64_t n_rows_of(BatchSource& source, int64_t n_batches) {
@@ -65,11 +154,6 @@ int64_t n_rows_of(BatchSource& source, int64_t n_batches) {
   for (int64_t i = 0; i < std::min(n_batches, source.n_batches(0)); ++i)
     n_rows += source.batch(0, i).n_rows();
   return n_rows;
-}
-
-std::vector<int64_t> to_vector(const torch::Tensor& tensor) {
-  const auto cpu = tensor.to(torch::kCPU).contiguous();
-  return {cpu.const_data_ptr<int64_t>(), cpu.const_data_ptr<int64_t>() + cpu.numel()};
 }
 
 /// Classifies with a head on the encoder's class token or the decoder's last token.
@@ -95,30 +179,36 @@ class ClassificationByHead final : public TextClassification {
     return metrics;
   }
 
-  std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override {
-    const InferenceScope scope(model);
-    const auto rows = rows_to_show(inputs);
-    BatchOptions one_batch;
-    one_batch.batch_size = static_cast<int64_t>(rows.texts.size());
-    one_batch.order = BatchOptions::Order::sequential;
-    const auto source = make_batches(rows.texts, std::vector<int64_t>(rows.texts.size(), 0), one_batch);
-    const auto batch = source->batch(0, 0).to(model.device());
-    return as_samples(rows, to_vector(model.logits(model.features(batch)).argmax(-1)));
-  }
-
  private:
   std::unique_ptr<BatchSource> open(Split split) override {
     const auto rows = read_labelled(experiment().data, split);
-    return make_batches(rows.texts, classes(rows), batch_options(split));
+    return make_batches(tokenize(rows.texts, tokenizer(), RowEnding::bare), classes(rows),
+                        batch_options(split));
   }
 
-  std::unique_ptr<BatchSource> make_batches(const std::vector<std::string>& texts,
-                                            std::vector<int64_t> classes, const BatchOptions& options) const {
-    const auto& config = experiment();
-    const auto position =
-        shape_of(config.model) == FamilyShape::encoder ? ClassPosition::first : ClassPosition::last;
-    return classification_batches(tokenize(texts, tokenizer(), RowEnding::bare), std::move(classes),
-                                  config.data.sequence_length, position, tokenizer().special(), options);
+  Scorer scorer(Model& model) const override {
+    constexpr int64_t most_rows = 1024;
+    const auto scores = [this, &model](const std::vector<TokenIds>& texts) {
+      BatchOptions one_batch;
+      one_batch.batch_size = std::ssize(texts);
+      one_batch.order = BatchOptions::Order::sequential;
+      const auto source =
+          make_batches(TokenStore::from_rows(texts), std::vector<int64_t>(texts.size(), 0), one_batch);
+      const auto batch = source->batch(0, 0).to(model.device());
+      return model.logits(model.features(batch)).to(torch::kCPU, torch::kFloat);
+    };
+    return {.scores = scores, .most_rows = most_rows};
+  }
+
+  ClassPosition class_position() const {
+    return shape_of(experiment().model) == FamilyShape::encoder ? ClassPosition::first : ClassPosition::last;
+  }
+  int64_t n_special_tokens() const override { return class_position() == ClassPosition::first ? 2 : 1; }
+
+  std::unique_ptr<BatchSource> make_batches(TokenStore texts, std::vector<int64_t> classes,
+                                            const BatchOptions& options) const {
+    return classification_batches(std::move(texts), std::move(classes), experiment().data.sequence_length,
+                                  class_position(), tokenizer().special(), options);
   }
 };
 
@@ -141,19 +231,15 @@ class ClassificationByText final : public TextClassification {
     if (options.max_batches) n_rows = n_rows_of(batches(split), *options.max_batches);
     const int64_t begin = n_rows * options.rank() / options.n_processes(),
                   end = n_rows * (options.rank() + 1) / options.n_processes();
-    const auto predicted = predict(model, rows, begin, end);
+    std::vector<TokenIds> texts;
+    for (int64_t i = begin; i < end; ++i) texts.push_back(encode(rows.texts[static_cast<size_t>(i)]));
     ConfusionCounts counts(static_cast<int64_t>(labels().size()));
-    counts.add(torch::tensor(predicted, torch::kLong),
+    counts.add(class_scores(model, texts).argmax(1),
                torch::tensor(classes(rows), torch::kLong).slice(/*dim=*/0, begin, end));
     counts.add_up(options);
     metrics["accuracy"] = counts.accuracy();
     metrics["f1"] = counts.macro_f1();
     return metrics;
-  }
-
-  std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override {
-    const auto rows = rows_to_show(inputs);
-    return as_samples(rows, predict(model, rows, 0, static_cast<int64_t>(rows.texts.size())));
   }
 
  private:
@@ -166,22 +252,18 @@ class ClassificationByText final : public TextClassification {
                                 PairLayout::two_sides, tokenizer().special(), batch_options(split));
   }
 
-  /// The predicted classes of the rows from `first` up to `end`.
-  std::vector<int64_t> predict(Model& model, const LabelledTexts& rows, int64_t first, int64_t end) const {
+  /// The scores are the log-likelihoods of the names of the classes.
+  Scorer scorer(Model& model) const override {
     std::vector<TokenIds> names;
     for (const auto& label : labels()) names.push_back(tokenizer().encode(label));
-    const LabelLikelihood likelihood(model, tokenizer().special(), names, experiment().data.sequence_length);
-    constexpr int64_t at_once = 16;
-    std::vector<int64_t> predicted;
-    for (int64_t begin = first; begin < end; begin += at_once) {
-      std::vector<TokenIds> sources;
-      for (int64_t i = begin; i < std::min(begin + at_once, end); ++i)
-        sources.push_back(tokenizer().encode(rows.texts[static_cast<size_t>(i)]));
-      const auto best = to_vector(likelihood(std::move(sources)).argmax(1));
-      predicted.insert(predicted.end(), best.begin(), best.end());
-    }
-    return predicted;
+    const auto likelihood = std::make_shared<LabelLikelihood>(model, tokenizer().special(), names,
+                                                              experiment().data.sequence_length);
+    // Every pair of a text and a class is a row with logits over the whole vocabulary.
+    constexpr int64_t most_pairs = 256;
+    return {.scores = [likelihood](const std::vector<TokenIds>& texts) { return (*likelihood)(texts); },
+            .most_rows = std::max<int64_t>(1, most_pairs / std::ssize(labels()))};
   }
+  int64_t n_special_tokens() const override { return 1; }
 };
 
 std::unique_ptr<Task> make_text_classification(const Experiment& experiment, Vocabulary vocabulary) {
@@ -219,6 +301,7 @@ TaskType text_classification() {
   type.best_by = {accuracy};
   type.comparison = accuracy;
   type.needs = VocabularyNeeds::tokenizer_and_labels;
+  type.predicts_from = PredictionInput::text;
   type.make = make_text_classification;
   type.validate = validate_text_classification;
   type.layout = [](const Experiment& experiment) {

@@ -1,11 +1,11 @@
 #include "training/tasks/translation.h"
 
 #include <algorithm>
-#include <numeric>
-#include <span>
+#include <limits>
 #include <string_view>
 
 #include "base/text.h"
+#include "data/epoch_plan.h"
 #include "generation/generator.h"
 #include "training/tasks/text_metrics.h"
 
@@ -45,24 +45,25 @@ std::vector<std::string> translate(Model& model, const Task& task, const std::ve
     prompt.resize(std::min(prompt.size(), static_cast<size_t>(data.sequence_length - 1)));
     prompts.push_back(std::move(prompt));
   }
-  // As many as the generator takes at once, all of about the same length. The longest come first, so that a
-  // lack of memory shows at once and the remaining time is not underestimated.
-  std::vector<size_t> order(prompts.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return prompts[i].size(); });
-  const auto at_once = static_cast<size_t>(std::max<int64_t>(1, generation.batch_size / generation.beam));
+  // As many as the generator takes at once, all of about the same length.
+  std::vector<int64_t> lengths;
+  for (const auto& prompt : prompts) lengths.push_back(static_cast<int64_t>(prompt.size()));
+  const auto plan =
+      plan_by_length(lengths, {.rows = std::max<int64_t>(1, generation.batch_size / generation.beam),
+                               .tokens = std::numeric_limits<int64_t>::max()});
 
   const Generator generator(model, task.tokenizer());
   std::vector<std::string> outputs(sources.size());
-  for (size_t begin = 0; begin < order.size(); begin += at_once) {
-    const auto batch = std::span(order).subspan(begin, std::min(at_once, order.size() - begin));
+  int64_t done = 0;
+  for (int64_t i = 0; i < plan.n_batches(); ++i) {
+    const auto batch = plan.batch(i);
     std::vector<TokenIds> batch_prompts;
-    for (const size_t i : batch) batch_prompts.push_back(prompts[i]);
+    for (const int64_t source : batch) batch_prompts.push_back(prompts[static_cast<size_t>(source)]);
     const auto generations = generator.generate(batch_prompts, generation);
     for (size_t b = 0; b < batch.size(); ++b)
-      outputs[batch[b]] = as_line(generations[b].outputs.front().text);
-    if (options.on_progress)
-      options.on_progress(static_cast<int64_t>(begin + batch.size()), static_cast<int64_t>(order.size()));
+      outputs[static_cast<size_t>(batch[b])] = as_line(generations[b].outputs.front().text);
+    done += std::ssize(batch);
+    if (options.on_progress) options.on_progress(done, std::ssize(sources));
   }
   return outputs;
 }

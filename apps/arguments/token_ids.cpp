@@ -1,4 +1,4 @@
-#include "apps/token_ids.h"
+#include "apps/arguments/token_ids.h"
 
 #include <charconv>
 

@@ -1,0 +1,130 @@
+#include "analysis/embeddings.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <torch/types.h>
+
+#include "analysis/text_layout.h"
+#include "base/error.h"
+#include "data/epoch_plan.h"
+#include "data/text/padded_rows.h"
+#include "models/families/families.h"
+#include "models/inference_scope.h"
+
+namespace zoo {
+namespace {
+
+/// What a model reads for each text.
+struct EncodedTexts {
+  std::vector<TokenIds> rows;
+  int64_t n_cut = 0;
+};
+
+EncodedTexts encode_all(const Tokenizer& tokenizer, const std::vector<std::string>& texts,
+                        const EmbedOptions& options) {
+  const auto room =
+      static_cast<size_t>(std::max<int64_t>(options.max_length - n_special_tokens(options.layout), 0));
+  EncodedTexts encoded;
+  for (const auto& text : texts) {
+    const size_t number = encoded.rows.size() + 1;
+    try {
+      auto ids = encode_text(tokenizer, text, options.layout);
+      if (ids.empty()) throw DataError("there are no tokens, so there is no vector: leave the text out");
+      if (ids.size() > room) ++encoded.n_cut;
+      ids.resize(std::min(ids.size(), room));
+      encoded.rows.push_back(with_special_tokens(tokenizer, std::move(ids), options.layout));
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("text {}: {}", number, error.what()));
+    }
+  }
+  return encoded;
+}
+
+/// The mean of the real tokens. hidden: (B, T, D).
+torch::Tensor mean_of_tokens(const torch::Tensor& hidden, const torch::Tensor& lengths) {
+  if (!lengths.defined()) return hidden.mean(1);
+  const auto columns = torch::arange(hidden.size(1), lengths.options()).unsqueeze(0);
+  const auto padding = (columns >= lengths.unsqueeze(1)).unsqueeze(2);  // (B, T, 1)
+  return hidden.masked_fill(padding, 0).sum(1) / lengths.unsqueeze(1);
+}
+
+torch::Tensor last_tokens(const torch::Tensor& hidden, const torch::Tensor& lengths) {
+  if (!lengths.defined()) return hidden.select(1, hidden.size(1) - 1);
+  return hidden.index({torch::arange(hidden.size(0), lengths.options()), lengths - 1});
+}
+
+bool has_pooler(const Run& run) {
+  const auto& config = run.experiment().model;
+  return config.architecture == Architecture::encoder && config.pooler &&
+         !predicts_tokens(run.task().purpose().head);
+}
+
+}  // namespace
+
+EmbedOptions embed_options(const Run& run, std::optional<EmbeddingPooling> pooling) {
+  const auto& experiment = run.experiment();
+  const auto& type = task_type(experiment);
+  if (!type.layout)
+    throw UsageError(fmt::format("the task {} has no texts: they cannot be embedded", type.name));
+  if (pooling == EmbeddingPooling::pooler && !has_pooler(run)) {
+    throw UsageError(
+        "this model has no pooler, which belongs to a classifier with an encoder and model.pooler: take "
+        "another pooling");
+  }
+  const bool decodes = shape_of(experiment.model) == FamilyShape::decoder;
+  return {.layout = type.layout(experiment),
+          .max_length = experiment.data.sequence_length,
+          .pooling = pooling.value_or(decodes ? EmbeddingPooling::last : EmbeddingPooling::mean)};
+}
+
+torch::Tensor pooled_states(Model& model, const Batch& batch, EmbeddingPooling pooling) {
+  // The head of such a classifier prepares its features with the pooler.
+  if (pooling == EmbeddingPooling::pooler) return model.features(batch).to(torch::kFloat);
+  const auto hidden = model.hidden_states(batch).to(torch::kFloat);
+  switch (pooling) {
+    case EmbeddingPooling::cls:
+      return hidden.select(1, 0);
+    case EmbeddingPooling::last:
+      return last_tokens(hidden, batch.input.lengths);
+    default:
+      return mean_of_tokens(hidden, batch.input.lengths);
+  }
+}
+
+Embeddings embed(Model& model, const Tokenizer& tokenizer, const std::vector<std::string>& texts,
+                 const EmbedOptions& options) {
+  constexpr BatchLimits most{.rows = 1024, .tokens = 4096};
+  const InferenceScope scope(model);
+  const auto encoded = encode_all(tokenizer, texts, options);
+  std::vector<int64_t> lengths;
+  for (const auto& row : encoded.rows) lengths.push_back(std::ssize(row));
+  const auto plan = plan_by_length(lengths, most);
+  // Without a <pad>, padding can be any token: a decoder does not look at what follows.
+  const int64_t pad = std::max<int64_t>(tokenizer.special().pad, 0);
+  Embeddings result{.vectors = torch::empty({0, 0}), .n_cut = encoded.n_cut};
+  int64_t done = 0;
+  for (int64_t i = 0; i < plan.n_batches(); ++i) {
+    const auto examples = plan.batch(i);
+    std::vector<TokenIds> rows;
+    for (const int64_t example : examples) rows.push_back(encoded.rows[static_cast<size_t>(example)]);
+    Batch batch;
+    batch.input = padded(rows, pad);
+    const auto vectors = pooled_states(model, batch.to(model.device()), options.pooling).to(torch::kCPU);
+    if (i == 0) result.vectors = torch::empty({std::ssize(texts), vectors.size(1)});
+    const auto at = torch::tensor(std::vector<int64_t>(examples.begin(), examples.end()), torch::kLong);
+    result.vectors.index_copy_(0, at, vectors);
+    done += std::ssize(examples);
+    if (options.on_progress) options.on_progress(done, std::ssize(texts));
+  }
+  if (!result.vectors.isfinite().all().item<bool>()) {
+    throw CheckpointError(
+        "the model's hidden states are not numbers: its weights are damaged, or its training diverged; take "
+        "an "
+        "earlier checkpoint");
+  }
+  if (options.normalize) result.vectors /= result.vectors.norm(2, 1, /*keepdim=*/true).clamp_min(1e-12);
+  return result;
+}
+
+}  // namespace zoo

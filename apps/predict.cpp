@@ -1,0 +1,88 @@
+// zoo predict: what a trained model says about new inputs, such as the class of a text.
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "apps/arguments/options.h"
+#include "apps/arguments/texts.h"
+#include "apps/commands.h"
+#include "base/device.h"
+#include "base/error.h"
+#include "training/runs/run.h"
+
+namespace zoo {
+namespace {
+
+struct PredictArguments {
+  std::filesystem::path run;
+  TextArguments texts;
+  std::optional<int64_t> top;
+  std::optional<WeightFormat> weights;
+  std::string device = "auto";
+  bool json = false;
+};
+
+// The labels of each text in plain output. All labels of a task with many would hide the likely ones.
+constexpr int64_t kShownLabels = 5;
+
+/// Throws UsageError if the run's task makes no predictions.
+void require_predictions(const Run& run, const std::filesystem::path& dir) {
+  const auto& type = task_type(run.experiment());
+  if (type.predicts_from != PredictionInput::nothing) return;
+  const auto head = run.task().purpose().head;
+  const char* const advice = head == HeadKind::language_modeling ? ": zoo generate writes text with it"
+                             : head == HeadKind::masked_language_modeling
+                                 ? ": zoo generate fills masks with it"
+                                 : "";
+  throw UsageError(
+      fmt::format("{}: the task {} has no labels to predict{}", dir.string(), type.name, advice));
+}
+
+void predict_texts(const PredictArguments& arguments) {
+  const auto run = Run::open(arguments.run, parse_device(arguments.device));
+  require_predictions(run, arguments.run);
+  store_weights(run.model(), arguments.weights.value_or(run.experiment().generation.weights));
+  const auto& data = run.experiment().data;
+  const auto texts = read_texts(arguments.texts, data);
+  const auto predictions =
+      run.task().predict(run.model(), texts, {.on_progress = progress_over_texts("predicting")});
+  note_cut_texts(std::ranges::count(predictions, true, &Prediction::cut), std::ssize(texts), data);
+  std::cout << (arguments.json ? to_json(predictions, arguments.top.value_or(kEveryLabel)) + "\n"
+                               : to_text(predictions, arguments.top.value_or(kShownLabels)));
+}
+
+}  // namespace
+
+void add_predict(CLI::App& app) {
+  const auto arguments = std::make_shared<PredictArguments>();
+  auto* command = app.add_subcommand("predict", "Classify texts: labels with probabilities");
+  add_run(*command, arguments->run);
+  add_texts(*command, arguments->texts);
+  command
+      ->add_option(
+          "--top", arguments->top,
+          fmt::format("The N likeliest labels of each text; default: {}, with --json all", kShownLabels))
+      ->type_name("N")
+      ->check(whole_number(1));
+  add_json(*command, arguments->json,
+           "One JSON document: {\"results\": [{\"input\", \"labels\": [{\"label\", \"probability\"}]}]}");
+  add_weights(*command, arguments->weights);
+  add_device(*command, arguments->device);
+  command->footer(
+      "Prints a line for each text: label, probability, label, probability, ..., the likeliest first, "
+      "separated "
+      "by tabs. The probabilities of all labels sum to 1. A text without tokens, such as an empty line, has "
+      "no "
+      "labels. Texts that are too long are cut as in training.");
+  command->callback([arguments] { predict_texts(*arguments); });
+}
+
+}  // namespace zoo

@@ -1,0 +1,49 @@
+#pragma once
+// What a trained model says about single inputs.
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace zoo {
+
+/// What one input of Task::predict() is.
+enum class PredictionInput {
+  nothing,  // the task does not predict
+  text,
+};
+
+/// A class and its probability.
+struct LabelProbability {
+  std::string label;
+  double probability = 0;
+};
+
+/// What a model predicts for one input.
+struct Prediction {
+  std::string input;  // as given
+  /// Every class, the likeliest first. The probabilities sum to 1. Empty if the input has nothing to
+  /// classify, such as a text without tokens.
+  std::vector<LabelProbability> labels = {};
+  /// Whether the model read only the beginning of the input, because the input is longer than in training.
+  bool cut = false;
+};
+
+struct PredictOptions {
+  std::function<void(int64_t done, int64_t all)> on_progress = nullptr;  // counts inputs
+};
+
+/// For functions that show the likeliest labels: show all.
+inline constexpr int64_t kEveryLabel = std::numeric_limits<int64_t>::max();
+
+/// One document, as `zoo predict --json` prints it: {"results": [{"input": text, "labels": [{"label": text,
+/// "probability": number}]}]}, with at most `top` labels for each input.
+std::string to_json(const std::vector<Prediction>& predictions, int64_t top = kEveryLabel);
+
+/// One line for each input: label, probability, label, probability, …, separated by tabs, with at most `top`
+/// labels. The line is empty if there are no labels. Control characters in labels are escaped.
+std::string to_text(const std::vector<Prediction>& predictions, int64_t top = kEveryLabel);
+
+}  // namespace zoo
