@@ -111,39 +111,6 @@ PromptSpeed measure_prompt(GenerativeModel& model, int64_t vocab_size, c10::Devi
           .length = length};
 }
 
-DecodeSpeed measure_decode(GenerativeModel& model, int64_t vocab_size, c10::Device device, int64_t length,
-                           const MeasureOptions& options) {
-  constexpr int64_t kMostTokens = 128;
-  DecodeSpeed speed;
-  speed.prompt_length = std::max<int64_t>(length / 2, 1);
-  speed.n_tokens = std::clamp<int64_t>(length - speed.prompt_length, 2, kMostTokens);
-  const auto prompt = some_tokens(speed.prompt_length, vocab_size);
-  const GreedySampler greedy;
-  const LogitsProcessors none;
-
-  std::vector<double> first, rest;  // seconds
-  const auto write = [&] {
-    // Each step copies its token to the CPU, so no further synchronisation is needed.
-    SamplingSearch search(model, device, {prompt}, {SampleRow{}}, none, greedy,
-                          {.max_new_tokens = speed.n_tokens});
-    const Stopwatch until_first;
-    search.step();
-    first.push_back(until_first.seconds());
-    const Stopwatch until_last;
-    while (search.step()) {
-    }
-    rest.push_back(until_last.seconds());
-  };
-  write();
-  first.clear();
-  rest.clear();
-  const Stopwatch watch;
-  while (first.size() < kFewestRepeats || watch.seconds() < options.seconds) write();
-  speed.first_token_seconds = median(std::move(first));
-  speed.tokens_per_second = static_cast<double>(speed.n_tokens - 1) / median(std::move(rest));
-  return speed;
-}
-
 int64_t generated_length(const Experiment& experiment, const MeasureOptions& options) {
   const int64_t length = options.length.value_or(experiment.data.sequence_length);
   if (length < 1) throw UsageError(fmt::format("a length of {} tokens: choose 1 or more", length));
@@ -190,6 +157,39 @@ double median_seconds(const std::function<void()>& work, c10::Device device, dou
   return median(std::move(seconds));
 }
 
+DecodeSpeed measure_decode(GenerativeModel& model, int64_t vocab_size, c10::Device device, int64_t length,
+                           double seconds) {
+  constexpr int64_t kMostTokens = 128;
+  DecodeSpeed speed;
+  speed.prompt_length = std::max<int64_t>(length / 2, 1);
+  speed.n_tokens = std::clamp<int64_t>(length - speed.prompt_length, 2, kMostTokens);
+  const auto prompt = some_tokens(speed.prompt_length, vocab_size);
+  const GreedySampler greedy;
+  const LogitsProcessors none;
+
+  std::vector<double> first, rest;  // seconds
+  const auto write = [&] {
+    // Each step copies its token to the CPU, so no further synchronisation is needed.
+    SamplingSearch search(model, device, {prompt}, {SampleRow{}}, none, greedy,
+                          {.max_new_tokens = speed.n_tokens});
+    const Stopwatch until_first;
+    search.step();
+    first.push_back(until_first.seconds());
+    const Stopwatch until_last;
+    while (search.step()) {
+    }
+    rest.push_back(until_last.seconds());
+  };
+  write();
+  first.clear();
+  rest.clear();
+  const Stopwatch watch;
+  while (first.size() < kFewestRepeats || watch.seconds() < seconds) write();
+  speed.first_token_seconds = median(std::move(first));
+  speed.tokens_per_second = static_cast<double>(speed.n_tokens - 1) / median(std::move(rest));
+  return speed;
+}
+
 Speed measure_speed(Task& task, c10::Device device, const MeasureOptions& options) {
   const auto& experiment = task.experiment();
   const int64_t length = generated_length(experiment, options);
@@ -206,7 +206,7 @@ Speed measure_speed(Task& task, c10::Device device, const MeasureOptions& option
   const InferenceScope scope(*model);
   const int64_t vocab_size = task.tokenizer().vocab_size();
   speed.prompt = measure_prompt(*model->generative(), vocab_size, device, length, options);
-  speed.decode = measure_decode(*model->generative(), vocab_size, device, length, options);
+  speed.decode = measure_decode(*model->generative(), vocab_size, device, length, options.seconds);
   return speed;
 }
 

@@ -8,6 +8,7 @@
 
 #include <c10/core/Device.h>
 
+#include "models/model.h"
 #include "training/tasks/task.h"
 
 namespace zoo {
@@ -38,7 +39,7 @@ struct PromptSpeed {
 struct DecodeSpeed {
   double tokens_per_second = 0;    // of all tokens after the first
   double first_token_seconds = 0;  // from the prompt to the first token
-  int64_t prompt_length = 0;       // half of MeasureOptions::length
+  int64_t prompt_length = 0;       // half of the length, at least 1
   int64_t n_tokens = 0;            // written: the other half, at most 128
 };
 
@@ -52,6 +53,11 @@ struct Speed {
 /// weights. Seeds the default generator, and sets the number of threads to training.threads. Throws DataError
 /// and ConfigError as training does, UsageError for a length beyond model.max_positions.
 Speed measure_speed(Task& task, c10::Device device, const MeasureOptions& options = {});
+
+/// Measures the greedy decoding of one sequence of `length` tokens by `model`, which has `vocab_size` tokens.
+/// Repeats it for `seconds`, at least three times.
+DecodeSpeed measure_decode(GenerativeModel& model, int64_t vocab_size, c10::Device device, int64_t length,
+                           double seconds);
 
 /// The median of each number over several measurements of one model; at least one.
 Speed median_of(std::span<const Speed> speeds);

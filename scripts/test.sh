@@ -6,4 +6,15 @@ scripts/setup.sh --tests
 scripts/build.sh release
 export ZOO_REQUIRE_REFERENCES=1  # setup.sh has installed the references, so a skipped comparison is a failure
 export ZOO_DATA_MIRROR=${ZOO_DATA_MIRROR:-$([ -d ../shared/data ] && cd ../shared/data && pwd || true)}
-ctest --preset release --parallel "$(nproc)" "$@"
+log=build/release/Testing/Temporary/LastTest.log
+rm -f "$log"
+status=0
+ctest --preset release --parallel "$(nproc)" "$@" || status=$?
+# An entry of ctest is a suite of tests; the log of their output has each test.
+[ ! -f "$log" ] || awk '
+  /^\[  PASSED  \] [0-9]+ test/ { passed += $4 }
+  /^\[  SKIPPED \] [0-9]+ test/ { skipped += $4 }
+  /^\[  FAILED  \] [0-9]+ test/ { failed += $4 }
+  /^\[  FAILED  \] [^ ]+\.[^ ]+/ { sub(/,$/, "", $4); if (!named[$4]++) print "failed: " $4 }
+  END { printf "single tests in C++: %d passed, %d failed, %d skipped\n", passed, failed, skipped }' "$log"
+exit $status

@@ -10,6 +10,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "tests/support/fake_models.h"
 #include "tests/training/support.h"
 #include "training/runs/initial_weights.h"
 
@@ -185,6 +186,26 @@ TEST_F(MeasureSpeed, RefusesALengthThatTheModelCannotReach) {
   EXPECT_THAT(message_of<UsageError>([&] { measure(experiment, {.length = 33}); }),
               AllOf(HasSubstr("33"), HasSubstr("model.max_positions, 32")));
   EXPECT_THAT(message_of<UsageError>([&] { measure(experiment, {.length = 0}); }), HasSubstr("1 or more"));
+}
+
+/// A model that takes long to read a prompt.
+class SlowReader final : public BigramModel {
+ public:
+  static constexpr std::chrono::milliseconds kDelay{100};
+
+  SlowReader() : BigramModel(torch::eye(5)) {}
+  torch::Tensor forward(const TokenBatch& tokens, DecodingState& state, const LogitsAt& at) override {
+    if (tokens.length() > 1) std::this_thread::sleep_for(kDelay);
+    return BigramModel::forward(tokens, state, at);
+  }
+};
+
+TEST(MeasureDecode, TheTimeOfTheFirstTokenIsNotPartOfTheSpeed) {
+  SlowReader model;
+  const auto speed = measure_decode(model, 5, torch::kCPU, /*length=*/24, /*seconds=*/0);
+  const double delay = std::chrono::duration<double>(SlowReader::kDelay).count();
+  EXPECT_GE(speed.first_token_seconds, delay);
+  EXPECT_LT(static_cast<double>(speed.n_tokens - 1) / speed.tokens_per_second, delay);
 }
 
 }  // namespace

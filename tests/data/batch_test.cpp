@@ -399,6 +399,27 @@ TEST(TextToText, ADecoderAloneReadsBothInOneSequence) {
   EXPECT_EQ(batch.tokens, 6 + 5);
 }
 
+TEST(TextToText, EachSideIsCutAtItsOwnLength) {
+  const auto store = [](int64_t first) { return TokenStore::from_rows({counting(8, first)}); };
+  const BatchOptions options{.batch_size = 1, .batch_tokens = {}, .order = Order::sequential};
+  for (const auto& [source_length, target_length] : {std::pair(3, 6), std::pair(6, 3)}) {
+    SCOPED_TRACE(target_length);
+    TokenIds source = counting(source_length - 1, 100), target = counting(target_length - 1, 200);
+    source.push_back(all_special.eos);
+    target.push_back(all_special.eos);
+    const auto batch = text_to_text_batches(store(100), store(200), source_length, target_length,
+                                            PairLayout::two_sides, all_special, options)
+                           ->batch(0, 0);
+    EXPECT_EQ(values(batch.input.ids), source);
+    EXPECT_EQ(values(batch.targets), target);
+    const auto stream = text_to_text_batches(store(100), store(200), source_length, target_length,
+                                             PairLayout::one_stream, all_special, options)
+                            ->batch(0, 0);
+    EXPECT_EQ(stream.input.length(), source_length + target_length - 1);
+    EXPECT_EQ(values(stream.targets), target);
+  }
+}
+
 TEST(TextToText, LengthsAndPositionsAreLeftOutWhereNothingIsPadded) {
   const auto source = text_to_text_batches(
       TokenStore::from_rows({{10}, {12}}), TokenStore::from_rows({{20}, {23}}), 9, 9, PairLayout::two_sides,

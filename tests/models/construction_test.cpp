@@ -153,6 +153,36 @@ TEST(Initialization, HasTheVariancesOfItsRecipe) {
               1 / std::sqrt(512.0), 1e-3);
 }
 
+// Matrices that are stacked in one parameter have the bounds that they have as parameters of their own: each
+// depends on the rows of its part, not on those of the whole.
+TEST(Initialization, PartsOfAFusedProjectionAreDrawnOneByOne) {
+  torch::manual_seed(1);
+  auto config = small_config(Architecture::decoder);
+  config.d_model = 64;
+  config.n_heads = 4;
+  config.n_kv_heads = 1;
+  config.d_ff = 256;
+  config.activation = Activation::swiglu;
+  config.init = Initialization::xavier_uniform;
+  config.projection = Projection::fused;
+  config.gate = GateProjection::fused;
+  const auto parameters = make_model(config, purpose_of(config.architecture))->named_parameters();
+  const auto expect_bounds = [&](const std::string& name, const std::vector<int64_t>& parts) {
+    const auto weight = parameters["decoder.layers.0." + name];
+    int64_t first = 0;
+    for (const int64_t n : parts) {
+      const double bound = std::sqrt(6.0 / static_cast<double>(n + 64));
+      const auto largest = weight.narrow(0, first, n).abs().max().item<double>();
+      EXPECT_LE(largest, bound) << name << " from row " << first;
+      EXPECT_GT(largest, 0.98 * bound) << name << " from row " << first;
+      first += n;
+    }
+    EXPECT_EQ(first, weight.size(0));
+  };
+  expect_bounds("self_attention.qkv.weight", {64, 16, 16});
+  expect_bounds("feed_forward.gate_up.weight", {256, 256});
+}
+
 // In a new model all tokens are about equally likely.
 TEST(Initialization, FreshModelsAreUncertain) {
   for (const auto architecture : kArchitectures) {

@@ -117,6 +117,21 @@ TEST(ModelCost, TheTokensOfTwoSidesShareTheActivations) {
   }
 }
 
+// Keys and values have as many heads as n_kv_heads says, which may be fewer than the heads of the queries.
+TEST(ModelCost, CountsTheBytesOfTheRealCache) {
+  constexpr int64_t n_rows = 3, length = 32;  // all columns that a new cache has
+  testing::for_each_model(testing::kGenerativeArchitectures, [&](const ModelConfig& config, Model& model) {
+    auto& writer = *model.generative();
+    const TokenBatch tokens{.ids = testing::tokens(n_rows, length)};
+    auto state = writer.begin(tokens);
+    writer.forward(tokens, state, LogitsAt::last_token());
+    int64_t bytes = 0;  // without the memory of an encoder
+    for (const auto& layer : state.layers()) bytes += layer->bytes();
+    const auto cost = model_cost(config, testing::purpose_of(config.architecture), length);
+    EXPECT_EQ(n_rows * length * cost.cache_bytes_per_token, bytes);
+  });
+}
+
 // The published counts of feed-forward networks with D = 4096.
 TEST(ModelCost, FeedForwardCountsOfTheLiterature) {
   const auto feed_forward = [](Activation activation, int64_t d_ff) {

@@ -1,6 +1,6 @@
 #pragma once
-// References computed at test time by a Python script of this folder: one process and one safetensors file a
-// case. Where no Python with torch, transformers and safetensors is found the tests are skipped, or fail if
+// References computed at test time by Python scripts of this folder: one safetensors file a case. Where no
+// Python with torch, transformers and safetensors is found the tests are skipped, or fail if
 // ZOO_REQUIRE_REFERENCES is set.
 
 #include <sys/wait.h>
@@ -32,10 +32,33 @@ namespace zoo::testing {
 constexpr double kForwardTolerance = 1e-5;   // of the largest value, at least 1
 constexpr double kGradientTolerance = 1e-4;  // of the tensor's norm
 
+/// Runs a script, by default all scripts in one Python process, as make_references.py describes. If there is
+/// no Python, OUT/missing.txt says so.
+inline void make_references(const std::filesystem::path& out, const std::string& script = "") {
+  constexpr int not_found = 127;
+  const auto folder = std::filesystem::absolute(__FILE__).parent_path();
+  const char* chosen = std::getenv("ZOO_PYTHON");
+  const std::string python =
+      chosen ? chosen : (folder / "../../.venv/bin/python3").lexically_normal().string();
+  std::filesystem::create_directories(out);
+  std::filesystem::remove(out / "missing.txt");
+  const auto log = out / "log.txt";
+  const std::string command = "OMP_NUM_THREADS=1 '" + python + "' '" +
+                              (folder / "make_references.py").string() + "' --out '" + out.string() + "' " +
+                              script + " >'" + log.string() + "' 2>&1";
+  const int status = std::system(command.c_str());
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  if (code == 0) return;
+  std::ostringstream text;
+  text << std::ifstream(log).rdbuf();
+  if (code != not_found) throw std::runtime_error("make_references.py failed: " + text.str());
+  std::ofstream(out / "missing.txt") << text.str();
+}
+
 /// The files of one script.
 class References {
  public:
-  /// Runs the script at the first call.
+  /// ctest has all files made in $ZOO_REFERENCES before the tests; otherwise the first call runs the script.
   static const References& of(const std::string& script) {
     static std::map<std::string, std::unique_ptr<References>> scripts;
     auto& entry = scripts[script];
@@ -44,29 +67,23 @@ class References {
   }
   bool available() const { return problem_.empty(); }
   const std::string& problem() const { return problem_; }
-  std::filesystem::path file(const std::string& name) const { return directory_ / (name + ".safetensors"); }
+  std::filesystem::path file(const std::string& name) const { return folder_ / (name + ".safetensors"); }
 
  private:
-  static constexpr int kNoModule = 77, kNotFound = 127;
-
   explicit References(const std::string& script) {
-    const auto folder = std::filesystem::absolute(__FILE__).parent_path();
-    const char* chosen = std::getenv("ZOO_PYTHON");
-    const std::string python =
-        chosen ? chosen : (folder / "../../.venv/bin/python3").lexically_normal().string();
-    const auto log = directory_ / "log.txt";
-    const std::string command = "OMP_NUM_THREADS=1 '" + python + "' '" + (folder / script).string() +
-                                "' --out '" + directory_.path().string() + "' >'" + log.string() + "' 2>&1";
-    const int status = std::system(command.c_str());
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    if (code == 0) return;
-    std::ostringstream text;
-    text << std::ifstream(log).rdbuf();
-    if (code != kNoModule && code != kNotFound) throw std::runtime_error(script + " failed: " + text.str());
-    problem_ = "no references: " + text.str();
+    const char* const made = std::getenv("ZOO_REFERENCES");
+    const std::filesystem::path out = made ? std::filesystem::path(made) : temporary_.path();
+    if (!made) make_references(out, script);
+    folder_ = out / std::filesystem::path(script).stem();
+    for (const auto& missing : {out / "missing.txt", folder_ / "missing.txt"}) {
+      std::ostringstream text;
+      text << std::ifstream(missing).rdbuf();
+      if (problem_.empty() && !text.str().empty()) problem_ = "no references: " + text.str();
+    }
   }
 
-  TempDir directory_;
+  TempDir temporary_;
+  std::filesystem::path folder_;
   std::string problem_;
 };
 

@@ -1,21 +1,11 @@
-"""Shared by the reference scripts: writes one case into one safetensors file.
+"""Shared by the reference scripts: writes one case into one safetensors file. make_references.py runs the scripts.
 
 A case file holds `param/NAME` and `grad/NAME` under the names of the C++ modules, `input/NAME`, `grad_input/NAME`,
 `output/NAME`, and `upstream/NAME`, the gradient with respect to each output.
 """
 
-import argparse
-import pathlib
-import sys
-
-EXIT_NO_MODULE = 77  # the C++ side then skips
-
-try:
-    import torch
-    from safetensors.torch import save_file
-except ImportError as error:
-    print(error, file=sys.stderr)
-    sys.exit(EXIT_NO_MODULE)
+import torch
+from safetensors.torch import save_file
 
 
 def plain(parameter):
@@ -86,15 +76,3 @@ def write_case(directory, name, *, inputs, outputs, parameters=None, loss=None):
         tensors[f"param/{key}"] = contiguous(arrange(*references))
         tensors[f"grad/{key}"] = contiguous(arrange(*(reference.grad for reference in references)))
     save_file(tensors, directory / f"{name}.safetensors")
-
-
-def run(cases):
-    """Runs every case, each from its own seed, and writes its files."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--out", type=pathlib.Path, required=True)
-    directory = parser.parse_args().out
-    directory.mkdir(parents=True, exist_ok=True)
-    torch.set_num_threads(1)
-    for seed, case in enumerate(cases):
-        torch.manual_seed(seed)
-        case(directory)

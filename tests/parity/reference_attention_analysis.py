@@ -5,11 +5,9 @@ The arithmetic is independent of the C++ code: it takes other steps, all in doub
 
 import math
 
-import reference
-from reference import write_case
-
 import numpy as np
 import torch
+from reference import write_case
 
 N_HEADS = 3
 
@@ -81,4 +79,4 @@ def case(name, seed, S, T):
     return write
 
 
-reference.run([case("texts", 1, S=11, T=8), case("short", 2, S=2, T=5), case("one_token", 3, S=1, T=1)])
+CASES = [case("texts", 1, S=11, T=8), case("short", 2, S=2, T=5), case("one_token", 3, S=1, T=1)]

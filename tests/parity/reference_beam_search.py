@@ -1,21 +1,13 @@
 """Beam searches by transformers: over tables of next-token scores, and over whole models with their caches."""
 
 import math
-import sys
 
-import reference
-from reference import EXIT_NO_MODULE, contiguous
-
+import reference_models
 import torch
+from reference import contiguous
 from safetensors.torch import save_file
-
-try:
-    import reference_models
-    from transformers import GenerationMixin, PretrainedConfig, PreTrainedModel
-    from transformers.modeling_outputs import CausalLMOutput
-except ImportError as error:
-    print(error, file=sys.stderr)
-    sys.exit(EXIT_NO_MODULE)
+from transformers import GenerationMixin, PretrainedConfig, PreTrainedModel
+from transformers.modeling_outputs import CausalLMOutput
 
 EARLY_STOPPING = {"true": True, "false": False, "never": "never"}
 
@@ -115,5 +107,4 @@ def bart(out):
     write_model(out, "bart_beams", model, reference_models.bart_parameters(model))
 
 
-if __name__ == "__main__":
-    reference.run([waves, late, noise, gpt2, bart])
+CASES = [waves, late, noise, gpt2, bart]

@@ -1,18 +1,10 @@
 """FLOPs of forward and backward passes, counted by PyTorch's FlopCounterMode on models of transformers with explicit
 attention: one file per case, with one number, output/flops."""
-import argparse
-import os
-import sys
-
-try:
-    import torch
-    from safetensors.torch import save_file
-    from torch.utils.flop_counter import FlopCounterMode
-    from transformers import (BartConfig, BartForConditionalGeneration, BertConfig, BertForMaskedLM,
-                              BertForSequenceClassification, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM)
-except ImportError as error:
-    print(error)
-    sys.exit(77)
+import torch
+from safetensors.torch import save_file
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import (BartConfig, BartForConditionalGeneration, BertConfig, BertForMaskedLM,
+                          BertForSequenceClassification, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM)
 
 D, H, LAYERS, F, V = 48, 4, 3, 112, 97
 B, T, S = 3, 20, 14  # in an encoder-decoder: T targets, S sources
@@ -24,18 +16,14 @@ def count(out, name, model, **batch):
     with FlopCounterMode(display=False) as counter:
         model(**batch).loss.backward()
     flops = torch.tensor(counter.get_total_flops(), dtype=torch.float64)
-    save_file({"output/flops": flops}, os.path.join(out, name + ".safetensors"))
+    save_file({"output/flops": flops}, out / f"{name}.safetensors")
 
 
 def ids(length):
     return torch.randint(V, (B, length))
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--out", required=True)
-    out = parser.parse_args().out
-    torch.manual_seed(0)
+def models(out):
     gpt2 = GPT2Config(vocab_size=V, n_positions=64, n_embd=D, n_layer=LAYERS, n_head=H, n_inner=F, **EAGER)
     count(out, "gpt2", GPT2LMHeadModel(gpt2), input_ids=ids(T), labels=ids(T))
     llama = LlamaConfig(vocab_size=V, hidden_size=D, intermediate_size=F, num_hidden_layers=LAYERS, num_attention_heads=H,
@@ -50,4 +38,4 @@ def main():
     count(out, "bart", BartForConditionalGeneration(bart), input_ids=ids(S), decoder_input_ids=ids(T), labels=ids(T))
 
 
-main()
+CASES = [models]

@@ -1,27 +1,19 @@
 """Reference outputs and gradients for every layer, from PyTorch's modules, transformers, or explicit loops."""
 
 import math
-import sys
-
-import reference
-from reference import EXIT_NO_MODULE, linear, normal_, plain, rows, write_case
 
 import torch
 import torch.nn.functional as F
-
-try:
-    from transformers import LlamaConfig, T5Config
-    from transformers.activations import ACT2FN
-    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
-    from transformers.models.bloom.modeling_bloom import build_alibi_tensor
-    from transformers.models.gemma.modeling_gemma import GemmaRMSNorm
-    from transformers.models.gptj import modeling_gptj
-    from transformers.models.llama import modeling_llama
-    from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
-    from transformers.models.t5 import modeling_t5
-except ImportError as error:
-    print(error, file=sys.stderr)
-    sys.exit(EXIT_NO_MODULE)
+from reference import concatenated, linear, normal_, plain, rows, write_case
+from transformers import LlamaConfig, T5Config
+from transformers.activations import ACT2FN
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+from transformers.models.bloom.modeling_bloom import build_alibi_tensor
+from transformers.models.gemma.modeling_gemma import GemmaRMSNorm
+from transformers.models.gptj import modeling_gptj
+from transformers.models.llama import modeling_llama
+from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
+from transformers.models.t5 import modeling_t5
 
 B, T, S, D, H = 2, 7, 5, 12, 3
 
@@ -350,9 +342,9 @@ def feed_forwards(out):
             x = leaf(B, T, D)
             parameters = linear("down", down)
             if fused:
-                parameters["gate_up.weight"] = reference.concatenated(gate.weight, up.weight)
+                parameters["gate_up.weight"] = concatenated(gate.weight, up.weight)
                 if gate.bias is not None:
-                    parameters["gate_up.bias"] = reference.concatenated(gate.bias, up.bias)
+                    parameters["gate_up.bias"] = concatenated(gate.bias, up.bias)
             else:
                 parameters |= linear("gate", gate) | linear("up", up)
             file = f"feed_forward_{name}{'_fused' if fused else ''}"
@@ -464,10 +456,7 @@ def embeddings(out):
         )  # fmt: skip
 
 
-if __name__ == "__main__":
-    reference.run(
-        [
-            multi_head_attention, grouped_query_attention, shaw_attention, scaled_dot_product, rotary, alibi, t5_bias,
-            sinusoidal, norms, feed_forwards, residuals, transformer_layers, embeddings,
-        ]
-    )  # fmt: skip
+CASES = [
+    multi_head_attention, grouped_query_attention, shaw_attention, scaled_dot_product, rotary, alibi, t5_bias,
+    sinusoidal, norms, feed_forwards, residuals, transformer_layers, embeddings,
+]  # fmt: skip

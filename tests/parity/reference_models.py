@@ -1,35 +1,27 @@
 """Reference losses, logits and gradients of whole small models, from transformers and PyTorch's own modules."""
 
 import math
-import sys
-
-import reference
-from reference import (
-    EXIT_NO_MODULE, columns_transposed, concatenated, contiguous, linear, normal_, plain, rows, transposed, write_case,
-)  # fmt: skip
 
 import torch
 import torch.nn.functional as F
+from reference import (
+    columns_transposed, concatenated, contiguous, linear, normal_, plain, rows, transposed, write_case,
+)  # fmt: skip
 from safetensors.torch import save_file
-
-try:
-    from transformers import (
-        BartConfig, BertConfig, Gemma2Config, GPT2Config, LlamaConfig, MptConfig, PhiConfig, Qwen2Config, Qwen3Config,
-        T5Config,
-    )  # fmt: skip
-    from transformers.models.bart.modeling_bart import BartForConditionalGeneration
-    from transformers.models.bert.modeling_bert import BertForMaskedLM, BertForSequenceClassification
-    from transformers.models.gemma2.modeling_gemma2 import Gemma2ForCausalLM
-    from transformers.models.gpt2.modeling_gpt2 import GPT2LMHeadModel
-    from transformers.models.llama.modeling_llama import LlamaForCausalLM
-    from transformers.models.mpt.modeling_mpt import MptForCausalLM
-    from transformers.models.phi.modeling_phi import PhiForCausalLM
-    from transformers.models.qwen2.modeling_qwen2 import Qwen2ForCausalLM
-    from transformers.models.qwen3.modeling_qwen3 import Qwen3ForCausalLM
-    from transformers.models.t5.modeling_t5 import T5ForConditionalGeneration
-except ImportError as error:
-    print(error, file=sys.stderr)
-    sys.exit(EXIT_NO_MODULE)
+from transformers import (
+    BartConfig, BertConfig, Gemma2Config, GPT2Config, LlamaConfig, MptConfig, PhiConfig, Qwen2Config, Qwen3Config,
+    T5Config,
+)  # fmt: skip
+from transformers.models.bart.modeling_bart import BartForConditionalGeneration
+from transformers.models.bert.modeling_bert import BertForMaskedLM, BertForSequenceClassification
+from transformers.models.gemma2.modeling_gemma2 import Gemma2ForCausalLM
+from transformers.models.gpt2.modeling_gpt2 import GPT2LMHeadModel
+from transformers.models.llama.modeling_llama import LlamaForCausalLM
+from transformers.models.mpt.modeling_mpt import MptForCausalLM
+from transformers.models.phi.modeling_phi import PhiForCausalLM
+from transformers.models.qwen2.modeling_qwen2 import Qwen2ForCausalLM
+from transformers.models.qwen3.modeling_qwen3 import Qwen3ForCausalLM
+from transformers.models.t5.modeling_t5 import T5ForConditionalGeneration
 
 # The constants and the shape of small_config() in tests/support/small_models.h.
 V, START = 31, 1
@@ -564,5 +556,4 @@ def adamw(out):
     case("adamw_transformer", translator, translator.names(), translation_batch, False)
 
 
-if __name__ == "__main__":
-    reference.run([gpt2, llama, qwen, gemma2, phi, mpt, bert, transformer, t5, bart, adamw])
+CASES = [gpt2, llama, qwen, gemma2, phi, mpt, bert, transformer, t5, bart, adamw]

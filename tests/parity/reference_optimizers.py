@@ -5,7 +5,6 @@ A case holds `param/NAME`, `input/NAME_STEP` with the gradients, and `output/NAM
 step. The learning rate falls from step to step, as in a schedule.
 """
 
-import reference
 import torch
 from reference import contiguous
 from safetensors.torch import save_file
@@ -99,5 +98,4 @@ def muon(out):
     write(out, "muon_options", lambda p: make(p, decay=0.0, momentum=0.8, nesterov=False, ns_steps=3))
 
 
-if __name__ == "__main__":
-    reference.run([adafactor, lion, muon])
+CASES = [adafactor, lion, muon]

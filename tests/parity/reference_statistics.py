@@ -1,17 +1,9 @@
 """References for comparison/statistics: Student's t by numerical integration with thirty digits, the tests by their
 definitions."""
 
-import sys
-
-import reference
+import mpmath as mp
 import torch
-from reference import run, write_case
-
-try:
-    import mpmath as mp
-except ImportError as error:
-    print(error, file=sys.stderr)
-    sys.exit(reference.EXIT_NO_MODULE)
+from reference import write_case
 
 mp.mp.dps = 30
 DOUBLE = torch.float64
@@ -116,5 +108,4 @@ def holm(directory):
         write_case(directory, f"holm_{m}", inputs={"p": p}, outputs={"corrected": tensor(corrected)})
 
 
-if __name__ == "__main__":
-    run([distribution, paired, holm])
+CASES = [distribution, paired, holm]

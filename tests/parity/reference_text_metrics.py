@@ -7,19 +7,11 @@ Texts are bytes; each line ends with a zero.
 import os
 import pathlib
 import random
-import sys
 
-import reference
-from reference import write_case
-
-try:
-    import sacrebleu
-    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
-except ImportError as error:
-    print(error, file=sys.stderr)
-    sys.exit(reference.EXIT_NO_MODULE)
-
+import sacrebleu
 import torch
+from reference import write_case
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 WORDS = """a the The man Man's woman dog's isn't riding Straße Café naïve Über état être Ж мир Δx 山 山路 日本語。 東京、 한국 🙂
 1 12 1,000.50 3.14 .5 5. 1,2,3 20-30 5-year-old 10- -10 T-shirt re-use x-ray- - -- – — ... … . , .. ., ,. : ; ! ? !? ¿ ¡
@@ -114,5 +106,4 @@ def multi30k(directory):
     write_case(directory, "multi30k", inputs=inputs, outputs=outputs)
 
 
-if __name__ == "__main__":
-    reference.run([tokenizer, random_corpora, multi30k])
+CASES = [tokenizer, random_corpora, multi30k]

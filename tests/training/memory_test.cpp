@@ -11,8 +11,11 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "models/families/model_cost.h"
 #include "tests/training/support.h"
 #include "training/runs/checkpoint.h"
+#include "training/runs/initial_weights.h"
+#include "training/tasks/task.h"
 
 namespace zoo::testing {
 namespace {
@@ -82,19 +85,55 @@ TEST(TensorMemory, AgreesWithTheOperatingSystem) {
   EXPECT_GT(state.peak_resident_bytes, state.peak_memory_bytes);
 }
 
+/// The costs of the first steps of a training, counted batch by batch.
+double flops_of(const Experiment& experiment) {
+  const auto task = make_task(experiment);
+  BatchPosition position;
+  double forward = 0;
+  for (int64_t step = 0; step < experiment.training.steps; ++step) {
+    for (const auto& batch :
+         next_batches(task->batches(Split::train), position, experiment.training.gradient_accumulation)
+             .batches)
+      forward += forward_flops(experiment.model, task->purpose(), pass_shape(batch));
+  }
+  return 3 * forward;  // the backward pass has two products for each of the forward pass
+}
+
+// One pair is much longer than all others, so that one step needs much more memory than all others.
 TEST(Trainer, CountsFlopsAndMemoryAcrossResumptions) {
   const TinyWorld world;
-  const auto experiment = world.experiment("text_to_text");
+  const std::string line(200, 's');
+  for (const char* side : {"data/pairs.de", "data/pairs.en"})
+    world.dir().write(side, line + "\n" + read_file(world.path(side)));
+  auto experiment = world.experiment(
+      "text_to_text", {"training.batch_size=1", "training.gradient_accumulation=1", "training.log_every=1",
+                       "training.evaluate_every=1000", "training.checkpoint_every=1000",
+                       "data.sequence_length=256", "model.max_positions=256"});
+  experiment.training.steps = make_task(experiment)->batches(Split::train).n_batches(0);  // each pair once
   train(experiment, {.run_dir = world.path("whole")});
-  int steps = 0;
-  train(experiment, {.run_dir = world.path("parts"), .should_stop = [&] { return ++steps == 9; }});
-  train(experiment, {.run_dir = world.path("parts"), .existing = ExistingRun::resume});
   const auto whole = read_training_state(*newest_checkpoint(world.path("whole")));
+  EXPECT_DOUBLE_EQ(whole.flops, flops_of(experiment));
+
+  int64_t before = 0, costliest = 0;
+  for (const auto& row : timeless_metrics(world.path("whole"))) {
+    if (!row.contains("train_loss")) continue;
+    const auto peak = row.at("peak_memory_bytes").get<int64_t>();
+    if (peak == whole.peak_memory_bytes) {
+      costliest = row.at("step");
+      break;
+    }
+    before = peak;
+  }
+  ASSERT_LT(before, whole.peak_memory_bytes / 2);
+  ASSERT_LT(costliest, experiment.training.steps);
+  int64_t steps = 0;
+  train(experiment, {.run_dir = world.path("parts"), .should_stop = [&] { return steps++ == costliest; }});
+  const auto stopped = read_training_state(*newest_checkpoint(world.path("parts")));
+  EXPECT_EQ(stopped.step, costliest);
+  train(experiment, {.run_dir = world.path("parts"), .existing = ExistingRun::resume});
   const auto parts = read_training_state(*newest_checkpoint(world.path("parts")));
-  EXPECT_GT(whole.flops, 0);
-  EXPECT_EQ(whole.flops, parts.flops);
-  EXPECT_GT(whole.peak_memory_bytes, 0);
-  EXPECT_EQ(whole.peak_memory_bytes, parts.peak_memory_bytes);
+  EXPECT_EQ(parts.flops, whole.flops);
+  EXPECT_EQ(parts.peak_memory_bytes, whole.peak_memory_bytes);
 }
 
 }  // namespace

@@ -41,5 +41,22 @@ TEST(LossScale, HalvesOnOverflowAndGrowsAfterAWhile) {
   EXPECT_EQ(LossScale::for_precision(Precision::bf16).value, 1);
 }
 
+TEST(LossScale, CountsGoodStepsSinceTheLastChange) {
+  auto scale = LossScale::for_precision(Precision::fp16);
+  const auto good = [&](int64_t n) {
+    for (int64_t i = 0; i < n; ++i) scale.update(Overflow::no);
+  };
+  good(LossScale::growth_interval - 1);
+  scale.update(Overflow::yes);
+  good(LossScale::growth_interval - 1);
+  EXPECT_EQ(scale.value, 32768) << "the steps before the overflow do not count";
+  good(1);
+  EXPECT_EQ(scale.value, 65536);
+  good(LossScale::growth_interval - 1);
+  EXPECT_EQ(scale.value, 65536) << "the steps before the growth do not count";
+  good(1);
+  EXPECT_EQ(scale.value, 131072);
+}
+
 }  // namespace
 }  // namespace zoo

@@ -1,5 +1,6 @@
 #include "training/config/schedule.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -81,6 +82,54 @@ TEST(Schedule, WarmupStableDecay) {
   c.schedule.min_lr_ratio = 0.2;
   EXPECT_DOUBLE_EQ(learning_rate(c, 1, 49), 1.0);
   EXPECT_DOUBLE_EQ(learning_rate(c, 1, 75), 0.6);
+}
+
+// By default the decay takes the last tenth of the steps, but it never begins before the warm-up has ended.
+TEST(Schedule, DecayBeginsAfterALongWarmup) {
+  const auto c = config(ScheduleKind::warmup_stable_decay, 1.0, 100, 96);
+  EXPECT_DOUBLE_EQ(learning_rate(c, 1, 95), 96.0 / 97);
+  EXPECT_DOUBLE_EQ(learning_rate(c, 1, 96), 1.0);
+  EXPECT_DOUBLE_EQ(learning_rate(c, 1, 98), 0.5);
+  for (const auto type : {ScheduleKind::linear, ScheduleKind::cosine}) {
+    const auto other = config(type, 1.0, 100, 96);
+    EXPECT_DOUBLE_EQ(learning_rate(other, 1, 96), 1.0);
+    EXPECT_DOUBLE_EQ(learning_rate(other, 1, 98), 0.5);
+  }
+}
+
+// With a limit of time, the decay follows the time if that runs out before the steps do.
+TEST(Schedule, DecayEndsWithTheTime) {
+  auto linear = config(ScheduleKind::linear, 2.0, 1000, 0), cosine = linear;
+  linear.schedule.min_lr_ratio = cosine.schedule.min_lr_ratio = 0.1;
+  cosine.schedule.type = ScheduleKind::cosine;
+  for (const double used : {0.0, 0.25, 0.5, 0.9, 1.0, 1.7}) {
+    const double decayed = std::min(used, 1.0);
+    EXPECT_DOUBLE_EQ(learning_rate(linear, 1, 0, used), 2.0 - 1.8 * decayed) << used;
+    EXPECT_DOUBLE_EQ(learning_rate(cosine, 1, 0, used), 0.2 + 0.9 * (1 + std::cos(M_PI * decayed))) << used;
+  }
+  // The steps are further than the time.
+  EXPECT_DOUBLE_EQ(learning_rate(linear, 1, 500, 0.25), 1.1);
+  EXPECT_DOUBLE_EQ(learning_rate(cosine, 1, 500, 0.25), 1.1);
+
+  auto stable = config(ScheduleKind::warmup_stable_decay, 1.0, 1000, 0);
+  stable.schedule.decay_steps = 200;  // a fifth of the steps, and so of the time
+  EXPECT_DOUBLE_EQ(learning_rate(stable, 1, 10, 0.8), 1.0);
+  EXPECT_NEAR(learning_rate(stable, 1, 10, 0.85), 0.75, 1e-12);
+  EXPECT_NEAR(learning_rate(stable, 1, 900, 0.85), 0.5, 1e-12);
+  EXPECT_NEAR(learning_rate(stable, 1, 10, 1.0), 0.0, 1e-12);
+  EXPECT_DOUBLE_EQ(learning_rate(stable, 1, 10, 1.7), 0.0);
+}
+
+TEST(Schedule, TimeChangesNeitherTheWarmupNorARateWithoutEnd) {
+  for (const auto type : {ScheduleKind::constant, ScheduleKind::linear, ScheduleKind::cosine,
+                          ScheduleKind::warmup_stable_decay}) {
+    const auto c = config(type, 1.0, 100, 9);
+    EXPECT_DOUBLE_EQ(learning_rate(c, 1, 4, 0.95), 0.5);
+  }
+  for (const auto type : {ScheduleKind::constant, ScheduleKind::noam, ScheduleKind::inverse_sqrt}) {
+    const auto c = config(type, 1.0, 100, 9);
+    EXPECT_DOUBLE_EQ(learning_rate(c, 4, 50, 0.95), learning_rate(c, 4, 50));
+  }
 }
 
 }  // namespace

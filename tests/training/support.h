@@ -8,6 +8,7 @@
 #include <functional>
 #include <iostream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -86,22 +87,14 @@ generation: {{max_new_tokens: 12, temperature: 0.8}}
   ScopedEnvironment data_, cache_;
 };
 
-/// Runs `body` in a child process, so that it may be killed, and so that no thread of LibTorch stands in its
-/// way.
+/// Runs `body` in a child process, so that it may be killed.
 class Child {
  public:
+  /// `body` runs in a new thread of the child. A child has only the thread that forked, but OpenMP does not
+  /// know that the other threads of its team are gone, and would wait for them forever. A new thread has a
+  /// team of its own.
   explicit Child(const std::function<int()>& body) : pid_(::fork()) {
-    if (pid_ != 0) return;
-    int code = 99;
-    try {
-      code = body();
-    } catch (const Error& error) {
-      std::cerr << error.what() << std::endl;
-      code = error.exit_code();
-    } catch (const std::exception& error) {
-      std::cerr << "unexpected: " << error.what() << std::endl;
-    }
-    ::_exit(code);
+    if (pid_ == 0) std::thread([&] { ::_exit(exit_code_of(body)); }).join();
   }
   ~Child() {
     if (pid_ > 0) wait();
@@ -119,6 +112,18 @@ class Child {
   pid_t pid() const { return pid_; }
 
  private:
+  static int exit_code_of(const std::function<int()>& body) {
+    try {
+      return body();
+    } catch (const Error& error) {
+      std::cerr << error.what() << std::endl;
+      return error.exit_code();
+    } catch (const std::exception& error) {
+      std::cerr << "unexpected: " << error.what() << std::endl;
+      return 99;
+    }
+  }
+
   pid_t pid_;
 };
 

@@ -214,6 +214,19 @@ TEST(Task, BothFamiliesLearnToAnswer) {
   }
 }
 
+TEST(Task, TargetsMayBeLongerThanSources) {
+  const TinyWorld world;
+  world.dir().write("data/long.de", "sun\nsea\n");
+  world.dir().write("data/long.en", std::string(50, 's') + "\n" + std::string(7, 's') + "\n");
+  for (const char* architecture : {"encoder_decoder", "decoder"}) {
+    SCOPED_TRACE(architecture);
+    const auto task = make_task(world.experiment(
+        "text_to_text", {"data.valid=long", "data.sequence_length=8", "data.target_length=20",
+                         std::string("model.architecture=") + architecture}));
+    EXPECT_EQ(task->batches(Split::valid).batch(0, 0).n_targets(), 20 + 8);
+  }
+}
+
 TEST(Task, SourcesTooLongForTheModelAreCut) {
   const TinyWorld world;
   const auto task =

@@ -255,44 +255,6 @@ TEST(Trainer, KeepsTheMeanOfTheLastCheckpointsIfItIsBetter) {
   }
 }
 
-// The learning rate is far too high, so the loss and the other metrics are best at different steps.
-TEST(Trainer, KeepsTheWeightsThatAreBestByTheMetric) {
-  const TinyWorld world;
-  const auto best_by = [&](const char* task, const char* metric) {
-    SCOPED_TRACE(metric);
-    const auto result =
-        train(world.experiment(task, {fmt::format("training.best_by={}", metric), "training.steps=90",
-                                      "training.evaluate_every=6", "training.optimizer.lr=0.03"}),
-              {.run_dir = world.path(metric)});
-    int64_t best_step = 0;
-    double best = -1;
-    for (const auto& row : timeless_metrics(result.run_dir)) {
-      const double score = row.value(fmt::format("valid_{}", metric), -1.0);
-      if (score <= best) continue;
-      best = score;
-      best_step = row.at("step");
-    }
-    EXPECT_EQ(result.best_score, best);
-    EXPECT_EQ(result.best_step, best_step);
-    return result;
-  };
-  const auto least_loss_step = [](const fs::path& run) {
-    int64_t step = 0;
-    double least = 1e9;
-    for (const auto& row : timeless_metrics(run)) {
-      if (row.value("valid_loss", 1e9) >= least) continue;
-      least = row.at("valid_loss");
-      step = row.at("step");
-    }
-    return step;
-  };
-  const auto classes = best_by("text_classification", "accuracy");
-  EXPECT_EQ(Run::open(classes.run_dir).evaluate(Split::valid).at("accuracy"), classes.best_score);
-  EXPECT_NE(classes.best_step, least_loss_step(classes.run_dir));
-  const auto pairs = best_by("text_to_text", "bleu");
-  EXPECT_NE(pairs.best_step, least_loss_step(pairs.run_dir));
-}
-
 TEST(Trainer, StopsInTimeAsAtTheEnd) {
   const TinyWorld world;
   const auto experiment =

@@ -1,0 +1,16 @@
+// Makes the references of all suites of this folder. ctest runs this suite first.
+
+#include "tests/parity/reference.h"
+
+namespace zoo::testing {
+namespace {
+
+TEST(References, AreMadeByOneProcess) {
+  const char* const out = std::getenv("ZOO_REFERENCES");
+  if (!out)
+    GTEST_SKIP() << "each test makes its own, because ZOO_REFERENCES names no directory for all of them";
+  make_references(out);
+}
+
+}  // namespace
+}  // namespace zoo::testing
