@@ -89,7 +89,7 @@ def draw():
     text = json.loads(output_of(f'zoo attention {RUNS}gpt --text "ROMEO: I love" --json'))
     drawn = {
         "attention": pictures.translator_maps(translation, [
-            ("encoder", 1, 0, "encoder"), ("decoder", 1, 0, "decoder"), ("cross", 1, 0, "cross-attention")]),
+            ("encoder", 1, 0, "encoder"), ("decoder", 1, 0, "decoder"), ("cross", 1, 5, "cross-attention")]),
         "heads": pictures.heads_of_a_layer(text, 1),
         "positions": pictures.positions(numbers),
         "activations": pictures.activations(numbers["activations"]),

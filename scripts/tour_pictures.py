@@ -74,9 +74,9 @@ def shown(token):
 
 
 def attention_map(picture, x, y, cell, weights, rows, columns, title):
-    """One head, with its tokens; (x, y) is the corner of the cells."""
+    """One head, with its tokens and a title in the picture's first line; (x, y) is the corner of the cells."""
     width, height = cell * len(columns), cell * len(rows)
-    picture.text(x + width / 2, y - 62, title, "middle", INK, 13)
+    picture.text(x + width / 2, 20, title, "middle", INK, 13)
     picture.image(x, y, width, height, [[shade(weight) for weight in row] for row in weights])
     for i, token in enumerate(rows):
         picture.text(x - 6, y + cell * (i + 0.5) + 4, shown(token), "end", INK, 11)
@@ -127,24 +127,24 @@ class Axes:
 def translator_maps(report, heads):
     """Encoder, decoder and cross-attention of one translation; `heads`: (kind, layer, head, title)."""
     cell = 30
-    picture = Picture(900, 350, "Attention of an encoder, of a decoder, and between them")
+    picture = Picture(830, 272, "Attention of an encoder, of a decoder, and between them")
     x = 78
     for kind, layer, head, title in heads:
         weights = next(entry["heads"][head] for entry in report["layers"] if entry["kind"] == kind and entry["layer"] == layer)
         source, target = report["source_tokens"], report["target_tokens"]
         rows, columns = (source, source) if kind == "encoder" else (target, target if kind == "decoder" else source)
-        attention_map(picture, x, 96, cell, weights, rows, columns, title)
+        attention_map(picture, x, 82, cell, weights, rows, columns, title)
         x += cell * len(columns) + 110
     return picture.svg()
 
 
 def heads_of_a_layer(report, layer):
     cell = 13
-    picture = Picture(900, 320, f"The four heads of layer {layer + 1} of a GPT")
+    picture = Picture(870, 236, f"The four heads of layer {layer + 1} of a GPT")
     tokens = report["source_tokens"]
     heads = next(entry["heads"] for entry in report["layers"] if entry["layer"] == layer)
     for i, weights in enumerate(heads):
-        attention_map(picture, 40 + 216 * i, 96, cell, weights, tokens, tokens, f"head {i + 1}")
+        attention_map(picture, 34 + 216 * i, 56, cell, weights, tokens, tokens, f"head {i + 1}")
     return picture.svg()
 
 

@@ -102,8 +102,9 @@ TEST_F(FindConfig, IsUsedByExtends) {
 TEST(ShippedConfigs, HaveDifferentNames) {
   std::set<std::string> names;
   for (const auto& entry : fs::recursive_directory_iterator("configs")) {
-    if (entry.path().extension() == ".yaml")
+    if (entry.path().extension() == ".yaml") {
       EXPECT_TRUE(names.insert(entry.path().stem().string()).second) << entry.path();
+    }
   }
   EXPECT_TRUE(names.contains("gpt2"));
 }
