@@ -19,6 +19,7 @@
 #include "apps/commands.h"
 #include "base/device.h"
 #include "base/error.h"
+#include "training/recipes/own_text.h"
 #include "training/runs/initial_weights.h"
 #include "training/runs/run.h"
 #include "training/tasks/task.h"
@@ -98,7 +99,7 @@ std::string as_text(const std::vector<ScalingCurve>& curves) {
 
 std::unique_ptr<Task> task_of(const BenchArguments& arguments) {
   if (!std::filesystem::is_directory(arguments.target))
-    return make_task(load_experiment(arguments.target, arguments.overrides));
+    return make_task(load_experiment_or_text(arguments.target, arguments.overrides));
   if (!arguments.overrides.empty())
     throw UsageError("--set changes a configuration, not a run that is finished");
   const auto experiment = read_run_experiment(arguments.target);
@@ -139,7 +140,7 @@ void add_bench(CLI::App& app) {
   const auto arguments = std::make_shared<BenchArguments>();
   auto* command = app.add_subcommand(
       "bench", "Measure how fast a model trains, reads and writes, and the memory it takes");
-  command->add_option("CONFIG|RUN", arguments->target, "A configuration or the directory of a run")
+  command->add_option("CONFIG|RUN", arguments->target, "A configuration, the directory of a run, or a text")
       ->type_name("PATH")
       ->required();
   add_overrides(*command, arguments->overrides);

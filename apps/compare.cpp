@@ -75,7 +75,7 @@ void check_something_is_trained(const Comparison& comparison, const CompareArgum
 Comparison read_comparison(const CompareArguments& arguments) {
   auto targets = arguments.targets;
   for (auto& target : targets)
-    if (!std::filesystem::is_directory(target)) target = find_config(target);
+    if (!std::filesystem::is_directory(target)) target = find_config(target.string());
   auto comparison = targets.size() == 1 && is_comparison_file(targets.front())
                         ? load_comparison(targets.front(), arguments.overrides)
                         : comparison_of(targets, arguments.overrides);

@@ -67,14 +67,14 @@ std::vector<std::string> lines_of(std::istream& in) {
   return lines;
 }
 
+[[noreturn]] void fail_without_prompts() {
+  throw DataError("standard input is empty: write one prompt per line, or give --prompt TEXT");
+}
+
+/// No texts if standard input is empty.
 std::vector<std::string> prompt_texts(const GenerateArguments& arguments) {
   if (arguments.prompt) return {*arguments.prompt};
-  if (!arguments.input) {
-    auto lines = lines_of(std::cin);
-    if (lines.empty())
-      throw DataError("standard input is empty: write one prompt per line, or give --prompt TEXT");
-    return lines;
-  }
+  if (!arguments.input) return lines_of(std::cin);
   std::istringstream content(read_file(*arguments.input));
   auto lines = lines_of(content);
   if (lines.empty()) throw DataError(fmt::format("{}: the file is empty", arguments.input->string()));
@@ -164,7 +164,11 @@ void stream(const Generator& generator, const std::vector<Prompt>& prompts, cons
 void generate_text(const GenerateArguments& arguments, const Run& run) {
   const auto options = options_of(arguments, run.experiment().generation);
   const Generator generator(run.model(), run.tokenizer());
-  const auto prompts = read_prompts(arguments, run.tokenizer(), /*has_masks=*/false);
+  auto prompts = read_prompts(arguments, run.tokenizer(), /*has_masks=*/false);
+  if (prompts.empty()) {
+    if (!generator.continues_prompt()) fail_without_prompts();
+    prompts.emplace_back();  // a text from nothing
+  }
   const auto is_empty = [](const Prompt& prompt) { return prompt.ids.empty(); };
   if (!generator.continues_prompt() && std::ranges::all_of(prompts, is_empty)) {
     throw DataError("the prompt is empty: there is nothing to answer");
@@ -201,7 +205,9 @@ void fill_masks(const GenerateArguments& arguments, const Run& run) {
                                 .max_length = run.experiment().model.max_positions};
   auto results = nlohmann::ordered_json::array();
   std::string text;
-  for (const auto& prompt : read_prompts(arguments, run.tokenizer(), /*has_masks=*/true)) {
+  const auto prompts = read_prompts(arguments, run.tokenizer(), /*has_masks=*/true);
+  if (prompts.empty()) fail_without_prompts();
+  for (const auto& prompt : prompts) {
     const auto filled = zoo::fill_masks(run.model(), run.tokenizer(), prompt.ids, options);
     results.push_back(result_json(prompt, filled.outputs));
     text += filled.outputs.front().text + "\n";
@@ -239,7 +245,11 @@ void add_generate(CLI::App& app) {
   command->add_option("--prompt", arguments->prompt, "The prompt")->type_name("TEXT");
   command->add_option("--prompt-ids", arguments->prompt_ids, "The prompt as token ids: 1,2,3")
       ->type_name("IDS");
-  command->add_option("--input", arguments->input, "A file with one prompt per line; default: standard input")
+  command
+      ->add_option(
+          "--input", arguments->input,
+          "A file with one prompt per line; default: standard input, and if that is empty, a decoder "
+          "writes a text from nothing")
       ->type_name("FILE");
   command->add_option("--max-new-tokens", arguments->max_new_tokens, "Most tokens of one output")
       ->type_name("N")

@@ -14,6 +14,7 @@
 #include "apps/arguments/options.h"
 #include "apps/commands.h"
 #include "models/families/model_cost.h"
+#include "training/recipes/own_text.h"
 #include "training/runs/initial_weights.h"
 #include "training/runs/run.h"
 #include "training/tasks/task.h"
@@ -155,7 +156,7 @@ void inspect(const InspectArguments& arguments) {
     experiment = run.experiment();
     purpose = run.task().purpose();
   } else {
-    experiment = load_experiment(arguments.target, arguments.overrides);
+    experiment = load_experiment_or_text(arguments.target, arguments.overrides);
     purpose = purpose_of(experiment);
   }
   const int64_t length = arguments.length > 0 ? arguments.length : experiment.data.sequence_length;
@@ -171,7 +172,7 @@ void add_inspect(CLI::App& app) {
       app.add_subcommand("inspect", "Show the modules of a model, their parameters and their cost");
   command
       ->add_option("CONFIG|RUN", arguments->target,
-                   "A configuration (a file, or a name such as gpt2) or the directory of a run")
+                   "A configuration (a file, or a name such as gpt2), the directory of a run, or a text")
       ->type_name("PATH")
       ->required();
   add_overrides(*command, arguments->overrides);

@@ -73,7 +73,7 @@ void for_each_line(const std::function<void(const std::string&)>& use) {
 struct TrainTokenizerArguments {
   std::vector<std::filesystem::path> files;
   std::filesystem::path out;
-  std::string type, model, documents;
+  std::string type, model, documents, normalization;
   TokenizerConfig config;
   bool no_special = false, json = false;
 };
@@ -91,11 +91,13 @@ void train_tokenizer(const TrainTokenizerArguments& arguments) {
   auto config = arguments.config;
   config.type = parse_name<TokenizerKind>("--type", arguments.type);
   config.model = parse_name<SentencePieceModel>("--model", arguments.model);
+  config.normalization = parse_name<TextNormalization>("--normalization", arguments.normalization);
   const auto texts = read_documents(corpus_of(arguments), Split::train);
   const auto set = arguments.no_special ? SpecialTokenSet::none : SpecialTokenSet::all;
   const auto tokenizer = make_tokenizer(config, set, [&](const auto& sink) {
     for (const auto& text : texts) sink(text);
   });
+  if (const auto note = vocabulary_note(config, *tokenizer)) std::cerr << *note << '\n';
   make_directory(arguments.out);
   tokenizer->save(arguments.out);
   if (arguments.json) {
@@ -114,6 +116,7 @@ void add_train_tokenizer(CLI::App& app) {
   arguments->type = name_of(arguments->config.type);
   arguments->model = name_of(arguments->config.model);
   arguments->documents = name_of(DocumentSplit::none);
+  arguments->normalization = name_of(arguments->config.normalization);
   auto* command = app.add_subcommand("train", "Make a vocabulary from text files");
   command->add_option("FILE", arguments->files, "Text files (UTF-8)")->type_name("")->required();
   command->add_option("--out", arguments->out, "Directory to write tokenizer.json and tokenizer.model to")
@@ -139,6 +142,13 @@ void add_train_tokenizer(CLI::App& app) {
                    "within texts get a token")
       ->type_name("SPLIT")
       ->capture_default_str();
+  command
+      ->add_option("--normalization", arguments->normalization,
+                   "nfkc or none, as data.tokenizer has it (sentencepiece)")
+      ->type_name("TYPE")
+      ->capture_default_str();
+  command->add_flag("--byte-fallback", arguments->config.byte_fallback,
+                    "Bytes instead of <unk> for characters without a token (sentencepiece)");
   command->add_flag("--lowercase", arguments->config.lowercase, "Convert the text to lower case first");
   command->add_flag("--no-special", arguments->no_special, "No special tokens (<pad>, <bos>, <eos>, …)");
   add_json(*command, arguments->json);

@@ -14,8 +14,11 @@
 #include "base/device.h"
 #include "base/error.h"
 #include "base/process.h"
+#include "base/text.h"
 #include "training/parallel/launcher.h"
+#include "training/recipes/own_text.h"
 #include "training/runs/checkpoint.h"
+#include "training/runs/run.h"
 #include "training/runs/run_directory.h"
 #include "training/stop_signals.h"
 #include "training/trainer.h"
@@ -24,7 +27,8 @@ namespace zoo {
 namespace {
 
 struct TrainArguments {
-  std::filesystem::path config, out;
+  std::vector<std::filesystem::path> files;  // one configuration, or texts
+  std::filesystem::path out;
   std::vector<std::string> overrides;
   bool resume = false, overwrite = false;
   std::string device = "auto";
@@ -63,13 +67,36 @@ std::string summary(const TrainResult& result, const std::string& best_by) {
 
 /// The same command for one of several processes.
 std::vector<std::string> command_of(const TrainArguments& arguments) {
-  std::vector<std::string> command = {this_program().string(), "train", arguments.config.string(), "--device",
-                                      arguments.device};
+  std::vector<std::string> command = {this_program().string(), "train"};
+  for (const auto& file : arguments.files) command.push_back(file.string());
+  command.insert(command.end(), {"--device", arguments.device});
   for (const auto& override : arguments.overrides) command.insert(command.end(), {"--set", override});
   if (!arguments.out.empty()) command.insert(command.end(), {"--out", arguments.out.string()});
   if (arguments.resume) command.push_back("--resume");
   if (arguments.overwrite) command.push_back("--overwrite");
   return command;
+}
+
+/// Shows what is chosen for a text, unless an error of one line follows or another process shows it.
+void show_recipe(const TrainArguments& arguments, const TextRecipe& recipe) {
+  const auto place = place_from_environment();
+  if (is_launched() || (place && place->rank != 0)) return;
+  const bool goes_on = arguments.resume || arguments.overwrite;
+  if (!goes_on && is_run(run_path(recipe.experiment, arguments.out))) return;
+  std::string names, options;
+  for (const auto& file : arguments.files) names += (names.empty() ? "" : " ") + excerpt(file.string(), 200);
+  for (const auto& override : arguments.overrides) options += " --set " + override;
+  std::cerr << names << ": " << summary_of(recipe)
+            << fmt::format("The same as a configuration (zoo config {} > {}.yaml; zoo train {}.yaml{}):\n\n",
+                           names, recipe.name, recipe.name, options)
+            << recipe.yaml << '\n';
+}
+
+Experiment experiment_of(const TrainArguments& arguments) {
+  if (!are_own_texts(arguments.files)) return load_experiment(arguments.files.front(), arguments.overrides);
+  const auto recipe = recipe_for(arguments.files, arguments.overrides);
+  show_recipe(arguments, recipe);
+  return recipe.experiment;
 }
 
 void run_processes(const TrainArguments& arguments) {
@@ -79,7 +106,7 @@ void run_processes(const TrainArguments& arguments) {
     throw UsageError("--nproc gives each process its own GPU: use --device cuda");
   // Errors are found here, so that they are not reported by each process.
   parse_device(arguments.device, arguments.n_processes - 1);  // throws if there are too few GPUs
-  const auto experiment = load_experiment(arguments.config, arguments.overrides);
+  const auto experiment = experiment_of(arguments);
   const StopSignals signals;
   const auto result =
       launch({.command = command_of(arguments), .n_processes = arguments.n_processes, .should_stop = [&] {
@@ -97,7 +124,7 @@ void run_processes(const TrainArguments& arguments) {
 
 void run(const TrainArguments& arguments) {
   if (arguments.n_processes > 1) return run_processes(arguments);
-  const auto experiment = load_experiment(arguments.config, arguments.overrides);
+  const auto experiment = experiment_of(arguments);
   const StopSignals signals;
   TrainOptions options;
   options.run_dir = arguments.out;
@@ -118,8 +145,13 @@ void run(const TrainArguments& arguments) {
 
 void add_train(CLI::App& app) {
   const auto arguments = std::make_shared<TrainArguments>();
-  auto* command = app.add_subcommand("train", "Train the model that a configuration describes");
-  command->add_option("CONFIG", arguments->config, "A configuration: a file, or a name such as gpt2")
+  auto* command =
+      app.add_subcommand("train", "Train the model that a configuration describes, or one that suits a text");
+  command
+      ->add_option(
+          "CONFIG|TEXT", arguments->files,
+          "A configuration (a file, or a name such as gpt2), or text files (UTF-8), for which a GPT is chosen: "
+          "the program says what it chooses")
       ->type_name("FILE")
       ->required();
   add_overrides(*command, arguments->overrides);

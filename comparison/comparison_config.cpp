@@ -47,20 +47,16 @@ std::vector<std::pair<std::string, ConfigNode::Entry>> in_order(const ConfigNode
   return entries;
 }
 
-fs::path directory_of(const ConfigPlace& place) {
-  return place.source ? fs::path(*place.source).parent_path() : fs::path();
-}
-
 fs::path find_base(const ConfigNode& base) {
   try {
-    return find_config(base.text, directory_of(base.place));
+    return find_config(ConfigPath(base.text, base.place.directory().value_or("")));
   } catch (const ConfigError& error) {
     fail(base.place, fmt::format("base: {}", error.what()));
   }
 }
 
 ConfigNode read_base(const ConfigNode& base) {
-  if (base.is_map()) return resolve_extends(base, directory_of(base.place));
+  if (base.is_map()) return resolve_extends(base);
   if (base.kind != ConfigNode::Kind::kScalar || base.text.empty())
     fail(base.place,
          fmt::format("base must be a configuration file or a group of keys, not {}", base.shown()));
@@ -88,7 +84,7 @@ std::vector<Draft> read_variants(const ConfigNode* variants, const ConfigPlace& 
     if (!keys.is_map()) {
       fail(keys.place, fmt::format("variant '{}' must be a group of keys, not {}", name, keys.shown()));
     }
-    drafts.push_back({name, "", resolve_extends(std::move(keys), directory_of(entry.place))});
+    drafts.push_back({name, "", resolve_extends(std::move(keys))});
   }
   return drafts;
 }
@@ -230,8 +226,11 @@ Comparison load_comparison(const fs::path& path, const std::vector<std::string>&
   for (const auto& draft : expand(named, grid ? &*grid : nullptr)) {
     auto keys = common;
     merge_config_trees(keys, draft.keys);
+    Experiment defaults;
+    defaults.name = comparison.settings.name;
     Variant variant{.name = draft.name,
-                    .experiment = read_experiment(ConfigFile::from_tree(path.string(), keys, overrides))};
+                    .experiment = read_experiment(ConfigFile::from_tree(path.string(), keys, overrides),
+                                                  std::move(defaults))};
     // With a single variant, every row of the grid is compared with the first row.
     if (named.size() > 1) variant.cell = draft.cell;
     if (variant.name.empty()) variant.name = variant.experiment.name;

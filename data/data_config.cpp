@@ -1,32 +1,41 @@
 #include "data/data_config.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <system_error>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace zoo {
 
 void describe(ConfigVisitor& v, TokenizerConfig& c) {
   v.field("type", c.type, "How text is cut into tokens: code points, bytes, or pieces of words.");
-  v.field("vocab_size", c.vocab_size, "sentencepiece: number of tokens, including special ones.",
-          Limits::between(8, 1e6));
+  v.field(
+      "vocab_size", c.vocab_size,
+      "sentencepiece: number of tokens, including special ones; fewer if the text has not so many pieces.",
+      Limits::between(8, 1e6));
   v.field("model", c.model, "sentencepiece: training algorithm.");
   v.field("character_coverage", c.character_coverage,
-          "sentencepiece: share of the text's characters that get a token; the rest become <unk>.",
+          "sentencepiece: share of the text's characters that get a token; the rest become <unk>, or bytes.",
           Limits::between(0.98, 1));
+  v.field("normalization", c.normalization,
+          "sentencepiece: nfkc replaces fullwidth letters, ligatures and the like by usual ones, and runs of "
+          "blanks by one; none changes nothing, as source code needs it.");
+  v.field("byte_fallback", c.byte_fallback,
+          "sentencepiece: characters without a token become their bytes instead of <unk>; 256 of the tokens "
+          "are bytes.");
   v.field("lowercase", c.lowercase, "Fold upper case to lower case before anything else.");
-  v.field("path", c.path,
-          "sentencepiece: use this model file (below the data root) instead of training one.");
+  v.field("path", c.path, "sentencepiece: use this model file instead of training one.");
 }
 
 void describe(ConfigVisitor& v, DataConfig& c) {
-  v.field("train", c.train,
-          "Training files, relative to the data root ($ZOO_DATA, else ./datasets). text_to_text: each is a "
-          "prefix, for PREFIX.source and PREFIX.target.");
+  v.field(
+      "train", c.train,
+      "Training files. They are looked for beside the file that names them, in the working directory, and "
+      "in the data root ($ZOO_DATA, else ./datasets). text_to_text: each is a prefix, for PREFIX.source "
+      "and PREFIX.target.");
   v.field("valid", c.valid, "Validation files; none = use the end of the training text.");
   v.field("test", c.test, "Test files, for `zoo evaluate`.");
   v.field("valid_fraction", c.valid_fraction,
@@ -71,8 +80,13 @@ void validate(const DataConfig& c, const Complain& complain) {
     complain("mask_random",
              fmt::format("and mask_replace add up to {}, more than 1", c.mask_replace + c.mask_random));
   }
-  if (!c.tokenizer.path.empty() && c.tokenizer.type != TokenizerKind::sentencepiece) {
+  if (!c.tokenizer.path.text.empty() && c.tokenizer.type != TokenizerKind::sentencepiece) {
     complain("tokenizer.path", fmt::format("is for type sentencepiece, not {}", name_of(c.tokenizer.type)));
+  }
+  if (!c.tokenizer.path.text.empty() &&
+      (c.tokenizer.normalization != TextNormalization::nfkc || c.tokenizer.byte_fallback)) {
+    complain("tokenizer.path",
+             "names a model, which has its own normalization and byte_fallback: remove those");
   }
   if (c.prefix_length && *c.prefix_length > c.sequence_length) {
     complain("prefix_length",
@@ -82,28 +96,37 @@ void validate(const DataConfig& c, const Complain& complain) {
   if (c.text_column.empty()) complain("text_column", "names no column");
 }
 
-std::filesystem::path data_root() {
-  const char* root = std::getenv("ZOO_DATA");
-  return root != nullptr && *root != '\0' ? root : "datasets";
+void pin_files(DataConfig& c) {
+  const auto is_file = [](const std::filesystem::path& path) {
+    std::error_code ignored;
+    return std::filesystem::is_regular_file(path, ignored);
+  };
+  const auto is_file_or_prefix = [&](const std::filesystem::path& path) {
+    return is_file(path) || is_file(path.string() + "." + c.source);
+  };
+  for (auto* const paths : {&c.train, &c.valid, &c.test}) {
+    for (auto& path : *paths) path = pinned(path, is_file_or_prefix);
+  }
+  c.tokenizer.path = pinned(c.tokenizer.path, is_file);
 }
 
-std::filesystem::path data_path(const std::string& path) {
-  const std::filesystem::path given(path);
-  const auto full = given.is_absolute() ? given : data_root() / given;
+std::filesystem::path data_path(const ConfigPath& path) {
   std::error_code ignored;
-  if (std::filesystem::is_regular_file(full, ignored)) return full;
-  const char* const what = std::filesystem::exists(full, ignored) ? "is not a file" : "does not exist";
-  if (!given.is_absolute()) {
-    constexpr auto corpora = std::to_array<std::string_view>(
-        {"fortunes", "dict-de-en", "tinyshakespeare", "wikitext-2", "multi30k", "sst2", "fashion-mnist"});
-    const std::string first = given.begin() == given.end() ? std::string() : given.begin()->string();
-    if (std::ranges::find(corpora, first) != corpora.end()) {
-      throw DataError(fmt::format("{} {}; get it with `scripts/get_data.sh {}`", full.string(), what, first));
-    }
-    throw DataError(fmt::format("{} {}; paths are relative to the data root (ZOO_DATA, else ./datasets)",
-                                full.string(), what));
-  }
-  throw DataError(fmt::format("{} {}", full.string(), what));
+  const auto file = find_path(
+      path, [&](const auto& candidate) { return std::filesystem::is_regular_file(candidate, ignored); });
+  if (file) return *file;
+  const auto other =
+      find_path(path, [&](const auto& candidate) { return std::filesystem::exists(candidate, ignored); });
+  if (other) throw DataError(fmt::format("{} is not a file", other->string()));
+
+  const std::filesystem::path given(path.text);
+  auto message = fmt::format("{} does not exist{}", excerpt(path.text, 300), places_of(path));
+  constexpr auto corpora = std::to_array<std::string_view>(
+      {"fortunes", "dict-de-en", "tinyshakespeare", "wikitext-2", "multi30k", "sst2", "fashion-mnist"});
+  const std::string first = given.begin() == given.end() ? std::string() : given.begin()->string();
+  if (std::ranges::find(corpora, first) != corpora.end())
+    message += fmt::format("; get it with `scripts/get_data.sh {}`", first);
+  throw DataError(message);
 }
 
 }  // namespace zoo

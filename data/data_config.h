@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "io/config/config_file.h"
+#include "io/config/config_path.h"
 
 namespace zoo {
 
@@ -24,13 +25,23 @@ constexpr auto config_names(SentencePieceModel) {
   return std::to_array<std::string_view>({"unigram", "bpe"});
 }
 
+/// What SentencePiece does to a text before it cuts it into pieces:
+///   nfkc  NFKC (fullwidth letters, ligatures and the like become usual ones), one blank for a run of blanks,
+///   a
+///         blank before the text, so that a word is the same piece at its beginning
+///   none  nothing: with byte_fallback, decoding gives every text back exactly
+enum class TextNormalization { nfkc, none };
+constexpr auto config_names(TextNormalization) { return std::to_array<std::string_view>({"nfkc", "none"}); }
+
 struct TokenizerConfig {
   TokenizerKind type = TokenizerKind::sentencepiece;
-  int64_t vocab_size = 8000;                               // sentencepiece only
-  SentencePieceModel model = SentencePieceModel::unigram;  // sentencepiece only
-  double character_coverage = 1.0;                         // sentencepiece only
-  bool lowercase = false;                                  // fold case before anything else
-  std::string path;  // use this SentencePiece model instead of training one
+  int64_t vocab_size = 8000;                                  // sentencepiece only
+  SentencePieceModel model = SentencePieceModel::unigram;     // sentencepiece only
+  double character_coverage = 1.0;                            // sentencepiece only
+  TextNormalization normalization = TextNormalization::nfkc;  // sentencepiece only
+  bool byte_fallback = false;  // sentencepiece only: unknown characters become bytes, not unk
+  bool lowercase = false;      // fold case before anything else
+  ConfigPath path;             // use this SentencePiece model instead of training one
 };
 void describe(ConfigVisitor& v, TokenizerConfig& c);
 
@@ -42,7 +53,7 @@ constexpr auto config_names(DocumentSplit) {
 
 struct DataConfig {
   /// Files. For text_to_text each is a prefix: PREFIX.source, PREFIX.target.
-  std::vector<std::string> train, valid, test;
+  std::vector<ConfigPath> train, valid, test;
   /// Without `valid`: share of the training text, from its end, that becomes the validation split.
   double valid_fraction = 0.1;
   DocumentSplit documents = DocumentSplit::none;
@@ -67,10 +78,12 @@ void describe(ConfigVisitor& v, DataConfig& c);
 /// Checks across keys.
 void validate(const DataConfig& c, const Complain& complain);
 
-/// $ZOO_DATA, else ./datasets.
-std::filesystem::path data_root();
-/// `path` itself if absolute, else below the data root. Throws DataError if there is no such file. The
-/// message names scripts/get_data.sh if the first folder is a corpus that this script can get.
-std::filesystem::path data_path(const std::string& path);
+/// Pins the paths of the files that are there, so that they lead to the same files from any working
+/// directory.
+void pin_files(DataConfig& c);
+
+/// The file that `path` leads to. Throws DataError if there is none: the message names all places in which it
+/// was looked for, and scripts/get_data.sh if the first folder is a corpus that this script can get.
+std::filesystem::path data_path(const ConfigPath& path);
 
 }  // namespace zoo

@@ -3,10 +3,15 @@
 # nothing is missing. LIBTORCH=/path/to/libtorch (or CMAKE_PREFIX_PATH) uses a LibTorch of yours instead of the wheel.
 #   scripts/setup.sh           for building and running
 #   scripts/setup.sh --tests   also for the tests (reference implementations in Python, a browser)
+#
+# PyPI's wheel is built for CUDA and takes several GB with its dependencies. A machine without an NVIDIA GPU gets the
+# wheel for CPUs from PyTorch's own index, or PyPI's if that index cannot be reached.
+# ZOO_TORCH_INDEX=URL takes the wheel from another package index, ZOO_TORCH_INDEX=pypi from PyPI.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 torch_version=2.13.0
+cpu_index=https://download.pytorch.org/whl/cpu
 packages=(cmake g++ ninja-build libsentencepiece-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libgloo-dev
           libgtest-dev libgmock-dev python3-venv)
 references=(numpy 'transformers>=4.57,<4.58' 'safetensors>=0.5' 'sacrebleu>=2.6,<2.7')
@@ -71,24 +76,56 @@ version(sys.argv[1])
 PY
 }
 
+has_nvidia_gpu() {
+  [[ -e /proc/driver/nvidia/version || -e /dev/nvidia0 ]] || nvidia-smi -L >/dev/null 2>&1
+}
+
+# can_reach URL: whether a server answers there within seconds.
+can_reach() {
+  timeout 20 .venv/bin/python3 -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=10)' "$1" 2>/dev/null
+}
+
+# install_torch_from INDEX
+install_torch_from() {
+  say "installing LibTorch $torch_version (the PyTorch wheel) from $1 into .venv"
+  .venv/bin/pip install -q --index-url "$1" "torch==$torch_version"
+}
+
+install_torch() {
+  make_venv
+  python_has torch "$torch_version" && return
+  local index=${ZOO_TORCH_INDEX:-}
+  if [[ -n $index && $index != pypi ]]; then
+    install_torch_from "$index" || fail "pip install torch==$torch_version from $index (ZOO_TORCH_INDEX) failed"
+    return
+  fi
+  if [[ -z $index ]] && ! has_nvidia_gpu; then
+    if can_reach "$cpu_index/torch/"; then
+      install_torch_from "$cpu_index" && return
+      say "that failed: trying PyPI, whose wheel takes several GB"
+    else
+      say "$cpu_index cannot be reached: using PyPI, whose wheel takes several GB"
+    fi
+  fi
+  say "installing LibTorch $torch_version (the PyTorch wheel) into .venv"
+  .venv/bin/pip install -q "torch==$torch_version" || fail "pip install torch==$torch_version failed: is there a network?"
+}
+
 install_libtorch() {
   if has_own_libtorch; then
     say "using the LibTorch of LIBTORCH or CMAKE_PREFIX_PATH"
     return
   fi
-  make_venv
-  python_has torch "$torch_version" && return
-  say "installing LibTorch $torch_version (the PyTorch wheel) into .venv"
-  .venv/bin/pip install -q "torch==$torch_version" || fail "pip install torch==$torch_version failed: is there a network?"
+  install_torch
 }
 
 install_references() {
-  make_venv
-  if python_has transformers 4.57 && python_has sacrebleu 2.6 && python_has safetensors && python_has numpy && python_has torch; then
+  install_torch
+  if python_has transformers 4.57 && python_has sacrebleu 2.6 && python_has safetensors && python_has numpy; then
     return
   fi
   say "installing the tests' references into .venv: ${references[*]}"
-  .venv/bin/pip install -q "torch==$torch_version" "${references[@]}" || fail "pip install ${references[*]} failed"
+  .venv/bin/pip install -q "${references[@]}" || fail "pip install ${references[*]} failed"
 }
 
 [[ ${1:-} != --tests ]] || packages+=(chromium)

@@ -125,6 +125,7 @@ Trainer::Trainer(const Experiment& experiment, const TrainOptions& options)
       processes_(options.place.value_or(ProcessPlace()), options.device,
                  std::chrono::seconds(experiment.training.parallel.timeout_seconds)),
       memory_(options.device) {
+  pin_paths(experiment_);
   use_threads(config_.threads, options.place);
   // The other processes read what the first one has written into the directory.
   constexpr std::chrono::hours timeout(6);  // a large corpus takes long to prepare
@@ -156,6 +157,10 @@ Trainer::Trainer(const Experiment& experiment, const TrainOptions& options)
 void Trainer::start() {
   directory_ = std::make_unique<RunDirectory>(experiment_, run_dir_, options_.existing);
   task_ = directory_->goes_on() ? open_task(experiment_, directory_->vocabulary()) : make_task(experiment_);
+  if (!directory_->goes_on() && !experiment_.init_from && task_->vocabulary().tokenizer) {
+    if (const auto note = vocabulary_note(experiment_.data.tokenizer, *task_->vocabulary().tokenizer))
+      report(*note);
+  }
   make_parts();
   const std::string data = hash_of_data(experiment_.data);
   if (const auto checkpoint = directory_->checkpoint()) {

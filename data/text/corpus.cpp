@@ -80,12 +80,12 @@ void split_documents(const std::string& text, DocumentSplit split, std::vector<s
   finish();
 }
 
-const std::vector<std::string>& files_of(const DataConfig& config, Split split) {
+const std::vector<ConfigPath>& files_of(const DataConfig& config, Split split) {
   return split == Split::train ? config.train : split == Split::valid ? config.valid : config.test;
 }
 
 /// The files to read for `split`. Throws DataError if there are none.
-const std::vector<std::string>& files_to_read(const DataConfig& config, Split split) {
+const std::vector<ConfigPath>& files_to_read(const DataConfig& config, Split split) {
   const bool from_train = split == Split::valid && config.valid.empty();
   const auto& files = from_train ? config.train : files_of(config, split);
   if (files.empty()) throw DataError(fmt::format("data.{} names no files", name_of(split)));
@@ -222,7 +222,7 @@ void read_documents_of(const std::filesystem::path& path, const DataConfig& conf
 
 std::string corpus_name(const DataConfig& config, Split split) {
   std::string names;
-  for (const std::string& file : files_to_read(config, split)) {
+  for (const auto& file : files_to_read(config, split)) {
     if (!names.empty()) names += ", ";
     names += data_path(file).string();
   }
@@ -231,7 +231,7 @@ std::string corpus_name(const DataConfig& config, Split split) {
 
 std::vector<std::string> read_documents(const DataConfig& config, Split split) {
   std::vector<std::string> documents;
-  for (const std::string& file : files_to_read(config, split)) {
+  for (const auto& file : files_to_read(config, split)) {
     read_documents_of(data_path(file), config, documents);
   }
   if (config.documents == DocumentSplit::none) {
@@ -246,13 +246,15 @@ std::vector<std::string> read_documents(const DataConfig& config, Split split) {
 std::string hash_of_data(const DataConfig& config) {
   std::string hashes;
   for (const auto* files : {&config.train, &config.valid}) {
-    for (const std::string& file : *files) {
-      for (const std::string& name : {file, file + "." + config.source, file + "." + config.target}) {
+    for (const auto& file : *files) {
+      const size_t before = hashes.size();
+      for (const auto& name : {file, file + ("." + config.source), file + ("." + config.target)}) {
         try {
           hashes += sha256(MappedFile(data_path(name)).bytes());
         } catch (const DataError&) {  // `file` is a file or a prefix, so some of these names do not exist
         }
       }
+      if (hashes.size() == before) hashes += sha256(file.text);  // the task knows what it means
     }
     hashes += '|';
   }
@@ -264,9 +266,9 @@ ParallelTexts read_parallel(const DataConfig& config, Split split) {
     std::string source, target;
   };
   std::vector<Pair> pairs;
-  for (const std::string& prefix : files_to_read(config, split)) {
-    const auto source_path = data_path(prefix + "." + config.source);
-    const auto target_path = data_path(prefix + "." + config.target);
+  for (const auto& prefix : files_to_read(config, split)) {
+    const auto source_path = data_path(prefix + ("." + config.source));
+    const auto target_path = data_path(prefix + ("." + config.target));
     const std::string source_text = read_text(source_path);
     const std::string target_text = read_text(target_path);
     const auto sources = lines_of(source_text);
@@ -284,8 +286,8 @@ ParallelTexts read_parallel(const DataConfig& config, Split split) {
   }
   keep_part(config, split, pairs);
   if (pairs.empty()) {
-    throw DataError(fmt::format("{}.{}: no pairs of sentences for {}", files_to_read(config, split).front(),
-                                config.source, name_of(split)));
+    throw DataError(fmt::format("{}.{}: no pairs of sentences for {}",
+                                files_to_read(config, split).front().text, config.source, name_of(split)));
   }
   ParallelTexts result;
   for (Pair& pair : pairs) {
@@ -297,7 +299,7 @@ ParallelTexts read_parallel(const DataConfig& config, Split split) {
 
 LabelledTexts read_labelled(const DataConfig& config, Split split) {
   std::vector<Row> rows;
-  for (const std::string& file : files_to_read(config, split)) read_rows(data_path(file), config, rows);
+  for (const auto& file : files_to_read(config, split)) read_rows(data_path(file), config, rows);
   keep_part(config, split, rows);
   if (rows.empty()) fail_empty(config, split, "rows");
   LabelledTexts result;

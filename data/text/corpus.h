@@ -20,7 +20,7 @@ constexpr auto config_names(Split) { return std::to_array<std::string_view>({"tr
 /// The files of `split` for error messages: "valid.txt", "a.txt, b.txt". For parallel texts, the prefixes.
 std::string corpus_name(const DataConfig& config, Split split);
 
-/// Hex digest of the content of the training and validation files.
+/// Hex digest of the content of the training and validation files, or of a name that leads to no file.
 std::string hash_of_data(const DataConfig& config);
 
 // If the configuration names no validation files, the end of the training files is the validation split and

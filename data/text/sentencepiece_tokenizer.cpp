@@ -26,6 +26,29 @@ constexpr std::string_view model_name = "tokenizer.model";
 /// The last code point for private use (U+10FFFD). No text and no piece contains it, and NFKC keeps it.
 constexpr std::string_view stand_in = "\xF4\x8F\xBF\xBD";
 
+/// SentencePiece writes a blank as this character ("▁", U+2581), and takes it for a blank in a text.
+constexpr std::string_view blank_mark = "\xE2\x96\x81";
+/// SentencePiece's trainers end the process for much longer lines (text without blanks or line breaks).
+constexpr size_t longest_line = 8192;  // bytes
+
+/// Exchanges the characters blank_mark and stand_in. The second exchange undoes the first one. Between the
+/// two, no character of a text looks like a blank.
+std::string exchange_marks(std::string text) {
+  for (size_t at = 0; at < text.size();) {
+    const auto rest = std::string_view(text).substr(at);
+    if (rest.starts_with(blank_mark)) {
+      text.replace(at, blank_mark.size(), stand_in);
+      at += stand_in.size();
+    } else if (rest.starts_with(stand_in)) {
+      text.replace(at, stand_in.size(), blank_mark);
+      at += blank_mark.size();
+    } else {
+      at = text.find_first_of("\xE2\xF4", at + 1);
+    }
+  }
+  return text;
+}
+
 /// Gives the lines of a corpus to SentencePiece's trainer.
 class Lines : public sentencepiece::SentenceIterator {
  public:
@@ -46,19 +69,33 @@ struct TrainingText {
   bool has_line_breaks = false;    // within a text
 };
 
-TrainingText read_training_text(const TextReader& corpus, bool fold) {
+/// The length of the first part of a line: all of it, or at most longest_line bytes, if possible to a blank,
+/// else to the end of a character.
+size_t first_part(std::string_view line) {
+  if (line.size() <= longest_line) return line.size();
+  const size_t blank = line.substr(0, longest_line).find_last_of(" \t");
+  if (blank != line.npos && blank > longest_line / 2) return blank;
+  size_t end = longest_line;
+  while ((static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;
+  return end;
+}
+
+TrainingText read_training_text(const TextReader& corpus, const SentencePieceTokenizer::Options& change) {
   TrainingText result;
   corpus([&](std::string_view text) {
     check_utf8(text);
-    const std::string folded = fold ? lowercase(text) : std::string();
-    if (fold) text = folded;
+    std::string changed;
+    if (change.lowercase) text = changed = lowercase(text);
+    if (change.normalization == TextNormalization::none) text = changed = exchange_marks(std::string(text));
     for (size_t begin = 0; begin <= text.size();) {
       const size_t end = std::min(text.find('\n', begin), text.size());
       result.has_line_breaks |= end < text.size();
-      const std::string_view line = text.substr(begin, end - begin);
-      if (line.find_first_not_of(" \t\r") != line.npos) {
-        result.lines.emplace_back(line);
-        result.longest = std::max(result.longest, line.size());
+      std::string_view line = text.substr(begin, end - begin);
+      while (line.find_first_not_of(" \t\r") != line.npos) {
+        const size_t length = first_part(line);
+        result.lines.emplace_back(line.substr(0, length));
+        result.longest = std::max(result.longest, length);
+        line.remove_prefix(length);
       }
       begin = end + 1;
     }
@@ -66,25 +103,21 @@ TrainingText read_training_text(const TextReader& corpus, bool fold) {
   return result;
 }
 
-/// Throws SentencePiece's message about the vocabulary size in the words of a configuration.
-[[noreturn]] void fail_training(const std::string& message, int64_t vocab_size) {
-  const auto number_after = [&](std::string_view words) {
-    const size_t at = message.find(words);
-    int64_t number = 0;
-    for (size_t i = at + words.size();
-         at != message.npos && i < message.size() && std::isdigit(static_cast<unsigned char>(message[i]));
-         ++i) {
-      number = 10 * number + (message[i] - '0');
-    }
-    return number;
-  };
-  if (const int64_t largest = number_after("Please set it to a value <= "); largest > 0) {
-    throw DataError(
-        fmt::format("data.tokenizer.vocab_size (--vocab-size) {} is too large: the training text has no more "
-                    "than {} pieces",
-                    vocab_size, largest));
+/// The number that follows `words` in a message; 0 if there is none.
+int64_t number_after(std::string_view words, std::string_view message) {
+  const size_t at = message.find(words);
+  if (at == message.npos) return 0;
+  int64_t number = 0;
+  for (const char c : message.substr(at + words.size())) {
+    if (!std::isdigit(static_cast<unsigned char>(c))) break;
+    number = 10 * number + (c - '0');
   }
-  if (const int64_t smallest = number_after(fmt::format("required_chars. {} vs ", vocab_size));
+  return number;
+}
+
+/// Throws SentencePiece's message in the words of a configuration.
+[[noreturn]] void fail_training(const std::string& message, int64_t vocab_size) {
+  if (const int64_t smallest = number_after(fmt::format("required_chars. {} vs ", vocab_size), message);
       smallest > 0) {
     throw DataError(
         fmt::format("data.tokenizer.vocab_size (--vocab-size) {} is too small: the characters of the "
@@ -93,6 +126,21 @@ TrainingText read_training_text(const TextReader& corpus, bool fold) {
                     vocab_size, smallest));
   }
   throw DataError(fmt::format("SentencePiece could not make a vocabulary: {}", excerpt(message, 300)));
+}
+
+/// A serialised model with the vocabulary size of `options`, or with the largest one that the lines allow.
+std::string train_model(std::unordered_map<std::string, std::string> options,
+                        const std::vector<std::string>& texts, int64_t vocab_size) {
+  while (true) {
+    Lines lines(texts);
+    std::string model;
+    const auto status = sentencepiece::SentencePieceTrainer::Train(options, &lines, &model);
+    if (status.ok()) return model;
+    const int64_t largest = number_after("Please set it to a value <= ", status.ToString());
+    if (largest <= 0 || largest >= vocab_size) fail_training(status.ToString(), vocab_size);
+    vocab_size = largest;
+    options["vocab_size"] = std::to_string(largest);
+  }
 }
 
 /// The cache file for the vocabulary of this text, because training takes seconds. Its name is the hash of
@@ -142,7 +190,9 @@ int64_t find_piece(const sentencepiece::SentencePieceProcessor& processor,
 std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::train(const TextReader& corpus,
                                                                       const TokenizerConfig& config,
                                                                       SpecialTokenSet special) {
-  const TrainingText text = read_training_text(corpus, config.lowercase);
+  const Options change{.lowercase = config.lowercase, .normalization = config.normalization};
+  const bool changes_nothing = config.normalization == TextNormalization::none;
+  const TrainingText text = read_training_text(corpus, change);
   if (text.lines.empty())
     throw DataError("the training text is empty: there is nothing to make a vocabulary from");
   const bool all = special == SpecialTokenSet::all;
@@ -150,7 +200,7 @@ std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::train(const Text
       {"model_type", std::string(name_of(config.model))},
       {"vocab_size", std::to_string(config.vocab_size)},
       {"character_coverage", fmt::format("{}", config.character_coverage)},
-      {"normalization_rule_name", "nmt_nfkc"},
+      {"normalization_rule_name", changes_nothing ? "identity" : "nmt_nfkc"},
       {"pad_id", all ? "0" : "-1"},
       {"unk_id", all ? "1" : "0"},
       {"bos_id", all ? "2" : "-1"},
@@ -166,6 +216,13 @@ std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::train(const Text
       {"num_threads", "2"},
       {"minloglevel", "3"},
   };
+  if (changes_nothing) {
+    options.insert({{"remove_extra_whitespaces", "false"},
+                    {"add_dummy_prefix", "false"},
+                    // The indentation of source code is then one piece.
+                    {"allow_whitespace_only_pieces", "true"}});
+  }
+  if (config.byte_fallback) options.emplace("byte_fallback", "true");
   if (all) options.emplace("control_symbols", "<mask>,<cls>,<sep>");
   // NFKC turns a line break into a blank, except if it is a symbol of its own. Generated text can then have
   // lines.
@@ -176,27 +233,25 @@ std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::train(const Text
   if (!kept.empty() && std::filesystem::exists(kept, ignored)) {
     try {
       if (auto model = read_kept(kept))
-        return std::make_unique<SentencePieceTokenizer>(std::move(*model), config.lowercase);
+        return std::make_unique<SentencePieceTokenizer>(std::move(*model), change);
     } catch (const DataError&) {
       // Unreadable: train again.
     }
   }
-  Lines lines(text.lines);
-  std::string model;
-  const auto status = sentencepiece::SentencePieceTrainer::Train(options, &lines, &model);
-  if (!status.ok()) fail_training(status.ToString(), config.vocab_size);
+  std::string model = train_model(options, text.lines, config.vocab_size);
   keep(kept, model);
-  return std::make_unique<SentencePieceTokenizer>(std::move(model), config.lowercase);
+  return std::make_unique<SentencePieceTokenizer>(std::move(model), change);
 }
 
-SentencePieceTokenizer::SentencePieceTokenizer(std::string model, bool fold)
+SentencePieceTokenizer::SentencePieceTokenizer(std::string model, const Options& options)
     : model_(std::move(model)),
-      lowercase_(fold),
+      options_(options),
       processor_(std::make_unique<sentencepiece::SentencePieceProcessor>()) {
   if (!processor_->LoadFromSerializedProto(model_).ok() || processor_->GetPieceSize() == 0) {
     throw DataError("not a SentencePiece model");
   }
   vocab_size_ = processor_->GetPieceSize();
+  line_break_ = find_piece(*processor_, {"\n"});
   special_ = {.pad = processor_->pad_id(),
               .unk = processor_->unk_id(),
               .bos = processor_->bos_id(),
@@ -221,25 +276,55 @@ std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::load(const std::
     throw CheckpointError(fmt::format("{}: damaged, or does not belong to tokenizer.json", path.string()));
   }
   try {
-    return std::make_unique<SentencePieceTokenizer>(std::move(model), file.lowercase);
+    return std::make_unique<SentencePieceTokenizer>(
+        std::move(model), Options{.lowercase = file.lowercase, .normalization = file.normalization});
   } catch (const DataError& e) {
     throw CheckpointError(fmt::format("{}: {}", path.string(), e.what()));
   }
 }
 
+/// The text that the model sees.
+std::string SentencePieceTokenizer::prepared(std::string_view text) const {
+  std::string result = options_.lowercase ? lowercase(text) : std::string(text);
+  return options_.normalization == TextNormalization::none ? exchange_marks(std::move(result)) : result;
+}
+
+void SentencePieceTokenizer::append_ids(std::string_view text, TokenIds& ids) const {
+  std::vector<int> added;
+  const auto status = processor_->Encode(text, &added);
+  if (!status.ok()) throw DataError(fmt::format("SentencePiece: {}", excerpt(status.ToString(), 200)));
+  ids.insert(ids.end(), added.begin(), added.end());
+}
+
+/// Each line by itself, which is faster, and more exact: a long text has a score that hides small
+/// differences.
+TokenIds SentencePieceTokenizer::encode_lines(const std::string& text) const {
+  TokenIds ids;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    append_ids(std::string_view(text).substr(begin, end - begin), ids);
+    if (end < text.size()) ids.push_back(line_break_);
+    begin = end + 1;
+  }
+  return ids;
+}
+
 TokenIds SentencePieceTokenizer::encode(std::string_view text) const {
   check_utf8(text);
-  std::vector<int> ids;
-  const auto status = processor_->Encode(lowercase_ ? lowercase(text) : std::string(text), &ids);
-  if (!status.ok()) throw DataError(fmt::format("SentencePiece: {}", excerpt(status.ToString(), 200)));
-  return {ids.begin(), ids.end()};
+  const std::string seen = prepared(text);
+  // Only a model that adds no blank to a text cuts its lines as the whole text.
+  if (options_.normalization == TextNormalization::none && line_break_ >= 0) return encode_lines(seen);
+  TokenIds ids;
+  append_ids(seen, ids);
+  return ids;
 }
 
 TokenIds SentencePieceTokenizer::encode_continuation(std::string_view text) const {
+  if (options_.normalization == TextNormalization::none) return encode(text);
   check_utf8(text);
   // SentencePiece begins every text with a blank. After a character that no piece contains, it cuts `text` as
   // in the middle of a longer text. The pieces of that character alone are then left out.
-  const auto whole = std::string(stand_in) + (lowercase_ ? lowercase(text) : std::string(text));
+  const auto whole = std::string(stand_in) + prepared(text);
   const auto encoded = processor_->EncodeAsImmutableProto(whole);
   TokenIds ids;
   for (const auto& piece : encoded.pieces()) {
@@ -259,7 +344,7 @@ std::string SentencePieceTokenizer::decode(std::span<const int64_t> ids) const {
   std::string text;
   const auto status = processor_->Decode(narrow, &text);
   if (!status.ok()) throw DataError(fmt::format("SentencePiece: {}", excerpt(status.ToString(), 200)));
-  return text;
+  return options_.normalization == TextNormalization::none ? exchange_marks(std::move(text)) : text;
 }
 
 std::string SentencePieceTokenizer::label(int64_t id) const {
@@ -272,14 +357,16 @@ std::string SentencePieceTokenizer::label(int64_t id) const {
 void SentencePieceTokenizer::save(const std::filesystem::path& run_dir) const {
   write_file_atomically(run_dir / model_name, model_);
   write_tokenizer_file(run_dir, {.type = TokenizerKind::sentencepiece,
-                                 .lowercase = lowercase_,
+                                 .lowercase = options_.lowercase,
+                                 .normalization = options_.normalization,
                                  .special = special_,
                                  .symbols = {},
                                  .model_sha256 = sha256(model_)});
 }
 
 std::string SentencePieceTokenizer::fingerprint() const {
-  return fmt::format("sentencepiece {} {}", lowercase_, sha256(model_));
+  return fmt::format("sentencepiece {}{} {}", options_.lowercase,
+                     options_.normalization == TextNormalization::none ? " none" : "", sha256(model_));
 }
 
 }  // namespace zoo

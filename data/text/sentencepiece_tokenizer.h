@@ -13,18 +13,26 @@ class SentencePieceProcessor;
 namespace zoo {
 
 /// Ids of a tokenizer from train(): pad, unk, bos, eos, mask, cls, sep = 0 … 6 (with SpecialTokenSet::none
-/// only unk = 0), then the line break if the training text has line breaks, then the pieces. Text is
-/// normalised (NFKC, one blank for a run of blanks), and decode(encode(text)) gives the normalised text.
+/// only unk = 0), then the line break if the training text has line breaks, then bytes if there is a fallback
+/// to them, then the pieces. decode(encode(text)) gives the text as data.tokenizer.normalization changes it.
 class SentencePieceTokenizer : public Tokenizer {
  public:
-  /// Deterministic. Throws DataError for an empty corpus, for invalid UTF-8, and for a vocabulary size that
-  /// is not possible with this text (the message gives the nearest possible size).
+  /// What happens to a text outside the model.
+  struct Options {
+    bool lowercase = false;
+    /// `none`: the model was trained with this value. It then leaves every text as it is.
+    TextNormalization normalization = TextNormalization::nfkc;
+  };
+
+  /// Deterministic. If the text has fewer pieces than config.vocab_size, the vocabulary has the largest
+  /// possible size. Throws DataError for an empty corpus, for invalid UTF-8, and for a vocabulary size that
+  /// is too small for the characters of the text (the message gives the least possible size).
   static std::unique_ptr<SentencePieceTokenizer> train(const TextReader& corpus,
                                                        const TokenizerConfig& config,
                                                        SpecialTokenSet special);
   /// `model` is the content of a model file. Its own pad, unk, bos and eos are used, and <mask>, <cls>, <sep>
   /// (or [MASK], [CLS], [SEP]) if it has them. Throws DataError if it is not a model.
-  SentencePieceTokenizer(std::string model, bool lowercase);
+  SentencePieceTokenizer(std::string model, const Options& options);
   /// Loads what save() wrote. Throws CheckpointError.
   static std::unique_ptr<SentencePieceTokenizer> load(const std::filesystem::path& run_dir);
   ~SentencePieceTokenizer() override;
@@ -39,11 +47,16 @@ class SentencePieceTokenizer : public Tokenizer {
   std::string fingerprint() const override;
 
  private:
+  std::string prepared(std::string_view text) const;
+  void append_ids(std::string_view text, TokenIds& ids) const;
+  TokenIds encode_lines(const std::string& text) const;
+
   std::string model_;  // serialised: the content of RUN/tokenizer.model
-  bool lowercase_;
+  Options options_;
   std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
   SpecialTokens special_;
   int64_t vocab_size_ = 0;
+  int64_t line_break_ = -1;  // the token of "\n", if it has one of its own
 };
 
 }  // namespace zoo

@@ -40,13 +40,21 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerConfig& config, Special
     case TokenizerKind::sentencepiece:
       break;
   }
-  if (config.path.empty()) return SentencePieceTokenizer::train(corpus, config, special);
+  if (config.path.text.empty()) return SentencePieceTokenizer::train(corpus, config, special);
   const auto path = data_path(config.path);
   try {
-    return std::make_unique<SentencePieceTokenizer>(read_file(path), config.lowercase);
+    return std::make_unique<SentencePieceTokenizer>(
+        read_file(path), SentencePieceTokenizer::Options{.lowercase = config.lowercase});
   } catch (const DataError& e) {
     throw DataError(fmt::format("{}: {}", path.string(), e.what()));
   }
+}
+
+std::optional<std::string> vocabulary_note(const TokenizerConfig& config, const Tokenizer& tokenizer) {
+  const bool is_trained = config.type == TokenizerKind::sentencepiece && config.path.text.empty();
+  if (!is_trained || tokenizer.vocab_size() >= config.vocab_size) return std::nullopt;
+  return fmt::format("the training text has too few pieces for a vocabulary of {}: it has {} tokens",
+                     config.vocab_size, tokenizer.vocab_size());
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& run_dir) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,10 +56,14 @@ class Tokenizer {
 using TextReader = std::function<void(const std::function<void(std::string_view)>& sink)>;
 
 /// Trains a tokenizer on a corpus according to `config`, or loads the model that `config.path` names
-/// (relative to the data root). Deterministic. Throws DataError for an empty corpus, and for fewer distinct
-/// pieces than `config` asks for (the message says how many are possible).
+/// names. Deterministic. A corpus with fewer pieces than `config` asks for gives a smaller vocabulary. Throws
+/// DataError for an empty corpus, and for a vocabulary that is too small for its characters (the message says
+/// how large it must be).
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerConfig& config, SpecialTokenSet special,
                                           const TextReader& corpus);
+
+/// Says that a vocabulary made from `config` has fewer tokens than it asks for; nullopt if it does not.
+std::optional<std::string> vocabulary_note(const TokenizerConfig& config, const Tokenizer& tokenizer);
 
 /// The tokenizer that a run saved. Throws CheckpointError.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& run_dir);

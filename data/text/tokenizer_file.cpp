@@ -46,8 +46,14 @@ TokenizerFile from_json(const Json& json) {
   }
   if (file.type == TokenizerKind::character)
     file.symbols = json.at("symbols").get<std::vector<std::string>>();
-  if (file.type == TokenizerKind::sentencepiece)
-    file.model_sha256 = json.at("model_sha256").get<std::string>();
+  if (file.type != TokenizerKind::sentencepiece) return file;
+  file.model_sha256 = json.at("model_sha256").get<std::string>();
+  if (json.contains("normalization")) {
+    const auto name = json.at("normalization").get<std::string>();
+    if (name != name_of(TextNormalization::none))
+      throw DataError(fmt::format("the normalization \"{}\" is unknown", excerpt(name)));
+    file.normalization = TextNormalization::none;
+  }
   return file;
 }
 
@@ -63,6 +69,8 @@ std::string to_json(const TokenizerFile& file) {
       {"type", std::string(name_of(file.type))}, {"lowercase", file.lowercase}, {"special", special}};
   if (file.type == TokenizerKind::character) json["symbols"] = file.symbols;
   if (file.type == TokenizerKind::sentencepiece) json["model_sha256"] = file.model_sha256;
+  if (file.normalization == TextNormalization::none)
+    json["normalization"] = std::string(name_of(TextNormalization::none));
   return json.dump(1) + "\n";
 }
 

@@ -13,6 +13,8 @@ namespace zoo {
 struct TokenizerFile {
   TokenizerKind type = TokenizerKind::character;
   bool lowercase = false;
+  /// sentencepiece only. A file has this key only for `none`.
+  TextNormalization normalization = TextNormalization::nfkc;
   SpecialTokens special;
   /// char only: the code points in the order of their ids, after the special tokens.
   std::vector<std::string> symbols;

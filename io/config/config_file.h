@@ -20,8 +20,8 @@ struct ConfigNode;  // a YAML tree whose nodes record their file, line and colum
 /// key. A list or scalar, including null, replaces the earlier value.
 class ConfigFile {
  public:
-  /// Reads `path`. The files that its `extends` names (one or a list, found by find_config() from the folder
-  /// of this file) are read first. Later files win, and this file's own keys win over all of them. Each
+  /// Reads `path`. The files that its `extends` names (one or a list; found by find_config()) are read first.
+  /// Later files win, and this file's own keys win over all of them. `name` at the top is not inherited. Each
   /// override is `dotted.key=value`, with the value written as in YAML. Throws ConfigError.
   static ConfigFile load(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
   /// The same from text. Messages use `name` as the name of the file.

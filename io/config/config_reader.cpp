@@ -178,6 +178,21 @@ void ConfigReader::leaf(const FieldInfo& field, std::vector<std::string>& value)
   }
 }
 
+void ConfigReader::path(const FieldInfo& field, ConfigPath& value) {
+  leaf(field, value.text);
+  if (const ConfigNode* node = find(field)) value.beside = node->place.directory();
+}
+
+void ConfigReader::paths(const FieldInfo& field, std::vector<ConfigPath>& values) {
+  const ConfigNode* node = find(field);
+  if (!node) return;
+  std::vector<std::string> texts;
+  leaf(field, texts);
+  values.clear();
+  for (auto& text : texts) values.emplace_back(std::move(text));
+  for (auto& value : values) value.beside = node->place.directory();
+}
+
 void ConfigReader::choice(const FieldInfo& field, std::span<const std::string_view> names, size_t& index) {
   const ConfigNode* node = find(field);
   if (!node) return;

@@ -28,6 +28,8 @@ class ConfigReader final : public ConfigVisitor {
   void leaf(const FieldInfo& field, std::vector<int64_t>& value) override;
   void leaf(const FieldInfo& field, std::vector<double>& value) override;
   void leaf(const FieldInfo& field, std::vector<std::string>& value) override;
+  void path(const FieldInfo& field, ConfigPath& value) override;
+  void paths(const FieldInfo& field, std::vector<ConfigPath>& values) override;
   void choice(const FieldInfo& field, std::span<const std::string_view> names, size_t& index) override;
   void select(const FieldInfo& field, const TypeList& types, Selection& value) override;
   void select(const FieldInfo& field, const TypeList& types, std::vector<Selection>& values) override;

@@ -319,10 +319,10 @@ class Loader {
     if (!own.is_map()) {
       fail_at(own.place, fmt::format("a configuration is a group of keys at the top, not {}", own.shown()));
     }
-    return resolve(std::move(own), std::filesystem::path(name).parent_path());
+    return resolve(std::move(own));
   }
 
-  ConfigNode resolve(ConfigNode own, const std::filesystem::path& directory) {
+  ConfigNode resolve(ConfigNode own) {
     const auto extends = own.entries.extract("extends");
     if (extends.empty()) return own;
 
@@ -333,7 +333,10 @@ class Loader {
       if (base.kind != ConfigNode::Kind::kScalar || base.text.empty()) {
         fail_at(base.place, fmt::format("extends must be a file or a list of files, not {}", base.shown()));
       }
-      merge_config_trees(merged, load(find_base(base, directory), &base.place));
+      ConfigNode tree = load(find_base(base), &base.place);
+      // Otherwise the run of this configuration would have the name, and take the place, of the base's run.
+      tree.entries.erase("name");
+      merge_config_trees(merged, std::move(tree));
     }
     merged.place = own.place;
     merge_config_trees(merged, std::move(own));
@@ -341,9 +344,9 @@ class Loader {
   }
 
  private:
-  static std::filesystem::path find_base(const ConfigNode& base, const std::filesystem::path& directory) {
+  static std::filesystem::path find_base(const ConfigNode& base) {
     try {
-      return find_config(base.text, directory);
+      return find_config(ConfigPath(base.text, base.place.directory().value_or("")));
     } catch (const ConfigError& error) {
       fail_at(base.place, fmt::format("extends: {}", error.what()));
     }
@@ -359,6 +362,11 @@ class Loader {
 std::string ConfigPlace::text() const {
   const std::string name = source ? excerpt(*source, 300) : "";
   return line > 0 ? fmt::format("{}:{}:{}", name, line, column) : name;
+}
+
+std::optional<std::filesystem::path> ConfigPlace::directory() const {
+  if (!source || line == 0) return std::nullopt;
+  return std::filesystem::path(*source).parent_path();
 }
 
 const ConfigNode::Entry* ConfigNode::find(std::string_view key) const {
@@ -386,9 +394,7 @@ ConfigNode parse_config_tree(std::string_view text, std::string_view name) {
   return Loader().parse(text, std::string(name));
 }
 
-ConfigNode resolve_extends(ConfigNode map, const std::filesystem::path& directory) {
-  return Loader().resolve(std::move(map), directory);
-}
+ConfigNode resolve_extends(ConfigNode map) { return Loader().resolve(std::move(map)); }
 
 void merge_config_trees(ConfigNode& base, ConfigNode over) {
   if (!base.is_map() || !over.is_map()) {

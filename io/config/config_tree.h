@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,8 @@ struct ConfigPlace {
 
   /// "file:line:column", or only the source.
   std::string text() const;
+  /// The directory of the file; none for an override.
+  std::optional<std::filesystem::path> directory() const;
 };
 
 struct ConfigNode {
@@ -48,16 +51,16 @@ struct ConfigNode::Entry {
 /// Deeper nesting is an error, also in dotted keys.
 inline constexpr int kMaxConfigDepth = 64;
 
-/// Reads a file and the files that it extends. The result is a map. Throws ConfigError.
+/// Reads a file and the files that it extends. The result is a map. The top-level key `name` of an extended
+/// file is left out, because it names that file's own run. Throws ConfigError.
 ConfigNode load_config_tree(const std::filesystem::path& path);
 
-/// The same from text. Messages use `name` as the name of the file; `extends` is relative to its directory.
+/// The same from text. Messages use `name` as the name of the file, in whose directory `extends` looks first.
 ConfigNode parse_config_tree(std::string_view text, std::string_view name);
 
-/// Merges a map with the files that its `extends` names, found from `directory` by find_config(), and removes
-/// `extends`. The map's own keys win. For maps that are configurations within another file. Throws
-/// ConfigError.
-ConfigNode resolve_extends(ConfigNode map, const std::filesystem::path& directory);
+/// Merges a map with the files that its `extends` names, and removes `extends`. The map's own keys win. For
+/// maps that are configurations within another file. Throws ConfigError.
+ConfigNode resolve_extends(ConfigNode map);
 
 /// Merges two maps key by key, where `over` wins. Otherwise `over` replaces `base`.
 void merge_config_trees(ConfigNode& base, ConfigNode over);

@@ -12,6 +12,7 @@
 #include "io/config/config_file.h"
 #include "io/config/config_reader.h"
 #include "io/config/registry.h"
+#include "io/config/yaml_text.h"
 
 namespace zoo {
 namespace {
@@ -373,5 +374,7 @@ std::unique_ptr<detail::ConfigText> detail::make_dumper() { return std::make_uni
 std::unique_ptr<detail::ConfigText> detail::make_reference_writer() {
   return std::make_unique<ReferenceWriter>();
 }
+
+std::string yaml_text(const std::string& text) { return yaml(text); }
 
 }  // namespace zoo

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/named_enum.h"
+#include "io/config/config_path.h"
 
 namespace zoo {
 
@@ -62,8 +63,9 @@ class ConfigVisitor {
  public:
   virtual ~ConfigVisitor() = default;
 
-  /// Visits one key: a bool, int64_t, double, string, a list of the last three, a named enumeration, a struct
-  /// with its own describe(), or an optional (absent = decided from other keys) or AutoOr of any of these.
+  /// Visits one key: a bool, int64_t, double, string, path, a list of the last four, a named enumeration, a
+  /// struct with its own describe(), or an optional (absent = decided from other keys) or AutoOr of any of
+  /// these.
   template <class T>
   void field(std::string_view key, T& value, std::string_view doc, Limits limits = {}) {
     visit(FieldInfo{key, doc, limits}, value);
@@ -86,6 +88,9 @@ class ConfigVisitor {
   virtual void leaf(const FieldInfo& field, std::vector<int64_t>& value) = 0;
   virtual void leaf(const FieldInfo& field, std::vector<double>& value) = 0;
   virtual void leaf(const FieldInfo& field, std::vector<std::string>& value) = 0;
+  /// A path is the text that the file has, unless a visitor wants more of it.
+  virtual void path(const FieldInfo& field, ConfigPath& value) { leaf(field, value.text); }
+  virtual void paths(const FieldInfo& field, std::vector<ConfigPath>& values);
   /// One of `names`; `index` is read and written.
   virtual void choice(const FieldInfo& field, std::span<const std::string_view> names, size_t& index) = 0;
   virtual void select(const FieldInfo& field, const TypeList& types, Selection& value) = 0;
@@ -106,6 +111,10 @@ class ConfigVisitor {
       auto index = static_cast<size_t>(value);
       choice(field, names, index);
       value = static_cast<T>(index);
+    } else if constexpr (std::same_as<T, ConfigPath>) {
+      path(field, value);
+    } else if constexpr (std::same_as<T, std::vector<ConfigPath>>) {
+      paths(field, value);
     } else if constexpr (requires { leaf(field, value); }) {
       leaf(field, value);
     } else {
@@ -135,5 +144,11 @@ class ConfigVisitor {
     visit(field, *value.value);
   }
 };
+
+inline void ConfigVisitor::paths(const FieldInfo& field, std::vector<ConfigPath>& values) {
+  std::vector<std::string> texts;
+  for (const auto& value : values) texts.push_back(value.text);
+  leaf(field, texts);
+}
 
 }  // namespace zoo

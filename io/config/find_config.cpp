@@ -33,8 +33,9 @@ bool lacks_ending(const fs::path& name) {
   return name.has_filename() && name.extension() != ".yaml" && name.extension() != ".yml";
 }
 
-std::optional<fs::path> file_in(const fs::path& directory, const fs::path& name) {
-  const auto path = (directory / name).lexically_normal();
+/// `name`, or `name` with .yaml at its end.
+std::optional<fs::path> file_at(const fs::path& name) {
+  const auto path = name.lexically_normal();
   if (is_file(path)) return path;
   if (!lacks_ending(name)) return std::nullopt;
   auto with_ending = path;
@@ -61,10 +62,10 @@ fs::path shipped_name(const fs::path& name) {
 
 std::optional<fs::path> shipped_file(const fs::path& configs, const fs::path& name) {
   if (name.empty()) return std::nullopt;
-  if (auto found = file_in(configs, name)) return found;
+  if (auto found = file_at(configs / name)) return found;
   if (name.has_parent_path()) return std::nullopt;
   for (const auto& folder : subfolders(configs))
-    if (auto found = file_in(folder, name)) return found;
+    if (auto found = file_at(folder / name)) return found;
   return std::nullopt;
 }
 
@@ -79,12 +80,10 @@ std::vector<std::string> shipped_names(const fs::path& configs) {
   return names;
 }
 
-[[noreturn]] void fail(const fs::path& name, const fs::path& directory,
-                       const std::optional<fs::path>& configs) {
+[[noreturn]] void fail(const ConfigPath& path, const std::optional<fs::path>& configs) {
+  const fs::path name(path.text);
   const auto shipped = shipped_name(name);
-  std::string looked = fmt::format("looked for {}{} {}", name.string(),
-                                   lacks_ending(name) ? fmt::format(" and {}.yaml", name.string()) : "",
-                                   directory.empty() ? "here" : "in " + directory.string());
+  std::string looked = places_of(path);
   if (!shipped.empty()) {
     looked += configs ? fmt::format(", then in {}", configs->string())
                       : ", and found no folder of shipped configurations, which ZOO_CONFIGS can name";
@@ -96,7 +95,7 @@ std::vector<std::string> shipped_names(const fs::path& configs) {
       hint = fmt::format("; did you mean '{}'?", *near);
   }
   throw ConfigError(
-      fmt::format("cannot read '{}': No such file or directory ({}){}", name.string(), looked, hint));
+      fmt::format("cannot read '{}': No such file or directory{}{}", excerpt(path.text, 300), looked, hint));
 }
 
 }  // namespace
@@ -111,15 +110,17 @@ std::optional<fs::path> shipped_configs() {
   return std::nullopt;
 }
 
-fs::path find_config(const fs::path& name, const fs::path& directory) {
-  if (auto found = file_in(directory, name)) return *found;
+fs::path find_config(const ConfigPath& name) {
+  const auto places = candidates(name);
+  for (const auto& place : places)
+    if (auto found = file_at(place)) return *found;
   const auto configs = shipped_configs();
   if (configs) {
-    if (auto found = shipped_file(*configs, shipped_name(name))) return *found;
+    if (auto found = shipped_file(*configs, shipped_name(name.text))) return *found;
   }
-  if (is_folder(directory.empty() ? name : directory / name))
-    throw ConfigError(fmt::format("cannot read '{}': Is a directory", name.string()));
-  fail(name, directory, configs);
+  if (std::ranges::any_of(places, is_folder))
+    throw ConfigError(fmt::format("cannot read '{}': Is a directory", name.text));
+  fail(name, configs);
 }
 
 }  // namespace zoo

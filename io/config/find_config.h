@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <optional>
 
+#include "io/config/config_path.h"
+
 namespace zoo {
 
 /// The folder of the configurations that come with the program: $ZOO_CONFIGS if that is set, else
@@ -12,12 +14,11 @@ namespace zoo {
 std::optional<std::filesystem::path> shipped_configs();
 
 /// The file of the configuration `name`. The first of these exists:
-///   1. NAME, then NAME.yaml, in `directory`; empty: the working directory
+///   1. NAME, then NAME.yaml, at each place in which a ConfigPath is looked for
 ///   2. if NAME is relative and does not begin with "." or "..": the same in shipped_configs(), where
 ///      "configs/" in front of NAME is left out
 ///   3. if NAME is a single name: NAME or NAME.yaml in any subfolder of shipped_configs()
 /// "gpt2" is therefore configs/models/gpt2.yaml. Throws ConfigError, which says where it looked.
-std::filesystem::path find_config(const std::filesystem::path& name,
-                                  const std::filesystem::path& directory = {});
+std::filesystem::path find_config(const ConfigPath& name);
 
 }  // namespace zoo

@@ -210,8 +210,9 @@ data: {train: table.tsv}
 )");
   const auto trained = zoo("train tuned.yaml --device cpu");
   ASSERT_EQ(trained.code, 0) << trained.err;
-  EXPECT_THAT(trained.err, HasSubstr("starts from pretrained/model.safetensors: "));
-  EXPECT_THAT(output("config tuned.yaml"), HasSubstr("\ninit_from: pretrained\n"));
+  const auto pretrained = path("pretrained").string();
+  EXPECT_THAT(trained.err, HasSubstr(fmt::format("starts from {}/model.safetensors: ", pretrained)));
+  EXPECT_THAT(output("config tuned.yaml"), HasSubstr(fmt::format("\ninit_from: {}\n", pretrained)));
   EXPECT_GT(document("inspect tuned.yaml")["parameters"], 0);
 
   // A comparison with a model that is trained from scratch reports this.
@@ -223,12 +224,12 @@ data: {train: table.tsv}
   const auto results = json::parse(read_file(path("study/results.json")));
   EXPECT_EQ(results["differences"], json({"init_from"}));
   EXPECT_EQ(results["notices"][0]["text"],
-            "Not the same for all: init_from: pretrained (tuned), null (scratch)");
+            fmt::format("Not the same for all: init_from: {} (tuned), null (scratch)", pretrained));
   EXPECT_EQ(results["runs"][0]["seeds"][0]["valid_loss"], document("evaluate runs/tuned")["loss"]);
   EXPECT_NE(results["runs"][1]["seeds"][0]["valid_loss"], results["runs"][0]["seeds"][0]["valid_loss"]);
 
   for (const auto& [arguments, words] : std::vector<std::pair<std::string, std::string>>{
-           {"--set model.d_model=24", "init_from: model.d_model is 24, but 16 in pretrained"},
+           {"--set model.d_model=24", "init_from: model.d_model is 24, but 16 in " + pretrained},
            {"--set init_from=nowhere", "init_from: nowhere: no such run"}}) {
     const auto refused = zoo("train tuned.yaml --out refused " + arguments);
     EXPECT_EQ(refused.code, 2);

@@ -339,7 +339,7 @@ TEST(Tokenizer, ADamagedModelFileIsAnError) {
   }
   std::filesystem::remove(run / "tokenizer.model");
   EXPECT_THAT(message_of<CheckpointError>([&] { load_tokenizer(run.path()); }), HasSubstr("tokenizer.model"));
-  EXPECT_THAT(message_of<DataError>([] { SentencePieceTokenizer("\x0a\xff\xff\xff\xff\x0f", false); }),
+  EXPECT_THAT(message_of<DataError>([] { SentencePieceTokenizer("\x0a\xff\xff\xff\xff\x0f", {}); }),
               HasSubstr("not a SentencePiece model"));
 }
 

@@ -10,6 +10,7 @@
 
 #include "io/config/registry.h"
 #include "tests/io/sample_config.h"
+#include "tests/support/environment.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 
@@ -335,6 +336,7 @@ class Extends : public ::testing::Test {
     return message;
   }
   TempDir dir_;
+  ScopedEnvironment root_{"ZOO_DATA", (dir_ / "data").string()};
 };
 
 TEST_F(Extends, MergesGroupsAndReplacesTheRest) {
@@ -343,7 +345,7 @@ TEST_F(Extends, MergesGroupsAndReplacesTheRest) {
   dir_.write("tasks/child.yaml",
              "extends: ../models/base.yaml\nfiles: [c]\nmodel: {n_layers: 3, scaling: {original: 5}}\n");
   const auto c = read("tasks/child.yaml");
-  EXPECT_EQ(c.name, "base");
+  EXPECT_EQ(c.name, SampleConfig().name) << "the name of another file's run";
   EXPECT_THAT(c.files, ElementsAre("c"));
   EXPECT_EQ(c.model.d_model, 8);
   EXPECT_EQ(c.model.n_layers, 3);
@@ -362,8 +364,7 @@ TEST_F(Extends, ListsOfFilesInOrderAndChains) {
   dir_.write("c.yaml", "training: {milestones: [3]}\nname: c\n");
   dir_.write("d.yaml", "extends: [b.yaml, c.yaml, a.yaml]\nmodel: {d_model: 1}\n");
   const auto d = read("d.yaml");
-  EXPECT_EQ(d.name, "a");  // the last one of the list
-  EXPECT_EQ(d.training.seed, 1);
+  EXPECT_EQ(d.training.seed, 1);  // of the last one of the list
   EXPECT_THAT(d.training.milestones, ElementsAre(3));
 }
 
@@ -373,7 +374,9 @@ TEST_F(Extends, ErrorsNameTheFileThatSaysIt) {
   EXPECT_EQ(problem_in("child.yaml"), "base.yaml:2:12: model.d_model must be an integer, not 'x'");
   dir_.write("typo.yaml", "extends: basse.yaml\n");
   EXPECT_THAT(problem_in("typo.yaml"),
-              StartsWith("typo.yaml:1:10: extends: cannot read 'basse.yaml': No such file or directory ("));
+              StartsWith(fmt::format("typo.yaml:1:10: extends: cannot read 'basse.yaml': No such file or directory; "
+                                     "looked for it beside the configuration ({}), in the working directory ({})",
+                                     dir_.path().string(), std::filesystem::current_path().string())));
   EXPECT_EQ(problem_in("nowhere.yaml"), "cannot read 'nowhere.yaml': No such file or directory");
   EXPECT_EQ(problem_in("."), "cannot read '.': Is a directory");
   dir_.write("number.yaml", "extends: [[base.yaml]]\n");
@@ -381,6 +384,18 @@ TEST_F(Extends, ErrorsNameTheFileThatSaysIt) {
             "number.yaml:1:11: extends must be a file or a list of files, not a list");
   dir_.write("null.yaml", "extends:\n");
   EXPECT_EQ(problem_in("null.yaml"), "null.yaml:1:1: extends must be a file or a list of files, not null");
+}
+
+TEST_F(Extends, LooksBesideTheFileThenInTheWorkingDirectoryThenInTheDataRoot) {
+  dir_.write("here/other.yaml", "");
+  const WorkingDirectory here(dir_ / "here");
+  dir_.write("study/child.yaml", "extends: base.yaml\n");
+  dir_.write("data/base.yaml", "model: {d_model: 3}\n");
+  EXPECT_EQ(read("study/child.yaml").model.d_model, 3);
+  dir_.write("here/base.yaml", "model: {d_model: 2}\n");
+  EXPECT_EQ(read("study/child.yaml").model.d_model, 2);
+  dir_.write("study/base.yaml", "model: {d_model: 1}\n");
+  EXPECT_EQ(read("study/child.yaml").model.d_model, 1);
 }
 
 TEST_F(Extends, Circles) {

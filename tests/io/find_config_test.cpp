@@ -37,7 +37,7 @@ class FindConfig : public ::testing::Test {
     dir_.write("shipped/gpt/fortunes.yaml", "extends: ../models/gpt2.yaml\n");
   }
   std::string found(const std::string& name) const {
-    return find_config(name, dir_ / "own").lexically_relative(dir_.path()).string();
+    return find_config(ConfigPath(name, dir_ / "own")).lexically_relative(dir_.path()).string();
   }
 
   TempDir dir_;
@@ -59,24 +59,24 @@ TEST_F(FindConfig, TakesTheUsersFileFirst) {
   EXPECT_EQ(found("fortunes.yaml"), "shipped/gpt/fortunes.yaml");
   fs::create_directory(dir_ / "own/t5-v1.1");  // a folder is no configuration
   EXPECT_EQ(found("t5-v1.1"), "shipped/models/t5-v1.1.yaml");
-  EXPECT_EQ(find_config(dir_ / "own/gpt2"), dir_ / "own/gpt2.yaml");
+  EXPECT_EQ(find_config((dir_ / "own/gpt2").string()), dir_ / "own/gpt2.yaml");
 }
 
 TEST_F(FindConfig, SaysWhereItLooked) {
-  const auto problem = [&](const fs::path& name) {
-    return message_of<ConfigError>([&] { find_config(name, dir_ / "own"); });
+  const auto problem = [&](const std::string& name) {
+    return message_of<ConfigError>([&] { find_config(ConfigPath(name, dir_ / "own")); });
   };
   const auto own = (dir_ / "own").string(), shipped = (dir_ / "shipped").string();
-  EXPECT_EQ(problem("gpt-2"),
-            "cannot read 'gpt-2': No such file or directory (looked for gpt-2 and gpt-2.yaml in " + own +
-                ", then in " + shipped + "); did you mean 'gpt2'?");
-  EXPECT_THAT(problem("models/none.yaml"),
-              EndsWith("looked for models/none.yaml in " + own + ", then in " + shipped + ")"));
+  EXPECT_THAT(problem("gpt-2"),
+              AllOf(HasSubstr("cannot read 'gpt-2': No such file or directory; looked for it beside the "
+                              "configuration (" + own + "), in the working directory ("),
+                    HasSubstr("data root"), EndsWith(", then in " + shipped + "; did you mean 'gpt2'?")));
+  EXPECT_THAT(problem("models/none.yaml"), AllOf(HasSubstr(own), EndsWith(", then in " + shipped)));
   // These name one file only.
-  for (const fs::path name : {fs::path("../gpt2"), fs::path("./gpt2"), dir_ / "gpt2"})
+  for (const std::string name : {std::string("../gpt2"), std::string("./gpt2"), (dir_ / "gpt2").string()})
     EXPECT_THAT(problem(name), AllOf(HasSubstr("No such file"), Not(HasSubstr(shipped)))) << name;
   EXPECT_THAT(problem(""), HasSubstr("cannot read ''"));
-  EXPECT_THAT(message_of<ConfigError>([] { find_config("gpt-2"); }), HasSubstr("gpt-2.yaml here, then in"));
+  EXPECT_THAT(message_of<ConfigError>([] { find_config("gpt-2"); }), HasSubstr("looked for it in the working directory ("));
   const ScopedEnvironment none("ZOO_CONFIGS", own + "/none");
   EXPECT_THAT(problem("gpt2"),
               HasSubstr("found no folder of shipped configurations, which ZOO_CONFIGS can name"));
@@ -95,7 +95,7 @@ TEST_F(FindConfig, IsUsedByExtends) {
   EXPECT_THAT(
       message_of<ConfigError>([&] { name_in(dir_.write("own/c.yaml", "extends: gpt9\n")); }),
       HasSubstr(
-          "own/c.yaml:1:10: extends: cannot read 'gpt9': No such file or directory (looked for gpt9 and"));
+          "own/c.yaml:1:10: extends: cannot read 'gpt9': No such file or directory; looked for it beside"));
 }
 
 // A name must mean one configuration.

@@ -1,7 +1,8 @@
 #pragma once
-// An environment variable that has a value for the duration of one test.
+// An environment variable or a working directory for the duration of one test.
 
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -26,6 +27,17 @@ class ScopedEnvironment {
  private:
   const char* name_;
   std::optional<std::string> old_;
+};
+
+class WorkingDirectory {
+ public:
+  explicit WorkingDirectory(const std::filesystem::path& path) { std::filesystem::current_path(path); }
+  ~WorkingDirectory() { std::filesystem::current_path(before_); }
+  WorkingDirectory(const WorkingDirectory&) = delete;
+  WorkingDirectory& operator=(const WorkingDirectory&) = delete;
+
+ private:
+  std::filesystem::path before_ = std::filesystem::current_path();
 };
 
 }  // namespace zoo::testing

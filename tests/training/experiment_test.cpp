@@ -35,7 +35,9 @@ TEST(Experiment, IsNamedAfterItsFileUnlessItSaysAName) {
   const auto named = dir.write("extending.yaml", "extends: base.yaml");
   EXPECT_EQ(load_experiment(nameless).name, "small.v2");
   EXPECT_EQ(load_experiment(nameless, {"name=other"}).name, "other");
-  EXPECT_EQ(load_experiment(named).name, "base");
+  EXPECT_EQ(load_experiment(named).name, "extending") << "with --overwrite it would replace runs/base";
+  EXPECT_EQ(load_experiment(dir.write("own.yaml", "extends: [base.yaml, extending.yaml]\nname: mine")).name,
+            "mine");
   EXPECT_EQ(parse_experiment("task: language_modeling", "x.yaml").name, "unnamed");
   const auto hidden = dir.write(".yaml", "model: {n_layers: 1}");
   EXPECT_THROW(load_experiment(hidden), ConfigError) << "runs/.yaml";

@@ -81,7 +81,13 @@ void check_special_tokens(const Experiment& experiment, const Source& source) {
 }
 
 Source open_source(const Experiment& experiment) {
-  Source source{.dir = *experiment.init_from, .experiment = {}, .vocabulary = {}};
+  const auto dir = find_path(*experiment.init_from, [](const std::filesystem::path& path) {
+    std::error_code ignored;
+    return std::filesystem::exists(path, ignored);
+  });
+  if (!dir)
+    fail(fmt::format("{}: no such run{}", experiment.init_from->text, places_of(*experiment.init_from)));
+  Source source{.dir = *dir, .experiment = {}, .vocabulary = {}};
   try {
     source.experiment = read_run_experiment(source.dir);
     check_agreement(experiment, source);

@@ -24,7 +24,7 @@ std::vector<std::string> read_labels(const fs::path& path) {
 /// The same task with `files` as its test data.
 std::unique_ptr<Task> task_over(const std::vector<std::string>& files, const Task& task) {
   Experiment experiment = task.experiment();
-  experiment.data.test = files;
+  experiment.data.test.assign(files.begin(), files.end());
   return open_task(experiment, task.vocabulary());
 }
 

@@ -19,18 +19,29 @@ namespace fs = std::filesystem;
 
 /// Whether a resumed run must have the same value of this key, because shapes, data order, random numbers or
 /// the choice of the best weights depend on it.
-bool is_fixed(std::string_view key) {
+bool is_fixed(std::string_view key, bool has_checkpoint) {
   constexpr auto fixed = std::to_array<std::string_view>(
       {"task", "init_from", "training.seed", "training.batch_size", "training.effective_batch_size",
        "training.batch_tokens", "training.optimizer.type", "training.optimizer.momentum",
        "training.ema_decay", "training.best_by", "training.objective"});
   if (key == "data.test") return false;
+  // A checkpoint has a hash of the content of these files, so they may have been moved.
+  if (has_checkpoint && (key == "data.train" || key == "data.valid")) return false;
   return key.starts_with("data.") || key.starts_with("model.") ||
          std::find(fixed.begin(), fixed.end(), key) != fixed.end();
 }
 
+/// Whether the value of this key has only been written in another way: as a path that was pinned, and that
+/// leads nowhere by now.
+bool is_same_path(std::string_view key, const Experiment& started, const Experiment& wanted) {
+  if (key == "data.tokenizer.path") return may_be(wanted.data.tokenizer.path, started.data.tokenizer.path);
+  return key == "init_from" && wanted.init_from && started.init_from &&
+         may_be(*wanted.init_from, *started.init_from);
+}
+
 /// Throws ConfigError for the first fixed key in which `wanted` differs from `started`.
 void check_same(const fs::path& run_dir, const Experiment& started, const Experiment& wanted) {
+  const bool has_checkpoint = newest_checkpoint(run_dir).has_value();
   const auto before = flatten(started), now = flatten(wanted);
   const auto value_in = [](const std::vector<ConfigValue>& values, const std::string& key) {
     const auto found =
@@ -39,7 +50,7 @@ void check_same(const fs::path& run_dir, const Experiment& started, const Experi
   };
   for (const auto& [key, value] : now) {
     const auto old = value_in(before, key);
-    if (is_fixed(key) && old != value) {
+    if (is_fixed(key, has_checkpoint) && old != value && !is_same_path(key, started, wanted)) {
       throw ConfigError(
           fmt::format("{}: this run was started with {}={}, not {}; set it back, or train anew with "
                       "ExistingRun::replace or another TrainOptions::run_dir",

@@ -36,11 +36,13 @@ void validate_best_by(const Experiment& c, const TaskType& type, const Complain&
 void describe(ConfigVisitor& v, Experiment& c) {
   v.field("name", c.name,
           "Name of the run. Its directory is runs/NAME unless another is given. Default: the name of the "
-          "file, without .yaml.");
+          "file, without .yaml; the name of a file that this one extends is not taken over.");
   v.selection("task", c.task, task_types(), "What the model learns.");
   v.field(
       "init_from", c.init_from,
-      "Directory of a run whose weights and vocabulary a new run starts with, instead of random weights. "
+      "Directory of a run whose weights and vocabulary a new run starts with, instead of random weights; it "
+      "is "
+      "looked for as data.train is. "
       "data.tokenizer must be as in that run, and so must the keys of model, except dropouts, numbers of "
       "layers and the like; `extends:` with its config.yaml ensures this. Layers that it lacks, such as the "
       "head of another task, start with random weights. Default none.");
@@ -60,7 +62,7 @@ void validate(const Experiment& c, const Complain& complain) {
   if (c.name.empty() || c.name.front() == '.' || c.name.find('/') != c.name.npos || has_controls) {
     complain("name", fmt::format("'{}' cannot be the name of a directory", excerpt(c.name)));
   }
-  if (c.init_from && c.init_from->empty()) complain("init_from", "names no run; leave the key out");
+  if (c.init_from && c.init_from->text.empty()) complain("init_from", "names no run; leave the key out");
   const auto& type = task_type(c);
   validate_best_by(c, type, complain);
   if (type.validate) type.validate(c, complain);
@@ -75,7 +77,7 @@ void validate(const Experiment& c, const Complain& complain) {
 }
 
 Experiment load_experiment(const std::filesystem::path& path, const std::vector<std::string>& overrides) {
-  const auto file = find_config(path);
+  const auto file = find_config(path.string());
   Experiment defaults;
   defaults.name = file.stem().string();
   return read_experiment(ConfigFile::load(file, overrides), std::move(defaults));
@@ -89,13 +91,18 @@ Experiment parse_experiment(std::string_view text, std::string_view name,
 
 Experiment read_experiment(const ConfigFile& file, Experiment experiment) {
   file.read(experiment);
+  pin_paths(experiment);
   validate(experiment, [&](std::string_view key, std::string_view problem) { file.fail(key, problem); });
   return experiment;
 }
 
-Experiment read_experiment(const ConfigFile& file) {
-  Experiment defaults;
-  return read_experiment(file, std::move(defaults));
+void pin_paths(Experiment& experiment) {
+  pin_files(experiment.data);
+  if (!experiment.init_from) return;
+  experiment.init_from = pinned(*experiment.init_from, [](const std::filesystem::path& path) {
+    std::error_code ignored;
+    return std::filesystem::is_directory(path, ignored);
+  });
 }
 
 namespace {

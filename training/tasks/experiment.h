@@ -18,7 +18,7 @@ namespace zoo {
 struct Experiment {
   std::string name = "unnamed";
   Selection task = Selection("language_modeling");  // one of task_types()
-  std::optional<std::string> init_from;             // a run whose weights and vocabulary this one starts with
+  std::optional<ConfigPath> init_from;              // a run whose weights and vocabulary this one starts with
   DataConfig data;
   ModelConfig model;
   TrainingConfig training;
@@ -29,14 +29,16 @@ void describe(ConfigVisitor& v, Experiment& c);
 void validate(const Experiment& c, const Complain& complain);
 
 /// Reads and checks a configuration; each override is `dotted.key=value`. `path` is a file, or the name of a
-/// configuration that comes with the program (io/config/find_config.h). Without the key `name` the experiment
-/// has the name of the file: "gpt2" for configs/models/gpt2.yaml. Throws ConfigError.
+/// configuration that comes with the program (io/config/find_config.h). Without a key `name` of its own the
+/// experiment has the name of the file: "gpt2" for configs/models/gpt2.yaml. Paths of files and runs that are
+/// there are pinned (io/config/config_path.h). Throws ConfigError.
 Experiment load_experiment(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
 Experiment parse_experiment(std::string_view text, std::string_view name,
                             const std::vector<std::string>& overrides = {});
 /// Keys that `file` does not set stay as they are in `defaults`.
 Experiment read_experiment(const ConfigFile& file, Experiment defaults);
-Experiment read_experiment(const ConfigFile& file);
+/// Pins the paths of files and runs that are there.
+void pin_paths(Experiment& experiment);
 
 /// A key and its value as text. Different values have different texts.
 struct ConfigValue {

@@ -108,8 +108,12 @@ class LanguageModeling final : public Task {
 
 std::unique_ptr<Task> make_language_modeling(const Experiment& experiment, Vocabulary vocabulary) {
   if (!vocabulary.tokenizer) {
+    // A SentencePiece vocabulary has special tokens, so that other tasks can use it (init_from), except where
+    // it is to hold nothing but this text.
+    const auto& tokenizer = experiment.data.tokenizer;
     const bool plain =
-        !needs_special_tokens(experiment) && experiment.data.tokenizer.type != TokenizerKind::sentencepiece;
+        !needs_special_tokens(experiment) && (tokenizer.type != TokenizerKind::sentencepiece ||
+                                              tokenizer.normalization == TextNormalization::none);
     const auto documents = read_documents(experiment.data, Split::train);
     vocabulary.tokenizer = make_tokenizer_for(
         experiment.data.tokenizer, plain ? SpecialTokenSet::none : SpecialTokenSet::all, {&documents});
