@@ -9,10 +9,11 @@
 
 #include <fmt/format.h>
 #include <sentencepiece_processor.h>
-#include <sentencepiece_trainer.h>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/sentencepiece/model_check.h"
+#include "data/sentencepiece/trainer.h"
 #include "data/text/lowercase.h"
 #include "data/text/token_store.h"
 #include "data/text/tokenizer_file.h"
@@ -26,24 +27,21 @@ constexpr std::string_view model_name = "tokenizer.model";
 /// The last code point for private use (U+10FFFD). No text and no piece contains it, and NFKC keeps it.
 constexpr std::string_view stand_in = "\xF4\x8F\xBF\xBD";
 
-/// Gives the lines of a corpus to SentencePiece's trainer.
-class Lines : public sentencepiece::SentenceIterator {
- public:
-  explicit Lines(const std::vector<std::string>& lines) : lines_(lines) {}
-  bool done() const override { return next_ == lines_.size(); }
-  void Next() override { ++next_; }
-  const std::string& value() const override { return lines_[next_]; }
-  sentencepiece::util::Status status() const override { return {}; }
-
- private:
-  const std::vector<std::string>& lines_;
-  size_t next_ = 0;
-};
+/// Whether a line has a character that people see. SentencePiece's trainer cannot work without any.
+bool is_visible(std::string_view line) {
+  return std::ranges::any_of(decode_utf8(line), [](char32_t c) {
+    const bool control = c <= 0x20 || (c >= 0x7F && c <= 0xA0) || c == 0xAD;
+    const bool blank = c == 0x1680 || (c >= 0x2000 && c <= 0x200F) || (c >= 0x2028 && c <= 0x202F) ||
+                       (c >= 0x205F && c <= 0x206F) || c == 0x2581 || c == 0x3000;
+    return !control && !blank && c != 0x180E && c != 0xFEFF && c != 0xFFFD && !(c >= 0xFE00 && c <= 0xFE0F);
+  });
+}
 
 struct TrainingText {
   std::vector<std::string> lines;  // without blank ones
   size_t longest = 0;              // bytes
   bool has_line_breaks = false;    // within a text
+  bool has_visible = false;
 };
 
 TrainingText read_training_text(const TextReader& corpus, bool fold) {
@@ -59,6 +57,7 @@ TrainingText read_training_text(const TextReader& corpus, bool fold) {
       if (line.find_first_not_of(" \t\r") != line.npos) {
         result.lines.emplace_back(line);
         result.longest = std::max(result.longest, line.size());
+        result.has_visible = result.has_visible || is_visible(line);
       }
       begin = end + 1;
     }
@@ -145,6 +144,9 @@ std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::train(const Text
   const TrainingText text = read_training_text(corpus, config.lowercase);
   if (text.lines.empty())
     throw DataError("the training text is empty: there is nothing to make a vocabulary from");
+  if (!text.has_visible)
+    throw DataError(
+        "the training text has no visible characters: there is nothing to make a vocabulary from");
   const bool all = special == SpecialTokenSet::all;
   std::unordered_map<std::string, std::string> options = {
       {"model_type", std::string(name_of(config.model))},
@@ -181,10 +183,12 @@ std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::train(const Text
       // Unreadable: train again.
     }
   }
-  Lines lines(text.lines);
   std::string model;
-  const auto status = sentencepiece::SentencePieceTrainer::Train(options, &lines, &model);
-  if (!status.ok()) fail_training(status.ToString(), config.vocab_size);
+  try {
+    model = train_sentencepiece(options, text.lines);
+  } catch (const DataError& error) {
+    fail_training(error.what(), config.vocab_size);
+  }
   keep(kept, model);
   return std::make_unique<SentencePieceTokenizer>(std::move(model), config.lowercase);
 }
@@ -193,9 +197,9 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string model, bool fold)
     : model_(std::move(model)),
       lowercase_(fold),
       processor_(std::make_unique<sentencepiece::SentencePieceProcessor>()) {
-  if (!processor_->LoadFromSerializedProto(model_).ok() || processor_->GetPieceSize() == 0) {
-    throw DataError("not a SentencePiece model");
-  }
+  const auto status = processor_->LoadFromSerializedProto(checked_sentencepiece_model(model_));
+  if (!status.ok())
+    throw DataError(fmt::format("not a SentencePiece model: {}", excerpt(status.ToString(), 200)));
   vocab_size_ = processor_->GetPieceSize();
   special_ = {.pad = processor_->pad_id(),
               .unk = processor_->unk_id(),
@@ -241,6 +245,7 @@ TokenIds SentencePieceTokenizer::encode_continuation(std::string_view text) cons
   // in the middle of a longer text. The pieces of that character alone are then left out.
   const auto whole = std::string(stand_in) + (lowercase_ ? lowercase(text) : std::string(text));
   const auto encoded = processor_->EncodeAsImmutableProto(whole);
+  if (encoded.text() != whole) throw DataError("SentencePiece could not encode the text with this model");
   TokenIds ids;
   for (const auto& piece : encoded.pieces()) {
     // A piece can begin before `text` and end in it, because adjacent unknown characters become one unk.

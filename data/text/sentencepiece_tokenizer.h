@@ -18,7 +18,7 @@ namespace zoo {
 class SentencePieceTokenizer : public Tokenizer {
  public:
   /// Deterministic. Throws DataError for an empty corpus, for invalid UTF-8, and for a vocabulary size that
-  /// is not possible with this text (the message gives the nearest possible size).
+  /// is not possible with this text (the message gives the nearest possible size). Trains in a child process.
   static std::unique_ptr<SentencePieceTokenizer> train(const TextReader& corpus,
                                                        const TokenizerConfig& config,
                                                        SpecialTokenSet special);
