@@ -137,6 +137,11 @@ AttentionReport attention_report(Model& model, const Tokenizer& tokenizer, const
   append(report.layers, AttentionKind::encoder, maps.encoder);
   append(report.layers, AttentionKind::decoder, maps.decoder);
   append(report.layers, AttentionKind::cross, maps.cross);
+  for (const auto& layer : report.layers) {
+    if (layer.weights.isfinite().all().item<bool>()) continue;
+    throw CheckpointError(
+        "the model's attention weights are not numbers: its training diverged; take an earlier checkpoint");
+  }
   return report;
 }
 

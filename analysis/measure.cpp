@@ -51,8 +51,8 @@ class TrainingSteps {
  private:
   void take_one(int64_t step) {
     const auto& config = experiment_.training;
-    const auto batches = next_batches(source_, position_, config.gradient_accumulation).batches;
-    for (const auto& batch : batches) tokens_ += batch.tokens;
+    const auto batches = next_batches(source_, position_, config.gradient_accumulation);
+    for (size_t i = 0; i < batches.size(); ++i) tokens_ += batches[i].tokens;
     learner_.differentiate(batches, scale_);
     learner_.step(learning_rate(config, experiment_.model.d_model, step));
     learner_.forget_gradients();

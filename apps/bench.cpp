@@ -103,7 +103,9 @@ std::unique_ptr<Task> task_of(const BenchArguments& arguments) {
   if (!arguments.overrides.empty())
     throw UsageError("--set changes a configuration, not a run that is finished");
   const auto experiment = read_run_experiment(arguments.target);
-  return open_task(experiment, read_run_vocabulary(arguments.target, task_type(experiment)));
+  auto task = open_task(experiment, read_run_vocabulary(arguments.target, task_type(experiment)));
+  check_model_size(run_weights(arguments.target), experiment, *task);
+  return task;
 }
 
 void bench(const BenchArguments& arguments) {

@@ -1,13 +1,17 @@
 #include "base/process.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <exception>
 #include <string_view>
 #include <system_error>
 
@@ -40,6 +44,45 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   result.push_back(nullptr);
   return result;
 }
+
+/// A file without a name, which a child process inherits.
+class MemoryFile {
+ public:
+  MemoryFile() : fd_(memfd_create("zoo", MFD_CLOEXEC)) {
+    if (fd_ < 0) throw SystemError(fmt::format("cannot make a file in memory: {}", reason(errno)));
+  }
+  ~MemoryFile() { close(fd_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  int get() const { return fd_; }
+
+  /// Throws SystemError.
+  void write(std::string_view text) const {
+    while (!text.empty()) {
+      const ssize_t size = ::write(fd_, text.data(), text.size());
+      if (size < 0 && errno == EINTR) continue;
+      if (size <= 0) throw SystemError(fmt::format("cannot write to memory: {}", reason(errno)));
+      text.remove_prefix(static_cast<size_t>(size));
+    }
+  }
+
+  /// All of it. Throws SystemError.
+  std::string read() const {
+    std::string text;
+    std::array<char, 1 << 16> part;
+    for (;;) {
+      const ssize_t size = pread(fd_, part.data(), part.size(), static_cast<off_t>(text.size()));
+      if (size < 0 && errno == EINTR) continue;
+      if (size < 0) throw SystemError(fmt::format("cannot read from memory: {}", reason(errno)));
+      if (size == 0) return text;
+      text.append(part.data(), static_cast<size_t>(size));
+    }
+  }
+
+ private:
+  int fd_;
+};
 
 }  // namespace
 
@@ -117,6 +160,36 @@ int ChildProcess::wait() {
     if (ended < 0 && errno != EINTR) exit_code_ = 1;  // other code has already waited for it
   }
   return *exit_code_;
+}
+
+ChildResult run_in_child(const std::function<std::string()>& work) {
+  const MemoryFile value, output;
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) throw SystemError(fmt::format("cannot start a process: {}", reason(errno)));
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    // exit() must not run destructors of static objects, which belong to the parent.
+    std::atexit([] { _exit(1); });
+    const int nothing = open("/dev/null", O_WRONLY);
+    dup2(nothing, STDOUT_FILENO);
+    dup2(output.get(), STDERR_FILENO);
+    try {
+      value.write(work());
+      _exit(0);
+    } catch (const std::exception& error) {
+      output.write(error.what());
+    } catch (...) {
+    }
+    _exit(1);
+  }
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  ChildResult result{.value = {}, .output = output.read()};
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) result.value = value.read();
+  return result;
 }
 
 std::filesystem::path this_program() {

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -48,6 +49,17 @@ class ChildProcess {
   pid_t pid_ = -1;
   std::optional<int> exit_code_;
 };
+
+/// How a function ended in run_in_child().
+struct ChildResult {
+  std::optional<std::string> value;  // what it returned; nothing if it did not return
+  std::string output;                // what was written to stderr
+};
+
+/// Calls `work` in a copy of this process (fork), for code that may end its process instead of returning. The
+/// copy has only the calling thread. It receives SIGKILL when this process ends. An exception of `work`
+/// counts as output. Throws SystemError if there can be no copy.
+ChildResult run_in_child(const std::function<std::string()>& work);
 
 /// Path of the running program, for starting it again. Throws SystemError.
 std::filesystem::path this_program();

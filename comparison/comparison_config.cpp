@@ -26,6 +26,10 @@ struct Draft {
   ConfigNode keys;
 };
 
+/// The most rows of a comparison, and the most values in their configurations together. A few keys of a grid
+/// make more combinations than anybody can train.
+constexpr size_t kMostVariants = 1000, kMostValues = 2'000'000;
+
 ConfigNode empty_map(const ConfigPlace& place) {
   ConfigNode map;
   map.kind = ConfigNode::Kind::kMap;
@@ -35,6 +39,10 @@ ConfigNode empty_map(const ConfigPlace& place) {
 
 [[noreturn]] void fail(const ConfigPlace& place, std::string_view problem) {
   throw ConfigError(fmt::format("{}: {}", place.text(), problem));
+}
+
+[[noreturn]] void fail_too_many(const ConfigPlace& place) {
+  fail(place, fmt::format("makes more than {} variants, or variants with too many keys", kMostVariants));
 }
 
 /// The entries of a map in the order of the file; the tree keeps them sorted by key.
@@ -78,6 +86,7 @@ std::vector<Draft> read_variants(const ConfigNode* variants, const ConfigPlace& 
          fmt::format("variants must be names, each with the keys that differ from the base, not {}",
                      variants->shown()));
   }
+  if (variants->entries.size() > kMostVariants) fail_too_many(variants->place);
   std::vector<Draft> drafts;
   for (auto& [name, entry] : in_order(*variants)) {
     ConfigNode keys = entry.value.is_null() ? empty_map(entry.place) : entry.value;
@@ -96,6 +105,7 @@ std::vector<Draft> expand(std::vector<Draft> drafts, const ConfigNode* grid) {
   if (grid == nullptr || grid->is_null()) return drafts;
   if (!grid->is_map())
     fail(grid->place, fmt::format("grid must be keys, each with a list of values, not {}", grid->shown()));
+  size_t n_values = 0;
   for (const auto& [key, entry] : in_order(*grid)) {
     const auto& values = entry.value;
     if (values.kind != ConfigNode::Kind::kList || values.items.empty())
@@ -108,6 +118,8 @@ std::vector<Draft> expand(std::vector<Draft> drafts, const ConfigNode* grid) {
         const auto named = fmt::format("{}={}", last_part(key), shown);
         for (auto* text : {&next.name, &next.cell}) *text += (text->empty() ? "" : ", ") + named;
         merge_config_trees(next.keys, nested_config_tree(key, value));
+        n_values += cost_of(next.keys);
+        if (expanded.size() == kMostVariants || n_values > kMostValues) fail_too_many(grid->place);
         expanded.push_back(std::move(next));
       }
     }
@@ -223,7 +235,9 @@ Comparison load_comparison(const fs::path& path, const std::vector<std::string>&
 
   const auto common = base ? read_base(*base) : empty_map(place);
   const auto named = read_variants(variants ? &*variants : nullptr, place);
-  for (const auto& draft : expand(named, grid ? &*grid : nullptr)) {
+  const auto drafts = expand(named, grid ? &*grid : nullptr);
+  if (drafts.size() * cost_of(common) > kMostValues) fail_too_many(place);
+  for (const auto& draft : drafts) {
     auto keys = common;
     merge_config_trees(keys, draft.keys);
     Experiment defaults;

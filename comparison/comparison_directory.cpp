@@ -14,6 +14,7 @@
 #include "comparison/report/json.h"
 #include "comparison/report/report_document.h"
 #include "io/files.h"
+#include "io/json_document.h"
 
 namespace zoo {
 namespace {
@@ -77,7 +78,7 @@ std::optional<fs::path> foreign_measurement(const fs::path& measured) {
 bool is_results(const fs::path& path) {
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored)) return false;
-  const auto json = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+  const auto json = ordered_json_or_null(read_json_text(path));
   return text_at(json, "schema").starts_with("transformer-zoo/comparison/");
 }
 

@@ -1,17 +1,45 @@
 #include "comparison/kept_json.h"
 
+#include <algorithm>
 #include <system_error>
 
+#include "base/error.h"
 #include "comparison/report/report_document.h"
 #include "io/files.h"
+#include "io/json_document.h"
 
 namespace zoo {
+namespace {
 
-Json read_kept(const std::filesystem::path& path, const Json& key) {
+bool is_of(KeptKind kind, const Json& value) {
+  switch (kind) {
+    case KeptKind::numbers:
+      return value.is_object() &&
+             std::ranges::all_of(value, [](const Json& v) { return v.is_number() || v.is_null(); });
+    case KeptKind::object:
+      return value.is_object();
+    case KeptKind::list:
+      return value.is_array();
+    case KeptKind::number:
+      return value.is_number();
+  }
+  return false;
+}
+
+}  // namespace
+
+Json read_kept(const std::filesystem::path& path, const Json& key, KeptKind kind) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return nullptr;
-  const auto json = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
-  return member(json, "key") == key ? member(json, "value") : Json();
+  Json json;
+  try {
+    json = parse_ordered_json(read_json_text(path));
+  } catch (const DataError&) {
+    return nullptr;
+  }
+  if (member(json, "key") != key) return nullptr;
+  const Json& value = member(json, "value");
+  return is_of(kind, value) ? value : Json();
 }
 
 void keep(const std::filesystem::path& path, const Json& key, const Json& value) {

@@ -48,21 +48,22 @@ Json score_key(const fs::path& run_dir, c10::Device device) {
 
 /// All metrics of a run's best weights on its validation data.
 Json evaluation(const fs::path& run_dir, c10::Device device) {
-  return kept(run_dir / "evaluation.json", score_key(run_dir, device),
+  return kept(run_dir / "evaluation.json", score_key(run_dir, device), KeptKind::numbers,
               [&] { return to_json(Run::open(run_dir, device).evaluate(Split::valid)); });
 }
 
 /// The same with sequences of another length than in training; null if the validation text is shorter.
 Json evaluation_at(int64_t length, const fs::path& run_dir, c10::Device device) {
-  return kept(run_dir / fmt::format("evaluation-{}.json", length), score_key(run_dir, device), [&] {
-    const auto run = Run::open(run_dir, device);
-    Experiment other = run.experiment();
-    other.data.sequence_length = length;
-    const auto task = open_task(other, run.task().vocabulary());
-    const auto shape = pass_shape(task->batches(Split::valid).batch(0, 0));
-    if (shape.length + shape.decoder_length < length) return Json();
-    return to_json(task->evaluate(run.model(), Split::valid));
-  });
+  return kept(run_dir / fmt::format("evaluation-{}.json", length), score_key(run_dir, device),
+              KeptKind::numbers, [&] {
+                const auto run = Run::open(run_dir, device);
+                Experiment other = run.experiment();
+                other.data.sequence_length = length;
+                const auto task = open_task(other, run.task().vocabulary());
+                const auto shape = pass_shape(task->batches(Split::valid).batch(0, 0));
+                if (shape.length + shape.decoder_length < length) return Json();
+                return to_json(task->evaluate(run.model(), Split::valid));
+              });
 }
 
 /// How a training ended.
@@ -297,7 +298,7 @@ class Collector {
     }
     if (!plan_.settings.scaling) return;
     const auto path = options_.dir / "measured" / (variant.slug + "-scaling.json");
-    json["scaling"] = kept(path, measuring_key(run_dir), [&] {
+    json["scaling"] = kept(path, measuring_key(run_dir), KeptKind::list, [&] {
       say(fmt::format("measuring {} over its length", variant.name));
       Json curves = Json::array();
       for (const auto& curve : measure_scaling(variant.experiment.model, run.task().purpose(),
@@ -329,7 +330,7 @@ class Collector {
       key["runs"][plan_.variants[i].name] = measuring_key(*dir);
     }
     const auto path = options_.dir / "measured" / "speeds.json";
-    Json speeds = read_kept(path, key);
+    Json speeds = read_kept(path, key, KeptKind::object);
     if (speeds.is_null()) {
       const auto medians = measure_in_turns(measured, {.device = options_.device,
                                                        .seconds = plan_.settings.speed_seconds,

@@ -1,8 +1,10 @@
 #include "comparison/results_json.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <initializer_list>
+#include <string_view>
 
 #include <torch/types.h>
 
@@ -10,7 +12,7 @@
 #include "analysis/attention_rollout.h"
 #include "analysis/attention_statistics.h"
 #include "base/error.h"
-#include "io/files.h"
+#include "io/json_document.h"
 
 namespace zoo {
 namespace {
@@ -21,6 +23,12 @@ constexpr std::array kAxes{"step", "tokens", "flops", "seconds"};
 
 void add_row(Json& lists, const Json& row) {
   for (const char* axis : kAxes) lists[axis].push_back(row.value(axis, Json()));
+}
+
+/// Whether this is a row of metrics.jsonl. Whatever else a line may hold must not reach the pages.
+bool is_row_of_numbers(const Json& row) {
+  return row.is_object() &&
+         std::ranges::all_of(row, [](const Json& value) { return value.is_number() || value.is_null(); });
 }
 
 Json empty_lists(std::initializer_list<const char*> values) {
@@ -101,13 +109,13 @@ Curves read_curves(const fs::path& run_dir, const Metric& metric) {
   Curves curves{.valid = empty_lists({"valid_loss", "metric"}), .train = empty_lists({"train_loss"})};
   std::string text;
   try {
-    text = read_file(run_dir / "metrics.jsonl");
+    text = read_json_text(run_dir / "metrics.jsonl");
   } catch (const DataError&) {
     return curves;  // killed before its first row
   }
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
-    const auto row = Json::parse(text.substr(begin, end - begin), nullptr, /*allow_exceptions=*/false);
-    if (!row.is_object()) continue;
+    const auto row = ordered_json_or_null(std::string_view(text).substr(begin, end - begin));
+    if (!is_row_of_numbers(row)) continue;
     if (row.contains("valid_loss")) {
       add_row(curves.valid, row);
       curves.valid["valid_loss"].push_back(row["valid_loss"]);

@@ -9,13 +9,14 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/process.h"
 #include "comparison/comparison_directory.h"
 #include "comparison/kept_json.h"
+#include "comparison/report/report_document.h"
 #include "io/files.h"
+#include "io/json_document.h"
 #include "io/progress.h"
 #include "training/runs/run.h"
 
@@ -54,15 +55,13 @@ struct Advance {
   std::string status;
 };
 Advance advance_of(const Job& job) {
-  const auto row =
-      nlohmann::json::parse(last_line(job.run_dir / "metrics.jsonl"), nullptr, /*allow_exceptions=*/false);
-  if (!row.is_object()) return {};
+  const auto row = ordered_json_or_null(last_line(job.run_dir / "metrics.jsonl"));
   const auto& training = job.experiment.training;
   Advance advance;
-  advance.fraction = training.max_seconds ? row.value("seconds", 0.0) / *training.max_seconds
-                                          : row.value("step", 0.0) / static_cast<double>(training.steps);
-  if (const auto loss = row.find("train_loss"); loss != row.end() && loss->is_number())
-    advance.status = fmt::format("loss {:.3f}", loss->get<double>());
+  advance.fraction = training.max_seconds
+                         ? number_at(row, "seconds").value_or(0) / *training.max_seconds
+                         : number_at(row, "step").value_or(0) / static_cast<double>(training.steps);
+  if (const auto loss = number_at(row, "train_loss")) advance.status = fmt::format("loss {:.3f}", *loss);
   return advance;
 }
 
@@ -210,7 +209,7 @@ fs::path run_dir_of(const fs::path& dir, const PlannedVariant& variant, int64_t 
 }
 
 int64_t most_jobs(const fs::path& dir) {
-  const Json jobs = read_kept(jobs_path(dir), nullptr);
+  const Json jobs = read_kept(jobs_path(dir), nullptr, KeptKind::number);
   return jobs.is_number_integer() ? jobs.get<int64_t>() : 1;
 }
 

@@ -3,6 +3,7 @@
 // reads exactly the same batches as an uninterrupted one. All tensors are int64 on the CPU.
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -26,12 +27,32 @@ struct BatchPosition {
   int64_t epoch = 0, index = 0;
 };
 
-/// Consecutive batches and their positions.
-struct BatchSequence {
-  std::vector<Batch> batches;
-  std::vector<BatchPosition> positions;
+/// The batches of one optimiser step. Only the first ones stay in memory, up to kKeptBytes; the others are
+/// read each time that they are needed, because a step may accumulate the gradients of any number of batches.
+class BatchSequence {
+ public:
+  static constexpr int64_t kKeptBytes = int64_t{64} << 20;
+
+  /// Batches in memory, without positions.
+  BatchSequence(std::vector<Batch> batches);
+  BatchSequence(std::initializer_list<Batch> batches) : BatchSequence(std::vector<Batch>(batches)) {}
+  /// Batches of `source`, which outlives this object. `kept_bytes` of them stay in memory, but at least one
+  /// batch.
+  BatchSequence(BatchSource& source, std::vector<BatchPosition> positions, int64_t kept_bytes = kKeptBytes);
+
+  size_t size() const { return source_ ? positions_.size() : kept_.size(); }
+  Batch operator[](size_t i) const;
+  /// All of them in memory.
+  std::vector<Batch> all() const;
+  const std::vector<BatchPosition>& positions() const { return positions_; }
+
+ private:
+  BatchSource* source_ = nullptr;
+  std::vector<BatchPosition> positions_;
+  std::vector<Batch> kept_;
 };
-/// Reads `count` batches from `position` on, and advances it.
+
+/// The `count` batches from `position` on; advances it.
 BatchSequence next_batches(BatchSource& source, BatchPosition& position, int64_t count);
 
 /// How examples become batches. Without bucketing, the order does not depend on the batch size: four batches

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "io/files.h"
+#include "io/json_document.h"
 #include "io/output_file.h"
 #include "io/tensorboard.h"
 
@@ -25,17 +26,18 @@ std::filesystem::path prepare(const std::filesystem::path& run_dir, int64_t step
 
   std::string old;
   try {
-    old = read_file(path);
+    old = read_json_text(path);
   } catch (const DataError& failure) {
-    throw SystemError(failure.what());
+    throw CheckpointError(failure.what());
   }
   std::string kept;
   for (size_t begin = 0, end; (end = old.find('\n', begin)) != old.npos; begin = end + 1) {
     const std::string_view line = std::string_view(old).substr(begin, end - begin);
-    const auto entry = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const auto entry = ordered_json_or_null(line);
     if (!entry.is_object()) continue;
     const auto at = entry.find("step");
-    if (at == entry.end() || !at->is_number_integer() || at->get<int64_t>() > step) continue;
+    if (at == entry.end() || !at->is_number_integer() || at->get<double>() > static_cast<double>(step))
+      continue;
     kept.append(line).append("\n");
   }
   if (kept != old) write_file_atomically(path, kept);

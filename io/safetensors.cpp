@@ -25,6 +25,7 @@ static_assert(std::endian::native == std::endian::little,
 
 constexpr uint64_t kMaxHeader = 100'000'000;  // the reference implementation's limit
 constexpr size_t kMaxRank = 64;               // torch's own limit for most operations
+constexpr size_t kMaxEntries = 1 << 18;  // tensors, and pairs of metadata; the largest models have 1 << 17
 constexpr std::string_view kMetadataKey = "__metadata__";
 
 struct Dtype {
@@ -68,13 +69,17 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
       const bool fresh =
           in_metadata_ ? !std::exchange(has_metadata_, true) : tensors.try_emplace(name).second;
       if (!fresh) return stop(fmt::format("the name '{}' appears twice", excerpt(name)));
+      if (tensors.size() > kMaxEntries) return stop(fmt::format("more than {} tensors", kMaxEntries));
       tensor_ = name;
       return true;
     }
     key_ = name;
-    if (in_metadata_)
+    if (in_metadata_) {
+      if (metadata.size() == kMaxEntries)
+        return stop(fmt::format("more than {} pairs of metadata", kMaxEntries));
       return metadata.try_emplace(name).second ||
              stop(fmt::format("metadata '{}' appears twice", excerpt(name)));
+    }
     const RawEntry& entry = tensors[tensor_];
     const bool again = name == "dtype"   ? entry.dtype.has_value()
                        : name == "shape" ? entry.shape.has_value()
@@ -108,6 +113,7 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
 
   bool number_unsigned(number_unsigned_t value) override {
     if (!in_list_) return stop_at("a number where none belongs");
+    if (list()->size() == kMaxRank) return stop_at(fmt::format("a list of more than {} numbers", kMaxRank));
     list()->push_back(value);
     return true;
   }
@@ -226,7 +232,6 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
       throw CheckpointError(fmt::format("'{}': the tensor '{}' has the dtype '{}', which is not one of {}",
                                         path.string(), shown, excerpt(*raw.dtype), kDtypeNames));
     }
-    if (raw.shape->size() > kMaxRank) fail(path, "'{}' has {} dimensions", shown, raw.shape->size());
     if (raw.offsets->size() != 2) fail(path, "data_offsets of '{}' are not two numbers", shown);
     const uint64_t begin = (*raw.offsets)[0], end = (*raw.offsets)[1];
     if (begin > end) fail(path, "'{}' begins at byte {}, after its end at byte {}", shown, begin, end);
@@ -259,6 +264,13 @@ std::vector<std::string> SafetensorsFile::names() const {
   std::vector<std::string> result;
   for (const auto& [name, entry] : entries_) result.push_back(name);
   return result;
+}
+
+int64_t SafetensorsFile::n_elements() const {
+  int64_t n = 0;
+  for (const auto& [name, entry] : entries_)
+    n += static_cast<int64_t>((entry.end - entry.begin) / c10::elementSize(entry.dtype));
+  return n;
 }
 
 torch::Tensor SafetensorsFile::tensor(const std::string& name) const {

@@ -24,6 +24,9 @@ class SafetensorsFile {
 
   std::vector<std::string> names() const;
   bool contains(const std::string& name) const { return entries_.contains(name); }
+  size_t n_tensors() const { return entries_.size(); }
+  /// The number of elements of all tensors.
+  int64_t n_elements() const;
   /// A view of the mapped file, which stays mapped while the tensor lives. Copy the tensor to write to it.
   torch::Tensor tensor(const std::string& name) const;
   const StringMap& metadata() const { return metadata_; }

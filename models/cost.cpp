@@ -32,6 +32,7 @@ PassShape pass_shape(const Batch& batch) {
 
 void CostAccount::add(CostEntry entry) {
   flops_ += entry.flops;
+  parameters_ += static_cast<double>(entry.parameters);
   if (is_detailed()) entries_.push_back(std::move(entry));
 }
 

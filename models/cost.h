@@ -46,6 +46,8 @@ class CostAccount {
   bool is_detailed() const { return detail_ == Detail::layers; }
   void add(CostEntry entry);
   double flops() const { return flops_; }
+  /// Of all entries; a double, because a configuration may ask for more than any number of 64 bits.
+  double parameters() const { return parameters_; }
   const std::vector<CostEntry>& entries() const { return entries_; }  // empty for Detail::totals
   /// "PARENT.name", or an empty string for Detail::totals.
   std::string path(std::string_view parent, std::string_view name) const;
@@ -53,7 +55,7 @@ class CostAccount {
 
  private:
   Detail detail_;
-  double flops_ = 0;
+  double flops_ = 0, parameters_ = 0;
   std::vector<CostEntry> entries_;
 };
 

@@ -54,16 +54,16 @@ void Learner::fit_into_memory(Task& task, RowsAtOnceOptions limits) {
   gradients_->set_rows_at_once(found.min().item<int64_t>());
 }
 
-Learner::Gradients Learner::differentiate(const std::vector<Batch>& batches, double scale) {
-  const auto make = [&](const std::vector<Batch>& rows) { return losses_and_norm(rows, scale); };
-  const auto on_device = graph_ ? graph_->run(batches, scale, make) : make(batches);
+Learner::Gradients Learner::differentiate(const BatchSequence& batches, double scale) {
+  const auto make = [&](const BatchSequence& rows) { return losses_and_norm(rows, scale); };
+  const auto on_device = graph_ ? graph_->run(batches.all(), scale, make) : make(batches);
   const auto numbers = on_device.to(torch::kCPU, torch::kDouble);
   const double* const data = numbers.const_data_ptr<double>();
   const int64_t n_losses = numbers.numel() - 1;
   return {.losses = {data, data + n_losses}, .norm = data[n_losses]};
 }
 
-torch::Tensor Learner::losses_and_norm(const std::vector<Batch>& batches, double scale) {
+torch::Tensor Learner::losses_and_norm(const BatchSequence& batches, double scale) {
   const auto losses = gradients_->differentiate(batches, scale);
   const auto gradients = optimizer_->gradients();
   if (scale != 1.0)

@@ -46,7 +46,7 @@ class Learner {
   };
   /// Makes the gradients of a step and clips them. The backward pass uses the loss times `scale`. Waits for
   /// the device, once in a step. Collective.
-  Gradients differentiate(const std::vector<Batch>& batches, double scale);
+  Gradients differentiate(const BatchSequence& batches, double scale);
   /// Takes the step, with learning rate `lr`. Collective.
   void step(double lr);
   /// Frees the gradients, whether or not the step was taken.
@@ -65,7 +65,7 @@ class Learner {
 
  private:
   /// The losses of the batches, then the norm: (n_batches + 1) on the device.
-  torch::Tensor losses_and_norm(const std::vector<Batch>& batches, double scale);
+  torch::Tensor losses_and_norm(const BatchSequence& batches, double scale);
 
   const TrainingConfig& config_;
   const ProcessGroup& processes_;

@@ -24,6 +24,7 @@
 #include "training/gradients/memory.h"
 #include "training/learner.h"
 #include "training/runs/checkpoint.h"
+#include "training/runs/finite.h"
 #include "training/runs/initial_weights.h"
 #include "training/runs/run.h"
 #include "training/runs/run_directory.h"
@@ -87,7 +88,8 @@ class Trainer {
   std::optional<TrainEnd> why_to_end() const;
   bool due(int64_t every) const { return state_.step % every == 0; }
   double seconds() const { return seconds_before_ + watch_.seconds(); }
-  [[noreturn]] void fail(std::string_view where, std::string_view what, double value) const;
+  [[noreturn]] void fail(const std::string& problem) const;
+  std::string way_out() const;
   void finish();
   void log(const Step& step);
   Metrics metrics_of_validation();
@@ -208,6 +210,8 @@ void Trainer::load(const std::filesystem::path& checkpoint) {
 
 void Trainer::make_parts() {
   torch::manual_seed(static_cast<uint64_t>(config_.seed));
+  if (const auto checkpoint = directory_ ? directory_->checkpoint() : std::nullopt)
+    check_model_size(*checkpoint / "model.safetensors", experiment_, *task_);
   auto model = make_model(experiment_, *task_);
   if (experiment_.init_from && directory_ && !directory_->checkpoint())
     report(load_initial_weights(experiment_, *task_, *model));
@@ -274,9 +278,10 @@ void Trainer::finish() {
 Trainer::Step Trainer::take_step() {
   state_.finished = false;
   const double lr = learning_rate(config_, experiment_.model.d_model, state_.step, agreed_.time_used);
-  const auto [batches, positions] =
+  const auto batches =
       next_batches(task_->batches(Split::train), state_.next_batch, config_.gradient_accumulation);
-  for (const auto& batch : batches) {
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const auto batch = batches[i];
     state_.tokens += batch.tokens;
     // The backward pass costs twice the forward pass: one product for the weights and one for the input.
     state_.flops += 3 * forward_flops(experiment_.model, task_->purpose(), pass_shape(batch));
@@ -288,7 +293,7 @@ Trainer::Step Trainer::take_step() {
   if (overflowed(total, gradients.norm)) {
     state_.loss_scale.update(Overflow::yes);
   } else {
-    check_finite(losses, gradients.norm, positions);
+    check_finite(losses, gradients.norm, batches.positions());
     learner_->step(lr);
     if (learner_->precision() == Precision::fp16) state_.loss_scale.update(Overflow::no);
   }
@@ -330,8 +335,8 @@ bool Trainer::overflowed(double loss, double grad_norm) const {
 void Trainer::check_finite(const std::vector<double>& losses, double grad_norm,
                            const std::vector<BatchPosition>& positions) const {
   const auto fail_at = [&](const BatchPosition& position, std::string_view what, double value) {
-    fail(fmt::format("step {}, epoch {}, batch {}", state_.step + 1, position.epoch, position.index), what,
-         value);
+    fail(fmt::format("step {}, epoch {}, batch {}: {} is {}", state_.step + 1, position.epoch, position.index,
+                     what, value));
   };
   for (size_t i = 0; i < losses.size(); ++i) {
     if (!std::isfinite(losses[i])) fail_at(positions[i], "the loss", losses[i]);
@@ -339,16 +344,34 @@ void Trainer::check_finite(const std::vector<double>& losses, double grad_norm,
   if (!std::isfinite(grad_norm)) fail_at(positions.back(), "the norm of the gradient", grad_norm);
 }
 
-/// Training cannot go on: `value` is not finite.
-void Trainer::fail(std::string_view where, std::string_view what, double value) const {
+/// Training cannot go on, because something is not finite. All processes call this together, or the first one
+/// does within run_or_fail_together().
+void Trainer::fail(const std::string& problem) const {
   if (!processes_.is_first()) throw PeerError("training cannot go on; the first process reports the reason");
-  const auto checkpoint = newest_checkpoint(run_dir_);
-  const auto message = fmt::format(
-      "{}: {} is {}; {}; a lower training.optimizer.lr or a longer warm-up may help", where, what, value,
-      checkpoint ? fmt::format("the last checkpoint is {}", checkpoint->string())
-                 : "there is no checkpoint yet");
+  const auto message = fmt::format("{}; {}", problem, way_out());
   write_file_atomically(run_dir_ / kFailureFile, message + "\n");
   throw TrainingError(message);
+}
+
+/// What people can do. A checkpoint of this very step does not help: from there the same happens again.
+std::string Trainer::way_out() const {
+  constexpr std::string_view remedy = "a lower training.optimizer.lr or a longer warm-up";
+  std::optional<std::filesystem::path> good, useless;
+  for (const auto& checkpoint : checkpoints_of(run_dir_)) {
+    auto& kind = *step_of(checkpoint) < state_.step ? good : useless;
+    if (!kind) kind = checkpoint;
+  }
+  if (good && useless) {
+    return fmt::format(
+        "the last good checkpoint is {}: remove {}, which leads here again, and resume with {}",
+        good->string(), useless->string(), remedy);
+  }
+  if (good) return fmt::format("the last good checkpoint is {}: resume with {}", good->string(), remedy);
+  if (useless) {
+    return fmt::format("the only checkpoint, {}, leads here again: train anew with {}", useless->string(),
+                       remedy);
+  }
+  return fmt::format("there is no checkpoint yet: train anew with {}", remedy);
 }
 
 std::optional<TrainEnd> Trainer::why_to_end() const {
@@ -392,7 +415,7 @@ void Trainer::evaluate() {
   const auto averaged = learner_->use_average();
   const Metrics metrics = metrics_of_validation();
   if (const double loss = metrics.at("loss"); !std::isfinite(loss))
-    fail(fmt::format("step {}", state_.step), "the validation loss", loss);
+    fail(fmt::format("step {}: the validation loss is {}", state_.step, loss));
   if (processes_.is_first()) {
     Metrics row = with_prefix("valid_", metrics);
     row.emplace("flops", state_.flops);
@@ -414,6 +437,9 @@ bool Trainer::keep_if_best(const Metrics& metrics) {
   };
   if (!std::isfinite(metrics.at("loss")) || (state_.best_score && !is_better(*state_.best_score)))
     return false;
+  // All processes have the same weights, so they take the same decision.
+  if (const auto name = find_not_finite(named_weights(learner_->model())))
+    fail(fmt::format("step {}: the weights of {} are not numbers", state_.step, *name));
   if (processes_.is_first()) save_weights(run_dir_ / "model.safetensors", learner_->model());
   state_.best_score = score;
   state_.best_step = state_.step;
@@ -449,6 +475,8 @@ void Trainer::save() {
   // If a checkpoint cannot be written, all processes end.
   processes_.run_or_fail_together([&] {
     if (!processes_.is_first()) return;
+    if (const auto name = find_not_finite(parts))
+      fail(fmt::format("step {}: {} has elements that are not numbers", state_.step, *name));
     save_checkpoint(run_dir_, parts, state_,
                     {.newest = std::max(config_.keep_checkpoints, config_.average_last.value_or(0)),
                      .every = config_.checkpoint_every});

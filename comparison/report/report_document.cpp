@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "comparison/report/json.h"
 
 namespace zoo {
@@ -74,7 +75,7 @@ void check_results(const Json& results) {
   if (!results.is_object()) complain("it is not a JSON object");
   const std::string schema = text_at(results, "schema");
   if (schema != kResultsSchema)
-    complain(fmt::format("its schema is \"{}\" instead of \"{}\"", schema, kResultsSchema));
+    complain(fmt::format("its schema is \"{}\" instead of \"{}\"", excerpt(schema), kResultsSchema));
   needed(results, "", "name", &Json::is_string, "a text");
   const Json& metric = needed(results, "", "metric", &Json::is_object, "an object");
   needed(metric, "metric", "key", &Json::is_string, "a text");

@@ -9,10 +9,11 @@
 
 #include <fmt/format.h>
 #include <sentencepiece_processor.h>
-#include <sentencepiece_trainer.h>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/sentencepiece/model_check.h"
+#include "data/sentencepiece/trainer.h"
 #include "data/text/lowercase.h"
 #include "data/text/token_store.h"
 #include "data/text/tokenizer_file.h"
@@ -49,24 +50,21 @@ std::string exchange_marks(std::string text) {
   return text;
 }
 
-/// Gives the lines of a corpus to SentencePiece's trainer.
-class Lines : public sentencepiece::SentenceIterator {
- public:
-  explicit Lines(const std::vector<std::string>& lines) : lines_(lines) {}
-  bool done() const override { return next_ == lines_.size(); }
-  void Next() override { ++next_; }
-  const std::string& value() const override { return lines_[next_]; }
-  sentencepiece::util::Status status() const override { return {}; }
-
- private:
-  const std::vector<std::string>& lines_;
-  size_t next_ = 0;
-};
+/// Whether a line has a character that people see. SentencePiece's trainer cannot work without any.
+bool is_visible(std::string_view line) {
+  return std::ranges::any_of(decode_utf8(line), [](char32_t c) {
+    const bool control = c <= 0x20 || (c >= 0x7F && c <= 0xA0) || c == 0xAD;
+    const bool blank = c == 0x1680 || (c >= 0x2000 && c <= 0x200F) || (c >= 0x2028 && c <= 0x202F) ||
+                       (c >= 0x205F && c <= 0x206F) || c == 0x2581 || c == 0x3000;
+    return !control && !blank && c != 0x180E && c != 0xFEFF && c != 0xFFFD && !(c >= 0xFE00 && c <= 0xFE0F);
+  });
+}
 
 struct TrainingText {
   std::vector<std::string> lines;  // without blank ones
   size_t longest = 0;              // bytes
   bool has_line_breaks = false;    // within a text
+  bool has_visible = false;
 };
 
 /// The length of the first part of a line: all of it, or at most longest_line bytes, if possible to a blank,
@@ -95,6 +93,7 @@ TrainingText read_training_text(const TextReader& corpus, const SentencePieceTok
         const size_t length = first_part(line);
         result.lines.emplace_back(line.substr(0, length));
         result.longest = std::max(result.longest, length);
+        result.has_visible = result.has_visible || is_visible(line.substr(0, length));
         line.remove_prefix(length);
       }
       begin = end + 1;
@@ -130,16 +129,16 @@ int64_t number_after(std::string_view words, std::string_view message) {
 
 /// A serialised model with the vocabulary size of `options`, or with the largest one that the lines allow.
 std::string train_model(std::unordered_map<std::string, std::string> options,
-                        const std::vector<std::string>& texts, int64_t vocab_size) {
+                        const std::vector<std::string>& lines, int64_t vocab_size) {
   while (true) {
-    Lines lines(texts);
-    std::string model;
-    const auto status = sentencepiece::SentencePieceTrainer::Train(options, &lines, &model);
-    if (status.ok()) return model;
-    const int64_t largest = number_after("Please set it to a value <= ", status.ToString());
-    if (largest <= 0 || largest >= vocab_size) fail_training(status.ToString(), vocab_size);
-    vocab_size = largest;
-    options["vocab_size"] = std::to_string(largest);
+    try {
+      return train_sentencepiece(options, lines);
+    } catch (const DataError& error) {
+      const int64_t largest = number_after("Please set it to a value <= ", error.what());
+      if (largest <= 0 || largest >= vocab_size) fail_training(error.what(), vocab_size);
+      vocab_size = largest;
+      options["vocab_size"] = std::to_string(largest);
+    }
   }
 }
 
@@ -195,6 +194,9 @@ std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::train(const Text
   const TrainingText text = read_training_text(corpus, change);
   if (text.lines.empty())
     throw DataError("the training text is empty: there is nothing to make a vocabulary from");
+  if (!text.has_visible)
+    throw DataError(
+        "the training text has no visible characters: there is nothing to make a vocabulary from");
   const bool all = special == SpecialTokenSet::all;
   std::unordered_map<std::string, std::string> options = {
       {"model_type", std::string(name_of(config.model))},
@@ -247,9 +249,9 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string model, const Options&
     : model_(std::move(model)),
       options_(options),
       processor_(std::make_unique<sentencepiece::SentencePieceProcessor>()) {
-  if (!processor_->LoadFromSerializedProto(model_).ok() || processor_->GetPieceSize() == 0) {
-    throw DataError("not a SentencePiece model");
-  }
+  const auto status = processor_->LoadFromSerializedProto(checked_sentencepiece_model(model_));
+  if (!status.ok())
+    throw DataError(fmt::format("not a SentencePiece model: {}", excerpt(status.ToString(), 200)));
   vocab_size_ = processor_->GetPieceSize();
   line_break_ = find_piece(*processor_, {"\n"});
   special_ = {.pad = processor_->pad_id(),
@@ -326,6 +328,7 @@ TokenIds SentencePieceTokenizer::encode_continuation(std::string_view text) cons
   // in the middle of a longer text. The pieces of that character alone are then left out.
   const auto whole = std::string(stand_in) + prepared(text);
   const auto encoded = processor_->EncodeAsImmutableProto(whole);
+  if (encoded.text() != whole) throw DataError("SentencePiece could not encode the text with this model");
   TokenIds ids;
   for (const auto& piece : encoded.pieces()) {
     // A piece can begin before `text` and end in it, because adjacent unknown characters become one unk.

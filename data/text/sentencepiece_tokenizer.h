@@ -26,7 +26,8 @@ class SentencePieceTokenizer : public Tokenizer {
 
   /// Deterministic. If the text has fewer pieces than config.vocab_size, the vocabulary has the largest
   /// possible size. Throws DataError for an empty corpus, for invalid UTF-8, and for a vocabulary size that
-  /// is too small for the characters of the text (the message gives the least possible size).
+  /// is too small for the characters of the text (the message gives the least possible size). Trains in a
+  /// child process.
   static std::unique_ptr<SentencePieceTokenizer> train(const TextReader& corpus,
                                                        const TokenizerConfig& config,
                                                        SpecialTokenSet special);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "io/files.h"
+#include "io/json_document.h"
 
 namespace zoo {
 namespace {
@@ -28,7 +29,7 @@ constexpr std::array<std::pair<std::string_view, Member>, 7> special_members = {
 
 constexpr std::string_view file_name = "tokenizer.json";
 
-TokenizerFile from_json(const Json& json) {
+TokenizerFile from_json(const nlohmann::json& json) {
   TokenizerFile file;
   const auto type = json.at("type").get<std::string>();
   const auto names = config_names(TokenizerKind{});
@@ -38,11 +39,11 @@ TokenizerFile from_json(const Json& json) {
   file.type = static_cast<TokenizerKind>(index);
   file.lowercase = json.at("lowercase").get<bool>();
   for (const auto& [name, member] : special_members) {
-    const Json& id = json.at("special").at(std::string(name));
+    const auto& id = json.at("special").at(std::string(name));
     if (id.is_null()) continue;
     if (!id.is_number_integer()) throw DataError(fmt::format("the id of {} is not a whole number", name));
-    file.special.*member = id.get<int64_t>();
-    if (file.special.*member < 0) throw DataError(fmt::format("the id of {} is negative", name));
+    file.special.*member = id.get<int64_t>();  // an unsigned number beyond int64 becomes negative
+    if (file.special.*member < 0) throw DataError(fmt::format("the id of {} is out of range", name));
   }
   if (file.type == TokenizerKind::character)
     file.symbols = json.at("symbols").get<std::vector<std::string>>();
@@ -78,12 +79,12 @@ TokenizerFile read_tokenizer_file(const std::filesystem::path& run_dir) {
   const auto path = run_dir / file_name;
   std::string text;
   try {
-    text = read_file(path);
+    text = read_json_text(path);
   } catch (const Error& e) {
     throw CheckpointError(fmt::format("{}: no tokenizer: {}", run_dir.string(), e.what()));
   }
   try {
-    return from_json(Json::parse(text));
+    return from_json(parse_json(text));
   } catch (const nlohmann::json::exception& e) {
     throw CheckpointError(fmt::format("{}: damaged: {}", path.string(), excerpt(e.what(), 200)));
   } catch (const DataError& e) {

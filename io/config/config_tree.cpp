@@ -22,19 +22,13 @@ namespace {
 using Source = std::shared_ptr<const std::string>;
 
 constexpr size_t kMaxBytes = 4 << 20;
+/// Of one file. Nested aliases can grow without end: "a: &a [...], b: &b [*a, *a, …]".
 constexpr size_t kMaxCost = 100'000;
+constexpr size_t kMaxExtended =
+    1'000'000;  // of all files that one configuration extends, each time they are merged
 
 [[noreturn]] void fail_at(const ConfigPlace& place, std::string_view problem) {
   throw ConfigError(fmt::format("{}: {}", place.text(), problem));
-}
-
-/// The cost of a node. The total is limited, because nested aliases can grow without end:
-/// "a: &a [...], b: &b [*a, *a, …]".
-size_t cost_of(const ConfigNode& node) {
-  size_t cost = 1 + node.text.size() / 64;
-  for (const auto& item : node.items) cost += cost_of(item);
-  for (const auto& [key, entry] : node.entries) cost += 1 + key.size() / 64 + cost_of(entry.value);
-  return cost;
 }
 
 int depth_of(const ConfigNode& node) {
@@ -334,6 +328,10 @@ class Loader {
         fail_at(base.place, fmt::format("extends must be a file or a list of files, not {}", base.shown()));
       }
       ConfigNode tree = load(find_base(base), &base.place);
+      extended_ += cost_of(tree);
+      if (extended_ > kMaxExtended)
+        fail_at(base.place,
+                fmt::format("extends: the files have more than {} values together", kMaxExtended));
       // Otherwise the run of this configuration would have the name, and take the place, of the base's run.
       tree.entries.erase("name");
       merge_config_trees(merged, std::move(tree));
@@ -355,6 +353,7 @@ class Loader {
   std::vector<std::string> chain_;        // the files being read: each extends the next
   std::vector<std::string> chain_names_;  // the same files, named as the user would write them
   std::map<std::string, ConfigNode> done_;
+  size_t extended_ = 0;
 };
 
 }  // namespace
@@ -367,6 +366,13 @@ std::string ConfigPlace::text() const {
 std::optional<std::filesystem::path> ConfigPlace::directory() const {
   if (!source || line == 0) return std::nullopt;
   return std::filesystem::path(*source).parent_path();
+}
+
+size_t cost_of(const ConfigNode& node) {
+  size_t cost = 1 + node.text.size() / 64;
+  for (const auto& item : node.items) cost += cost_of(item);
+  for (const auto& [key, entry] : node.entries) cost += 1 + key.size() / 64 + cost_of(entry.value);
+  return cost;
 }
 
 const ConfigNode::Entry* ConfigNode::find(std::string_view key) const {

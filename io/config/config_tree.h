@@ -48,6 +48,9 @@ struct ConfigNode::Entry {
   ConfigNode value;
 };
 
+/// About the number of values in a node, itself included; long texts count more than once.
+size_t cost_of(const ConfigNode& node);
+
 /// Deeper nesting is an error, also in dotted keys.
 inline constexpr int kMaxConfigDepth = 64;
 

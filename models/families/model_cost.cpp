@@ -5,6 +5,24 @@
 #include "models/families/families.h"
 
 namespace zoo {
+namespace {
+
+/// A row of `length` tokens on each side.
+PassShape row_of(int64_t length, const ModelFamily& family, const ModelPurpose& purpose) {
+  return {.length = length,
+          .decoder_length = family.shape == FamilyShape::encoder_decoder ? length : 0,
+          .n_targets = predicts_tokens(purpose.head) ? length : 1};
+}
+
+}  // namespace
+
+double parameter_count(const ModelConfig& config, const ModelPurpose& purpose) {
+  check_model(config, purpose);
+  const auto& family = model_families().at(config.architecture);
+  CostAccount account(CostAccount::Detail::totals);
+  family.count(account, config, purpose, row_of(1, family, purpose));
+  return account.parameters();
+}
 
 double forward_flops(const ModelConfig& config, const ModelPurpose& purpose, const PassShape& shape) {
   CostAccount account(CostAccount::Detail::totals);
@@ -17,10 +35,7 @@ ModelCost model_cost(const ModelConfig& config, const ModelPurpose& purpose, int
   const auto& family = model_families().at(config.architecture);
   const bool two_sides = family.shape == FamilyShape::encoder_decoder;
   CostAccount account(CostAccount::Detail::layers);
-  family.count(account, config, purpose,
-               {.length = length,
-                .decoder_length = two_sides ? length : 0,
-                .n_targets = predicts_tokens(purpose.head) ? length : 1});
+  family.count(account, config, purpose, row_of(length, family, purpose));
 
   const auto n_tokens = static_cast<double>(length), n_read = two_sides ? 2 * n_tokens : n_tokens;
   ModelCost cost;

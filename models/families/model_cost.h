@@ -33,6 +33,9 @@ struct ModelCost {
   int64_t cache_bytes_per_token = 0;       // self-attention cache of all layers that generate, float32
 };
 
+/// The number of parameters of a model, without building it. Throws ConfigError as make_model() does.
+double parameter_count(const ModelConfig& config, const ModelPurpose& purpose);
+
 /// FLOPs of one forward pass. Forward and backward pass together cost three times this.
 double forward_flops(const ModelConfig& config, const ModelPurpose& purpose, const PassShape& shape);
 

@@ -85,7 +85,7 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("embedding_norm", c.embedding_norm, "A norm on the embeddings.");
   v.field("n_segments", c.n_segments,
           "encoder: segment (sentence A/B) embeddings; 0 = none. All of a text is segment A.",
-          Limits::at_least(0));
+          Limits::between(0, kWidest));
   v.field("output_bias", c.output_bias, "A bias in the output projection.");
   v.field("output_scale", c.output_scale, "Factor on the hidden states before the output projection.",
           Limits::positive());

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <iostream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -68,6 +70,30 @@ TEST(ChildProcess, SaysWhyItCannotStart) {
 }
 
 TEST(ThisProgram, Exists) { EXPECT_TRUE(std::filesystem::is_regular_file(this_program())); }
+
+TEST(RunInChild, ReturnsTheValue) {
+  const std::string large(3'000'000, 'x');
+  EXPECT_EQ(run_in_child([&] { return large; }).value, large);
+  EXPECT_EQ(run_in_child([] { return std::string(); }).value, "");
+}
+
+TEST(RunInChild, ACodeThatEndsItsProcessIsNoEndOfThisOne) {
+  bool changed = false;
+  const auto ended = run_in_child([&]() -> std::string {
+    changed = true;
+    std::cout << "for nobody" << std::endl;
+    std::cerr << "beyond repair" << std::endl;
+    std::exit(0);
+  });
+  EXPECT_EQ(ended.value, std::nullopt);
+  EXPECT_EQ(ended.output, "beyond repair\n");
+  EXPECT_FALSE(changed);
+  const auto crashed = run_in_child([]() -> std::string { std::abort(); });
+  EXPECT_EQ(crashed.value, std::nullopt);
+  const auto thrown = run_in_child([]() -> std::string { throw DataError("not so"); });
+  EXPECT_EQ(thrown.value, std::nullopt);
+  EXPECT_EQ(thrown.output, "not so");
+}
 
 }  // namespace
 }  // namespace zoo::testing

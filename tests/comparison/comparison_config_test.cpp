@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -121,6 +122,15 @@ TEST_F(ComparisonFile, ErrorsNameThePlace) {
   EXPECT_THAT(error_of("base: base.yaml\nseeds: 0\n"), HasSubstr("study.yaml:2:8"));
   EXPECT_THAT(error_of("base: base.yaml\nbudget: {steps: 1, tokens: 5}\n"), HasSubstr("give only one of"));
   EXPECT_THAT(error_of("base: base.yaml\nname: ../x\n"), HasSubstr("cannot be the name"));
+}
+
+// Each further key of a grid multiplies the variants.
+TEST_F(ComparisonFile, TooManyVariantsAreOneLine) {
+  std::string grid = "base: base.yaml\ngrid:\n";
+  for (const char* key : {"training.log_every", "training.evaluate_every", "training.checkpoint_every",
+                          "training.seed", "training.keep_checkpoints", "data.sequence_length"})
+    grid += fmt::format("  {}: [3, 4, 5, 6, 7, 8, 9, 10, 11, 12]\n", key);
+  EXPECT_THAT(error_of(grid), HasSubstr("makes more than 1000 variants"));
 }
 
 TEST_F(ComparisonFile, IsToldFromAConfiguration) {

@@ -597,5 +597,42 @@ TEST(Classification, TextsAndLabelsMustCorrespond) {
                DataError);
 }
 
+/// A source that counts how often it is read.
+class CountingSource : public BatchSource {
+ public:
+  int64_t n_batches(int64_t) override { return 5; }
+  Batch batch(int64_t epoch, int64_t index) override {
+    ++n_read;
+    Batch batch;
+    batch.targets = torch::full({1000}, 10 * epoch + index);  // 8000 bytes
+    return batch;
+  }
+  int64_t n_read = 0;
+};
+
+// A step may accumulate the gradients of a million batches.
+TEST(BatchSequence, KeepsOnlyTheFirstBatches) {
+  CountingSource source;
+  std::vector<BatchPosition> positions;
+  for (int64_t i = 0; i < 4; ++i) positions.push_back({.epoch = 0, .index = i});
+  const BatchSequence batches(source, positions, /*kept_bytes=*/15'000);
+  EXPECT_EQ(source.n_read, 2);
+  ASSERT_EQ(batches.size(), 4u);
+  for (int round = 0; round < 2; ++round) {
+    for (size_t i = 0; i < 4; ++i) EXPECT_EQ(batches[i].targets[0].item<int64_t>(), static_cast<int64_t>(i));
+  }
+  EXPECT_EQ(source.n_read, 2 + 2 * 2);
+  EXPECT_EQ(batches.all().size(), 4u);
+  EXPECT_THROW(batches[4], std::out_of_range);
+
+  source.n_read = 0;
+  BatchPosition position{.epoch = 0, .index = 3};
+  const auto many = next_batches(source, position, 1'000'000);  // 8 GB
+  EXPECT_LT(source.n_read, 10'000);
+  EXPECT_EQ(many[2].targets[0].item<int64_t>(), 10);
+  EXPECT_EQ(many[999'999].targets[0].item<int64_t>(), 10 * ((3 + 999'999) / 5) + (3 + 999'999) % 5);
+  EXPECT_EQ(position.epoch, (3 + 999'999) / 5);
+}
+
 }  // namespace
 }  // namespace zoo

@@ -296,6 +296,13 @@ TEST(HostileConfig, ManyValuesAndLargeFiles) {
   for (int i = 0; i < 100001; ++i) list += "a,";
   EXPECT_THAT(problem(list + "]"), HasSubstr("more than 100000 values"));
   EXPECT_THAT(problem("#" + std::string(5 << 20, ' ')), HasSubstr("larger than 4 MiB"));
+  const TempDir dir;
+  std::string large = "betas: [0", many = "extends: [base.yaml";
+  for (int i = 0; i < 90'000; ++i) large += ", 0";
+  for (int i = 0; i < 1000; ++i) many += ", base.yaml";
+  dir.write("base.yaml", large + "]\n");
+  EXPECT_THAT(message_of<ConfigError>([&] { ConfigFile::load(dir.write("many.yaml", many + "]\n")); }),
+              HasSubstr("extends: the files have more than 1000000 values together"));
   EXPECT_THAT(problem(std::string(1000, 'k') + ": 1"),
               AllOf(StartsWith("a.yaml:1:1: unknown key 'kkk"), HasSubstr("…")));
   EXPECT_THAT(problem(std::string(300000, 'k') + ": 1"), StartsWith("a.yaml:1:300001: not valid YAML: "));

@@ -224,7 +224,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "1,1,1,1,1,"
                     "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]",
                     "[0,4]"),
-                "'x' has 65 dimensions"},
+                "'shape' of 'x' has a list of more than 64 numbers"},
         Hostile{"overlap", two("[0,2]", "[1,3]", 3), "two tensors overlap at byte 1 of the data"},
         Hostile{"same_range", two("[0,2]", "[0,2]", 2), "two tensors overlap at byte 0 of the data"},
         Hostile{"hole", two("[0,2]", "[3,5]", 5), "bytes 2 to 3 of the data belong to no tensor"},

@@ -2,12 +2,16 @@
 
 #include "training/runs/run.h"
 
+#include <cstdint>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/cuda.h>
 #include <torch/types.h>
 
 #include "base/device.h"
+#include "io/config/config_file.h"
 #include "io/safetensors.h"
 #include "tests/training/support.h"
 #include "training/runs/checkpoint.h"
@@ -117,6 +121,73 @@ TEST_F(RunTest, DamagedCheckpointIsOneLine) {
   }
   world.dir().write("run/checkpoints/step-4/state.json", R"({"step": "four"})");
   EXPECT_THAT(resume(), AllOf(HasSubstr("state.json"), HasSubstr("damaged")));
+}
+
+// Some bytes of text can describe a model of any size, so the file of weights is asked first. Built, these
+// models would take gigabytes.
+TEST_F(RunTest, AModelMuchLargerThanItsFileIsNotBuilt) {
+  const auto config = read_file(run / "config.yaml");
+  const auto with = [&](const std::string& key, const std::string& value) {
+    auto changed = config;
+    const auto at = changed.find("  " + key + ": ");
+    changed.replace(at, changed.find('\n', at) - at, "  " + key + ": " + value);
+    world.dir().write("run/config.yaml", changed);
+    return opening();
+  };
+  for (const auto& [key, value] :
+       std::vector<std::pair<std::string, std::string>>{{"n_layers", "65536"},
+                                                        {"d_model", "1048576"},
+                                                        {"d_ff", "1048576"},
+                                                        {"head_dim", "1048576"},
+                                                        {"max_positions", "1000000000"},
+                                                        {"vocab_size", "1000000000"},
+                                                        {"n_segments", "1048576"}}) {
+    EXPECT_THAT(with(key, value), AllOf(HasSubstr("model.safetensors: of another architecture"),
+                                        HasSubstr("describes a model with")))
+        << key;
+  }
+  EXPECT_THAT(with("n_layers", "2"),
+              AllOf(HasSubstr("of another architecture"), HasSubstr("it has no tensor")));
+  EXPECT_THAT(message_of<CheckpointError>([&] {
+                auto huge = world.experiment("text_classification", {"training.steps=6"});
+                huge.model.n_layers = 65536;
+                world.dir().write("run/config.yaml", dump_config(huge));
+                train(huge, {.run_dir = run, .existing = ExistingRun::resume});
+              }),
+              HasSubstr("step-4/model.safetensors: of another architecture"));
+}
+
+TEST_F(RunTest, AVocabularyWithoutNeededTokensIsOneLine) {
+  world.dir().write(
+      "run/tokenizer.json",
+      R"({"type":"byte","lowercase":false,"special":{"pad":null,"unk":null,"bos":null,"eos":null,)"
+      R"("mask":null,"cls":null,"sep":null}})");
+  EXPECT_THAT(opening(),
+              AllOf(HasSubstr("tokenizer.json"), HasSubstr("no <cls>, which the task text_classification")));
+}
+
+TEST_F(RunTest, NumbersOfAStateAreWhatTheyCount) {
+  const auto path = run / "checkpoints/step-4/state.json";
+  const auto good = nlohmann::json::parse(read_file(path));
+  const auto with = [&](const char* key, const nlohmann::json& value) {
+    auto changed = good;
+    changed[key] = value;
+    write_file_atomically(path, changed.dump());
+    return message_of<CheckpointError>([&] { read_training_state(path.parent_path()); });
+  };
+  for (const char* key :
+       {"step", "epoch", "batch", "tokens", "peak_memory_bytes", "best_step", "steps_since_log",
+        "sample_bytes", "rows_at_once", "skipped_steps", "loss_scale_good_steps"}) {
+    for (const nlohmann::json& value :
+         {nlohmann::json(-1), nlohmann::json(1e300), nlohmann::json(1.5), nlohmann::json("1"),
+          nlohmann::json(UINT64_MAX), nlohmann::json(INT64_MAX), nlohmann::json()})
+      EXPECT_THAT(with(key, value), AllOf(HasSubstr("state.json: damaged"), HasSubstr(key))) << key << value;
+  }
+  EXPECT_THAT(with("seconds", -1.0), HasSubstr("seconds is negative"));
+  EXPECT_THAT(with("loss_scale", 0.0), HasSubstr("loss_scale is not positive"));
+  EXPECT_THAT(with("finished", 1), HasSubstr("finished"));
+  EXPECT_THAT(with("step", 5), HasSubstr("step-4: damaged: its state is that of step 5"));
+  EXPECT_EQ(with("step", 4), "no error");
 }
 
 TEST(Checkpoint, TiedWeightsAreStoredOnce) {

@@ -54,7 +54,7 @@ GradientAccumulator::~GradientAccumulator() {
   for (size_t i = 0; i < hooks_.size(); ++i) parameters_[i].remove_hook(hooks_[i]);
 }
 
-torch::Tensor GradientAccumulator::differentiate(const std::vector<Batch>& batches, double scale) {
+torch::Tensor GradientAccumulator::differentiate(const BatchSequence& batches, double scale) {
   for (;;) {
     try {
       return try_to_differentiate(batches, scale);
@@ -66,10 +66,10 @@ torch::Tensor GradientAccumulator::differentiate(const std::vector<Batch>& batch
   }
 }
 
-void GradientAccumulator::take_fewer_rows(const std::vector<Batch>& batches) {
+void GradientAccumulator::take_fewer_rows(const BatchSequence& batches) {
   int64_t most = 0;
-  for (const auto& batch : batches) {
-    if (const auto rows = own_rows(batch)) most = std::max(most, rows->n_rows());
+  for (size_t i = 0; i < batches.size(); ++i) {
+    if (const auto rows = own_rows(batches[i])) most = std::max(most, rows->n_rows());
   }
   if (options_.rows_at_once > 0) most = std::min(most, options_.rows_at_once);
   if (most <= 1) fail_with_one_sequence();
@@ -83,15 +83,15 @@ void GradientAccumulator::rehearse(const Batch& rows) const {
   differentiate_parts(rows, static_cast<size_t>(n_parts(rows)), weight, {.seed = draw_seed()});
 }
 
-torch::Tensor GradientAccumulator::try_to_differentiate(const std::vector<Batch>& batches, double scale) {
+torch::Tensor GradientAccumulator::try_to_differentiate(const BatchSequence& batches, double scale) {
   int64_t n_targets = 0;
-  for (const auto& batch : batches) n_targets += objective_->n_targets(batch);
+  for (size_t i = 0; i < batches.size(); ++i) n_targets += objective_->n_targets(batches[i]);
   const double weight = scale / static_cast<double>(std::max<int64_t>(n_targets, 1));
-  std::vector<torch::Tensor> losses;
-  for (const auto& batch : batches) {
-    const bool is_last = losses.size() + 1 == batches.size();
+  torch::Tensor losses;  // one tensor for all: there may be a million
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const bool is_last = i + 1 == batches.size();
     torch::Tensor loss;
-    const auto all = slices(batch);
+    const auto all = slices(batches[i]);
     // One seed per batch, not per slice: all processes must draw equally many seeds.
     Draws draws{.seed = draw_seed(),
                 .first_part = processes_ ? static_cast<uint64_t>(processes_->rank() * most_parts()) : 0};
@@ -106,14 +106,14 @@ torch::Tensor GradientAccumulator::try_to_differentiate(const std::vector<Batch>
       for (const auto& result : results) loss = loss.defined() ? loss + result.loss : result.loss;
       if (!collector_) accumulate(std::move(results));
     }
-    losses.push_back(loss);
+    if (!losses.defined()) losses = torch::empty({static_cast<int64_t>(batches.size())}, loss.options());
+    losses[static_cast<int64_t>(i)].copy_(loss);
   }
   if (collector_) {
     collector_.reset();
     reducer_->finish();
   }
-  const auto result = at::stack(losses);
-  return scale == 1.0 ? result : result / scale;
+  return scale == 1.0 ? losses : losses / scale;
 }
 
 /// The rows of this process. If there are fewer rows than processes, some processes have none.

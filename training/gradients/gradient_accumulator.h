@@ -8,6 +8,7 @@
 
 #include <torch/types.h>
 
+#include "data/batch_source.h"
 #include "models/model.h"
 #include "training/config/precision.h"
 #include "training/objectives/objective.h"
@@ -61,7 +62,7 @@ class GradientAccumulator {
   ///
   /// With OutOfMemory::take_fewer_rows, halves rows_at_once and begins again if there is not enough memory;
   /// throws TrainingError if there is not enough for one row.
-  torch::Tensor differentiate(const std::vector<Batch>& batches, double scale = 1.0);
+  torch::Tensor differentiate(const BatchSequence& batches, double scale = 1.0);
 
   int64_t rows_at_once() const { return options_.rows_at_once; }
   void set_rows_at_once(int64_t n_rows) { options_.rows_at_once = n_rows; }
@@ -77,8 +78,8 @@ class GradientAccumulator {
     uint64_t seed, slice = 0, first_part = 0;
     uint64_t place(size_t part) const { return slice << 32 | (first_part + part); }
   };
-  torch::Tensor try_to_differentiate(const std::vector<Batch>& batches, double scale);
-  void take_fewer_rows(const std::vector<Batch>& batches);
+  torch::Tensor try_to_differentiate(const BatchSequence& batches, double scale);
+  void take_fewer_rows(const BatchSequence& batches);
   std::optional<Batch> own_rows(const Batch& batch) const;
   std::vector<std::optional<Batch>> slices(const Batch& batch) const;
   int64_t most_parts() const;

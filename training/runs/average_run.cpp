@@ -67,7 +67,7 @@ AveragedRun average_run(const fs::path& run_dir, const AverageOptions& options) 
     result.steps.push_back(*step_of(checkpoint));
     files.push_back(checkpoint / "model.safetensors");
   }
-  load_tensors(files.front(), named_tensors(run.model()));
+  load_weights(files.front(), run.model());
   files.erase(files.begin());
   {
     const SubstituteWeights averaged(run.model(), mean_weights(run.model(), files));

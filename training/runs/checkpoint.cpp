@@ -12,6 +12,8 @@
 
 #include "base/error.h"
 #include "io/files.h"
+#include "io/json_document.h"
+#include "training/runs/finite.h"
 
 namespace zoo {
 namespace {
@@ -41,38 +43,89 @@ Json to_json(const TrainingState& s) {
           {"data", s.data}};
 }
 
+/// The members of a state.json. Each throws DataError for a value that no training writes.
+class StateReader {
+ public:
+  explicit StateReader(const Json& json) : json_(json) {
+    if (!json.is_object()) throw DataError("not a JSON object");
+  }
+
+  int64_t count(const char* key) const {
+    constexpr double most = 9007199254740992.0;  // 2^53: far from an overflow, however much is added
+    const Json& value = at(key);
+    if (!value.is_number_integer() || value.get<double>() < 0 || value.get<double>() > most)
+      throw DataError(fmt::format("{} is not a count", key));
+    return value.get<int64_t>();
+  }
+  double number(const char* key) const {
+    if (!at(key).is_number()) throw DataError(fmt::format("{} is not a number", key));
+    return at(key).get<double>();
+  }
+  double number_from_zero(const char* key) const {
+    if (number(key) < 0) throw DataError(fmt::format("{} is negative", key));
+    return number(key);
+  }
+  bool flag(const char* key) const {
+    if (!at(key).is_boolean()) throw DataError(fmt::format("{} is neither true nor false", key));
+    return at(key).get<bool>();
+  }
+  std::string text(const char* key) const {
+    if (!at(key).is_string()) throw DataError(fmt::format("{} is not a text", key));
+    return at(key).get<std::string>();
+  }
+  bool has(const char* key) const { return json_.contains(key); }
+  bool is_null(const char* key) const { return at(key).is_null(); }
+
+ private:
+  const Json& at(const char* key) const {
+    const auto found = json_.find(key);
+    if (found == json_.end()) throw DataError(fmt::format("{} is missing", key));
+    return *found;
+  }
+  const Json& json_;
+};
+
+LossScale read_loss_scale(const StateReader& from) {
+  const LossScale scale{.value = from.number("loss_scale"),
+                        .good_steps = from.count("loss_scale_good_steps"),
+                        .skipped = from.count("skipped_steps")};
+  if (!(scale.value > 0)) throw DataError("loss_scale is not positive");
+  return scale;
+}
+
+TrainingState to_state(const Json& json) {
+  const StateReader from(json);
+  TrainingState s;
+  s.step = from.count("step");
+  s.next_batch = {.epoch = from.count("epoch"), .index = from.count("batch")};
+  s.tokens = from.count("tokens");
+  s.flops = from.number_from_zero("flops");
+  s.seconds = from.number_from_zero("seconds");
+  s.peak_memory_bytes = from.count("peak_memory_bytes");
+  s.peak_resident_bytes = from.count("peak_resident_bytes");
+  if (!from.is_null("best_score")) s.best_score = from.number("best_score");
+  s.best_step = from.count("best_step");
+  s.loss_since_log = from.number("loss_since_log");
+  if (from.has("loss_scale")) s.loss_scale = read_loss_scale(from);
+  s.steps_since_log = from.count("steps_since_log");
+  s.sample_bytes = from.count("sample_bytes");
+  if (from.has("rows_at_once")) s.rows_at_once = from.count("rows_at_once");
+  s.finished = from.has("finished") ? from.flag("finished") : true;
+  if (from.has("data")) s.data = from.text("data");
+  return s;
+}
+
 TrainingState read_state(const fs::path& path) {
+  std::string text;
   try {
-    const auto json = Json::parse(read_file(path));
-    TrainingState s;
-    json.at("step").get_to(s.step);
-    json.at("epoch").get_to(s.next_batch.epoch);
-    json.at("batch").get_to(s.next_batch.index);
-    json.at("tokens").get_to(s.tokens);
-    json.at("flops").get_to(s.flops);
-    json.at("seconds").get_to(s.seconds);
-    json.at("peak_memory_bytes").get_to(s.peak_memory_bytes);
-    json.at("peak_resident_bytes").get_to(s.peak_resident_bytes);
-    if (!json.at("best_score").is_null()) s.best_score = json.at("best_score").get<double>();
-    json.at("best_step").get_to(s.best_step);
-    json.at("loss_since_log").get_to(s.loss_since_log);
-    s.loss_scale = {.value = json.value("loss_scale", 1.0),
-                    .good_steps = json.value("loss_scale_good_steps", int64_t{0}),
-                    .skipped = json.value("skipped_steps", int64_t{0})};
-    json.at("steps_since_log").get_to(s.steps_since_log);
-    json.at("sample_bytes").get_to(s.sample_bytes);
-    s.rows_at_once = json.value("rows_at_once", int64_t{0});
-    s.finished = json.value("finished", true);
-    s.data = json.value("data", std::string());
-    if (s.step < 0 || s.next_batch.epoch < 0 || s.next_batch.index < 0)
-      throw std::runtime_error("a negative count");
-    return s;
+    text = read_json_text(path);
   } catch (const DataError& error) {
     throw CheckpointError(error.what());
-  } catch (const std::exception& error) {
-    std::string reason = error.what();
-    std::replace(reason.begin(), reason.end(), '\n', ' ');
-    throw CheckpointError(fmt::format("{}: damaged: {}", path.string(), reason));
+  }
+  try {
+    return to_state(parse_json(text));
+  } catch (const DataError& error) {
+    throw CheckpointError(fmt::format("{}: damaged: {}", path.string(), error.what()));
   }
 }
 
@@ -122,9 +175,14 @@ void remove_checkpoint(const fs::path& path) {
 
 }  // namespace
 
-TensorMap named_tensors(const torch::nn::Module& module) {
+TensorMap named_weights(const torch::nn::Module& module) {
   TensorMap tensors;
   for (const auto& item : module.named_parameters()) tensors.emplace(item.key(), item.value().detach());
+  return tensors;
+}
+
+TensorMap named_tensors(const torch::nn::Module& module) {
+  auto tensors = named_weights(module);
   for (const auto& item : module.named_buffers()) tensors.emplace(item.key(), item.value().detach());
   return tensors;
 }
@@ -156,6 +214,11 @@ void load_tensors(const fs::path& path, const TensorMap& tensors, Wanted wanted)
   for (const auto& [name, tensor] : tensors) torch::Tensor(tensor).copy_(file.tensor(name));
 }
 
+void load_weights(const fs::path& path, const torch::nn::Module& module) {
+  load_tensors(path, named_tensors(module));
+  check_finite(path, named_weights(module));
+}
+
 void save_weights(const fs::path& path, const torch::nn::Module& module) {
   const fs::path temporary = path.string() + ".new";
   try {
@@ -168,6 +231,12 @@ void save_weights(const fs::path& path, const torch::nn::Module& module) {
     fs::remove(temporary, ignored);
     throw;
   }
+}
+
+std::optional<std::string> find_not_finite(const TrainedParts& parts) {
+  if (auto name = find_not_finite(named_weights(parts.model))) return name;
+  if (auto name = find_not_finite(parts.optimizer)) return name;
+  return parts.average ? find_not_finite(parts.average->state()) : std::nullopt;
 }
 
 void save_checkpoint(const fs::path& run_dir, const TrainedParts& parts, const TrainingState& state,
@@ -224,14 +293,23 @@ std::optional<fs::path> newest_checkpoint(const fs::path& run_dir) {
 }
 
 TrainingState read_training_state(const fs::path& checkpoint) {
-  return read_state(checkpoint / "state.json");
+  auto state = read_state(checkpoint / "state.json");
+  if (const auto step = step_of(checkpoint); step && *step != state.step) {
+    throw CheckpointError(
+        fmt::format("{}: damaged: its state is that of step {}", checkpoint.string(), state.step));
+  }
+  return state;
 }
 
 TrainingState load_checkpoint(const fs::path& checkpoint, const TrainedParts& parts, Wanted optimizer) {
   auto state = read_training_state(checkpoint);
-  load_tensors(checkpoint / "model.safetensors", named_tensors(parts.model));
-  load_tensors(checkpoint / "optimizer.safetensors", parts.optimizer, optimizer);
-  if (parts.average) load_tensors(checkpoint / "average.safetensors", parts.average->state());
+  load_weights(checkpoint / "model.safetensors", parts.model);
+  const auto load = [&](const char* name, const TensorMap& tensors, Wanted wanted) {
+    load_tensors(checkpoint / name, tensors, wanted);
+    check_finite(checkpoint / name, tensors);
+  };
+  load("optimizer.safetensors", parts.optimizer, optimizer);
+  if (parts.average) load("average.safetensors", parts.average->state(), Wanted::all_tensors);
   restore_random_states(checkpoint / "rng.safetensors", parts.device);
   return state;
 }

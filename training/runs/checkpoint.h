@@ -49,6 +49,9 @@ struct TrainingState {
 /// The weights and buffers of a module by name; a tensor that is used twice appears once.
 TensorMap named_tensors(const torch::nn::Module& module);
 
+/// The weights alone.
+TensorMap named_weights(const torch::nn::Module& module);
+
 /// Whether a file must have exactly the tensors that are loaded, or may have more: a process may load its
 /// part of a file that several processes share.
 enum class Wanted { all_tensors, some_tensors };
@@ -56,6 +59,10 @@ enum class Wanted { all_tensors, some_tensors };
 /// CheckpointError that names the file and the first tensor that is missing, superfluous or different.
 void load_tensors(const std::filesystem::path& path, const TensorMap& tensors,
                   Wanted wanted = Wanted::all_tensors);
+
+/// Copies the weights and buffers of a file into `module`. Throws CheckpointError as load_tensors(), and
+/// names the first tensor of weights that is not finite.
+void load_weights(const std::filesystem::path& path, const torch::nn::Module& module);
 
 /// Replaces RUN/model.safetensors (or another file) by the weights of `module`, atomically. Throws
 /// SystemError.
@@ -68,6 +75,9 @@ struct TrainedParts {
   const MovingAverage* average;  // null = there is no average
   torch::Device device;          // the device whose random generator is used
 };
+
+/// Names the first tensor that is infinite or NaN, if there is one: weights, state of the optimiser, average.
+std::optional<std::string> find_not_finite(const TrainedParts& parts);
 
 /// Which checkpoints stay when there is a new one: the new one, and the newest `newest` - 1 of the others at
 /// multiples of `every` steps. In the end a run that was stopped keeps the same checkpoints as one that was
@@ -95,7 +105,7 @@ std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::pa
 TrainingState read_training_state(const std::filesystem::path& checkpoint);
 
 /// Restores all parts; `optimizer` says whether the optimiser needs all tensors of the file. Throws
-/// CheckpointError.
+/// CheckpointError, also for tensors that are not finite.
 TrainingState load_checkpoint(const std::filesystem::path& checkpoint, const TrainedParts& parts,
                               Wanted optimizer = Wanted::all_tensors);
 

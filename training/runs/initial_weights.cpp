@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "io/safetensors.h"
+#include "training/runs/finite.h"
 #include "training/runs/run.h"
 
 namespace zoo {
@@ -162,7 +163,9 @@ std::string load_initial_weights(const Experiment& experiment, const Task& task,
   }
 
   const torch::NoGradGuard no_grad;
-  for (auto& [parameter, name] : found) parameter.copy_(file.tensor(name));
+  TensorMap copied;
+  for (auto& [parameter, name] : found) copied.emplace(name, parameter.copy_(file.tensor(name)).detach());
+  check_finite(path, copied);
 
   auto text = fmt::format("starts from {}: {} of {} tensors", path.string(), found.size(),
                           found.size() + fresh.size());

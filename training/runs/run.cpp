@@ -1,5 +1,7 @@
 #include "training/runs/run.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -7,6 +9,8 @@
 
 #include "base/error.h"
 #include "io/files.h"
+#include "io/json_document.h"
+#include "models/families/model_cost.h"
 
 namespace zoo {
 namespace {
@@ -15,9 +19,39 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> read_labels(const fs::path& path) {
   try {
-    return nlohmann::json::parse(read_file(path)).get<std::vector<std::string>>();
+    return parse_json(read_json_text(path)).get<std::vector<std::string>>();
   } catch (const nlohmann::json::exception&) {
     throw CheckpointError(fmt::format("{}: damaged: not a list of names in JSON", path.string()));
+  } catch (const DataError& error) {
+    throw CheckpointError(fmt::format("{}: damaged: {}", path.string(), error.what()));
+  }
+}
+
+/// Throws CheckpointError if the vocabulary lacks a special token that stands in every text of the task.
+void check_special_tokens(const fs::path& dir, const Task& task) {
+  const auto& type = task_type(task.experiment());
+  if (!type.layout || !task.vocabulary().tokenizer) return;
+  const auto& special = task.tokenizer().special();
+  const auto require = [&](int64_t id, std::string_view name) {
+    if (id >= 0) return;
+    throw CheckpointError(fmt::format("{}: the vocabulary has no {}, which the task {} needs",
+                                      (dir / "tokenizer.json").string(), name, type.name));
+  };
+  switch (type.layout(task.experiment())) {
+    case TextLayout::tokens:
+      break;
+    case TextLayout::source_and_target:
+      require(special.bos, "<bos>");
+      [[fallthrough]];
+    case TextLayout::tokens_eos:
+    case TextLayout::question_and_answer:
+      require(special.pad, "<pad>");
+      require(special.eos, "<eos>");
+      break;
+    case TextLayout::cls_tokens_sep:
+      require(special.cls, "<cls>");
+      require(special.sep, "<sep>");
+      break;
   }
 }
 
@@ -88,6 +122,23 @@ fs::path run_weights(const fs::path& dir) {
       fmt::format("{}: no weights yet: neither model.safetensors nor a checkpoint", dir.string()));
 }
 
+void check_model_size(const fs::path& weights, const Experiment& experiment, const Task& task) {
+  const SafetensorsFile file(weights);
+  // A model that is little larger than its file is built, and then the first tensor that differs is named.
+  constexpr double spare = 1e6;
+  constexpr int64_t spare_layers = 64;
+  const auto stored = static_cast<double>(file.n_elements());
+  const double wanted = parameter_count(experiment.model, task.purpose());
+  const auto n_layers = std::max(experiment.model.n_layers, experiment.model.decoder_layers());
+  if (wanted <= 2 * stored + spare && n_layers <= static_cast<int64_t>(file.n_tensors()) + spare_layers)
+    return;
+  throw CheckpointError(
+      fmt::format("{}: of another architecture: the configuration describes a model with {} layers and "
+                  "{:.3g} parameters, but "
+                  "the file has {} tensors with {:.3g}",
+                  weights.string(), n_layers, wanted, file.n_tensors(), stored));
+}
+
 Run Run::open(const fs::path& dir, c10::Device device) {
   const auto experiment = read_run_experiment(dir);
   Run run;
@@ -98,17 +149,25 @@ Run Run::open(const fs::path& dir, c10::Device device) {
                                       (dir / "labels.json").string()));
   }
   run.task_ = open_task(experiment, std::move(vocabulary));
+  check_special_tokens(dir, *run.task_);
   run.weights_ = run_weights(dir);
+  check_model_size(run.weights_, experiment, *run.task_);
   run.model_ = make_model(experiment, *run.task_);
-  load_tensors(run.weights_, named_tensors(*run.model_));
+  load_weights(run.weights_, *run.model_);
   run.model_->to(device);
   run.model_->eval();
   return run;
 }
 
 Metrics Run::evaluate(Split split, const std::vector<std::string>& files) const {
-  if (files.empty()) return task_->evaluate(*model_, split);
-  return task_over(files, *task_)->evaluate(*model_, Split::test);
+  auto metrics = files.empty() ? task_->evaluate(*model_, split)
+                               : task_over(files, *task_)->evaluate(*model_, Split::test);
+  if (const double loss = metrics.at("loss"); !std::isfinite(loss)) {
+    throw CheckpointError(
+        fmt::format("{}: the loss of these weights is {}: the training diverged; take an earlier checkpoint",
+                    weights_.string(), loss));
+  }
+  return metrics;
 }
 
 Translations Run::translate(Split split, const std::vector<std::string>& files,

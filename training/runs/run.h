@@ -39,11 +39,17 @@ void write_run_vocabulary(const std::filesystem::path& dir, const Vocabulary& vo
 /// newest checkpoint. Throws CheckpointError.
 std::filesystem::path run_weights(const std::filesystem::path& dir);
 
+/// Compares a configuration with the header of a file of weights, before a model is built: a few bytes of
+/// text can describe a model of any size. Throws CheckpointError if the model would be much larger than the
+/// file.
+void check_model_size(const std::filesystem::path& weights, const Experiment& experiment, const Task& task);
+
 /// A run that is opened to use its model.
 class Run {
  public:
   /// Opens a run with the weights of run_weights(). The model is in evaluation mode on `device`. Throws
-  /// CheckpointError: not a run, a file is missing or damaged, weights of another architecture.
+  /// CheckpointError: not a run, a file is missing or damaged, weights of another architecture, weights that
+  /// are not finite.
   static Run open(const std::filesystem::path& dir, c10::Device device = c10::kCPU);
 
   const std::filesystem::path& dir() const { return dir_; }
@@ -54,7 +60,7 @@ class Run {
   Task& task() const { return *task_; }
   Model& model() const { return *model_; }
   /// Scores the model on a split of the run's data, or on `files` if there are any (paths as in `data:`;
-  /// prefixes for text_to_text). Throws DataError.
+  /// prefixes for text_to_text). Throws DataError; CheckpointError if the loss is not finite.
   Metrics evaluate(Split split, const std::vector<std::string>& files = {}) const;
   /// Translates the sources of the same data, for BLEU and chrF. Only for the task text_to_text. Throws as
   /// zoo::translate().

@@ -5,6 +5,7 @@
 #include <torch/utils.h>
 
 #include "training/runs/checkpoint.h"
+#include "training/runs/finite.h"
 
 namespace zoo {
 
@@ -60,6 +61,9 @@ TensorMap mean_weights(const torch::nn::Module& model, const std::vector<std::fi
   }
   for (const auto& file : files) {
     load_tensors(file, loaded);
+    TensorMap weights;
+    for (const auto& item : model.named_parameters()) weights.emplace(item.key(), loaded.at(item.key()));
+    check_finite(file, weights);
     for (auto& [name, mean] : means) {
       if (mean.is_floating_point()) mean.add_(loaded.at(name));
     }

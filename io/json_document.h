@@ -1,0 +1,34 @@
+#pragma once
+// JSON from files that anybody may have written. nlohmann's parser alone takes any depth and any size: 4 MB
+// of
+// "[{[{…" become 1 GB of values.
+
+#include <filesystem>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+namespace zoo {
+
+/// The most that a JSON text may hold.
+struct JsonLimits {
+  static constexpr size_t bytes = size_t{256} << 20;   // of the text
+  static constexpr size_t memory = size_t{256} << 20;  // of its values, roughly
+  static constexpr int depth = 64;                     // of lists and objects in each other
+  static constexpr size_t members = 1000;              // of one object: nlohmann's ordered objects search all
+};
+
+/// The value of a JSON text. Throws DataError: not JSON, beyond JsonLimits, or a number that is out of range.
+nlohmann::json parse_json(std::string_view text);
+/// The same with the members of objects in the order of the text.
+nlohmann::ordered_json parse_ordered_json(std::string_view text);
+
+/// The same, but null for a text that parse_ordered_json() refuses: for lines that a crash may have cut, and
+/// for files that can be made again.
+nlohmann::ordered_json ordered_json_or_null(std::string_view text);
+
+/// The text of a file that is JSON or lines of JSON. Throws DataError as read_file(), and for a file of more
+/// than JsonLimits::bytes.
+std::string read_json_text(const std::filesystem::path& path);
+
+}  // namespace zoo

@@ -1,0 +1,32 @@
+#pragma once
+// Inputs that are nearly right: seeds with some changes that know the format.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+
+namespace zoo::fuzz {
+
+using Seeds = std::vector<std::string>;
+
+/// A mutated copy of one of the seeds, which are not empty. Equal random numbers give equal inputs.
+using Mutate = std::string (*)(CounterRandom& random, const Seeds& seeds);
+
+/// Bits, bytes, numbers of any width, parts that are cut out, doubled, taken from another seed.
+std::string mutate_bytes(CounterRandom& random, const Seeds& seeds);
+/// JSON and YAML: tokens are replaced, doubled, deleted, swapped, nested, taken from another seed.
+std::string mutate_text(CounterRandom& random, const Seeds& seeds);
+/// Header and data of a safetensors file; mostly the length of the header is right.
+std::string mutate_safetensors(CounterRandom& random, const Seeds& seeds);
+/// Fields of a message of Protocol Buffers and of the messages within it; mostly all lengths are right.
+std::string mutate_protobuf(CounterRandom& random, const Seeds& seeds);
+/// One of several files, which join() put into one text.
+std::string mutate_files(CounterRandom& random, const Seeds& seeds);
+
+/// Files in one text, and back; split() gives at most `n` and at least `n` texts.
+std::string join(const std::vector<std::string>& files);
+std::vector<std::string> split(std::string_view joined, size_t n);
+
+}  // namespace zoo::fuzz
