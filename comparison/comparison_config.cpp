@@ -58,7 +58,7 @@ ConfigNode read_base(const ConfigNode& base) {
   const auto path = (directory_of(base.place) / base.text).lexically_normal();
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored)) fail(base.place, fmt::format("base: no file {}", path.string()));
-  auto tree = load_config_tree(path);
+  auto tree = load_config_tree(path, &base.place);
   // A file without a name gets the name that zoo train gives its run.
   if (tree.find("name") == nullptr) {
     ConfigNode name = base;

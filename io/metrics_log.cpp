@@ -1,12 +1,10 @@
 #include "io/metrics_log.h"
 
 #include <cmath>
-#include <system_error>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "io/files.h"
 #include "io/output_file.h"
 #include "io/tensorboard.h"
@@ -21,14 +19,9 @@ constexpr const char* kFileName = "metrics.jsonl";
 std::filesystem::path prepare(const std::filesystem::path& run_dir, int64_t step) {
   make_directory(run_dir);
   const auto path = run_dir / kFileName;
-  if (!std::filesystem::exists(path)) return path;
+  if (!is_there(path)) return path;
 
-  std::string old;
-  try {
-    old = read_file(path);
-  } catch (const DataError& failure) {
-    throw SystemError(failure.what());
-  }
+  const std::string old = read_file(path, Follow::nothing);
   std::string kept;
   for (size_t begin = 0, end; (end = old.find('\n', begin)) != old.npos; begin = end + 1) {
     const std::string_view line = std::string_view(old).substr(begin, end - begin);

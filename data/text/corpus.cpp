@@ -21,7 +21,7 @@ bool is_blank(std::string_view text) { return text.find_first_not_of(blanks) == 
 
 /// Reads a text file, which must be UTF-8 and not blank. Removes a byte order mark; makes line ends "\n".
 std::string read_text(const std::filesystem::path& path) {
-  std::string text = read_file(path);
+  std::string text = read_file(path, Follow::links);
   if (const auto offset = find_invalid_utf8(text)) {
     const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(*offset), '\n');
     throw DataError(fmt::format("{}:{}: not UTF-8 at byte {}: {}", path.string(), line, *offset,
@@ -251,7 +251,7 @@ std::string hash_of_data(const DataConfig& config) {
     for (const std::string& file : *files) {
       for (const std::string& name : {file, file + "." + config.source, file + "." + config.target}) {
         try {
-          hashes += sha256(MappedFile(data_path(name)).bytes());
+          hashes += sha256(read_file(data_path(name), Follow::links));
         } catch (const DataError&) {  // `file` is a file or a prefix, so some of these names do not exist
         }
       }

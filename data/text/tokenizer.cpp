@@ -43,7 +43,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerConfig& config, Special
   if (config.path.empty()) return SentencePieceTokenizer::train(corpus, config, special);
   const auto path = data_path(config.path);
   try {
-    return std::make_unique<SentencePieceTokenizer>(read_file(path), config.lowercase);
+    return std::make_unique<SentencePieceTokenizer>(read_file(path, Follow::links), config.lowercase);
   } catch (const DataError& e) {
     throw DataError(fmt::format("{}: {}", path.string(), e.what()));
   }

@@ -70,7 +70,7 @@ TokenizerFile read_tokenizer_file(const std::filesystem::path& run_dir) {
   const auto path = run_dir / file_name;
   std::string text;
   try {
-    text = read_file(path);
+    text = read_file(path, Follow::nothing);
   } catch (const Error& e) {
     throw CheckpointError(fmt::format("{}: no tokenizer: {}", run_dir.string(), e.what()));
   }

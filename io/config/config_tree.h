@@ -16,6 +16,9 @@ struct ConfigPlace {
   std::shared_ptr<const std::string> source;  // the file, or the override as it was given
   int line = 0;                               // from 1; 0: the source as a whole
   int column = 0;                             // from 1, in characters
+  /// Whether another file named this one. It may then be any file, so an error that shows that it is no
+  /// configuration gives the place, but not the text.
+  bool named_by_file = false;
 
   /// "file:line:column", or only the source.
   std::string text() const;
@@ -48,8 +51,13 @@ struct ConfigNode::Entry {
 /// Deeper nesting is an error, also in dotted keys.
 inline constexpr int kMaxConfigDepth = 64;
 
-/// Reads a file and the files that it extends. The result is a map. Throws ConfigError.
-ConfigNode load_config_tree(const std::filesystem::path& path);
+/// Reads a file and the files that it extends. The result is a map. `named_at`: where another file names this
+/// one; null if the user does. Throws ConfigError.
+ConfigNode load_config_tree(const std::filesystem::path& path, const ConfigPlace* named_at = nullptr);
+
+/// Reads the configuration of a run, which is complete: `extends` is an error. The run may come from a
+/// stranger, so links are not followed. Throws ConfigError.
+ConfigNode load_complete_config_tree(const std::filesystem::path& path);
 
 /// The same from text. Messages use `name` as the name of the file; `extends` is relative to its directory.
 ConfigNode parse_config_tree(std::string_view text, std::string_view name);

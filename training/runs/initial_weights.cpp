@@ -139,12 +139,11 @@ std::string load_initial_weights(const Experiment& experiment, const Task& task,
       continue;
     }
     const auto& wanted = item.value();
-    const auto stored = file.tensor(name);
-    if (stored.sizes() != wanted.sizes()) {
-      fail(
-          fmt::format("{} has '{}' as ({}), this model as ({}): copy the keys of model: that set this shape "
-                      "from that run's config.yaml",
-                      path.string(), name, fmt::join(stored.sizes(), ", "), fmt::join(wanted.sizes(), ", ")));
+    if (wanted.sizes() != file.shape(name)) {
+      fail(fmt::format(
+          "{} has '{}' as ({}), this model as ({}): copy the keys of model: that set this shape "
+          "from that run's config.yaml",
+          path.string(), name, fmt::join(file.shape(name), ", "), fmt::join(wanted.sizes(), ", ")));
     }
     found.emplace_back(wanted, name);
     used.insert(name);
@@ -154,7 +153,7 @@ std::string load_initial_weights(const Experiment& experiment, const Task& task,
   }
 
   const torch::NoGradGuard no_grad;
-  for (auto& [parameter, name] : found) parameter.copy_(file.tensor(name));
+  for (auto& [parameter, name] : found) file.read_into(parameter, name);
 
   auto text = fmt::format("starts from {}: {} of {} tensors", path.string(), found.size(),
                           found.size() + fresh.size());
