@@ -53,7 +53,7 @@ void show_attention(const AttentionArguments& arguments) {
   if (arguments.json) std::cout << to_json(report) << '\n';
   if (arguments.json && !arguments.out) return;
   const auto path = arguments.out.value_or(run.dir() / "attention.html");
-  write_file_atomically(path, attention_page(report));
+  write_file_atomically(path, attention_page(report), arguments.out ? Follow::everything : Follow::nothing);
   if (!arguments.json && report.answers())
     std::cout << "“" << report.text << "” → “" << report.target << "”\n";
   if (arguments.heads) print_heads(head_statistics(report));

@@ -102,12 +102,13 @@ Translations translate(const Run& run, const EvaluateArguments& arguments,
 Metrics evaluate_translations(const Run& run, const EvaluateArguments& arguments,
                               const GenerationConfig& generation) {
   // A file that cannot be written fails here, before everything is translated.
-  if (arguments.translations) OutputFile(*arguments.translations, OutputFile::Mode::kAppend).close();
+  if (arguments.translations)
+    OutputFile(*arguments.translations, OutputFile::Mode::kAppend, Follow::everything).close();
   const auto translations = translate(run, arguments, generation);
   if (arguments.translations) {
     std::string text;
     for (const auto& line : translations.outputs) text += line + "\n";
-    write_file_atomically(*arguments.translations, text);
+    write_file_atomically(*arguments.translations, text, Follow::everything);
   }
   return translation_metrics(translations);
 }

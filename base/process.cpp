@@ -91,16 +91,9 @@ ChildProcess::ChildProcess(const ProcessOptions& options) {
   auto command = options.command;
   auto environment = environment_with(options.environment);
   const auto arguments = pointers(command), variables = pointers(environment);
-  const bool has_output = !options.output.empty();
-  const int output =
-      has_output ? open(options.output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
-  if (has_output && output < 0)
-    throw SystemError(fmt::format("cannot write '{}': {}", options.output.string(), reason(errno)));
   int failure[2];  // a successful exec closes it; otherwise it carries the error
-  if (pipe2(failure, O_CLOEXEC) != 0) {
-    if (has_output) close(output);
+  if (pipe2(failure, O_CLOEXEC) != 0)
     throw SystemError(fmt::format("cannot start '{}': {}", command.front(), reason(errno)));
-  }
   const pid_t parent = getpid();
   pid_ = fork();
   if (pid_ == 0) {
@@ -108,9 +101,15 @@ ChildProcess::ChildProcess(const ProcessOptions& options) {
     if (getppid() != parent) _exit(1);  // the parent died before prctl()
     const int nothing = open("/dev/null", O_RDONLY);
     dup2(nothing, STDIN_FILENO);
-    if (has_output) {
-      dup2(output, STDOUT_FILENO);
-      dup2(output, STDERR_FILENO);
+    if (options.output >= 0) {
+      dup2(options.output, STDOUT_FILENO);
+      dup2(options.output, STDERR_FILENO);
+    }
+    if (options.early_stop == EarlyStop::waits) {
+      sigset_t stop;
+      sigemptyset(&stop);
+      sigaddset(&stop, SIGTERM);
+      sigprocmask(SIG_BLOCK, &stop, nullptr);  // the mask outlives exec
     }
     if (options.signals == TerminalSignals::to_parent_only) setpgid(0, 0);
     execve(arguments.front(), arguments.data(), variables.data());
@@ -119,7 +118,6 @@ ChildProcess::ChildProcess(const ProcessOptions& options) {
     _exit(1);
   }
   const int fork_error = errno;
-  if (has_output) close(output);
   close(failure[1]);
   int error = pid_ < 0 ? fork_error : 0;
   const bool failed = pid_ < 0 || read(failure[0], &error, sizeof error) > 0;

@@ -16,12 +16,17 @@ namespace zoo {
 /// decides what happens to the child.
 enum class TerminalSignals { to_both, to_parent_only };
 
+/// What a SIGTERM does to a child that has no handler for it yet: it ends the child, or it waits until the
+/// child has set its handler and unblocked the signal, as StopSignals does (training/stop_signals.h).
+enum class EarlyStop { ends_it, waits };
+
 struct ProcessOptions {
   /// The path of the program and its arguments.
   std::vector<std::string> command;
-  /// The child appends its stdout and stderr to this file. Empty: it inherits both from this process.
-  std::filesystem::path output = {};
+  /// An open file that the child writes its stdout and stderr to. -1: it inherits both from this process.
+  int output = -1;
   TerminalSignals signals = TerminalSignals::to_both;
+  EarlyStop early_stop = EarlyStop::ends_it;
   /// Variables to set on top of this process's environment.
   std::vector<std::pair<std::string, std::string>> environment = {};
 };

@@ -59,7 +59,6 @@ nlohmann::ordered_json compare(const Comparison& comparison, const CompareOption
                                         .should_stop = options.should_stop,
                                         .on_message = options.on_message});
   if (results.is_null()) return nullptr;
-  make_directory(options.dir);
   write_file_atomically(options.dir / "results.json", results.dump(1) + "\n");
   write_file_atomically(options.dir / "report.html", report_page(results));
   write_file_atomically(options.dir / "report.md", report_markdown(results));

@@ -69,7 +69,7 @@ ConfigNode read_base(const ConfigNode& base) {
     fail(base.place,
          fmt::format("base must be a configuration file or a group of keys, not {}", base.shown()));
   const auto path = find_base(base);
-  auto tree = load_config_tree(path);
+  auto tree = load_config_tree(path, &base.place);
   // A file without a name gets the name that zoo train gives its run.
   if (tree.find("name") == nullptr) {
     ConfigNode name = base;

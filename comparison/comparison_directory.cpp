@@ -21,14 +21,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(fs::symlink_status(path, ignored));
-}
-
+/// Not for a link to one.
 bool is_folder(const fs::path& path) {
   std::error_code ignored;
-  return fs::is_directory(path, ignored);
+  return fs::is_directory(fs::symlink_status(path, ignored));
 }
 
 std::vector<fs::path> entries_of(const fs::path& dir) {
@@ -77,7 +73,7 @@ std::optional<fs::path> foreign_measurement(const fs::path& measured) {
 
 bool is_results(const fs::path& path) {
   std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) return false;
+  if (!fs::is_regular_file(fs::symlink_status(path, ignored))) return false;
   const auto json = ordered_json_or_null(read_json_text(path));
   return text_at(json, "schema").starts_with("transformer-zoo/comparison/");
 }
@@ -111,6 +107,11 @@ bool lies_in(const fs::path& path, const fs::path& dir) {
 }
 
 }  // namespace
+
+void make_comparison_directory(const fs::path& dir) {
+  make_directory(dir);
+  make_subdirectory(dir / "measured");
+}
 
 void remove_comparison(const fs::path& dir, const std::vector<fs::path>& needed) {
   for (const auto& run : needed) {

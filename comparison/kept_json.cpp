@@ -1,7 +1,6 @@
 #include "comparison/kept_json.h"
 
 #include <algorithm>
-#include <system_error>
 
 #include "base/error.h"
 #include "comparison/report/report_document.h"
@@ -29,22 +28,14 @@ bool is_of(KeptKind kind, const Json& value) {
 }  // namespace
 
 Json read_kept(const std::filesystem::path& path, const Json& key, KeptKind kind) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return nullptr;
-  Json json;
-  try {
-    json = parse_ordered_json(read_json_text(path));
-  } catch (const DataError&) {
-    return nullptr;
-  }
+  if (!is_there(path)) return nullptr;
+  const auto json = ordered_json_or_null(read_json_text(path));
   if (member(json, "key") != key) return nullptr;
   const Json& value = member(json, "value");
   return is_of(kind, value) ? value : Json();
 }
 
 void keep(const std::filesystem::path& path, const Json& key, const Json& value) {
-  std::error_code ignored;
-  std::filesystem::create_directories(path.parent_path(), ignored);
   write_file_atomically(path, Json{{"key", key}, {"value", value}}.dump() + "\n");
 }
 

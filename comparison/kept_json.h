@@ -16,10 +16,11 @@ enum class KeptKind {
 };
 
 /// The value that keep() wrote; null where there is no such file, where it is damaged or of another kind, or
-/// where its value belongs to another `key`.
+/// where its value belongs to another `key`. Throws DataError where a link or a pipe is there.
 Json read_kept(const std::filesystem::path& path, const Json& key, KeptKind kind);
 
-/// Writes a value together with its `key`, which holds everything that it depends on. Throws SystemError.
+/// Writes a value together with its `key`, which holds everything that it depends on. The directory
+/// exists already. Throws SystemError.
 void keep(const std::filesystem::path& path, const Json& key, const Json& value);
 
 /// The kept value of a file; if there is none, the result of `make`, which is then kept.

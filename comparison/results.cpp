@@ -42,7 +42,7 @@ Json score_key(const fs::path& run_dir, c10::Device device) {
   return {{"weights", weights.filename().string()},
           {"bytes", fs::file_size(weights, ignored)},
           {"written", fs::last_write_time(weights, ignored).time_since_epoch().count()},
-          {"config", sha256(read_file(run_dir / "config.yaml"))},
+          {"config", sha256(read_file(run_dir / "config.yaml", Follow::nothing))},
           {"device", device.str()}};
 }
 
@@ -310,7 +310,7 @@ class Collector {
 
   /// The key of kept times. They do not depend on the weights.
   Json measuring_key(const fs::path& run_dir) const {
-    return {{"config", sha256(read_file(run_dir / "config.yaml"))},
+    return {{"config", sha256(read_file(run_dir / "config.yaml", Follow::nothing))},
             {"device", options_.device.str()},
             {"threads", at::get_num_threads()}};
   }

@@ -107,12 +107,8 @@ Json to_json(const Speed& speed) {
 
 Curves read_curves(const fs::path& run_dir, const Metric& metric) {
   Curves curves{.valid = empty_lists({"valid_loss", "metric"}), .train = empty_lists({"train_loss"})};
-  std::string text;
-  try {
-    text = read_json_text(run_dir / "metrics.jsonl");
-  } catch (const DataError&) {
-    return curves;  // killed before its first row
-  }
+  if (!is_there(run_dir / "metrics.jsonl")) return curves;  // killed before its first row
+  const std::string text = read_json_text(run_dir / "metrics.jsonl");
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
     const auto row = ordered_json_or_null(std::string_view(text).substr(begin, end - begin));
     if (!is_row_of_numbers(row)) continue;

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <list>
 #include <memory>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "comparison/report/report_document.h"
 #include "io/files.h"
 #include "io/json_document.h"
+#include "io/output_file.h"
 #include "io/progress.h"
 #include "training/runs/run.h"
 
@@ -41,7 +41,7 @@ struct Running {
 std::string last_line(const fs::path& path) {
   std::string text;
   try {
-    text = read_file(path);
+    text = read_file(path, Follow::nothing);
   } catch (const DataError&) {
     return "there is no log";
   }
@@ -72,8 +72,7 @@ bool is_done(const Job& job) {
 /// Writes the configuration of a run. A configuration that exists already must be the same.
 void write_config(const Job& job) {
   const auto text = dump_config(job.experiment);
-  std::error_code ignored;
-  if (fs::exists(job.config, ignored) && read_file(job.config) != text) {
+  if (is_there(job.config) && read_file(job.config, Follow::nothing) != text) {
     throw UsageError(
         fmt::format("{} was trained with another configuration: give ExistingRun::replace or "
                     "another CompareOptions::dir",
@@ -105,8 +104,11 @@ class Runner {
   Runner(std::vector<Job> jobs, const RunnerOptions& options) : jobs_(std::move(jobs)), options_(options) {}
 
   RunnerEnd run() {
+    make_comparison_directory(options_.dir);
+    if (!jobs_.empty()) make_subdirectory(options_.dir / "runs");
     for (const auto& job : jobs_) {
-      make_directory(job.config.parent_path());
+      make_subdirectory(job.run_dir.parent_path());
+      has_subdirectory(job.run_dir);  // its training would follow a link, which the user has not named
       write_config(job);
     }
     std::vector<const Job*> waiting;
@@ -132,9 +134,10 @@ class Runner {
   bool stopped() const { return options_.should_stop && options_.should_stop(); }
 
   void start(const Job& job) {
+    const OutputFile log(job.log, OutputFile::Mode::kAppend);
     ProcessOptions process{.command = {options_.program.string(), "train", job.config.string(), "--out",
                                        job.run_dir.string(), "--resume", "--device", options_.device},
-                           .output = job.log};
+                           .output = log.descriptor()};
     if (options_.jobs > 1) {
       const auto cores = static_cast<int64_t>(std::max(1U, std::thread::hardware_concurrency()));
       process.environment.emplace_back("OMP_NUM_THREADS",

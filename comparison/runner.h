@@ -31,8 +31,9 @@ int64_t most_jobs(const std::filesystem::path& dir);
 
 /// Trains every seed of every variant that is not trained yet. An interrupted run goes on at its last
 /// checkpoint. A run whose loss becomes NaN is left as it is: see failure_of(). Shows progress on stderr.
-/// Throws UsageError where a run in `dir` has another configuration. Throws SystemError where a training
-/// cannot go on for other reasons; the other trainings then save and stop.
+/// Throws UsageError where a run in `dir` has another configuration, CheckpointError where a directory in
+/// `dir` is a link. Throws SystemError where a training cannot go on for other reasons; the other trainings
+/// then save and stop.
 RunnerEnd train_all(const ComparisonPlan& plan, const RunnerOptions& options);
 
 }  // namespace zoo

@@ -9,11 +9,8 @@
 #include <cerrno>
 #include <charconv>
 #include <string>
-#include <system_error>
 
-#include <fmt/format.h>
-
-#include "base/error.h"
+#include "io/open_file.h"
 
 namespace zoo {
 namespace {
@@ -21,7 +18,7 @@ namespace {
 /// Whether `path` still names the file that is open as `fd`: it may have been moved or removed.
 bool is_still(const std::filesystem::path& path, int fd) {
   struct stat opened{}, named{};
-  return ::fstat(fd, &opened) == 0 && ::stat(path.c_str(), &named) == 0 && opened.st_dev == named.st_dev &&
+  return ::fstat(fd, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 && opened.st_dev == named.st_dev &&
          opened.st_ino == named.st_ino;
 }
 
@@ -29,11 +26,7 @@ bool is_still(const std::filesystem::path& path, int fd) {
 
 FileLock::FileLock(const std::filesystem::path& path) : path_(path) {
   while (true) {
-    fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd_ < 0) {
-      throw SystemError(
-          fmt::format("cannot write '{}': {}", path_.string(), std::generic_category().message(errno)));
-    }
+    fd_ = open_for_writing(path_, O_RDWR | O_CREAT, Follow::nothing).release();
     held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
     if (!held_) return;
     if (is_still(path_, fd_)) break;

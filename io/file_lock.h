@@ -12,7 +12,8 @@ namespace zoo {
 class FileLock {
  public:
   /// Makes the file and takes the lock, unless it is already held: see held(). On a file system without
-  /// locks, every process gets it. Throws SystemError if the file cannot be made.
+  /// locks, every process gets it. Throws SystemError if the file cannot be made, CheckpointError if
+  /// something else than a file is there, such as a link.
   explicit FileLock(const std::filesystem::path& path);
   /// Removes the file if the lock was held.
   ~FileLock();

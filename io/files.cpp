@@ -32,28 +32,9 @@ namespace fs = std::filesystem;
 
 std::error_code last_error() { return {errno, std::generic_category()}; }
 
-/// An open file or directory for reading.
-class Descriptor {
- public:
-  explicit Descriptor(const fs::path& path) {
-    do {
-      fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    } while (fd_ < 0 && errno == EINTR);
-    if (fd_ < 0) fail_reading(path, errno);
-  }
-  ~Descriptor() { ::close(fd_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_ = -1;
-};
-
 struct stat status_of(const Descriptor& file, const fs::path& path) {
   struct stat status{};
   if (::fstat(file.get(), &status) != 0) fail_reading(path, errno);
-  if (S_ISDIR(status.st_mode)) fail_reading(path, EISDIR);
   return status;
 }
 
@@ -81,10 +62,13 @@ std::string temporary_prefix(const fs::path& path) {
   return fmt::format(".{}{}{}~", path.filename().string(), kTemporary, host_name());
 }
 
-/// A name beside `path` that no other writer uses.
+/// A name beside `path` that no other writer uses, and that nobody has put there in advance.
 fs::path temporary_beside(const fs::path& path) {
   static std::atomic<int64_t> counter{0};
-  return directory_of(path) / fmt::format("{}{}-{}", temporary_prefix(path), ::getpid(), counter++);
+  while (true) {
+    auto name = directory_of(path) / fmt::format("{}{}-{}", temporary_prefix(path), ::getpid(), counter++);
+    if (!is_there(name)) return name;
+  }
 }
 
 /// Removes the temporaries that killed writers of `path` left.
@@ -157,7 +141,7 @@ fs::path behind_links(fs::path path) {
 /// Moves the directory `from` to `to` and removes the old `to`, if there is one.
 void replace_directory(const fs::path& from, const fs::path& to) {
   std::error_code error;
-  if (!fs::exists(fs::symlink_status(to, error))) {
+  if (!is_there(to)) {
     fs::rename(from, to, error);
     if (error) fail_writing(to, error);
     return;
@@ -180,8 +164,8 @@ void replace_directory(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
-std::string read_file(const fs::path& path) {
-  const Descriptor file(path);
+std::string read_file(const fs::path& path, Follow follow) {
+  const Descriptor file = open_for_reading(path, follow);
   const auto status = status_of(file, path);
   const bool is_device = S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode);
   if (is_device && ::isatty(file.get()) == 0)
@@ -209,22 +193,47 @@ bool make_directory(const fs::path& dir) {
   return made;
 }
 
-void write_file_atomically(const fs::path& given, std::string_view content) {
-  const fs::path path = behind_links(given);
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(path, ignored));
+}
+
+bool has_subdirectory(const fs::path& path) {
+  std::error_code ignored;
+  const auto status = fs::symlink_status(path, ignored);
+  if (fs::exists(status) && !fs::is_directory(status)) {
+    throw CheckpointError(
+        fmt::format("cannot use '{}': it is {}, not a directory", path.string(),
+                    fs::is_symlink(status) ? "a link, which is not followed here" : "a file"));
+  }
+  return fs::exists(status);
+}
+
+void make_subdirectory(const fs::path& path) {
+  if (!has_subdirectory(path)) make_directory(path);
+}
+
+void write_file_atomically(const fs::path& given, std::string_view content, Follow follow) {
+  const fs::path path = follow == Follow::everything ? behind_links(given) : given;
   std::error_code unknown;
-  if (fs::is_other(path, unknown)) {  // a terminal, a pipe: there is no old content to keep
-    OutputFile file(path, OutputFile::Mode::kAppend);
+  // Into a terminal or a pipe that the user names: there is no old content to keep.
+  if (follow == Follow::everything && fs::is_other(path, unknown)) {
+    OutputFile file(path, OutputFile::Mode::kAppend, follow);
     file.write(content);
     return file.close();
   }
-  remove_abandoned(path);
-  Temporary temporary(path);
-  naming(path, temporary.path(), [&] {
-    OutputFile file(temporary.path(), OutputFile::Mode::kCreate);
+  replace_file_atomically(path, [&](const fs::path& temporary) {
+    OutputFile file(temporary, OutputFile::Mode::kCreate);
     file.write(content);
     file.sync();
     file.close();
   });
+}
+
+void replace_file_atomically(const fs::path& path, const std::function<void(const fs::path&)>& fill) {
+  remove_abandoned(path);
+  Temporary temporary(path);
+  naming(path, temporary.path(), [&] { fill(temporary.path()); });
   std::error_code error;
   fs::rename(temporary.path(), path, error);
   if (error) fail_writing(path, error);
@@ -237,7 +246,7 @@ void write_directory_atomically(const fs::path& given, const std::function<void(
   remove_abandoned(path);
   Temporary temporary(path);
   std::error_code error;
-  if (!fs::create_directory(temporary.path(), error)) fail_writing(path, error);
+  if (!fs::create_directory(temporary.path(), error) || error) fail_writing(path, error);
   naming(path, temporary.path(), [&] {
     fill(temporary.path());
     sync_tree(temporary.path());
@@ -263,9 +272,8 @@ void replace_symlink(const fs::path& target, const fs::path& link) {
 }
 
 MappedFile::MappedFile(const fs::path& path) {
-  const Descriptor file(path);
+  const Descriptor file = open_for_reading(path, Follow::links);
   const auto status = status_of(file, path);
-  if (!S_ISREG(status.st_mode)) fail_reading(path, ENODEV);
   size_ = static_cast<size_t>(status.st_size);
   if (size_ == 0) return;  // the kernel cannot map empty files
   void* const start = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);

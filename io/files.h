@@ -7,18 +7,35 @@
 #include <string>
 #include <string_view>
 
+#include "io/open_file.h"
+
 namespace zoo {
 
-/// The whole content of a file, a pipe or a terminal. Throws DataError (missing, a directory, unreadable, or
-/// another device, which may have no end).
-std::string read_file(const std::filesystem::path& path);
+/// The whole content of a file; where everything is followed, also of a pipe or a terminal. Throws DataError
+/// (missing, a directory, unreadable, not to be followed, or another device, which may have no end).
+std::string read_file(const std::filesystem::path& path, Follow follow = Follow::everything);
+
+/// Whether there is anything at `path`, even a link that leads nowhere.
+bool is_there(const std::filesystem::path& path);
 
 /// Makes a directory and its parents; returns whether it is new. Throws SystemError.
 bool make_directory(const std::filesystem::path& dir);
 
-/// Replaces `path` by `content` through a temporary file, a flush and a rename. Throws SystemError (e.g. disk
-/// full) and then leaves the old file unchanged.
-void write_file_atomically(const std::filesystem::path& path, std::string_view content);
+/// Whether there is a directory at `path`, which lies in a directory that may come from a stranger. Throws
+/// CheckpointError if something else is there, such as a link to a directory.
+bool has_subdirectory(const std::filesystem::path& path);
+/// Makes it, unless it is there. Throws CheckpointError likewise, SystemError.
+void make_subdirectory(const std::filesystem::path& path);
+
+/// Replaces `path` by `content` through a temporary file, a flush and a rename. A link or a pipe at `path` is
+/// replaced, too; where everything is followed, the content goes to where it leads. Throws SystemError (e.g.
+/// disk full) and then leaves the old file unchanged.
+void write_file_atomically(const std::filesystem::path& path, std::string_view content,
+                           Follow follow = Follow::nothing);
+
+/// The same with a content that `fill` writes to a path that does not exist yet, and flushes.
+void replace_file_atomically(const std::filesystem::path& path,
+                             const std::function<void(const std::filesystem::path&)>& fill);
 
 /// Lets `fill` write into a temporary directory beside `path`, flushes everything, and renames it to `path`.
 /// So `path` is complete if it exists. An existing directory is replaced. On any error the temporary
@@ -33,7 +50,9 @@ bool is_temporary(std::string_view filename);
 /// Points the symbolic link `link` at `target` (a relative path), atomically.
 void replace_symlink(const std::filesystem::path& target, const std::filesystem::path& link);
 
-/// A read-only memory mapping of a file. Throws DataError (missing, unreadable, not a regular file).
+/// A read-only memory mapping of a file, which may be a link to a file. Throws DataError (missing,
+/// unreadable, not a regular file). If the file becomes shorter, reading the lost bytes kills the process
+/// (SIGBUS), so it is for files that nobody else writes.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);

@@ -93,7 +93,7 @@ std::string read_json_text(const std::filesystem::path& path) {
   const auto size = std::filesystem::file_size(path, unknown);
   if (!unknown && size > JsonLimits::bytes)
     throw DataError(fmt::format("{}: larger than {} MiB", path.string(), JsonLimits::bytes >> 20));
-  return read_file(path);
+  return read_file(path, Follow::nothing);
 }
 
 }  // namespace zoo

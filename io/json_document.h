@@ -27,8 +27,8 @@ nlohmann::ordered_json parse_ordered_json(std::string_view text);
 /// for files that can be made again.
 nlohmann::ordered_json ordered_json_or_null(std::string_view text);
 
-/// The text of a file that is JSON or lines of JSON. Throws DataError as read_file(), and for a file of more
-/// than JsonLimits::bytes.
+/// The text of a file of a run directory that is JSON or lines of JSON; links are not followed. Throws
+/// DataError as read_file(), and for a file of more than JsonLimits::bytes.
 std::string read_json_text(const std::filesystem::path& path);
 
 }  // namespace zoo

@@ -1,12 +1,10 @@
 #include "io/metrics_log.h"
 
 #include <cmath>
-#include <system_error>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "io/files.h"
 #include "io/json_document.h"
 #include "io/output_file.h"
@@ -22,7 +20,7 @@ constexpr const char* kFileName = "metrics.jsonl";
 std::filesystem::path prepare(const std::filesystem::path& run_dir, int64_t step) {
   make_directory(run_dir);
   const auto path = run_dir / kFileName;
-  if (!std::filesystem::exists(path)) return path;
+  if (!is_there(path)) return path;
 
   std::string old;
   try {

@@ -17,8 +17,9 @@ using Metrics = std::map<std::string, double>;
 class MetricsLog {
  public:
   /// Continues the files in `run_dir`. Lines after `step` (from a run that was killed after its last
-  /// checkpoint) are dropped, and TensorBoard is told to ignore their events. Throws SystemError;
-  /// CheckpointError if there is a metrics.jsonl that cannot be read.
+  /// checkpoint) are dropped, and TensorBoard is told to ignore their events. Throws DataError or
+  /// CheckpointError if a file is there that cannot be read or must not be followed (open_file.h),
+  /// SystemError.
   MetricsLog(const std::filesystem::path& run_dir, int64_t step);
   ~MetricsLog();
   /// Writes one line: step, tokens (seen so far), seconds (of training so far), then the metrics by name. A

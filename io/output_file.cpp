@@ -1,6 +1,7 @@
 #include "io/output_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,24 +29,24 @@ void sync_descriptor(int fd, const std::filesystem::path& path) {
   }
 }
 
-}  // namespace
-
-OutputFile::OutputFile(std::filesystem::path path, Mode mode) : path_(std::move(path)) {
-  const int how = mode == Mode::kReplace ? O_TRUNC : mode == Mode::kCreate ? O_EXCL : O_APPEND;
-  do {
-    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
-  } while (fd_ < 0 && errno == EINTR);
-  if (fd_ < 0) fail(path_, errno);
+int flags_of(OutputFile::Mode mode) {
+  const int how = mode == OutputFile::Mode::kCreate   ? O_EXCL
+                  : mode == OutputFile::Mode::kAppend ? O_APPEND
+                                                      : 0;
+  return O_WRONLY | O_CREAT | how;
 }
 
-OutputFile::~OutputFile() {
-  if (fd_ >= 0) ::close(fd_);
+}  // namespace
+
+OutputFile::OutputFile(std::filesystem::path path, Mode mode, Follow follow)
+    : path_(std::move(path)), file_(open_for_writing(path_, flags_of(mode), follow)) {
+  if (mode == Mode::kReplace) truncate(0);
 }
 
 void OutputFile::write(std::string_view bytes) {
   constexpr size_t most_at_once = size_t{1} << 30;  // Linux writes at most 2 GiB in one call
   while (!bytes.empty()) {
-    const ssize_t written = ::write(fd_, bytes.data(), std::min(bytes.size(), most_at_once));
+    const ssize_t written = ::write(file_.get(), bytes.data(), std::min(bytes.size(), most_at_once));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) fail(path_, errno);
     if (written == 0) fail(path_, ENOSPC);
@@ -53,24 +54,25 @@ void OutputFile::write(std::string_view bytes) {
   }
 }
 
-void OutputFile::sync() { sync_descriptor(fd_, path_); }
+void OutputFile::truncate(uint64_t size) {
+  struct stat status{};
+  if (::fstat(file_.get(), &status) != 0) fail(path_, errno);
+  if (!S_ISREG(status.st_mode) || static_cast<uint64_t>(status.st_size) <= size) return;
+  if (::ftruncate(file_.get(), static_cast<off_t>(size)) != 0) fail(path_, errno);
+}
+
+void OutputFile::sync() { sync_descriptor(file_.get(), path_); }
 
 void OutputFile::close() {
-  const int fd = std::exchange(fd_, -1);
+  const int fd = file_.release();
   // After EINTR, Linux has closed the descriptor; a second close() might close another file.
   if (fd >= 0 && ::close(fd) != 0 && errno != EINTR) fail(path_, errno);
 }
 
 void sync_path(const std::filesystem::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) fail(path, errno);
-  try {
-    sync_descriptor(fd, path);
-  } catch (...) {
-    ::close(fd);
-    throw;
-  }
-  ::close(fd);
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) fail(path, errno);
+  sync_descriptor(file.get(), path);
 }
 
 }  // namespace zoo

@@ -1,5 +1,7 @@
 #include "io/safetensors.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -14,14 +16,13 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "io/files.h"
 #include "io/output_file.h"
 
 namespace zoo {
 namespace {
 
 static_assert(std::endian::native == std::endian::little,
-              "the format is little-endian and data is used in place");
+              "the format is little-endian and data is used as it is");
 
 constexpr uint64_t kMaxHeader = 100'000'000;  // the reference implementation's limit
 constexpr size_t kMaxRank = 64;               // torch's own limit for most operations
@@ -185,6 +186,26 @@ std::string quoted_json(const std::string& text, const std::filesystem::path& pa
   return nlohmann::json(text).dump();
 }
 
+Descriptor opened(const std::filesystem::path& path) {
+  try {
+    return open_for_reading(path, Follow::links);
+  } catch (const DataError& error) {
+    throw CheckpointError(error.what());
+  }
+}
+
+/// Reads `size` bytes from the byte `offset`.
+void read_exactly(const Descriptor& file, const std::filesystem::path& path, uint64_t offset, void* to,
+                  size_t size) {
+  size_t got = 0;
+  try {
+    got = read_at(file, path, offset, {static_cast<char*>(to), size});
+  } catch (const DataError& error) {
+    throw CheckpointError(error.what());
+  }
+  if (got < size) fail(path, "it ends at byte {}; was it cut while it was read?", offset + got);
+}
+
 size_t rank_of(torch::ScalarType type) {
   const auto at =
       std::find_if(std::begin(kDtypes), std::end(kDtypes), [&](const Dtype& d) { return d.type == type; });
@@ -193,25 +214,21 @@ size_t rank_of(torch::ScalarType type) {
 
 }  // namespace
 
-SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path) {
-  std::string_view bytes;
-  try {
-    const MappedFile file(path);
-    bytes = file.bytes();
-    mapping_ = file.data();
-  } catch (const DataError& error) {
-    throw CheckpointError(error.what());
-  }
-  if (bytes.size() < 8) fail(path, "{} bytes are too few for a header", bytes.size());
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path), file_(opened(path)) {
+  struct stat status{};
+  if (::fstat(file_.get(), &status) != 0) fail(path, "its size is unknown");
+  const auto file_size = static_cast<size_t>(status.st_size);
+  if (file_size < 8) fail(path, "{} bytes are too few for a header", file_size);
   uint64_t header_size = 0;
-  std::memcpy(&header_size, bytes.data(), 8);
+  read_exactly(file_, path, 0, &header_size, 8);
   if (header_size > kMaxHeader) fail(path, "a header of {} bytes is too large", header_size);
-  if (header_size > bytes.size() - 8) {
-    fail(path, "the header of {} bytes goes past the end of the file ({} bytes)", header_size, bytes.size());
+  if (header_size > file_size - 8) {
+    fail(path, "the header of {} bytes goes past the end of the file ({} bytes)", header_size, file_size);
   }
   data_offset_ = 8 + static_cast<size_t>(header_size);
-  const std::string_view header = bytes.substr(8, static_cast<size_t>(header_size));
-  const uint64_t data_size = bytes.size() - data_offset_;
+  std::string header(static_cast<size_t>(header_size), '\0');
+  read_exactly(file_, path, 8, header.data(), header.size());
+  const uint64_t data_size = file_size - data_offset_;
   if (!header.starts_with('{')) fail(path, "the header does not begin with '{{'");
 
   // The parser would take a zero byte for the end and ignore the rest.
@@ -273,30 +290,43 @@ int64_t SafetensorsFile::n_elements() const {
   return n;
 }
 
-torch::Tensor SafetensorsFile::tensor(const std::string& name) const {
+const SafetensorsFile::Entry& SafetensorsFile::entry(const std::string& name) const {
   const auto found = entries_.find(name);
-  if (found == entries_.end()) {
-    const auto near = nearest(name, names());
-    throw CheckpointError(fmt::format("'{}' has no tensor '{}'{}", path_.string(), excerpt(name),
-                                      near ? fmt::format("; did you mean '{}'?", *near) : ""));
-  }
-  const Entry& entry = found->second;
-  const auto options = torch::TensorOptions().dtype(entry.dtype);
-  if (entry.begin == entry.end) return torch::empty(entry.shape, options);
+  if (found != entries_.end()) return found->second;
+  const auto near = nearest(name, names());
+  throw CheckpointError(fmt::format("'{}' has no tensor '{}'{}", path_.string(), excerpt(name),
+                                    near ? fmt::format("; did you mean '{}'?", *near) : ""));
+}
 
-  const char* const data = mapping_.get() + data_offset_ + entry.begin;
-  const size_t size = entry.end - entry.begin;
-  if (entry.dtype == torch::kBool) {
-    const bool binary = std::all_of(data, data + size, [](char c) { return c == 0 || c == 1; });
-    if (!binary) fail(path_, "'{}' has the dtype BOOL, but holds bytes other than 0 and 1", excerpt(name));
+void SafetensorsFile::read_data(const Entry& entry, void* to) const {
+  read_exactly(file_, path_, data_offset_ + entry.begin, to, entry.end - entry.begin);
+}
+
+torch::Tensor SafetensorsFile::tensor(const std::string& name) const {
+  const Entry& stored = entry(name);
+  auto tensor = torch::empty(stored.shape, torch::TensorOptions().dtype(stored.dtype));
+  if (stored.begin == stored.end) return tensor;
+  if (stored.dtype != torch::kBool) {
+    read_data(stored, tensor.data_ptr());
+    return tensor;
   }
-  if (reinterpret_cast<uintptr_t>(data) % c10::elementSize(entry.dtype) != 0) {
-    auto copy = torch::empty(entry.shape, options);
-    std::memcpy(copy.data_ptr(), data, size);
-    return copy;
+  const auto bytes =
+      torch::empty(stored.shape, torch::kUInt8);  // a bool that is neither 0 nor 1 must not exist
+  read_data(stored, bytes.data_ptr());
+  if (!bytes.le(1).all().item<bool>())
+    fail(path_, "'{}' has the dtype BOOL, but holds bytes other than 0 and 1", excerpt(name));
+  return bytes.to(torch::kBool);
+}
+
+void SafetensorsFile::read_into(const torch::Tensor& to, const std::string& name) const {
+  const Entry& stored = entry(name);
+  const bool is_alike = to.is_cpu() && to.is_contiguous() && to.scalar_type() == stored.dtype &&
+                        stored.dtype != torch::kBool && to.sizes() == stored.shape;
+  if (!is_alike) {
+    torch::Tensor(to).copy_(tensor(name));
+  } else if (stored.begin != stored.end) {
+    read_data(stored, to.data_ptr());
   }
-  const auto keep_mapped = [mapping = mapping_](void*) {};
-  return torch::from_blob(const_cast<char*>(data), entry.shape, keep_mapped, options);
 }
 
 void save_safetensors(const std::filesystem::path& path, const TensorMap& tensors,

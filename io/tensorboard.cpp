@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "io/files.h"
+
 namespace zoo {
 namespace {
 
@@ -69,7 +71,7 @@ OutputFile create_event_file(const std::filesystem::path& directory) {
   const std::string name =
       fmt::format("events.out.tfevents.{:010}.{}.{}", static_cast<int64_t>(wall_time()), host, ::getpid());
   std::filesystem::path path = directory / name;
-  for (int i = 1; std::filesystem::exists(path); ++i) path = directory / fmt::format("{}.{}", name, i);
+  for (int i = 1; is_there(path); ++i) path = directory / fmt::format("{}.{}", name, i);
   return {path, OutputFile::Mode::kCreate};
 }
 

@@ -24,6 +24,11 @@ StopSignals::StopSignals() {
   action.sa_flags = SA_RESTART;  // a write in progress goes on
   sigaction(SIGINT, &action, &old_interrupt_);
   sigaction(SIGTERM, &action, &old_terminate_);
+  sigset_t both;
+  sigemptyset(&both);
+  sigaddset(&both, SIGINT);
+  sigaddset(&both, SIGTERM);
+  pthread_sigmask(SIG_UNBLOCK, &both, nullptr);
 }
 
 StopSignals::~StopSignals() {

@@ -6,7 +6,8 @@
 namespace zoo {
 
 /// While it lives, the first SIGINT or SIGTERM is only remembered; a second one has its usual effect. Only
-/// one object may exist at a time.
+/// one object may exist at a time. The constructor unblocks both: one may have waited for it since this
+/// process was started (EarlyStop in base/process.h).
 class StopSignals {
  public:
   StopSignals();

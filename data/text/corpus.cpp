@@ -40,7 +40,7 @@ std::string cleaned(std::string text, std::string_view name) {
   return text;
 }
 
-std::string read_text(const std::filesystem::path& path) { return cleaned(read_file(path), path.string()); }
+std::string read_text(const std::filesystem::path& path) { return cleaned(read_file(path, Follow::links), path.string()); }
 
 /// The lines of a text. A line end at the end of the text does not start another line.
 std::vector<std::string_view> lines_of(std::string_view text) {
@@ -250,7 +250,7 @@ std::string hash_of_data(const DataConfig& config) {
       const size_t before = hashes.size();
       for (const auto& name : {file, file + ("." + config.source), file + ("." + config.target)}) {
         try {
-          hashes += sha256(MappedFile(data_path(name)).bytes());
+          hashes += sha256(read_file(data_path(name), Follow::links));
         } catch (const DataError&) {  // `file` is a file or a prefix, so some of these names do not exist
         }
       }

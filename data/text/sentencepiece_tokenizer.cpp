@@ -168,7 +168,7 @@ void keep(const std::filesystem::path& path, std::string_view model) {
 
 /// The model that keep() wrote; nullopt if the file is damaged.
 std::optional<std::string> read_kept(const std::filesystem::path& path) {
-  const std::string content = read_file(path), digest = sha256({});
+  const std::string content = read_file(path, Follow::links), digest = sha256({});
   if (content.size() < digest.size()) return std::nullopt;
   std::string model = content.substr(digest.size());
   return content.starts_with(sha256(model)) ? std::make_optional(std::move(model)) : std::nullopt;
@@ -270,7 +270,7 @@ std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::load(const std::
   const auto path = run_dir / model_name;
   std::string model;
   try {
-    model = read_file(path);
+    model = read_file(path, Follow::nothing);
   } catch (const Error& e) {
     throw CheckpointError(fmt::format("{}: the tokenizer is incomplete: {}", run_dir.string(), e.what()));
   }

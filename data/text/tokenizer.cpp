@@ -44,7 +44,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerConfig& config, Special
   const auto path = data_path(config.path);
   try {
     return std::make_unique<SentencePieceTokenizer>(
-        read_file(path), SentencePieceTokenizer::Options{.lowercase = config.lowercase});
+        read_file(path, Follow::links), SentencePieceTokenizer::Options{.lowercase = config.lowercase});
   } catch (const DataError& e) {
     throw DataError(fmt::format("{}: {}", path.string(), e.what()));
   }

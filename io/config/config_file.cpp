@@ -30,6 +30,10 @@ ConfigFile ConfigFile::load(const std::filesystem::path& path, const std::vector
   return {path.string(), load_config_tree(path), overrides};
 }
 
+ConfigFile ConfigFile::load_complete(const std::filesystem::path& path) {
+  return {path.string(), load_complete_config_tree(path), {}};
+}
+
 ConfigFile ConfigFile::parse(std::string_view text, std::string_view name,
                              const std::vector<std::string>& overrides) {
   return {std::string(name), parse_config_tree(text, name), overrides};

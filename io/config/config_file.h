@@ -24,7 +24,10 @@ class ConfigFile {
   /// Later files win, and this file's own keys win over all of them. `name` at the top is not inherited. Each
   /// override is `dotted.key=value`, with the value written as in YAML. Throws ConfigError.
   static ConfigFile load(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
-  /// The same from text. Messages use `name` as the name of the file.
+  /// Reads the configuration of a run, which is complete: it may not extend others. The run may come from a
+  /// stranger, so links are not followed. Throws ConfigError.
+  static ConfigFile load_complete(const std::filesystem::path& path);
+  /// As load(), from text. Messages use `name` as the name of the file.
   static ConfigFile parse(std::string_view text, std::string_view name,
                           const std::vector<std::string>& overrides = {});
 

@@ -339,8 +339,12 @@ void ConfigReader::finish() const {
   const auto order = [](const Unknown& u) { return std::tuple(u.place.line, u.place.column); };
   const auto& first = *std::min_element(found.begin(), found.end(),
                                         [&](const auto& a, const auto& b) { return order(a) < order(b); });
+  const auto hint = suggestion(first);
+  // A key that is like none of ours: the file may be anything but a configuration.
+  if (first.place.named_by_file && first.group.empty() && !hint.starts_with("; did you mean"))
+    throw ConfigError(fmt::format("{}: unknown key{}", first.place.text(), hint));
   throw ConfigError(fmt::format("{}: unknown key '{}'{}", first.place.text(),
-                                excerpt(joined(first.group, first.key), 200), suggestion(first)));
+                                excerpt(joined(first.group, first.key), 200), hint));
 }
 
 }  // namespace zoo

@@ -19,7 +19,16 @@
 namespace zoo {
 namespace {
 
-using Source = std::shared_ptr<const std::string>;
+/// A text to parse, and how its places are named.
+struct Source {
+  std::shared_ptr<const std::string> name;
+  bool numbered = true;        // places have lines and columns
+  bool named_by_file = false;  // see ConfigPlace
+
+  ConfigPlace place(int line = 0, int column = 0) const { return {name, line, column, named_by_file}; }
+};
+
+Source source_of(std::string name) { return {.name = std::make_shared<const std::string>(std::move(name))}; }
 
 constexpr size_t kMaxBytes = 4 << 20;
 /// Of one file. Nested aliases can grow without end: "a: &a [...], b: &b [*a, *a, …]".
@@ -41,9 +50,7 @@ int depth_of(const ConfigNode& node) {
 /// Builds a ConfigNode from the parser's events.
 class TreeBuilder final : public YAML::EventHandler {
  public:
-  /// `numbered`: whether places have lines and columns.
-  TreeBuilder(std::string_view text, Source source, bool numbered)
-      : text_(text), source_(std::move(source)), numbered_(numbered) {
+  TreeBuilder(std::string_view text, Source source) : text_(text), source_(std::move(source)) {
     line_starts_.push_back(0);
     for (size_t i = 0; i < text.size(); ++i) {
       if (text[i] == '\n') line_starts_.push_back(i + 1);
@@ -53,7 +60,7 @@ class TreeBuilder final : public YAML::EventHandler {
   ConfigNode take_root() { return std::move(root_); }
 
   ConfigPlace place(const YAML::Mark& mark) {
-    if (!numbered_ || mark.is_null()) return {source_};
+    if (!source_.numbered || mark.is_null()) return source_.place();
     // The parser counts bytes in a line, but messages count characters. Counting continues from the last
     // place, so that a long line is not counted again for every value.
     const auto line = std::min(static_cast<size_t>(mark.line), line_starts_.size() - 1);
@@ -62,7 +69,7 @@ class TreeBuilder final : public YAML::EventHandler {
     for (; counted_.byte < at; ++counted_.byte) {
       counted_.characters += (static_cast<unsigned char>(text_[counted_.byte]) & 0xC0) != 0x80;
     }
-    return {source_, static_cast<int>(line) + 1, counted_.characters + 1};
+    return source_.place(static_cast<int>(line) + 1, counted_.characters + 1);
   }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
@@ -150,7 +157,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void check_tag(const YAML::Mark& mark, const std::string& tag) {
     const bool standard = tag.empty() || tag == "?" || tag == "!" || tag.starts_with("tag:yaml.org,2002:");
     if (!standard)
-      fail_at(place(mark), fmt::format("the YAML tag '{}' means nothing here; remove it", excerpt(tag)));
+      fail_at(place(mark), fmt::format("the YAML tag{} means nothing here; remove it", quoted(tag)));
   }
 
   void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, ConfigNode::Kind kind) {
@@ -204,8 +211,8 @@ class TreeBuilder final : public YAML::EventHandler {
       const auto* earlier = parent.node.find(node.text);
       if (earlier) {
         fail_at(node.place,
-                fmt::format("duplicate key '{}' (first set {})", excerpt(node.text),
-                            numbered_ ? fmt::format("in line {}", earlier->place.line) : "before"));
+                fmt::format("duplicate key{} (first set {})", quoted(node.text),
+                            source_.numbered ? fmt::format("in line {}", earlier->place.line) : "before"));
       }
       parent.has_key = true;
       parent.key = std::move(node.text);
@@ -219,9 +226,13 @@ class TreeBuilder final : public YAML::EventHandler {
     }
   }
 
+  /// " 'text'", where it may be shown.
+  std::string quoted(const std::string& text) const {
+    return source_.named_by_file ? "" : fmt::format(" '{}'", excerpt(text));
+  }
+
   std::string_view text_;
   Source source_;
-  bool numbered_;
   std::vector<size_t> line_starts_;
   struct {
     size_t line = 0, byte = 0;
@@ -245,12 +256,13 @@ YAML::Mark mark_at(std::string_view text, size_t byte) {
 }
 
 /// Parses any YAML value; an empty text gives null.
-ConfigNode parse_yaml(std::string_view text, const Source& source, bool numbered) {
+ConfigNode parse_yaml(std::string_view text, const Source& source) {
   if (text.size() > kMaxBytes) {
-    fail_at({source}, fmt::format("larger than {} MiB, too large for a configuration", kMaxBytes >> 20));
+    fail_at(source.place(),
+            fmt::format("larger than {} MiB, too large for a configuration", kMaxBytes >> 20));
   }
   text = without_byte_order_mark(text);
-  TreeBuilder builder(text, source, numbered);
+  TreeBuilder builder(text, source);
   if (const auto bad = find_invalid_utf8(text)) {
     fail_at(builder.place(mark_at(text, *bad)), "not valid UTF-8; save the file as UTF-8");
   }
@@ -268,14 +280,31 @@ ConfigNode parse_yaml(std::string_view text, const Source& source, bool numbered
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& error) {
-    fail_at(builder.place(error.mark), fmt::format("not valid YAML: {}", excerpt(error.msg)));
+    fail_at(builder.place(error.mark), source.named_by_file
+                                           ? std::string("not valid YAML")
+                                           : fmt::format("not valid YAML: {}", excerpt(error.msg)));
   }
   return builder.take_root();
+}
+
+/// Parses a configuration, which is a map. An empty text gives an empty map.
+ConfigNode parse_map(std::string_view text, const Source& source) {
+  ConfigNode map = parse_yaml(text, source);
+  if (map.is_null()) {
+    map.kind = ConfigNode::Kind::kMap;
+    map.place = source.place();
+  }
+  if (!map.is_map()) {
+    fail_at(map.place, fmt::format("a configuration is a group of keys at the top{}",
+                                   source.named_by_file ? "" : ", not " + map.shown()));
+  }
+  return map;
 }
 
 /// Reads each file once and follows `extends`.
 class Loader {
  public:
+  /// `asked_by`: where another file names this one; null if the user does.
   ConfigNode load(const std::filesystem::path& path, const ConfigPlace* asked_by) {
     std::error_code ignored;
     const auto identity = std::filesystem::weakly_canonical(path, ignored).string();
@@ -290,30 +319,19 @@ class Loader {
 
     std::string text;
     try {
-      text = read_file(path);
+      text = read_file(path, asked_by ? Follow::links : Follow::everything);
     } catch (const DataError& error) {
       if (!asked_by) throw ConfigError(error.what());
       fail_at(*asked_by, fmt::format("extends: {}", error.what()));
     }
     chain_.push_back(identity);
     chain_names_.push_back(path.string());
-    ConfigNode tree = parse(text, path.string());
+    Source source = source_of(path.string());
+    source.named_by_file = asked_by != nullptr;
+    ConfigNode tree = resolve(parse_map(text, source));
     chain_.pop_back();
     chain_names_.pop_back();
     return done_.emplace(identity, std::move(tree)).first->second;
-  }
-
-  ConfigNode parse(std::string_view text, const std::string& name) {
-    const auto source = std::make_shared<const std::string>(name);
-    ConfigNode own = parse_yaml(text, source, true);
-    if (own.is_null()) {
-      own.kind = ConfigNode::Kind::kMap;
-      own.place = {source};
-    }
-    if (!own.is_map()) {
-      fail_at(own.place, fmt::format("a configuration is a group of keys at the top, not {}", own.shown()));
-    }
-    return resolve(std::move(own));
   }
 
   ConfigNode resolve(ConfigNode own) {
@@ -394,10 +412,25 @@ std::string ConfigNode::shown() const {
   return {};
 }
 
-ConfigNode load_config_tree(const std::filesystem::path& path) { return Loader().load(path, nullptr); }
+ConfigNode load_config_tree(const std::filesystem::path& path, const ConfigPlace* named_at) {
+  return Loader().load(path, named_at);
+}
+
+ConfigNode load_complete_config_tree(const std::filesystem::path& path) {
+  std::string text;
+  try {
+    text = read_file(path, Follow::nothing);
+  } catch (const DataError& error) {
+    throw ConfigError(error.what());
+  }
+  auto tree = parse_map(text, source_of(path.string()));
+  if (const auto* extends = tree.find("extends"))
+    fail_at(extends->place, "the configuration of a run is complete and extends no other: remove this key");
+  return tree;
+}
 
 ConfigNode parse_config_tree(std::string_view text, std::string_view name) {
-  return Loader().parse(text, std::string(name));
+  return Loader().resolve(parse_map(text, source_of(std::string(name))));
 }
 
 ConfigNode resolve_extends(ConfigNode map) { return Loader().resolve(std::move(map)); }
@@ -445,11 +478,12 @@ ConfigNode nested_config_tree(std::string_view dotted, ConfigNode value) {
 }
 
 void apply_override(ConfigNode& root, std::string_view override_text) {
-  const auto source = std::make_shared<const std::string>("--set " + excerpt(override_text));
-  const ConfigPlace place{source};
+  Source source = source_of("--set " + excerpt(override_text));
+  source.numbered = false;
+  const ConfigPlace place = source.place();
   const size_t equals = override_text.find('=');
   if (equals == override_text.npos) fail_at(place, "write it as KEY=VALUE, such as model.n_layers=4");
-  ConfigNode change = parse_yaml(override_text.substr(equals + 1), source, false);
+  ConfigNode change = parse_yaml(override_text.substr(equals + 1), source);
   change.place = place;
   merge_config_trees(root, nested_config_tree(override_text.substr(0, equals), std::move(change)));
 }

@@ -17,6 +17,9 @@ struct ConfigPlace {
   std::shared_ptr<const std::string> source;  // the file, or the override as it was given
   int line = 0;                               // from 1; 0: the source as a whole
   int column = 0;                             // from 1, in characters
+  /// Whether another file named this one. It may then be any file, so an error that shows that it is no
+  /// configuration gives the place, but not the text.
+  bool named_by_file = false;
 
   /// "file:line:column", or only the source.
   std::string text() const;
@@ -55,8 +58,13 @@ size_t cost_of(const ConfigNode& node);
 inline constexpr int kMaxConfigDepth = 64;
 
 /// Reads a file and the files that it extends. The result is a map. The top-level key `name` of an extended
-/// file is left out, because it names that file's own run. Throws ConfigError.
-ConfigNode load_config_tree(const std::filesystem::path& path);
+/// file is left out, because it names that file's own run. `named_at`: where another file names this one; null
+/// if the user does. Throws ConfigError.
+ConfigNode load_config_tree(const std::filesystem::path& path, const ConfigPlace* named_at = nullptr);
+
+/// Reads the configuration of a run, which is complete: `extends` is an error. The run may come from a
+/// stranger, so links are not followed. Throws ConfigError.
+ConfigNode load_complete_config_tree(const std::filesystem::path& path);
 
 /// The same from text. Messages use `name` as the name of the file, in whose directory `extends` looks first.
 ConfigNode parse_config_tree(std::string_view text, std::string_view name);

@@ -220,6 +220,23 @@ TEST_F(Parallel, AStopIsAStopOfAll) {
   EXPECT_THAT(lasting_differences(path("whole"), path("run")), IsEmpty());
 }
 
+// The processes exist, but have not yet set their handlers: loading LibTorch takes them some tenths of a
+// second.
+TEST_F(Parallel, AStopWhileTheProcessesStartIsAStop) {
+  for (const int rank : {0, 1}) {
+    SCOPED_TRACE(rank);
+    const auto run = fmt::format("run{}", rank);
+    ZooProcess training(dir_, "train lm.yaml --nproc 2 --set training.steps=100000 --out " + run);
+    for (int i = 0; i < 3000 && process_of(rank, run) < 0; ++i) std::this_thread::sleep_for(1ms);
+    training.kill(SIGINT);
+    const auto outcome = training.finish();
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_EQ(outcome.err, run + ": stopped before the first step; there was nothing to save\n");
+    EXPECT_EQ(process_of(0, run), -1);
+    EXPECT_EQ(process_of(1, run), -1);
+  }
+}
+
 TEST_F(Parallel, WhatIsWrongIsSaidOnce) {
   const auto expect_one_line = [&](const std::string& arguments, int code, const std::string& message) {
     const auto outcome = zoo("train " + arguments);

@@ -1,6 +1,9 @@
 #include "io/config/config_file.h"
 
+#include <sys/stat.h>
+
 #include <cctype>
+#include <filesystem>
 #include <limits>
 #include <typeinfo>
 
@@ -21,6 +24,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 std::string problem(std::string_view yaml, const std::vector<std::string>& overrides = {}) {
@@ -403,6 +407,54 @@ TEST_F(Extends, LooksBesideTheFileThenInTheWorkingDirectoryThenInTheDataRoot) {
   EXPECT_EQ(read("study/child.yaml").model.d_model, 2);
   dir_.write("study/base.yaml", "model: {d_model: 1}\n");
   EXPECT_EQ(read("study/child.yaml").model.d_model, 1);
+}
+
+// Another file names them, so they may be anything.
+TEST_F(Extends, ErrorsDoNotQuoteWhatIsNoConfiguration) {
+  const auto problem_with = [&](const std::string& content) {
+    dir_.write("odd", content);
+    dir_.write("child.yaml", "extends: odd\nname: child\n");
+    return problem_in("child.yaml");
+  };
+  EXPECT_EQ(problem_with("root:x:0:0:root:/root:/bin/sh\n"),
+            "odd:1:1: a configuration is a group of keys at the top");
+  EXPECT_THAT(problem_with("password: secret\n"),
+              AllOf(HasSubstr("odd:1:1: unknown key;"), Not(HasSubstr("pass"))));
+  for (const char* content : {"secret: {a: 1, a: 2}\n", "secret: !secret x\n", "secret: [1\n", "- secret\n",
+                              "secret: *secret\n", "secret: 1\nsecret: 2\n"}) {
+    EXPECT_THAT(problem_with(content), AllOf(StartsWith("odd:"), Not(HasSubstr("secret")))) << content;
+  }
+  EXPECT_THAT(problem_with("modle: {d_model: 1}\n"), HasSubstr("unknown key 'modle'; did you mean 'model'?"));
+  EXPECT_THAT(problem_with("model: {d_modle: 1}\n"), HasSubstr("unknown key 'model.d_modle'; did you mean"));
+}
+
+TEST_F(Extends, OnlyFiles) {
+  dir_.write("base.yaml", "name: base\n");
+  std::filesystem::create_symlink("base.yaml", dir_ / "link.yaml");
+  dir_.write("child.yaml", "extends: link.yaml\n");
+  EXPECT_EQ(read("child.yaml").name, "base");
+  ASSERT_EQ(::mkfifo((dir_ / "pipe.yaml").c_str(), 0600), 0);
+  dir_.write("child.yaml", "extends: pipe.yaml\n");
+  EXPECT_EQ(problem_in("child.yaml"),
+            "child.yaml:1:10: extends: cannot read 'pipe.yaml': it is a pipe, not a regular file");
+}
+
+TEST_F(Extends, NotInARun) {
+  const auto complete = [&](const char* name) {
+    SampleConfig config;
+    ConfigFile::load_complete(dir_ / name).read(config);
+    return config.name;
+  };
+  const auto problem = [&](const char* name) { return message_of<ConfigError>([&] { complete(name); }); };
+  dir_.write("base.yaml", "name: base\n");
+  dir_.write("child.yaml", "name: child\nextends: base.yaml\n");
+  EXPECT_EQ(complete("base.yaml"), "base");
+  EXPECT_THAT(problem("child.yaml"),
+              HasSubstr("child.yaml:2:1: the configuration of a run is complete and extends no other"));
+  std::filesystem::create_symlink("base.yaml", dir_ / "link.yaml");
+  EXPECT_THAT(problem("link.yaml"), HasSubstr("link.yaml': it is a link"));
+  ASSERT_EQ(::mkfifo((dir_ / "pipe.yaml").c_str(), 0600), 0);
+  EXPECT_THAT(problem("pipe.yaml"), HasSubstr("pipe.yaml': it is a pipe"));
 }
 
 TEST_F(Extends, Circles) {

@@ -1,6 +1,7 @@
 #include "io/file_lock.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -73,6 +74,22 @@ TEST(FileLock, FollowsTheName) {
   first.reset();
   EXPECT_TRUE(fs::exists(dir / "a/lock"));
   EXPECT_FALSE(FileLock(dir / "a/lock").held());
+}
+
+// The lock writes its owner's id into the file.
+TEST(FileLock, IsNotOfAnotherFile) {
+  const TempDir dir;
+  const auto victim = dir.write("victim", "precious");
+  fs::create_symlink("victim", dir / "link");
+  fs::create_symlink("nothing", dir / "dangling");
+  fs::create_hard_link(victim, dir / "hard");
+  ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
+  for (const char* name : {"link", "dangling", "hard", "pipe"}) {
+    EXPECT_THAT(message_of<CheckpointError>([&] { FileLock(dir / name); }),
+                ::testing::StartsWith("cannot write '" + (dir / name).string()));
+  }
+  EXPECT_EQ(read_file(victim), "precious");
+  EXPECT_FALSE(fs::exists(dir / "nothing"));
 }
 
 TEST(FileLock, WhereItCannotBeMadeIsAnError) {

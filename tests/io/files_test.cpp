@@ -1,10 +1,13 @@
 #include "io/files.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,6 +67,37 @@ TEST(ReadFile, ReadsAllBytes) {
   EXPECT_THAT(read_file("/proc/self/status"), StartsWith("Name:"));  // reports size 0
 }
 
+TEST(ReadFile, FollowsOnlyWhatItMay) {
+  const TempDir dir;
+  dir.write("file", "text");
+  fs::create_symlink("file", dir / "link");
+  ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);  // nobody writes into it
+  fs::create_symlink("pipe", dir / "link_to_pipe");
+  const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  (dir / "socket").string().copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ::close(socket);
+
+  const auto problem = [&](const fs::path& path, Follow follow) {
+    const auto message = message_of<DataError>([&] { read_file(path, follow); });
+    const std::string start = "cannot read '" + path.string() + "': ";
+    return message.starts_with(start) ? message.substr(start.size()) : message;
+  };
+  EXPECT_EQ(read_file(dir / "file", Follow::nothing), "text");
+  EXPECT_EQ(read_file(dir / "link", Follow::links), "text");
+  EXPECT_THAT(problem(dir / "link", Follow::nothing), StartsWith("it is a link, which is not followed here"));
+  EXPECT_THAT(problem(dir / "link_to_pipe", Follow::nothing), StartsWith("it is a link"));
+  for (const Follow follow : {Follow::links, Follow::nothing}) {
+    EXPECT_EQ(problem(dir / "pipe", follow), "it is a pipe, not a regular file");
+    EXPECT_EQ(problem(dir / "socket", follow), "it is a socket, not a regular file");
+    EXPECT_EQ(problem("/dev/zero", follow), "it is a device, not a regular file");
+    EXPECT_EQ(problem(dir.path(), follow), "Is a directory");
+    EXPECT_EQ(problem(dir / "none", follow), "No such file or directory");
+  }
+  EXPECT_EQ(problem(dir / "link_to_pipe", Follow::links), "it is a pipe, not a regular file");
+}
+
 TEST(ReadFile, ErrorsNameThePath) {
   const TempDir dir;
   const auto problem = [](const fs::path& path) { return message_of<DataError>([&] { read_file(path); }); };
@@ -95,25 +129,54 @@ TEST(WriteFile, WorksInTheCurrentDirectory) {
   EXPECT_EQ(read_file(dir / "f") + read_file(dir / "d/g"), "xy");
 }
 
-TEST(WriteFile, LinksAndWhatIsNoFileStayWhatTheyAre) {
+TEST(WriteFile, FollowsWhatTheUserNames) {
   const TempDir dir;
   const auto file = dir.write("f", "old");
   fs::create_symlink("f", dir / "link");
-  write_file_atomically(dir / "link", "new");
+  write_file_atomically(dir / "link", "new", Follow::everything);
   EXPECT_TRUE(fs::is_symlink(dir / "link"));
   EXPECT_EQ(read_file(file), "new");
   fs::create_symlink("not there yet", dir / "dangling");
-  write_file_atomically(dir / "dangling", "made");
+  write_file_atomically(dir / "dangling", "made", Follow::everything);
   EXPECT_EQ(read_file(dir / "not there yet"), "made");
 
   ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
   const int reader = ::open((dir / "pipe").c_str(), O_RDONLY | O_NONBLOCK);
-  write_file_atomically(dir / "pipe", "through");
+  write_file_atomically(dir / "pipe", "through", Follow::everything);
   char text[8] = {};
   EXPECT_EQ(::read(reader, text, sizeof text), 7);
   EXPECT_EQ(std::string(text), "through");
   ::close(reader);
   EXPECT_TRUE(fs::is_fifo(dir / "pipe"));
+}
+
+TEST(WriteFile, ReplacesLinksAndPipesInARun) {
+  const TempDir dir;
+  const auto victim = dir.write("victim", "precious");
+  fs::create_symlink("victim", dir / "link");
+  fs::create_symlink("nothing", dir / "dangling");
+  ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
+  fs::create_hard_link(victim, dir / "hard");
+  for (const char* name : {"link", "dangling", "pipe", "hard"}) {
+    write_file_atomically(dir / name, "new");
+    EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(dir / name))) << name;
+    EXPECT_EQ(read_file(dir / name), "new");
+  }
+  EXPECT_EQ(read_file(victim), "precious");
+  EXPECT_FALSE(fs::exists(dir / "nothing"));
+}
+
+TEST(WriteFile, DoesNotUseATemporaryThatIsThereAlready) {
+  const TempDir dir;
+  const auto victim = dir.write("victim", "precious");
+  write_file_atomically(dir / "f", "");  // the next temporary has a number that is not much larger
+  for (int i = 0; i < 1000; ++i)
+    fs::create_symlink(victim, dir / fmt::format(".f.tmp-{}~{}-{}", host(), ::getpid(), i));
+  write_file_atomically(dir / "f", "new");
+  write_directory_atomically(dir / "d",
+                             [](const fs::path& inside) { write_file_atomically(inside / "a", "1"); });
+  EXPECT_EQ(read_file(dir / "f") + read_file(dir / "d/a"), "new1");
+  EXPECT_EQ(read_file(victim), "precious");
 }
 
 TEST(WriteFile, AFullDiskLeavesWhatWasThere) {
@@ -159,7 +222,7 @@ TEST(WriteFile, ClearsWhatKilledWritersLeft) {
 }
 
 TEST(OutputFile, ReportsFullDevices) {
-  OutputFile file("/dev/full", OutputFile::Mode::kAppend);
+  OutputFile file("/dev/full", OutputFile::Mode::kAppend, Follow::everything);
   EXPECT_EQ(message_of<SystemError>([&] { file.write("x"); }),
             "cannot write '/dev/full': No space left on device");
   file.write("");
@@ -179,6 +242,55 @@ TEST(OutputFile, Modes) {
   EXPECT_EQ(put(OutputFile::Mode::kAppend, "b"), "ab");
   EXPECT_EQ(put(OutputFile::Mode::kReplace, "c"), "c");
   EXPECT_THAT(message_of<SystemError>([&] { put(OutputFile::Mode::kCreate, "d"); }), EndsWith("File exists"));
+}
+
+TEST(OutputFile, ChangesNothingElsewhere) {
+  const TempDir dir;
+  const auto victim = dir.write("victim", "precious");
+  fs::create_symlink("victim", dir / "link");
+  fs::create_symlink("nothing", dir / "dangling");
+  fs::create_hard_link(victim, dir / "hard");
+  ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
+  for (const auto mode : {OutputFile::Mode::kReplace, OutputFile::Mode::kAppend}) {
+    const auto problem = [&](const char* name) {
+      return message_of<CheckpointError>([&] { OutputFile(dir / name, mode); });
+    };
+    EXPECT_EQ(problem("link"),
+              "cannot write '" + (dir / "link").string() +
+                  "': it is a link, which is not followed here: put the file itself in its place");
+    EXPECT_THAT(problem("dangling"), HasSubstr("it is a link"));
+    EXPECT_THAT(problem("hard"), HasSubstr("hard links"));
+    EXPECT_THAT(problem("pipe"), EndsWith("it is a pipe, not a regular file"));
+  }
+  EXPECT_EQ(read_file(victim), "precious");
+  EXPECT_FALSE(fs::exists(dir / "nothing"));
+}
+
+TEST(OutputFile, CutsWhatIsTooLong) {
+  const TempDir dir;
+  const auto path = dir.write("f", "0123456789");
+  OutputFile file(path, OutputFile::Mode::kAppend);
+  file.truncate(20);
+  EXPECT_EQ(read_file(path), "0123456789");
+  file.truncate(4);
+  file.write("x");
+  EXPECT_EQ(read_file(path), "0123x");
+}
+
+TEST(Subdirectory, IsNoLink) {
+  const TempDir dir;
+  EXPECT_FALSE(has_subdirectory(dir / "d"));
+  make_subdirectory(dir / "d");
+  make_subdirectory(dir / "d");
+  EXPECT_TRUE(has_subdirectory(dir / "d"));
+  fs::create_directory_symlink("d", dir / "link");
+  fs::create_directory_symlink("nowhere", dir / "dangling");
+  dir.write("file", "");
+  for (const char* name : {"link", "dangling", "file"}) {
+    EXPECT_THAT(message_of<CheckpointError>([&] { make_subdirectory(dir / name); }),
+                StartsWith("cannot use '" + (dir / name).string() + "': it is a"));
+  }
+  EXPECT_FALSE(fs::exists(dir / "nowhere"));
 }
 
 TEST(WriteDirectory, CreatesAndReplacesWhole) {

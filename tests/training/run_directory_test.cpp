@@ -169,6 +169,110 @@ TEST_F(Overwriting, LeavesLinksInPlace) {
   EXPECT_FALSE(fs::exists(world.path("elsewhere.before-overwrite")));
 }
 
+/// A run of 4 steps, whose checkpoints somebody removes.
+class WithoutCheckpoints : public ::testing::Test {
+ protected:
+  WithoutCheckpoints() { train(experiment, {.run_dir = run}); }
+  std::string problem() const {
+    return message_of<UsageError>(
+        [&] { train(experiment, {.run_dir = run, .existing = ExistingRun::resume}); });
+  }
+
+  TinyWorld world;
+  fs::path run = world.path("run");
+  Experiment experiment =
+      world.experiment("language_modeling", {"training.steps=4", "training.evaluate_every=2"});
+};
+
+TEST_F(WithoutCheckpoints, ARunIsNotResumed) {
+  for (const bool directory : {false, true}) {
+    if (directory) {
+      fs::remove_all(run / "checkpoints");
+    } else {
+      for (const auto& entry : fs::directory_iterator(run / "checkpoints")) fs::remove_all(entry);
+    }
+    const auto before = files_of(run);
+    EXPECT_THAT(problem(), AllOf(HasSubstr("run: its checkpoints are gone"),
+                                 HasSubstr("init_from: " + run.string()), HasSubstr("--overwrite")));
+    EXPECT_EQ(files_of(run), before);
+  }
+  train(experiment, {.run_dir = run, .existing = ExistingRun::replace});
+  EXPECT_TRUE(fs::exists(run / "checkpoints/step-4"));
+}
+
+TEST_F(WithoutCheckpoints, ARunWithoutWeightsStartsOver) {
+  fs::remove_all(run / "checkpoints");
+  fs::remove(run / "model.safetensors");
+  train(experiment, {.run_dir = run, .existing = ExistingRun::resume});
+  EXPECT_TRUE(fs::exists(run / "checkpoints/step-4"));
+}
+
+// It has weights from an evaluation, but nothing that could be lost: it goes on as if it had not been killed.
+TEST_F(WithoutCheckpoints, ARunThatWasKilledBeforeItsFirstOneStartsOver) {
+  const auto killed = world.path("killed");
+  const TrainOptions resuming{.run_dir = killed, .existing = ExistingRun::resume};
+  for (int i = 0; i < 2; ++i) {
+    const auto die = [](const TrainProgress& progress) {
+      if (progress.step == 3) ::raise(SIGKILL);
+    };
+    auto options = resuming;
+    options.on_progress = die;
+    ASSERT_EQ(Child([&] { return train(experiment, options), 0; }).wait(), -SIGKILL);
+    EXPECT_TRUE(fs::exists(killed / "model.safetensors"));
+    EXPECT_FALSE(fs::exists(killed / "checkpoints"));
+  }
+  train(experiment, resuming);
+  EXPECT_EQ(read_file(killed / "model.safetensors"), read_file(run / "model.safetensors"));
+  for (const auto& [name, content] : files_of(killed)) EXPECT_FALSE(name.starts_with('.')) << name;
+}
+
+// However early the disk is full, the run can be trained afterwards.
+TEST(RunDirectory, CanBeUsedAfterTheDiskWasFull) {
+  const TinyWorld world;
+  for (const char* task : {"language_modeling", "text_classification"}) {
+    const auto experiment = world.experiment(task, {"training.steps=1"});
+    size_t n_resumed = 0, n_fresh = 0;
+    for (size_t bytes = 0; bytes < 8000; bytes += bytes < 1000 ? 50 : 500) {
+      SCOPED_TRACE(fmt::format("{}, {} bytes", task, bytes));
+      const auto run = world.path(fmt::format("{}-{}", task, bytes));
+      Child child([&] {
+        const SmallDisk full(bytes);
+        train(experiment, {.run_dir = run});
+        return 0;
+      });
+      ASSERT_EQ(child.wait(), 1);
+      const bool resumes = fs::exists(run / "config.yaml");
+      ++(resumes ? n_resumed : n_fresh);
+      EXPECT_EQ(resumes, fs::exists(run)) << "nothing is left of what is no run";
+      train(experiment, {.run_dir = run, .existing = resumes ? ExistingRun::resume : ExistingRun::refuse});
+    }
+    EXPECT_GT(n_resumed, 3u);
+    EXPECT_GT(n_fresh, 3u);
+  }
+}
+
+// A run of a stranger: the directory of a victim has the same form.
+TEST(RunDirectory, FollowsNoLinks) {
+  const TinyWorld world;
+  const auto run = world.path("run"), victim = world.path("victim");
+  const auto experiment = world.experiment("language_modeling", {"training.steps=4"});
+  train(experiment, {.run_dir = run});
+  fs::create_directory(victim);
+  for (const std::string name : {"checkpoints", "samples.txt", "metrics.jsonl", ".lock"}) {
+    if (fs::exists(run / name)) fs::copy(run / name, victim / name, fs::copy_options::recursive);
+    if (name == ".lock") world.dir().write("victim/.lock", "precious");
+    std::error_code ignored;  // there is no lock
+    fs::rename(run / name, run / "kept", ignored);
+    fs::create_symlink(victim / name, run / name);
+    const auto before = files_of(victim);
+    const auto longer = world.experiment("language_modeling", {"training.steps=8"});
+    EXPECT_THROW(train(longer, {.run_dir = run, .existing = ExistingRun::resume}), Error) << name;
+    EXPECT_EQ(files_of(victim), before) << name;
+    fs::remove(run / name);
+    fs::rename(run / "kept", run / name, ignored);
+  }
+}
+
 TEST(RunDirectory, IsOfOneProcess) {
   const TinyWorld world;
   const auto experiment = world.experiment("language_modeling");

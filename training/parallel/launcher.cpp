@@ -45,6 +45,8 @@ std::vector<ChildProcess> start(const LaunchOptions& options, uint16_t port) {
     processes.emplace_back(
         ProcessOptions{.command = options.command,
                        .signals = TerminalSignals::to_parent_only,
+                       // A process that dies while it starts would look like a failure.
+                       .early_stop = EarlyStop::waits,
                        .environment = {{"RANK", std::to_string(rank)},
                                        {"LOCAL_RANK", std::to_string(rank)},
                                        {"WORLD_SIZE", std::to_string(options.n_processes)},

@@ -21,8 +21,7 @@ fs::path place_for(const fs::path& run_dir, const fs::path& out) {
     place = run_dir.has_filename() ? run_dir : run_dir.parent_path();
     place += "-average";
   }
-  std::error_code ignored;
-  if (fs::exists(place, ignored)) {
+  if (is_there(place)) {
     throw UsageError(
         fmt::format("{}: exists already; name another directory with AverageOptions::out", place.string()));
   }

@@ -200,18 +200,17 @@ void load_tensors(const fs::path& path, const TensorMap& tensors, Wanted wanted)
       fail(fmt::format("its tensor '{}' is not in the model", name));
   }
   for (const auto& [name, tensor] : tensors) {
-    const auto stored = file.tensor(name);
-    if (stored.sizes() != tensor.sizes()) {
-      fail(fmt::format("its tensor '{}' is ({}), the model's is ({})", name, fmt::join(stored.sizes(), ", "),
-                       fmt::join(tensor.sizes(), ", ")));
+    if (tensor.sizes() != file.shape(name)) {
+      fail(fmt::format("its tensor '{}' is ({}), the model's is ({})", name,
+                       fmt::join(file.shape(name), ", "), fmt::join(tensor.sizes(), ", ")));
     }
-    if (stored.scalar_type() != tensor.scalar_type()) {
+    if (file.dtype(name) != tensor.scalar_type()) {
       fail(fmt::format("its tensor '{}' is of type {}, the model's of type {}", name,
-                       c10::toString(stored.scalar_type()), c10::toString(tensor.scalar_type())));
+                       c10::toString(file.dtype(name)), c10::toString(tensor.scalar_type())));
     }
   }
   const torch::NoGradGuard no_grad;
-  for (const auto& [name, tensor] : tensors) torch::Tensor(tensor).copy_(file.tensor(name));
+  for (const auto& [name, tensor] : tensors) file.read_into(tensor, name);
 }
 
 void load_weights(const fs::path& path, const torch::nn::Module& module) {
@@ -220,17 +219,8 @@ void load_weights(const fs::path& path, const torch::nn::Module& module) {
 }
 
 void save_weights(const fs::path& path, const torch::nn::Module& module) {
-  const fs::path temporary = path.string() + ".new";
-  try {
-    save_safetensors(temporary, named_tensors(module));
-    fs::rename(temporary, path);
-  } catch (const fs::filesystem_error& error) {
-    throw SystemError(fmt::format("cannot write '{}': {}", path.string(), error.code().message()));
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove(temporary, ignored);
-    throw;
-  }
+  replace_file_atomically(
+      path, [&](const fs::path& temporary) { save_safetensors(temporary, named_tensors(module)); });
 }
 
 std::optional<std::string> find_not_finite(const TrainedParts& parts) {
@@ -242,7 +232,7 @@ std::optional<std::string> find_not_finite(const TrainedParts& parts) {
 void save_checkpoint(const fs::path& run_dir, const TrainedParts& parts, const TrainingState& state,
                      const KeptCheckpoints& kept) {
   const fs::path parent = run_dir / "checkpoints";
-  make_directory(parent);
+  make_subdirectory(parent);
   const fs::path name = fmt::format("step-{}", state.step);
   write_directory_atomically(parent / name, [&](const fs::path& dir) {
     save_safetensors(dir / "model.safetensors", named_tensors(parts.model));
@@ -262,9 +252,10 @@ void save_checkpoint(const fs::path& run_dir, const TrainedParts& parts, const T
 
 std::vector<fs::path> checkpoints_of(const fs::path& run_dir) {
   std::vector<fs::path> found;
+  if (!has_subdirectory(run_dir / "checkpoints")) return found;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(run_dir / "checkpoints", error)) {
-    if (step_of(entry.path()) && fs::is_directory(entry.path(), error)) found.push_back(entry.path());
+    if (step_of(entry.path()) && has_subdirectory(entry.path())) found.push_back(entry.path());
   }
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return *step_of(a) > *step_of(b); });
@@ -282,11 +273,13 @@ std::optional<int64_t> step_of(const fs::path& path) {
 }
 
 std::optional<fs::path> newest_checkpoint(const fs::path& run_dir) {
-  const fs::path last = run_dir / "checkpoints" / "last";
+  const fs::path checkpoints = run_dir / "checkpoints";
+  if (!has_subdirectory(checkpoints)) return std::nullopt;
   std::error_code error;
-  const fs::path target = fs::read_symlink(last, error);
-  if (!error && step_of(target) && fs::is_directory(last, error))
-    return run_dir / "checkpoints" / target.filename();
+  const fs::path target = fs::read_symlink(checkpoints / "last", error);
+  // Only the name counts: `last` may point at a directory of that name elsewhere.
+  if (!error && step_of(target) && has_subdirectory(checkpoints / target.filename()))
+    return checkpoints / target.filename();
   // The run may have been copied without its links.
   const auto all = checkpoints_of(run_dir);
   return all.empty() ? std::nullopt : std::optional(all.front());

@@ -64,8 +64,8 @@ void load_tensors(const std::filesystem::path& path, const TensorMap& tensors,
 /// names the first tensor of weights that is not finite.
 void load_weights(const std::filesystem::path& path, const torch::nn::Module& module);
 
-/// Replaces RUN/model.safetensors (or another file) by the weights of `module`, atomically. Throws
-/// SystemError.
+/// Replaces RUN/model.safetensors (or another file) by the weights of `module`, atomically. A link there is
+/// replaced, not followed. Throws SystemError.
 void save_weights(const std::filesystem::path& path, const torch::nn::Module& module);
 
 /// Everything that a training changes. A checkpoint holds all of it.
@@ -88,17 +88,19 @@ struct KeptCheckpoints {
 };
 
 /// Writes RUN/checkpoints/step-N, lets `last` point to it, and removes checkpoints that are not `kept`.
-/// Throws SystemError; in this case everything that was there before is still there.
+/// Throws SystemError, CheckpointError (RUN/checkpoints is a link); in this case everything that was there
+/// before is still there.
 void save_checkpoint(const std::filesystem::path& run_dir, const TrainedParts& parts,
                      const TrainingState& state, const KeptCheckpoints& kept);
 
-/// The checkpoints of a run, the newest first.
+/// The checkpoints of a run, the newest first. Throws CheckpointError if RUN/checkpoints or a checkpoint is
+/// not a directory, but for instance a link to one.
 std::vector<std::filesystem::path> checkpoints_of(const std::filesystem::path& run_dir);
 
 /// N of a checkpoint step-N; nothing for another path.
 std::optional<int64_t> step_of(const std::filesystem::path& checkpoint);
 
-/// The newest checkpoint of a run, if it has any.
+/// The newest checkpoint of a run, if it has any. Throws as checkpoints_of().
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& run_dir);
 
 /// The state of the training at a checkpoint. Throws CheckpointError.

@@ -148,12 +148,11 @@ std::string load_initial_weights(const Experiment& experiment, const Task& task,
       continue;
     }
     const auto& wanted = item.value();
-    const auto stored = file.tensor(name);
-    if (stored.sizes() != wanted.sizes()) {
-      fail(
-          fmt::format("{} has '{}' as ({}), this model as ({}): copy the keys of model: that set this shape "
-                      "from that run's config.yaml",
-                      path.string(), name, fmt::join(stored.sizes(), ", "), fmt::join(wanted.sizes(), ", ")));
+    if (wanted.sizes() != file.shape(name)) {
+      fail(fmt::format(
+          "{} has '{}' as ({}), this model as ({}): copy the keys of model: that set this shape "
+          "from that run's config.yaml",
+          path.string(), name, fmt::join(file.shape(name), ", "), fmt::join(wanted.sizes(), ", ")));
     }
     found.emplace_back(wanted, name);
     used.insert(name);
@@ -164,7 +163,10 @@ std::string load_initial_weights(const Experiment& experiment, const Task& task,
 
   const torch::NoGradGuard no_grad;
   TensorMap copied;
-  for (auto& [parameter, name] : found) copied.emplace(name, parameter.copy_(file.tensor(name)).detach());
+  for (auto& [parameter, name] : found) {
+    file.read_into(parameter, name);
+    copied.emplace(name, parameter.detach());
+  }
   check_finite(path, copied);
 
   auto text = fmt::format("starts from {}: {} of {} tensors", path.string(), found.size(),

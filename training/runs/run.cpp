@@ -80,9 +80,8 @@ bool is_finished(const fs::path& dir, const TrainingConfig& config) {
 }
 
 std::optional<std::string> failure_of(const fs::path& dir) {
-  std::error_code ignored;
-  if (!fs::exists(dir / kFailureFile, ignored)) return std::nullopt;
-  auto text = read_file(dir / kFailureFile);
+  if (!is_there(dir / kFailureFile)) return std::nullopt;
+  auto text = read_file(dir / kFailureFile, Follow::nothing);
   if (text.ends_with('\n')) text.pop_back();
   return text;
 }
@@ -94,15 +93,14 @@ Experiment read_run_experiment(const fs::path& dir) {
                               ? fmt::format("{}: not a run: there is no config.yaml in it", dir.string())
                               : fmt::format("{}: no such run; zoo train makes one", dir.string()));
   }
-  return load_experiment(dir / "config.yaml");
+  return load_complete_experiment(dir / "config.yaml");
 }
 
 Vocabulary read_run_vocabulary(const fs::path& dir, const TaskType& type) {
   Vocabulary vocabulary;
-  std::error_code ignored;
-  if (type.needs != VocabularyNeeds::nothing || fs::exists(dir / "tokenizer.json", ignored))
+  if (type.needs != VocabularyNeeds::nothing || is_there(dir / "tokenizer.json"))
     vocabulary.tokenizer = load_tokenizer(dir);
-  if (fs::exists(dir / "labels.json", ignored)) vocabulary.labels = read_labels(dir / "labels.json");
+  if (is_there(dir / "labels.json")) vocabulary.labels = read_labels(dir / "labels.json");
   return vocabulary;
 }
 
@@ -114,9 +112,8 @@ void write_run_vocabulary(const fs::path& dir, const Vocabulary& vocabulary) {
 }
 
 fs::path run_weights(const fs::path& dir) {
-  std::error_code ignored;
   fs::path best = dir / "model.safetensors";
-  if (fs::exists(best, ignored)) return best;
+  if (is_there(best)) return best;
   if (const auto checkpoint = newest_checkpoint(dir)) return *checkpoint / "model.safetensors";
   throw CheckpointError(
       fmt::format("{}: no weights yet: neither model.safetensors nor a checkpoint", dir.string()));

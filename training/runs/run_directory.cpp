@@ -60,6 +60,7 @@ void check_same(const fs::path& run_dir, const Experiment& started, const Experi
 }
 
 constexpr const char* kLockFile = ".lock";
+constexpr const char* kNoCheckpointYet = ".no-checkpoint-yet";
 
 /// The directory that `path` names, without links: a link must stay in place when its directory is renamed.
 fs::path resolved(const fs::path& path) {
@@ -67,11 +68,6 @@ fs::path resolved(const fs::path& path) {
   fs::path full = fs::weakly_canonical(path, error);
   if (error) full = path;
   return full.has_filename() ? full : full.parent_path();
-}
-
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
 }
 
 /// Whether a directory is missing, is empty, or holds only the remains of a run that died at once: files that
@@ -85,8 +81,8 @@ bool is_free(const fs::path& path) {
     const std::string name = at->path().filename();
     empty = false;
     locked = locked || name == kLockFile;
-    strange = strange || !(name == kLockFile || name.starts_with("tokenizer.") || name == "labels.json" ||
-                           is_temporary(name));
+    strange = strange || !(name == kLockFile || name == kNoCheckpointYet || name.starts_with("tokenizer.") ||
+                           name == "labels.json" || is_temporary(name));
   }
   return !error && (empty || (locked && !strange));
 }
@@ -103,6 +99,18 @@ void clear(const fs::path& directory, std::error_code& error) {
   for (const auto& entry : entries) {
     if (error) return;
     fs::remove_all(entry, error);
+  }
+}
+
+/// Whether an earlier run stands aside. Throws if something else is there, which must not take its place.
+bool stands_aside(const fs::path& replaced) { return has_subdirectory(replaced); }
+
+/// For a destructor: never throws.
+bool has_checkpoint(const fs::path& run) {
+  try {
+    return newest_checkpoint(run).has_value();
+  } catch (const Error&) {
+    return false;  // a link has taken the place of a directory
   }
 }
 
@@ -128,7 +136,12 @@ RunDirectory::RunDirectory(const Experiment& experiment, const fs::path& path, E
 }
 
 RunDirectory::~RunDirectory() {
-  if (replaces_) newest_checkpoint(path_) ? committed() : put_back();
+  std::error_code error;
+  if (replaces_) {
+    has_checkpoint(path_) ? committed() : put_back();
+  } else if (begun_) {
+    clear(path_, error);
+  }
   if (made_) {
     lock_.reset();
     std::error_code ignored;
@@ -137,7 +150,24 @@ RunDirectory::~RunDirectory() {
 }
 
 /// Whether the replacement of an earlier run was killed before its first checkpoint.
-bool RunDirectory::successor_died() const { return is_there(replaced_) && !newest_checkpoint(path_); }
+bool RunDirectory::successor_died() const { return stands_aside(replaced_) && !newest_checkpoint(path_); }
+
+/// Throws if resuming the run would start it over and replace weights that it has.
+void RunDirectory::check_can_go_on() const {
+  if (!is_there(path_ / "model.safetensors")) return;
+  if (!is_there(path_ / "metrics.jsonl")) {
+    throw UsageError(fmt::format(
+        "{}: this run has weights, but no training to resume, such as an average; start another run from "
+        "it with init_from: {}",
+        path_.string(), path_.string()));
+  }
+  if (newest_checkpoint(path_) || is_there(path_ / kNoCheckpointYet)) return;
+  throw UsageError(
+      fmt::format("{}: its checkpoints are gone, so it could only start over, and that would replace its "
+                  "model.safetensors; start another run from these weights with init_from: {}, or train anew "
+                  "with --overwrite",
+                  path_.string(), path_.string()));
+}
 
 /// Whether there is a run to go on with. Throws if this directory must not be used.
 bool RunDirectory::resumes() const {
@@ -156,19 +186,14 @@ bool RunDirectory::resumes() const {
     }
     if (existing_ == ExistingRun::replace) return false;
     check_same(path_, read_run_experiment(path_), experiment_);
-    if (is_there(path_ / "model.safetensors") && !is_there(path_ / "metrics.jsonl")) {
-      throw UsageError(fmt::format(
-          "{}: this run has weights, but no training to resume, such as an average; start another run from "
-          "it with init_from: {}",
-          path_.string(), path_.string()));
-    }
+    check_can_go_on();
     return true;
   }
   if (!is_free(path_)) {
     throw UsageError(fmt::format(
         "{}: exists, but is not a run; name another directory with TrainOptions::run_dir", path_.string()));
   }
-  if (existing_ != ExistingRun::replace && is_there(replaced_)) {
+  if (existing_ != ExistingRun::replace && stands_aside(replaced_)) {
     throw UsageError(
         fmt::format("{}: the run that was here is kept in {}, because its replacement died at once; rename "
                     "that directory to restore the run, or train anew with ExistingRun::replace",
@@ -191,11 +216,16 @@ Vocabulary RunDirectory::vocabulary() const { return read_run_vocabulary(path_, 
 
 void RunDirectory::begin(const Vocabulary& vocabulary) {
   if (!goes_on_) make_room();
-  made_ = false;
-  replaces_ = is_there(replaced_);
+  replaces_ = stands_aside(replaced_);
+  begun_ = !goes_on_;
   if (!goes_on_) write_run_vocabulary(path_, vocabulary);
+  if (!checkpoint()) {
+    write_file_atomically(path_ / kNoCheckpointYet,
+                          "This run has no checkpoint yet: if it is resumed, it starts over.\n");
+  }
   // The configuration makes the directory a run, so it is written last.
   write_file_atomically(path_ / "config.yaml", dump_config(experiment_));
+  begun_ = made_ = false;
 }
 
 /// Sets a run aside, or empties the directory. A run that was to replace another and died before its first
@@ -221,7 +251,7 @@ void RunDirectory::make_room() {
 }
 
 void RunDirectory::put_back() {
-  replaces_ = false;
+  replaces_ = made_ = false;
   const fs::path full = resolved(path_);
   std::error_code error;
   clear(path_, error);
@@ -232,9 +262,10 @@ void RunDirectory::put_back() {
 }
 
 void RunDirectory::committed() {
+  std::error_code ignored;  // a later process can remove the rest
+  fs::remove(path_ / kNoCheckpointYet, ignored);
   if (!replaces_) return;
   replaces_ = false;
-  std::error_code ignored;  // a later process can remove the rest
   fs::remove_all(replaced_, ignored);
 }
 
@@ -244,11 +275,10 @@ std::optional<fs::path> RunDirectory::checkpoint() const {
 
 void RunDirectory::truncate_samples(int64_t bytes) const {
   const fs::path path = path_ / "samples.txt";
-  std::error_code error;
-  if (!fs::exists(path, error)) return;
-  if (fs::file_size(path, error) <= static_cast<uintmax_t>(bytes)) return;
-  fs::resize_file(path, static_cast<uintmax_t>(bytes), error);
-  if (error) throw SystemError(fmt::format("cannot write '{}': {}", path.string(), error.message()));
+  if (!is_there(path)) return;
+  OutputFile file(path, OutputFile::Mode::kAppend);
+  file.truncate(static_cast<uint64_t>(bytes));
+  file.close();
 }
 
 int64_t RunDirectory::append_sample(std::string_view text) const {

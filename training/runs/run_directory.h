@@ -24,13 +24,20 @@ std::filesystem::path run_path(const Experiment& experiment, const std::filesyst
 /// A run that is replaced stays beside its successor, as RUN.before-overwrite, until the successor has a
 /// checkpoint (committed()). If it never has one, the old run is put back. If the process is killed, the next
 /// one says where the old run is.
+///
+/// A run without a checkpoint starts over when it is resumed. RUN/.no-checkpoint-yet is there until it has
+/// its first one, so that this does not happen to a run whose checkpoints somebody has removed.
+///
+/// The run may come from a stranger, so links in it are not followed; the path of the run itself may be a
+/// link.
 class RunDirectory {
  public:
   /// Does not change a run yet. Throws UsageError (the run exists and is neither resumed nor replaced;
-  /// another process trains it; the directory holds other files), ConfigError (the run is resumed, but keys
-  /// have changed that must not), SystemError.
+  /// another process trains it; the directory holds other files; the run is resumed, but has weights and no
+  /// checkpoint), ConfigError (the run is resumed, but keys have changed that must not), CheckpointError
+  /// (something in the run is a link), SystemError.
   RunDirectory(const Experiment& experiment, const std::filesystem::path& path, ExistingRun existing);
-  /// Puts back a run whose replacement has no checkpoint.
+  /// Puts back a run whose replacement has no checkpoint, and removes what did not become a run.
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
@@ -56,6 +63,7 @@ class RunDirectory {
 
  private:
   bool resumes() const;
+  void check_can_go_on() const;
   bool successor_died() const;
   std::unique_ptr<FileLock> lock() const;
   void make_room();
@@ -65,7 +73,8 @@ class RunDirectory {
   std::filesystem::path path_, replaced_;  // RUN, RUN.before-overwrite
   ExistingRun existing_;
   bool goes_on_ = false;
-  bool made_ = false;      // this object has made the directory, which is still empty
+  bool made_ = false;      // this object has made the directory, which is no run yet
+  bool begun_ = false;     // this object is writing the files that make it a run
   bool replaces_ = false;  // there is an earlier run to put back
   std::unique_ptr<FileLock> lock_;
 };

@@ -83,6 +83,12 @@ Experiment load_experiment(const std::filesystem::path& path, const std::vector<
   return read_experiment(ConfigFile::load(file, overrides), std::move(defaults));
 }
 
+Experiment load_complete_experiment(const std::filesystem::path& path) {
+  Experiment defaults;
+  defaults.name = path.stem().string();
+  return read_experiment(ConfigFile::load_complete(path), std::move(defaults));
+}
+
 Experiment parse_experiment(std::string_view text, std::string_view name,
                             const std::vector<std::string>& overrides) {
   Experiment defaults;

@@ -33,6 +33,9 @@ void validate(const Experiment& c, const Complain& complain);
 /// experiment has the name of the file: "gpt2" for configs/models/gpt2.yaml. Paths of files and runs that are
 /// there are pinned (io/config/config_path.h). Throws ConfigError.
 Experiment load_experiment(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
+/// Reads the configuration of a run: complete, so it extends no other, and a file, not a link. Throws
+/// ConfigError.
+Experiment load_complete_experiment(const std::filesystem::path& path);
 Experiment parse_experiment(std::string_view text, std::string_view name,
                             const std::vector<std::string>& overrides = {});
 /// Keys that `file` does not set stay as they are in `defaults`.
