@@ -14,11 +14,13 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/measure.h"
+#include "analysis/random_data.h"
 #include "analysis/scaling.h"
 #include "apps/arguments/options.h"
 #include "apps/commands.h"
 #include "base/device.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "training/recipes/own_text.h"
 #include "training/runs/initial_weights.h"
 #include "training/runs/run.h"
@@ -28,6 +30,7 @@ namespace zoo {
 namespace {
 
 constexpr double kUsualSeconds = 2;
+constexpr size_t kLongMessage = 1000;  // bytes
 
 struct BenchArguments {
   std::filesystem::path target;
@@ -97,32 +100,55 @@ std::string as_text(const std::vector<ScalingCurve>& curves) {
   return text + "\n";
 }
 
-std::unique_ptr<Task> task_of(const BenchArguments& arguments) {
-  if (!std::filesystem::is_directory(arguments.target))
-    return make_task(load_experiment_or_text(arguments.target, arguments.overrides));
-  if (!arguments.overrides.empty())
+/// The task to measure, on its own data or on random ones.
+struct BenchTask {
+  std::unique_ptr<Task> own;
+  std::unique_ptr<RandomTask> random;
+
+  Task& get() const { return random ? random->task() : *own; }
+};
+
+BenchTask task_of(const BenchArguments& arguments) {
+  const bool is_run = std::filesystem::is_directory(arguments.target);
+  if (is_run && !arguments.overrides.empty())
     throw UsageError("--set changes a configuration, not a run that is finished");
-  const auto experiment = read_run_experiment(arguments.target);
-  auto task = open_task(experiment, read_run_vocabulary(arguments.target, task_type(experiment)));
-  check_model_size(run_weights(arguments.target), experiment, *task);
+  const auto experiment = is_run ? read_run_experiment(arguments.target)
+                                 : load_experiment_or_text(arguments.target, arguments.overrides);
+  Vocabulary vocabulary;
+  if (is_run) vocabulary = read_run_vocabulary(arguments.target, task_type(experiment));
+  const auto missing = missing_data(experiment);
+  BenchTask task;
+  if (missing) {
+    if (!is_run) vocabulary = initial_vocabulary(experiment);
+    task.random = std::make_unique<RandomTask>(experiment, vocabulary);
+    std::cerr << fmt::format(
+        "note: {}; the model is measured with random tokens, {} in a sequence, out of a vocabulary of {}\n",
+        excerpt(*missing, kLongMessage), experiment.data.sequence_length,
+        task.get().tokenizer().vocab_size());
+  } else {
+    task.own = is_run ? open_task(experiment, vocabulary) : make_task(experiment);
+  }
+  if (is_run) check_model_size(run_weights(arguments.target), experiment, task.get());
   return task;
 }
 
 void bench(const BenchArguments& arguments) {
   const auto device = parse_device(arguments.device);
-  const auto task = task_of(arguments);
-  const auto& experiment = task->experiment();
-  const auto speed = measure_speed(*task, device, {.seconds = arguments.seconds, .length = arguments.length});
+  const auto measured = task_of(arguments);
+  auto& task = measured.get();
+  const auto& experiment = task.experiment();
+  const auto speed = measure_speed(task, device, {.seconds = arguments.seconds, .length = arguments.length});
   std::vector<ScalingCurve> curves;
   if (arguments.scaling) {
     auto options = scaling_options(device);
     options.max_flops *= arguments.seconds / kUsualSeconds;
     options.seconds *= arguments.seconds / kUsualSeconds;
-    curves = measure_scaling(experiment.model, task->purpose(), device, options);
+    curves = measure_scaling(experiment.model, task.purpose(), device, options);
   }
 
   if (arguments.json) {
     auto document = as_json(speed);
+    if (measured.random) document["data"] = "random tokens";
     if (arguments.scaling) {
       document["scaling"] = Json::array();
       for (const auto& curve : curves) document["scaling"].push_back(to_json(curve));
@@ -130,8 +156,8 @@ void bench(const BenchArguments& arguments) {
     std::cout << document.dump(2) << '\n';
     return;
   }
-  std::cout << fmt::format("{} ({}, {})\n\n", experiment.name, experiment.model.architecture.type,
-                           device.str())
+  std::cout << fmt::format("{} ({}, {}{})\n\n", experiment.name, experiment.model.architecture.type,
+                           device.str(), measured.random ? ", random tokens" : "")
             << as_text(speed);
   if (arguments.scaling) std::cout << '\n' << as_text(curves);
 }
@@ -141,7 +167,9 @@ void bench(const BenchArguments& arguments) {
 void add_bench(CLI::App& app) {
   const auto arguments = std::make_shared<BenchArguments>();
   auto* command = app.add_subcommand(
-      "bench", "Measure how fast a model trains, reads and writes, and the memory it takes");
+      "bench",
+      "Measure how fast a model trains, reads and writes, and the memory it takes; without its data, with "
+      "random tokens");
   command->add_option("CONFIG|RUN", arguments->target, "A configuration, the directory of a run, or a text")
       ->type_name("PATH")
       ->required();
@@ -155,7 +183,7 @@ void add_bench(CLI::App& app) {
       ->add_option("--seconds", arguments->seconds,
                    "Seconds to measure each speed; with more, --scaling reaches longer sequences")
       ->option_text(fmt::format("S={}", kUsualSeconds))
-      ->check(CLI::NonNegativeNumber);
+      ->check(number(0, 86400));
   command->add_flag("--scaling", arguments->scaling,
                     "Also measure attention, feed-forward, norm and model at growing lengths");
   add_device(*command, arguments->device);

@@ -19,12 +19,16 @@
 #include <CLI/CLI.hpp>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
+#include <torch/version.h>
 
 #include "apps/commands.h"
+#include "apps/console/usage_problem.h"
 #include "base/adaptive_waits.h"
 #include "base/cpu_allocator.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "base/version.h"
+#include "io/terminal_guard.h"
 #include "training/parallel/launcher.h"
 #include "training/parallel/process_group.h"
 
@@ -70,27 +74,6 @@ void reserve_standard_streams() {
   }
 }
 
-// CLI11's message for an error in the command line. For an unknown command CLI11 only says that a command is
-// missing, so that message is made here.
-std::string usage_problem(const CLI::App& app, const CLI::ParseError& error) {
-  const CLI::App* command = &app;
-  std::string path = app.get_name();
-  while (!command->get_subcommands().empty()) {
-    command = command->get_subcommands().front();
-    path += " " + command->get_name();
-  }
-  std::string problem = error.what();
-  const auto unexpected = app.remaining(/*recurse=*/true);
-  if (command->get_require_subcommand_min() > 0 && !unexpected.empty()) {
-    const auto& word = unexpected.front();
-    std::vector<std::string> names;
-    for (const auto* known : command->get_subcommands(nullptr)) names.push_back(known->get_name());
-    problem = fmt::format("unknown {} '{}'", word.starts_with('-') ? "option" : "command", word);
-    if (const auto name = nearest(word, names)) problem += fmt::format("; did you mean '{}'?", *name);
-  }
-  return fmt::format("{} (see {} --help)", problem, path);
-}
-
 }  // namespace
 
 // Outside the try block, only a mistake in the option declarations throws.
@@ -99,6 +82,7 @@ int command_line(int argc, char** argv) {
   reserve_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // at a file size limit, write() fails and no signal ends the process
 
+  const TerminalGuard guard;
   use_caching_cpu_allocator();
   const AdaptiveWaits adaptive_waits;
 
@@ -122,10 +106,15 @@ int command_line(int argc, char** argv) {
   add_attention(app);
   add_config(app);
   add_tokenizer(app);
-  app.set_help_all_flag("--help-all", "Help of every command");  // last, so that commands do not inherit it
+  // The last two are declared last, so that commands do not inherit them.
+  app.set_help_all_flag("--help-all", "Help of every command");
+  app.set_version_flag("--version", fmt::format("transformer-zoo {} (LibTorch {})", version(), TORCH_VERSION),
+                       "The versions of this program and of LibTorch");
+  refuse_values_of_flags(app);
 
   try {
     try {
+      if (argc <= 1) throw CLI::CallForHelp();
       app.parse(argc, argv);
     } catch (const CLI::Success& help) {
       app.exit(help);

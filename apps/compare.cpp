@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -142,9 +143,11 @@ void run(const CompareArguments& arguments) {
   }
   for (const auto& notice : results["notices"])
     std::cout << "note: " << notice["text"].get<std::string>() << '\n';
-  std::cout << results_table(results, isatty(STDOUT_FILENO) ? TableStyle::terminal : TableStyle::plain)
-            << '\n'
-            << results["measured"].get<std::string>() << "\n\n";
+  // Past std::cout, which would escape the bold type on a terminal.
+  const auto table = results_table(results, isatty(STDOUT_FILENO) ? TableStyle::terminal : TableStyle::plain);
+  std::cout.flush();
+  if (std::fputs(table.c_str(), stdout) < 0) throw SystemError("cannot write to standard output");
+  std::cout << '\n' << results["measured"].get<std::string>() << "\n\n";
   std::cout << "report   " << (options.dir / "report.html").string() << '\n'
             << "results  " << (options.dir / "results.json").string() << '\n';
 }
@@ -168,14 +171,11 @@ void add_compare(CLI::App& app) {
   command->add_option("--seeds", arguments->seeds, "Train each configuration with the seeds 1 … N; default 3")
       ->option_text("N")
       ->check(whole_number(1, 1000));
-  const std::vector<std::pair<std::string, MatchQuantity>> quantities = {
-      {"none", MatchQuantity::none},
-      {"parameters", MatchQuantity::parameters},
-      {"flops", MatchQuantity::flops}};
   command
       ->add_option("--match", arguments->match,
                    "Scale widths until parameters or FLOPs per token agree within 2 %")
-      ->transform(CLI::CheckedTransformer(quantities))
+      ->transform(
+          one_of<MatchQuantity>({MatchQuantity::none, MatchQuantity::parameters, MatchQuantity::flops}))
       ->option_text("parameters|flops");
   command->add_option("--out", arguments->out, "Directory of the comparison; default: runs/NAME")
       ->type_name("DIR");

@@ -92,7 +92,7 @@ Translations translate(const Run& run, const EvaluateArguments& arguments,
                        const GenerationConfig& generation) {
   std::optional<Progress> progress;
   const auto show = [&](int64_t done, int64_t all) {
-    if (!progress) progress.emplace("translating", all);
+    if (!progress) progress.emplace("translating", ProgressCount{.total = all, .unit = "lines"});
     progress->update(done, "");
   };
   return run.translate(arguments.split, arguments.data, {.generation = generation, .on_progress = show});
@@ -136,11 +136,10 @@ void add_evaluate(CLI::App& app) {
       command
           ->add_option("--data", arguments->data, "Files of the same kind as data.valid, instead of a split")
           ->type_name("FILE");
-  const std::vector<std::pair<std::string, Split>> splits = {{"valid", Split::valid}, {"test", Split::test}};
   command
       ->add_option("--split", arguments->split,
                    "valid (default) or test, as the run's configuration names them; not with --data")
-      ->transform(CLI::CheckedTransformer(splits))
+      ->transform(one_of<Split>({Split::valid, Split::test}))
       ->option_text("SPLIT")
       ->excludes(data);
   command
@@ -151,7 +150,8 @@ void add_evaluate(CLI::App& app) {
   command
       ->add_option("--length-penalty", arguments->length_penalty,
                    "text_to_text: hypotheses are ranked by log-probability / length^A")
-      ->type_name("A");
+      ->type_name("A")
+      ->check(number());
   command
       ->add_option("--max-new-tokens", arguments->max_new_tokens,
                    "text_to_text: most tokens of one translation, within data.target_length")

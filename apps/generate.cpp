@@ -1,11 +1,14 @@
 // zoo generate: text from a trained model. A decoder continues each prompt, an encoder-decoder answers it, a
 // masked language model fills its masks.
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -15,11 +18,13 @@
 #include "apps/arguments/options.h"
 #include "apps/arguments/token_ids.h"
 #include "apps/commands.h"
+#include "apps/console/prompt_lines.h"
 #include "base/device.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "generation/fill_mask.h"
 #include "generation/generator.h"
+#include "generation/prompt.h"
 #include "io/files.h"
 #include "training/runs/run.h"
 
@@ -28,13 +33,16 @@ namespace {
 
 struct GenerateArguments {
   std::filesystem::path run;
-  std::optional<std::string> prompt, prompt_ids;
+  std::vector<std::string> prompts, stop;
+  std::optional<std::string> prompt_ids;
   std::optional<std::filesystem::path> input;
-  std::optional<int64_t> max_new_tokens, beam, top_k, seed, num_samples;
-  std::optional<double> temperature, top_p;
+  std::optional<int64_t> max_new_tokens, beam, top_k, no_repeat_ngram_size, seed, num_samples;
+  std::optional<double> temperature, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty;
   std::optional<WeightFormat> weights;
   bool stream = false, json = false;
   std::string device = "auto";
+
+  bool names_prompts() const { return !prompts.empty() || prompt_ids || input; }
 };
 
 struct Prompt {
@@ -44,6 +52,8 @@ struct Prompt {
 
 // Default number of candidates for each mask.
 constexpr int64_t kMaskCandidates = 5;
+
+// ---- prompts
 
 TokenIds prompt_ids(std::string_view text) {
   TokenIds ids;
@@ -58,44 +68,48 @@ TokenIds prompt_ids(std::string_view text) {
   return ids;
 }
 
-std::vector<std::string> lines_of(std::istream& in) {
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(in, line);) {
-    if (line.ends_with('\r')) line.pop_back();
-    lines.emplace_back(lines.empty() ? without_byte_order_mark(line) : line);
+/// How the prompts of a run become tokens.
+struct PromptReader {
+  const Tokenizer& tokenizer;
+  int64_t max_length;  // the most tokens that the model reads
+  bool has_masks;
+
+  size_t most_bytes() const { return most_prompt_bytes(max_length); }
+
+  Prompt read(std::string text) const {
+    check_prompt_size(text, max_length);
+    if (const auto at = find_invalid_utf8(text)) {
+      throw DataError(fmt::format("text is not UTF-8 at byte {}: {}", *at,
+                                  excerpt(std::string_view(text).substr(*at), 16)));
+    }
+    auto ids = has_masks ? encode_masked(tokenizer, text) : tokenizer.encode(text);
+    return {.text = std::move(text), .ids = std::move(ids)};
   }
-  return lines;
-}
+};
 
 [[noreturn]] void fail_without_prompts() {
   throw DataError("standard input is empty: write one prompt per line, or give --prompt TEXT");
 }
 
 /// No texts if standard input is empty.
-std::vector<std::string> prompt_texts(const GenerateArguments& arguments) {
-  if (arguments.prompt) return {*arguments.prompt};
-  if (!arguments.input) return lines_of(std::cin);
+std::vector<std::string> prompt_texts(const GenerateArguments& arguments, size_t most_bytes) {
+  if (!arguments.prompts.empty()) return arguments.prompts;
+  if (!arguments.input) return read_lines(std::cin, most_bytes);
   std::istringstream content(read_file(*arguments.input));
-  auto lines = lines_of(content);
+  auto lines = read_lines(content, most_bytes);
   if (lines.empty()) throw DataError(fmt::format("{}: the file is empty", arguments.input->string()));
   return lines;
 }
 
-std::vector<Prompt> read_prompts(const GenerateArguments& arguments, const Tokenizer& tokenizer,
-                                 bool has_masks) {
+std::vector<Prompt> read_prompts(const GenerateArguments& arguments, const PromptReader& reader) {
   if (arguments.prompt_ids) {
     const auto ids = prompt_ids(*arguments.prompt_ids);
-    return {{.text = tokenizer.decode(ids), .ids = ids}};
+    return {{.text = reader.tokenizer.decode(ids), .ids = ids}};
   }
   std::vector<Prompt> prompts;
-  for (auto& text : prompt_texts(arguments)) {
+  for (auto& text : prompt_texts(arguments, reader.most_bytes())) {
     try {
-      if (const auto at = find_invalid_utf8(text)) {
-        throw DataError(fmt::format("text is not UTF-8 at byte {}: {}", *at,
-                                    excerpt(std::string_view(text).substr(*at), 16)));
-      }
-      auto ids = has_masks ? encode_masked(tokenizer, text) : tokenizer.encode(text);
-      prompts.push_back({.text = std::move(text), .ids = std::move(ids)});
+      prompts.push_back(reader.read(std::move(text)));
     } catch (const DataError& error) {
       throw DataError(fmt::format("prompt {}: {}", prompts.size() + 1, error.what()));
     }
@@ -103,32 +117,12 @@ std::vector<Prompt> read_prompts(const GenerateArguments& arguments, const Token
   return prompts;
 }
 
-/// The run's `generation:` values, overridden by the command line.
-GenerationConfig options_of(const GenerateArguments& arguments, GenerationConfig options) {
-  const auto set = [](auto& value, const auto& argument) {
-    if (argument) value = *argument;
-  };
-  set(options.max_new_tokens, arguments.max_new_tokens);
-  set(options.beam, arguments.beam);
-  set(options.temperature, arguments.temperature);
-  set(options.top_k, arguments.top_k);
-  set(options.top_p, arguments.top_p);
-  set(options.seed, arguments.seed);
-  set(options.num_samples, arguments.num_samples);
-  check(options);
-  if (options.beam == 1) return options;
-  const auto because =
-      arguments.beam ? "" : fmt::format(" (the run's default is {} beams: add --beam 1)", options.beam);
-  if (arguments.stream)
-    throw UsageError("--stream contradicts beam search, which has no text until its end" + because);
-  const bool samples = (arguments.temperature && *arguments.temperature > 0) ||
-                       (arguments.top_k && *arguments.top_k > 0) || (arguments.top_p && *arguments.top_p < 1);
-  if (samples) {
-    throw UsageError("--temperature, --top-k and --top-p contradict beam search, which does not sample" +
-                     because);
-  }
-  return options;
+/// Whether a person types the prompts and sees each answer at once.
+bool is_conversation(const GenerateArguments& arguments) {
+  return !arguments.names_prompts() && !arguments.json && input_is_typed();
 }
+
+// ---- output
 
 void write(std::string_view text) {
   std::cout << text << std::flush;
@@ -150,80 +144,204 @@ void write_json(nlohmann::ordered_json results) {
   write(document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
-void stream(const Generator& generator, const std::vector<Prompt>& prompts, const GenerationConfig& options) {
-  for (size_t p = 0; p < prompts.size(); ++p) {
-    for (int64_t s = 0; s < options.num_samples; ++s) {
-      if (options.num_samples > 1 && p + static_cast<size_t>(s) > 0) write("\n");
+/// How people see the outputs. A continuation stands after its prompt; several have headings. An answer is a
+/// line of its own, so that the lines of a translation are those of its source; several answers to one prompt
+/// are a numbered list below it.
+struct Layout {
+  bool continues_prompt, several_prompts, several_samples;
+
+  /// The text before output `s` of prompt `p`. A line break follows the output.
+  std::string before(size_t p, int64_t s, const Prompt& prompt) const {
+    const std::string gap = p > 0 || s > 0 ? "\n" : "";
+    if (!continues_prompt) {
+      if (!several_samples) return "";
+      return (s > 0 ? "" : gap + prompt.text + "\n") + fmt::format("  {}. ", s + 1);
+    }
+    if (!several_prompts && !several_samples) return prompt.text;
+    if (!several_samples) return fmt::format("{}=== prompt {}\n{}", gap, p + 1, prompt.text);
+    if (!several_prompts) return fmt::format("{}=== sample {}\n{}", gap, s + 1, prompt.text);
+    return fmt::format("{}=== prompt {}, sample {}\n{}", gap, p + 1, s + 1, prompt.text);
+  }
+};
+
+// ---- models that write
+
+/// The run's `generation:` values, overridden by the command line.
+GenerationConfig options_of(const GenerateArguments& arguments, GenerationConfig options) {
+  const auto set = [](auto& value, const auto& argument) {
+    if (argument) value = *argument;
+  };
+  set(options.max_new_tokens, arguments.max_new_tokens);
+  set(options.beam, arguments.beam);
+  set(options.temperature, arguments.temperature);
+  set(options.top_k, arguments.top_k);
+  set(options.top_p, arguments.top_p);
+  set(options.min_p, arguments.min_p);
+  set(options.repetition_penalty, arguments.repetition_penalty);
+  set(options.presence_penalty, arguments.presence_penalty);
+  set(options.frequency_penalty, arguments.frequency_penalty);
+  set(options.no_repeat_ngram_size, arguments.no_repeat_ngram_size);
+  set(options.seed, arguments.seed);
+  set(options.num_samples, arguments.num_samples);
+  if (!arguments.stop.empty()) options.stop = arguments.stop;
+  check(options);
+  if (options.beam == 1) return options;
+  const auto because =
+      arguments.beam ? "" : fmt::format(" (the run's default is {} beams: add --beam 1)", options.beam);
+  if (arguments.stream)
+    throw UsageError("--stream contradicts beam search, which has no text until its end" + because);
+  const bool samples = (arguments.temperature && *arguments.temperature > 0) ||
+                       (arguments.top_k && *arguments.top_k > 0) ||
+                       (arguments.top_p && *arguments.top_p < 1) || (arguments.min_p && *arguments.min_p > 0);
+  if (samples) {
+    throw UsageError(
+        "--temperature, --top-k, --top-p and --min-p contradict beam search, which does not sample" +
+        because);
+  }
+  return options;
+}
+
+class Writer {
+ public:
+  Writer(const GenerateArguments& arguments, const Run& run)
+      : arguments_(arguments),
+        options_(options_of(arguments, run.experiment().generation)),
+        generator_(run.model(), run.tokenizer()),
+        reader_{.tokenizer = run.tokenizer(),
+                .max_length = run.model().generative()->max_length(),
+                .has_masks = false} {}
+
+  void run() const {
+    if (is_conversation(arguments_)) return converse();
+    auto prompts = read_prompts(arguments_, reader_);
+    if (prompts.empty()) {
+      if (!generator_.continues_prompt()) fail_without_prompts();
+      prompts.emplace_back();  // a text from nothing
+    }
+    const auto is_empty = [](const Prompt& prompt) { return prompt.ids.empty(); };
+    if (!generator_.continues_prompt() && std::ranges::all_of(prompts, is_empty))
+      throw DataError("the prompt is empty: there is nothing to answer");
+    if (!arguments_.stream) return write_all(prompts);
+    const auto layout = layout_of(prompts.size());
+    for (size_t p = 0; p < prompts.size(); ++p) stream(p, prompts[p], layout);
+  }
+
+ private:
+  Layout layout_of(size_t n_prompts) const {
+    return {.continues_prompt = generator_.continues_prompt(),
+            .several_prompts = n_prompts > 1,
+            .several_samples = options_.num_samples > 1};
+  }
+
+  /// The prompt's number selects its random numbers: the same lines give the same texts as a file of them.
+  void converse() const {
+    const auto* const invitation = generator_.continues_prompt()
+                                       ? "Type the beginning of a text and press Enter"
+                                       : "Type a text to answer and press Enter";
+    zoo::converse(invitation, reader_.most_bytes(), [&](size_t number, std::string line) {
+      const auto prompt = reader_.read(std::move(line));
+      options_.beam > 1 ? write_all({prompt}) : stream(number, prompt, layout_of(1));
+    });
+  }
+
+  void stream(size_t p, const Prompt& prompt, const Layout& layout) const {
+    for (int64_t s = 0; s < options_.num_samples; ++s) {
+      write(layout.before(layout.several_prompts ? p : 0, s, prompt));
       const Draw draw{.prompt = p, .sample = static_cast<uint64_t>(s)};
-      for (const auto& piece : generator.stream(prompts[p].ids, options, draw)) write(piece);
+      for (const auto& piece : generator_.stream(prompt.ids, options_, draw)) write(piece);
       write("\n");
     }
   }
+
+  void write_all(const std::vector<Prompt>& prompts) const {
+    std::vector<TokenIds> ids;
+    for (const auto& prompt : prompts) ids.push_back(prompt.ids);
+    const auto generations = generator_.generate(ids, options_);
+    if (arguments_.json) {
+      auto results = nlohmann::ordered_json::array();
+      for (size_t p = 0; p < prompts.size(); ++p)
+        results.push_back(result_json(prompts[p], generations[p].outputs));
+      return write_json(std::move(results));
+    }
+    const auto layout = layout_of(prompts.size());
+    std::string text;
+    for (size_t p = 0; p < prompts.size(); ++p) {
+      const auto& outputs = generations[p].outputs;
+      for (size_t s = 0; s < outputs.size(); ++s)
+        text += layout.before(p, static_cast<int64_t>(s), prompts[p]) + outputs[s].text + "\n";
+    }
+    write(text);
+  }
+
+  const GenerateArguments& arguments_;
+  const GenerationConfig options_;
+  const Generator generator_;
+  const PromptReader reader_;
+};
+
+// ---- models that fill masks
+
+void refuse_options_of_writers(const GenerateArguments& arguments) {
+  const std::vector<std::pair<const char*, bool>> options = {
+      {"--stream", arguments.stream},
+      {"--max-new-tokens", arguments.max_new_tokens.has_value()},
+      {"--stop", !arguments.stop.empty()},
+      {"--beam", arguments.beam.has_value()},
+      {"--temperature", arguments.temperature.has_value()},
+      {"--top-k", arguments.top_k.has_value()},
+      {"--top-p", arguments.top_p.has_value()},
+      {"--min-p", arguments.min_p.has_value()},
+      {"--repetition-penalty", arguments.repetition_penalty.has_value()},
+      {"--presence-penalty", arguments.presence_penalty.has_value()},
+      {"--frequency-penalty", arguments.frequency_penalty.has_value()},
+      {"--no-repeat-ngram-size", arguments.no_repeat_ngram_size.has_value()},
+      {"--seed", arguments.seed.has_value()}};
+  for (const auto& [option, is_given] : options) {
+    if (is_given)
+      throw UsageError(
+          fmt::format("{}: this run fills masks with the likeliest tokens: leave it out", option));
+  }
 }
 
-void generate_text(const GenerateArguments& arguments, const Run& run) {
-  const auto options = options_of(arguments, run.experiment().generation);
-  const Generator generator(run.model(), run.tokenizer());
-  auto prompts = read_prompts(arguments, run.tokenizer(), /*has_masks=*/false);
-  if (prompts.empty()) {
-    if (!generator.continues_prompt()) fail_without_prompts();
-    prompts.emplace_back();  // a text from nothing
+/// The text with its masks filled, and the candidates for each mask.
+std::string as_text(const FilledMasks& filled) {
+  std::string text = filled.outputs.front().text + "\n";
+  for (size_t mask = 0; mask < filled.masks.size(); ++mask) {
+    text += filled.masks.size() > 1 ? fmt::format("  <mask> {}:", mask + 1) : "  <mask>:";
+    for (const auto& candidate : filled.masks[mask])
+      text += fmt::format(" {} {:.1f}%", candidate.shown, 100 * candidate.probability);
+    text += '\n';
   }
-  const auto is_empty = [](const Prompt& prompt) { return prompt.ids.empty(); };
-  if (!generator.continues_prompt() && std::ranges::all_of(prompts, is_empty)) {
-    throw DataError("the prompt is empty: there is nothing to answer");
-  }
-  if (arguments.stream) return stream(generator, prompts, options);
-
-  std::vector<TokenIds> ids;
-  for (const auto& prompt : prompts) ids.push_back(prompt.ids);
-  const auto generations = generator.generate(ids, options);
-  auto results = nlohmann::ordered_json::array();
-  std::string text;
-  for (size_t p = 0; p < prompts.size(); ++p) {
-    results.push_back(result_json(prompts[p], generations[p].outputs));
-    for (const auto& output : generations[p].outputs) {
-      if (options.num_samples > 1 && !text.empty()) text += '\n';
-      text += output.text + "\n";
-    }
-  }
-  arguments.json ? write_json(std::move(results)) : write(text);
+  return text;
 }
 
 void fill_masks(const GenerateArguments& arguments, const Run& run) {
-  if (arguments.stream) throw UsageError("--stream: this run fills all masks at once: leave it out");
-  const char* const option = arguments.max_new_tokens ? "--max-new-tokens"
-                             : arguments.beam         ? "--beam"
-                             : arguments.temperature  ? "--temperature"
-                             : arguments.top_k        ? "--top-k"
-                             : arguments.top_p        ? "--top-p"
-                             : arguments.seed         ? "--seed"
-                                                      : nullptr;
-  if (option)
-    throw UsageError(fmt::format("{}: this run fills masks with the likeliest tokens: leave it out", option));
+  refuse_options_of_writers(arguments);
   const FillMaskOptions options{.candidates = arguments.num_samples.value_or(kMaskCandidates),
                                 .max_length = run.experiment().model.max_positions};
+  const PromptReader reader{
+      .tokenizer = run.tokenizer(), .max_length = options.max_length, .has_masks = true};
+  const auto fill = [&](const Prompt& prompt) {
+    return zoo::fill_masks(run.model(), run.tokenizer(), prompt.ids, options);
+  };
+  if (is_conversation(arguments)) {
+    return converse("Type a text with <mask> and press Enter", reader.most_bytes(),
+                    [&](size_t, std::string line) { write(as_text(fill(reader.read(std::move(line))))); });
+  }
   auto results = nlohmann::ordered_json::array();
   std::string text;
-  const auto prompts = read_prompts(arguments, run.tokenizer(), /*has_masks=*/true);
+  const auto prompts = read_prompts(arguments, reader);
   if (prompts.empty()) fail_without_prompts();
   for (const auto& prompt : prompts) {
-    const auto filled = zoo::fill_masks(run.model(), run.tokenizer(), prompt.ids, options);
+    const auto filled = fill(prompt);
     results.push_back(result_json(prompt, filled.outputs));
-    text += filled.outputs.front().text + "\n";
-    for (size_t mask = 0; mask < filled.masks.size(); ++mask) {
-      text += filled.masks.size() > 1 ? fmt::format("  <mask> {}:", mask + 1) : "  <mask>:";
-      for (const auto& candidate : filled.masks[mask]) {
-        text += fmt::format(" {} {:.1f}%", candidate.shown, 100 * candidate.probability);
-      }
-      text += '\n';
-    }
+    text += as_text(filled);
   }
   arguments.json ? write_json(std::move(results)) : write(text);
 }
 
 void generate(const GenerateArguments& arguments) {
-  if (arguments.prompt.has_value() + arguments.prompt_ids.has_value() + arguments.input.has_value() > 1) {
+  if (!arguments.prompts.empty() + arguments.prompt_ids.has_value() + arguments.input.has_value() > 1) {
     throw UsageError("--prompt, --prompt-ids and --input contradict each other: give one of them");
   }
   if (arguments.stream && arguments.json) {
@@ -232,7 +350,35 @@ void generate(const GenerateArguments& arguments) {
   const auto run = Run::open(arguments.run, parse_device(arguments.device));
   store_weights(run.model(), arguments.weights.value_or(run.experiment().generation.weights));
   if (run.task().purpose().head == HeadKind::masked_language_modeling) return fill_masks(arguments, run);
-  generate_text(arguments, run);
+  Writer(arguments, run).run();
+}
+
+/// Options that change which tokens are likely.
+void add_rules(CLI::App& command, GenerateArguments& arguments) {
+  const auto add = [&](const char* name, std::optional<double>& value, const char* meaning,
+                       const char* letter) {
+    command.add_option(name, value, meaning)->type_name(letter)->check(number());
+  };
+  add("--temperature", arguments.temperature, "Divides the logits before sampling; 0 = greedy", "T");
+  command.add_option("--top-k", arguments.top_k, "Sample among the k likeliest tokens; 0 = all")
+      ->type_name("K")
+      ->check(whole_number(0));
+  add("--top-p", arguments.top_p, "Sample among the likeliest tokens that make up this probability; 1 = all",
+      "P");
+  add("--min-p", arguments.min_p,
+      "Sample among the tokens that are at least this many times as likely as the likeliest; 0 = all", "P");
+  add("--repetition-penalty", arguments.repetition_penalty,
+      "Divides the positive logits of tokens that were said before, and multiplies the negative ones; 1 = "
+      "off",
+      "F");
+  add("--presence-penalty", arguments.presence_penalty,
+      "Subtracted from the logits of tokens that the output has already", "A");
+  add("--frequency-penalty", arguments.frequency_penalty, "The same, times the number of occurrences", "A");
+  command
+      .add_option("--no-repeat-ngram-size", arguments.no_repeat_ngram_size,
+                  "Say no sequence of N tokens twice; 0 = off")
+      ->type_name("N")
+      ->check(whole_number(0));
 }
 
 }  // namespace
@@ -242,31 +388,27 @@ void add_generate(CLI::App& app) {
   auto* command = app.add_subcommand(
       "generate", "Continue prompts (decoder), answer them (encoder-decoder) or fill their <mask> (encoder)");
   add_run(*command, arguments->run);
-  command->add_option("--prompt", arguments->prompt, "The prompt")->type_name("TEXT");
+  command->add_option("--prompt", arguments->prompts, "A prompt; may be repeated")
+      ->option_text("TEXT")
+      ->allow_extra_args(false);
   command->add_option("--prompt-ids", arguments->prompt_ids, "The prompt as token ids: 1,2,3")
       ->type_name("IDS");
   command
-      ->add_option(
-          "--input", arguments->input,
-          "A file with one prompt per line; default: standard input, and if that is empty, a decoder "
-          "writes a text from nothing")
+      ->add_option("--input", arguments->input,
+                   "A file with one prompt per line; default: standard input, and if that is empty, a decoder "
+                   "writes a text from nothing. Prompts that are typed on a terminal are answered one by one, "
+                   "until Ctrl-D")
       ->type_name("FILE");
   command->add_option("--max-new-tokens", arguments->max_new_tokens, "Most tokens of one output")
       ->type_name("N")
       ->check(whole_number(1));
+  command->add_option("--stop", arguments->stop, "End an output before this text; may be repeated")
+      ->option_text("TEXT")
+      ->allow_extra_args(false);
   command->add_option("--beam", arguments->beam, "Beams of beam search; 1 = none")
       ->type_name("N")
       ->check(whole_number(1, 1024));
-  command
-      ->add_option("--temperature", arguments->temperature, "Divides the logits before sampling; 0 = greedy")
-      ->type_name("T");
-  command->add_option("--top-k", arguments->top_k, "Sample among the k likeliest tokens; 0 = all")
-      ->type_name("K")
-      ->check(whole_number(0));
-  command
-      ->add_option("--top-p", arguments->top_p,
-                   "Sample among the likeliest tokens that make up this probability; 1 = all")
-      ->type_name("P");
+  add_rules(*command, *arguments);
   command->add_option("--seed", arguments->seed, "The same seed gives the same text")
       ->type_name("S")
       ->check(whole_number(0));
@@ -274,7 +416,7 @@ void add_generate(CLI::App& app) {
       ->add_option("--num-samples", arguments->num_samples,
                    "Outputs for each prompt; with beam search the n best; candidates for each <mask>")
       ->type_name("N")
-      ->check(whole_number(1));
+      ->check(whole_number(1, kMostSamples));
   command->add_flag("--stream", arguments->stream, "Write text as it is generated");
   add_json(*command, arguments->json);
   add_weights(*command, arguments->weights);

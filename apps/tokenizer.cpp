@@ -134,7 +134,7 @@ void add_train_tokenizer(CLI::App& app) {
   command
       ->add_option("--character-coverage", arguments->config.character_coverage,
                    "Share of the text's characters that get their own token (sentencepiece)")
-      ->check(CLI::Range(0.98, 1.0))
+      ->check(number(0.98, 1))
       ->option_text(fmt::format("P={}", arguments->config.character_coverage));
   command
       ->add_option("--documents", arguments->documents,

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "io/progress.h"
 #include "training/parallel/launcher.h"
 #include "training/recipes/own_text.h"
 #include "training/runs/checkpoint.h"
@@ -35,22 +36,16 @@ struct TrainArguments {
   int64_t n_processes = 1;
 };
 
-std::string duration(double seconds) {
-  if (seconds < 60) return fmt::format("{:.1f} s", seconds);
-  const auto whole = static_cast<int64_t>(seconds);
-  return whole < 3600 ? fmt::format("{} min {} s", whole / 60, whole % 60)
-                      : fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
-}
-
 std::string summary(const TrainResult& result, const std::string& best_by) {
   const auto run = result.run_dir.string();
   std::string text;
   switch (result.end) {
     case TrainEnd::all_steps:
-      text = fmt::format("{}: {} steps in {}", run, result.step, duration(result.seconds));
+      text = fmt::format("{}: {} steps in {}", run, result.step, duration_text(result.seconds));
       break;
     case TrainEnd::out_of_time:
-      text = fmt::format("{}: out of time after {} steps in {}", run, result.step, duration(result.seconds));
+      text = fmt::format("{}: out of time after {} steps in {}", run, result.step,
+                         duration_text(result.seconds));
       break;
     case TrainEnd::interrupted:
       if (result.step == 0)

@@ -64,6 +64,19 @@ std::optional<size_t> find_invalid_utf8(std::string_view text) {
   return std::nullopt;
 }
 
+size_t incomplete_utf8(std::string_view text) {
+  for (size_t back = 1; back <= 3 && back <= text.size(); ++back) {
+    const auto byte = static_cast<unsigned char>(text[text.size() - back]);
+    if ((byte & 0xC0) == 0x80) continue;  // not the first byte of a character
+    const size_t length = byte >= 0xF0 && byte <= 0xF4  ? 4
+                          : byte >= 0xE0 && byte < 0xF0 ? 3
+                          : byte >= 0xC2 && byte < 0xE0 ? 2
+                                                        : 1;
+    return length > back ? back : 0;
+  }
+  return 0;
+}
+
 std::string_view without_byte_order_mark(std::string_view text) {
   constexpr std::string_view mark = "\xEF\xBB\xBF";
   return text.starts_with(mark) ? text.substr(mark.size()) : text;
@@ -167,6 +180,18 @@ std::string excerpt(std::string_view text, size_t max_bytes) {
       result += text.substr(at, length);
     }
     at += std::max<size_t>(length, 1);
+  }
+  return result;
+}
+
+std::string printable(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find_first_of("\n\t"), text.size());
+    result += excerpt(text.substr(0, end), text.npos);
+    if (end == text.size()) break;
+    result += text[end];
+    text.remove_prefix(end + 1);
   }
   return result;
 }

@@ -13,6 +13,9 @@ namespace zoo {
 /// any.
 std::optional<size_t> find_invalid_utf8(std::string_view text);
 
+/// Number of bytes at the end of `text` that begin a character and do not complete it.
+size_t incomplete_utf8(std::string_view text);
+
 /// `text` without the UTF-8 byte order mark at its start, if it has one.
 std::string_view without_byte_order_mark(std::string_view text);
 
@@ -33,5 +36,9 @@ std::optional<std::string> nearest(std::string_view name, std::span<const std::s
 /// `text` for a message of one line: control characters and broken UTF-8 are escaped, and the text is cut
 /// after about `max_bytes`.
 std::string excerpt(std::string_view text, size_t max_bytes = 80);
+
+/// `text` for a terminal: escaped as in excerpt(), except for line breaks and tabs, and not cut. Escape
+/// sequences of a terminal in it have no effect.
+std::string printable(std::string_view text);
 
 }  // namespace zoo

@@ -26,7 +26,9 @@ class StepWalker {
   void show(double fraction) {
     constexpr double whole = 1000;
     if (!progress_ && watch_.seconds() < 1) return;
-    if (!progress_) progress_ = std::make_unique<Progress>("planning", std::llround(whole));
+    if (!progress_)
+      progress_ =
+          std::make_unique<Progress>("planning", ProgressCount{.total = std::llround(whole), .unit = ""});
     progress_->update(std::llround(whole * std::min(1.0, fraction)),
                       fmt::format("{} steps", consumed_.steps));
   }

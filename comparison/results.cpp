@@ -18,6 +18,7 @@
 #include "analysis/speeds.h"
 #include "base/error.h"
 #include "base/machine.h"
+#include "base/version.h"
 #include "comparison/findings.h"
 #include "comparison/kept_json.h"
 #include "comparison/report/json.h"
@@ -141,7 +142,7 @@ class Collector {
               {"device", options_.device.str()},
               {"system", machine.system}}},
             {"versions",
-             {{"transformer_zoo", ZOO_VERSION}, {"libtorch", TORCH_VERSION}, {"compiler", __VERSION__}}},
+             {{"transformer_zoo", version()}, {"libtorch", TORCH_VERSION}, {"compiler", __VERSION__}}},
             {"task", plan_.variants.front().experiment.task.type},
             {"metric",
              {{"key", metric_.key},

@@ -114,8 +114,10 @@ class Runner {
     std::vector<const Job*> waiting;
     for (const auto& job : jobs_) is_done(job) ? ++done_ : (waiting.push_back(&job), 0);
     if (waiting.empty()) return RunnerEnd::all_trained;
-    progress_ = std::make_unique<Progress>("training", kWhole * static_cast<int64_t>(jobs_.size()),
-                                           kWhole * static_cast<int64_t>(done_));
+    progress_ = std::make_unique<Progress>("training",
+                                           ProgressCount{.total = kWhole * static_cast<int64_t>(jobs_.size()),
+                                                         .unit = "",
+                                                         .first = kWhole * static_cast<int64_t>(done_)});
     size_t next = 0;
     while (true) {
       if (stopped()) return interrupt();

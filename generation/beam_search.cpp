@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <tuple>
 
 #include <torch/types.h>
@@ -25,10 +26,14 @@ class PromptBeams {
     Hypothesis hypothesis;
     double total = 0;      // of processed scores; equals hypothesis.total if processors only forbid tokens
     int64_t sequence = 0;  // index of the reader's sequence to which the newest token is appended
+    std::optional<ContinuationDecoder> decoder = {};  // if there are stop texts
   };
 
-  PromptBeams(const SearchLimits& limits, const BeamOptions& options) : limits_(&limits), options_(&options) {
-    running_.emplace_back();
+  /// The beams of prompt number `prompt`.
+  PromptBeams(const SearchLimits& limits, const BeamOptions& options, size_t prompt)
+      : limits_(&limits), options_(&options) {
+    auto& first = running_.emplace_back();
+    if (!limits.decoders.empty()) first.decoder.emplace(limits.decoders[prompt]);
   }
 
   bool done() const { return running_.empty(); }
@@ -48,11 +53,12 @@ class PromptBeams {
     std::vector<Running> next;
     for (size_t rank = 0; rank < candidates.size(); ++rank) {
       const auto& candidate = candidates[rank];
-      const bool ends = last_step || candidate.token == limits_->eos;
-      if (ends ? rank >= beams : next.size() >= beams) continue;
+      if (rank >= beams && next.size() >= beams) break;
       Running extended = running_[candidate.beam];
       extended.hypothesis.append(candidate.token, candidate.logprob);
       extended.total = candidate.total;
+      const bool ends = last_step || has_ended(extended);
+      if (ends ? rank >= beams : next.size() >= beams) continue;
       if (ends) {
         finish(std::move(extended));
       } else {
@@ -68,6 +74,15 @@ class PromptBeams {
     return total / std::pow(static_cast<double>(length), options_->length_penalty);
   }
 
+  /// Whether the newest token ends the beam with eos or a stop text.
+  bool has_ended(Running& beam) const {
+    const int64_t token = beam.hypothesis.ids.back();
+    if (token == limits_->eos) return true;
+    if (!beam.decoder) return false;
+    beam.decoder->push(token);
+    return beam.decoder->stopped();
+  }
+
   void finish(Running beam) {
     const double new_score = score(beam.total, beam.hypothesis.ids.size());
     const auto place = std::ranges::upper_bound(scores_, new_score, std::greater<>()) - scores_.begin();
@@ -81,8 +96,8 @@ class PromptBeams {
   /// Whether a running beam can still replace a finished hypothesis. `beams` hypotheses are finished.
   bool can_improve() const {
     if (options_->early_stopping == EarlyStopping::first_finished) return false;
-    // Totals never rise. A positive penalty divides by more for longer hypotheses, so the greatest length
-    // gives an upper bound.
+    // Totals do not rise, except by a processor that favours tokens. A positive penalty divides by more for
+    // longer hypotheses, so the greatest length gives an upper bound.
     const bool wait_for_longest =
         options_->early_stopping == EarlyStopping::never && options_->length_penalty > 0;
     const size_t length = wait_for_longest ? static_cast<size_t>(limits_->max_new_tokens)
@@ -122,7 +137,8 @@ std::vector<std::vector<Hypothesis>> beam_search(GenerativeModel& model, torch::
                                                  const std::vector<TokenIds>& prompts,
                                                  const LogitsProcessors& processors,
                                                  const SearchLimits& limits, const BeamOptions& options) {
-  std::vector<PromptBeams> searches(prompts.size(), PromptBeams(limits, options));
+  std::vector<PromptBeams> searches;
+  for (size_t p = 0; p < prompts.size(); ++p) searches.emplace_back(limits, options, p);
   SequenceReader reader(model, device);
   auto logits = reader.start(prompts);
   while (true) {

@@ -1,8 +1,8 @@
 #pragma once
 // Beam search over B prompts at once, as in Hugging Face transformers. Each step ranks the 2·beams likeliest
-// continuations of a prompt's beams. Those among the first `beams` that end become finished hypotheses. The
-// first `beams` that do not end are the next beams. Hypotheses are ranked by log-probability /
-// length^penalty; the length includes eos.
+// continuations of a prompt's beams. Those among the first `beams` that end, with eos or a stop text, become
+// finished hypotheses. The first `beams` that do not end are the next beams. Hypotheses are ranked by
+// log-probability / length^penalty; the length includes eos.
 
 #include <vector>
 
@@ -18,7 +18,8 @@ struct BeamOptions {
 };
 
 /// Returns the finished hypotheses of each prompt, at most `beams`, best first. Deterministic. `processors`
-/// may forbid tokens and change other scores. Changed scores count, but are not normalised again.
+/// may forbid tokens and change other scores. Hypotheses are ranked by changed scores, which are not
+/// normalised again.
 std::vector<std::vector<Hypothesis>> beam_search(GenerativeModel& model, torch::Device device,
                                                  const std::vector<TokenIds>& prompts,
                                                  const LogitsProcessors& processors,

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "generation/logits_processors.h"
+#include "generation/prompt.h"
 #include "generation/sampler.h"
 #include "generation/special_tokens.h"
 #include "models/inference_scope.h"
@@ -123,6 +124,7 @@ FilledMasks fill_masks(Model& model, const Tokenizer& tokenizer, const TokenIds&
 
 FilledMasks fill_masks(Model& model, const Tokenizer& tokenizer, std::string_view text,
                        const FillMaskOptions& options) {
+  check_prompt_size(text, options.max_length);
   return fill_masks(model, tokenizer, encode_masked(tokenizer, text), options);
 }
 

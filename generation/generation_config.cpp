@@ -1,5 +1,6 @@
 #include "generation/generation_config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -57,8 +58,23 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
   v.field("top_k", c.top_k, "Sample among the k likeliest tokens; 0 = all.", Limits::at_least(0));
   v.field("top_p", c.top_p, "Sample among the likeliest tokens that make up this probability; 1 = all.",
           {.min = 0, .max = 1, .min_excluded = true});
+  v.field("min_p", c.min_p,
+          "Sample among the tokens that are at least this many times as likely as the likeliest; 0 = all.",
+          Limits::between(0, 1));
+  v.field(
+      "repetition_penalty", c.repetition_penalty,
+      "Divides the positive logits of tokens that were said before, and multiplies the negative ones; 1 = "
+      "off. Said before are the tokens of the output, and of the prompt if the output continues it.",
+      {.min = 0, .max = 1e6, .min_excluded = true});
+  v.field("presence_penalty", c.presence_penalty,
+          "Subtracted from the logits of tokens that the output has already.", Limits::between(-100, 100));
+  v.field("frequency_penalty", c.frequency_penalty,
+          "The same, times the number of occurrences in the output.", Limits::between(-100, 100));
+  v.field("no_repeat_ngram_size", c.no_repeat_ngram_size,
+          "Sequences of this many tokens are not said twice; 0 = they may be.", Limits::at_least(0));
+  v.field("stop", c.stop, "An output ends before the first of these texts.");
   v.field("num_samples", c.num_samples, "Outputs for each prompt; with beam search the n best.",
-          Limits::at_least(1));
+          Limits::between(1, static_cast<double>(kMostSamples)));
   v.field("seed", c.seed, "Seed of the sampler: the same seed gives the same text.", Limits::at_least(0));
   v.field("weights", c.weights,
           "How a trained model's weights are stored while it generates or is evaluated: fp32; bf16, half the "
@@ -69,6 +85,8 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
 }
 
 void validate(const GenerationConfig& c, const Complain& complain) {
+  if (std::ranges::find(c.stop, "") != c.stop.end())
+    complain("stop", "has an empty text, which would end every output at once");
   if (c.beam > 1 && c.num_samples > c.beam) {
     complain("num_samples",
              fmt::format("{} outputs are more than the {} beams of beam search", c.num_samples, c.beam));

@@ -2,7 +2,9 @@
 // The `generation:` part of a configuration: the defaults of `zoo generate`, and the options of a Generator.
 
 #include <array>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "io/config/config_file.h"
 #include "models/model_config.h"
@@ -18,6 +20,9 @@ constexpr auto config_names(EarlyStopping) {
   return std::to_array<std::string_view>({"false", "true", "never"});
 }
 
+/// The largest GenerationConfig::num_samples: the outputs of a prompt are held in memory together.
+inline constexpr int64_t kMostSamples = 10000;
+
 struct GenerationConfig {
   int64_t max_new_tokens = 200;
   int64_t beam = 1;             // number of beams; 1 = no beam search
@@ -26,11 +31,18 @@ struct GenerationConfig {
   double temperature = 1.0;  // 0 = greedy
   int64_t top_k = 0;         // 0 = off
   double top_p = 1.0;        // 1 = off
+  double min_p = 0;          // 0 = off
   int64_t num_samples = 1;   // outputs per prompt; with beam search the n best
   int64_t seed = 0;
   /// How the commands that load a trained model store its weights.
   WeightFormat weights = WeightFormat::fp32;
   int64_t batch_size = 32;  // sequences (prompts × beams or samples) at once; does not change the outputs
+  std::vector<std::string> stop = {};  // an output ends before the first of these texts
+  // What they count as said before: repetition.h.
+  double repetition_penalty = 1;     // 1 = off
+  double presence_penalty = 0;       // 0 = off
+  double frequency_penalty = 0;      // 0 = off
+  int64_t no_repeat_ngram_size = 0;  // 0 = off
 };
 void describe(ConfigVisitor& v, GenerationConfig& c);
 /// Checks conditions across keys.

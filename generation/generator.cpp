@@ -1,13 +1,15 @@
 #include "generation/generator.h"
 
 #include <algorithm>
-#include <numeric>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "generation/beam_search.h"
+#include "generation/prompt.h"
+#include "generation/repetition.h"
 #include "generation/special_tokens.h"
 #include "models/inference_scope.h"
 
@@ -36,6 +38,49 @@ int64_t first_token(const Tokenizer& tokenizer) {
   }
 }
 
+/// What every batch has in common.
+struct Search {
+  GenerativeModel& model;
+  torch::Device device;
+  const LogitsProcessors& rules;
+  const Sampler& sampler;
+  const GenerationConfig& options;
+};
+
+/// The hypotheses for each prompt of a batch, best first.
+std::vector<std::vector<Hypothesis>> search_with_beams(const Search& search,
+                                                       const std::vector<TokenIds>& inputs,
+                                                       const SearchLimits& limit) {
+  return beam_search(search.model, search.device, inputs, search.rules, limit,
+                     {.beams = search.options.beam,
+                      .length_penalty = search.options.length_penalty,
+                      .early_stopping = search.options.early_stopping});
+}
+
+/// The samples for each prompt of a batch; `numbers` are the prompts' numbers among all prompts.
+std::vector<std::vector<Hypothesis>> search_by_sampling(const Search& search,
+                                                        const std::vector<TokenIds>& inputs,
+                                                        std::span<const size_t> numbers,
+                                                        const SearchLimits& limit) {
+  std::vector<SampleRow> rows;
+  for (size_t p = 0; p < inputs.size(); ++p) {
+    for (int64_t s = 0; s < search.options.num_samples; ++s)
+      rows.push_back({.prompt = p, .draw = {.prompt = numbers[p], .sample = static_cast<uint64_t>(s)}});
+  }
+  std::vector<std::vector<Hypothesis>> hypotheses(inputs.size());
+  // One prompt can have more samples than fit into a batch.
+  const auto most_rows = static_cast<size_t>(search.options.batch_size);
+  for (size_t first = 0; first < rows.size(); first += most_rows) {
+    const auto some = std::span(rows).subspan(first, std::min(most_rows, rows.size() - first));
+    SamplingSearch sampling(search.model, search.device, inputs, {some.begin(), some.end()}, search.rules,
+                            search.sampler, limit);
+    while (sampling.step()) {
+    }
+    for (size_t i = 0; i < some.size(); ++i) hypotheses[some[i].prompt].push_back(sampling.outputs()[i]);
+  }
+  return hypotheses;
+}
+
 }  // namespace
 
 Generator::Generator(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer)
@@ -49,6 +94,11 @@ Generator::Generator(Model& model, const Tokenizer& tokenizer)
     : Generator(std::shared_ptr<Model>(std::shared_ptr<void>(), &model),
                 std::shared_ptr<const Tokenizer>(std::shared_ptr<void>(), &tokenizer)) {}
 
+TokenIds Generator::encode(const std::string& prompt) const {
+  check_prompt_size(prompt, model_->generative()->max_length());
+  return tokenizer_->encode(prompt);
+}
+
 TokenIds Generator::model_input(const TokenIds& prompt, size_t index) const {
   check_prompt_ids(prompt, *tokenizer_, index);
   TokenIds input = prompt;
@@ -57,8 +107,6 @@ TokenIds Generator::model_input(const TokenIds& prompt, size_t index) const {
     return input;
   }
   if (const int64_t eos = tokenizer_->special().eos; eos >= 0) input.push_back(eos);
-  if (input.empty())
-    throw DataError(fmt::format("prompt {} is empty: there is nothing to answer", index + 1));
   // A sequence that holds the prompt also needs room for at least one token of the answer.
   const bool within = model_->generative()->sequence_has_prompt();
   const int64_t limit = model_->generative()->max_length() - (within ? 1 : 0);
@@ -74,10 +122,19 @@ LogitsProcessors Generator::processors(const GenerationConfig& options) const {
   LogitsProcessors list;
   list.push_back(std::make_unique<SuppressTokens>(tokens_without_text(tokenizer_->special()),
                                                   tokenizer_->vocab_size(), model_->device()));
+  const auto said = continues_prompt() ? SaidBefore::in_prompt_or_output : SaidBefore::in_output;
+  if (options.repetition_penalty != 1)
+    list.push_back(std::make_unique<RepetitionPenalty>(options.repetition_penalty, said));
+  if (options.presence_penalty != 0 || options.frequency_penalty != 0) {
+    list.push_back(std::make_unique<OccurrencePenalty>(options.presence_penalty, options.frequency_penalty));
+  }
+  if (options.no_repeat_ngram_size > 0)
+    list.push_back(std::make_unique<NoRepeatNgram>(options.no_repeat_ngram_size, said));
   const bool samples = options.beam == 1 && options.temperature > 0;
   if (samples) list.push_back(std::make_unique<Temperature>(options.temperature));
   if (samples && options.top_k > 0) list.push_back(std::make_unique<TopK>(options.top_k));
   if (samples && options.top_p < 1) list.push_back(std::make_unique<TopP>(options.top_p));
+  if (samples && options.min_p > 0) list.push_back(std::make_unique<MinP>(options.min_p));
   return list;
 }
 
@@ -102,76 +159,73 @@ size_t Generator::n_together(std::span<const TokenIds> inputs, size_t most,
       inputs.begin());
 }
 
+ContinuationDecoder Generator::decoder(const TokenIds& prompt, const GenerationConfig& options) const {
+  return {*tokenizer_, continues_prompt() ? prompt : TokenIds(), options.stop};
+}
+
 Output Generator::output(const Hypothesis& hypothesis, const TokenIds& prompt,
                          const GenerationConfig& options) const {
-  ContinuationDecoder decoder(*tokenizer_, continues_prompt() ? prompt : TokenIds());
+  auto text = decoder(prompt, options);
   Output result{.ids = hypothesis.ids,
                 .text = {},
                 .logprobs = hypothesis.logprobs,
                 .score = length_normalised(hypothesis, options.length_penalty)};
-  for (const int64_t id : hypothesis.ids) result.text += decoder.push(id);
-  result.text += decoder.finish();
+  for (const int64_t id : hypothesis.ids) result.text += text.push(id);
+  result.text += text.finish();
   return result;
+}
+
+bool Generator::has_nothing_to_answer(const TokenIds& prompt) const {
+  return prompt.empty() && !continues_prompt();
 }
 
 std::vector<Generation> Generator::generate(const std::vector<TokenIds>& prompts,
                                             const GenerationConfig& options) const {
   check(options);
   const InferenceScope scope(*model_);
-  std::vector<TokenIds> inputs;
-  for (const auto& prompt : prompts) inputs.push_back(model_input(prompt, inputs.size()));
+  std::vector<Generation> result(prompts.size());
+  std::vector<std::pair<size_t, TokenIds>> inputs;  // with the number of the prompt
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    result[i].prompt_ids = prompts[i];
+    if (has_nothing_to_answer(prompts[i])) {
+      result[i].outputs.resize(static_cast<size_t>(options.num_samples));
+    } else {
+      inputs.emplace_back(i, model_input(prompts[i], i));
+    }
+  }
   // Prompts of similar length share a batch: this saves padding.
-  std::vector<size_t> order(prompts.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, {}, [&](size_t i) { return inputs[i].size(); });
+  std::ranges::stable_sort(inputs, {}, [](const auto& input) { return input.second.size(); });
+  std::vector<size_t> order;
+  std::vector<TokenIds> sorted;
+  for (auto& [i, input] : inputs) {
+    order.push_back(i);
+    sorted.push_back(std::move(input));
+  }
 
   const auto rules = processors(options);
   const auto sampler = make_sampler(options);
-  const auto device = model_->device();
-  auto& model = *model_->generative();
-  const auto n_outputs = static_cast<size_t>(options.num_samples);
+  const Search search{.model = *model_->generative(),
+                      .device = model_->device(),
+                      .rules = rules,
+                      .sampler = *sampler,
+                      .options = options};
   const auto most_together = static_cast<size_t>(
       std::max<int64_t>(1, options.batch_size / std::max(options.beam, options.num_samples)));
-  std::vector<TokenIds> sorted;
-  for (const size_t i : order) sorted.push_back(std::move(inputs[i]));
-  std::vector<Generation> result(prompts.size());
   for (size_t begin = 0, n = 0; begin < order.size(); begin += n) {
     n = n_together(std::span(sorted).subspan(begin), most_together, options);
     const auto batch = std::span(order).subspan(begin, n);
     const std::vector<TokenIds> batch_inputs(sorted.begin() + static_cast<ptrdiff_t>(begin),
                                              sorted.begin() + static_cast<ptrdiff_t>(begin + n));
-    const auto limit = limits(options, batch_inputs.back().size());
-    std::vector<std::vector<Hypothesis>> hypotheses(batch.size());
-    if (options.beam > 1) {
-      hypotheses = beam_search(model, device, batch_inputs, rules, limit,
-                               {.beams = options.beam,
-                                .length_penalty = options.length_penalty,
-                                .early_stopping = options.early_stopping});
-    } else {
-      std::vector<SampleRow> rows;
-      for (size_t p = 0; p < batch.size(); ++p) {
-        for (size_t s = 0; s < n_outputs; ++s)
-          rows.push_back({.prompt = p, .draw = {.prompt = batch[p], .sample = s}});
-      }
-      // One prompt can have more samples than fit into a batch.
-      const auto most_rows = static_cast<size_t>(options.batch_size);
-      for (size_t first = 0; first < rows.size(); first += most_rows) {
-        const std::vector<SampleRow> some(
-            rows.begin() + static_cast<ptrdiff_t>(first),
-            rows.begin() + static_cast<ptrdiff_t>(std::min(first + most_rows, rows.size())));
-        SamplingSearch search(model, device, batch_inputs, some, rules, *sampler, limit);
-        while (search.step()) {
-        }
-        for (size_t i = 0; i < some.size(); ++i) hypotheses[some[i].prompt].push_back(search.outputs()[i]);
-      }
+    auto limit = limits(options, batch_inputs.back().size());
+    for (const size_t i : batch) {
+      if (!options.stop.empty()) limit.decoders.push_back(decoder(prompts[i], options));
     }
+    const auto hypotheses = options.beam > 1 ? search_with_beams(search, batch_inputs, limit)
+                                             : search_by_sampling(search, batch_inputs, batch, limit);
     for (size_t p = 0; p < batch.size(); ++p) {
-      const auto& prompt = prompts[batch[p]];
-      auto& generation = result[batch[p]];
-      generation.prompt_ids = prompt;
-      hypotheses[p].resize(std::min(hypotheses[p].size(), n_outputs));
-      for (const auto& hypothesis : hypotheses[p])
-        generation.outputs.push_back(output(hypothesis, prompt, options));
+      const size_t n_outputs = std::min(hypotheses[p].size(), static_cast<size_t>(options.num_samples));
+      for (const auto& hypothesis : std::span(hypotheses[p]).first(n_outputs))
+        result[batch[p]].outputs.push_back(output(hypothesis, prompts[batch[p]], options));
     }
   }
   return result;
@@ -180,7 +234,7 @@ std::vector<Generation> Generator::generate(const std::vector<TokenIds>& prompts
 std::vector<Generation> Generator::generate(const std::vector<std::string>& prompts,
                                             const GenerationConfig& options) const {
   std::vector<TokenIds> ids;
-  for (const auto& prompt : prompts) ids.push_back(tokenizer_->encode(prompt));
+  for (const auto& prompt : prompts) ids.push_back(encode(prompt));
   return generate(ids, options);
 }
 
@@ -189,20 +243,23 @@ TextStream Generator::stream(const TokenIds& prompt, const GenerationConfig& opt
   check(options);
   if (options.beam > 1) throw UsageError("beam search has no text until its end: stream with beam = 1");
   auto input = model_input(prompt, draw.prompt);
-  const auto limit = limits(options, input.size());
+  auto limit = limits(options, input.size());
+  if (has_nothing_to_answer(prompt)) limit.max_new_tokens = 0;
+  const auto text = decoder(prompt, options);
+  if (!options.stop.empty()) limit.decoders.push_back(text);
   return TextStream({.model = model_,
                      .tokenizer = tokenizer_,
                      .prompt = std::move(input),
-                     .context = continues_prompt() ? prompt : TokenIds(),
+                     .decoder = text,
                      .processors = processors(options),
                      .sampler = make_sampler(options),
-                     .limits = limit,
+                     .limits = std::move(limit),
                      .draw = draw});
 }
 
 TextStream Generator::stream(const std::string& prompt, const GenerationConfig& options,
                              const Draw& draw) const {
-  return stream(tokenizer_->encode(prompt), options, draw);
+  return stream(encode(prompt), options, draw);
 }
 
 }  // namespace zoo

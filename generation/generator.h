@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/text/tokenizer.h"
+#include "generation/continuation_decoder.h"
 #include "generation/generation_config.h"
 #include "generation/text_stream.h"
 #include "models/model.h"
@@ -15,8 +16,10 @@ namespace zoo {
 
 /// One generated text.
 struct Output {
-  TokenIds ids;      // generated tokens; the last one is eos if generation reached it
-  std::string text;  // the decoded ids; if the model continues prompts, prompt + text is the whole text
+  /// Generated tokens. If generation came to an end, the last one is eos, or completes a stop text.
+  TokenIds ids;
+  /// The decoded ids, up to a stop text. If the model continues prompts, prompt + text is the whole text.
+  std::string text;
   /// Natural log-probability of each token by the model itself, before temperature and other processors.
   std::vector<double> logprobs;
   double score = 0;  // Σ logprobs / length^length_penalty
@@ -32,13 +35,14 @@ struct Generation {
 ///
 /// A decoder reads the prompt's tokens unchanged. An empty prompt becomes eos, because documents follow eos
 /// in training; without eos it becomes bos, else a line break, else the first token. An encoder-decoder reads
-/// the prompt and eos. Special tokens other than eos are never generated. An output ends with eos or after
+/// the prompt and eos. A model that answers gives empty outputs without tokens for an empty prompt. Special
+/// tokens other than eos are never generated. An output ends with eos, before a stop text, or after
 /// max_new_tokens; in an encoder-decoder also after the model's max_length(). A decoder continues beyond that
 /// length, see SequenceReader.
 ///
 /// The outputs for a prompt depend on the options and on its index among the prompts, not on the other
-/// prompts. With temperature 0 the likeliest token is taken. With beam > 1, temperature, top_k and top_p have
-/// no effect.
+/// prompts. With temperature 0 the likeliest token is taken. With beam > 1, temperature, top_k, top_p and
+/// min_p have no effect. Penalties and no_repeat_ngram_size always have.
 class Generator {
  public:
   /// Throws UsageError if the model does not generate (a classifier, a masked language model).
@@ -51,7 +55,7 @@ class Generator {
   /// outside the vocabulary or a source is too long for the model, CheckpointError if the logits are NaN.
   std::vector<Generation> generate(const std::vector<TokenIds>& prompts,
                                    const GenerationConfig& options = {}) const;
-  /// The same for texts. Also throws DataError where Tokenizer::encode() does.
+  /// The same for texts. Also throws DataError where Tokenizer::encode() and check_prompt_size() do.
   std::vector<Generation> generate(const std::vector<std::string>& prompts,
                                    const GenerationConfig& options = {}) const;
 
@@ -67,7 +71,10 @@ class Generator {
   bool continues_prompt() const { return model_->generative()->continues_prompt(); }
 
  private:
+  TokenIds encode(const std::string& prompt) const;
+  bool has_nothing_to_answer(const TokenIds& prompt) const;
   TokenIds model_input(const TokenIds& prompt, size_t index) const;
+  ContinuationDecoder decoder(const TokenIds& prompt, const GenerationConfig& options) const;
   LogitsProcessors processors(const GenerationConfig& options) const;
   SearchLimits limits(const GenerationConfig& options, size_t input_length) const;
   size_t n_together(std::span<const TokenIds> inputs, size_t most, const GenerationConfig& options) const;

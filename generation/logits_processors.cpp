@@ -1,6 +1,7 @@
 #include "generation/logits_processors.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <torch/types.h>
@@ -57,6 +58,12 @@ torch::Tensor TopP::process(const torch::Tensor& logits, std::span<const Sequenc
   if (mass.size(1) > 1) stays.narrow(1, 1, mass.size(1) - 1).copy_(mass.narrow(1, 0, mass.size(1) - 1) < p_);
   const auto keep = torch::empty_like(stays).scatter_(1, order, stays);
   return logits.masked_fill(keep.logical_not(), kImpossible);
+}
+
+torch::Tensor MinP::process(const torch::Tensor& logits, std::span<const SequenceView>) const {
+  if (p_ <= 0) return logits;
+  const auto least = logits.amax(1, /*keepdim=*/true) + std::log(p_);  // (B, 1)
+  return logits.masked_fill(logits < least, kImpossible);
 }
 
 }  // namespace zoo

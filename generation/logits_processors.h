@@ -74,4 +74,14 @@ class TopP final : public LogitsProcessor {
   double p_;
 };
 
+/// Keeps the tokens that are at least p times as likely as the likeliest one (Nguyen et al. 2024). 0 ≤ p ≤ 1.
+class MinP final : public LogitsProcessor {
+ public:
+  explicit MinP(double p) : p_(p) {}
+  torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
+
+ private:
+  double p_;
+};
+
 }  // namespace zoo

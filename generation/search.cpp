@@ -41,12 +41,13 @@ SamplingSearch::SamplingSearch(GenerativeModel& model, torch::Device device, std
       rows_(std::move(rows)),
       processors_(processors),
       sampler_(sampler),
-      limits_(limits),
+      limits_(std::move(limits)),
       outputs_(rows_.size()) {
   if (limits_.max_new_tokens < 1) return;
   for (size_t i = 0; i < rows_.size(); ++i) {
     active_.push_back(i);
     parents_.push_back(static_cast<int64_t>(rows_[i].prompt));
+    if (!limits_.decoders.empty()) decoders_.push_back(limits_.decoders[rows_[i].prompt]);
   }
 }
 
@@ -64,6 +65,15 @@ torch::Tensor SamplingSearch::next_logits() {
   return logits;
 }
 
+/// Whether the newest token of a row is its last one.
+bool SamplingSearch::has_ended(size_t row) {
+  const auto& ids = outputs_[row].ids;
+  if (ids.back() == limits_.eos || std::ssize(ids) >= limits_.max_new_tokens) return true;
+  if (decoders_.empty()) return false;
+  decoders_[row].push(ids.back());
+  return decoders_[row].stopped();
+}
+
 bool SamplingSearch::step() {
   if (active_.empty()) return false;
   const auto logits = next_logits();
@@ -79,10 +89,8 @@ bool SamplingSearch::step() {
 
   size_t left = 0;
   for (size_t i = 0; i < active_.size(); ++i) {
-    auto& output = outputs_[active_[i]];
-    output.append(tokens[i], logprobs[i]);
-    if (tokens[i] == limits_.eos || static_cast<int64_t>(output.ids.size()) >= limits_.max_new_tokens)
-      continue;
+    outputs_[active_[i]].append(tokens[i], logprobs[i]);
+    if (has_ended(active_[i])) continue;
     active_[left] = active_[i];
     parents_[left] = parents_[i];
     ++left;

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "generation/continuation_decoder.h"
 #include "generation/logits_processors.h"
 #include "generation/sampler.h"
 #include "generation/sequence_reader.h"
@@ -13,11 +14,14 @@ namespace zoo {
 struct SearchLimits {
   int64_t max_new_tokens = 200;
   int64_t eos = -1;  // -1: the vocabulary has none
+  /// If there are stop texts, one decoder for each prompt: an output ends with the token that completes a
+  /// stop text there. Empty: there are none.
+  std::vector<ContinuationDecoder> decoders = {};
 };
 
 /// A continuation, finished or unfinished.
 struct Hypothesis {
-  TokenIds ids;                  // generated tokens; the last one is eos if the search reached it
+  TokenIds ids;  // generated tokens; the last one is eos, or completes a stop text, if the search came to it
   std::vector<double> logprobs;  // natural logarithm, by the model itself (before any processor)
   double total = 0;              // sum of logprobs
 
@@ -49,6 +53,7 @@ class SamplingSearch {
 
  private:
   torch::Tensor next_logits();
+  bool has_ended(size_t row);
 
   SequenceReader reader_;
   std::vector<TokenIds> prompts_;
@@ -57,6 +62,7 @@ class SamplingSearch {
   const Sampler& sampler_;
   SearchLimits limits_;
   std::vector<Hypothesis> outputs_;
+  std::vector<ContinuationDecoder> decoders_;  // of each row, if there are stop texts
   bool started_ = false;
   std::vector<size_t> active_;    // unfinished rows
   std::vector<int64_t> parents_;  // for each active row, the reader's sequence that it extends

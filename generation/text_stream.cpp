@@ -1,30 +1,17 @@
 #include "generation/text_stream.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "models/inference_scope.h"
 
 namespace zoo {
-namespace {
-
-// More than enough for the bytes of one character, and for the word before a blank.
-constexpr size_t kContextTokens = 8;
-
-}  // namespace
-
-ContinuationDecoder::ContinuationDecoder(const Tokenizer& tokenizer, std::span<const int64_t> prompt)
-    : decoder_(tokenizer) {
-  for (const int64_t id : prompt.last(std::min(prompt.size(), kContextTokens))) decoder_.push(id);
-  decoder_.skip();
-}
 
 struct TextStream::State {
   explicit State(TextStreamSource from)
       : source(std::move(from)),
         search(*source.model->generative(), source.model->device(), {source.prompt}, {{.draw = source.draw}},
                source.processors, *source.sampler, source.limits),
-        decoder(*source.tokenizer, source.context) {}
+        decoder(source.decoder) {}
 
   const TextStreamSource source;
   SamplingSearch search;

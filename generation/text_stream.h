@@ -10,24 +10,12 @@
 
 namespace zoo {
 
-/// Decodes generated ids into text that continues a prompt. The text includes a blank after the prompt if the
-/// vocabulary marks one, and a character whose first bytes belong to the prompt.
-class ContinuationDecoder {
- public:
-  ContinuationDecoder(const Tokenizer& tokenizer, std::span<const int64_t> prompt);
-  std::string push(int64_t id) { return decoder_.push(id); }
-  std::string finish() { return decoder_.finish(); }
-
- private:
-  StreamDecoder decoder_;
-};
-
 /// The arguments of a TextStream; the Generator fills them in.
 struct TextStreamSource {
   std::shared_ptr<Model> model;
-  std::shared_ptr<const Tokenizer> tokenizer;
-  TokenIds prompt;   // as the model reads it
-  TokenIds context;  // the tokens that the text continues
+  std::shared_ptr<const Tokenizer> tokenizer;  // of the decoder, which does not own it
+  TokenIds prompt;                             // as the model reads it
+  ContinuationDecoder decoder;                 // before the first token
   LogitsProcessors processors;
   std::unique_ptr<const Sampler> sampler;
   SearchLimits limits;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 
 namespace zoo {
@@ -17,21 +19,34 @@ struct ProgressOutput {
   static ProgressOutput standard_error();
 };
 
+/// What a task counts.
+struct ProgressCount {
+  int64_t total = 0;  // 0: the end is not known
+  std::string unit =
+      "steps";        // such as "lines"; empty: the numbers mean nothing, and only their share is shown
+  int64_t first = 0;  // done in an earlier run
+};
+
+/// The seconds after which a task ends even if not everything is done.
+struct TimeLimit {
+  double used = 0, total = 0;
+};
+
 /// Progress of one long task on stderr. On a terminal, one line with a bar and the remaining time is redrawn
 /// at most ten times a second. Elsewhere, plain lines are written: the first, the last, and one every five
 /// seconds.
 class Progress {
  public:
-  /// `total_steps` is 0 if the end is not known. `first_step` is the number of steps done in an earlier run.
-  Progress(std::string_view title, int64_t total_steps, int64_t first_step = 0,
+  Progress(std::string_view title, ProgressCount count,
            ProgressOutput output = ProgressOutput::standard_error());
   /// Shows the last state and ends the line.
   ~Progress();
   Progress(Progress&&) noexcept;
   Progress& operator=(Progress&&) = delete;
 
-  /// Reports that `step` steps are done. `status` is short text such as "loss 1.92  12.3 k tokens/s".
-  void update(int64_t step, std::string_view status);
+  /// Reports that `done` units are done. `status` is short text such as "loss 1.92  12.3 k tokens/s". With a
+  /// time limit, the shown rest is the shorter one of both.
+  void update(int64_t done, std::string_view status, std::optional<TimeLimit> limit = std::nullopt);
   /// Writes `text` on a line of its own, above the bar.
   void message(std::string_view text);
 
@@ -39,5 +54,8 @@ class Progress {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// "7.3 s", "12 min 34 s", "3 h 25 min"
+std::string duration_text(double seconds);
 
 }  // namespace zoo

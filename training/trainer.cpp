@@ -115,6 +115,7 @@ class Trainer {
   Stopwatch watch_;
   double seconds_before_ = 0;  // duration of earlier parts of this run
   double busy_seconds_ = 0;    // duration of the steps since the last row of metrics
+  int64_t busy_steps_ = 0;     // number of these steps
   int64_t tokens_at_log_ = 0;
   int64_t step_bytes_ = -1;  // bytes that this process exchanged with the others in the last step
   std::string status_;
@@ -247,6 +248,7 @@ TrainResult Trainer::run() {
     }
     step_bytes_ = processes_.bytes_exchanged() - bytes;
     busy_seconds_ += busy.seconds();
+    ++busy_steps_;
 
     end = why_to_end();
     const bool last = end && *end != TrainEnd::interrupted;
@@ -398,11 +400,13 @@ void Trainer::log(const Step& step) {
   }
   std::erase_if(row, [](const auto& entry) { return !std::isfinite(entry.second); });
   if (metrics_) metrics_->write(state_.step, state_.tokens, seconds(), row);
-  status_ = fmt::format("loss {:.4f}  {:.1f} k tokens/s", loss, rate / 1000);
+  status_ = fmt::format("loss {:.4f}  {:.1f} k tokens/s  {:.1f} ms/step", loss, rate / 1000,
+                        busy_seconds_ * 1000 / static_cast<double>(busy_steps_));
   state_.loss_since_log = 0;
   state_.steps_since_log = 0;
   tokens_at_log_ = state_.tokens;
   busy_seconds_ = 0;
+  busy_steps_ = 0;
 }
 
 Metrics Trainer::metrics_of_validation() {
@@ -486,8 +490,12 @@ void Trainer::save() {
 
 void Trainer::report(std::string message) const {
   if (!options_.on_progress || !processes_.is_first()) return;
-  options_.on_progress(
-      {.step = state_.step, .steps = config_.steps, .status = status_, .message = std::move(message)});
+  options_.on_progress({.step = state_.step,
+                        .steps = config_.steps,
+                        .seconds = seconds(),
+                        .max_seconds = config_.max_seconds,
+                        .status = status_,
+                        .message = std::move(message)});
 }
 
 }  // namespace
@@ -500,9 +508,14 @@ std::function<void(const TrainProgress&)> progress_on_stderr(std::string_view ti
   // Made at the first call, because only then it is known how many steps are done already.
   const auto shown = std::make_shared<std::unique_ptr<Progress>>();
   return [shown, name = std::string(title)](const TrainProgress& progress) {
-    if (!*shown) *shown = std::make_unique<Progress>(name, progress.steps, progress.step);
+    if (!*shown) {
+      *shown = std::make_unique<Progress>(
+          name, ProgressCount{.total = progress.steps, .unit = "steps", .first = progress.step});
+    }
     if (!progress.message.empty()) (*shown)->message(progress.message);
-    (*shown)->update(progress.step, progress.status);
+    std::optional<TimeLimit> limit;
+    if (progress.max_seconds) limit = {.used = progress.seconds, .total = *progress.max_seconds};
+    (*shown)->update(progress.step, progress.status, limit);
   };
 }
 

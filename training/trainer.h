@@ -18,8 +18,10 @@ namespace zoo {
 /// The progress of a training.
 struct TrainProgress {
   int64_t step = 0, steps = 0;
-  std::string status;   // short, such as "loss 1.92  12.3 k tokens/s"
-  std::string message;  // a line to keep; usually empty
+  double seconds = 0;                 // spent on the training so far, over all parts of the run
+  std::optional<double> max_seconds;  // training.max_seconds: it ends then, even before the last step
+  std::string status;                 // short, such as "loss 1.92  12.3 k tokens/s  20.8 ms/step"
+  std::string message;                // a line to keep; usually empty
 };
 
 struct TrainOptions {

@@ -2,18 +2,22 @@
 // Options that several subcommands share, so that they are the same everywhere.
 
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "layers/weights/weights.h"
+#include "io/config/describe.h"
+#include "models/model_config.h"
 
 namespace zoo {
 
@@ -30,6 +34,40 @@ inline CLI::Validator whole_number(int64_t least, int64_t most = std::numeric_li
             return most == std::numeric_limits<int64_t>::max()
                        ? fmt::format("'{}' is not a whole number of at least {}", text, least)
                        : fmt::format("'{}' is not a whole number from {} to {}", text, least, most);
+          },
+          ""};
+}
+
+/// Accepts a decimal number from `least` to `most`.
+inline CLI::Validator number(double least = std::numeric_limits<double>::lowest(),
+                             double most = std::numeric_limits<double>::max()) {
+  return {[=](const std::string& text) -> std::string {
+            double value = 0;
+            const char* const end = text.data() + text.size();
+            const auto result = std::from_chars(text.data(), end, value);
+            const bool is_number = result.ec == std::errc() && result.ptr == end && std::isfinite(value);
+            if (is_number && value >= least && value <= most) return {};
+            if (most < std::numeric_limits<double>::max())
+              return fmt::format("'{}' is not a number from {} to {}", text, least, most);
+            return least > std::numeric_limits<double>::lowest()
+                       ? fmt::format("'{}' is not a number of at least {}", text, least)
+                       : fmt::format("'{}' is not a number", text);
+          },
+          ""};
+}
+
+/// Accepts the name of one of these enumerators, for CLI::Option::transform().
+template <NamedEnum E>
+CLI::Validator one_of(std::vector<E> values) {
+  return {[values = std::move(values)](std::string& text) -> std::string {
+            std::vector<std::string_view> names;
+            for (const E value : values) {
+              names.push_back(name_of(value));
+              if (text != names.back()) continue;
+              text = std::to_string(static_cast<int64_t>(value));
+              return {};
+            }
+            return fmt::format("'{}' is not one of {}", text, fmt::join(names, ", "));
           },
           ""};
 }
@@ -59,13 +97,11 @@ inline CLI::Option* add_json(CLI::App& command, bool& json,
 
 /// How the weights of a trained model are stored.
 inline CLI::Option* add_weights(CLI::App& command, std::optional<WeightFormat>& weights) {
-  const std::vector<std::pair<std::string, WeightFormat>> formats = {
-      {"fp32", WeightFormat::fp32}, {"bf16", WeightFormat::bf16}, {"int8", WeightFormat::int8}};
   return command
       .add_option("--weights", weights,
                   "How weights are stored: fp32, bf16 (half the memory) or int8 (a quarter); default: the "
                   "run's generation.weights")
-      ->transform(CLI::CheckedTransformer(formats))
+      ->transform(one_of<WeightFormat>({WeightFormat::fp32, WeightFormat::bf16, WeightFormat::int8}))
       ->option_text("FORMAT");
 }
 

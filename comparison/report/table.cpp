@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "comparison/report/json.h"
 
 namespace zoo {
@@ -18,6 +19,8 @@ struct Cell {
   std::optional<double> value = {};  // to find the best
   bool of_failed_run = false;        // such a cell is never the best
 };
+
+constexpr size_t kLongName = 200;  // bytes
 
 enum class Best { none, lowest, highest };
 
@@ -99,7 +102,7 @@ std::vector<Column> columns_of(const Json& results) {
       cell.of_failed_run = run["metric"].is_null();
       columns[i++].cells.push_back(std::move(cell));
     };
-    add({run["name"].get<std::string>()});
+    add({excerpt(run["name"].get<std::string>(), kLongName)});
     add(metric_cell(run["metric"], percent));
     add(verdict_cell(run["versus_baseline"]));
     add(amount_cell(number(run["parameters"])));

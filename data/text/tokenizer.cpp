@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "data/text/byte_tokenizer.h"
 #include "data/text/char_tokenizer.h"
 #include "data/text/sentencepiece_tokenizer.h"
@@ -12,24 +13,6 @@
 #include "io/files.h"
 
 namespace zoo {
-namespace {
-
-/// Number of bytes at the end of `text` that begin an incomplete character.
-size_t incomplete_utf8(std::string_view text) {
-  for (size_t back = 1; back <= 3 && back <= text.size(); ++back) {
-    const auto byte = static_cast<unsigned char>(text[text.size() - back]);
-    if ((byte & 0xC0) == 0x80) continue;  // not the first byte of a character
-    const size_t length = byte >= 0xF0 && byte <= 0xF4  ? 4
-                          : byte >= 0xE0 && byte < 0xF0 ? 3
-                          : byte >= 0xC2 && byte < 0xE0 ? 2
-                                                        : 1;
-    return length > back ? back : 0;
-  }
-  return 0;
-}
-
-}  // namespace
-
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerConfig& config, SpecialTokenSet special,
                                           const TextReader& corpus) {
   switch (config.type) {

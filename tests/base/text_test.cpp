@@ -81,5 +81,22 @@ TEST(Excerpt, IsOneShortLineOfUtf8) {
   EXPECT_EQ(excerpt("", 3), "");
 }
 
+TEST(Printable, KeepsLinesAndTabsButNoOtherControlCharacters) {
+  EXPECT_EQ(printable("a\n\tä\n"), "a\n\tä\n");
+  EXPECT_EQ(printable("\x1b[2J\r\b\x7f\xff\xC2\x9B!"), "\\x1b[2J\\x0d\\x08\\x7f\\xff\\u009b!");
+  EXPECT_EQ(printable(""), "");
+  EXPECT_EQ(printable(std::string(100'000, 'x')), std::string(100'000, 'x')) << "nothing is cut";
+}
+
+TEST(Utf8, TellsABegunCharacterFromABrokenOne) {
+  EXPECT_EQ(incomplete_utf8("abc"), 0U);
+  EXPECT_EQ(incomplete_utf8("ab\xE2"), 1U);
+  EXPECT_EQ(incomplete_utf8("ab\xE2\x82"), 2U);
+  EXPECT_EQ(incomplete_utf8("ab\xE2\x82\xAC"), 0U);
+  EXPECT_EQ(incomplete_utf8("ab\xF0\x9F\x98"), 3U);
+  EXPECT_EQ(incomplete_utf8("ab\x82\x82"), 0U);
+  EXPECT_EQ(incomplete_utf8("ab\xFF"), 0U);
+}
+
 }  // namespace
 }  // namespace zoo

@@ -1,7 +1,9 @@
 // zoo average, and the averages of zoo train.
 
+#include <filesystem>
 #include <string>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -11,6 +13,7 @@
 namespace zoo::testing {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -71,9 +74,37 @@ TEST_F(Average, ProblemsAreOneLine) {
   };
   expect_error("", "RUN is required");
   expect_error("nowhere", "nowhere: no such run");
-  expect_error("run --last 4", "has 3 of the 4 checkpoints");
+  expect_error("run --last 4", "run: has kept 3 checkpoints, not 4: average 3 or fewer (--last)");
   expect_error("run --last 1", "--last 1");
   expect_error("run --out run", "run: exists already");
+}
+
+// What would help depends on why a run has too few checkpoints.
+TEST_F(Average, AdvisesWhatWouldHelp) {
+  const auto problem = [&](const std::string& run) {
+    const auto outcome = run_zoo(dir, fmt::format("average {} --device cpu", run));
+    EXPECT_EQ(outcome.code, 2);
+    return outcome.err;
+  };
+  train("--out rarely --set training.checkpoint_every=100");
+  EXPECT_EQ(problem("rarely"),
+            "zoo: rarely: has one checkpoint, and a mean needs at least two: train with "
+            "training.checkpoint_every of at most 3 instead of 100, or longer\n");
+  train("--out newest --set training.keep_checkpoints=1");
+  EXPECT_THAT(problem("newest"), HasSubstr("train with training.keep_checkpoints of at least 2\n"));
+  train("--out run");
+  ASSERT_EQ(run_zoo(dir, "average run --device cpu").code, 0);
+  EXPECT_EQ(
+      problem("run-average"),
+      "zoo: run-average: has no checkpoints to average: give a trained run that still has its directory "
+      "checkpoints\n");
+  for (const char* step : {"2", "4"}) fs::remove_all(dir / "run/checkpoints" / fmt::format("step-{}", step));
+  EXPECT_THAT(problem("run --out other"), HasSubstr("the others were deleted\n"));
+  // A run that was stopped.
+  auto config = read_file(dir / "run/config.yaml");
+  config.replace(config.find("steps: 6"), 8, "steps: 9");
+  dir.write("run/config.yaml", config);
+  EXPECT_THAT(problem("run --out other"), HasSubstr("stopped after step 6: go on with it (--resume)\n"));
 }
 
 TEST_F(Average, OfTheLastCheckpointsIsTriedAtTheEndOfTraining) {

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/support.h"
+#include "tests/support/environment.h"
 
 namespace zoo::testing {
 namespace {
@@ -27,6 +28,7 @@ class Bench : public ::testing::Test {
  protected:
   Bench() {
     write_corpora(dir_);
+    std::filesystem::create_directory(dir_ / "tmp");
     const auto config = [&](const char* name, const char* task, const char* architecture,
                             const char* corpus) {
       dir_.write(fmt::format("{}.yaml", name), fmt::format(R"(
@@ -62,6 +64,7 @@ training: {{steps: 2, batch_size: 4, evaluate_every: 2, checkpoint_every: 2, thr
 
  private:
   TempDir dir_;
+  ScopedEnvironment temporary_{"TMPDIR", (dir_ / "tmp").string()};
 };
 
 void expect_training(const json& document) {
@@ -125,13 +128,50 @@ TEST_F(Bench, OfARunNeedsItsVocabularyAndData) {
   expect_error("run", {"run/tokenizer"});
 }
 
+// A model can be measured before its data are there.
+TEST_F(Bench, UsesRandomTokensWithoutData) {
+  const auto measure = [&](const std::string& arguments) {
+    const auto outcome = zoo("bench --device cpu --seconds 0.05 --json " + arguments);
+    EXPECT_EQ(outcome.code, 0) << arguments << outcome.err;
+    EXPECT_THAT(outcome.err, StartsWith("note: "));
+    EXPECT_THAT(outcome.err, HasSubstr("; the model is measured with random tokens, 24 in a sequence"));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    const auto document = json::parse(outcome.out);
+    EXPECT_EQ(document["data"], "random tokens");
+    expect_training(document);
+    return outcome.err;
+  };
+  for (const char* task : {"writer", "translator", "classifier"}) {
+    EXPECT_THAT(measure(fmt::format("{}.yaml --set data.train=nowhere", task)), HasSubstr("nowhere"));
+    EXPECT_THAT(measure(fmt::format("{}.yaml --set data.train=[]", task)), HasSubstr("names no files"));
+  }
+  EXPECT_THAT(measure("writer.yaml --set data.train=nowhere.txt --set model.vocab_size=500"),
+              HasSubstr("out of a vocabulary of 500\n"));
+  measure("writer.yaml --set data.train=nowhere.txt --set training.batch_size=auto");
+  measure(
+      "writer.yaml --set data.train=nowhere.txt --set task=masked_language_modeling --set "
+      "model.architecture=encoder");
+  measure("translator.yaml --set data.train=nowhere --set training.batch_tokens=200");
+  EXPECT_THAT(zoo("bench writer.yaml --device cpu --seconds 0.05 --set data.train=nowhere.txt").out,
+              StartsWith("writer (decoder, cpu, random tokens)\n"));
+  // A run has its vocabulary, but its data may be gone.
+  ASSERT_EQ(zoo("train writer.yaml --device cpu --out run").code, 0);
+  std::filesystem::rename(dir() / "text.txt", dir() / "elsewhere.txt");
+  measure("run");
+  EXPECT_TRUE(std::filesystem::is_empty(dir() / "tmp")) << "its files are removed";
+}
+
+TEST_F(Bench, OfDataThatAreDamagedIsAnError) {
+  dir().write("empty.txt", "");
+  expect_error("writer.yaml --set data.train=empty.txt", {"empty.txt: the file is empty"});
+}
+
 TEST_F(Bench, RefusesWhatMakesNoSense) {
   expect_error("", {"CONFIG|RUN is required (see zoo bench --help)"});
   expect_error("nowhere.yaml", {"nowhere.yaml", "No such file"});
   std::filesystem::create_directory(dir() / "hollow");
   expect_error("hollow", {"hollow: not a run: there is no config.yaml"});
   expect_error("writer.yaml --set model.n_layer=2", {"unknown key", "did you mean 'model.n_layers'?"});
-  expect_error("writer.yaml --set data.train=nowhere.txt", {"nowhere.txt"});
   expect_error("writer.yaml --device cpu --length 33", {"33", "model.max_positions, 32", "shorter"});
   for (const char* length : {"0", "-3", "many"})
     expect_error(fmt::format("writer.yaml --length {}", length), {"--length"});

@@ -350,10 +350,24 @@ TEST_F(Commands, TrainGoesOnAfterAnyDeath) {
   EXPECT_THAT(lasting_differences(path("whole"), path("run")), ::testing::IsEmpty());
 }
 
+// A training that ends by the clock says so from its first line on.
+TEST_F(Commands, TrainShowsUnitsAndWhatIsLeft) {
+  const auto outcome =
+      zoo("train writer.yaml --device cpu --out run --set training.steps=1000000 --set training.log_every=1 "
+          "--set training.evaluate_every=1000000 --set training.max_seconds=1.5");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto first = outcome.err.substr(0, outcome.err.find('\n'));
+  EXPECT_THAT(first, StartsWith("writer 1/1000000 steps  loss "));
+  EXPECT_THAT(first, AllOf(HasSubstr(" k tokens/s  "), HasSubstr(" ms/step  ")));
+  ASSERT_TRUE(first.ends_with(" s left")) << first;
+  EXPECT_LE(std::stod(first.substr(first.rfind(", ") + 2)), 1.5);
+  EXPECT_THAT(outcome.err, Not(HasSubstr("min ")));
+}
+
 TEST_F(Commands, HelpDescribesEveryOption) {
   for (const std::string command :
        {"", "train", "generate", "predict", "embed", "evaluate", "average", "inspect", "attention", "config",
-        "tokenizer", "tokenizer train", "tokenizer encode", "tokenizer decode"}) {
+        "tokenizer", "tokenizer train", "tokenizer encode", "tokenizer decode", "bench", "compare"}) {
     SCOPED_TRACE("zoo " + command + " --help");
     const auto help = output(command + " --help");
     EXPECT_THAT(help, HasSubstr("Usage: zoo"));

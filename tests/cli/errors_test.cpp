@@ -131,7 +131,8 @@ TEST_F(Errors, OfCorpora) {
 }
 
 TEST_F(Errors, OfTheCommandLine) {
-  expect_error("", {"A subcommand is required (see zoo --help)"});
+  expect_error("--debug", {"a command is required: train, generate, ", "(see zoo --help)"});
+  expect_error("tokenizer", {"a command is required: train, encode, decode (see zoo tokenizer --help)"});
   expect_error("frobnicate", {"unknown command 'frobnicate' (see zoo --help)"});
   expect_error("trian tiny.yaml", {"unknown command 'trian'; did you mean 'train'?"});
   expect_error("tokenizer decod run",
@@ -142,8 +143,9 @@ TEST_F(Errors, OfTheCommandLine) {
   expect_error("attention run", {"--text is required"});
   expect_error("attention run --text to --heads --json", {"--heads contradicts --json"});
   expect_error("tokenizer train text.txt", {"--out is required (see zoo tokenizer train --help)"});
-  expect_error(replace_run("tiny.yaml --frobnicate"), {"--frobnicate"});
-  expect_error(replace_run("tiny.yaml another.yaml"), {"another.yaml"});
+  expect_error(replace_run("tiny.yaml --frobnicate"), {"unknown option '--frobnicate'"});
+  expect_error(replace_run("tiny.yaml another.yaml"),
+               {"'another.yaml' is one argument too many: zoo train takes CONFIG"});
   expect_error(replace_run("tiny.yaml --resume"), {"--overwrite", "--resume"});
   expect_error("train tiny.yaml --out run --overwrite --device gpu", {"unknown device 'gpu'", "cuda:N"});
   expect_error(replace_run("tiny.yaml --overwrite --set training.cuda_graphs=true"),
@@ -151,7 +153,6 @@ TEST_F(Errors, OfTheCommandLine) {
   expect_error(replace_run("tiny.yaml --overwrite --set training.cuda_graphs=true "
                            "--set training.activation_checkpointing=every_layer"),
                {"training.cuda_graphs cannot record activation_checkpointing: leave one of them out"});
-  expect_error("evaluate run --split tset", {"--split", "tset"});
   expect_error("generate 'no\nwhere' --prompt a", {"no\\nwhere: no such run"});
 
   expect_error(train("tiny.yaml --out run"), {"run: this run exists", "--resume", "--overwrite"});
@@ -161,6 +162,63 @@ TEST_F(Errors, OfTheCommandLine) {
                  {"precious: exists, but is not a run"});
   }
   EXPECT_EQ(files_below(dir() / "precious"), (std::map<std::string, std::string>{{"notes.txt", "mine"}}));
+}
+
+// Each kind of error that the parser of the command line finds.
+TEST_F(Errors, OfTheCommandLineAreInOurWords) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"generate run --temperatur 3", "unknown option '--temperatur'; did you mean '--temperature'?"},
+      {"generate run --debgu", "unknown option '--debgu'; did you mean '--debug'?"},
+      {"generate run -p to", "unknown option '-p'"},
+      {"generate run --prompt to be",
+       "'be' is one argument too many: zoo generate takes RUN; a text with blanks needs quotes"},
+      {"tokenizer decode run 1 2", "'1' is one argument too many: zoo tokenizer decode takes RUN|DIR"},
+      {"generate run --input a --input b", "--input is given 2 times: give it once"},
+      {"generate run --device cpu --device cpu --device cpu", "--device is given 3 times: give it once"},
+      {"generate run --prompt", "--prompt needs a value"},
+      {"train tiny.yaml --set", "--set needs a value"},
+      {"evaluate run --data", "--data needs a value"},
+      {"generate run --weights", "--weights needs a value"},
+      {"generate run --json=1", "--json takes no value"},
+      {"generate run --stream=maybe", "--stream takes no value"},
+      {"--debug=x generate run", "--debug takes no value"},
+      {"train tiny.yaml --resume --overwrite", "--resume contradicts --overwrite: give one of them"},
+      {"evaluate run --split test --data text.txt", "--data contradicts --split: give one of them"},
+      {"generate run --temperature x", "--temperature: 'x' is not a number"},
+      {"generate run --temperature nan", "--temperature: 'nan' is not a number"},
+      {"generate run --top-k 1.5", "--top-k: '1.5' is not a whole number of at least 0"},
+      {"generate run --weights fp64", "--weights: 'fp64' is not one of fp32, bf16, int8"},
+      {"evaluate run --split tset", "--split: 'tset' is not one of valid, test"},
+      {"evaluate run --split 1", "--split: '1' is not one of valid, test"},
+      {"evaluate run --length-penalty x", "--length-penalty: 'x' is not a number"},
+      {"compare tiny.yaml --match x", "--match: 'x' is not one of none, parameters, flops"},
+      {"bench tiny.yaml --seconds -1", "--seconds: '-1' is not a number from 0 to 86400"},
+      {"tokenizer train text.txt --out v --character-coverage 2",
+       "--character-coverage: '2' is not a number from 0.98 to 1"},
+  };
+  for (const auto& [arguments, problem] : cases) {
+    SCOPED_TRACE(arguments);
+    expect_error(arguments, {problem, " (see zoo "});
+  }
+}
+
+TEST_F(Errors, AreNotMadeByAProgramWithoutArguments) {
+  const auto help = zoo("");
+  EXPECT_EQ(help.code, 0);
+  EXPECT_EQ(help.err, "");
+  EXPECT_EQ(help.out, zoo("--help").out);
+  EXPECT_THAT(help.out, HasSubstr("tokenizer"));
+}
+
+TEST_F(Errors, ComeWithAVersionToReport) {
+  const auto file = read_file(fs::path(__FILE__).parent_path() / "../../CMakeLists.txt");
+  const std::string before = "project(TransformerZoo VERSION ";
+  const auto begin = file.find(before) + before.size();
+  const auto version = file.substr(begin, file.find(' ', begin) - begin);
+  const auto outcome = zoo("--version");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, StartsWith(fmt::format("transformer-zoo {} (LibTorch ", version)));
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
 }
 
 /// A safetensors file: the length of the header, or `header_size` if it is given, the header, and some data.

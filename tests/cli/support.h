@@ -29,6 +29,7 @@ namespace zoo::testing {
 struct Outcome {
   int code = -1;  // the exit code, or minus the signal that ended the process
   std::string out, err;
+  int64_t peak_bytes = 0;  // the most memory that it had
 };
 
 struct Surroundings {
@@ -36,14 +37,27 @@ struct Surroundings {
   std::optional<rlim_t> disk_space = {};  // no file may grow beyond these bytes
 };
 
+/// The command for `zoo ARGUMENTS`.
+inline std::string shell_command(const std::string& arguments) {
+  const char* const program = std::getenv("ZOO_PROGRAM");
+  return fmt::format("exec '{}' {}", program ? program : "zoo", arguments);
+}
+
+/// In a child process: runs a command in `dir`, where corpora are found and caches are kept. Does not return.
+[[noreturn]] inline void run_in_shell(const TempDir& dir, const std::string& command) {
+  ::setenv("ZOO_DATA", dir.path().c_str(), 1);
+  ::setenv("ZOO_CACHE", (dir / "cache").c_str(), 1);
+  if (::chdir(dir.path().c_str()) == 0) ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+  ::_exit(99);
+}
+
 /// `zoo ARGUMENTS` through a shell, which knows quotes, redirections and pipes, in the directory `dir`.
 /// Corpora are found in it, and caches are kept in it.
 class ZooProcess {
  public:
   ZooProcess(const TempDir& dir, const std::string& arguments, const Surroundings& surroundings = {}) {
     const auto input = dir.write("stdin", surroundings.input);
-    const char* const program = std::getenv("ZOO_PROGRAM");
-    const auto command = fmt::format("exec '{}' {}", program ? program : "zoo", arguments);
+    const auto command = shell_command(arguments);
     std::array<int, 2> out{}, err{};
     if (::pipe2(out.data(), O_CLOEXEC) != 0 || ::pipe2(err.data(), O_CLOEXEC) != 0) std::abort();
     pid_ = ::fork();
@@ -51,16 +65,13 @@ class ZooProcess {
       ::dup2(::open(input.c_str(), O_RDONLY | O_CLOEXEC), STDIN_FILENO);
       ::dup2(out[1], STDOUT_FILENO);
       ::dup2(err[1], STDERR_FILENO);
-      ::setenv("ZOO_DATA", dir.path().c_str(), 1);
-      ::setenv("ZOO_CACHE", (dir / "cache").c_str(), 1);
       if (surroundings.disk_space) {
         rlimit limit{};
         ::getrlimit(RLIMIT_FSIZE, &limit);
         limit.rlim_cur = *surroundings.disk_space;
         ::setrlimit(RLIMIT_FSIZE, &limit);
       }
-      if (::chdir(dir.path().c_str()) == 0) ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-      ::_exit(99);
+      run_in_shell(dir, command);
     }
     ::close(out[1]);
     ::close(err[1]);
@@ -97,8 +108,10 @@ class ZooProcess {
       }
     }
     int status = 0;
-    ::waitpid(std::exchange(pid_, 0), &status, 0);
+    rusage usage{};
+    ::wait4(std::exchange(pid_, 0), &status, 0, &usage);
     outcome.code = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+    outcome.peak_bytes = int64_t{1024} * usage.ru_maxrss;
     return outcome;
   }
 

@@ -48,5 +48,11 @@ TEST(Table, AFailedRunIsTheBestInNothing) {
   EXPECT_THAT(page, HasSubstr("| 1 k |"));
 }
 
+TEST(Table, NamesDoNotControlTheTerminal) {
+  auto results = three_families();
+  results["runs"][0]["name"] = "evil \x1b[2J";
+  EXPECT_THAT(results_table(results, TableStyle::plain), HasSubstr("evil \\x1b[2J"));
+}
+
 }  // namespace
 }  // namespace zoo::testing

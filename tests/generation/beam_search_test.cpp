@@ -1,6 +1,8 @@
 #include "generation/beam_search.h"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include <gmock/gmock.h>
@@ -23,27 +25,32 @@ struct Ranked {
   double score;
 };
 
+/// Whether generated tokens end, apart from the limits of the search.
+using Ends = std::function<bool(const TokenIds& ids)>;
+const Ends kNoOtherEnd = [](const TokenIds&) { return false; };
+
 /// Every continuation of `text` that ends, scored by definition.
 void enumerate(const HistoryModel& model, TokenIds& text, Hypothesis so_far, const SearchLimits& limits,
-               double penalty, std::vector<Ranked>& out) {
+               double penalty, const Ends& ends, std::vector<Ranked>& out) {
   const auto logprobs = model.logprobs_after(text);
   for (int64_t token = 0; token < logprobs.size(0); ++token) {
     auto longer = so_far;
     longer.append(token, logprobs[token].item<double>());
-    if (token == limits.eos || static_cast<int64_t>(longer.ids.size()) == limits.max_new_tokens) {
+    const bool is_longest = static_cast<int64_t>(longer.ids.size()) == limits.max_new_tokens;
+    if (token == limits.eos || is_longest || ends(longer.ids)) {
       out.push_back({longer.ids, longer.total / std::pow(static_cast<double>(longer.ids.size()), penalty)});
       continue;
     }
     text.push_back(token);
-    enumerate(model, text, longer, limits, penalty, out);
+    enumerate(model, text, longer, limits, penalty, ends, out);
     text.pop_back();
   }
 }
 
 std::vector<Ranked> enumerated(const HistoryModel& model, TokenIds prompt, const SearchLimits& limits,
-                               double penalty) {
+                               double penalty, const Ends& ends = kNoOtherEnd) {
   std::vector<Ranked> out;
-  enumerate(model, prompt, {}, limits, penalty, out);
+  enumerate(model, prompt, {}, limits, penalty, ends, out);
   std::ranges::sort(out, std::greater<>(), &Ranked::score);
   return out;
 }
@@ -66,6 +73,34 @@ TEST(BeamSearch, OfFullWidthFindsEverythingInOrder) {
         EXPECT_NEAR(length_normalised(found[p][i], penalty), expected[i].score, 1e-5);
       }
     }
+  }
+}
+
+/// Four letters, which are the tokens 0 … 3.
+std::shared_ptr<const Tokenizer> four_letters() {
+  TokenizerConfig config;
+  config.type = TokenizerKind::character;
+  return make_tokenizer(config, SpecialTokenSet::none, [](const auto& sink) { sink("abcd"); });
+}
+
+// A stop text ends a hypothesis as eos does.
+TEST(BeamSearch, OfFullWidthFindsEverythingUpToStopTexts) {
+  const auto tokenizer = four_letters();
+  const std::vector<std::string> stops = {"ba", "c"};
+  const std::vector<TokenIds> prompts = {{0}, {1}, {1, 2, 1}};
+  SearchLimits limits{.max_new_tokens = 4, .eos = 3};
+  for (const auto& prompt : prompts) limits.decoders.emplace_back(*tokenizer, prompt, stops);
+  const Ends has_stop_text = [&](const TokenIds& ids) {
+    const auto text = tokenizer->decode(ids);
+    return std::ranges::any_of(stops, [&](const auto& stop) { return text.find(stop) != text.npos; });
+  };
+  HistoryModel model({.vocab_size = 4});
+  const auto found = beam_search(model, torch::kCPU, prompts, kNoRules, limits,
+                                 {.beams = 200, .early_stopping = EarlyStopping::never});
+  for (size_t p = 0; p < prompts.size(); ++p) {
+    const auto expected = enumerated(model, prompts[p], limits, 1.0, has_stop_text);
+    ASSERT_EQ(found[p].size(), expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(found[p][i].ids, expected[i].ids) << i;
   }
 }
 

@@ -18,6 +18,7 @@
 namespace zoo {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using zoo::testing::described;
 using zoo::testing::letters;
@@ -341,11 +342,196 @@ TEST(Generator, SaysWhatIsWrongInOneLine) {
                                      {.top_k = -1},
                                      {.top_p = 0},
                                      {.num_samples = 0},
+                                     {.num_samples = kMostSamples + 1},
+                                     {.min_p = -0.1},
+                                     {.min_p = 1.1},
+                                     {.stop = {"a", ""}},
+                                     {.repetition_penalty = 0},
+                                     {.presence_penalty = 1e9},
+                                     {.no_repeat_ngram_size = -1},
                                      {.seed = -1},
                                      {.batch_size = 0},
                                      {.temperature = std::numeric_limits<double>::quiet_NaN()}}) {
     EXPECT_THROW(decoder.generator.generate(std::vector<std::string>{"a"}, options), UsageError);
   }
+}
+
+/// The text before the first of these texts.
+std::string before(const std::string& text, const std::vector<std::string>& stops) {
+  size_t end = text.size();
+  for (const auto& stop : stops) end = std::min(end, text.find(stop));
+  return text.substr(0, end);
+}
+
+/// A letter pair that occurs in the middle of the text.
+std::string pair_in(const std::string& text) { return text.substr(text.size() / 2, 2); }
+
+TEST(Generator, EndsBeforeAStopText) {
+  for (const auto architecture : {Architecture::decoder, Architecture::encoder_decoder}) {
+    const Fixture f(architecture);
+    const std::vector<std::string> prompts = {"abc", "p", "bcdefgh", "kk"};
+    for (const double temperature : {0.0, 1.3}) {
+      GenerationConfig options{.max_new_tokens = 24, .temperature = temperature, .num_samples = 2, .seed = 3};
+      const auto whole = f.generator.generate(prompts, options);
+      options.stop = {pair_in(whole[0].outputs[0].text), pair_in(whole[2].outputs[1].text)};
+      const auto stopped = f.generator.generate(prompts, options);
+      size_t n_shorter = 0;
+      for (size_t p = 0; p < prompts.size(); ++p) {
+        for (size_t s = 0; s < 2; ++s) {
+          const auto &all = whole[p].outputs[s], &some = stopped[p].outputs[s];
+          const auto expected = before(all.text, options.stop);
+          EXPECT_EQ(some.text, expected);
+          // The tokens end with the one that completes the stop text.
+          const bool is_shorter = expected.size() < all.text.size();
+          const size_t n_tokens = is_shorter ? expected.size() + 2 : all.ids.size();
+          EXPECT_EQ(some.ids, TokenIds(all.ids.begin(), all.ids.begin() + static_cast<ptrdiff_t>(n_tokens)));
+          EXPECT_EQ(some.logprobs.size(), n_tokens);
+          n_shorter += is_shorter;
+          std::string text;
+          for (const auto& piece : f.generator.stream(prompts[p], options, {.prompt = p, .sample = s}))
+            text += piece;
+          EXPECT_EQ(text, expected) << "streamed";
+        }
+      }
+      EXPECT_GE(n_shorter, 2U);
+    }
+  }
+}
+
+TEST(Generator, StopsBeamsWhereTheirTextHasAStopText) {
+  for (const auto architecture : {Architecture::decoder, Architecture::encoder_decoder}) {
+    const Fixture f(architecture);
+    const std::vector<std::string> prompts = {"abc", "p", "bcdefgh"};
+    GenerationConfig options{.max_new_tokens = 12, .beam = 3, .num_samples = 3};
+    const auto best = f.generator.generate(prompts, options)[0].outputs[0].text;
+    ASSERT_GT(best.size(), 3U);
+    options.stop = {pair_in(best)};
+    const auto together = f.generator.generate(prompts, options);
+    size_t n_stopped = 0;
+    for (size_t p = 0; p < prompts.size(); ++p) {
+      const auto alone = f.generator.generate(std::vector{prompts[p]}, options);
+      for (size_t b = 0; b < together[p].outputs.size(); ++b) {
+        const auto& output = together[p].outputs[b];
+        EXPECT_EQ(output.ids, alone[0].outputs[b].ids);
+        auto ids = output.ids;
+        if (ids.back() == f.tokenizer->special().eos) ids.pop_back();
+        const auto text = f.tokenizer->decode(ids);
+        EXPECT_EQ(output.text, before(text, options.stop));
+        EXPECT_TRUE(text.find(options.stop[0]) == text.npos || text.ends_with(options.stop[0])) << text;
+        n_stopped += text.ends_with(options.stop[0]);
+      }
+    }
+    EXPECT_GE(n_stopped, 1U);
+  }
+}
+
+/// Whether some `n` tokens follow each other twice.
+bool repeats(const TokenIds& ids, size_t n) {
+  std::set<TokenIds> seen;
+  for (size_t i = 0; i + n <= ids.size(); ++i) {
+    const auto begin = ids.begin() + static_cast<ptrdiff_t>(i);
+    if (!seen.emplace(begin, begin + static_cast<ptrdiff_t>(n)).second) return true;
+  }
+  return false;
+}
+
+TEST(Generator, SaysNothingTwiceIfItMustNot) {
+  for (const auto architecture : {Architecture::decoder, Architecture::encoder_decoder}) {
+    const Fixture f(architecture);
+    const std::vector<std::string> prompts = {"abab", "p", "cdcdc"};
+    for (const int64_t beam : {1, 3}) {
+      for (const double temperature : {0.0, 0.3}) {
+        GenerationConfig options{.max_new_tokens = 24, .beam = beam, .temperature = temperature};
+        size_t n_repeating = 0;
+        for (const auto& generation : f.generator.generate(prompts, options))
+          n_repeating += repeats(generation.outputs[0].ids, 2);
+        EXPECT_GE(n_repeating, 1U) << "a weak test";
+        options.no_repeat_ngram_size = 2;
+        const auto found = f.generator.generate(prompts, options);
+        for (size_t p = 0; p < prompts.size(); ++p) {
+          auto said = f.generator.continues_prompt() ? found[p].prompt_ids : TokenIds();
+          const bool prompt_repeats = repeats(said, 2);
+          said.insert(said.end(), found[p].outputs[0].ids.begin(), found[p].outputs[0].ids.end());
+          if (!prompt_repeats) {
+            EXPECT_FALSE(repeats(said, 2)) << p;
+          }
+          EXPECT_FALSE(repeats(found[p].outputs[0].ids, 2)) << p;
+          if (beam > 1) continue;
+          std::string text;
+          for (const auto& piece : f.generator.stream(prompts[p], options, {.prompt = p})) text += piece;
+          EXPECT_EQ(text, found[p].outputs[0].text);
+        }
+      }
+    }
+  }
+}
+
+TEST(Generator, PenaltiesMakeTextsMoreVaried) {
+  const auto n_different = [](const Fixture& f, const GenerationConfig& options) {
+    size_t n = 0;
+    for (const auto& generation : f.generator.generate(std::vector<std::string>{"abc", "p", "ko"}, options)) {
+      const auto& ids = generation.outputs[0].ids;
+      n += std::set<int64_t>(ids.begin(), ids.end()).size();
+    }
+    return n;
+  };
+  for (const auto architecture : {Architecture::decoder, Architecture::encoder_decoder}) {
+    const Fixture f(architecture);
+    for (const int64_t beam : {1, 2}) {
+      for (const double temperature : {0.0, 0.5}) {
+        const GenerationConfig plain{.max_new_tokens = 16, .beam = beam, .temperature = temperature};
+        const auto before_penalties = n_different(f, plain);
+        auto repetition = plain, presence = plain, frequency = plain;
+        repetition.repetition_penalty = 1000;
+        presence.presence_penalty = 50;
+        frequency.frequency_penalty = 50;
+        for (const auto& options : {repetition, presence, frequency})
+          EXPECT_GT(n_different(f, options), before_penalties) << beam << " beams";
+      }
+    }
+  }
+}
+
+TEST(Generator, MinPLeavesTheLikeliest) {
+  const Fixture f;
+  const std::vector<std::string> prompts = {"abc", "p"};
+  const auto greedy = f.generator.generate(prompts, {.max_new_tokens = 20, .temperature = 0});
+  const auto sampled = f.generator.generate(prompts, {.max_new_tokens = 20, .temperature = 1.5, .min_p = 1});
+  const auto free = f.generator.generate(prompts, {.max_new_tokens = 20, .temperature = 1.5});
+  for (size_t p = 0; p < prompts.size(); ++p) {
+    EXPECT_EQ(sampled[p].outputs[0].ids, greedy[p].outputs[0].ids);
+    EXPECT_NE(free[p].outputs[0].ids, greedy[p].outputs[0].ids);
+  }
+}
+
+TEST(Generator, AnswersNothingWithNothing) {
+  const Fixture translator(Architecture::encoder_decoder);
+  const std::vector<std::string> prompts = {"abc", "", "de"};
+  for (const int64_t beam : {1, 2}) {
+    const GenerationConfig options{.max_new_tokens = 8, .beam = beam, .temperature = 0, .num_samples = beam};
+    const auto found = translator.generator.generate(prompts, options);
+    ASSERT_EQ(found[1].outputs.size(), static_cast<size_t>(beam));
+    for (const auto& output : found[1].outputs) {
+      EXPECT_EQ(output.text, "");
+      EXPECT_TRUE(output.ids.empty());
+      EXPECT_EQ(output.score, 0);
+    }
+    // The others are as without it.
+    const auto alone = translator.generator.generate(std::vector<std::string>{"abc"}, options);
+    EXPECT_EQ(found[0].outputs[0].ids, alone[0].outputs[0].ids);
+  }
+  for (const auto& piece : translator.generator.stream("", kGreedy)) ADD_FAILURE() << piece;
+  EXPECT_TRUE(translator.generator.generate(std::vector<std::string>{""})[0].outputs[0].text.empty());
+}
+
+TEST(Generator, RefusesATextThatNoModelReads) {
+  const Fixture f;
+  const std::string long_text(2 << 20, 'a');
+  EXPECT_THAT(message_of<DataError>([&] { f.generator.generate(std::vector{long_text}); }),
+              HasSubstr("more than 1048576 bytes, and the model reads at most 32 tokens"));
+  EXPECT_THROW(f.generator.stream(long_text), DataError);
+  EXPECT_NO_THROW(f.generator.generate(std::vector<std::string>{std::string(1000, 'a')},
+                                       {.max_new_tokens = 1, .temperature = 0}));
 }
 
 TEST(Generator, RefusesModelsThatDoNotGenerate) {
@@ -383,6 +569,12 @@ TEST(GenerationConfig, IsReadAndWritten) {
     EXPECT_EQ(again.early_stopping, value);
     EXPECT_EQ(again.beam, 4);
   }
+  ConfigFile::parse("stop: [\"\\n\\n\", \"# End: 1\", ' ']\nmin_p: 0.1\n", "test").read(config);
+  EXPECT_THAT(config.stop, ElementsAre("\n\n", "# End: 1", " "));
+  GenerationConfig copy;
+  ConfigFile::parse(dump_config(config), "dump").read(copy);
+  EXPECT_EQ(copy.stop, config.stop);
+  EXPECT_EQ(copy.min_p, 0.1);
   ConfigFile::parse("early_stopping: true\n", "test").read(config);
   EXPECT_EQ(config.early_stopping, EarlyStopping::first_finished);
   EXPECT_THROW(ConfigFile::parse("early_stopping: sometimes\n", "test").read(config), ConfigError);

@@ -81,6 +81,16 @@ TEST(TopP, CountsTheMassOfWhatIsNotForbidden) {
   EXPECT_THAT(kept_by(TopP(0.6), {kExcluded, 0.6931472F, 0}), ElementsAre(false, true, false));
 }
 
+TEST(MinP, KeepsWhatIsNotMuchLessLikelyThanTheBest) {
+  EXPECT_THAT(kept_by(MinP(0.6), kHalves), ElementsAre(false, true, false, false));
+  EXPECT_THAT(kept_by(MinP(0.4), kHalves), ElementsAre(false, true, false, true));
+  EXPECT_THAT(kept_by(MinP(0.2), kHalves), ElementsAre(true, true, true, true));
+  EXPECT_THAT(kept_by(MinP(1), kHalves), ElementsAre(false, true, false, false));
+  EXPECT_THAT(kept_by(MinP(0), {-1000, 0, kExcluded}), ElementsAre(true, true, false));
+  EXPECT_THAT(kept_by(MinP(1), {3, 3, 2}), ElementsAre(true, true, false)) << "equals are equally likely";
+  EXPECT_THAT(kept_by(MinP(0.5), {kExcluded, 0, -0.5F}), ElementsAre(false, true, true));
+}
+
 TEST(Temperature, DividesTheScores) {
   const auto expected = (row({1, 2, 4}) / 0.5).softmax(1);
   EXPECT_TRUE(torch::allclose(Temperature(0.5).process(row({1, 2, 4}), {}).softmax(1), expected));

@@ -12,15 +12,16 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class ProgressTest : public ::testing::Test {
  protected:
-  Progress start(int64_t total, int64_t first = 0) {
+  Progress start(int64_t total, int64_t first = 0, const std::string& unit = "steps") {
     ProgressOutput output;
     output.write = [this](std::string_view text) { written.emplace_back(text); };
     output.columns = [this] { return columns; };
     output.seconds = [this] { return now; };
-    return Progress("train", total, first, output);
+    return Progress("train", {.total = total, .unit = unit, .first = first}, output);
   }
   int columns = 0;
   double now = 1000;
@@ -35,10 +36,10 @@ TEST_F(ProgressTest, PlainLinesFirstLastAndEveryFiveSeconds) {
       progress.update(step, fmt::format("loss {}", step));
     }
   }
-  EXPECT_THAT(
-      written,
-      ElementsAre("train 1/100  loss 1  0:00, 0:10 left\n", "train 47/100  loss 47  0:05, 0:05 left\n",
-                  "train 93/100  loss 93  0:10, 0:00 left\n", "train 100/100  loss 100  0:11\n"));
+  EXPECT_THAT(written, ElementsAre("train 1/100 steps  loss 1  0.1 s, 10.9 s left\n",
+                                   "train 47/100 steps  loss 47  5.2 s, 5.8 s left\n",
+                                   "train 93/100 steps  loss 93  10.2 s, 0.8 s left\n",
+                                   "train 100/100 steps  loss 100  11.0 s\n"));
 }
 
 TEST_F(ProgressTest, TheLastStateIsShownWhenATaskStopsEarly) {
@@ -47,8 +48,8 @@ TEST_F(ProgressTest, TheLastStateIsShownWhenATaskStopsEarly) {
     progress.update(1, "");
     progress.update(2, "stopped");
   }
-  EXPECT_THAT(written,
-              ElementsAre("train 1/100  0:00, 0:00 left\n", "train 2/100  stopped  0:00, 0:00 left\n"));
+  EXPECT_THAT(written, ElementsAre("train 1/100 steps  0.0 s, 0.0 s left\n",
+                                   "train 2/100 steps  stopped  0.0 s, 0.0 s left\n"));
 }
 
 TEST_F(ProgressTest, NothingIsShownBeforeTheFirstStep) {
@@ -62,7 +63,7 @@ TEST_F(ProgressTest, ResumedTasksCountOnlyTheirOwnStepsForTheTimeLeft) {
   auto progress = start(1000, 900);
   now += 10;
   progress.update(910, "");
-  EXPECT_THAT(written, ElementsAre("train 910/1000  0:10, 1:30 left\n"));
+  EXPECT_THAT(written, ElementsAre("train 910/1000 steps  10.0 s, 1 min 30 s left\n"));
 }
 
 TEST_F(ProgressTest, LongTimesAndUnknownEnds) {
@@ -73,12 +74,62 @@ TEST_F(ProgressTest, LongTimesAndUnknownEnds) {
     now += 36;
     progress.update(20, "");
   }
-  EXPECT_THAT(written.front(), HasSubstr("0:36, 999:59:24 left"));
+  EXPECT_THAT(written.front(), HasSubstr("36.0 s, 999 h 59 min left"));
   written.clear();
   auto endless = start(0);
   now += 3;
   endless.update(5, "");
-  EXPECT_THAT(written, ElementsAre("train 5  0:03\n"));
+  EXPECT_THAT(written, ElementsAre("train 5 steps  3.0 s\n"));
+}
+
+// Whatever ends first: the steps or the time.
+TEST_F(ProgressTest, TheRestCountsATimeLimit) {
+  auto progress = start(1000);
+  now += 10;
+  progress.update(10, "", TimeLimit{.used = 12, .total = 60});
+  EXPECT_THAT(written.back(), HasSubstr("10/1000 steps  10.0 s, 48.0 s left"));
+  now += 10;
+  progress.update(990, "", TimeLimit{.used = 22, .total = 60});
+  EXPECT_THAT(written.back(), HasSubstr("990/1000 steps  20.0 s, 0.2 s left"));
+  columns = 100;
+  now += 10;
+  progress.update(100, "", TimeLimit{.used = 45, .total = 60});
+  EXPECT_THAT(written.back(), HasSubstr(" 75% [###############.....]")) << "three quarters of the time";
+  now += 10;
+  progress.update(101, "", TimeLimit{.used = 61, .total = 60});
+  EXPECT_THAT(written.back(), Not(HasSubstr("left")));
+}
+
+TEST_F(ProgressTest, NumbersWithoutAMeaningAreAShare) {
+  auto progress = start(3000, 0, "");
+  now += 10;
+  progress.update(750, "two runs");
+  EXPECT_EQ(written.back(), "train  25%  two runs  10.0 s, 30.0 s left\n");
+  columns = 100;
+  now += 10;
+  progress.update(1500, "two runs");
+  EXPECT_EQ(written.back(), "\rtrain  50% [##########..........] two runs  20.0 s, 20.0 s left\x1b[K");
+}
+
+TEST_F(ProgressTest, ATerminalIsNotControlledByNames) {
+  columns = 100;
+  auto progress = start(10);
+  progress.update(1, "evil \x1b[2J\r\n name");
+  EXPECT_THAT(written.back(), HasSubstr("evil \\x1b[2J\\x0d\\n name"));
+  progress.message("saved \x1b[2J");
+  EXPECT_THAT(written[written.size() - 2], "saved \\x1b[2J\n");
+  columns = 0;
+  progress.message("saved \x1b[2J");
+  EXPECT_THAT(written.back(), "saved \x1b[2J\n") << "files get every byte";
+}
+
+TEST(DurationText, HasUnits) {
+  EXPECT_EQ(duration_text(0), "0.0 s");
+  EXPECT_EQ(duration_text(7.26), "7.3 s");
+  EXPECT_EQ(duration_text(59.96), "1 min 0 s");
+  EXPECT_EQ(duration_text(754), "12 min 34 s");
+  EXPECT_EQ(duration_text(12300), "3 h 25 min");
+  EXPECT_EQ(duration_text(1e300), "277777 h 46 min");
 }
 
 TEST_F(ProgressTest, TerminalsAreRedrawnTenTimesASecond) {
@@ -92,8 +143,9 @@ TEST_F(ProgressTest, TerminalsAreRedrawnTenTimesASecond) {
   }
   EXPECT_GE(written.size(), 10u);
   EXPECT_LE(written.size(), 13u);
-  EXPECT_EQ(written[0], "\rtrain   0% [....................] 1/1000  s  0:00, 0:00 left\x1b[K");
-  EXPECT_EQ(written[written.size() - 2], "\rtrain 100% [####################] 1000/1000  s  0:01\x1b[K");
+  EXPECT_EQ(written[0], "\rtrain   0% [....................] 1/1000 steps  s  0.0 s, 1.0 s left\x1b[K");
+  EXPECT_EQ(written[written.size() - 2],
+            "\rtrain 100% [####################] 1000/1000 steps  s  1.0 s\x1b[K");
   EXPECT_EQ(written.back(), "\n");
 }
 
@@ -102,10 +154,10 @@ TEST_F(ProgressTest, LinesAreCutToTheTerminal) {
   auto progress = start(10);
   progress.update(5, "äöü");
   EXPECT_EQ(written.back(), "\rtrain  50% [##########.......\x1b[K");
-  columns = 49;
+  columns = 55;
   now += 1;
   progress.update(6, "äöüäöü");
-  EXPECT_EQ(written.back(), "\rtrain  60% [############........] 6/10  äöüäöü  \x1b[K");
+  EXPECT_EQ(written.back(), "\rtrain  60% [############........] 6/10 steps  äöüäöü  \x1b[K");
   columns = 1;
   now += 1;
   progress.update(7, "");

@@ -1,5 +1,7 @@
 #include "training/runs/average_run.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <torch/utils.h>
 
@@ -28,19 +30,41 @@ fs::path place_for(const fs::path& run_dir, const fs::path& out) {
   return place;
 }
 
-std::vector<fs::path> newest_checkpoints(const fs::path& run_dir, std::optional<int64_t> last) {
+/// How a training whose only checkpoint has this state would get more.
+std::string advice_for_more(const TrainingState& state, const TrainingConfig& config) {
+  if (!is_finished(state, config))
+    return fmt::format("its training was stopped after step {}: go on with it (--resume)", state.step);
+  if (state.step < 2 * config.checkpoint_every) {
+    return fmt::format("train with training.checkpoint_every of at most {} instead of {}, or longer",
+                       std::max<int64_t>(state.step / 2, 1), config.checkpoint_every);
+  }
+  if (config.keep_checkpoints < 2) return "train with training.keep_checkpoints of at least 2";
+  return "the others were deleted";
+}
+
+std::vector<fs::path> newest_checkpoints(const fs::path& run_dir, const TrainingConfig& config,
+                                         std::optional<int64_t> last) {
   if (last && *last < 2) {
     throw UsageError(fmt::format("AverageOptions::last {}: a mean needs at least two checkpoints", *last));
   }
   auto checkpoints = checkpoints_of(run_dir);
-  const auto wanted = static_cast<size_t>(last.value_or(2));
-  if (checkpoints.size() < wanted) {
+  if (checkpoints.empty()) {
     throw CheckpointError(
-        fmt::format("{}: has {} of the {} checkpoints for the mean; train with a larger "
-                    "training.keep_checkpoints",
-                    run_dir.string(), checkpoints.size(), wanted));
+        fmt::format("{}: has no checkpoints to average: give a trained run that still has its directory "
+                    "checkpoints",
+                    run_dir.string()));
   }
-  if (last) checkpoints.resize(wanted);
+  if (checkpoints.size() == 1) {
+    throw CheckpointError(fmt::format("{}: has one checkpoint, and a mean needs at least two: {}",
+                                      run_dir.string(),
+                                      advice_for_more(read_training_state(checkpoints.front()), config)));
+  }
+  if (!last) return checkpoints;
+  if (std::ssize(checkpoints) < *last) {
+    throw UsageError(fmt::format("{}: has kept {} checkpoints, not {}: average {} or fewer (--last)",
+                                 run_dir.string(), checkpoints.size(), *last, checkpoints.size()));
+  }
+  checkpoints.resize(static_cast<size_t>(*last));
   return checkpoints;
 }
 
@@ -56,9 +80,9 @@ void write_run(const fs::path& place, const Run& run) {
 }  // namespace
 
 AveragedRun average_run(const fs::path& run_dir, const AverageOptions& options) {
-  const auto run = Run::open(run_dir, options.device);
-  const auto checkpoints = newest_checkpoints(run_dir, options.last);
+  const auto checkpoints = newest_checkpoints(run_dir, read_run_experiment(run_dir).training, options.last);
   AveragedRun result{.run_dir = place_for(run_dir, options.out), .steps = {}};
+  const auto run = Run::open(run_dir, options.device);
 
   result.loss_before = run.evaluate(Split::valid).at("loss");
   std::vector<fs::path> files;

@@ -24,8 +24,8 @@ struct AveragedRun {
 
 /// Averages the trained weights of the newest checkpoints of `run_dir` (Vaswani et al. 2017, section 6.1),
 /// and writes a run with the mean and the old run's configuration and vocabulary. The old run does not
-/// change. Throws CheckpointError (no run, too few checkpoints, weights of different architectures),
-/// UsageError (`out` exists), DataError, SystemError.
+/// change. Throws CheckpointError (no run, fewer than two checkpoints, weights of different architectures),
+/// UsageError (`out` exists, `last` is below 2 or more than the run has), DataError, SystemError.
 AveragedRun average_run(const std::filesystem::path& run_dir, const AverageOptions& options = {});
 
 }  // namespace zoo

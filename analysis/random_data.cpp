@@ -1,0 +1,190 @@
+#include "analysis/random_data.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "data/text/tokenizer_file.h"
+#include "training/tasks/task_type.h"
+
+namespace zoo {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A vocabulary in which the text of a token is its id: "17 3 256". Special tokens come first.
+class NumberTokenizer final : public Tokenizer {
+ public:
+  explicit NumberTokenizer(int64_t vocab_size) : vocab_size_(vocab_size) {
+    const auto all = special_tokens(SpecialTokenSet::all);
+    if (count(all) < vocab_size) special_ = all;
+  }
+
+  TokenIds encode(std::string_view text) const override {
+    TokenIds ids;
+    const char* at = text.data();
+    const char* const end = at + text.size();
+    while (at < end) {
+      int64_t id = 0;
+      const auto [rest, error] = std::from_chars(at, end, id);
+      if (error == std::errc()) ids.push_back(id);
+      at = error == std::errc() ? rest : at + 1;  // blanks and line ends
+    }
+    return ids;
+  }
+  std::string decode(std::span<const int64_t> ids) const override {
+    return fmt::format("{}", fmt::join(ids, " "));
+  }
+  std::string label(int64_t id) const override { return std::to_string(id); }
+  int64_t vocab_size() const override { return vocab_size_; }
+  const SpecialTokens& special() const override { return special_; }
+  void save(const fs::path& run_dir) const override {
+    throw SystemError(fmt::format("{}: random tokens cannot be saved", run_dir.string()));
+  }
+
+ private:
+  int64_t vocab_size_;
+  SpecialTokens special_;
+};
+
+/// Random texts of an experiment.
+class Texts {
+ public:
+  Texts(const Experiment& experiment, const Tokenizer& tokenizer)
+      : random_({static_cast<uint64_t>(experiment.training.seed)}),
+        first_(count(tokenizer.special())),
+        vocab_size_(tokenizer.vocab_size()),
+        n_rows_(rows_of(experiment)) {}
+
+  int64_t n_rows() const { return n_rows_; }
+
+  std::string row(int64_t n_tokens) {
+    std::string text;
+    for (int64_t i = 0; i < n_tokens; ++i)
+      text += fmt::format("{}{}", i > 0 ? " " : "", first_ + random_.below(vocab_size_ - first_));
+    return text;
+  }
+
+ private:
+  /// Enough for two steps, if that is not too much.
+  static int64_t rows_of(const Experiment& experiment) {
+    constexpr int64_t most_tokens = 4'000'000;
+    const auto& training = experiment.training;
+    const int64_t length = experiment.data.sequence_length;
+    const int64_t batch =
+        training.batch_tokens ? std::max<int64_t>(1, *training.batch_tokens / length) : training.sequences();
+    const int64_t step = batch * training.gradient_accumulation;
+    return std::max(batch, std::min(2 * step, most_tokens / length)) + 1;
+  }
+
+  CounterRandom random_;
+  int64_t first_, vocab_size_, n_rows_;
+};
+
+int64_t vocab_size_of(const Experiment& experiment) {
+  const auto& config = experiment.data.tokenizer;
+  if (experiment.model.vocab_size) return *experiment.model.vocab_size;
+  if (config.type == TokenizerKind::sentencepiece) return config.vocab_size;
+  constexpr int64_t n_bytes = 256;
+  return n_bytes + count(special_tokens(SpecialTokenSet::all));
+}
+
+std::vector<std::string> names_of_classes(const Vocabulary& known) {
+  return known.labels.empty() ? std::vector<std::string>{"0", "1"} : known.labels;
+}
+
+/// Lets `write_row` write each row of a file.
+template <class WriteRow>
+void write_rows(const fs::path& path, int64_t n_rows, WriteRow write_row) {
+  std::ofstream file(path, std::ios::binary);
+  for (int64_t i = 0; i < n_rows; ++i) file << write_row(i) << '\n';
+  file.close();
+  if (!file) throw SystemError(fmt::format("cannot write '{}': is the disk full?", path.string()));
+}
+
+/// Writes the files that the task reads. Returns the name for data.train.
+std::string write_texts(const fs::path& dir, const Experiment& experiment, const Vocabulary& vocabulary) {
+  const auto& data = experiment.data;
+  const auto& type = task_type(experiment);
+  Texts texts(experiment, *vocabulary.tokenizer);
+  const int64_t length = data.sequence_length;
+  if (type.translates) {
+    const int64_t target_length = data.target_length.value_or(length);
+    write_rows(dir / ("pairs." + data.source), texts.n_rows(), [&](int64_t) { return texts.row(length); });
+    write_rows(dir / ("pairs." + data.target), texts.n_rows(),
+               [&](int64_t) { return texts.row(target_length); });
+    return (dir / "pairs").string();
+  }
+  const bool has_labels = type.needs == VocabularyNeeds::tokenizer_and_labels;
+  const auto path = dir / (has_labels ? "texts.tsv" : "texts.txt");
+  const auto& labels = vocabulary.labels;
+  const auto label = [&](int64_t i) {
+    return i == 0 ? data.label_column : labels[static_cast<size_t>(i) % labels.size()];
+  };
+  write_rows(path, texts.n_rows(), [&](int64_t i) {
+    if (!has_labels) return texts.row(length);
+    return (i == 0 ? data.text_column.front() : texts.row(length)) + "\t" + label(i);
+  });
+  return path.string();
+}
+
+fs::path make_temporary_directory() {
+  std::string pattern = (fs::temp_directory_path() / "zoo-random-XXXXXX").string();
+  if (::mkdtemp(pattern.data()) == nullptr) {
+    throw SystemError(fmt::format("cannot make a directory in '{}': {}", fs::temp_directory_path().string(),
+                                  std::generic_category().message(errno)));
+  }
+  return pattern;
+}
+
+}  // namespace
+
+std::optional<std::string> missing_data(const Experiment& experiment) {
+  const auto& data = experiment.data;
+  const auto& type = task_type(experiment);
+  if (!type.layout) return std::nullopt;
+  if (data.train.empty()) return "data.train names no files";
+  try {
+    for (const auto& file : data.train) {
+      if (type.translates) {
+        data_path(file + ("." + data.source));
+        data_path(file + ("." + data.target));
+      } else {
+        data_path(file);
+      }
+    }
+    if (!data.tokenizer.path.text.empty()) data_path(data.tokenizer.path);
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return std::nullopt;
+}
+
+RandomTask::RandomTask(const Experiment& experiment, const Vocabulary& known)
+    : dir_(make_temporary_directory()) {
+  const Vocabulary vocabulary{
+      .tokenizer = std::make_shared<NumberTokenizer>(known.tokenizer ? known.tokenizer->vocab_size()
+                                                                     : vocab_size_of(experiment)),
+      .labels = names_of_classes(known)};
+  auto random = experiment;
+  random.data.train = {write_texts(dir_, experiment, vocabulary)};
+  random.data.valid = random.data.train;
+  if (random.data.documents != DocumentSplit::none) random.data.documents = DocumentSplit::line;
+  task_ = open_task(random, vocabulary);
+}
+
+RandomTask::~RandomTask() {
+  std::error_code ignored;
+  fs::remove_all(dir_, ignored);
+}
+
+}  // namespace zoo

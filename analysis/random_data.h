@@ -1,0 +1,37 @@
+#pragma once
+// A task without its data, to measure a model that cannot be trained here: its texts are random tokens.
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "training/tasks/task.h"
+
+namespace zoo {
+
+/// Why the training data of an experiment cannot be read: no files are named, or one does not exist. Nothing
+/// if all are there, or if the task does not read texts.
+std::optional<std::string> missing_data(const Experiment& experiment);
+
+/// An experiment's task on random texts: every sequence has data.sequence_length (data.target_length) tokens,
+/// all of them equally likely. They go through the task's own batches, so a step costs what it costs with
+/// real texts of this length.
+class RandomTask {
+ public:
+  /// `known`: the parts of the vocabulary that are known, for a run. Otherwise the number of tokens is
+  /// model.vocab_size, else data.tokenizer.vocab_size; for bytes and characters, 256 and the special tokens.
+  /// There are two classes if their names are not known. Throws SystemError.
+  explicit RandomTask(const Experiment& experiment, const Vocabulary& known = {});
+  ~RandomTask();
+  RandomTask(const RandomTask&) = delete;
+  RandomTask& operator=(const RandomTask&) = delete;
+
+  Task& task() { return *task_; }
+
+ private:
+  std::filesystem::path dir_;  // of the texts; lives as long as this object
+  std::unique_ptr<Task> task_;
+};
+
+}  // namespace zoo

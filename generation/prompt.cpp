@@ -1,0 +1,31 @@
+#include "generation/prompt.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace zoo {
+
+void check_prompt_ids(const TokenIds& ids, const Tokenizer& tokenizer, size_t index) {
+  for (const int64_t id : ids) {
+    if (id >= 0 && id < tokenizer.vocab_size()) continue;
+    throw DataError(fmt::format("prompt {}: {} is not a token id: this vocabulary has 0 to {}", index + 1, id,
+                                tokenizer.vocab_size() - 1));
+  }
+}
+
+size_t most_prompt_bytes(int64_t max_length) {
+  constexpr size_t least = size_t{1} << 20, bytes_per_token = 32;
+  return std::max(least, static_cast<size_t>(max_length) * bytes_per_token);
+}
+
+void check_prompt_size(std::string_view text, int64_t max_length) {
+  if (text.size() <= most_prompt_bytes(max_length)) return;
+  throw DataError(
+      fmt::format("the text has more than {} bytes, and the model reads at most {} tokens: shorten it",
+                  most_prompt_bytes(max_length), max_length));
+}
+
+}  // namespace zoo

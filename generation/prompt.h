@@ -1,0 +1,21 @@
+#pragma once
+// What may be given to a model as a prompt.
+
+#include <cstddef>
+#include <string_view>
+
+#include "data/text/tokenizer.h"
+
+namespace zoo {
+
+/// Throws DataError if an id of prompt `index` is outside the vocabulary.
+void check_prompt_ids(const TokenIds& ids, const Tokenizer& tokenizer, size_t index);
+
+/// The most bytes of a prompt for a model that reads `max_length` tokens: far more than it can read. Tokens
+/// of a longer text are not worth the time and the memory that they take.
+size_t most_prompt_bytes(int64_t max_length);
+
+/// Throws DataError if `text` has more bytes than most_prompt_bytes().
+void check_prompt_size(std::string_view text, int64_t max_length);
+
+}  // namespace zoo
