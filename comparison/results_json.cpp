@@ -12,6 +12,7 @@
 #include "analysis/attention_rollout.h"
 #include "analysis/attention_statistics.h"
 #include "base/error.h"
+#include "io/files.h"
 #include "io/json_document.h"
 
 namespace zoo {

@@ -55,7 +55,7 @@ std::function<void(int64_t, int64_t)> progress_over_texts(std::string_view title
   return [title = std::string(title), progress = std::shared_ptr<Progress>()](int64_t done,
                                                                               int64_t all) mutable {
     if (!progress && done == all) return;
-    if (!progress) progress = std::make_shared<Progress>(title, all);
+    if (!progress) progress = std::make_shared<Progress>(title, ProgressCount{.total = all, .unit = "texts"});
     progress->update(done, "");
   };
 }

@@ -22,20 +22,20 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 std::string refusal(const std::string& model) {
-  return message_of<DataError>([&] { SentencePieceTokenizer(model, false).encode("a cab \xE2\x80\x8B!"); });
+  return message_of<DataError>([&] { SentencePieceTokenizer(model, {}).encode("a cab \xE2\x80\x8B!"); });
 }
 
 std::string refusal_of_charsmap(const std::string& map) { return refusal(with_charsmap(map)); }
 
 TEST(SentencePieceModel, MadeByHandIsUsed) {
-  const SentencePieceTokenizer plain(few_pieces(), false);
+  const SentencePieceTokenizer plain(few_pieces(), {});
   EXPECT_EQ(plain.decode(plain.encode("abc")), "abc");
-  const SentencePieceTokenizer with_rule(with_charsmap(charsmap(nested_rules(1), "c\0"s)), false);
+  const SentencePieceTokenizer with_rule(with_charsmap(charsmap(nested_rules(1), "c\0"s)), {});
   EXPECT_EQ(with_rule.decode(with_rule.encode("aba")), "cbc");
 }
 
 TEST(SentencePieceModel, WithoutTrainerSpecHasTheUsualSpecialPieces) {
-  const auto special = SentencePieceTokenizer(few_pieces(), false).special();
+  const auto special = SentencePieceTokenizer(few_pieces(), {}).special();
   EXPECT_EQ(special.unk, 0);
   EXPECT_EQ(special.bos, 1);
   EXPECT_EQ(special.eos, 2);
@@ -96,7 +96,7 @@ TEST(SentencePieceModel, PiecesAreChecked) {
 TEST(SentencePieceModel, AllBytesMayHavePieces) {
   std::string model = few_pieces() + bytes_field(2, number_field(35, 1));
   for (int byte = 0; byte < 256; ++byte) model += piece(fmt::format("<0x{:02X}>", byte), 6);
-  const SentencePieceTokenizer tokenizer(model, false);
+  const SentencePieceTokenizer tokenizer(model, {});
   EXPECT_EQ(tokenizer.decode(tokenizer.encode("aé日")), "aé日");
 }
 

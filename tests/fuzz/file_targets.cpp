@@ -93,7 +93,7 @@ std::vector<Target> file_targets(const testing::TempDir& work, const fs::path& s
       {"safetensors", "tensors: every tensor of the file", mutate_safetensors,
        [&work](const std::string& input) { read_safetensors(work.write("fuzzed.safetensors", input)); }});
   targets.push_back({"sentencepiece", "a model of SentencePiece, used on some texts", mutate_protobuf,
-                     [](const std::string& input) { use(SentencePieceTokenizer(input, false)); }});
+                     [](const std::string& input) { use(SentencePieceTokenizer(input, {})); }});
   targets.push_back({"tokenizer", "tokenizer.json of a run, used on some texts", mutate_text,
                      [&work](const std::string& input) {
                        work.write("tokenizer/tokenizer.json", input);

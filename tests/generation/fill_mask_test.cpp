@@ -138,7 +138,7 @@ TEST(FillMasks, ShowsCandidatesAsPeopleWriteThem) {
   // Words have no hyphen, even capitalised ones, which this tokenizer cannot encode because it folds case.
   const testing::TempDir dir;
   pieces({"Berlin und Paris", "Paris und Bern"}, 23)->save(dir.path());
-  const SentencePieceTokenizer folding(read_file(dir / "tokenizer.model"), /*lowercase=*/true);
+  const SentencePieceTokenizer folding(read_file(dir / "tokenizer.model"), {.lowercase = true});
   int64_t capitals = 0;
   for (const auto& [label, shown] : shown_by_label(folding)) {
     if (!label.starts_with("▁") || label == "▁") continue;

@@ -73,7 +73,7 @@ TEST_F(FindConfig, SaysWhereItLooked) {
                     HasSubstr("data root"), EndsWith(", then in " + shipped + "; did you mean 'gpt2'?")));
   EXPECT_THAT(problem("models/none.yaml"), AllOf(HasSubstr(own), EndsWith(", then in " + shipped)));
   // These name one file only.
-  for (const std::string name : {std::string("../gpt2"), std::string("./gpt2"), (dir_ / "gpt2").string()})
+  for (const std::string& name : {std::string("../gpt2"), std::string("./gpt2"), (dir_ / "gpt2").string()})
     EXPECT_THAT(problem(name), AllOf(HasSubstr("No such file"), Not(HasSubstr(shipped)))) << name;
   EXPECT_THAT(problem(""), HasSubstr("cannot read ''"));
   EXPECT_THAT(message_of<ConfigError>([] { find_config("gpt-2"); }), HasSubstr("looked for it in the working directory ("));

@@ -22,7 +22,7 @@ std::string repeated(const std::string& text, size_t n) {
   return many;
 }
 
-std::string problem(const std::string& text) {
+std::string json_problem(const std::string& text) {
   const auto message = message_of<DataError>([&] { parse_json(text); });
   EXPECT_EQ(message_of<DataError>([&] { parse_ordered_json(text); }), message);
   EXPECT_TRUE(ordered_json_or_null(text).is_null() || message == "no error");
@@ -37,24 +37,24 @@ TEST(JsonDocument, ReadsEveryKindOfValue) {
 }
 
 TEST(JsonDocument, SaysWhereItIsNoJson) {
-  EXPECT_THAT(problem(""), HasSubstr("not valid JSON at byte 1"));
-  EXPECT_THAT(problem("{\"a\": 1"), HasSubstr("not valid JSON at byte 8"));
-  EXPECT_THAT(problem("\"\xFF\""), HasSubstr("not valid JSON at byte"));
-  EXPECT_THAT(problem("{}\0{}"s), HasSubstr("not valid JSON at byte 3"));
-  EXPECT_THAT(problem("[1e999]"), HasSubstr("out of range"));
+  EXPECT_THAT(json_problem(""), HasSubstr("not valid JSON at byte 1"));
+  EXPECT_THAT(json_problem("{\"a\": 1"), HasSubstr("not valid JSON at byte 8"));
+  EXPECT_THAT(json_problem("\"\xFF\""), HasSubstr("not valid JSON at byte"));
+  EXPECT_THAT(json_problem("{}\0{}"s), HasSubstr("not valid JSON at byte 3"));
+  EXPECT_THAT(json_problem("[1e999]"), HasSubstr("out of range"));
 }
 
 // Without limits 4 MB of "[{[{…" take 1.1 GB, and an object of n keys takes n² comparisons.
 TEST(JsonDocument, HasLimits) {
-  EXPECT_THAT(problem(repeated("[{\"\":", 1 << 20)), HasSubstr("nested deeper than 64 levels"));
-  EXPECT_THAT(problem(repeated("[", 65)), HasSubstr("nested deeper than 64 levels"));
+  EXPECT_THAT(json_problem(repeated("[{\"\":", 1 << 20)), HasSubstr("nested deeper than 64 levels"));
+  EXPECT_THAT(json_problem(repeated("[", 65)), HasSubstr("nested deeper than 64 levels"));
   std::string members = "{";
   for (int i = 0; i < 1001; ++i) members += fmt::format("\"{}\":0,", i);
   members.back() = '}';
-  EXPECT_THAT(problem(members), HasSubstr("more than 1000 members"));
+  EXPECT_THAT(json_problem(members), HasSubstr("more than 1000 members"));
   // Members of objects beside each other do not add up.
-  EXPECT_EQ(problem("[" + repeated("{\"a\":0,\"b\":0},", 600) + "{}]"), "no error");
-  EXPECT_THAT(problem("[" + repeated("{},", 3'000'000) + "{}]"), HasSubstr("more than 256 MiB"));
+  EXPECT_EQ(json_problem("[" + repeated("{\"a\":0,\"b\":0},", 600) + "{}]"), "no error");
+  EXPECT_THAT(json_problem("[" + repeated("{},", 3'000'000) + "{}]"), HasSubstr("more than 256 MiB"));
 }
 
 TEST(JsonDocument, AFileThatIsTooLargeIsNotRead) {

@@ -92,8 +92,7 @@ double flops_of(const Experiment& experiment) {
   double forward = 0;
   for (int64_t step = 0; step < experiment.training.steps; ++step) {
     for (const auto& batch :
-         next_batches(task->batches(Split::train), position, experiment.training.gradient_accumulation)
-             .batches)
+         next_batches(task->batches(Split::train), position, experiment.training.gradient_accumulation).all())
       forward += forward_flops(experiment.model, task->purpose(), pass_shape(batch));
   }
   return 3 * forward;  // the backward pass has two products for each of the forward pass

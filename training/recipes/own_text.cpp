@@ -195,7 +195,8 @@ std::string shown_duration(double seconds) {
 /// The top-level keys of a configuration.
 std::set<std::string, std::less<>> top_level_keys() {
   std::set<std::string, std::less<>> keys = {"extends"};
-  for (const auto& value : flatten({})) keys.insert(value.key.substr(0, value.key.find('.')));
+  const Experiment defaults;
+  for (const auto& value : flatten(defaults)) keys.insert(value.key.substr(0, value.key.find('.')));
   return keys;
 }
 
