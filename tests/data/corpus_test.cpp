@@ -19,9 +19,9 @@ using testing::TempDir;
 
 class Corpus : public ::testing::Test {
  protected:
-  DataConfig config_of(std::vector<std::string> train, DocumentSplit documents = DocumentSplit::none) {
+  DataConfig config_of(const std::vector<std::string>& train, DocumentSplit documents = DocumentSplit::none) {
     DataConfig config;
-    config.train = std::move(train);
+    config.train.assign(train.begin(), train.end());
     config.documents = documents;
     return config;
   }

@@ -122,8 +122,8 @@ TEST(SentencePieceModel, TextsWithoutVisibleCharactersMakeNoVocabulary) {
   config.vocab_size = 20;
   for (const auto model : {SentencePieceModel::unigram, SentencePieceModel::bpe}) {
     config.model = model;
-    for (const std::string text : {"\xE2\x80\x8B\xE2\x80\x8B"s, "\xEF\xBB\xBF"s, "\x01\x02\n\x03"s,
-                                   "\xC2\xA0"s, "\xE2\x80\x8D"s, "\xE2\x96\x81"s}) {
+    for (const std::string& text : {"\xE2\x80\x8B\xE2\x80\x8B"s, "\xEF\xBB\xBF"s, "\x01\x02\n\x03"s,
+                                    "\xC2\xA0"s, "\xE2\x80\x8D"s, "\xE2\x96\x81"s}) {
       EXPECT_THAT(
           message_of<DataError>([&] { make_tokenizer(config, SpecialTokenSet::all, reader_of({text})); }),
           HasSubstr("no visible characters"))
@@ -139,7 +139,7 @@ TEST(SentencePieceModel, WhatTheTrainerSaysIsOneLine) {
   for (const auto model : {SentencePieceModel::unigram, SentencePieceModel::bpe}) {
     config.model = model;
     // Characters that normalisation removes or that cannot be pieces, beside few others.
-    for (const std::string text :
+    for (const std::string& text :
          {"\x01\xE2\x96\x85\xE2\x81\x87"s, "a"s, "\xE2\x96\x85"s, "\xF4\x8F\xBF\xBD"s}) {
       const auto message =
           message_of<DataError>([&] { make_tokenizer(config, SpecialTokenSet::all, reader_of({text})); });

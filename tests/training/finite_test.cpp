@@ -101,7 +101,7 @@ TEST_F(RuinedRun, IsNotResumedFromAnyRuinedPart) {
 TEST_F(RuinedRun, IsNotAveragedAndStartsNoOtherRun) {
   change(run / "checkpoints/step-4/model.safetensors", "token_embedding.weight",
          [](auto& tensor) { tensor.fill_(kNan); });
-  EXPECT_THAT(message_of<CheckpointError>([&] { average_run(run, {.out = world.path("mean")}); }),
+  EXPECT_THAT(message_of<CheckpointError>([&] { average_run(run, {.out = world.path("mean"), .last = {}}); }),
               HasSubstr("step-4/model.safetensors"));
   change(run / "model.safetensors", "token_embedding.weight", [](auto& tensor) { tensor.fill_(kNan); });
   auto next = experiment;
