@@ -36,13 +36,13 @@ class BusyThreads {
   std::vector<std::thread> threads_;
 };
 
-/// Whether the waits become short, or long, within ten seconds.
-bool become(const AdaptiveWaits& waits, bool are_short) {
+/// Whether the waits become short within ten seconds.
+bool become_short(const AdaptiveWaits& waits) {
   const Stopwatch clock;
-  while (waits.are_short() != are_short && clock.seconds() < 10) {
+  while (!waits.are_short() && clock.seconds() < 10) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  return waits.are_short() == are_short;
+  return waits.are_short();
 }
 
 TEST(Contention, BeginsAtOnceAndEndsAfterSomeCalm) {
@@ -56,16 +56,13 @@ TEST(Contention, BeginsAtOnceAndEndsAfterSomeCalm) {
   EXPECT_FALSE(contention.update(0.0));
 }
 
+// That they become long again cannot be tested here: other programs may use the machine, too.
 TEST(AdaptiveWaits, AreShortWhileThreadsQueueForProcessors) {
   const AdaptiveWaits waits;
-  EXPECT_FALSE(waits.are_short());
-  {
-    const double before = seconds_queued();
-    const BusyThreads others;
-    EXPECT_TRUE(become(waits, true));
-    EXPECT_GT(seconds_queued(), before);
-  }
-  EXPECT_TRUE(become(waits, false));
+  const double before = seconds_queued();
+  const BusyThreads others;
+  EXPECT_TRUE(become_short(waits));
+  EXPECT_GT(seconds_queued(), before);
 }
 
 TEST(AdaptiveWaits, LeaveAChoiceOfTheUserAlone) {
