@@ -28,6 +28,7 @@ using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
@@ -241,6 +242,60 @@ data: {train: table.tsv}
   fs::create_directory(path("pretrained"));
   fs::rename(path("tuned-base.yaml"), path("pretrained/config.yaml"));  // which tuned.yaml extends
   train("tuned.yaml --resume --set training.steps=6");
+}
+
+TEST_F(Commands, PathsAreFoundBesideTheConfigurationAndTheRunKeepsThem) {
+  fs::create_directories(path("study"));
+  fs::rename(path("text.txt"), path("study/own.txt"));
+  dir().write("study/own.yaml",
+              "extends: writer.yaml\ndata: {train: own.txt}\n");  // writer.yaml: the data root
+  const auto trained = zoo("train study/own.yaml --device cpu");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const auto loss = document("evaluate runs/own --device cpu")["loss"];
+
+  // From another working directory, with another data root.
+  const TempDir elsewhere;
+  const auto run = path("runs/own").string();
+  const auto evaluated = run_zoo(elsewhere, fmt::format("evaluate {} --device cpu --json", run));
+  ASSERT_EQ(evaluated.code, 0) << evaluated.err;
+  EXPECT_EQ(json::parse(evaluated.out)["loss"], loss);
+  const auto again = run_zoo(elsewhere, fmt::format("train {}/config.yaml --device cpu --out again", run));
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(lasting_differences(run, elsewhere / "again"), IsEmpty());
+
+  // The same data may be moved.
+  fs::rename(path("study"), path("moved"));
+  train("moved/own.yaml --resume --set training.steps=6 --out runs/own");
+  dir().write("moved/own.txt", std::string(1000, 'x'));
+  const auto changed =
+      zoo("train moved/own.yaml --resume --set training.steps=8 --device cpu --out runs/own");
+  EXPECT_EQ(changed.code, 2);
+  EXPECT_THAT(changed.err, HasSubstr("data have changed"));
+}
+
+TEST_F(Commands, ARunIsNotReplacedByOneThatExtendsItsConfiguration) {
+  dir().write("base.yaml", "extends: writer.yaml\nname: base\n");
+  dir().write("wide.yaml", "extends: base.yaml\nmodel: {d_ff: 40}\n");
+  train("base.yaml");
+  const auto before = files_below(path("runs/base"));
+  train("wide.yaml --overwrite");
+  EXPECT_THAT(differences(before, files_below(path("runs/base"))), IsEmpty());
+  EXPECT_TRUE(fs::exists(path("runs/wide/model.safetensors")));
+}
+
+TEST_F(Commands, ATooLargeVocabularyShrinksWithANote) {
+  const std::string vocabulary = "'data.tokenizer={type: sentencepiece, vocab_size: 5000}'";
+  const auto trained = zoo("train writer.yaml --device cpu --set " + vocabulary);
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_THAT(trained.err,
+              HasSubstr("the training text has too few pieces for a vocabulary of 5000: it has "));
+  const auto resumed =
+      zoo("train writer.yaml --device cpu --resume --set training.steps=6 --set " + vocabulary);
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  const auto made = zoo("tokenizer train text.txt --out vocabulary --vocab-size 5000 --json");
+  EXPECT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.err, HasSubstr("too few pieces for a vocabulary of 5000"));
+  EXPECT_LT(json::parse(made.out)["vocab_size"], 5000);
 }
 
 TEST_F(Commands, InspectCountsFeedForwardsAsThePapers) {

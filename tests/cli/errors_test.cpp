@@ -372,7 +372,7 @@ TEST_F(Errors, OfClosedStreams) {
   // Printed text must not land in the files of the run, which could get the free file numbers.
   ASSERT_EQ(zoo(train("tiny.yaml --out silent <&- >&- 2>&-")).code, 0);
   EXPECT_THAT(lasting_differences(dir() / "run", dir() / "silent"), IsEmpty());
-  expect_error("generate run --device cpu <&-", {"standard input is empty"});
+  EXPECT_EQ(zoo("generate run --device cpu --max-new-tokens 3 <&-").code, 0) << "a text from nothing";
 }
 
 }  // namespace

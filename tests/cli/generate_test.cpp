@@ -405,7 +405,6 @@ TEST(Generate, SaysWhatIsWrongInOneLine) {
       {"decoder --prompt-ids 99999999999999999999", "is not a token id"},
       {"decoder --prompt \"$(printf 'a\\377')\"", "prompt 1: text is not UTF-8 at byte 1"},
       {"decoder --prompt Ω", "prompt 1: the character \"Ω\""},
-      {"decoder", "standard input is empty"},
       {"decoder --input nowhere.txt", "nowhere.txt"},
       {"decoder --input cache/../stdin", "the file is empty"},
       {"decoder --prompt a --top-p 0", "top_p is 0"},

@@ -103,6 +103,7 @@ variants:
   EXPECT_EQ(deep.model.d_model, 8);
   EXPECT_EQ(deep.training.steps, 7);
   EXPECT_EQ(deep.training.batch_size, 5);
+  EXPECT_EQ(deep.name, comparison.settings.name) << "a name is not inherited";
 }
 
 TEST_F(ComparisonFile, ErrorsNameThePlace) {

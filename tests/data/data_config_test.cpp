@@ -24,7 +24,7 @@ TEST(DataConfig, IsReadFromYaml) {
   const DataConfig config = read(
       "train: [a.txt, b.txt]\ndocuments: percent\nsequence_length: 64\ntokenizer: {type: char, lowercase: "
       "true}\n");
-  EXPECT_THAT(config.train, ::testing::ElementsAre("a.txt", "b.txt"));
+  EXPECT_THAT(config.train, ::testing::ElementsAre(ConfigPath("a.txt", ""), ConfigPath("b.txt", "")));
   EXPECT_EQ(config.documents, DocumentSplit::percent);
   EXPECT_EQ(config.sequence_length, 64);
   EXPECT_FALSE(config.target_length);
@@ -57,14 +57,46 @@ TEST(DataConfig, ContradictionsAreFound) {
   EXPECT_THAT(complaints(read("train: [a]\nsource: de\ntarget: de")), ::testing::ElementsAre("target"));
 }
 
-TEST(DataPath, IsBelowTheDataRootUnlessAbsolute) {
+TEST(DataConfig, AModelHasItsOwnNormalization) {
+  EXPECT_THAT(complaints(read("tokenizer: {path: x, byte_fallback: true}")),
+              ::testing::ElementsAre("tokenizer.path"));
+  EXPECT_THAT(complaints(read("tokenizer: {path: x, normalization: none}")),
+              ::testing::ElementsAre("tokenizer.path"));
+}
+
+TEST(DataPath, IsLookedForInThreePlaces) {
   const testing::TempDir dir;
   const auto file = dir.write("corpus/a.txt", "text");
+  const auto beside = dir.write("study/b.txt", "text");
   const testing::ScopedEnvironment root("ZOO_DATA", dir.path().string());
   EXPECT_EQ(data_path("corpus/a.txt"), file);
   EXPECT_EQ(data_path(file.string()), file);
+  EXPECT_EQ(data_path({"b.txt", dir / "study"}), beside);
+  using ::testing::HasSubstr;
+  using testing::message_of;
+  const auto missing = message_of<DataError>([&] { data_path({"fortunes/c.txt", dir / "study"}); });
+  for (const auto& part : {std::string("fortunes/c.txt does not exist"), "(" + (dir / "study").string() + ")",
+                           "(" + std::filesystem::current_path().string() + ")",
+                           "(" + dir.path().string() + ";", std::string("`scripts/get_data.sh fortunes`")}) {
+    EXPECT_THAT(missing, HasSubstr(part));
+  }
+  EXPECT_THAT(message_of<DataError>([&] { data_path("corpus"); }), HasSubstr("corpus is not a file"));
   const testing::ScopedEnvironment none("ZOO_DATA", "");
   EXPECT_EQ(data_root(), "datasets");
+}
+
+TEST(DataPath, FilesAndPrefixesArePinned) {
+  const testing::TempDir dir;
+  const auto text = dir.write("a.txt", "text"), source = dir.write("pairs.fr", "text");
+  DataConfig config;
+  config.source = "fr";
+  config.train = {{"a.txt", dir.path()}, {"pairs", dir.path()}, {"none", dir.path()}};
+  config.tokenizer.path = {"a.txt", dir.path()};
+  pin_files(config);
+  EXPECT_EQ(config.train[0].text, text.string());
+  EXPECT_EQ(config.train[1].text, (dir / "pairs").string());
+  EXPECT_EQ(config.train[2].text, "none");
+  EXPECT_EQ(config.tokenizer.path.text, text.string());
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "data/text/tokenizer.h"
 
+#include <algorithm>
 #include <cctype>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -244,12 +246,60 @@ TEST_P(SentencePiece, LongLinesAreNotLeftOut) {
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("der Hund sieht Geld .")), "der Hund sieht Geld .");
 }
 
-TEST_P(SentencePiece, TooLargeAVocabularySaysHowLargeItMayBe) {
-  const std::string message = message_of<DataError>([&] { train(sentences(300), 5000); });
-  ASSERT_THAT(message, HasSubstr("data.tokenizer.vocab_size (--vocab-size) 5000 is too large"));
-  const size_t at = message.find("no more than ") + std::string_view("no more than ").size();
-  const int64_t largest = std::stoll(message.substr(at));
+TEST_P(SentencePiece, ATooLargeVocabularyShrinksToTheLargest) {
+  const auto tokenizer = train(sentences(300), 5000);
+  const int64_t largest = tokenizer->vocab_size();
+  EXPECT_LT(largest, 5000);
+  TokenizerConfig config;
+  config.vocab_size = 5000;
+  EXPECT_THAT(vocabulary_note(config, *tokenizer).value_or(""),
+              HasSubstr(fmt::format("too few pieces for a vocabulary of 5000: it has {} tokens", largest)));
   EXPECT_EQ(train(sentences(300), largest)->vocab_size(), largest);
+  EXPECT_EQ(train(sentences(300), largest + 1)->vocab_size(), largest) << "no larger one is possible";
+  config.vocab_size = largest;
+  EXPECT_FALSE(vocabulary_note(config, *tokenizer));
+  EXPECT_EQ(train(sentences(300), 5000)->fingerprint(), tokenizer->fingerprint()) << "from the cache";
+}
+
+TEST_P(SentencePiece, WithoutNormalizationNothingIsLost) {
+  TokenizerConfig config;
+  config.model = GetParam();
+  config.vocab_size = 400;
+  config.normalization = TextNormalization::none;
+  config.byte_fallback = true;
+  std::string lines = "  two  blanks \n\n\ttab\r\n １２，ﬁ ▁▁ 􏿽 \n";
+  for (const auto& sentence : sentences(200)) lines += "    " + sentence + "\n";
+  for (const auto special : {SpecialTokenSet::none, SpecialTokenSet::all}) {
+    const auto tokenizer = make_tokenizer(config, special, reader_of({lines}));
+    const TempDir run;
+    tokenizer->save(run.path());
+    const auto loaded = load_tokenizer(run.path());
+    EXPECT_EQ(loaded->fingerprint(), tokenizer->fingerprint());
+    std::vector<std::string> texts = {lines, "", " ", "\n", "\n\n  x", "new: 😀 \u2028 ▁ ▁", "a\nb\n"};
+    for (uint64_t seed = 0; seed < 50; ++seed) texts.push_back(random_text(seed, 40));
+    for (const auto& text : texts) {
+      for (const auto* const used : {tokenizer.get(), loaded.get()}) {
+        const auto ids = used->encode(text);
+        EXPECT_EQ(used->decode(ids), text);
+        EXPECT_EQ(stream(*used, ids), text);
+        EXPECT_EQ(used->encode_continuation(text), ids);
+        EXPECT_EQ(std::ranges::count(ids, used->special().unk), 0);
+      }
+    }
+    // Indentation is one piece.
+    EXPECT_LT(tokenizer->encode("    der").size(), 4U);
+  }
+}
+
+TEST_P(SentencePiece, LinesWithoutEndCanBeLearnt) {
+  // For each of these lines SentencePiece's trainers end the process.
+  std::string line;
+  CounterRandom random({3});
+  while (line.size() < 500000)
+    line += encode_utf8(std::u32string(1, U'一' + static_cast<char32_t>(random.below(90))));
+  const auto tokenizer = train({line}, 200);
+  EXPECT_EQ(tokenizer->vocab_size(), 200);
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode(line)), line);
 }
 
 TEST_P(SentencePiece, TooSmallAVocabularySaysHowSmallItMayBe) {
