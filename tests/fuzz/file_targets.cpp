@@ -88,6 +88,9 @@ std::vector<Target> file_targets(const testing::TempDir& work, const fs::path& s
   for (const char* folder : {"bert", "classification", "gpt", "models", "translation"})
     for (auto& text : yaml_files_below(sources / "configs" / folder)) configs.push_back(std::move(text));
 
+  fs::copy(sources / "configs", work / "configs",
+           fs::copy_options::recursive);  // for the bases of comparisons
+
   std::vector<Target> targets;
   targets.push_back(
       {"safetensors", "tensors: every tensor of the file", mutate_safetensors,
@@ -103,10 +106,11 @@ std::vector<Target> file_targets(const testing::TempDir& work, const fs::path& s
       {"config", "a configuration, in YAML", mutate_text,
        [name = in_configs("gpt")](const std::string& input) { read_experiment_text(input, name); },
        std::move(configs)});
-  targets.push_back(
-      {"comparison", "a comparison file, in YAML", mutate_text,
-       [&work](const std::string& input) { load_comparison(work.write("compare/fuzzed.yaml", input)); },
-       std::move(comparisons)});
+  targets.push_back({"comparison", "a comparison file, in YAML", mutate_text,
+                     [&work](const std::string& input) {
+                       load_comparison(work.write("configs/compare/fuzzed.yaml", input));
+                     },
+                     std::move(comparisons)});
   return targets;
 }
 
