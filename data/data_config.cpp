@@ -95,7 +95,8 @@ std::filesystem::path data_path(const std::string& path) {
   const char* const what = std::filesystem::exists(full, ignored) ? "is not a file" : "does not exist";
   if (!given.is_absolute()) {
     constexpr auto corpora = std::to_array<std::string_view>(
-        {"fortunes", "dict-de-en", "tinyshakespeare", "wikitext-2", "multi30k", "sst2", "fashion-mnist"});
+        {"debian-packages", "dict-de-en", "messages-de-en", "fortunes", "tinyshakespeare", "wikitext-2",
+         "multi30k", "sst2", "fashion-mnist"});
     const std::string first = given.begin() == given.end() ? std::string() : given.begin()->string();
     if (std::ranges::find(corpora, first) != corpora.end()) {
       throw DataError(fmt::format("{} {}; get it with `scripts/get_data.sh {}`", full.string(), what, first));
