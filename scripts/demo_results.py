@@ -28,7 +28,10 @@ class Zoo:
     def json(self, *arguments, lines=()):
         """The document that a subcommand writes with --json when it reads `lines`."""
         done = subprocess.run([self.program, *map(str, arguments), "--json"], input="".join(f"{x}\n" for x in lines),
-                              stdout=subprocess.PIPE, encoding="utf-8", check=True)
+                              capture_output=True, encoding="utf-8")
+        if done.returncode != 0:
+            sys.stderr.write(done.stderr)
+            sys.exit(done.returncode)
         return json.loads(done.stdout)
 
     def encode(self, run, lines):

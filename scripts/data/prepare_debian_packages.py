@@ -8,9 +8,10 @@ OUT/SPLIT.txt                  descriptions, one a line: language modelling
 OUT/SPLIT.tsv                  sentence<TAB>label: the description and the section of its package
 OUT/SPLIT.{description,name}   parallel texts: line i of SPLIT.description describes the package in line i of SPLIT.name
 
-Each description occurs once. All packages that are built from one source are in one split, because their descriptions
-are alike ("… - development files", "… (documentation)"). A description of valid or test is left out if it differs from
-one of another split only in such an ending, in numbers or in punctuation. Packages are sorted by source, then by name.
+Packages are sorted by source, then by name, and each description occurs once. The splits are made of runs of about
+twenty neighbouring sources: the packages of one source have descriptions alike ("… - development files",
+"… (documentation)"), and so have sources whose names are alike (gcc-11, gcc-12). A description of valid or test is left
+out if it differs from one of another split only in such an ending, in numbers or in punctuation.
 """
 
 import hashlib
@@ -20,7 +21,8 @@ from pathlib import Path
 
 LEAST_PACKAGES = 1000
 WORDS = range(2, 25)
-PER_MILLE = {"valid": 30, "test": 30}  # of the sources; the others are for training
+SOURCES_IN_A_RUN = 20  # on average
+PER_MILLE = 30  # of the runs, for each of valid and test; the others are for training
 
 EMPTY_PACKAGE = re.compile(r"\b(transitional|dummy|empty) ", re.IGNORECASE)
 ENDING = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\s[-–—]+\s.*|[;,:].*")
@@ -42,18 +44,21 @@ def packages(dump):
         yield fields
 
 
-def hash_of(text):
-    return hashlib.sha256(text.encode()).digest()
+def number_of(text):
+    """A number that looks random, the same for the same text."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
 
 
-def split_of(source):
-    """The split of all packages of a source."""
-    draw = int.from_bytes(hash_of("source " + source)[:4], "big") % 1000
-    for split, share in PER_MILLE.items():
-        if draw < share:
-            return split
-        draw -= share
-    return "train"
+def splits_of(sources):
+    """The split of each of the sorted sources. A run begins at a source whose name says so, so that new sources change
+    the splits of few others."""
+    splits, split = {}, "train"
+    for source in sources:
+        if number_of("run " + source) % SOURCES_IN_A_RUN == 0:
+            draw = number_of("split " + source) % 1000
+            split = "valid" if draw < PER_MILLE else "test" if draw < 2 * PER_MILLE else "train"
+        splits[source] = split
+    return splits
 
 
 def stem(description):
@@ -78,6 +83,7 @@ def rows_of(dump):
             name = package["Package"]
             source = (package.get("Source") or name).split()[0]  # "name (version)"
             by_name.setdefault((source, name), package)  # the same package may be there for several architectures
+    splits = splits_of(sorted({source for source, _ in by_name}))
     rows, seen = [], set()
     for source, name in sorted(by_name):
         package = by_name[source, name]
@@ -86,7 +92,7 @@ def rows_of(dump):
             continue
         seen.add(description.casefold())
         section = package["Section"].split("/")[-1]  # "contrib/net"
-        rows.append((split_of(source), name, section, description))
+        rows.append((splits[source], name, section, description))
     return rows
 
 

@@ -6,7 +6,7 @@ Usage: prepare_messages_de_en.py FOLDER DICTIONARY OUT
 FOLDER is searched for .../de/LC_MESSAGES/*.mo. A catalogue maps English messages to German ones. DICTIONARY is the
 corpus of prepare_dict_de_en.py: one model may be trained on both.
 
-OUT/{train,valid,test}.{de,en}   messages of 2 to 12 words, each German message once
+OUT/{train,valid,test}.{de,en}   messages of 2 to 8 words, each German message once
 OUT/words.train.{de,en}          messages of one word
 
 Line i of X.de is the translation of line i of X.en. Words and punctuation are separated as in prepare_dict_de_en.py.
@@ -25,8 +25,8 @@ from pathlib import Path
 
 from prepare_dict_de_en import n_words, separate, write
 
-WORDS = range(2, 13)
-HELD_OUT = 500
+WORDS = range(2, 9)
+HELD_OUT = {"valid": 500, "test": 1500}  # about as many for each message of training as the dictionary has
 LEAST_PAIRS = 5000
 MAGIC = 0x950412DE
 
@@ -121,12 +121,12 @@ def main():
     if len(messages) < LEAST_PAIRS:
         sys.exit(f"the catalogues have only {len(messages)} German messages; at least {LEAST_PAIRS} are needed")
     drawn = held_out(messages, keys_in(dictionary, "train", "phrases.train"))
-    valid, test = drawn[:HELD_OUT], drawn[HELD_OUT:2 * HELD_OUT]
-    kept_back = set(valid) | set(test)
+    n_valid, n_drawn = HELD_OUT["valid"], sum(HELD_OUT.values())
+    kept_back = set(drawn[:n_drawn])
     out.mkdir(parents=True, exist_ok=True)
     write(out, "train", [row for row in messages if row not in kept_back])
-    write(out, "valid", valid)
-    write(out, "test", test)
+    write(out, "valid", drawn[:n_valid])
+    write(out, "test", drawn[n_valid:n_drawn])
     write(out, "words.train", words)
 
 
