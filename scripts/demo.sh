@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A demonstration on real data: builds, gets two corpora, trains a small GPT, a small BERT and a small encoder-decoder
-# from scratch, one after the other, and shows what each has learnt. About ten minutes of training on two cores.
+# A demonstration on real data: builds, gets three corpora, trains a small GPT, a small BERT and a small encoder-decoder
+# from scratch, one after the other, and shows what each has learnt. Ten minutes on two cores, from nothing.
 #   scripts/demo.sh [--seed N] [--out DIR]     runs go to DIR (default runs/demo); a second call resumes them
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -31,21 +31,24 @@ stage() {
 
 train() { "$zoo" train "$1" --set "training.seed=$seed" --out "$out/$2" --resume; }
 
-stage "Set-up and build" scripts/build.sh release --target zoo_program
-stage "Data" scripts/get_data.sh fortunes dict-de-en
+# The data come while the compiler works. Both need what the set-up installs.
+build_and_get_data() {
+  scripts/get_data.sh debian-packages dict-de-en messages-de-en &
+  local data=$!
+  scripts/build.sh release --target zoo_program
+  wait "$data"
+}
 
-stage "Training a GPT on fortunes" train configs/gpt/fortunes.yaml gpt
-stage "Training a BERT on English sentences and phrases" train configs/bert/dict-en.yaml bert
-stage "Training an encoder-decoder on a German-English dictionary" train configs/translation/dict-de-en.yaml translation
+stage "Set-up" scripts/setup.sh
+stage "Build and data" build_and_get_data
+
+stage "Training a GPT on descriptions of Debian's packages" train configs/gpt/debian-packages.yaml gpt
+stage "Training a BERT on the same descriptions" train configs/bert/debian-packages.yaml bert
+stage "Training an encoder-decoder on German messages of programs and sentences" \
+  train configs/translation/messages-de-en.yaml translation
 
 show() {
-  printf '\n%sA fortune by the GPT%s\n' "$bold" "$plain"
-  "$zoo" generate "$out/gpt" --prompt "" --seed "$seed"
-  printf '\n%sA mask filled by the BERT%s\n' "$bold" "$plain"
-  "$zoo" generate "$out/bert" --prompt "I <mask> you ."
-  printf '\n%s"Ich liebe dich ." translated by the encoder-decoder%s\n' "$bold" "$plain"
-  "$zoo" generate "$out/translation" --prompt "Ich liebe dich ."
-  printf '\n%sIts attention%s\n' "$bold" "$plain"
+  scripts/demo_results.py "$zoo" "$out" "$ZOO_DATA" "$seed"
   "$zoo" attention "$out/translation" --text "Ich liebe dich ." --out "$out/attention.html"
 }
 stage "Results" show
@@ -58,7 +61,8 @@ The runs        $out/gpt  $out/bert  $out/translation
   metrics       metrics.jsonl, and TensorBoard events: tensorboard --logdir $out
   samples       samples.txt: what each model wrote at every evaluation
 Attention page  $out/attention.html
-Try next        $zoo generate $out/gpt --prompt "Love is" --num-samples 3
-                $zoo evaluate $out/translation --split test
-                $zoo inspect $out/bert
+Translations    $out/translations.txt: of all test lines
+Try next        $zoo generate $out/gpt --prompt "Python 3 library for" --num-samples 3
+                $zoo generate $out/bert --prompt "development <mask> for the library"
+                $zoo generate $out/translation --prompt "Die Datei wurde nicht gefunden ."
 END

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Gets corpora into $ZOO_DATA/NAME (default: the repository's datasets/NAME), each from the first source that has it:
 #   1. $ZOO_DATA_MIRROR/NAME   a folder with the finished files
-#   2. a Debian package        installed, or downloaded and unpacked without being installed (no root needed)
+#   2. Debian packages         installed, or downloaded and unpacked without being installed (no root needed)
 #   3. a public URL
 # The script checks every file against scripts/data/SHA256SUMS and writes either a whole corpus or nothing. It leaves
-# corpora alone that are already complete and correct.
+# corpora alone that are already complete and correct. debian-packages and messages-de-en follow the release of Debian
+# on the machine; their own folders have their SHA256SUMS, and SOURCES, which says what they were made from.
 #
 # Usage: scripts/get_data.sh NAME…        get these corpora
 #        scripts/get_data.sh --list       list all corpora, and mark those that are already here
@@ -18,7 +19,7 @@ scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 sums=$scripts/data/SHA256SUMS
 data=${ZOO_DATA:-${scripts%/*}/datasets}
 mirror=${ZOO_DATA_MIRROR:-}
-names=(fortunes dict-de-en tinyshakespeare wikitext-2 multi30k sst2 fashion-mnist)
+names=(debian-packages dict-de-en messages-de-en fortunes tinyshakespeare wikitext-2 multi30k sst2 fashion-mnist)
 temp=''
 trap 'if [[ -n $temp ]]; then rm -rf "$temp"; fi' EXIT
 trap 'exit 130' INT
@@ -34,6 +35,8 @@ describe_corpus() {
   case $1 in
     fortunes) echo 'short English texts in labelled files (Debian: fortunes)' ;;
     dict-de-en) echo 'German-English sentences and phrases (Debian: trans-de-en)' ;;
+    debian-packages) echo 'descriptions, sections and names of all packages that apt knows' ;;
+    messages-de-en) echo 'German-English messages of programs (Debian: libreoffice-l10n-de, vlc-l10n and others)' ;;
     tinyshakespeare) echo '1.1 MB of Shakespeare' ;;
     wikitext-2) echo 'Wikipedia articles, 2 million words' ;;
     multi30k) echo '29,000 German-English captions' ;;
@@ -51,14 +54,34 @@ known_package() {
   esac
 }
 
+# Whether the content of corpus $1 follows the release of the machine.
+follows_release() { [[ $1 == debian-packages || $1 == messages-de-en ]]; }
+
+# The packages with the message catalogues of messages-de-en. Those that a release lacks are left out.
+catalogue_packages=(libreoffice-l10n-de vlc-l10n evolution-common gnucash-common audacity-data claws-mail-i18n krita-l10n
+                    libgtk-3-common gnumeric-common pidgin-data gnome-control-center-data util-linux-locales
+                    amule-common geany-common filezilla-common shotwell-common)
+
 # The file names of corpus $1.
-files_of() { awk -v corpus="$1/" 'index($2, corpus) == 1 { print substr($2, length(corpus) + 1) }' "$sums"; }
+files_of() {
+  case $1 in
+    debian-packages) printf '%s\n' SOURCES {train,valid,test}.{txt,tsv,description,name} ;;
+    messages-de-en) printf '%s\n' SOURCES {train,valid,test,words.train}.{de,en} ;;
+    *) listed_files "$1" ;;
+  esac
+}
+listed_files() { awk -v corpus="$1/" 'index($2, corpus) == 1 { print substr($2, length(corpus) + 1) }' "$sums"; }
 
 # Prints which file of corpus $1 in folder $2 is missing or wrong; prints nothing if all are right. A corpus made from
-# another version of its Debian package than the known one has its own list of checksums.
+# another version of its Debian package than the known one has its own list of checksums, as has one that follows the
+# release.
 first_wrong() {
   local list="$sums" file expected actual
   [[ -f $2/SHA256SUMS && -n $(known_package "$1") ]] && list=$2/SHA256SUMS
+  if follows_release "$1"; then
+    list=$2/SHA256SUMS
+    [[ -f $list ]] || { echo "SHA256SUMS is missing"; return; }
+  fi
   while read -r file; do
     [[ -f $2/$file ]] || { echo "$file is missing"; return; }
     expected=$(awk -v name="$1/$file" '$2 == name { print $1 }' "$list")
@@ -78,6 +101,19 @@ with urllib.request.urlopen(sys.argv[1], timeout=20) as reply, open(sys.argv[2],
 folder $name and set ZOO_DATA_MIRROR to the folder above it"
 }
 
+# Whether this process may and did renew apt's lists of packages. Only root may.
+update_lists() { [[ $(id -u) == 0 ]] && apt-get update >"$temp/error" 2>&1; }
+
+# Downloads Debian packages into $temp. The download fails if apt's lists of packages are empty or outdated.
+download_packages() {
+  command -v apt-get >/dev/null || fail 1 "$name: needs Debian packages ($*), and this machine has no apt-get; \
+set ZOO_DATA_MIRROR to a folder that has $name"
+  fetch_debs() { (cd "$temp" && apt-get -o APT::Sandbox::User="$(id -un)" download "$@") >"$temp/error" 2>&1; }
+  fetch_debs "$@" || { update_lists && fetch_debs "$@"; } ||
+    fail 1 "$name: cannot download Debian packages ($(tail -n 1 "$temp/error")); run apt-get update as root, or set \
+ZOO_DATA_MIRROR to a folder that has $name"
+}
+
 # Finds the files of Debian package $1: the installed ones if $2 exists, else unpacked into $temp/package. Sets
 # package_root and package_version.
 debian_package() {
@@ -86,23 +122,44 @@ debian_package() {
     package_root=/
     return
   fi
-  command -v apt-get >/dev/null || fail 1 "$name: needs the Debian package $1, and this machine has no apt-get; \
-set ZOO_DATA_MIRROR to a folder that has it"
-  mkdir "$temp/package"
-  # The download fails if apt's list of packages is empty or outdated. Only root may update the list.
+  download_packages "$1"
   local deb
-  fetch_deb() { (cd "$temp" && apt-get -o APT::Sandbox::User="$(id -un)" download "$1") >"$temp/error" 2>&1; }
-  if ! fetch_deb "$1"; then
-    if [[ $(id -u) == 0 ]] && apt-get update >"$temp/error" 2>&1; then
-      fetch_deb "$1" || true
-    fi
-  fi
   deb=$(find "$temp" -maxdepth 1 -name '*.deb')
-  [[ -n $deb ]] || fail 1 "$name: cannot download the Debian package $1 ($(tail -n 1 "$temp/error")); run apt-get \
-update as root, or set ZOO_DATA_MIRROR to a folder that has $name"
   package_version=$(dpkg-deb --field "$deb" Version)
+  mkdir "$temp/package"
   dpkg-deb --extract "$deb" "$temp/package" || fail 2 "$name: $deb is damaged"
   package_root=$temp/package
+}
+
+# Writes what apt knows of all packages to $temp/available.
+available_packages() {
+  command -v apt-cache >/dev/null || fail 1 "$name: needs the lists of packages of apt, and this machine has no \
+apt-cache; set ZOO_DATA_MIRROR to a folder that has $name"
+  local least=10000  # without lists, apt knows the installed packages only
+  enough() { apt-cache dumpavail >"$temp/available" 2>"$temp/error" && (($(grep -c '^Package:' "$temp/available") >= least)); }
+  enough || { update_lists && enough; } || fail 1 "$name: apt has no lists of packages; run apt-get update as root, or \
+set ZOO_DATA_MIRROR to a folder that has $name"
+}
+
+# Downloads the packages of messages-de-en that this release has, and unpacks their German catalogues into
+# $temp/package/NAME.
+catalogues() {
+  available_packages
+  local known=() unknown=() package deb
+  for package in "${catalogue_packages[@]}"; do
+    if grep -qx "Package: $package" "$temp/available"; then known+=("$package"); else unknown+=("$package"); fi
+  done
+  ((${#known[@]})) || fail 1 "$name: this release has none of the packages ${catalogue_packages[*]}"
+  ((${#unknown[@]} == 0)) || say "$name: note: this release has no packages ${unknown[*]}"
+  download_packages "${known[@]}"
+  for deb in "$temp"/*.deb; do
+    package=$(dpkg-deb --field "$deb" Package)
+    dpkg-deb --show --showformat='${Package} ${Version}\n' "$deb" >>"$temp/files/SOURCES"
+    mkdir -p "$temp/package/$package"
+    # A package without such a file is no error.
+    dpkg-deb --fsys-tarfile "$deb" |
+      tar --extract --directory "$temp/package/$package" --wildcards '*/de/LC_MESSAGES/*.mo' 2>/dev/null || true
+  done
 }
 
 # Makes corpus $name in $temp/files from its Debian package or public URL.
@@ -117,6 +174,18 @@ obtain() {
     dict-de-en)
       debian_package trans-de-en /usr/share/trans/de-en
       python3 "$scripts/data/prepare_dict_de_en.py" "$package_root/usr/share/trans/de-en" "$out" 2>"$temp/error" ||
+        fail 2 "$name: $(tail -n 1 "$temp/error")"
+      ;;
+    debian-packages)
+      available_packages
+      python3 "$scripts/data/prepare_debian_packages.py" "$out" <"$temp/available" 2>"$temp/error" ||
+        fail 2 "$name: $(tail -n 1 "$temp/error")"
+      (. /etc/os-release 2>/dev/null && echo "${PRETTY_NAME:-unknown system}") >"$out/SOURCES" || true
+      sha256sum <"$temp/available" | sed 's/ .*/  apt-cache dumpavail/' >>"$out/SOURCES"
+      ;;
+    messages-de-en)
+      catalogues
+      python3 "$scripts/data/prepare_messages_de_en.py" "$temp/package" "$data/dict-de-en" "$out" 2>"$temp/error" ||
         fail 2 "$name: $(tail -n 1 "$temp/error")"
       ;;
     tinyshakespeare)
@@ -150,6 +219,9 @@ ZOO_DATA_MIRROR to a folder that has fashion-mnist/"
   esac
 }
 
+# Writes the checksums of corpus $name, which is in $temp/files, into its folder.
+write_sums() { (cd "$temp/files" && files_of "$name" | xargs sha256sum | sed "s|  |  $name/|" >SHA256SUMS); }
+
 get() {
   local name=$1 target=$data/$1 wrong package_root='' package_version='' source file
   describe_corpus "$name" >/dev/null || fail 2 "there is no corpus $name; there are: ${names[*]}"
@@ -162,7 +234,7 @@ get() {
   mkdir "$temp/files"
   if [[ -n $mirror && -d $mirror/$name ]]; then
     source=$mirror/$name
-    for file in $(files_of "$name"); do
+    for file in $(files_of "$name") $(if follows_release "$name"; then echo SHA256SUMS; fi); do
       [[ -f $source/$file ]] || fail 2 "$name: $source/$file is missing"
       cp "$source/$file" "$temp/files/$file" 2>/dev/null || fail 1 "$name: cannot copy $source/$file to $data"
     done
@@ -171,11 +243,15 @@ get() {
     obtain
     source=${package_version:+"$(known_package "$name" | cut -d' ' -f1) $package_version"}
     source=${source:-its public URL}
+    if follows_release "$name"; then
+      source='this release of Debian'
+      write_sums
+    fi
   fi
   wrong=$(first_wrong "$name" "$temp/files")
   if [[ -n $wrong && -n $package_version && $source != "$(known_package "$name")" && $wrong != *missing ]]; then
     say "$name: note: made from $source; its files differ from those of $(known_package "$name")"
-    (cd "$temp/files" && files_of "$name" | xargs sha256sum | sed "s|  |  $name/|" >SHA256SUMS)
+    write_sums
   elif [[ -n $wrong ]]; then
     fail 2 "$name: from $source: $wrong; nothing was changed"
   fi
@@ -198,5 +274,10 @@ case $1 in
     echo "(* = already in $data)"
     ;;
   -*) fail 2 "unknown option $1; see --help" ;;
-  *) for argument in "$@"; do get "$argument"; done ;;
+  *)
+    for argument in "$@"; do
+      [[ $argument != messages-de-en ]] || get dict-de-en  # no sentence may be in one's training and the other's test data
+      get "$argument"
+    done
+    ;;
 esac

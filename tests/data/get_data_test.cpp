@@ -1,10 +1,6 @@
-// Tests scripts/get_data.sh with made-up sources: a copy of the script with its own checksums, and
-// replacements for apt-get and curl on the PATH.
-
-#include <sys/wait.h>
+// Tests scripts/get_data.sh. (Corpora that follow the release of Debian: debian_corpora_test.cpp.)
 
 #include <algorithm>
-#include <cstdio>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -12,67 +8,16 @@
 
 #include "io/files.h"
 #include "io/sha256.h"
-#include "tests/data/support.h"
+#include "tests/data/get_data_support.h"
 
 namespace zoo {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::DebianPackage;
+using testing::GetData;
 using ::testing::HasSubstr;
-using testing::TempDir;
-
-struct Result {
-  int code;
-  std::string output;  // stdout and stderr
-  int64_t lines() const { return std::ranges::count(output, '\n'); }
-};
-
-class GetData : public ::testing::Test {
- protected:
-  GetData() {
-    fs::create_directories(dir_ / "repository/scripts");
-    fs::copy("scripts/get_data.sh", dir_ / "repository/scripts/get_data.sh");
-    fs::copy("scripts/data", dir_ / "repository/scripts/data");
-    expect("tinyshakespeare/input.txt", "To be\n");
-  }
-
-  /// Makes the checksum of this file the only one.
-  void expect(const std::string& file, const std::string& content) {
-    dir_.write("repository/scripts/data/SHA256SUMS", sha256(content) + "  " + file + "\n");
-  }
-
-  Result run(const std::string& arguments, const std::string& environment = "") const {
-    const std::string command = fmt::format(
-        "cd / && PATH='{0}/bin':\"$PATH\" ZOO_DATA='{0}/data' ZOO_DATA_MIRROR='' {1} "
-        "'{0}/repository/scripts/get_data.sh' {2} "
-        "2>&1",
-        dir_.path().string(), environment, arguments);
-    FILE* pipe = ::popen(command.c_str(), "r");
-    Result result{.code = -1, .output = {}};
-    char buffer[4096];
-    while (const size_t n = std::fread(buffer, 1, sizeof(buffer), pipe)) result.output.append(buffer, n);
-    const int status = ::pclose(pipe);
-    if (WIFEXITED(status)) result.code = WEXITSTATUS(status);
-    return result;
-  }
-  std::string mirror() const { return fmt::format("ZOO_DATA_MIRROR='{}'", (dir_ / "mirror").string()); }
-
-  /// Puts a program on the PATH.
-  void program(const std::string& name, const std::string& script) {
-    const auto path = dir_.write("bin/" + name, "#!/bin/bash\n" + script);
-    fs::permissions(path, fs::perms::owner_all);
-  }
-
-  std::vector<std::string> left_in_data() const {
-    std::vector<std::string> names;
-    if (!fs::exists(dir_ / "data")) return names;
-    for (const auto& entry : fs::directory_iterator(dir_ / "data")) names.push_back(entry.path().filename());
-    std::ranges::sort(names);
-    return names;
-  }
-
-  TempDir dir_;
-};
+using testing::Result;
 
 TEST_F(GetData, CopiesFromAMirrorOnce) {
   dir_.write("mirror/tinyshakespeare/input.txt", "To be\n");
@@ -154,30 +99,6 @@ TEST_F(GetData, ListAndHelpSayWhatThereIs) {
   EXPECT_EQ(help.code, 0);
   EXPECT_THAT(help.output, HasSubstr("ZOO_DATA_MIRROR"));
 }
-
-class DebianPackage : public GetData {
- protected:
-  void SetUp() override {
-    if (std::system("command -v dpkg-deb >/dev/null 2>&1") != 0) GTEST_SKIP() << "needs dpkg-deb";
-    program("dpkg-query", "exit 1");  // nothing is installed
-  }
-
-  /// Lets apt-get download a package with these files.
-  void package(const std::string& name, const std::string& version,
-               const std::vector<std::pair<std::string, std::string>>& files) {
-    dir_.write("package/DEBIAN/control",
-               fmt::format("Package: {}\nVersion: {}\nArchitecture: all\nMaintainer: Test "
-                           "<test@localhost>\nDescription: test\n",
-                           name, version));
-    for (const auto& [path, content] : files) dir_.write("package/" + path, content);
-    const std::string base = dir_.path().string();
-    ASSERT_EQ(std::system(
-                  fmt::format("dpkg-deb --build '{0}/package' '{0}/made.deb' >/dev/null 2>&1", base).c_str()),
-              0);
-    program("apt-get",
-            fmt::format("[[ ${{@: -2:1}} == download ]] && cp '{}/made.deb' ./{}.deb", base, name));
-  }
-};
 
 constexpr std::string_view dictionary_head =
     "# Version :: test\n"
