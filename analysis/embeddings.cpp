@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "data/epoch_plan.h"
 #include "data/text/padded_rows.h"
+#include "generation/prompt.h"
 #include "models/families/families.h"
 #include "models/inference_scope.h"
 
@@ -29,7 +30,7 @@ EncodedTexts encode_all(const Tokenizer& tokenizer, const std::vector<std::strin
   for (const auto& text : texts) {
     const size_t number = encoded.rows.size() + 1;
     try {
-      auto ids = encode_text(tokenizer, text, options.layout);
+      auto ids = encode_text(tokenizer, beginning_to_read(text, options.max_length), options.layout);
       if (ids.empty()) throw DataError("there are no tokens, so there is no vector: leave the text out");
       if (ids.size() > room) ++encoded.n_cut;
       ids.resize(std::min(ids.size(), room));

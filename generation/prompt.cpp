@@ -28,4 +28,11 @@ void check_prompt_size(std::string_view text, int64_t max_length) {
                   most_prompt_bytes(max_length), max_length));
 }
 
+std::string_view beginning_to_read(std::string_view text, int64_t max_length) {
+  size_t n = most_prompt_bytes(max_length);
+  if (text.size() <= n) return text;
+  while (n > 0 && (static_cast<unsigned char>(text[n]) & 0xC0) == 0x80) --n;
+  return text.substr(0, n);
+}
+
 }  // namespace zoo

@@ -18,4 +18,8 @@ size_t most_prompt_bytes(int64_t max_length);
 /// Throws DataError if `text` has more bytes than most_prompt_bytes().
 void check_prompt_size(std::string_view text, int64_t max_length);
 
+/// `text`, or its first most_prompt_bytes() bytes, up to the end of a character. For a model that reads only
+/// the first `max_length` tokens of a text.
+std::string_view beginning_to_read(std::string_view text, int64_t max_length);
+
 }  // namespace zoo

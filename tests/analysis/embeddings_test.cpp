@@ -146,6 +146,11 @@ TEST(Embeddings, OfLongTextsAreOfTheirBeginnings) {
     EXPECT_EQ(cut.n_cut, 1);
     EXPECT_TRUE(close(cut.vectors[0], cut.vectors[1], 1e-6)) << "the end of the text is not read";
   }
+  // Tokens far beyond the limit are not even made: here the last one would be an error.
+  const auto model = model_of(kCases[0], *tokenizer);
+  const std::string huge = std::string(size_t{2} << 20, 'a') + "\xFF";
+  EXPECT_EQ(embed(*model, *tokenizer, {huge}, {.layout = TextLayout::cls_tokens_sep, .max_length = 8}).n_cut,
+            1);
 }
 
 TEST(Embeddings, ProblemsNameTheText) {

@@ -13,6 +13,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "generation/prompt.h"
 #include "models/inference_scope.h"
 #include "tests/training/support.h"
 #include "training/runs/initial_weights.h"
@@ -169,6 +170,26 @@ TEST(Prediction, ReadsATextAsTrainingDoes) {
     EXPECT_THAT(message_of<DataError>([&] { classifier.task->predict(*classifier.model, {"sun", "m\xFF"}); }),
                 HasSubstr("text 2: "));
   }
+}
+
+// Tokens far beyond the limit are not even made: here they would be errors.
+TEST(Prediction, DoesNotReadToTheEndOfAHugeText) {
+  const TinyWorld world;
+  const Classifier classifier(world, "encoder");
+  std::string huge(size_t{2} << 20, 's');
+  const auto expected = classifier.task->predict(*classifier.model, {huge}).front();
+  EXPECT_TRUE(expected.cut);
+  huge += "\xFF";
+  const auto prediction = classifier.task->predict(*classifier.model, {huge}).front();
+  EXPECT_TRUE(prediction.cut);
+  EXPECT_EQ(prediction.labels.front().label, expected.labels.front().label);
+
+  std::string wide;
+  while (wide.size() < (size_t{1} << 20) + 9) wide += "\u20AC";
+  const auto beginning = beginning_to_read(wide, 24);
+  EXPECT_EQ(beginning.size(), (size_t{1} << 20) / 3 * 3);
+  EXPECT_EQ(beginning_to_read(beginning, 24), beginning);
+  EXPECT_EQ(beginning_to_read(wide, int64_t{1} << 20), wide) << "a model that reads more";
 }
 
 // What `evaluate` counts as right is what `predict` puts first, also for texts that are cut.

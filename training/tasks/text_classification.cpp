@@ -11,6 +11,7 @@
 #include "data/epoch_plan.h"
 #include "data/text/text_batches.h"
 #include "data/text/token_store.h"
+#include "generation/prompt.h"
 #include "generation/sampler.h"
 #include "models/families/families.h"
 #include "models/inference_scope.h"
@@ -57,7 +58,9 @@ class TextClassification : public Task {
   /// The number of special tokens around a text.
   virtual int64_t n_special_tokens() const = 0;
 
-  TokenIds encode(const std::string& text) const { return tokenizer().encode(without_blanks_at_end(text)); }
+  TokenIds encode(const std::string& text) const {
+    return tokenizer().encode(beginning_to_read(without_blanks_at_end(text), length_limit()));
+  }
 
   /// (N, C) float on the CPU: the scores of all texts, computed with batches of similar lengths.
   torch::Tensor class_scores(Model& model, const std::vector<TokenIds>& texts,
