@@ -147,7 +147,9 @@ TEST_F(Bench, UsesRandomTokensWithoutData) {
   }
   EXPECT_THAT(measure("writer.yaml --set data.train=nowhere.txt --set model.vocab_size=500"),
               HasSubstr("out of a vocabulary of 500\n"));
-  measure("writer.yaml --set data.train=nowhere.txt --set training.batch_size=auto");
+  measure(
+      "writer.yaml --set data.train=nowhere.txt --set training.batch_size=auto "
+      "--set training.effective_batch_size=4");
   measure(
       "writer.yaml --set data.train=nowhere.txt --set task=masked_language_modeling --set "
       "model.architecture=encoder");

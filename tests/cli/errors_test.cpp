@@ -138,14 +138,13 @@ TEST_F(Errors, OfTheCommandLine) {
   expect_error("tokenizer decod run",
                {"unknown command 'decod'; did you mean 'decode'? (see zoo tokenizer --help)"});
   expect_error("--frobnicate", {"unknown option '--frobnicate'"});
-  expect_error("train", {"CONFIG is required (see zoo train --help)"});
+  expect_error("train", {"CONFIG|TEXT is required (see zoo train --help)"});
   expect_error("generate", {"RUN is required"});
   expect_error("attention run", {"--text is required"});
   expect_error("attention run --text to --heads --json", {"--heads contradicts --json"});
   expect_error("tokenizer train text.txt", {"--out is required (see zoo tokenizer train --help)"});
   expect_error(replace_run("tiny.yaml --frobnicate"), {"unknown option '--frobnicate'"});
-  expect_error(replace_run("tiny.yaml another.yaml"),
-               {"'another.yaml' is one argument too many: zoo train takes CONFIG"});
+  expect_error(replace_run("tiny.yaml another.yaml"), {"tiny.yaml is no text: give one configuration"});
   expect_error(replace_run("tiny.yaml --resume"), {"--overwrite", "--resume"});
   expect_error("train tiny.yaml --out run --overwrite --device gpu", {"unknown device 'gpu'", "cuda:N"});
   expect_error(replace_run("tiny.yaml --overwrite --set training.cuda_graphs=true"),

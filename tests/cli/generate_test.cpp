@@ -219,11 +219,11 @@ TEST(Generate, KnowsTheRulesAgainstRepetition) {
     return std::ranges::unique(ids).begin() - ids.begin();
   };
   for (const std::string mode : {"--temperature 0 ", "--temperature 0.1 ", "--beam 2 "}) {
-    EXPECT_LT(n_different(ids_of(mode)), 10) << mode;
-    for (const char* rule : {"--repetition-penalty 1000", "--presence-penalty 90", "--frequency-penalty 90",
-                             "--no-repeat-ngram-size 1"}) {
-      EXPECT_EQ(n_different(ids_of(mode + rule)), 10) << mode << rule;
-    }
+    const auto before = n_different(ids_of(mode));
+    EXPECT_LT(before, 10) << mode;
+    for (const char* rule : {"--repetition-penalty 1000", "--presence-penalty 90", "--frequency-penalty 90"})
+      EXPECT_GT(n_different(ids_of(mode + rule)), before) << mode << rule;
+    EXPECT_EQ(n_different(ids_of(mode + "--no-repeat-ngram-size 1")), 10) << mode;
   }
   EXPECT_EQ(ids_of("--min-p 1 --temperature 2"), ids_of("--temperature 0"));
 }
@@ -349,7 +349,8 @@ TEST(Generate, ATerminalIsNotControlledByAVocabulary) {
   EXPECT_EQ(TerminalSession(w.dir(), arguments + " --stream").finish().out, shown);
   EXPECT_EQ(TerminalSession(w.dir(), "tokenizer decode evil --ids 0,1,2,3").finish().out,
             printable(w.zoo("tokenizer decode evil --ids 0,1,2,3").out));
-  EXPECT_EQ(w.zoo(arguments + " > file.txt").out + read_file(w.dir() / "file.txt"), exact);
+  EXPECT_EQ(TerminalSession(w.dir(), arguments + " > file.txt").finish().out, "");
+  EXPECT_EQ(read_file(w.dir() / "file.txt"), exact);
 }
 
 TEST(Generate, RefusesAtOnceWhatIsTooMuch) {
@@ -419,6 +420,9 @@ TEST(Generate, SaysWhatIsWrongInOneLine) {
   };
   for (const auto& [arguments, problem] : cases) expect_one_line(generate(arguments), problem);
   expect_one_line(generate("decoder", "to be\nto \xFF\n"), "prompt 2: text is not UTF-8");
+  train_translator();
+  expect_one_line(generate("translator"), "standard input is empty");
+  EXPECT_EQ(generate("decoder --seed 4").out, generate("decoder --seed 4 --prompt ''").out);
 }
 
 TEST(Generate, NoticesThatNobodyReads) {

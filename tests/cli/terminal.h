@@ -63,8 +63,8 @@ class TerminalSession {
     size_t at = shown_.find(text, seen_);
     while (at == shown_.npos && read_some()) at = shown_.find(text, seen_);
     EXPECT_NE(at, shown_.npos) << "the screen shows: " << shown_;
-    const size_t end = at == shown_.npos ? shown_.size() : at + text.size();
-    return shown_.substr(seen_, end - std::exchange(seen_, end));
+    const size_t begin = std::exchange(seen_, at == shown_.npos ? shown_.size() : at + text.size());
+    return shown_.substr(begin, seen_ - begin);
   }
 
   /// Waits for the end. Outcome::out is everything that was shown.

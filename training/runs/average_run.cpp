@@ -33,7 +33,8 @@ fs::path place_for(const fs::path& run_dir, const fs::path& out) {
 /// How a training whose only checkpoint has this state would get more.
 std::string advice_for_more(const TrainingState& state, const TrainingConfig& config) {
   if (!is_finished(state, config))
-    return fmt::format("its training was stopped after step {}: go on with it (--resume)", state.step);
+    return fmt::format("its training was stopped after step {}: go on with it (ExistingRun::resume)",
+                       state.step);
   if (state.step < 2 * config.checkpoint_every) {
     return fmt::format("train with training.checkpoint_every of at most {} instead of {}, or longer",
                        std::max<int64_t>(state.step / 2, 1), config.checkpoint_every);
@@ -61,8 +62,9 @@ std::vector<fs::path> newest_checkpoints(const fs::path& run_dir, const Training
   }
   if (!last) return checkpoints;
   if (std::ssize(checkpoints) < *last) {
-    throw UsageError(fmt::format("{}: has kept {} checkpoints, not {}: average {} or fewer (--last)",
-                                 run_dir.string(), checkpoints.size(), *last, checkpoints.size()));
+    throw UsageError(
+        fmt::format("{}: has kept {} checkpoints, not {}: average {} or fewer (AverageOptions::last)",
+                    run_dir.string(), checkpoints.size(), *last, checkpoints.size()));
   }
   checkpoints.resize(static_cast<size_t>(*last));
   return checkpoints;
