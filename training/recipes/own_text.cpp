@@ -36,12 +36,12 @@ struct Size {
 };
 constexpr auto sizes = std::to_array<Size>({
     {20e3, 128, 3, 4, 64, 8, 0.2, 25, 0, 0.1},
-    {100e3, 128, 4, 4, 128, 8, 0.1, 12, 300, 0.1},
-    {1e6, 128, 4, 4, 128, 16, 0.1, 6, 1000, 0.1},
-    {1e300, 192, 4, 6, 128, 16, 0.0, 2, 3000, 0.05},
+    {100e3, 128, 4, 4, 128, 8, 0.2, 12, 300, 0.1},
+    {1e6, 128, 4, 4, 128, 16, 0.1, 10, 1500, 0.1},
+    {1e300, 160, 4, 5, 128, 16, 0.0, 2, 3000, 0.05},
 });
-/// Bounds of the number of steps. With the largest size 2000 steps take three minutes on two cores.
-constexpr double least_steps = 60, most_steps = 2000;
+/// Bounds of the number of steps. With the largest size 1000 steps take three minutes on two cores.
+constexpr double least_steps = 60, most_steps = 1000;
 /// The training of a text ends by this time, on a busy machine before its last step.
 constexpr int64_t most_seconds = 300;
 /// What two cores do in a second of training such a model (docs/performance.md), and the seconds that making
