@@ -1,6 +1,7 @@
 #include "data/text/sentencepiece_tokenizer.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -32,23 +33,29 @@ constexpr std::string_view blank_mark = "\xE2\x96\x81";
 /// SentencePiece's trainers end the process for much longer lines (text without blanks or line breaks).
 constexpr size_t longest_line = 8192;  // bytes
 
-/// Exchanges the characters blank_mark and stand_in. The second exchange undoes the first one. Between the
-/// two, no character of a text looks like a blank.
-std::string exchange_marks(std::string text) {
-  for (size_t at = 0; at < text.size();) {
+/// How characters that would look like a blank are hidden: each of these becomes the next one. The last two
+/// are no characters, so every character has a stand-in of its own.
+constexpr auto hiding =
+    std::to_array<std::string_view>({blank_mark, stand_in, "\xF4\x8F\xBF\xBE", "\xF4\x8F\xBF\xBF"});
+
+/// Replaces hiding[i] by hiding[i + step].
+std::string shift_marks(std::string text, ptrdiff_t step) {
+  constexpr std::string_view first_bytes = "\xE2\xF4";
+  for (size_t at = text.find_first_of(first_bytes); at < text.size();) {
     const auto rest = std::string_view(text).substr(at);
-    if (rest.starts_with(blank_mark)) {
-      text.replace(at, blank_mark.size(), stand_in);
-      at += stand_in.size();
-    } else if (rest.starts_with(stand_in)) {
-      text.replace(at, stand_in.size(), blank_mark);
-      at += blank_mark.size();
-    } else {
-      at = text.find_first_of("\xE2\xF4", at + 1);
+    const auto mark = std::ranges::find_if(hiding, [&](std::string_view m) { return rest.starts_with(m); });
+    const auto other = mark - hiding.begin() + step;
+    if (mark != hiding.end() && other >= 0 && other < std::ssize(hiding)) {
+      const auto replacement = hiding[static_cast<size_t>(other)];
+      text.replace(at, mark->size(), replacement);
+      at += replacement.size() - 1;
     }
+    at = text.find_first_of(first_bytes, at + 1);
   }
   return text;
 }
+std::string hide_marks(std::string text) { return shift_marks(std::move(text), 1); }
+std::string show_marks(std::string text) { return shift_marks(std::move(text), -1); }
 
 /// Whether a line has a character that people see. SentencePiece's trainer cannot work without any.
 bool is_visible(std::string_view line) {
@@ -84,7 +91,7 @@ TrainingText read_training_text(const TextReader& corpus, const SentencePieceTok
     check_utf8(text);
     std::string changed;
     if (change.lowercase) text = changed = lowercase(text);
-    if (change.normalization == TextNormalization::none) text = changed = exchange_marks(std::string(text));
+    if (change.normalization == TextNormalization::none) text = changed = hide_marks(std::string(text));
     for (size_t begin = 0; begin <= text.size();) {
       const size_t end = std::min(text.find('\n', begin), text.size());
       result.has_line_breaks |= end < text.size();
@@ -288,7 +295,7 @@ std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::load(const std::
 /// The text that the model sees.
 std::string SentencePieceTokenizer::prepared(std::string_view text) const {
   std::string result = options_.lowercase ? lowercase(text) : std::string(text);
-  return options_.normalization == TextNormalization::none ? exchange_marks(std::move(result)) : result;
+  return options_.normalization == TextNormalization::none ? hide_marks(std::move(result)) : result;
 }
 
 void SentencePieceTokenizer::append_ids(std::string_view text, TokenIds& ids) const {
@@ -347,7 +354,7 @@ std::string SentencePieceTokenizer::decode(std::span<const int64_t> ids) const {
   std::string text;
   const auto status = processor_->Decode(narrow, &text);
   if (!status.ok()) throw DataError(fmt::format("SentencePiece: {}", excerpt(status.ToString(), 200)));
-  return options_.normalization == TextNormalization::none ? exchange_marks(std::move(text)) : text;
+  return options_.normalization == TextNormalization::none ? show_marks(std::move(text)) : text;
 }
 
 std::string SentencePieceTokenizer::label(int64_t id) const {

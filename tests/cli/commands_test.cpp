@@ -266,7 +266,7 @@ TEST_F(Commands, PathsAreFoundBesideTheConfigurationAndTheRunKeepsThem) {
   // The same data may be moved.
   fs::rename(path("study"), path("moved"));
   train("moved/own.yaml --resume --set training.steps=6 --out runs/own");
-  dir().write("moved/own.txt", std::string(1000, 'x'));
+  dir().write("moved/own.txt", read_file(path("moved/own.txt")) + "to be\n");
   const auto changed =
       zoo("train moved/own.yaml --resume --set training.steps=8 --device cpu --out runs/own");
   EXPECT_EQ(changed.code, 2);

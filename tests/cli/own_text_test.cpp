@@ -150,13 +150,13 @@ TEST_F(OwnText, IsToldFromAConfiguration) {
   const auto text = made_up_text(languages()[0].second, 2000);
   dir_.write("text", text);
   const std::string keys =
-      "data: {train: text, tokenizer: {type: char}}\nmodel:\n  d_model: 16\n  n_layers: 1\n  n_heads: 2\n"
+      "data: {train: text, tokenizer: {type: byte}}\nmodel:\n  d_model: 16\n  n_layers: 1\n  n_heads: 2\n"
       "training: {steps: 2}\n";
   dir_.write("settings", "# a configuration\n" + keys);
   dir_.write("letter.txt", "name: a letter\nDear Sir:\n" + text);
   dir_.write("text.yaml", text);
   EXPECT_EQ(zoo("train settings --device cpu").code, 0);
-  EXPECT_THAT(read_file(dir_ / "runs/settings/config.yaml"), HasSubstr("type: char"));
+  EXPECT_THAT(read_file(dir_ / "runs/settings/config.yaml"), HasSubstr("n_layers: 1\n"));
   EXPECT_EQ(zoo(fmt::format("train letter.txt{}", kShort)).code, 0);
   EXPECT_EQ(zoo("train text.yaml").code, 2);
 }

@@ -429,10 +429,10 @@ TEST_F(Extends, ErrorsDoNotQuoteWhatIsNoConfiguration) {
 }
 
 TEST_F(Extends, OnlyFiles) {
-  dir_.write("base.yaml", "name: base\n");
+  dir_.write("base.yaml", "training: {seed: 7}\n");
   std::filesystem::create_symlink("base.yaml", dir_ / "link.yaml");
   dir_.write("child.yaml", "extends: link.yaml\n");
-  EXPECT_EQ(read("child.yaml").name, "base");
+  EXPECT_EQ(read("child.yaml").training.seed, 7);
   ASSERT_EQ(::mkfifo((dir_ / "pipe.yaml").c_str(), 0600), 0);
   dir_.write("child.yaml", "extends: pipe.yaml\n");
   EXPECT_EQ(problem_in("child.yaml"),
@@ -474,8 +474,8 @@ TEST_F(Extends, DiamondsAreReadOnce) {
     const std::string next = std::to_string(i + 1) + ".yaml";
     dir_.write(std::to_string(i) + ".yaml", "extends: [" + next + ", " + next + "]\n");
   }
-  dir_.write("40.yaml", "name: bottom\n");
-  EXPECT_EQ(read("0.yaml").name, "bottom");
+  dir_.write("40.yaml", "training: {seed: 7}\n");
+  EXPECT_EQ(read("0.yaml").training.seed, 7);
 }
 
 // --- --set ---

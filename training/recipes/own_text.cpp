@@ -31,17 +31,17 @@ struct Size {
   int64_t d_model, n_layers, n_heads, sequence_length, batch_size;
   double dropout;  // the less text, the more often it is read, and the sooner it is known by heart
   double passes;   // how often the text is read
-  int64_t merges;  // pieces of several characters in the vocabulary; 0: the tokens are bytes
+  int64_t merges;  // pieces of several characters in the vocabulary; 0: see merges_for()
   double valid_fraction;
 };
 constexpr auto sizes = std::to_array<Size>({
     {20e3, 128, 3, 4, 64, 8, 0.2, 25, 0, 0.1},
-    {100e3, 128, 4, 4, 128, 8, 0.1, 12, 300, 0.1},
-    {1e6, 128, 4, 4, 128, 16, 0.1, 6, 1000, 0.1},
-    {1e300, 192, 4, 6, 128, 16, 0.0, 2, 3000, 0.05},
+    {100e3, 128, 4, 4, 128, 8, 0.2, 12, 300, 0.1},
+    {1e6, 128, 4, 4, 128, 16, 0.1, 10, 1500, 0.1},
+    {1e300, 160, 4, 5, 128, 16, 0.0, 2, 3000, 0.05},
 });
-/// Bounds of the number of steps. With the largest size 2000 steps take three minutes on two cores.
-constexpr double least_steps = 60, most_steps = 2000;
+/// Bounds of the number of steps. With the largest size 1000 steps take three minutes on two cores.
+constexpr double least_steps = 60, most_steps = 1000;
 /// The training of a text ends by this time, on a busy machine before its last step.
 constexpr int64_t most_seconds = 300;
 /// What two cores do in a second of training such a model (docs/performance.md), and the seconds that making
@@ -102,18 +102,33 @@ std::string name_of_run(const fs::path& file) {
   return name.empty() ? "text" : name;
 }
 
+double bytes_per_character(const Facts& facts) {
+  return static_cast<double>(facts.bytes) / static_cast<double>(facts.characters);
+}
+
+/// How many pieces of several characters the vocabulary has; 0: its tokens are bytes. A short text in an
+/// alphabet of one byte per character is read as bytes. Where a character has two or three bytes, pieces
+/// learn much faster.
+int64_t merges_for(const Size& size, const Facts& facts) {
+  constexpr int64_t few = 150;
+  return size.merges > 0 || bytes_per_character(facts) < 1.5 ? size.merges : few;
+}
+
 std::string tokenizer_yaml(const Size& size, const Facts& facts) {
-  if (size.merges == 0) return "{type: byte}";
+  const int64_t merges = merges_for(size, facts);
+  if (merges == 0) return "{type: byte}";
   // One token for each byte, character and merge, one for unknown characters, which do not occur.
-  const int64_t vocab_size = 256 + 1 + facts.distinct + size.merges;
   return fmt::format(
       "{{type: sentencepiece, model: bpe, vocab_size: {}, normalization: none, byte_fallback: true}}",
-      vocab_size);
+      256 + 1 + facts.distinct + merges);
 }
 
 /// About how many bytes of a text become one token.
-double bytes_per_token(const Size& size) {
-  return size.merges == 0 ? 1 : 1.6 + 0.5 * std::log2(static_cast<double>(size.merges) / 100);
+double bytes_per_token(const Size& size, const Facts& facts) {
+  const int64_t merges = merges_for(size, facts);
+  if (merges == 0) return 1;
+  return std::max(1.6 + 0.5 * std::log2(static_cast<double>(merges) / 100),
+                  1.15 * bytes_per_character(facts));
 }
 
 /// A number of steps with two digits that are not zero.
@@ -247,7 +262,7 @@ TextRecipe recipe_for(const std::vector<fs::path>& files, const std::vector<std:
   TextRecipe recipe;
   recipe.name = name_of_run(files.front());
   recipe.bytes = facts.bytes;
-  recipe.tokens = (1 - size.valid_fraction) * static_cast<double>(facts.bytes) / bytes_per_token(size);
+  recipe.tokens = (1 - size.valid_fraction) * static_cast<double>(facts.bytes) / bytes_per_token(size, facts);
   recipe.yaml = yaml_of(recipe.name, files, size, facts, recipe.tokens);
   recipe.experiment = parse_experiment(recipe.yaml, recipe.name + ".yaml", overrides);
   return recipe;
