@@ -153,7 +153,7 @@ def show_gpt(zoo, run, data, seed):
         sys.exit(f"demo_results: the GPT was scored on {scores['tokens']} tokens, not on {len(test) - 1}")
     loss, baseline = scores["loss"], Trigrams(train, max(train + test) + 1).loss(test)
     print(f"Loss on {scores['tokens']} tokens of other packages: {loss:.3f} nats. Trigrams of the same tokens, with "
-          f"interpolated Kneser-Ney smoothing: {baseline:.3f}.\nThe GPT's is {100 * (1 - loss / baseline):.1f} % lower.")
+          f"interpolated Kneser-Ney smoothing: {baseline:.3f}.\nThe GPT's is {100 * abs(1 - loss / baseline):.1f} % {'lower' if loss < baseline else 'higher'}.")
 
 
 def show_bert(zoo, run, data):
@@ -167,13 +167,20 @@ def show_bert(zoo, run, data):
         shown = label_of.get(guess["ids"][0], "?").removeprefix(WORD_BEGIN)
         probability = math.exp(guess["logprobs"][0])
         print(f"  {prompt.replace('<mask>', f'[{word[1:]}: {shown}, {100 * probability:.0f} %]')}")
-    words = Counter(tokens[i] for tokens in train for i in whole_words(tokens))
-    (most_frequent, label), _ = words.most_common(1)[0]
-    found = sum(guess["ids"][0] == token for (_, _, (token, _)), guess in zip(hidden, guesses)) / len(hidden)
-    baseline = sum(token == most_frequent for _, _, (token, _) in hidden) / len(hidden)
-    print(f"It finds {100 * found:.1f} % of {len(hidden)} hidden words, one in each description of other packages. "
-          f"Always guessing\nthe most frequent word, '{label[1:]}', finds {100 * baseline:.1f} %: "
-          f"{found / baseline:.1f} times fewer." if baseline else "")
+    scores = zoo.json("evaluate", run, "--split", "test")
+    label, share = most_frequent(train, test)
+    print(f"It finds {100 * scores['accuracy']:.1f} % of the tokens that are hidden in descriptions of other packages. "
+          f"Always guessing the\nmost frequent one, '{label.removeprefix(WORD_BEGIN)}', finds {100 * share:.1f} %"
+          + (f": the BERT finds {scores['accuracy'] / share:.1f} times as many." if share else "."))
+
+
+def most_frequent(train, test):
+    """The label of the most frequent token of `train`, and its share of the tokens of `test`. Any of these tokens may be
+    hidden, so this is the share of the hidden ones that it is expected to find."""
+    counts = Counter(token for tokens in train for token in tokens)
+    token, _ = max(counts.items(), key=lambda item: (item[1], item[0]))
+    counts = Counter(token for tokens in test for token in tokens)
+    return token[1], counts[token] / sum(counts.values())
 
 
 def show_translation(zoo, run, sources, references, outputs, sentence):
