@@ -22,6 +22,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -31,6 +32,7 @@
 #include "apps/command_line.h"
 #include "base/error.h"
 #include "comparison/compare.h"
+#include "comparison/comparison_config.h"
 #include "tests/cli/support.h"
 #include "training/tasks/experiment.h"
 
@@ -40,7 +42,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr auto kTimeLimit = 20s;  // the longest command takes less than a second on a quiet machine
+constexpr auto kTimeLimit = 60s;  // the longest command takes a second on a quiet machine
 
 /// What stands in the place of a file or of a directory.
 enum class Thing {
@@ -139,6 +141,30 @@ int run_command(std::string_view arguments) {
   for (auto& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   return command_line(static_cast<int>(words.size()), pointers.data());
+}
+
+/// `zoo compare --out compared`, with short measurements. Trainings are started with the program that is
+/// tested, not with this one.
+int run_comparison(Comparison comparison, ExistingRun existing) {
+  comparison.settings.seeds = 1;
+  comparison.settings.speed_seconds = 0.001;
+  comparison.settings.scaling = false;
+  compare(comparison, {.dir = "compared",
+                       .existing = existing,
+                       .program = std::getenv("ZOO_PROGRAM"),
+                       .device = "cpu",
+                       .command = "zoo compare"});
+  return 0;
+}
+
+/// The exit code of `body`, whose error is printed as main() does.
+int reporting(const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    std::cerr << "zoo: " << error.what() << '\n';
+    return error.exit_code();
+  }
 }
 
 /// Exit code 0, 1 or 2, and one line that says why not 0.
@@ -247,36 +273,45 @@ std::vector<std::string> entries_below(const fs::path& run) {
 
 // ---- a run
 
-struct Command {
-  std::string_view name, arguments;
-};
-
-constexpr auto kCommands = std::to_array<Command>({
-    {"resume", "train tiny.yaml --device cpu --out run --resume --set training.steps=6"},
-    {"overwrite", "train tiny.yaml --device cpu --out run --overwrite"},
-    {"train", "train tiny.yaml --device cpu --out run"},
-    {"generate", "generate run --device cpu --prompt to"},
-    {"evaluate", "evaluate run --device cpu"},
-    {"inspect", "inspect run"},
-    {"attention", "attention run --device cpu --text to"},
-    {"average", "average run --device cpu"},
-    {"bench", "bench run --device cpu --seconds 0"},
-    {"encode", "tokenizer encode run --text to"},
-    {"decode", "tokenizer decode run --ids 1"},
-    {"config", "config run"},
-    {"init_from", "train tiny.yaml --device cpu --out new --set init_from=run --set training.steps=2"},
-    {"compare", "compare run other --device cpu --out compared --resume"},
+constexpr std::string_view kCompare = "compare run other --out compared --resume";
+constexpr auto kCommands = std::to_array<std::string_view>({
+    "train tiny.yaml --device cpu --out run --resume --set training.steps=6",
+    "train tiny.yaml --device cpu --out run --overwrite",
+    "train tiny.yaml --device cpu --out run",
+    "train tiny.yaml --device cpu --out new --set init_from=run --set training.steps=2",
+    "generate run --device cpu --prompt to",
+    "evaluate run --device cpu",
+    "embed run --device cpu --text to",
+    "predict run --device cpu --text to",
+    "inspect run",
+    "attention run --device cpu --text to",
+    "average run --device cpu",
+    "bench run --device cpu --seconds 0",
+    "tokenizer encode run --text to",
+    "tokenizer decode run --ids 1",
+    "config run",
+    kCompare,
 });
+
+int compare_runs(ExistingRun existing) {
+  return reporting([&] { return run_comparison(comparison_of({"run", "other"}, {}), existing); });
+}
+
+int run_any(std::string_view command) {
+  return command == kCompare ? compare_runs(ExistingRun::resume) : run_command(command);
+}
 
 class HostileRun : public ::testing::TestWithParam<std::pair<Thing, const char*>> {
  protected:
   void SetUp() override {
     for (const char* command :
          {"train tiny.yaml --device cpu --out run", "train tiny.yaml --device cpu --out other",
-          "attention run --device cpu --text to", "compare run other --device cpu --out compared"}) {
+          "attention run --device cpu --text to"}) {
       const auto outcome = in_a_copy(world_.inside(), [&] { return run_command(command); });
       ASSERT_EQ(outcome.code, 0) << outcome.err;
     }
+    const auto compared = in_a_copy(world_.inside(), [] { return compare_runs(ExistingRun::refuse); });
+    ASSERT_EQ(compared.code, 0) << compared.err;
   }
 
   /// What a run has, and what the program makes in a run or beside it.
@@ -298,10 +333,10 @@ class HostileRun : public ::testing::TestWithParam<std::pair<Thing, const char*>
       // Two commands write into a run and are tried everywhere; of the others a third, another one in each
       // place.
       if (i >= 2 && (i + number) % 3 != 0 && !every_combination()) continue;
-      SCOPED_TRACE(fmt::format("zoo {}, {} at {}", kCommands[i].arguments, GetParam().second, place));
+      SCOPED_TRACE(fmt::format("zoo {}, {} at {}", kCommands[i], GetParam().second, place));
       world_.with(place, GetParam().first, [&](const std::function<void()>& put) {
         put();
-        expect_orderly_end(in_a_copy(world_.inside(), [&] { return run_command(kCommands[i].arguments); }));
+        expect_orderly_end(in_a_copy(world_.inside(), [&] { return run_any(kCommands[i]); }));
       });
       ++tried_;
     }
@@ -322,7 +357,7 @@ TEST_P(HostileRun, WithTemporariesChangesNothingElsewhere) {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
   for (const auto& command : kCommands) {
-    SCOPED_TRACE(fmt::format("zoo {}, {} as temporaries", command.arguments, GetParam().second));
+    SCOPED_TRACE(fmt::format("zoo {}, {} as temporaries", command, GetParam().second));
     world_.with("run/unused", GetParam().first, [&](const std::function<void()>& put) {
       const auto outcome = in_a_copy(world_.inside(), [&] {
         put();
@@ -340,7 +375,7 @@ TEST_P(HostileRun, WithTemporariesChangesNothingElsewhere) {
               fs::create_hard_link(world_.inside() / "run/unused", name, ignored);
           }
         }
-        return run_command(command.arguments);
+        return run_any(command);
       });
       expect_orderly_end(outcome);
     });
@@ -357,25 +392,13 @@ class HostileComparison : public ::testing::TestWithParam<std::pair<Thing, const
  protected:
   void SetUp() override { ASSERT_EQ(compare(ExistingRun::refuse).code, 0); }
 
-  /// As `zoo compare`, but trainings are started with the program that is tested, not with this one.
-  Outcome compare(ExistingRun existing) {
+  Outcome compare(ExistingRun existing) const {
     return in_a_copy(world_.inside(), [&] {
-      Comparison comparison;
-      comparison.settings.seeds = 1;
-      comparison.settings.speed_seconds = 0.001;
-      comparison.settings.scaling = false;
-      comparison.variants.push_back({.name = "a", .experiment = load_experiment("tiny.yaml")});
-      try {
-        zoo::compare(comparison, {.dir = "compared",
-                                  .existing = existing,
-                                  .program = std::getenv("ZOO_PROGRAM"),
-                                  .device = "cpu",
-                                  .command = "zoo compare"});
-        return 0;
-      } catch (const Error& error) {
-        std::cerr << "zoo: " << error.what() << '\n';
-        return error.exit_code();
-      }
+      return reporting([&] {
+        Comparison comparison;
+        comparison.variants.push_back({.name = "a", .experiment = load_experiment("tiny.yaml")});
+        return run_comparison(std::move(comparison), existing);
+      });
     });
   }
 

@@ -215,7 +215,7 @@ TEST(MetricsLog, FollowsNoLinks) {
   const auto victim = dir.write("victim", "{\"step\": 1}\nnot a row\n");
   fs::create_directory(dir / "run");
   fs::create_symlink("../victim", dir / "run/metrics.jsonl");
-  EXPECT_THAT(message_of<DataError>([&] { MetricsLog(dir / "run", 0); }), HasSubstr("it is a link"));
+  EXPECT_THAT(message_of<CheckpointError>([&] { MetricsLog(dir / "run", 0); }), HasSubstr("it is a link"));
   fs::remove(dir / "run/metrics.jsonl");
   fs::create_hard_link(victim, dir / "run/metrics.jsonl");
   MetricsLog(dir / "run", 1).write(2, 0, 0, {});  // a row is removed, so the file is replaced
