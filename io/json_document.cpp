@@ -1,8 +1,9 @@
 #include "io/json_document.h"
 
-#include <array>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -12,43 +13,90 @@
 namespace zoo {
 namespace {
 
-/// Watches a parser: the callback of nlohmann's parser, called for each value before it is kept.
-class Guard {
+/// Builds the value from the parser's events, within the limits. (nlohmann's own parser with a callback looks
+/// through a list again after each of its elements.)
+template <class Json>
+class JsonBuilder final : public nlohmann::json_sax<Json> {
+  using Sax = nlohmann::json_sax<Json>;
+
  public:
-  template <class Json>
-  void check(int depth, typename Json::parse_event_t event, const Json& value) {
-    using Event = typename Json::parse_event_t;
-    // About the bytes of a value in its list or object, which grow by doubling.
-    constexpr size_t scalar = 32, string = 48, container = 96, member = 112;
-    switch (event) {
-      case Event::object_start:
-      case Event::array_start:
-        if (depth >= JsonLimits::depth)
-          throw DataError(fmt::format("JSON that is nested deeper than {} levels", JsonLimits::depth));
-        members_[static_cast<size_t>(depth) + 1] = 0;
-        return charge(container);
-      case Event::key:
-        if (++members_[static_cast<size_t>(depth)] > JsonLimits::members)
-          throw DataError(fmt::format("a JSON object with more than {} members", JsonLimits::members));
-        return charge(member + value.template get_ref<const std::string&>().size());
-      case Event::value:
-        return charge(value.is_string() ? string + value.template get_ref<const std::string&>().size()
-                                        : scalar);
-      case Event::object_end:
-      case Event::array_end:
-        return;
-    }
+  Json take() { return std::move(root_); }
+
+  bool null() override { return add(nullptr, kScalar); }
+  bool boolean(bool value) override { return add(value, kScalar); }
+  bool number_integer(typename Sax::number_integer_t value) override { return add(value, kScalar); }
+  bool number_unsigned(typename Sax::number_unsigned_t value) override { return add(value, kScalar); }
+  bool number_float(typename Sax::number_float_t value, const typename Sax::string_t&) override {
+    return add(value, kScalar);
+  }
+  bool string(typename Sax::string_t& value) override {
+    const size_t size = value.size();
+    return add(std::move(value), kString + size);
+  }
+  bool binary(typename Sax::binary_t&) override { return false; }  // not in a text
+
+  bool start_object(size_t) override { return open(Json::object()); }
+  bool start_array(size_t) override { return open(Json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(typename Sax::string_t& name) override {
+    if (open_.back()->size() == JsonLimits::members)
+      throw DataError(fmt::format("a JSON object with more than {} members", JsonLimits::members));
+    charge(kMember + name.size());
+    key_ = std::move(name);
+    return true;
+  }
+
+  bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+    constexpr int number_overflow = 406;
+    if (error.id == number_overflow) throw DataError("JSON with a number that is out of range");
+    throw DataError(fmt::format("not valid JSON at byte {}", position));
   }
 
  private:
+  // About the bytes of a value in its list or object, which grow by doubling.
+  static constexpr size_t kScalar = 32, kString = 48, kContainer = 96, kMember = 112;
+
   void charge(size_t bytes) {
     memory_ += bytes;
     if (memory_ > JsonLimits::memory)
       throw DataError(fmt::format("JSON that takes more than {} MiB", JsonLimits::memory >> 20));
   }
 
+  /// The place of the next value.
+  Json& next() {
+    if (open_.empty()) return root_;
+    if (open_.back()->is_object()) return (*open_.back())[key_];
+    open_.back()->push_back(nullptr);
+    return open_.back()->back();
+  }
+
+  template <class Value>
+  bool add(Value&& value, size_t bytes) {
+    charge(bytes);
+    next() = std::forward<Value>(value);
+    return true;
+  }
+
+  bool open(Json empty) {
+    if (open_.size() == JsonLimits::depth)
+      throw DataError(fmt::format("JSON that is nested deeper than {} levels", JsonLimits::depth));
+    charge(kContainer);
+    Json& place = next();
+    place = std::move(empty);
+    open_.push_back(&place);  // stays in place: its parent gets no further value before it is closed
+    return true;
+  }
+
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  Json root_;
+  std::vector<Json*> open_;
+  std::string key_;
   size_t memory_ = 0;
-  std::array<size_t, JsonLimits::depth + 2> members_{};  // of the open object at each depth
 };
 
 template <class Json>
@@ -58,18 +106,9 @@ Json parse(std::string_view text) {
   // The parser would take a zero byte for the end and ignore the rest.
   if (const size_t zero = text.find('\0'); zero != text.npos)
     throw DataError(fmt::format("not valid JSON at byte {}", zero + 1));
-  Guard guard;
-  try {
-    return Json::parse(text.begin(), text.end(),
-                       [&](int depth, typename Json::parse_event_t event, Json& value) {
-                         guard.check<Json>(depth, event, value);
-                         return true;
-                       });
-  } catch (const typename Json::parse_error& error) {
-    throw DataError(fmt::format("not valid JSON at byte {}", error.byte));
-  } catch (const typename Json::exception&) {
-    throw DataError("JSON with a number that is out of range");
-  }
+  JsonBuilder<Json> builder;
+  Json::sax_parse(text.begin(), text.end(), &builder);
+  return builder.take();
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace zoo {
 struct JsonLimits {
   static constexpr size_t bytes = size_t{256} << 20;   // of the text
   static constexpr size_t memory = size_t{256} << 20;  // of its values, roughly
-  static constexpr int depth = 64;                     // of lists and objects in each other
+  static constexpr size_t depth = 64;                  // of lists and objects in each other
   static constexpr size_t members = 1000;              // of one object: nlohmann's ordered objects search all
 };
 
