@@ -129,7 +129,7 @@ TEST_F(RunTest, AModelMuchLargerThanItsFileIsNotBuilt) {
   const auto config = read_file(run / "config.yaml");
   const auto with = [&](const std::string& key, const std::string& value) {
     auto changed = config;
-    const auto at = changed.find("  " + key + ": ");
+    const auto at = changed.find("  " + key + ": ", changed.find("\nmodel:"));
     changed.replace(at, changed.find('\n', at) - at, "  " + key + ": " + value);
     world.dir().write("run/config.yaml", changed);
     return opening();
