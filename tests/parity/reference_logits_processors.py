@@ -1,22 +1,13 @@
 """Rules of generation by transformers: each on random scores, and in greedy and beam searches of whole models."""
 
-import sys
-
-import reference
-from reference import EXIT_NO_MODULE, contiguous
-
+import reference_models
 import torch
+from reference import contiguous
 from safetensors.torch import save_file
-
-try:
-    import reference_models
-    from transformers import (
-        MinPLogitsWarper, NoRepeatNGramLogitsProcessor, RepetitionPenaltyLogitsProcessor, TemperatureLogitsWarper,
-        TopKLogitsWarper, TopPLogitsWarper,
-    )  # fmt: skip
-except ImportError as error:
-    print(error, file=sys.stderr)
-    sys.exit(EXIT_NO_MODULE)
+from transformers import (
+    MinPLogitsWarper, NoRepeatNGramLogitsProcessor, RepetitionPenaltyLogitsProcessor, TemperatureLogitsWarper,
+    TopKLogitsWarper, TopPLogitsWarper,
+)  # fmt: skip
 
 PROMPT, GENERATED = 5, 7
 SEARCHES = {
@@ -97,5 +88,4 @@ def bart(out):
     write_searches(out, "bart_rules", model, reference_models.bart_parameters(model))
 
 
-if __name__ == "__main__":
-    reference.run([processors, gpt2, bart])
+CASES = [processors, gpt2, bart]
