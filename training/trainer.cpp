@@ -174,6 +174,7 @@ void Trainer::start() {
                       "them, or train anew with ExistingRun::replace or another TrainOptions::run_dir",
                       run_dir_.string()));
     }
+    finish_removals(run_dir_);
     report(fmt::format("goes on after step {} of {}", state_.step, config_.steps));
   }
   state_.data = data;

@@ -442,6 +442,10 @@ TEST(Checkpoint, IsRemovedAsAWhole) {
   train(world.experiment("language_modeling", {"training.steps=20"}), options);
   EXPECT_FALSE(fs::exists(checkpoints / ".removed-step-2"));
   EXPECT_EQ(checkpoints_of(world.path("run")).size(), 2);
+  // The same if the run has nothing left to do.
+  world.dir().write("run/checkpoints/.removed-step-12/optimizer.safetensors", "left by another one");
+  train(world.experiment("language_modeling", {"training.steps=20"}), options);
+  EXPECT_FALSE(fs::exists(checkpoints / ".removed-step-12"));
 }
 
 }  // namespace

@@ -159,16 +159,10 @@ void restore_random_states(const fs::path& path, torch::Device device) {
 
 constexpr std::string_view kRemoved = ".removed-";
 
-/// Renames the checkpoint first, so that it is never visible without some of its files. If the removal fails,
-/// the renamed directory only takes up space until the next one.
+/// Renames the checkpoint first, so that it is never visible without some of its files.
 void remove_checkpoint(const fs::path& path) {
-  std::error_code ignored;
-  for (fs::directory_iterator at(path.parent_path(), ignored), end; !ignored && at != end;
-       at.increment(ignored)) {
-    std::error_code another_time;
-    if (at->path().filename().string().starts_with(kRemoved)) fs::remove_all(at->path(), another_time);
-  }
   const fs::path hidden = path.parent_path() / fmt::format("{}{}", kRemoved, path.filename().string());
+  std::error_code ignored;
   fs::rename(path, hidden, ignored);
   if (!ignored) fs::remove_all(hidden, ignored);
 }
@@ -247,6 +241,14 @@ void save_checkpoint(const fs::path& run_dir, const TrainedParts& parts, const T
     if (old.filename() == name) continue;
     if (*step_of(old) % kept.every == 0 && others-- > 0) continue;
     remove_checkpoint(old);
+  }
+}
+
+void finish_removals(const fs::path& run_dir) {
+  if (!has_subdirectory(run_dir / "checkpoints")) return;
+  std::error_code ignored, no_list;
+  for (const auto& entry : fs::directory_iterator(run_dir / "checkpoints", no_list)) {
+    if (entry.path().filename().string().starts_with(kRemoved)) fs::remove_all(entry.path(), ignored);
   }
 }
 

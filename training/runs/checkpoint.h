@@ -93,6 +93,10 @@ struct KeptCheckpoints {
 void save_checkpoint(const std::filesystem::path& run_dir, const TrainedParts& parts,
                      const TrainingState& state, const KeptCheckpoints& kept);
 
+/// Ends the removal of checkpoints by a process that was killed meanwhile. A removal that fails only leaves a
+/// directory that takes up space.
+void finish_removals(const std::filesystem::path& run_dir);
+
 /// The checkpoints of a run, the newest first. Throws CheckpointError if RUN/checkpoints or a checkpoint is
 /// not a directory, but for instance a link to one.
 std::vector<std::filesystem::path> checkpoints_of(const std::filesystem::path& run_dir);
