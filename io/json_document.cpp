@@ -12,56 +12,43 @@
 namespace zoo {
 namespace {
 
-/// Reads a text without making values, and stops where it goes beyond JsonLimits. (nlohmann's parser has a
-/// callback for that, but with one it searches a list again for each object in it.)
-class LimitCheck : public nlohmann::json_sax<nlohmann::json> {
+/// Watches a parser: the callback of nlohmann's parser, called for each value before it is kept.
+class Guard {
  public:
-  bool null() override { return charge(kScalar); }
-  bool boolean(bool) override { return charge(kScalar); }
-  bool number_integer(number_integer_t) override { return charge(kScalar); }
-  bool number_unsigned(number_unsigned_t) override { return charge(kScalar); }
-  bool number_float(number_float_t, const string_t&) override { return charge(kScalar); }
-  bool string(string_t& value) override { return charge(kString + value.size()); }
-  bool binary(binary_t&) override { return false; }  // JSON has none
-  bool start_object(size_t) override { return open(); }
-  bool start_array(size_t) override { return open(); }
-  bool end_object() override { return close(); }
-  bool end_array() override { return close(); }
-  bool key(string_t& name) override {
-    if (++members_[static_cast<size_t>(depth_)] > JsonLimits::members)
-      throw DataError(fmt::format("a JSON object with more than {} members", JsonLimits::members));
-    return charge(kMember + name.size());
-  }
-  bool parse_error(size_t position, const std::string&, const nlohmann::json::exception& error) override {
-    constexpr int out_of_range = 406;  // a number's exception; the others are about the text
-    if (error.id == out_of_range) throw DataError("JSON with a number that is out of range");
-    throw DataError(fmt::format("not valid JSON at byte {}", position));
+  template <class Json>
+  void check(int depth, typename Json::parse_event_t event, const Json& value) {
+    using Event = typename Json::parse_event_t;
+    // About the bytes of a value in its list or object, which grow by doubling.
+    constexpr size_t scalar = 32, string = 48, container = 96, member = 112;
+    switch (event) {
+      case Event::object_start:
+      case Event::array_start:
+        if (depth >= JsonLimits::depth)
+          throw DataError(fmt::format("JSON that is nested deeper than {} levels", JsonLimits::depth));
+        members_[static_cast<size_t>(depth) + 1] = 0;
+        return charge(container);
+      case Event::key:
+        if (++members_[static_cast<size_t>(depth)] > JsonLimits::members)
+          throw DataError(fmt::format("a JSON object with more than {} members", JsonLimits::members));
+        return charge(member + value.template get_ref<const std::string&>().size());
+      case Event::value:
+        return charge(value.is_string() ? string + value.template get_ref<const std::string&>().size()
+                                        : scalar);
+      case Event::object_end:
+      case Event::array_end:
+        return;
+    }
   }
 
  private:
-  // About the bytes of a value in its list or object, which grow by doubling.
-  static constexpr size_t kScalar = 32, kString = 48, kContainer = 96, kMember = 112;
-
-  bool open() {
-    if (depth_ >= JsonLimits::depth)
-      throw DataError(fmt::format("JSON that is nested deeper than {} levels", JsonLimits::depth));
-    members_[static_cast<size_t>(++depth_)] = 0;
-    return charge(kContainer);
-  }
-  bool close() {
-    --depth_;
-    return true;
-  }
-  bool charge(size_t bytes) {
+  void charge(size_t bytes) {
     memory_ += bytes;
     if (memory_ > JsonLimits::memory)
       throw DataError(fmt::format("JSON that takes more than {} MiB", JsonLimits::memory >> 20));
-    return true;
   }
 
-  int depth_ = 0;
   size_t memory_ = 0;
-  std::array<size_t, JsonLimits::depth + 1> members_{};  // of the open object at each depth
+  std::array<size_t, JsonLimits::depth + 2> members_{};  // of the open object at each depth
 };
 
 template <class Json>
@@ -71,9 +58,18 @@ Json parse(std::string_view text) {
   // The parser would take a zero byte for the end and ignore the rest.
   if (const size_t zero = text.find('\0'); zero != text.npos)
     throw DataError(fmt::format("not valid JSON at byte {}", zero + 1));
-  LimitCheck check;
-  nlohmann::json::sax_parse(text.begin(), text.end(), &check);
-  return Json::parse(text.begin(), text.end());
+  Guard guard;
+  try {
+    return Json::parse(text.begin(), text.end(),
+                       [&](int depth, typename Json::parse_event_t event, Json& value) {
+                         guard.check<Json>(depth, event, value);
+                         return true;
+                       });
+  } catch (const typename Json::parse_error& error) {
+    throw DataError(fmt::format("not valid JSON at byte {}", error.byte));
+  } catch (const typename Json::exception&) {
+    throw DataError("JSON with a number that is out of range");
+  }
 }
 
 }  // namespace
