@@ -95,8 +95,6 @@ def draw():
         "activations": pictures.activations(numbers["activations"]),
         "residual": pictures.residual(numbers["residual"]),
     }
-    measured = json.loads(output_of(f"zoo bench {RUNS}gpt --scaling --seconds 1 --json"))
-    drawn["cost"] = pictures.costs(measured["scaling"])
     for name, svg in drawn.items():
         (IMAGES / f"tour-{name}.svg").write_text(svg)
 

@@ -85,11 +85,11 @@ def attention_map(picture, x, y, cell, weights, rows, columns, title):
 
 
 class Axes:
-    """A diagram with linear or logarithmic axes in a rectangle of a picture."""
+    """A diagram with a linear or logarithmic y axis in a rectangle of a picture."""
 
-    def __init__(self, picture, left, top, width, height, x_range, y_range, log_x=False, log_y=False):
+    def __init__(self, picture, left, top, width, height, x_range, y_range, log_y=False):
         self.picture, self.left, self.top, self.width, self.height = picture, left, top, width, height
-        self.x_scale = (x_range, math.log if log_x else float)
+        self.x_scale = (x_range, float)
         self.y_scale = (y_range, math.log if log_y else float)
         picture.parts.append(f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="none" stroke="#cccccc"/>')
 
@@ -157,7 +157,7 @@ def positions(numbers):
 
     axes = Axes(picture, 480, 30, 250, 250, (0, 31), (5, 1e6), log_y=True)
     axes.labels("rotary: turns once in … tokens", "pair of elements", "tokens", (0, 8, 16, 24, 31), (10, 1e3, 1e5),
-                lambda v: f"{v:g}" if v < 1e4 else f"1e{round(math.log10(v))}")
+                lambda v: f"{v:,.0f}")
     names = list(numbers["rotary"])
     for i, name in enumerate(names):
         axes.curve(range(32), numbers["rotary"][name], COLOURS[i], 2.0, None if name == "none" else "7 3" if i % 2 else "2 2")
@@ -198,18 +198,4 @@ def residual(numbers):
     for i, (name, sizes) in enumerate(numbers.items()):
         axes.curve(range(len(sizes)), sizes, COLOURS[i], 2, "6 3" if i % 2 else None)
     axes.legend(list(numbers), 430, 60)
-    return picture.svg()
-
-
-def costs(curves):
-    picture = Picture(620, 330, "Time of a forward pass against the length of the sequence")
-    points = [(n, s) for curve in curves for n, s in zip(curve["lengths"], curve["seconds"])]
-    low, high = min(s for _, s in points), max(s for _, s in points)
-    lengths = sorted({n for n, _ in points})
-    axes = Axes(picture, 70, 30, 340, 240, (lengths[0], lengths[-1]), (low * 1e3 / 1.5, high * 1e3 * 1.5), True, True)
-    decades = range(math.ceil(math.log10(low * 1e3)), math.floor(math.log10(high * 1e3)) + 1)
-    axes.labels("time of a forward pass", "tokens", "milliseconds", lengths[::2], [10.0 ** d for d in decades], lambda v: f"{v:g}")
-    for i, curve in enumerate(curves):
-        axes.curve(curve["lengths"], [s * 1e3 for s in curve["seconds"]], COLOURS[i])
-    axes.legend([f"{curve['part']}: {curve['order']}" for curve in curves], 425, 60)
     return picture.svg()

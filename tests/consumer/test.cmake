@@ -60,8 +60,9 @@ file(WRITE "${WORK}/gpt2.yaml" "model: {d_model: 24, n_heads: 2}\n")
 run("${prefix}/bin/zoo" config gpt2)
 expect("${output}" "d_model: 24")
 file(REMOVE "${WORK}/gpt2.yaml" "${WORK}/mine.yaml")
-execute_process(COMMAND "${prefix}/bin/zoo" inspect gpt-2 RESULT_VARIABLE result ERROR_VARIABLE errors)
-expect("${result} ${errors}" "2 .*gpt-2.yaml here, then in ${prefix}/share/transformer-zoo/configs.*did you mean 'gpt2'")
+execute_process(COMMAND "${prefix}/bin/zoo" inspect gpt-2 RESULT_VARIABLE result ERROR_VARIABLE errors
+  WORKING_DIRECTORY "${WORK}")
+expect("${result} ${errors}" "2 .*gpt-2.*then in ${prefix}/share/transformer-zoo/configs; did you mean 'gpt2'")
 
 run(${CMAKE_COMMAND} -S "${SOURCE}" -B "${WORK}/build" -G Ninja -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_PREFIX_PATH=${prefix}")
 run(${CMAKE_COMMAND} --build "${WORK}/build")

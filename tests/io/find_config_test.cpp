@@ -32,8 +32,8 @@ using testing::TempDir;
 class FindConfig : public ::testing::Test {
  protected:
   FindConfig() {
-    dir_.write("shipped/models/gpt2.yaml", "name: shipped\n");
-    dir_.write("shipped/models/t5-v1.1.yaml", "name: t5\n");
+    dir_.write("shipped/models/gpt2.yaml", "model: {d_model: 3}\n");
+    dir_.write("shipped/models/t5-v1.1.yaml", "model: {d_model: 4}\n");
     dir_.write("shipped/gpt/fortunes.yaml", "extends: ../models/gpt2.yaml\n");
   }
   std::string found(const std::string& name) const {
@@ -46,9 +46,9 @@ class FindConfig : public ::testing::Test {
 
 TEST_F(FindConfig, FindsWhatComesWithTheProgramByNameOrPath) {
   for (const std::string name :
-       {"gpt2", "gpt2.yaml", "models/gpt2", "models/gpt2.yaml", "configs/models/gpt2.yaml"})
-    EXPECT_EQ(found(name), "shipped/models/gpt2.yaml") << name;
-  EXPECT_EQ(found("t5-v1.1"), "shipped/models/t5-v1.1.yaml");
+       {"t5-v1.1", "t5-v1.1.yaml", "models/t5-v1.1", "models/t5-v1.1.yaml", "configs/models/t5-v1.1.yaml"})
+    EXPECT_EQ(found(name), "shipped/models/t5-v1.1.yaml") << name;
+  EXPECT_EQ(found("gpt2"), "shipped/models/gpt2.yaml");
 }
 
 TEST_F(FindConfig, TakesTheUsersFileFirst) {
@@ -69,31 +69,33 @@ TEST_F(FindConfig, SaysWhereItLooked) {
   const auto own = (dir_ / "own").string(), shipped = (dir_ / "shipped").string();
   EXPECT_THAT(problem("gpt-2"),
               AllOf(HasSubstr("cannot read 'gpt-2': No such file or directory; looked for it beside the "
-                              "configuration (" + own + "), in the working directory ("),
+                              "configuration (" +
+                              own + "), in the working directory ("),
                     HasSubstr("data root"), EndsWith(", then in " + shipped + "; did you mean 'gpt2'?")));
   EXPECT_THAT(problem("models/none.yaml"), AllOf(HasSubstr(own), EndsWith(", then in " + shipped)));
   // These name one file only.
   for (const std::string& name : {std::string("../gpt2"), std::string("./gpt2"), (dir_ / "gpt2").string()})
     EXPECT_THAT(problem(name), AllOf(HasSubstr("No such file"), Not(HasSubstr(shipped)))) << name;
   EXPECT_THAT(problem(""), HasSubstr("cannot read ''"));
-  EXPECT_THAT(message_of<ConfigError>([] { find_config("gpt-2"); }), HasSubstr("looked for it in the working directory ("));
+  EXPECT_THAT(message_of<ConfigError>([] { find_config("gpt-2"); }),
+              HasSubstr("looked for it in the working directory ("));
   const ScopedEnvironment none("ZOO_CONFIGS", own + "/none");
   EXPECT_THAT(problem("gpt2"),
               HasSubstr("found no folder of shipped configurations, which ZOO_CONFIGS can name"));
 }
 
 TEST_F(FindConfig, IsUsedByExtends) {
-  const auto name_in = [](const fs::path& path) {
+  const auto width_in = [](const fs::path& path) {
     testing::SampleConfig config;
     ConfigFile::load(path).read(config);
-    return config.name;
+    return config.model.d_model;
   };
-  EXPECT_EQ(name_in(dir_.write("own/a.yaml", "extends: gpt2\n")), "shipped");
-  EXPECT_EQ(name_in(dir_.write("own/b.yaml", "extends: configs/gpt/fortunes.yaml\n")), "shipped");
-  dir_.write("own/gpt2.yaml", "name: own\n");
-  EXPECT_EQ(name_in(dir_ / "own/a.yaml"), "own");
+  EXPECT_EQ(width_in(dir_.write("own/a.yaml", "extends: gpt2\n")), 3);
+  EXPECT_EQ(width_in(dir_.write("own/b.yaml", "extends: gpt/fortunes.yaml\n")), 3);
+  dir_.write("own/gpt2.yaml", "model: {d_model: 5}\n");
+  EXPECT_EQ(width_in(dir_ / "own/a.yaml"), 5);
   EXPECT_THAT(
-      message_of<ConfigError>([&] { name_in(dir_.write("own/c.yaml", "extends: gpt9\n")); }),
+      message_of<ConfigError>([&] { width_in(dir_.write("own/c.yaml", "extends: gpt9\n")); }),
       HasSubstr(
           "own/c.yaml:1:10: extends: cannot read 'gpt9': No such file or directory; looked for it beside"));
 }

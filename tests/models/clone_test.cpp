@@ -120,9 +120,12 @@ TEST(CloneOfModels, KeepsFormatsAndModes) {
 }
 
 TEST(CloneOfModels, GoesToADevice) {
+  if (!torch::hasCUDA()) GTEST_SKIP() << "no GPU";
+  const torch::NoGradGuard no_grad;
   const auto model = random_model(small_config(Architecture::encoder_decoder, Position::t5));
-  const auto clone = model->clone(torch::kMeta);
-  for (const auto& item : clone->named_parameters()) EXPECT_TRUE(item.value().is_meta()) << item.key();
+  const auto batch = small_batch(Architecture::encoder_decoder, {.ids = tokens(2, 6)});
+  const auto clone = std::dynamic_pointer_cast<Model>(model->clone(torch::kCUDA));
+  EXPECT_TRUE(close(scores(*clone, batch.to(torch::kCUDA)).to(torch::kCPU), scores(*model, batch)));
   for (const auto& parameter : model->parameters()) EXPECT_TRUE(parameter.is_cpu());
 }
 
