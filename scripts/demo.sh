@@ -43,7 +43,7 @@ stage "Set-up" scripts/setup.sh
 stage "Build and data" build_and_get_data
 
 stage "Training a GPT on descriptions of Debian's packages" train configs/gpt/debian-descriptions.yaml gpt
-stage "Training a BERT on the same descriptions" train configs/bert/debian-packages.yaml bert
+stage "Training a BERT on the same descriptions" train configs/bert/debian-descriptions-bert.yaml bert
 stage "Training an encoder-decoder on German messages of programs and sentences" \
   train configs/translation/messages-de-en.yaml translation
 
