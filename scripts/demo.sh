@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A demonstration on real data: builds, gets three corpora, trains a small GPT, a small BERT and a small encoder-decoder
-# from scratch, one after the other, and shows what each has learnt. Ten minutes on two cores, from nothing.
+# from scratch, one after the other, and shows what each has learnt beside what a simple method reaches.
 #   scripts/demo.sh [--seed N] [--out DIR]     runs go to DIR (default runs/demo); a second call resumes them
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -107,8 +107,9 @@ TEST_F(ReleaseCorpora, NothingIsTwiceOrEmptyOrNearlyInTwoSplits) {
   std::string more = entry("a", "", "utils", "Same words here") + entry("b", "", "web", "same  WORDS here") +
                      entry("old", "", "oldlibs", "transitional package for new") +
                      entry("one", "", "utils", "Word");
-  // Two hundred sources that describe the same, apart from numbers and endings. Only one split may have them.
-  for (int i = 0; i < 200; ++i)
+  // Two thousand sources that describe the same, apart from numbers and endings. Only one split may have
+  // them.
+  for (int i = 0; i < 2000; ++i)
     more += entry(fmt::format("twin{}", i), "", "libs", fmt::format("Twin library {} (part {})", i, i));
   apt_knows(more);
   ASSERT_EQ(run("debian-packages").code, 0);
