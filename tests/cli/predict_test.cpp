@@ -51,8 +51,8 @@ class Predict : public ::testing::Test {
     dir_->write("common.yaml", R"(
 task: text_classification
 data: {train: three.tsv, valid: three.tsv, sequence_length: 20, tokenizer: {type: char}}
-model: {d_model: 16, n_layers: 1, n_heads: 2, max_positions: 32, dropout: 0}
-training: {steps: 200, batch_size: 15, optimizer: {lr: 0.01}, schedule: {warmup_steps: 5}, evaluate_every: 30,
+model: {d_model: 16, n_layers: 1, n_heads: 2, max_positions: 32, dropout: 0, init_std: 0.2}
+training: {steps: 100, batch_size: 15, optimizer: {lr: 0.01}, schedule: {warmup_steps: 5}, evaluate_every: 30,
            threads: 1}
 )");
     for (const std::string family : kFamilies) train(family, "--set model.architecture=" + family);
