@@ -278,19 +278,19 @@ TEST(Generate, AnswersAnEmptyLineWithAnEmptyLine) {
 // A terminal is needed for both: nothing is redirected, and the screen shows input and output.
 TEST(Generate, AnswersWhatIsTyped) {
   train_decoder();
-  const auto expected = generate("decoder --seed 3", "to be\nor\n").out;  // with headings
+  const auto results = generate_json("decoder --seed 3", "to be\nor\n")["results"];
   const auto text_of = [&](const std::string& prompt) {
-    const auto begin = expected.find("\n" + prompt) + 1;
-    return expected.substr(begin, expected.find('\n', begin) - begin + 1);
+    const auto& result = results[prompt == "or" ? 1 : 0];
+    return prompt + result["outputs"][0]["text"].get<std::string>() + "\n";
   };
   TerminalSession session(Workplace::get().dir(), "generate decoder --seed 3 --device cpu");
-  EXPECT_EQ(session.wait_for("> "), "Type the beginning of a text and press Enter; Ctrl-D ends.\n> ");
+  EXPECT_EQ(session.wait_for("\n> "), "Type the beginning of a text and press Enter; Ctrl-D ends.\n> ");
   session.type("to be\n");
-  EXPECT_EQ(session.wait_for("> "), text_of("to be") + "> ");
+  EXPECT_EQ(session.wait_for("\n> "), text_of("to be") + "> ");
   session.type("or\n");
-  EXPECT_EQ(session.wait_for("> "), text_of("or") + "> ");
+  EXPECT_EQ(session.wait_for("\n> "), text_of("or") + "> ");
   session.type("Ω\n");
-  EXPECT_THAT(session.wait_for("> "), StartsWith("zoo: the character \"Ω\""));
+  EXPECT_THAT(session.wait_for("\n> "), StartsWith("zoo: the character \"Ω\""));
   session.type("\x04");
   EXPECT_EQ(session.finish().code, 0);
 }
@@ -298,21 +298,21 @@ TEST(Generate, AnswersWhatIsTyped) {
 TEST(Generate, AnswersWhatIsTypedWithEveryKindOfModel) {
   train_translator();
   TerminalSession translator(Workplace::get().dir(), "generate translator --device cpu");
-  EXPECT_THAT(translator.wait_for("> "), StartsWith("Type a text to answer"));
+  EXPECT_THAT(translator.wait_for("\n> "), StartsWith("Type a text to answer"));
   translator.type("das\n");
-  EXPECT_EQ(translator.wait_for("> "), generate("translator", "das\n").out + "> ");
+  EXPECT_EQ(translator.wait_for("\n> "), generate("translator", "das\n").out + "> ");
   translator.type("\n");
-  EXPECT_EQ(translator.wait_for("> "), "\n> ");
+  EXPECT_EQ(translator.wait_for("\n> "), "\n> ");
   translator.type("\x04");
   EXPECT_EQ(translator.finish().code, 0);
 
   train_masked();
   TerminalSession masked(Workplace::get().dir(), "generate masked --device cpu");
-  EXPECT_THAT(masked.wait_for("> "), StartsWith("Type a text with <mask>"));
+  EXPECT_THAT(masked.wait_for("\n> "), StartsWith("Type a text with <mask>"));
   masked.type("to b<mask>\n");
-  EXPECT_EQ(masked.wait_for("> "), generate("masked", "to b<mask>\n").out + "> ");
+  EXPECT_EQ(masked.wait_for("\n> "), generate("masked", "to b<mask>\n").out + "> ");
   masked.type("to be\n");
-  EXPECT_THAT(masked.wait_for("> "), StartsWith("zoo: there is no <mask> in the text"));
+  EXPECT_THAT(masked.wait_for("\n> "), StartsWith("zoo: there is no <mask> in the text"));
   masked.type("\x04");
   EXPECT_EQ(masked.finish().code, 0);
 }
