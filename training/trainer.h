@@ -25,7 +25,7 @@ struct TrainProgress {
 };
 
 struct TrainOptions {
-  std::filesystem::path run_dir;  // default runs/NAME
+  std::filesystem::path run_dir = {};  // default runs/NAME
   ExistingRun existing = ExistingRun::refuse;
   c10::Device device = c10::kCPU;
   /// The place of this process, if several train this model together. Each of them calls train() with the
@@ -45,7 +45,7 @@ struct TrainOptions {
 enum class TrainEnd { all_steps, out_of_time, interrupted };
 
 struct TrainResult {
-  std::filesystem::path run_dir;  // for Run::open()
+  std::filesystem::path run_dir = {};  // for Run::open()
   TrainEnd end = TrainEnd::all_steps;
   int64_t step = 0;
   std::optional<double> best_score;  // training.best_by of the best weights, on the validation data
