@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/stopwatch.h"
+#include "tests/support/environment.h"
 
 namespace zoo {
 namespace {
@@ -56,8 +57,21 @@ TEST(Contention, BeginsAtOnceAndEndsAfterSomeCalm) {
   EXPECT_FALSE(contention.update(0.0));
 }
 
+/// Without the user's choices, which AdaptiveWaits would leave alone.
+class AdaptiveWaitsTest : public ::testing::Test {
+ protected:
+  AdaptiveWaitsTest() {
+    ::unsetenv("OMP_WAIT_POLICY");
+    ::unsetenv("GOMP_SPINCOUNT");
+  }
+
+ private:
+  // They restore the variables at the end.
+  const testing::ScopedEnvironment policy_{"OMP_WAIT_POLICY", ""}, turns_{"GOMP_SPINCOUNT", ""};
+};
+
 // That they become long again cannot be tested here: other programs may use the machine, too.
-TEST(AdaptiveWaits, AreShortWhileThreadsQueueForProcessors) {
+TEST_F(AdaptiveWaitsTest, AreShortWhileThreadsQueueForProcessors) {
   const AdaptiveWaits waits;
   const double before = seconds_queued();
   const BusyThreads others;
@@ -65,13 +79,12 @@ TEST(AdaptiveWaits, AreShortWhileThreadsQueueForProcessors) {
   EXPECT_GT(seconds_queued(), before);
 }
 
-TEST(AdaptiveWaits, LeaveAChoiceOfTheUserAlone) {
-  ASSERT_EQ(::setenv("GOMP_SPINCOUNT", "1000", 1), 0);
+TEST_F(AdaptiveWaitsTest, LeaveAChoiceOfTheUserAlone) {
+  const testing::ScopedEnvironment chosen("GOMP_SPINCOUNT", "1000");
   const AdaptiveWaits waits;
   const BusyThreads others;
   std::this_thread::sleep_for(std::chrono::milliseconds(400));
   EXPECT_FALSE(waits.are_short());
-  ::unsetenv("GOMP_SPINCOUNT");
 }
 
 }  // namespace
