@@ -49,6 +49,13 @@ std::string last_line(const fs::path& path) {
   return text.substr(text.find_last_of("\r\n") + 1);
 }
 
+/// The last line of a training's log, without the name of the program in front of an error.
+std::string last_words(const fs::path& log) {
+  constexpr std::string_view program = "zoo: ";
+  const auto line = last_line(log);
+  return line.starts_with(program) ? line.substr(program.size()) : line;
+}
+
 /// The progress of a run, 0 … 1, and a line about its state, from the last row of its metrics.
 struct Advance {
   double fraction = 0;
@@ -174,7 +181,7 @@ class Runner {
       if (stopped()) return;  // Ctrl-C reaches all processes of the terminal; this one ended first
       throw SystemError(fmt::format("{}: {}{}; see {}; ExistingRun::resume goes on", job.name,
                                     code > 128 ? fmt::format("killed by signal {}: ", code - 128) : "",
-                                    last_line(job.log), job.log.string()));
+                                    last_words(job.log), job.log.string()));
     }
     ++done_;
     if (options_.on_message) {

@@ -146,12 +146,14 @@ int run_command(std::string_view arguments) {
 /// `zoo compare --out compared`, with short measurements. Trainings are started with the program that is
 /// tested, not with this one.
 int run_comparison(Comparison comparison, ExistingRun existing) {
+  const char* const program = std::getenv("ZOO_PROGRAM");
+  if (program == nullptr) throw UsageError("set ZOO_PROGRAM to the program");
   comparison.settings.seeds = 1;
   comparison.settings.speed_seconds = 0.001;
   comparison.settings.scaling = false;
   compare(comparison, {.dir = "compared",
                        .existing = existing,
-                       .program = std::getenv("ZOO_PROGRAM"),
+                       .program = program,
                        .device = "cpu",
                        .command = "zoo compare"});
   return 0;
