@@ -100,24 +100,17 @@ Embeddings embed(Model& model, const Tokenizer& tokenizer, const std::vector<std
   const auto encoded = encode_all(tokenizer, texts, options);
   std::vector<int64_t> lengths;
   for (const auto& row : encoded.rows) lengths.push_back(std::ssize(row));
-  const auto plan = plan_by_length(lengths, most);
   // Without a <pad>, padding can be any token: a decoder does not look at what follows.
   const int64_t pad = std::max<int64_t>(tokenizer.special().pad, 0);
   Embeddings result{.vectors = torch::empty({0, 0}), .n_cut = encoded.n_cut};
-  int64_t done = 0;
-  for (int64_t i = 0; i < plan.n_batches(); ++i) {
-    const auto examples = plan.batch(i);
-    std::vector<TokenIds> rows;
-    for (const int64_t example : examples) rows.push_back(encoded.rows[static_cast<size_t>(example)]);
+  const auto embed_batch = [&](std::span<const int64_t> examples) {
     Batch batch;
-    batch.input = padded(rows, pad);
+    batch.input = padded(rows_at(encoded.rows, examples), pad);
     const auto vectors = pooled_states(model, batch.to(model.device()), options.pooling).to(torch::kCPU);
-    if (i == 0) result.vectors = torch::empty({std::ssize(texts), vectors.size(1)});
-    const auto at = torch::tensor(std::vector<int64_t>(examples.begin(), examples.end()), torch::kLong);
-    result.vectors.index_copy_(0, at, vectors);
-    done += std::ssize(examples);
-    if (options.on_progress) options.on_progress(done, std::ssize(texts));
-  }
+    if (result.vectors.numel() == 0) result.vectors = torch::empty({std::ssize(texts), vectors.size(1)});
+    result.vectors.index_copy_(0, int64_tensor(examples), vectors);
+  };
+  for_each_batch(lengths, most, embed_batch, options.on_progress);
   if (!result.vectors.isfinite().all().item<bool>()) {
     throw CheckpointError(
         "the model's hidden states are not numbers: its weights are damaged, or its training diverged; take "

@@ -12,9 +12,6 @@
 #include <iostream>
 #include <new>
 #include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <c10/util/Exception.h>
@@ -22,11 +19,11 @@
 #include <torch/version.h>
 
 #include "apps/commands.h"
+#include "apps/console/show_error.h"
 #include "apps/console/usage_problem.h"
 #include "base/adaptive_waits.h"
 #include "base/cpu_allocator.h"
 #include "base/error.h"
-#include "base/text.h"
 #include "base/version.h"
 #include "io/terminal_guard.h"
 #include "training/parallel/launcher.h"
@@ -41,28 +38,8 @@ constexpr int kBadInput = 2;
 // The first line of a message that may contain a stack trace.
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-/// Puts the options of this program in the place of the library's, which the library's messages name.
-std::string in_words_of_the_program(std::string message) {
-  constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
-      {"ExistingRun::resume", "--resume"},
-      {"ExistingRun::replace", "--overwrite"},
-      {"TrainOptions::run_dir", "--out"},
-      {"TrainOptions::device", "--device"},
-      {"CompareOptions::dir", "--out"},
-      {"AverageOptions::out", "--out"},
-      {"AverageOptions::last", "--last"},
-      {"AttentionRequest::target", "--target"},
-      {"launch()", "--nproc"}};
-  for (const auto& [library, program] : kOptions) {
-    for (size_t at = 0; (at = message.find(library, at)) != message.npos; at += program.size())
-      message.replace(at, library.size(), program);
-  }
-  return message;
-}
-
 int report(const std::string& message, int code) {
-  constexpr size_t most = 4096;  // the message may quote long names and values
-  std::cerr << "zoo: " << excerpt(in_words_of_the_program(message), most) << '\n';
+  show_error(message);
   return code;
 }
 

@@ -174,8 +174,7 @@ void add_compare(CLI::App& app) {
   command
       ->add_option("--match", arguments->match,
                    "Scale widths until parameters or FLOPs per token agree within 2 %")
-      ->transform(
-          one_of<MatchQuantity>({MatchQuantity::none, MatchQuantity::parameters, MatchQuantity::flops}))
+      ->transform(one_of<MatchQuantity>())
       ->option_text("parameters|flops");
   command->add_option("--out", arguments->out, "Directory of the comparison; default: runs/NAME")
       ->type_name("DIR");

@@ -1,12 +1,9 @@
 // zoo embed: texts as vectors.
 
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -14,20 +11,17 @@
 
 #include "analysis/embeddings.h"
 #include "apps/arguments/options.h"
+#include "apps/arguments/run_arguments.h"
 #include "apps/arguments/texts.h"
 #include "apps/commands.h"
-#include "base/device.h"
-#include "training/runs/run.h"
 
 namespace zoo {
 namespace {
 
 struct EmbedArguments {
-  std::filesystem::path run;
+  RunArguments run;
   TextArguments texts;
   std::optional<EmbeddingPooling> pooling;
-  std::optional<WeightFormat> weights;
-  std::string device = "auto";
   bool normalize = false, json = false;
 };
 
@@ -42,11 +36,10 @@ void write_rows(const torch::Tensor& vectors, std::string_view between_numbers,
 }
 
 void embed_texts(const EmbedArguments& arguments) {
-  const auto run = Run::open(arguments.run, parse_device(arguments.device));
+  const auto run = open_run(arguments.run);
   auto options = embed_options(run, arguments.pooling);
   options.normalize = arguments.normalize;
   options.on_progress = progress_over_texts("embedding");
-  store_weights(run.model(), arguments.weights.value_or(run.experiment().generation.weights));
   const auto& data = run.experiment().data;
   const auto texts = read_texts(arguments.texts, data);
   const auto embeddings = embed(run.model(), run.tokenizer(), texts, options);
@@ -68,30 +61,24 @@ void add_embed(CLI::App& app) {
   const auto arguments = std::make_shared<EmbedArguments>();
   auto* command =
       app.add_subcommand("embed", "Turn texts into vectors: the hidden states of a trained model");
-  add_run(*command, arguments->run);
+  add_run(*command, arguments->run.dir);
   add_texts(*command, arguments->texts);
-  const std::vector<std::pair<std::string, EmbeddingPooling>> poolings = {
-      {"mean", EmbeddingPooling::mean},
-      {"cls", EmbeddingPooling::cls},
-      {"last", EmbeddingPooling::last},
-      {"pooler", EmbeddingPooling::pooler}};
   command
       ->add_option(
           "--pooling", arguments->pooling,
           "Which hidden states make the vector: mean (of all tokens), cls (the first token), last (the "
           "last token) or pooler (of a classifier with an encoder); default: last for a decoder, "
           "otherwise mean")
-      ->transform(CLI::CheckedTransformer(poolings))
+      ->transform(one_of<EmbeddingPooling>())
       ->option_text("POOLING");
   command->add_flag("--normalize", arguments->normalize, "Scale each vector to a Euclidean norm of 1");
   add_json(*command, arguments->json, "One JSON document: {\"embeddings\": [[...]]}, a list for each text");
-  add_weights(*command, arguments->weights);
-  add_device(*command, arguments->device);
+  add_weights(*command, arguments->run.weights);
+  add_device(*command, arguments->run.device);
   command->footer(
       "Prints a line of numbers for each text, separated by tabs. Tokens include the special tokens that the "
-      "model reads with a text, and never padding. Of an encoder-decoder the vectors are the encoder's. A "
-      "text "
-      "without tokens is an error. Texts that are too long are cut as in training.");
+      "model reads with a text, and never padding. The vectors of an encoder-decoder are the encoder's. A "
+      "text without tokens is an error. Texts that are too long are cut as in training.");
   command->callback([arguments] { embed_texts(*arguments); });
 }
 

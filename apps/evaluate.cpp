@@ -15,27 +15,24 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/arguments/options.h"
+#include "apps/arguments/run_arguments.h"
 #include "apps/commands.h"
-#include "base/device.h"
 #include "base/error.h"
 #include "generation/generation_config.h"
 #include "io/files.h"
 #include "io/output_file.h"
 #include "io/progress.h"
-#include "training/runs/run.h"
 
 namespace zoo {
 namespace {
 
 struct EvaluateArguments {
-  std::filesystem::path run;
+  RunArguments run;
   std::vector<std::string> data;
   Split split = Split::valid;
   std::optional<int64_t> beam, max_new_tokens;
   std::optional<double> length_penalty;
-  std::optional<WeightFormat> weights;
   std::optional<std::filesystem::path> translations;
-  std::string device = "auto";
   bool json = false;
 };
 
@@ -114,9 +111,8 @@ Metrics evaluate_translations(const Run& run, const EvaluateArguments& arguments
 }
 
 void run(const EvaluateArguments& arguments) {
-  const auto trained = Run::open(arguments.run, parse_device(arguments.device));
+  const auto trained = open_run(arguments.run);
   const auto& experiment = trained.experiment();
-  store_weights(trained.model(), arguments.weights.value_or(experiment.generation.weights));
   const auto& type = task_type(experiment);
   const bool translates = type.translates;
   if (!translates) refuse_options_of_translation(arguments, type);
@@ -131,7 +127,7 @@ void run(const EvaluateArguments& arguments) {
 void add_evaluate(CLI::App& app) {
   const auto arguments = std::make_shared<EvaluateArguments>();
   auto* command = app.add_subcommand("evaluate", "Measure a trained model on validation, test or other data");
-  add_run(*command, arguments->run);
+  add_run(*command, arguments->run.dir);
   auto* data =
       command
           ->add_option("--data", arguments->data, "Files of the same kind as data.valid, instead of a split")
@@ -163,8 +159,8 @@ void add_evaluate(CLI::App& app) {
           "text_to_text: write the translations to this file, one per line; pairs with a blank side are "
           "not part of the data and have no line")
       ->type_name("FILE");
-  add_weights(*command, arguments->weights);
-  add_device(*command, arguments->device);
+  add_weights(*command, arguments->run.weights);
+  add_device(*command, arguments->run.device);
   add_json(*command, arguments->json);
   command->footer(
       "For text_to_text, bleu and chrf are as in sacreBLEU: case:mixed|eff:no|tok:13a|smooth:exp, chrF2.");

@@ -16,31 +16,28 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/arguments/options.h"
+#include "apps/arguments/run_arguments.h"
 #include "apps/arguments/token_ids.h"
 #include "apps/commands.h"
 #include "apps/console/prompt_lines.h"
-#include "base/device.h"
 #include "base/error.h"
-#include "base/text.h"
+#include "data/text/tokenizer_file.h"
 #include "generation/fill_mask.h"
 #include "generation/generator.h"
 #include "generation/prompt.h"
 #include "io/files.h"
-#include "training/runs/run.h"
 
 namespace zoo {
 namespace {
 
 struct GenerateArguments {
-  std::filesystem::path run;
+  RunArguments run;
   std::vector<std::string> prompts, stop;
   std::optional<std::string> prompt_ids;
   std::optional<std::filesystem::path> input;
   std::optional<int64_t> max_new_tokens, beam, top_k, no_repeat_ngram_size, seed, num_samples;
   std::optional<double> temperature, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty;
-  std::optional<WeightFormat> weights;
   bool stream = false, json = false;
-  std::string device = "auto";
 
   bool names_prompts() const { return !prompts.empty() || prompt_ids || input; }
 };
@@ -78,10 +75,7 @@ struct PromptReader {
 
   Prompt read(std::string text) const {
     check_prompt_size(text, max_length);
-    if (const auto at = find_invalid_utf8(text)) {
-      throw DataError(fmt::format("text is not UTF-8 at byte {}: {}", *at,
-                                  excerpt(std::string_view(text).substr(*at), 16)));
-    }
+    check_utf8(text);
     auto ids = has_masks ? encode_masked(tokenizer, text) : tokenizer.encode(text);
     return {.text = std::move(text), .ids = std::move(ids)};
   }
@@ -347,8 +341,7 @@ void generate(const GenerateArguments& arguments) {
   if (arguments.stream && arguments.json) {
     throw UsageError("--stream contradicts --json, which is one document at the end");
   }
-  const auto run = Run::open(arguments.run, parse_device(arguments.device));
-  store_weights(run.model(), arguments.weights.value_or(run.experiment().generation.weights));
+  const auto run = open_run(arguments.run);
   if (run.task().purpose().head == HeadKind::masked_language_modeling) return fill_masks(arguments, run);
   Writer(arguments, run).run();
 }
@@ -387,17 +380,18 @@ void add_generate(CLI::App& app) {
   const auto arguments = std::make_shared<GenerateArguments>();
   auto* command = app.add_subcommand(
       "generate", "Continue prompts (decoder), answer them (encoder-decoder) or fill their <mask> (encoder)");
-  add_run(*command, arguments->run);
+  add_run(*command, arguments->run.dir);
   command->add_option("--prompt", arguments->prompts, "A prompt; may be repeated")
       ->option_text("TEXT")
       ->allow_extra_args(false);
   command->add_option("--prompt-ids", arguments->prompt_ids, "The prompt as token ids: 1,2,3")
       ->type_name("IDS");
   command
-      ->add_option("--input", arguments->input,
-                   "A file with one prompt per line; default: standard input, and if that is empty, a decoder "
-                   "writes a text from nothing. Prompts that are typed on a terminal are answered one by one, "
-                   "until Ctrl-D")
+      ->add_option(
+          "--input", arguments->input,
+          "A file with one prompt per line; default: standard input, and if that is empty, a decoder "
+          "writes a text from nothing. Prompts that are typed on a terminal are answered one by one, "
+          "until Ctrl-D")
       ->type_name("FILE");
   command->add_option("--max-new-tokens", arguments->max_new_tokens, "Most tokens of one output")
       ->type_name("N")
@@ -419,8 +413,8 @@ void add_generate(CLI::App& app) {
       ->check(whole_number(1, kMostSamples));
   command->add_flag("--stream", arguments->stream, "Write text as it is generated");
   add_json(*command, arguments->json);
-  add_weights(*command, arguments->weights);
-  add_device(*command, arguments->device);
+  add_weights(*command, arguments->run.weights);
+  add_device(*command, arguments->run.device);
   command->footer("Defaults are the values under generation: in the run's configuration.");
   command->callback([arguments] { generate(*arguments); });
 }

@@ -12,21 +12,18 @@
 #include <fmt/format.h>
 
 #include "apps/arguments/options.h"
+#include "apps/arguments/run_arguments.h"
 #include "apps/arguments/texts.h"
 #include "apps/commands.h"
-#include "base/device.h"
 #include "base/error.h"
-#include "training/runs/run.h"
 
 namespace zoo {
 namespace {
 
 struct PredictArguments {
-  std::filesystem::path run;
+  RunArguments run;
   TextArguments texts;
   std::optional<int64_t> top;
-  std::optional<WeightFormat> weights;
-  std::string device = "auto";
   bool json = false;
 };
 
@@ -47,9 +44,8 @@ void require_predictions(const Run& run, const std::filesystem::path& dir) {
 }
 
 void predict_texts(const PredictArguments& arguments) {
-  const auto run = Run::open(arguments.run, parse_device(arguments.device));
-  require_predictions(run, arguments.run);
-  store_weights(run.model(), arguments.weights.value_or(run.experiment().generation.weights));
+  const auto run = open_run(arguments.run);
+  require_predictions(run, arguments.run.dir);
   const auto& data = run.experiment().data;
   const auto texts = read_texts(arguments.texts, data);
   const auto predictions =
@@ -64,7 +60,7 @@ void predict_texts(const PredictArguments& arguments) {
 void add_predict(CLI::App& app) {
   const auto arguments = std::make_shared<PredictArguments>();
   auto* command = app.add_subcommand("predict", "Classify texts: labels with probabilities");
-  add_run(*command, arguments->run);
+  add_run(*command, arguments->run.dir);
   add_texts(*command, arguments->texts);
   command
       ->add_option(
@@ -74,14 +70,13 @@ void add_predict(CLI::App& app) {
       ->check(whole_number(1));
   add_json(*command, arguments->json,
            "One JSON document: {\"results\": [{\"input\", \"labels\": [{\"label\", \"probability\"}]}]}");
-  add_weights(*command, arguments->weights);
-  add_device(*command, arguments->device);
+  add_weights(*command, arguments->run.weights);
+  add_device(*command, arguments->run.device);
   command->footer(
       "Prints a line for each text: label, probability, label, probability, ..., the likeliest first, "
       "separated "
       "by tabs. The probabilities of all labels sum to 1. A text without tokens, such as an empty line, has "
-      "no "
-      "labels. Texts that are too long are cut as in training.");
+      "no labels. Texts that are too long are cut as in training.");
   command->callback([arguments] { predict_texts(*arguments); });
 }
 

@@ -143,10 +143,10 @@ void add_train(CLI::App& app) {
   auto* command =
       app.add_subcommand("train", "Train the model that a configuration describes, or one that suits a text");
   command
-      ->add_option(
-          "CONFIG|TEXT", arguments->files,
-          "A configuration (a file, or a name such as gpt2), or text files (UTF-8), for which a GPT is chosen: "
-          "the program says what it chooses")
+      ->add_option("CONFIG|TEXT", arguments->files,
+                   "A configuration (a file, or a name such as gpt2), or text files (UTF-8), for which a GPT "
+                   "is chosen: "
+                   "the program says what it chooses")
       ->type_name("FILE")
       ->required();
   add_overrides(*command, arguments->overrides);

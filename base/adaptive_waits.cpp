@@ -21,12 +21,8 @@ constexpr auto kInterval = std::chrono::milliseconds(100);
 }  // namespace
 
 bool Contention::update(double queued) {
-  if (queued > kBusy) {
-    contended_ = true;
-    n_calm_ = 0;
-  } else if (queued < kCalm && ++n_calm_ >= kCalmIntervals) {
-    contended_ = false;
-  }
+  average_ += kWeight * (queued - average_);
+  contended_ = average_ > (contended_ ? kEnd : kBegin);
   return contended_;
 }
 
@@ -61,6 +57,8 @@ class AdaptiveWaits::IdleThreads {
     const int n_threads = std::max(2, omp_get_num_procs() - at::get_num_threads() + 2);
 #pragma omp parallel num_threads(n_threads)
     {
+      // The compiler would drop an empty region, and with it the team.
+#pragma omp barrier
     }  // the team stays until the thread that formed it ends
     std::unique_lock lock(mutex_);
     wake_.wait(lock, [this] { return ends_; });

@@ -12,17 +12,19 @@ namespace zoo {
 class Contention {
  public:
   /// `queued`: seconds that the threads of this process waited for a processor, for each second that passed.
-  /// Call it at regular intervals. Returns whether processors are contended. One busy interval is enough for
-  /// that; it takes `kCalmIntervals` calm ones to end it, because threads that sleep queue less than threads
-  /// that spin.
+  /// Call it at regular intervals. Returns whether processors are contended.
+  ///
+  /// It looks at a moving average, so that another program's few milliseconds are not contention. The
+  /// threshold for the end is lower than the one for the beginning, because threads that sleep queue less
+  /// than threads that spin.
   bool update(double queued);
 
-  static constexpr double kBusy = 0.1, kCalm = 0.03;
-  static constexpr int kCalmIntervals = 10;
+  static constexpr double kBegin = 0.25, kEnd = 0.1;
+  static constexpr double kWeight = 0.3;  // of the newest interval
 
  private:
   bool contended_ = false;
-  int n_calm_ = 0;
+  double average_ = 0;
 };
 
 /// Seconds that the threads of this process have waited for a processor so far; 0 if the system does not

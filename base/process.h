@@ -16,8 +16,9 @@ namespace zoo {
 /// decides what happens to the child.
 enum class TerminalSignals { to_both, to_parent_only };
 
-/// What a SIGTERM does to a child that has no handler for it yet: it ends the child, or it waits until the
-/// child has set its handler and unblocked the signal, as StopSignals does (training/stop_signals.h).
+/// A child may receive a SIGTERM before it has a handler for it. The signal then ends the child, or it waits
+/// until the child has set its handler and unblocked the signal, as StopSignals does
+/// (training/stop_signals.h).
 enum class EarlyStop { ends_it, waits };
 
 struct ProcessOptions {

@@ -4,7 +4,7 @@
 
 namespace zoo {
 
-/// The version of this library, such as "0.1.0": that of the project in CMakeLists.txt.
+/// The version of this library, such as "0.1.0". CMakeLists.txt has it.
 std::string_view version();
 
 }  // namespace zoo

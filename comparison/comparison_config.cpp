@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "io/config/config_tree.h"
 #include "io/config/find_config.h"
+#include "io/files.h"
 #include "training/runs/run.h"
 
 namespace zoo {
@@ -211,8 +212,7 @@ std::optional<Budget> Comparison::budget() const {
 }
 
 bool is_comparison_file(const fs::path& path) {
-  std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) return false;
+  if (!has_file(path)) return false;
   const auto tree = load_config_tree(path);
   return tree.find("base") != nullptr || tree.find("variants") != nullptr || tree.find("grid") != nullptr;
 }
@@ -261,7 +261,7 @@ Comparison comparison_of(const std::vector<fs::path>& configs_and_runs,
   for (const auto& path : configs_and_runs) {
     std::error_code ignored;
     Variant variant;
-    if (fs::is_directory(path, ignored)) {
+    if (has_directory(path)) {
       variant.experiment = read_run_experiment(path);
       variant.run = path;
       if (!runs.insert(fs::weakly_canonical(path, ignored).string()).second)

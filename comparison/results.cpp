@@ -269,9 +269,9 @@ class Collector {
     if (end == SeedEnd::interrupted) {
       notices_.push_back(
           {NoticeKind::training,
-           fmt::format("{}: its training was interrupted, and its weights so far are evaluated; "
-                       "zoo train --resume continues it",
-                       name)});
+           fmt::format(
+               "{}: its training was interrupted and can be resumed; its weights so far are evaluated",
+               name)});
     }
   }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "io/files.h"
 
 namespace zoo {
 
@@ -97,24 +98,18 @@ void validate(const DataConfig& c, const Complain& complain) {
 }
 
 void pin_files(DataConfig& c) {
-  const auto is_file = [](const std::filesystem::path& path) {
-    std::error_code ignored;
-    return std::filesystem::is_regular_file(path, ignored);
-  };
-  const auto is_file_or_prefix = [&](const std::filesystem::path& path) {
-    return is_file(path) || is_file(path.string() + "." + c.source);
+  const auto has_file_or_prefix = [&](const std::filesystem::path& path) {
+    return has_file(path) || has_file(path.string() + "." + c.source);
   };
   for (auto* const paths : {&c.train, &c.valid, &c.test}) {
-    for (auto& path : *paths) path = pinned(path, is_file_or_prefix);
+    for (auto& path : *paths) path = pinned(path, has_file_or_prefix);
   }
-  c.tokenizer.path = pinned(c.tokenizer.path, is_file);
+  c.tokenizer.path = pinned(c.tokenizer.path, has_file);
 }
 
 std::filesystem::path data_path(const ConfigPath& path) {
+  if (const auto file = find_path(path, has_file)) return *file;
   std::error_code ignored;
-  const auto file = find_path(
-      path, [&](const auto& candidate) { return std::filesystem::is_regular_file(candidate, ignored); });
-  if (file) return *file;
   const auto other =
       find_path(path, [&](const auto& candidate) { return std::filesystem::exists(candidate, ignored); });
   if (other) throw DataError(fmt::format("{} is not a file", other->string()));

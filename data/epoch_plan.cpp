@@ -127,6 +127,19 @@ EpochPlan plan_by_length(std::span<const int64_t> lengths, const BatchLimits& mo
   return plan;
 }
 
+void for_each_batch(std::span<const int64_t> lengths, const BatchLimits& most,
+                    const std::function<void(std::span<const int64_t> examples)>& use,
+                    const std::function<void(int64_t done, int64_t all)>& on_progress) {
+  const auto plan = plan_by_length(lengths, most);
+  int64_t done = 0;
+  for (int64_t i = 0; i < plan.n_batches(); ++i) {
+    const auto examples = plan.batch(i);
+    use(examples);
+    done += std::ssize(examples);
+    if (on_progress) on_progress(done, std::ssize(lengths));
+  }
+}
+
 BatchOptions unbucketed(BatchOptions options) {
   options.bucketing = BatchOptions::Bucketing::none;
   return options;

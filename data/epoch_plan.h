@@ -2,6 +2,7 @@
 // Divides the examples of an epoch into batches.
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -35,6 +36,11 @@ struct BatchLimits {
 /// lengths. The longest come first, so that a lack of memory shows at once and the remaining time is not
 /// underestimated. No batches if there are no sequences.
 EpochPlan plan_by_length(std::span<const int64_t> lengths, const BatchLimits& most);
+/// Calls `use` for each batch of this plan with the numbers of its sequences, and then `on_progress`, which
+/// may be empty, with the number of sequences that are done.
+void for_each_batch(std::span<const int64_t> lengths, const BatchLimits& most,
+                    const std::function<void(std::span<const int64_t> examples)>& use,
+                    const std::function<void(int64_t done, int64_t all)>& on_progress);
 
 /// The same options without bucketing, for examples of equal length. Sorting them would gain nothing and
 /// would make the order depend on the batch size.

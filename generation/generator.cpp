@@ -38,7 +38,7 @@ int64_t first_token(const Tokenizer& tokenizer) {
   }
 }
 
-/// What every batch has in common.
+/// What all batches share.
 struct Search {
   GenerativeModel& model;
   torch::Device device;

@@ -68,8 +68,9 @@ torch::Tensor replaced(const torch::Tensor& logits, const torch::Tensor& indices
 
 torch::Tensor RepetitionPenalty::process(const torch::Tensor& logits,
                                          std::span<const SequenceView> rows) const {
+  if (penalty_ == 1) return logits;
   const auto places = occurrences(rows, said_, logits.size(1));
-  if (penalty_ == 1 || places.empty()) return logits;
+  if (places.empty()) return logits;
   const auto indices = places.indices_on(logits.device());
   const auto scores = logits.flatten().index_select(0, indices);
   return replaced(logits, indices, torch::where(scores < 0, scores * penalty_, scores / penalty_));

@@ -198,6 +198,16 @@ bool is_there(const fs::path& path) {
   return fs::exists(fs::symlink_status(path, ignored));
 }
 
+bool has_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+bool has_directory(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
 bool has_subdirectory(const fs::path& path) {
   std::error_code ignored;
   const auto status = fs::symlink_status(path, ignored);

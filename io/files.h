@@ -18,6 +18,11 @@ std::string read_file(const std::filesystem::path& path, Follow follow = Follow:
 /// Whether there is anything at `path`, even a link that leads nowhere.
 bool is_there(const std::filesystem::path& path);
 
+/// Whether there is a regular file or a directory at `path`, or where a link at `path` leads. Not if that
+/// cannot be found out.
+bool has_file(const std::filesystem::path& path);
+bool has_directory(const std::filesystem::path& path);
+
 /// Makes a directory and its parents; returns whether it is new. Throws SystemError.
 bool make_directory(const std::filesystem::path& dir);
 

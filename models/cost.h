@@ -46,7 +46,8 @@ class CostAccount {
   bool is_detailed() const { return detail_ == Detail::layers; }
   void add(CostEntry entry);
   double flops() const { return flops_; }
-  /// Of all entries; a double, because a configuration may ask for more than any number of 64 bits.
+  /// The sum over all entries. It is a double, because a configuration may ask for more than any number of 64
+  /// bits.
   double parameters() const { return parameters_; }
   const std::vector<CostEntry>& entries() const { return entries_; }  // empty for Detail::totals
   /// "PARENT.name", or an empty string for Detail::totals.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Shows what the three models of scripts/demo.sh have learnt: ten examples of each, none of them selected, and a figure
-beside that of a simple method.
+next to the figure of a simple method.
 
 Usage: demo_results.py ZOO RUNS DATA SEED
 

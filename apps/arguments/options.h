@@ -56,9 +56,17 @@ inline CLI::Validator number(double least = std::numeric_limits<double>::lowest(
           ""};
 }
 
+/// Every enumerator, in the order of their declaration.
+template <NamedEnum E>
+std::vector<E> enumerators() {
+  std::vector<E> values;
+  for (size_t i = 0; i < config_names(E{}).size(); ++i) values.push_back(static_cast<E>(i));
+  return values;
+}
+
 /// Accepts the name of one of these enumerators, for CLI::Option::transform().
 template <NamedEnum E>
-CLI::Validator one_of(std::vector<E> values) {
+CLI::Validator one_of(std::vector<E> values = enumerators<E>()) {
   return {[values = std::move(values)](std::string& text) -> std::string {
             std::vector<std::string_view> names;
             for (const E value : values) {
@@ -101,7 +109,7 @@ inline CLI::Option* add_weights(CLI::App& command, std::optional<WeightFormat>& 
       .add_option("--weights", weights,
                   "How weights are stored: fp32, bf16 (half the memory) or int8 (a quarter); default: the "
                   "run's generation.weights")
-      ->transform(one_of<WeightFormat>({WeightFormat::fp32, WeightFormat::bf16, WeightFormat::int8}))
+      ->transform(one_of<WeightFormat>())
       ->option_text("FORMAT");
 }
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/console/show_error.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -50,7 +51,7 @@ void converse(std::string_view invitation, size_t most_bytes,
     try {
       answer(number, std::move(*line));
     } catch (const DataError& error) {
-      std::cerr << "zoo: " << excerpt(error.what(), 4096) << '\n';
+      show_error(error.what());
     }
   }
   std::cerr << '\n';

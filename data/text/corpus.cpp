@@ -40,7 +40,9 @@ std::string cleaned(std::string text, std::string_view name) {
   return text;
 }
 
-std::string read_text(const std::filesystem::path& path) { return cleaned(read_file(path, Follow::links), path.string()); }
+std::string read_text(const std::filesystem::path& path) {
+  return cleaned(read_file(path, Follow::links), path.string());
+}
 
 /// The lines of a text. A line end at the end of the text does not start another line.
 std::vector<std::string_view> lines_of(std::string_view text) {

@@ -10,6 +10,12 @@ namespace zoo {
 
 torch::Tensor int64_tensor(int64_t n) { return torch::empty({n}, torch::kInt64); }
 
+torch::Tensor int64_tensor(std::span<const int64_t> values) {
+  auto tensor = int64_tensor(std::ssize(values));
+  std::ranges::copy(values, tensor.mutable_data_ptr<int64_t>());
+  return tensor;
+}
+
 PaddedRows::PaddedRows(const std::vector<int64_t>& lengths, int64_t pad) {
   const auto rows = static_cast<int64_t>(lengths.size());
   width_ = *std::ranges::max_element(lengths);
@@ -17,8 +23,7 @@ PaddedRows::PaddedRows(const std::vector<int64_t>& lengths, int64_t pad) {
   ids_ = torch::empty({rows, width_}, torch::kInt64);
   data_ = ids_.mutable_data_ptr<int64_t>();
   if (!padded_) return;
-  lengths_ = int64_tensor(rows);
-  std::ranges::copy(lengths, lengths_.mutable_data_ptr<int64_t>());
+  lengths_ = int64_tensor(lengths);
   for (int64_t b = 0; b < rows; ++b)
     std::fill(row(b) + lengths[static_cast<size_t>(b)], row(b) + width_, pad);
 }
@@ -29,6 +34,13 @@ TokenBatch padded(const std::vector<std::vector<int64_t>>& rows, int64_t pad) {
   PaddedRows result(lengths, pad);
   for (size_t b = 0; b < rows.size(); ++b) std::ranges::copy(rows[b], result.row(static_cast<int64_t>(b)));
   return result.batch();
+}
+
+std::vector<std::vector<int64_t>> rows_at(const std::vector<std::vector<int64_t>>& rows,
+                                          std::span<const int64_t> numbers) {
+  std::vector<std::vector<int64_t>> result;
+  for (const int64_t number : numbers) result.push_back(rows[static_cast<size_t>(number)]);
+  return result;
 }
 
 void require_special(int64_t id, const char* name, const char* task) {

@@ -2,6 +2,7 @@
 // Sequences of unequal length as one tensor.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <torch/types.h>
@@ -30,8 +31,14 @@ class PaddedRows {
 /// The rows as one batch.
 TokenBatch padded(const std::vector<std::vector<int64_t>>& rows, int64_t pad);
 
+/// The rows with these numbers.
+std::vector<std::vector<int64_t>> rows_at(const std::vector<std::vector<int64_t>>& rows,
+                                          std::span<const int64_t> numbers);
+
 /// An uninitialised int64 tensor (n).
 torch::Tensor int64_tensor(int64_t n);
+/// These values as an int64 tensor (n).
+torch::Tensor int64_tensor(std::span<const int64_t> values);
 /// Throws DataError unless the vocabulary has this special token.
 void require_special(int64_t id, const char* name, const char* task);
 

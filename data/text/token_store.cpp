@@ -137,8 +137,7 @@ struct TokenStore::Data {
   }
 
   static std::shared_ptr<const Data> from_file(const std::filesystem::path& path, const std::string& key) {
-    std::error_code ignored;
-    if (!std::filesystem::is_regular_file(path, ignored)) return nullptr;
+    if (!has_file(path)) return nullptr;
     try {
       const MappedFile file(path);
       return parse(file.data(), file.bytes().size(), key);

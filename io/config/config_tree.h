@@ -58,8 +58,8 @@ size_t cost_of(const ConfigNode& node);
 inline constexpr int kMaxConfigDepth = 64;
 
 /// Reads a file and the files that it extends. The result is a map. The top-level key `name` of an extended
-/// file is left out, because it names that file's own run. `named_at`: where another file names this one; null
-/// if the user does. Throws ConfigError.
+/// file is left out, because it names that file's own run. `named_at`: where another file names this one;
+/// null if the user does. Throws ConfigError.
 ConfigNode load_config_tree(const std::filesystem::path& path, const ConfigPlace* named_at = nullptr);
 
 /// Reads the configuration of a run, which is complete: `extends` is an error. The run may come from a

@@ -11,21 +11,17 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "io/files.h"
 
 namespace zoo {
 namespace {
 
 namespace fs = std::filesystem;
 
-bool is_folder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
-
 /// Whether there is something to read. A file that may not be read counts, so that reading it says why.
 bool is_file(const fs::path& path) {
   std::error_code ignored;
-  return fs::status(path, ignored).type() != fs::file_type::not_found && !is_folder(path);
+  return fs::status(path, ignored).type() != fs::file_type::not_found && !has_directory(path);
 }
 
 /// Whether `name` may stand for NAME.yaml.
@@ -47,7 +43,7 @@ std::vector<fs::path> subfolders(const fs::path& directory) {
   std::vector<fs::path> folders;
   std::error_code error;
   for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error))
-    if (is_folder(at->path())) folders.push_back(at->path());
+    if (has_directory(at->path())) folders.push_back(at->path());
   std::ranges::sort(folders);
   return folders;
 }
@@ -102,11 +98,11 @@ std::vector<std::string> shipped_names(const fs::path& configs) {
 
 std::optional<fs::path> shipped_configs() {
   if (const char* const named = std::getenv("ZOO_CONFIGS"); named != nullptr && *named != '\0')
-    return is_folder(named) ? std::optional<fs::path>(named) : std::nullopt;
+    return has_directory(named) ? std::optional<fs::path>(named) : std::nullopt;
   const fs::path place = fs::path("share") / "transformer-zoo" / "configs";
   const auto folder = this_program().parent_path();
   for (const auto& candidate : {folder.parent_path() / place, folder / place})
-    if (is_folder(candidate)) return candidate;
+    if (has_directory(candidate)) return candidate;
   return std::nullopt;
 }
 
@@ -118,7 +114,7 @@ fs::path find_config(const ConfigPath& name) {
   if (configs) {
     if (auto found = shipped_file(*configs, shipped_name(name.text))) return *found;
   }
-  if (std::ranges::any_of(places, is_folder))
+  if (std::ranges::any_of(places, has_directory))
     throw ConfigError(fmt::format("cannot read '{}': Is a directory", name.text));
   fail(name, configs);
 }

@@ -2,7 +2,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <iterator>
 #include <thread>
 #include <vector>
 
@@ -37,24 +41,46 @@ class BusyThreads {
   std::vector<std::thread> threads_;
 };
 
-/// Whether the waits become short within ten seconds.
-bool become_short(const AdaptiveWaits& waits) {
+/// Whether `condition` holds within ten seconds.
+bool soon(const std::function<bool()>& condition) {
   const Stopwatch clock;
-  while (!waits.are_short() && clock.seconds() < 10) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return waits.are_short();
+  while (!condition() && clock.seconds() < 10) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return condition();
 }
 
-TEST(Contention, BeginsAtOnceAndEndsAfterSomeCalm) {
+std::ptrdiff_t n_threads_of_this_process() {
+  const std::filesystem::directory_iterator threads("/proc/self/task");
+  return std::distance(begin(threads), end(threads));
+}
+
+/// The number of intervals with `queued` after which update() returns `contended`; 100 if it never does.
+int n_intervals_until(Contention& contention, double queued, bool contended) {
+  int n = 1;
+  while (contention.update(queued) != contended && n < 100) ++n;
+  return n;
+}
+
+// What threads that spin and threads that sleep were measured to queue beside one busy program.
+constexpr double kSpinning = 0.6, kSleeping = 0.28;
+
+TEST(Contention, BeginsAndEndsWithinASecond) {
   Contention contention;
-  EXPECT_FALSE(contention.update(0.0));
-  EXPECT_FALSE(contention.update(0.05));
-  EXPECT_TRUE(contention.update(0.5));
-  for (int i = 1; i < Contention::kCalmIntervals; ++i) EXPECT_TRUE(contention.update(0.0));
-  EXPECT_TRUE(contention.update(0.5));  // the calm was too short, and counts from the beginning again
-  for (int i = 1; i < Contention::kCalmIntervals; ++i) EXPECT_TRUE(contention.update(0.0));
-  EXPECT_FALSE(contention.update(0.0));
+  EXPECT_LE(n_intervals_until(contention, kSpinning, true), 3);
+  EXPECT_LE(n_intervals_until(contention, 0, false), 10);
+}
+
+TEST(Contention, LastsWhileSleepingThreadsQueue) {
+  Contention contention;
+  n_intervals_until(contention, kSpinning, true);
+  EXPECT_EQ(n_intervals_until(contention, kSleeping, false), 100);
+}
+
+TEST(Contention, IsNotAProgramThatRunsForAMoment) {
+  Contention contention;
+  for (int second = 0; second < 10; ++second) {
+    EXPECT_FALSE(contention.update(kSpinning));
+    for (int i = 1; i < 10; ++i) EXPECT_FALSE(contention.update(0.02));
+  }
 }
 
 /// Without the user's choices, which AdaptiveWaits would leave alone.
@@ -75,8 +101,11 @@ TEST_F(AdaptiveWaitsTest, AreShortWhileThreadsQueueForProcessors) {
   const AdaptiveWaits waits;
   const double before = seconds_queued();
   const BusyThreads others;
-  EXPECT_TRUE(become_short(waits));
+  const auto n_threads_before = n_threads_of_this_process();
+  EXPECT_TRUE(soon([&] { return waits.are_short(); }));
   EXPECT_GT(seconds_queued(), before);
+  // OpenMP only shortens its waits for more threads than processors: at least two must have been added.
+  EXPECT_TRUE(soon([&] { return n_threads_of_this_process() >= n_threads_before + 2; }));
 }
 
 TEST_F(AdaptiveWaitsTest, LeaveAChoiceOfTheUserAlone) {

@@ -79,7 +79,7 @@ TEST_F(Average, ProblemsAreOneLine) {
   expect_error("run --out run", "run: exists already");
 }
 
-// What would help depends on why a run has too few checkpoints.
+// A run can have too few checkpoints for several reasons, and each needs another advice.
 TEST_F(Average, AdvisesWhatWouldHelp) {
   const auto problem = [&](const std::string& run) {
     const auto outcome = run_zoo(dir, fmt::format("average {} --device cpu", run));

@@ -560,6 +560,22 @@ TEST(PlanByLength, HasEverySequenceOnceTheLongestFirst) {
   EXPECT_EQ(plan_by_length({}, {.rows = 3, .tokens = 12}).n_batches(), 0);
 }
 
+TEST(ForEachBatch, TellsWhatIsDoneAfterEachBatch) {
+  const std::vector<int64_t> lengths = {3, 9, 1};
+  std::vector<int64_t> used, told;
+  for_each_batch(
+      lengths, {.rows = 2, .tokens = 9},
+      [&](auto examples) { used.insert(used.end(), examples.begin(), examples.end()); },
+      [&](int64_t done, int64_t all) {
+        EXPECT_EQ(done, std::ssize(used));
+        EXPECT_EQ(all, 3);
+        told.push_back(done);
+      });
+  EXPECT_THAT(used, ElementsAre(1, 0, 2));
+  EXPECT_THAT(told, ElementsAre(1, 3));
+  for_each_batch({}, {.rows = 2, .tokens = 9}, [](auto) { FAIL() << "there is no batch"; }, nullptr);
+}
+
 TEST(Classification, LooksAtTheFirstOrTheLastToken) {
   const auto texts = TokenStore::from_rows({{10, 11}, {12, 13, 14, 15}, {}});
   const BatchOptions options{.batch_size = 3, .batch_tokens = {}, .order = Order::sequential};

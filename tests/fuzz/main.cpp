@@ -1,9 +1,14 @@
 // fuzz_tests: mutated files, read by the library in child processes. Each input must be accepted, or refused
 // with an error of exit code 2, in little time and memory; see CONTRIBUTING.md.
 //
-//   fuzz_tests [--target NAME]... [--runs N] [--seed N]    N mutated inputs of each target, after all known
-//   ones fuzz_tests --target NAME --replay FILE...              these inputs fuzz_tests --self-test whether
-//   crashes, hangs and the like are found at all
+//   fuzz_tests [--target NAME]... [--runs N] [--seed N]
+//       Reads all known inputs of each target, then N mutated ones.
+//
+//   fuzz_tests --target NAME --replay FILE...
+//       Reads these inputs.
+//
+//   fuzz_tests --self-test
+//       Tells whether crashes, hangs and the like are found at all.
 
 #include <algorithm>
 #include <csignal>

@@ -85,19 +85,9 @@ TEST_F(BeamSearchParity, OverTables) {
   check_table("noise", {0, 3, 7}, 6);
 }
 
-TEST_F(BeamSearchParity, OfADecoder) {
-  auto config = small_config(Architecture::decoder);
-  config.d_ff = 96;
-  config.activation = Activation::gelu_tanh;
-  check_model("gpt2_beams", config);
-}
+TEST_F(BeamSearchParity, OfADecoder) { check_model("gpt2_beams", small_gpt2()); }
 
-TEST_F(BeamSearchParity, OfAnEncoderDecoder) {
-  auto config = small_config(Architecture::encoder_decoder);
-  config.norm_placement = NormPlacement::post;
-  config.embedding_norm = true;
-  check_model("bart_beams", config);
-}
+TEST_F(BeamSearchParity, OfAnEncoderDecoder) { check_model("bart_beams", small_bart()); }
 
 }  // namespace
 }  // namespace zoo::testing

@@ -121,19 +121,9 @@ TEST_F(LogitsProcessorsParity, OfEachRuleAlone) {
   expect_close(tempered, reference.output("temperature 0.7").softmax(1), "temperature");
 }
 
-TEST_F(LogitsProcessorsParity, InSearchesOfADecoder) {
-  auto config = small_config(Architecture::decoder);
-  config.d_ff = 96;
-  config.activation = Activation::gelu_tanh;
-  check_searches("gpt2_rules", config);
-}
+TEST_F(LogitsProcessorsParity, InSearchesOfADecoder) { check_searches("gpt2_rules", small_gpt2()); }
 
-TEST_F(LogitsProcessorsParity, InSearchesOfAnEncoderDecoder) {
-  auto config = small_config(Architecture::encoder_decoder);
-  config.norm_placement = NormPlacement::post;
-  config.embedding_norm = true;
-  check_searches("bart_rules", config);
-}
+TEST_F(LogitsProcessorsParity, InSearchesOfAnEncoderDecoder) { check_searches("bart_rules", small_bart()); }
 
 }  // namespace
 }  // namespace zoo::testing

@@ -48,12 +48,7 @@ class ModelParity : public ReferenceTest {
   }
 };
 
-TEST_F(ModelParity, Gpt2) {
-  auto config = small_config(Architecture::decoder);
-  config.d_ff = 96;
-  config.activation = Activation::gelu_tanh;
-  check("gpt2", config);
-}
+TEST_F(ModelParity, Gpt2) { check("gpt2", small_gpt2()); }
 
 // The shape that Llama, Qwen and Gemma share.
 ModelConfig llama_like() {
@@ -190,12 +185,7 @@ TEST_F(ModelParity, T5) {
   check("t5_v1_1", config);
 }
 
-TEST_F(ModelParity, Bart) {
-  auto config = small_config(Architecture::encoder_decoder);
-  config.norm_placement = NormPlacement::post;
-  config.embedding_norm = true;
-  check("bart", config);
-}
+TEST_F(ModelParity, Bart) { check("bart", small_bart()); }
 
 }  // namespace
 }  // namespace zoo::testing

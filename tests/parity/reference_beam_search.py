@@ -97,14 +97,11 @@ def write_model(out, name, model, parameters):
 
 
 def gpt2(out):
-    model = reference_models.normal_(reference_models.make_gpt2())
-    write_model(out, "gpt2_beams", model, reference_models.gpt2_parameters(model))
+    write_model(out, "gpt2_beams", *reference_models.random_gpt2())
 
 
 def bart(out):
-    model = reference_models.normal_(reference_models.make_bart())
-    model.generation_config.update(decoder_start_token_id=reference_models.START, forced_eos_token_id=None)
-    write_model(out, "bart_beams", model, reference_models.bart_parameters(model))
+    write_model(out, "bart_beams", *reference_models.random_bart())
 
 
 CASES = [waves, late, noise, gpt2, bart]

@@ -78,14 +78,11 @@ def write_searches(out, name, model, parameters):
 
 
 def gpt2(out):
-    model = reference_models.normal_(reference_models.make_gpt2())
-    write_searches(out, "gpt2_rules", model, reference_models.gpt2_parameters(model))
+    write_searches(out, "gpt2_rules", *reference_models.random_gpt2())
 
 
 def bart(out):
-    model = reference_models.normal_(reference_models.make_bart())
-    model.generation_config.update(decoder_start_token_id=reference_models.START, forced_eos_token_id=None)
-    write_searches(out, "bart_rules", model, reference_models.bart_parameters(model))
+    write_searches(out, "bart_rules", *reference_models.random_bart())
 
 
 CASES = [processors, gpt2, bart]

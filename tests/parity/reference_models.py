@@ -106,6 +106,12 @@ def make_gpt2():
     return GPT2LMHeadModel(config)
 
 
+def random_gpt2():
+    """A model that generates, and its parameters as tensors of the zoo."""
+    model = normal_(make_gpt2())
+    return model, gpt2_parameters(model)
+
+
 def gpt2(out):
     write_decoder(out, "gpt2", make_gpt2(), gpt2_parameters)
 
@@ -492,6 +498,12 @@ def bart_parameters(model):
                 linear(f"{at}.residual.feed_forward_norm", layer.final_layer_norm),
             )
     return entries
+
+
+def random_bart():
+    model = normal_(make_bart())
+    model.generation_config.update(decoder_start_token_id=START, forced_eos_token_id=None)
+    return model, bart_parameters(model)
 
 
 def bart(out):

@@ -42,6 +42,21 @@ inline ModelConfig small_config(Architecture architecture, Position position = P
   return config;
 }
 
+/// The shape of GPT-2, with its inner width of four times the model's.
+inline ModelConfig small_gpt2() {
+  auto config = small_config(Architecture::decoder);
+  config.d_ff = 4 * kWidth;
+  config.activation = Activation::gelu_tanh;
+  return config;
+}
+
+inline ModelConfig small_bart() {
+  auto config = small_config(Architecture::encoder_decoder);
+  config.norm_placement = NormPlacement::post;
+  config.embedding_norm = true;
+  return config;
+}
+
 inline ModelPurpose purpose_of(const FamilySelection& architecture) {
   ModelPurpose purpose{.vocab_size = kVocabulary, .start_token = kStartToken};
   if (architecture == Architecture::encoder) purpose.head = HeadKind::masked_language_modeling;

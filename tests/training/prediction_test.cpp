@@ -192,7 +192,7 @@ TEST(Prediction, DoesNotReadToTheEndOfAHugeText) {
   EXPECT_EQ(beginning_to_read(wide, int64_t{1} << 20), wide) << "a model that reads more";
 }
 
-// What `evaluate` counts as right is what `predict` puts first, also for texts that are cut.
+// `evaluate` counts a text as right if `predict` puts its label first, also if the text is cut.
 TEST(Prediction, IsWhatAnEvaluationCounts) {
   const TinyWorld world;
   for (const std::string family : kFamilies) {

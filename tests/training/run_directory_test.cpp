@@ -193,7 +193,7 @@ TEST_F(WithoutCheckpoints, ARunIsNotResumed) {
     }
     const auto before = files_of(run);
     EXPECT_THAT(problem(), AllOf(HasSubstr("run: its checkpoints are gone"),
-                                 HasSubstr("init_from: " + run.string()), HasSubstr("--overwrite")));
+                                 HasSubstr("init_from: " + run.string()), HasSubstr("ExistingRun::replace")));
     EXPECT_EQ(files_of(run), before);
   }
   train(experiment, {.run_dir = run, .existing = ExistingRun::replace});

@@ -234,8 +234,7 @@ bool looks_like_configuration(std::string_view text) {
 }  // namespace
 
 bool is_own_text(const fs::path& path) {
-  std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) return false;
+  if (!has_file(path)) return false;
   for (const auto* const extension : {".yaml", ".yml", ".json"}) {
     if (path.extension() == extension) return false;
   }

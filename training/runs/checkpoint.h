@@ -98,7 +98,7 @@ void save_checkpoint(const std::filesystem::path& run_dir, const TrainedParts& p
 void finish_removals(const std::filesystem::path& run_dir);
 
 /// The checkpoints of a run, the newest first. Throws CheckpointError if RUN/checkpoints or a checkpoint is
-/// not a directory, but for instance a link to one.
+/// something else than a directory, such as a link to one.
 std::vector<std::filesystem::path> checkpoints_of(const std::filesystem::path& run_dir);
 
 /// N of a checkpoint step-N; nothing for another path.

@@ -64,10 +64,7 @@ std::unique_ptr<Task> task_over(const std::vector<std::string>& files, const Tas
 
 }  // namespace
 
-bool is_run(const fs::path& dir) {
-  std::error_code ignored;
-  return fs::is_regular_file(dir / "config.yaml", ignored);
-}
+bool is_run(const fs::path& dir) { return has_file(dir / "config.yaml"); }
 
 bool is_finished(const TrainingState& state, const TrainingConfig& config) {
   return state.finished &&
@@ -131,8 +128,7 @@ void check_model_size(const fs::path& weights, const Experiment& experiment, con
     return;
   throw CheckpointError(
       fmt::format("{}: of another architecture: the configuration describes a model with {} layers and "
-                  "{:.3g} parameters, but "
-                  "the file has {} tensors with {:.3g}",
+                  "{:.3g} parameters, but the file has {} tensors with {:.3g}",
                   weights.string(), n_layers, wanted, file.n_tensors(), stored));
 }
 

@@ -165,7 +165,7 @@ void RunDirectory::check_can_go_on() const {
   throw UsageError(
       fmt::format("{}: its checkpoints are gone, so it could only start over, and that would replace its "
                   "model.safetensors; start another run from these weights with init_from: {}, or train anew "
-                  "with --overwrite",
+                  "with ExistingRun::replace",
                   path_.string(), path_.string()));
 }
 

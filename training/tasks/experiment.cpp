@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "io/config/find_config.h"
+#include "io/files.h"
 #include "training/tasks/task_type.h"
 #include "training/tasks/text_tasks.h"
 
@@ -105,10 +106,7 @@ Experiment read_experiment(const ConfigFile& file, Experiment experiment) {
 void pin_paths(Experiment& experiment) {
   pin_files(experiment.data);
   if (!experiment.init_from) return;
-  experiment.init_from = pinned(*experiment.init_from, [](const std::filesystem::path& path) {
-    std::error_code ignored;
-    return std::filesystem::is_directory(path, ignored);
-  });
+  experiment.init_from = pinned(*experiment.init_from, has_directory);
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/epoch_plan.h"
+#include "data/text/padded_rows.h"
 #include "data/text/text_batches.h"
 #include "data/text/token_store.h"
 #include "generation/prompt.h"
@@ -70,18 +71,12 @@ class TextClassification : public Task {
     const Scorer classifier = scorer(model);
     std::vector<int64_t> lengths;
     for (const auto& text : texts) lengths.push_back(std::min(length_with_specials(text), length_limit()));
-    const auto plan = plan_by_length(lengths, {.rows = classifier.most_rows, .tokens = most_tokens});
     auto all = torch::empty({std::ssize(texts), std::ssize(labels())});
-    int64_t done = 0;
-    for (int64_t i = 0; i < plan.n_batches(); ++i) {
-      const auto examples = plan.batch(i);
-      std::vector<TokenIds> batch;
-      for (const int64_t example : examples) batch.push_back(texts[static_cast<size_t>(example)]);
-      const auto rows = torch::tensor(std::vector<int64_t>(examples.begin(), examples.end()), torch::kLong);
-      all.index_copy_(0, rows, classifier.scores(batch));
-      done += std::ssize(examples);
-      if (options.on_progress) options.on_progress(done, std::ssize(texts));
-    }
+    const auto score_batch = [&](std::span<const int64_t> examples) {
+      all.index_copy_(0, int64_tensor(examples), classifier.scores(rows_at(texts, examples)));
+    };
+    for_each_batch(lengths, {.rows = classifier.most_rows, .tokens = most_tokens}, score_batch,
+                   options.on_progress);
     return all;
   }
 

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "data/epoch_plan.h"
+#include "data/text/padded_rows.h"
 #include "generation/generator.h"
 #include "training/tasks/text_metrics.h"
 
@@ -48,23 +49,17 @@ std::vector<std::string> translate(Model& model, const Task& task, const std::ve
   // As many as the generator takes at once, all of about the same length.
   std::vector<int64_t> lengths;
   for (const auto& prompt : prompts) lengths.push_back(static_cast<int64_t>(prompt.size()));
-  const auto plan =
-      plan_by_length(lengths, {.rows = std::max<int64_t>(1, generation.batch_size / generation.beam),
-                               .tokens = std::numeric_limits<int64_t>::max()});
+  const BatchLimits most{.rows = std::max<int64_t>(1, generation.batch_size / generation.beam),
+                         .tokens = std::numeric_limits<int64_t>::max()};
 
   const Generator generator(model, task.tokenizer());
   std::vector<std::string> outputs(sources.size());
-  int64_t done = 0;
-  for (int64_t i = 0; i < plan.n_batches(); ++i) {
-    const auto batch = plan.batch(i);
-    std::vector<TokenIds> batch_prompts;
-    for (const int64_t source : batch) batch_prompts.push_back(prompts[static_cast<size_t>(source)]);
-    const auto generations = generator.generate(batch_prompts, generation);
+  const auto translate_batch = [&](std::span<const int64_t> batch) {
+    const auto generations = generator.generate(rows_at(prompts, batch), generation);
     for (size_t b = 0; b < batch.size(); ++b)
       outputs[static_cast<size_t>(batch[b])] = as_line(generations[b].outputs.front().text);
-    done += std::ssize(batch);
-    if (options.on_progress) options.on_progress(done, std::ssize(sources));
-  }
+  };
+  for_each_batch(lengths, most, translate_batch, options.on_progress);
   return outputs;
 }
 

@@ -1,0 +1,22 @@
+#pragma once
+// The trained model that a subcommand uses.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "models/model_config.h"
+#include "training/runs/run.h"
+
+namespace zoo {
+
+struct RunArguments {
+  std::filesystem::path dir;
+  std::optional<WeightFormat> weights;  // default: the run's generation.weights
+  std::string device = "auto";
+};
+
+/// Opens the run on the device, with its weights in the chosen format. Throws like Run::open().
+Run open_run(const RunArguments& arguments);
+
+}  // namespace zoo

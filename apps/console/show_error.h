@@ -1,0 +1,12 @@
+#pragma once
+// How this program reports an error.
+
+#include <string>
+
+namespace zoo {
+
+/// Writes one line "zoo: MESSAGE" on stderr. Names of library options in the message become the options of
+/// this program. What does not fit on a screen is cut, because messages may quote long names and values.
+void show_error(const std::string& message);
+
+}  // namespace zoo
