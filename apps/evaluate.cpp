@@ -12,16 +12,20 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "apps/arguments/options.h"
 #include "apps/arguments/run_arguments.h"
 #include "apps/commands.h"
 #include "base/error.h"
+#include "data/data_config.h"
 #include "generation/generation_config.h"
 #include "io/files.h"
+#include "io/metrics_log.h"
 #include "io/output_file.h"
 #include "io/progress.h"
+#include "training/runs/guess.h"
 
 namespace zoo {
 namespace {
@@ -38,8 +42,8 @@ struct EvaluateArguments {
 
 bool is_count(const std::string& name) { return name == "tokens"; }
 
-std::string as_json(const Metrics& metrics) {
-  nlohmann::json document;
+std::string as_json(const Metrics& metrics, const std::string& data) {
+  nlohmann::json document{{"data", data}};
   for (const auto& [name, value] : metrics) {
     if (is_count(name)) {
       document[name] = static_cast<int64_t>(value);
@@ -50,13 +54,13 @@ std::string as_json(const Metrics& metrics) {
   return document.dump();
 }
 
-std::string as_text(const Metrics& metrics) {
-  size_t width = 0;
+std::string as_text(const Metrics& metrics, const std::string& data) {
+  size_t width = std::string_view("data").size();
   for (const auto& [name, value] : metrics) width = std::max(width, name.size());
-  std::string text;
+  std::string text = fmt::format("{:<{}}  {}\n", "data", width, data);
   for (const auto& [name, value] : metrics) {
     text += is_count(name) ? fmt::format("{:<{}}  {:.0f}\n", name, width, value)
-                           : fmt::format("{:<{}}  {:.4f}\n", name, width, value);
+                           : fmt::format("{:<{}}  {}\n", name, width, metric_text(value));
   }
   return text;
 }
@@ -110,6 +114,29 @@ Metrics evaluate_translations(const Run& run, const EvaluateArguments& arguments
   return translation_metrics(translations);
 }
 
+std::string names_of(const std::vector<ConfigPath>& files) {
+  std::vector<std::string> names;
+  for (const auto& file : files) names.push_back(file.text);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// Says on stderr that the model is no better than a guess.
+void note_guess(const Run& run, Split split, double loss) {
+  const auto guess = guess_losses(run.task(), split);
+  if (const auto note = guess ? guess_note(loss, *guess) : std::nullopt)
+    std::cerr << "note: " << *note << '\n';
+}
+
+/// The files of --data, or the split and its files as the configuration names them: "test: test.txt",
+/// "valid: 10 % of text.txt".
+std::string data_name(const EvaluateArguments& arguments, const DataConfig& data) {
+  if (!arguments.data.empty()) return fmt::format("{}", fmt::join(arguments.data, ", "));
+  if (arguments.split == Split::valid && data.valid.empty())
+    return fmt::format("valid: {:g} % of {}", 100 * data.valid_fraction, names_of(data.train));
+  return fmt::format("{}: {}", name_of(arguments.split),
+                     names_of(arguments.split == Split::valid ? data.valid : data.test));
+}
+
 void run(const EvaluateArguments& arguments) {
   const auto trained = open_run(arguments.run);
   const auto& experiment = trained.experiment();
@@ -119,7 +146,9 @@ void run(const EvaluateArguments& arguments) {
   const auto generation = generation_of(arguments, experiment.generation);
   auto metrics = trained.evaluate(arguments.split, arguments.data);
   if (translates) metrics.merge(evaluate_translations(trained, arguments, generation));
-  std::cout << (arguments.json ? as_json(metrics) + "\n" : as_text(metrics));
+  if (arguments.data.empty()) note_guess(trained, arguments.split, metrics.at("loss"));
+  const auto data = data_name(arguments, experiment.data);
+  std::cout << (arguments.json ? as_json(metrics, data) + "\n" : as_text(metrics, data));
 }
 
 }  // namespace

@@ -192,6 +192,10 @@ void describe(ConfigVisitor& v, ComparisonSettings& c) {
           Limits::between(1, 1000));
   v.field("match", c.match,
           "Scale widths until parameters or FLOPs per token agree with the first variant's.");
+  v.field("margin", c.margin,
+          "Differences below this do not matter: a share of the baseline's value, or for a metric in percent "
+          "points / 100. Rows whose difference is surely smaller are called the same.",
+          Limits::between(0, 1));
   v.field("inputs", c.inputs,
           "Texts that every variant continues, answers, classifies or fills in; default: some "
           "of the validation data. The report shows the attention maps of the first text.");

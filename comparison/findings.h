@@ -1,6 +1,8 @@
 #pragma once
-// Tests the differences of a comparison and puts its results into words.
+// Tests the differences of a comparison and puts its results into words. `runs` is as in docs/comparison.md.
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,12 +11,32 @@
 
 namespace zoo {
 
-/// Fills in `versus_baseline` of all runs that have a `baseline`: a paired t-test over the seeds that both
-/// runs have, corrected by Holm's method for the number of tests. `runs` is as in docs/comparison.md.
-void compare_with_baselines(nlohmann::ordered_json& runs, const Metric& metric);
+struct TestRules {
+  /// Smaller differences do not matter: a share of the baseline's value, or for a metric in percent a
+  /// difference, such as 0.01 for one point.
+  double margin = 0.01;
+  /// Whether the runs differ in nothing but their subject.
+  bool fair = true;
+};
 
-/// A few sentences: the best run, and which runs are better than, worse than or not significantly different
-/// from their baselines.
-std::string findings(const nlohmann::ordered_json& runs, const Metric& metric);
+/// The metric of one seed of a run. Nothing where the seed failed, and where it learnt nothing although
+/// another seed of the run did: a mean of both describes neither.
+std::optional<double> counted_value(const nlohmann::ordered_json& run, const nlohmann::ordered_json& seed,
+                                    const Metric& metric);
+
+/// Fills in `versus_baseline` of all runs that have a `baseline`: a paired t-test and a test of equivalence
+/// over the seeds that count for both runs. Each is corrected by Holm's method for the number of tests.
+void compare_with_baselines(nlohmann::ordered_json& runs, const Metric& metric, const TestRules& rules);
+
+/// Sets `clear_best` of each run: in a fair comparison, the run with the best mean whose interval does not
+/// touch the interval of any other run has true.
+void mark_clear_best(nlohmann::ordered_json& runs, const Metric& metric, bool fair);
+
+/// How likely these tests find a difference of two standard deviations of a run; null without tests.
+nlohmann::ordered_json power_json(const nlohmann::ordered_json& runs);
+
+/// A few sentences: the best run if the comparison is fair, the verdicts against the baselines, and the runs
+/// that did not learn.
+std::string findings(const nlohmann::ordered_json& runs, const Metric& metric, bool fair);
 
 }  // namespace zoo

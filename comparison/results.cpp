@@ -22,13 +22,15 @@
 #include "comparison/findings.h"
 #include "comparison/kept_json.h"
 #include "comparison/report/json.h"
+#include "comparison/report/report_document.h"
 #include "comparison/results_json.h"
 #include "comparison/runner.h"
-#include "comparison/statistics.h"
+#include "comparison/statistics/paired_test.h"
 #include "io/files.h"
 #include "io/sha256.h"
 #include "models/families/model_cost.h"
 #include "training/runs/checkpoint.h"
+#include "training/runs/guess.h"
 #include "training/runs/run.h"
 
 namespace zoo {
@@ -93,15 +95,17 @@ class Collector {
       if (runs.back().is_null()) return nullptr;
     }
     if (!measure(runs)) return nullptr;
-    compare_with_baselines(runs, metric_);
+    compare_with_baselines(runs, metric_, {.margin = plan_.settings.margin, .fair = plan_.fair()});
     Json document = header();
     document["fair"] = plan_.fair();
     document["notices"] = Json::array();
     for (const auto& [kind, text] : notices_)
       document["notices"].push_back({{"kind", name_of(kind)}, {"text", text}});
     document["differences"] = plan_.differences;
+    mark_clear_best(runs, metric_, plan_.fair());
+    document["power"] = power_json(runs);
     document["runs"] = std::move(runs);
-    document["measured"] = findings(document["runs"], metric_);
+    document["measured"] = findings(document["runs"], metric_, plan_.fair());
     return document;
   }
 
@@ -126,7 +130,7 @@ class Collector {
         if (std::find(seeds.begin(), seeds.end(), seed) == seeds.end()) seeds.push_back(seed);
       }
     }
-    return {{"schema", "transformer-zoo/comparison/1"},
+    return {{"schema", kResultsSchema},
             {"name", plan_.settings.name},
             {"title", plan_.settings.title},
             {"folklore", plan_.settings.folklore},
@@ -151,6 +155,7 @@ class Collector {
               {"percent", metric_.percent}}},
             {"budget", {{"kind", name_of(plan_.budget.kind)}, {"amount", plan_.budget.amount}}},
             {"match", match},
+            {"margin", plan_.settings.margin},
             {"seeds", seeds}};
   }
 
@@ -160,14 +165,11 @@ class Collector {
 
   Json run_json(const PlannedVariant& variant) {
     Json seeds = Json::array();
-    std::vector<double> values;
     std::optional<int64_t> peak;  // over the seeds that did not fail
     for (const int64_t seed : variant.seeds) {
       if (stopped()) return nullptr;
       say(fmt::format("evaluating {}, seed {}", variant.name, seed));
       seeds.push_back(seed_json(variant, seed));
-      const auto& value = seeds.back()["valid"].value(metric_.key, Json());
-      if (value.is_number()) values.push_back(value.get<double>());
       const auto& bytes = seeds.back()["peak_memory_bytes"];
       if (seeds.back()["end"] != "failed" && bytes.is_number())
         peak = std::max(peak.value_or(0), bytes.get<int64_t>());
@@ -183,7 +185,8 @@ class Collector {
              {"activation_bytes_per_token", variant.cost.activation_bytes_per_token},
              {"weight_bytes", variant.cost.weight_bytes},
              {"cache_bytes_per_token", variant.cost.cache_bytes_per_token},
-             {"metric", values.empty() ? Json() : to_json(mean_interval(values))},
+             {"guess", nullptr},
+             {"metric", nullptr},
              {"baseline", or_null(variant.baseline)},
              {"versus_baseline", nullptr},
              {"lengths", lengths_json(variant)},
@@ -193,8 +196,32 @@ class Collector {
              {"scaling", Json::array()},
              {"samples", Json::array()},
              {"attention", nullptr}};
+    judge_learning(variant, run);
+    if (const auto values = counted_values(run); !values.empty())
+      run["metric"] = to_json(mean_interval(values));
     if (const auto dir = shown_dir(variant, run)) look_at(variant, *dir, run);
     return run;
+  }
+
+  std::vector<double> counted_values(const Json& run) const {
+    std::vector<double> values;
+    for (const auto& seed : run["seeds"]) {
+      if (const auto value = counted_value(run, seed, metric_)) values.push_back(*value);
+    }
+    return values;
+  }
+
+  /// Says of each seed whether it has learnt anything.
+  void judge_learning(const PlannedVariant& variant, Json& run) const {
+    const auto dir = shown_dir(variant, run);
+    if (!dir) return;
+    const auto task = open_task(variant.experiment, read_run_vocabulary(*dir, task_type(variant.experiment)));
+    const auto guess = guess_losses(*task, Split::valid);
+    if (!guess) return;
+    run["guess"] = {{"uniform", guess->uniform}, {"unigram", guess->unigram}};
+    for (auto& seed : run["seeds"]) {
+      if (const auto loss = number_at(seed, "valid_loss")) seed["learnt"] = has_learnt(*loss, *guess);
+    }
   }
 
   /// The run whose samples, maps and speed are shown: the first seed that did not fail, if there is one.
@@ -256,6 +283,7 @@ class Collector {
             {"seconds", known(state.seconds)},
             {"valid_loss", valid.value("loss", Json())},
             {"valid", valid},
+            {"learnt", nullptr},
             {"best_step", known(state.best_step)},
             {"peak_memory_bytes", known(state.peak_memory_bytes)},
             {"peak_resident_bytes", known(state.peak_resident_bytes)},

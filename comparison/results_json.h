@@ -7,7 +7,7 @@
 
 #include "analysis/measure.h"
 #include "comparison/report/json.h"
-#include "comparison/statistics.h"
+#include "comparison/statistics/paired_test.h"
 #include "io/metrics_log.h"
 #include "training/runs/run.h"
 #include "training/tasks/metric.h"

@@ -54,6 +54,10 @@ struct MetricsLog::Impl {
   EventFile events;
 };
 
+std::string metric_text(double value) {
+  return std::abs(value) < 1e6 ? fmt::format("{:.4f}", value) : fmt::format("{:.3e}", value);
+}
+
 MetricsLog::MetricsLog(const std::filesystem::path& run_dir, int64_t step) {
   const auto path = prepare(run_dir, step);
   impl_ = std::make_unique<Impl>(path, run_dir, step);

@@ -13,6 +13,9 @@ namespace zoo {
 /// Named numbers at one step. Keys: train_loss, valid_loss, lr, grad_norm, tokens_per_second, …
 using Metrics = std::map<std::string, double>;
 
+/// A metric for people: four decimals, or for a huge number its power of ten.
+std::string metric_text(double value);
+
 /// Appends to RUN/metrics.jsonl, and writes a new file RUN/events.out.tfevents.*.
 class MetricsLog {
  public:

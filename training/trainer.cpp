@@ -25,6 +25,7 @@
 #include "training/learner.h"
 #include "training/runs/checkpoint.h"
 #include "training/runs/finite.h"
+#include "training/runs/guess.h"
 #include "training/runs/initial_weights.h"
 #include "training/runs/run.h"
 #include "training/runs/run_directory.h"
@@ -55,7 +56,7 @@ Metrics with_prefix(std::string_view prefix, const Metrics& metrics) {
 std::string listed(const Metrics& metrics) {
   std::string text;
   for (const auto& [name, value] : metrics) {
-    if (name != "tokens") text += fmt::format("  {} {:.4f}", name, value);
+    if (name != "tokens") text += fmt::format("  {} {}", name, metric_text(value));
   }
   return text;
 }
@@ -97,6 +98,7 @@ class Trainer {
   bool keep_if_best(const Metrics& metrics);
   void try_mean();
   void save();
+  void warn_if_nothing_learnt() const;
   void report(std::string message = {}) const;
 
   Experiment experiment_;
@@ -112,6 +114,7 @@ class Trainer {
   TrainingState state_;
   Agreed agreed_;
 
+  double valid_loss_ = 0;  // of the last evaluation
   Stopwatch watch_;
   double seconds_before_ = 0;  // duration of earlier parts of this run
   double busy_seconds_ = 0;    // duration of the steps since the last row of metrics
@@ -276,6 +279,16 @@ void Trainer::finish() {
   if (config_.average_last) try_mean();
   state_.finished = true;
   save();
+  warn_if_nothing_learnt();
+}
+
+/// Says that the model is no better than a guess.
+void Trainer::warn_if_nothing_learnt() const {
+  if (!processes_.is_first()) return;
+  // A thread may still read batches of task_ ahead.
+  const auto task = open_task(experiment_, task_->vocabulary());
+  const auto guess = guess_losses(*task, Split::valid);
+  if (const auto note = guess ? guess_note(valid_loss_, *guess) : std::nullopt) report("note: " + *note);
 }
 
 Trainer::Step Trainer::take_step() {
@@ -421,6 +434,7 @@ void Trainer::evaluate() {
   const Metrics metrics = metrics_of_validation();
   if (const double loss = metrics.at("loss"); !std::isfinite(loss))
     fail(fmt::format("step {}: the validation loss is {}", state_.step, loss));
+  valid_loss_ = metrics.at("loss");
   if (processes_.is_first()) {
     Metrics row = with_prefix("valid_", metrics);
     row.emplace("flops", state_.flops);

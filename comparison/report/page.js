@@ -72,6 +72,7 @@ function whenThemeChanges(repaint) {
  * order, the third restores the original order. A column is {title, value: row → number, text or null}, and may have
  *   cell    row → what is shown instead of the value
  *   better  'lower' or 'higher': the best value is set in bold
+ *   mayWin  whether the best value of this column may be a row's
  *   same    (value, value) → whether both are shown alike, and count as equally good
  *   hint    an explanation of the heading
  * The first column names the row. Rows without a value come last. A row for which `mayWin` is false is never the best.
@@ -96,9 +97,10 @@ function sortableTable({caption = '', columns, rows, mayWin = () => true, onSort
       if (values.length < 2 || same(low, high)) return null;  // all are equal: none is best
       return better === 'lower' ? low : high;
     });
-    body.replaceChildren(...order().map(row => el('tr', '', ...columns.map(({value, cell, same = Object.is}, i) => {
+    body.replaceChildren(...order().map(row => el('tr', '', ...columns.map((column, i) => {
+      const {value, cell, same = Object.is} = column, own = column.mayWin ?? (() => true);
       const content = cell ? cell(row) : value(row) ?? '–';
-      const wins = best[i] !== null && mayWin(row) && same(value(row), best[i]);
+      const wins = best[i] !== null && mayWin(row) && own(row) && same(value(row), best[i]);
       const node = el(i === 0 ? 'th' : 'td', wins ? 'best' : '', content);
       if (i === 0) node.scope = 'row';
       return node;

@@ -89,4 +89,13 @@ void check_results(const Json& results) {
   for (size_t i = 0; i < runs.size(); ++i) check_run(runs[i], fmt::format("runs[{}]", i));
 }
 
+bool ever_learnt(const nlohmann::ordered_json& run) {
+  return std::ranges::any_of(run["seeds"], [](const Json& seed) { return member(seed, "learnt") == true; });
+}
+
+int64_t n_not_learnt(const nlohmann::ordered_json& run) {
+  return std::ranges::count_if(run["seeds"],
+                               [](const Json& seed) { return member(seed, "learnt") == false; });
+}
+
 }  // namespace zoo

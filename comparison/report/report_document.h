@@ -1,6 +1,7 @@
 #pragma once
 // Reads results.json for the reports; docs/comparison.md describes its contents.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,7 +10,7 @@
 
 namespace zoo {
 
-inline constexpr std::string_view kResultsSchema = "transformer-zoo/comparison/1";
+inline constexpr std::string_view kResultsSchema = "transformer-zoo/comparison/2";
 
 /// Checks that a report can be made: the schema, the metric, the runs with their names, seeds and curves.
 /// Anything else may be missing or null, and is then missing in the report. Throws DataError.
@@ -20,6 +21,11 @@ const nlohmann::ordered_json& member(const nlohmann::ordered_json& object, const
 
 /// The number at `key`; absent where there is none.
 std::optional<double> number_at(const nlohmann::ordered_json& object, const char* key);
+
+/// Whether some seed of a run has learnt more than the frequencies of the targets.
+bool ever_learnt(const nlohmann::ordered_json& run);
+/// The number of seeds that have not; failed seeds are not counted.
+int64_t n_not_learnt(const nlohmann::ordered_json& run);
 
 /// The text at `key`; empty where there is none.
 std::string text_at(const nlohmann::ordered_json& object, const char* key);

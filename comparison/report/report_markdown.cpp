@@ -128,6 +128,7 @@ std::string metric_cell(const Json& run, const MetricText& metric, bool best) {
   if (best) text = "**" + text + "**";
   if (const auto half = MetricText::half_width(run)) text += " ± " + metric(*half);
   if (failed > 0) text += fmt::format(" ({} of {} seeds failed)", failed, seeds);
+  if (const int64_t n = n_not_learnt(run); n > 0) text += fmt::format(" ({} of {} never learnt)", n, seeds);
   return text;
 }
 
@@ -142,10 +143,16 @@ std::string verdict_cell(const Json& run, const MetricText& metric) {
   const Json& versus = member(run, "versus_baseline");
   if (versus.is_null()) return member(run, "baseline").is_null() ? "baseline" : "–";
   const std::string verdict = text_at(versus, "verdict");
-  std::string text = verdict == "same" ? "no clear difference" : verdict;
+  std::string text = verdict == "unfair" ? "not fair" : verdict;
   if (verdict == "better" || verdict == "worse") text = "**" + text + "**";
-  if (const auto difference = number_at(versus, "difference")) text += ", " + metric.with_sign(*difference);
+  if (const auto difference = number_at(versus, "difference")) {
+    text += ", " + metric.with_sign(*difference);
+    const auto low = number_at(versus, "low"), high = number_at(versus, "high");
+    if (low && high) text += fmt::format(" ({} to {})", metric.with_sign(*low), metric.with_sign(*high));
+  }
   if (const auto p = number_at(versus, "p_corrected")) text += ", " + p_text(*p);
+  if (const auto needed = number_at(versus, "seeds_needed"))
+    text += fmt::format(", {:.0f} seeds would tell", *needed);
   return text;
 }
 
@@ -185,14 +192,12 @@ std::optional<double> best_of(const Json& runs, Value&& value, bool less) {
 
 std::string runs_table(const Json& results, const MetricText& metric) {
   const Json& runs = results["runs"];
-  const auto mean = [](const Json& run) { return number_at(run["metric"], "mean"); };
-  const auto best = best_of(runs, mean, text_at(results["metric"], "better") == "lower");
   const std::string quantity = text_at(member(results, "match"), "quantity");
   const std::string matched = quantity == "flops" ? "flops_per_token" : quantity;
   Row head = {"run", metric.label(), "against the baseline"};
   std::vector<Row> rows;
   for (const auto& run : runs)
-    rows.push_back({plain(text_at(run, "name")), metric_cell(run, metric, best && mean(run) == best),
+    rows.push_back({plain(text_at(run, "name")), metric_cell(run, metric, member(run, "clear_best") == true),
                     verdict_cell(run, metric)});
   for (const auto& column : kColumns) {
     const auto value = [&column](const Json& run) { return column.value(run); };
@@ -344,6 +349,19 @@ std::string facts(const Json& results) {
     add("Verdicts",
         fmt::format("paired t-test over the seeds against {}, p corrected by Holm's method, at p < 0.05",
                     baseline_rule(results["runs"])));
+  if (const auto margin = number_at(results, "margin"))
+    add("Same", fmt::format("surely within {:g} {} of the baseline (two one-sided t-tests)", 100 * *margin,
+                            member(metric, "percent") == true ? "points" : "%"));
+  if (const Json& power = member(results, "power"); power.is_object()) {
+    auto text = fmt::format(
+        "with {} seeds and {} tests, a difference of {:g} standard deviations of a run is "
+        "found with a probability of {:.0f} %",
+        power["seeds"].dump(), power["tests"].dump(), number_at(power, "deviations").value_or(0),
+        100 * number_at(power, "probability").value_or(0));
+    if (const auto needed = number_at(power, "seeds_needed"))
+      text += fmt::format("; {:.0f} seeds find it with 80 %", *needed);
+    add("Power", text);
+  }
   const Json &machine = member(results, "machine"), &versions = member(results, "versions");
   std::string machine_text = plain(text_at(machine, "cpu"));
   if (const auto cores = number_at(machine, "cores"))

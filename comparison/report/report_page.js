@@ -66,7 +66,8 @@ function buildKey() {
 // ---- The table -----------------------------------------------------------------------------------------------------
 
 const VERDICT_TITLE = 'against the baseline';
-const VERDICTS = {better: '▲ better', worse: '▼ worse', same: '≈ no clear difference', untested: 'untested'};
+const VERDICTS = {better: '▲ better', worse: '▼ worse', same: '= same', undecided: '? undecided', untested: 'untested',
+                  unfair: 'not fair'};
 
 function metricCell(run) {
   const failed = run.seeds.filter(seed => seed.end === 'failed');
@@ -77,6 +78,12 @@ function metricCell(run) {
     if (half !== null) rest.append(' ± ', shown(half, metricNumber(half), 'metric.half', run));
     cell.append(rest);
     rest.append(metricUnit);
+  }
+  const dull = run.seeds.filter(seed => seed.learnt === false).length;
+  if (dull) {
+    const note = el('span', 'failed-note', `${dull} of ${run.seeds.length} never learnt`);
+    note.title = `Their loss is not 2 % below ${run.guess?.unigram?.toFixed(3)}, the loss of guessing the frequencies.`;
+    cell.append(note);
   }
   if (failed.length) {
     const all = failed.length === run.seeds.length, many = run.seeds.length > 1;
@@ -97,10 +104,13 @@ function verdictCell(run) {
   badge.dataset.value = versus.verdict;
   const cell = el('span', 'verdict-cell', badge);
   if (isNumber(versus.difference)) {
-    const sign = versus.difference > 0 ? '+' : versus.difference < 0 ? '−' : '±';
-    const difference = sign + metricNumber(Math.abs(versus.difference)), p = versus.p_corrected;
+    const signed = value => (value > 0 ? '+' : value < 0 ? '−' : '±') + metricNumber(Math.abs(value));
+    const difference = signed(versus.difference), p = versus.p_corrected;
     const notes = el('span', 'quiet', shown(versus.difference, difference, 'versus_baseline.difference', run));
+    if (isNumber(versus.low))
+      notes.append(` (${signed(versus.low)} to ${signed(versus.high)})`);
     if (isNumber(p)) notes.append(', ', shown(p, pValue(p), 'versus_baseline.p_corrected', run));
+    if (isNumber(versus.seeds_needed)) notes.append(`, ${versus.seeds_needed} seeds would tell`);
     cell.append(notes);
   }
   if (isNumber(versus.low))
@@ -131,6 +141,7 @@ function tableColumns() {
       return name;
     }},
     {title: metric.label, value: run => run.metric?.mean ?? null, cell: metricCell, better: metric.better,
+     mayWin: run => run.clear_best === true,
      hint: `${betterSide}; ± is half the 95 % interval of the mean over the seeds`},
     {title: VERDICT_TITLE, value: run => run.versus_baseline?.difference ?? null, cell: verdictCell,
      hint: 'Paired t-test over the seeds, p corrected by Holm\'s method'},
@@ -142,6 +153,18 @@ function tableColumns() {
     own('peak memory', 'peak_memory_bytes', 'B', 'lower', 'Memory of tensors during training'),
     number('training time', 'seconds', seedMean('seconds'), duration, 'lower', 'Mean over the seeds, with evaluation'),
   ].filter(({value}, i) => i < 2 || runs.some(run => (value(run) ?? null) !== null));
+}
+
+/** The differences that do not matter. */
+function marginText() {
+  const percent = (100 * (data.margin ?? 0)).toPrecision(2).replace(/\.?0+$/, '');
+  return metric.percent ? `${percent} points of the baseline` : `${percent}${THIN}% of the baseline’s value`;
+}
+
+function powerText({deviations, probability, tests, seeds, seeds_needed: needed}) {
+  const found = `With ${count(seeds, 'seed')} and ${count(tests, 'test')}, a difference of ${deviations} standard deviations ` +
+                `of a run is found with a probability of ${Math.round(100 * probability)}${THIN}%`;
+  return isNumber(needed) && needed > seeds ? `${found}; ${needed} seeds find it with 80${THIN}%.` : `${found}.`;
 }
 
 function buildTable(section) {
@@ -176,12 +199,13 @@ function buildTable(section) {
   Object.assign(scroll, {tabIndex: 0});
   scroll.setAttribute('role', 'region');
   scroll.setAttribute('aria-label', 'Results, one row per run');
-  const legend = ['The best value of each column is in bold.'];
+  const legend = [`The best value of each column is in bold; of ${metric.label} only if its interval touches no other.`];
   if (runs.some(run => halfWidth(run) !== null)) legend.push('± is half the 95 % interval of the mean over the seeds.');
   if (runs.some(run => isNumber(run.versus_baseline?.p_corrected)))
     legend.push(`Verdicts: paired t-test over the seeds against the first run${
         runs.filter(run => !run.baseline).length > 1 ? ' with the same values of the grid' : ''}, p corrected by ` +
-        'Holm’s method, significant below 0.05.');
+        'Holm’s method, significant below 0.05. “Same” means: surely within ' + marginText() + '.');
+  if (isNumber(data.power?.probability)) legend.push(powerText(data.power));
   section.append(scroll, empty, el('p', 'quiet under-table', legend.join(' ')), seedsTable());
   whenSelectionChanges(redraw);
   return true;

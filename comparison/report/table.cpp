@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "comparison/report/json.h"
+#include "comparison/report/report_document.h"
 
 namespace zoo {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 struct Cell {
   std::string text;
   std::optional<double> value = {};  // to find the best
-  bool of_failed_run = false;        // such a cell is never the best
+  bool may_win = true;               // whether it can be the best
 };
 
 constexpr size_t kLongName = 200;  // bytes
@@ -40,7 +41,8 @@ std::optional<double> number(const Json& json) {
   return json.is_number() ? std::optional(json.get<double>()) : std::nullopt;
 }
 
-Cell metric_cell(const Json& metric, bool percent) {
+Cell metric_cell(const Json& run, bool percent) {
+  const auto& metric = run["metric"];
   if (metric.is_null()) return {"failed"};
   const double factor = percent ? 100 : 1;
   const int digits = percent ? 1 : 4;
@@ -48,15 +50,21 @@ Cell metric_cell(const Json& metric, bool percent) {
   std::string text = fmt::format("{:.{}f}", factor * mean, digits);
   if (const auto high = number(metric["high"]))
     text += fmt::format(" ± {:.{}f}", factor * (*high - mean), digits);
-  return {text + (percent ? " %" : ""), mean};
+  text += percent ? " %" : "";
+  if (const int64_t n = n_not_learnt(run); n > 0)
+    text += fmt::format(" ({} of {} never learnt)", n, run["seeds"].size());
+  return {.text = text, .value = mean, .may_win = run["clear_best"] == true};
 }
 
 Cell verdict_cell(const Json& versus) {
   if (versus.is_null()) return {""};
   const auto verdict = versus["verdict"].get<std::string>();
   const auto p = number(versus["p_corrected"]);
-  if (!p) return {"one seed"};
-  return {*p < 0.001 ? fmt::format("{}, p < 0.001", verdict) : fmt::format("{}, p = {:.3f}", verdict, *p)};
+  if (!p) return {verdict};
+  auto text = *p < 0.001 ? fmt::format("{}, p < 0.001", verdict) : fmt::format("{}, p = {:.3f}", verdict, *p);
+  if (const auto needed = number(versus["seeds_needed"]))
+    text += fmt::format(", needs {:.0f} seeds", *needed);
+  return {text};
 }
 
 Cell amount_cell(const std::optional<double>& value, std::string_view unit = "") {
@@ -99,11 +107,11 @@ std::vector<Column> columns_of(const Json& results) {
     const auto seconds = mean_seconds(run);
     size_t i = 0;
     const auto add = [&](Cell cell) {
-      cell.of_failed_run = run["metric"].is_null();
+      cell.may_win = cell.may_win && !run["metric"].is_null();
       columns[i++].cells.push_back(std::move(cell));
     };
     add({excerpt(run["name"].get<std::string>(), kLongName)});
-    add(metric_cell(run["metric"], percent));
+    add(metric_cell(run, percent));
     add(verdict_cell(run["versus_baseline"]));
     add(amount_cell(number(run["parameters"])));
     add(amount_cell(number(run["flops_per_token"])));
@@ -125,11 +133,11 @@ std::vector<Column> columns_of(const Json& results) {
 std::optional<double> best_of(const Column& column) {
   std::vector<double> values;
   for (const auto& cell : column.cells) {
-    if (cell.value && !cell.of_failed_run) values.push_back(*cell.value);
+    if (cell.value && cell.may_win) values.push_back(*cell.value);
   }
-  if (column.best == Best::none || values.size() < 2) return std::nullopt;
+  if (column.best == Best::none || values.empty() || column.cells.size() < 2) return std::nullopt;
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  if (*low == *high) return std::nullopt;
+  if (*low == *high && values.size() > 1) return std::nullopt;
   return column.best == Best::lowest ? *low : *high;
 }
 
@@ -156,7 +164,7 @@ std::string results_table(const nlohmann::ordered_json& results, TableStyle styl
       const auto& text = row == 0 ? column.title : column.cells[row - 1].text;
       const std::string gap(width - width_of(text), ' ');
       const bool bold = style == TableStyle::terminal && row > 0 && best &&
-                        column.cells[row - 1].value == best && !column.cells[row - 1].of_failed_run;
+                        column.cells[row - 1].value == best && column.cells[row - 1].may_win;
       const auto shown = bold ? fmt::format("\033[1m{}\033[0m", text) : text;
       lines[row] += (c > 0 ? "  " : "") + (left ? shown + gap : gap + shown);
     }

@@ -49,7 +49,7 @@ torch::Tensor gradient_of_input(const torch::Tensor& gradient, const torch::Tens
   return onednn_linear(gradient, weight.t(), std::nullopt);
 }
 
-struct Linear : torch::autograd::Function<Linear> {
+struct LinearFunction : torch::autograd::Function<LinearFunction> {
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, const torch::Tensor& weight,
                                const std::optional<torch::Tensor>& bias) {
     context->save_for_backward({x, weight});
@@ -77,7 +77,7 @@ torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& weight, const 
                      weight.scalar_type() == torch::kFloat && weight.is_contiguous() &&
                      x.numel() >= min_rows * x.size(-1) && !at::autocast::is_autocast_enabled(at::kCPU);
   if (!suits || !onednn_is_faster()) return torch::linear(x, weight, bias);
-  return Linear::apply(x, weight, bias.defined() ? std::make_optional(bias) : std::nullopt);
+  return LinearFunction::apply(x, weight, bias.defined() ? std::make_optional(bias) : std::nullopt);
 }
 
 }  // namespace zoo

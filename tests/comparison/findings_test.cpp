@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "comparison/statistics.h"
+#include "comparison/report/report_document.h"
+#include "comparison/statistics/paired_test.h"
+#include "comparison/statistics/power.h"
 
 namespace zoo {
 namespace {
@@ -58,28 +60,29 @@ TEST(Findings, TellBetterFromWorseByTheDirectionOfTheMetric) {
     Json runs = against_first(
         {run_of("base", metric, {0.50, 0.51, 0.52}), run_of("more", metric, {0.60, 0.61, 0.621}),
          run_of("less", metric, {0.40, 0.41, 0.421}), run_of("alike", metric, {0.51, 0.50, 0.52})});
-    compare_with_baselines(runs, metric);
+    compare_with_baselines(runs, metric, {});
     const bool high = metric.better == Better::higher;
     EXPECT_TRUE(runs[0]["versus_baseline"].is_null());
     EXPECT_EQ(runs[1]["versus_baseline"]["verdict"], high ? "better" : "worse");
     EXPECT_EQ(runs[2]["versus_baseline"]["verdict"], high ? "worse" : "better");
-    EXPECT_EQ(runs[3]["versus_baseline"]["verdict"], "same");
+    EXPECT_EQ(runs[3]["versus_baseline"]["verdict"], "undecided");
     EXPECT_NEAR(runs[1]["versus_baseline"]["difference"].get<double>(), 0.1003, 1e-3);
     EXPECT_GE(runs[1]["versus_baseline"]["p_corrected"], runs[1]["versus_baseline"]["p"]);
-    const auto text = findings(runs, metric);
-    EXPECT_THAT(text, HasSubstr(high ? "The best of 4 is more" : "The best of 4 is less"));
-    EXPECT_THAT(text, HasSubstr(high ? "better than base: more" : "better than base: less"));
-    EXPECT_THAT(text, HasSubstr("Not significantly different from base: alike"));
+    const auto text = findings(runs, metric, true);
+    EXPECT_THAT(text,
+                HasSubstr(high ? "The best mean of 4 runs has more" : "The best mean of 4 runs has less"));
+    EXPECT_THAT(text, HasSubstr(high ? "Better than base: more" : "Better than base: less"));
+    EXPECT_THAT(text, HasSubstr("Undecided against base: alike"));
     EXPECT_THAT(text, HasSubstr("mean of 3 seeds"));
   }
-  EXPECT_THAT(findings(Json::array({run_of("a", kAccuracy, {0.5})}), kAccuracy),
+  EXPECT_THAT(findings(Json::array({run_of("a", kAccuracy, {0.5})}), kAccuracy, true),
               HasSubstr("50.0 % accuracy (one seed: no interval)"));
 }
 
 TEST(Findings, PairOnlyTheSeedsThatBothHave) {
   Json runs =
       against_first({run_of("base", kBits, {1.0, 9.0, 3.0}), run_of("other", kBits, {1.5, kFailed, 3.501})});
-  compare_with_baselines(runs, kBits);
+  compare_with_baselines(runs, kBits, {});
   EXPECT_NEAR(runs[1]["versus_baseline"]["difference"].get<double>(), 0.5005, 1e-12);
   EXPECT_LT(runs[1]["versus_baseline"]["p"], 0.001);
 }
@@ -89,38 +92,95 @@ TEST(Findings, EachRunIsComparedWithItsOwnBaseline) {
                run_of("b, n=1", kBits, {1.5, 1.6, 1.701}), run_of("b, n=2", kBits, {1.5, 1.6, 1.701})};
   runs[2]["baseline"] = "a, n=1";
   runs[3]["baseline"] = "a, n=2";
-  compare_with_baselines(runs, kBits);
+  compare_with_baselines(runs, kBits, {});
   EXPECT_TRUE(runs[1]["versus_baseline"].is_null());
   EXPECT_EQ(runs[2]["versus_baseline"]["verdict"], "worse");
   EXPECT_EQ(runs[3]["versus_baseline"]["verdict"], "better");
-  EXPECT_THAT(findings(runs, kBits),
-              HasSubstr("better than the first run with the same values of the grid: b, n=2"));
+  EXPECT_THAT(findings(runs, kBits, true),
+              HasSubstr("Better than the first run with the same values of the grid: b, n=2"));
 }
 
 TEST(Findings, OneSeedIsNoTest) {
   Json runs = against_first({run_of("base", kBits, {1.0}), run_of("other", kBits, {1.5})});
-  compare_with_baselines(runs, kBits);
+  compare_with_baselines(runs, kBits, {});
   EXPECT_EQ(runs[1]["versus_baseline"]["verdict"], "untested");
   EXPECT_TRUE(runs[1]["versus_baseline"]["p"].is_null());
 }
 
 TEST(Findings, RunsThatFailedAreNamedAndNeverBest) {
   Json runs = against_first({run_of("base", kBits, {1.0, 1.1}), run_of("wild", kBits, {kFailed, kFailed})});
-  compare_with_baselines(runs, kBits);
+  compare_with_baselines(runs, kBits, {});
   EXPECT_TRUE(runs[1]["versus_baseline"].is_null());
-  EXPECT_THAT(findings(runs, kBits), ::testing::AllOf(HasSubstr("The best of 2 is base"),
-                                                      HasSubstr("Failed with every seed: wild")));
-  EXPECT_EQ(findings(Json::array({run_of("wild", kBits, {kFailed})}), kBits),
+  EXPECT_THAT(findings(runs, kBits, true), ::testing::AllOf(HasSubstr("The best mean of 2 runs has base"),
+                                                            HasSubstr("Failed with every seed: wild")));
+  EXPECT_EQ(findings(Json::array({run_of("wild", kBits, {kFailed})}), kBits, true),
             "No run could be trained to its end.");
+}
+
+TEST(Findings, UndecidedRunsSayHowManySeedsWouldTell) {
+  Json runs =
+      against_first({run_of("base", kBits, {1.00, 1.10, 1.05}), run_of("other", kBits, {0.90, 1.08, 0.80})});
+  compare_with_baselines(runs, kBits, {});
+  const auto& versus = runs[1]["versus_baseline"];
+  EXPECT_EQ(versus["verdict"], "undecided");
+  EXPECT_EQ(versus["n"], 3);
+  const double deviation = 0.1167618;  // of -0.10, -0.02, -0.25
+  EXPECT_EQ(versus["seeds_needed"], *pairs_needed(versus["difference"].get<double>() / deviation, 1));
+}
+
+TEST(Findings, TheSameIsOnlySaidWithinTheMargin) {
+  const Json rows = {run_of("base", kBits, {1.000, 1.100, 1.050}),
+                     run_of("near", kBits, {1.001, 1.101, 1.0502})};
+  for (const auto& [margin, said] : {std::pair(0.01, "same"), std::pair(1e-4, "undecided")}) {
+    Json runs = against_first(rows);
+    compare_with_baselines(runs, kBits, {.margin = margin});
+    EXPECT_EQ(runs[1]["versus_baseline"]["verdict"], said) << margin;
+    EXPECT_NEAR(runs[1]["versus_baseline"]["margin"].get<double>(), margin * 1.05, 1e-12)
+        << "of the baseline";
+  }
+  Json accuracies =
+      against_first({run_of("base", kAccuracy, {0.5, 0.6}), run_of("other", kAccuracy, {0.5, 0.6})});
+  compare_with_baselines(accuracies, kAccuracy, {.margin = 0.01});
+  EXPECT_EQ(accuracies[1]["versus_baseline"]["margin"], 0.01) << "a point";
+  EXPECT_EQ(accuracies[1]["versus_baseline"]["verdict"], "same") << "no pair differs";
+}
+
+TEST(Findings, AnUnfairComparisonHasNoWinner) {
+  Json runs =
+      against_first({run_of("base", kBits, {0.50, 0.51, 0.52}), run_of("other", kBits, {0.60, 0.61, 0.621})});
+  compare_with_baselines(runs, kBits, {.fair = false});
+  EXPECT_EQ(runs[1]["versus_baseline"]["verdict"], "unfair");
+  EXPECT_EQ(findings(runs, kBits, false),
+            "The comparison is not fair, so it has no winner: the notices say what differs.");
+}
+
+TEST(Findings, SeedsThatDidNotLearnAreToldApart) {
+  Json runs = against_first(
+      {run_of("base", kBits, {3.05, 3.06, 3.07, 3.06}), run_of("deep", kBits, {3.607, 3.04, 3.05, 3.607})});
+  for (auto& seed : runs[0]["seeds"]) seed["learnt"] = true;
+  for (auto& seed : runs[1]["seeds"]) seed["learnt"] = seed["valid"]["bits_per_byte"] < 3.5;
+  EXPECT_EQ(n_not_learnt(runs[1]), 2);
+  EXPECT_FALSE(counted_value(runs[1], runs[1]["seeds"][0], kBits));
+  compare_with_baselines(runs, kBits, {});
+  EXPECT_EQ(runs[1]["versus_baseline"]["n"], 2) << "seeds 2 and 3";
+  EXPECT_NEAR(runs[1]["versus_baseline"]["difference"].get<double>(), -0.02, 1e-12);
+  EXPECT_THAT(findings(runs, kBits, true), HasSubstr("which do not count in the means: deep (2 of 4 seeds)"));
+  // Where no seed learnt anything, they are what there is to compare.
+  for (auto& seed : runs[1]["seeds"]) seed["learnt"] = false;
+  compare_with_baselines(runs, kBits, {});
+  EXPECT_EQ(runs[1]["versus_baseline"]["n"], 4);
+  EXPECT_THAT(findings(runs, kBits, true),
+              HasSubstr("Never learnt more than how frequent each token is: deep."));
 }
 
 TEST(Findings, ManyRunsAreCounted) {
   Json runs = {run_of("base", kBits, {1.0, 1.1, 1.2})};
   for (int i = 0; i < 20; ++i) runs.push_back(run_of("run " + std::to_string(i), kBits, {1.1, 1.0, 1.2}));
   runs = against_first(runs);
-  compare_with_baselines(runs, kBits);
-  EXPECT_THAT(findings(runs, kBits), ::testing::AllOf(HasSubstr("run 7 (1.100"), HasSubstr("and 12 more."),
-                                                      Not(HasSubstr("run 8 "))));
+  compare_with_baselines(runs, kBits, {});
+  EXPECT_THAT(
+      findings(runs, kBits, true),
+      ::testing::AllOf(HasSubstr("run 7 (1.100"), HasSubstr("and 12 more."), Not(HasSubstr("run 8 "))));
 }
 
 }  // namespace

@@ -12,6 +12,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "comparison/findings.h"
+
 namespace zoo::testing {
 
 using Json = nlohmann::ordered_json;
@@ -305,14 +307,19 @@ inline Json made_up_results(const MadeUpComparison& comparison) {
     const bool better = comparison.percent == (difference > 0);
     const double p_corrected = std::min(1.0, p * static_cast<double>(runs.size() - 1));
     const char* verdict = comparison.seeds < 2  ? "untested"
-                          : p_corrected >= 0.05 ? "same"
+                          : p_corrected >= 0.05 ? "undecided"
                           : better              ? "better"
                                                 : "worse";
     runs[i]["versus_baseline"] = {{"difference", difference},   {"low", difference - 0.02},
                                   {"high", difference + 0.02},  {"p", p},
                                   {"p_corrected", p_corrected}, {"verdict", verdict}};
   }
-  return {{"schema", "transformer-zoo/comparison/1"},
+  const Metric metric{.key = comparison.metric,
+                      .label = comparison.label,
+                      .better = comparison.percent ? Better::higher : Better::lower,
+                      .percent = comparison.percent};
+  mark_clear_best(runs, metric, true);
+  return {{"schema", "transformer-zoo/comparison/2"},
           {"name", comparison.name},
           {"title", comparison.title},
           {"folklore", comparison.folklore},
@@ -336,6 +343,13 @@ inline Json made_up_results(const MadeUpComparison& comparison) {
             {"percent", comparison.percent}}},
           {"budget", {{"kind", "steps"}, {"amount", comparison.steps}}},
           {"match", {{"quantity", "parameters"}, {"target", 790'000}, {"spread", 0.013}}},
+          {"margin", 0.01},
+          {"power",
+           {{"deviations", 2},
+            {"seeds", comparison.seeds},
+            {"tests", comparison.runs.size() - 1},
+            {"probability", 0.34},
+            {"seeds_needed", 7}}},
           {"seeds", std::move(seeds)},
           {"fair", notices.empty()},
           {"notices", std::move(notices)},

@@ -27,6 +27,7 @@ Json two_runs() {
   runs[1]["metric"] = {{"mean", 0.6372}, {"low", 0.6212}, {"high", 0.6532}, {"deviation", 0.007}, {"n", 3}};
   runs[1]["versus_baseline"] = {{"difference", -0.0472}, {"low", -0.06},          {"high", -0.03},
                                 {"p", 0.0055},           {"p_corrected", 0.0055}, {"verdict", "worse"}};
+  runs[0]["clear_best"] = true;
   runs[0]["parameters"] = 1'234'567;
   runs[1]["parameters"] = 786'000;
   results["match"] = nullptr;
@@ -57,7 +58,9 @@ TEST(ReportMarkdown, LaysRunsSideBySide) {
   EXPECT_THAT(page, HasSubstr("| run | accuracy (%) | against the baseline | parameters | FLOPs / token |"));
   EXPECT_THAT(page, HasSubstr("\n|---|---:|---:|---:|---:|"));
   EXPECT_THAT(page, HasSubstr("\n| encoder | **68.44** ± 0.44 | baseline | 1.23 M |"));
-  EXPECT_THAT(page, HasSubstr("\n| decoder | 63.72 ± 1.60 | **worse**, −4.72, p = 0.0055 | **786 k** |"));
+  EXPECT_THAT(
+      page,
+      HasSubstr("\n| decoder | 63.72 ± 1.60 | **worse**, −4.72 (−6.00 to −3.00), p = 0.0055 | **786 k** |"));
   EXPECT_THAT(page, HasSubstr("- **data**: the runs see different data\n"));
   EXPECT_THAT(page, HasSubstr("| run | 32 tokens | 64 tokens |"));
 }

@@ -42,7 +42,7 @@ std::string message_of(const Json& results) {
 
 /// A document with only the required fields.
 Json smallest() {
-  return {{"schema", "transformer-zoo/comparison/1"},
+  return {{"schema", "transformer-zoo/comparison/2"},
           {"name", "small"},
           {"metric", {{"key", "loss"}, {"label", "loss"}, {"better", "lower"}, {"percent", false}}},
           {"seeds", {1}},

@@ -1,5 +1,3 @@
-#include "comparison/statistics.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "comparison/statistics/paired_test.h"
+#include "comparison/statistics/student_t.h"
 #include "io/config/describe.h"
 
 namespace zoo {
@@ -161,15 +161,37 @@ TEST(Holm, MultipliesStepByStepAndNeverFalls) {
   EXPECT_TRUE(holm_corrected({}).empty());
 }
 
+TEST(Equivalence, IsTheLargerOfTwoOneSidedTests) {
+  const double baseline[] = {1, 2, 3, 4}, values[] = {1.01, 2.03, 2.98, 4.02};
+  const auto test = paired_t_test(values, baseline);
+  const double below = student_t_cdf((test.difference - 0.05) / *test.error, 3);  // H: difference >= 0.05
+  const double above =
+      1 - student_t_cdf((test.difference + 0.05) / *test.error, 3);  // H: difference <= -0.05
+  EXPECT_NEAR(*equivalence_p(test, 0.05), std::max(below, above), 1e-14);
+  EXPECT_GT(*equivalence_p(test, 0.001), 0.5) << "the difference is larger than that";
+  // The 90 % interval lies within the margin exactly where p < 0.05.
+  const double edge = std::abs(test.difference) + student_t_quantile(0.95, 3) * *test.error;
+  EXPECT_LT(*equivalence_p(test, 1.001 * edge), 0.05);
+  EXPECT_GT(*equivalence_p(test, 0.999 * edge), 0.05);
+  EXPECT_EQ(equivalence_p(paired_t_test(baseline, baseline), 0.05), 0.0);
+  EXPECT_EQ(equivalence_p({.n = 1, .difference = 0.1}, 0.5), std::nullopt);
+}
+
 TEST(Verdict, SaysWhichWayAndOnlyWhatIsSignificant) {
-  EXPECT_EQ(verdict(-0.1, 0.049, Better::lower), Verdict::better);
-  EXPECT_EQ(verdict(0.1, 0.0, Better::lower), Verdict::worse);
-  EXPECT_EQ(verdict(-0.1, 0.01, Better::higher), Verdict::worse);
-  EXPECT_EQ(verdict(0.1, 0.01, Better::higher), Verdict::better);
-  EXPECT_EQ(verdict(-0.1, 0.05, Better::lower), Verdict::same);
-  EXPECT_EQ(verdict(0.0, 1.0, Better::lower), Verdict::same);
-  EXPECT_EQ(verdict(-5.0, std::nullopt, Better::lower), Verdict::untested);
-  EXPECT_EQ(verdict(-5.0, std::nan(""), Better::lower), Verdict::same);
+  const auto said = [](double difference, std::optional<double> p, std::optional<double> p_same,
+                       Better better) {
+    return verdict({.n = 3, .difference = difference}, p, p_same, better);
+  };
+  EXPECT_EQ(said(-0.1, 0.049, 1, Better::lower), Verdict::better);
+  EXPECT_EQ(said(0.1, 0.0, 1, Better::lower), Verdict::worse);
+  EXPECT_EQ(said(-0.1, 0.01, 1, Better::higher), Verdict::worse);
+  EXPECT_EQ(said(0.1, 0.01, 1, Better::higher), Verdict::better);
+  EXPECT_EQ(said(0.1, 0.01, 0.01, Better::higher), Verdict::better) << "a small difference is one";
+  EXPECT_EQ(said(-0.1, 0.05, 0.2, Better::lower), Verdict::undecided);
+  EXPECT_EQ(said(-0.1, 0.05, std::nullopt, Better::lower), Verdict::undecided);
+  EXPECT_EQ(said(0.0, 1.0, 0.04, Better::lower), Verdict::same);
+  EXPECT_EQ(said(-5.0, std::nullopt, std::nullopt, Better::lower), Verdict::untested);
+  EXPECT_EQ(said(-5.0, std::nan(""), 1, Better::lower), Verdict::undecided);
   EXPECT_EQ(name_of(Verdict::untested), "untested");
   EXPECT_EQ(name_of(Better::higher), "higher");
 }

@@ -108,4 +108,37 @@ def holm(directory):
         write_case(directory, f"holm_{m}", inputs={"p": p}, outputs={"corrected": tensor(corrected)})
 
 
-CASES = [distribution, paired, holm]
+def noncentral(directory):
+    """P(|T| >= t) of the noncentral T = (Z + shift) / S, integrated over Z: given Z, it is a tail of S."""
+    for degrees in [1, 2, 5, 30]:
+        times = [0.5, 2.0, 4.3, 12.7]
+        shifts = [0.0, 1.0, 3.5]
+
+        def tails(t, shift):
+            # S <= |Z + shift| / t, where degrees · S² is chi-squared.
+            def given(z):
+                x = mp.mpf(degrees) * ((z + shift) / t) ** 2 / 2
+                return mp.gammainc(mp.mpf(degrees) / 2, 0, x, regularized=True) * mp.npdf(z)
+
+            return mp.quad(given, [-12, -6, -shift, 0, 6, 12] if shift else [-12, -4, 0, 4, 12])
+
+        write_case(
+            directory,
+            f"noncentral_{degrees}",
+            inputs={"degrees": tensor([degrees]), "t": tensor(times), "shift": tensor(shifts)},
+            outputs={"tails": tensor([tails(t, shift) for t in times for shift in shifts])},
+        )
+
+
+def fisher(directory):
+    cases = [(f, above, below) for f in [0.1, 1.0, 3.7, 40.0] for above, below in [(1, 4), (3, 12), (10, 2)]]
+
+    def tail(f, above, below):
+        x = mp.mpf(below) / (below + above * mp.mpf(f))
+        return mp.betainc(mp.mpf(below) / 2, mp.mpf(above) / 2, 0, x, regularized=True)
+
+    inputs = {name: tensor([case[i] for case in cases]) for i, name in enumerate(["f", "above", "below"])}
+    write_case(directory, "fisher", inputs=inputs, outputs={"tail": tensor([tail(*case) for case in cases])})
+
+
+CASES = [distribution, paired, holm, noncentral, fisher]

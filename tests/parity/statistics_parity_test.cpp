@@ -1,6 +1,7 @@
 // Student's t and what is built on it, against numerical integration in thirty digits.
 
-#include "comparison/statistics.h"
+#include "comparison/statistics/paired_test.h"
+#include "comparison/statistics/student_t.h"
 #include "tests/parity/reference.h"
 
 namespace zoo::testing {
@@ -58,6 +59,28 @@ TEST_F(StatisticsParity, IntervalsAndPairedTests) {
     expect_relative(*test.high, difference[2], 1e-10);
     expect_relative(*test.p, values(reference.output("p")).front(), 1e-10);
   }
+}
+
+TEST_F(StatisticsParity, NoncentralT) {
+  for (const char* degrees_name : {"1", "2", "5", "30"}) {
+    ReferenceCase reference(file(std::string("noncentral_") + degrees_name));
+    const double degrees = values(reference.input("degrees")).front();
+    const auto expected = values(reference.output("tails"));
+    size_t i = 0;
+    for (const double t : values(reference.input("t"))) {
+      for (const double shift : values(reference.input("shift"))) {
+        EXPECT_NEAR(noncentral_t_tails(t, degrees, shift), expected[i++], 1e-6)
+            << degrees << " degrees, t = " << t << ", shift = " << shift;
+      }
+    }
+  }
+}
+
+TEST_F(StatisticsParity, FisherF) {
+  ReferenceCase reference(file("fisher"));
+  const auto f = values(reference.input("f")), above = values(reference.input("above"));
+  const auto below = values(reference.input("below")), tail = values(reference.output("tail"));
+  for (size_t i = 0; i < f.size(); ++i) expect_relative(f_tail(f[i], above[i], below[i]), tail[i], 1e-11);
 }
 
 TEST_F(StatisticsParity, Holm) {

@@ -32,7 +32,9 @@ Interval mean_interval(std::span<const double> values);
 /// Student's paired t-test. Only the difference is known where nothing shows the spread of the differences:
 /// for a single pair, and where all pairs differ by the same amount, which happens with metrics that count.
 struct PairedTest {
+  int64_t n = 0;                              // pairs
   double difference = 0;                      // mean of values - baseline
+  std::optional<double> error = {};           // standard error of the difference; absent where all are equal
   std::optional<double> low = {}, high = {};  // its interval
   /// Two-sided: the probability of a difference at least as large if the true difference is 0.
   std::optional<double> p = {};
@@ -45,19 +47,25 @@ PairedTest paired_t_test(std::span<const double> values, std::span<const double>
 /// raised to the largest result before it, and limited to 1. The results are in the order of the input.
 std::vector<double> holm_corrected(std::span<const double> p);
 
-/// The result of a test of a row against its baseline.
-enum class Verdict { better, worse, same, untested };
-constexpr auto config_names(Verdict) {
-  return std::to_array<std::string_view>({"better", "worse", "same", "untested"});
-}
-/// `difference`: row - baseline. `same` means not significantly different; without a p it is `untested`.
-Verdict verdict(double difference, std::optional<double> p_corrected, Better better);
+/// The probability of a difference this close to 0 if the true difference is as large as `margin` (two
+/// one-sided tests, Schuirmann 1987). Where it is small, the rows are equivalent up to the margin. Absent
+/// where the spread of the differences is unknown.
+std::optional<double> equivalence_p(const PairedTest& test, double margin);
 
-/// P(T <= t) for Student's t with `degrees` > 0 degrees of freedom, which need not be whole.
-double student_t_cdf(double t, double degrees);
-/// P(|T| >= |t|), also accurate where it is tiny.
-double student_t_tails(double t, double degrees);
-/// The t with student_t_cdf(t) = p. Throws std::invalid_argument unless 0 < p < 1.
-double student_t_quantile(double p, double degrees);
+/// The result of comparing a row with its baseline.
+enum class Verdict {
+  better,
+  worse,
+  same,       // the difference is smaller than the margin
+  undecided,  // neither is known: more seeds would tell
+  untested,   // nothing shows the spread
+  unfair,     // the rows differ in more than their subject, so a difference would mean nothing
+};
+constexpr auto config_names(Verdict) {
+  return std::to_array<std::string_view>({"better", "worse", "same", "undecided", "untested", "unfair"});
+}
+/// `p` and `p_same`: the corrected results of paired_t_test() and equivalence_p(). A difference that is
+/// significant counts even where it is smaller than the margin.
+Verdict verdict(const PairedTest& test, std::optional<double> p, std::optional<double> p_same, Better better);
 
 }  // namespace zoo

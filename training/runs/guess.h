@@ -1,0 +1,28 @@
+#pragma once
+// What a task's loss is without any model: the yardstick for whether a model has learnt anything.
+
+#include <optional>
+#include <string>
+
+#include "training/tasks/task.h"
+
+namespace zoo {
+
+/// Losses of constant predictions, in nats per target.
+struct GuessLosses {
+  double uniform = 0;  // every class is equally likely
+  double unigram = 0;  // the classes are as frequent as among the training targets, each counted once more
+};
+
+/// The losses on a split, from its first million targets and the first million training targets. Nothing for
+/// a task whose targets are not classes. Reads the data. Throws DataError.
+std::optional<GuessLosses> guess_losses(Task& task, Split split);
+
+/// Whether a loss shows that a model has learnt more than how frequent the classes are: it is at
+/// least 2 % below the loss of that guess.
+bool has_learnt(double loss, const GuessLosses& guess);
+
+/// Says that a loss is no better than a guess; nothing if it is.
+std::optional<std::string> guess_note(double loss, const GuessLosses& guess);
+
+}  // namespace zoo
