@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "comparison/report/table.h"
+#include "comparison/tuning.h"
 #include "io/config/find_config.h"
 #include "training/stop_signals.h"
 
@@ -105,11 +106,13 @@ Comparison read_comparison(const CompareArguments& arguments) {
   return comparison;
 }
 
-void show_plan(const ComparisonPlan& plan) {
+void show_plan(const ComparisonPlan& plan, int64_t n_tuning) {
   size_t n_runs = 0;
   for (const auto& variant : plan.variants) n_runs += variant.run ? 0 : variant.seeds.size();
-  std::cerr << fmt::format("{}: {} variants, {} trainings, budget {} {:.6g}\n", plan.settings.name,
-                           plan.variants.size(), n_runs, name_of(plan.budget.kind), plan.budget.amount);
+  std::cerr << fmt::format("{}: {} variants, {} trainings{}, budget {} {:.6g}\n", plan.settings.name,
+                           plan.variants.size(), n_runs,
+                           n_tuning > 0 ? fmt::format(" after {} short ones", n_tuning) : "",
+                           name_of(plan.budget.kind), plan.budget.amount);
   for (const auto& notice : plan.notices) std::cerr << "note: " << notice.text << '\n';
 }
 
@@ -127,7 +130,7 @@ void run(const CompareArguments& arguments) {
   options.jobs = arguments.jobs;
   options.command = command_line(arguments);
   options.on_plan = [&](const ComparisonPlan& plan) {
-    show_plan(plan);
+    show_plan(plan, n_tuning_runs(comparison));
     signals.emplace();
   };
   options.on_message = [](const std::string& line) { std::cerr << line << '\n'; };

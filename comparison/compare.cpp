@@ -12,6 +12,7 @@
 #include "comparison/report/report_page.h"
 #include "comparison/results.h"
 #include "comparison/runner.h"
+#include "comparison/tuning.h"
 #include "io/files.h"
 
 namespace zoo {
@@ -42,20 +43,28 @@ nlohmann::ordered_json compare(const Comparison& comparison, const CompareOption
                     "CompareOptions::dir chooses another",
                     options.dir.string()));
   }
-  const auto plan = make_plan(comparison);
+  auto plan = make_plan(comparison);
   if (options.on_plan) options.on_plan(plan);
   if (options.existing == ExistingRun::replace) remove_comparison(options.dir, finished_runs(comparison));
 
-  const auto trained = train_all(plan, {.dir = options.dir,
-                                        .program = options.program,
-                                        .device = options.device,
-                                        .jobs = options.jobs,
-                                        .should_stop = options.should_stop,
-                                        .on_message = options.on_message});
-  if (trained == RunnerEnd::interrupted) return nullptr;
+  const RunnerOptions runner{.dir = options.dir,
+                             .program = options.program,
+                             .device = options.device,
+                             .jobs = options.jobs,
+                             .should_stop = options.should_stop,
+                             .on_message = options.on_message};
+  Json tuning;
+  if (is_tuned(comparison)) {
+    auto tuned = tune(comparison, plan, runner, device);
+    if (!tuned) return nullptr;
+    plan = make_plan(tuned->comparison);
+    tuning = std::move(tuned->record);
+  }
+  if (train_all(plan, runner) == RunnerEnd::interrupted) return nullptr;
   auto results = collect_results(plan, {.dir = options.dir,
                                         .device = device,
                                         .command = options.command,
+                                        .tuning = std::move(tuning),
                                         .should_stop = options.should_stop,
                                         .on_message = options.on_message});
   if (results.is_null()) return nullptr;

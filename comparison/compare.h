@@ -26,10 +26,11 @@ struct CompareOptions {
   std::function<bool()> should_stop = nullptr;  // called from time to time; true: save and return
 };
 
-/// Trains every run that is not trained yet and writes DIR/results.json, DIR/report.html and DIR/report.md.
-/// Returns the results, or null where `should_stop` ended it: the same call with ExistingRun::resume then
-/// goes on. Throws UsageError where the directory is taken or holds other runs under the same names. Also
-/// throws the errors of make_plan, remove_comparison, train_all and collect_results.
+/// Chooses the best candidate of each variant that has some, trains every run that is not trained yet, and
+/// writes DIR/results.json, DIR/report.html and DIR/report.md. Returns the results, or null where
+/// `should_stop` ended it: the same call with ExistingRun::resume then goes on. Throws UsageError where the
+/// directory is taken or holds other runs under the same names. Also throws the errors of make_plan,
+/// remove_comparison, train_all and collect_results.
 nlohmann::ordered_json compare(const Comparison& comparison, const CompareOptions& options);
 
 }  // namespace zoo

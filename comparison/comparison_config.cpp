@@ -102,15 +102,17 @@ std::vector<Draft> read_variants(const ConfigNode* variants, const ConfigPlace& 
 /// "model.n_layers" → "n_layers"
 std::string last_part(const std::string& dotted) { return dotted.substr(dotted.rfind('.') + 1); }
 
-std::vector<Draft> expand(std::vector<Draft> drafts, const ConfigNode* grid) {
+/// `what`: the key of the comparison file, for messages.
+std::vector<Draft> expand(std::vector<Draft> drafts, const ConfigNode* grid, std::string_view what) {
   if (grid == nullptr || grid->is_null()) return drafts;
   if (!grid->is_map())
-    fail(grid->place, fmt::format("grid must be keys, each with a list of values, not {}", grid->shown()));
+    fail(grid->place,
+         fmt::format("{} must be keys, each with a list of values, not {}", what, grid->shown()));
   size_t n_values = 0;
   for (const auto& [key, entry] : in_order(*grid)) {
     const auto& values = entry.value;
     if (values.kind != ConfigNode::Kind::kList || values.items.empty())
-      fail(values.place, fmt::format("grid: {} must be a list of values, not {}", key, values.shown()));
+      fail(values.place, fmt::format("{}: {} must be a list of values, not {}", what, key, values.shown()));
     std::vector<Draft> expanded;
     for (const auto& draft : drafts) {
       for (const auto& value : values.items) {
@@ -127,6 +129,18 @@ std::vector<Draft> expand(std::vector<Draft> drafts, const ConfigNode* grid) {
     drafts = std::move(expanded);
   }
   return drafts;
+}
+
+/// Takes `tune.grid` out of the file and returns the candidates; none without `tune`.
+std::vector<Draft> take_candidates(ConfigNode& tree) {
+  const auto tune = tree.entries.find("tune");
+  if (tune == tree.entries.end() || tune->second.value.is_null()) return {};
+  auto& keys = tune->second.value;
+  if (!keys.is_map()) return {};  // reading the settings says what is wrong
+  const auto grid = keys.entries.extract("grid");
+  if (grid.empty() || !grid.mapped().value.is_map() || grid.mapped().value.entries.empty())
+    fail(keys.place, "tune needs `grid`: the keys to choose, each with a list of values");
+  return expand({{.name = "", .cell = "", .keys = empty_map(keys.place)}}, &grid.mapped().value, "tune.grid");
 }
 
 void validate(const ComparisonSettings& c, const ConfigFile& file) {
@@ -180,6 +194,13 @@ void describe(ConfigVisitor& v, BudgetConfig& c) {
   v.field("seconds", c.seconds, "Time of training, evaluation included.", Limits::positive());
 }
 
+void describe(ConfigVisitor& v, TuneConfig& c) {
+  v.field("share", c.share, "The share of the budget that each short training gets.",
+          {.min = 0, .max = 1, .min_excluded = true});
+  v.field("seeds", c.seeds, "Short trainings of each candidate; their seeds are used for nothing else.",
+          Limits::between(1, 100));
+}
+
 void describe(ConfigVisitor& v, ComparisonSettings& c) {
   v.field("name", c.name,
           "Names the directory runs/NAME, unless another is given; default: the name of the file.");
@@ -188,6 +209,9 @@ void describe(ConfigVisitor& v, ComparisonSettings& c) {
           "What people say about the question; the report shows it beside the findings.");
   v.field("budget", c.budget,
           "How long every variant is trained; default: as in the configuration of the first variant.");
+  v.field("tune", c.tune,
+          "Each variant chooses its own best values among those of `grid` (dotted keys, each with a list of "
+          "values) by short trainings, before it is compared.");
   v.field("seeds", c.seeds, "Every variant is trained with the seeds 1, 2, … up to this number.",
           Limits::between(1, 1000));
   v.field("match", c.match,
@@ -229,6 +253,7 @@ Comparison load_comparison(const fs::path& path, const std::vector<std::string>&
     return std::move(entry.mapped().value);
   };
   const auto base = take("base"), variants = take("variants"), grid = take("grid");
+  const auto candidates = take_candidates(tree);
   const ConfigPlace place = tree.place;
 
   Comparison comparison;
@@ -239,16 +264,24 @@ Comparison load_comparison(const fs::path& path, const std::vector<std::string>&
 
   const auto common = base ? read_base(*base) : empty_map(place);
   const auto named = read_variants(variants ? &*variants : nullptr, place);
-  const auto drafts = expand(named, grid ? &*grid : nullptr);
-  if (drafts.size() * cost_of(common) > kMostValues) fail_too_many(place);
+  const auto drafts = expand(named, grid ? &*grid : nullptr, "grid");
+  const size_t n_experiments = drafts.size() * (1 + candidates.size());
+  if (n_experiments * cost_of(common) > kMostValues || n_experiments > 2 * kMostVariants)
+    fail_too_many(place);
   for (const auto& draft : drafts) {
     auto keys = common;
     merge_config_trees(keys, draft.keys);
-    Experiment defaults;
-    defaults.name = comparison.settings.name;
-    Variant variant{.name = draft.name,
-                    .experiment = read_experiment(ConfigFile::from_tree(path.string(), keys, overrides),
-                                                  std::move(defaults))};
+    const auto experiment_with = [&](const ConfigNode& all_keys) {
+      Experiment defaults;
+      defaults.name = comparison.settings.name;
+      return read_experiment(ConfigFile::from_tree(path.string(), all_keys, overrides), std::move(defaults));
+    };
+    Variant variant{.name = draft.name, .experiment = experiment_with(keys)};
+    for (const auto& candidate : candidates) {
+      auto candidate_keys = keys;
+      merge_config_trees(candidate_keys, candidate.keys);
+      variant.candidates.push_back({candidate.name, experiment_with(candidate_keys)});
+    }
     // With a single variant, every row of the grid is compared with the first row.
     if (named.size() > 1) variant.cell = draft.cell;
     if (variant.name.empty()) variant.name = variant.experiment.name;

@@ -33,6 +33,12 @@ constexpr auto config_names(MatchQuantity) {
   return std::to_array<std::string_view>({"none", "parameters", "flops"});
 }
 
+/// A set of values that a variant may choose for itself.
+struct Candidate {
+  std::string name;  // "lr=0.001"
+  Experiment experiment;
+};
+
 /// One row of the comparison.
 struct Variant {
   std::string name;  // unique
@@ -41,7 +47,16 @@ struct Variant {
   std::string cell = {};
   /// A finished run, which is evaluated and not trained. Its configuration gives its seed.
   std::optional<std::filesystem::path> run = {};
+  /// Short trainings choose one of these in the place of `experiment`; empty: no choice (see tuning.h).
+  std::vector<Candidate> candidates = {};
 };
+
+/// How candidates are chosen.
+struct TuneConfig {
+  double share = 0.25;  // of the budget, for each short training
+  int64_t seeds = 1;    // short trainings of each candidate
+};
+void describe(ConfigVisitor& v, TuneConfig& c);
 
 struct BudgetConfig {
   std::optional<double> steps, tokens, flops, seconds;  // at most one
@@ -53,6 +68,7 @@ struct ComparisonSettings {
   std::string name = "comparison";
   std::string title, folklore;
   BudgetConfig budget;
+  TuneConfig tune;
   int64_t seeds = 3;  // each variant is trained with the seeds 1 … seeds
   MatchQuantity match = MatchQuantity::none;
   double margin = 0.01;  // see TestRules
@@ -75,9 +91,9 @@ struct Comparison {
 bool is_comparison_file(const std::filesystem::path& path);
 
 /// Reads a comparison file: `base` (a configuration file, or a group of keys), `variants` (name → keys that
-/// differ), `grid` (dotted key → list of values; every combination for every variant), and the keys of
-/// ComparisonSettings. Files are relative to the file that names them. Overrides (`training.steps=10`) apply
-/// to every variant. Throws ConfigError.
+/// differ), `grid` (dotted key → list of values; every combination for every variant), `tune.grid` (the same
+/// for the candidates of each variant), and the keys of ComparisonSettings. Files are relative to the file
+/// that names them. Overrides (`training.steps=10`) apply to every variant. Throws ConfigError.
 Comparison load_comparison(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
 
 /// A comparison of configurations and finished runs, in the given order. Equal names get a number. Throws

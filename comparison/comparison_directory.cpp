@@ -80,8 +80,8 @@ bool is_results(const fs::path& path) {
 
 constexpr auto kReports = std::to_array<std::string_view>({"results.json", "report.html", "report.md"});
 
-/// The first entry that a new comparison would replace, although no comparison wrote it.
-std::optional<fs::path> foreign_entry(const fs::path& dir) {
+/// The first entry of a folder with runs and measurements that no comparison wrote.
+std::optional<fs::path> foreign_training(const fs::path& dir) {
   if (is_folder(dir / "runs")) {
     if (auto found = foreign_run(dir / "runs")) return found;
   } else if (is_there(dir / "runs")) {
@@ -91,6 +91,20 @@ std::optional<fs::path> foreign_entry(const fs::path& dir) {
     if (auto found = foreign_measurement(dir / "measured")) return found;
   } else if (is_there(dir / "measured")) {
     return dir / "measured";
+  }
+  return std::nullopt;
+}
+
+/// The first entry that a new comparison would replace, although no comparison wrote it.
+std::optional<fs::path> foreign_entry(const fs::path& dir) {
+  if (auto found = foreign_training(dir)) return found;
+  if (is_folder(dir / "tuning")) {
+    for (const auto& entry : entries_of(dir / "tuning")) {
+      if (entry.filename() != "runs" && entry.filename() != "measured") return entry;
+    }
+    if (auto found = foreign_training(dir / "tuning")) return found;
+  } else if (is_there(dir / "tuning")) {
+    return dir / "tuning";
   }
   if (is_results(dir / "results.json")) return std::nullopt;
   for (const auto name : kReports) {
@@ -115,7 +129,7 @@ void make_comparison_directory(const fs::path& dir) {
 
 void remove_comparison(const fs::path& dir, const std::vector<fs::path>& needed) {
   for (const auto& run : needed) {
-    if (lies_in(run, dir / "runs")) {
+    if (lies_in(run, dir / "runs") || lies_in(run, dir / "tuning")) {
       throw UsageError(
           fmt::format("{}: ExistingRun::replace would remove this run, which is to be compared: give "
                       "a CompareOptions::dir other than {}",
@@ -135,6 +149,7 @@ void remove_comparison(const fs::path& dir, const std::vector<fs::path>& needed)
       throw SystemError(fmt::format("cannot remove '{}': {}", (dir / name).string(), error.message()));
   };
   remove("runs");
+  remove("tuning");
   remove("measured");
   for (const auto name : kReports) remove(name);
 }

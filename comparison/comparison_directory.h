@@ -5,6 +5,7 @@
 //   DIR/runs/SLUG/seed-N                        one training, and beside it
 //                 seed-N.yaml, seed-N.log       its configuration and its output
 //   DIR/measured                                measurements that take long
+//   DIR/tuning/runs, DIR/tuning/measured        the same of the short trainings of `tune`
 
 #include <filesystem>
 #include <vector>

@@ -25,6 +25,7 @@
 #include "comparison/report/report_document.h"
 #include "comparison/results_json.h"
 #include "comparison/runner.h"
+#include "comparison/scores.h"
 #include "comparison/statistics/paired_test.h"
 #include "io/files.h"
 #include "io/sha256.h"
@@ -37,37 +38,6 @@ namespace zoo {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// The key of kept scores. If weights, configuration or device change, scores are computed again.
-Json score_key(const fs::path& run_dir, c10::Device device) {
-  const auto weights = run_weights(run_dir);
-  std::error_code ignored;
-  return {{"weights", weights.filename().string()},
-          {"bytes", fs::file_size(weights, ignored)},
-          {"written", fs::last_write_time(weights, ignored).time_since_epoch().count()},
-          {"config", sha256(read_file(run_dir / "config.yaml", Follow::nothing))},
-          {"device", device.str()}};
-}
-
-/// All metrics of a run's best weights on its validation data.
-Json evaluation(const fs::path& run_dir, c10::Device device) {
-  return kept(run_dir / "evaluation.json", score_key(run_dir, device), KeptKind::numbers,
-              [&] { return to_json(Run::open(run_dir, device).evaluate(Split::valid)); });
-}
-
-/// The same with sequences of another length than in training; null if the validation text is shorter.
-Json evaluation_at(int64_t length, const fs::path& run_dir, c10::Device device) {
-  return kept(run_dir / fmt::format("evaluation-{}.json", length), score_key(run_dir, device),
-              KeptKind::numbers, [&] {
-                const auto run = Run::open(run_dir, device);
-                Experiment other = run.experiment();
-                other.data.sequence_length = length;
-                const auto task = open_task(other, run.task().vocabulary());
-                const auto shape = pass_shape(task->batches(Split::valid).batch(0, 0));
-                if (shape.length + shape.decoder_length < length) return Json();
-                return to_json(task->evaluate(run.model(), Split::valid));
-              });
-}
 
 /// How a training ended.
 enum class SeedEnd { all_steps, out_of_time, interrupted, failed };
@@ -97,6 +67,7 @@ class Collector {
     if (!measure(runs)) return nullptr;
     compare_with_baselines(runs, metric_, {.margin = plan_.settings.margin, .fair = plan_.fair()});
     Json document = header();
+    document["tuning"] = options_.tuning;
     document["fair"] = plan_.fair();
     document["notices"] = Json::array();
     for (const auto& [kind, text] : notices_)
@@ -240,7 +211,7 @@ class Collector {
       for (const int64_t seed : variant.seeds) {
         const auto dir = dir_of(variant, seed);
         if (failure_of(dir)) continue;
-        const auto scores = evaluation_at(length, dir, options_.device);
+        const auto scores = scores_at(length, dir, options_.device);
         if (scores.is_null()) {
           notices_.push_back({NoticeKind::failure,
                               fmt::format("{}: not evaluated at {} tokens: the validation text is shorter",
@@ -270,7 +241,7 @@ class Collector {
         failure ? SeedEnd::failed : end_of(variant.experiment.training, checkpoint ? &state : nullptr);
     note_end(fmt::format("{}, seed {}", variant.name, seed), end, failure);
     const auto known = [&](auto count) { return checkpoint ? Json(count) : Json(); };
-    const Json valid = failure ? Json::object() : evaluation(dir, options_.device);
+    const Json valid = failure ? Json::object() : scores_of(dir, options_.device);
     auto curves = read_curves(dir, metric_);
     std::error_code ignored;
     return {{"seed", seed},

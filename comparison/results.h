@@ -7,9 +7,10 @@
 #include <string>
 
 #include <c10/core/Device.h>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 
 #include "comparison/plan.h"
+#include "comparison/report/json.h"
 
 namespace zoo {
 
@@ -17,6 +18,7 @@ struct ResultsOptions {
   std::filesystem::path dir;  // of the comparison, with its runs
   c10::Device device = c10::kCPU;
   std::string command;                                                // reproduces the comparison
+  Json tuning = nullptr;                                              // see Tuned::record
   std::function<bool()> should_stop = nullptr;                        // called between runs
   std::function<void(const std::string& line)> on_message = nullptr;  // called with the current task
 };

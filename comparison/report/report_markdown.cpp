@@ -288,6 +288,34 @@ std::string lengths(const Json& results, const MetricText& metric) {
                      table(head, rows, 1));
 }
 
+// ---- Tuning ----
+
+std::string tuning(const Json& results, const MetricText& metric) {
+  const Json& variants = member(member(results, "tuning"), "variants");
+  if (!variants.is_array() || variants.empty()) return "";
+  Row head = {"run", "chosen"};
+  for (const auto& candidate : variants[0]["candidates"]) head.push_back(plain(text_at(candidate, "name")));
+  head.insert(head.end(), {"FLOPs", "seconds"});
+  std::vector<Row> rows;
+  for (const auto& variant : variants) {
+    const auto chosen = text_at(variant, "chosen");
+    const bool at_edge = member(variant, "at_edge") == true;
+    Row row = {plain(text_at(variant, "name")), plain(chosen) + (at_edge ? " (edge of the grid)" : "")};
+    for (const auto& candidate : variant["candidates"]) {
+      const auto value = number_at(candidate, "metric");
+      const auto text = value ? metric(*value) : "failed";
+      row.push_back(text_at(candidate, "name") == chosen ? "**" + text + "**" : text);
+    }
+    row.push_back(amount(number_at(variant, "flops")));
+    row.push_back(fmt::format("{:.0f}", number_at(variant, "seconds").value_or(0)));
+    rows.push_back(std::move(row));
+  }
+  return fmt::format(
+      "## Tuning\n\nEach run chose its values by short trainings with {:g} % of the budget and other "
+      "seeds. {} of each candidate:\n\n{}\n",
+      100 * number_at(results["tuning"], "share").value_or(0), metric.label(), table(head, rows, 2));
+}
+
 // ---- Configuration, method, notices ----
 
 std::string differences(const Json& results) {
@@ -402,7 +430,8 @@ std::string report_markdown(const Json& results) {
   if (!measured.empty()) page += fmt::format("**What was measured.** {}\n\n", plain(measured));
   page += notices(results);
   page += runs_table(results, metric) + "\n";
-  page += curves(results, metric) + lengths(results, metric) + differences(results) + facts(results);
+  page += curves(results, metric) + lengths(results, metric) + tuning(results, metric) +
+          differences(results) + facts(results);
   if (!command.empty()) page += fmt::format("```\n{}\n```\n", command);
   return page;
 }

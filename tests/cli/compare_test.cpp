@@ -117,6 +117,83 @@ TEST_F(Compare, TellsTheWorseFromTheEqual) {
   EXPECT_FALSE(std::filesystem::exists(dir_ / "d/runs"));
 }
 
+// A rate that is ten times too low or too high makes a variant worse only where it cannot choose its own.
+TEST_F(Compare, TunedVariantsAreComparedAtTheirBest) {
+  const std::string variants = R"(
+base: base.yaml
+variants:
+  good: {}
+  low: {training: {optimizer: {lr: 0.0005}}}
+  high: {training: {optimizer: {lr: 0.5}}}
+seeds: 3
+speed_seconds: 0
+scaling: false
+inputs: ["3 sheep"]
+)";
+  dir_.write("untuned.yaml", variants);
+  dir_.write("tuned.yaml",
+             variants + "tune: {grid: {training.optimizer.lr: [0.0005, 0.005, 0.05, 0.5]}, share: 0.5}\n");
+  const auto verdicts = [&](const Json& document) {
+    std::vector<std::string> list;
+    for (const auto& run : document["runs"]) {
+      if (!run["versus_baseline"].is_null()) list.push_back(run["versus_baseline"]["verdict"]);
+    }
+    return list;
+  };
+  ASSERT_EQ(run("untuned.yaml --out u").code, 0);
+  EXPECT_THAT(verdicts(results("u")), ElementsAre("worse", "worse"));
+  EXPECT_TRUE(results("u")["tuning"].is_null());
+
+  const auto outcome = run("tuned.yaml --out t");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("3 variants, 9 trainings after 12 short ones"));
+  const auto document = results("t");
+  EXPECT_THAT(verdicts(document), ElementsAre("same", "same"));
+  const auto& tuning = document["tuning"];
+  EXPECT_EQ(tuning["budget"]["amount"], 30);
+  EXPECT_EQ(tuning["seeds"], Json({1001}));
+  ASSERT_EQ(tuning["variants"].size(), 3u);
+  for (const auto& variant : tuning["variants"]) {
+    EXPECT_EQ(variant["candidates"], tuning["variants"][0]["candidates"]) << "equal variants";
+    EXPECT_EQ(variant["flops"], tuning["variants"][0]["flops"]) << "equal costs";
+    EXPECT_GT(variant["flops"], 0.0);
+    EXPECT_EQ(variant["candidates"].size(), 4u);
+    std::string best;
+    double least = 1e9;
+    for (const auto& candidate : variant["candidates"]) {
+      if (candidate["metric"].is_null() || candidate["metric"] >= least) continue;
+      least = candidate["metric"];
+      best = candidate["name"];
+    }
+    EXPECT_EQ(variant["chosen"], best);
+    EXPECT_EQ(variant["at_edge"], best == "lr=0.0005" || best == "lr=0.5");
+  }
+  EXPECT_EQ("lr=" + document["runs"][0]["config"]["training.optimizer.lr"].get<std::string>(),
+            tuning["variants"][0]["chosen"].get<std::string>());
+  EXPECT_THAT(read_file(dir_ / "t/report.md"), HasSubstr("## Tuning"));
+
+  // A search that was killed goes on where it was.
+  for (const auto wait : {400, 900}) {
+    ZooProcess process(dir_, "compare tuned.yaml --out parts --resume");
+    std::this_thread::sleep_for(std::chrono::milliseconds(wait));
+    process.kill(SIGKILL);
+    process.finish();
+  }
+  ASSERT_EQ(run("tuned.yaml --out parts --resume").code, 0);
+  auto parts = timeless(results("parts")), whole = timeless(document);
+  for (auto* const one : {&parts, &whole}) {
+    (*one)["command"] = nullptr;
+    for (auto& variant : (*one)["tuning"]["variants"]) variant["seconds"] = nullptr;
+  }
+  EXPECT_EQ(parts, whole);
+
+  // --overwrite removes the search, too, but nothing that no comparison wrote.
+  dir_.write("parts/tuning/mine.txt", "");
+  const auto refused = run("tuned.yaml --out parts --overwrite");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("parts/tuning/mine.txt: no comparison has written this"));
+}
+
 // The moments of killing are random. A failure names their seed.
 TEST_F(Compare, GoesOnWhereItWasKilled) {
   const auto begin = std::chrono::steady_clock::now();

@@ -66,6 +66,37 @@ inputs: [one, two]
   EXPECT_EQ(comparison.budget()->amount, 1000);
 }
 
+TEST_F(ComparisonFile, TuningGivesEveryVariantTheSameCandidates) {
+  const auto comparison = load(R"(
+base: base.yaml
+variants: {a: {}, b: {training: {optimizer: {lr: 7}}}}
+tune:
+  grid:
+    training.optimizer.lr: [0.1, 0.2]
+    model.dropout: [0.0, 0.5]
+  share: 0.5
+  seeds: 2
+)");
+  EXPECT_EQ(comparison.settings.tune.share, 0.5);
+  EXPECT_EQ(comparison.settings.tune.seeds, 2);
+  ASSERT_EQ(comparison.variants.size(), 2U);
+  EXPECT_EQ(comparison.variants[1].experiment.training.optimizer.lr, 7);
+  for (const auto& variant : comparison.variants) {
+    ASSERT_EQ(variant.candidates.size(), 4U);
+    EXPECT_EQ(variant.candidates[1].name, "lr=0.1, dropout=0.5");
+    EXPECT_EQ(variant.candidates[1].experiment.training.optimizer.lr, 0.1);
+    EXPECT_EQ(variant.candidates[1].experiment.model.dropout, 0.5);
+  }
+  EXPECT_TRUE(load("base: base.yaml\ntune: null").variants[0].candidates.empty());
+  EXPECT_THAT(error_of("base: base.yaml\ntune: {share: 0.5}"), HasSubstr("tune needs `grid`"));
+  EXPECT_THAT(error_of("base: base.yaml\ntune: 3"), HasSubstr("tune must be a group of keys"));
+  EXPECT_THAT(error_of("base: base.yaml\ntune: {grid: {training.optimizer.lr: 3}}"),
+              HasSubstr("tune.grid: training.optimizer.lr must be a list"));
+  EXPECT_THAT(error_of("base: base.yaml\ntune: {grid: {training.lr: [3]}}"), HasSubstr("unknown key"));
+  EXPECT_THAT(error_of("base: base.yaml\ntune: {share: 2, grid: {training.optimizer.lr: [3]}}"),
+              HasSubstr("tune.share must be > 0 and <= 1"));
+}
+
 TEST_F(ComparisonFile, AGridIsEveryCombinationOfEveryVariant) {
   const auto comparison = load(R"(
 base: base.yaml

@@ -1,0 +1,173 @@
+#include "comparison/tuning.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "comparison/comparison_directory.h"
+#include "comparison/scores.h"
+#include "comparison/statistics/paired_test.h"
+#include "io/files.h"
+#include "training/runs/checkpoint.h"
+#include "training/runs/run.h"
+#include "training/tasks/task_type.h"
+
+namespace zoo {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Tuning uses the seeds from here on. A comparison has at most 1000 seeds, from 1 on.
+constexpr int64_t kFirstSeed = 1001;
+
+BudgetConfig share_of(const Budget& budget, double share) {
+  const double amount = share * budget.amount;
+  BudgetConfig part;
+  switch (budget.kind) {
+    case BudgetKind::steps:
+      part.steps = std::max(1.0, std::round(amount));
+      break;
+    case BudgetKind::tokens:
+      part.tokens = amount;
+      break;
+    case BudgetKind::flops:
+      part.flops = amount;
+      break;
+    case BudgetKind::seconds:
+      part.seconds = amount;
+      break;
+  }
+  return part;
+}
+
+/// A short training has a short warm-up.
+Experiment shortened(Experiment experiment, double share) {
+  auto& warmup = experiment.training.schedule.warmup_steps;
+  warmup = std::llround(share * static_cast<double>(warmup));
+  return experiment;
+}
+
+/// The short trainings as a comparison: every candidate of every variant, in this order.
+Comparison short_trainings(const Comparison& comparison, const Budget& budget) {
+  Comparison all{.settings = comparison.settings, .variants = {}};
+  all.settings.budget = share_of(budget, comparison.settings.tune.share);
+  all.settings.seeds = comparison.settings.tune.seeds;
+  all.settings.evaluate_lengths.clear();
+  for (const auto& variant : comparison.variants) {
+    for (const auto& candidate : variant.candidates) {
+      all.variants.push_back({.name = fmt::format("{}, {}", variant.name, candidate.name),
+                              .experiment = shortened(candidate.experiment, comparison.settings.tune.share)});
+    }
+  }
+  return all;
+}
+
+/// What the short trainings of a candidate reached and cost.
+struct Outcome {
+  std::vector<double> values;  // of the metric, of the seeds that did not fail
+  double flops = 0, seconds = 0;
+};
+
+Outcome outcome_of(const PlannedVariant& candidate, const fs::path& dir, const Metric& metric,
+                   c10::Device device) {
+  Outcome outcome;
+  for (const int64_t seed : candidate.seeds) {
+    const auto run = run_dir_of(dir, candidate, seed);
+    if (const auto checkpoint = newest_checkpoint(run)) {
+      const auto state = read_training_state(*checkpoint);
+      outcome.flops += state.flops;
+      outcome.seconds += state.seconds;
+    }
+    if (failure_of(run)) continue;
+    const auto scores = scores_of(run, device);
+    if (const auto value = scores.value(metric.key, Json()); value.is_number())
+      outcome.values.push_back(value.get<double>());
+  }
+  return outcome;
+}
+
+/// The candidate with the best mean over all seeds; one with a failed seed is never chosen.
+std::optional<size_t> best_of(const std::vector<Outcome>& outcomes, size_t n_seeds, const Metric& metric) {
+  std::optional<size_t> best;
+  const auto mean = [&](size_t i) { return mean_interval(outcomes[i].values).mean; };
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    if (outcomes[i].values.size() < n_seeds) continue;
+    if (!best || (metric.better == Better::lower ? mean(i) < mean(*best) : mean(i) > mean(*best))) best = i;
+  }
+  return best;
+}
+
+Json record_of(const Variant& variant, const std::vector<Outcome>& outcomes, size_t chosen) {
+  Json candidates = Json::array();
+  double flops = 0, seconds = 0;
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    const auto& values = outcomes[i].values;
+    candidates.push_back({{"name", variant.candidates[i].name},
+                          {"metric", values.empty() ? Json() : Json(mean_interval(values).mean)}});
+    flops += outcomes[i].flops;
+    seconds += outcomes[i].seconds;
+  }
+  return {{"name", variant.name},
+          {"chosen", variant.candidates[chosen].name},
+          {"at_edge", outcomes.size() > 2 && (chosen == 0 || chosen + 1 == outcomes.size())},
+          {"flops", flops},
+          {"seconds", seconds},
+          {"candidates", std::move(candidates)}};
+}
+
+}  // namespace
+
+int64_t n_tuning_runs(const Comparison& comparison) {
+  int64_t n = 0;
+  for (const auto& variant : comparison.variants) n += std::ssize(variant.candidates);
+  return n * comparison.settings.tune.seeds;
+}
+
+bool is_tuned(const Comparison& comparison) { return n_tuning_runs(comparison) > 0; }
+
+std::optional<Tuned> tune(const Comparison& comparison, const ComparisonPlan& plan,
+                          const RunnerOptions& options, c10::Device device) {
+  auto shorts = make_plan(short_trainings(comparison, plan.budget));
+  std::vector<int64_t> seeds;
+  for (int64_t i = 0; i < comparison.settings.tune.seeds; ++i) seeds.push_back(kFirstSeed + i);
+  for (auto& variant : shorts.variants) variant.seeds = seeds;
+
+  auto in_tuning = options;
+  in_tuning.dir = options.dir / "tuning";
+  make_comparison_directory(options.dir);
+  make_subdirectory(in_tuning.dir);
+  if (train_all(shorts, in_tuning) == RunnerEnd::interrupted) return std::nullopt;
+
+  const auto& metric = task_type(comparison.variants.front().experiment).comparison;
+  Tuned tuned{.comparison = comparison, .record = nullptr};
+  Json variants = Json::array();
+  size_t next = 0;
+  for (auto& variant : tuned.comparison.variants) {
+    std::vector<Outcome> outcomes;
+    for (size_t i = 0; i < variant.candidates.size(); ++i) {
+      if (options.should_stop && options.should_stop()) return std::nullopt;
+      outcomes.push_back(outcome_of(shorts.variants[next++], in_tuning.dir, metric, device));
+    }
+    if (outcomes.empty()) continue;  // a finished run
+    const auto chosen = best_of(outcomes, seeds.size(), metric);
+    if (!chosen) {
+      throw TrainingError(fmt::format("{}: none of its {} candidates could be trained: change tune.grid",
+                                      variant.name, outcomes.size()));
+    }
+    variants.push_back(record_of(variant, outcomes, *chosen));
+    variant.experiment = variant.candidates[*chosen].experiment;
+    if (options.on_message)
+      options.on_message(fmt::format("{}: tuned to {}", variant.name, variant.candidates[*chosen].name));
+  }
+  tuned.record = {{"share", comparison.settings.tune.share},
+                  {"seeds", seeds},
+                  {"budget", {{"kind", name_of(shorts.budget.kind)}, {"amount", shorts.budget.amount}}},
+                  {"variants", std::move(variants)}};
+  return tuned;
+}
+
+}  // namespace zoo
