@@ -20,11 +20,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A variant before it is read: its name, its values in the grid, and the keys in which it differs from the
-/// base.
+/// A variant before it is read: its name, its values in the grid, its size, and the keys in which it differs
+/// from the base.
 struct Draft {
   std::string name, cell;
   ConfigNode keys;
+  std::string size = {}, variant = {};
 };
 
 /// The most rows of a comparison, and the most values in their configurations together. A few keys of a grid
@@ -129,6 +130,35 @@ std::vector<Draft> expand(std::vector<Draft> drafts, const ConfigNode* grid, std
     drafts = std::move(expanded);
   }
   return drafts;
+}
+
+/// Every draft at every size.
+std::vector<Draft> at_sizes(const std::vector<Draft>& drafts, const std::vector<Draft>& sizes) {
+  std::vector<Draft> all;
+  for (const auto& draft : drafts) {
+    for (const auto& size : sizes) {
+      if (all.size() == kMostVariants) fail_too_many(size.keys.place);
+      Draft next{.name = draft.name + (draft.name.empty() ? "" : ", ") + size.name,
+                 .cell = draft.cell + (draft.cell.empty() ? "" : ", ") + size.name,
+                 .keys = draft.keys,
+                 .size = size.name,
+                 .variant = draft.name};
+      merge_config_trees(next.keys, size.keys);
+      all.push_back(std::move(next));
+    }
+  }
+  return all;
+}
+
+/// The groups of keys under `sizes`; none without the key.
+std::vector<Draft> read_sizes(const ConfigNode* sizes, const ConfigPlace& place) {
+  if (sizes == nullptr || sizes->is_null()) return {};
+  if (!sizes->is_map() || sizes->entries.size() < 2) {
+    fail(sizes->place,
+         fmt::format("sizes must be two or more names, each with the keys that make the size, not {}",
+                     sizes->shown()));
+  }
+  return read_variants(sizes, place);
 }
 
 /// Takes `tune.grid` out of the file and returns the candidates; none without `tune`.
@@ -252,7 +282,7 @@ Comparison load_comparison(const fs::path& path, const std::vector<std::string>&
     if (entry.empty()) return std::nullopt;
     return std::move(entry.mapped().value);
   };
-  const auto base = take("base"), variants = take("variants"), grid = take("grid");
+  const auto base = take("base"), variants = take("variants"), grid = take("grid"), sizes = take("sizes");
   const auto candidates = take_candidates(tree);
   const ConfigPlace place = tree.place;
 
@@ -264,7 +294,14 @@ Comparison load_comparison(const fs::path& path, const std::vector<std::string>&
 
   const auto common = base ? read_base(*base) : empty_map(place);
   const auto named = read_variants(variants ? &*variants : nullptr, place);
-  const auto drafts = expand(named, grid ? &*grid : nullptr, "grid");
+  auto drafts = expand(named, grid ? &*grid : nullptr, "grid");
+  if (const auto groups = read_sizes(sizes ? &*sizes : nullptr, place); !groups.empty()) {
+    const auto& budget = comparison.settings.budget;
+    if (budget.flops || budget.seconds)
+      file.fail("budget", "with `sizes`, larger models need more FLOPs and time: give steps or tokens");
+    drafts = at_sizes(drafts, groups);
+    for (const auto& group : groups) comparison.sizes.push_back(group.name);
+  }
   const size_t n_experiments = drafts.size() * (1 + candidates.size());
   if (n_experiments * cost_of(common) > kMostValues || n_experiments > 2 * kMostVariants)
     fail_too_many(place);
@@ -276,7 +313,10 @@ Comparison load_comparison(const fs::path& path, const std::vector<std::string>&
       defaults.name = comparison.settings.name;
       return read_experiment(ConfigFile::from_tree(path.string(), all_keys, overrides), std::move(defaults));
     };
-    Variant variant{.name = draft.name, .experiment = experiment_with(keys)};
+    Variant variant{.name = draft.name,
+                    .experiment = experiment_with(keys),
+                    .size = draft.size,
+                    .variant = draft.variant};
     for (const auto& candidate : candidates) {
       auto candidate_keys = keys;
       merge_config_trees(candidate_keys, candidate.keys);
@@ -284,7 +324,9 @@ Comparison load_comparison(const fs::path& path, const std::vector<std::string>&
     }
     // With a single variant, every row of the grid is compared with the first row.
     if (named.size() > 1) variant.cell = draft.cell;
+    if (named.size() == 1 && grid && !draft.size.empty()) variant.cell = draft.size;
     if (variant.name.empty()) variant.name = variant.experiment.name;
+    if (variant.variant.empty()) variant.variant = variant.experiment.name;
     comparison.variants.push_back(std::move(variant));
   }
   make_names_unique(comparison.variants);

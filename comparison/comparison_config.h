@@ -45,6 +45,8 @@ struct Variant {
   Experiment experiment;
   /// Its values in the grid, such as "n_layers=2"; every row is compared with the first row of its cell.
   std::string cell = {};
+  /// With `sizes`: the name of the row's size, and of the variant that has this size.
+  std::string size = {}, variant = {};
   /// A finished run, which is evaluated and not trained. Its configuration gives its seed.
   std::optional<std::filesystem::path> run = {};
   /// Short trainings choose one of these in the place of `experiment`; empty: no choice (see tuning.h).
@@ -82,6 +84,7 @@ void describe(ConfigVisitor& v, ComparisonSettings& c);
 struct Comparison {
   ComparisonSettings settings;
   std::vector<Variant> variants;
+  std::vector<std::string> sizes = {};  // names, in the order of the file
 
   /// The budget in `settings.budget`, if it sets one.
   std::optional<Budget> budget() const;
@@ -92,7 +95,8 @@ bool is_comparison_file(const std::filesystem::path& path);
 
 /// Reads a comparison file: `base` (a configuration file, or a group of keys), `variants` (name → keys that
 /// differ), `grid` (dotted key → list of values; every combination for every variant), `tune.grid` (the same
-/// for the candidates of each variant), and the keys of ComparisonSettings. Files are relative to the file
+/// for the candidates of each variant), `sizes` (name → keys; every variant at every size), and the keys of
+/// ComparisonSettings. Files are relative to the file
 /// that names them. Overrides (`training.steps=10`) apply to every variant. Throws ConfigError.
 Comparison load_comparison(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
 

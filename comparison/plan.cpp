@@ -74,17 +74,20 @@ void match_sizes(ComparisonPlan& plan, Tasks& tasks) {
   const auto quantity = plan.settings.match;
   if (quantity == MatchQuantity::none) return;
   MatchResult result{.quantity = quantity};
+  std::map<std::string, double> targets;  // by size: of its first variant
   for (auto& variant : plan.variants) {
     if (variant.run)
       throw UsageError(fmt::format("{}: a finished run cannot be matched to another size", variant.name));
     const auto purpose = task_of(tasks, variant)->purpose();
     const int64_t length = variant.experiment.data.sequence_length;
-    if (&variant == &plan.variants.front()) {
-      result.target = matched_quantity(variant.experiment.model, purpose, quantity, length);
+    const auto [target, is_first] = targets.emplace(variant.size, 0.0);
+    if (is_first) {
+      target->second = matched_quantity(variant.experiment.model, purpose, quantity, length);
+      if (&variant == &plan.variants.front()) result.target = target->second;
       continue;
     }
     try {
-      const auto matched = match_model(variant.experiment.model, purpose, quantity, result.target, length);
+      const auto matched = match_model(variant.experiment.model, purpose, quantity, target->second, length);
       variant.experiment.model = matched.config;
       result.spread = std::max(result.spread, std::abs(matched.deviation));
     } catch (const ConfigError& error) {
@@ -193,13 +196,15 @@ std::string slug_of(std::string_view name) {
 
 ComparisonPlan make_plan(const Comparison& comparison) {
   check_comparable(comparison);
-  ComparisonPlan plan{.settings = comparison.settings};
+  ComparisonPlan plan{.settings = comparison.settings, .sizes = comparison.sizes};
   std::set<std::string> slugs;
   for (const auto& variant : comparison.variants) {
     PlannedVariant planned{.name = variant.name,
                            .slug = slug_of(variant.name),
                            .experiment = variant.experiment,
-                           .run = variant.run};
+                           .run = variant.run,
+                           .size = variant.size,
+                           .variant = variant.variant};
     const auto first = std::find_if(comparison.variants.begin(), comparison.variants.end(),
                                     [&](const Variant& other) { return other.cell == variant.cell; });
     if (first->name != variant.name) planned.baseline = first->name;

@@ -33,7 +33,8 @@ struct PlannedVariant {
   std::optional<std::string> baseline = {};
   std::optional<std::filesystem::path> run = {};  // a finished run, see Variant
   std::vector<int64_t> seeds = {};
-  ModelCost cost = {};  // at data.sequence_length
+  std::string size = {}, variant = {};  // see Variant
+  ModelCost cost = {};                  // at data.sequence_length
   /// For the first seed, or for the finished run. Absent for a budget of seconds, and without a checkpoint.
   std::optional<Consumption> planned = {};
 
@@ -50,6 +51,7 @@ struct MatchResult {
 struct ComparisonPlan {
   ComparisonSettings settings;
   std::vector<PlannedVariant> variants = {};
+  std::vector<std::string> sizes = {};
   Budget budget = {};
   std::optional<MatchResult> match = {};
   std::vector<Notice> notices = {};

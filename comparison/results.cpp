@@ -26,6 +26,7 @@
 #include "comparison/results_json.h"
 #include "comparison/runner.h"
 #include "comparison/scores.h"
+#include "comparison/size_fit.h"
 #include "comparison/statistics/paired_test.h"
 #include "io/files.h"
 #include "io/sha256.h"
@@ -76,7 +77,9 @@ class Collector {
     mark_clear_best(runs, metric_, plan_.fair());
     document["power"] = power_json(runs);
     document["runs"] = std::move(runs);
-    document["measured"] = findings(document["runs"], metric_, plan_.fair());
+    document["sizes"] = size_fit(plan_, document["runs"], metric_);
+    document["measured"] =
+        findings(document["runs"], metric_, plan_.fair()) + size_findings(document["sizes"]);
     return document;
   }
 

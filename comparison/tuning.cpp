@@ -60,7 +60,8 @@ Comparison short_trainings(const Comparison& comparison, const Budget& budget) {
   for (const auto& variant : comparison.variants) {
     for (const auto& candidate : variant.candidates) {
       all.variants.push_back({.name = fmt::format("{}, {}", variant.name, candidate.name),
-                              .experiment = shortened(candidate.experiment, comparison.settings.tune.share)});
+                              .experiment = shortened(candidate.experiment, comparison.settings.tune.share),
+                              .size = variant.size});
     }
   }
   return all;

@@ -288,6 +288,35 @@ std::string lengths(const Json& results, const MetricText& metric) {
                      table(head, rows, 1));
 }
 
+// ---- Sizes ----
+
+/// "0.80 (0.71 to 0.90)"
+std::string estimate_text(const Json& estimate, int digits) {
+  const auto value = number_at(estimate, "value"), low = number_at(estimate, "low"),
+             high = number_at(estimate, "high");
+  if (!value) return "–";
+  auto text = fmt::format("{:.{}f}", *value, digits);
+  if (low && high) text += fmt::format(" ({:.{}f} to {:.{}f})", *low, digits, *high, digits);
+  return text;
+}
+
+std::string sizes(const Json& results) {
+  const Json& fit = member(results, "sizes");
+  if (!fit.is_object()) return "";
+  std::vector<Row> rows;
+  for (const auto& variant : fit["variants"])
+    rows.push_back({plain(text_at(variant, "name")), estimate_text(member(variant, "exponent"), 4),
+                    estimate_text(member(variant, "compute_ratio"), 3)});
+  auto text = fmt::format(
+      "## Sizes\n\nFits of {} = A · FLOPs^(-exponent) over the sizes and seeds, with 95 % "
+      "intervals. The compute is that for the same loss as the first variant, from lines with "
+      "the common exponent {}.",
+      plain(text_at(fit, "loss")), estimate_text(member(fit, "exponent"), 4));
+  if (const auto p = number_at(fit, "p_equal_exponents"))
+    text += fmt::format(" Equal exponents: {}.", p_text(*p));
+  return text + "\n\n" + table({"variant", "exponent", "compute"}, rows, 1) + "\n";
+}
+
 // ---- Tuning ----
 
 std::string tuning(const Json& results, const MetricText& metric) {
@@ -430,7 +459,7 @@ std::string report_markdown(const Json& results) {
   if (!measured.empty()) page += fmt::format("**What was measured.** {}\n\n", plain(measured));
   page += notices(results);
   page += runs_table(results, metric) + "\n";
-  page += curves(results, metric) + lengths(results, metric) + tuning(results, metric) +
+  page += curves(results, metric) + lengths(results, metric) + sizes(results) + tuning(results, metric) +
           differences(results) + facts(results);
   if (!command.empty()) page += fmt::format("```\n{}\n```\n", command);
   return page;

@@ -29,6 +29,7 @@ extern const char report_chart_js[];
 extern const char report_curves_js[];
 extern const char report_costs_js[];
 extern const char report_tuning_js[];
+extern const char report_sizes_js[];
 extern const char report_attention_js[];
 extern const char report_page_js[];
 }  // namespace embedded
@@ -135,9 +136,10 @@ std::vector<size_t> by_interest(const Json& results) {
 }
 
 Json page_data(const Json& results) {
-  Json data = only(results, {"schema",  "name",     "title", "folklore", "measured", "command",    "created",
-                             "machine", "versions", "task",  "metric",   "budget",   "match",      "margin",
-                             "power",   "tuning",   "seeds", "fair",     "notices",  "differences"});
+  Json data =
+      only(results, {"schema",  "name",     "title", "folklore", "measured", "command", "created",
+                     "machine", "versions", "task",  "metric",   "budget",   "match",   "margin",
+                     "power",   "tuning",   "sizes", "seeds",    "fair",     "notices", "differences"});
   size_t curves = 0;
   for (const auto& run : results["runs"]) curves += 2 * run["seeds"].size();
   const size_t points = std::clamp(kAllPoints / std::max<size_t>(1, curves), kFewestPoints, kMostPoints);
@@ -166,8 +168,8 @@ std::string report_page(const Json& results) {
   std::string script;
   for (const std::string_view part :
        {embedded::report_base_js, embedded::report_chart_js, embedded::report_curves_js,
-        embedded::report_costs_js, embedded::report_tuning_js, embedded::report_attention_js,
-        embedded::report_page_js})
+        embedded::report_costs_js, embedded::report_tuning_js, embedded::report_sizes_js,
+        embedded::report_attention_js, embedded::report_page_js})
     script += part;
   return fill_template(embedded::report_page_html,
                        {{"title", page_title(results)},

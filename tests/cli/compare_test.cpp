@@ -194,6 +194,43 @@ inputs: ["3 sheep"]
   EXPECT_THAT(refused.err, HasSubstr("parts/tuning/mine.txt: no comparison has written this"));
 }
 
+TEST_F(Compare, FitsTheLossOverSizes) {
+  dir_.write("sizes.yaml", R"(
+base: base.yaml
+variants:
+  relu: {model: {activation: relu}}
+  gelu: {model: {activation: gelu}}
+sizes:
+  small: {model: {d_model: 8}}
+  middle: {model: {d_model: 16}}
+  large: {model: {d_model: 32}}
+match: parameters
+seeds: 2
+speed_seconds: 0
+scaling: false
+)");
+  const auto outcome = run("sizes.yaml --out s");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto document = results("s");
+  ASSERT_EQ(document["runs"].size(), 6U);
+  EXPECT_EQ(document["runs"][4]["baseline"], "relu, middle");
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(document["runs"][3 + i]["parameters"], document["runs"][i]["parameters"]) << "matched by size";
+    EXPECT_EQ(document["runs"][i]["config"]["model.d_model"], std::to_string(8 << i));
+  }
+  const auto& fit = document["sizes"];
+  EXPECT_EQ(fit["names"], Json({"small", "middle", "large"}));
+  EXPECT_EQ(fit["loss"], "bits per byte");
+  EXPECT_EQ(fit["points"].size(), 12U);
+  EXPECT_EQ(fit["points"][0]["loss"], document["runs"][0]["seeds"][0]["valid"]["bits_per_byte"]);
+  ASSERT_EQ(fit["variants"].size(), 2U);
+  EXPECT_EQ(fit["variants"][0]["compute_ratio"]["value"], 1.0);
+  EXPECT_GT(fit["exponent"]["value"], 0.0) << "larger models learn more";
+  EXPECT_LT(fit["exponent"]["low"], fit["exponent"]["high"]);
+  EXPECT_THAT(document["measured"].get<std::string>(), HasSubstr("For the same bits per byte, gelu needs "));
+  EXPECT_THAT(read_file(dir_ / "s/report.md"), HasSubstr("## Sizes"));
+}
+
 // The moments of killing are random. A failure names their seed.
 TEST_F(Compare, GoesOnWhereItWasKilled) {
   const auto begin = std::chrono::steady_clock::now();

@@ -97,6 +97,27 @@ tune:
               HasSubstr("tune.share must be > 0 and <= 1"));
 }
 
+TEST_F(ComparisonFile, SizesAreEveryVariantAtEverySize) {
+  const std::string sizes = "sizes: {small: {model: {d_model: 8}}, large: {model: {d_model: 32}}}\n";
+  const auto comparison =
+      load("base: base.yaml\nvariants: {a: {}, b: {model: {activation: relu}}}\n" + sizes);
+  EXPECT_THAT(comparison.sizes, ElementsAre("small", "large"));
+  EXPECT_THAT(names(comparison), ElementsAre("a, small", "a, large", "b, small", "b, large"));
+  const auto& last = comparison.variants.back();
+  EXPECT_EQ(last.variant, "b");
+  EXPECT_EQ(last.size, "large");
+  EXPECT_EQ(last.cell, "large") << "compared with the first variant of this size";
+  EXPECT_EQ(last.experiment.model.d_model, 32);
+  EXPECT_EQ(last.experiment.model.activation, Activation::relu);
+  const auto grid = load("base: base.yaml\ngrid: {model.n_layers: [1, 2]}\n" + sizes);
+  EXPECT_EQ(grid.variants[3].name, "n_layers=2, large");
+  EXPECT_EQ(grid.variants[3].variant, "n_layers=2");
+  EXPECT_EQ(grid.variants[3].cell, "large");
+  EXPECT_THAT(error_of("base: base.yaml\nsizes: {one: {}}"), HasSubstr("sizes must be two or more names"));
+  EXPECT_THAT(error_of("base: base.yaml\nbudget: {flops: 1.0e9}\n" + sizes),
+              HasSubstr("with `sizes`, larger models need more FLOPs and time"));
+}
+
 TEST_F(ComparisonFile, AGridIsEveryCombinationOfEveryVariant) {
   const auto comparison = load(R"(
 base: base.yaml

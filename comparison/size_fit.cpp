@@ -1,0 +1,91 @@
+#include "comparison/size_fit.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "comparison/findings.h"
+#include "comparison/report/report_document.h"
+#include "comparison/statistics/power_law.h"
+
+namespace zoo {
+namespace {
+
+Json to_json(const Estimate& estimate) {
+  return {{"value", estimate.value}, {"low", or_null(estimate.low)}, {"high", or_null(estimate.high)}};
+}
+
+/// "0.80 (0.71 to 0.90)"
+std::string shown(const Json& estimate) {
+  auto text = fmt::format("{:.2f}", estimate["value"].get<double>());
+  if (estimate["low"].is_number())
+    text += fmt::format(" ({:.2f} to {:.2f})", estimate["low"].get<double>(), estimate["high"].get<double>());
+  return text;
+}
+
+}  // namespace
+
+Json size_fit(const ComparisonPlan& plan, const Json& runs, const Metric& metric) {
+  if (plan.sizes.empty()) return nullptr;
+  const bool by_metric = metric.better == Better::lower;
+  std::vector<std::string> names;
+  std::vector<LossPoint> points;
+  Json shown_points = Json::array();
+  for (size_t i = 0; i < plan.variants.size(); ++i) {
+    const auto& variant = plan.variants[i];
+    const auto found = std::ranges::find(names, variant.variant);
+    const auto index = found - names.begin();
+    if (found == names.end()) names.push_back(variant.variant);
+    for (const auto& seed : runs[i]["seeds"]) {
+      if (!counted_value(runs[i], seed, metric)) continue;
+      const Json& loss = by_metric ? seed["valid"][metric.key] : member(seed, "valid_loss");
+      const Json& flops = member(seed, "flops");
+      if (!loss.is_number() || !flops.is_number()) continue;
+      points.push_back({.variant = index, .flops = flops, .loss = loss});
+      shown_points.push_back({{"run", runs[i]["name"]},
+                              {"variant", variant.variant},
+                              {"size", variant.size},
+                              {"seed", seed["seed"]},
+                              {"flops", flops},
+                              {"loss", loss}});
+    }
+  }
+  ScalingFit fit;
+  try {
+    fit = fit_scaling(points, std::ssize(names));
+  } catch (const std::invalid_argument&) {
+    return nullptr;
+  }
+  Json variants = Json::array();
+  for (size_t i = 0; i < names.size(); ++i) {
+    variants.push_back({{"name", names[i]},
+                        {"exponent", to_json(fit.own[i].exponent)},
+                        {"scale", fit.own[i].scale},
+                        {"compute_ratio", to_json(fit.compute_ratios[i])}});
+  }
+  return {{"names", plan.sizes},
+          {"loss", by_metric ? metric.label : "validation loss"},
+          {"exponent", to_json(fit.shared_exponent)},
+          {"p_equal_exponents", or_null(fit.p_equal_exponents)},
+          {"variants", std::move(variants)},
+          {"points", std::move(shown_points)}};
+}
+
+std::string size_findings(const Json& sizes) {
+  if (sizes.is_null()) return "";
+  const auto& variants = sizes["variants"];
+  std::string text;
+  for (size_t i = 1; i < variants.size(); ++i) {
+    text += fmt::format(" For the same {}, {} needs {} times the compute of {}.",
+                        sizes["loss"].get<std::string>(), variants[i]["name"].get<std::string>(),
+                        shown(variants[i]["compute_ratio"]), variants[0]["name"].get<std::string>());
+  }
+  if (const auto p = number_at(sizes, "p_equal_exponents"); p && *p < 0.05)
+    text += fmt::format(" The lines are not parallel (p = {:.3f}), so the ratio changes with the size.", *p);
+  return text;
+}
+
+}  // namespace zoo

@@ -1,0 +1,19 @@
+#pragma once
+// How the loss of each variant falls with its compute: `sizes` in a comparison file.
+
+#include "comparison/plan.h"
+#include "comparison/report/json.h"
+#include "training/tasks/metric.h"
+
+namespace zoo {
+
+/// Fits loss against FLOPs over the sizes of each variant (fit_scaling()). The loss is the metric where less
+/// is better, else the validation loss; all seeds that count are points. `runs` is as in docs/comparison.md,
+/// and so is the result, `sizes`. Null for a plan without sizes, and where a variant has fewer than two sizes
+/// with results.
+Json size_fit(const ComparisonPlan& plan, const Json& runs, const Metric& metric);
+
+/// A sentence for each variant but the first: the compute that it needs for the same loss.
+std::string size_findings(const Json& sizes);
+
+}  // namespace zoo
