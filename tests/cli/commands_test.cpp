@@ -59,11 +59,15 @@ generation: {max_new_tokens: 6}
   Outcome zoo(const std::string& arguments, std::string_view input = "") const {
     return run_zoo(dir_, arguments, {.input = input});
   }
-  /// The output of a command, which must succeed and print nothing on stderr.
+  /// The output of a command, which must succeed and print nothing on stderr, except that the model has
+  /// learnt nothing: these models are hardly trained.
   std::string output(const std::string& arguments, std::string_view input = "") const {
     const auto outcome = zoo(arguments, input);
     EXPECT_EQ(outcome.code, 0) << arguments;
-    EXPECT_EQ(outcome.err, "") << arguments;
+    if (!outcome.err.starts_with("note: the loss ")) {
+      EXPECT_EQ(outcome.err, "") << arguments;
+    }
+    EXPECT_LE(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
     return outcome.out;
   }
   /// The document that a command prints with --json.
@@ -95,7 +99,8 @@ TEST_F(Commands, WorkOnALanguageModel) {
   }
 
   const auto scores = document("evaluate " + run);
-  EXPECT_THAT(keys(scores), ElementsAre("bits_per_byte", "loss", "perplexity", "tokens", "word_perplexity"));
+  EXPECT_THAT(keys(scores),
+              ElementsAre("bits_per_byte", "data", "loss", "perplexity", "tokens", "word_perplexity"));
   const double loss = scores["loss"];
   EXPECT_NEAR(scores["perplexity"], std::exp(loss), 1e-6);
   EXPECT_NEAR(scores["bits_per_byte"], loss / std::numbers::ln2, 1e-6) << "a character of ASCII is a byte";
@@ -131,7 +136,7 @@ TEST_F(Commands, WorkOnATranslator) {
   const auto evaluated = zoo("evaluate run --json");
   ASSERT_EQ(evaluated.code, 0) << evaluated.err;
   EXPECT_THAT(keys(json::parse(evaluated.out)),
-              ElementsAre("bits_per_byte", "bleu", "chrf", "loss", "perplexity", "tokens"));
+              ElementsAre("bits_per_byte", "bleu", "chrf", "data", "loss", "perplexity", "tokens"));
   const auto results = document("generate run", "das ist\ngut\n")["results"];
   ASSERT_EQ(results.size(), 2U);
   EXPECT_EQ(results[1]["prompt"], "gut");

@@ -17,6 +17,7 @@ namespace zoo::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsSubsetOf;
@@ -366,7 +367,7 @@ TEST_F(Errors, OfClosedStreams) {
     SCOPED_TRACE(command);
     const auto outcome = zoo(command);
     EXPECT_EQ(outcome.code, 1);
-    EXPECT_EQ(outcome.err, "zoo: cannot write to standard output\n");
+    EXPECT_THAT(outcome.err, EndsWith("zoo: cannot write to standard output\n"));
   }
   // Printed text must not land in the files of the run, which could get the free file numbers.
   ASSERT_EQ(zoo(train("tiny.yaml --out silent <&- >&- 2>&-")).code, 0);
