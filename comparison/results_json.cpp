@@ -111,7 +111,9 @@ Curves read_curves(const fs::path& run_dir, const Metric& metric) {
   if (!is_there(run_dir / "metrics.jsonl")) return curves;  // killed before its first row
   const std::string text = read_json_text(run_dir / "metrics.jsonl");
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
-    const auto row = ordered_json_or_null(std::string_view(text).substr(begin, end - begin));
+    const auto line = std::string_view(text).substr(begin, end - begin);
+    if (!line.starts_with('{')) continue;  // to parse what is no row takes long
+    const auto row = ordered_json_or_null(line);
     if (!is_row_of_numbers(row)) continue;
     if (row.contains("valid_loss")) {
       add_row(curves.valid, row);

@@ -31,6 +31,7 @@ std::filesystem::path prepare(const std::filesystem::path& run_dir, int64_t step
   std::string kept;
   for (size_t begin = 0, end; (end = old.find('\n', begin)) != old.npos; begin = end + 1) {
     const std::string_view line = std::string_view(old).substr(begin, end - begin);
+    if (!line.starts_with('{')) continue;  // to parse what is no row takes long
     const auto entry = ordered_json_or_null(line);
     if (!entry.is_object()) continue;
     const auto at = entry.find("step");
