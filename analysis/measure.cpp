@@ -1,6 +1,7 @@
 #include "analysis/measure.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <vector>
 
@@ -23,11 +24,15 @@ namespace {
 
 constexpr size_t kFewestRepeats = 3;
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+/// The value at a share of the sorted values, without interpolation.
+double quantile(std::vector<double> values, double share) {
+  const auto n = static_cast<double>(values.size() - 1);
+  const auto found = values.begin() + static_cast<std::ptrdiff_t>(std::ceil(share * n));
+  std::nth_element(values.begin(), found, values.end());
+  return *found;
 }
+
+double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
 
 /// The steps of a training from its first batch on, as the trainer takes them.
 class TrainingSteps {
@@ -82,7 +87,7 @@ TrainingSpeed measure_training(Task& task, c10::Device device, double budget) {
   // Batches differ in size, so each repeat takes the same round of steps.
   const auto n_steps = std::clamp(static_cast<int64_t>(budget / kRounds / once), int64_t{1}, kMostSteps);
   int64_t tokens = 0;
-  const double seconds = median_seconds([&] { tokens = steps.take(n_steps); }, device, budget);
+  const double seconds = measure_times([&] { tokens = steps.take(n_steps); }, device, budget).median;
   return {.tokens_per_second = static_cast<double>(tokens) / seconds,
           .step_seconds = seconds / static_cast<double>(n_steps),
           .tokens_per_step = static_cast<double>(tokens) / static_cast<double>(n_steps),
@@ -106,7 +111,8 @@ PromptSpeed measure_prompt(GenerativeModel& model, int64_t vocab_size, c10::Devi
     DecodingState state;
     model.prefill(prompts, state);
   };
-  return {.tokens_per_second = static_cast<double>(n_tokens) / median_seconds(read, device, options.seconds),
+  const double seconds = measure_times(read, device, options.seconds).median;
+  return {.tokens_per_second = static_cast<double>(n_tokens) / seconds,
           .prompts = options.prompts,
           .length = length};
 }
@@ -143,7 +149,7 @@ Speed median_of(std::span<const Speed> speeds) {
   return result;
 }
 
-double median_seconds(const std::function<void()>& work, c10::Device device, double budget) {
+Times measure_times(const std::function<void()>& work, c10::Device device, double budget) {
   work();
   synchronize(device);
   std::vector<double> seconds;
@@ -154,7 +160,7 @@ double median_seconds(const std::function<void()>& work, c10::Device device, dou
     synchronize(device);
     seconds.push_back(one.seconds());
   }
-  return median(std::move(seconds));
+  return {.median = median(seconds), .low = quantile(seconds, 0.25), .high = quantile(seconds, 0.75)};
 }
 
 DecodeSpeed measure_decode(GenerativeModel& model, int64_t vocab_size, c10::Device device, int64_t length,

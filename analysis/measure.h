@@ -62,8 +62,14 @@ DecodeSpeed measure_decode(GenerativeModel& model, int64_t vocab_size, c10::Devi
 /// The median of each number over several measurements of one model; at least one.
 Speed median_of(std::span<const Speed> speeds);
 
-/// The median time of `work` on `device` in seconds. After a first run that does not count, it repeats `work`
-/// until `budget` seconds are over, at least three times. A few disturbed repeats do not change a median.
-double median_seconds(const std::function<void()>& work, c10::Device device, double budget);
+/// Times of one piece of work in seconds: the median, and the quartiles between which half of the repeats
+/// lie. A few disturbed repeats do not change them.
+struct Times {
+  double median = 0, low = 0, high = 0;
+};
+
+/// The times of `work` on `device`. After a first run that does not count, it repeats `work` until `budget`
+/// seconds are over, at least three times.
+Times measure_times(const std::function<void()>& work, c10::Device device, double budget);
 
 }  // namespace zoo

@@ -45,6 +45,7 @@ class NumberTokenizer final : public Tokenizer {
     return fmt::format("{}", fmt::join(ids, " "));
   }
   std::string label(int64_t id) const override { return std::to_string(id); }
+  bool keeps_text() const override { return true; }
   int64_t vocab_size() const override { return vocab_size_; }
   const SpecialTokens& special() const override { return special_; }
   void save(const fs::path& run_dir) const override {

@@ -127,10 +127,12 @@ class ScalingMeter {
       prepare(length)();  // grows tables of positions, so that neither time nor bytes count them
       const TensorMemory memory(device_);
       const auto forward = prepare(length);
-      const double seconds = median_seconds(forward, device_, options_.seconds);
+      const Times times = measure_times(forward, device_, options_.seconds);
       curve.lengths.push_back(length);
       curve.flops.push_back(flops(length));
-      curve.seconds.push_back(seconds);
+      curve.seconds.push_back(times.median);
+      curve.seconds_low.push_back(times.low);
+      curve.seconds_high.push_back(times.high);
       curve.bytes.push_back(memory.peak());
     }
     curve.flops_exponent = fitted_exponent(curve.lengths, curve.flops);
@@ -234,6 +236,8 @@ nlohmann::ordered_json to_json(const ScalingCurve& curve) {
           {"lengths", curve.lengths},
           {"flops", curve.flops},
           {"seconds", curve.seconds},
+          {"seconds_low", curve.seconds_low},
+          {"seconds_high", curve.seconds_high},
           {"bytes", curve.bytes},
           {"flops_exponent", number(curve.flops_exponent)},
           {"seconds_exponent", number(curve.seconds_exponent)}};

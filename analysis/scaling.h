@@ -31,8 +31,9 @@ struct ScalingCurve {
   std::vector<int64_t> lengths = {};  // tokens; for an encoder-decoder model: on each side
   /// As models/cost.h counts; for a norm, which has no matrix products, its additions and multiplications.
   std::vector<double> flops = {};
-  std::vector<double> seconds = {};
-  std::vector<int64_t> bytes = {};  // peak memory of tensors, without the weights
+  std::vector<double> seconds = {};                         // medians
+  std::vector<double> seconds_low = {}, seconds_high = {};  // quartiles, see Times
+  std::vector<int64_t> bytes = {};                          // peak memory of tensors, without the weights
   // e in cost ~ n^e over the longest half of the lengths, see fitted_exponent():
   std::optional<double> flops_exponent = {}, seconds_exponent = {};
 };

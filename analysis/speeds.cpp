@@ -9,7 +9,8 @@
 
 namespace zoo {
 
-std::vector<Speed> measure_in_turns(const std::vector<MeasuredRun>& runs, const SpeedOptions& options) {
+std::vector<std::vector<Speed>> measure_in_turns(const std::vector<MeasuredRun>& runs,
+                                                 const SpeedOptions& options) {
   constexpr int kTurns = 3;
   constexpr double kQuantities = 3;  // training, reading prompts, writing
   const MeasureOptions once{.seconds = options.seconds / kQuantities / kTurns, .length = {}};
@@ -27,9 +28,7 @@ std::vector<Speed> measure_in_turns(const std::vector<MeasuredRun>& runs, const 
       speeds[i].push_back(measure_speed(*tasks[i], options.device, once));
     }
   }
-  std::vector<Speed> medians;
-  for (const auto& all : speeds) medians.push_back(median_of(all));
-  return medians;
+  return speeds;
 }
 
 }  // namespace zoo

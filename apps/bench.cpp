@@ -88,14 +88,18 @@ std::string as_text(const std::vector<ScalingCurve>& curves) {
     if (curve.lengths.size() > lengths.size()) lengths = curve.lengths;
   }
   std::string text =
-      "Milliseconds of a forward pass over n tokens; e: exponent of n^e, fitted to the longest half of the "
-      "lengths\n\n";
+      "Milliseconds of a forward pass over n tokens (median, with half of the distance between the "
+      "quartiles); "
+      "e: exponent of n^e, fitted to the longest half of the lengths\n\n";
   text += fmt::format("{:<12}  {:<12}  {:>7}  {:>7}", "part", "order", "e FLOPs", "e time");
-  for (const int64_t length : lengths) text += fmt::format("  {:>8}", fmt::format("n={}", length));
+  for (const int64_t length : lengths) text += fmt::format("  {:>16}", fmt::format("n={}", length));
   for (const auto& curve : curves) {
     text += fmt::format("\n{:<12}  {:<12}  {:>7}  {:>7}", name_of(curve.part), curve.order,
                         exponent(curve.flops_exponent), exponent(curve.seconds_exponent));
-    for (const double seconds : curve.seconds) text += fmt::format("  {:>8.3f}", seconds * 1e3);
+    for (size_t i = 0; i < curve.seconds.size(); ++i) {
+      const double spread = (curve.seconds_high[i] - curve.seconds_low[i]) / 2;
+      text += fmt::format("  {:>16}", fmt::format("{:.3f} ± {:.3f}", curve.seconds[i] * 1e3, spread * 1e3));
+    }
   }
   return text + "\n";
 }

@@ -220,11 +220,13 @@ TEST(Scaling, AsJsonIsWhatTheDocumentationSays) {
                      .lengths = {64, 128},
                      .flops = {10, 20},
                      .seconds = {0.5, 1.5},
+                     .seconds_low = {0.4, 1.4},
+                     .seconds_high = {0.6, 1.7},
                      .bytes = {7, 8},
                      .flops_exponent = 1.0};
   EXPECT_EQ(to_json(curve), nlohmann::ordered_json::parse(R"json({"part": "feed-forward", "order": "O(nd²)",
-    "lengths": [64, 128], "flops": [10.0, 20.0], "seconds": [0.5, 1.5], "bytes": [7, 8], "flops_exponent": 1.0,
-    "seconds_exponent": null})json"));
+    "lengths": [64, 128], "flops": [10.0, 20.0], "seconds": [0.5, 1.5], "seconds_low": [0.4, 1.4],
+    "seconds_high": [0.6, 1.7], "bytes": [7, 8], "flops_exponent": 1.0, "seconds_exponent": null})json"));
 }
 
 }  // namespace

@@ -55,9 +55,12 @@ TEST_F(MeasureInTurns, TakesOneRunAfterTheOther) {
                                   "measuring one, turn 2 of 3", "measuring two, turn 2 of 3",
                                   "measuring one, turn 3 of 3", "measuring two, turn 3 of 3"));
   ASSERT_EQ(speeds.size(), 2U);
-  for (const auto& speed : speeds) {
-    EXPECT_GT(speed.train.tokens_per_second, 0);
-    EXPECT_GT(speed.decode->tokens_per_second, 0);
+  for (const auto& turns : speeds) {
+    ASSERT_EQ(turns.size(), 3U);
+    for (const auto& speed : turns) {
+      EXPECT_GT(speed.train.tokens_per_second, 0);
+      EXPECT_GT(speed.decode->tokens_per_second, 0);
+    }
   }
 }
 
