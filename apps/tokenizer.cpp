@@ -75,7 +75,7 @@ struct TrainTokenizerArguments {
   std::filesystem::path out;
   std::string type, model, documents, normalization;
   TokenizerConfig config;
-  bool no_special = false, json = false;
+  bool byte_fallback = true, no_special = false, json = false;
 };
 
 /// The whole of each file: no part is kept back for validation.
@@ -92,6 +92,7 @@ void train_tokenizer(const TrainTokenizerArguments& arguments) {
   config.type = parse_name<TokenizerKind>("--type", arguments.type);
   config.model = parse_name<SentencePieceModel>("--model", arguments.model);
   config.normalization = parse_name<TextNormalization>("--normalization", arguments.normalization);
+  config.byte_fallback = arguments.byte_fallback;
   const auto texts = read_documents(corpus_of(arguments), Split::train);
   const auto set = arguments.no_special ? SpecialTokenSet::none : SpecialTokenSet::all;
   const auto tokenizer = make_tokenizer(config, set, [&](const auto& sink) {
@@ -116,7 +117,7 @@ void add_train_tokenizer(CLI::App& app) {
   arguments->type = name_of(arguments->config.type);
   arguments->model = name_of(arguments->config.model);
   arguments->documents = name_of(DocumentSplit::none);
-  arguments->normalization = name_of(arguments->config.normalization);
+  arguments->normalization = name_of(TextNormalization::none);
   auto* command = app.add_subcommand("train", "Make a vocabulary from text files");
   command->add_option("FILE", arguments->files, "Text files (UTF-8)")->type_name("")->required();
   command->add_option("--out", arguments->out, "Directory to write tokenizer.json and tokenizer.model to")
@@ -144,11 +145,11 @@ void add_train_tokenizer(CLI::App& app) {
       ->capture_default_str();
   command
       ->add_option("--normalization", arguments->normalization,
-                   "nfkc or none, as data.tokenizer has it (sentencepiece)")
+                   "none or nfkc, as data.tokenizer has it (sentencepiece)")
       ->type_name("TYPE")
       ->capture_default_str();
-  command->add_flag("--byte-fallback", arguments->config.byte_fallback,
-                    "Bytes instead of <unk> for characters without a token (sentencepiece)");
+  command->add_flag("--byte-fallback,!--no-byte-fallback", arguments->byte_fallback,
+                    "Bytes or <unk> for characters without a token (sentencepiece; default: bytes)");
   command->add_flag("--lowercase", arguments->config.lowercase, "Convert the text to lower case first");
   command->add_flag("--no-special", arguments->no_special, "No special tokens (<pad>, <bos>, <eos>, …)");
   add_json(*command, arguments->json);

@@ -55,8 +55,15 @@ SeedEnd end_of(const TrainingConfig& training, const TrainingState* state) {
 
 class Collector {
  public:
-  Collector(const ComparisonPlan& plan, const ResultsOptions& options)
-      : plan_(plan), options_(options), metric_(task_type(plan.variants.front().experiment).comparison) {}
+  Collector(const ComparisonPlan& plan, const ResultsOptions& options) : plan_(plan), options_(options) {
+    std::vector<fs::path> dirs;
+    for (const auto& variant : plan_.variants) {
+      for (const int64_t seed : variant.seeds) {
+        if (const auto dir = dir_of(variant, seed); !failure_of(dir)) dirs.push_back(dir);
+      }
+    }
+    metric_ = metric_of_runs(task_type(plan.variants.front().experiment), dirs);
+  }
 
   Json collect() {
     Json runs = Json::array();
@@ -170,10 +177,15 @@ class Collector {
              {"scaling", Json::array()},
              {"samples", Json::array()},
              {"attention", nullptr}};
-    judge_learning(variant, run);
+    const auto dir = shown_dir(variant, run);
+    std::optional<Run> shown;
+    if (dir) {
+      shown = Run::open(*dir, options_.device);
+      judge_learning(shown->task(), run);
+    }
     if (const auto values = counted_values(run); !values.empty())
       run["metric"] = to_json(mean_interval(values));
-    if (const auto dir = shown_dir(variant, run)) look_at(variant, *dir, run);
+    if (shown) look_at(variant, *dir, *shown, run);
     return run;
   }
 
@@ -186,11 +198,8 @@ class Collector {
   }
 
   /// Says of each seed whether it has learnt anything.
-  void judge_learning(const PlannedVariant& variant, Json& run) const {
-    const auto dir = shown_dir(variant, run);
-    if (!dir) return;
-    const auto task = open_task(variant.experiment, read_run_vocabulary(*dir, task_type(variant.experiment)));
-    const auto guess = guess_losses(*task, Split::valid);
+  static void judge_learning(Task& task, Json& run) {
+    const auto guess = guess_losses(task, Split::valid);
     if (!guess) return;
     run["guess"] = {{"uniform", guess->uniform}, {"unigram", guess->unigram}};
     for (auto& seed : run["seeds"]) {
@@ -221,7 +230,7 @@ class Collector {
                                           variant.name, length)});
           break;
         }
-        const auto value = scores.value(metric_.key, Json());
+        const auto value = value_of(metric_, scores);
         if (value.is_number()) values.push_back(value.get<double>());
       }
       if (values.empty()) continue;
@@ -244,7 +253,8 @@ class Collector {
         failure ? SeedEnd::failed : end_of(variant.experiment.training, checkpoint ? &state : nullptr);
     note_end(fmt::format("{}, seed {}", variant.name, seed), end, failure);
     const auto known = [&](auto count) { return checkpoint ? Json(count) : Json(); };
-    const Json valid = failure ? Json::object() : scores_of(dir, options_.device);
+    Json valid = failure ? Json::object() : scores_of(dir, options_.device);
+    if (const auto value = value_of(metric_, valid); !value.is_null()) valid[metric_.key] = value;
     auto curves = read_curves(dir, metric_);
     std::error_code ignored;
     return {{"seed", seed},
@@ -289,8 +299,7 @@ class Collector {
   }
 
   /// Samples, maps and scaling of one trained run.
-  void look_at(const PlannedVariant& variant, const fs::path& run_dir, Json& json) {
-    const auto run = Run::open(run_dir, options_.device);
+  void look_at(const PlannedVariant& variant, const fs::path& run_dir, const Run& run, Json& json) {
     json["samples"] = samples_json(variant, run);
     const auto text = text_to_look_at(json["samples"]);
     try {
@@ -335,13 +344,13 @@ class Collector {
     const auto path = options_.dir / "measured" / "speeds.json";
     Json speeds = read_kept(path, key, KeptKind::object);
     if (speeds.is_null()) {
-      const auto medians = measure_in_turns(measured, {.device = options_.device,
-                                                       .seconds = plan_.settings.speed_seconds,
-                                                       .should_stop = options_.should_stop,
-                                                       .on_message = options_.on_message});
-      if (medians.size() < measured.size()) return false;
+      const auto all = measure_in_turns(measured, {.device = options_.device,
+                                                   .seconds = plan_.settings.speed_seconds,
+                                                   .should_stop = options_.should_stop,
+                                                   .on_message = options_.on_message});
+      if (all.size() < measured.size()) return false;
       speeds = Json::object();
-      for (size_t i = 0; i < measured.size(); ++i) speeds[measured[i].name] = to_json(medians[i]);
+      for (size_t i = 0; i < measured.size(); ++i) speeds[measured[i].name] = speeds_json(all[i]);
       keep(path, key, speeds);
     }
     for (size_t i = 0; i < measured.size(); ++i) (*entries[i])["speed"] = speeds[measured[i].name];

@@ -12,6 +12,7 @@
 #include "analysis/attention_rollout.h"
 #include "analysis/attention_statistics.h"
 #include "base/error.h"
+#include "comparison/scores.h"
 #include "io/files.h"
 #include "io/json_document.h"
 
@@ -69,6 +70,19 @@ Json rollout_json(const AttentionReport& report) {
   return list;
 }
 
+Json to_json(const Speed& speed) {
+  Json json{{"train_tokens_per_second", speed.train.tokens_per_second},
+            {"prompt_tokens_per_second", nullptr},
+            {"decode_tokens_per_second", nullptr},
+            {"first_token_seconds", nullptr}};
+  if (speed.prompt) json["prompt_tokens_per_second"] = speed.prompt->tokens_per_second;
+  if (speed.decode) {
+    json["decode_tokens_per_second"] = speed.decode->tokens_per_second;
+    json["first_token_seconds"] = speed.decode->first_token_seconds;
+  }
+  return json;
+}
+
 }  // namespace
 
 Json to_json(const Metrics& metrics) {
@@ -93,16 +107,20 @@ Json to_json(const std::vector<Sample>& samples) {
   return list;
 }
 
-Json to_json(const Speed& speed) {
-  Json json{{"train_tokens_per_second", speed.train.tokens_per_second},
-            {"prompt_tokens_per_second", nullptr},
-            {"decode_tokens_per_second", nullptr},
-            {"first_token_seconds", nullptr}};
-  if (speed.prompt) json["prompt_tokens_per_second"] = speed.prompt->tokens_per_second;
-  if (speed.decode) {
-    json["decode_tokens_per_second"] = speed.decode->tokens_per_second;
-    json["first_token_seconds"] = speed.decode->first_token_seconds;
+Json speeds_json(const std::vector<Speed>& measured) {
+  Json json = to_json(median_of(measured));
+  Json ranges = Json::object();
+  for (const auto& [key, median] : json.items()) {
+    if (!median.is_number()) continue;
+    double least = median, largest = median;
+    for (const auto& speed : measured) {
+      const double value = to_json(speed)[key];
+      least = std::min(least, value);
+      largest = std::max(largest, value);
+    }
+    ranges[key] = {least, largest};
   }
+  json["ranges"] = std::move(ranges);
   return json;
 }
 
@@ -118,7 +136,7 @@ Curves read_curves(const fs::path& run_dir, const Metric& metric) {
     if (row.contains("valid_loss")) {
       add_row(curves.valid, row);
       curves.valid["valid_loss"].push_back(row["valid_loss"]);
-      curves.valid["metric"].push_back(row.value("valid_" + metric.key, Json()));
+      curves.valid["metric"].push_back(value_of(metric, row, "valid_"));
     } else if (row.contains("train_loss")) {
       add_row(curves.train, row);
       curves.train["train_loss"].push_back(row["train_loss"]);

@@ -18,7 +18,8 @@ namespace zoo {
 Json to_json(const Metrics& metrics);
 Json to_json(const Interval& interval);
 Json to_json(const std::vector<Sample>& samples);
-Json to_json(const Speed& speed);
+/// Medians over the measurements of one run, and each with its least and its largest value; at least one.
+Json speeds_json(const std::vector<Speed>& measured);
 
 /// RUN/metrics.jsonl as lists, one per quantity. The lists of a curve have equal lengths, 0 without rows.
 struct Curves {

@@ -1,5 +1,6 @@
 #include "comparison/scores.h"
 
+#include <algorithm>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -32,6 +33,19 @@ Json score_key(const fs::path& run_dir, c10::Device device) {
 Json scores_of(const fs::path& run_dir, c10::Device device) {
   return kept(run_dir / "evaluation.json", score_key(run_dir, device), KeptKind::numbers,
               [&] { return to_json(Run::open(run_dir, device).evaluate(Split::valid)); });
+}
+
+Metric metric_of_runs(const TaskType& type, const std::vector<fs::path>& run_dirs) {
+  const auto changes_text = [&](const fs::path& dir) {
+    const auto tokenizer = read_run_vocabulary(dir, type).tokenizer;
+    return tokenizer && !tokenizer->keeps_text();
+  };
+  const bool is_lossy = type.lossy_comparison && std::ranges::any_of(run_dirs, changes_text);
+  return is_lossy ? *type.lossy_comparison : type.comparison;
+}
+
+Json value_of(const Metric& metric, const Json& scores, const std::string& prefix) {
+  return scores.value(prefix + metric.key, scores.value(prefix + metric.other_key, Json()));
 }
 
 Json scores_at(int64_t length, const fs::path& run_dir, c10::Device device) {

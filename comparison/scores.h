@@ -2,16 +2,27 @@
 // The scores of trained runs. They are kept beside each run, because evaluating takes long.
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include <c10/core/Device.h>
 
 #include "comparison/report/json.h"
+#include "training/tasks/metric.h"
+#include "training/tasks/task_type.h"
 
 namespace zoo {
 
 /// All metrics of a run's best weights on its validation data, by name; null for a number that is not finite.
 /// Throws the errors of Run::open().
 Json scores_of(const std::filesystem::path& run_dir, c10::Device device);
+
+/// The metric that ranks runs of a task: its metric for texts that a tokenizer changed, if one of the runs
+/// has such a tokenizer. Throws CheckpointError.
+Metric metric_of_runs(const TaskType& type, const std::vector<std::filesystem::path>& run_dirs);
+
+/// The value of a metric among `scores`, whose names begin with `prefix`; null if it is not there.
+Json value_of(const Metric& metric, const Json& scores, const std::string& prefix = "");
 
 /// The same with sequences of another length than in training; null if the validation text is shorter.
 Json scores_at(int64_t length, const std::filesystem::path& run_dir, c10::Device device);

@@ -73,6 +73,17 @@ struct Outcome {
   double flops = 0, seconds = 0;
 };
 
+Metric metric_of(const ComparisonPlan& shorts, const fs::path& dir) {
+  std::vector<fs::path> runs;
+  for (const auto& candidate : shorts.variants) {
+    for (const int64_t seed : candidate.seeds) {
+      const auto run = run_dir_of(dir, candidate, seed);
+      if (!failure_of(run)) runs.push_back(run);
+    }
+  }
+  return metric_of_runs(task_type(shorts.variants.front().experiment), runs);
+}
+
 Outcome outcome_of(const PlannedVariant& candidate, const fs::path& dir, const Metric& metric,
                    c10::Device device) {
   Outcome outcome;
@@ -85,7 +96,7 @@ Outcome outcome_of(const PlannedVariant& candidate, const fs::path& dir, const M
     }
     if (failure_of(run)) continue;
     const auto scores = scores_of(run, device);
-    if (const auto value = scores.value(metric.key, Json()); value.is_number())
+    if (const auto value = value_of(metric, scores); value.is_number())
       outcome.values.push_back(value.get<double>());
   }
   return outcome;
@@ -143,7 +154,7 @@ std::optional<Tuned> tune(const Comparison& comparison, const ComparisonPlan& pl
   make_subdirectory(in_tuning.dir);
   if (train_all(shorts, in_tuning) == RunnerEnd::interrupted) return std::nullopt;
 
-  const auto& metric = task_type(comparison.variants.front().experiment).comparison;
+  const auto metric = metric_of(shorts, in_tuning.dir);
   Tuned tuned{.comparison = comparison, .record = nullptr};
   Json variants = Json::array();
   size_t next = 0;

@@ -22,13 +22,20 @@ void describe(ConfigVisitor& v, TokenizerConfig& c) {
           "sentencepiece: share of the text's characters that get a token; the rest become <unk>, or bytes.",
           Limits::between(0.98, 1));
   v.field("normalization", c.normalization,
-          "sentencepiece: nfkc replaces fullwidth letters, ligatures and the like by usual ones, and runs of "
-          "blanks by one; none changes nothing, as source code needs it.");
+          "sentencepiece: none changes nothing (default); nfkc replaces fullwidth letters, ligatures and the "
+          "like by usual ones, and runs of blanks by one.");
   v.field("byte_fallback", c.byte_fallback,
           "sentencepiece: characters without a token become their bytes instead of <unk>; 256 of the tokens "
-          "are bytes.");
+          "are bytes (default true).");
+  v.field(
+      "special_tokens", c.special_tokens,
+      "Whether the vocabulary has <pad>, <bos>, <eos>, <mask>, <cls> and <sep>; default: for sentencepiece, "
+      "and where the task needs them.");
   v.field("lowercase", c.lowercase, "Fold upper case to lower case before anything else.");
-  v.field("path", c.path, "sentencepiece: use this model file instead of training one.");
+  v.field("path", c.path,
+          "sentencepiece: use this model file instead of training one, with the normalization of a "
+          "tokenizer.json "
+          "beside it that belongs to it.");
 }
 
 void describe(ConfigVisitor& v, DataConfig& c) {
@@ -85,9 +92,10 @@ void validate(const DataConfig& c, const Complain& complain) {
     complain("tokenizer.path", fmt::format("is for type sentencepiece, not {}", name_of(c.tokenizer.type)));
   }
   if (!c.tokenizer.path.text.empty() &&
-      (c.tokenizer.normalization != TextNormalization::nfkc || c.tokenizer.byte_fallback)) {
-    complain("tokenizer.path",
-             "names a model, which has its own normalization and byte_fallback: remove those");
+      (c.tokenizer.normalization || c.tokenizer.byte_fallback || c.tokenizer.special_tokens)) {
+    complain(
+        "tokenizer.path",
+        "names a model, which has its own normalization, byte_fallback and special_tokens: remove those");
   }
   if (c.prefix_length && *c.prefix_length > c.sequence_length) {
     complain("prefix_length",

@@ -26,22 +26,28 @@ constexpr auto config_names(SentencePieceModel) {
 }
 
 /// What SentencePiece does to a text before it cuts it into pieces:
-///   nfkc  NFKC (fullwidth letters, ligatures and the like become usual ones), one blank for a run of blanks,
-///   a
-///         blank before the text, so that a word is the same piece at its beginning
-///   none  nothing: with byte_fallback, decoding gives every text back exactly
+///   none  nothing: with byte_fallback, decoding gives every text back exactly. Each line is read with a
+///   blank
+///         before it, so that a word is the same piece at the beginning of a line and within it
+///   nfkc  NFKC (fullwidth letters, ligatures and the like become usual ones) and one blank for a run of
+///         blanks, which decoding cannot give back. A text is read with a blank before it
 enum class TextNormalization { nfkc, none };
 constexpr auto config_names(TextNormalization) { return std::to_array<std::string_view>({"nfkc", "none"}); }
 
 struct TokenizerConfig {
   TokenizerKind type = TokenizerKind::sentencepiece;
-  int64_t vocab_size = 8000;                                  // sentencepiece only
-  SentencePieceModel model = SentencePieceModel::unigram;     // sentencepiece only
-  double character_coverage = 1.0;                            // sentencepiece only
-  TextNormalization normalization = TextNormalization::nfkc;  // sentencepiece only
-  bool byte_fallback = false;  // sentencepiece only: unknown characters become bytes, not unk
-  bool lowercase = false;      // fold case before anything else
-  ConfigPath path;             // use this SentencePiece model instead of training one
+  int64_t vocab_size = 8000;                               // sentencepiece only
+  SentencePieceModel model = SentencePieceModel::unigram;  // sentencepiece only
+  double character_coverage = 1.0;                         // sentencepiece only
+  // sentencepiece only. The defaults lose nothing of a text: `none` and true. A model from `path` has its
+  // own.
+  std::optional<TextNormalization> normalization;
+  std::optional<bool> byte_fallback;  // unknown characters become bytes, not unk
+  /// Default: sentencepiece has them, so that other tasks can use the vocabulary; others if the task needs
+  /// them.
+  std::optional<bool> special_tokens;
+  bool lowercase = false;  // fold case before anything else
+  ConfigPath path;         // use this SentencePiece model instead of training one
 };
 void describe(ConfigVisitor& v, TokenizerConfig& c);
 

@@ -22,6 +22,7 @@ class CharTokenizer : public Tokenizer {
   TokenIds encode(std::string_view text) const override;
   std::string decode(std::span<const int64_t> ids) const override;
   std::string label(int64_t id) const override;
+  bool keeps_text() const override { return !file_.lowercase; }
   int64_t vocab_size() const override { return first_ + static_cast<int64_t>(file_.symbols.size()); }
   const SpecialTokens& special() const override { return file_.special; }
   void save(const std::filesystem::path& run_dir) const override { write_tokenizer_file(run_dir, file_); }

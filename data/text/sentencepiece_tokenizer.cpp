@@ -68,7 +68,7 @@ bool is_visible(std::string_view line) {
 }
 
 struct TrainingText {
-  std::vector<std::string> lines;  // without blank ones
+  std::vector<std::string> lines;  // as they are encoded, without blank ones
   size_t longest = 0;              // bytes
   bool has_line_breaks = false;    // within a text
   bool has_visible = false;
@@ -95,7 +95,8 @@ TrainingText read_training_text(const TextReader& corpus, const SentencePieceTok
     for (size_t begin = 0; begin <= text.size();) {
       const size_t end = std::min(text.find('\n', begin), text.size());
       result.has_line_breaks |= end < text.size();
-      std::string_view line = text.substr(begin, end - begin);
+      const auto whole = (change.marks_lines ? " " : "") + std::string(text.substr(begin, end - begin));
+      std::string_view line = whole;
       while (line.find_first_not_of(" \t\r") != line.npos) {
         const size_t length = first_part(line);
         result.lines.emplace_back(line.substr(0, length));
@@ -122,14 +123,16 @@ int64_t number_after(std::string_view words, std::string_view message) {
 }
 
 /// Throws SentencePiece's message in the words of a configuration.
-[[noreturn]] void fail_training(const std::string& message, int64_t vocab_size) {
+[[noreturn]] void fail_training(const std::string& message, int64_t vocab_size, bool has_bytes) {
   if (const int64_t smallest = number_after(fmt::format("required_chars. {} vs ", vocab_size), message);
       smallest > 0) {
     throw DataError(
         fmt::format("data.tokenizer.vocab_size (--vocab-size) {} is too small: the characters of the "
-                    "training text alone need {}; use a larger one, or set "
-                    "data.tokenizer.character_coverage (--character-coverage) below 1",
-                    vocab_size, smallest));
+                    "training text{} alone "
+                    "need {}; use a larger one, or set data.tokenizer.character_coverage "
+                    "(--character-coverage) below 1{}",
+                    vocab_size, has_bytes ? " and 256 bytes" : "", smallest,
+                    has_bytes ? ", or data.tokenizer.byte_fallback (--byte-fallback) to false" : ""));
   }
   throw DataError(fmt::format("SentencePiece could not make a vocabulary: {}", excerpt(message, 300)));
 }
@@ -142,7 +145,8 @@ std::string train_model(std::unordered_map<std::string, std::string> options,
       return train_sentencepiece(options, lines);
     } catch (const DataError& error) {
       const int64_t largest = number_after("Please set it to a value <= ", error.what());
-      if (largest <= 0 || largest >= vocab_size) fail_training(error.what(), vocab_size);
+      if (largest <= 0 || largest >= vocab_size)
+        fail_training(error.what(), vocab_size, options.contains("byte_fallback"));
       vocab_size = largest;
       options["vocab_size"] = std::to_string(largest);
     }
@@ -181,6 +185,10 @@ std::optional<std::string> read_kept(const std::filesystem::path& path) {
   return content.starts_with(sha256(model)) ? std::make_optional(std::move(model)) : std::nullopt;
 }
 
+SentencePieceTokenizer::Options options_in(const TokenizerFile& file) {
+  return {.lowercase = file.lowercase, .normalization = file.normalization, .marks_lines = file.marks_lines};
+}
+
 /// The id of the first of `pieces` that the model has, else -1.
 int64_t find_piece(const sentencepiece::SentencePieceProcessor& processor,
                    std::initializer_list<std::string_view> pieces) {
@@ -196,8 +204,10 @@ int64_t find_piece(const sentencepiece::SentencePieceProcessor& processor,
 std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::train(const TextReader& corpus,
                                                                       const TokenizerConfig& config,
                                                                       SpecialTokenSet special) {
-  const Options change{.lowercase = config.lowercase, .normalization = config.normalization};
-  const bool changes_nothing = config.normalization == TextNormalization::none;
+  const auto normalization = config.normalization.value_or(TextNormalization::none);
+  const bool changes_nothing = normalization == TextNormalization::none;
+  const Options change{
+      .lowercase = config.lowercase, .normalization = normalization, .marks_lines = changes_nothing};
   const TrainingText text = read_training_text(corpus, change);
   if (text.lines.empty())
     throw DataError("the training text is empty: there is nothing to make a vocabulary from");
@@ -227,11 +237,11 @@ std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::train(const Text
   };
   if (changes_nothing) {
     options.insert({{"remove_extra_whitespaces", "false"},
-                    {"add_dummy_prefix", "false"},
+                    {"add_dummy_prefix", "false"},  // the lines have one already
                     // The indentation of source code is then one piece.
                     {"allow_whitespace_only_pieces", "true"}});
   }
-  if (config.byte_fallback) options.emplace("byte_fallback", "true");
+  if (config.byte_fallback.value_or(true)) options.emplace("byte_fallback", "true");
   if (all) options.emplace("control_symbols", "<mask>,<cls>,<sep>");
   // NFKC turns a line break into a blank, except if it is a symbol of its own. Generated text can then have
   // lines.
@@ -260,7 +270,7 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string model, const Options&
   if (!status.ok())
     throw DataError(fmt::format("not a SentencePiece model: {}", excerpt(status.ToString(), 200)));
   vocab_size_ = processor_->GetPieceSize();
-  line_break_ = find_piece(*processor_, {"\n"});
+  line_break_ = find_piece(*processor_, {"\n", "<0x0A>"});
   special_ = {.pad = processor_->pad_id(),
               .unk = processor_->unk_id(),
               .bos = processor_->bos_id(),
@@ -271,6 +281,17 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string model, const Options&
 }
 
 SentencePieceTokenizer::~SentencePieceTokenizer() = default;
+
+SentencePieceTokenizer::Options SentencePieceTokenizer::saved_options(const std::filesystem::path& dir,
+                                                                      std::string_view model) {
+  try {
+    const TokenizerFile file = read_tokenizer_file(dir);
+    if (file.model_sha256 == sha256(model)) return options_in(file);
+  } catch (const CheckpointError&) {
+    // No file, or another program's file of this name.
+  }
+  return {};
+}
 
 std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::load(const std::filesystem::path& run_dir) {
   const TokenizerFile file = read_tokenizer_file(run_dir);
@@ -285,8 +306,7 @@ std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::load(const std::
     throw CheckpointError(fmt::format("{}: damaged, or does not belong to tokenizer.json", path.string()));
   }
   try {
-    return std::make_unique<SentencePieceTokenizer>(
-        std::move(model), Options{.lowercase = file.lowercase, .normalization = file.normalization});
+    return std::make_unique<SentencePieceTokenizer>(std::move(model), options_in(file));
   } catch (const DataError& e) {
     throw CheckpointError(fmt::format("{}: {}", path.string(), e.what()));
   }
@@ -305,14 +325,20 @@ void SentencePieceTokenizer::append_ids(std::string_view text, TokenIds& ids) co
   ids.insert(ids.end(), added.begin(), added.end());
 }
 
-/// Each line by itself, which is faster, and more exact: a long text has a score that hides small
-/// differences.
-TokenIds SentencePieceTokenizer::encode_lines(const std::string& text) const {
+/// Each line by itself. This is also faster and more exact: a long text has a score that hides small
+/// differences. An empty line has no mark.
+TokenIds SentencePieceTokenizer::encode_lines(std::string_view text, TextBegins begins) const {
+  const std::string seen = prepared(text);
   TokenIds ids;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    append_ids(std::string_view(text).substr(begin, end - begin), ids);
-    if (end < text.size()) ids.push_back(line_break_);
+  std::string marked;
+  for (size_t begin = 0; begin < seen.size();) {
+    const size_t end = line_break_ < 0 ? seen.size() : std::min(seen.find('\n', begin), seen.size());
+    const auto line = std::string_view(seen).substr(begin, end - begin);
+    const bool is_marked =
+        options_.marks_lines && !line.empty() && (begin > 0 || begins == TextBegins::a_line);
+    if (is_marked) marked.assign(" ").append(line);
+    append_ids(is_marked ? marked : line, ids);
+    if (end < seen.size()) ids.push_back(line_break_);
     begin = end + 1;
   }
   return ids;
@@ -320,17 +346,15 @@ TokenIds SentencePieceTokenizer::encode_lines(const std::string& text) const {
 
 TokenIds SentencePieceTokenizer::encode(std::string_view text) const {
   check_utf8(text);
-  const std::string seen = prepared(text);
-  // Only a model that adds no blank to a text cuts its lines as the whole text.
-  if (options_.normalization == TextNormalization::none && line_break_ >= 0) return encode_lines(seen);
+  if (options_.normalization == TextNormalization::none) return encode_lines(text, TextBegins::a_line);
   TokenIds ids;
-  append_ids(seen, ids);
+  append_ids(prepared(text), ids);
   return ids;
 }
 
 TokenIds SentencePieceTokenizer::encode_continuation(std::string_view text) const {
-  if (options_.normalization == TextNormalization::none) return encode(text);
   check_utf8(text);
+  if (options_.normalization == TextNormalization::none) return encode_lines(text, TextBegins::within_a_line);
   // SentencePiece begins every text with a blank. After a character that no piece contains, it cuts `text` as
   // in the middle of a longer text. The pieces of that character alone are then left out.
   const auto whole = std::string(stand_in) + prepared(text);
@@ -345,6 +369,20 @@ TokenIds SentencePieceTokenizer::encode_continuation(std::string_view text) cons
 }
 
 std::string SentencePieceTokenizer::decode(std::span<const int64_t> ids) const {
+  if (!options_.marks_lines) return decode_pieces(ids);
+  std::string text;
+  for (size_t begin = 0; begin <= ids.size();) {
+    const auto rest = ids.subspan(begin);
+    const auto length = static_cast<size_t>(std::ranges::find(rest, line_break_) - rest.begin());
+    const auto line = decode_pieces(rest.first(length));
+    text += line.starts_with(' ') ? line.substr(1) : line;
+    if (length < rest.size()) text += '\n';
+    begin += length + 1;
+  }
+  return text;
+}
+
+std::string SentencePieceTokenizer::decode_pieces(std::span<const int64_t> ids) const {
   std::vector<int> narrow;
   narrow.reserve(ids.size());
   for (const int64_t id : ids) {
@@ -357,11 +395,15 @@ std::string SentencePieceTokenizer::decode(std::span<const int64_t> ids) const {
   return options_.normalization == TextNormalization::none ? show_marks(std::move(text)) : text;
 }
 
+bool SentencePieceTokenizer::keeps_text() const {
+  return options_.normalization == TextNormalization::none && !options_.lowercase;
+}
+
 std::string SentencePieceTokenizer::label(int64_t id) const {
   check_id(id, vocab_size_);
   if (const auto special = special_label(special_, id); !special.empty()) return std::string(special);
   const std::string& piece = processor_->IdToPiece(static_cast<int>(id));
-  return piece == "\n" ? "↵" : piece;
+  return id == line_break_ ? "↵" : piece;
 }
 
 void SentencePieceTokenizer::save(const std::filesystem::path& run_dir) const {
@@ -369,14 +411,16 @@ void SentencePieceTokenizer::save(const std::filesystem::path& run_dir) const {
   write_tokenizer_file(run_dir, {.type = TokenizerKind::sentencepiece,
                                  .lowercase = options_.lowercase,
                                  .normalization = options_.normalization,
+                                 .marks_lines = options_.marks_lines,
                                  .special = special_,
                                  .symbols = {},
                                  .model_sha256 = sha256(model_)});
 }
 
 std::string SentencePieceTokenizer::fingerprint() const {
-  return fmt::format("sentencepiece {}{} {}", options_.lowercase,
-                     options_.normalization == TextNormalization::none ? " none" : "", sha256(model_));
+  return fmt::format("sentencepiece {}{}{} {}", options_.lowercase,
+                     options_.normalization == TextNormalization::none ? " none" : "",
+                     options_.marks_lines ? " lines" : "", sha256(model_));
 }
 
 }  // namespace zoo

@@ -15,6 +15,7 @@ namespace zoo {
 /// Ids of a tokenizer from train(): pad, unk, bos, eos, mask, cls, sep = 0 … 6 (with SpecialTokenSet::none
 /// only unk = 0), then the line break if the training text has line breaks, then bytes if there is a fallback
 /// to them, then the pieces. decode(encode(text)) gives the text as data.tokenizer.normalization changes it.
+/// With `none`, lines are encoded one by one, each with a blank before it, which decode() removes.
 class SentencePieceTokenizer : public Tokenizer {
  public:
   /// What happens to a text outside the model.
@@ -22,6 +23,8 @@ class SentencePieceTokenizer : public Tokenizer {
     bool lowercase = false;
     /// `none`: the model was trained with this value. It then leaves every text as it is.
     TextNormalization normalization = TextNormalization::nfkc;
+    /// Whether lines have a blank before them, with `none`. Models of older runs have not.
+    bool marks_lines = false;
   };
 
   /// Deterministic. If the text has fewer pieces than config.vocab_size, the vocabulary has the largest
@@ -34,6 +37,9 @@ class SentencePieceTokenizer : public Tokenizer {
   /// `model` is the content of a model file. Its own pad, unk, bos and eos are used, and <mask>, <cls>, <sep>
   /// (or [MASK], [CLS], [SEP]) if it has them. Throws DataError if it is not a model.
   SentencePieceTokenizer(std::string model, const Options& options);
+  /// The options that save() wrote to `dir` for this model; the default ones if it was another model, or if
+  /// `dir` has none.
+  static Options saved_options(const std::filesystem::path& dir, std::string_view model);
   /// Loads what save() wrote. Throws CheckpointError.
   static std::unique_ptr<SentencePieceTokenizer> load(const std::filesystem::path& run_dir);
   ~SentencePieceTokenizer() override;
@@ -43,6 +49,8 @@ class SentencePieceTokenizer : public Tokenizer {
   std::string decode(std::span<const int64_t> ids) const override;
   std::string label(int64_t id) const override;
   int64_t vocab_size() const override { return vocab_size_; }
+  bool joins_blanks() const override { return true; }
+  bool keeps_text() const override;
   const SpecialTokens& special() const override { return special_; }
   void save(const std::filesystem::path& run_dir) const override;
   std::string fingerprint() const override;
@@ -50,14 +58,16 @@ class SentencePieceTokenizer : public Tokenizer {
  private:
   std::string prepared(std::string_view text) const;
   void append_ids(std::string_view text, TokenIds& ids) const;
-  TokenIds encode_lines(const std::string& text) const;
+  enum class TextBegins { a_line, within_a_line };
+  TokenIds encode_lines(std::string_view text, TextBegins begins) const;
+  std::string decode_pieces(std::span<const int64_t> ids) const;
 
   std::string model_;  // serialised: the content of RUN/tokenizer.model
   Options options_;
   std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
   SpecialTokens special_;
   int64_t vocab_size_ = 0;
-  int64_t line_break_ = -1;  // the token of "\n", if it has one of its own
+  int64_t line_break_ = -1;  // the token of "\n": one of its own, or its byte; -1: unk
 };
 
 }  // namespace zoo

@@ -26,8 +26,10 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerConfig& config, Special
   if (config.path.text.empty()) return SentencePieceTokenizer::train(corpus, config, special);
   const auto path = data_path(config.path);
   try {
-    return std::make_unique<SentencePieceTokenizer>(
-        read_file(path, Follow::links), SentencePieceTokenizer::Options{.lowercase = config.lowercase});
+    std::string model = read_file(path, Follow::links);
+    auto options = SentencePieceTokenizer::saved_options(path.parent_path(), model);
+    options.lowercase |= config.lowercase;
+    return std::make_unique<SentencePieceTokenizer>(std::move(model), options);
   } catch (const DataError& e) {
     throw DataError(fmt::format("{}: {}", path.string(), e.what()));
   }
@@ -62,7 +64,8 @@ TokenIds encode_masked(const Tokenizer& tokenizer, std::string_view text) {
   TokenIds ids;
   for (size_t begin = 0;;) {
     const size_t at = text.find(mark, begin);
-    const auto words = text.substr(begin, at == text.npos ? at : at - begin);
+    auto words = text.substr(begin, at == text.npos ? at : at - begin);
+    if (at != text.npos && tokenizer.joins_blanks() && words.ends_with(' ')) words.remove_suffix(1);
     const TokenIds part = begin == 0 ? tokenizer.encode(words) : tokenizer.encode_continuation(words);
     ids.insert(ids.end(), part.begin(), part.end());
     if (at == text.npos) return ids;

@@ -43,6 +43,10 @@ class Tokenizer {
   /// How one token is shown to a person: "▁love", "\n" as "↵", "<eos>".
   virtual std::string label(int64_t id) const = 0;
   virtual int64_t vocab_size() const = 0;
+  /// Whether a blank is part of the token that follows it.
+  virtual bool joins_blanks() const { return false; }
+  /// Whether decode(encode(text)) is `text`, except for characters that became unk.
+  virtual bool keeps_text() const = 0;
   virtual const SpecialTokens& special() const = 0;
   /// Writes RUN/tokenizer.json (char, byte: everything; sentencepiece: the type and special ids, with
   /// RUN/tokenizer.model beside it). Throws SystemError.
@@ -55,10 +59,10 @@ class Tokenizer {
 /// Calls `sink` with each text of a corpus.
 using TextReader = std::function<void(const std::function<void(std::string_view)>& sink)>;
 
-/// Trains a tokenizer on a corpus according to `config`, or loads the model that `config.path` names
-/// names. Deterministic. A corpus with fewer pieces than `config` asks for gives a smaller vocabulary. Throws
-/// DataError for an empty corpus, and for a vocabulary that is too small for its characters (the message says
-/// how large it must be).
+/// Trains a tokenizer on a corpus according to `config`, or loads the model that `config.path` names. Its
+/// special tokens are `special`, whatever config.special_tokens says. Deterministic. A corpus with fewer
+/// pieces than `config` asks for gives a smaller vocabulary. Throws DataError for an empty corpus, and for a
+/// vocabulary that is too small for its characters (the message says how large it must be).
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerConfig& config, SpecialTokenSet special,
                                           const TextReader& corpus);
 

@@ -54,6 +54,7 @@ TokenizerFile from_json(const nlohmann::json& json) {
     if (name != name_of(TextNormalization::none))
       throw DataError(fmt::format("the normalization \"{}\" is unknown", excerpt(name)));
     file.normalization = TextNormalization::none;
+    file.marks_lines = json.value("marks_lines", false);
   }
   return file;
 }
@@ -70,8 +71,10 @@ std::string to_json(const TokenizerFile& file) {
       {"type", std::string(name_of(file.type))}, {"lowercase", file.lowercase}, {"special", special}};
   if (file.type == TokenizerKind::character) json["symbols"] = file.symbols;
   if (file.type == TokenizerKind::sentencepiece) json["model_sha256"] = file.model_sha256;
-  if (file.normalization == TextNormalization::none)
+  if (file.normalization == TextNormalization::none) {
     json["normalization"] = std::string(name_of(TextNormalization::none));
+    json["marks_lines"] = file.marks_lines;
+  }
   return json.dump(1) + "\n";
 }
 

@@ -15,6 +15,8 @@ struct TokenizerFile {
   bool lowercase = false;
   /// sentencepiece only. A file has this key only for `none`.
   TextNormalization normalization = TextNormalization::nfkc;
+  /// sentencepiece with `none` only: lines are encoded with a blank before them. Older files do not have it.
+  bool marks_lines = false;
   SpecialTokens special;
   /// char only: the code points in the order of their ids, after the special tokens.
   std::vector<std::string> symbols;

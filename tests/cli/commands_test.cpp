@@ -353,7 +353,8 @@ TEST_F(Commands, FindConfigurationsThatComeWithTheProgram) {
 TEST_F(Commands, TokenizersEncodeAndDecode) {
   const std::string line = "to be or not to be";
   for (const std::string kind :
-       {"--type char", "--type byte", "--vocab-size 22", "--vocab-size 22 --model bpe"}) {
+       {"--type char", "--type byte", "--vocab-size 22 --no-byte-fallback", "--vocab-size 280 --model bpe",
+        "--vocab-size 22 --no-byte-fallback --normalization nfkc"}) {
     SCOPED_TRACE(kind);
     fs::remove_all(path("vocabulary"));
     const auto made = document("tokenizer train --documents line --out vocabulary text.txt " + kind);

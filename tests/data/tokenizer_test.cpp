@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "data/text/sentencepiece_tokenizer.h"
 #include "io/files.h"
 #include "tests/data/support.h"
@@ -29,6 +32,7 @@ std::unique_ptr<Tokenizer> make(TokenizerKind type, SpecialTokenSet special, std
   TokenizerConfig config;
   config.type = type;
   config.vocab_size = vocab_size;
+  config.byte_fallback = false;  // 256 bytes are too many for these vocabularies
   return make_tokenizer(config, special, reader_of(std::move(texts)));
 }
 
@@ -119,6 +123,7 @@ TEST(Tokenizer, LowercaseFoldsEveryScript) {
     config.type = type;
     config.lowercase = true;
     config.vocab_size = 20;  // the letters and the special tokens
+    config.byte_fallback = false;
     const auto tokenizer =
         make_tokenizer(config, SpecialTokenSet::all, reader_of({"ÄRGER ΩΜΕΓΑ Жук ärger ωμεγα жук"}));
     EXPECT_EQ(tokenizer->decode(tokenizer->encode("ÄrGeR ΩμΕγΑ ЖУК")), "ärger ωμεγα жук") << name_of(type);
@@ -146,6 +151,7 @@ class SentencePiece : public ::testing::TestWithParam<SentencePieceModel> {
     TokenizerConfig config;
     config.model = GetParam();
     config.vocab_size = vocab_size;
+    config.byte_fallback = false;
     return make_tokenizer(config, special, reader_of(std::move(texts)));
   }
 
@@ -265,8 +271,6 @@ TEST_P(SentencePiece, WithoutNormalizationNothingIsLost) {
   TokenizerConfig config;
   config.model = GetParam();
   config.vocab_size = 400;
-  config.normalization = TextNormalization::none;
-  config.byte_fallback = true;
   std::string lines = "  two  blanks \n\n\ttab\r\n １２，ﬁ ▁▁ 􏿽 \n";
   for (const auto& sentence : sentences(200)) lines += "    " + sentence + "\n";
   for (const auto special : {SpecialTokenSet::none, SpecialTokenSet::all}) {
@@ -282,13 +286,65 @@ TEST_P(SentencePiece, WithoutNormalizationNothingIsLost) {
         const auto ids = used->encode(text);
         EXPECT_TRUE(used->decode(ids) == text) << excerpt(text) << ": " << excerpt(used->decode(ids));
         EXPECT_TRUE(stream(*used, ids) == text) << excerpt(text);
-        EXPECT_TRUE(used->encode_continuation(text) == ids) << excerpt(text);
         EXPECT_EQ(std::ranges::count(ids, used->special().unk), 0);
       }
     }
     // Indentation is one piece.
     EXPECT_LT(tokenizer->encode("    der").size(), 4U);
   }
+}
+
+// A word is the same token wherever it stands, and the blank before it belongs to it.
+TEST_P(SentencePiece, AWordIsOneTokenWhereverALineBegins) {
+  std::vector<std::string> verses;
+  for (const std::string& text : sentences(300)) verses.push_back(text + "\n" + text);
+  for (const auto& texts : {sentences(300), verses}) {
+    TokenizerConfig config;
+    config.model = GetParam();
+    config.vocab_size = 400;
+    const auto tokenizer = make_tokenizer(config, SpecialTokenSet::all, reader_of(texts));
+    // One of the pieces that are whole words.
+    const auto words = {"der", "das", "sieht", "Hund", "Kind", "ihre", "."};
+    const auto found =
+        std::ranges::find_if(words, [&](const char* text) { return tokenizer->encode(text).size() == 1; });
+    ASSERT_NE(found, words.end());
+    const std::string text = *found;
+    const auto word = tokenizer->encode(text)[0], line_break = tokenizer->encode("\n")[0];
+    EXPECT_EQ(tokenizer->label(word), "▁" + text);
+    EXPECT_EQ(tokenizer->label(line_break), "↵");
+    const auto lines = fmt::format("{0} {0}\n{0}\n\n{0}", text);
+    EXPECT_THAT(tokenizer->encode(lines),
+                ElementsAre(word, word, line_break, word, line_break, line_break, word));
+    EXPECT_EQ(tokenizer->encode_continuation(" " + lines), tokenizer->encode(lines));
+    EXPECT_NE(tokenizer->encode_continuation(text), TokenIds{word}) << "it continues a word";
+    EXPECT_EQ(tokenizer->decode(tokenizer->encode_continuation(" " + text)), text);
+  }
+}
+
+// Tokenizers of runs from before lines were marked.
+TEST_P(SentencePiece, OlderRunsHaveNoMarksOfLines) {
+  const TempDir run;
+  train(sentences(300))->save(run.path());
+  auto json = nlohmann::json::parse(read_file(run / "tokenizer.json"));
+  EXPECT_EQ(json.at("marks_lines"), true);
+  json.erase("marks_lines");
+  run.write("tokenizer.json", json.dump());
+  const auto older = load_tokenizer(run.path());
+  const auto ids = older->encode("der Hund");
+  EXPECT_NE(older->label(ids[0]).substr(0, 3), "▁");
+  EXPECT_EQ(older->decode(ids), "der Hund");
+  EXPECT_EQ(older->encode_continuation("der Hund"), ids);
+}
+
+TEST_P(SentencePiece, NfkcChangesTexts) {
+  TokenizerConfig config;
+  config.model = GetParam();
+  config.vocab_size = 330;
+  config.normalization = TextNormalization::nfkc;
+  const auto tokenizer = make_tokenizer(config, SpecialTokenSet::all, reader_of(sentences(300)));
+  EXPECT_FALSE(tokenizer->keeps_text());
+  EXPECT_TRUE(train(sentences(300))->keeps_text());
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("ｄｅｒ   Hund ")), "der Hund");
 }
 
 TEST_P(SentencePiece, LinesWithoutEndCanBeLearnt) {
@@ -339,6 +395,12 @@ TEST(Tokenizer, AnExistingSentencePieceModelCanBeUsed) {
   const auto tokenizer = make_tokenizer(config, SpecialTokenSet::all, reader_of({}));
   EXPECT_EQ(tokenizer->special().mask, 4);
   EXPECT_EQ(tokenizer->encode("der Hund"), trained->encode("der Hund"));
+  EXPECT_EQ(tokenizer->fingerprint(), trained->fingerprint());
+  // Beside a file of another program, a model is used as the library SentencePiece uses it.
+  dir.write("tokenizer.json", R"({"version": "1.0", "model": {}})");
+  const auto foreign = make_tokenizer(config, SpecialTokenSet::all, reader_of({}));
+  EXPECT_FALSE(foreign->keeps_text());
+  EXPECT_NE(foreign->encode("der Hund"), trained->encode("der Hund"));
   config.path = dir.write("no.model", "no model").string();
   EXPECT_THAT(message_of<DataError>([&] { make_tokenizer(config, SpecialTokenSet::all, reader_of({})); }),
               HasSubstr("no.model: not a SentencePiece model"));
@@ -393,6 +455,56 @@ TEST(Tokenizer, ADamagedModelFileIsAnError) {
               HasSubstr("not a SentencePiece model"));
 }
 
+/// Each kind, trained on `texts`. SentencePiece has far fewer pieces than the texts have characters.
+std::vector<std::unique_ptr<Tokenizer>> every_kind(const std::vector<std::string>& texts) {
+  std::vector<std::unique_ptr<Tokenizer>> result;
+  for (const auto type : {TokenizerKind::character, TokenizerKind::byte, TokenizerKind::sentencepiece}) {
+    for (const auto model : {SentencePieceModel::unigram, SentencePieceModel::bpe}) {
+      TokenizerConfig config;
+      config.type = type;
+      config.model = model;
+      config.vocab_size = 1000;
+      config.character_coverage = 0.99;
+      if (type == TokenizerKind::sentencepiece || model == SentencePieceModel::unigram)
+        result.push_back(make_tokenizer(config, SpecialTokenSet::all, reader_of(texts)));
+    }
+  }
+  return result;
+}
+
+TEST(Tokenizer, EveryKindGivesBackEveryText) {
+  const testing::ScopedEnvironment no_cache("ZOO_CACHE", "");
+  std::vector<std::string> texts;
+  for (uint64_t seed = 0; seed < 10'000; ++seed) texts.push_back(random_text(seed, 30));
+  for (const auto& tokenizer : every_kind(texts)) {
+    EXPECT_TRUE(tokenizer->keeps_text());
+    for (const auto& text : texts) ASSERT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
+  }
+}
+
+TEST(Tokenizer, EveryKindGivesBackSourceCode) {
+  const testing::ScopedEnvironment no_cache("ZOO_CACHE", "");
+  std::vector<std::string> sources;
+  std::error_code missing;
+  for (const auto& directory : std::filesystem::directory_iterator("/usr/lib", missing)) {
+    if (!directory.path().filename().string().starts_with("python3.")) continue;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
+      if (entry.path().extension() != ".py" || !entry.is_regular_file()) continue;
+      auto text = read_file(entry.path(), Follow::links);
+      if (!find_invalid_utf8(text)) sources.push_back(std::move(text));
+    }
+  }
+  if (sources.size() < 100) GTEST_SKIP() << "Python's standard library is not in /usr/lib";
+  std::ranges::sort(sources);
+  std::vector<std::string> sample;
+  for (size_t i = 0; i < sources.size(); i += 10) sample.push_back(sources[i]);
+  auto kinds = every_kind(sample);
+  kinds[0] = make(TokenizerKind::character, SpecialTokenSet::all, sources);
+  for (const auto& tokenizer : kinds) {
+    for (const auto& text : sources) ASSERT_TRUE(tokenizer->decode(tokenizer->encode(text)) == text);
+  }
+}
+
 TEST(EncodeMasked, PutsTheMaskWhereTheTextSaysSo) {
   const auto chars = make(TokenizerKind::character, SpecialTokenSet::all, {"ab "});
   EXPECT_THAT(encode_masked(*chars, "a<mask> b<mask>"), ElementsAre(8, 4, 7, 9, 4));
@@ -417,7 +529,7 @@ std::string text_with_mask(const Tokenizer& tokenizer, const TokenIds& ids, size
     const bool begins_word = label.starts_with("▁");
     if (begins_word) label.erase(0, std::string_view("▁").size());
     if (label == "↵") label = "\n";
-    if (begins_word && !text.empty()) text += ' ';
+    if (begins_word && !text.empty() && !text.ends_with('\n')) text += ' ';
     text += i == hidden ? "<mask>" : label;
   }
   return text;
@@ -455,6 +567,8 @@ TEST(EncodeMasked, BeginsAWordBehindABlankOnly) {
   TokenizerConfig config;
   config.vocab_size = 60;
   config.lowercase = true;
+  config.normalization = TextNormalization::nfkc;
+  config.byte_fallback = false;
   for (const auto model : {SentencePieceModel::unigram, SentencePieceModel::bpe}) {
     config.model = model;
     const auto pieces = make_tokenizer(config, SpecialTokenSet::all, reader_of(sentences(300)));
@@ -477,6 +591,19 @@ TEST(EncodeMasked, BeginsAWordBehindABlankOnly) {
     EXPECT_THAT(labels("<mask> ☃."), ElementsAre("<mask>", "▁", "<unk>", "."));
     EXPECT_THROW(encode_masked(*pieces, "<mask>\xff"), DataError);
   }
+}
+
+TEST(EncodeMasked, OneBlankBelongsToTheMask) {
+  const auto pieces = make(TokenizerKind::sentencepiece, SpecialTokenSet::all, sentences(300));
+  const auto labels = [&](std::string_view text) {
+    std::string result;
+    for (const int64_t id : encode_masked(*pieces, text)) result += pieces->label(id);
+    return result;
+  };
+  EXPECT_EQ(labels("<mask>der"), "<mask>der");
+  EXPECT_EQ(labels("der <mask> der"), "▁der<mask>▁der");
+  EXPECT_EQ(labels("der  <mask>"), "▁der▁<mask>");
+  EXPECT_EQ(labels("der<mask>"), "▁der<mask>");
 }
 
 TEST(StreamDecoder, HoldsBackWhatIsNotWholeYet) {

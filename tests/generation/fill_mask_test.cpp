@@ -105,6 +105,7 @@ std::map<std::string, std::string> shown_by_label(const Tokenizer& tokenizer) {
 std::unique_ptr<Tokenizer> pieces(const std::vector<std::string>& texts, int64_t vocab_size) {
   TokenizerConfig config;
   config.vocab_size = vocab_size;
+  config.byte_fallback = false;
   return make_tokenizer(config, SpecialTokenSet::all, [&](const auto& sink) {
     for (int i = 0; i < 50; ++i) std::ranges::for_each(texts, sink);
   });
@@ -138,7 +139,9 @@ TEST(FillMasks, ShowsCandidatesAsPeopleWriteThem) {
   // Words have no hyphen, even capitalised ones, which this tokenizer cannot encode because it folds case.
   const testing::TempDir dir;
   pieces({"Berlin und Paris", "Paris und Bern"}, 23)->save(dir.path());
-  const SentencePieceTokenizer folding(read_file(dir / "tokenizer.model"), {.lowercase = true});
+  const SentencePieceTokenizer folding(
+      read_file(dir / "tokenizer.model"),
+      {.lowercase = true, .normalization = TextNormalization::none, .marks_lines = true});
   int64_t capitals = 0;
   for (const auto& [label, shown] : shown_by_label(folding)) {
     if (!label.starts_with("▁") || label == "▁") continue;

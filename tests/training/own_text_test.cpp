@@ -45,7 +45,7 @@ TEST_F(OwnTextRecipe, GrowsWithTheText) {
     // Nothing is lost, whatever the text has.
     const auto& tokenizer = chosen.data.tokenizer;
     EXPECT_TRUE(tokenizer.type == TokenizerKind::byte ||
-                (tokenizer.byte_fallback && tokenizer.normalization == TextNormalization::none));
+                (tokenizer.byte_fallback.value_or(true) && !tokenizer.normalization));
   }
 }
 

@@ -63,9 +63,10 @@ TEST(Task, UntrainedModelsScoreAsChance) {
 
 TEST(Task, MaskedSamplesShowWordsNotMarks) {
   const TinyWorld world;
-  const auto task = make_task(world.experiment(
-      "masked_language_modeling",
-      {"data.tokenizer={type: sentencepiece, vocab_size: 31}", "data.mask_probability=0.5"}));
+  const auto task = make_task(
+      world.experiment("masked_language_modeling",
+                       {"data.tokenizer={type: sentencepiece, vocab_size: 31, byte_fallback: false}",
+                        "data.mask_probability=0.5"}));
   const auto model = model_of(*task);
   const auto samples = to_text(task->samples(*model));
   EXPECT_THAT(samples, ContainsRegex("\\[(sun|moon|star|sea|wind|rain|tree|bird)\\]"));
@@ -84,6 +85,60 @@ TEST(Task, BitsPerByteCountBytesNotTokens) {
   EXPECT_GT(bytes, 1.7 * tokens);
   EXPECT_NEAR(metrics.at("bits_per_byte"), metrics.at("loss") / std::log(2.0) * tokens / bytes, 1e-9);
   EXPECT_EQ(metrics.at("tokens"), tokens - 1);
+}
+
+// Bytes that a tokenizer throws away are not predicted.
+TEST(Task, BitsPerByteCountOnlyBytesThatAreGivenBack) {
+  const TinyWorld world;
+  const std::string tripled = "sun   and   moon   \nthe         sea\n";
+  world.dir().write("data/once.txt", "sun and moon \nthe   sea\n");
+  world.dir().write("data/thrice.txt", tripled);
+  const auto measured = [&](const std::string& tokenizer, const std::string& file) {
+    const auto task = make_task(
+        world.experiment("language_modeling", {"data.tokenizer=" + tokenizer, "data.valid=" + file}));
+    return task->evaluate(*model_of(*task), Split::valid);
+  };
+  const std::string nfkc = "{type: sentencepiece, vocab_size: 290, normalization: nfkc}";
+  const auto once = measured(nfkc, "once.txt"), thrice = measured(nfkc, "thrice.txt");
+  EXPECT_EQ(once.at("tokens"), thrice.at("tokens"));
+  EXPECT_EQ(once.at("bits_per_decoded_byte"), thrice.at("bits_per_decoded_byte"));
+  EXPECT_FALSE(once.contains("bits_per_byte"));
+  const auto kept = measured("{type: sentencepiece, vocab_size: 290}", "thrice.txt");
+  EXPECT_FALSE(kept.contains("bits_per_decoded_byte"));
+  EXPECT_GT(kept.at("tokens"), once.at("tokens"));
+  EXPECT_NEAR(
+      kept.at("bits_per_byte"),
+      kept.at("loss") / std::numbers::ln2 * (kept.at("tokens") + 1) / static_cast<double>(tripled.size()),
+      1e-9);
+}
+
+TEST(Task, BitsPerByteDoNotCountUnknownCharacters) {
+  const TinyWorld world;
+  world.dir().write("data/strange.txt", "sun ☃☃ and ☃ rain\n");
+  const auto task =
+      make_task(world.experiment("language_modeling", {"data.documents=line", "data.valid=strange.txt"}));
+  const auto metrics = task->evaluate(*model_of(*task), Split::valid);
+  const double known = 14, tokens = known + 4;  // "sun  and  rain"; 3 unknown, eos
+  EXPECT_NEAR(metrics.at("bits_per_byte"), metrics.at("loss") / std::numbers::ln2 * tokens / known, 1e-9);
+}
+
+TEST(Task, SpecialTokensAreLeftOutOnlyWhereTheTaskAllowsIt) {
+  const TinyWorld world;
+  const std::string pieces = "data.tokenizer={type: sentencepiece, vocab_size: 290";
+  EXPECT_GE(make_task(world.experiment("language_modeling", {pieces + "}"}))->tokenizer().special().eos, 0);
+  EXPECT_EQ(make_task(world.experiment("language_modeling", {pieces + ", special_tokens: false}"}))
+                ->tokenizer()
+                .special()
+                .eos,
+            -1);
+  EXPECT_GE(make_task(world.experiment("language_modeling", {"data.tokenizer.special_tokens=true"}))
+                ->tokenizer()
+                .special()
+                .eos,
+            0);
+  EXPECT_THAT(message_of<ConfigError>(
+                  [&] { world.experiment("text_to_text", {"data.tokenizer.special_tokens=false"}); }),
+              HasSubstr("data.tokenizer.special_tokens cannot be false: the task needs them"));
 }
 
 TEST(Task, PerplexityPerWordCountsWordsAndLineEnds) {
@@ -171,7 +226,8 @@ TEST(Task, BitsPerByteOfATranslationCountItsTargets) {
   const auto [bits_of_letters, letters] = bits({"data.target_length=32"});
   EXPECT_NEAR(bits_of_letters, letters, 1e-12);  // a letter is a byte, and eos is the line break
   const auto [bits_of_pieces, pieces] =
-      bits({"data.tokenizer.type=sentencepiece", "data.tokenizer.vocab_size=28", "data.target_length=32"});
+      bits({"data.tokenizer={type: sentencepiece, vocab_size: 28, byte_fallback: false}",
+            "data.target_length=32"});
   EXPECT_LT(bits_of_pieces, 0.8 * pieces);  // pieces are longer
 }
 

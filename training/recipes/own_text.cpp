@@ -118,9 +118,8 @@ std::string tokenizer_yaml(const Size& size, const Facts& facts) {
   const int64_t merges = merges_for(size, facts);
   if (merges == 0) return "{type: byte}";
   // One token for each byte, character and merge, one for unknown characters, which do not occur.
-  return fmt::format(
-      "{{type: sentencepiece, model: bpe, vocab_size: {}, normalization: none, byte_fallback: true}}",
-      256 + 1 + facts.distinct + merges);
+  return fmt::format("{{type: sentencepiece, model: bpe, vocab_size: {}, special_tokens: false}}",
+                     256 + 1 + facts.distinct + merges);
 }
 
 /// About how many bytes of a text become one token.

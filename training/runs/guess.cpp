@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
+
 namespace zoo {
 namespace {
 
@@ -33,10 +35,14 @@ std::optional<GuessLosses> guess_losses(Task& task, Split split) {
   if (n_classes < 1) return std::nullopt;
   std::vector<double> counts(static_cast<size_t>(n_classes), 1.0);
   double total = static_cast<double>(n_classes), nats = 0;
-  for_targets(task.batches(Split::train), most, [&](int64_t target) {
-    ++counts[static_cast<size_t>(target)];
-    ++total;
-  });
+  try {
+    for_targets(task.batches(Split::train), most, [&](int64_t target) {
+      ++counts[static_cast<size_t>(target)];
+      ++total;
+    });
+  } catch (const DataError&) {
+    return std::nullopt;
+  }
   int64_t n_targets = 0;
   for_targets(task.batches(split), most, [&](int64_t target) {
     nats -= std::log(counts[static_cast<size_t>(target)] / total);

@@ -15,7 +15,8 @@ struct GuessLosses {
 };
 
 /// The losses on a split, from its first million targets and the first million training targets. Nothing for
-/// a task whose targets are not classes. Reads the data. Throws DataError.
+/// a task whose targets are not classes, and if the training data cannot be read: a model can be evaluated
+/// without them. Reads the data. Throws DataError for those of `split`.
 std::optional<GuessLosses> guess_losses(Task& task, Split split);
 
 /// Whether a loss shows that a model has learnt more than how frequent the classes are: it is at

@@ -54,7 +54,8 @@ class LanguageModeling final : public Task {
     Metrics metrics = loss_metrics(scored);
     // Comparable between tokenizers, unlike the loss per token.
     const double bytes_per_token = bytes_per_token_[static_cast<size_t>(split)];
-    if (bytes_per_token > 0) metrics["bits_per_byte"] = scored.loss() / std::numbers::ln2 / bytes_per_token;
+    if (bytes_per_token > 0)
+      metrics[bits_key(tokenizer())] = scored.loss() / std::numbers::ln2 / bytes_per_token;
     // The metric of published word-level models, which predict the ends of lines, too.
     const double words_per_token = words_per_token_[static_cast<size_t>(split)];
     const double word_perplexity = std::exp(scored.loss() / words_per_token);
@@ -69,7 +70,7 @@ class LanguageModeling final : public Task {
     for (const auto& input : inputs) prompts.push_back(tokenizer().encode(input));
     if (prompts.empty()) {
       batches(Split::valid);  // opens the validation text
-      if (!has_encoder(experiment()) && tokenizer().special().eos >= 0)
+      if (!has_encoder(experiment()) && needs_special_tokens(experiment()))
         prompts.push_back({tokenizer().special().eos});
       TokenIds beginning = valid_.row(0);
       beginning.resize(std::min(beginning.size(), prompt_length));
@@ -84,9 +85,9 @@ class LanguageModeling final : public Task {
     const auto documents = read_documents(data, split);
     auto stream = tokenize(documents, tokenizer(), RowEnding::end_of_sequence);
     size_t bytes = 0, words = 0;
-    for (const auto& document : documents) {
-      bytes += document.size();
-      words += words_in(document);
+    for (size_t i = 0; i < documents.size(); ++i) {
+      bytes += predicted_bytes(tokenizer(), stream.row(static_cast<int64_t>(i)), documents[i]);
+      words += words_in(documents[i]);
     }
     const auto tokens = static_cast<double>(std::max<int64_t>(stream.n_tokens(), 1));
     bytes_per_token_[static_cast<size_t>(split)] = static_cast<double>(bytes) / tokens;
@@ -108,15 +109,9 @@ class LanguageModeling final : public Task {
 
 std::unique_ptr<Task> make_language_modeling(const Experiment& experiment, Vocabulary vocabulary) {
   if (!vocabulary.tokenizer) {
-    // A SentencePiece vocabulary has special tokens, so that other tasks can use it (init_from), except where
-    // it is to hold nothing but this text.
-    const auto& tokenizer = experiment.data.tokenizer;
-    const bool plain =
-        !needs_special_tokens(experiment) && (tokenizer.type != TokenizerKind::sentencepiece ||
-                                              tokenizer.normalization == TextNormalization::none);
+    const auto needed = needs_special_tokens(experiment) ? SpecialTokenSet::all : SpecialTokenSet::none;
     const auto documents = read_documents(experiment.data, Split::train);
-    vocabulary.tokenizer = make_tokenizer_for(
-        experiment.data.tokenizer, plain ? SpecialTokenSet::none : SpecialTokenSet::all, {&documents});
+    vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, needed, {&documents});
   }
   return std::make_unique<LanguageModeling>(experiment, std::move(vocabulary));
 }
@@ -134,6 +129,8 @@ TaskType language_modeling() {
   type.name = "language_modeling";
   type.doc = "The next token of a text.";
   type.comparison = {.key = "bits_per_byte", .label = "bits per byte"};
+  type.lossy_comparison = {
+      .key = "bits_per_decoded_byte", .label = "bits per decoded byte", .other_key = "bits_per_byte"};
   type.has_lengths = true;
   type.has_windows = true;
   type.make = make_language_modeling;

@@ -17,6 +17,8 @@ struct Metric {
   std::string label;  // for people
   Better better = Better::lower;
   bool percent = false;  // shown as a percentage
+  /// Another key under which some tasks measure the same; "" = none.
+  std::string other_key = "";
 };
 
 }  // namespace zoo

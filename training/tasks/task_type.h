@@ -36,6 +36,8 @@ struct TaskType : TypeInfo {
   std::vector<Metric> best_by = {};
   /// The metric that ranks the rows of a comparison.
   Metric comparison = {.key = "loss", .label = "loss"};
+  /// Replaces it if the tokenizer of a row changes texts; default: nothing replaces it.
+  std::optional<Metric> lossy_comparison = std::nullopt;
   VocabularyNeeds needs = VocabularyNeeds::tokenizer;
   /// Whether models of the task write an answer to each source. Their evaluation then includes translations.
   bool translates = false;

@@ -31,13 +31,29 @@ void refuse_key(const Experiment& experiment, std::string_view key, bool is_set,
 }
 
 std::shared_ptr<const Tokenizer> make_tokenizer_for(
-    const TokenizerConfig& config, SpecialTokenSet special,
+    const TokenizerConfig& config, SpecialTokenSet needed,
     const std::vector<const std::vector<std::string>*>& corpora) {
+  const bool all = config.special_tokens.value_or(needed == SpecialTokenSet::all ||
+                                                  config.type == TokenizerKind::sentencepiece);
+  const auto special = all ? SpecialTokenSet::all : SpecialTokenSet::none;
   return make_tokenizer(config, special, [&](const std::function<void(std::string_view)>& sink) {
     for (const auto* corpus : corpora) {
       for (const auto& text : *corpus) sink(text);
     }
   });
+}
+
+size_t predicted_bytes(const Tokenizer& tokenizer, const TokenIds& ids, std::string_view text) {
+  const int64_t unk = tokenizer.special().unk;
+  const bool has_unknown = unk >= 0 && std::ranges::find(ids, unk) != ids.end();
+  if (tokenizer.keeps_text() && !has_unknown) return text.size();
+  TokenIds known = ids;
+  std::erase(known, unk);
+  return tokenizer.decode(known).size();
+}
+
+std::string bits_key(const Tokenizer& tokenizer) {
+  return tokenizer.keeps_text() ? "bits_per_byte" : "bits_per_decoded_byte";
 }
 
 std::vector<Sample> sampled_texts(Model& model, const Task& task, const std::vector<TokenIds>& prompts) {

@@ -32,10 +32,19 @@ void require_positions(const Experiment& experiment, std::string_view key, int64
 void refuse_key(const Experiment& experiment, std::string_view key, bool is_set, std::string_view owner,
                 const Complain& complain);
 
-/// Makes a tokenizer from texts in memory, for a task without one.
+/// Makes a tokenizer from texts in memory, for a task without one that needs the special tokens `needed`.
+/// config.special_tokens may add them, or leave out those that are not needed.
 std::shared_ptr<const Tokenizer> make_tokenizer_for(
-    const TokenizerConfig& config, SpecialTokenSet special,
+    const TokenizerConfig& config, SpecialTokenSet needed,
     const std::vector<const std::vector<std::string>*>& corpora);
+
+/// How many bytes of `text` a model predicts when it predicts all of `ids`, which encode it: bytes that
+/// decode() gives back. Characters that became unk do not count.
+size_t predicted_bytes(const Tokenizer& tokenizer, const TokenIds& ids, std::string_view text);
+
+/// The key of bits per predicted_bytes(): "bits_per_byte", or "bits_per_decoded_byte" if the tokenizer
+/// changes texts.
+std::string bits_key(const Tokenizer& tokenizer);
 
 /// The continuations of the prompts by a language model, sampled with a fixed seed as the experiment's
 /// `generation:` says. The outputs do not repeat the inputs.

@@ -31,12 +31,12 @@ class TextToText final : public Task {
             .start_token = tokenizer().special().bos};
   }
 
-  /// Includes bits_per_byte of the target, which is comparable between tokenizers, unlike the loss per token.
+  /// Includes bits per byte of the target, which is comparable between tokenizers, unlike the loss per token.
   /// If bleu is wanted, the first process alone translates the whole split.
   Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
     Metrics metrics = loss_metrics(score(model, batches(split), options));
     const double bytes = bytes_per_target_[static_cast<size_t>(split)];
-    if (bytes > 0) metrics["bits_per_byte"] = metrics.at("loss") / std::numbers::ln2 / bytes;
+    if (bytes > 0) metrics[bits_key(tokenizer())] = metrics.at("loss") / std::numbers::ln2 / bytes;
     if (options.wanted == "bleu") {
       const auto bleu = torch::zeros({}, torch::kDouble);
       if (options.rank() == 0) {
@@ -81,9 +81,9 @@ class TextToText final : public Task {
       const int64_t n = target.row_length(i);
       const bool whole = n < target_length;
       const int64_t begin = target.row_begin(i), kept = std::min(n, target_length - 1);  // without eos
-      const auto& text = pairs.target[static_cast<size_t>(i)];
-      const auto size = whole ? text.size() : tokenizer().decode(target.slice(begin, begin + kept)).size();
-      bytes += static_cast<double>(size + 1);  // with its line end
+      const auto ids = target.slice(begin, begin + kept);
+      const auto text = whole ? pairs.target[static_cast<size_t>(i)] : tokenizer().decode(ids);
+      bytes += static_cast<double>(predicted_bytes(tokenizer(), ids, text) + 1);  // with its line end
       targets += static_cast<double>(kept + 1);
     }
     bytes_per_target_[static_cast<size_t>(split)] = targets > 0 ? bytes / targets : 0;
@@ -127,6 +127,9 @@ TaskType text_to_text() {
   type.doc = "One line of text from another, such as its translation.";
   type.best_by = {{.key = "bleu", .label = "BLEU", .better = Better::higher}};
   type.comparison = {.key = "bits_per_byte", .label = "bits per byte of the target"};
+  type.lossy_comparison = {.key = "bits_per_decoded_byte",
+                           .label = "bits per decoded byte of the target",
+                           .other_key = "bits_per_byte"};
   type.translates = true;
   type.make = make_text_to_text;
   type.validate = validate_text_to_text;
