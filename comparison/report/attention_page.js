@@ -7,7 +7,7 @@ const {MOST, largest, readMaps, showLegend, partsOf, HeatMap, numbersTable} = zo
 const {headColour, LineView} = zooLines;
 const {nameOf, Overview} = zooOverview;
 const reading = readMaps(data), {answered, KINDS, maps, kinds, weights, isHidden, titleOf} = reading;
-const PAPER = {width: 660, height: 860, cells: 40, numbers: 10};  // pixels of a page; cells and numbers beside each other
+const PAPER = {width: 660, height: 860, cells: 40, numbers: 12};  // pixels of a page; cells and numbers beside each other
 
 function parseName(name) {
   const [kind, layer, head] = (name || '').split('-');
@@ -105,13 +105,17 @@ function renderMap(map) {
   showLegend($('ramp'), $('ramp-end'), view);
   const besideOverview = matchMedia('(min-width: 960px)').matches;  // then the map stays in the window
   heatMap.show(view, roomInside($('detail')), besideOverview ? Math.max(320, innerHeight - 470) : Infinity);
-  if (isPrinting()) $('paper').append(...partsOf(view, PAPER.cells, PAPER.cells).map(printedMap));
+  if (isPrinting()) $('paper').append(...printedMaps(view));
 }
 
-function printedMap(part) {
-  const plot = el('div', 'plot');
-  new HeatMap(plot, el('p')).show(part, PAPER.width);
-  return plot;
+/** The map in parts that fit on paper, all with cells of about one size. */
+function printedMaps(view) {
+  const parts = partsOf(view, PAPER.cells, PAPER.cells);
+  return parts.map(part => {
+    const plot = el('div', 'plot'), share = parts.length > 1 ? part.columns.length / PAPER.cells : 1;
+    new HeatMap(plot, el('p')).show(part, PAPER.width * share, PAPER.height - 200);
+    return plot;
+  });
 }
 
 function renderLines(map) {

@@ -72,18 +72,19 @@ function showLegend(ramp, end, view) {
 }
 
 /**
- * Parts of a view, row by row, with at most `most` rows and columns each. Paper does not scroll. Parts that a mask hides
+ * Parts of a view, row by row, with at most so many rows and columns each: paper does not scroll. Rows that a mask hides
  * are left out.
  */
 function partsOf(view, mostRows, mostColumns) {
-  const {values, rows, columns, after, isHidden} = view, parts = [];
+  const {values, rows, columns, isHidden} = view, parts = [];
   for (let t = 0; t < rows.length; t += mostRows)
     for (let s = 0; s < columns.length; s += mostColumns) {
-      const ownRows = rows.slice(t, t + mostRows), ownColumns = columns.slice(s, s + mostColumns);
-      if (isHidden(t + ownRows.length - 1, s)) continue;
-      parts.push({...view, rows: ownRows, columns: ownColumns, after: after?.slice(t, t + mostRows),
-                  isHidden: (i, j) => isHidden(t + i, s + j),
-                  values: ownRows.flatMap((_, i) => ownColumns.map((_, j) => values[(t + i) * columns.length + s + j]))});
+      const own = [...columns.keys()].slice(s, s + mostColumns);
+      const kept = [...rows.keys()].slice(t, t + mostRows).filter(row => own.some(column => !isHidden(row, column)));
+      if (!kept.length) continue;
+      parts.push({...view, rows: kept.map(row => rows[row]), columns: own.map(column => columns[column]), after: null,
+                  isHidden: (i, j) => isHidden(kept[i], own[j]),
+                  values: kept.flatMap(row => own.map(column => values[row * columns.length + column]))});
     }
   return parts;
 }
@@ -94,10 +95,9 @@ function partsOf(view, mostRows, mostColumns) {
  * cell with a larger value has a mark in its corner.
  */
 function paint(canvas, {values, rows, columns, isHidden, top}, size, {gap = 0, radius = 0, numbers = false} = {}) {
-  const S = columns.length;
-  canvas.width = S * size;
-  canvas.height = rows.length * size;
-  const pen = canvas.getContext('2d');
+  const S = columns.length, width = S * size, height = rows.length * size;
+  // The canvas gets a picture and not the strokes, which a browser would print one by one, each in a PDF layer of its own.
+  const sheet = new OffscreenCanvas(width, height), pen = sheet.getContext('2d');
   pen.textAlign = 'center';
   pen.textBaseline = 'middle';
   pen.font = `500 ${Math.round(size * 0.29)}px ${getComputedStyle(document.body).fontFamily}`;
@@ -115,6 +115,8 @@ function paint(canvas, {values, rows, columns, isHidden, top}, size, {gap = 0, r
     pen.fillStyle = inkOn(share);
     pen.fillText(weightText(value), (s + 0.5) * size, (t + 0.53) * size);
   });
+  Object.assign(canvas, {width, height});
+  canvas.getContext('bitmaprenderer').transferFromImageBitmap(sheet.transferToImageBitmap());
 }
 
 /** A triangle in the upper right corner (x, y) of a cell. */
@@ -160,8 +162,7 @@ class HeatMap {
   /** Chooses the size of a cell for the available room, and draws labels and map. */
   #layOut(room, height) {
     const {canvas, rows: rowLabels, columns: columnLabels} = this.#parts, {rows, columns} = this.#view;
-    const pen = canvas.getContext('2d');
-    const font = getComputedStyle(document.body).fontFamily;
+    const pen = new OffscreenCanvas(1, 1).getContext('2d'), font = getComputedStyle(document.body).fontFamily;
     const widest = (tokens, size) => {
       pen.font = `500 ${size}px ${font}`;
       return Math.min(160, Math.max(...tokens.map(token => pen.measureText(token).width)) + 12);

@@ -4,7 +4,6 @@ const {el, plain, tokenLabel, oklch, theme} = zooPage;
 const {MOST, weightText} = zooMaps;
 const LEAST = 0.05, LEAST_OF_ONE = 0.01;  // lines below this share of the scale are left out; of one token more are shown
 const STEPS = 20;                         // widths of lines
-const SVG = 'http://www.w3.org/2000/svg';
 
 /** The colour of head `index` of `n`: hues with equal distances, every second one darker. */
 function headColour(index, n) {
@@ -22,8 +21,8 @@ class LineView {
   constructor(plot, readout) {
     this.#plot = plot;
     this.#readout = readout;
-    this.#svg = document.createElementNS(SVG, 'svg');
-    this.#svg.setAttribute('aria-hidden', 'true');
+    plot.innerHTML = '<svg aria-hidden="true"></svg>';
+    this.#svg = plot.firstChild;
     this.#sides = ['from', 'to'].map((name, side) => {
       const heading = el('p', 'side-name'), list = el('div', `side ${name}`);
       list.setAttribute('role', 'group');
@@ -139,7 +138,7 @@ class LineView {
   }
 
   #path(d, share, colour) {
-    const path = document.createElementNS(SVG, 'path');
+    const path = document.createElementNS(this.#svg.namespaceURI, 'path');
     for (const [key, value] of Object.entries({d, stroke: colour, 'stroke-width': (0.6 + 4.4 * share).toFixed(2),
                                                'stroke-opacity': (0.15 + 0.8 * share).toFixed(2)}))
       path.setAttribute(key, value);

@@ -21,7 +21,7 @@ function bar({token, probability}, right) {
 
 function card({token, right, likeliest}, t, isMasked) {
   const missed = right !== undefined && right !== '<mask>' && !likeliest.some(({token}) => token === right);
-  const heading = el('p', 'place', el('span', 'quiet', `${t} `), el('bdi', '', plain(token)),
+  const heading = el('p', token === '<mask>' ? 'place masked' : 'place', el('span', 'quiet', `${t} `), el('bdi', '', plain(token)),
                      el('span', 'quiet', isMasked ? '' : ' →'));
   const note = missed && !isMasked ? el('p', 'quiet', 'follows: ', el('bdi', '', plain(right))) : '';
   return el('li', 'position', heading, el('ol', 'likeliest', ...likeliest.map(entry => bar(entry, right))), note);
