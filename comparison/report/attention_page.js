@@ -7,7 +7,7 @@ const {MOST, largest, readMaps, showLegend, partsOf, HeatMap, numbersTable} = zo
 const {headColour, LineView} = zooLines;
 const {nameOf, Overview} = zooOverview;
 const reading = readMaps(data), {answered, KINDS, maps, kinds, weights, isHidden, titleOf} = reading;
-const PAPER = {width: 660, height: 860, cells: 40, numbers: 12};  // pixels of a page; cells and numbers beside each other
+const PAPER = {width: 660, height: 860, cells: 40, numbers: 10};  // pixels of a page; cells and numbers beside each other
 
 function parseName(name) {
   const [kind, layer, head] = (name || '').split('-');

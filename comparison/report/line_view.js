@@ -120,6 +120,7 @@ class LineView {
   #draw() {
     const {columns, heads, top} = this.#view, shown = this.#pointed ?? this.#chosen, S = columns.length;
     const least = top * (shown ? LEAST_OF_ONE : LEAST), cells = this.#cells(), width = this.#svg.width.baseVal.value;
+    const strength = Math.min(1, 2 / Math.sqrt(heads.length));  // many heads would hide each other
     // Lines of one head and one width are one element: a page of a long text has thousands of lines.
     const nodes = heads.flatMap(({values, colour}, h) => {
       const shift = heads.length > 1 ? (h / (heads.length - 1) - 0.5) * 0.5 * this.#rowHeight : 0;
@@ -130,17 +131,18 @@ class LineView {
         const step = Math.min(STEPS, Math.max(1, Math.round(STEPS * value / top)));
         paths[step] += `M0 ${y(t)}C${width / 2} ${y(t)} ${width / 2} ${y(s)} ${width} ${y(s)}`;
       }
-      return paths.flatMap((d, step) => d ? [this.#path(d, step / STEPS, colour)] : []);
+      return paths.flatMap((d, step) => d ? [this.#path(d, step / STEPS, colour, strength)] : []);
     });
     this.#svg.replaceChildren(...nodes);
     this.#mark(shown);
     this.#tell(shown);
   }
 
-  #path(d, share, colour) {
+  #path(d, share, colour, strength) {
     const path = document.createElementNS(this.#svg.namespaceURI, 'path');
-    for (const [key, value] of Object.entries({d, stroke: colour, 'stroke-width': (0.6 + 4.4 * share).toFixed(2),
-                                               'stroke-opacity': (0.15 + 0.8 * share).toFixed(2)}))
+    for (const [key, value] of Object.entries({d, stroke: colour,
+                                               'stroke-width': ((0.6 + 4.4 * share) * strength).toFixed(2),
+                                               'stroke-opacity': ((0.15 + 0.8 * share) * strength).toFixed(2)}))
       path.setAttribute(key, value);
     return path;
   }
