@@ -41,8 +41,9 @@ struct AttentionReport {
   /// Labels of the token to be written at each target token: the next one, and <eos> at the end.
   std::vector<std::string> target_next = {};
   std::vector<AttentionLayer> layers = {};  // encoder, decoder, cross; each from the first layer to the last
-  /// The five likeliest tokens at each target token, or at each source token where there are no target tokens:
-  /// the next token, or for a masked language model the token at this position. Empty for other heads.
+  /// The five likeliest tokens at each target token, or at each source token where there are no target
+  /// tokens: the next token, or for a masked language model the token at this position. Empty for other
+  /// heads.
   TokenPredictions predictions = {};
 
   /// Whether there is a target, given or written.
@@ -61,8 +62,9 @@ struct AttentionRequest {
   HeadKind head = HeadKind::language_modeling;
 };
 
-/// Runs `model` over the text with teacher forcing: once for the maps, once for the predictions. Throws DataError if the text has no tokens, cannot
-/// be encoded or is too long for the model, UsageError if there is a target but the model does not answer.
+/// Runs `model` over the text with teacher forcing: once for the maps, once for the predictions. Throws
+/// DataError if the text has no tokens, cannot be encoded or is too long for the model, UsageError if there
+/// is a target but the model does not answer.
 AttentionReport attention_report(Model& model, const Tokenizer& tokenizer, const AttentionRequest& request);
 /// The same for a trained model.
 AttentionReport attention_report(const Run& run, const std::string& text,

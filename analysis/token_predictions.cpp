@@ -25,8 +25,7 @@ void append(TokenPredictions& predictions, const Tokenizer& tokenizer, const tor
   for (int64_t t = 0; t < ids.size(0); ++t) {
     auto& likeliest = predictions.emplace_back();
     for (int64_t i = 0; i < ids.size(1); ++i)
-      likeliest.push_back(
-          {tokenizer.label(ids[t][i].item<int64_t>()), probabilities[t][i].item<double>()});
+      likeliest.push_back({tokenizer.label(ids[t][i].item<int64_t>()), probabilities[t][i].item<double>()});
   }
 }
 

@@ -5,8 +5,8 @@ const {headName, paint, ARROWS, headColumns} = zooMaps;
 const nameOf = ({kind, layer, head}) => `${kind}-${layer}-${head}`;
 
 /**
- * The overview in `host`. `reading` is what readMaps() returns, `viewOf` gives the view of a map that heat_map.js paints,
- * and `open` opens a map.
+ * The overview in `host`. `reading` is what readMaps() returns, `viewOf` gives the view of a map that heat_map.js
+ * paints, and `open` opens a map.
  */
 class Overview {
   #reading; #viewOf; #open;
@@ -28,7 +28,8 @@ class Overview {
 
   #grid(kind) {
     const {KINDS, maps, weights, headsOf} = this.#reading, {rows, columns} = KINDS[kind], heads = headsOf(kind);
-    const grid = el('div', heads.length > 8 ? 'heads many' : 'heads'), most = Math.round(Math.min(112, Math.max(44, 620 / (heads.length + 1))));
+    const grid = el('div', heads.length > 8 ? 'heads many' : 'heads');
+    const most = Math.round(Math.min(112, Math.max(44, 620 / (heads.length + 1))));
     const summaries = heads.filter(head => typeof head === 'string'), nHeads = heads.length - summaries.length;
     grid.style.setProperty('--least-summary', nHeads > 6 ? '46px' : 'var(--least)');  // room for its name
     grid.style.gridTemplateColumns = `max-content repeat(${nHeads}, minmax(var(--least), ${most}px)) ` +

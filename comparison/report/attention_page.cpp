@@ -108,14 +108,13 @@ std::string page_title(const AttentionReport& report) {
 
 std::string attention_page(const AttentionReport& report) {
   check_size(report);
-  return fill_template(
-      embedded::attention_page_html,
-      {{"title", page_title(report)},
-       {"style", std::string(embedded::page_css) + embedded::attention_page_css},
-       {"script", std::string(embedded::page_js) + embedded::heat_map_js + embedded::line_view_js +
-                      embedded::token_predictions_js + embedded::attention_overview_js +
-                      embedded::attention_page_js},
-       {"data", data_json(report)}});
+  return fill_template(embedded::attention_page_html,
+                       {{"title", page_title(report)},
+                        {"style", std::string(embedded::page_css) + embedded::attention_page_css},
+                        {"script", std::string(embedded::page_js) + embedded::heat_map_js +
+                                       embedded::line_view_js + embedded::token_predictions_js +
+                                       embedded::attention_overview_js + embedded::attention_page_js},
+                        {"data", data_json(report)}});
 }
 
 }  // namespace zoo

@@ -1,13 +1,14 @@
-// Shows the maps of one text: an overview of every layer and head, one map large or as lines, and predictions. The address
-// names the map as KIND-LAYER-HEAD: #cross-0-1, or #cross-0-mean for the mean over the heads, or #cross-0-rollout for
-// roll-out; #cross-0-1-lines shows it as lines.
+// Shows the maps of one text: an overview of every layer and head, one map large or as lines, and predictions. The
+// address names the map as KIND-LAYER-HEAD: #cross-0-1, or #cross-0-mean for the mean over the heads, or
+// #cross-0-rollout for roll-out; #cross-0-1-lines shows it as lines.
 (() => {
 const {data, $, el, count, isPrinting, whenThemeChanges, showScrolling} = zooPage;
 const {MOST, largest, readMaps, showLegend, partsOf, HeatMap, numbersTable} = zooMaps;
 const {headColour, LineView} = zooLines;
 const {nameOf, Overview} = zooOverview;
 const reading = readMaps(data), {answered, KINDS, maps, kinds, weights, isHidden, titleOf} = reading;
-const PAPER = {width: 660, height: 860, cells: 40, numbers: 10};  // pixels of a page; cells and numbers beside each other
+// The pixels of a page, and how many cells and numbers are beside each other.
+const PAPER = {width: 660, height: 860, cells: 40, numbers: 10};
 
 function parseName(name) {
   const [kind, layer, head] = (name || '').split('-');
@@ -31,9 +32,11 @@ function viewOf(map) {
 function linesOf({kind, layer, head}) {
   const list = head === 'rollout' ? [head] : [...state.heads].sort((a, b) => a - b);
   const shown = list.map(head => ({kind, layer, head})), crosses = kind === 'cross', n = maps[kind][0].length;
+  const left = state.rowToken === 'next' ? 'Being written' : 'Just read';
+  const colourOf = head => headColour(head === 'rollout' ? 0 : head, n);
   return {...viewOf({kind, layer, head}), top: topOf(shown), values: shown.flatMap(weights),
-          titles: crosses ? [state.rowToken === 'next' ? 'Being written' : 'Just read', 'Source'] : ['Token', 'Looks at'],
-          heads: shown.map(map => ({values: weights(map), colour: headColour(map.head === 'rollout' ? 0 : map.head, n)}))};
+          titles: crosses ? [left, 'Source'] : ['Token', 'Looks at'],
+          heads: shown.map(map => ({values: weights(map), colour: colourOf(map.head)}))};
 }
 
 // ---- One map, large -----------------------------------------------------------------------------------------------
@@ -58,7 +61,7 @@ function open(map) {
 /** Opens a map and scrolls to it where it is out of sight: on a phone it is above the other maps. */
 function openInSight(map) {
   open(map);
-  const {top, bottom} = $('detail').getBoundingClientRect();
+  const {top, bottom} = $(state.show === 'lines' ? 'lines' : 'plot').getBoundingClientRect();
   if (bottom < 160 || top > innerHeight - 160) $('detail').scrollIntoView({block: 'start'});
 }
 
@@ -66,7 +69,8 @@ function noteOf({kind, layer, head}) {
   const crosses = kind === 'cross', asLines = state.show === 'lines';
   const row = !crosses ? 'a token' : state.rowToken === 'next' ? 'the token being written' : 'the token just read';
   const looksAt = `a ${crosses ? 'source token' : 'token'} that it `;
-  const sides = (verb) => asLines ? `Left: ${row}. Right: ${looksAt}${verb}.` : `Row: ${row}. Column: ${looksAt}${verb}.`;
+  const [from, to] = asLines ? ['Left', 'Right'] : ['Row', 'Column'];
+  const sides = verb => `${from}: ${row}. ${to}: ${looksAt}${verb}.`;
   const sum = asLines ? ' The thicker a line, the larger the weight.' : ' Each row sums to 1.';
   if (head !== 'rollout') return sides('looks at') + sum;
   const through = crosses ? 'the encoder and this layer' : layer ? `layers 0 to ${layer}` : 'layer 0';
@@ -91,7 +95,8 @@ function render() {
   $('plot').parentElement.hidden = asLines || isPrinting();
   for (const [id, heads, layers] of STEPS) $(id).disabled = !overview.neighbour(map, heads, layers);
   const chosen = {show: state.show, scale: state.scale, row: state.rowToken};
-  for (const input of document.querySelectorAll('input[type=radio]')) input.checked = input.value === chosen[input.name];
+  for (const input of document.querySelectorAll('input[type=radio]'))
+    input.checked = input.value === chosen[input.name];
   $('paper').replaceChildren();
   asLines ? renderLines(map) : renderMap(map);
   if ($('numbers').open) fillTable();
@@ -187,7 +192,11 @@ $('head-choice').addEventListener('change', () =>
     setHeads([...$('head-boxes').querySelectorAll(':checked')].map(input => Number(input.value))));
 $('all-heads').addEventListener('click', () => setHeads(maps[state.map.kind][0].keys()));
 $('no-heads').addEventListener('click', () => setHeads([]));
-$('scale-choice').addEventListener('change', event => { state.scale = event.target.value; overview.paint(); render(); });
+$('scale-choice').addEventListener('change', event => {
+  state.scale = event.target.value;
+  overview.paint();
+  render();
+});
 $('row-choice').addEventListener('change', event => { state.rowToken = event.target.value; render(); });
 $('numbers').addEventListener('toggle', () => { if ($('numbers').open) fillTable(); });
 addEventListener('hashchange', () => readAddress(location.hash.slice(1)));

@@ -72,8 +72,8 @@ function showLegend(ramp, end, view) {
 }
 
 /**
- * Parts of a view, row by row, with at most so many rows and columns each: paper does not scroll. Rows that a mask hides
- * are left out.
+ * Parts of a view, row by row, with at most so many rows and columns each: paper does not scroll. Rows that a mask
+ * hides are left out.
  */
 function partsOf(view, mostRows, mostColumns) {
   const {values, rows, columns, isHidden} = view, parts = [];
@@ -96,7 +96,8 @@ function partsOf(view, mostRows, mostColumns) {
  */
 function paint(canvas, {values, rows, columns, isHidden, top}, size, {gap = 0, radius = 0, numbers = false} = {}) {
   const S = columns.length, width = S * size, height = rows.length * size;
-  // The canvas gets a picture and not the strokes, which a browser would print one by one, each in a PDF layer of its own.
+  // The canvas gets a picture and not the strokes. A browser prints strokes one by one, in so many layers that viewers of
+  // PDF leave some out.
   const sheet = new OffscreenCanvas(width, height), pen = sheet.getContext('2d');
   pen.textAlign = 'center';
   pen.textBaseline = 'middle';

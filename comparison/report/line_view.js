@@ -2,8 +2,9 @@
 const zooLines = (() => {
 const {el, plain, tokenLabel, oklch, theme} = zooPage;
 const {MOST, weightText} = zooMaps;
-const LEAST = 0.05, LEAST_OF_ONE = 0.01;  // lines below this share of the scale are left out; of one token more are shown
-const STEPS = 20;                         // widths of lines
+// Lines below a share of the scale are left out; of one token more are shown.
+const LEAST = 0.05, LEAST_OF_ONE = 0.01;
+const STEPS = 20;  // widths of lines
 
 /** The colour of head `index` of `n`: hues with equal distances, every second one darker. */
 function headColour(index, n) {

@@ -70,8 +70,8 @@ function whenThemeChanges(repaint) {
 
 /**
  * Shows at the edges of an element that scrolls where there is more of it. The arrow keys scroll it, too: it can be
- * focused while there is more, unless something in it can be. `name` says what it is to people who do not see it; '' where
- * the element has a meaning of its own, such as a heading.
+ * focused while there is more, unless something in it can be. `name` says what it is to people who do not see it; ''
+ * where the element has a meaning of its own, such as a heading.
  */
 function showScrolling(node, name) {
   const frame = el('div', 'scroller');

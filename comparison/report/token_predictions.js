@@ -10,10 +10,14 @@ function positions() {
   return {isMasked, list: read.map((token, t) => ({token, right: right[t], likeliest: data.predictions[t]}))};
 }
 
+function textOf(probability) {
+  if (probability < 0.005) return '< 0.01';
+  return probability >= 0.995 && probability < 1 ? '> 0.99' : probability.toFixed(2);
+}
+
 function bar({token, probability}, right) {
   const isRight = token === right, label = tokenLabel(token);
-  const text = probability >= 0.995 && probability < 1 ? '> 0.99' : probability < 0.005 ? '< 0.01' : probability.toFixed(2);
-  const node = el('li', isRight ? 'bar-row right' : 'bar-row', label, el('span', 'amount-text', text));
+  const node = el('li', isRight ? 'bar-row right' : 'bar-row', label, el('span', 'amount-text', textOf(probability)));
   node.style.setProperty('--share', probability);
   if (isRight) label.append(el('span', 'tick', ' ✓'));
   return node;
@@ -21,8 +25,8 @@ function bar({token, probability}, right) {
 
 function card({token, right, likeliest}, t, isMasked) {
   const missed = right !== undefined && right !== '<mask>' && !likeliest.some(({token}) => token === right);
-  const heading = el('p', token === '<mask>' ? 'place masked' : 'place', el('span', 'quiet', `${t} `), el('bdi', '', plain(token)),
-                     el('span', 'quiet', isMasked ? '' : ' →'));
+  const heading = el('p', token === '<mask>' ? 'place masked' : 'place', el('span', 'quiet', `${t} `),
+                     el('bdi', '', plain(token)), el('span', 'quiet', isMasked ? '' : ' →'));
   const note = missed && !isMasked ? el('p', 'quiet', 'follows: ', el('bdi', '', plain(right))) : '';
   return el('li', 'position', heading, el('ol', 'likeliest', ...likeliest.map(entry => bar(entry, right))), note);
 }

@@ -16,8 +16,6 @@
 namespace zoo {
 namespace {
 
-
-
 std::shared_ptr<Model> model_of(Architecture architecture, HeadKind head, const Tokenizer& tokenizer) {
   return testing::text_model(testing::small_config(architecture), tokenizer, head);
 }
@@ -40,7 +38,8 @@ void expect_likeliest(const TokenPredictions& predictions, const torch::Tensor& 
     probabilities.resize(static_cast<size_t>(tokenizer.vocab_size()));
     std::vector<int64_t> ids(probabilities.size());
     std::iota(ids.begin(), ids.end(), 0);
-    std::ranges::sort(ids, std::greater<>(), [&](int64_t id) { return probabilities[static_cast<size_t>(id)]; });
+    std::ranges::sort(ids, std::greater<>(),
+                      [&](int64_t id) { return probabilities[static_cast<size_t>(id)]; });
     ASSERT_EQ(predictions[t].size(), 5U);
     double sum = 0;
     for (size_t i = 0; i < 5; ++i) {
@@ -110,9 +109,10 @@ TEST(TokenPredictions, AreMissingWhereTheHeadPredictsNoTokens) {
   const auto tokenizer = testing::letters();
   for (const auto head : {HeadKind::classification, HeadKind::regression}) {
     const auto config = testing::small_config(Architecture::decoder);
-    const auto model = make_model(config, {.head = head, .vocab_size = tokenizer->vocab_size(), .n_classes = 3});
-    const auto report = attention_report(
-        *model, *tokenizer, {.layout = TextLayout::tokens_eos, .text = "badge", .head = head});
+    const auto model =
+        make_model(config, {.head = head, .vocab_size = tokenizer->vocab_size(), .n_classes = 3});
+    const auto report = attention_report(*model, *tokenizer,
+                                         {.layout = TextLayout::tokens_eos, .text = "badge", .head = head});
     EXPECT_TRUE(report.predictions.empty());
     EXPECT_EQ(nlohmann::json::parse(to_json(report))["predictions"], nlohmann::json::array());
   }
@@ -159,8 +159,7 @@ TEST(TokenPredictions, RefuseLogitsThatAreNotNumbers) {
 
 TEST(TokenPredictions, AsJsonAreListsOfTokensWithProbabilities) {
   const auto json = predictions_json({{{"a", 2.0 / 3}, {"b", 0.25}}, {}});
-  EXPECT_EQ(json.dump(),
-            R"([[{"token":"a","probability":0.666667},{"token":"b","probability":0.25}],[]])");
+  EXPECT_EQ(json.dump(), R"([[{"token":"a","probability":0.666667},{"token":"b","probability":0.25}],[]])");
 }
 
 TEST(TokenPredictions, AreInTheDocumentOfTheReport) {

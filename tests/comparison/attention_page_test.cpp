@@ -45,9 +45,10 @@ AttentionReport nasty_report() {
                      {AttentionKind::encoder, 1, weights(S, S)},
                      {AttentionKind::decoder, 0, causal / causal.sum(-1, true)},
                      {AttentionKind::cross, 0, weights(T, S)}},
-          .predictions = {{{"</script>", 0.5}, {"{{data}}", 0.25}, {"<b>", 0.125}, {"\u2028", 0.01}, {"a", 0.001}},
-                          {{"\\", 0.999}, {"&amp;", 1e-4}},
-                          {{"b", 0.3}, {"c", 0.2}, {"d", 0.1}}}};
+          .predictions = {
+              {{"</script>", 0.5}, {"{{data}}", 0.25}, {"<b>", 0.125}, {"\u2028", 0.01}, {"a", 0.001}},
+              {{"\\", 0.999}, {"&amp;", 1e-4}},
+              {{"b", 0.3}, {"c", 0.2}, {"d", 0.1}}}};
 }
 
 /// A decoder's, with many layers, heads and tokens.
