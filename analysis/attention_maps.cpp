@@ -17,6 +17,8 @@
 namespace zoo {
 namespace {
 
+constexpr int64_t kLikeliest = 5;  // predictions of a position
+
 std::vector<std::string> labels_of(const Tokenizer& tokenizer, const TokenIds& ids) {
   std::vector<std::string> labels;
   labels.reserve(ids.size());
@@ -132,8 +134,9 @@ AttentionReport attention_report(Model& model, const Tokenizer& tokenizer, const
   }
 
   const InferenceScope scope(model);
+  const auto on_device = batch.to(model.device());
   AttentionMaps maps;
-  model.attention_maps(batch.to(model.device()), maps);
+  model.attention_maps(on_device, maps);
   append(report.layers, AttentionKind::encoder, maps.encoder);
   append(report.layers, AttentionKind::decoder, maps.decoder);
   append(report.layers, AttentionKind::cross, maps.cross);
@@ -142,6 +145,8 @@ AttentionReport attention_report(Model& model, const Tokenizer& tokenizer, const
     throw CheckpointError(
         "the model's attention weights are not numbers: its training diverged; take an earlier checkpoint");
   }
+  if (predicts_tokens(request.head))
+    report.predictions = token_predictions(model, tokenizer, on_device, kLikeliest);
   return report;
 }
 
@@ -151,7 +156,10 @@ AttentionReport attention_report(const Run& run, const std::string& text,
   if (!type.layout)
     throw UsageError(fmt::format("the task {} has no texts: its attention cannot be shown", type.name));
   auto report = attention_report(run.model(), run.tokenizer(),
-                                 {.layout = type.layout(run.experiment()), .text = text, .target = target});
+                                 {.layout = type.layout(run.experiment()),
+                                  .text = text,
+                                  .target = target,
+                                  .head = run.task().purpose().head});
   report.name = run.experiment().name;
   return report;
 }
@@ -167,6 +175,7 @@ std::string to_json(const AttentionReport& report) {
   document["layers"] = layers_json(report.layers);
   document["heads"] = nlohmann::ordered_json::parse(to_json(head_statistics(report)));
   document["rollout"] = rollout_json(attention_rollout(report));
+  document["predictions"] = predictions_json(report.predictions);
   // A byte model may read bytes that are not UTF-8: they become U+FFFD.
   return document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

@@ -10,6 +10,7 @@
 
 #include <torch/types.h>
 
+#include "analysis/token_predictions.h"
 #include "data/text/tokenizer.h"
 #include "models/model.h"
 #include "training/runs/run.h"
@@ -40,6 +41,10 @@ struct AttentionReport {
   /// Labels of the token to be written at each target token: the next one, and <eos> at the end.
   std::vector<std::string> target_next = {};
   std::vector<AttentionLayer> layers = {};  // encoder, decoder, cross; each from the first layer to the last
+  /// The five likeliest tokens at each target token, or at each source token where there are no target
+  /// tokens: the next token, or for a masked language model the token at this position. Empty for other
+  /// heads.
+  TokenPredictions predictions = {};
 
   /// Whether there is a target, given or written.
   bool answers() const { return !target.empty() || !target_tokens.empty(); }
@@ -53,10 +58,13 @@ struct AttentionRequest {
   std::string text = {};
   /// For source_and_target and question_and_answer; default: the model's greedy output.
   std::optional<std::string> target = {};
+  /// Of the model. There are predictions if it predicts tokens.
+  HeadKind head = HeadKind::language_modeling;
 };
 
-/// Runs `model` once over the text with teacher forcing. Throws DataError if the text has no tokens, cannot
-/// be encoded or is too long for the model, UsageError if there is a target but the model does not answer.
+/// Runs `model` over the text with teacher forcing: once for the maps, once for the predictions. Throws
+/// DataError if the text has no tokens, cannot be encoded or is too long for the model, UsageError if there
+/// is a target but the model does not answer.
 AttentionReport attention_report(Model& model, const Tokenizer& tokenizer, const AttentionRequest& request);
 /// The same for a trained model.
 AttentionReport attention_report(const Run& run, const std::string& text,
@@ -74,6 +82,10 @@ AttentionReport attention_report(const Run& run, const std::string& text,
 ///                                             (attention_statistics.h); null where a head has no value
 ///   rollout                                   list of {"kind", "layer", "rows": T × S}, as in Rollout
 ///                                             (attention_rollout.h), rounded like the weights
+///   predictions                               for each of target_tokens, or of source_tokens if there are no
+///                                             target tokens, the five likeliest tokens, the likeliest first:
+///                                             list of {"token", "probability"}, as in AttentionReport; empty
+///                                             if the model predicts no tokens
 /// Rows and columns of "encoder" are source_tokens; of "cross", target_tokens and source_tokens; of
 /// "decoder", target_tokens, or source_tokens if there are no target tokens.
 std::string to_json(const AttentionReport& report);

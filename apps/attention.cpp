@@ -65,7 +65,8 @@ void show_attention(const AttentionArguments& arguments) {
 void add_attention(CLI::App& app) {
   const auto arguments = std::make_shared<AttentionArguments>();
   auto* command = app.add_subcommand(
-      "attention", "Show where a trained model looks: every layer and head, on a page or as numbers");
+      "attention",
+      "Show where a trained model looks and what it predicts at each position: on a page or as numbers");
   add_run(*command, arguments->run);
   command->add_option("--text", arguments->text, "The text to read")->type_name("TEXT")->required();
   command
@@ -78,7 +79,10 @@ void add_attention(CLI::App& app) {
                     "Also print statistics of each head: the entropy of its rows (nats), how far it looks "
                     "(tokens), its weights on the first token, the previous token and the token itself, and "
                     "for cross-attention its distance from the diagonal");
-  add_json(*command, arguments->json, "One JSON document on standard output; no page without --out");
+  add_json(
+      *command, arguments->json,
+      "One JSON document on standard output, with weights, statistics, roll-out and predictions; no page "
+      "without --out");
   add_device(*command, arguments->device);
   command->callback([arguments] { show_attention(*arguments); });
 }

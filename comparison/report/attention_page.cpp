@@ -20,6 +20,9 @@ extern const char attention_page_js[];
 extern const char page_css[];
 extern const char page_js[];
 extern const char heat_map_js[];
+extern const char line_view_js[];
+extern const char token_predictions_js[];
+extern const char attention_overview_js[];
 }  // namespace embedded
 
 namespace {
@@ -83,7 +86,8 @@ std::string data_json(const AttentionReport& report) {
   std::string json = escaped_for_script(as_json_text(words));
   json.pop_back();  // the closing brace
   return json + ",\"maps\":" + maps_text(report.layers) + ",\"heads\":" + to_json(head_statistics(report)) +
-         ",\"rollout\":" + rollout_text(attention_rollout(report)) + "}";
+         ",\"rollout\":" + rollout_text(attention_rollout(report)) +
+         ",\"predictions\":" + escaped_for_script(as_json_text(predictions_json(report.predictions))) + "}";
 }
 
 void check_size(const AttentionReport& report) {
@@ -104,12 +108,13 @@ std::string page_title(const AttentionReport& report) {
 
 std::string attention_page(const AttentionReport& report) {
   check_size(report);
-  return fill_template(
-      embedded::attention_page_html,
-      {{"title", page_title(report)},
-       {"style", std::string(embedded::page_css) + embedded::attention_page_css},
-       {"script", std::string(embedded::page_js) + embedded::heat_map_js + embedded::attention_page_js},
-       {"data", data_json(report)}});
+  return fill_template(embedded::attention_page_html,
+                       {{"title", page_title(report)},
+                        {"style", std::string(embedded::page_css) + embedded::attention_page_css},
+                        {"script", std::string(embedded::page_js) + embedded::heat_map_js +
+                                       embedded::line_view_js + embedded::token_predictions_js +
+                                       embedded::attention_overview_js + embedded::attention_page_js},
+                        {"data", data_json(report)}});
 }
 
 }  // namespace zoo

@@ -8,9 +8,9 @@
 namespace zoo {
 
 /// The page of a report. Any map can be opened by its name in the address: page.html#cross-0-1 (kind, layer,
-/// head), page.html?open=cross-0-mean or page.html#encoder-1-rollout. The element with id "data" holds JSON
-/// for other programs: name, text, target, source_tokens, target_tokens, target_next and heads as in
-/// `zoo attention --json`, and
+/// head), page.html?open=cross-0-mean or page.html#encoder-1-rollout; page.html#cross-0-1-lines shows it as
+/// lines. The element with id "data" holds JSON for other programs: name, text, target, source_tokens,
+/// target_tokens, target_next, heads and predictions as in `zoo attention --json`, and
 ///   maps:    list of {"kind", "layers": for each layer a list that holds T·S integers for each head}
 ///   rollout: list of {"kind", "layer", "rows": T·S integers}
 /// where an integer is a weight times 999, rounded; rows follow each other.

@@ -1,9 +1,10 @@
 // Attention maps: the numbers of one text, and a picture of them in which the reader can point at every weight.
 const zooMaps = (() => {
-const {el, plain, tokenLabel, colour, inkOn} = zooPage;
+const {el, plain, tokenLabel, colour, inkOn, rampGradient} = zooPage;
 const MOST = 999;  // the integer that stands for a weight of 1
 const largest = values => values.reduce((most, value) => Math.max(most, value), 0);
 const fraction = (value, top) => top > 0 ? Math.min(1, value / top) : 0;
+const weightText = value => (value / MOST).toFixed(2);
 const headName = head => ({mean: 'mean of heads', rollout: 'roll-out'})[head] ?? `head ${head}`;
 
 /**
@@ -39,24 +40,65 @@ function readMaps(data) {
     }
     return means.get(key);
   }
+  const isHidden = (kind, t, s) => Boolean(KINDS[kind].causal) && s > t;  // behind the causal mask
   return {
-    answered, KINDS, maps, kinds, weights,
-    isHidden: (kind, t, s) => Boolean(KINDS[kind].causal) && s > t,  // behind the causal mask
+    answered, KINDS, maps, kinds, weights, isHidden,
+    /** The weights that set a scale. A decoder's first token can only look at itself: its 1 must not set it. */
+    free(map) {
+      const {rows, columns} = KINDS[map.kind], values = weights(map);
+      return isHidden(map.kind, 0, 1) && rows.length > 1 ? values.slice(columns.length) : values;
+    },
     titleOf: map => `${KINDS[map.kind].title}, layer ${map.layer}, ${headName(map.head)}`,
     headsOf: kind => [...maps[kind][0].keys(), 'mean',
                       ...(maps[kind].some((_, layer) => rollouts.has(kind + layer)) ? ['rollout'] : [])],
   };
 }
 
+/** Whether a view has weights beyond `top`, which have the strongest colour without being equal. */
+const exceeds = ({values}, top) => values.some(value => value > top);
+
+/**
+ * Fills a legend: `ramp` with the colours of a map, `end` with the value of the strongest one, such as “0.52”, or
+ * “≥ 0.52” and the mark of larger weights.
+ */
+function showLegend(ramp, end, view) {
+  const beyond = exceeds(view, view.top);
+  ramp.style.background = rampGradient();
+  end.textContent = (beyond ? '≥ ' : '') + (view.top === MOST ? '1' : weightText(view.top));
+  end.classList.toggle('beyond', beyond);
+  end.style.setProperty('--strongest', colour(1));
+  end.style.setProperty('--mark', inkOn(1));
+  end.title = beyond ? 'Larger weights have the same colour, and a mark in their corner.' : '';
+}
+
+/**
+ * Parts of a view, row by row, with at most so many rows and columns each: paper does not scroll. Rows that a mask
+ * hides are left out.
+ */
+function partsOf(view, mostRows, mostColumns) {
+  const {values, rows, columns, isHidden} = view, parts = [];
+  for (let t = 0; t < rows.length; t += mostRows)
+    for (let s = 0; s < columns.length; s += mostColumns) {
+      const own = [...columns.keys()].slice(s, s + mostColumns);
+      const kept = [...rows.keys()].slice(t, t + mostRows).filter(row => own.some(column => !isHidden(row, column)));
+      if (!kept.length) continue;
+      parts.push({...view, rows: kept.map(row => rows[row]), columns: own.map(column => columns[column]), after: null,
+                  isHidden: (i, j) => isHidden(kept[i], own[j]),
+                  values: kept.flatMap(row => own.map(column => values[row * columns.length + column]))});
+    }
+  return parts;
+}
+
 /**
  * Paints a view with `size` device pixels per cell. A view is {values, rows, columns, isHidden, top}: integers row by
- * row, the tokens of both sides, (t, s) → whether a mask hides it, and the value that gets the strongest colour.
+ * row, the tokens of both sides, (t, s) → whether a mask hides it, and the value that gets the strongest colour. A
+ * cell with a larger value has a mark in its corner.
  */
 function paint(canvas, {values, rows, columns, isHidden, top}, size, {gap = 0, radius = 0, numbers = false} = {}) {
-  const S = columns.length;
-  canvas.width = S * size;
-  canvas.height = rows.length * size;
-  const pen = canvas.getContext('2d');
+  const S = columns.length, width = S * size, height = rows.length * size;
+  // The canvas gets a picture and not the strokes. A browser prints strokes one by one, in so many layers that viewers of
+  // PDF leave some out.
+  const sheet = new OffscreenCanvas(width, height), pen = sheet.getContext('2d');
   pen.textAlign = 'center';
   pen.textBaseline = 'middle';
   pen.font = `500 ${Math.round(size * 0.29)}px ${getComputedStyle(document.body).fontFamily}`;
@@ -69,10 +111,24 @@ function paint(canvas, {values, rows, columns, isHidden, top}, size, {gap = 0, r
     if (radius && pen.roundRect) pen.roundRect(s * size + gap, t * size + gap, size - 2 * gap, size - 2 * gap, radius);
     else pen.rect(s * size + gap, t * size + gap, size - 2 * gap, size - 2 * gap);
     pen.fill();
+    if (value > top) markCorner(pen, (s + 1) * size - gap, t * size + gap, size);
     if (!numbers || value < MOST * 0.005) return;
     pen.fillStyle = inkOn(share);
-    pen.fillText((value / MOST).toFixed(2), (s + 0.5) * size, (t + 0.53) * size);
+    pen.fillText(weightText(value), (s + 0.5) * size, (t + 0.53) * size);
   });
+  Object.assign(canvas, {width, height});
+  canvas.getContext('bitmaprenderer').transferFromImageBitmap(sheet.transferToImageBitmap());
+}
+
+/** A triangle in the upper right corner (x, y) of a cell. */
+function markCorner(pen, x, y, size) {
+  const side = Math.max(2, size * 0.3);
+  pen.fillStyle = inkOn(1);
+  pen.beginPath();
+  pen.moveTo(x - side, y);
+  pen.lineTo(x, y);
+  pen.lineTo(x, y + side);
+  pen.fill();
 }
 
 const ARROWS = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]};
@@ -107,8 +163,7 @@ class HeatMap {
   /** Chooses the size of a cell for the available room, and draws labels and map. */
   #layOut(room, height) {
     const {canvas, rows: rowLabels, columns: columnLabels} = this.#parts, {rows, columns} = this.#view;
-    const pen = canvas.getContext('2d');
-    const font = getComputedStyle(document.body).fontFamily;
+    const pen = new OffscreenCanvas(1, 1).getContext('2d'), font = getComputedStyle(document.body).fontFamily;
     const widest = (tokens, size) => {
       pen.font = `500 ${size}px ${font}`;
       return Math.min(160, Math.max(...tokens.map(token => pen.measureText(token).width)) + 12);
@@ -143,17 +198,18 @@ class HeatMap {
     const {values, rows, columns, isHidden, top, after} = this.#view;
     const {readout, cursor, rows: rowLabels, columns: columnLabels} = this.#parts, S = columns.length;
     let cell = this.#cell;
+    const begin = rows.length > 1 && S > 1 && isHidden(0, S - 1) ? S : 0;  // the first row sees only itself
     if (!cell) {
-      const begin = rows.length > 1 && S > 1 && isHidden(0, S - 1) ? S : 0;  // the first row sees only itself
       const most = values.indexOf(largest(values.slice(begin)), begin);
       cell = {t: Math.floor(most / S), s: most % S};
     }
     const value = values[cell.t * S + cell.s], share = fraction(value, top);
-    const number = el('span', 'value', (value / MOST).toFixed(2));
+    const number = el('span', 'value', weightText(value));
     Object.assign(number.style, {background: colour(share), color: inkOn(share)});
     const shown = [el('b', '', el('bdi', '', plain(rows[cell.t]))), ' → ',
                    el('b', '', el('bdi', '', plain(columns[cell.s]))), ' ', number];
-    if (!this.#cell) shown.push(el('span', 'hint', 'the largest weight of this map; point at a cell for others'));
+    const where = begin ? 'below the first row' : 'of this map';
+    if (!this.#cell) shown.push(el('span', 'hint', `the largest weight ${where}; point at a cell for others`));
     else if (isHidden(cell.t, cell.s)) shown.push(el('span', 'hint', 'comes later: the causal mask hides it'));
     else if (after) shown.push(el('span', 'hint', 'after reading ', el('bdi', '', plain(after[cell.t]))));
     readout.replaceChildren(...shown);
@@ -241,5 +297,6 @@ function headColumns(rows) {
   });
 }
 
-return {MOST, largest, headName, readMaps, paint, ARROWS, HeatMap, numbersTable, headColumns};
+return {MOST, largest, weightText, headName, readMaps, exceeds, showLegend, partsOf, paint, ARROWS, HeatMap,
+        numbersTable, headColumns};
 })();

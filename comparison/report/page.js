@@ -58,11 +58,40 @@ const inkOn = share => theme() === 'light' ? (share > 0.56 ? '#fff' : '#16191f')
 const rampGradient = () =>
     `linear-gradient(to right, ${Array.from({length: 17}, (_, i) => colour(i / 16)).join(', ')})`;
 
+const isPrinting = () => printing;
 /** Calls `repaint` when the theme changes, and before and after printing. */
 function whenThemeChanges(repaint) {
   prefersDark.addEventListener('change', repaint);
   addEventListener('beforeprint', () => { printing = true; repaint(); });
   addEventListener('afterprint', () => { printing = false; repaint(); });
+}
+
+// ---- Scrolling ------------------------------------------------------------------------------------------------------
+
+/**
+ * Shows at the edges of an element that scrolls where there is more of it. The arrow keys scroll it, too: it can be
+ * focused while there is more, unless something in it can be. `name` says what it is to people who do not see it; ''
+ * where the element has a meaning of its own, such as a heading.
+ */
+function showScrolling(node, name) {
+  const frame = el('div', 'scroller');
+  node.replaceWith(frame);
+  frame.append(node);
+  const reachable = node.tabIndex >= 0;
+  const update = () => {
+    const {scrollLeft: x, scrollTop: y, scrollWidth, scrollHeight, clientWidth, clientHeight} = node;
+    const more = {left: x > 1, right: x + clientWidth < scrollWidth - 1, top: y > 1,
+                  bottom: y + clientHeight < scrollHeight - 1};
+    for (const [side, isMore] of Object.entries(more)) frame.toggleAttribute(`data-${side}`, isMore);
+    if (reachable) return;
+    const scrolls = Object.values(more).some(Boolean) && !node.querySelector('button');
+    const marks = [['tabindex', '0'], ...name ? [['role', 'region'], ['aria-label', name]] : []];
+    for (const [key, value] of marks)
+      scrolls ? node.setAttribute(key, value) : node.removeAttribute(key);
+  };
+  node.addEventListener('scroll', update, {passive: true});
+  new ResizeObserver(update).observe(node);
+  new MutationObserver(update).observe(node, {childList: true, subtree: true});
 }
 
 // ---- Tables ---------------------------------------------------------------------------------------------------------
@@ -131,5 +160,6 @@ function sortableTable({caption = '', columns, rows, mayWin = () => true, onSort
   return {table, setRows(to) { rows = to; fill(); }, order};
 }
 
-return {data, $, el, count, plain, tokenLabel, oklch, colour, inkOn, rampGradient, whenThemeChanges, sortableTable};
+return {data, $, el, count, plain, tokenLabel, oklch, theme, colour, inkOn, rampGradient, isPrinting, whenThemeChanges,
+        showScrolling, sortableTable};
 })();

@@ -106,8 +106,7 @@ function buildAttention(section) {
                  head: show === 'rollout' ? 'rollout' : head};
     const values = maps.weights(map);
     if (!values) return null;
-    // A decoder's first token can only look at itself: its weight of 1 must not set the scale.
-    const free = maps.isHidden(kind, 0, 1) && rows.length > 1 ? values.slice(columns.length) : values;
+    const free = maps.free(map);
     return {...map, depth, free, title: maps.titleOf(map), values, columns, isHidden: (t, s) => maps.isHidden(kind, t, s),
             rows: crosses ? run.attention.target_next : rows, after: crosses ? rows : null,
             top: scale === 'absolute' ? MOST : Math.max(1, largest(free))};
@@ -175,7 +174,8 @@ function buildAttention(section) {
     // The end of the colours. A few far larger weights may lie beyond it, such as a decoder's first ones.
     const top = Math.max(1, ...tiles.map(({run}) => strong(viewOf(run))));
     const hint = el('span', 'hint', 'Click a map to see it large, with its weights.');
-    scaleNote.replaceChildren(`Colours from 0 to ${(top / MOST).toFixed(2)} in all maps. `, hint);
+    const beyond = tiles.some(({run}) => exceeds(viewOf(run), top)) ? ' or more' : '';
+    scaleNote.replaceChildren(`Colours from 0 to ${weightText(top)}${beyond} in all maps. `, hint);
     scaleNote.hidden = !tiles.length;
     for (const {run, picture} of tiles) {
       const view = {...viewOf(run), top}, room = picture.clientWidth, {rows, columns} = view;
@@ -236,8 +236,7 @@ function openMaps(viewOf, selection, defaults) {
       $(id).hidden = rollout && !id.startsWith('map-run');
     }
     for (const input of dialog.querySelectorAll('input[name="map-scale"]')) input.checked = input.value === state.scale;
-    $('map-ramp').style.background = rampGradient();
-    $('map-ramp-end').textContent = state.scale === 'absolute' ? '1' : (view.top / MOST).toFixed(2);
+    showLegend($('map-ramp'), $('map-ramp-end'), view);
     $('map-plot').setAttribute('aria-label', `${run.name}: ${view.title}. Arrow keys move from weight to weight.`);
     const style = getComputedStyle($('map-body'));
     const room = $('map-body').clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);

@@ -1,6 +1,7 @@
 // Used by every part of the report: numbers as text, and the selection of runs.
-const {data, $, el, count, rampGradient, whenThemeChanges, sortableTable} = zooPage;
-const {MOST, largest, headName, readMaps, paint, HeatMap, numbersTable, headColumns} = zooMaps;
+const {data, $, el, count, whenThemeChanges, sortableTable} = zooPage;
+const {MOST, largest, weightText, headName, readMaps, exceeds, showLegend, paint, HeatMap, numbersTable, headColumns} =
+    zooMaps;
 const runs = data.runs;
 const isNumber = value => typeof value === 'number' && Number.isFinite(value);
 

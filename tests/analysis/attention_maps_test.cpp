@@ -154,7 +154,8 @@ TEST(AttentionReport, OfADecoderHasTheTokensOfTheTextAlone) {
 TEST(AttentionReport, OfAClassifyingDecoderEndsWhereTheClassIsRead) {
   const auto tokenizer = letters();
   const auto model = small_model(Architecture::decoder, HeadKind::classification, *tokenizer);
-  const auto report = attention_report(*model, *tokenizer, {.layout = TextLayout::tokens_eos, .text = "ba"});
+  const auto report = attention_report(
+      *model, *tokenizer, {.layout = TextLayout::tokens_eos, .text = "ba", .head = HeadKind::classification});
   EXPECT_THAT(report.source_tokens, ElementsAre("b", "a", "<eos>"));
   expect_proper_maps(report);
 }

@@ -156,6 +156,11 @@ TEST_F(Commands, WorkOnATranslator) {
     EXPECT_EQ(layer["heads"].size(), 2U);
   }
   EXPECT_THAT(kinds, ElementsAre("cross", "decoder", "encoder"));
+  ASSERT_EQ(maps["predictions"].size(), maps["target_tokens"].size());
+  for (const auto& likeliest : maps["predictions"]) {
+    ASSERT_EQ(likeliest.size(), 5U);
+    EXPECT_THAT(keys(likeliest[0]), ElementsAre("probability", "token"));
+  }
 
   const auto table = output("attention run --text 'das ist gut' --target 'that is good' --heads");
   const auto cell = [](const json& value) {
@@ -191,6 +196,8 @@ TEST_F(Commands, WorkOnAMaskedLanguageModel) {
   EXPECT_THAT(output("generate run --prompt 'to <mask>e or'"), HasSubstr("\n  <mask>: "));
   output("attention run --text 'to be' --out maps.html");
   EXPECT_TRUE(fs::exists(path("maps.html")));
+  const auto maps = document("attention run --text 'to be'");
+  EXPECT_EQ(maps["predictions"].size(), maps["source_tokens"].size());
 }
 
 TEST_F(Commands, WorkOnAClassifier) {
@@ -201,6 +208,7 @@ TEST_F(Commands, WorkOnAClassifier) {
     EXPECT_GE(scores[part], 0.0);
     EXPECT_LE(scores[part], 1.0);
   }
+  EXPECT_TRUE(document("attention run --text 'to be'")["predictions"].empty());
   dir().write("unknown.tsv", "sentence\tlabel\nthat is good\tenvy\n");
   EXPECT_THAT(zoo("evaluate run --data unknown.tsv").err, HasSubstr("'envy'"));
 }

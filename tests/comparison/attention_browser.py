@@ -3,8 +3,9 @@
 
     attention_browser.py PAGE.html...
 
-Fails where the page logs an error or requests anything, where a map or a number differs from the page's data, or where
-sorting, a row of the table or a key does not work. Without a Chromium the exit code is 77, or 1 if
+Fails where the page logs an error or requests anything, where a map, a line, a number or a prediction differs from the
+page's data, where sorting, a row of a table or a key does not work, where something is out of sight without a sign of it,
+or where paper cuts something off. Without a Chromium the exit code is 77, or 1 if
 ZOO_REQUIRE_REFERENCES is set.
 """
 
@@ -43,7 +44,7 @@ def check_heads(page, kind, heads, table):
         check(row[0] == f"{head['layer']}.{head['head']}", f"{kind}: {row[0]} stands where another head is")
         for title, shown in zip(titles[1:], row[1:]):
             check(abs(float(shown) - head[NUMBERS[title]]) <= 0.00501, f"{kind} {row[0]}: {title} is shown as {shown}")
-    for column, title in enumerate(titles[1:], 1):
+    for column, title in list(enumerate(titles[1:], 1))[:6 if len(heads) < 20 else 1]:
         heading = f"{table}.tHead.rows[0].cells[{column}]"
         page.run(f"{heading}.querySelector('button').focus()")
         for key, order in (("Enter", "descending"), (" ", "ascending"), ("Enter", "none")):
@@ -59,7 +60,7 @@ def check_heads(page, kind, heads, table):
 def check_rows_open_maps(page, table):
     """Rows open the map of their head by pointer and by key, in any order of sorting."""
     page.run(f"{table}.tHead.rows[0].cells[1].querySelector('button').click()")
-    for i in range(page.run(f"{table}.tBodies[0].rows.length")):
+    for i in some(range(page.run(f"{table}.tBodies[0].rows.length")), 8):
         row = f"{table}.tBodies[0].rows[{i}]"
         layer, head = page.run(f"{row}.cells[0].textContent").split(".")
         if i % 2:
@@ -91,12 +92,208 @@ def check_map(page, name, values, columns, causal):
 
 
 def check_scale(page, name, values, columns, causal):
-    """“0 to the largest” leaves out a decoder's first row, which can only look at itself."""
+    """The legend ends at the largest weight that is shown, but for a decoder's first row, which can only look at itself.
+    Where that row exceeds it, the legend says so. The readout names the same weight."""
     page.run("document.querySelector('#scale-choice [value=relative]').click()")
     free = values[columns:] if causal and 1 < columns < len(values) else values
     shown, most = page.run("document.getElementById('ramp-end').textContent"), max(1, *free) / 999
-    check(abs(float(shown) - most) <= 0.00501, f"{name}: the scale ends at {shown}, not {most}")
+    check(shown.startswith("≥ ") == (max(values) > max(1, *free)), f"{name}: {shown} ends a scale of {max(values)} / 999")
+    check(abs(float(shown.removeprefix("≥ ")) - most) <= 0.00501, f"{name}: the scale ends at {shown}, not {most}")
+    check(page.run("document.getElementById('ramp-end').classList.contains('beyond')") == shown.startswith("≥"),
+          f"{name}: {shown} has the wrong mark")
     page.run("document.querySelector('#scale-choice [value=absolute]').click()")
+    check(page.run("document.getElementById('ramp-end').textContent") == "1", f"{name}: the whole scale does not end at 1")
+    largest = page.run("document.querySelector('#readout .value').textContent")
+    check(abs(float(largest) - max(free) / 999) <= 0.00501, f"{name}: the largest weight is said to be {largest}")
+
+
+def check_mark(page):
+    """Cells beyond the scale have a mark: a pixel in their corner differs from one in their middle."""
+    pixels = page.run("""(() => {
+        const canvas = document.createElement('canvas');
+        const view = {values: [500, 100, 100, 100], rows: ['a', 'b'], columns: ['a', 'b'], isHidden: () => false, top: 100};
+        zooMaps.paint(canvas, view, 20);
+        const copy = document.createElement('canvas');
+        Object.assign(copy, {width: 40, height: 40});
+        const pen = copy.getContext('2d', {willReadFrequently: true});
+        pen.drawImage(canvas, 0, 0);
+        return [[10, 10], [18, 1], [30, 10], [38, 1]].map(([x, y]) => [...pen.getImageData(x, y, 1, 1).data].join());
+    })()""")
+    check(pixels[0] == pixels[2] == pixels[3], f"two cells of the strongest colour differ: {pixels}")
+    check(pixels[1] != pixels[0], "a cell beyond the scale has no mark")
+
+
+def open_lines(page, name):
+    page.run(f"location.hash = '{name}-lines'")
+    page.settle()
+    check(page.run("document.getElementById('lines').checkVisibility() && !document.getElementById('plot').checkVisibility()"),
+          f"{name} is not shown as lines alone")
+
+
+def lines_drawn(page):
+    """For each colour the widths of the lines, one per line."""
+    paths = page.run("[...document.querySelectorAll('#lines path')].map(path => [path.getAttribute('stroke'), "
+                     "Number(path.getAttribute('stroke-width')), path.getAttribute('d').split('M').length - 1])")
+    drawn = {}
+    for colour, width, n in paths:
+        drawn.setdefault(colour, []).extend([width] * n)
+    return drawn
+
+
+def choose_heads(page, heads):
+    page.run("document.getElementById('no-heads').click()")
+    for head in heads:
+        page.run(f"document.querySelector('#head-boxes [value=\"{head}\"]').click()")
+    page.settle()
+
+
+def check_lines(page, data, map_, columns):
+    """Lines of one head, of one token, and of two heads."""
+    kind, (first, second) = map_["kind"], map_["layers"][0][:2]
+    rows = len(first) // columns
+    open_lines(page, f"{kind}-0-0")
+    page.run("document.querySelector('#scale-choice [value=absolute]').click()")
+    labels = "[...document.querySelectorAll('.side.{} .end .token')].map(token => token.title)"
+    left, right = page.run(labels.format("from")), page.run(labels.format("to"))
+    expected = data["target_next"] if kind == "cross" else data["target_tokens"] if kind == "decoder" else []
+    check(left == (expected or data["source_tokens"]), f"{kind}: the tokens on the left are {left}")
+    check(len(left) == rows and len(right) == columns, f"{kind}: {len(left)} and {len(right)} tokens beside the lines")
+    drawn = lines_drawn(page)
+    expected = sum(value >= 0.05 * 999 for value in first)
+    check(sum(map(len, drawn.values())) == expected, f"{kind}: {drawn} are not {expected} lines")
+
+    token = min(1, rows - 1)
+    page.run("document.querySelector('.side.from .end').focus()")
+    page.press("ArrowDown")
+    check(page.run("document.activeElement.value") == str(token), f"{kind}: an arrow key does not move to the next token")
+    own = first[token * columns:(token + 1) * columns]
+    widths = [width for list_ in lines_drawn(page).values() for width in list_]
+    check(len(widths) == sum(value >= 0.01 * 999 for value in own), f"{kind}: token {token} has {len(widths)} lines")
+    check(abs(max(widths) - min(widths)) > 0.2 or max(own) - min(v for v in own if v >= 10) < 60,
+          f"{kind}: all lines of token {token} are {widths} wide")
+    shares = page.run("[...document.querySelectorAll('.side.to .share')].map(share => share.textContent)")
+    for share, value in zip(shares, own):
+        check(abs(float(share or 0) - value / 999) <= 0.00501, f"{kind}: {shares} stand beside the tokens, not {own}")
+    best = right[own.index(max(own))]
+    check(f"{max(own) / 999:.2f}" in page.run("document.getElementById('readout').textContent"),
+          f"{kind}: the weight on {best} is not told")
+    page.press("ArrowRight")
+    check(page.run("document.activeElement.closest('.side').className") == "side to", f"{kind}: → stays on the left")
+    into = page.run("Number(document.activeElement.value)")
+    shares = page.run("[...document.querySelectorAll('.side.from .share')].map(share => share.textContent)")
+    for share, value in zip(shares, first[into::columns]):
+        check(abs(float(share or 0) - value / 999) <= 0.00501, f"{kind}: who looks at token {into}: {shares}")
+    page.press("Escape")
+    check(page.run("document.querySelectorAll('.end[aria-pressed=true]').length") == 0, f"{kind}: Escape keeps the token")
+
+    choose_heads(page, (0, 1))
+    drawn = lines_drawn(page)
+    swatches = page.run("[...document.querySelectorAll('.head-box')].slice(0, 2).map("
+                        "label => getComputedStyle(label.querySelector('.swatch')).backgroundColor)")
+    spaced = {colour.replace(",", " ").replace("  ", " ") for colour in swatches}
+    check({colour for colour in drawn} == spaced, f"{kind}: lines of two heads are {set(drawn)}, their boxes {spaced}")
+    page.run("document.querySelector('.side.from .end').click()")
+    page.settle()
+    shares = page.run("[...document.querySelectorAll('.side.to .share')].map(share => share.textContent)")
+    for share, one, two in zip(shares, first, second):
+        check(abs(float(share or 0) - (one + two) / 2 / 999) <= 0.00501, f"{kind}: the mean of two heads is {shares}")
+    choose_heads(page, ())
+    check(not lines_drawn(page), f"{kind}: lines are drawn for no head")
+    page.run("document.querySelector('#show-choice [value=map]').click()")
+    check(page.run("document.getElementById('plot').checkVisibility()"), f"{kind}: the map does not come back")
+
+
+def check_predictions(page, data):
+    """Each position's tokens and probabilities, and the mark of the right one."""
+    predictions = data["predictions"]
+    check(page.run("document.getElementById('predictions').checkVisibility()") == bool(predictions),
+          "the section of predictions is shown without any, or hidden")
+    shown = page.run("""[...document.querySelectorAll('.position')].map(position =>
+        [...position.querySelectorAll('.bar-row')].map(row => [row.querySelector('.token').title,
+            row.querySelector('.amount-text').textContent, row.classList.contains('right')]))""")
+    check(len(shown) == len(predictions), f"{len(shown)} positions are shown, not {len(predictions)}")
+    answered, source = data["target_tokens"], data["source_tokens"]
+    masked = not answered and data["maps"][0]["kind"] == "encoder"
+    right = data["target_next"] if answered else source if masked else source[1:] + [None]
+    for t, (rows, expected) in enumerate(zip(shown, predictions)):
+        check([row[0] for row in rows] == [entry["token"] for entry in expected], f"position {t}: the tokens are {rows}")
+        for (token, text, marked), entry in zip(rows, expected):
+            bound = float(text.strip("<> "))
+            fits = (entry["probability"] < bound if text.startswith("<") else entry["probability"] > bound
+                    if text.startswith(">") else abs(bound - entry["probability"]) <= 0.00501)
+            check(fits, f"position {t}: {token} has {text}, not {entry['probability']}")
+            check(marked == (token == right[t]), f"position {t}: {token} is marked wrongly; {right[t]} is right")
+
+
+def check_scrolling(page, path):
+    """On a phone an overview that is too wide shows on which side there is more, and all of it can be reached."""
+    page.open(path, width=390, height=844)
+    frames = "[...document.querySelectorAll('#overview .scroller:has(.heads)')]"
+    for i in range(page.run(f"{frames}.length")):
+        frame = f"{frames}[{i}]"
+        sides = f"['left', 'right'].map(side => {frame}.hasAttribute('data-' + side))"
+        hidden = page.run(f"{frame}.firstChild.scrollWidth - {frame}.firstChild.clientWidth")
+        check(page.run(sides) == [False, hidden > 1], f"overview {i}: {hidden} pixels are hidden, shown as {page.run(sides)}")
+        if hidden <= 1:
+            continue
+        check(page.run(f"getComputedStyle({frame}, '::before').content").find("more") >= 0, "nothing says that there is more")
+        page.run(f"{frame}.firstChild.scrollLeft = 10000")
+        page.settle()
+        check(page.run(sides) == [True, False], f"overview {i}: the end is shown as {page.run(sides)}")
+
+
+def check_wide(page, path):
+    """In a wide window no head is hidden."""
+    page.open(path, width=1400, height=900)
+    check(page.run("[...document.querySelectorAll('#overview .heads')].every(heads => heads.parentElement.scrollWidth <= "
+                   "heads.parentElement.clientWidth + 1)"), "in a window of 1400 pixels a head is out of sight")
+
+
+def check_paper(page, path, data):
+    """On paper nothing is wider than the page, every weight is there, and folded tables stay out."""
+    page.open(path, width=1280, height=900)
+    page.run("document.getElementById('numbers').open = true")
+    page.run("document.querySelector('.numbers').open = true")
+    for view in ("map", "lines"):
+        page.run(f"document.querySelector('#show-choice [value={view}]').click()")
+        page.send("Emulation.setEmulatedMedia", media="print")
+        page.resize(717, 1000)
+        page.run("dispatchEvent(new Event('beforeprint'))")
+        page.settle()
+        wide = page.run("""[...document.querySelectorAll('#paper canvas, #lines svg, .side, table, .heads, .position')]
+            .filter(node => node.checkVisibility() && node.getBoundingClientRect().right > 718)
+            .map(node => `${node.tagName} ${node.className} ${node.getBoundingClientRect().right}`)""")
+        check(not wide, f"{view}: on paper {wide[:3]} reach beyond the page")
+        tall = page.run("Math.max(0, ...[...document.querySelectorAll('#paper canvas, #lines svg')].filter("
+                        "node => node.checkVisibility()).map(node => node.getBoundingClientRect().height))")
+        check(0 < tall < 950, f"{view}: a part of {tall} pixels does not fit on a page")
+        small = page.run("Math.min(...[...document.querySelectorAll('#paper .token, #lines .token')].filter("
+                         "node => node.checkVisibility()).map(node => parseFloat(getComputedStyle(node).fontSize)))")
+        check(small >= 9, f"{view}: tokens of {small} pixels on paper cannot be read")
+        shown = page.run("[...document.querySelectorAll('#table td')].filter(cell => /[0-9]/.test(cell.textContent)).length")
+        map_ = next(map_ for map_ in data["maps"] if map_["kind"] == page.run("location.hash.slice(1).split('-')[0]"))
+        n = len(map_["layers"][0][0])
+        rows = len(data["target_tokens"] or data["source_tokens"])
+        check(shown == (rows * (rows + 1) // 2 if map_["kind"] == "decoder" else n), f"{view}: {shown} numbers are printed")
+        check(not page.run("[...document.querySelectorAll('.scroller')].some("
+                           "node => getComputedStyle(node, '::before').display !== 'none')"), "“more” is printed")
+        page.run("dispatchEvent(new Event('afterprint'))")
+        page.settle()
+        check(page.run("document.getElementById('paper').childElementCount") == 0, "parts for paper stay on the screen")
+        page.send("Emulation.setEmulatedMedia", media="")
+        page.resize(1280, 900)
+    page.run("document.querySelectorAll('details').forEach(node => { node.open = false; })")
+    page.send("Emulation.setEmulatedMedia", media="print")
+    check(not page.run("[...document.querySelectorAll('table')].some(node => node.checkVisibility())"),
+          "a folded table is printed")
+    page.send("Page.printToPDF")
+    page.send("Emulation.setEmulatedMedia", media="")
+
+
+def some(values, most):
+    """At most `most` of the values, evenly spread."""
+    values = list(values)
+    return values if len(values) <= most else [values[i * len(values) // most] for i in range(most)]
 
 
 def check_page(page, path):
@@ -109,8 +306,12 @@ def check_page(page, path):
     shown = [kind for kind in ("cross", "encoder", "decoder") if kind in kinds]
     tables = [f"document.querySelectorAll('table.sortable')[{i}]" for i in range(len(shown))]
     check(page.run("document.querySelectorAll('table.sortable').length") == len(shown), "not one table per kind")
+    check(page.run("[...document.querySelectorAll('details')].every(node => !node.open)"), "a table is not folded at first")
     thumbs = sum(len(heads) + 1 for map_ in data["maps"] for heads in map_["layers"]) + len(data["rollout"])
     check(page.run("document.querySelectorAll('.heads button').length") == thumbs, f"there are not {thumbs} maps")
+    check_mark(page)
+    check_predictions(page, data)
+    page.run("document.querySelectorAll('details').forEach(node => { node.open = true; })")
     for kind, table in zip(shown, tables):
         check_heads(page, kind, [head for head in data["heads"] if head["kind"] == kind], table)
         check_rows_open_maps(page, table)
@@ -120,19 +321,27 @@ def check_page(page, path):
         columns["decoder"] = len(data["target_tokens"])
     for map_ in data["maps"]:
         kind = map_["kind"]
-        for layer, heads in enumerate(map_["layers"]):
-            for head, values in enumerate(heads):
-                check_map(page, f"{kind}-{layer}-{head}", values, columns[kind], kind == "decoder")
-                check_scale(page, f"{kind}-{layer}-{head}", values, columns[kind], kind == "decoder")
-    for map_ in data["rollout"]:
+        heads = [(layer, head, values) for layer, heads in enumerate(map_["layers"]) for head, values in enumerate(heads)]
+        for layer, head, values in some(heads, 7 if len(heads) < 20 else 2):
+            check_map(page, f"{kind}-{layer}-{head}", values, columns[kind], kind == "decoder")
+            check_scale(page, f"{kind}-{layer}-{head}", values, columns[kind], kind == "decoder")
+        check_lines(page, data, map_, columns[kind])
+    for map_ in some(data["rollout"], 2):
         check_map(page, name_of(map_), map_["rows"], columns[map_["kind"]], map_["kind"] == "decoder")
         check("roll-out" in page.run("document.getElementById('map-title').textContent"), "roll-out is not named")
+    check_wide(page, path)
+    check_paper(page, path, data)
+    check_scrolling(page, path)
 
     for width, media in ((390, "light"), (390, "dark"), (1280, "dark")):
-        page.open(path, width=width, height=844, media=media)
-        wide = page.run("document.documentElement.scrollWidth")
-        check(wide <= width, f"the page is {wide} pixels wide in a window of {width}")
+        for view in ("map", "lines"):
+            page.open(path, width=width, height=844, media=media)
+            page.run(f"document.querySelector('#show-choice [value={view}]').click()")
+            page.settle()
+            wide = page.run("document.documentElement.scrollWidth")
+            check(wide <= width, f"the page is {wide} pixels wide in a window of {width}")
     page.open(path, width=390, height=844)
+    page.run("document.querySelectorAll('details').forEach(node => { node.open = true; })")
     page.run(f"{tables[-1]}.scrollIntoView()")
     page.run(f"{tables[-1]}.tBodies[0].rows[0].cells[1].click()")
     page.settle()

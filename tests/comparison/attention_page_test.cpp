@@ -44,7 +44,36 @@ AttentionReport nasty_report() {
           .layers = {{AttentionKind::encoder, 0, weights(S, S)},
                      {AttentionKind::encoder, 1, weights(S, S)},
                      {AttentionKind::decoder, 0, causal / causal.sum(-1, true)},
-                     {AttentionKind::cross, 0, weights(T, S)}}};
+                     {AttentionKind::cross, 0, weights(T, S)}},
+          .predictions = {
+              {{"</script>", 0.5}, {"{{data}}", 0.25}, {"<b>", 0.125}, {"\u2028", 0.01}, {"a", 0.001}},
+              {{"\\", 0.999}, {"&amp;", 1e-4}},
+              {{"b", 0.3}, {"c", 0.2}, {"d", 0.1}}}};
+}
+
+/// A decoder's, with many layers, heads and tokens.
+AttentionReport large_report() {
+  torch::manual_seed(3);
+  constexpr int64_t kTokens = 44;
+  AttentionReport report{.name = "large", .text = std::string(300, 'x')};
+  for (int64_t t = 0; t < kTokens; ++t) {
+    report.source_tokens.push_back("▁token" + std::to_string(t));
+    report.predictions.push_back({{"▁token" + std::to_string(t + 1), 0.5}, {"<eos>", 0.25}});
+  }
+  for (int64_t layer = 0; layer < 12; ++layer) {
+    const auto causal = torch::randn({12, kTokens, kTokens}).mul(2).exp().tril();
+    report.layers.push_back({AttentionKind::decoder, layer, causal / causal.sum(-1, true)});
+  }
+  return report;
+}
+
+/// A classifier's: it predicts no tokens.
+AttentionReport classifier_report() {
+  torch::manual_seed(4);
+  return {.name = "classifier",
+          .text = "good",
+          .source_tokens = {"<cls>", "good", "<sep>"},
+          .layers = {{AttentionKind::encoder, 0, torch::randn({2, 3, 3}).softmax(-1)}}};
 }
 
 TEST(AttentionPage, HoldsExactlyTheWeights) {
@@ -92,6 +121,12 @@ TEST(AttentionPage, HoldsTheNumbersOfTheHeadsAndTheRollout) {
   }
 }
 
+TEST(AttentionPage, HoldsThePredictions) {
+  const auto report = nasty_report();
+  EXPECT_EQ(data_of(attention_page(report))["predictions"], predictions_json(report.predictions));
+  EXPECT_TRUE(data_of(attention_page(classifier_report()))["predictions"].empty());
+}
+
 TEST(AttentionPage, KeepsEveryTokenWhateverItLooksLike) {
   const auto report = nasty_report();
   const auto data = data_of(attention_page(report));
@@ -130,14 +165,19 @@ TEST(AttentionPage, ShowsBrokenUtf8AsReplaced) {
   EXPECT_THAT(between(page, "<title>", "</title>"), HasSubstr("\uFFFD!"));
 }
 
-// The browser test opens this page, too.
-TEST(AttentionPage, WritesAPageForABrowser) {
+// The browser test opens these pages, too.
+TEST(AttentionPage, WritesPagesForABrowser) {
   const testing::TempDir temporary;
-  const char* chosen = std::getenv("ZOO_ATTENTION_PAGE");
-  const std::filesystem::path path = chosen ? std::filesystem::path(chosen) : temporary / "attention.html";
-  std::filesystem::create_directories(path.parent_path());
-  write_file_atomically(path, attention_page(nasty_report()));
-  EXPECT_EQ(read_file(path), attention_page(nasty_report()));
+  const char* chosen = std::getenv("ZOO_ATTENTION_PAGES");
+  const std::filesystem::path folder = chosen ? std::filesystem::path(chosen) : temporary / "pages";
+  std::filesystem::create_directories(folder);
+  const auto write = [&](const char* name, const AttentionReport& report) {
+    write_file_atomically(folder / name, attention_page(report));
+    EXPECT_EQ(read_file(folder / name), attention_page(report));
+  };
+  write("attention.html", nasty_report());
+  write("attention-large.html", large_report());
+  write("attention-classifier.html", classifier_report());
 }
 
 TEST(AttentionPage, SaysWhenATextIsTooLong) {

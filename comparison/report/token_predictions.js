@@ -1,0 +1,46 @@
+// What the model predicts: at each position the likeliest tokens with their probabilities.
+const zooPredictions = (() => {
+const {data, el, tokenLabel, plain} = zooPage;
+
+/** The token that is read at each position, and the right prediction there; undefined where the text ends. */
+function positions() {
+  const answered = data.target_tokens.length > 0, read = answered ? data.target_tokens : data.source_tokens;
+  const isMasked = !answered && data.maps.some(({kind}) => kind === 'encoder');  // predicts the position itself
+  const right = answered ? data.target_next : isMasked ? data.source_tokens : data.source_tokens.slice(1);
+  return {isMasked, list: read.map((token, t) => ({token, right: right[t], likeliest: data.predictions[t]}))};
+}
+
+function textOf(probability) {
+  if (probability < 0.005) return '< 0.01';
+  return probability >= 0.995 && probability < 1 ? '> 0.99' : probability.toFixed(2);
+}
+
+function bar({token, probability}, right) {
+  const isRight = token === right, label = tokenLabel(token);
+  const node = el('li', isRight ? 'bar-row right' : 'bar-row', label, el('span', 'amount-text', textOf(probability)));
+  node.style.setProperty('--share', probability);
+  if (isRight) label.append(el('span', 'tick', ' ✓'));
+  return node;
+}
+
+function card({token, right, likeliest}, t, isMasked) {
+  const missed = right !== undefined && right !== '<mask>' && !likeliest.some(({token}) => token === right);
+  const heading = el('p', token === '<mask>' ? 'place masked' : 'place', el('span', 'quiet', `${t} `),
+                     el('bdi', '', plain(token)), el('span', 'quiet', isMasked ? '' : ' →'));
+  const note = missed && !isMasked ? el('p', 'quiet', 'follows: ', el('bdi', '', plain(right))) : '';
+  return el('li', 'position', heading, el('ol', 'likeliest', ...likeliest.map(entry => bar(entry, right))), note);
+}
+
+/** Fills the section, or returns false where the model predicts no tokens. */
+function build(note, list) {
+  if (!data.predictions.length) return false;
+  const {isMasked, list: all} = positions();
+  note.textContent = isMasked
+      ? 'At each position the five likeliest tokens, from the tokens on both sides. ✓: the token that stands there.'
+      : 'After each token the five likeliest next tokens, with their probabilities. ✓: the token that follows.';
+  list.append(...all.map((position, t) => card(position, t, isMasked)));
+  return true;
+}
+
+return {build};
+})();
