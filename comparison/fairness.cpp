@@ -45,9 +45,9 @@ bool is_of_budget(std::string_view key) { return key == "training.steps" || key 
 std::vector<std::string> differing_keys(const std::vector<Values>& all, BudgetKind budget) {
   std::vector<std::string> keys;
   const auto ignored = [&](const std::string& key) {
-    constexpr auto names =
-        std::to_array<std::string_view>({"name", "training.seed", "training.evaluate_every",
-                                         "training.checkpoint_every", "training.log_every"});
+    constexpr auto names = std::to_array<std::string_view>(
+        {"name", "training.seed", "training.evaluate_every", "training.evaluate_at_start",
+         "training.checkpoint_every", "training.log_every"});
     return key.starts_with("generation.") || std::find(names.begin(), names.end(), key) != names.end() ||
            (is_of_budget(key) && budget != BudgetKind::steps);
   };

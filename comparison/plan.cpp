@@ -97,6 +97,13 @@ void match_sizes(ComparisonPlan& plan, Tasks& tasks) {
   plan.match = result;
 }
 
+/// At least ten evaluations make a curve.
+void plan_evaluations(TrainingConfig& training) {
+  constexpr int64_t fewest = 10;
+  training.evaluate_every = std::min(training.evaluate_every, std::max<int64_t>(1, training.steps / fewest));
+  training.log_every = std::min(training.log_every, training.evaluate_every);
+}
+
 /// Scales the intervals of evaluations and checkpoints with the number of steps.
 void set_steps(TrainingConfig& training, int64_t steps) {
   const double factor = static_cast<double>(steps) / static_cast<double>(training.steps);
@@ -106,7 +113,6 @@ void set_steps(TrainingConfig& training, int64_t steps) {
   if (steps != training.steps) {
     training.evaluate_every = scaled(training.evaluate_every);
     training.checkpoint_every = scaled(training.checkpoint_every);
-    training.log_every = std::min(training.log_every, training.evaluate_every);
   }
   training.steps = steps;
 }
@@ -156,12 +162,15 @@ void apply_budget(ComparisonPlan& plan, const Comparison& comparison, Tasks& tas
         model_cost(variant.experiment.model, task->purpose(), variant.experiment.data.sequence_length);
     if (variant.run) continue;
     if (given) set_budget(variant, *given);
+    auto& training = variant.experiment.training;
+    training.evaluate_at_start = true;
     if (plan.budget.kind == BudgetKind::seconds) continue;
     const auto seeded = variant.with_seed(variant.seeds.front());
     const auto seeded_task = open_task(seeded, task->vocabulary());
     variant.planned = given ? steps_within(seeded, *seeded_task, plan.budget)
                             : consumption(seeded, *seeded_task, seeded.training.steps);
-    set_steps(variant.experiment.training, variant.planned->steps);
+    set_steps(training, variant.planned->steps);
+    plan_evaluations(training);
   }
 }
 
@@ -203,8 +212,10 @@ ComparisonPlan make_plan(const Comparison& comparison) {
                            .slug = slug_of(variant.name),
                            .experiment = variant.experiment,
                            .run = variant.run,
+                           .variant = variant.variant,
+                           .grid = variant.grid,
                            .size = variant.size,
-                           .variant = variant.variant};
+                           .without_size = variant.without_size};
     const auto first = std::find_if(comparison.variants.begin(), comparison.variants.end(),
                                     [&](const Variant& other) { return other.cell == variant.cell; });
     if (first->name != variant.name) planned.baseline = first->name;

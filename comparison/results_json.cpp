@@ -107,7 +107,8 @@ Json to_json(const Speed& speed) {
 }
 
 Curves read_curves(const fs::path& run_dir, const Metric& metric) {
-  Curves curves{.valid = empty_lists({"valid_loss", "metric"}), .train = empty_lists({"train_loss"})};
+  Curves curves{.valid = empty_lists({"valid_loss", "metric"}),
+                .train = empty_lists({"train_loss", "grad_norm", "lr"})};
   if (!is_there(run_dir / "metrics.jsonl")) return curves;  // killed before its first row
   const std::string text = read_json_text(run_dir / "metrics.jsonl");
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
@@ -121,7 +122,8 @@ Curves read_curves(const fs::path& run_dir, const Metric& metric) {
       curves.valid["metric"].push_back(row.value("valid_" + metric.key, Json()));
     } else if (row.contains("train_loss")) {
       add_row(curves.train, row);
-      curves.train["train_loss"].push_back(row["train_loss"]);
+      for (const char* key : {"train_loss", "grad_norm", "lr"})
+        curves.train[key].push_back(row.value(key, Json()));
     }
   }
   return curves;

@@ -18,6 +18,7 @@ struct RunnerOptions {
   int64_t jobs = 1;                             // trainings at a time; they share the machine's cores
   std::function<bool()> should_stop = nullptr;  // called from time to time; true: save and return
   std::function<void(const std::string& line)> on_message = nullptr;  // called when a training ends
+  std::function<void()> on_advance = nullptr;  // called when a training has ended, and from time to time
 };
 
 enum class RunnerEnd { all_trained, interrupted };

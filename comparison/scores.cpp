@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "comparison/kept_json.h"
+#include "comparison/files/kept_json.h"
 #include "comparison/results_json.h"
 #include "io/files.h"
 #include "io/sha256.h"

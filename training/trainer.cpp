@@ -94,6 +94,7 @@ class Trainer {
   void finish();
   void log(const Step& step);
   Metrics metrics_of_validation();
+  void evaluate_at_start();
   void evaluate();
   bool keep_if_best(const Metrics& metrics);
   void try_mean();
@@ -185,7 +186,8 @@ void Trainer::start() {
   directory_->truncate_samples(state_.sample_bytes);
   std::error_code ignored;
   std::filesystem::remove(run_dir_ / kFailureFile, ignored);
-  metrics_ = std::make_unique<MetricsLog>(run_dir_, state_.step);
+  // Without a checkpoint the run starts over, and so does its log.
+  metrics_ = std::make_unique<MetricsLog>(run_dir_, state_.step > 0 ? state_.step : -1);
 }
 
 /// Joins the run that the first process has begun.
@@ -242,6 +244,7 @@ TrainResult Trainer::run() {
   auto end = why_to_end();
   // An earlier process ended between the last step and finish(), or the steps or the time limit were reduced.
   if (end && *end != TrainEnd::interrupted && state_.step > 0 && !state_.finished) finish();
+  if (config_.evaluate_at_start && state_.step == 0 && !end) evaluate_at_start();
   while (!end) {
     const Stopwatch busy;
     const int64_t bytes = processes_.bytes_exchanged();
@@ -427,6 +430,13 @@ Metrics Trainer::metrics_of_validation() {
   return task_->evaluate(
       learner_->model(), Split::valid,
       {.max_batches = config_.evaluate_batches, .processes = &processes_, .wanted = config_.best_by});
+}
+
+/// Writes a row for step 0. Nothing has been learnt, so there are neither samples nor best weights.
+void Trainer::evaluate_at_start() {
+  Metrics row = with_prefix("valid_", metrics_of_validation());
+  row.emplace("flops", 0);
+  if (metrics_) metrics_->write(0, 0, seconds(), row);
 }
 
 void Trainer::evaluate() {

@@ -132,6 +132,8 @@ void describe(ConfigVisitor& v, TrainingConfig& c) {
           Limits::at_least(1));
   v.field("evaluate_every", c.evaluate_every, "Steps from one evaluation on the validation data to the next.",
           Limits::at_least(1));
+  v.field("evaluate_at_start", c.evaluate_at_start,
+          "Evaluate before the first step, too, so that curves begin at step 0; these weights are not kept.");
   v.field("evaluate_batches", c.evaluate_batches, "Evaluate on at most this many batches; default all.",
           Limits::at_least(1));
   v.field("best_by", c.best_by,

@@ -119,6 +119,7 @@ struct TrainingConfig {
   std::optional<double> max_seconds;  // limit of the training time, evaluation included
   int64_t log_every = 10;
   int64_t evaluate_every = 250;
+  bool evaluate_at_start = false;
   std::optional<int64_t> evaluate_batches;  // at most; default the whole validation split
   std::string best_by = "loss";  // the metric on the validation data that selects the run's weights
   int64_t checkpoint_every = 500;
