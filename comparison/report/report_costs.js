@@ -32,7 +32,7 @@ function buildQuality(section) {
   function draw() {
     const list = selection.visible(), width = host.clientWidth, narrow = width < 560;
     if (!list.length) return host.replaceChildren(el('p', 'quiet', 'No run matches.'));
-    const room = width * (narrow ? 0.36 : 0.26), rows = qualityRows(list, room - 8);
+    const room = width * (narrow ? 0.36 : width < 900 ? 0.34 : 0.26), rows = qualityRows(list, room - 8);
     const rowHeight = rows.length > 24 ? 19 : rows.length > 12 ? 24 : 32, height = rows.length * rowHeight + 26 + 46;
     const widths = rows.map(({text, heading}) => text ? measure(text, 13) * 1.05 : measure(heading, 13) * 1.1 - 20);
     const names = Math.min(room, Math.max(...widths) + 8);

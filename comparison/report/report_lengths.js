@@ -21,7 +21,8 @@ function buildLengths(section) {
       return {run, look: lookOf(run), points, end: points.at(-1)};
     }).sort((a, b) => b.look.faded - a.look.faded);
     const x = extent([...lengths, ...trained], {log: true, air: 0.03});
-    const y = robustExtent(lines.flatMap(({points}) => points.map(point => point.y)), {reach: 3, air: 0.08});
+    const y = robustExtent(lines.flatMap(({points}) => points.flatMap(point => [point.y, point.low, point.high])),
+                           {reach: 3, air: 0.08});
     if (!y) {
       drawn = null;
       return host.replaceChildren(el('p', 'quiet', 'None of the runs shown was measured at other lengths.'));

@@ -419,6 +419,58 @@ inline Json three_families() {
             .failed = 1}}});
 }
 
+/// Each run chooses one of three learning rates; the first runs choose the largest.
+inline Json made_up_tuning(const Json& runs) {
+  Json variants = Json::array();
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const bool at_edge = i < 3;
+    Json candidates = Json::array();
+    for (const double lr : {0.001, 0.003, 0.01})
+      candidates.push_back({{"name", fmt::format("lr={}", lr)},
+                            {"metric", 3.3 + std::abs(std::log10(lr / (at_edge ? 0.01 : 0.003))) / 5}});
+    variants.push_back({{"name", runs[i]["name"]},
+                        {"chosen", at_edge ? "lr=0.01" : "lr=0.003"},
+                        {"at_edge", at_edge},
+                        {"keys_at_edge", at_edge ? Json({"training.optimizer.lr"}) : Json::array()},
+                        {"flops", 1e12},
+                        {"seconds", 30},
+                        {"candidates", std::move(candidates)}});
+  }
+  return {{"share", 0.25},
+          {"seeds", {1001}},
+          {"budget", {{"kind", "steps"}, {"amount", 100}}},
+          {"variants", std::move(variants)}};
+}
+
+/// A fit over the runs of each variant, as if their depths were sizes.
+inline Json made_up_sizes(const Json& runs, const std::vector<std::string>& names) {
+  const auto estimate = [](double value) {
+    return Json{{"value", value}, {"low", 0.9 * value}, {"high", 1.1 * value}};
+  };
+  Json variants = Json::array(), points = Json::array();
+  for (const auto& name : names) {
+    const double factor = name == names[0] ? 1 : 1.1;
+    variants.push_back({{"name", name},
+                        {"exponent", estimate(0.05)},
+                        {"scale", 12 * factor},
+                        {"compute_ratio", estimate(factor)}});
+    for (const auto& run : runs) {
+      if (run["variant"] != name) continue;
+      for (const auto& seed : run["seeds"]) {
+        const double flops = seed["flops"];
+        points.push_back({{"run", run["name"]},
+                          {"variant", name},
+                          {"size", run["grid"]["model.n_layers"]},
+                          {"seed", seed["seed"]},
+                          {"flops", flops},
+                          {"loss", 12 * factor * std::pow(flops, -0.05)}});
+      }
+    }
+  }
+  return {{"names", {"2", "8", "24"}}, {"loss", "bits per byte"},         {"exponent", estimate(0.05)},
+          {"p_equal_exponents", 0.4},  {"variants", std::move(variants)}, {"points", std::move(points)}};
+}
+
 /// Two variants at three depths, with and without a warm-up: twelve runs whose names are alike. Post-norm
 /// does not learn at the largest depth, and learns with some seeds at the second.
 inline Json norm_placement() {
@@ -461,6 +513,8 @@ inline Json norm_placement() {
   }
   auto results = made_up_results(comparison);
   results["match"] = nullptr;
+  results["tuning"] = made_up_tuning(results["runs"]);
+  results["sizes"] = made_up_sizes(results["runs"], {"pre-norm", "post-norm"});
   return results;
 }
 
