@@ -241,7 +241,7 @@ TEST_F(Compare, AFinishedComparisonTakesANewNote) {
   dir_.write("grid.yaml", study + "note: The text is short.\n");
   const auto outcome = run("grid.yaml --out g --set training.steps=4 --resume");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(outcome.err.find("trained"), outcome.err.npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find(": trained"), outcome.err.npos) << outcome.err;
   auto after = results("g");
   EXPECT_EQ(after["note"], "The text is short.");
   EXPECT_THAT(read_file(dir_ / "g/report.md"), HasSubstr("**Note.** The text is short."));
@@ -306,7 +306,8 @@ TEST_F(Compare, GoesOnWhereItWasKilled) {
 
 TEST_F(Compare, StopsAndSavesWhenAsked) {
   ZooProcess process(dir_, "compare study.yaml --out c");
-  std::this_thread::sleep_for(std::chrono::milliseconds(1000));
+  for (int i = 0; i < 600 && !std::filesystem::exists(dir_ / "c/runs"); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
   process.kill(SIGTERM);
   const auto outcome = process.finish();
   EXPECT_EQ(outcome.code, 0);

@@ -220,6 +220,11 @@ TEST(ReportPage, WritesPagesForABrowser) {
   };
   write("three-families", testing::three_families());
   write("norm-placement", testing::norm_placement());
+  auto without_grid = testing::norm_placement();  // as written before results had the grid
+  without_grid["sizes"] = nullptr;
+  for (const char* key : {"variants", "grid", "note", "yaml"}) without_grid.erase(key);
+  for (auto& run : without_grid["runs"]) run.erase("variant"), run.erase("grid");
+  write("without-grid", without_grid);
   auto unfinished = testing::norm_placement();
   unfinished["progress"] = {
       {"finished", 3}, {"runs", 12}, {"finished_trainings", 13}, {"trainings", 48}, {"stopped", false}};
