@@ -7,11 +7,12 @@
 
 #include "base/device.h"
 #include "base/error.h"
-#include "comparison/comparison_directory.h"
+#include "comparison/files/comparison_directory.h"
 #include "comparison/report/report_markdown.h"
 #include "comparison/report/report_page.h"
 #include "comparison/results.h"
 #include "comparison/runner.h"
+#include "comparison/running_results.h"
 #include "comparison/tuning.h"
 #include "io/files.h"
 
@@ -47,12 +48,13 @@ nlohmann::ordered_json compare(const Comparison& comparison, const CompareOption
   if (options.on_plan) options.on_plan(plan);
   if (options.existing == ExistingRun::replace) remove_comparison(options.dir, finished_runs(comparison));
 
-  const RunnerOptions runner{.dir = options.dir,
-                             .program = options.program,
-                             .device = options.device,
-                             .jobs = options.jobs,
-                             .should_stop = options.should_stop,
-                             .on_message = options.on_message};
+  const Origin origin{.command = options.command, .yaml = comparison.yaml};
+  RunnerOptions runner{.dir = options.dir,
+                       .program = options.program,
+                       .device = options.device,
+                       .jobs = options.jobs,
+                       .should_stop = options.should_stop,
+                       .on_message = options.on_message};
   Json tuning;
   if (is_tuned(comparison)) {
     auto tuned = tune(comparison, plan, runner, device);
@@ -60,10 +62,18 @@ nlohmann::ordered_json compare(const Comparison& comparison, const CompareOption
     plan = make_plan(tuned->comparison);
     tuning = std::move(tuned->record);
   }
-  if (train_all(plan, runner) == RunnerEnd::interrupted) return nullptr;
+  const auto write_page = [&](RunState state) {
+    write_file_atomically(options.dir / "report.html",
+                          report_page(running_results(plan, options.dir, device, origin, state)));
+  };
+  runner.on_advance = [&] { write_page(RunState::running); };
+  if (train_all(plan, runner) == RunnerEnd::interrupted) {
+    write_page(RunState::stopped);
+    return nullptr;
+  }
   auto results = collect_results(plan, {.dir = options.dir,
                                         .device = device,
-                                        .command = options.command,
+                                        .origin = origin,
                                         .tuning = std::move(tuning),
                                         .should_stop = options.should_stop,
                                         .on_message = options.on_message});

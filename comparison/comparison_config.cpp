@@ -20,12 +20,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A variant before it is read: its name, its values in the grid, its size, and the keys in which it differs
-/// from the base.
+/// A variant before it is read: its name, its values in the grid, and the keys in which it differs from the
+/// base. The other members are those of Variant.
 struct Draft {
   std::string name, cell;
   ConfigNode keys;
-  std::string size = {}, variant = {};
+  std::string variant = {};
+  std::vector<KeyValue> grid = {};
+  std::string size = {}, without_size = {};
 };
 
 /// The most rows of a comparison, and the most values in their configurations together. A few keys of a grid
@@ -95,7 +97,7 @@ std::vector<Draft> read_variants(const ConfigNode* variants, const ConfigPlace& 
     if (!keys.is_map()) {
       fail(keys.place, fmt::format("variant '{}' must be a group of keys, not {}", name, keys.shown()));
     }
-    drafts.push_back({name, "", resolve_extends(std::move(keys))});
+    drafts.push_back({.name = name, .cell = "", .keys = resolve_extends(std::move(keys)), .variant = name});
   }
   return drafts;
 }
@@ -121,6 +123,7 @@ std::vector<Draft> expand(std::vector<Draft> drafts, const ConfigNode* grid, std
         const auto shown = value.kind == ConfigNode::Kind::kScalar ? value.text : value.shown();
         const auto named = fmt::format("{}={}", last_part(key), shown);
         for (auto* text : {&next.name, &next.cell}) *text += (text->empty() ? "" : ", ") + named;
+        next.grid.push_back({key, shown});
         merge_config_trees(next.keys, nested_config_tree(key, value));
         n_values += cost_of(next.keys);
         if (expanded.size() == kMostVariants || n_values > kMostValues) fail_too_many(grid->place);
@@ -141,8 +144,10 @@ std::vector<Draft> at_sizes(const std::vector<Draft>& drafts, const std::vector<
       Draft next{.name = draft.name + (draft.name.empty() ? "" : ", ") + size.name,
                  .cell = draft.cell + (draft.cell.empty() ? "" : ", ") + size.name,
                  .keys = draft.keys,
+                 .variant = draft.variant,
+                 .grid = draft.grid,
                  .size = size.name,
-                 .variant = draft.name};
+                 .without_size = draft.name};
       merge_config_trees(next.keys, size.keys);
       all.push_back(std::move(next));
     }
@@ -237,6 +242,9 @@ void describe(ConfigVisitor& v, ComparisonSettings& c) {
   v.field("title", c.title, "Title of the report.");
   v.field("folklore", c.folklore,
           "What people say about the question; the report shows it beside the findings.");
+  v.field("note", c.note,
+          "What a reader should know about the result, such as why it contradicts the folklore; the report "
+          "shows it beside the findings.");
   v.field("budget", c.budget,
           "How long every variant is trained; default: as in the configuration of the first variant.");
   v.field("tune", c.tune,
@@ -288,6 +296,7 @@ Comparison load_comparison(const fs::path& path, const std::vector<std::string>&
 
   Comparison comparison;
   comparison.settings.name = path.stem().string();
+  comparison.yaml = read_file(path);
   const auto file = ConfigFile::from_tree(path.string(), std::move(tree));
   file.read(comparison.settings);
   validate(comparison.settings, file);
@@ -315,18 +324,21 @@ Comparison load_comparison(const fs::path& path, const std::vector<std::string>&
     };
     Variant variant{.name = draft.name,
                     .experiment = experiment_with(keys),
+                    .variant = draft.variant,
+                    .grid = draft.grid,
                     .size = draft.size,
-                    .variant = draft.variant};
+                    .without_size = draft.without_size};
     for (const auto& candidate : candidates) {
       auto candidate_keys = keys;
       merge_config_trees(candidate_keys, candidate.keys);
-      variant.candidates.push_back({candidate.name, experiment_with(candidate_keys)});
+      variant.candidates.push_back({candidate.name, experiment_with(candidate_keys), candidate.grid});
     }
     // With a single variant, every row of the grid is compared with the first row.
     if (named.size() > 1) variant.cell = draft.cell;
     if (named.size() == 1 && grid && !draft.size.empty()) variant.cell = draft.size;
     if (variant.name.empty()) variant.name = variant.experiment.name;
     if (variant.variant.empty()) variant.variant = variant.experiment.name;
+    if (variant.without_size.empty()) variant.without_size = variant.experiment.name;
     comparison.variants.push_back(std::move(variant));
   }
   make_names_unique(comparison.variants);
@@ -354,6 +366,7 @@ Comparison comparison_of(const std::vector<fs::path>& configs_and_runs,
     comparison.variants.push_back(std::move(variant));
   }
   make_names_unique(comparison.variants);
+  for (auto& variant : comparison.variants) variant.variant = variant.name;
   return comparison;
 }
 

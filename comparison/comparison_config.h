@@ -33,10 +33,16 @@ constexpr auto config_names(MatchQuantity) {
   return std::to_array<std::string_view>({"none", "parameters", "flops"});
 }
 
+/// One value of a key of the configuration, as the comparison file writes it.
+struct KeyValue {
+  std::string key, value;  // "model.n_layers", "8"
+};
+
 /// A set of values that a variant may choose for itself.
 struct Candidate {
   std::string name;  // "lr=0.001"
   Experiment experiment;
+  std::vector<KeyValue> values = {};
 };
 
 /// One row of the comparison.
@@ -45,8 +51,11 @@ struct Variant {
   Experiment experiment;
   /// Its values in the grid, such as "n_layers=2"; every row is compared with the first row of its cell.
   std::string cell = {};
-  /// With `sizes`: the name of the row's size, and of the variant that has this size.
-  std::string size = {}, variant = {};
+  /// The name under `variants`, and the row's values of the grid in the order of the file.
+  std::string variant = {};
+  std::vector<KeyValue> grid = {};
+  /// With `sizes`: the name of the row's size, and the row's name without it.
+  std::string size = {}, without_size = {};
   /// A finished run, which is evaluated and not trained. Its configuration gives its seed.
   std::optional<std::filesystem::path> run = {};
   /// Short trainings choose one of these in the place of `experiment`; empty: no choice (see tuning.h).
@@ -68,7 +77,7 @@ void describe(ConfigVisitor& v, BudgetConfig& c);
 /// Settings that hold for all rows.
 struct ComparisonSettings {
   std::string name = "comparison";
-  std::string title, folklore;
+  std::string title, folklore, note;
   BudgetConfig budget;
   TuneConfig tune;
   int64_t seeds = 3;  // each variant is trained with the seeds 1 … seeds
@@ -85,6 +94,7 @@ struct Comparison {
   ComparisonSettings settings;
   std::vector<Variant> variants;
   std::vector<std::string> sizes = {};  // names, in the order of the file
+  std::string yaml = {};                // the comparison file; empty without one
 
   /// The budget in `settings.budget`, if it sets one.
   std::optional<Budget> budget() const;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <vector>
 
@@ -54,29 +54,8 @@ bool is_better(double a, double b, const Metric& metric) {
   return metric.better == Better::lower ? a < b : a > b;
 }
 
-/// " Significantly worse than gpt: a, b, c and 4 more."
-std::string sentence(std::string_view what, std::vector<std::string> names) {
-  constexpr size_t most = 8;
-  if (names.empty()) return {};
-  std::string rest;
-  if (names.size() > most) {
-    rest = fmt::format(" and {} more", names.size() - most);
-    names.resize(most);
-  }
-  return fmt::format(" {}: {}{}.", what, fmt::join(names, ", "), rest);
-}
-
 const Json& run_named(const Json& runs, const Json& name) {
   return *std::find_if(runs.begin(), runs.end(), [&](const Json& run) { return run["name"] == name; });
-}
-
-/// The baseline of the verdicts: its name where all runs share it, else a description.
-std::string baseline_text(const Json& runs) {
-  std::set<std::string> names;
-  for (const auto& run : runs) {
-    if (run["baseline"].is_string()) names.insert(run["baseline"].get<std::string>());
-  }
-  return names.size() == 1 ? *names.begin() : "the first run with the same values of the grid";
 }
 
 /// The corrected values of those that are known, in their places.
@@ -102,6 +81,123 @@ std::optional<int64_t> needed_for(const PairedTest& test, int64_t n_tests) {
 bool learnt_in_part(const Json& run) {
   const int64_t n = n_not_learnt(run);
   return n > 0 && n < std::ssize(run["seeds"]);
+}
+
+using Names = std::vector<std::string>;
+
+std::string run_name(const Json& run) { return run["name"].get<std::string>(); }
+
+/// "a", "a and b", "3 runs"
+std::string named(const Names& names) {
+  if (names.size() > 2) return fmt::format("{} runs", names.size());
+  return fmt::format("{}", fmt::join(names, " and "));
+}
+
+/// "a, b and c"
+std::string enumerated(const Names& parts) {
+  if (parts.size() < 2) return parts.empty() ? "" : parts.front();
+  return fmt::format("{} and {}", fmt::join(parts.begin(), parts.end() - 1, ", "), parts.back());
+}
+
+/// The runs with one verdict.
+struct Said {
+  std::string_view verdict, than;  // "worse", "is worse than"
+  Names names = {};
+};
+
+/// The verdicts that some run has, the most frequent first.
+std::vector<Said> verdicts_of(const Json& runs) {
+  std::vector<Said> all = {{"better", "is better than"},
+                           {"worse", "is worse than"},
+                           {"same", "is the same, up to the margin, as"},
+                           {"undecided", "cannot be told from"}};
+  for (const auto& run : runs) {
+    const auto& versus = run["versus_baseline"];
+    if (versus.is_null()) continue;
+    for (auto& said : all) {
+      if (versus["verdict"] == said.verdict) said.names.push_back(run_name(run));
+    }
+  }
+  std::erase_if(all, [](const Said& said) { return said.names.empty(); });
+  std::ranges::stable_sort(all, std::greater(), [](const Said& said) { return said.names.size(); });
+  return all;
+}
+
+/// The variants of a grid in which every other run has its own baseline; empty where all share one.
+Names variants_of_grid(const Json& runs) {
+  Names variants;
+  int64_t n_baselines = 0;
+  for (const auto& run : runs) {
+    n_baselines += run["baseline"].is_null();
+    const auto variant = text_at(run, "variant");
+    if (std::ranges::find(variants, variant) == variants.end()) variants.push_back(variant);
+  }
+  return n_baselines > 1 ? variants : Names();
+}
+
+/// "post-norm is worse than pre-norm at 3 of 6 points of the grid, better at 1 and undecided at 2"
+std::string on_grid(const std::vector<Said>& verdicts, const Names& variants, size_t n) {
+  const bool two = variants.size() == 2;
+  Names parts;
+  for (const auto& said : verdicts) {
+    const auto count = said.names.size();
+    parts.push_back(!parts.empty() ? fmt::format("{} at {}", said.verdict, count)
+                    : two
+                        ? fmt::format("{} {} {} at {} of {} points of the grid", variants[1], said.than,
+                                      variants[0], count, n)
+                        : fmt::format("Of {} runs, compared with {} at the same point of the grid, {} {} {}",
+                                      n, variants[0], count, count == 1 ? "is" : "are", said.verdict));
+    if (!two && parts.size() > 1) parts.back() = fmt::format("{} {}", count, said.verdict);
+  }
+  return enumerated(parts);
+}
+
+/// "Against gpt, 2 of 3 runs are worse (a and b) and 1 undecided (c)"
+std::string against_one(const std::vector<Said>& verdicts, const std::string& baseline, size_t n) {
+  Names parts;
+  for (const auto& said : verdicts) {
+    const auto count = said.names.size();
+    const auto who = count > 3 ? "" : fmt::format(" ({})", enumerated(said.names));
+    parts.push_back(parts.empty()
+                        ? fmt::format("Against {}, {} of {} run{} {} {}{}", baseline, count, n,
+                                      n == 1 ? "" : "s", count == 1 ? "is" : "are", said.verdict, who)
+                        : fmt::format("{} {}{}", count, said.verdict, who));
+  }
+  return enumerated(parts);
+}
+
+/// The runs that failed, or learnt nothing with some seeds: "; a never learnt …".
+std::string without_success(const Json& runs) {
+  Names failed, never, partly;
+  for (const auto& run : runs) {
+    if (run["metric"].is_null())
+      failed.push_back(run_name(run));
+    else if (n_not_learnt(run) == std::ssize(run["seeds"]))
+      never.push_back(run_name(run));
+    else if (learnt_in_part(run))
+      partly.push_back(run_name(run));
+  }
+  std::string text;
+  const auto add = [&](const Names& names, std::string_view what) {
+    if (!names.empty()) text += fmt::format("; {} {}", named(names), what);
+  };
+  add(never, "never learnt more than how frequent each token is");
+  add(partly, "learnt with some seeds only, and only those count");
+  add(failed, "failed with every seed");
+  return text;
+}
+
+/// "The best mean of 4 runs has gpt: 1.907 ± 0.006 bits per byte (mean of 3 seeds, 95 % interval)."
+std::string best_finding(const Json& runs, const Metric& metric) {
+  const Json* best = nullptr;
+  for (const auto& run : runs) {
+    if (run["metric"].is_null()) continue;
+    if (!best || is_better(run["metric"]["mean"], (*best)["metric"]["mean"], metric)) best = &run;
+  }
+  const int64_t n = (*best)["metric"]["n"];
+  return fmt::format("The best mean of {} runs has {}: {} {} {}.", runs.size(), run_name(*best),
+                     shown((*best)["metric"], metric), metric.label,
+                     n > 1 ? fmt::format("(mean of {} seeds, 95 % interval)", n) : "(one seed: no interval)");
 }
 
 }  // namespace
@@ -183,54 +279,31 @@ Json power_json(const Json& runs) {
           {"seeds_needed", or_null(pairs_needed(effect, n_tests))}};
 }
 
-std::string findings(const Json& runs, const Metric& metric, bool fair) {
-  const Json* best = nullptr;
-  std::vector<std::string> worse, better, same, undecided, failed, partly, never;
-  for (const auto& run : runs) {
-    const auto name = run["name"].get<std::string>();
-    if (run["metric"].is_null()) {
-      failed.push_back(name);
-      continue;
-    }
-    if (learnt_in_part(run))
-      partly.push_back(fmt::format("{} ({} of {} seeds)", name, n_not_learnt(run), run["seeds"].size()));
-    if (n_not_learnt(run) == std::ssize(run["seeds"])) never.push_back(name);
-    if (!best || is_better(run["metric"]["mean"], (*best)["metric"]["mean"], metric)) best = &run;
-    if (run["versus_baseline"].is_null()) continue;
-    const auto said = run["versus_baseline"]["verdict"].get<std::string>();
-    auto text = fmt::format("{} ({})", name, shown(run["metric"], metric));
-    if (said == "better")
-      better.push_back(std::move(text));
-    else if (said == "worse")
-      worse.push_back(std::move(text));
-    else if (said == "same")
-      same.push_back(std::move(text));
-    else if (said == "undecided")
-      undecided.push_back(std::move(text));
-  }
-  if (!best) return "No run could be trained to its end.";
+std::string verdict_finding(const Json& runs, bool fair) {
+  if (std::ranges::all_of(runs, [](const Json& run) { return run["metric"].is_null(); }))
+    return "No run could be trained to its end.";
+  if (!fair) return "The comparison is not fair, so it has no winner: the notices say what differs.";
+  const auto verdicts = verdicts_of(runs);
+  const auto variants = variants_of_grid(runs);
+  size_t n = 0;
+  for (const auto& said : verdicts) n += said.names.size();
+  auto text = without_success(runs);
+  if (n > 0)
+    return (variants.empty() ? against_one(verdicts, run_name(runs[0]), n) : on_grid(verdicts, variants, n)) +
+           text + ".";
+  if (text.empty()) return "";
+  text.erase(0, 2);
+  return text + ".";
+}
 
-  const auto& first = runs[0];
-  const auto name = first["name"].get<std::string>(), baseline = baseline_text(runs);
-  const int64_t n = (*best)["metric"]["n"];
-  std::string text;
-  if (fair) {
-    text = fmt::format("The best mean of {} runs has {}: {} {}", runs.size(),
-                       (*best)["name"].get<std::string>(), shown((*best)["metric"], metric), metric.label);
-    text += n > 1 ? fmt::format(" (mean of {} seeds, 95 % interval)", n) : " (one seed: no interval)";
-    if (!first["metric"].is_null() && best != &first)
-      text += fmt::format("; the first run, {}, has {}", name, shown(first["metric"], metric));
-    text += '.';
-  } else {
-    text = "The comparison is not fair, so it has no winner: the notices say what differs.";
-  }
-  text += sentence(fmt::format("Better than {}", baseline), better);
-  text += sentence(fmt::format("Worse than {}", baseline), worse);
-  text += sentence(fmt::format("The same as {}, up to the margin", baseline), same);
-  text += sentence(fmt::format("Undecided against {}", baseline), undecided);
-  text += sentence("Never learnt more than how frequent each token is", never);
-  text += sentence("The same with some seeds, which do not count in the means", partly);
-  return text + sentence("Failed with every seed", failed);
+std::string findings(const Json& runs, const Metric& metric, bool fair) {
+  const auto verdicts = verdict_finding(runs, fair);
+  const bool any = std::ranges::any_of(runs, [](const Json& run) { return !run["metric"].is_null(); });
+  if (!fair || !any) return verdicts;
+  const auto best = best_finding(runs, metric);
+  return verdicts.empty()                 ? best
+         : variants_of_grid(runs).empty() ? best + " " + verdicts
+                                          : verdicts + " " + best;
 }
 
 }  // namespace zoo

@@ -35,8 +35,12 @@ void mark_clear_best(nlohmann::ordered_json& runs, const Metric& metric, bool fa
 /// How likely these tests find a difference of two standard deviations of a run; null without tests.
 nlohmann::ordered_json power_json(const nlohmann::ordered_json& runs);
 
-/// A few sentences: the best run if the comparison is fair, the verdicts against the baselines, and the runs
-/// that did not learn.
+/// A sentence that counts the verdicts against the baselines, and the runs that did not learn. Empty without
+/// any.
+std::string verdict_finding(const nlohmann::ordered_json& runs, bool fair);
+
+/// At most two sentences, which the table shows in detail: the verdicts and, if the comparison is fair, the
+/// run with the best mean.
 std::string findings(const nlohmann::ordered_json& runs, const Metric& metric, bool fair);
 
 }  // namespace zoo

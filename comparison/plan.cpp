@@ -212,8 +212,10 @@ ComparisonPlan make_plan(const Comparison& comparison) {
                            .slug = slug_of(variant.name),
                            .experiment = variant.experiment,
                            .run = variant.run,
+                           .variant = variant.variant,
+                           .grid = variant.grid,
                            .size = variant.size,
-                           .variant = variant.variant};
+                           .without_size = variant.without_size};
     const auto first = std::find_if(comparison.variants.begin(), comparison.variants.end(),
                                     [&](const Variant& other) { return other.cell == variant.cell; });
     if (first->name != variant.name) planned.baseline = first->name;

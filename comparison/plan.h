@@ -33,8 +33,10 @@ struct PlannedVariant {
   std::optional<std::string> baseline = {};
   std::optional<std::filesystem::path> run = {};  // a finished run, see Variant
   std::vector<int64_t> seeds = {};
-  std::string size = {}, variant = {};  // see Variant
-  ModelCost cost = {};                  // at data.sequence_length
+  std::string variant = {};  // see Variant, as for the next two
+  std::vector<KeyValue> grid = {};
+  std::string size = {}, without_size = {};
+  ModelCost cost = {};  // at data.sequence_length
   /// For the first seed, or for the finished run. Absent for a budget of seconds, and without a checkpoint.
   std::optional<Consumption> planned = {};
 

@@ -2,25 +2,20 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <optional>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
 #include <ATen/Parallel.h>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <torch/version.h>
 
 #include "analysis/measure.h"
 #include "analysis/scaling.h"
 #include "analysis/speeds.h"
 #include "base/error.h"
-#include "base/machine.h"
-#include "base/version.h"
+#include "comparison/files/kept_json.h"
 #include "comparison/findings.h"
-#include "comparison/kept_json.h"
 #include "comparison/report/json.h"
 #include "comparison/report/report_document.h"
 #include "comparison/results_json.h"
@@ -55,15 +50,8 @@ SeedEnd end_of(const TrainingConfig& training, const TrainingState* state) {
 
 class Collector {
  public:
-  Collector(const ComparisonPlan& plan, const ResultsOptions& options) : plan_(plan), options_(options) {
-    std::vector<fs::path> dirs;
-    for (const auto& variant : plan_.variants) {
-      for (const int64_t seed : variant.seeds) {
-        if (const auto dir = dir_of(variant, seed); !failure_of(dir)) dirs.push_back(dir);
-      }
-    }
-    metric_ = metric_of_runs(task_type(plan.variants.front().experiment), dirs);
-  }
+  Collector(const ComparisonPlan& plan, const ResultsOptions& options)
+      : plan_(plan), options_(options), metric_(metric_of_runs(plan, options.dir)) {}
 
   Json collect() {
     Json runs = Json::array();
@@ -74,7 +62,7 @@ class Collector {
     }
     if (!measure(runs)) return nullptr;
     compare_with_baselines(runs, metric_, {.margin = plan_.settings.margin, .fair = plan_.fair()});
-    Json document = header();
+    Json document = results_header(plan_, metric_, options_.device, options_.origin);
     document["tuning"] = options_.tuning;
     document["fair"] = plan_.fair();
     document["notices"] = Json::array();
@@ -85,8 +73,10 @@ class Collector {
     document["power"] = power_json(runs);
     document["runs"] = std::move(runs);
     document["sizes"] = size_fit(plan_, document["runs"], metric_);
-    document["measured"] =
-        findings(document["runs"], metric_, plan_.fair()) + size_findings(document["sizes"]);
+    const auto of_sizes = size_finding(document["sizes"], plan_.fair());
+    document["measured"] = of_sizes.empty()
+                               ? findings(document["runs"], metric_, plan_.fair())
+                               : verdict_finding(document["runs"], plan_.fair()) + " " + of_sizes;
     return document;
   }
 
@@ -96,52 +86,8 @@ class Collector {
     if (options_.on_message) options_.on_message(line);
   }
 
-  Json header() const {
-    const auto machine = machine_info();
-    const auto now = std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
-    Json match;
-    if (plan_.match) {
-      match = {{"quantity", name_of(plan_.match->quantity)},
-               {"target", plan_.match->target},
-               {"spread", plan_.match->spread}};
-    }
-    std::vector<int64_t> seeds;
-    for (const auto& variant : plan_.variants) {
-      for (const int64_t seed : variant.seeds) {
-        if (std::find(seeds.begin(), seeds.end(), seed) == seeds.end()) seeds.push_back(seed);
-      }
-    }
-    return {{"schema", kResultsSchema},
-            {"name", plan_.settings.name},
-            {"title", plan_.settings.title},
-            {"folklore", plan_.settings.folklore},
-            {"measured", ""},
-            {"command", options_.command},
-            {"created",
-             fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)))},
-            {"machine",
-             {{"cpu", machine.cpu},
-              {"cores", machine.cores},
-              {"threads", at::get_num_threads()},
-              {"memory_bytes", machine.memory_bytes},
-              {"device", options_.device.str()},
-              {"system", machine.system}}},
-            {"versions",
-             {{"transformer_zoo", version()}, {"libtorch", TORCH_VERSION}, {"compiler", __VERSION__}}},
-            {"task", plan_.variants.front().experiment.task.type},
-            {"metric",
-             {{"key", metric_.key},
-              {"label", metric_.label},
-              {"better", name_of(metric_.better)},
-              {"percent", metric_.percent}}},
-            {"budget", {{"kind", name_of(plan_.budget.kind)}, {"amount", plan_.budget.amount}}},
-            {"match", match},
-            {"margin", plan_.settings.margin},
-            {"seeds", seeds}};
-  }
-
   fs::path dir_of(const PlannedVariant& variant, int64_t seed) const {
-    return variant.run ? *variant.run : run_dir_of(options_.dir, variant, seed);
+    return run_dir_of(options_.dir, variant, seed);
   }
 
   Json run_json(const PlannedVariant& variant) {
@@ -155,28 +101,18 @@ class Collector {
       if (seeds.back()["end"] != "failed" && bytes.is_number())
         peak = std::max(peak.value_or(0), bytes.get<int64_t>());
     }
-    Json config;
-    for (const auto& [key, value] : flatten(variant.experiment)) config[key] = value;
-    Json run{{"name", variant.name},
-             {"architecture", variant.experiment.model.architecture.type},
-             {"config", config},
-             {"parameters", variant.cost.parameters},
-             {"sequence_length", variant.experiment.data.sequence_length},
-             {"flops_per_token", variant.cost.flops_per_token},
-             {"activation_bytes_per_token", variant.cost.activation_bytes_per_token},
-             {"weight_bytes", variant.cost.weight_bytes},
-             {"cache_bytes_per_token", variant.cost.cache_bytes_per_token},
-             {"guess", nullptr},
-             {"metric", nullptr},
-             {"baseline", or_null(variant.baseline)},
-             {"versus_baseline", nullptr},
-             {"lengths", lengths_json(variant)},
-             {"seeds", std::move(seeds)},
-             {"speed", nullptr},
-             {"peak_memory_bytes", or_null(peak)},
-             {"scaling", Json::array()},
-             {"samples", Json::array()},
-             {"attention", nullptr}};
+    Json run = facts_of(variant);
+    run.update({{"guess", nullptr},
+                {"metric", nullptr},
+                {"baseline", or_null(variant.baseline)},
+                {"versus_baseline", nullptr},
+                {"lengths", lengths_json(variant)},
+                {"seeds", std::move(seeds)},
+                {"speed", nullptr},
+                {"peak_memory_bytes", or_null(peak)},
+                {"scaling", Json::array()},
+                {"samples", Json::array()},
+                {"attention", nullptr}});
     const auto dir = shown_dir(variant, run);
     std::optional<Run> shown;
     if (dir) {

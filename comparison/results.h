@@ -11,13 +11,14 @@
 
 #include "comparison/plan.h"
 #include "comparison/report/json.h"
+#include "comparison/results_header.h"
 
 namespace zoo {
 
 struct ResultsOptions {
   std::filesystem::path dir;  // of the comparison, with its runs
   c10::Device device = c10::kCPU;
-  std::string command;                                                // reproduces the comparison
+  Origin origin;
   Json tuning = nullptr;                                              // see Tuned::record
   std::function<bool()> should_stop = nullptr;                        // called between runs
   std::function<void(const std::string& line)> on_message = nullptr;  // called with the current task

@@ -125,7 +125,8 @@ Json speeds_json(const std::vector<Speed>& measured) {
 }
 
 Curves read_curves(const fs::path& run_dir, const Metric& metric) {
-  Curves curves{.valid = empty_lists({"valid_loss", "metric"}), .train = empty_lists({"train_loss"})};
+  Curves curves{.valid = empty_lists({"valid_loss", "metric"}),
+                .train = empty_lists({"train_loss", "grad_norm", "lr"})};
   if (!is_there(run_dir / "metrics.jsonl")) return curves;  // killed before its first row
   const std::string text = read_json_text(run_dir / "metrics.jsonl");
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
@@ -139,7 +140,8 @@ Curves read_curves(const fs::path& run_dir, const Metric& metric) {
       curves.valid["metric"].push_back(value_of(metric, row, "valid_"));
     } else if (row.contains("train_loss")) {
       add_row(curves.train, row);
-      curves.train["train_loss"].push_back(row["train_loss"]);
+      for (const char* key : {"train_loss", "grad_norm", "lr"})
+        curves.train[key].push_back(row.value(key, Json()));
     }
   }
   return curves;

@@ -24,7 +24,7 @@ Json speeds_json(const std::vector<Speed>& measured);
 /// RUN/metrics.jsonl as lists, one per quantity. The lists of a curve have equal lengths, 0 without rows.
 struct Curves {
   Json valid;  // step, tokens, flops, seconds, valid_loss, metric
-  Json train;  // step, tokens, flops, seconds, train_loss
+  Json train;  // step, tokens, flops, seconds, train_loss, grad_norm, lr
 };
 Curves read_curves(const std::filesystem::path& run_dir, const Metric& metric);
 

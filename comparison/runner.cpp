@@ -11,8 +11,9 @@
 
 #include "base/error.h"
 #include "base/process.h"
-#include "comparison/comparison_directory.h"
-#include "comparison/kept_json.h"
+#include "base/stopwatch.h"
+#include "comparison/files/comparison_directory.h"
+#include "comparison/files/kept_json.h"
 #include "comparison/report/report_document.h"
 #include "io/files.h"
 #include "io/json_document.h"
@@ -134,6 +135,7 @@ class Runner {
       std::this_thread::sleep_for(std::chrono::milliseconds(200));
       collect();
       show();
+      advance();
     }
   }
 
@@ -190,6 +192,20 @@ class Runner {
     }
   }
 
+  /// Tells the caller of what has happened: at once where a training has ended, else every ten seconds, and
+  /// more seldom where that takes long.
+  void advance() {
+    if (!options_.on_advance) return;
+    constexpr double every = 10, share = 0.02;  // seconds, of the time
+    const bool ended = done_ != done_when_told_;
+    if (!ended && since_told_.seconds() < std::max(every, told_in_ / share)) return;
+    const Stopwatch watch;
+    options_.on_advance();
+    told_in_ = watch.seconds();
+    since_told_ = {};
+    done_when_told_ = done_;
+  }
+
   void show() {
     auto units = static_cast<double>(done_);
     std::string status;
@@ -210,13 +226,16 @@ class Runner {
   std::vector<Job> jobs_;
   const RunnerOptions& options_;
   std::list<Running> running_;
-  size_t done_ = 0;
+  size_t done_ = 0, done_when_told_ = 0;
+  Stopwatch since_told_;
+  double told_in_ = 0;  // seconds
   std::unique_ptr<Progress> progress_;
 };
 
 }  // namespace
 
 fs::path run_dir_of(const fs::path& dir, const PlannedVariant& variant, int64_t seed) {
+  if (variant.run) return *variant.run;
   return dir / "runs" / variant.slug / fmt::format("seed-{}", seed);
 }
 

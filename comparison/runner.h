@@ -18,11 +18,12 @@ struct RunnerOptions {
   int64_t jobs = 1;                             // trainings at a time; they share the machine's cores
   std::function<bool()> should_stop = nullptr;  // called from time to time; true: save and return
   std::function<void(const std::string& line)> on_message = nullptr;  // called when a training ends
+  std::function<void()> on_advance = nullptr;  // called when a training has ended, and from time to time
 };
 
 enum class RunnerEnd { all_trained, interrupted };
 
-/// DIR/runs/SLUG/seed-N
+/// The directory of a training: DIR/runs/SLUG/seed-N, or that of a finished run.
 std::filesystem::path run_dir_of(const std::filesystem::path& dir, const PlannedVariant& variant,
                                  int64_t seed);
 

@@ -5,8 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "comparison/kept_json.h"
+#include "comparison/files/kept_json.h"
 #include "comparison/results_json.h"
+#include "comparison/runner.h"
 #include "io/files.h"
 #include "io/sha256.h"
 #include "models/families/model_cost.h"
@@ -35,13 +36,18 @@ Json scores_of(const fs::path& run_dir, c10::Device device) {
               [&] { return to_json(Run::open(run_dir, device).evaluate(Split::valid)); });
 }
 
-Metric metric_of_runs(const TaskType& type, const std::vector<fs::path>& run_dirs) {
-  const auto changes_text = [&](const fs::path& dir) {
-    const auto tokenizer = read_run_vocabulary(dir, type).tokenizer;
-    return tokenizer && !tokenizer->keeps_text();
+Metric metric_of_runs(const ComparisonPlan& plan, const fs::path& dir) {
+  const auto& type = task_type(plan.variants.front().experiment);
+  if (!type.lossy_comparison) return type.comparison;
+  const auto changes_text = [&](const fs::path& run_dir) {
+    return is_there(run_dir / "tokenizer.json") && !failure_of(run_dir) &&
+           !read_run_vocabulary(run_dir, type).tokenizer->keeps_text();
   };
-  const bool is_lossy = type.lossy_comparison && std::ranges::any_of(run_dirs, changes_text);
-  return is_lossy ? *type.lossy_comparison : type.comparison;
+  for (const auto& variant : plan.variants) {
+    const auto changed = [&](int64_t seed) { return changes_text(run_dir_of(dir, variant, seed)); };
+    if (std::ranges::any_of(variant.seeds, changed)) return *type.lossy_comparison;
+  }
+  return type.comparison;
 }
 
 Json value_of(const Metric& metric, const Json& scores, const std::string& prefix) {

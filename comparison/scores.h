@@ -3,13 +3,12 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include <c10/core/Device.h>
 
+#include "comparison/plan.h"
 #include "comparison/report/json.h"
 #include "training/tasks/metric.h"
-#include "training/tasks/task_type.h"
 
 namespace zoo {
 
@@ -17,9 +16,10 @@ namespace zoo {
 /// Throws the errors of Run::open().
 Json scores_of(const std::filesystem::path& run_dir, c10::Device device);
 
-/// The metric that ranks runs of a task: its metric for texts that a tokenizer changed, if one of the runs
-/// has such a tokenizer. Throws CheckpointError.
-Metric metric_of_runs(const TaskType& type, const std::vector<std::filesystem::path>& run_dirs);
+/// The metric that ranks the runs of a plan: the one for texts that a tokenizer changed, if a run has such a
+/// tokenizer (TaskType::lossy_comparison). Runs that have not begun, or failed, do not count. Throws
+/// CheckpointError.
+Metric metric_of_runs(const ComparisonPlan& plan, const std::filesystem::path& dir);
 
 /// The value of a metric among `scores`, whose names begin with `prefix`; null if it is not there.
 Json value_of(const Metric& metric, const Json& scores, const std::string& prefix = "");

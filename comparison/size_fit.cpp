@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "comparison/findings.h"
 #include "comparison/report/report_document.h"
@@ -18,14 +19,6 @@ Json to_json(const Estimate& estimate) {
   return {{"value", estimate.value}, {"low", or_null(estimate.low)}, {"high", or_null(estimate.high)}};
 }
 
-/// "0.80 (0.71 to 0.90)"
-std::string shown(const Json& estimate) {
-  auto text = fmt::format("{:.2f}", estimate["value"].get<double>());
-  if (estimate["low"].is_number())
-    text += fmt::format(" ({:.2f} to {:.2f})", estimate["low"].get<double>(), estimate["high"].get<double>());
-  return text;
-}
-
 }  // namespace
 
 Json size_fit(const ComparisonPlan& plan, const Json& runs, const Metric& metric) {
@@ -36,9 +29,9 @@ Json size_fit(const ComparisonPlan& plan, const Json& runs, const Metric& metric
   Json shown_points = Json::array();
   for (size_t i = 0; i < plan.variants.size(); ++i) {
     const auto& variant = plan.variants[i];
-    const auto found = std::ranges::find(names, variant.variant);
+    const auto found = std::ranges::find(names, variant.without_size);
     const auto index = found - names.begin();
-    if (found == names.end()) names.push_back(variant.variant);
+    if (found == names.end()) names.push_back(variant.without_size);
     for (const auto& seed : runs[i]["seeds"]) {
       if (!counted_value(runs[i], seed, metric)) continue;
       const Json& loss = by_metric ? seed["valid"][metric.key] : member(seed, "valid_loss");
@@ -46,7 +39,7 @@ Json size_fit(const ComparisonPlan& plan, const Json& runs, const Metric& metric
       if (!loss.is_number() || !flops.is_number()) continue;
       points.push_back({.variant = index, .flops = flops, .loss = loss});
       shown_points.push_back({{"run", runs[i]["name"]},
-                              {"variant", variant.variant},
+                              {"variant", variant.without_size},
                               {"size", variant.size},
                               {"seed", seed["seed"]},
                               {"flops", flops},
@@ -74,18 +67,20 @@ Json size_fit(const ComparisonPlan& plan, const Json& runs, const Metric& metric
           {"points", std::move(shown_points)}};
 }
 
-std::string size_findings(const Json& sizes) {
-  if (sizes.is_null()) return "";
+std::string size_finding(const Json& sizes, bool fair) {
+  if (sizes.is_null() || !fair) return "";
   const auto& variants = sizes["variants"];
-  std::string text;
+  std::vector<std::string> needs;
   for (size_t i = 1; i < variants.size(); ++i) {
-    text += fmt::format(" For the same {}, {} needs {} times the compute of {}.",
-                        sizes["loss"].get<std::string>(), variants[i]["name"].get<std::string>(),
-                        shown(variants[i]["compute_ratio"]), variants[0]["name"].get<std::string>());
+    needs.push_back(fmt::format("{}{} {}", text_at(variants[i], "name"), i == 1 ? " needs" : "",
+                                estimate_text(variants[i]["compute_ratio"], 2)));
   }
+  if (needs.empty()) return "";
+  auto text = fmt::format("For the same {}, {} times the compute of {}", text_at(sizes, "loss"),
+                          fmt::join(needs, ", "), text_at(variants[0], "name"));
   if (const auto p = number_at(sizes, "p_equal_exponents"); p && *p < 0.05)
-    text += fmt::format(" The lines are not parallel (p = {:.3f}), so the ratio changes with the size.", *p);
-  return text;
+    text += fmt::format("; the lines are not parallel (p = {:.3f}), so the ratio changes with the size", *p);
+  return text + ".";
 }
 
 }  // namespace zoo

@@ -13,7 +13,8 @@ namespace zoo {
 /// with results.
 Json size_fit(const ComparisonPlan& plan, const Json& runs, const Metric& metric);
 
-/// A sentence for each variant but the first: the compute that it needs for the same loss.
-std::string size_findings(const Json& sizes);
+/// A sentence: the compute that each variant but the first needs for the same loss. Empty without sizes, and
+/// where the comparison is not fair.
+std::string size_finding(const Json& sizes, bool fair);
 
 }  // namespace zoo

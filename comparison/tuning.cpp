@@ -1,14 +1,17 @@
 #include "comparison/tuning.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <set>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "comparison/comparison_directory.h"
+#include "comparison/files/comparison_directory.h"
 #include "comparison/scores.h"
 #include "comparison/statistics/paired_test.h"
 #include "io/files.h"
@@ -73,17 +76,6 @@ struct Outcome {
   double flops = 0, seconds = 0;
 };
 
-Metric metric_of(const ComparisonPlan& shorts, const fs::path& dir) {
-  std::vector<fs::path> runs;
-  for (const auto& candidate : shorts.variants) {
-    for (const int64_t seed : candidate.seeds) {
-      const auto run = run_dir_of(dir, candidate, seed);
-      if (!failure_of(run)) runs.push_back(run);
-    }
-  }
-  return metric_of_runs(task_type(shorts.variants.front().experiment), runs);
-}
-
 Outcome outcome_of(const PlannedVariant& candidate, const fs::path& dir, const Metric& metric,
                    c10::Device device) {
   Outcome outcome;
@@ -113,6 +105,29 @@ std::optional<size_t> best_of(const std::vector<Outcome>& outcomes, size_t n_see
   return best;
 }
 
+std::optional<double> number_in(const std::string& text) {
+  double number = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (result.ec != std::errc() || result.ptr != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// The keys of which the chosen candidate has the least or the largest of several numbers: others beyond
+/// them may be better.
+std::vector<std::string> keys_at_edge(const std::vector<Candidate>& candidates, const Candidate& chosen) {
+  std::vector<std::string> keys;
+  for (size_t k = 0; k < chosen.values.size(); ++k) {
+    std::set<double> numbers;
+    for (const auto& candidate : candidates) {
+      if (const auto number = number_in(candidate.values[k].value)) numbers.insert(*number);
+    }
+    const auto own = number_in(chosen.values[k].value);
+    if (own && numbers.size() > 1 && (*own == *numbers.begin() || *own == *numbers.rbegin()))
+      keys.push_back(chosen.values[k].key);
+  }
+  return keys;
+}
+
 Json record_of(const Variant& variant, const std::vector<Outcome>& outcomes, size_t chosen) {
   Json candidates = Json::array();
   double flops = 0, seconds = 0;
@@ -123,9 +138,11 @@ Json record_of(const Variant& variant, const std::vector<Outcome>& outcomes, siz
     flops += outcomes[i].flops;
     seconds += outcomes[i].seconds;
   }
+  const auto edges = keys_at_edge(variant.candidates, variant.candidates[chosen]);
   return {{"name", variant.name},
           {"chosen", variant.candidates[chosen].name},
-          {"at_edge", outcomes.size() > 2 && (chosen == 0 || chosen + 1 == outcomes.size())},
+          {"at_edge", !edges.empty()},
+          {"keys_at_edge", edges},
           {"flops", flops},
           {"seconds", seconds},
           {"candidates", std::move(candidates)}};
@@ -154,7 +171,7 @@ std::optional<Tuned> tune(const Comparison& comparison, const ComparisonPlan& pl
   make_subdirectory(in_tuning.dir);
   if (train_all(shorts, in_tuning) == RunnerEnd::interrupted) return std::nullopt;
 
-  const auto metric = metric_of(shorts, in_tuning.dir);
+  const auto metric = metric_of_runs(shorts, in_tuning.dir);
   Tuned tuned{.comparison = comparison, .record = nullptr};
   Json variants = Json::array();
   size_t next = 0;

@@ -23,8 +23,11 @@ function si(value, unit = '', digits = 3) {
   return number + (PREFIXES[power] || unit ? THIN + PREFIXES[power] + unit : '');
 }
 
-/** The same for a tick, without trailing zeros: 1000 → "1 k". */
-const siTick = value => si(value).replace(/(\.\d*?)0+(?=\D|$)/, '$1').replace(/\.(?=\D|$)/, '');
+/** The same for a tick, without trailing zeros: 1000 → "1 k". There are enough digits to tell ticks apart. */
+function siTick(value, {step = 0} = {}) {
+  const digits = step && value ? Math.ceil(Math.log10(Math.abs(value / step)) - 1e-9) + 1 : 3;
+  return si(value, '', Math.max(3, digits)).replace(/(\.\d*?)0+(?=\D|$)/, '$1').replace(/\.(?=\D|$)/, '');
+}
 
 /** A number of tokens for a tick. Lengths are powers of two, so small ones are written in full. */
 const lengthTick = value => value < 10000 ? String(value) : siTick(value);
@@ -72,7 +75,7 @@ function shown(value, text, field, run = null) {
 
 // ---- The selection of runs ------------------------------------------------------------------------------------------
 
-const FEW = 8;  // as many lines as people can tell apart
+const FEW = 8;  // of very many runs, so many are highlighted at first
 const COLOURS = 8, SHAPES = ['circle', 'square', 'triangle', 'diamond', 'down', 'cross', 'plus', 'bar'];
 const DASHES = ['', '7 3', '2 3', '9 3 2 3', '14 4', '4 2', '1.5 2.5 6 2.5', '10 2 2 2 2 2'];
 
@@ -80,6 +83,7 @@ const DASHES = ['', '7 3', '2 3', '9 3 2 3', '14 4', '4 2', '1.5 2.5 6 2.5', '10
 const selection = {
   filter: '',
   own: null,          // Set of runs that the reader chose; null: the default choice
+  off: new Set(),     // values of a grid that the reader dimmed: "key=value"
   slots: new Map(),   // chosen run → number of its colour
   order: runs,        // in the order of the table
   listeners: [],
@@ -95,11 +99,22 @@ const selection = {
     if (!this.own.delete(run)) this.own.add(run);
     this.update();
   },
-  only(list) { this.own = list && new Set(list); this.update(); },
-  /** The default choice: the first run and the best others. */
+  /** Dims all runs of a grid with this value, or highlights them again. */
+  toggleValue({key}, value) {
+    const name = `${key}=${value}`;
+    if (!this.off.delete(name)) this.off.add(name);
+    this.own = new Set(runs.filter(run => factors.every(factor => !this.off.has(`${factor.key}=${factor.of(run)}`))));
+    this.update();
+  },
+  reset() {
+    this.own = null;
+    this.off.clear();
+    this.update();
+  },
+  /** The default choice: all runs; of very many the first run and the best others. */
   byDefault() {
     const visible = runs.filter(run => this.matches(run));
-    if (visible.length <= FEW) return visible;
+    if (runs.length <= MANY || visible.length <= FEW) return visible;
     const key = run => isNumber(run.metric?.mean) ? run.metric.mean * (lowerIsBetter ? 1 : -1) : Infinity;
     const others = visible.slice(1).sort((a, b) => key(a) - key(b));
     return [visible[0], ...others.slice(0, FEW - 1)];
@@ -121,15 +136,6 @@ const selection = {
   },
 };
 const whenSelectionChanges = listener => selection.listeners.push(listener);
-
-/** The look of a run in charts. After eight runs the colours repeat with other shapes and dashes. */
-function lookOf(run) {
-  const slot = selection.slots.get(run);
-  if (slot === undefined) return {colour: 'var(--faded)', shape: 'circle', dash: '', faded: true, slot: 0};
-  const turn = Math.floor(slot / COLOURS);
-  return {colour: `var(--run-${slot % COLOURS})`, shape: SHAPES[(slot + 3 * turn) % SHAPES.length],
-          dash: DASHES[(slot + 5 * turn) % DASHES.length], faded: false, slot};
-}
 
 /** Radio buttons in the group `name`; `choose` gets the value of the button that the reader chooses. */
 function choice(name, legend, options, chosen, choose) {

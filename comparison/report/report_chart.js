@@ -11,17 +11,17 @@ const px = value => Math.round(value * 100) / 100;
 
 const measure = (() => {
   const pen = document.createElement('canvas').getContext('2d');
-  return (text, size = 12) => {
-    pen.font = `${size}px ${getComputedStyle(document.body).fontFamily}`;
+  return (text, size = 12, weight = 400) => {
+    pen.font = `${weight} ${size}px ${getComputedStyle(document.body).fontFamily}`;
     return pen.measureText(text).width;
   };
 })();
 
 /** A text shortened in its middle: the names of a grid differ mostly at their ends. */
-function shortened(text, room, size = 12) {
+function shortened(text, room, size = 12, weight = 400) {
   const letters = [...text];
   let short = text;
-  for (let kept = letters.length - 1; kept > 2 && measure(short, size) > room; --kept) {
+  for (let kept = letters.length - 1; kept > 2 && measure(short, size, weight) > room; --kept) {
     const end = letters.slice(letters.length - Math.floor(kept / 2));
     short = `${letters.slice(0, Math.ceil(kept / 2)).join('')}…${end.join('')}`;
   }
@@ -46,9 +46,15 @@ function niceTicks(low, high, log, count) {
   return values;
 }
 
+/** The difference of evenly spaced ticks; 0 for others. */
+function stepOf(ticks) {
+  const step = ticks[1] - ticks[0];
+  return ticks.every((value, i) => !i || Math.abs(value - ticks[i - 1] - step) < 1e-6 * step) ? step || 0 : 0;
+}
+
 /**
- * A scale {at: value → pixel, ticks, domain, step} from `low`..`high` to `from`..`to` pixels, logarithmic if `log`. Its
- * ticks are `marks`; by default there are about `count`.
+ * A scale {at: value → pixel, from: pixel → value, ticks, domain, log, step} from `low`..`high` to `from`..`to` pixels,
+ * logarithmic if `log`. Its ticks are `marks`; by default there are about `count`.
  */
 function makeScale({low, high, from, to, log = false, count = 6, marks = null}) {
   if (!(high > low)) {  // a single value is put in the middle
@@ -59,9 +65,13 @@ function makeScale({low, high, from, to, log = false, count = 6, marks = null}) 
   const [a, b] = [by(low), by(high)];
   const slack = (high - low) * 1e-9;
   const isInside = value => value >= low - slack && value <= high + slack;
-  const ticks = (marks ?? niceTicks(low, high, log, count)).filter(isInside);
-  return {at: value => from + (by(value) - a) / (b - a) * (to - from), ticks, domain: [low, high],
-          step: log || ticks.length < 2 ? 0 : ticks[1] - ticks[0]};
+  let ticks = (marks ?? niceTicks(low, high, log, count)).filter(isInside);
+  for (let more = count; ticks.length < 2 && more < 100; more *= 2)
+    ticks = niceTicks(low, high, false, more).filter(isInside);
+  const back = log ? power => 10 ** power : value => value;
+  return {at: value => from + (by(value) - a) / (b - a) * (to - from), ticks, domain: [low, high], log,
+          from: pixel => back(a + (pixel - from) / (to - from) * (b - a)),
+          step: marks ? 0 : stepOf(ticks)};
 }
 
 /** The first and the last number of an axis, with a little air around the values. */
@@ -116,16 +126,15 @@ function markPath(shape, x, y, r) {
 }
 const mark = (look, x, y, r = 4.2) => svg('path', {class: 'mark', d: markPath(look.shape, x, y, r), fill: look.colour});
 
-/** A piece of a run's line with its mark, for legends. */
-function swatch(run) {
-  const look = lookOf(run);
+/** A piece of a line with its mark, for legends. */
+function swatch(look) {
   return svg('svg', {class: 'swatch', width: 30, height: 14, viewBox: '0 0 30 14', 'aria-hidden': 'true'},
              svg('line', {x1: 1, x2: 29, y1: 7, y2: 7, stroke: look.colour, 'stroke-width': 2.2,
                           'stroke-dasharray': look.dash || null}),
-             mark(look, 15, 7, 4.4));
+             ...look.shape ? [mark(look, 15, 7, 4.4)] : []);
 }
 /** A run's name after its swatch. */
-const runName = run => el('span', 'run-name', swatch(run), el('bdi', '', run.name));
+const runName = run => el('span', 'run-name', swatch(lookOf(run)), el('bdi', '', run.name));
 
 /** The line through points, interrupted where a point is missing. */
 function linePath(points) {
@@ -172,10 +181,13 @@ function makeChart(host, {x, y, height, right = 16, left = null, name}) {
   chart.append(svg('defs', {}, svg('clipPath', {id: clip}, svg('rect', {
     x: left - 1, y: top - 6, width: Math.max(1, box.right - left + 2), height: bottom - top + 8}))));
   const axes = svg('g', {class: 'axes'});
+  let below = Infinity;
   yScale.ticks.forEach((value, i) => {
     const at = px(yScale.at(value));
-    axes.append(svg('line', {class: 'grid', x1: left, x2: box.right, y1: at, y2: at}),
-                svg('text', {x: left - 8, y: at, dy: '.32em', 'text-anchor': 'end'}, yTexts[i]));
+    axes.append(svg('line', {class: 'grid', x1: left, x2: box.right, y1: at, y2: at}));
+    if (below - at < 14) return;
+    axes.append(svg('text', {x: left - 8, y: at, dy: '.32em', 'text-anchor': 'end'}, yTexts[i]));
+    below = at;
   });
   let free = -Infinity;  // labels that would touch the previous one are left out
   for (const value of xScale.ticks) {
@@ -195,9 +207,21 @@ function makeChart(host, {x, y, height, right = 16, left = null, name}) {
   return {svg: chart, field, x: xScale, y: yScale, box};
 }
 
-/** Calls `draw` when `host` becomes visible, and when its width changes. */
+/** The charts, which are drawn anew for paper. */
+const drawings = [];
+addEventListener('beforeprint', () => {
+  document.documentElement.classList.add('printing');
+  for (const {host, draw} of drawings) if (host.clientWidth) draw();
+});
+addEventListener('afterprint', () => {
+  document.documentElement.classList.remove('printing');
+  for (const {host, draw} of drawings) if (host.clientWidth) draw();
+});
+
+/** Calls `draw` when `host` becomes visible, when its width changes, and for printing. */
 function whenWidthChanges(host, draw) {
   let width = 0;
+  drawings.push({host, draw});
   new ResizeObserver(() => {
     if (host.clientWidth === width || !host.clientWidth) return;
     width = host.clientWidth;
@@ -205,18 +229,23 @@ function whenWidthChanges(host, draw) {
   }).observe(host);
 }
 
+/** The place of a pointer in the coordinates of a chart. */
+function placeIn(chart, event) {
+  const box = chart.getBoundingClientRect(), scale = chart.viewBox.baseVal.width / box.width;
+  return [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
+}
+
 /**
- * Lets a pointer and the arrow keys move along the stops of a chart. `host` keeps the focus while its chart is redrawn.
- * `nearest` returns the index of the stop near (x, y) pixels, or null. `stops` returns the number of stops. `show` gets
- * the index or null.
+ * Lets a pointer and the arrow keys move along the stops of a chart, or of several side by side. `host` keeps the focus
+ * while its chart is redrawn. `nearest` returns the index of the stop near (x, y) pixels of a chart, or null. `stops`
+ * returns the number of stops. `show` gets the index or null.
  */
 function walkable(host, {nearest, stops, show}) {
   let stop = null;
   const go = to => { stop = to; show(to); };
   const pointed = event => {
-    const chart = host.querySelector('svg'), box = chart.getBoundingClientRect();
-    const scale = chart.viewBox.baseVal.width / box.width;
-    go(nearest((event.clientX - box.left) * scale, (event.clientY - box.top) * scale));
+    const chart = event.target.closest?.('svg.chart') ?? host.querySelector('svg.chart');
+    if (chart) go(nearest(...placeIn(chart, event)));
   };
   host.addEventListener('pointermove', pointed);
   host.addEventListener('pointerdown', pointed);

@@ -6,6 +6,15 @@ const seedMetrics = run => run.seeds.map(seed => seed.valid?.[metric.key]).filte
 
 // ---- The metric, one row per run -----------------------------------------------------------------------------------
 
+/** The rows of the chart: runs, in a grid in groups under headings. A row is {heading} or {run, text}. */
+function qualityRows(list, room) {
+  const panels = panelsOf(list), said = roles?.panels ?? [];
+  return panels.flatMap(({title, runs: own}) => {
+    const texts = shortLabels(own, room, 13, said);
+    return [...title ? [{heading: title}] : [], ...own.map(run => ({run, text: texts.get(run)}))];
+  });
+}
+
 function buildQuality(section) {
   if (!runs.some(run => isNumber(run.metric?.mean))) return false;
   const scroll = el('div', 'scroll tall'), host = el('div', 'chart-host');
@@ -13,55 +22,41 @@ function buildQuality(section) {
   const note = [`${metric.label}: mean`];
   if (runs.some(run => halfWidth(run) !== null)) note.push('95 % interval (line)');
   if (data.seeds.length > 1) note.push('each seed (small circles)');
-  section.append(el('p', 'quiet', `${note.join(', ')}. ${betterSide[0].toUpperCase()}${betterSide.slice(1)}. ` +
-                                  'The dashed line is the first run.'), scroll);
+  const reference = roles ? null : runs[0].metric?.mean;
+  section.append(el('p', 'quiet', `${note.join(', ')}. ${betterSide[0].toUpperCase()}${betterSide.slice(1)}.` +
+                                  (roles ? '' : ' The dashed line is the first run.')), scroll);
+  section.append(el('div', 'bar under', saveButtons(host, {name: 'quality', title: () => metricLabel, rows: () => [
+    ['run', 'mean', 'low', 'high', ...data.seeds.map(seed => `seed ${seed}`)],
+    ...runs.map(run => [run.name, run.metric?.mean, run.metric?.low, run.metric?.high, ...data.seeds.map(seed =>
+        run.seeds.find(one => one.seed === seed)?.valid?.[metric.key])])]})));
   function draw() {
     const list = selection.visible(), width = host.clientWidth, narrow = width < 560;
     if (!list.length) return host.replaceChildren(el('p', 'quiet', 'No run matches.'));
-    const rowHeight = list.length > 24 ? 19 : list.length > 12 ? 24 : 32, height = list.length * rowHeight + 26 + 46;
-    const names = Math.min(width * (narrow ? 0.36 : 0.26), Math.max(...list.map(run => measure(run.name, 13))) + 34);
+    const room = width * (narrow ? 0.36 : width < 900 ? 0.34 : 0.26), rows = qualityRows(list, room - 8);
+    const rowHeight = rows.length > 24 ? 19 : rows.length > 12 ? 24 : 32, height = rows.length * rowHeight + 26 + 46;
+    const widths = rows.map(({text, heading}) => text ? measure(text, 13) * 1.05 : measure(heading, 13) * 1.1 - 20);
+    const names = Math.min(room, Math.max(...widths) + 8);
     const right = narrow ? 10 : Math.max(...list.map(run => measure(finalText(run), 12.5))) + 22;
     const bounds = list.flatMap(run => [run.metric?.mean, ...seedMetrics(run)]);
     const edges = list.flatMap(run => [run.metric?.low, run.metric?.high]);
-    const core = robustExtent(bounds, {air: 0.06});
+    const core = robustExtent(bounds, {air: 0.06, reach: runs.length > MANY ? 1.2 : 8});
     const x = core && robustlyWidened(core, edges);
     if (!x) return host.replaceChildren(el('p', 'quiet', 'None of the runs shown has a result.'));
     const chart = makeChart(host, {
       x: {...x, label: metricLabel, tick: tickMetric, count: narrow ? 3 : 6},
-      y: {low: 0, high: list.length, label: '', tick: () => ''}, left: Math.ceil(names) + 14, right, height,
+      y: {low: 0, high: rows.length, label: '', tick: () => ''}, left: Math.ceil(names) + 14, right, height,
       name: `${metric.label} of ${count(list.length, 'run')} with intervals; the same numbers are in the table above.`,
     });
     for (const grid of chart.svg.querySelectorAll('.grid')) grid.remove();
     const {left, top, bottom} = chart.box;
-    const at = value => Math.min(chart.box.right, Math.max(left, chart.x.at(value)));
     const inside = value => value >= chart.x.domain[0] && value <= chart.x.domain[1];
-    const upright = (style, x) => svg('line', {class: style, x1: px(x), x2: px(x), y1: top, y2: bottom});
-    for (const tick of chart.x.ticks)
-      chart.svg.prepend(upright('grid', chart.x.at(tick)));
-    const reference = runs[0].metric?.mean;
-    if (isNumber(reference) && inside(reference))
-      chart.field.append(upright('reference', at(reference)));
-    list.forEach((run, i) => {
-      const y = top + (i + 0.5) * rowHeight, look = lookOf(run), {mean, low, high} = run.metric ?? {};
-      const row = svg('g', {class: look.faded ? 'row faded' : 'row'});
-      row.append(svg('text', {class: 'row-name', x: left - 14, y, dy: '.34em', 'text-anchor': 'end'},
-                     shortened(run.name, names, 13)));
-      if (isNumber(mean)) {
-        if (isNumber(low)) {
-          row.append(svg('path', {class: 'whisker', stroke: look.colour, d: `M${px(at(low))},${px(y)}H${px(at(high))}` +
-              [low, high].filter(inside).map(value => `M${px(at(value))},${px(y - 5)}v10`).join('')}));
-        }
-        for (const value of seedMetrics(run).filter(inside))
-          row.append(svg('circle', {class: 'seed', cx: px(at(value)), cy: px(y), r: 2.6, stroke: look.colour}));
-        row.append(inside(mean) ? mark(look, at(mean), y, list.length > 24 ? 4.2 : 5.4)
-            : svg('text', {class: 'beyond', x: at(mean), y, dy: '.34em', style: `fill:${look.colour}`,
-                           'text-anchor': mean > x.low ? 'end' : 'start'}, mean > x.low ? '▸' : '◂'));
-      }
-      if (!narrow) {
-        row.append(svg('text', {class: isNumber(mean) ? 'row-value' : 'row-value bad', x: chart.box.right + 14, y,
-                                dy: '.34em'}, finalText(run)));
-      }
-      chart.svg.append(row);
+    const upright = (style, at) => svg('line', {class: style, x1: px(at), x2: px(at), y1: top, y2: bottom});
+    for (const tick of chart.x.ticks) chart.svg.prepend(upright('grid', chart.x.at(tick)));
+    if (isNumber(reference) && inside(reference)) chart.field.append(upright('reference', chart.x.at(reference)));
+    rows.forEach(({run, text, heading}, i) => {
+      const y = top + (i + 0.5) * rowHeight;
+      chart.svg.append(run ? qualityRow(chart, run, {text, y, narrow, large: list.length <= 24})
+          : svg('text', {class: 'row-heading', x: 0, y: y + 3, dy: '.34em'}, heading));
     });
   }
   /** Makes room for the intervals, except for intervals far wider than the range of the means. */
@@ -74,6 +69,30 @@ function buildQuality(section) {
   whenSelectionChanges(draw);
   whenWidthChanges(host, draw);
   return true;
+}
+
+/** The name, the interval, the seeds and the mean of a run at the height `y`. */
+function qualityRow(chart, run, {text, y, narrow, large}) {
+  const {left, right} = chart.box, look = lookOf(run), {mean, low, high} = run.metric ?? {};
+  const at = value => Math.min(right, Math.max(left, chart.x.at(value)));
+  const inside = value => value >= chart.x.domain[0] && value <= chart.x.domain[1];
+  const row = svg('g', {class: look.faded ? 'row faded' : 'row'});
+  row.append(svg('text', {class: 'row-name', x: left - 14, y, dy: '.34em', 'text-anchor': 'end'}, text));
+  if (isNumber(mean)) {
+    if (isNumber(low)) {
+      row.append(svg('path', {class: 'whisker', stroke: look.colour, d: `M${px(at(low))},${px(y)}H${px(at(high))}` +
+          [low, high].filter(inside).map(value => `M${px(at(value))},${px(y - 5)}v10`).join('')}));
+    }
+    for (const value of seedMetrics(run).filter(inside))
+      row.append(svg('circle', {class: 'seed', cx: px(at(value)), cy: px(y), r: 2.6, stroke: look.colour}));
+    row.append(inside(mean) ? mark(look, at(mean), y, large ? 5.4 : 4.2)
+        : svg('text', {class: 'beyond', x: at(mean), y, dy: '.34em', style: `fill:${look.colour}`,
+                       'text-anchor': mean > chart.x.domain[1] ? 'end' : 'start'}, mean > chart.x.domain[1] ? '▸' : '◂'));
+  }
+  if (!narrow)
+    row.append(svg('text', {class: isNumber(mean) ? 'row-value' : 'row-value bad', x: right + 14, y, dy: '.34em'},
+                   finalText(run)));
+  return row;
 }
 
 // ---- The metric against a cost -------------------------------------------------------------------------------------
@@ -101,8 +120,6 @@ function buildCost(section) {
     return Math.max(...values) > 1.05 * Math.min(...values);
   };
   const state = {x: (usable.find(differs) ?? usable[0])[0], scale: 'log'};
-  const host = el('div', 'chart-host'), readout = el('div', 'readout entries');
-  readout.setAttribute('aria-live', 'polite');
   const names = {parameters: 'parameters', flops: 'FLOPs', seconds: 'seconds', memory: 'memory',
                  decode: 'writing speed'};
   section.append(
@@ -110,11 +127,12 @@ function buildCost(section) {
          choice('cost-x', 'against', usable.map(([value]) => [value, names[value]]), state.x,
                 value => { state.x = value; draw(); }),
          choice('cost-scale', 'Scale', [['linear', 'linear'], ['log', 'logarithmic']], state.scale,
-                value => { state.scale = value; draw(); })),
-      host, readout);
-  Object.assign(host, {tabIndex: 0, id: 'cost-chart'});
-  host.setAttribute('role', 'application');
-  host.setAttribute('aria-roledescription', 'chart');
+                value => { state.scale = value; draw(); })));
+  const {host, readout} = chartHost(section, 'cost-chart');
+  section.append(el('div', 'bar under', saveButtons(host, {
+    name: 'cost', title: () => `${metric.label} against ${COSTS[state.x].label}`, rows: () => [
+      ['run', COSTS[state.x].label, metricLabel, 'low', 'high'],
+      ...runs.map(run => [run.name, COSTS[state.x].value(run), run.metric?.mean, run.metric?.low, run.metric?.high])]})));
 
   let drawn = null;
   function draw() {
@@ -123,7 +141,8 @@ function buildCost(section) {
                        .filter(({x, y}) => isNumber(x) && x > 0 && isNumber(y));
     const x = extent(points.map(point => point.x), {log, air: 0.08});
     if (x && x.high < 1.1 * x.low) Object.assign(x, {low: x.low / 1.05, high: x.high * 1.05});
-    const y = robustExtent(points.flatMap(({y, run}) => [y, run.metric.low, run.metric.high]), {air: 0.06});
+    const y = robustExtent(points.flatMap(({y, run}) => [y, run.metric.low, run.metric.high]),
+                           {air: 0.06, reach: runs.length > MANY ? 1.2 : 8});
     if (!x || !y) {
       drawn = null;
       host.replaceChildren(el('p', 'quiet', 'None of the runs shown has both numbers.'));
@@ -148,27 +167,43 @@ function buildCost(section) {
       if (point.look.faded) dot.classList.add('faded');
       chart.field.append(dot);
     }
-    labelPoints(chart, points.filter(({look}) => !look.faded));
+    labelPoints(chart, points.filter(({look}) => !look.faded), front.length > 1 ? front : []);
     const ring = svg('circle', {class: 'ring', r: 10, visibility: 'hidden'});
     chart.svg.append(ring);
     points.sort((a, b) => a.x - b.x);
     drawn = {points, ring, cost, front: front.length > 1};
     tell(null);
   }
-  /** The runs that no other run beats in both cost and metric. */
+  /**
+   * The runs that no cheaper run equals: each is better than the one before, and their intervals do not overlap. Runs
+   * without intervals cannot be told apart.
+   */
   function frontier(points, more) {
     const cheap = more ? ({x}) => -x : ({x}) => x, good = lowerIsBetter ? ({y}) => y : ({y}) => -y;
+    const beats = ({run: {metric: one}}, {run: {metric: other}}) => isNumber(one.high) && isNumber(other.high) &&
+        (lowerIsBetter ? one.high < other.low : one.low > other.high);
     const front = [];
     for (const point of [...points].sort((a, b) => cheap(a) - cheap(b) || good(a) - good(b)))
-      if (!front.length || good(point) < good(front.at(-1))) front.push(point);
+      if (!front.length || beats(point, front.at(-1))) front.push(point);
     return front;
   }
-  /** Names beside their points, where they cover neither a point nor another name. */
-  function labelPoints(chart, points) {
+  /** Names beside their points, where they cover neither a point, nor another name, nor the line through `front`. */
+  function labelPoints(chart, points, front) {
+    // In a grid the legend explains colours and marks, so that a label that does not fit can be left out.
+    const texts = shortLabels(points.map(({run}) => run), roles ? 320 : 170, 12.5, [], 600);
     const taken = points.map(({px, py}) => [px - 6, py - 6, px + 6, py + 6]);
+    for (const {run: {metric: {low, high}}, px: x} of points)
+      if (isNumber(low)) taken.push([x - 1, chart.y.at(high), x + 1, chart.y.at(low)]);
+    front.slice(1).forEach(({px: x, py: y}, i) => {
+      const from = front[i], n = Math.ceil(Math.hypot(x - from.px, y - from.py) / 6);
+      for (let k = 0; k <= n; ++k) {
+        const [a, b] = [from.px + (x - from.px) * k / n, from.py + (y - from.py) * k / n];
+        taken.push([a - 3, b - 2, a + 3, b + 2]);
+      }
+    });
     const hits = ([a, b, c, d]) => taken.some(([e, f, g, h]) => a < g && c > e && b < h && d > f);
     for (const {run, look, px: x, py: y} of points) {
-      const text = shortened(run.name, 170, 13), wide = measure(text, 13);
+      const text = texts.get(run), wide = measure(text, 12.5, 600);
       const places = [[x + 12, y], [x - 12 - wide, y], [x - wide / 2, y - 17], [x - wide / 2, y + 18],
                       [x + 7, y - 12], [x + 7, y + 13], [x - 7 - wide, y - 12], [x - 7 - wide, y + 13]];
       const box = ([left, middle]) => [left - 2, middle - 7, left + wide + 2, middle + 7];
@@ -185,7 +220,8 @@ function buildCost(section) {
     const {points, ring, cost, front} = drawn;
     ring.setAttribute('visibility', stop === null ? 'hidden' : 'visible');
     if (stop === null) {
-      const meaning = front ? 'The thin line joins the runs that no other run beats in both.' : '';
+      const meaning = front ? 'The thin line joins runs of which each is better than every cheaper one; their intervals ' +
+                              'do not overlap.' : '';
       readout.replaceChildren(el('span', 'quiet', meaning, ' ', el('span', 'hint', 'Point at a run for its numbers.')));
       return;
     }
@@ -213,7 +249,7 @@ function buildCost(section) {
 const QUANTITIES = {
   flops: {label: 'FLOPs', tick: siTick},
   seconds: {label: 'time', tick: duration},
-  bytes: {label: 'memory', tick: value => `${siTick(value)}B`},
+  bytes: {label: 'memory', tick: (value, scale) => `${siTick(value, scale)}B`},
 };
 const exponent = value => isNumber(value) ? el('span', '', 'n', el('sup', '', value.toFixed(2))) : '–';
 
@@ -228,7 +264,11 @@ function buildScaling(section) {
   section.append(
       el('div', 'bar choices', choice('scaling', 'Show', quantities.map(key => [key, QUANTITIES[key].label]),
                                       state.quantity, value => { state.quantity = value; draw(); })),
-      grid, fitted,
+      grid, el('div', 'bar under', saveButtons(grid, {
+        name: 'scaling', title: () => `${QUANTITIES[state.quantity].label} against the length of the input`, rows: () => [
+          ['run', 'part', 'length', 'flops', 'seconds', 'bytes'],
+          ...runs.flatMap(run => (run.scaling ?? []).flatMap(({part, lengths, flops, seconds, bytes}) =>
+              lengths.map((n, i) => [run.name, part, n, flops?.[i], seconds?.[i], bytes?.[i]])))]})), fitted,
       el('p', 'quiet under-table',
          'Both axes are logarithmic: a cost that grows with the power k of the length n is a line of slope k. The ' +
          'dotted lines are n and n². The exponents are fitted to the longer half of the lengths.'));
@@ -240,8 +280,9 @@ function buildScaling(section) {
     grid.replaceChildren(...parts.map(part => {
       const host = el('div', 'chart-host');
       requestAnimationFrame(() => drawPart(host, part, chosen.filter(run => of(run, part))));
-      return el('div', 'multiple', el('h3', '', titleOf(part)),
-                el('p', 'quiet', `textbook: ${ordersOf(chosen, part).join(', ') || '–'}`), host);
+      const orders = ordersOf(chosen, part).join(', ') || '–';  // of operations, so not of memory
+      return el('div', 'multiple', el('h3', 'panel-title', titleOf(part)),
+                ...state.quantity === 'bytes' ? [] : [el('p', 'quiet', `textbook: ${orders}`)], host);
     }));
     fitted.replaceChildren(exponents(chosen));
   }
@@ -268,24 +309,23 @@ function buildScaling(section) {
   function drawPart(host, part, having) {
     const {label, tick} = QUANTITIES[state.quantity];
     const lines = having.map(run => {
-      const entry = of(run, part), points = entry.lengths.map((n, i) => [n, entry[state.quantity]?.[i]]);
-      return {look: lookOf(run), points: points.filter(([n, value]) => n > 0 && value > 0)};
+      const entry = of(run, part), points = entry.lengths.map((n, i) => ({x: n, y: entry[state.quantity]?.[i]}));
+      return {look: lookOf(run), points: points.filter(({x, y}) => x > 0 && y > 0)};
     }).filter(({points}) => points.length);
-    const x = extent(lines.flatMap(({points}) => points.map(([n]) => n)), {log: true, air: 0.03});
-    const y = extent(lines.flatMap(({points}) => points.map(([, value]) => value)), {log: true, air: 0.05});
+    const all = lines.flatMap(({points}) => points);
+    const x = extent(all.map(point => point.x), {log: true, air: 0.03});
+    const y = extent(all.map(point => point.y), {log: true, air: 0.05});
     if (!x || !y || !host.clientWidth) return host.replaceChildren(el('p', 'quiet', 'not measured'));
-    const marks = [...new Set(lines.flatMap(({points}) => points.map(([n]) => n)))].sort((a, b) => a - b);
+    const marks = [...new Set(all.map(point => point.x))].sort((a, b) => a - b);
     const chart = makeChart(host, {x: {...x, label: 'tokens (n)', tick: lengthTick, marks}, y: {...y, label, tick},
                                    height: 240, name: `${label} of ${part} against the length of the input`});
-    const [n0, v0] = lines[0].points[0];
+    const {x: n0, y: v0} = lines[0].points[0];
     for (const power of [1, 2])
       chart.field.append(svg('path', {class: 'guide', d: linePath([x.low, x.high].map(n =>
           [chart.x.at(n), chart.y.at(v0 * (n / n0) ** power)]))}));
     for (const {look, points} of lines) {
-      const pixels = points.map(([n, value]) => [chart.x.at(n), chart.y.at(value)]);
-      chart.field.append(svg('path', {class: 'curve', stroke: look.colour, 'stroke-dasharray': look.dash || null,
-                                      d: linePath(pixels)}));
-      for (const [x, y] of pixels) chart.field.append(mark(look, x, y, 3.6));
+      drawLine(chart, look, points);
+      drawPoints(chart, look, points);
     }
   }
   whenSelectionChanges(draw);

@@ -1,4 +1,4 @@
-// Learning curves: the mean over the seeds as a line, their range as a band, every failed seed as a line of its own.
+// Learning curves: the mean over the seeds that count as a line, its interval as a band, every other seed as a thin line.
 
 const CURVE_X = {
   steps: {key: 'step', name: 'steps', label: 'steps', tick: siTick, say: value => `step ${si(value, '', 4)}`},
@@ -6,35 +6,55 @@ const CURVE_X = {
   flops: {key: 'flops', name: 'FLOPs', label: 'training FLOPs', tick: siTick, say: value => si(value, 'FLOP')},
   seconds: {key: 'seconds', name: 'seconds', label: 'seconds of training', tick: siTick, say: duration},
 };
-const lossText = value => value.toFixed(4);
+const lossText = value => value.toFixed(4), rateText = value => value === 0 ? '0' : value.toPrecision(3);
+const tickRate = (value, {step}) => step && value && value < 1e-3 ? value.toExponential(1) : tickNumber(value, {step});
 const CURVE_Y = {
   metric: {list: 'curve', key: 'metric', name: metric.label, label: `${metricLabel}, validation`, tick: tickMetric,
            say: metricText, number: metricNumber},
   valid_loss: {list: 'curve', key: 'valid_loss', name: 'validation loss', label: 'validation loss (nats)',
                tick: tickNumber, say: lossText, number: lossText},
   train_loss: {list: 'train_curve', key: 'train_loss', name: 'training loss', label: 'training loss (nats)',
-               tick: tickNumber, say: lossText, number: lossText},
+               tick: tickNumber, say: lossText, number: lossText, noisy: true},
+  grad_norm: {list: 'train_curve', key: 'grad_norm', name: 'gradient norm', label: 'norm of the gradient',
+              tick: tickNumber, say: rateText, number: rateText, noisy: true},
+  lr: {list: 'train_curve', key: 'lr', name: 'learning rate', label: 'learning rate', tick: tickRate, say: rateText,
+       number: rateText, whole: true},
 };
 
-// The first part of a curve says little and is far from the rest, so the frame is made for the rest. The logarithmic
-// scale shows the first part.
-const BEGINNING = 0.08;
+// The first part of a curve is far from the rest, so the frame is made for the rest unless the reader wants all of it.
+const BEGINNING = 0.15;
 
-/** Writes names after the ends of lines {run, look, x, y: values of the last point}, at most `room` pixels wide. */
-function labelEnds(chart, ends, room) {
-  const labels = ends.map(({run, look, x, y}) => {
-    const end = Math.max(chart.box.top - 6, Math.min(chart.box.bottom, chart.y.at(y)));
-    return {run, look, x: chart.x.at(x), end, y: Math.max(chart.box.top, end)};
-  });
-  spreadLabels(labels, 15, chart.box.top, chart.box.bottom);
-  for (const {run, look, x, end, y} of labels) {
-    const left = chart.box.right + 10;
-    if (Math.abs(end - y) > 3 || left - x > 24)
-      chart.svg.append(svg('path', {class: 'leader', d: linePath([[x + 3, end], [left - 3, y]])}));
-    chart.svg.append(svg('text', {class: 'end-label', x: left, y: px(y), dy: '.32em', style: `fill:${look.colour}`},
-                         shortened(run.name, room - 20, 13)));
-  }
+// ---- Statistics -----------------------------------------------------------------------------------------------------
+
+/** Student's t that 95 % of all values lie within, for n - 1 = `freedom`; a series beyond the table (Fisher 1926). */
+function studentT(freedom) {
+  const table = [12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.306, 2.26216, 2.22814];
+  if (freedom <= table.length) return table[freedom - 1];
+  const z = 1.959964, v = freedom;
+  return z + (z ** 3 + z) / (4 * v) + (5 * z ** 5 + 16 * z ** 3 + 3 * z) / (96 * v ** 2) +
+         (3 * z ** 7 + 19 * z ** 5 + 17 * z ** 3 - 15 * z) / (384 * v ** 3);
 }
+
+/** Mean of values with the 95 % interval that the table has; without an interval for a single value. */
+function interval(values) {
+  const n = values.length, mean = values.reduce((sum, value) => sum + value, 0) / n;
+  if (n < 2) return {mean, low: null, high: null};
+  const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  const half = studentT(n - 1) * Math.sqrt(squares / (n - 1) / n);
+  return {mean, low: mean - half, high: mean + half};
+}
+
+/** An exponential mean of noisy values: the share `kept` of the old mean, without a bias towards the first value. */
+function smoothed(values, kept) {
+  let sum = 0, weight = 0;
+  return values.map(value => {
+    sum = kept * sum + (1 - kept) * value;
+    weight = kept * weight + 1 - kept;
+    return sum / weight;
+  });
+}
+
+// ---- The curves of a run --------------------------------------------------------------------------------------------
 
 /** The value of a curve {x, y} at `x`, interpolated between its points. */
 function interpolate({x: xs, y: ys}, x) {
@@ -45,22 +65,27 @@ function interpolate({x: xs, y: ys}, x) {
   return ys[i - 1] + share * (ys[i] - ys[i - 1]);
 }
 
-/** The curves of a run's seeds: {whole: of the seeds that did not fail, failed}. Each is {x, y, steps}. */
-function seedCurves(run, xKind, yKind) {
-  const curves = {whole: [], failed: []};
+/** Whether a seed counts in the means: it did not fail, and it learnt something if another seed of the run did. */
+const counts = (run, seed) =>
+    seed.end !== 'failed' && (seed.learnt !== false || !run.seeds.some(({learnt}) => learnt === true));
+
+/** The curves of a run's seeds: {whole: of the seeds that count, others}. Each is {x, y, steps, failed}. */
+function seedCurves(run, xKind, yKind, kept) {
+  const curves = {whole: [], others: []};
   for (const seed of run.seeds) {
     const lists = seed[yKind.list], x = [], y = [], steps = [];
     (lists?.[xKind.key] ?? []).forEach((value, i) => {
-      const other = lists[yKind.key][i];
+      const other = lists[yKind.key]?.[i];
       if (isNumber(value) && isNumber(other)) x.push(value), y.push(other), steps.push(lists.step[i]);
     });
-    if (x.length) curves[seed.end === 'failed' ? 'failed' : 'whole'].push({x, y, steps});
+    const curve = {x, y: kept ? smoothed(y, kept) : y, steps, failed: seed.end === 'failed'};
+    if (x.length) curves[counts(run, seed) ? 'whole' : 'others'].push(curve);
   }
   return curves;
 }
 
 /**
- * Mean and range over the seeds: [{x, mean, low, high}]. Seeds with equal steps are averaged step by step. Seeds
+ * Mean and interval over the seeds: [{x, y, low, high}]. Seeds with equal steps are averaged step by step. Seeds
  * without a common part of the axis have no mean: the result is every seed's own points, each {…, alone: true}.
  */
 function meanCurve(curves) {
@@ -68,8 +93,8 @@ function meanCurve(curves) {
   const [first] = curves;
   const equal = curves.every(({steps}) => steps.length === first.steps.length &&
                                           steps.every((step, i) => step === first.steps[i]));
-  const mean = values => values.reduce((sum, value) => sum + value, 0) / values.length;
-  const point = (x, ys) => ({x, mean: mean(ys), low: Math.min(...ys), high: Math.max(...ys)});
+  const point = (x, ys) => { const {mean, low, high} = interval(ys); return {x, y: mean, low, high}; };
+  const mean = values => interval(values).mean;
   if (equal) return first.x.map((_, i) => point(mean(curves.map(({x}) => x[i])), curves.map(({y}) => y[i])));
   const begin = Math.max(...curves.map(({x}) => x[0])), end = Math.min(...curves.map(({x}) => x.at(-1)));
   if (begin > end) {
@@ -80,222 +105,197 @@ function meanCurve(curves) {
   return [begin, ...inside, end].map(x => point(x, curves.map(curve => interpolate(curve, x))));
 }
 
+/** A run's curve: {run, look, points, seeds: number in the mean, others: lists of points of the other seeds}. */
+function curveOf(run, xKind, yKind, {kept, log}) {
+  const {whole, others} = seedCurves(run, xKind, yKind, kept), usable = ({x}) => !log || x > 0;
+  return {run, look: lookOf(run), points: meanCurve(whole).filter(usable), seeds: whole.length,
+          others: others.map(({x, y, failed}) => ({failed, points: x.map((value, i) => ({x: value, y: y[i]})).filter(usable)}))};
+}
+
+/** The point nearest to `x`; null where the curve ends long before. */
+function closest(points, x) {
+  if (!points.length) return null;
+  const best = points.reduce((near, point) => Math.abs(point.x - x) < Math.abs(near.x - x) ? point : near);
+  const gap = points.length > 1 ? (points.at(-1).x - points[0].x) / (points.length - 1) : Infinity;
+  return Math.abs(best.x - x) <= Math.max(gap, 1e-9) ? best : null;
+}
+
+/** Draws the curves of a chart: {run, look, points, others}. */
+function drawCurves(chart, lines) {
+  const isLine = points => points.length > 0 && !points[0].alone;
+  const inFrame = y => y > chart.box.top - 6 && y < chart.box.bottom + 2;
+  const onFrame = (look, [x, y]) => {  // marks at the ends lie on the frame, which must not clip them
+    if (inFrame(y) && x > chart.box.left - 2 && x < chart.box.right + 2) chart.svg.append(mark(look, x, y, 3.8));
+  };
+  const bright = lines.filter(({look}) => !look.faded);
+  for (const {look, points} of bright) if (isLine(points)) drawBand(chart, look, points);
+  for (const {run, look, points, others} of [...lines].sort((a, b) => b.look.faded - a.look.faded)) {
+    const line = drawLine(chart, look, isLine(points) ? points : []);
+    line.dataset.run = run.name;
+    for (const {points: own, failed} of others) {
+      drawLine(chart, look, own, failed ? 'failed' : 'uncounted');
+      const [x, y] = pixelsOf(chart, own).at(-1) ?? [];
+      if (failed && isNumber(x))
+        chart.field.append(svg('path', {class: 'failure', stroke: look.colour, d: `M${px(x - 4)},${px(y - 4)}l8,8m0,-8l-8,8`}));
+    }
+    if (look.faded && (points.length === 1 || !isLine(points)))
+      for (const pixel of pixelsOf(chart, points)) onFrame(look, pixel);
+  }
+  for (const {look, points} of bright) {
+    const pixels = pixelsOf(chart, points), width = chart.box.right - chart.box.left;
+    if (!points.length) continue;
+    for (const pixel of isLine(points) ? [pixels.at(-1)] : pixels) onFrame(look, pixel);
+    let next = chart.box.left + 24 + look.slot * 13 % 96;  // marks of different runs stand at different places
+    for (const [x, y] of isLine(points) ? pixels : []) {
+      if (x < next || x > pixels.at(-1)[0] - 12) continue;
+      chart.field.append(mark(look, x, y, 3.8));
+      next = x + Math.max(96, width / 8);
+    }
+  }
+}
+
+/** What the lines and bands of the curves mean. */
+function curvesLegend(lines) {
+  const parts = [];
+  if (lines.some(({points}) => points.some(({low}) => isNumber(low))))
+    parts.push('Lines are means over the seeds, bands their 95 % intervals (Student), as in the table.');
+  else parts.push('Each line is one seed: there is no interval.');
+  const others = lines.flatMap(line => line.others);
+  if (others.some(({failed}) => !failed)) parts.push('Thin dotted lines are single seeds that never learnt.');
+  if (others.some(({failed}) => failed)) parts.push('Thin lines that end with a cross are seeds that failed.');
+  return parts.join(' ');
+}
+
+// ---- The section ----------------------------------------------------------------------------------------------------
+
 function buildCurves(section) {
   const has = ([, {list, key}]) => runs.some(run => run.seeds.some(seed => seed[list]?.[key]?.some(isNumber)));
   const ys = Object.entries(CURVE_Y).filter(has);
   if (!ys.length) return false;
-  const state = {x: 'steps', y: ys[0][0], log: 'linear'};
-  const host = el('div', 'chart-host'), readout = el('div', 'readout entries');
-  readout.setAttribute('aria-live', 'polite');
-  const redraw = () => draw();
+  const state = {x: 'steps', y: ys[0][0], log: 'linear', kept: 0, frame: 'rest', zoom: null};
+  const pick = (name, legend, options, key, change = () => {}) =>
+      choice(name, legend, options, String(state[key]), value => {
+        state[key] = key === 'kept' ? Number(value) : value;
+        change();
+        draw();
+      });
+  const smoothing = pick('curve-smoothing', 'Smoothing', [['0', 'none'], ['0.7', 'some'], ['0.93', 'much']], 'kept');
+  const unzoom = el('button', 'link', 'Reset zoom');
+  Object.assign(unzoom, {type: 'button', id: 'curve-unzoom'});
+  unzoom.addEventListener('click', () => zoomTo(null));
+  const legend = el('p', 'quiet');
   section.append(
       el('div', 'bar choices',
-         choice('curve-y', 'Show', ys.map(([value, {name}]) => [value, name]), state.y,
-                value => { state.y = value; redraw(); }),
-         choice('curve-x', 'against', Object.entries(CURVE_X).map(([value, {name}]) => [value, name]), state.x,
-                value => { state.x = value; redraw(); }),
-         choice('curve-scale', 'Scale', [['linear', 'linear'], ['log', 'logarithmic']], state.log,
-                value => { state.log = value; redraw(); })),
-      host, readout);
-  Object.assign(host, {tabIndex: 0, id: 'curves-chart'});
-  host.setAttribute('role', 'application');
-  host.setAttribute('aria-roledescription', 'chart');
+         pick('curve-y', 'Show', ys.map(([value, {name}]) => [value, name]), 'y'),
+         pick('curve-x', 'against', Object.entries(CURVE_X).map(([value, {name}]) => [value, name]), 'x',
+              () => { state.zoom = null; }),
+         pick('curve-scale', 'Scale', [['linear', 'linear'], ['log', 'logarithmic']], 'log'),
+         pick('curve-frame', 'Frame', [['rest', 'without the first steps'], ['all', 'everything']], 'frame'), smoothing),
+      legend);
+  const {host, readout} = chartHost(section, 'curves-chart');
+  const rows = () => [['run', 'seeds', drawn.xKind.label, drawn.yKind.label, 'low', 'high'],
+                      ...drawn.lines.flatMap(({run, seeds, points}) =>
+                          points.map(({x, y, low, high}) => [run.name, seeds, x, y, low, high]))];
+  section.append(el('div', 'bar under', saveButtons(host, {
+    name: 'curves', title: () => `${drawn.yKind.label} against ${drawn.xKind.label}`, rows}), unzoom,
+    el('span', 'hint', 'Drag across the chart to zoom in; a double click resets. With the keyboard: + − 0.')));
 
-  let drawn = null;  // {chart, lines: [{run, points}], xKind, yKind}
+  let drawn = null;  // {charts, lines, chosen, xKind, yKind, x, whole}
   function draw() {
     const xKind = CURVE_X[state.x], yKind = CURVE_Y[state.y], log = state.log === 'log';
-    const lines = [...selection.visible()].reverse().map(run => {
-      const {whole, failed} = seedCurves(run, xKind, yKind);
-      const usable = ({x}) => !log || x > 0;
-      return {run, look: lookOf(run), points: meanCurve(whole).filter(usable), seeds: whole.length,
-              failed: failed.map(({x, y}) => x.map((value, i) => ({x: value, mean: y[i]})).filter(usable))};
-    }).sort((a, b) => b.look.faded - a.look.faded);
-    const every = lines.flatMap(({points, failed}) => [...points, ...failed.flat()]);
-    const x = extent(every.map(point => point.x), {log, air: 0});
-    const few = Math.max(...lines.map(({points}) => points.length)) < 8;
-    const begins = log || few || !x ? 0 : x.low + BEGINNING * (x.high - x.low);
-    const bounds = lines.flatMap(({points}) => points.filter((point, i) => point.x >= begins || i >= points.length - 2)
-                                                     .flatMap(({mean, low, high}) => [mean, low, high]));
-    const y = robustExtent(bounds.length ? bounds : every.map(point => point.mean), {reach: few ? 4 : 1.2});
+    smoothing.hidden = !yKind.noisy;
+    unzoom.hidden = !state.zoom;
+    const kept = yKind.noisy ? state.kept : 0;
+    const lines = selection.visible().map(run => curveOf(run, xKind, yKind, {kept, log}));
+    const every = lines.flatMap(({points, others}) => [...points, ...others.flatMap(({points: own}) => own)]);
+    const whole = extent(every.map(point => point.x), {log, air: 0});
+    if (whole && !log) whole.low = Math.min(whole.low, 0);
+    const x = whole && state.zoom ? {...state.zoom, log} : whole;
+    const y = x && frameOf(lines, every, x);
     host.classList.toggle('empty', !x || !y);
     if (!x || !y) {
       drawn = null;
       host.replaceChildren(el('p', 'quiet', 'None of the runs shown has such a curve.'));
       return readout.replaceChildren();
     }
-    if (!log) x.low = Math.min(x.low, 0);
-    const chosen = lines.filter(({look}) => !look.faded).reverse();  // in the order of the table
-    const room = host.clientWidth < 560 ? 84 : 190, labelled = chosen.length <= 14;
-    const widest = Math.max(0, ...chosen.map(({run}) => measure(run.name, 13)));
-    const chart = makeChart(host, {
-      x: {...x, label: xKind.label, tick: xKind.tick}, y: {...y, label: yKind.label, tick: yKind.tick},
-      height: host.clientWidth < 560 ? 320 : 400, right: labelled ? Math.min(room, widest + 22) : 16,
-      name: `${yKind.label} against ${xKind.label}. The arrow keys walk along the curves.`,
+    const chosen = lines.filter(({look}) => !look.faded);  // in the order of the table
+    const named = lines.map(line => ({...line, end: line.points.findLast(point => point.x <= x.high)}));
+    const charts = drawPanels(host, {
+      lines: named, x: {...x, label: xKind.label, tick: xKind.tick}, y: {...y, label: yKind.label, tick: yKind.tick},
+      height: host.clientWidth < 560 ? 320 : 400, draw: drawCurves,
+      name: `${yKind.label} against ${xKind.label}. The arrow keys walk along the curves, + and − zoom.`,
     });
-    const to = ({x: a, mean: b}) => [chart.x.at(a), chart.y.at(b)];
-    /** Marks at the ends lie on the frame, which must not clip them. */
-    const addMark = (look, x, y) => {
-      if (y > chart.box.top - 6 && y < chart.box.bottom + 2) chart.svg.append(mark(look, x, y, 3.8));
-    };
-    const isLine = points => points.length > 0 && !points[0].alone;
-    for (const {look, points} of chosen.filter(({points}) => isLine(points)))
-      chart.field.append(svg('path', {class: 'band', fill: look.colour, d: linePath([
-        ...points.map(({x, high}) => [chart.x.at(x), chart.y.at(high)]),
-        ...[...points].reverse().map(({x, low}) => [chart.x.at(x), chart.y.at(low)])]) + 'Z'}));
-    for (const {run, look, points, failed} of lines) {
-      const stroke = {stroke: look.colour, class: look.faded ? 'curve faded' : 'curve'};
-      const path = isLine(points) ? linePath(points.map(to)) : '';
-      const line = svg('path', {...stroke, d: path, 'stroke-dasharray': look.dash || null});
-      line.dataset.run = run.name;
-      chart.field.append(line);
-      for (const points of failed) {
-        if (!points.length) continue;
-        const [x, y] = to(points.at(-1));
-        chart.field.append(svg('path', {...stroke, class: `${stroke.class} failed`, d: linePath(points.map(to))}),
-                           svg('path', {class: 'failure', stroke: look.colour,
-                                        d: `M${px(x - 4)},${px(y - 4)}l8,8m0,-8l-8,8`}));
-      }
+    for (const entry of charts) {
+      entry.cursor = svg('g', {class: 'cursor-line'});
+      entry.chart.svg.append(entry.cursor);
     }
-    for (const {look, points} of lines.filter(({look}) => look.faded))
-      if (points.length === 1 || !isLine(points)) for (const [x, y] of points.map(to)) addMark(look, x, y);
-    for (const {look, points} of chosen) {
-      const pixels = points.map(to);
-      if (!isLine(points)) for (const [x, y] of pixels) addMark(look, x, y);
-      else addMark(look, ...pixels.at(-1));
-      let next = chart.box.left + 24 + look.slot * 13 % 96;  // marks of different runs stand at different places
-      for (const [x, y] of pixels) {
-        if (!isLine(points) || x < next || x > pixels.at(-1)[0] - 12) continue;
-        chart.field.append(mark(look, x, y, 3.8));
-        next = x + Math.max(96, (chart.box.right - chart.box.left) / 8);
-      }
-    }
-    if (labelled) {
-      const ends = chosen.filter(({points}) => points.length).map(({points, ...line}) => ({...line, ...points.at(-1)}));
-      labelEnds(chart, ends.map(({run, look, x, mean}) => ({run, look, x, y: mean})), room);
-    }
-    const cursor = svg('g', {class: 'cursor-line'});
-    chart.svg.append(cursor);
-    drawn = {chart, chosen, cursor, xKind, yKind};
+    legend.textContent = curvesLegend(lines);
+    drawn = {charts, lines, chosen, xKind, yKind, x, whole};
     tell(null);
+  }
+  /** The part of the y axis that shows the curves between the ends of `x`. */
+  function frameOf(lines, every, x) {
+    const few = Math.max(...lines.map(({points}) => points.length)) < 8;
+    const whole = state.frame === 'all' || CURVE_Y[state.y].whole;
+    const begins = state.zoom ? x.low : whole || x.log || few ? -Infinity : x.low + BEGINNING * (x.high - x.low);
+    const shown = lines.flatMap(({points, others}) => [points, ...others.map(({points: own}) => own)]).map(list =>
+        list.filter((point, i) => point.x >= begins && point.x <= x.high * (1 + 1e-9) || !state.zoom && i >= list.length - 2));
+    const values = shown.flat().flatMap(({y, low, high}) => [y, low, high]);
+    if (whole) return extent(values);
+    const core = robustExtent(values.some(isNumber) ? values : every.map(({y}) => y), {reach: few ? 4 : 1.2});
+    // A few runs are shown with their ends, however far they are from the others.
+    const ends = runs.length > MANY ? [] : shown.map(list => list.at(-1)?.y);
+    const wide = robustExtent(ends, {reach: 8});
+    return wide && core ? {...core, low: Math.min(core.low, wide.low), high: Math.max(core.high, wide.high)} : core;
+  }
+  function zoomTo(range) {
+    if (!drawn) return;
+    const {whole} = drawn, low = range && Math.max(range.low, whole.low), high = range && Math.min(range.high, whole.high);
+    state.zoom = range && high > low && (low > whole.low || high < whole.high) ? {low, high} : null;
+    draw();
   }
 
   /** The stops of the cursor: the points of the chosen run with the most points. */
-  const stops = () => drawn?.chosen.reduce((most, {points}) => points.length > most.length ? points : most, []) ?? [];
+  const stops = () => (drawn?.chosen.reduce((most, {points}) => points.length > most.length ? points : most, []) ?? [])
+      .filter(({x}) => x >= drawn.x.low && x <= drawn.x.high * (1 + 1e-9));
+  let stopNow = null;
   function tell(stop) {
+    stopNow = stop;
     if (!drawn) return;
-    const {chart, chosen, cursor, xKind, yKind} = drawn, at = stop === null ? null : stops()[stop].x;
-    cursor.replaceChildren();
+    const {charts, chosen, xKind, yKind} = drawn, at = stop === null ? null : stops()[stop].x;
     const nodes = [el('span', 'entry-title', at === null ? 'At the end' : xKind.say(at))];
-    if (at !== null) {
+    for (const {chart, lines, cursor} of charts) {
+      cursor.replaceChildren();
+      if (at === null) continue;
       const x = px(chart.x.at(at));
       cursor.append(svg('line', {x1: x, x2: x, y1: chart.box.top, y2: chart.box.bottom}));
+      for (const {look, points} of lines.filter(({look}) => !look.faded)) {
+        const point = closest(points, at);
+        if (point) cursor.append(mark(look, chart.x.at(point.x), chart.y.at(point.y), 5));
+      }
     }
-    for (const {run, look, points, seeds, failed} of chosen) {
+    for (const {run, points, seeds, others} of chosen) {
       const point = at === null ? points.at(-1) : closest(points, at);
-      if (!point && failed.length) nodes.push(el('span', 'entry', runName(run), el('b', 'bad', 'failed')));
+      if (!point && others.some(({failed}) => failed))
+        nodes.push(el('span', 'entry', runName(run), el('b', 'bad', 'failed')));
       if (!point) continue;
-      if (at !== null) cursor.append(mark(look, chart.x.at(point.x), chart.y.at(point.mean), 5));
-      const entry = el('span', 'entry', runName(run), el('b', '', yKind.say(point.mean)));
+      const entry = el('span', 'entry', runName(run), el('b', '', yKind.say(point.y)));
       if (seeds > 1 && !point.alone)
         entry.append(el('span', 'quiet', `${yKind.number(point.low)} – ${yKind.say(point.high)}`));
       nodes.push(entry);
     }
     readout.replaceChildren(...nodes);
   }
-  /** The point nearest to `x`; null where the curve ends long before. */
-  function closest(points, x) {
-    if (!points.length) return null;
-    const best = points.reduce((near, point) => Math.abs(point.x - x) < Math.abs(near.x - x) ? point : near);
-    const gap = points.length > 1 ? (points.at(-1).x - points[0].x) / (points.length - 1) : Infinity;
-    return Math.abs(best.x - x) <= Math.max(gap, 1e-9) ? best : null;
-  }
   walkable(host, {
     stops: () => stops().length, show: tell,
     nearest(x) {
       const points = stops();
       if (!points.length) return null;
-      const distance = i => Math.abs(drawn.chart.x.at(points[i].x) - x);
+      const distance = i => Math.abs(drawn.charts[0].chart.x.at(points[i].x) - x);
       return points.reduce((best, _, i) => distance(i) < distance(best) ? i : best, 0);
     },
   });
-  whenSelectionChanges(redraw);
-  whenWidthChanges(host, redraw);
-  return true;
-}
-
-// ---- The metric at other lengths ------------------------------------------------------------------------------------
-
-/** The metric on texts of lengths other than the training length. */
-function buildLengths(section) {
-  const measured = runs.flatMap(run => run.lengths ?? []).map(({length}) => length);
-  const lengths = [...new Set(measured)].sort((a, b) => a - b);
-  if (lengths.length < 2) return false;
-  const host = el('div', 'chart-host'), readout = el('div', 'readout entries');
-  readout.setAttribute('aria-live', 'polite');
-  const trained = new Set(runs.map(run => run.sequence_length).filter(isNumber));
-  const note = trained.size === 1 ? ` All were trained at ${[...trained][0]} tokens (dashed line).` : '';
-  section.append(el('p', 'quiet', `${metric.label} on texts of other lengths, mean over the seeds with its 95 % ` +
-                                  `interval; ${betterSide}.${note}`), host, readout);
-  Object.assign(host, {tabIndex: 0, id: 'lengths-chart'});
-  host.setAttribute('role', 'application');
-  host.setAttribute('aria-roledescription', 'chart');
-  let drawn = null;
-  function draw() {
-    const lines = selection.visible().map(run => ({run, look: lookOf(run), points: run.lengths ?? []}))
-                                     .filter(({points}) => points.length).sort((a, b) => b.look.faded - a.look.faded);
-    const x = extent([...lengths, ...trained], {log: true, air: 0.03});
-    const y = robustExtent(lines.flatMap(({points}) => points.map(({mean}) => mean)), {reach: 3, air: 0.08});
-    if (!y) {
-      drawn = null;
-      return host.replaceChildren(el('p', 'quiet', 'None of the runs shown was measured at other lengths.'));
-    }
-    const chosen = lines.filter(({look}) => !look.faded), room = host.clientWidth < 560 ? 84 : 190;
-    const widest = Math.max(0, ...chosen.map(({run}) => measure(run.name, 13)));
-    const chart = makeChart(host, {
-      x: {...x, label: 'tokens in a text', tick: lengthTick, marks: lengths}, y: {...y, label: metricLabel, tick: tickMetric},
-      height: host.clientWidth < 560 ? 300 : 340, right: Math.min(room, widest + 22),
-      name: `${metric.label} against the length of the text. The arrow keys go from length to length.`,
-    });
-    if (trained.size === 1) {
-      const at = px(chart.x.at([...trained][0]));
-      chart.field.append(svg('line', {class: 'reference', x1: at, x2: at, y1: chart.box.top, y2: chart.box.bottom}));
-    }
-    for (const {look, points} of lines) {
-      const pixels = points.map(({length, mean}) => [chart.x.at(length), chart.y.at(mean)]);
-      chart.field.append(svg('path', {class: look.faded ? 'curve faded' : 'curve', stroke: look.colour,
-                                      d: linePath(pixels), 'stroke-dasharray': look.dash || null}));
-      if (look.faded) continue;
-      for (const {length, low, high} of points.filter(({low}) => isNumber(low))) {
-        const at = px(chart.x.at(length));
-        chart.field.append(svg('path', {class: 'whisker thin', stroke: look.colour,
-                                        d: `M${at},${px(chart.y.at(low))}V${px(chart.y.at(high))}`}));
-      }
-      for (const [x, y] of pixels) chart.field.append(mark(look, x, y, 4.4));
-    }
-    const ends = chosen.map(({run, look, points}) => ({run, look, ...points.at(-1)}));
-    labelEnds(chart, ends.map(({run, look, length, mean}) => ({run, look, x: length, y: mean})), room);
-    drawn = {chart, chosen};
-    tell(null);
-  }
-  function tell(stop) {
-    const length = lengths[stop ?? lengths.length - 1];
-    const entries = (drawn?.chosen ?? []).flatMap(({run, points}) => {
-      const point = points.find(point => point.length === length);
-      if (!point) return [];
-      const entry = el('span', 'entry', runName(run), el('b', '', metricText(point.mean)));
-      if (isNumber(point.low)) entry.append(el('span', 'quiet', `± ${metricText((point.high - point.low) / 2)}`));
-      return [entry];
-    });
-    readout.replaceChildren(el('span', 'entry-title', `${length} tokens`), ...entries);
-  }
-  walkable(host, {
-    stops: () => lengths.length, show: tell,
-    nearest(x) {
-      if (!drawn) return null;
-      const distances = lengths.map(length => Math.abs(drawn.chart.x.at(length) - x));
-      return distances.indexOf(Math.min(...distances));
-    },
-  });
+  zoomable(host, {charts: () => drawn?.charts ?? [], around: () => stopNow === null ? null : stops()[stopNow].x, zoomTo});
   whenSelectionChanges(draw);
   whenWidthChanges(host, draw);
   return true;

@@ -89,6 +89,15 @@ void check_results(const Json& results) {
   for (size_t i = 0; i < runs.size(); ++i) check_run(runs[i], fmt::format("runs[{}]", i));
 }
 
+std::string estimate_text(const Json& estimate, int decimals) {
+  const auto value = number_at(estimate, "value"), low = number_at(estimate, "low"),
+             high = number_at(estimate, "high");
+  if (!value) return "–";
+  auto text = fmt::format("{:.{}f}", *value, decimals);
+  if (low && high) text += fmt::format(" ({:.{}f} to {:.{}f})", *low, decimals, *high, decimals);
+  return text;
+}
+
 bool ever_learnt(const nlohmann::ordered_json& run) {
   return std::ranges::any_of(run["seeds"], [](const Json& seed) { return member(seed, "learnt") == true; });
 }

@@ -27,6 +27,9 @@ bool ever_learnt(const nlohmann::ordered_json& run);
 /// The number of seeds that have not; failed seeds are not counted.
 int64_t n_not_learnt(const nlohmann::ordered_json& run);
 
+/// "0.80 (0.71 to 0.90)", of an estimate {value, low, high} with so many decimals.
+std::string estimate_text(const nlohmann::ordered_json& estimate, int decimals);
+
 /// The text at `key`; empty where there is none.
 std::string text_at(const nlohmann::ordered_json& object, const char* key);
 

@@ -1,113 +1,24 @@
 #include "comparison/report/report_markdown.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <set>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "comparison/report/json.h"
+#include "comparison/report/markdown_sections.h"
+#include "comparison/report/markdown_text.h"
 #include "comparison/report/report_document.h"
-#include "comparison/report/table.h"
 
-namespace zoo {
-
+namespace zoo::markdown {
 namespace {
 
 constexpr size_t kMostColumns = 6;  // of runs side by side; more runs become rows
-
-// ---- Text ----
-
-/// Text on one line with all markup escaped, also for a table.
-std::string plain(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (std::string_view("\\`*_<>[]|#~$").find(c) != std::string_view::npos) result += '\\';
-    result += c == '\n' || c == '\r' ? ' ' : c;
-  }
-  return result;
-}
-
-/// Text as code in a cell of a table.
-std::string code(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '|') result += '\\';
-    result += c == '`' ? '\'' : c == '\n' || c == '\r' ? ' ' : c;
-  }
-  return result.empty() ? "–" : "`" + result + "`";
-}
-
-using Row = std::vector<std::string>;
-
-/// The first `left` columns hold words, the others numbers.
-std::string table(const Row& head, const std::vector<Row>& rows, size_t left) {
-  std::string result = fmt::format("| {} |\n|", fmt::join(head, " | "));
-  for (size_t i = 0; i < head.size(); ++i) result += i < left ? "---|" : "---:|";
-  result += '\n';
-  for (const auto& row : rows) result += fmt::format("| {} |\n", fmt::join(row, " | "));
-  return result;
-}
-
-// ---- Numbers ----
-
-/// 1234567 → "1.23 M"; `unit` follows.
-std::string amount(std::optional<double> value, std::string_view unit = "") {
-  if (!value) return "–";
-  std::string text = with_prefix(*value) + std::string(unit);
-  if (text.back() == ' ') text.pop_back();
-  return text;
-}
-
-/// Writes values of the metric: as a percentage or not, and all with the same number of decimals.
-class MetricText {
- public:
-  explicit MetricText(const Json& results)
-      : percent_(results["metric"]["percent"].get<bool>()),
-        label_(results["metric"]["label"].get<std::string>()) {
-    std::vector<double> halves, means;
-    for (const auto& run : results["runs"]) {
-      if (const auto half = half_width(run); half && *half > 0) halves.push_back(*half * factor());
-      if (const auto mean = number_at(run["metric"], "mean"); mean && *mean != 0)
-        means.push_back(std::abs(*mean) * factor());
-    }
-    // Two digits of the median interval; without intervals, four digits of the median metric.
-    const double half = middle(halves), mean = middle(means);
-    const double digits =
-        half > 0 ? 1 - std::floor(std::log10(half)) : 3 - std::floor(std::log10(mean > 0 ? mean : 1));
-    decimals_ = static_cast<int>(std::clamp(digits, percent_ ? 1.0 : 2.0, 5.0));
-  }
-
-  static std::optional<double> half_width(const Json& run) {
-    const auto low = number_at(run["metric"], "low"), high = number_at(run["metric"], "high");
-    if (!low || !high) return std::nullopt;
-    return (*high - *low) / 2;
-  }
-  std::string label() const { return plain(label_) + (percent_ ? " (%)" : ""); }
-  std::string operator()(double value) const { return fmt::format("{:.{}f}", value * factor(), decimals_); }
-  std::string with_sign(double value) const {
-    return (value < 0 ? "−" : value > 0 ? "+" : "±") + (*this)(std::abs(value));
-  }
-
- private:
-  static double middle(std::vector<double>& values) {
-    std::sort(values.begin(), values.end());
-    return values.empty() ? 0 : values[(values.size() - 1) / 2];
-  }
-  double factor() const { return percent_ ? 100 : 1; }
-
-  bool percent_;
-  std::string label_;
-  int decimals_ = 3;
-};
-
-std::string p_text(double p) { return p < 0.001 ? "p < 0.001" : fmt::format("p = {:.2g}", p); }
 
 // ---- The table ----
 
@@ -130,13 +41,6 @@ std::string metric_cell(const Json& run, const MetricText& metric, bool best) {
   if (failed > 0) text += fmt::format(" ({} of {} seeds failed)", failed, seeds);
   if (const int64_t n = n_not_learnt(run); n > 0) text += fmt::format(" ({} of {} never learnt)", n, seeds);
   return text;
-}
-
-/// A description of the row that the others are compared with.
-std::string_view baseline_rule(const Json& runs) {
-  const auto n = std::count_if(runs.begin(), runs.end(),
-                               [](const Json& run) { return member(run, "baseline").is_null(); });
-  return n > 1 ? "the first run with the same values of the grid" : "the first run";
 }
 
 std::string verdict_cell(const Json& run, const MetricText& metric) {
@@ -221,131 +125,42 @@ std::string runs_table(const Json& results, const MetricText& metric) {
   return table(head, rows, 1);
 }
 
-// ---- Curves ----
+// ---- The table of a grid ----
 
-/// Mean step and mean metric over the seeds that did not fail, at point `i` of `n` points that are spread
-/// evenly over the evaluations of each seed.
-std::optional<std::pair<double, double>> mean_point(const Json& run, size_t i, size_t n) {
-  double steps = 0, values = 0, count = 0;
-  for (const auto& seed : run["seeds"]) {
-    const Json &step = member(member(seed, "curve"), "step"),
-               &metric = member(member(seed, "curve"), "metric");
-    if (text_at(seed, "end") == "failed" || !metric.is_array() || metric.empty()) continue;
-    const size_t at = n == 1 ? metric.size() - 1 : i * (metric.size() - 1) / (n - 1);
-    if (!metric[at].is_number() || !step[at].is_number()) continue;
-    steps += step[at].get<double>();
-    values += metric[at].get<double>();
-    count += 1;
-  }
-  if (count == 0) return std::nullopt;
-  return std::pair{steps / count, values / count};
-}
-
-std::string curves(const Json& results, const MetricText& metric) {
-  constexpr size_t kPoints = 4;
-  std::string list;
-  for (const auto& run : results["runs"]) {
-    std::vector<std::string> points;
-    for (size_t i = 0; i < kPoints; ++i) {
-      const auto point = mean_point(run, i, kPoints);
-      if (!point) continue;
-      std::string text = fmt::format("{} at step {:.0f}", metric(point->second), point->first);
-      if (points.empty() || points.back() != text) points.push_back(std::move(text));
-    }
-    if (!points.empty())
-      list += fmt::format("- {}: {}\n", plain(text_at(run, "name")), fmt::join(points, ", "));
-  }
-  if (list.empty()) return "";
-  return fmt::format("## Learning curves\n\n{} on validation data, mean over the seeds:\n\n{}\n",
-                     metric.label(), list);
-}
-
-// ---- Other lengths ----
-
-/// The metric on texts of lengths other than the training length.
-std::string lengths(const Json& results, const MetricText& metric) {
-  std::set<int64_t> all;
-  for (const auto& run : results["runs"])
-    for (const auto& entry : member(run, "lengths"))
-      if (const auto length = number_at(entry, "length")) all.insert(static_cast<int64_t>(*length));
-  if (all.empty()) return "";
-  Row head = {"run"};
-  for (const int64_t length : all) head.push_back(fmt::format("{} tokens", length));
+/// Mean and verdict of each variant (columns) at each point of the grid (rows); empty without a grid of
+/// several variants.
+std::string grid_table(const Json& results, const MetricText& metric) {
+  const Json &grid = member(results, "grid"), &variants = member(results, "variants"),
+             &runs = results["runs"];
+  if (!grid.is_array() || grid.empty() || !variants.is_array() || variants.size() < 2) return "";
+  Row head;
+  for (const auto& key : grid) head.push_back(plain(text_at(key, "label")));
+  for (const auto& variant : variants) head.push_back(plain(variant.get<std::string>()));
   std::vector<Row> rows;
-  for (const auto& run : results["runs"]) {
-    rows.push_back({plain(text_at(run, "name"))});
-    for (const int64_t length : all) {
-      std::string cell = "–";
-      for (const auto& entry : member(run, "lengths")) {
-        const auto mean = number_at(entry, "mean"), high = number_at(entry, "high");
-        if (!mean || number_at(entry, "length") != static_cast<double>(length)) continue;
-        cell = metric(*mean) + (high ? " ± " + metric(*high - *mean) : "");
+  std::set<Json> seen;
+  for (const auto& run : runs) {
+    const Json& values = member(run, "grid");
+    if (!seen.insert(values).second) continue;
+    Row row;
+    for (const auto& key : grid) row.push_back(plain(text_at(values, text_at(key, "key").c_str())));
+    for (const auto& variant : variants) {
+      const auto found = std::ranges::find_if(runs, [&](const Json& other) {
+        return member(other, "grid") == values && member(other, "variant") == variant;
+      });
+      if (found == runs.end()) {
+        row.emplace_back("–");
+        continue;
       }
-      rows.back().push_back(std::move(cell));
+      const auto verdict = text_at(member(*found, "versus_baseline"), "verdict");
+      row.push_back(metric_cell(*found, metric, member(*found, "clear_best") == true) +
+                    (verdict.empty() ? "" : ", " + verdict));
     }
-  }
-  return fmt::format("## At other lengths\n\n{} on texts of these lengths:\n\n{}\n", metric.label(),
-                     table(head, rows, 1));
-}
-
-// ---- Sizes ----
-
-/// "0.80 (0.71 to 0.90)"
-std::string estimate_text(const Json& estimate, int digits) {
-  const auto value = number_at(estimate, "value"), low = number_at(estimate, "low"),
-             high = number_at(estimate, "high");
-  if (!value) return "–";
-  auto text = fmt::format("{:.{}f}", *value, digits);
-  if (low && high) text += fmt::format(" ({:.{}f} to {:.{}f})", *low, digits, *high, digits);
-  return text;
-}
-
-std::string sizes(const Json& results) {
-  const Json& fit = member(results, "sizes");
-  if (!fit.is_object()) return "";
-  std::vector<Row> rows;
-  for (const auto& variant : fit["variants"])
-    rows.push_back({plain(text_at(variant, "name")), estimate_text(member(variant, "exponent"), 4),
-                    estimate_text(member(variant, "compute_ratio"), 3)});
-  auto text = fmt::format(
-      "## Sizes\n\nFits of {} = A · FLOPs^(-exponent) over the sizes and seeds, with 95 % "
-      "intervals. The compute is that for the same loss as the first variant, from lines with "
-      "the common exponent {}.",
-      plain(text_at(fit, "loss")), estimate_text(member(fit, "exponent"), 4));
-  if (const auto p = number_at(fit, "p_equal_exponents"))
-    text += fmt::format(" Equal exponents: {}.", p_text(*p));
-  return text + "\n\n" + table({"variant", "exponent", "compute"}, rows, 1) + "\n";
-}
-
-// ---- Tuning ----
-
-std::string tuning(const Json& results, const MetricText& metric) {
-  const Json& variants = member(member(results, "tuning"), "variants");
-  if (!variants.is_array() || variants.empty()) return "";
-  Row head = {"run", "chosen"};
-  for (const auto& candidate : variants[0]["candidates"]) head.push_back(plain(text_at(candidate, "name")));
-  head.insert(head.end(), {"FLOPs", "seconds"});
-  std::vector<Row> rows;
-  for (const auto& variant : variants) {
-    const auto chosen = text_at(variant, "chosen");
-    const bool at_edge = member(variant, "at_edge") == true;
-    Row row = {plain(text_at(variant, "name")), plain(chosen) + (at_edge ? " (edge of the grid)" : "")};
-    for (const auto& candidate : variant["candidates"]) {
-      const auto value = number_at(candidate, "metric");
-      const auto text = value ? metric(*value) : "failed";
-      row.push_back(text_at(candidate, "name") == chosen ? "**" + text + "**" : text);
-    }
-    row.push_back(amount(number_at(variant, "flops")));
-    row.push_back(fmt::format("{:.0f}", number_at(variant, "seconds").value_or(0)));
     rows.push_back(std::move(row));
   }
-  return fmt::format(
-      "## Tuning\n\nEach run chose its values by short trainings with {:g} % of the budget and other "
-      "seeds. {} of each candidate:\n\n{}\n",
-      100 * number_at(results["tuning"], "share").value_or(0), metric.label(), table(head, rows, 2));
+  return fmt::format("{} at each point of the grid:\n\n{}\n", metric.label(), table(head, rows, grid.size()));
 }
 
-// ---- Configuration, method, notices ----
+// ---- Configuration, notices ----
 
 std::string differences(const Json& results) {
   const Json& keys = member(results, "differences");
@@ -374,71 +189,6 @@ std::string differences(const Json& results) {
          "\n";
 }
 
-std::string budget_text(const Json& budget) {
-  const auto value = number_at(budget, "amount");
-  const std::string kind = text_at(budget, "kind");
-  if (!value) return "";
-  if (kind == "flops") return amount(value, "FLOP");
-  if (kind == "steps") return fmt::format("{:.0f} {}", *value, *value == 1 ? "step" : "steps");
-  return amount(value) + " " + kind;
-}
-
-std::string facts(const Json& results) {
-  std::vector<std::string> items;
-  const auto add = [&items](std::string_view what, const std::string& text) {
-    if (!text.empty()) items.push_back(fmt::format("- {}: {}", what, text));
-  };
-  std::string task = text_at(results, "task");
-  std::replace(task.begin(), task.end(), '_', ' ');
-  add("Task", plain(task));
-  const Json& metric = results["metric"];
-  add("Metric", fmt::format("{}, {} is better; ± is half the 95 % interval of the mean over the seeds",
-                            plain(text_at(metric, "label")), text_at(metric, "better")));
-  add("Budget of a run", budget_text(member(results, "budget")));
-  std::vector<std::string> seeds;
-  for (const auto& seed : results["seeds"]) seeds.push_back(seed.dump());
-  add("Seeds", fmt::format("{}", fmt::join(seeds, ", ")));
-  if (const Json& match = member(results, "match"); match.is_object())
-    add("Matched",
-        fmt::format("{} at {}, within {:.1f} %", plain(text_at(match, "quantity")),
-                    amount(number_at(match, "target")), 100 * number_at(match, "spread").value_or(0)));
-  if (results["runs"].size() > 1 && results["seeds"].size() > 1)
-    add("Verdicts",
-        fmt::format("paired t-test over the seeds against {}, p corrected by Holm's method, at p < 0.05",
-                    baseline_rule(results["runs"])));
-  if (const auto margin = number_at(results, "margin"))
-    add("Same", fmt::format("surely within {:g} {} of the baseline (two one-sided t-tests)", 100 * *margin,
-                            member(metric, "percent") == true ? "points" : "%"));
-  if (const Json& power = member(results, "power"); power.is_object()) {
-    auto text = fmt::format(
-        "with {} seeds and {} tests, a difference of {:g} standard deviations of a run is "
-        "found with a probability of {:.0f} %",
-        power["seeds"].dump(), power["tests"].dump(), number_at(power, "deviations").value_or(0),
-        100 * number_at(power, "probability").value_or(0));
-    if (const auto needed = number_at(power, "seeds_needed"))
-      text += fmt::format("; {:.0f} seeds find it with 80 %", *needed);
-    add("Power", text);
-  }
-  const Json &machine = member(results, "machine"), &versions = member(results, "versions");
-  std::string machine_text = plain(text_at(machine, "cpu"));
-  if (const auto cores = number_at(machine, "cores"))
-    machine_text += fmt::format(", {:.0f} core{}", *cores, *cores == 1 ? "" : "s");
-  if (const auto threads = number_at(machine, "threads"))
-    machine_text += fmt::format(", {:.0f} thread{} used", *threads, *threads == 1 ? "" : "s");
-  if (const auto memory = number_at(machine, "memory_bytes")) machine_text += ", " + amount(memory, "B");
-  if (const auto device = text_at(machine, "device"); !device.empty())
-    machine_text += ", device " + plain(device);
-  if (const auto system = text_at(machine, "system"); !system.empty()) machine_text += ", " + plain(system);
-  add("Machine", machine_text);
-  std::vector<std::string> made_with;
-  for (const auto& [key, name] :
-       {std::pair{"transformer_zoo", "transformer-zoo"}, {"libtorch", "LibTorch"}, {"compiler", "compiler"}})
-    if (const auto version = text_at(versions, key); !version.empty())
-      made_with.push_back(fmt::format("{} {}", name, plain(version)));
-  add("Made with", fmt::format("{}", fmt::join(made_with, ", ")));
-  return fmt::format("## How it was measured\n\n{}\n\n", fmt::join(items, "\n"));
-}
-
 std::string notices(const Json& results) {
   std::string text;
   if (const Json& list = member(results, "notices"); list.is_array())
@@ -448,8 +198,12 @@ std::string notices(const Json& results) {
 }
 
 }  // namespace
+}  // namespace zoo::markdown
+
+namespace zoo {
 
 std::string report_markdown(const Json& results) {
+  using namespace markdown;
   check_results(results);
   const MetricText metric(results);
   const std::string title = text_at(results, "title"), folklore = text_at(results, "folklore"),
@@ -457,7 +211,9 @@ std::string report_markdown(const Json& results) {
   std::string page = fmt::format("# {}\n\n", plain(title.empty() ? text_at(results, "name") : title));
   if (!folklore.empty()) page += fmt::format("**What people say.** {}\n\n", plain(folklore));
   if (!measured.empty()) page += fmt::format("**What was measured.** {}\n\n", plain(measured));
-  page += notices(results);
+  if (const auto note = text_at(results, "note"); !note.empty())
+    page += fmt::format("**Note.** {}\n\n", plain(note));
+  page += grid_table(results, metric) + notices(results);
   page += runs_table(results, metric) + "\n";
   page += curves(results, metric) + lengths(results, metric) + sizes(results) + tuning(results, metric) +
           differences(results) + facts(results);

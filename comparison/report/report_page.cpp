@@ -26,11 +26,17 @@ extern const char report_page_html[];
 extern const char report_page_css[];
 extern const char report_base_js[];
 extern const char report_chart_js[];
+extern const char report_grid_js[];
+extern const char report_lines_js[];
+extern const char report_export_js[];
+extern const char report_zoom_js[];
 extern const char report_curves_js[];
+extern const char report_lengths_js[];
 extern const char report_costs_js[];
 extern const char report_tuning_js[];
 extern const char report_sizes_js[];
 extern const char report_attention_js[];
+extern const char report_progress_js[];
 extern const char report_page_js[];
 }  // namespace embedded
 
@@ -107,9 +113,9 @@ Json shown_seed(const Json& seed, size_t points) {
 }
 
 Json shown_run(const Json& run, const Json& differences, size_t points) {
-  Json result = only(
-      run, {"name", "architecture", "parameters", "sequence_length", "flops_per_token", "guess", "metric",
-            "clear_best", "baseline", "versus_baseline", "lengths", "speed", "peak_memory_bytes", "scaling"});
+  Json result = only(run, {"name", "variant", "grid", "architecture", "parameters", "sequence_length",
+                           "flops_per_token", "guess", "metric", "clear_best", "baseline", "versus_baseline",
+                           "lengths", "speed", "peak_memory_bytes", "scaling"});
   result["config"] = Json::object();
   for (const auto& key : differences)
     if (key.is_string())
@@ -136,10 +142,10 @@ std::vector<size_t> by_interest(const Json& results) {
 }
 
 Json page_data(const Json& results) {
-  Json data =
-      only(results, {"schema",  "name",     "title", "folklore", "measured", "command", "created",
-                     "machine", "versions", "task",  "metric",   "budget",   "match",   "margin",
-                     "power",   "tuning",   "sizes", "seeds",    "fair",     "notices", "differences"});
+  Json data = only(results, {"schema", "name",    "title",    "folklore", "measured",   "note",  "command",
+                             "yaml",   "created", "progress", "machine",  "versions",   "task",  "metric",
+                             "budget", "match",   "margin",   "power",    "tuning",     "sizes", "variants",
+                             "grid",   "seeds",   "fair",     "notices",  "differences"});
   size_t curves = 0;
   for (const auto& run : results["runs"]) curves += 2 * run["seeds"].size();
   const size_t points = std::clamp(kAllPoints / std::max<size_t>(1, curves), kFewestPoints, kMostPoints);
@@ -167,9 +173,11 @@ std::string report_page(const Json& results) {
   check_results(results);
   std::string script;
   for (const std::string_view part :
-       {embedded::report_base_js, embedded::report_chart_js, embedded::report_curves_js,
-        embedded::report_costs_js, embedded::report_tuning_js, embedded::report_sizes_js,
-        embedded::report_attention_js, embedded::report_page_js})
+       {embedded::report_base_js, embedded::report_grid_js, embedded::report_chart_js,
+        embedded::report_lines_js, embedded::report_export_js, embedded::report_zoom_js,
+        embedded::report_curves_js, embedded::report_lengths_js, embedded::report_costs_js,
+        embedded::report_tuning_js, embedded::report_sizes_js, embedded::report_attention_js,
+        embedded::report_progress_js, embedded::report_page_js})
     script += part;
   return fill_template(embedded::report_page_html,
                        {{"title", page_title(results)},

@@ -8,11 +8,13 @@ const BUDGETS = {steps: value => count(value, 'step'), tokens: value => `${si(va
 function fillTop() {
   $('name').textContent = data.title ? `· ${data.name}` : '';
   $('title').textContent = data.title || data.name;
-  for (const id of ['folklore', 'measured']) {
+  for (const id of ['folklore', 'measured', 'note']) {
     $(id).textContent = data[id] || '';
     $(id).parentElement.hidden = !data[id];
   }
-  $('claims').hidden = !data.folklore && !data.measured;
+  $('claims').hidden = !data.folklore && !data.measured && !data.note;
+  const table = gridTable();
+  if (table) $('findings').append(table);
   const facts = [
     ['Runs', String(runs.length)],
     ['Task', data.task?.replaceAll('_', ' ')],
@@ -32,27 +34,38 @@ function fillTop() {
 // ---- The legend of the runs, always in sight -----------------------------------------------------------------------
 
 function buildKey() {
-  const chips = $('chips'), many = runs.length > FEW, filter = $('filter');
-  $('filter-field').hidden = !many;
+  const chips = $('chips'), many = runs.length > MANY, filter = $('filter');
+  $('filter-field').hidden = runs.length <= FEW;
   filter.addEventListener('input', () => {
     selection.filter = filter.value.trim();
     selection.update();
   });
   $('key-reset').addEventListener('click', () => {
     filter.value = selection.filter = '';
-    selection.only(null);
+    selection.reset();
   });
+  function chipOf({name, text, look, pressed, act}) {
+    const chip = el('button', 'chip', el('span', 'run-name', ...look ? [swatch(look)] : [], el('bdi', '', text)));
+    chip.type = 'button';
+    chip.dataset.chip = name;
+    chip.setAttribute('aria-pressed', pressed);
+    chip.title = `${text}: click to ${pressed ? 'dim' : 'highlight'}`;
+    chip.addEventListener('click', act);
+    return chip;
+  }
+  /** In a grid a chip for each value, else one for each run. */
+  function chipList() {
+    if (roles)
+      return legendEntries().map(({text, look, factor, value}) => {
+        const name = `${factor.key}=${value}`;
+        return chipOf({name, text, look, pressed: !selection.off.has(name), act: () => selection.toggleValue(factor, value)});
+      });
+    return (many ? selection.chosen() : runs).map(run => chipOf({
+      name: run.name, text: run.name, look: lookOf(run), pressed: selection.isChosen(run), act: () => selection.toggle(run)}));
+  }
   function draw() {
-    const list = many ? selection.chosen() : runs, focused = document.activeElement?.dataset?.chip;
-    chips.replaceChildren(...list.map(run => {
-      const chip = el('button', 'chip', runName(run));
-      chip.type = 'button';
-      chip.dataset.chip = run.name;
-      chip.setAttribute('aria-pressed', selection.isChosen(run));
-      chip.title = selection.isChosen(run) ? `${run.name}: click to dim` : `${run.name}: click to highlight`;
-      chip.addEventListener('click', () => selection.toggle(run));
-      return chip;
-    }));
+    const focused = document.activeElement?.dataset?.chip;
+    chips.replaceChildren(...chipList());
     if (focused) [...chips.children].find(chip => chip.dataset.chip === focused)?.focus();
     const visible = selection.visible().length;
     const found = visible === runs.length ? `${visible} runs` : `${visible} matching runs (${runs.length} in all)`;
@@ -63,19 +76,53 @@ function buildKey() {
   draw();
 }
 
+// ---- The legend on paper, where the key is not -----------------------------------------------------------------------
+
+function drawPaperLegend() {
+  $('paper-legend').replaceChildren(...legendEntries().filter(({look}) => look).map(({text, look}) =>
+      el('span', 'run-name', swatch(look), el('bdi', '', text))));
+}
+
+// ---- The table of a grid ---------------------------------------------------------------------------------------------
+
+/** Mean and verdict of each variant (columns) at each point of the grid (rows); null where that is no table. */
+function gridTable() {
+  const columns = factors.find(({key}) => key === 'variant') ?? factors.at(-1);
+  const keys = factors.filter(factor => factor !== columns);
+  if (!keys.length || runs.length > 60) return null;
+  const heading = (content, scope) => Object.assign(el('th', '', content), {scope});
+  const place = run => keys.map(({of}) => of(run)).join('\n');
+  const cellOf = run => {
+    if (!run) return el('td', '', '–');
+    const said = run.versus_baseline?.verdict, cell = el('td', said ?? '', metricCell(run, 'grid.'));
+    if (said) cell.append(' ', el('span', `verdict ${said}`, VERDICTS[said] ?? said));
+    return cell;
+  };
+  const rows = [...new Set(runs.map(place))].map(at => {
+    const own = runs.filter(run => place(run) === at);
+    return el('tr', '', ...keys.map(({of}) => heading(of(own[0]), 'row')),
+              ...columns.values.map(value => cellOf(own.find(run => columns.of(run) === value))));
+  });
+  const head = el('tr', '', ...keys.map(({label, key}) => heading(label || key, 'col')),
+                  ...columns.values.map(value => heading(factorText(columns, value), 'col')));
+  const title = `${metricLabel} and verdict at each point of the grid; ${betterSide}`;
+  return el('div', 'scroll', el('table', 'grid-table', el('caption', '', title), el('thead', '', head),
+                                el('tbody', '', ...rows)));
+}
+
 // ---- The table -----------------------------------------------------------------------------------------------------
 
 const VERDICT_TITLE = 'against the baseline';
 const VERDICTS = {better: '▲ better', worse: '▼ worse', same: '= same', undecided: '? undecided', untested: 'untested',
                   unfair: 'not fair'};
 
-function metricCell(run) {
+function metricCell(run, prefix = '') {
   const failed = run.seeds.filter(seed => seed.end === 'failed');
   const cell = el('span', 'metric-cell');
   if (isNumber(run.metric?.mean)) {
-    cell.append(shown(run.metric.mean, metricNumber(run.metric.mean), 'metric.mean', run));
+    cell.append(shown(run.metric.mean, metricNumber(run.metric.mean), `${prefix}metric.mean`, run));
     const half = halfWidth(run), rest = el('span', 'quiet');
-    if (half !== null) rest.append(' ± ', shown(half, metricNumber(half), 'metric.half', run));
+    if (half !== null) rest.append(' ± ', shown(half, metricNumber(half), `${prefix}metric.half`, run));
     cell.append(rest);
     rest.append(metricUnit);
   }
@@ -195,7 +242,7 @@ function buildTable(section) {
   }
   const empty = el('p', 'quiet', 'No run matches the filter.');
   empty.hidden = true;
-  const scroll = el('div', 'scroll tall table-scroll', table.table);
+  const scroll = el('div', `scroll table-scroll${runs.length > MANY ? ' tall' : ''}`, table.table);
   Object.assign(scroll, {tabIndex: 0});
   scroll.setAttribute('role', 'region');
   scroll.setAttribute('aria-label', 'Results, one row per run');
@@ -249,16 +296,20 @@ function buildDifferences(section) {
   const keys = data.differences ?? [];
   if (!keys.length || runs.length < 2) return false;
   const scroll = el('div', 'scroll tall');
-  const heading = (content, scope, className = '') => Object.assign(el('th', className, content), {scope});
+  const heading = (content, scope) => Object.assign(el('th', '', content), {scope});
+  const cellOf = (run, key) => {
+    const value = one => one.config?.[key] ?? '–', same = value(run) === value(runs[0]);
+    return el('td', same || run === runs[0] ? '' : 'differs', el('code', '', value(run)));
+  };
+  /** One row per key; with many runs and few keys, one row per run. */
   function draw() {
-    const chosen = selection.chosen();
-    const value = (run, key) => run.config?.[key] ?? '–';
-    const rows = keys.map(key => el('tr', '', heading(el('code', '', key), 'row'), ...chosen.map(run => {
-      const same = value(run, key) === value(runs[0], key);
-      return el('td', same || run === runs[0] ? '' : 'differs', el('code', '', value(run, key)));
-    })));
-    scroll.replaceChildren(el('table', 'differences', el('thead', '', el('tr', '', heading('key', 'col'),
-        ...chosen.map(run => heading(runName(run), 'col')))), el('tbody', '', ...rows)));
+    const chosen = selection.chosen(), long = chosen.length > 6 && keys.length < chosen.length;
+    const name = (item, scope) => heading(typeof item === 'string' ? el('code', '', item) : runName(item), scope);
+    const [across, down] = long ? [keys, chosen] : [chosen, keys];
+    const head = el('tr', '', heading(long ? 'run' : 'key', 'col'), ...across.map(item => name(item, 'col')));
+    const rows = down.map(item => el('tr', '', name(item, 'row'), ...across.map(other =>
+        long ? cellOf(item, other) : cellOf(other, item))));
+    scroll.replaceChildren(el('table', 'differences', el('thead', '', head), el('tbody', '', ...rows)));
   }
   section.append(el('p', 'quiet', 'Only the keys that differ between runs. A bold value differs from the first run, ' +
                                   `${runs[0].name}.`), scroll);
@@ -285,13 +336,19 @@ function buildReproduce(section) {
     code.id = 'command';
     section.append(el('div', 'command', el('pre', '', code), copy));
   }
+  if (data.yaml) {
+    const text = el('code', '', data.yaml);
+    text.id = 'yaml';
+    section.append(el('details', 'yaml', el('summary', '', 'The comparison file'), el('pre', '', text)));
+  }
   const {machine = {}, versions = {}} = data;
   const facts = [
     ['Processor', [machine.cpu, machine.cores && count(machine.cores, 'core'),
                    machine.threads && `${count(machine.threads, 'thread')} used`].filter(Boolean).join(', ')],
     ['Device', machine.device], ['Memory', machine.memory_bytes && si(machine.memory_bytes, 'B')],
     ['System', machine.system],
-    ['transformer-zoo', versions.transformer_zoo], ['LibTorch', versions.libtorch], ['Compiler', versions.compiler],
+    ['transformer-zoo', versions.transformer_zoo], ['Commit', versions.commit], ['LibTorch', versions.libtorch],
+    ['Compiler', versions.compiler],
     ['Made', data.created?.replace('T', ' ').replace('Z', ' UTC')],
   ].filter(([, text]) => text);
   const list = facts.map(([term, text]) => el('div', '', el('dt', '', term), el('dd', '', text)));
@@ -304,14 +361,16 @@ function buildReproduce(section) {
 const SECTIONS = [
   ['results', 'Results', buildTable], ['quality', 'Quality', buildQuality], ['curves', 'Learning curves', buildCurves],
   ['lengths', 'Quality against length', buildLengths], ['cost', 'Quality against cost', buildCost],
-  ['sizes', 'Sizes', buildSizes], ['scaling', 'Cost against length', buildScaling], ['tuning', 'Tuning', buildTuning], ['samples', 'Samples', buildSamples],
-  ['attention', 'Attention', buildAttention], ['differences', 'Configuration', buildDifferences],
-  ['reproduce', 'Reproduce', buildReproduce],
+  ['sizes', 'Sizes', buildSizes], ['scaling', 'Cost against length', buildScaling], ['tuning', 'Tuning', buildTuning],
+  ['samples', 'Samples', buildSamples], ['attention', 'Attention', buildAttention],
+  ['differences', 'Configuration', buildDifferences], ['reproduce', 'Reproduce', buildReproduce],
 ];
 
 selection.assign();
 fillTop();
 buildKey();
+whenSelectionChanges(drawPaperLegend);
+drawPaperLegend();
 for (const [id, title, build] of SECTIONS) {
   const section = el('section', 'card', el('h2', '', title));
   section.id = id;
@@ -323,3 +382,4 @@ for (const [id, title, build] of SECTIONS) {
   link.href = `#${id}`;
   $('contents').append(link);
 }
+followProgress();

@@ -13,29 +13,32 @@ function buildSizes(section) {
       'are fits of A · FLOPs to the power of minus the exponent, over all seeds; they hold between the sizes, not beyond. ' +
       `The compute is for the same loss as ${fit.variants[0].name}, with the common exponent ` +
       `${estimateText(fit.exponent, 4)}.${equal}`));
-  const host = el('div', 'chart-host');
-  section.append(host);
-  const first = name => runs.find(run => fit.points.some(point => point.variant === name && point.run === run.name));
+  const host = el('div', 'chart-host'), title = () => `${fit.loss} against the FLOPs of the training`;
+  section.append(host, el('div', 'bar under', saveButtons(host, {name: 'sizes', title, rows: () => [
+    ['run', 'seed', 'FLOPs', fit.loss], ...fit.points.map(({run, seed, flops, loss}) => [run, seed, flops, loss])]})));
+  const lineOf = ({name, exponent, scale}) => {
+    const dots = fit.points.filter(point => point.variant === name).map(({flops, loss}) => ({x: flops, y: loss}));
+    const ends = [Math.min(...dots.map(({x}) => x)), Math.max(...dots.map(({x}) => x))];
+    const run = runs.find(run => fit.points.some(point => point.variant === name && point.run === run.name)) ?? runs[0];
+    const points = ends.map(x => ({x, y: scale * x ** -exponent.value}));
+    return {run: {name}, look: {...lookOf(run), faded: false}, dots, points, end: points.at(-1)};
+  };
   function draw() {
-    const x = extent(fit.points.map(({flops}) => flops), {log: true, air: 0.05});
-    const y = extent(fit.points.map(({loss}) => loss), {log: true, air: 0.08});
-    const narrow = host.clientWidth < 560, room = narrow ? 84 : 190;
-    const widest = Math.max(0, ...fit.variants.map(({name}) => measure(name, 13)));
-    const chart = makeChart(host, {
-      x: {...x, label: 'FLOPs of the training', tick: siTick}, y: {...y, label: fit.loss, tick: value => value.toPrecision(3)},
-      height: narrow ? 300 : 360, right: Math.min(room, widest + 22), name: `${fit.loss} against FLOPs, with fitted lines.`,
+    drawPanels(host, {
+      lines: fit.variants.map(lineOf), panels: [{title: ''}], height: host.clientWidth < 560 ? 300 : 360,
+      x: {...extent(fit.points.map(({flops}) => flops), {log: true, air: 0.05}), label: 'FLOPs of the training', tick: siTick},
+      y: {...extent(fit.points.map(({loss}) => loss), {log: true, air: 0.08}), label: fit.loss,
+          tick: value => value.toPrecision(3)},
+      name: `${title()}, with fitted lines.`,
+      draw(chart, own) {
+        for (const {look, dots, points} of own) {
+          drawLine(chart, look, points);
+          drawPoints(chart, look, dots);
+        }
+      },
     });
-    const ends = fit.variants.map(({name, exponent, scale}) => {
-      const look = {...lookOf(first(name) ?? runs[0]), faded: false};
-      const points = fit.points.filter(point => point.variant === name), flops = points.map(point => point.flops);
-      const ends = [Math.min(...flops), Math.max(...flops)], at = c => scale * c ** -exponent.value;
-      chart.field.append(svg('path', {class: 'curve', stroke: look.colour, 'stroke-dasharray': look.dash || null,
-                                      d: linePath(ends.map(c => [chart.x.at(c), chart.y.at(at(c))]))}));
-      for (const point of points) chart.field.append(mark(look, chart.x.at(point.flops), chart.y.at(point.loss), 4));
-      return {run: {name}, look, x: ends[1], y: at(ends[1])};
-    });
-    labelEnds(chart, ends, room);
   }
+  whenSelectionChanges(draw);
   whenWidthChanges(host, draw);
   const columns = [
     {title: 'variant', value: ({name}) => name},

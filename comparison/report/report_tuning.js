@@ -4,6 +4,12 @@
 const candidateNumber = name => /^[^,=]+=[^,=]+$/.test(name) && Number(name.split('=')[1]) > 0
     ? Number(name.split('=')[1]) : null;
 
+/** "at the edge of the grid", with the keys of which the value is at the edge where there are several keys. */
+function edgeText({chosen, keys_at_edge: keys}) {
+  if (!keys || !chosen.includes(',')) return 'at the edge of the grid';
+  return `at the edge of the grid in ${keys.map(key => key.split('.').at(-1)).join(' and ')}`;
+}
+
 function buildTuning(section) {
   const tuning = data.tuning, variants = tuning?.variants ?? [];
   if (!variants.length) return false;
@@ -21,7 +27,7 @@ function buildTuning(section) {
   const columns = [
     {title: 'run', value: ({name}) => name},
     {title: 'chosen', value: ({chosen}) => chosen, cell: variant => variant.at_edge
-        ? el('span', 'bad', `${variant.chosen}, at the edge of the grid`) : variant.chosen},
+        ? el('span', 'bad', `${variant.chosen}, ${edgeText(variant)}`) : variant.chosen},
     ...names.map(name => ({title: name, value: variant => valueOf(variant, name), cell: cellOf(name)})),
     {title: 'FLOPs', value: ({flops}) => flops, cell: ({flops}) => si(flops)},
     {title: 'time', value: ({seconds}) => seconds, cell: ({seconds}) => duration(seconds)},
@@ -33,36 +39,33 @@ function buildTuning(section) {
 /** The metric against the value of the only key. */
 function tuningChart(section, variants, names) {
   const host = el('div', 'chart-host');
-  section.append(host);
   const values = names.map(candidateNumber), key = names[0].split('=')[0];
-  const lines = () => variants.map(variant => ({
-    run: runs.find(run => run.name === variant.name), chosen: candidateNumber(variant.chosen),
-    points: variant.candidates.map(({name, metric: value}) => ({x: candidateNumber(name), y: value}))
-                              .filter(({y}) => isNumber(y)).sort((a, b) => a.x - b.x),
-  })).filter(({run, points}) => run && points.length && selection.matches(run));
+  const title = () => `${metric.label} of the short trainings against ${key}`;
+  section.append(host, el('div', 'bar under', saveButtons(host, {name: 'tuning', title, rows: () => [
+    ['run', key, metricLabel], ...variants.flatMap(({name, candidates}) =>
+        candidates.map(candidate => [name, candidateNumber(candidate.name), candidate.metric]))]})));
+  const lineOf = variant => {
+    const run = runs.find(run => run.name === variant.name);
+    const points = variant.candidates.map(({name, metric: value}) =>
+        ({x: candidateNumber(name), y: value, chosen: name === variant.chosen}));
+    const usable = points.filter(({y}) => isNumber(y)).sort((a, b) => a.x - b.x);
+    return {run, look: run && lookOf(run), points: usable, end: usable.at(-1)};
+  };
   function draw() {
-    const all = lines(), y = robustExtent(all.flatMap(({points}) => points.map(point => point.y)), {reach: 3, air: 0.08});
+    const lines = variants.map(lineOf).filter(({run, points}) => run && points.length && selection.matches(run));
+    const y = robustExtent(lines.flatMap(({points}) => points.map(point => point.y)), {reach: 3, air: 0.08});
     if (!y) return host.replaceChildren(el('p', 'quiet', 'None of the runs shown was tuned.'));
-    const narrow = host.clientWidth < 560, room = narrow ? 84 : 190;
-    const chosen = all.filter(({run}) => !lookOf(run).faded);
-    const widest = Math.max(0, ...chosen.map(({run}) => measure(run.name, 13)));
-    const chart = makeChart(host, {
-      x: {...extent(values, {log: true, air: 0.03}), label: key, marks: values, tick: value => String(value)},
-      y: {...y, label: metricLabel, tick: tickMetric}, height: narrow ? 280 : 320, right: Math.min(room, widest + 22),
-      name: `${metric.label} of the short trainings against ${key}; the chosen value has a ring.`,
+    drawPanels(host, {
+      lines, x: {...extent(values, {log: true, air: 0.03}), label: key, marks: values, tick: value => String(value)},
+      y: {...y, label: metricLabel, tick: tickMetric}, height: host.clientWidth < 560 ? 280 : 320,
+      name: `${title()}; the chosen value has a ring.`,
+      draw(chart, own) {
+        for (const {look, points} of own) {
+          drawLine(chart, look, points);
+          if (!look.faded) drawPoints(chart, look, points);
+        }
+      },
     });
-    for (const {run, points, chosen: best} of all) {
-      const look = lookOf(run), pixels = points.map(point => [chart.x.at(point.x), chart.y.at(point.y)]);
-      chart.field.append(svg('path', {class: look.faded ? 'curve faded' : 'curve', stroke: look.colour,
-                                      d: linePath(pixels), 'stroke-dasharray': look.dash || null}));
-      if (look.faded) continue;
-      pixels.forEach(([x, y], i) => {
-        chart.field.append(mark(look, x, y, 4.4));
-        if (points[i].x === best)
-          chart.field.append(svg('circle', {class: 'ring', cx: px(x), cy: px(y), r: 8, fill: 'none', stroke: look.colour}));
-      });
-    }
-    labelEnds(chart, chosen.map(({run, points}) => ({run, look: lookOf(run), ...points.at(-1)})), room);
   }
   whenSelectionChanges(draw);
   whenWidthChanges(host, draw);

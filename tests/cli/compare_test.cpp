@@ -82,6 +82,9 @@ TEST_F(Compare, TellsTheWorseFromTheEqual) {
   EXPECT_EQ(document["seeds"], Json({1, 2, 3}));
   EXPECT_EQ(document["differences"], Json({"training.optimizer.lr"}));
   EXPECT_EQ(document["command"], "zoo compare study.yaml");
+  EXPECT_EQ(document["yaml"], read_file(dir_ / "study.yaml"));
+  EXPECT_EQ(document["variants"], Json({"one", "two", "slow"}));
+  EXPECT_TRUE(document["grid"].empty());
   ASSERT_EQ(document["runs"].size(), 3u);
 
   const auto& one = document["runs"][0];
@@ -94,9 +97,14 @@ TEST_F(Compare, TellsTheWorseFromTheEqual) {
     EXPECT_EQ(seed["end"], "all_steps");
     EXPECT_EQ(seed["steps"], 60);
     EXPECT_EQ(seed["tokens"], 60 * 8 * 16);
-    EXPECT_EQ(seed["curve"]["step"], Json({20, 40, 60}));
+    EXPECT_EQ(seed["curve"]["step"], Json({0, 6, 12, 18, 24, 30, 36, 42, 48, 54, 60}));
     const auto curve = seed["curve"]["metric"].get<std::vector<double>>();
     EXPECT_EQ(std::ranges::min(curve), seed["valid"]["bits_per_byte"]);  // of the best weights
+    EXPECT_EQ(curve.front(), std::ranges::max(curve)) << "before the first step";
+    const auto& train = seed["train_curve"];
+    EXPECT_EQ(train["grad_norm"].size(), train["step"].size());
+    EXPECT_GT(train["grad_norm"].back(), 0.0);
+    EXPECT_GT(train["lr"].back(), 0.0);
     EXPECT_EQ(seed["flops"], 3 * one["flops_per_token"].get<double>() * 60 * 8 * 16);
   }
   EXPECT_EQ(document["runs"][1]["versus_baseline"]["verdict"], "same");
@@ -104,7 +112,7 @@ TEST_F(Compare, TellsTheWorseFromTheEqual) {
   EXPECT_EQ(document["runs"][1]["metric"], one["metric"]);
   EXPECT_EQ(document["runs"][2]["versus_baseline"]["verdict"], "worse");
   EXPECT_LT(document["runs"][2]["versus_baseline"]["p_corrected"], 0.05);
-  EXPECT_THAT(document["measured"].get<std::string>(), HasSubstr("Worse than one: slow"));
+  EXPECT_THAT(document["measured"].get<std::string>(), HasSubstr("worse (slow)"));
   EXPECT_THAT(read_file(dir_ / "c/report.html"), HasSubstr("Sheep"));
   EXPECT_THAT(read_file(dir_ / "c/report.md"), HasSubstr("Slow learners learn slowly."));
 
@@ -167,6 +175,7 @@ inputs: ["3 sheep"]
     }
     EXPECT_EQ(variant["chosen"], best);
     EXPECT_EQ(variant["at_edge"], best == "lr=0.0005" || best == "lr=0.5");
+    EXPECT_EQ(variant["keys_at_edge"].size(), variant["at_edge"] ? 1U : 0U);
   }
   EXPECT_EQ("lr=" + document["runs"][0]["config"]["training.optimizer.lr"].get<std::string>(),
             tuning["variants"][0]["chosen"].get<std::string>());
@@ -192,6 +201,51 @@ inputs: ["3 sheep"]
   const auto refused = run("tuned.yaml --out parts --overwrite");
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.err, HasSubstr("parts/tuning/mine.txt: no comparison has written this"));
+}
+
+// Each key of a grid has edges of its own; what is no number has none.
+TEST_F(Compare, TuningSaysWhichKeysAreAtTheirEdge) {
+  dir_.write("keys.yaml", R"(
+base: base.yaml
+variants: {one: {}}
+seeds: 1
+speed_seconds: 0
+scaling: false
+tune:
+  grid:
+    training.optimizer.lr: [0.005, 0.00001, 0.000001]
+    training.schedule.warmup_steps: [5, 4, 6]
+    training.optimizer.type: [adamw, adam]
+)");
+  const auto outcome = run("keys.yaml --out k --set training.steps=40");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto variant = results("k")["tuning"]["variants"][0];
+  EXPECT_THAT(variant["chosen"].get<std::string>(), HasSubstr("lr=0.005"));
+  EXPECT_EQ(variant["keys_at_edge"][0], "training.optimizer.lr") << variant.dump();
+  for (const auto& key : variant["keys_at_edge"]) EXPECT_NE(key, "training.optimizer.type");
+}
+
+// The text around the numbers may change without training or evaluating anything.
+TEST_F(Compare, AFinishedComparisonTakesANewNote) {
+  const std::string study =
+      "base: base.yaml\ngrid: {model.n_layers: [1, 2], training.batch_size: [2, 4]}\nseeds: 1\n"
+      "speed_seconds: 0\nscaling: false\n";
+  dir_.write("grid.yaml", study);
+  ASSERT_EQ(run("grid.yaml --out g --set training.steps=4").code, 0);
+  const auto before = results("g");
+  EXPECT_EQ(before["note"], "");
+  EXPECT_EQ(before["grid"],
+            Json::parse(R"([{"key": "model.n_layers", "label": "n_layers", "values": ["1", "2"]},
+      {"key": "training.batch_size", "label": "batch_size", "values": ["2", "4"]}])"));
+  EXPECT_EQ(before["runs"][1]["grid"], Json::parse(R"({"model.n_layers": "1", "training.batch_size": "4"})"));
+  dir_.write("grid.yaml", study + "note: The text is short.\n");
+  const auto outcome = run("grid.yaml --out g --set training.steps=4 --resume");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err.find(": trained"), outcome.err.npos) << outcome.err;
+  auto after = results("g");
+  EXPECT_EQ(after["note"], "The text is short.");
+  EXPECT_THAT(read_file(dir_ / "g/report.md"), HasSubstr("**Note.** The text is short."));
+  EXPECT_EQ(after["runs"], before["runs"]);
 }
 
 TEST_F(Compare, FitsTheLossOverSizes) {
@@ -252,12 +306,19 @@ TEST_F(Compare, GoesOnWhereItWasKilled) {
 
 TEST_F(Compare, StopsAndSavesWhenAsked) {
   ZooProcess process(dir_, "compare study.yaml --out c");
-  std::this_thread::sleep_for(std::chrono::milliseconds(1000));
+  for (int i = 0; i < 600 && !std::filesystem::exists(dir_ / "c/runs"); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
   process.kill(SIGTERM);
   const auto outcome = process.finish();
   EXPECT_EQ(outcome.code, 0);
   EXPECT_THAT(outcome.err, HasSubstr("c: stopped and saved; the same command with --resume goes on"));
   EXPECT_FALSE(std::filesystem::exists(dir_ / "c/results.json"));
+  const auto page = read_file(dir_ / "c/report.html");
+  EXPECT_THAT(page, HasSubstr(R"("runs":3,"finished_trainings":)"));
+  EXPECT_THAT(page, HasSubstr(R"("trainings":9,"stopped":true)"));
+  // The page alone does not keep another comparison from taking its place.
+  EXPECT_EQ(run("study.yaml --out c --overwrite --seeds 1 --set training.steps=4").code, 0);
+  EXPECT_THAT(read_file(dir_ / "c/report.html"), ::testing::Not(HasSubstr("\"progress\"")));
 }
 
 TEST_F(Compare, ARunThatDivergesIsShownAsFailed) {

@@ -105,13 +105,14 @@ TEST_F(ComparisonFile, SizesAreEveryVariantAtEverySize) {
   EXPECT_THAT(names(comparison), ElementsAre("a, small", "a, large", "b, small", "b, large"));
   const auto& last = comparison.variants.back();
   EXPECT_EQ(last.variant, "b");
+  EXPECT_EQ(last.without_size, "b");
   EXPECT_EQ(last.size, "large");
   EXPECT_EQ(last.cell, "large") << "compared with the first variant of this size";
   EXPECT_EQ(last.experiment.model.d_model, 32);
   EXPECT_EQ(last.experiment.model.activation, Activation::relu);
   const auto grid = load("base: base.yaml\ngrid: {model.n_layers: [1, 2]}\n" + sizes);
   EXPECT_EQ(grid.variants[3].name, "n_layers=2, large");
-  EXPECT_EQ(grid.variants[3].variant, "n_layers=2");
+  EXPECT_EQ(grid.variants[3].without_size, "n_layers=2");
   EXPECT_EQ(grid.variants[3].cell, "large");
   EXPECT_THAT(error_of("base: base.yaml\nsizes: {one: {}}"), HasSubstr("sizes must be two or more names"));
   EXPECT_THAT(error_of("base: base.yaml\nbudget: {flops: 1.0e9}\n" + sizes),
@@ -133,6 +134,11 @@ grid:
   EXPECT_EQ(comparison.variants[3].experiment.model.activation, Activation::relu);
   EXPECT_EQ(comparison.variants[3].cell, "n_layers=2, lr=0.1");
   EXPECT_EQ(comparison.variants[1].cell, comparison.variants[3].cell);
+  EXPECT_EQ(comparison.variants[3].variant, "b");
+  ASSERT_EQ(comparison.variants[3].grid.size(), 2U);
+  EXPECT_EQ(comparison.variants[3].grid[0].key, "model.n_layers");
+  EXPECT_EQ(comparison.variants[3].grid[0].value, "2");
+  EXPECT_EQ(comparison.variants[3].grid[1].value, "0.1");
   EXPECT_FALSE(comparison.budget());
 }
 

@@ -35,6 +35,10 @@ struct MadeUpRun {
   int64_t n_layers = 4, d_model = 128;
   std::vector<std::string> source = {}, target = {};  // tokens of the attention maps; empty: no maps
   int failed = 0;                                     // the last seeds end in NaN
+  std::string variant = {};                           // of a grid
+  Json grid = Json::object();                         // key → value
+  std::string baseline = {};                          // default: the first run
+  int dull = 0;                                       // the first seeds never learn
 };
 
 struct MadeUpComparison {
@@ -42,6 +46,8 @@ struct MadeUpComparison {
   std::string task, metric, label;
   bool percent = false;  // if true, higher is better
   int64_t steps = 400, seeds = 3;
+  Json variants = Json::array(), grid = Json::array();
+  std::string note = {};
   std::vector<MadeUpRun> runs = {};
 };
 
@@ -132,7 +138,8 @@ inline Json made_up_seed(const MadeUpComparison& comparison, const MadeUpRun& ru
                          int64_t seed, bool failed) {
   const double parameters = 12.0 * static_cast<double>(run.n_layers * run.d_model * run.d_model);
   const int64_t last = failed ? comparison.steps / 2 : comparison.steps;
-  const double final = run.quality + run.scatter * wobble(number, seed);
+  const bool dull = seed <= run.dull;
+  const double final = (dull ? 3.6 : run.quality) + (dull ? 0.002 : run.scatter) * wobble(number, seed);
   const double start = comparison.percent ? 0.06 : 5.2;
   const auto metric_at = [&](int64_t step) {
     const double share = std::exp(-6.0 * static_cast<double>(step) / static_cast<double>(comparison.steps));
@@ -144,11 +151,9 @@ inline Json made_up_seed(const MadeUpComparison& comparison, const MadeUpRun& ru
   };
   Json curve = {{"step", Json::array()},    {"tokens", Json::array()},     {"flops", Json::array()},
                 {"seconds", Json::array()}, {"valid_loss", Json::array()}, {"metric", Json::array()}};
-  Json train = {{"step", Json::array()},
-                {"tokens", Json::array()},
-                {"flops", Json::array()},
-                {"seconds", Json::array()},
-                {"train_loss", Json::array()}};
+  Json train = {{"step", Json::array()},    {"tokens", Json::array()},     {"flops", Json::array()},
+                {"seconds", Json::array()}, {"train_loss", Json::array()}, {"grad_norm", Json::array()},
+                {"lr", Json::array()}};
   const auto count = [&](Json& lists, int64_t step) {
     const double tokens = static_cast<double>(step) * 2048;
     lists["step"].push_back(step);
@@ -157,7 +162,7 @@ inline Json made_up_seed(const MadeUpComparison& comparison, const MadeUpRun& ru
     lists["seconds"].push_back(static_cast<double>(step) * parameters * 5e-8 *
                                (1 + 0.02 * wobble(seed, number)));
   };
-  for (int64_t step = comparison.steps / 20; step <= last; step += comparison.steps / 20) {
+  for (int64_t step = 0; step <= last; step += comparison.steps / 20) {
     count(curve, step);
     curve["valid_loss"].push_back(loss_at(step));
     curve["metric"].push_back(metric_at(step));
@@ -167,6 +172,9 @@ inline Json made_up_seed(const MadeUpComparison& comparison, const MadeUpRun& ru
     const bool broken = failed && step + comparison.steps / 400 > last;
     train["train_loss"].push_back(broken ? Json()
                                          : Json(loss_at(step) * (1 + 0.05 * wobble(step, seed, number))));
+    const double done = static_cast<double>(step) / static_cast<double>(comparison.steps);
+    train["grad_norm"].push_back(0.4 + std::exp(-8 * done) + 0.2 * wobble(step, number, seed));
+    train["lr"].push_back(1e-3 * std::min(done * 10, 1 - 0.9 * done));
   }
   const double tokens = static_cast<double>(last) * 2048;
   return {{"seed", seed},
@@ -179,6 +187,7 @@ inline Json made_up_seed(const MadeUpComparison& comparison, const MadeUpRun& ru
           {"seconds", curve["seconds"].back()},
           {"valid_loss", failed ? Json() : Json(loss_at(last))},
           {"valid", failed ? Json() : Json{{"loss", loss_at(last)}, {comparison.metric, metric_at(last)}}},
+          {"learnt", failed || run.variant.empty() ? Json() : Json(!dull)},
           {"best_step", failed ? Json() : Json(last)},
           {"peak_memory_bytes", static_cast<int64_t>(parameters * 16 + 3e7)},
           {"curve", std::move(curve)},
@@ -229,22 +238,25 @@ inline Json made_up_run(const MadeUpComparison& comparison, const MadeUpRun& run
   const double parameters = 12.0 * static_cast<double>(run.n_layers * run.d_model * run.d_model);
   Json seeds = Json::array();
   std::vector<double> finals;
+  const bool all_dull = run.dull >= comparison.seeds;
   for (int64_t i = 0; i < comparison.seeds; ++i) {
     seeds.push_back(made_up_seed(comparison, run, number, i + 1, i + run.failed >= comparison.seeds));
     const auto& valid = seeds.back()["valid"];
-    if (!valid.is_null()) finals.push_back(valid[comparison.metric].get<double>());
+    if (!valid.is_null() && (all_dull || i >= run.dull))
+      finals.push_back(valid[comparison.metric].get<double>());
   }
-  double mean = 0, squares = 0;
-  for (const double value : finals) mean += value / static_cast<double>(finals.size());
-  for (const double value : finals) squares += (value - mean) * (value - mean);
-  const double deviation =
-      finals.size() > 1 ? std::sqrt(squares / static_cast<double>(finals.size() - 1)) : 0;
-  const double half = finals.size() > 1 ? 3 * deviation : 0;  // close to Student's interval
-  Json metric;                                                // null where every seed failed
-  if (!finals.empty())
-    metric = {{"mean", mean}, {"low", Json()}, {"high", Json()}, {"deviation", Json()}, {"n", finals.size()}};
-  if (finals.size() > 1)
-    metric.update({{"low", mean - half}, {"high", mean + half}, {"deviation", deviation}});
+  Json metric;  // null where every seed failed
+  double half = 0;
+  if (!finals.empty()) {
+    const auto found = mean_interval(finals);
+    const auto known = [](const auto& value) { return value ? Json(*value) : Json(); };
+    metric = {{"mean", found.mean},
+              {"low", known(found.low)},
+              {"high", known(found.high)},
+              {"deviation", known(found.deviation)},
+              {"n", found.n}};
+    half = found.high.value_or(found.mean) - found.mean;
+  }
   const bool reads_only = run.architecture == "encoder";
   Json samples = Json::array();
   const std::vector<std::string> inputs = {"Love is", "The best way to predict the future is <script>",
@@ -259,6 +271,8 @@ inline Json made_up_run(const MadeUpComparison& comparison, const MadeUpRun& run
                                       inputs[i], run.n_layers, run.d_model)},
          {"reference", comparison.percent ? Json(i % 2 == 0 ? "love" : "politics") : Json()}});
   return {{"name", run.name},
+          {"variant", run.variant.empty() ? run.name : run.variant},
+          {"grid", run.grid},
           {"architecture", run.architecture},
           {"config",
            {{"model.architecture", run.architecture},
@@ -271,6 +285,7 @@ inline Json made_up_run(const MadeUpComparison& comparison, const MadeUpRun& run
           {"activation_bytes_per_token", run.d_model * run.n_layers * 68},
           {"weight_bytes", static_cast<int64_t>(parameters) * 4},
           {"cache_bytes_per_token", run.d_model * run.n_layers * 8},
+          {"guess", {{"uniform", 9.2}, {"unigram", 6.9}}},
           {"metric", std::move(metric)},
           {"baseline", nullptr},
           {"versus_baseline", nullptr},
@@ -299,10 +314,14 @@ inline Json made_up_results(const MadeUpComparison& comparison) {
       notices.push_back({{"kind", "failure"},
                          {"text", fmt::format("{}: {} of {} seeds failed", comparison.runs[i].name, failed,
                                               comparison.seeds)}});
-    if (i > 0) runs[i]["baseline"] = runs[0]["name"];
-    if (i == 0 || runs[i]["metric"].is_null() || runs[0]["metric"].is_null()) continue;
+    const auto& own = comparison.runs[i].baseline;
+    if (i > 0 && own != runs[i]["name"]) runs[i]["baseline"] = own.empty() ? runs[0]["name"] : Json(own);
+    if (runs[i]["baseline"].is_null()) continue;
+    const auto& baseline =
+        *std::ranges::find_if(runs, [&](const Json& other) { return other["name"] == runs[i]["baseline"]; });
+    if (runs[i]["metric"].is_null() || baseline["metric"].is_null()) continue;
     const double difference =
-        runs[i]["metric"]["mean"].get<double>() - runs[0]["metric"]["mean"].get<double>();
+        runs[i]["metric"]["mean"].get<double>() - baseline["metric"]["mean"].get<double>();
     const double p = std::exp(-std::abs(difference) / (comparison.runs[i].scatter + 1e-9));
     const bool better = comparison.percent == (difference > 0);
     const double p_corrected = std::min(1.0, p * static_cast<double>(runs.size() - 1));
@@ -324,6 +343,7 @@ inline Json made_up_results(const MadeUpComparison& comparison) {
           {"title", comparison.title},
           {"folklore", comparison.folklore},
           {"measured", comparison.measured},
+          {"note", comparison.note},
           {"command",
            fmt::format("zoo compare configs/compare/{}.yaml --seeds {}", comparison.name, comparison.seeds)},
           {"created", "2026-01-31T12:00:00Z"},
@@ -334,7 +354,12 @@ inline Json made_up_results(const MadeUpComparison& comparison) {
             {"memory_bytes", 16'000'000'000},
             {"device", "cpu"},
             {"system", "Linux 6.1 x86_64"}}},
-          {"versions", {{"transformer_zoo", "0.1.0"}, {"libtorch", "2.13.0"}, {"compiler", "GNU 12.2.0"}}},
+          {"yaml", fmt::format("title: {}\nbase: base.yaml\n", comparison.title)},
+          {"versions",
+           {{"transformer_zoo", "0.1.0"},
+            {"commit", "0123456789ab"},
+            {"libtorch", "2.13.0"},
+            {"compiler", "GNU 12.2.0"}}},
           {"task", comparison.task},
           {"metric",
            {{"key", comparison.metric},
@@ -350,6 +375,8 @@ inline Json made_up_results(const MadeUpComparison& comparison) {
             {"tests", comparison.runs.size() - 1},
             {"probability", 0.34},
             {"seeds_needed", 7}}},
+          {"variants", comparison.variants},
+          {"grid", comparison.grid},
           {"seeds", std::move(seeds)},
           {"fair", notices.empty()},
           {"notices", std::move(notices)},
@@ -390,6 +417,105 @@ inline Json three_families() {
             .source = text,
             .target = {"<bos>", "▁politics"},
             .failed = 1}}});
+}
+
+/// Each run chooses one of three learning rates; the first runs choose the largest.
+inline Json made_up_tuning(const Json& runs) {
+  Json variants = Json::array();
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const bool at_edge = i < 3;
+    Json candidates = Json::array();
+    for (const double lr : {0.001, 0.003, 0.01})
+      candidates.push_back({{"name", fmt::format("lr={}", lr)},
+                            {"metric", 3.3 + std::abs(std::log10(lr / (at_edge ? 0.01 : 0.003))) / 5}});
+    variants.push_back({{"name", runs[i]["name"]},
+                        {"chosen", at_edge ? "lr=0.01" : "lr=0.003"},
+                        {"at_edge", at_edge},
+                        {"keys_at_edge", at_edge ? Json({"training.optimizer.lr"}) : Json::array()},
+                        {"flops", 1e12},
+                        {"seconds", 30},
+                        {"candidates", std::move(candidates)}});
+  }
+  return {{"share", 0.25},
+          {"seeds", {1001}},
+          {"budget", {{"kind", "steps"}, {"amount", 100}}},
+          {"variants", std::move(variants)}};
+}
+
+/// A fit over the runs of each variant, as if their depths were sizes.
+inline Json made_up_sizes(const Json& runs, const std::vector<std::string>& names) {
+  const auto estimate = [](double value) {
+    return Json{{"value", value}, {"low", 0.9 * value}, {"high", 1.1 * value}};
+  };
+  Json variants = Json::array(), points = Json::array();
+  for (const auto& name : names) {
+    const double factor = name == names[0] ? 1 : 1.1;
+    variants.push_back({{"name", name},
+                        {"exponent", estimate(0.05)},
+                        {"scale", 12 * factor},
+                        {"compute_ratio", estimate(factor)}});
+    for (const auto& run : runs) {
+      if (run["variant"] != name) continue;
+      for (const auto& seed : run["seeds"]) {
+        const double flops = seed["flops"];
+        points.push_back({{"run", run["name"]},
+                          {"variant", name},
+                          {"size", run["grid"]["model.n_layers"]},
+                          {"seed", seed["seed"]},
+                          {"flops", flops},
+                          {"loss", 12 * factor * std::pow(flops, -0.05)}});
+      }
+    }
+  }
+  return {{"names", {"2", "8", "24"}}, {"loss", "bits per byte"},         {"exponent", estimate(0.05)},
+          {"p_equal_exponents", 0.4},  {"variants", std::move(variants)}, {"points", std::move(points)}};
+}
+
+/// Two variants at three depths, with and without a warm-up: twelve runs whose names are alike. Post-norm
+/// does not learn at the largest depth, and learns with some seeds at the second.
+inline Json norm_placement() {
+  MadeUpComparison comparison{
+      .name = "norm-placement",
+      .title = "Pre-norm against post-norm",
+      .folklore = "Post-norm needs a warm-up; pre-norm trains at any depth.",
+      .measured = "post-norm is worse than pre-norm at 2 of 6 points of the grid.",
+      .task = "language_modeling",
+      .metric = "bits_per_byte",
+      .label = "bits per byte",
+      .seeds = 4,
+      .variants = {"pre-norm", "post-norm"},
+      .grid = {{{"key", "model.n_layers"}, {"label", "n_layers"}, {"values", {"2", "8", "24"}}},
+               {{"key", "training.schedule.warmup_steps"},
+                {"label", "warmup_steps"},
+                {"values", {"0", "100"}}}},
+      .note = "The models are small, and so is the learning rate."};
+  for (const std::string variant : {"pre-norm", "post-norm"}) {
+    for (const int64_t layers : {2, 8, 24}) {
+      for (const int64_t warmup : {0, 100}) {
+        const auto cell = fmt::format(", n_layers={}, warmup_steps={}", layers, warmup);
+        const bool post = variant == "post-norm";
+        comparison.runs.push_back({.name = variant + cell,
+                                   .quality = 3.1 - 0.004 * static_cast<double>(layers) + (post ? 0.03 : 0) -
+                                              (warmup > 0 ? 0.01 : 0),
+                                   .scatter = 0.012,
+                                   .n_layers = layers,
+                                   .d_model = 64,
+                                   .variant = variant,
+                                   .grid = {{"model.n_layers", std::to_string(layers)},
+                                            {"training.schedule.warmup_steps", std::to_string(warmup)}},
+                                   .baseline = "pre-norm" + cell,
+                                   .dull = !post || layers == 2 ? 0
+                                           : layers == 24       ? 4
+                                           : warmup > 0         ? 1
+                                                                : 2});
+      }
+    }
+  }
+  auto results = made_up_results(comparison);
+  results["match"] = nullptr;
+  results["tuning"] = made_up_tuning(results["runs"]);
+  results["sizes"] = made_up_sizes(results["runs"], {"pre-norm", "post-norm"});
+  return results;
 }
 
 /// A grid of `count` decoders with three seeds each: more than a page can show at once. One decoder failed.

@@ -8,12 +8,15 @@ table, a filter or an attention map does not work. Without a Chromium the exit c
 ZOO_REQUIRE_REFERENCES is set.
 """
 
+import csv
+import io
 import json
 import math
 import os
 import re
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from chromium import Browser, Failure, find_chromium  # noqa: E402
@@ -127,7 +130,7 @@ def check_top(page, results):
     document = results.document
     shown = page.run("document.getElementById('title').textContent")
     check(shown == (document.get("title") or document["name"]), f"the title is shown as {shown!r}")
-    for key in ("folklore", "measured"):
+    for key in ("folklore", "measured", "note"):
         shown = page.run(f"(node => node.checkVisibility() ? node.textContent : '')(document.getElementById('{key}'))")
         check(shown == (document.get(key) or ""), f"{key} is shown as {shown!r}")
     notices = page.run("[...document.querySelectorAll('.notice span')].map(node => node.textContent)")
@@ -135,6 +138,10 @@ def check_top(page, results):
         check(notice["text"] in notices, f"this notice is missing: {notice['text']}")
     if document.get("command"):
         check(page.run("document.getElementById('command').textContent") == document["command"], "the command")
+    if document.get("yaml"):
+        check(page.run("document.getElementById('yaml').textContent") == document["yaml"], "the comparison file")
+    if (document.get("versions") or {}).get("commit"):
+        check(document["versions"]["commit"] in page.run("document.getElementById('reproduce').textContent"), "the commit")
 
 
 def check_sections(page, results):
@@ -184,11 +191,12 @@ def check_lines(page, axis):
         const chart = document.querySelector('#curves-chart svg'), all = what => [...chart.querySelectorAll(what)];
         return {lines: all('.curve').map(node => node.getAttribute('d')),
                 marks: new Set(all('.mark').map(node => node.getAttribute('fill'))).size,
-                chosen: all('.curve:not(.faded):not(.failed)').length}; })()""")
+                chosen: new Set(all('.curve:not(.faded):not(.failed):not(.uncounted)').map(
+                    node => node.getAttribute('stroke'))).size}; })()""")
     for line in drawn["lines"]:
         places = [float(x) for x in re.findall(r"[ML](-?[\d.]+),", line)]
         check(places == sorted(places), f"against {axis} a line goes back: {line}")
-    check(drawn["marks"] == min(8, drawn["chosen"]), f"against {axis} {drawn['marks']} of {drawn['chosen']} runs are marked")
+    check(drawn["marks"] == drawn["chosen"], f"against {axis} {drawn['marks']} of {drawn['chosen']} colours are marked")
 
 
 def check_curves(page, results):
@@ -229,13 +237,16 @@ def check_curves(page, results):
 
 
 def check_end_of_curves(page, results):
-    """The last point of each highlighted curve, where its seeds took equal steps."""
+    """The last point of each highlighted curve, where its seeds took equal steps, and its interval: that of the table."""
     shown = page.run("""[...document.querySelectorAll('#curves .entry')].map(
-        entry => [entry.querySelector('bdi').textContent, entry.querySelector('b').textContent])""")
+        entry => [entry.querySelector('bdi').textContent, entry.querySelector('b').textContent,
+                  entry.querySelector('.quiet')?.textContent ?? ''])""")
     check(shown, "the end of the curves is not shown")
     runs = {run["name"]: run for run in results.runs}
-    for name, text in shown:
-        curves = [seed["curve"] for seed in runs[name]["seeds"] if seed["end"] != "failed" and seed.get("curve")]
+    for name, text, band in shown:
+        learnt = any(seed.get("learnt") for seed in runs[name]["seeds"])
+        curves = [seed["curve"] for seed in runs[name]["seeds"] if seed["end"] != "failed" and seed.get("curve")
+                  and not (learnt and seed.get("learnt") is False)]
         ends = [curve["metric"][-1] for curve in curves if curve.get("metric") and is_number(curve["metric"][-1])]
         if len({tuple(curve["step"]) for curve in curves}) != 1 or len(ends) != len(curves):
             continue
@@ -243,6 +254,12 @@ def check_end_of_curves(page, results):
         mean = results.factor * sum(ends) / len(ends)
         near = abs(value - mean) <= tolerance * 1.01 + abs(mean) * 1e-5
         check(near, f"{name}: its curve ends at {mean}, shown as {text}")
+        # Without a better evaluation before it, the last one is that of the table.
+        if len(ends) > 1 and math.isclose(mean, results.factor * runs[name]["metric"]["mean"], rel_tol=1e-6):
+            for key, part in zip(("low", "high"), band.removesuffix("%").split(" – ")):
+                expected = results.factor * runs[name]["metric"][key]
+                check(abs(parse_shown(part)[0] - expected) <= tolerance * 1.01 + abs(expected) * 2e-5,
+                      f"{name}: {key} of the band is {part}, of the table {expected}")
 
 
 def check_lengths(page, results):
@@ -339,11 +356,154 @@ def check_attention(page, results):
     check(entropies and entropies == sorted(entropies, reverse=True), "the heads are not sorted by their entropy")
 
 
+def check_charts(page):
+    """Texts of a chart neither overlap nor leave it, labels differ, and each axis has at least two labelled ticks."""
+    charts = page.run("""[...document.querySelectorAll('svg.chart')].filter(chart => chart.checkVisibility()).map(chart => {
+        const box = chart.getBoundingClientRect(), texts = [...chart.querySelectorAll('text')].map(node => {
+            const {left, right, top, bottom} = node.getBoundingClientRect();
+            return {text: node.textContent, style: node.getAttribute('class') ?? node.getAttribute('text-anchor'),
+                    box: [left - box.left, top - box.top, right - box.left, bottom - box.top]}; });
+        return {id: chart.closest('section').id, texts: texts.filter(({text}) => text),
+                wide: box.width}; })""")
+    for chart in charts:
+        texts, where = chart["texts"], f"the section {chart['id']}"
+        for i, one in enumerate(texts):
+            a = one["box"]
+            check(a[0] > -2 and a[2] < chart["wide"] + 2, f"{where}: {one['text']!r} leaves its chart")
+            for other in texts[i + 1:]:
+                b, slack = other["box"], 2
+                hit = a[0] < b[2] - slack and b[0] < a[2] - slack and a[1] < b[3] - slack and b[1] < a[3] - slack
+                check(not hit, f"{where}: {one['text']!r} lies on {other['text']!r}")
+        for axis, style in (("x", "middle"), ("y", "end")):
+            ticks = [text["text"] for text in texts if text["style"] == style]
+            if axis == "x" or chart["id"] != "quality":
+                check(len(ticks) > 1, f"{where}: the axis {axis} has the labels {ticks}")
+            check(len(set(ticks)) == len(ticks), f"{where}: labels of the axis {axis} are the same: {ticks}")
+        labels = [text["text"] for text in texts if text["style"] == "end-label"]
+        check(len(set(labels)) == len(labels), f"{where}: labels are the same: {sorted(labels)}")
+        rows, heading = [], ""
+        for text in texts:
+            heading = text["text"] if text["style"] == "row-heading" else heading
+            if text["style"] == "row-name":
+                rows.append((heading, text["text"]))
+        check(len(set(rows)) == len(rows), f"{where}: rows are called the same: {rows}")
+
+
+def check_legend(page, results):
+    """Up to 24 runs are all drawn and explained: by a chip each, or in a grid by a chip for each of its values."""
+    chips = page.run("[...document.querySelectorAll('.chip')].map(chip => chip.textContent)")
+    check(len(set(chips)) == len(chips), f"chips are the same: {chips}")
+    if len(results.runs) > 24:
+        return
+    drawn = page.run("""[...document.querySelectorAll('#curves .curve[data-run]:not(.faded)')].filter(
+        line => line.getAttribute('stroke') !== 'var(--faded)').map(line => line.dataset.run)""")
+    check(sorted(drawn) == sorted(run["name"] for run in results.runs), f"only {drawn} have lines of their own")
+    grid = results.document.get("grid")
+    expected = results.document["variants"] if grid else [run["name"] for run in results.runs]
+    for key in grid or []:
+        expected = expected + [f"{key['label']}={value}" for value in key["values"]]
+    check(sorted(chips) == sorted(expected), f"the legend has {chips}")
+    looks = page.run("""[...document.querySelectorAll('#results-table .swatch')].map(swatch => swatch.innerHTML)""")
+    panels = max(1, page.run("document.querySelectorAll('#curves .panel').length"))
+    check(len(set(looks)) * panels >= len(results.runs), "runs in one chart look the same")
+
+
+def check_zoom(page):
+    page.run("document.getElementById('curves').scrollIntoView()")
+    before = chart(page, "curves-chart")
+    # From a mark, where the cursor of the chart is, too.
+    start, middle, right = page.run("""(() => {
+        const chart = document.querySelector('#curves-chart svg');
+        const {left, right} = chart.querySelector('.axis').getBoundingClientRect(), centre = left + 0.4 * (right - left);
+        const places = [...chart.querySelectorAll('.mark')].map(mark => mark.getBoundingClientRect()).map(
+            box => [(box.left + box.right) / 2, (box.top + box.bottom) / 2]).sort(
+            (a, b) => Math.abs(a[0] - centre) - Math.abs(b[0] - centre));
+        return [...places[0], right]; })()""")
+    first = page.run("document.querySelector('#curves-chart .curve[data-run]').getAttribute('d')")
+    if re.match(r"M[\d.]+,", first):
+        axis = float(page.run("document.querySelector('#curves-chart .axis').getAttribute('x1')"))
+        check(abs(float(re.match(r"M([\d.]+),", first).group(1)) - axis) < 1, "the curves do not begin at step 0")
+    unzoom = "document.getElementById('curve-unzoom')"
+    page.drag((start, middle), (right - 30, middle))
+    zoomed = chart(page, "curves-chart")
+    check(zoomed["ticks"] != before["ticks"], "dragging does not zoom")
+    page.run(f"{unzoom}.click()")
+    page.settle()
+    check(chart(page, "curves-chart") == before, "the button does not reset the zoom")
+    page.run("document.getElementById('curves-chart').focus()")
+    page.press("+")
+    check(chart(page, "curves-chart")["ticks"] != before["ticks"], "the key + does not zoom")
+    page.press("0")
+    check(chart(page, "curves-chart") == before and page.run(f"{unzoom}.hidden"), "the key 0 does not reset the zoom")
+    page.press("Escape")
+
+
+def check_saving(page, results):
+    """Each chart saves an SVG with all its styles, and the numbers behind it."""
+    for section in page.run("[...new Set([...document.querySelectorAll('.save')].map(node => node.closest('section').id))]"):
+        button = f"document.querySelectorAll('#{section} .save')"
+        page.run(f"document.getElementById('{section}').scrollIntoView()")
+        page.settle()
+        picture = page.download(lambda: page.run(f"{button}[0].click()"))
+        root = ElementTree.fromstring(picture)
+        check(root.tag.endswith("}svg"), f"{section}: the picture is a {root.tag}")
+        check("var(--" not in picture and 'class="' not in picture, f"{section}: the picture needs a style sheet")
+        shapes = [node for node in root.iter() if node.tag.endswith("}path")]
+        check(shapes and all("stroke" in node.get("style", "") for node in shapes), f"{section}: paths have no style")
+        rows = list(csv.reader(io.StringIO(page.download(lambda: page.run(f"{button}[1].click()")))))
+        check(len(rows) > 1 and all(len(row) == len(rows[0]) for row in rows), f"{section}: the numbers have gaps")
+        names = {run["name"] for run in results.runs}
+        check({row[0] for row in rows[1:]} <= names, f"{section}: numbers of unknown runs")
+        if section == "quality":
+            check([(row[0], float(row[1])) for row in rows[1:] if row[1]] ==
+                  [(name, mean) for name, mean in results.finals().items() if is_number(mean)], "the saved means")
+
+
+def check_print(page, path):
+    """On paper no table is cut off, and the texts of charts are not made smaller."""
+    paper = 703  # A4 without its margins
+    page.open(path, width=1280)
+    wide = page.run("""(() => {
+        dispatchEvent(new Event('beforeprint'));  // a browser prints at once after this
+        return [...document.querySelectorAll('svg.chart')].filter(chart => chart.checkVisibility()).map(
+            chart => chart.viewBox.baseVal.width).filter(width => width > %d).length; })()""" % paper)
+    check(not wide, f"{wide} charts are made smaller on paper")
+    page.resize(paper, 1000)
+    page.send("Emulation.setEmulatedMedia", media="print")
+    page.settle()
+    cut = page.run("""[...document.querySelectorAll('.scroll')].filter(node => node.checkVisibility() &&
+        node.scrollWidth > node.clientWidth + 1).map(node => node.closest('section')?.id ?? node.parentElement.id)""")
+    check(not cut, f"tables are cut off on paper: {cut}")
+    page.run("dispatchEvent(new Event('afterprint'))")
+    page.send("Emulation.setEmulatedMedia", media="")
+
+
+def check_reload(page, path, results):
+    """The page of a comparison that runs loads itself again, and stays as the reader left it."""
+    page.hurry_once(4)
+    page.open(path)
+    progress = results.document["progress"]
+    text = f"{progress['finished']} of {progress['runs']} runs are finished"
+    check(page.run("document.getElementById('progress').textContent").startswith(text), "the progress is not shown")
+    choose(page, "curve-y", "train_loss")
+    page.run("document.querySelectorAll('.chip')[1].click()")
+    page.run("scrollTo(0, 700)")
+    page.settle()
+    state = """(() => [scrollY, document.querySelector('input[name="curve-y"]:checked').value,
+        [...document.querySelectorAll('.chip')].map(chip => chip.getAttribute('aria-pressed'))])()"""
+    before = page.run(state)
+    check("false" in before[2], "a chip that was clicked is still on")
+    page.wait_for_load()
+    after = page.run(state)
+    check(after == before, f"the page was {before} and is {after} after it loaded itself again")
+
+
 def check_layout(page, path):
     for width, media in ((390, "light"), (390, "dark"), (1280, "dark")):
         page.open(path, width=width, height=844, media=media)
         wide = page.run("document.documentElement.scrollWidth")
         check(wide <= width, f"the page is {wide} pixels wide in a window of {width}")
+        check_charts(page)
     dark = page.run("getComputedStyle(document.body).backgroundColor")
     page.open(path, media="light")
     check(page.run("getComputedStyle(document.body).backgroundColor") != dark, "light and dark look the same")
@@ -357,6 +517,9 @@ def check_layout(page, path):
 
 def check_page(page, path, results):
     page.problems.clear()
+    if results.document.get("progress"):
+        check_reload(page, path, results)
+        return check(not page.problems, "; ".join(dict.fromkeys(page.problems)))
     page.open(path)
     check_top(page, results)
     sections = check_sections(page, results)
@@ -372,7 +535,13 @@ def check_page(page, path, results):
         check_costs(page)
     if "attention" in sections:
         check_attention(page, results)
+    check_charts(page)
+    if "curves" in sections:
+        check_legend(page, results)
+        check_zoom(page)
+        check_saving(page, results)
     check_layout(page, path)
+    check_print(page, path)
     check(not page.problems, "; ".join(dict.fromkeys(page.problems)))
 
 

@@ -50,7 +50,8 @@ TEST(ReportMarkdown, SaysWhatWasSaidAndWhatWasMeasured) {
   EXPECT_THAT(
       page,
       HasSubstr("- Machine: Made-up Processor 9000, 2 cores, 2 threads used, 16 GB, device cpu, Linux 6.1"));
-  EXPECT_THAT(page, HasSubstr("- Made with: transformer-zoo 0.1.0, LibTorch 2.13.0, compiler GNU 12.2.0"));
+  EXPECT_THAT(page, HasSubstr("- Made with: transformer-zoo 0.1.0, commit 0123456789ab, LibTorch 2.13.0, "
+                              "compiler GNU 12.2.0"));
 }
 
 TEST(ReportMarkdown, LaysRunsSideBySide) {

@@ -1,12 +1,14 @@
 #include "comparison/report/report_page.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
 
+#include <fmt/chrono.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -217,6 +219,19 @@ TEST(ReportPage, WritesPagesForABrowser) {
     EXPECT_GT(std::filesystem::file_size(dir / (name + ".html")), 100'000U);
   };
   write("three-families", testing::three_families());
+  write("norm-placement", testing::norm_placement());
+  auto without_grid = testing::norm_placement();  // as written before results had the grid
+  without_grid["sizes"] = nullptr;
+  for (const char* key : {"variants", "grid", "note", "yaml"}) without_grid.erase(key);
+  for (auto& run : without_grid["runs"]) run.erase("variant"), run.erase("grid");
+  write("without-grid", without_grid);
+  auto unfinished = testing::norm_placement();
+  unfinished["progress"] = {
+      {"finished", 3}, {"runs", 12}, {"finished_trainings", 13}, {"trainings", 48}, {"stopped", false}};
+  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  unfinished["created"] =  // a page that was written long ago does not expect to be written again
+      fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
+  write("unfinished", unfinished);
   auto many = testing::many_runs(200);
   evaluate_once(many["runs"][0]);
   many["runs"][17]["flops_per_token"] = 1;  // it has failed

@@ -10,8 +10,8 @@
 #include <torch/types.h>
 
 #include "base/error.h"
-#include "comparison/comparison_directory.h"
-#include "comparison/kept_json.h"
+#include "comparison/files/comparison_directory.h"
+#include "comparison/files/kept_json.h"
 #include "comparison/report/report_document.h"
 #include "comparison/results_json.h"
 #include "io/config/config_file.h"

@@ -130,7 +130,7 @@ class Browser:
             self.problems.append(f"log {details['entry']['level']}: {details['entry']['text']}")
         elif event == "Network.requestWillBeSent":
             url = details["request"]["url"]
-            if not url.startswith(("file:", "data:", "about:")) or (url.startswith("file:") and url != self._address):
+            if not url.startswith(("file:", "data:", "about:", "blob:")) or (url.startswith("file:") and url != self._address):
                 self.problems.append(f"request: {url[:200]}")
 
     _address = ""
@@ -165,13 +165,53 @@ class Browser:
         return result["result"].get("value")
 
     def press(self, key):
-        """Presses and releases a key, such as ArrowRight, Enter or Escape, in the focused element."""
+        """Presses and releases a key, such as ArrowRight, Enter, Escape or +, in the focused element."""
         codes = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Enter": 13, "Escape": 27, "Tab": 9,
-                 " ": 32}
+                 " ": 32, "+": 187, "-": 189, "0": 48}
         press = {"key": key, "code": {" ": "Space"}.get(key, key), "windowsVirtualKeyCode": codes[key]}
         text = {"Enter": "\r", " ": " "}.get(key)
         self.send("Input.dispatchKeyEvent", type="keyDown", **press, **({"text": text} if text else {}))
         self.send("Input.dispatchKeyEvent", type="keyUp", **press)
+        self.settle()
+
+    def drag(self, start, end):
+        """Presses the mouse at a point (x, y) in the window, moves it to another one, and releases it there."""
+        for kind, (x, y), buttons in (("mouseMoved", start, 0), ("mousePressed", start, 1), ("mouseMoved", end, 1),
+                                      ("mouseReleased", end, 0)):
+            self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, buttons=buttons, clickCount=1,
+                      button="none" if kind == "mouseMoved" else "left")
+        self.settle()
+
+    def download(self, action, seconds=20):
+        """The text of the file that the page saves during `action`."""
+        with tempfile.TemporaryDirectory(prefix="zoo-download-") as folder:
+            self._ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=folder)
+            action()
+            deadline = time.monotonic() + seconds
+            while time.monotonic() < deadline:
+                names = [name for name in os.listdir(folder) if not name.endswith(".crdownload")]
+                if names:
+                    with open(os.path.join(folder, names[0]), encoding="utf-8") as file:
+                        text = file.read()
+                    if text:
+                        return text
+                time.sleep(0.05)
+        raise Failure("the page saves no file")
+
+    def hurry_once(self, factor):
+        """Repeated actions of the next page come sooner by `factor`, until it has loaded itself again."""
+        self.send("Page.addScriptToEvaluateOnNewDocument", source=f"""if (!sessionStorage.getItem('hurried')) {{
+            sessionStorage.setItem('hurried', 'yes');
+            const repeat = setInterval;
+            window.setInterval = (action, time) => repeat(action, time / {factor});
+        }}""")
+
+    def wait_for_load(self):
+        """Waits until the page has loaded itself again."""
+        self._events.clear()
+        deadline = time.monotonic() + self.timeout
+        while "Page.loadEventFired" not in self._events:
+            self._read(deadline, "loading the page again")
         self.settle()
 
     def move_to(self, x, y):

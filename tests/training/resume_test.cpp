@@ -40,7 +40,7 @@ class Resume : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Resume, KilledAtAnyStepIsAsNeverKilled) {
   const TinyWorld world;
-  const auto experiment = world.experiment(GetParam());
+  const auto experiment = world.experiment(GetParam(), {"training.evaluate_at_start=true"});
   ASSERT_EQ(Child([&] { return train(experiment, {.run_dir = world.path("whole")}), 0; }).wait(), 0);
 
   struct Death {

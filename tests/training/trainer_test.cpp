@@ -93,6 +93,23 @@ TEST(Trainer, LearnsEachTask) {
   }
 }
 
+// Only a row of metrics is added.
+TEST(Trainer, EvaluatesBeforeTheFirstStepWhereAsked) {
+  const TinyWorld world;
+  for (const char* value : {"true", "false"}) {
+    train(world.experiment("language_modeling", {std::string("training.evaluate_at_start=") + value}),
+          {.run_dir = world.path(value)});
+  }
+  auto rows = timeless_metrics(world.path("true"));
+  EXPECT_EQ(rows[0].at("step"), 0);
+  EXPECT_EQ(rows[0].at("tokens"), 0);
+  EXPECT_NEAR(rows[0].at("valid_loss").get<double>(), std::log(30), 1) << "about that of a guess";
+  rows.erase(rows.begin());
+  EXPECT_EQ(rows, timeless_metrics(world.path("false")));
+  for (const char* file : {"model.safetensors", "samples.txt"})
+    EXPECT_TRUE(read_file(world.path("true") / file) == read_file(world.path("false") / file)) << file;
+}
+
 // All formats reduce the loss by the same half nat.
 TEST(Trainer, SixteenBitsTrainAsWell) {
   const auto trained = [](const std::string& precision) {

@@ -1,4 +1,4 @@
-#include "comparison/comparison_directory.h"
+#include "comparison/files/comparison_directory.h"
 
 #include <algorithm>
 #include <array>
@@ -78,6 +78,15 @@ bool is_results(const fs::path& path) {
   return text_at(json, "schema").starts_with("transformer-zoo/comparison/");
 }
 
+/// Whether this is a page of a comparison, which may still run and has no results then (report_page.html).
+bool is_report_page(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(fs::symlink_status(path, ignored))) return false;
+  const auto page = read_file(path, Follow::nothing);
+  return std::string_view(page).substr(0, 1000).find(R"(<meta name="generator" content="zoo compare">)") !=
+         std::string_view::npos;
+}
+
 constexpr auto kReports = std::to_array<std::string_view>({"results.json", "report.html", "report.md"});
 
 /// The first entry of a folder with runs and measurements that no comparison wrote.
@@ -108,7 +117,7 @@ std::optional<fs::path> foreign_entry(const fs::path& dir) {
   }
   if (is_results(dir / "results.json")) return std::nullopt;
   for (const auto name : kReports) {
-    if (is_there(dir / name)) return dir / name;
+    if (is_there(dir / name) && !is_report_page(dir / name)) return dir / name;
   }
   return std::nullopt;
 }

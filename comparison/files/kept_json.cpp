@@ -1,4 +1,4 @@
-#include "comparison/kept_json.h"
+#include "comparison/files/kept_json.h"
 
 #include <algorithm>
 

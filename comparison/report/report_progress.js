@@ -1,0 +1,53 @@
+// The page of a comparison that still runs: it says how far that is, and loads itself again.
+
+const RELOAD_SECONDS = 10, SILENT_SECONDS = 900;  // after this much silence, the comparison has probably stopped
+
+/** What a reader has chosen, to be the same after the page was loaded again. */
+const kept = {
+  key: `zoo-report-${data.name}`,
+  save() {
+    const checked = [...document.querySelectorAll('#sections input[type=radio]:checked')].map(({name, value}) => [name, value]);
+    const own = selection.own && runs.filter(run => selection.own.has(run)).map(({name}) => name);
+    const open = [...document.querySelectorAll('details')].map(details => details.open);
+    const state = {checked, own, open, off: [...selection.off], filter: selection.filter, scroll: scrollY};
+    try { sessionStorage.setItem(this.key, JSON.stringify(state)); } catch { /* the browser keeps nothing for files */ }
+  },
+  load() {
+    let state = null;
+    try {
+      state = JSON.parse(sessionStorage.getItem(this.key));
+      sessionStorage.removeItem(this.key);
+    } catch { /* nothing was kept */ }
+    if (!state) return;
+    for (const value of state.off) selection.off.add(value);
+    if (state.own) selection.own = new Set(runs.filter(run => state.own.includes(run.name)));
+    selection.filter = $('filter').value = state.filter;
+    selection.update();
+    for (const [name, value] of state.checked) {
+      const input = [...document.getElementsByName(name)].find(node => node.value === value);
+      if (input && !input.checked) input.click();
+    }
+    [...document.querySelectorAll('details')].forEach((details, i) => { details.open = Boolean(state.open[i]); });
+    requestAnimationFrame(() => requestAnimationFrame(() => scrollTo(0, state.scroll)));
+  },
+};
+
+function followProgress() {
+  const progress = data.progress;
+  if (!progress) return kept.load();
+  const {finished, runs: all, finished_trainings: done, trainings, stopped} = progress;
+  const silent = (Date.now() - Date.parse(data.created)) / 1000 > SILENT_SECONDS;
+  const end = stopped ? ' The comparison was stopped; --resume goes on with it.'
+      : silent ? ` Nothing has been written since ${data.created.replace('T', ' ').replace('Z', ' UTC')}.`
+      : ' The numbers are from the trainings so far, and verdicts follow at the end. This page loads itself again.';
+  $('progress').textContent = `${finished} of ${all} runs are finished (${done} of ${trainings} trainings).${end}`;
+  $('progress').hidden = false;
+  kept.load();
+  if (stopped || silent) return;
+  const reload = () => {
+    if (document.querySelector('dialog[open]') || document.activeElement === $('filter')) return;  // the reader is busy
+    kept.save();
+    location.reload();
+  };
+  setInterval(reload, 1000 * RELOAD_SECONDS);
+}
