@@ -79,6 +79,11 @@ std::string who_has_what(const std::string& key, const std::vector<PlannedVarian
   return text;
 }
 
+/// The keys of a grid are the subject of the comparison.
+bool is_of_grid(const std::string& key, const ComparisonPlan& plan) {
+  return std::ranges::any_of(plan.variants.front().grid, [&](const KeyValue& one) { return one.key == key; });
+}
+
 void check_configurations(ComparisonPlan& plan) {
   std::vector<Values> values;
   for (const auto& variant : plan.variants) values.push_back(values_of(variant.experiment));
@@ -88,7 +93,7 @@ void check_configurations(ComparisonPlan& plan) {
     if (const auto kind = promise_of(key)) {
       plan.notices.push_back(
           {*kind, fmt::format("Not the same for all: {}", who_has_what(key, plan.variants, values))});
-    } else if (key.starts_with("training.") && !is_of_budget(key)) {
+    } else if (key.starts_with("training.") && !is_of_budget(key) && !is_of_grid(key, plan)) {
       training.push_back(key);
     }
   }

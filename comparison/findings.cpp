@@ -135,19 +135,24 @@ Names variants_of_grid(const Json& runs) {
   return n_baselines > 1 ? variants : Names();
 }
 
-/// "post-norm is worse than pre-norm at 3 of 6 points of the grid, better at 1 and undecided at 2"
+/// "post-norm is worse than pre-norm at 3 of 6 points of the grid, better at 1 and undecided at 2"; of
+/// several variants "Of 12 runs, compared with gpt at the same point of the grid, 5 are worse and 7
+/// undecided".
 std::string on_grid(const std::vector<Said>& verdicts, const Names& variants, size_t n) {
   const bool two = variants.size() == 2;
   Names parts;
-  for (const auto& said : verdicts) {
-    const auto count = said.names.size();
-    parts.push_back(!parts.empty() ? fmt::format("{} at {}", said.verdict, count)
-                    : two
-                        ? fmt::format("{} {} {} at {} of {} points of the grid", variants[1], said.than,
-                                      variants[0], count, n)
-                        : fmt::format("Of {} runs, compared with {} at the same point of the grid, {} {} {}",
-                                      n, variants[0], count, count == 1 ? "is" : "are", said.verdict));
-    if (!two && parts.size() > 1) parts.back() = fmt::format("{} {}", count, said.verdict);
+  for (const auto& [verdict, than, names] : verdicts) {
+    const auto count = names.size();
+    if (two && parts.empty())
+      parts.push_back(
+          fmt::format("{} {} {} at {} of {} points of the grid", variants[1], than, variants[0], count, n));
+    else if (two)
+      parts.push_back(fmt::format("{} at {}", verdict, count));
+    else if (parts.empty())
+      parts.push_back(fmt::format("Of {} runs, compared with {} at the same point of the grid, {} {} {}", n,
+                                  variants[0], count, count == 1 ? "is" : "are", verdict));
+    else
+      parts.push_back(fmt::format("{} {}", count, verdict));
   }
   return enumerated(parts);
 }

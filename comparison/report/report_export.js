@@ -44,9 +44,11 @@ function wholePicture(host, title) {
     nodes.push(copy, text(x + 38, y, label, 13));
     x += wide;
   }
-  const height = Math.ceil(y + 14);
-  const paper = svg('rect', {width, height, fill: getComputedStyle(host.closest('.card') ?? document.body).backgroundColor});
-  return svg('svg', {width, height, viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': title}, paper, ...nodes);
+  const margin = 14, [w, h] = [width + 2 * margin, Math.ceil(y) + 2 * margin];
+  const paper = svg('rect', {x: -margin, y: -margin, width: w, height: h,
+                             fill: getComputedStyle(host.closest('.card')).backgroundColor});
+  return svg('svg', {width: w, height: h, viewBox: `${-margin} ${-margin} ${w} ${h}`, role: 'img', 'aria-label': title},
+             paper, ...nodes);
 }
 
 const csvCell = value => {

@@ -69,7 +69,8 @@ function drawPanels(host, {lines, x, y, height, name, draw, panels = panelsOf(li
   if (single) {
     const chosen = lines.filter(({look, end}) => !look.faded && end);
     const labelled = chosen.length * LABEL_GAP <= height - 68;
-    const texts = shortLabels(chosen.map(({run}) => run), narrow ? 64 : 170, 12.5, [], 600);
+    const room = narrow ? 64 : Math.min(300, 0.28 * host.clientWidth);
+    const texts = shortLabels(chosen.map(({run}) => run), room, 12.5, [], 600);
     const widest = Math.max(0, ...[...texts.values()].map(text => measure(text, 12.5, 600)));
     const chart = makeChart(host, {x, y, height, right: labelled && chosen.length ? widest + 22 : 16, name});
     draw(chart, lines);

@@ -90,7 +90,9 @@ function gridTable() {
   const columns = factors.find(({key}) => key === 'variant') ?? factors.at(-1);
   const keys = factors.filter(factor => factor !== columns);
   if (!keys.length || runs.length > 60) return null;
-  const heading = (content, scope) => Object.assign(el('th', '', content), {scope});
+  /** A text that may be broken after each underscore. */
+  const parts = text => text.split('_').flatMap((part, i) => i ? ['_', el('wbr'), part] : [part]);
+  const heading = (text, scope) => Object.assign(el('th', '', ...parts(text)), {scope});
   const place = run => keys.map(({of}) => of(run)).join('\n');
   const cellOf = run => {
     if (!run) return el('td', '', '–');

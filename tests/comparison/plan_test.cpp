@@ -117,6 +117,14 @@ TEST_F(Plan, SaysWhatIsNotTheSame) {
 TEST_F(Plan, SaysWhatDiffersInTraining) {
   const auto result = plan({{"a", {}}, {"b", {"training.optimizer.lr=0.1", "training.clip_grad_norm=0"}}});
   EXPECT_TRUE(result.fair());  // this may be the subject of the comparison
+  Comparison grid;
+  for (const std::string lr : {"0.1", "0.2"}) {
+    grid.variants.push_back(
+        {.name = lr,
+         .experiment = world_.experiment("language_modeling", {"training.optimizer.lr=" + lr}),
+         .grid = {{"training.optimizer.lr", lr}}});
+  }
+  EXPECT_THAT(make_plan(grid).notices, IsEmpty()) << "a grid names its subject";
   EXPECT_THAT(result.notices,
               ElementsAre(AllOf(
                   Field(&Notice::kind, NoticeKind::training),

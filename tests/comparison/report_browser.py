@@ -221,6 +221,13 @@ def check_curves(page, results):
         # Bits per byte are a multiple of the loss: the lines may be the same, but not the axis.
         drawn = (other["ticks"], other["lines"]) != (before["ticks"], before["lines"])
         check(other["y"] != before["y"] and drawn, f"{value} is drawn like the first choice")
+        noisy = value in ("train_loss", "grad_norm")
+        smooths = page.run("document.querySelector('input[name=\"curve-smoothing\"]').checkVisibility()")
+        check(smooths == noisy, f"{value} can{' not' * (not smooths)} be smoothed")
+        if noisy:
+            choose(page, "curve-smoothing", "0.93")
+            check(chart(page, "curves-chart")["lines"] != other["lines"], f"smoothing does not change {value}")
+            choose(page, "curve-smoothing", "0")
     choose(page, "curve-y", values_of(page, "curve-y")[0])
     check_end_of_curves(page, results)
     page.run("document.getElementById('curves-chart').focus()")
