@@ -249,21 +249,6 @@ void compare_with_baselines(Json& runs, const Metric& metric, const TestRules& r
   }
 }
 
-void mark_clear_best(Json& runs, const Metric& metric, bool fair) {
-  const auto beats = [&](const Json& run, const Json& other) {
-    if (other["metric"].is_null()) return true;
-    const bool lower = metric.better == Better::lower;
-    const auto end = number_at(run["metric"], lower ? "high" : "low");
-    const auto begin = number_at(other["metric"], lower ? "low" : "high");
-    return end && begin && (lower ? *end < *begin : *end > *begin);
-  };
-  for (auto& run : runs) {
-    run["clear_best"] =
-        fair && runs.size() > 1 && !run["metric"].is_null() &&
-        std::ranges::all_of(runs, [&](const Json& other) { return &other == &run || beats(run, other); });
-  }
-}
-
 Json power_json(const Json& runs) {
   int64_t n_tests = 0, n_pairs = 0;
   for (const auto& run : runs) {

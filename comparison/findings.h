@@ -28,10 +28,6 @@ std::optional<double> counted_value(const nlohmann::ordered_json& run, const nlo
 /// over the seeds that count for both runs. Each is corrected by Holm's method for the number of tests.
 void compare_with_baselines(nlohmann::ordered_json& runs, const Metric& metric, const TestRules& rules);
 
-/// Sets `clear_best` of each run: in a fair comparison, the run with the best mean whose interval does not
-/// touch the interval of any other run has true.
-void mark_clear_best(nlohmann::ordered_json& runs, const Metric& metric, bool fair);
-
 /// How likely these tests find a difference of two standard deviations of a run; null without tests.
 nlohmann::ordered_json power_json(const nlohmann::ordered_json& runs);
 

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "comparison/files/kept_json.h"
 #include "comparison/findings.h"
+#include "comparison/report/best_values.h"
 #include "comparison/report/json.h"
 #include "comparison/report/report_document.h"
 #include "comparison/results_json.h"
@@ -69,9 +70,9 @@ class Collector {
     for (const auto& [kind, text] : notices_)
       document["notices"].push_back({{"kind", name_of(kind)}, {"text", text}});
     document["differences"] = plan_.differences;
-    mark_clear_best(runs, metric_, plan_.fair());
     document["power"] = power_json(runs);
     document["runs"] = std::move(runs);
+    mark_best_values(document);
     document["sizes"] = size_fit(plan_, document["runs"], metric_);
     const auto of_sizes = size_finding(document["sizes"], plan_.fair());
     document["measured"] = of_sizes.empty()

@@ -98,6 +98,11 @@ std::string estimate_text(const Json& estimate, int decimals) {
   return text;
 }
 
+bool has_failed(const Json& run) {
+  const auto failed = [](const Json& seed) { return text_at(seed, "end") == "failed"; };
+  return !run["seeds"].empty() && std::ranges::all_of(run["seeds"], failed);
+}
+
 bool ever_learnt(const nlohmann::ordered_json& run) {
   return std::ranges::any_of(run["seeds"], [](const Json& seed) { return member(seed, "learnt") == true; });
 }

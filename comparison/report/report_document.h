@@ -22,6 +22,8 @@ const nlohmann::ordered_json& member(const nlohmann::ordered_json& object, const
 /// The number at `key`; absent where there is none.
 std::optional<double> number_at(const nlohmann::ordered_json& object, const char* key);
 
+/// Whether a run has seeds, and all of them failed.
+bool has_failed(const nlohmann::ordered_json& run);
 /// Whether some seed of a run has learnt more than the frequencies of the targets.
 bool ever_learnt(const nlohmann::ordered_json& run);
 /// The number of seeds that have not; failed seeds are not counted.

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "comparison/report/best_values.h"
 #include "comparison/report/json.h"
 #include "comparison/report/markdown_sections.h"
 #include "comparison/report/markdown_text.h"
@@ -29,7 +30,6 @@ size_t failed_seeds(const Json& run) {
 }
 
 /// Whether every seed of a run failed. Such a run is never the best.
-bool has_failed(const Json& run) { return !run["seeds"].empty() && failed_seeds(run) == run["seeds"].size(); }
 
 std::string metric_cell(const Json& run, const MetricText& metric, bool best) {
   const auto mean = number_at(run["metric"], "mean");
@@ -60,66 +60,41 @@ std::string verdict_cell(const Json& run, const MetricText& metric) {
   return text;
 }
 
-/// A column of costs: its heading, the place of its number in a run, and whether less is better.
+/// A column of costs: its heading, and the place of its number in a run.
 struct CostColumn {
   const char* title;
   const char* object;  // in the run, or nullptr for the run itself
   const char* key;
   const char* unit;
-  bool less;
+  std::string name() const { return object ? fmt::format("{}.{}", object, key) : key; }
   std::optional<double> value(const Json& run) const {
     return number_at(object ? member(run, object) : run, key);
   }
 };
 constexpr CostColumn kColumns[] = {
-    {"parameters", nullptr, "parameters", "", true},
-    {"FLOPs / token", nullptr, "flops_per_token", "", true},
-    {"training tokens/s", "speed", "train_tokens_per_second", "", false},
-    {"reading tokens/s", "speed", "prompt_tokens_per_second", "", false},
-    {"writing tokens/s", "speed", "decode_tokens_per_second", "", false},
-    {"peak memory", nullptr, "peak_memory_bytes", "B", true},
+    {"parameters", nullptr, "parameters", ""},
+    {"FLOPs / token", nullptr, "flops_per_token", ""},
+    {"training tokens/s", "speed", "train_tokens_per_second", ""},
+    {"reading tokens/s", "speed", "prompt_tokens_per_second", ""},
+    {"writing tokens/s", "speed", "decode_tokens_per_second", ""},
+    {"peak memory", nullptr, "peak_memory_bytes", "B"},
 };
-
-/// The best value of the runs that did not fail; absent where all are equal.
-template <typename Value>
-std::optional<double> best_of(const Json& runs, Value&& value, bool less) {
-  std::optional<double> low, high;
-  for (const auto& run : runs) {
-    const std::optional<double> found = value(run);
-    if (!found || has_failed(run)) continue;
-    low = std::min(low.value_or(*found), *found);
-    high = std::max(high.value_or(*found), *found);
-  }
-  if (low == high) return std::nullopt;
-  return less ? low : high;
-}
 
 std::string runs_table(const Json& results, const MetricText& metric) {
   const Json& runs = results["runs"];
-  const std::string quantity = text_at(member(results, "match"), "quantity");
-  const std::string matched = quantity == "flops" ? "flops_per_token" : quantity;
   Row head = {"run", metric.label(), "against the baseline"};
   std::vector<Row> rows;
   for (const auto& run : runs)
-    rows.push_back({plain(text_at(run, "name")), metric_cell(run, metric, member(run, "clear_best") == true),
+    rows.push_back({plain(text_at(run, "name")), metric_cell(run, metric, is_best_in(run, "metric")),
                     verdict_cell(run, metric)});
   for (const auto& column : kColumns) {
     const auto value = [&column](const Json& run) { return column.value(run); };
     if (std::none_of(runs.begin(), runs.end(), [&](const Json& run) { return value(run).has_value(); }))
       continue;
-    // The matched quantity is equal for all runs, so none is the best.
-    const auto best_value = column.key == matched ? std::nullopt : best_of(runs, value, column.less);
-    const std::string best_text = amount(best_value, column.unit), unknown = amount(std::nullopt);
-    Row cells;
-    for (const auto& run : runs) cells.push_back(amount(value(run), column.unit));
-    // All values that are written like the best one are best, except where all values are.
-    const bool all = std::all_of(cells.begin(), cells.end(), [&](const std::string& cell) {
-      return cell == best_text || cell == unknown;
-    });
     head.emplace_back(column.title);
     for (size_t i = 0; i < runs.size(); ++i) {
-      const bool is_best = best_value && !all && cells[i] == best_text && !has_failed(runs[i]);
-      rows[i].push_back(is_best ? "**" + cells[i] + "**" : cells[i]);
+      const auto cell = amount(value(runs[i]), column.unit);
+      rows[i].push_back(is_best_in(runs[i], column.name()) ? "**" + cell + "**" : cell);
     }
   }
   return table(head, rows, 1);
@@ -152,7 +127,7 @@ std::string grid_table(const Json& results, const MetricText& metric) {
         continue;
       }
       const auto verdict = text_at(member(*found, "versus_baseline"), "verdict");
-      row.push_back(metric_cell(*found, metric, member(*found, "clear_best") == true) +
+      row.push_back(metric_cell(*found, metric, is_best_in(*found, "metric")) +
                     (verdict.empty() ? "" : ", " + verdict));
     }
     rows.push_back(std::move(row));

@@ -114,7 +114,7 @@ Json shown_seed(const Json& seed, size_t points) {
 
 Json shown_run(const Json& run, const Json& differences, size_t points) {
   Json result = only(run, {"name", "variant", "grid", "architecture", "parameters", "sequence_length",
-                           "flops_per_token", "guess", "metric", "clear_best", "baseline", "versus_baseline",
+                           "flops_per_token", "guess", "metric", "best_in", "baseline", "versus_baseline",
                            "lengths", "speed", "peak_memory_bytes", "scaling"});
   result["config"] = Json::object();
   for (const auto& key : differences)

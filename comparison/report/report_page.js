@@ -168,15 +168,16 @@ function verdictCell(run) {
   return cell;
 }
 
+/** Whether a run has the best value of a column beyond the noise. */
+const isBestIn = (run, field) => Boolean(run.best_in?.includes(field));
+
 function tableColumns() {
   const families = new Set(runs.map(run => run.architecture));
   const number = (title, field, value, text, better, hint = '') =>
       ({title, value, cell: run => shown(value(run), text(value(run)), field, run), better, hint,
-        same: (one, other) => text(one) === text(other)});
-  // The matched quantity is equal for all runs, so none is the best.
-  const matched = {parameters: 'parameters', flops: 'flops_per_token'}[data.match?.quantity];
+        mayWin: run => isBestIn(run, field)});
   const own = (title, key, unit, better, hint) =>
-      number(title, key, run => run[key] ?? null, value => si(value, unit), key === matched ? '' : better, hint);
+      number(title, key, run => run[key] ?? null, value => si(value, unit), better, hint);
   const speed = (title, key, hint) =>
       number(title, `speed.${key}`, run => run.speed?.[key] ?? null, value => si(value), 'higher', hint);
   return [
@@ -190,7 +191,7 @@ function tableColumns() {
       return name;
     }},
     {title: metric.label, value: run => run.metric?.mean ?? null, cell: metricCell, better: metric.better,
-     mayWin: run => run.clear_best === true,
+     mayWin: run => isBestIn(run, 'metric'),
      hint: `${betterSide}; ± is half the 95 % interval of the mean over the seeds`},
     {title: VERDICT_TITLE, value: run => run.versus_baseline?.difference ?? null, cell: verdictCell,
      hint: 'Paired t-test over the seeds, p corrected by Holm\'s method'},
@@ -248,7 +249,7 @@ function buildTable(section) {
   Object.assign(scroll, {tabIndex: 0});
   scroll.setAttribute('role', 'region');
   scroll.setAttribute('aria-label', 'Results, one row per run');
-  const legend = [`The best value of each column is in bold; of ${metric.label} only if its interval touches no other.`];
+  const legend = ['Bold: the best value of a column, if its range (interval, or least and largest measurement) touches no other.'];
   if (runs.some(run => halfWidth(run) !== null)) legend.push('± is half the 95 % interval of the mean over the seeds.');
   if (runs.some(run => isNumber(run.versus_baseline?.p_corrected)))
     legend.push(`Verdicts: paired t-test over the seeds against the first run${

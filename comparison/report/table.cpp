@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "comparison/report/best_values.h"
 #include "comparison/report/json.h"
 #include "comparison/report/report_document.h"
 
@@ -17,17 +18,15 @@ namespace {
 
 struct Cell {
   std::string text;
-  std::optional<double> value = {};  // to find the best
-  bool may_win = true;               // whether it can be the best
+  std::optional<double> value = {};
+  bool is_best = false;
 };
 
 constexpr size_t kLongName = 200;  // bytes
 
-enum class Best { none, lowest, highest };
-
 struct Column {
   std::string title;
-  Best best = Best::none;
+  std::string place = {};        // see is_best_in(); empty for words
   std::vector<Cell> cells = {};  // one per run
 };
 
@@ -53,7 +52,7 @@ Cell metric_cell(const Json& run, bool percent) {
   text += percent ? " %" : "";
   if (const int64_t n = n_not_learnt(run); n > 0)
     text += fmt::format(" ({} of {} never learnt)", n, run["seeds"].size());
-  return {.text = text, .value = mean, .may_win = run["clear_best"] == true};
+  return {.text = text, .value = mean};
 }
 
 Cell verdict_cell(const Json& versus) {
@@ -93,22 +92,23 @@ std::vector<Column> columns_of(const Json& results) {
   const bool percent = metric["percent"];
   std::vector<Column> columns{
       {.title = ""},
-      {.title = metric["label"], .best = metric["better"] == "lower" ? Best::lowest : Best::highest},
+      {.title = metric["label"], .place = "metric"},
       {.title = "against the baseline"},
-      {.title = "parameters", .best = Best::lowest},
-      {.title = "FLOPs/token", .best = Best::lowest},
-      {.title = "memory", .best = Best::lowest},
-      {.title = "training", .best = Best::lowest},
-      {.title = "train tok/s", .best = Best::highest},
-      {.title = "prompt tok/s", .best = Best::highest},
-      {.title = "decode tok/s", .best = Best::highest},
+      {.title = "parameters", .place = "parameters"},
+      {.title = "FLOPs/token", .place = "flops_per_token"},
+      {.title = "memory", .place = "peak_memory_bytes"},
+      {.title = "training", .place = "seconds"},
+      {.title = "train tok/s", .place = "speed.train_tokens_per_second"},
+      {.title = "prompt tok/s", .place = "speed.prompt_tokens_per_second"},
+      {.title = "decode tok/s", .place = "speed.decode_tokens_per_second"},
   };
   for (const auto& run : results["runs"]) {
     const auto seconds = mean_seconds(run);
     size_t i = 0;
     const auto add = [&](Cell cell) {
-      cell.may_win = cell.may_win && !run["metric"].is_null();
-      columns[i++].cells.push_back(std::move(cell));
+      auto& column = columns[i++];
+      cell.is_best = is_best_in(run, column.place);
+      column.cells.push_back(std::move(cell));
     };
     add({excerpt(run["name"].get<std::string>(), kLongName)});
     add(metric_cell(run, percent));
@@ -123,22 +123,10 @@ std::vector<Column> columns_of(const Json& results) {
   }
   // A column without any number is left out.
   std::erase_if(columns, [](const Column& column) {
-    return column.best != Best::none && std::none_of(column.cells.begin(), column.cells.end(),
-                                                     [](const Cell& cell) { return cell.value; });
+    return !column.place.empty() && std::none_of(column.cells.begin(), column.cells.end(),
+                                                 [](const Cell& cell) { return cell.value; });
   });
   return columns;
-}
-
-/// The best value of a column; absent where all are equal.
-std::optional<double> best_of(const Column& column) {
-  std::vector<double> values;
-  for (const auto& cell : column.cells) {
-    if (cell.value && cell.may_win) values.push_back(*cell.value);
-  }
-  if (column.best == Best::none || values.empty() || column.cells.size() < 2) return std::nullopt;
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  if (*low == *high && values.size() > 1) return std::nullopt;
-  return column.best == Best::lowest ? *low : *high;
 }
 
 }  // namespace
@@ -158,13 +146,11 @@ std::string results_table(const nlohmann::ordered_json& results, TableStyle styl
     const auto& column = columns[c];
     size_t width = width_of(column.title);
     for (const auto& cell : column.cells) width = std::max(width, width_of(cell.text));
-    const auto best = best_of(column);
-    const bool left = column.best == Best::none;  // words, not numbers
+    const bool left = column.place.empty();  // words, not numbers
     for (size_t row = 0; row <= n_rows; ++row) {
       const auto& text = row == 0 ? column.title : column.cells[row - 1].text;
       const std::string gap(width - width_of(text), ' ');
-      const bool bold = style == TableStyle::terminal && row > 0 && best &&
-                        column.cells[row - 1].value == best && column.cells[row - 1].may_win;
+      const bool bold = style == TableStyle::terminal && row > 0 && column.cells[row - 1].is_best;
       const auto shown = bold ? fmt::format("\033[1m{}\033[0m", text) : text;
       lines[row] += (c > 0 ? "  " : "") + (left ? shown + gap : gap + shown);
     }

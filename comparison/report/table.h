@@ -9,7 +9,7 @@ namespace zoo {
 
 enum class TableStyle {
   plain,    // for files and pipes
-  terminal  // the best of each column in bold
+  terminal  // values that are the best beyond the noise in bold
 };
 
 /// One row per run: metric ± interval, verdict against the baseline, size, cost and speed. `results` is as in

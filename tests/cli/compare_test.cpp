@@ -62,6 +62,7 @@ inputs: ["3 sheep"]
 Json timeless(Json document) {
   document["created"] = nullptr;
   for (auto& run : document["runs"]) {
+    std::erase(run["best_in"].get_ref<Json::array_t&>(), Json("seconds"));
     for (auto& seed : run["seeds"]) {
       seed["seconds"] = seed["peak_resident_bytes"] = nullptr;
       seed["curve"]["seconds"] = nullptr;
@@ -246,6 +247,26 @@ TEST_F(Compare, AFinishedComparisonTakesANewNote) {
   EXPECT_EQ(after["note"], "The text is short.");
   EXPECT_THAT(read_file(dir_ / "g/report.md"), HasSubstr("**Note.** The text is short."));
   EXPECT_EQ(after["runs"], before["runs"]);
+}
+
+TEST_F(Compare, CountsTheBytesThatEveryTokenizerGivesBack) {
+  dir_.write("lossy.yaml",
+             "base: base.yaml\nvariants:\n  kept: {}\n  folded: {data: {tokenizer: {lowercase: true}}}\n"
+             "seeds: 2\nbudget: {steps: 10}\nevaluate_lengths: [8]\nspeed_seconds: 0\nscaling: false\n");
+  ASSERT_EQ(run("lossy.yaml --out c").code, 0);
+  const auto document = results("c");
+  EXPECT_EQ(document["metric"]["key"], "bits_per_decoded_byte");
+  EXPECT_EQ(document["metric"]["label"], "bits per decoded byte");
+  for (const auto& row : document["runs"]) {
+    EXPECT_EQ(row["metric"]["n"], 2) << row["name"];
+    EXPECT_EQ(row["lengths"][0]["n"], 2);
+    for (const auto& seed : row["seeds"]) {
+      EXPECT_TRUE(seed["valid"]["bits_per_decoded_byte"].is_number());
+      EXPECT_TRUE(seed["curve"]["metric"].back().is_number());
+    }
+  }
+  EXPECT_EQ(document["runs"][0]["seeds"][0]["valid"]["bits_per_byte"],
+            document["runs"][0]["seeds"][0]["valid"]["bits_per_decoded_byte"]);
 }
 
 TEST_F(Compare, FitsTheLossOverSizes) {

@@ -33,6 +33,7 @@ Json with_a_failed_run() {
   runs[0]["parameters"] = 1000;
   runs[1]["parameters"] = 2000;
   runs[2]["parameters"] = 3000;
+  mark_best_values(results);
   return results;
 }
 

@@ -52,6 +52,16 @@ TEST(GuessLosses, AreOfTheFrequenciesOfTheTrainingTargets) {
   }
 }
 
+TEST(GuessLosses, NeedTheTrainingData) {
+  const TinyWorld world;
+  world.dir().write("data/other.txt", "sun and rain.\n");
+  const auto trained = make_task(world.experiment("language_modeling"));
+  const auto moved =
+      open_task(world.experiment("language_modeling", {"data.train=gone.txt", "data.valid=other.txt"}),
+                trained->vocabulary());
+  EXPECT_FALSE(guess_losses(*moved, Split::valid));
+}
+
 TEST(GuessLosses, TellWhetherAModelHasLearnt) {
   const GuessLosses guess{.uniform = 4.0, .unigram = 3.0};
   EXPECT_TRUE(has_learnt(2.93, guess));
