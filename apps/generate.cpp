@@ -361,8 +361,8 @@ void add_rules(CLI::App& command, GenerateArguments& arguments) {
   add("--min-p", arguments.min_p,
       "Sample among the tokens that are at least this many times as likely as the likeliest; 0 = all", "P");
   add("--repetition-penalty", arguments.repetition_penalty,
-      "Divides the positive logits of tokens that were said before, and multiplies the negative ones; 1 = "
-      "off",
+      "Divides the positive logits of tokens that were said before, and multiplies the negative ones; "
+      "1 = off",
       "F");
   add("--presence-penalty", arguments.presence_penalty,
       "Subtracted from the logits of tokens that the output has already", "A");

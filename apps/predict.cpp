@@ -74,9 +74,8 @@ void add_predict(CLI::App& app) {
   add_device(*command, arguments->run.device);
   command->footer(
       "Prints a line for each text: label, probability, label, probability, ..., the likeliest first, "
-      "separated "
-      "by tabs. The probabilities of all labels sum to 1. A text without tokens, such as an empty line, has "
-      "no labels. Texts that are too long are cut as in training.");
+      "separated by tabs. The probabilities of all labels sum to 1. A text without tokens, such as an empty "
+      "line, has no labels. Texts that are too long are cut as in training.");
   command->callback([arguments] { predict_texts(*arguments); });
 }
 

@@ -145,8 +145,7 @@ void add_train(CLI::App& app) {
   command
       ->add_option("CONFIG|TEXT", arguments->files,
                    "A configuration (a file, or a name such as gpt2), or text files (UTF-8), for which a GPT "
-                   "is chosen: "
-                   "the program says what it chooses")
+                   "is chosen: the program says what it chooses")
       ->type_name("FILE")
       ->required();
   add_overrides(*command, arguments->overrides);

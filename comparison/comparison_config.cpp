@@ -1,9 +1,11 @@
 #include "comparison/comparison_config.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <tuple>
 
@@ -280,7 +282,8 @@ std::optional<Budget> Comparison::budget() const {
 bool is_comparison_file(const fs::path& path) {
   if (!has_file(path)) return false;
   const auto tree = load_config_tree(path);
-  return tree.find("base") != nullptr || tree.find("variants") != nullptr || tree.find("grid") != nullptr;
+  constexpr auto keys = std::to_array<std::string_view>({"base", "variants", "grid", "tune", "sizes"});
+  return std::ranges::any_of(keys, [&](std::string_view key) { return tree.find(key) != nullptr; });
 }
 
 Comparison load_comparison(const fs::path& path, const std::vector<std::string>& overrides) {

@@ -100,7 +100,8 @@ struct Comparison {
   std::optional<Budget> budget() const;
 };
 
-/// Whether a YAML file is a comparison (it has `base`, `variants` or `grid`) and not one configuration.
+/// Whether a YAML file is a comparison and not one configuration: it has `base`, `variants`, `grid`, `tune`
+/// or `sizes`.
 bool is_comparison_file(const std::filesystem::path& path);
 
 /// Reads a comparison file: `base` (a configuration file, or a group of keys), `variants` (name → keys that

@@ -6,7 +6,7 @@
 namespace zoo {
 
 /// Writes one line "zoo: MESSAGE" on stderr. Names of library options in the message become the options of
-/// this program. What does not fit on a screen is cut, because messages may quote long names and values.
+/// this program. A message of more than 4096 bytes is cut, because it may quote long names and values.
 void show_error(const std::string& message);
 
 }  // namespace zoo

@@ -147,6 +147,8 @@ TEST_F(Bench, UsesRandomTokensWithoutData) {
   }
   EXPECT_THAT(measure("writer.yaml --set data.train=nowhere.txt --set model.vocab_size=500"),
               HasSubstr("out of a vocabulary of 500\n"));
+  // The characters of the text are not known: as many tokens as bytes, and the seven special tokens.
+  EXPECT_THAT(measure("writer.yaml --set data.train=nowhere.txt"), HasSubstr("out of a vocabulary of 263\n"));
   measure(
       "writer.yaml --set data.train=nowhere.txt --set training.batch_size=auto "
       "--set training.effective_batch_size=4");

@@ -196,6 +196,8 @@ TEST_F(ComparisonFile, IsToldFromAConfiguration) {
   EXPECT_FALSE(is_comparison_file(dir_ / "base.yaml"));
   EXPECT_TRUE(is_comparison_file(dir_.write("a.yaml", "base: base.yaml")));
   EXPECT_TRUE(is_comparison_file(dir_.write("b.yaml", "extends: a.yaml")));
+  for (const auto* const key : {"variants", "grid", "tune", "sizes"})
+    EXPECT_TRUE(is_comparison_file(dir_.write("c.yaml", fmt::format("{}: {{}}", key)))) << key;
   EXPECT_FALSE(is_comparison_file(dir_ / "none.yaml"));
 }
 

@@ -1,4 +1,4 @@
-// What a comparison promises to find, against made-up studies that are drawn thousands of times.
+// These tests draw hundreds of made-up studies and count how often each verdict is given.
 
 #include "comparison/statistics/power.h"
 

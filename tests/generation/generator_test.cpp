@@ -11,6 +11,7 @@
 #include <torch/utils.h>
 
 #include "base/error.h"
+#include "generation/prompt.h"
 #include "generation/special_tokens.h"
 #include "tests/support/errors.h"
 #include "tests/support/text_models.h"
@@ -354,6 +355,15 @@ TEST(Generator, SaysWhatIsWrongInOneLine) {
                                      {.temperature = std::numeric_limits<double>::quiet_NaN()}}) {
     EXPECT_THROW(decoder.generator.generate(std::vector<std::string>{"a"}, options), UsageError);
   }
+}
+
+TEST(Generator, RefusesTextsThatNoModelReads) {
+  const Fixture decoder(Architecture::decoder);
+  constexpr size_t most = size_t{1} << 20;
+  EXPECT_NO_THROW(check_prompt_size(std::string(most, 'a'), /*max_length=*/32));
+  EXPECT_THAT(
+      message_of<DataError>([&] { decoder.generator.stream(std::string(most + 1, 'a'), {.beam = 1}); }),
+      HasSubstr("the text has more than 1048576 bytes, and the model reads at most 32 tokens: shorten it"));
 }
 
 /// The text before the first of these texts.

@@ -1,5 +1,5 @@
 #pragma once
-// What a task's loss is without any model: the yardstick for whether a model has learnt anything.
+// Losses of constant predictions. A model has learnt something if its loss is below them.
 
 #include <optional>
 #include <string>
