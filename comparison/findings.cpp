@@ -135,9 +135,8 @@ Names variants_of_grid(const Json& runs) {
   return n_baselines > 1 ? variants : Names();
 }
 
-/// "post-norm is worse than pre-norm at 3 of 6 points of the grid, better at 1 and undecided at 2"; of
-/// several variants "Of 12 runs, compared with gpt at the same point of the grid, 5 are worse and 7
-/// undecided".
+/// "post-norm is worse than pre-norm at 3 of 6 points of the grid, better at 1 and undecided at 2"; with more
+/// variants "Against gpt at the same point of the grid, 5 of 12 runs are worse and 7 undecided".
 std::string on_grid(const std::vector<Said>& verdicts, const Names& variants, size_t n) {
   const bool two = variants.size() == 2;
   Names parts;
@@ -149,8 +148,8 @@ std::string on_grid(const std::vector<Said>& verdicts, const Names& variants, si
     else if (two)
       parts.push_back(fmt::format("{} at {}", verdict, count));
     else if (parts.empty())
-      parts.push_back(fmt::format("Of {} runs, compared with {} at the same point of the grid, {} {} {}", n,
-                                  variants[0], count, count == 1 ? "is" : "are", verdict));
+      parts.push_back(fmt::format("Against {} at the same point of the grid, {} of {} runs {} {}",
+                                  variants[0], count, n, count == 1 ? "is" : "are", verdict));
     else
       parts.push_back(fmt::format("{} {}", count, verdict));
   }

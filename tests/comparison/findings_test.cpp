@@ -111,7 +111,7 @@ TEST(Findings, EachRunIsComparedWithItsOwnBaseline) {
   runs[4]["baseline"] = "a, n=1";
   compare_with_baselines(runs, kBits, {});
   EXPECT_EQ(verdict_finding(runs, true),
-            "Of 3 runs, compared with a at the same point of the grid, 2 are worse and 1 better.");
+            "Against a at the same point of the grid, 2 of 3 runs are worse and 1 better.");
 }
 
 TEST(Findings, OneSeedIsNoTest) {
