@@ -182,7 +182,7 @@ class Browser:
                       button="none" if kind == "mouseMoved" else "left")
         self.settle()
 
-    def download(self, action, seconds=20):
+    def download(self, action, seconds=60):
         """The text of the file that the page saves during `action`."""
         with tempfile.TemporaryDirectory(prefix="zoo-download-") as folder:
             self._ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=folder)
