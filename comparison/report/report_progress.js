@@ -8,7 +8,8 @@ const RELOAD_SECONDS = 10, SILENT_SECONDS = 900;  // after this much silence, th
  */
 const kept = {
   save() {
-    const checked = [...document.querySelectorAll('#sections input[type=radio]:checked')].map(({name, value}) => [name, value]);
+    const inputs = [...document.querySelectorAll('#sections input[type=radio]:checked')];
+    const checked = inputs.map(({name, value}) => [name, value]);
     const own = selection.own && runs.filter(run => selection.own.has(run)).map(({name}) => name);
     const open = [...document.querySelectorAll('details')].map(details => details.open);
     const state = {checked, own, open, off: [...selection.off], filter: selection.filter};
