@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/named_enum.h"
 #include "comparison/report/json.h"
 #include "comparison/report/report_document.h"
 #include "comparison/statistics/paired_test.h"
@@ -286,7 +287,7 @@ std::string verdict_finding(const Json& runs, bool fair) {
 }
 
 std::string findings(const Json& runs, const Metric& metric, bool fair) {
-  const auto verdicts = verdict_finding(runs, fair);
+  auto verdicts = verdict_finding(runs, fair);
   const bool any = std::ranges::any_of(runs, [](const Json& run) { return !run["metric"].is_null(); });
   if (!fair || !any) return verdicts;
   const auto best = best_finding(runs, metric);

@@ -109,7 +109,8 @@ function meanCurve(curves) {
 function curveOf(run, xKind, yKind, {kept, log}) {
   const {whole, others} = seedCurves(run, xKind, yKind, kept), usable = ({x}) => !log || x > 0;
   return {run, look: lookOf(run), points: meanCurve(whole).filter(usable), seeds: whole.length,
-          others: others.map(({x, y, failed}) => ({failed, points: x.map((value, i) => ({x: value, y: y[i]})).filter(usable)}))};
+          others: others.map(({x, y, failed}) =>
+              ({failed, points: x.map((value, i) => ({x: value, y: y[i]})).filter(usable)}))};
 }
 
 /** The point nearest to `x`; null where the curve ends long before. */
@@ -136,7 +137,8 @@ function drawCurves(chart, lines) {
       drawLine(chart, look, own, failed ? 'failed' : 'uncounted');
       const [x, y] = pixelsOf(chart, own).at(-1) ?? [];
       if (failed && isNumber(x))
-        chart.field.append(svg('path', {class: 'failure', stroke: look.colour, d: `M${px(x - 4)},${px(y - 4)}l8,8m0,-8l-8,8`}));
+        chart.field.append(svg('path', {class: 'failure', stroke: look.colour,
+                                        d: `M${px(x - 4)},${px(y - 4)}l8,8m0,-8l-8,8`}));
     }
     if (look.faded && (points.length === 1 || !isLine(points)))
       for (const pixel of pixelsOf(chart, points)) onFrame(look, pixel);

@@ -8,7 +8,8 @@ const factors = (() => {
   if (!keys.length) return [];
   const variant = {key: 'variant', label: '', values: data.variants ?? [], of: run => run.variant};
   const all = [variant, ...keys.map(({key, label, values}) =>
-      ({key, label: key === 'size' ? '' : label, values, of: run => run.grid?.[key]}))].filter(({values}) => values.length > 1);
+      ({key, label: key === 'size' ? '' : label, values, of: run => run.grid?.[key]}))]
+      .filter(({values}) => values.length > 1);
   const cells = new Set(runs.map(run => JSON.stringify(all.map(({of}) => of(run)))));
   return cells.size === runs.length ? all : [];
 })();
@@ -38,7 +39,8 @@ function panelsOf(list) {
   if (!roles?.panels.length) return [{title: '', runs: list}];
   const title = run => roles.panels.map(factor => factorText(factor, factor.of(run))).join(', ');
   const titles = [...new Set(runs.map(title))];
-  return titles.map(text => ({title: text, runs: list.filter(run => title(run) === text)})).filter(({runs: own}) => own.length);
+  return titles.map(text => ({title: text, runs: list.filter(run => title(run) === text)}))
+               .filter(({runs: own}) => own.length);
 }
 
 /** The look of a run in charts: in a grid by its factors, else by its slot with shapes and dashes for further turns. */

@@ -58,10 +58,12 @@ function buildKey() {
     if (roles)
       return legendEntries().map(({text, look, factor, value}) => {
         const name = `${factor.key}=${value}`;
-        return chipOf({name, text, look, pressed: !selection.off.has(name), act: () => selection.toggleValue(factor, value)});
+        return chipOf({name, text, look, pressed: !selection.off.has(name),
+                       act: () => selection.toggleValue(factor, value)});
       });
     return (many ? selection.chosen() : runs).map(run => chipOf({
-      name: run.name, text: run.name, look: lookOf(run), pressed: selection.isChosen(run), act: () => selection.toggle(run)}));
+      name: run.name, text: run.name, look: lookOf(run), pressed: selection.isChosen(run),
+      act: () => selection.toggle(run)}));
   }
   function draw() {
     const focused = document.activeElement?.dataset?.chip;

@@ -2,22 +2,21 @@
 
 const RELOAD_SECONDS = 10, SILENT_SECONDS = 900;  // after this much silence, the comparison has probably stopped
 
-/** What a reader has chosen, to be the same after the page was loaded again. */
+/**
+ * What a reader has chosen, to be the same after the page was loaded again: kept in the entry of the history, which the
+ * browser has before it loads the page. Browsers keep the place in the page themselves.
+ */
 const kept = {
-  key: `zoo-report-${data.name}`,
   save() {
-    const checked = [...document.querySelectorAll('#sections input[type=radio]:checked')].map(({name, value}) => [name, value]);
+    const inputs = [...document.querySelectorAll('#sections input[type=radio]:checked')];
+    const checked = inputs.map(({name, value}) => [name, value]);
     const own = selection.own && runs.filter(run => selection.own.has(run)).map(({name}) => name);
     const open = [...document.querySelectorAll('details')].map(details => details.open);
-    const state = {checked, own, open, off: [...selection.off], filter: selection.filter, scroll: scrollY};
-    try { sessionStorage.setItem(this.key, JSON.stringify(state)); } catch { /* the browser keeps nothing for files */ }
+    const state = {checked, own, open, off: [...selection.off], filter: selection.filter};
+    history.replaceState({report: state}, '');
   },
   load() {
-    let state = null;
-    try {
-      state = JSON.parse(sessionStorage.getItem(this.key));
-      sessionStorage.removeItem(this.key);
-    } catch { /* nothing was kept */ }
+    const state = history.state?.report;
     if (!state) return;
     for (const value of state.off) selection.off.add(value);
     if (state.own) selection.own = new Set(runs.filter(run => state.own.includes(run.name)));
@@ -28,7 +27,6 @@ const kept = {
       if (input && !input.checked) input.click();
     }
     [...document.querySelectorAll('details')].forEach((details, i) => { details.open = Boolean(state.open[i]); });
-    requestAnimationFrame(() => requestAnimationFrame(() => scrollTo(0, state.scroll)));
   },
 };
 
@@ -44,10 +42,10 @@ function followProgress() {
   $('progress').hidden = false;
   kept.load();
   if (stopped || silent) return;
-  const reload = () => {
+  const timer = setInterval(() => {
     if (document.querySelector('dialog[open]') || document.activeElement === $('filter')) return;  // the reader is busy
+    clearInterval(timer);
     kept.save();
     location.reload();
-  };
-  setInterval(reload, 1000 * RELOAD_SECONDS);
+  }, 1000 * RELOAD_SECONDS);
 }

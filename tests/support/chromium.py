@@ -182,20 +182,23 @@ class Browser:
                       button="none" if kind == "mouseMoved" else "left")
         self.settle()
 
-    def download(self, action, seconds=20):
-        """The text of the file that the page saves during `action`."""
-        with tempfile.TemporaryDirectory(prefix="zoo-download-") as folder:
-            self._ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=folder)
-            action()
-            deadline = time.monotonic() + seconds
-            while time.monotonic() < deadline:
-                names = [name for name in os.listdir(folder) if not name.endswith(".crdownload")]
-                if names:
-                    with open(os.path.join(folder, names[0]), encoding="utf-8") as file:
-                        text = file.read()
-                    if text:
-                        return text
-                time.sleep(0.05)
+    def download(self, action, attempts=4, seconds=15):
+        """The text of the file that the page saves during `action`. A browser on a busy machine may refuse a download that
+        comes long after its click, so there are several attempts."""
+        for _ in range(attempts):
+            with tempfile.TemporaryDirectory(prefix="zoo-download-", ignore_cleanup_errors=True) as folder:
+                self._ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=folder)
+                action()
+                deadline = time.monotonic() + seconds
+                while time.monotonic() < deadline:
+                    for name in os.listdir(folder):
+                        if name.startswith(".") or name.endswith(".crdownload"):
+                            continue  # not yet whole
+                        with open(os.path.join(folder, name), encoding="utf-8") as file:
+                            text = file.read()
+                        if text:
+                            return text
+                    time.sleep(0.05)
         raise Failure("the page saves no file")
 
     def hurry_once(self, factor):
