@@ -157,16 +157,16 @@ std::string on_grid(const std::vector<Said>& verdicts, const Names& variants, si
   return enumerated(parts);
 }
 
-/// "Against gpt, 2 of 3 runs are worse (a and b) and 1 undecided (c)"
+/// "Against gpt, 2 of 3 runs are worse (a and b) and 1 undecided (c)"; with two runs "a is worse than gpt".
 std::string against_one(const std::vector<Said>& verdicts, const std::string& baseline, size_t n) {
+  if (n == 1) return fmt::format("{} {} {}", verdicts.front().names.front(), verdicts.front().than, baseline);
   Names parts;
   for (const auto& said : verdicts) {
     const auto count = said.names.size();
     const auto who = count > 3 ? "" : fmt::format(" ({})", enumerated(said.names));
-    parts.push_back(parts.empty()
-                        ? fmt::format("Against {}, {} of {} run{} {} {}{}", baseline, count, n,
-                                      n == 1 ? "" : "s", count == 1 ? "is" : "are", said.verdict, who)
-                        : fmt::format("{} {}{}", count, said.verdict, who));
+    parts.push_back(parts.empty() ? fmt::format("Against {}, {} of {} runs {} {}{}", baseline, count, n,
+                                                count == 1 ? "is" : "are", said.verdict, who)
+                                  : fmt::format("{} {}{}", count, said.verdict, who));
   }
   return enumerated(parts);
 }

@@ -79,6 +79,9 @@ TEST(Findings, TellBetterFromWorseByTheDirectionOfTheMetric) {
             high ? " Against base, 1 of 3 runs is better (more), 1 worse (less) and 1 undecided (alike)."
                  : " Against base, 1 of 3 runs is better (less), 1 worse (more) and 1 undecided (alike)."));
     EXPECT_THAT(text, HasSubstr("(mean of 3 seeds, 95 % interval)."));
+    runs.erase(runs.begin() + 2, runs.end());
+    EXPECT_THAT(findings(runs, metric, true),
+                HasSubstr(high ? " more is better than base." : " more is worse than base."));
   }
   EXPECT_THAT(findings(Json::array({run_of("a", kAccuracy, {0.5})}), kAccuracy, true),
               HasSubstr("50.0 % accuracy (one seed: no interval)"));
