@@ -183,8 +183,8 @@ def pair_data(zoo, root, shape, env, work):
     tokenizer."""
     vocabulary, length = work / "tokenizer", shape["length"]
     texts = {split: [root / f"multi30k/{split}.{side}" for side in ("de", "en")] for split in ("train", "val")}
-    output_of([zoo, "tokenizer", "train", *texts["train"], "--out", vocabulary, "--vocab-size", shape["vocab_size"]],
-              env)
+    output_of([zoo, "tokenizer", "train", *texts["train"], "--out", vocabulary, "--vocab-size", shape["vocab_size"],
+               "--no-byte-fallback"], env)
     special = json.loads((vocabulary / "tokenizer.json").read_text(encoding="utf-8"))["special"]
     data = {"special": {name: special[name] for name in SPECIAL}}
     for split, files in texts.items():

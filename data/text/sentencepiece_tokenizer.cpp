@@ -132,7 +132,7 @@ int64_t number_after(std::string_view words, std::string_view message) {
                     "need {}; use a larger one, or set data.tokenizer.character_coverage "
                     "(--character-coverage) below 1{}",
                     vocab_size, has_bytes ? " and 256 bytes" : "", smallest,
-                    has_bytes ? ", or data.tokenizer.byte_fallback (--byte-fallback) to false" : ""));
+                    has_bytes ? ", or data.tokenizer.byte_fallback to false (--no-byte-fallback)" : ""));
   }
   throw DataError(fmt::format("SentencePiece could not make a vocabulary: {}", excerpt(message, 300)));
 }
