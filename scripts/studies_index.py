@@ -14,14 +14,15 @@ Each study compares a few variants of one model on the same data under the same 
 what people say and what was measured here, at a small size. `scripts/studies.sh` makes the pages; every page ends with
 its command.
 """
-SAID, MEASURED = "**What people say.** ", "**What was measured.** "
+SAID, MEASURED, NOTE = "**What people say.** ", "**What was measured.** ", "**Note.** "
 
 
 def entry(page):
     lines = page.read_text(encoding="utf-8").splitlines()
     after = lambda begin: next((line.removeprefix(begin) for line in lines if line.startswith(begin)), "")
-    said, measured, name = after(SAID), after(MEASURED), page.stem
+    said, measured, note, name = after(SAID), after(MEASURED), after(NOTE), page.stem
     parts = [f"## [{after('# ') or name}]({page.name})", said, measured and f"**Measured:** {measured}",
+             note and f"**Note:** {note}",
              f"[Table]({page.name}), [page]({name}.html) (download it and open it)"]
     return "\n\n".join(filter(None, parts)) + "\n"
 
