@@ -19,6 +19,20 @@ Json to_json(const Estimate& estimate) {
   return {{"value", estimate.value}, {"low", or_null(estimate.low)}, {"high", or_null(estimate.high)}};
 }
 
+/// Whether some losses of two variants are equally good. If not, no measurement shows what compute one of
+/// them needs for the loss of the other.
+bool losses_overlap(const std::vector<LossPoint>& points, int64_t one, int64_t other) {
+  const auto range = [&](int64_t variant) {
+    std::vector<double> losses;
+    for (const auto& point : points) {
+      if (point.variant == variant) losses.push_back(point.loss);
+    }
+    return std::ranges::minmax(losses);
+  };
+  const auto a = range(one), b = range(other);
+  return a.min <= b.max && b.min <= a.max;
+}
+
 }  // namespace
 
 Json size_fit(const ComparisonPlan& plan, const Json& runs, const Metric& metric) {
@@ -57,7 +71,8 @@ Json size_fit(const ComparisonPlan& plan, const Json& runs, const Metric& metric
     variants.push_back({{"name", names[i]},
                         {"exponent", to_json(fit.own[i].exponent)},
                         {"scale", fit.own[i].scale},
-                        {"compute_ratio", to_json(fit.compute_ratios[i])}});
+                        {"compute_ratio", to_json(fit.compute_ratios[i])},
+                        {"overlaps", losses_overlap(points, 0, static_cast<int64_t>(i))}});
   }
   return {{"names", plan.sizes},
           {"loss", by_metric ? metric.label : "validation loss"},
@@ -71,7 +86,9 @@ std::string size_finding(const Json& sizes, bool fair) {
   if (sizes.is_null() || !fair) return "";
   const auto& variants = sizes["variants"];
   std::vector<std::string> needs;
+  bool all_overlap = true;
   for (size_t i = 1; i < variants.size(); ++i) {
+    all_overlap = all_overlap && member(variants[i], "overlaps") != false;
     needs.push_back(fmt::format("{}{} {}", text_at(variants[i], "name"), i == 1 ? " needs" : "",
                                 estimate_text(variants[i]["compute_ratio"], 2)));
   }
@@ -80,6 +97,7 @@ std::string size_finding(const Json& sizes, bool fair) {
                           fmt::join(needs, ", "), text_at(variants[0], "name"));
   if (const auto p = number_at(sizes, "p_equal_exponents"); p && *p < 0.05)
     text += fmt::format("; the lines are not parallel (p = {:.3f}), so the ratio changes with the size", *p);
+  if (!all_overlap) text += "; this is extrapolated, as their losses do not overlap";
   return text + ".";
 }
 

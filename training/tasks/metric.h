@@ -18,7 +18,7 @@ struct Metric {
   Better better = Better::lower;
   bool percent = false;  // shown as a percentage
   /// Another key under which some tasks measure the same; "" = none.
-  std::string other_key = "";
+  std::string other_key = {};
 };
 
 }  // namespace zoo
