@@ -13,11 +13,11 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const Metric kLoss{.key = "loss", .label = "loss"};
+const Metric kFitted{.key = "loss", .label = "loss"};
 
 /// The fit of two variants at three sizes. At equal FLOPs, the loss of the second is `factor` times that of
 /// the first.
-nlohmann::ordered_json fit_of(double factor) {
+nlohmann::ordered_json fit_of_two(double factor) {
   ComparisonPlan plan;
   plan.sizes = {"small", "medium", "large"};
   auto runs = nlohmann::ordered_json::array();
@@ -37,11 +37,11 @@ nlohmann::ordered_json fit_of(double factor) {
       runs.push_back({{"name", planned.name}, {"seeds", seeds}});
     }
   }
-  return size_fit(plan, runs, kLoss);
+  return size_fit(plan, runs, kFitted);
 }
 
 TEST(SizeFit, SaysWhatComputeTheSameLossNeeds) {
-  const auto near = fit_of(0.95);
+  const auto near = fit_of_two(0.95);
   EXPECT_EQ(near["variants"][1]["overlaps"], true);
   EXPECT_NEAR(near["variants"][1]["compute_ratio"]["value"].get<double>(), std::pow(0.95, 10), 1e-3);
   EXPECT_THAT(size_finding(near, true), HasSubstr("For the same loss, llama needs 0.60"));
@@ -50,7 +50,7 @@ TEST(SizeFit, SaysWhatComputeTheSameLossNeeds) {
 }
 
 TEST(SizeFit, SaysWhereNoMeasurementSupportsTheRatio) {
-  const auto far = fit_of(0.6);  // better at the smallest size than the first at the largest
+  const auto far = fit_of_two(0.6);  // better at the smallest size than the first at the largest
   EXPECT_EQ(far["variants"][1]["overlaps"], false);
   EXPECT_EQ(far["variants"][0]["overlaps"], true) << "with itself";
   EXPECT_THAT(size_finding(far, true), HasSubstr("; this is extrapolated, as their losses do not overlap."));
