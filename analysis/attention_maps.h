@@ -58,7 +58,7 @@ struct AttentionRequest {
   std::string text = {};
   /// For source_and_target and question_and_answer; default: the model's greedy output.
   std::optional<std::string> target = {};
-  /// Of the model. There are predictions if it predicts tokens.
+  /// The model's head. The report has predictions if it predicts tokens.
   HeadKind head = HeadKind::language_modeling;
 };
 

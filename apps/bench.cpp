@@ -89,8 +89,7 @@ std::string as_text(const std::vector<ScalingCurve>& curves) {
   }
   std::string text =
       "Milliseconds of a forward pass over n tokens (median, with half of the distance between the "
-      "quartiles); "
-      "e: exponent of n^e, fitted to the longest half of the lengths\n\n";
+      "quartiles); e: exponent of n^e, fitted to the longest half of the lengths\n\n";
   text += fmt::format("{:<12}  {:<12}  {:>7}  {:>7}", "part", "order", "e FLOPs", "e time");
   for (const int64_t length : lengths) text += fmt::format("  {:>16}", fmt::format("n={}", length));
   for (const auto& curve : curves) {

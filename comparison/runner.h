@@ -23,7 +23,7 @@ struct RunnerOptions {
 
 enum class RunnerEnd { all_trained, interrupted };
 
-/// The directory of a training: DIR/runs/SLUG/seed-N, or that of a finished run.
+/// The directory of a training: DIR/runs/SLUG/seed-N, or the directory of a finished run.
 std::filesystem::path run_dir_of(const std::filesystem::path& dir, const PlannedVariant& variant,
                                  int64_t seed);
 

@@ -26,8 +26,7 @@ constexpr auto config_names(SentencePieceModel) {
 }
 
 /// What SentencePiece does to a text before it cuts it into pieces:
-///   none  nothing: with byte_fallback, decoding gives every text back exactly. Each line is read with a
-///   blank
+///   none  nothing: with byte_fallback, decoding gives every text back. Each line is read with a blank
 ///         before it, so that a word is the same piece at the beginning of a line and within it
 ///   nfkc  NFKC (fullwidth letters, ligatures and the like become usual ones) and one blank for a run of
 ///         blanks, which decoding cannot give back. A text is read with a blank before it

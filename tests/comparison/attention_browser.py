@@ -92,7 +92,7 @@ def check_map(page, name, values, columns, causal):
 
 
 def check_scale(page, name, values, columns, causal):
-    """The legend ends at the largest weight that is shown, but for a decoder's first row, which can only look at itself.
+    """The legend ends at the largest weight that is shown. A decoder's first row does not count: it sees only itself.
     Where that row exceeds it, the legend says so. The readout names the same weight."""
     page.run("document.querySelector('#scale-choice [value=relative]').click()")
     free = values[columns:] if causal and 1 < columns < len(values) else values

@@ -244,7 +244,7 @@ def check_curves(page, results):
 
 
 def check_end_of_curves(page, results):
-    """The last point of each highlighted curve, where its seeds took equal steps, and its interval: that of the table."""
+    """The last point of each highlighted curve, where its seeds took equal steps, and its interval are those of the table."""
     shown = page.run("""[...document.querySelectorAll('#curves .entry')].map(
         entry => [entry.querySelector('bdi').textContent, entry.querySelector('b').textContent,
                   entry.querySelector('.quiet')?.textContent ?? ''])""")
@@ -261,7 +261,7 @@ def check_end_of_curves(page, results):
         mean = results.factor * sum(ends) / len(ends)
         near = abs(value - mean) <= tolerance * 1.01 + abs(mean) * 1e-5
         check(near, f"{name}: its curve ends at {mean}, shown as {text}")
-        # Without a better evaluation before it, the last one is that of the table.
+        # If no evaluation before it is better, the table shows the last one.
         if len(ends) > 1 and math.isclose(mean, results.factor * runs[name]["metric"]["mean"], rel_tol=1e-6):
             for key, part in zip(("low", "high"), band.removesuffix("%").split(" – ")):
                 expected = results.factor * runs[name]["metric"][key]

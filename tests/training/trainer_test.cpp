@@ -103,7 +103,7 @@ TEST(Trainer, EvaluatesBeforeTheFirstStepWhereAsked) {
   auto rows = timeless_metrics(world.path("true"));
   EXPECT_EQ(rows[0].at("step"), 0);
   EXPECT_EQ(rows[0].at("tokens"), 0);
-  EXPECT_NEAR(rows[0].at("valid_loss").get<double>(), std::log(30), 1) << "about that of a guess";
+  EXPECT_NEAR(rows[0].at("valid_loss").get<double>(), std::log(30), 1) << "about the loss of a guess";
   rows.erase(rows.begin());
   EXPECT_EQ(rows, timeless_metrics(world.path("false")));
   for (const char* file : {"model.safetensors", "samples.txt"})

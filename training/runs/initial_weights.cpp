@@ -73,8 +73,7 @@ void check_special_tokens(const Experiment& experiment, const Source& source) {
   const auto& type = task_type(experiment);
   if (type.needs == VocabularyNeeds::nothing) return;
   if (!source.vocabulary.tokenizer) fail(fmt::format("{} has no tokenizer", source.dir.string()));
-  const bool is_needed = !type.needs_special_tokens || type.needs_special_tokens(experiment);
-  if (!is_needed || source.vocabulary.tokenizer->special().eos >= 0) return;
+  if (!type.requires_special_tokens(experiment) || source.vocabulary.tokenizer->special().eos >= 0) return;
   fail(
       fmt::format("the vocabulary of {} is for one stream of text and lacks the special tokens that {} "
                   "needs: train it with data.documents, or with a tokenizer of type sentencepiece",

@@ -67,9 +67,7 @@ void validate(const Experiment& c, const Complain& complain) {
   const auto& type = task_type(c);
   validate_best_by(c, type, complain);
   if (type.validate) type.validate(c, complain);
-  const bool needs_special =
-      type.needs != VocabularyNeeds::nothing && (!type.needs_special_tokens || type.needs_special_tokens(c));
-  if (needs_special && c.data.tokenizer.special_tokens == false)
+  if (type.requires_special_tokens(c) && c.data.tokenizer.special_tokens == false)
     complain("data.tokenizer.special_tokens", "cannot be false: the task needs them");
   if (c.training.batch_tokens && type.has_windows) {
     complain(

@@ -85,9 +85,11 @@ class LanguageModeling final : public Task {
     const auto documents = read_documents(data, split);
     auto stream = tokenize(documents, tokenizer(), RowEnding::end_of_sequence);
     size_t bytes = 0, words = 0;
-    for (size_t i = 0; i < documents.size(); ++i) {
-      bytes += predicted_bytes(tokenizer(), stream.row(static_cast<int64_t>(i)), documents[i]);
-      words += words_in(documents[i]);
+    for (int64_t i = 0; i < stream.n_rows(); ++i) {
+      const auto& document = documents[static_cast<size_t>(i)];
+      const int64_t begin = stream.row_begin(i);
+      bytes += predicted_bytes(tokenizer(), stream, begin, begin + stream.row_length(i), document);
+      words += words_in(document);
     }
     const auto tokens = static_cast<double>(std::max<int64_t>(stream.n_tokens(), 1));
     bytes_per_token_[static_cast<size_t>(split)] = static_cast<double>(bytes) / tokens;

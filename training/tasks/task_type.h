@@ -54,7 +54,12 @@ struct TaskType : TypeInfo {
   /// Whether lower or higher values of the metric `key` are better; lower for the loss and for unknown keys.
   Better better(std::string_view key) const;
 
-  /// Whether the vocabulary must have special tokens such as eos; default: yes, if there is a tokenizer.
+  /// Whether the vocabulary of an experiment must have special tokens such as eos.
+  bool requires_special_tokens(const Experiment& experiment) const {
+    if (needs == VocabularyNeeds::nothing) return false;
+    return !needs_special_tokens || needs_special_tokens(experiment);
+  }
+  /// The answer for a task with a tokenizer; default: yes.
   std::function<bool(const Experiment& experiment)> needs_special_tokens = nullptr;
   /// Makes the task with a vocabulary. Missing parts of the vocabulary are made from the training data.
   std::function<std::unique_ptr<Task>(const Experiment& experiment, Vocabulary vocabulary)> make;

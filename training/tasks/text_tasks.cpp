@@ -9,6 +9,20 @@
 #include "models/families/families.h"
 
 namespace zoo {
+namespace {
+
+/// Whether one of the tokens `begin` … `end` (excluded) is `id`. Reads parts of the store, because a document
+/// may be a whole corpus.
+bool has_token(const TokenStore& store, int64_t begin, int64_t end, int64_t id) {
+  constexpr int64_t at_once = 65'536;
+  for (; begin < end; begin += at_once) {
+    const auto part = store.slice(begin, std::min(begin + at_once, end));
+    if (std::ranges::find(part, id) != part.end()) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 void require_shape(const Experiment& experiment, std::initializer_list<FamilyShape> shapes,
                    std::string_view wanted, const Complain& complain) {
@@ -43,11 +57,11 @@ std::shared_ptr<const Tokenizer> make_tokenizer_for(
   });
 }
 
-size_t predicted_bytes(const Tokenizer& tokenizer, const TokenIds& ids, std::string_view text) {
+size_t predicted_bytes(const Tokenizer& tokenizer, const TokenStore& store, int64_t begin, int64_t end,
+                       std::string_view text) {
   const int64_t unk = tokenizer.special().unk;
-  const bool has_unknown = unk >= 0 && std::ranges::find(ids, unk) != ids.end();
-  if (tokenizer.keeps_text() && !has_unknown) return text.size();
-  TokenIds known = ids;
+  if (tokenizer.keeps_text() && (unk < 0 || !has_token(store, begin, end, unk))) return text.size();
+  TokenIds known = store.slice(begin, end);
   std::erase(known, unk);
   return tokenizer.decode(known).size();
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "data/text/token_store.h"
 #include "models/families/families.h"
 #include "training/tasks/experiment.h"
 #include "training/tasks/task.h"
@@ -38,9 +39,11 @@ std::shared_ptr<const Tokenizer> make_tokenizer_for(
     const TokenizerConfig& config, SpecialTokenSet needed,
     const std::vector<const std::vector<std::string>*>& corpora);
 
-/// How many bytes of `text` a model predicts when it predicts all of `ids`, which encode it: bytes that
-/// decode() gives back. Characters that became unk do not count.
-size_t predicted_bytes(const Tokenizer& tokenizer, const TokenIds& ids, std::string_view text);
+/// How many bytes of `text` a model predicts when it predicts the tokens `begin` … `end` (excluded) of
+/// `store`, which encode the text. Only bytes that decode() gives back count, so characters that became unk
+/// do not.
+size_t predicted_bytes(const Tokenizer& tokenizer, const TokenStore& store, int64_t begin, int64_t end,
+                       std::string_view text);
 
 /// The key of bits per predicted_bytes(): "bits_per_byte", or "bits_per_decoded_byte" if the tokenizer
 /// changes texts.

@@ -81,9 +81,10 @@ class TextToText final : public Task {
       const int64_t n = target.row_length(i);
       const bool whole = n < target_length;
       const int64_t begin = target.row_begin(i), kept = std::min(n, target_length - 1);  // without eos
-      const auto ids = target.slice(begin, begin + kept);
-      const auto text = whole ? pairs.target[static_cast<size_t>(i)] : tokenizer().decode(ids);
-      bytes += static_cast<double>(predicted_bytes(tokenizer(), ids, text) + 1);  // with its line end
+      const auto text = whole ? pairs.target[static_cast<size_t>(i)]
+                              : tokenizer().decode(target.slice(begin, begin + kept));
+      const auto size = predicted_bytes(tokenizer(), target, begin, begin + kept, text);
+      bytes += static_cast<double>(size + 1);  // with its line end
       targets += static_cast<double>(kept + 1);
     }
     bytes_per_target_[static_cast<size_t>(split)] = targets > 0 ? bytes / targets : 0;
