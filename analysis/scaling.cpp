@@ -163,7 +163,7 @@ class ScalingMeter {
     call->x = hidden_states(length);
     call->context.range = &call->range;
     if (first_role(config_) == StackRole::decoder)
-      call->context.mask = Mask::causal().prepared(length, length, device_);
+      call->context.mask = Mask::causal();
     if (stack_->rotary) {
       call->rotary = stack_->rotary->forward(call->range, device_);
       call->context.rotary = &call->rotary;

@@ -55,6 +55,7 @@ Mask Mask::from(const torch::Tensor& offsets) const {
   if (!causal_) return *this;
   Mask mask = *this;
   mask.causal_ = false;
+  mask.materialized_ = nullptr;
   return mask & causal(offsets);
 }
 
@@ -71,7 +72,7 @@ Mask Mask::operator&(const Mask& other) const {
   return result;
 }
 
-torch::Tensor Mask::materialize(int64_t n_queries, int64_t n_keys, torch::Device device) const {
+torch::Tensor Mask::visible_pairs(int64_t n_queries, int64_t n_keys, torch::Device device) const {
   torch::Tensor visible = keep_.defined() ? keep_.to(device) : torch::Tensor();
   const auto keys = torch::arange(n_keys, torch::dtype(torch::kInt64).device(device));
   if (offsets_.defined()) {
@@ -87,10 +88,16 @@ torch::Tensor Mask::materialize(int64_t n_queries, int64_t n_keys, torch::Device
   return visible;
 }
 
-Mask Mask::prepared(int64_t n_queries, int64_t n_keys, torch::Device device) const {
-  if (!has_tensors()) return *this;
-  const auto visible = materialize(n_queries, n_keys, device);
-  return keep(visible);
+torch::Tensor Mask::materialize(int64_t n_queries, int64_t n_keys, torch::Device device) const {
+  if (!materialized_) return visible_pairs(n_queries, n_keys, device);
+  if (!materialized_->defined()) *materialized_ = visible_pairs(n_queries, n_keys, device);
+  return *materialized_;
+}
+
+Mask Mask::shared() const {
+  Mask mask = *this;
+  mask.materialized_ = std::make_shared<torch::Tensor>();
+  return mask;
 }
 
 }  // namespace zoo

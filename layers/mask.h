@@ -2,6 +2,8 @@
 // Which keys each query sees. Inside the library true always means visible ("keep"). Masks stay symbolic (a
 // causal flag, key ranges) as long as possible, because fused kernels do not need a materialised mask.
 
+#include <memory>
+
 #include <torch/types.h>
 
 namespace zoo {
@@ -34,10 +36,18 @@ class Mask {
   /// Whether only causality hides anything.
   bool is_only_causal() const { return causal_ && !has_tensors(); }
 
+  /// Whether queries see no keys after their own position.
+  bool is_causal() const { return causal_ || offsets_.defined(); }
+  /// (B) int64: row b sees no keys from ends()[b] on; undefined = all.
+  const torch::Tensor& ends() const { return ends_; }
+  /// Whether nothing hides keys but causality from position 0 on, and lengths. Such a mask needs no tensor of
+  /// (query, key) pairs.
+  bool is_causal_or_lengths() const { return !offsets_.defined() && !keep_.defined(); }
+
   /// (B|1, H|1, T, S) bool, true = visible; undefined if everything is visible.
   torch::Tensor materialize(int64_t n_queries, int64_t n_keys, torch::Device device) const;
-  /// The same mask for the use of many layers, materialised unless fused kernels need no tensor for it.
-  Mask prepared(int64_t n_queries, int64_t n_keys, torch::Device device) const;
+  /// The same mask for the layers of one call: they share the tensor of the first materialize().
+  Mask shared() const;
 
  private:
   bool has_tensors() const { return offsets_.defined() || ends_.defined() || keep_.defined(); }
@@ -46,6 +56,9 @@ class Mask {
   torch::Tensor offsets_;  // (B): the last key that query 0 sees
   torch::Tensor ends_;     // (B): one past the last visible key
   torch::Tensor keep_;     // explicit, 4-D bool
+  std::shared_ptr<torch::Tensor> materialized_;  // of shared(): undefined before the first materialize()
+
+  torch::Tensor visible_pairs(int64_t n_queries, int64_t n_keys, torch::Device device) const;
 };
 
 }  // namespace zoo

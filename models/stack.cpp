@@ -143,13 +143,12 @@ torch::Tensor StackImpl::score_bias(const PositionRange& range, torch::Device de
 torch::Tensor StackImpl::forward(const StackInput& input) {
   auto x = input.x;
   const auto device = x.device();
-  const int64_t n_queries = x.size(1);
-  const PositionRange range = input.state ? input.range : PositionRange(0, n_queries);
+  const PositionRange range = input.state ? input.range : PositionRange(0, x.size(1));
   const auto table = rotary ? rotary(range, device) : RotaryTable{};
   const Mask mask = range.differs_by_row() ? input.mask.from(range.offsets()) : input.mask;
 
   LayerContext context;
-  context.self = {.mask = mask.prepared(n_queries, range.n_keys(), device),
+  context.self = {.mask = mask.shared(),
                   .range = &range,
                   .rotary = &table,
                   .bias = score_bias(range, device),
@@ -157,9 +156,8 @@ torch::Tensor StackImpl::forward(const StackInput& input) {
                   .maps = input.self_maps};
   const MemoryState* const first_memory = input.state ? input.state->memory(0) : nullptr;
   if (first_memory || input.memory.defined()) {
-    const int64_t length = first_memory ? first_memory->keys().size(2) : input.memory.size(1);
     const Mask hidden = first_memory ? input.state->memory_mask() : input.memory_mask;
-    context.cross = {.mask = hidden.prepared(n_queries, length, device),
+    context.cross = {.mask = hidden.shared(),
                      .query_positions = input.layer_positions,
                      .memory_positions = input.memory_positions,
                      .maps = input.cross_maps};

@@ -110,13 +110,23 @@ TEST(Mask, CombinationShowsWhatBothShow) {
   EXPECT_TRUE(torch::equal(materialized(mask, kQueries, kKeys).squeeze(1), expected));
 }
 
-TEST(Mask, PreparedIsTheSameMask) {
-  const auto mask = Mask::causal() & Mask::lengths(torch::tensor({4, 2}));
-  EXPECT_TRUE(torch::equal(materialized(mask.prepared(3, 4, torch::kCPU), 3, 4), materialized(mask, 3, 4)));
-  const auto from_offsets = Mask::causal(torch::tensor({1, 0}));
-  EXPECT_TRUE(torch::equal(materialized(from_offsets.prepared(3, 4, torch::kCPU), 3, 4),
-                           materialized(from_offsets, 3, 4)));
-  EXPECT_TRUE(Mask::causal().prepared(4, 4, torch::kCPU).is_only_causal());  // fused kernels need no tensor
+TEST(Mask, SharedIsTheSameMaskAndMadeOnce) {
+  const auto mask = (Mask::causal() & Mask::lengths(torch::tensor({4, 2}))).shared();
+  const auto first = mask.materialize(3, 4, torch::kCPU), again = Mask(mask).materialize(3, 4, torch::kCPU);
+  const auto expected = (Mask::causal() & Mask::lengths(torch::tensor({4, 2}))).materialize(3, 4, torch::kCPU);
+  EXPECT_TRUE(torch::equal(first, expected));
+  EXPECT_EQ(first.data_ptr(), again.data_ptr());
+  EXPECT_TRUE(Mask::causal().shared().is_only_causal());  // fused kernels need no tensor
+}
+
+TEST(Mask, SharedMasksDoNotLeakIntoMasksThatAreMadeFromThem) {
+  const auto causal = Mask::causal().shared();
+  causal.materialize(4, 4, torch::kCPU);
+  const auto lengths = torch::tensor({4, 2}), offsets = torch::tensor({1, 0});
+  EXPECT_TRUE(torch::equal(materialized(causal & Mask::lengths(lengths), 4, 4),
+                           materialized(Mask::causal() & Mask::lengths(lengths), 4, 4)));
+  EXPECT_TRUE(torch::equal(materialized(causal.from(offsets), 4, 4),
+                           materialized(Mask::causal(offsets), 4, 4)));
 }
 
 }  // namespace
