@@ -1,0 +1,69 @@
+#include "layers/mixers/linear_attention.h"
+
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "layers/weights/description.h"
+
+namespace zoo {
+namespace {
+
+torch::Tensor elu_features(const torch::Tensor& x) { return torch::elu(x) + 1; }
+
+}  // namespace
+
+LinearAttentionImpl::LinearAttentionImpl(const AttentionOptions& options_) : ProjectedMixerImpl(options_) {
+  TORCH_CHECK(options.dropout() == 0, "linear attention has no weights that could be dropped");
+  TORCH_CHECK(!options.scale(), "linear attention has no scores that could be scaled");
+}
+
+torch::Tensor LinearAttentionImpl::forward(const torch::Tensor& x, const AttentionContext& context) {
+  const auto heads = heads_of(x, context);
+  const auto real = real_tokens(context, x.size(1), x.device());
+  const bool causal = context.mask.is_causal() || context.state;
+  constexpr double eps = 1e-6;  // as in fast-transformers
+  torch::Tensor mixed;
+  {
+    const FullPrecision full(x.device());
+    Features features{
+        .q = elu_features(full(heads.q)), .k = elu_features(full(heads.k)), .v = full(heads.v), .eps = eps};
+    if (context.rotary && context.rotary->defined()) {
+      features.q_above = context.rotary->apply(features.q);
+      features.k_above = context.rotary->apply(features.k);
+    }
+    features = without_padding(features, real);
+    if (context.maps) {
+      TORCH_CHECK(!context.state, "weights are made without a state");
+      context.maps->push_back(weights_of(features, causal));
+    }
+    if (!causal) {
+      mixed = attend_to_all(features);
+    } else {
+      auto* const state = dynamic_cast<RunningState*>(context.state);
+      const auto past = attend_to_past(features, state ? state->tensor(0) : torch::Tensor());
+      if (state) state->set(0, past.sums);
+      mixed = past.output;
+    }
+  }
+  return merged(mixed.to(x.scalar_type()));
+}
+
+std::unique_ptr<LayerState> LinearAttentionImpl::new_state(int64_t n_rows) const {
+  return std::make_unique<RunningState>(
+      std::vector<torch::Tensor>{zeros({n_rows, n_kv_heads(), head_dim(), head_dim() + 1})});
+}
+
+std::shared_ptr<torch::nn::Module> LinearAttentionImpl::fresh(const std::optional<torch::Device>&) const {
+  return std::make_shared<LinearAttentionImpl>(options);
+}
+
+void LinearAttentionImpl::pretty_print(std::ostream& stream) const {
+  stream << Description("LinearAttention")
+                .add("d_model", options.d_model())
+                .add("n_heads", options.n_heads())
+                .add("n_kv_heads", n_kv_heads())
+                .add("head_dim", head_dim())
+                .add("projection", options.projection());
+}
+
+}  // namespace zoo
