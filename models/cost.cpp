@@ -9,17 +9,17 @@
 namespace zoo {
 namespace {
 
-int64_t norm_parameters(const NormOptions& options) {
-  const bool centred =
-      options.kind() == NormKind::layer_norm || options.kind() == NormKind::layer_norm_annotated;
-  return centred && options.bias() ? 2 * options.size() : options.size();
-}
-
 double bytes(double n_tokens, int64_t numbers) {
   return n_tokens * static_cast<double>(numbers * kFloatBytes);
 }
 
 }  // namespace
+
+int64_t norm_parameters(const NormOptions& options) {
+  const bool centred =
+      options.kind() == NormKind::layer_norm || options.kind() == NormKind::layer_norm_annotated;
+  return centred && options.bias() ? 2 * options.size() : options.size();
+}
 
 PassShape pass_shape(const Batch& batch) {
   PassShape shape{.batch_size = batch.n_rows(),

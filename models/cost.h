@@ -34,6 +34,8 @@ struct CostEntry {
   double flops = 0;                   // of matrix products alone, a multiply-add = 2
   double activation_bytes = 0;        // float32 kept for the backward pass, with fused attention
   int64_t state_bytes_per_token = 0;  // float32 cache in generation, for each token of a sequence
+  /// float32 that generation keeps for each sequence, whatever its length: running sums.
+  int64_t state_bytes = 0;
   int64_t n_sides = 1;                // 2 if it works on both sequences of an encoder-decoder
 };
 
@@ -76,6 +78,9 @@ void count_linear(CostAccount& account, std::string name, std::string kind, cons
 /// `count` norms of equal options.
 void count_norms(CostAccount& account, std::string name, const NormOptions& options, int64_t count,
                  double n_tokens);
+
+/// The parameters of one norm.
+int64_t norm_parameters(const NormOptions& options);
 
 void count_feed_forward(CostAccount& account, std::string name, const FeedForwardOptions& options,
                         double n_tokens);

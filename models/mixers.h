@@ -3,7 +3,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "io/config/registry.h"
 #include "layers/mixer.h"
@@ -12,11 +16,32 @@
 
 namespace zoo {
 
+/// Modules that several mixers of a stack use. The stack owns them and registers them under their names.
+class SharedModules {
+ public:
+  /// The module of this name. The first call makes it.
+  template <class Impl>
+  std::shared_ptr<Impl> get(const std::string& name, const std::function<std::shared_ptr<Impl>()>& make) {
+    for (const auto& [known, module] : modules_)
+      if (known == name) return std::dynamic_pointer_cast<Impl>(module);
+    auto module = make();
+    modules_.emplace_back(name, module);
+    return module;
+  }
+  const std::vector<std::pair<std::string, std::shared_ptr<torch::nn::Module>>>& all() const {
+    return modules_;
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::shared_ptr<torch::nn::Module>>> modules_;
+};
+
 /// The place of a mixer in a model.
 struct MixerPlace {
   const ModelConfig& model;
   StackRole role;
-  int64_t layer;  // from 0, within its stack
+  int64_t layer;                    // from 0, within its stack
+  SharedModules* shared = nullptr;  // of the stack; null: outside a stack, or where nothing is built
 
   /// The type that the configuration selects for this layer, with the values of its keys.
   const Selection& selection() const { return model.attention_of(layer); }
@@ -33,10 +58,16 @@ struct MixerType : TypeInfo {
   /// decoder. Default: it fits everywhere.
   std::function<void(const MixerPlace& place, const std::function<void(std::string_view problem)>& complain)>
       validate = nullptr;
+  /// Why this mixer has no weights of tokens to show: "has no softmax". Empty: it appends its weights to
+  /// AttentionContext::maps.
+  std::string no_maps = {};
 };
 
 /// Holds "full", multi-head attention over all visible keys, and added types.
 Registry<MixerType>& mixer_types();
+
+/// Why Model::attention_maps() would fail for this configuration, in one line; nullopt: it does not.
+std::optional<std::string> why_no_maps(const ModelConfig& config);
 
 /// The configuration's options of an attention. Only self-attention has Shaw's vectors.
 AttentionOptions self_attention_options(const ModelConfig& config);

@@ -9,7 +9,6 @@
 
 #include "layers/weights/description.h"
 #include "models/embedder.h"
-#include "models/mixers.h"
 
 namespace zoo {
 namespace {
@@ -36,9 +35,10 @@ std::array<torch::Tensor*, 5> differentiable(LayerContext& context) {
           &context.cross.query_positions, &context.cross.memory_positions};
 }
 
-/// layer(x, context), recomputed in the backward pass. Tensors that may need gradients become its inputs.
+/// layer(x, context), recomputed in the backward pass. Tensors that may need gradients become its inputs. The
+/// layer also uses the modules in `shared`.
 torch::Tensor recomputed_layer(const TransformerLayer& layer, const torch::Tensor& x,
-                               const LayerContext& context) {
+                               const LayerContext& context, const SharedModules& shared) {
   std::vector<torch::Tensor> inputs = {x};
   std::vector<size_t> handed_over;
   LayerContext kept = context;
@@ -58,7 +58,10 @@ torch::Tensor recomputed_layer(const TransformerLayer& layer, const torch::Tenso
     for (size_t i = 0; i < handed_over.size(); ++i) *places[handed_over[i]] = given[i + 1];
     return module->forward(given.front(), again);
   };
-  return recomputed(call, inputs, layer->parameters());
+  auto parameters = layer->parameters();
+  for (const auto& [name, module] : shared.all())
+    for (const auto& parameter : module->parameters()) parameters.push_back(parameter);
+  return recomputed(call, inputs, parameters);
 }
 
 FeedForwardOptions feed_forward_options(const ModelConfig& config) {
@@ -75,9 +78,10 @@ int64_t n_layers_of(const ModelConfig& config, StackRole role) {
 
 }  // namespace
 
-TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role, int64_t layer) {
-  const MakeMixer make = [config, role, layer] {
-    const MixerPlace place{.model = config, .role = role, .layer = layer};
+TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role, int64_t layer,
+                                      std::shared_ptr<SharedModules> shared) {
+  const MakeMixer make = [config, role, layer, shared = std::move(shared)] {
+    const MixerPlace place{.model = config, .role = role, .layer = layer, .shared = shared.get()};
     return mixer_types().at(place.selection()).make(place);
   };
   auto options =
@@ -100,8 +104,9 @@ StackImpl::StackImpl(const ModelConfig& config, StackRole role) : config_(config
   }
   torch::nn::ModuleList list;
   for (int64_t i = 0; i < n_layers_of(config, role); ++i)
-    list->push_back(layers.emplace_back(layer_options(config, role, i)));
+    list->push_back(layers.emplace_back(layer_options(config, role, i, shared_)));
   register_module("layers", list);
+  for (const auto& [name, module] : shared_->all()) register_module(name, module);
   if (wants_final_norm(config.norm_placement)) {
     final_norm = register_module("final_norm", Norm(norm_options(config, config.d_model)));
   }
@@ -173,7 +178,7 @@ torch::Tensor StackImpl::forward(const StackInput& input) {
     // Each layer gets its own view, so that the memory's gradients are added layer by layer. Rounding is then
     // the same with and without recomputation.
     if (input.memory.defined()) context.cross.memory = input.memory.view_as(input.memory);
-    x = recompute ? recomputed_layer(layers[i], x, context) : layers[i](x, context);
+    x = recompute ? recomputed_layer(layers[i], x, context, *shared_) : layers[i](x, context);
   }
   return final_norm ? final_norm(x) : x;
 }

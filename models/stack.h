@@ -15,6 +15,7 @@
 #include "layers/transformer_layer.h"
 #include "models/cost.h"
 #include "models/decoding_state.h"
+#include "models/mixers.h"
 #include "models/model_config.h"
 
 namespace zoo {
@@ -63,7 +64,8 @@ class StackImpl : public Module {
   ModelConfig config_;
   StackRole role_;
   ActivationCheckpointing checkpointing_ = ActivationCheckpointing::none;
-  torch::Tensor alibi_slopes_;  // (H)
+  torch::Tensor alibi_slopes_;                                                 // (H)
+  std::shared_ptr<SharedModules> shared_ = std::make_shared<SharedModules>();  // of the mixers
 };
 
 class Stack : public torch::nn::ModuleHolder<StackImpl> {
@@ -75,7 +77,9 @@ class Stack : public torch::nn::ModuleHolder<StackImpl> {
 };
 
 /// The configuration's options for layer `layer`.
-TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role, int64_t layer);
+/// Mixers keep in `shared` what they share; null: each has its own.
+TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role, int64_t layer,
+                                      std::shared_ptr<SharedModules> shared = nullptr);
 
 /// Adds the cost of a stack with path `name` for sequences of shape.n_queries vectors. If the stack has a
 /// memory, shape.n_keys is the memory's length.

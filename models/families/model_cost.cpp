@@ -48,12 +48,15 @@ ModelCost model_cost(const ModelConfig& config, const ModelPurpose& purpose, int
                            .parameters = entry.parameters,
                            .flops_per_token = entry.flops / n_tokens,
                            .activation_bytes_per_token = std::llround(std::floor(per_token)),
-                           .state_bytes_per_token = entry.state_bytes_per_token});
+                           .state_bytes_per_token = entry.state_bytes_per_token,
+                           .state_bytes = entry.state_bytes});
     cost.parameters += entry.parameters;
     activation_bytes += entry.activation_bytes;
     const bool of_encoder = two_sides && entry.name.starts_with("encoder.");
-    if (entry.kind != "cross-attention" && !of_encoder)
+    if (entry.kind != "cross-attention" && !of_encoder) {
       cost.cache_bytes_per_token += entry.state_bytes_per_token;
+      cost.state_bytes += entry.state_bytes;
+    }
   }
   cost.flops_per_token = account.flops() / n_read;
   cost.activation_bytes_per_token = std::llround(std::floor(activation_bytes / n_read));

@@ -19,6 +19,7 @@ struct LayerCost {
   double flops_per_token = 0;  // forward pass, a multiply-add = 2; per token of the sequence it works on
   int64_t activation_bytes_per_token = 0;  // float32 kept for the backward pass, with fused attention
   int64_t state_bytes_per_token = 0;       // float32 cache in generation
+  int64_t state_bytes = 0;                 // float32 of a sequence in generation, whatever its length
 };
 
 struct ModelCost {
@@ -31,6 +32,7 @@ struct ModelCost {
   int64_t training_bytes = 0;              // weights, gradients and the two moments of Adam, float32
   int64_t activation_bytes_per_token = 0;  // per token read, like the FLOPs
   int64_t cache_bytes_per_token = 0;       // self-attention cache of all layers that generate, float32
+  int64_t state_bytes = 0;                 // running states of these layers, for each sequence, float32
 };
 
 /// The number of parameters of a model, without building it. Throws ConfigError as make_model() does.
