@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "generation/generator.h"
 #include "models/inference_scope.h"
+#include "models/mixers.h"
 #include "training/tasks/evaluation.h"
 
 namespace zoo {
@@ -155,6 +156,8 @@ AttentionReport attention_report(const Run& run, const std::string& text,
   const auto& type = task_type(run.experiment());
   if (!type.layout)
     throw UsageError(fmt::format("the task {} has no texts: its attention cannot be shown", type.name));
+  if (const auto problem = why_no_maps(run.experiment().model))
+    throw UsageError(*problem + ": choose another run");
   auto report = attention_report(run.model(), run.tokenizer(),
                                  {.layout = type.layout(run.experiment()),
                                   .text = text,

@@ -64,9 +64,9 @@ struct AttentionRequest {
 
 /// Runs `model` over the text with teacher forcing: once for the maps, once for the predictions. Throws
 /// DataError if the text has no tokens, cannot be encoded or is too long for the model, UsageError if there
-/// is a target but the model does not answer.
+/// is a target but the model does not answer. Every layer of the model must have maps.
 AttentionReport attention_report(Model& model, const Tokenizer& tokenizer, const AttentionRequest& request);
-/// The same for a trained model.
+/// The same for a trained model. UsageError also if a layer of it has no maps (why_no_maps()).
 AttentionReport attention_report(const Run& run, const std::string& text,
                                  const std::optional<std::string>& target = {});
 

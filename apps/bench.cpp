@@ -21,6 +21,7 @@
 #include "base/device.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "models/families/model_cost.h"
 #include "training/recipes/own_text.h"
 #include "training/runs/initial_weights.h"
 #include "training/runs/run.h"
@@ -43,22 +44,39 @@ struct BenchArguments {
 
 using Json = nlohmann::ordered_json;
 
-Json as_json(const Speed& speed) {
+Json as_json(const Speed& speed, const ModelCost& cost) {
   Json document{{"train",
                  {{"tokens_per_second", speed.train.tokens_per_second},
                   {"step_ms", speed.train.step_seconds * 1e3},
                   {"peak_memory_bytes", speed.train.peak_memory_bytes}}},
                 {"prompt", {{"tokens_per_second", nullptr}}},
-                {"decode", {{"tokens_per_second", nullptr}, {"first_token_ms", nullptr}}}};
+                {"decode",
+                 {{"tokens_per_second", nullptr},
+                  {"first_token_ms", nullptr},
+                  {"cache_bytes_per_token", nullptr},
+                  {"state_bytes", nullptr}}}};
   if (speed.prompt) document["prompt"]["tokens_per_second"] = speed.prompt->tokens_per_second;
   if (speed.decode) {
     document["decode"]["tokens_per_second"] = speed.decode->tokens_per_second;
     document["decode"]["first_token_ms"] = speed.decode->first_token_seconds * 1e3;
+    document["decode"]["cache_bytes_per_token"] = cost.cache_bytes_per_token;
+    document["decode"]["state_bytes"] = cost.state_bytes;
   }
   return document;
 }
 
-std::string as_text(const Speed& speed) {
+/// "remembers 36.9 kB a token and 1.2 MB a sequence"
+std::string remembered(const ModelCost& cost) {
+  const auto bytes = [](int64_t n) {
+    return n < 1'000'000 ? fmt::format("{:.1f} kB", static_cast<double>(n) / 1e3)
+                         : fmt::format("{:.1f} MB", static_cast<double>(n) / 1e6);
+  };
+  auto text = fmt::format("remembers {} a token", bytes(cost.cache_bytes_per_token));
+  if (cost.state_bytes > 0) text += fmt::format(" and {} a sequence", bytes(cost.state_bytes));
+  return text;
+}
+
+std::string as_text(const Speed& speed, const ModelCost& cost) {
   const auto row = [](std::string_view name, double rate, const std::string& rest) {
     return fmt::format("{:<10} {:>10.0f} tokens/s    {}\n", name, rate, rest);
   };
@@ -72,8 +90,9 @@ std::string as_text(const Speed& speed) {
   }
   if (const auto& decode = speed.decode) {
     text += row("decoding", decode->tokens_per_second,
-                fmt::format("one sequence; the first of {} tokens takes {:.2f} ms after a prompt of {}",
-                            decode->n_tokens, decode->first_token_seconds * 1e3, decode->prompt_length));
+                fmt::format("one sequence; the first of {} tokens takes {:.2f} ms after a prompt of {}; {}",
+                            decode->n_tokens, decode->first_token_seconds * 1e3, decode->prompt_length,
+                            remembered(cost)));
   }
   return text;
 }
@@ -141,6 +160,7 @@ void bench(const BenchArguments& arguments) {
   auto& task = measured.get();
   const auto& experiment = task.experiment();
   const auto speed = measure_speed(task, device, {.seconds = arguments.seconds, .length = arguments.length});
+  const auto cost = model_cost(experiment.model, task.purpose(), experiment.data.sequence_length);
   std::vector<ScalingCurve> curves;
   if (arguments.scaling) {
     auto options = scaling_options(device);
@@ -150,7 +170,7 @@ void bench(const BenchArguments& arguments) {
   }
 
   if (arguments.json) {
-    auto document = as_json(speed);
+    auto document = as_json(speed, cost);
     if (measured.random) document["data"] = "random tokens";
     if (arguments.scaling) {
       document["scaling"] = Json::array();
@@ -161,7 +181,7 @@ void bench(const BenchArguments& arguments) {
   }
   std::cout << fmt::format("{} ({}, {}{})\n\n", experiment.name, experiment.model.architecture.type,
                            device.str(), measured.random ? ", random tokens" : "")
-            << as_text(speed);
+            << as_text(speed, cost);
   if (arguments.scaling) std::cout << '\n' << as_text(curves);
 }
 

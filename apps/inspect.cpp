@@ -76,14 +76,14 @@ struct LayerName {
   }
 };
 
-// Equal layers share one row.
+// Equal layers that follow one another share one row.
 std::vector<Row> rows_of(const ModelCost& cost) {
   std::vector<Row> rows;
   std::map<std::string, size_t> seen;
   for (const auto& layer : cost.layers) {
     const LayerName name(layer.name);
     const auto key = name.before + "*" + name.after + layer.shape;
-    if (const auto it = seen.find(key); it != seen.end() && name.number >= 0) {
+    if (const auto it = seen.find(key); it != seen.end() && rows[it->second].last + 1 == name.number) {
       rows[it->second].last = name.number;
       continue;
     }
@@ -113,14 +113,19 @@ void print_table(const Experiment& experiment, const ModelCost& cost, int64_t le
                            with_prefix(cost.flops_per_token), with_prefix(3 * cost.flops_per_token), length);
   std::cout << fmt::format(
       "memory                {}B of weights; {}B to train with Adam, and {}B per token of the batch;"
-      "\n                      {}B of cache per token to generate (all float32)\n",
+      "\n                      {}B of cache per token to generate{} (all float32)\n",
       with_prefix(static_cast<double>(cost.weight_bytes)),
       with_prefix(static_cast<double>(cost.training_bytes)),
       with_prefix(static_cast<double>(cost.activation_bytes_per_token)),
-      with_prefix(static_cast<double>(cost.cache_bytes_per_token)));
+      with_prefix(static_cast<double>(cost.cache_bytes_per_token)),
+      cost.state_bytes > 0
+          ? fmt::format(", and {}B per sequence", with_prefix(static_cast<double>(cost.state_bytes)))
+          : "");
 }
 
-// {"name", "architecture", "sequence_length", "parameters", "flops_per_token", "memory": {…},
+// {"name", "architecture", "sequence_length", "parameters", "flops_per_token",
+//  "memory": {"weight_bytes", "training_bytes", "activation_bytes_per_token", "cache_bytes_per_token",
+//             "state_bytes": of a sequence in generation, whatever its length},
 //  "layers": [{"name", "kind", "shape", "parameters", "flops_per_token", "activation_bytes_per_token"}]}
 void print_json(const Experiment& experiment, const ModelCost& cost, int64_t length) {
   auto layers = nlohmann::ordered_json::array();
@@ -141,7 +146,8 @@ void print_json(const Experiment& experiment, const ModelCost& cost, int64_t len
                                          {{"weight_bytes", cost.weight_bytes},
                                           {"training_bytes", cost.training_bytes},
                                           {"activation_bytes_per_token", cost.activation_bytes_per_token},
-                                          {"cache_bytes_per_token", cost.cache_bytes_per_token}}},
+                                          {"cache_bytes_per_token", cost.cache_bytes_per_token},
+                                          {"state_bytes", cost.state_bytes}}},
                                         {"layers", layers}};
   std::cout << document.dump(2) << '\n';
 }

@@ -27,6 +27,7 @@
 #include "io/files.h"
 #include "io/sha256.h"
 #include "models/families/model_cost.h"
+#include "models/mixers.h"
 #include "training/runs/checkpoint.h"
 #include "training/runs/guess.h"
 #include "training/runs/run.h"
@@ -241,7 +242,9 @@ class Collector {
     const auto text = text_to_look_at(json["samples"]);
     try {
       const bool about_texts = task_type(run.experiment()).layout != nullptr;
-      if (!text.empty() && about_texts) json["attention"] = attention_json(run, text);
+      const auto problem = why_no_maps(run.experiment().model);
+      if (problem) say(fmt::format("{}: {}", variant.name, *problem));
+      if (!text.empty() && about_texts && !problem) json["attention"] = attention_json(run, text);
     } catch (const DataError& error) {
       say(fmt::format("{}: no attention maps: {}", variant.name, error.what()));
     }

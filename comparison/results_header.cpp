@@ -142,7 +142,8 @@ Json facts_of(const PlannedVariant& variant) {
           {"flops_per_token", variant.cost.flops_per_token},
           {"activation_bytes_per_token", variant.cost.activation_bytes_per_token},
           {"weight_bytes", variant.cost.weight_bytes},
-          {"cache_bytes_per_token", variant.cost.cache_bytes_per_token}};
+          {"cache_bytes_per_token", variant.cost.cache_bytes_per_token},
+          {"state_bytes", variant.cost.state_bytes}};
 }
 
 }  // namespace zoo

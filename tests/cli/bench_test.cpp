@@ -72,7 +72,8 @@ void expect_training(const json& document) {
   EXPECT_TRUE(document["train"]["peak_memory_bytes"].is_number_integer());
   for (const auto& value : document["train"]) EXPECT_GT(value.get<double>(), 0);
   EXPECT_THAT(keys(document["prompt"]), ElementsAre("tokens_per_second"));
-  EXPECT_THAT(keys(document["decode"]), ElementsAre("first_token_ms", "tokens_per_second"));
+  EXPECT_THAT(keys(document["decode"]),
+              ElementsAre("cache_bytes_per_token", "first_token_ms", "state_bytes", "tokens_per_second"));
 }
 
 TEST_F(Bench, GivesTheFieldsThatAreFixed) {

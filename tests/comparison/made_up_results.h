@@ -286,6 +286,7 @@ inline Json made_up_run(const MadeUpComparison& comparison, const MadeUpRun& run
           {"activation_bytes_per_token", run.d_model * run.n_layers * 68},
           {"weight_bytes", static_cast<int64_t>(parameters) * 4},
           {"cache_bytes_per_token", run.d_model * run.n_layers * 8},
+          {"state_bytes", 0},
           {"guess", {{"uniform", 9.2}, {"unigram", 6.9}}},
           {"metric", std::move(metric)},
           {"baseline", nullptr},
