@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -14,6 +16,7 @@
 #include "analysis/measure.h"
 #include "models/families/families.h"
 #include "models/families/model_cost.h"
+#include "models/mixers.h"
 #include "models/stack.h"
 #include "training/gradients/memory.h"
 
@@ -48,6 +51,7 @@ class ScalingMeter {
       : config_(config), purpose_(purpose), device_(device), options_(options) {
     auto one_layer = config;
     one_layer.n_layers = 1;
+    one_layer.max_positions = std::max(config.max_positions, layer_lengths().back());
     stack_ = Stack(one_layer, first_role(config));
     stack_->to(device);
     stack_->eval();
@@ -55,7 +59,9 @@ class ScalingMeter {
 
   ScalingCurve attention() {
     return measure(
-        {.part = ScalingPart::attention, .order = "O(n²d)", .lengths = layer_lengths()},
+        {.part = ScalingPart::attention,
+         .order = fmt::format("O({})", order_of(0)),
+         .lengths = layer_lengths()},
         [this](int64_t n) { return attention_flops(n); }, [this](int64_t n) { return attention_pass(n); });
   }
 
@@ -85,7 +91,7 @@ class ScalingMeter {
     const auto model = make_model(config, purpose_);
     model->to(device_);
     model->eval();
-    return measure({.part = ScalingPart::model, .order = "O(n²d + nd²)", .lengths = lengths}, flops,
+    return measure({.part = ScalingPart::model, .order = model_order(), .lengths = lengths}, flops,
                    [this, model](int64_t n) -> Pass {
                      const auto batch = example(n).to(device_);
                      return [model, batch] { model->logits(model->features(batch)); };
@@ -93,6 +99,21 @@ class ScalingMeter {
   }
 
  private:
+  const std::string& order_of(int64_t layer) const {
+    return mixer_types().at(config_.attention_of(layer)).order;
+  }
+  /// The orders of all mixers, and the feed-forward's.
+  std::string model_order() const {
+    const std::string feed_forward = "nd²";
+    std::vector<std::string> orders;
+    for (int64_t layer = 0; layer < std::ssize(config_.attention); ++layer) {
+      const auto& order = order_of(layer);
+      if (order != feed_forward && std::ranges::find(orders, order) == orders.end()) orders.push_back(order);
+    }
+    orders.push_back(feed_forward);
+    return fmt::format("O({})", fmt::join(orders, " + "));
+  }
+
   /// One sequence for the whole model.
   Batch example(int64_t length) const {
     return model_families().at(config_.architecture).example(config_, purpose_, length);
@@ -162,8 +183,7 @@ class ScalingMeter {
     call->range = PositionRange(0, length);
     call->x = hidden_states(length);
     call->context.range = &call->range;
-    if (first_role(config_) == StackRole::decoder)
-      call->context.mask = Mask::causal();
+    if (first_role(config_) == StackRole::decoder) call->context.mask = Mask::causal();
     if (stack_->rotary) {
       call->rotary = stack_->rotary->forward(call->range, device_);
       call->context.rotary = &call->rotary;

@@ -28,14 +28,8 @@ torch::Tensor TransformerLayerImpl::forward(const torch::Tensor& x, const LayerC
   return residual(x, {attend, transform});
 }
 
-// The mixer is cloned rather than made again, because it may use a module that the layer does not own.
-std::shared_ptr<torch::nn::Module> TransformerLayerImpl::fresh(
-    const std::optional<torch::Device>& device) const {
-  auto with_clone = options;
-  with_clone.self_attention([&] { return copy_of(self_attention, device); });
-  auto layer = std::make_shared<TransformerLayerImpl>(with_clone);
-  layer->options = options;
-  return layer;
+std::shared_ptr<torch::nn::Module> TransformerLayerImpl::fresh(const std::optional<torch::Device>&) const {
+  return std::make_shared<TransformerLayerImpl>(options);
 }
 
 void TransformerLayerImpl::pretty_print(std::ostream& stream) const {

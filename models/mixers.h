@@ -61,6 +61,8 @@ struct MixerType : TypeInfo {
   /// Why this mixer has no weights of tokens to show: "has no softmax". Empty: it appends its weights to
   /// AttentionContext::maps.
   std::string no_maps = {};
+  /// How the time for a sequence of n tokens grows; d is d_model.
+  std::string order = "n²d";
 };
 
 /// Holds "full", multi-head attention over all visible keys, and added types.

@@ -9,6 +9,7 @@
 
 #include "layers/weights/description.h"
 #include "models/embedder.h"
+#include "models/mixers.h"
 
 namespace zoo {
 namespace {
@@ -92,7 +93,8 @@ TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role,
   return options;
 }
 
-StackImpl::StackImpl(const ModelConfig& config, StackRole role) : config_(config), role_(role) {
+StackImpl::StackImpl(const ModelConfig& config, StackRole role)
+    : config_(config), role_(role), shared_(std::make_shared<SharedModules>()) {
   if (config.position == Position::rotary) rotary = register_module("rotary", Rotary(rotary_options(config)));
   if (config.position == Position::alibi) alibi_slopes_ = alibi_slopes(config.n_heads);
   if (config.position == Position::t5) {

@@ -15,10 +15,11 @@
 #include "layers/transformer_layer.h"
 #include "models/cost.h"
 #include "models/decoding_state.h"
-#include "models/mixers.h"
 #include "models/model_config.h"
 
 namespace zoo {
+
+class SharedModules;  // models/mixers.h
 
 /// One call of a stack.
 struct StackInput {
@@ -64,8 +65,8 @@ class StackImpl : public Module {
   ModelConfig config_;
   StackRole role_;
   ActivationCheckpointing checkpointing_ = ActivationCheckpointing::none;
-  torch::Tensor alibi_slopes_;                                                 // (H)
-  std::shared_ptr<SharedModules> shared_ = std::make_shared<SharedModules>();  // of the mixers
+  torch::Tensor alibi_slopes_;             // (H)
+  std::shared_ptr<SharedModules> shared_;  // of the mixers
 };
 
 class Stack : public torch::nn::ModuleHolder<StackImpl> {

@@ -53,17 +53,19 @@ DeltaRuleResult delta_rule(const DeltaRuleInput& input) {
   }
   const auto solved = torch::linalg_solve_triangular(system, torch::cat({v * beta, read}, -1),
                                                      /*upper=*/false, /*left=*/true, /*unitriangular=*/true);
-  const auto values = solved.narrow(-1, 0, value_width);
-  const auto reads = solved.narrow(-1, value_width, k.size(-1));
-  const auto writes = kept.transpose(-1, -2);
+  // unbind() rather than select(): the gradient of each select() would be as large as all chunks.
+  const auto values = solved.narrow(-1, 0, value_width).unbind(2);
+  const auto reads = solved.narrow(-1, value_width, k.size(-1)).unbind(2);
+  const auto writes = kept.transpose(-1, -2).unbind(2), queries = q.unbind(2), pairs = within.unbind(2);
+  const auto decays = factors.defined() ? factors.unbind(2) : std::vector<torch::Tensor>();
 
   auto sum = sum_before(input);
   std::vector<torch::Tensor> outputs;
-  for (int64_t i = 0; i < k.size(2); ++i) {
-    const auto written = values.select(2, i) - torch::matmul(reads.select(2, i), sum);
-    outputs.push_back(torch::matmul(q.select(2, i), sum) + torch::matmul(within.select(2, i), written));
-    if (factors.defined()) sum = sum * factors.select(2, i);
-    sum = sum + torch::matmul(writes.select(2, i), written);
+  for (size_t i = 0; i < queries.size(); ++i) {
+    const auto written = values[i] - torch::matmul(reads[i], sum);
+    outputs.push_back(torch::matmul(queries[i], sum) + torch::matmul(pairs[i], written));
+    if (factors.defined()) sum = sum * decays[i];
+    sum = sum + torch::matmul(writes[i], written);
   }
   return {.output = torch::cat(outputs, 2).narrow(2, 0, n_tokens), .sum = sum};
 }

@@ -86,7 +86,17 @@ std::unique_ptr<LayerState> LinformerImpl::new_state(int64_t) const {
 
 std::shared_ptr<torch::nn::Module> LinformerImpl::fresh(const std::optional<torch::Device>& device) const {
   if (is_own_) return std::make_shared<LinformerImpl>(options, projection_->options);
-  return std::make_shared<LinformerImpl>(options, copy_of(projection_, device));
+  auto clone = std::make_shared<LinformerImpl>(options, copy_of(projection_, device));
+  clone->is_private_ = true;
+  return clone;
+}
+
+void LinformerImpl::take_settings(const torch::nn::Module& from) {
+  const auto& other = dynamic_cast<const LinformerImpl&>(from);
+  const bool is_made = is_own_ || is_private_;
+  if (is_made || (projection_ != other.projection_ && !other.is_private_)) return;
+  projection_ = copy_of(other.projection_);
+  is_private_ = true;
 }
 
 void LinformerImpl::pretty_print(std::ostream& stream) const {

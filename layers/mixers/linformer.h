@@ -70,10 +70,14 @@ class LinformerImpl : public ProjectedMixerImpl {
 
  protected:
   std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
+  /// A layer that is cloned by itself makes its mixer with the stack's projection. Its clone gets a copy of
+  /// the projection, on the same device.
+  void take_settings(const torch::nn::Module& from) override;
 
  private:
   std::shared_ptr<PositionProjectionImpl> projection_;
-  bool is_own_;
+  bool is_own_;              // registered here
+  bool is_private_ = false;  // neither registered nor of another module: the copy of a clone
 };
 
 class Linformer : public torch::nn::ModuleHolder<LinformerImpl> {

@@ -36,11 +36,13 @@ Carried carried(const torch::Tensor& sums, const torch::Tensor& first) {
 
 /// The same where older sums are multiplied by `factors` (B, K, chunks).
 Carried carried(const torch::Tensor& sums, const torch::Tensor& first, const torch::Tensor& factors) {
+  // unbind() rather than select(): the gradient of each select() would be as large as all chunks.
+  const auto added = sums.unbind(2), kept = factors.unsqueeze(-1).unsqueeze(-1).unbind(2);
   std::vector<torch::Tensor> before;
   auto sum = first;
-  for (int64_t i = 0; i < sums.size(2); ++i) {
+  for (size_t i = 0; i < added.size(); ++i) {
     before.push_back(sum);
-    sum = sum * factors.select(2, i).unsqueeze(-1).unsqueeze(-1) + sums.select(2, i);
+    sum = sum * kept[i] + added[i];
   }
   return {.before = torch::stack(before, 2), .last = sum};
 }

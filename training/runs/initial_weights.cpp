@@ -140,7 +140,9 @@ std::string load_initial_weights(const Experiment& experiment, const Task& task,
   std::vector<std::pair<torch::Tensor, std::string>> found;
   std::vector<std::string> fresh;
   std::set<std::string> used;
-  for (const auto& item : model.named_parameters()) {
+  auto tensors = model.named_parameters();
+  tensors.update(model.named_buffers());  // such as Performer's random features
+  for (const auto& item : tensors) {
     const auto& name = item.key();
     if (!file.contains(name) || (name.starts_with("head.classifier.") && !same_classes)) {
       fresh.push_back(name);
