@@ -1,6 +1,7 @@
 #include "analysis/scaling.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <memory>
@@ -49,20 +50,56 @@ class ScalingMeter {
   ScalingMeter(const ModelConfig& config, const ModelPurpose& purpose, c10::Device device,
                const ScalingOptions& options)
       : config_(config), purpose_(purpose), device_(device), options_(options) {
-    auto one_layer = config;
-    one_layer.n_layers = 1;
-    one_layer.max_positions = std::max(config.max_positions, layer_lengths().back());
-    stack_ = Stack(one_layer, first_role(config));
-    stack_->to(device);
-    stack_->eval();
+    stack_ = layer_for(config.max_positions);
   }
 
   ScalingCurve attention() {
     return measure(
-        {.part = ScalingPart::attention,
-         .order = fmt::format("O({})", order_of(0)),
-         .lengths = layer_lengths()},
-        [this](int64_t n) { return attention_flops(n); }, [this](int64_t n) { return attention_pass(n); });
+        {.part = ScalingPart::attention, .order = order(), .lengths = layer_lengths()},
+        [this](int64_t n) { return attention_flops(n); },
+        [this](int64_t n) -> Pass {
+          return [call = attention_call(PositionRange(0, n), layer_for(n))] { call->run(); };
+        });
+  }
+
+  ScalingCurve training() {
+    constexpr double kPasses = 3;  // the backward pass has two products for each one of the forward pass
+    return measure(
+        {.part = ScalingPart::training, .order = order(), .lengths = layer_lengths()},
+        [this](int64_t n) { return kPasses * attention_flops(n); },
+        [this](int64_t n) -> Pass {
+          const auto call = attention_call(PositionRange(0, n), layer_for(n));
+          call->x.requires_grad_();
+          return [call, gradient = torch::randn_like(call->x)] {
+            const torch::AutoGradMode with_gradients(true);
+            call->run().backward(gradient);
+            call->x.mutable_grad().reset();
+            call->mixer->zero_grad();
+          };
+        });
+  }
+
+  /// For a decoder. The state reads a sequence at once, then single tokens.
+  ScalingCurve decoding() {
+    ScalingCurve curve{.part = ScalingPart::decoding};
+    for (const int64_t length : layer_lengths()) {
+      const auto layer = layer_for(length);
+      const auto state = layer->layers.front()->self_attention->new_state(1);
+      const auto read = [&](const PositionRange& range) {
+        const auto call = attention_call(range, layer);
+        call->context.state = state.get();
+        call->run();
+      };
+      read(PositionRange(0, length));
+      int64_t position = length;
+      read(PositionRange(position++, 1));  // a cache that grows by doubling has grown
+      const int64_t bytes = state->bytes();
+      const Times times =
+          measure_times([&] { read(PositionRange(position++, 1)); }, device_, options_.seconds);
+      add(curve, length, times, bytes);
+    }
+    fit(curve);
+    return curve;
   }
 
   ScalingCurve feed_forward() {
@@ -129,7 +166,8 @@ class ScalingMeter {
   std::vector<int64_t> affordable_lengths(const Flops& flops) const {
     std::vector<int64_t> lengths;
     const auto fewest = static_cast<size_t>(std::max<int64_t>(options_.fewest, 1));
-    for (int64_t n = options_.shortest; lengths.size() < fewest || flops(n) <= options_.max_flops; n *= 2) {
+    for (int64_t n = options_.shortest;
+         n <= options_.longest && (lengths.size() < fewest || flops(n) <= options_.max_flops); n *= 2) {
       lengths.push_back(n);
     }
     return lengths;
@@ -147,19 +185,44 @@ class ScalingMeter {
       if (!curve.bytes.empty() && kMostGrowth * curve.bytes.back() > options_.max_bytes) break;
       prepare(length)();  // grows tables of positions, so that neither time nor bytes count them
       const TensorMemory memory(device_);
-      const auto forward = prepare(length);
-      const Times times = measure_times(forward, device_, options_.seconds);
-      curve.lengths.push_back(length);
+      const auto pass = prepare(length);
+      const Times times = measure_times(pass, device_, options_.seconds);
       curve.flops.push_back(flops(length));
-      curve.seconds.push_back(times.median);
-      curve.seconds_low.push_back(times.low);
-      curve.seconds_high.push_back(times.high);
-      curve.bytes.push_back(memory.peak());
+      add(curve, length, times, memory.peak());
     }
-    curve.flops_exponent = fitted_exponent(curve.lengths, curve.flops);
-    curve.seconds_exponent = fitted_exponent(curve.lengths, curve.seconds);
+    fit(curve);
     return curve;
   }
+
+  static void add(ScalingCurve& curve, int64_t length, const Times& times, int64_t bytes) {
+    curve.lengths.push_back(length);
+    curve.seconds.push_back(times.median);
+    curve.seconds_low.push_back(times.low);
+    curve.seconds_high.push_back(times.high);
+    curve.bytes.push_back(bytes);
+  }
+
+  static void fit(ScalingCurve& curve) {
+    curve.flops_exponent = fitted_exponent(curve.lengths, curve.flops);
+    curve.seconds_exponent = fitted_exponent(curve.lengths, curve.seconds);
+    const std::vector<double> bytes(curve.bytes.begin(), curve.bytes.end());
+    curve.bytes_exponent = fitted_exponent(curve.lengths, bytes);
+  }
+
+  /// The first layer of the model, for sequences of this length: strides and projections may depend on it.
+  Stack layer_for(int64_t length) const {
+    auto config = config_;
+    config.n_layers = 1;
+    config.n_decoder_layers.reset();
+    config.attention = {config_.attention_of(0)};
+    config.max_positions = length;
+    Stack stack(config, first_role(config));
+    stack->to(device_);
+    stack->eval();
+    return stack;
+  }
+  /// The textbook's order of the first layer's mixer.
+  std::string order() const { return fmt::format("O({})", order_of(0)); }
 
   /// (1, n, D)
   torch::Tensor hidden_states(int64_t length) const {
@@ -171,29 +234,31 @@ class ScalingMeter {
     return [module, x = hidden_states(length)] { module->forward(x); };
   }
 
+  struct AttentionCall {
+    std::shared_ptr<MixerImpl> mixer;
+    torch::Tensor x;
+    RotaryTable rotary;
+    PositionRange range;
+    AttentionContext context;
+
+    torch::Tensor run() const { return mixer->forward(x, context); }
+  };
   /// Self-attention with the mask and positions that a stack prepares for its layers.
-  Pass attention_pass(int64_t length) {
-    struct Call {
-      torch::Tensor x;
-      RotaryTable rotary;
-      PositionRange range;
-      AttentionContext context;
-    };
-    const auto call = std::make_shared<Call>();
-    call->range = PositionRange(0, length);
-    call->x = hidden_states(length);
+  std::shared_ptr<AttentionCall> attention_call(const PositionRange& range, Stack layer) const {
+    auto call = std::make_shared<AttentionCall>();
+    call->mixer = layer->layers.front()->self_attention;
+    call->range = range;
+    call->x = hidden_states(range.count());
     call->context.range = &call->range;
     if (first_role(config_) == StackRole::decoder) call->context.mask = Mask::causal();
-    if (stack_->rotary) {
-      call->rotary = stack_->rotary->forward(call->range, device_);
+    if (layer->rotary) {
+      call->rotary = layer->rotary->forward(call->range, device_);
       call->context.rotary = &call->rotary;
     }
-    if (stack_->position_bias) call->context.bias = stack_->position_bias->forward(call->range);
+    if (layer->position_bias) call->context.bias = layer->position_bias->forward(call->range);
     if (config_.position == Position::alibi)
       call->context.bias = alibi_bias(alibi_slopes(config_.n_heads).to(device_), call->range);
-    return [call, attention = stack_->layers.front()->self_attention] {
-      attention->forward(call->x, call->context);
-    };
+    return call;
   }
 
   const ModelConfig& config_;
@@ -220,12 +285,15 @@ std::vector<ScalingCurve> measure_scaling(const ModelConfig& config, const Model
   torch::manual_seed(0);
   const torch::NoGradGuard no_grad;
   ScalingMeter meter(config, purpose, device, options);
-  std::vector<ScalingCurve> curves{meter.attention(), meter.feed_forward(), meter.norm()};
+  std::vector<ScalingCurve> curves{meter.attention(), meter.training()};
+  if (first_role(config) == StackRole::decoder) curves.push_back(meter.decoding());
+  curves.push_back(meter.feed_forward());
+  curves.push_back(meter.norm());
   if (model_families().at(config.architecture).example) curves.push_back(meter.model());
   return curves;
 }
 
-std::optional<double> fitted_exponent(std::span<const int64_t> lengths, std::span<const double> values) {
+std::optional<Exponent> fitted_exponent(std::span<const int64_t> lengths, std::span<const double> values) {
   const size_t n = lengths.size();
   if (n < 2 || values.size() != n) return std::nullopt;
   const size_t n_fitted = std::max<size_t>((n + 1) / 2, 2);
@@ -244,23 +312,39 @@ std::optional<double> fitted_exponent(std::span<const int64_t> lengths, std::spa
     products += (x[i] - mean_x) * (y[i] - mean_y);
     squares += (x[i] - mean_x) * (x[i] - mean_x);
   }
-  return products / squares;
+  Exponent exponent{.value = products / squares};
+  if (n_fitted == 2) return exponent;
+  double residuals = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double residual = y[i] - mean_y - exponent.value * (x[i] - mean_x);
+    residuals += residual * residual;
+  }
+  const size_t freedom = n_fitted - 2;
+  const double error = std::sqrt(residuals / static_cast<double>(freedom) / squares);
+  // Student's t, two-sided at 95 %, for 1, 2, … degrees of freedom.
+  constexpr std::array t{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228};
+  const double reach = t[std::min(freedom, t.size()) - 1] * error;
+  exponent.low = exponent.value - reach;
+  exponent.high = exponent.value + reach;
+  return exponent;
 }
 
 nlohmann::ordered_json to_json(const ScalingCurve& curve) {
-  const auto number = [](const std::optional<double>& value) {
-    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+  using Json = nlohmann::ordered_json;
+  Json json = {{"part", name_of(curve.part)},        {"order", curve.order},
+               {"lengths", curve.lengths},           {"flops", curve.flops},
+               {"seconds", curve.seconds},           {"seconds_low", curve.seconds_low},
+               {"seconds_high", curve.seconds_high}, {"bytes", curve.bytes}};
+  const auto add = [&](const std::string& key, const std::optional<Exponent>& exponent) {
+    const auto number = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
+    json[key] = exponent ? Json(exponent->value) : Json();
+    json[key + "_low"] = exponent ? number(exponent->low) : Json();
+    json[key + "_high"] = exponent ? number(exponent->high) : Json();
   };
-  return {{"part", name_of(curve.part)},
-          {"order", curve.order},
-          {"lengths", curve.lengths},
-          {"flops", curve.flops},
-          {"seconds", curve.seconds},
-          {"seconds_low", curve.seconds_low},
-          {"seconds_high", curve.seconds_high},
-          {"bytes", curve.bytes},
-          {"flops_exponent", number(curve.flops_exponent)},
-          {"seconds_exponent", number(curve.seconds_exponent)}};
+  add("flops_exponent", curve.flops_exponent);
+  add("seconds_exponent", curve.seconds_exponent);
+  add("bytes_exponent", curve.bytes_exponent);
+  return json;
 }
 
 }  // namespace zoo

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,7 +38,7 @@ constexpr size_t kLongMessage = 1000;  // bytes
 struct BenchArguments {
   std::filesystem::path target;
   std::vector<std::string> overrides;
-  std::optional<int64_t> length;
+  std::optional<int64_t> length, longest;
   double seconds = kUsualSeconds;
   bool scaling = false, json = false;
   std::string device = "auto";
@@ -97,29 +99,45 @@ std::string as_text(const Speed& speed, const ModelCost& cost) {
   return text;
 }
 
-std::string exponent(const std::optional<double>& value) {
-  return value ? fmt::format("{:.2f}", *value) : "–";
+std::string exponent(const std::optional<Exponent>& fitted) {
+  if (!fitted) return "–";
+  if (!fitted->low) return fmt::format("{:.2f}", fitted->value);
+  return fmt::format("{:.2f} ± {:.2f}", fitted->value, (*fitted->high - *fitted->low) / 2);
 }
 
-std::string as_text(const std::vector<ScalingCurve>& curves) {
+/// One row for each curve: its order, its exponent, and the text of each length.
+std::string scaling_table(const std::vector<ScalingCurve>& curves,
+                          const std::function<std::string(const ScalingCurve&)>& exponent_of,
+                          const std::function<std::string(const ScalingCurve&, size_t)>& cell) {
   std::vector<int64_t> lengths;
   for (const auto& curve : curves) {
     if (curve.lengths.size() > lengths.size()) lengths = curve.lengths;
   }
-  std::string text =
-      "Milliseconds of a forward pass over n tokens (median, with half of the distance between the "
-      "quartiles); e: exponent of n^e, fitted to the longest half of the lengths\n\n";
-  text += fmt::format("{:<12}  {:<12}  {:>7}  {:>7}", "part", "order", "e FLOPs", "e time");
+  auto text = fmt::format("{:<12}  {:<12}  {:>12}", "part", "order", "e");
   for (const int64_t length : lengths) text += fmt::format("  {:>16}", fmt::format("n={}", length));
   for (const auto& curve : curves) {
-    text += fmt::format("\n{:<12}  {:<12}  {:>7}  {:>7}", name_of(curve.part), curve.order,
-                        exponent(curve.flops_exponent), exponent(curve.seconds_exponent));
-    for (size_t i = 0; i < curve.seconds.size(); ++i) {
-      const double spread = (curve.seconds_high[i] - curve.seconds_low[i]) / 2;
-      text += fmt::format("  {:>16}", fmt::format("{:.3f} ± {:.3f}", curve.seconds[i] * 1e3, spread * 1e3));
-    }
+    text += fmt::format("\n{:<12}  {:<12}  {:>12}", name_of(curve.part), curve.order, exponent_of(curve));
+    for (size_t i = 0; i < curve.lengths.size(); ++i) text += fmt::format("  {:>16}", cell(curve, i));
   }
   return text + "\n";
+}
+
+std::string as_text(const std::vector<ScalingCurve>& curves) {
+  const auto milliseconds = [](const ScalingCurve& curve, size_t i) {
+    const double spread = (curve.seconds_high[i] - curve.seconds_low[i]) / 2;
+    return fmt::format("{:.3f} ± {:.3f}", curve.seconds[i] * 1e3, spread * 1e3);
+  };
+  const auto megabytes = [](const ScalingCurve& curve, size_t i) {
+    return fmt::format("{:.3f}", static_cast<double>(curve.bytes[i]) / 1e6);
+  };
+  return fmt::format(
+      "Milliseconds over n tokens (median, with half of the distance between the quartiles). training: "
+      "forward and backward pass of the attention; decoding: its next token after n; the others: forward "
+      "passes. e: exponent of n^e, fitted to the longest half of the lengths, with its 95 % interval\n\n{}\n"
+      "Megabytes of tensors at most, without the weights; decoding: of the state after n tokens\n\n{}",
+      scaling_table(
+          curves, [](const auto& curve) { return exponent(curve.seconds_exponent); }, milliseconds),
+      scaling_table(curves, [](const auto& curve) { return exponent(curve.bytes_exponent); }, megabytes));
 }
 
 /// The task to measure, on its own data or on random ones.
@@ -166,6 +184,11 @@ void bench(const BenchArguments& arguments) {
     auto options = scaling_options(device);
     options.max_flops *= arguments.seconds / kUsualSeconds;
     options.seconds *= arguments.seconds / kUsualSeconds;
+    if (arguments.longest) {
+      options.longest = *arguments.longest;
+      options.max_flops = std::numeric_limits<double>::infinity();
+      options.max_bytes = std::numeric_limits<int64_t>::max();
+    }
     curves = measure_scaling(experiment.model, task.purpose(), device, options);
   }
 
@@ -207,8 +230,16 @@ void add_bench(CLI::App& app) {
                    "Seconds to measure each speed; with more, --scaling reaches longer sequences")
       ->option_text(fmt::format("S={}", kUsualSeconds))
       ->check(number(0, 86400));
-  command->add_flag("--scaling", arguments->scaling,
-                    "Also measure attention, feed-forward, norm and model at growing lengths");
+  command->add_flag(
+      "--scaling", arguments->scaling,
+      "Also measure time and memory of attention (forward, training and decoding), feed-forward, "
+      "norm and model at growing lengths");
+  command
+      ->add_option("--longest", arguments->longest,
+                   "With --scaling: measure lengths up to N, however long it takes")
+      ->option_text("N")
+      ->check(whole_number(64))
+      ->needs("--scaling");
   add_device(*command, arguments->device);
   add_json(*command, arguments->json);
   command->callback([arguments] { bench(*arguments); });

@@ -84,6 +84,12 @@ bool is_of_grid(const std::string& key, const ComparisonPlan& plan) {
   return std::ranges::any_of(plan.variants.front().grid, [&](const KeyValue& one) { return one.key == key; });
 }
 
+/// Every run has chosen its own value of a tuned key, in the same way.
+bool is_tuned(const std::string& key, const ComparisonPlan& plan) {
+  return std::ranges::any_of(plan.variants,
+                             [&](const auto& variant) { return std::ranges::count(variant.tuned, key) > 0; });
+}
+
 void check_configurations(ComparisonPlan& plan) {
   std::vector<Values> values;
   for (const auto& variant : plan.variants) values.push_back(values_of(variant.experiment));
@@ -93,7 +99,8 @@ void check_configurations(ComparisonPlan& plan) {
     if (const auto kind = promise_of(key)) {
       plan.notices.push_back(
           {*kind, fmt::format("Not the same for all: {}", who_has_what(key, plan.variants, values))});
-    } else if (key.starts_with("training.") && !is_of_budget(key) && !is_of_grid(key, plan)) {
+    } else if (key.starts_with("training.") && !is_of_budget(key) && !is_of_grid(key, plan) &&
+               !is_tuned(key, plan)) {
       training.push_back(key);
     }
   }

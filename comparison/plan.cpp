@@ -216,6 +216,9 @@ ComparisonPlan make_plan(const Comparison& comparison) {
                            .grid = variant.grid,
                            .size = variant.size,
                            .without_size = variant.without_size};
+    if (!variant.candidates.empty()) {
+      for (const auto& value : variant.candidates.front().values) planned.tuned.push_back(value.key);
+    }
     const auto first = std::find_if(comparison.variants.begin(), comparison.variants.end(),
                                     [&](const Variant& other) { return other.cell == variant.cell; });
     if (first->name != variant.name) planned.baseline = first->name;

@@ -36,7 +36,8 @@ struct PlannedVariant {
   std::string variant = {};  // see Variant, as for the next two
   std::vector<KeyValue> grid = {};
   std::string size = {}, without_size = {};
-  ModelCost cost = {};  // at data.sequence_length
+  std::vector<std::string> tuned = {};  // keys that short trainings have chosen
+  ModelCost cost = {};                  // at data.sequence_length
   /// For the first seed, or for the finished run. Absent for a budget of seconds, and without a checkpoint.
   std::optional<Consumption> planned = {};
 

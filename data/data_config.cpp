@@ -59,6 +59,8 @@ void describe(ConfigVisitor& v, DataConfig& c) {
       "Name of the text column in a tab-separated file (NAME.tsv; for text_classification any file). With "
       "several names, the first one that the header has is used.");
   v.field("label_column", c.label_column, "text_classification: name of the label column.");
+  v.field("answer_mark", c.answer_mark,
+          "marked_tokens: the token after each of these is predicted; default \"=\".");
   v.field("sequence_length", c.sequence_length, "Longest sequence in tokens; longer ones are cut.",
           Limits::between(3, 1e7));
   v.field("target_length", c.target_length,

@@ -66,6 +66,8 @@ struct DataConfig {
   /// Names of the text column of a tab-separated file. The first one that the header has is used.
   std::vector<std::string> text_column = {"sentence"};
   std::string label_column = "label";
+  /// marked_tokens: the token after each of these is predicted; default "=".
+  std::optional<std::string> answer_mark;
   int64_t sequence_length = 256;         // longest sequence in tokens; longer ones are cut
   std::optional<int64_t> target_length;  // text_to_text: of the target side; default sequence_length
   /// language_modeling: number of tokens at the start of each window that are given, not predicted. The

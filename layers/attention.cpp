@@ -1,9 +1,14 @@
 #include "layers/attention.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <torch/types.h>
+#include <torch/utils.h>
 
+#include "layers/pattern_attention.h"
+#include "layers/patterns/window_pattern.h"
 #include "layers/positions/position_bias.h"
 #include "layers/scaled_dot_product.h"
 #include "layers/weights/description.h"
@@ -42,6 +47,17 @@ AttentionImpl::AttentionImpl(const AttentionOptions& options_)
       "out",
       Linear(
           linear_options(n_heads * head_dim_, d_model, WeightUse::residual_output).bias(options.out_bias())));
+  if (options.global_projections()) {
+    const auto* const window = dynamic_cast<const WindowPattern*>(options.pattern().get());
+    TORCH_CHECK(
+        window && !window->options().global_queries() && window->direction() == Direction::bidirectional &&
+            n_kv_heads_ == n_heads,
+        "projections of global queries need a bidirectional window without global queries, and as many "
+        "key heads as query heads");
+    global_q = register_module("global_q", map({queries}));
+    global_k = register_module("global_k", map({keys}));
+    global_v = register_module("global_v", map({keys}));
+  }
   if (options.qk_norm()) {
     q_norm = register_module("q_norm", Norm(*options.qk_norm()));
     k_norm = register_module("k_norm", Norm(*options.qk_norm()));
@@ -71,11 +87,18 @@ void AttentionImpl::pretty_print(std::ostream& stream) const {
                 .add("projection", options.projection())
                 .add("scale", options.scale())
                 .add("shaw_max_distance", options.shaw_max_distance())
+                .add("pattern",
+                     options.pattern() ? std::optional(options.pattern()->description()) : std::nullopt)
                 .add("dropout", options.dropout());
 }
 
 std::unique_ptr<LayerState> AttentionImpl::new_state(int64_t n_rows) const {
+  if (options.pattern()) return new_pattern_state(*options.pattern(), n_rows);
   return std::make_unique<KeyValueState>(n_rows);
+}
+
+double AttentionImpl::scale() const {
+  return options.scale().value_or(1.0 / std::sqrt(static_cast<double>(head_dim_)));
 }
 
 torch::Tensor AttentionImpl::split_heads(const torch::Tensor& x, int64_t n_heads) const {
@@ -128,12 +151,15 @@ AttentionImpl::Heads AttentionImpl::self_heads(const torch::Tensor& x, const Att
     heads.q = context.rotary->apply(heads.q);
     heads.k = context.rotary->apply(heads.k);
   }
-  if (context.state) {
-    TORCH_CHECK(context.range, "a state needs the positions of the tokens");
-    const auto all = dynamic_cast<KeyValueState&>(*context.state).extend(heads.k, heads.v, *context.range);
-    heads.k = all.keys, heads.v = all.values;
-  }
   return heads;
+}
+
+/// The heads with all keys and values that the state has, after it has read these.
+AttentionImpl::Heads AttentionImpl::extended(Heads heads, const AttentionContext& context) {
+  if (!context.state) return heads;
+  TORCH_CHECK(context.range, "a state needs the positions of the tokens");
+  const auto all = dynamic_cast<KeyValueState&>(*context.state).extend(heads.k, heads.v, *context.range);
+  return {.q = heads.q, .k = all.keys, .v = all.values};
 }
 
 AttentionImpl::Heads AttentionImpl::cross_heads(const torch::Tensor& x, const AttentionContext& context) {
@@ -152,10 +178,9 @@ torch::Tensor AttentionImpl::mix_with_relative_positions(const Heads& heads,
   const auto relative = relative_positions(context.range ? *context.range : whole, heads.q.device());
   const auto rows = relative.clamp(-reach, reach) + reach;  // (T, S) or (B, T, S)
   const bool by_row = rows.dim() == 3;
-  const double scale = options.scale().value_or(1.0 / std::sqrt(static_cast<double>(head_dim_)));
   const auto key_vectors = torch::embedding(relative_keys, rows).to(heads.q.dtype());  // (…, T, S, Dh)
   const auto value_vectors = torch::embedding(relative_values, rows).to(heads.q.dtype());
-  auto bias = torch::einsum(by_row ? "bhtd,btsd->bhts" : "bhtd,tsd->bhts", {heads.q * scale, key_vectors});
+  auto bias = torch::einsum(by_row ? "bhtd,btsd->bhts" : "bhtd,tsd->bhts", {heads.q * scale(), key_vectors});
   if (context.bias.defined()) bias = bias + context.bias;
   const double dropout = is_training() ? options.dropout() : 0.0;
   const auto [output, weights] =
@@ -191,14 +216,73 @@ torch::Tensor AttentionImpl::mix_remembered(const Heads& heads, const AttentionC
       .reshape({n_rows, n_heads, n_queries, head_dim_});
 }
 
+torch::Tensor AttentionImpl::mix_pattern(const torch::Tensor& x, const Heads& heads,
+                                         const AttentionContext& context) {
+  TORCH_CHECK(!context.bias.defined(), "an attention with a pattern takes no bias");
+  const auto mixed = pattern_attention(heads.q, heads.k, heads.v,
+                                       {.pattern = *options.pattern(),
+                                        .mask = context.mask,
+                                        .scale = scale(),
+                                        .dropout = is_training() ? options.dropout() : 0.0,
+                                        .ids = context.ids,
+                                        .state = context.state,
+                                        .range = context.range,
+                                        .maps = context.maps});
+  return options.global_projections() ? with_global_queries(mixed, x, context) : mixed;
+}
+
+/// `mixed` (B, H, T, Dh) with the rows of global queries, which see all keys by projections of their own.
+torch::Tensor AttentionImpl::with_global_queries(const torch::Tensor& mixed, const torch::Tensor& x,
+                                                 const AttentionContext& context) {
+  const auto& window = dynamic_cast<const WindowPattern&>(*options.pattern());
+  auto positions = window.global_positions({.length = x.size(1), .ids = context.ids});
+  positions.resize(static_cast<size_t>(x.size(0)), positions.front());
+  size_t most = 0;
+  std::vector<int64_t> rows, columns, places;  // of every global token: row, position, number within its row
+  for (size_t b = 0; b < positions.size(); ++b) {
+    most = std::max(most, positions[b].size());
+    for (size_t i = 0; i < positions[b].size(); ++i) {
+      rows.push_back(static_cast<int64_t>(b));
+      columns.push_back(positions[b][i]);
+      places.push_back(static_cast<int64_t>(i));
+    }
+  }
+  if (most == 0) return mixed;
+  const auto on_device = [&](const std::vector<int64_t>& values) {
+    return torch::tensor(values, torch::kInt64).to(x.device());
+  };
+  const auto row = on_device(rows), column = on_device(columns), place = on_device(places);
+  const auto chosen =
+      global_q(x.index({row, column})).view({-1, options.n_heads(), head_dim_});  // of all rows
+  auto queries = chosen.new_zeros({x.size(0), static_cast<int64_t>(most), options.n_heads(), head_dim_});
+  queries.index_put_({row, place}, chosen);
+  queries = queries.transpose(1, 2);  // (B, H, most, Dh)
+  const ScaledDotProductOptions call{.mask = Mask::lengths(context.mask.ends()),
+                                     .scale = scale(),
+                                     .dropout = is_training() ? options.dropout() : 0.0};
+  const auto keys = split_heads(global_k(x), n_kv_heads_), values = split_heads(global_v(x), n_kv_heads_);
+  // `to` (B, H, T, …) with the global rows of `from` (B, H, most, …).
+  const auto replaced = [&](const torch::Tensor& to, const torch::Tensor& from) {
+    auto result = to.transpose(1, 2).clone();
+    result.index_put_({row, column}, from.transpose(1, 2).index({row, place}).to(to.scalar_type()));
+    return result.transpose(1, 2);
+  };
+  if (!context.maps) return replaced(mixed, fused_attention(queries, keys, values, call));
+  const auto global = explicit_attention(queries, keys, values, call);
+  context.maps->back() = replaced(context.maps->back(), global.weights);
+  return replaced(mixed, global.output);
+}
+
 torch::Tensor AttentionImpl::forward(const torch::Tensor& x, const AttentionContext& context) {
-  const bool cross = context.memory.defined() || context.remembered;
-  const auto heads = cross ? cross_heads(x, context) : self_heads(x, context);
-  const bool relative = options.shaw_max_distance() && !cross;
-  const auto mixed = relative ? mix_with_relative_positions(heads, context)
-                     : cross  ? mix_remembered(heads, context)
-                              : mix(heads, context);
-  return out(mixed.transpose(1, 2).reshape({x.size(0), x.size(1), options.n_heads() * head_dim_}));
+  const auto joined = [&](const torch::Tensor& mixed) {
+    return out(mixed.transpose(1, 2).reshape({x.size(0), x.size(1), options.n_heads() * head_dim_}));
+  };
+  if (context.memory.defined() || context.remembered)
+    return joined(mix_remembered(cross_heads(x, context), context));
+  const auto heads = self_heads(x, context);
+  if (options.pattern()) return joined(mix_pattern(x, heads, context));
+  const auto all = extended(heads, context);
+  return joined(options.shaw_max_distance() ? mix_with_relative_positions(all, context) : mix(all, context));
 }
 
 }  // namespace zoo

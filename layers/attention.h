@@ -10,6 +10,7 @@
 
 #include "layers/mixer.h"
 #include "layers/norm.h"
+#include "layers/patterns/attention_pattern.h"
 #include "layers/weights/linear.h"
 
 namespace zoo {
@@ -39,6 +40,12 @@ struct AttentionOptions {
   /// n: adds learned vectors for the relative positions -n … n to keys and values (Shaw et al. 2018), in
   /// self-attention only. Uses explicit attention instead of the fused kernel.
   TORCH_ARG(std::optional<int64_t>, shaw_max_distance) = std::nullopt;
+  /// The keys that queries see in self-attention, as far as the mask allows; null: all keys. Such an
+  /// attention takes no bias, and no mask but causality and lengths.
+  TORCH_ARG(std::shared_ptr<const AttentionPattern>, pattern) = nullptr;
+  /// The global queries of a WindowPattern without global_queries have projections of their own, and see all
+  /// keys, which have other projections for them (Longformer, section 3.1).
+  TORCH_ARG(bool, global_projections) = false;
 };
 
 class AttentionImpl : public MixerImpl, public WeightOwner {
@@ -58,9 +65,10 @@ class AttentionImpl : public MixerImpl, public WeightOwner {
   int64_t n_kv_heads() const { return n_kv_heads_; }
 
   AttentionOptions options;
-  Linear q{nullptr}, k{nullptr}, v{nullptr};  // D → H·Dh, K·Dh, K·Dh; if separate
-  Linear qkv{nullptr};                        // D → (H + 2K)·Dh; if fused
-  Linear out{nullptr};                        // H·Dh → D
+  Linear q{nullptr}, k{nullptr}, v{nullptr};                       // D → H·Dh, K·Dh, K·Dh; if separate
+  Linear qkv{nullptr};                                             // D → (H + 2K)·Dh; if fused
+  Linear out{nullptr};                                             // H·Dh → D
+  Linear global_q{nullptr}, global_k{nullptr}, global_v{nullptr};  // as q, k and v; if global_projections
   Norm q_norm{nullptr}, k_norm{nullptr};
   torch::Tensor relative_keys, relative_values;  // (2n+1, Dh)
 
@@ -73,11 +81,16 @@ class AttentionImpl : public MixerImpl, public WeightOwner {
     torch::Tensor q, k, v;
   };
   Heads self_heads(const torch::Tensor& x, const AttentionContext& context);
+  Heads extended(Heads heads, const AttentionContext& context);
+  double scale() const;
   Heads cross_heads(const torch::Tensor& x, const AttentionContext& context);
   torch::Tensor project_queries(const torch::Tensor& x);
   KeysAndValues project_memory(const torch::Tensor& memory, const torch::Tensor& positions);
   torch::Tensor split_heads(const torch::Tensor& x, int64_t n_heads) const;
   torch::Tensor mix(const Heads& heads, const AttentionContext& context);
+  torch::Tensor mix_pattern(const torch::Tensor& x, const Heads& heads, const AttentionContext& context);
+  torch::Tensor with_global_queries(const torch::Tensor& mixed, const torch::Tensor& x,
+                                    const AttentionContext& context);
   torch::Tensor mix_remembered(const Heads& heads, const AttentionContext& context);
   torch::Tensor mix_with_relative_positions(const Heads& heads, const AttentionContext& context);
 

@@ -53,9 +53,9 @@ class Mask {
   bool has_tensors() const { return offsets_.defined() || ends_.defined() || keep_.defined(); }
 
   bool causal_ = false;
-  torch::Tensor offsets_;  // (B): the last key that query 0 sees
-  torch::Tensor ends_;     // (B): one past the last visible key
-  torch::Tensor keep_;     // explicit, 4-D bool
+  torch::Tensor offsets_;                        // (B): the last key that query 0 sees
+  torch::Tensor ends_;                           // (B): one past the last visible key
+  torch::Tensor keep_;                           // explicit, 4-D bool
   std::shared_ptr<torch::Tensor> materialized_;  // of shared(): undefined before the first materialize()
 
   torch::Tensor visible_pairs(int64_t n_queries, int64_t n_keys, torch::Device device) const;

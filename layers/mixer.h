@@ -32,6 +32,8 @@ struct AttentionContext {
   torch::Tensor bias = {};
   /// (B or 1, T, D): added to x for queries, and in self-attention also for keys (Carion et al. 2020).
   torch::Tensor query_positions = {};
+  /// (B, T) int64: the token ids of x, for patterns that know their global tokens by ids.
+  torch::Tensor ids = {};
   /// (B or 1, S, D): added to the memory for keys.
   torch::Tensor memory_positions = {};
   /// The weights (B, H, T, S) are appended. Uses explicit attention instead of the fused kernel.

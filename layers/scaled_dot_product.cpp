@@ -5,7 +5,7 @@
 
 #include <torch/types.h>
 
-#include "layers/kernels/cpu_attention.h"
+#include "layers/kernels/attention/cpu_attention.h"
 #include "layers/kernels/dropout.h"
 
 namespace zoo {
@@ -22,6 +22,13 @@ torch::Tensor combined_mask(const torch::Tensor& visible, const torch::Tensor& b
                            : additive;
 }
 
+/// Every key, or the keys up to each query's own position. The last query is aligned with the last key.
+Bands all_bands(int64_t n_queries, int64_t n_keys, bool is_causal) {
+  Band band = Band::all({.count = n_queries}, {.count = n_keys});
+  if (is_causal) band.high = n_keys - n_queries + 1;
+  return {band};
+}
+
 double scale_of(const torch::Tensor& q, const ScaledDotProductOptions& options) {
   return options.scale.value_or(1.0 / std::sqrt(static_cast<double>(q.size(-1))));
 }
@@ -36,14 +43,14 @@ torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, co
   if ((options.dropout > 0 && q.is_cpu()) || scale <= 0) return explicit_attention(q, k, v, options).output;
   const int64_t n_queries = q.size(2), n_keys = k.size(2);
   const bool grouped = q.size(1) != k.size(1);
+  const bool needs_no_tensor = options.mask.is_causal_or_lengths() && !options.bias.defined();
+  if (needs_no_tensor && has_cpu_attention(q, k, v))
+    return cpu_attention(
+        q, k, v, {all_bands(n_queries, n_keys, options.mask.is_causal()), options.mask.ends()}, scale);
   // The kernels' causal flag aligns the first query with the first key, which is right only for as many keys
   // as queries.
   const bool causal_flag =
       options.mask.is_only_causal() && n_queries == n_keys && n_queries > 1 && !options.bias.defined();
-  if (causal_flag || (options.mask.is_trivial() && !options.bias.defined())) {
-    const auto visible = causal_flag ? Visible::causal : Visible::all_keys;
-    if (has_cpu_attention(q, k, v, visible)) return cpu_attention(q, k, v, visible, scale);
-  }
   torch::Tensor mask;
   if (!causal_flag) {
     mask =

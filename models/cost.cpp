@@ -115,18 +115,29 @@ void count_attention(CostAccount& account, std::string name, std::string kind,
   const auto b = static_cast<double>(shape.batch_size), t = static_cast<double>(shape.n_queries),
              s = static_cast<double>(shape.n_keys);
   const auto q = static_cast<double>(d_model * q_width), kv = static_cast<double>(d_model * kv_width);
-  const double projections = 2 * b * (t * 2 * q + s * 2 * kv);
+  double projections = 2 * b * (t * 2 * q + s * 2 * kv);
+  if (options.global_projections()) {
+    parameters += d_model * q_width + 2 * d_model * kv_width;
+    if (options.qkv_bias()) parameters += q_width + 2 * kv_width;
+    projections += 2 * b * s * 2 * kv;
+  }
+  const auto& pattern = options.pattern();
+  const double n_visible = pattern ? static_cast<double>(n_pairs(pattern->bands(shape.n_keys))) : t * s;
   // QKᵀ and the product with V. Shaw's vectors need each product once more.
-  const double scores = (shaw ? 8 : 4) * b * t * s * static_cast<double>(q_width);
+  const double scores = (shaw ? 8 : 4) * b * n_visible * static_cast<double>(q_width);
+  const auto reach = pattern ? pattern->reach() : std::nullopt;
+  const int64_t bytes_of_a_token = 2 * kv_width * kFloatBytes;
   account.add({.name = std::move(name),
                .kind = std::move(kind),
-               .shape = account.is_detailed() ? fmt::format("{} heads of {}, {} for keys and values", n_heads,
-                                                            head_dim, n_kv_heads)
-                                              : std::string(),
+               .shape = account.is_detailed()
+                            ? fmt::format("{} heads of {}, {} for keys and values{}", n_heads, head_dim,
+                                          n_kv_heads, pattern ? ", " + pattern->description() : std::string())
+                            : std::string(),
                .parameters = parameters,
                .flops = projections + scores,
                .activation_bytes = bytes(b * t, 2 * q_width + d_model) + bytes(b * s, 2 * kv_width),
-               .state_bytes_per_token = 2 * kv_width * kFloatBytes});
+               .state_bytes_per_token = reach ? 0 : bytes_of_a_token,
+               .state_bytes = reach ? (reach->first + reach->recent) * bytes_of_a_token : 0});
 }
 
 }  // namespace zoo

@@ -34,9 +34,10 @@ struct CostEntry {
   double flops = 0;                   // of matrix products alone, a multiply-add = 2
   double activation_bytes = 0;        // float32 kept for the backward pass, with fused attention
   int64_t state_bytes_per_token = 0;  // float32 cache in generation, for each token of a sequence
-  /// float32 that generation keeps for each sequence, whatever its length: running sums.
+  /// float32 that generation keeps for each sequence, whatever its length: running sums, or the most that a
+  /// window keeps.
   int64_t state_bytes = 0;
-  int64_t n_sides = 1;                // 2 if it works on both sequences of an encoder-decoder
+  int64_t n_sides = 1;  // 2 if it works on both sequences of an encoder-decoder
 };
 
 /// Collects entries. It builds names and shapes as text only for Detail::layers.
@@ -91,7 +92,8 @@ struct AttentionShape {
   int64_t n_queries = 0;   // T
   int64_t n_keys = 0;      // S
 };
-/// Counts the scores of all T·S pairs, including masked ones, as PyTorch's FlopCounterMode does.
+/// Counts the scores of all T·S pairs, including masked ones, as PyTorch's FlopCounterMode does. Only with a
+/// pattern, it counts the visible pairs alone.
 void count_attention(CostAccount& account, std::string name, std::string kind,
                      const AttentionOptions& options, const AttentionShape& shape);
 

@@ -89,7 +89,8 @@ Embedded TokenEmbedderImpl::forward(const Batch& batch) {
   return {.vectors = forward(TokenInput{.ids = batch.input.ids,
                                         .segments = batch.segments,
                                         .range = PositionRange(0, batch.input.length())}),
-          .lengths = batch.input.lengths};
+          .lengths = batch.input.lengths,
+          .ids = batch.input.ids};
 }
 
 void count_token_embedder(CostAccount& account, const std::string& name, const ModelConfig& config,

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "models/embedder.h"
+#include "models/pattern_mixers.h"
 #include "models/running_mixers.h"
 
 namespace zoo {
@@ -28,8 +29,9 @@ MixerType full_attention() {
 }  // namespace
 
 Registry<MixerType>& mixer_types() {
-  static Registry<MixerType> types("type of attention", {full_attention(), linear_mixer(), performer_mixer(),
-                                                         delta_mixer(), linformer_mixer()});
+  static Registry<MixerType> types(
+      "type of attention", {full_attention(), window_attention(), strided_attention(), fixed_attention(),
+                            blocks_attention(), linear_mixer(), performer_mixer(), delta_mixer(), linformer_mixer()});
   return types;
 }
 

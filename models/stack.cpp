@@ -160,6 +160,7 @@ torch::Tensor StackImpl::forward(const StackInput& input) {
                   .rotary = &table,
                   .bias = score_bias(range, device),
                   .query_positions = input.layer_positions,
+                  .ids = input.ids,
                   .maps = input.self_maps};
   const MemoryState* const first_memory = input.state ? input.state->memory(0) : nullptr;
   if (first_memory || input.memory.defined()) {

@@ -27,6 +27,7 @@ struct StackInput {
   /// Mask of self-attention, causality included. If rows of a state have different positions, the stack makes
   /// it causal from these positions on.
   Mask mask = {};
+  torch::Tensor ids = {};               // (B, T) int64: token ids, see Embedded
   torch::Tensor layer_positions = {};   // (B or 1, T, D): see Embedded
   torch::Tensor memory = {};            // (B, S, D); for decoder_with_memory without a state
   Mask memory_mask = {};                // of cross-attention

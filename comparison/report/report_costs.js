@@ -251,10 +251,16 @@ const QUANTITIES = {
   seconds: {label: 'time', tick: duration},
   bytes: {label: 'memory', tick: (value, scale) => `${siTick(value, scale)}B`},
 };
-const exponent = value => isNumber(value) ? el('span', '', 'n', el('sup', '', value.toFixed(2))) : '–';
+/** n^e, with half of the width of its interval. */
+function exponent(entry, quantity) {
+  const [value, low, high] = ['', '_low', '_high'].map(end => entry[`${quantity}_exponent${end}`]);
+  if (!isNumber(value)) return '–';
+  const power = el('span', '', 'n', el('sup', '', value.toFixed(2)));
+  return isNumber(low) ? el('span', '', power, el('span', 'quiet', ` ± ${((high - low) / 2).toFixed(2)}`)) : power;
+}
 
 function buildScaling(section) {
-  const parts = ['attention', 'feed-forward', 'norm', 'model'].filter(part =>
+  const parts = ['attention', 'training', 'decoding', 'feed-forward', 'norm', 'model'].filter(part =>
       runs.some(run => run.scaling?.some(entry => entry.part === part)));
   const quantities = Object.keys(QUANTITIES).filter(key =>
       runs.some(run => run.scaling?.some(entry => entry[key]?.some(isNumber))));
@@ -271,10 +277,13 @@ function buildScaling(section) {
               lengths.map((n, i) => [run.name, part, n, flops?.[i], seconds?.[i], bytes?.[i]])))]})), fitted,
       el('p', 'quiet under-table',
          'Both axes are logarithmic: a cost that grows with the power k of the length n is a line of slope k. The ' +
-         'dotted lines are n and n². The exponents are fitted to the longer half of the lengths.'));
-  const titleOf = part => part === 'model' ? 'the whole model' : part;
+         'dotted lines are n and n². The exponents are fitted to the longer half of the lengths, with 95 % intervals. ' +
+         'Memory is that of the tensors without the weights; in decoding it is what the layer remembers of n tokens.'));
+  const titles = {training: 'attention, forward and backward', decoding: 'attention, next token after n',
+                  model: 'the whole model'};
+  const titleOf = part => titles[part] ?? part;
   const of = (run, part) => run.scaling?.find(entry => entry.part === part);
-  const ordersOf = (list, part) => [...new Set(list.flatMap(run => of(run, part)?.order ?? []))];
+  const ordersOf = (list, part) => [...new Set(list.flatMap(run => of(run, part)?.order || []))];
   function draw() {
     const chosen = selection.chosen().filter(run => run.scaling?.length);
     grid.replaceChildren(...parts.map(part => {
@@ -282,7 +291,7 @@ function buildScaling(section) {
       requestAnimationFrame(() => drawPart(host, part, chosen.filter(run => of(run, part))));
       const orders = ordersOf(chosen, part).join(', ') || '–';  // of operations, so not of memory
       return el('div', 'multiple', el('h3', 'panel-title', titleOf(part)),
-                ...state.quantity === 'bytes' ? [] : [el('p', 'quiet', `textbook: ${orders}`)], host);
+                ...state.quantity === 'bytes' ? [] : [el('p', 'quiet', part === 'decoding' ? '' : `textbook: ${orders}`)], host);
     }));
     fitted.replaceChildren(exponents(chosen));
   }
@@ -291,19 +300,22 @@ function buildScaling(section) {
     const heading = (text, span = 1, rows = 1) =>
         Object.assign(el('th', '', text), {scope: span > 1 ? 'colgroup' : 'col', colSpan: span, rowSpan: rows});
     const mixed = part => ordersOf(chosen, part).length > 1;
+    const fittedOf = part => Object.keys(QUANTITIES).filter(quantity =>
+        chosen.some(run => isNumber(of(run, part)?.[`${quantity}_exponent`])));
     const rows = chosen.map(run => el('tr', '', Object.assign(el('th', '', runName(run)), {scope: 'row'}),
         ...parts.flatMap(part => {
           const entry = of(run, part) ?? {};
           return [...mixed(part) ? [el('td', 'group', entry.order ?? '–')] : [],
-                  el('td', mixed(part) ? '' : 'group', exponent(entry.flops_exponent)),
-                  el('td', '', exponent(entry.seconds_exponent))];
+                  ...fittedOf(part).map((quantity, i) =>
+                      el('td', i || mixed(part) ? '' : 'group', exponent(entry, quantity)))];
         })));
     return el('table', 'exponents',
         el('thead', '',
            el('tr', '', heading('fitted exponents', 1, 2),
-              ...parts.map(part => heading(titleOf(part), mixed(part) ? 3 : 2))),
+              ...parts.map(part => heading(titleOf(part), fittedOf(part).length + mixed(part)))),
            el('tr', '', ...parts.flatMap(part =>
-               [...mixed(part) ? ['textbook'] : [], 'FLOPs', 'time'].map(text => heading(text))))),
+               [...mixed(part) ? ['textbook'] : [], ...fittedOf(part).map(quantity => QUANTITIES[quantity].label)]
+                   .map(text => heading(text))))),
         el('tbody', '', ...rows));
   }
   function drawPart(host, part, having) {

@@ -60,4 +60,9 @@ std::unique_ptr<BatchSource> classification_batches(TokenStore texts, std::vecto
                                                     const SpecialTokens& special,
                                                     const BatchOptions& options);
 
+/// Each row of `texts` is read from its beginning, at most `length` tokens of it. The tokens that follow a
+/// token `mark` are predicted, each from the tokens before it; the marks themselves are not read.
+std::unique_ptr<BatchSource> marked_token_batches(TokenStore texts, int64_t mark, int64_t length,
+                                                  const SpecialTokens& special, const BatchOptions& options);
+
 }  // namespace zoo

@@ -1,22 +1,14 @@
 #pragma once
 // Positions as a bias on the attention scores. The bias depends on the distance between query and key.
 
-#include <array>
-#include <string_view>
-
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/pimpl.h>
 
+#include "layers/positions/direction.h"
 #include "layers/positions/positions.h"
 #include "layers/weights/weights.h"
 
 namespace zoo {
-
-/// Whether a query sees only earlier keys (a decoder) or keys on both sides (an encoder).
-enum class Direction { causal, bidirectional };
-constexpr auto config_names(Direction) {
-  return std::to_array<std::string_view>({"causal", "bidirectional"});
-}
 
 /// (H) float32: the slope m_h of head h, the geometric sequence of ALiBi (Press et al. 2022). If H is not a
 /// power of two, it is the sequence for the next lower power, then every second slope for the next higher

@@ -26,6 +26,21 @@ PositionRange::PositionRange(std::span<const int64_t> before, std::span<const in
   columns_ = offsets_.unsqueeze(1) + torch::arange(count, offsets_.options());
 }
 
+PositionRange PositionRange::part(int64_t first, int64_t count) const {
+  PositionRange part = *this;
+  part.first_ += first;
+  part.count_ = count;
+  if (!differs_by_row()) {
+    part.n_keys_ = part.first_ + count;
+    return part;
+  }
+  // The longest row may end in another part, so n_keys() stays.
+  part.offsets_ = offsets_ + first;
+  part.columns_ = columns_.narrow(1, first, count);
+  if (counts_.defined()) part.counts_ = (counts_ - first).clamp(0, count);
+  return part;
+}
+
 torch::Tensor PositionRange::ids(torch::Device device) const {
   if (!differs_by_row())
     return torch::arange(first_, first_ + count_, torch::dtype(torch::kInt64).device(device));

@@ -23,6 +23,9 @@ class PositionRange {
   PositionRange(std::span<const int64_t> before, std::span<const int64_t> counts, int64_t count,
                 torch::Device device);
 
+  /// The columns `first` … `first` + `count` - 1 of this range.
+  PositionRange part(int64_t first, int64_t count) const;
+
   /// Columns T.
   int64_t count() const { return count_; }
   /// S: one more than the last position of any token, at least 1. Keys have positions 0 … S-1.

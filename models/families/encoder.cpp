@@ -32,7 +32,10 @@ EncoderModel::EncoderModel(const ModelConfig& config, const ModelPurpose& purpos
 
 torch::Tensor EncoderModel::encode(const Batch& batch, std::vector<torch::Tensor>* maps) {
   const auto embedded = encoder_embedder_->forward(batch);
-  return encoder_({.x = embedded.vectors, .mask = Mask::lengths(embedded.lengths), .self_maps = maps});
+  return encoder_({.x = embedded.vectors,
+                   .mask = Mask::lengths(embedded.lengths),
+                   .ids = embedded.ids,
+                   .self_maps = maps});
 }
 
 torch::Tensor EncoderModel::features(const Batch& batch) {

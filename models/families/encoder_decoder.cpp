@@ -45,7 +45,10 @@ EncoderDecoderModel::EncoderDecoderModel(const ModelConfig& config, const ModelP
 
 torch::Tensor EncoderDecoderModel::encode(const Batch& batch, std::vector<torch::Tensor>* maps) {
   const auto embedded = encoder_embedder_->forward(batch);
-  return encoder_({.x = embedded.vectors, .mask = Mask::lengths(embedded.lengths), .self_maps = maps});
+  return encoder_({.x = embedded.vectors,
+                   .mask = Mask::lengths(embedded.lengths),
+                   .ids = embedded.ids,
+                   .self_maps = maps});
 }
 
 torch::Tensor EncoderDecoderModel::decode(const Batch& batch, AttentionMaps* maps) {

@@ -1,5 +1,6 @@
 #include "analysis/scaling.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <gmock/gmock.h>
@@ -36,6 +37,10 @@ std::vector<ScalingCurve> measure(const ModelConfig& config, const ScalingOption
   return measure_scaling(config, purpose, torch::kCPU, options);
 }
 
+ScalingCurve part(const std::vector<ScalingCurve>& curves, ScalingPart wanted) {
+  return *std::ranges::find(curves, wanted, &ScalingCurve::part);
+}
+
 std::vector<double> as_doubles(const std::vector<int64_t>& values) { return {values.begin(), values.end()}; }
 
 TEST(FittedExponent, OfAPowerIsThatPower) {
@@ -43,23 +48,25 @@ TEST(FittedExponent, OfAPowerIsThatPower) {
   for (const double power : {0.0, 1.0, 1.5, 2.0}) {
     std::vector<double> values;
     for (const auto n : lengths) values.push_back(3.7 * std::pow(static_cast<double>(n), power));
-    EXPECT_NEAR(fitted_exponent(lengths, values).value(), power, 1e-12);
+    EXPECT_NEAR(fitted_exponent(lengths, values).value().value, power, 1e-12);
   }
 }
 
 TEST(FittedExponent, LooksAtTheLongestHalf) {
   // Flat, then quadratic; of five lengths the last three count, of three the last two.
-  EXPECT_NEAR(
-      fitted_exponent(std::vector<int64_t>{1, 2, 4, 8, 16}, std::vector<double>{9, 9, 1, 4, 16}).value(), 2,
-      1e-12);
-  EXPECT_NEAR(fitted_exponent(std::vector<int64_t>{2, 4, 8}, std::vector<double>{7, 1, 2}).value(), 1, 1e-12);
+  EXPECT_NEAR(fitted_exponent(std::vector<int64_t>{1, 2, 4, 8, 16}, std::vector<double>{9, 9, 1, 4, 16})
+                  .value()
+                  .value,
+              2, 1e-12);
+  EXPECT_NEAR(fitted_exponent(std::vector<int64_t>{2, 4, 8}, std::vector<double>{7, 1, 2}).value().value, 1,
+              1e-12);
 }
 
 // By hand: ln n = 0, 1, 2 · ln 2 and ln v = 0, 2, 1 · ln 2 have the slope ½.
 TEST(FittedExponent, IsALeastSquaresSlope) {
   EXPECT_NEAR(
-      fitted_exponent(std::vector<int64_t>{4, 4, 1, 2, 4}, std::vector<double>{1, 1, 1, 4, 2}).value(), 0.5,
-      1e-12);
+      fitted_exponent(std::vector<int64_t>{4, 4, 1, 2, 4}, std::vector<double>{1, 1, 1, 4, 2}).value().value,
+      0.5, 1e-12);
 }
 
 TEST(FittedExponent, IsAbsentWhereThereIsNone) {
@@ -77,16 +84,51 @@ TEST(Scaling, HasACurveForEachPart) {
     parts.push_back(name_of(curve.part));
     orders.push_back(curve.order);
     EXPECT_THAT(curve.lengths, ElementsAre(64, 128, 256));
-    EXPECT_THAT(curve.flops, SizeIs(3));
+    EXPECT_THAT(curve.flops, SizeIs(curve.part == ScalingPart::decoding ? 0 : 3));
     EXPECT_THAT(curve.bytes, SizeIs(3));
     EXPECT_THAT(curve.seconds, SizeIs(3));
     EXPECT_THAT(curve.flops, Each(Gt(0)));
     EXPECT_THAT(curve.seconds, Each(Gt(0)));
-    EXPECT_EQ(curve.flops_exponent, fitted_exponent(curve.lengths, curve.flops));
-    EXPECT_EQ(curve.seconds_exponent, fitted_exponent(curve.lengths, curve.seconds));
+    const auto value = [](const std::optional<Exponent>& fitted) { return fitted ? fitted->value : -1; };
+    EXPECT_EQ(value(curve.flops_exponent), value(fitted_exponent(curve.lengths, curve.flops)));
+    EXPECT_EQ(value(curve.seconds_exponent), value(fitted_exponent(curve.lengths, curve.seconds)));
+    EXPECT_EQ(value(curve.bytes_exponent), value(fitted_exponent(curve.lengths, as_doubles(curve.bytes))));
   }
-  EXPECT_THAT(parts, ElementsAre("attention", "feed-forward", "norm", "model"));
-  EXPECT_THAT(orders, ElementsAre("O(n²d)", "O(nd²)", "O(nd)", "O(n²d + nd²)"));
+  EXPECT_THAT(parts, ElementsAre("attention", "training", "decoding", "feed-forward", "norm", "model"));
+  EXPECT_THAT(orders, ElementsAre("O(n²d)", "O(n²d)", "", "O(nd²)", "O(nd)", "O(n²d + nd²)"));
+}
+
+// By hand: the logarithms (base 2) of the values are 0, 2, 1, 3 at 0, 1, 2, 3: slope 0.8, residuals -0.3,
+// 0.9, -0.9, 0.3, standard error √(1.8/2/5), and t is 4.303 for two degrees of freedom.
+TEST(FittedExponent, HasAnInterval) {
+  const std::vector<int64_t> lengths{9, 9, 9, 9, 1, 2, 4, 8};
+  const auto fitted = fitted_exponent(lengths, std::vector<double>{5, 5, 5, 5, 1, 4, 2, 8}).value();
+  EXPECT_NEAR(fitted.value, 0.8, 1e-12);
+  EXPECT_NEAR(fitted.low.value(), 0.8 - 4.303 * std::sqrt(1.8 / 2 / 5), 1e-9);
+  EXPECT_NEAR(fitted.high.value(), 0.8 + 4.303 * std::sqrt(1.8 / 2 / 5), 1e-9);
+  EXPECT_FALSE(fitted_exponent(std::vector<int64_t>{1, 2}, std::vector<double>{1, 2}).value().low);
+}
+
+// What a window remembers stops growing; keys and values grow with the length.
+TEST(Scaling, ShowsWhatDecodingRemembers) {
+  const auto state_bytes = [](std::vector<Selection> attention) {
+    auto config = small();
+    config.attention = std::move(attention);
+    return part(measure(config, {.fewest = 4, .max_flops = 1, .seconds = 0}), ScalingPart::decoding).bytes;
+  };
+  const auto window = state_bytes({Selection("window", WindowConfig{.size = 20})});
+  EXPECT_THAT(window, Each(21 * 2 * 16 * 4));
+  const auto full = state_bytes({Selection("full")});
+  EXPECT_GE(full[3], 7 * full[0]);
+}
+
+TEST(Scaling, CountsVisiblePairsOfAPattern) {
+  auto config = small();
+  config.attention = {Selection("window", WindowConfig{.size = 9})};
+  const auto curves = measure(config);
+  const double d = 16, n = 64, pairs = 10 * n - 45;  // a query sees itself and at most 9 more
+  EXPECT_DOUBLE_EQ(part(curves, ScalingPart::attention).flops[0], 8 * n * d * d + 4 * pairs * d);
+  EXPECT_EQ(part(curves, ScalingPart::attention).order, "O(nwd)");
 }
 
 TEST(Scaling, CountsWhatTheTextbookCounts) {
@@ -95,30 +137,33 @@ TEST(Scaling, CountsWhatTheTextbookCounts) {
   const auto curves = measure(config);
   const double d = 16, d_ff = 48, v = 19;
   for (size_t i = 0; i < 3; ++i) {
-    const auto n = static_cast<double>(curves[0].lengths[i]);
+    const auto n = static_cast<double>(part(curves, ScalingPart::attention).lengths[i]);
     const double attention = 8 * n * d * d + 4 * n * n * d, feed_forward = 4 * n * d * d_ff;
-    EXPECT_DOUBLE_EQ(curves[0].flops[i], attention);
-    EXPECT_DOUBLE_EQ(curves[1].flops[i], feed_forward);
-    EXPECT_DOUBLE_EQ(curves[2].flops[i], 7 * n * d) << "mean, centre, square, sum, divide, gain, bias";
-    EXPECT_DOUBLE_EQ(curves[3].flops[i], 2 * (attention + feed_forward) + 2 * n * d * v);
+    EXPECT_DOUBLE_EQ(part(curves, ScalingPart::attention).flops[i], attention);
+    EXPECT_DOUBLE_EQ(part(curves, ScalingPart::feed_forward).flops[i], feed_forward);
+    EXPECT_DOUBLE_EQ(part(curves, ScalingPart::norm).flops[i], 7 * n * d)
+        << "mean, centre, square, sum, divide, gain, bias";
+    EXPECT_DOUBLE_EQ(part(curves, ScalingPart::model).flops[i],
+                     2 * (attention + feed_forward) + 2 * n * d * v);
   }
 }
 
 TEST(Scaling, ComesNearTheTextbooksExponents) {
   const auto curves = measure(small(), {.fewest = 6, .max_flops = 1, .seconds = 0});
-  EXPECT_NEAR(curves[0].flops_exponent.value(), 2, 0.05);  // n is far beyond d
-  EXPECT_NEAR(curves[1].flops_exponent.value(), 1, 1e-9);
-  EXPECT_NEAR(curves[2].flops_exponent.value(), 1, 1e-9);
-  EXPECT_GT(curves[3].flops_exponent.value(), 1.5);
+  EXPECT_NEAR(part(curves, ScalingPart::attention).flops_exponent.value().value, 2,
+              0.05);  // n is far beyond d
+  EXPECT_NEAR(part(curves, ScalingPart::feed_forward).flops_exponent.value().value, 1, 1e-9);
+  EXPECT_NEAR(part(curves, ScalingPart::norm).flops_exponent.value().value, 1, 1e-9);
+  EXPECT_GT(part(curves, ScalingPart::model).flops_exponent.value().value, 1.5);
 }
 
 TEST(Scaling, OfRootMeanSquareNormsHasNoCentring) {
   auto config = small();
   config.norm = NormKind::rms_norm;
-  EXPECT_DOUBLE_EQ(measure(config)[2].flops[0], 4 * 64 * 16);
+  EXPECT_DOUBLE_EQ(part(measure(config), ScalingPart::norm).flops[0], 4 * 64 * 16);
   config.norm = NormKind::layer_norm;
   config.bias = false;
-  EXPECT_DOUBLE_EQ(measure(config)[2].flops[0], 6 * 64 * 16);
+  EXPECT_DOUBLE_EQ(part(measure(config), ScalingPart::norm).flops[0], 6 * 64 * 16);
 }
 
 TEST(Scaling, WorksForEveryFamilyAndEnd) {
@@ -169,13 +214,13 @@ TEST(Scaling, SeesTheMemoryThatAnAttentionTakes) {
   const auto fused = attention(Position::learned), biased = attention(Position::alibi);
   EXPECT_LT(fused.bytes.back(), 1024 * 1024 * 4);
   EXPECT_GE(biased.bytes.back(), 1024 * 1024 * 4 * 2);
-  EXPECT_GT(fitted_exponent(biased.lengths, as_doubles(biased.bytes)).value(), 1.8);
+  EXPECT_GT(fitted_exponent(biased.lengths, as_doubles(biased.bytes)).value().value, 1.8);
 }
 
 TEST(Scaling, LeavesTheWeightsOutOfTheBytes) {
   auto config = small();
   config.d_ff = 4096;  // half a megabyte of weights
-  const auto norm = measure(config)[2];
+  const auto norm = part(measure(config), ScalingPart::norm);
   EXPECT_LT(norm.bytes[0], 100'000);
   EXPECT_GE(norm.bytes[0], 2 * 64 * 16 * 4) << "input and output";
 }
@@ -223,10 +268,12 @@ TEST(Scaling, AsJsonIsWhatTheDocumentationSays) {
                      .seconds_low = {0.4, 1.4},
                      .seconds_high = {0.6, 1.7},
                      .bytes = {7, 8},
-                     .flops_exponent = 1.0};
+                     .flops_exponent = Exponent{.value = 1.0, .low = 0.5, .high = 1.5}};
   EXPECT_EQ(to_json(curve), nlohmann::ordered_json::parse(R"json({"part": "feed-forward", "order": "O(nd²)",
     "lengths": [64, 128], "flops": [10.0, 20.0], "seconds": [0.5, 1.5], "seconds_low": [0.4, 1.4],
-    "seconds_high": [0.6, 1.7], "bytes": [7, 8], "flops_exponent": 1.0, "seconds_exponent": null})json"));
+    "seconds_high": [0.6, 1.7], "bytes": [7, 8], "flops_exponent": 1.0, "flops_exponent_low": 0.5,
+    "flops_exponent_high": 1.5, "seconds_exponent": null, "seconds_exponent_low": null, "seconds_exponent_high": null,
+    "bytes_exponent": null, "bytes_exponent_low": null, "bytes_exponent_high": null})json"));
 }
 
 }  // namespace

@@ -99,10 +99,13 @@ TEST_F(Bench, OfAClassifierHasNullForWhatItCannotDo) {
 
 TEST_F(Bench, MeasuresLongerSequencesWhereAsked) {
   const auto document = json::parse(bench("writer.yaml --scaling --json"));
-  ASSERT_EQ(document["scaling"].size(), 4U);
+  ASSERT_EQ(document["scaling"].size(), 6U);
   for (const auto& curve : document["scaling"]) {
-    EXPECT_THAT(keys(curve), ElementsAre("bytes", "flops", "flops_exponent", "lengths", "order", "part",
-                                         "seconds", "seconds_exponent", "seconds_high", "seconds_low"));
+    EXPECT_THAT(keys(curve),
+                ElementsAre("bytes", "bytes_exponent", "bytes_exponent_high", "bytes_exponent_low", "flops",
+                            "flops_exponent", "flops_exponent_high", "flops_exponent_low", "lengths", "order",
+                            "part", "seconds", "seconds_exponent", "seconds_exponent_high",
+                            "seconds_exponent_low", "seconds_high", "seconds_low"));
     EXPECT_GE(curve["lengths"].size(), 4U);
     EXPECT_EQ(curve["lengths"][0], 64);
     EXPECT_TRUE(curve["seconds_exponent"].is_number());
@@ -112,11 +115,18 @@ TEST_F(Bench, MeasuresLongerSequencesWhereAsked) {
 TEST_F(Bench, TellsAPerson) {
   const auto text = bench("writer.yaml --scaling --set model.position=rotary");
   EXPECT_THAT(text, StartsWith("writer (decoder, cpu)\n"));
-  for (const char* part :
-       {"training  ", "prompts  ", "decoding  ", " tokens/s ", " ms per step of 96 tokens",
-        "8 prompts of 24 tokens at once", "after a prompt of 12", "O(n²d)", "feed-forward", "n=128"}) {
+  for (const char* part : {"training  ", "prompts  ", "decoding  ", " tokens/s ", " ms per step of 96 tokens",
+                           "8 prompts of 24 tokens at once", "after a prompt of 12", "O(n²d)", "feed-forward",
+                           "n=128", "Megabytes"}) {
     EXPECT_THAT(text, HasSubstr(part));
   }
+}
+
+TEST_F(Bench, MeasuresUpToALengthWhereAsked) {
+  const auto curves = json::parse(
+      bench("writer.yaml --scaling --longest 128 --json --set model.max_positions=128"))["scaling"];
+  for (const auto& curve : curves) EXPECT_EQ(curve["lengths"], json({64, 128}));
+  expect_error("writer.yaml --longest 128", {"--longest", "--scaling"});
 }
 
 TEST_F(Bench, OfARunNeedsItsVocabularyAndData) {

@@ -213,9 +213,17 @@ inline Json made_up_scaling(const MadeUpRun& run) {
                        {"seconds", seconds},
                        {"bytes", bytes},
                        {"flops_exponent", power},
-                       {"seconds_exponent", power - 0.08}});
+                       {"flops_exponent_low", power - 0.1},
+                       {"flops_exponent_high", power + 0.1},
+                       {"seconds_exponent", power - 0.08},
+                       {"seconds_exponent_low", power - 0.2},
+                       {"seconds_exponent_high", power + 0.04},
+                       {"bytes_exponent", 1},
+                       {"bytes_exponent_low", nullptr},
+                       {"bytes_exponent_high", nullptr}});
   };
   add("attention", "O(n²d)", 1.74, [D](double n) { return 8 * n * D * D + 4 * n * n * D; });
+  add("training", "O(n²d)", 1.77, [D](double n) { return 24 * n * D * D + 12 * n * n * D; });
   add("feed-forward", "O(nd²)", 1, [D](double n) { return 16 * n * D * D; });
   add("norm", "O(nd)", 1, [D](double n) { return 7 * n * D; });
   add("model", "O(n²d + nd²)", 1.31,

@@ -125,6 +125,10 @@ TEST_F(Plan, SaysWhatDiffersInTraining) {
          .grid = {{"training.optimizer.lr", lr}}});
   }
   EXPECT_THAT(make_plan(grid).notices, IsEmpty()) << "a grid names its subject";
+  for (auto& variant : grid.variants) {
+    variant.candidates = {{variant.name, variant.experiment, std::exchange(variant.grid, {})}};
+  }
+  EXPECT_THAT(make_plan(grid).notices, IsEmpty()) << "each run has tuned its own value";
   EXPECT_THAT(result.notices,
               ElementsAre(AllOf(
                   Field(&Notice::kind, NoticeKind::training),

@@ -1,4 +1,4 @@
-#include "layers/kernels/cpu_attention.h"
+#include "layers/kernels/attention/cpu_attention.h"
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -19,6 +19,14 @@ torch::Tensor heads(int64_t batch, int64_t n_heads, int64_t n_rows, int64_t widt
   return torch::randn({batch, n_rows, n_heads, width}).transpose(1, 2);
 }
 
+enum class Visible { all_keys, causal };
+
+VisiblePairs pairs(Visible visible, int64_t n_queries, int64_t n_keys) {
+  auto band = Band::all({.count = n_queries}, {.count = n_keys});
+  if (visible == Visible::causal) band.high = n_keys - n_queries + 1;
+  return VisiblePairs(Bands{band});
+}
+
 /// Output and gradients.
 std::vector<torch::Tensor> results(const Shape& s, Visible visible, torch::ScalarType type) {
   torch::manual_seed(1);
@@ -30,8 +38,9 @@ std::vector<torch::Tensor> results(const Shape& s, Visible visible, torch::Scala
   constexpr double scale = 0.3;
   ScaledDotProductOptions options{.mask = visible == Visible::all_keys ? Mask() : Mask::causal(),
                                   .scale = scale};
-  const auto out = type == torch::kFloat ? cpu_attention(q, k, v, visible, scale)
-                                         : explicit_attention(q, k, v, options).output;
+  const auto out = type == torch::kFloat
+                       ? cpu_attention(q, k, v, pairs(visible, s.n_queries, s.n_keys), scale)
+                       : explicit_attention(q, k, v, options).output;
   torch::manual_seed(2);
   (out * torch::randn(out.sizes()).to(type)).sum().backward();
   return {out.detach(), q.grad(), k.grad(), v.grad()};
@@ -39,14 +48,15 @@ std::vector<torch::Tensor> results(const Shape& s, Visible visible, torch::Scala
 
 bool suits_this_processor() {
   return has_cpu_attention(torch::zeros({1, 1, 8, 16}), torch::zeros({1, 1, 8, 16}),
-                           torch::zeros({1, 1, 8, 16}), Visible::all_keys);
+                           torch::zeros({1, 1, 8, 16}));
 }
 
 TEST(CpuAttention, IsAttentionStepByStep) {
   if (!suits_this_processor()) GTEST_SKIP() << "no 512-bit vectors";
   for (const Shape& s :
        {Shape{2, 2, 2, 8, 8, 16, 16}, Shape{1, 4, 2, 24, 24, 32, 32}, Shape{2, 6, 2, 25, 25, 48, 16},
-        Shape{1, 2, 1, 64, 64, 64, 80}, Shape{1, 1, 1, 131, 131, 32, 32}}) {
+        Shape{1, 2, 1, 64, 64, 64, 80}, Shape{1, 1, 1, 131, 131, 32, 32}, Shape{1, 2, 2, 600, 600, 16, 16},
+        Shape{1, 2, 1, 50, 300, 16, 32}}) {
     for (const auto visible : {Visible::all_keys, Visible::causal}) {
       const auto ours = results(s, visible, torch::kFloat), exact = results(s, visible, torch::kDouble);
       for (size_t i = 0; i < ours.size(); ++i) {
@@ -72,7 +82,7 @@ TEST(CpuAttention, LargeScoresStayFinite) {
   torch::manual_seed(1);
   const auto directions = torch::randn({1, 1, 32, 16});
   const auto q = 100 * directions / directions.norm(2, -1, /*keepdim=*/true);
-  const auto out = cpu_attention(q, q, q, Visible::causal, 1.0);
+  const auto out = cpu_attention(q, q, q, pairs(Visible::causal, 32, 32), 1.0);
   EXPECT_TRUE(out.isfinite().all().item<bool>());
   EXPECT_TRUE(torch::allclose(out, q, 1e-4, 1e-3));  // each query sees mainly its own key
 }
@@ -82,8 +92,8 @@ TEST(CpuAttention, LaterKeysChangeNothingAtAll) {
   const auto x = torch::randn({1, 2, 40, 16});
   auto changed = x.clone();
   changed.narrow(2, 30, 10).mul_(1000);
-  const auto a = cpu_attention(x, x, x, Visible::causal, 0.25);
-  const auto b = cpu_attention(changed, changed, changed, Visible::causal, 0.25);
+  const auto a = cpu_attention(x, x, x, pairs(Visible::causal, 40, 40), 0.25);
+  const auto b = cpu_attention(changed, changed, changed, pairs(Visible::causal, 40, 40), 0.25);
   EXPECT_TRUE(torch::equal(a.narrow(2, 0, 30), b.narrow(2, 0, 30)));
 }
 
@@ -101,16 +111,15 @@ TEST(CpuAttention, IsTheSameWithAnyNumberOfThreads) {
 
 TEST(CpuAttention, LeavesOthersToLibTorch) {
   const auto few = torch::zeros({1, 2, 16, 16}), many = torch::zeros({4, 2, 16, 16});
-  EXPECT_FALSE(has_cpu_attention(many, few, few, Visible::all_keys));  // LibTorch broadcasts these keys
-  EXPECT_FALSE(has_cpu_attention(many, many, torch::zeros({4, 2, 8, 16}), Visible::all_keys));
-  EXPECT_FALSE(has_cpu_attention(torch::zeros({4, 2, 16, 32}), many, many, Visible::all_keys));
+  EXPECT_FALSE(has_cpu_attention(many, few, few));  // LibTorch broadcasts these keys
+  EXPECT_FALSE(has_cpu_attention(many, many, torch::zeros({4, 2, 8, 16})));
+  EXPECT_FALSE(has_cpu_attention(torch::zeros({4, 2, 16, 32}), many, many));
   const auto x = torch::zeros({1, 2, 16, 16}), narrow = torch::zeros({1, 2, 16, 8});
-  EXPECT_FALSE(has_cpu_attention(narrow, narrow, narrow, Visible::all_keys));
-  EXPECT_FALSE(has_cpu_attention(x.to(torch::kDouble), x, x, Visible::all_keys));
-  EXPECT_FALSE(has_cpu_attention(x.transpose(2, 3), x, x, Visible::all_keys));
-  EXPECT_FALSE(has_cpu_attention(x.narrow(2, 0, 10), x, x, Visible::causal));
-  EXPECT_FALSE(has_cpu_attention(x.narrow(2, 0, 1), x, x, Visible::all_keys));
-  EXPECT_THROW(cpu_attention(narrow, narrow, narrow, Visible::all_keys, 1.0), c10::Error);
+  EXPECT_FALSE(has_cpu_attention(narrow, narrow, narrow));
+  EXPECT_FALSE(has_cpu_attention(x.to(torch::kDouble), x, x));
+  EXPECT_FALSE(has_cpu_attention(x.transpose(2, 3), x, x));
+  EXPECT_FALSE(has_cpu_attention(x.narrow(2, 0, 1), x, x));
+  EXPECT_THROW(cpu_attention(narrow, narrow, narrow, pairs(Visible::all_keys, 16, 16), 1.0), c10::Error);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/kernels/cpu_attention.h"
+#include "layers/kernels/attention/cpu_attention.h"
 #include "layers/kernels/cross_entropy.h"
 #include "layers/kernels/dropout.h"
 #include "layers/kernels/gelu.h"
@@ -41,9 +41,12 @@ std::vector<Case> cases() {
                     return cross_entropy_sum(2 * x.view({128, 16}), torch::zeros({128}, torch::kLong));
                   }});
   const auto x = torch::zeros({2, 4, 16, 16});
-  if (has_cpu_attention(x, x, x, Visible::all_keys)) {
-    list.push_back(
-        {"attention", [](const torch::Tensor& q) { return cpu_attention(q, q, q, Visible::all_keys, 1.0); }});
+  if (has_cpu_attention(x, x, x)) {
+    list.push_back({"attention", [](const torch::Tensor& q) {
+                      return cpu_attention(
+                          q, q, q, VisiblePairs(Bands{Band::all({.count = q.size(2)}, {.count = q.size(2)})}),
+                          1.0);
+                    }});
   }
   return list;
 }

@@ -113,7 +113,8 @@ TEST(Mask, CombinationShowsWhatBothShow) {
 TEST(Mask, SharedIsTheSameMaskAndMadeOnce) {
   const auto mask = (Mask::causal() & Mask::lengths(torch::tensor({4, 2}))).shared();
   const auto first = mask.materialize(3, 4, torch::kCPU), again = Mask(mask).materialize(3, 4, torch::kCPU);
-  const auto expected = (Mask::causal() & Mask::lengths(torch::tensor({4, 2}))).materialize(3, 4, torch::kCPU);
+  const auto expected =
+      (Mask::causal() & Mask::lengths(torch::tensor({4, 2}))).materialize(3, 4, torch::kCPU);
   EXPECT_TRUE(torch::equal(first, expected));
   EXPECT_EQ(first.data_ptr(), again.data_ptr());
   EXPECT_TRUE(Mask::causal().shared().is_only_causal());  // fused kernels need no tensor
@@ -125,8 +126,8 @@ TEST(Mask, SharedMasksDoNotLeakIntoMasksThatAreMadeFromThem) {
   const auto lengths = torch::tensor({4, 2}), offsets = torch::tensor({1, 0});
   EXPECT_TRUE(torch::equal(materialized(causal & Mask::lengths(lengths), 4, 4),
                            materialized(Mask::causal() & Mask::lengths(lengths), 4, 4)));
-  EXPECT_TRUE(torch::equal(materialized(causal.from(offsets), 4, 4),
-                           materialized(Mask::causal(offsets), 4, 4)));
+  EXPECT_TRUE(
+      torch::equal(materialized(causal.from(offsets), 4, 4), materialized(Mask::causal(offsets), 4, 4)));
 }
 
 }  // namespace

@@ -173,6 +173,7 @@ TEST(Decoding, RowsReadDifferentlyManyTokens) {
 
 TEST(Decoding, RowsThatWereCutBackGoOnAsIfTheyHadNeverReadMore) {
   for_each_model(kGenerativeArchitectures, [&](const ModelConfig& config, Model& model) {
+    if (forgets_tokens(config)) return;
     CounterRandom random({2});
     Session session(model, has_encoder(config));
     session.begin({random_ids(random, 4), random_ids(random, 4), random_ids(random, 6)});
@@ -282,7 +283,10 @@ TEST(Decoding, AnySequenceOfOperations) {
       switch (random.below(5)) {
         case 0: {
           Ids lengths;
-          for (const auto& row : rows) lengths.push_back(random.below(std::ssize(row.read) + 1));
+          for (const auto& row : rows) {
+            const auto n_read = std::ssize(row.read);
+            lengths.push_back(forgets_tokens(config) ? random.below(2) * n_read : random.below(n_read + 1));
+          }
           session.truncate(lengths);
           break;
         }
@@ -310,6 +314,38 @@ TEST(Decoding, AnySequenceOfOperations) {
       }
     }
   });
+}
+
+// A window's state cannot be cut back over tokens that it has overwritten.
+TEST(Decoding, ALayerSaysThatItHasForgotten) {
+  auto config = small_config(Architecture::decoder);
+  config.attention = {Selection("window", WindowConfig{.size = 3})};
+  const auto model = random_model(config);
+  DecodingState state;
+  model->generative()->prefill({tokens(1, 12), {}}, state);
+  auto copy = state.copy();
+  EXPECT_THROW(state.truncate({11}), c10::Error);
+  copy.truncate({0});
+  EXPECT_EQ(copy.lengths(), Ids{0});
+}
+
+// Memory stops growing: a window of 3 tokens with itself, and of 2 + 2·2 + 1 tokens, of 2 heads of 6 numbers.
+TEST(Decoding, AWindowRemembersItsWindowOnly) {
+  auto config = small_config(Architecture::decoder, Position::rotary);
+  config.n_kv_heads = 2;
+  config.attention = {
+      Selection("window", WindowConfig{.size = 3}),
+      Selection("window",
+                WindowConfig{.size = 2, .dilation = 2, .global = GlobalTokens::first, .n_global = 2})};
+  const auto model = random_model(config);
+  const torch::NoGradGuard no_grad;
+  DecodingState state;
+  model->generative()->prefill({tokens(1, 12), {}}, state);
+  for (int i = 0; i < 5; ++i) {
+    constexpr int64_t bytes_of_a_token = 2 * 2 * 6 * 4;
+    EXPECT_EQ(state.bytes(), (4 + 7) * bytes_of_a_token);
+    model->generative()->forward({tokens(1, 1), {}}, state);
+  }
 }
 
 TEST(Decoding, ACopyGoesOnApart) {

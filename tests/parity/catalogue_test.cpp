@@ -30,6 +30,8 @@ TEST(Catalogue, Decoders) {
   EXPECT_EQ(parameters("llama3-8b", purpose), 8'030'261'248);
   EXPECT_EQ(parameters("qwen2-0.5b", purpose), 494'032'768);
   EXPECT_EQ(parameters("qwen3-0.6b", purpose), 596'049'920);
+  EXPECT_EQ(parameters("mistral-7b", purpose), 7'241'732'096);
+  EXPECT_EQ(parameters("gemma3-1b", purpose), 999'885'952);
 }
 
 TEST(Catalogue, Encoders) {
@@ -39,6 +41,8 @@ TEST(Catalogue, Encoders) {
   // The bare model with its pooler, without the two-class matrix.
   const ModelPurpose classify{.head = HeadKind::classification, .n_classes = 2};
   EXPECT_EQ(parameters("bert-base", classify) - (2 * 768 + 2), 109'482'240);
+  EXPECT_EQ(parameters("longformer-base", classify) - (2 * 768 + 2), 148'659'456);
+  EXPECT_EQ(parameters("bigbird-base", classify) - (2 * 768 + 2), 127'468'800);
 }
 
 TEST(Catalogue, EncoderDecoders) {

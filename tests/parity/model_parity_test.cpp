@@ -3,6 +3,7 @@
 #include "analysis/embeddings.h"
 #include "models/families/families.h"
 #include "models/inference_scope.h"
+#include "models/pattern_mixers.h"
 #include "tests/parity/reference.h"
 #include "tests/support/small_models.h"
 #include "training/gradients/gradient_accumulator.h"
@@ -105,6 +106,27 @@ TEST_F(ModelParity, Gemma2HasSandwichNorms) {
   check("gemma2", config);
 }
 
+TEST_F(ModelParity, MistralHasSlidingWindows) {
+  auto config = llama_like();
+  config.tie_embeddings = false;
+  config.attention = {Selection("window", WindowConfig{.size = 3})};
+  check("mistral", config);
+}
+
+TEST_F(ModelParity, Gemma3MixesWindowsAndFullAttention) {
+  auto config = llama_like();
+  config.norm_eps = 1e-6;
+  config.norm_unit_offset = true;
+  config.norm_placement = NormPlacement::sandwich;
+  config.activation = Activation::geglu_tanh;
+  config.head_dim = 12;
+  config.qk_norm = true;
+  config.attention_scale = 1 / std::sqrt(10.0);
+  config.scale_embeddings = true;
+  config.attention = {Selection("window", WindowConfig{.size = 3}), Selection("full")};
+  check("gemma3", config);
+}
+
 TEST_F(ModelParity, PhiHasParallelSubLayersAndPartialRotary) {
   auto config = llama_like();
   config.n_kv_heads.reset();
@@ -139,6 +161,28 @@ ModelConfig bert() {
 
 TEST_F(ModelParity, BertMaskedLanguageModel) {
   check("bert_masked", bert(), {.head = HeadKind::masked_language_modeling});
+}
+
+TEST_F(ModelParity, LongformerHasWindowsAndGlobalTokens) {
+  auto config = bert();
+  const auto layer = [](int64_t size, GlobalTokens global, std::vector<int64_t> ids) {
+    return Selection(
+        "window",
+        WindowConfig{
+            .size = size, .global = global, .global_ids = std::move(ids), .global_projections = true});
+  };
+  const ModelPurpose purpose{.head = HeadKind::masked_language_modeling};
+  config.attention = {layer(2, GlobalTokens::class_token, {}), layer(3, GlobalTokens::class_token, {})};
+  check("longformer", config, purpose);
+  config.attention = {layer(2, GlobalTokens::ids, {3, 7}), layer(3, GlobalTokens::ids, {7, 3})};
+  check("longformer_ids", config, purpose);
+}
+
+TEST_F(ModelParity, BigBirdHasBlocks) {
+  auto config = bert();
+  config.activation = Activation::gelu_tanh;
+  config.attention = {Selection("blocks", BlocksConfig{.size = 2, .n_random = 2})};
+  check("big_bird", config, {.head = HeadKind::masked_language_modeling});
 }
 
 TEST_F(ModelParity, BertClassifier) {

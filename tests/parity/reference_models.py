@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from reference import (
@@ -9,14 +10,18 @@ from reference import (
 )  # fmt: skip
 from safetensors.torch import save_file
 from transformers import (
-    BartConfig, BertConfig, Gemma2Config, GPT2Config, LlamaConfig, MptConfig, PhiConfig, Qwen2Config, Qwen3Config,
-    T5Config,
+    BartConfig, BertConfig, BigBirdConfig, Gemma2Config, Gemma3TextConfig, GPT2Config, LlamaConfig, LongformerConfig,
+    MistralConfig, MptConfig, PhiConfig, Qwen2Config, Qwen3Config, T5Config,
 )  # fmt: skip
 from transformers.models.bart.modeling_bart import BartForConditionalGeneration
 from transformers.models.bert.modeling_bert import BertForMaskedLM, BertForSequenceClassification
+from transformers.models.big_bird.modeling_big_bird import BigBirdBlockSparseAttention, BigBirdForMaskedLM
 from transformers.models.gemma2.modeling_gemma2 import Gemma2ForCausalLM
+from transformers.models.gemma3.modeling_gemma3 import Gemma3ForCausalLM
 from transformers.models.gpt2.modeling_gpt2 import GPT2LMHeadModel
 from transformers.models.llama.modeling_llama import LlamaForCausalLM
+from transformers.models.longformer.modeling_longformer import LongformerForMaskedLM
+from transformers.models.mistral.modeling_mistral import MistralForCausalLM
 from transformers.models.mpt.modeling_mpt import MptForCausalLM
 from transformers.models.phi.modeling_phi import PhiForCausalLM
 from transformers.models.qwen2.modeling_qwen2 import Qwen2ForCausalLM
@@ -193,6 +198,20 @@ def gemma2(out):
     write_decoder(out, "gemma2", Gemma2ForCausalLM(config), llama_like_parameters)
 
 
+def mistral(out):
+    config = MistralConfig(**SHAPE, sliding_window=4, rms_norm_eps=1e-5, tie_word_embeddings=False)
+    write_decoder(out, "mistral", MistralForCausalLM(config), llama_like_parameters)
+
+
+def gemma3(out):
+    """A layer with a sliding window and a full one. Their rotary positions have the same base here."""
+    config = Gemma3TextConfig(
+        **SHAPE, head_dim=12, query_pre_attn_scalar=10, sliding_window=4, rms_norm_eps=1e-6, pad_token_id=None,
+        layer_types=["sliding_attention", "full_attention"], rope_theta=1e4, rope_local_base_freq=1e4,
+    )  # fmt: skip
+    write_decoder(out, "gemma3", Gemma3ForCausalLM(config), llama_like_parameters)
+
+
 def phi(out):
     def parameters(model):
         body = model.model
@@ -265,7 +284,109 @@ def bert_parameters(bert):
             linear(f"{at}.residual.self_attention_norm", attention.output.LayerNorm),
             linear(f"{at}.residual.feed_forward_norm", layer.output.LayerNorm),
         )
+        if hasattr(attention.self, "query_global"):  # Longformer
+            entries |= parts(
+                linear(f"{at}.self_attention.global_q", attention.self.query_global),
+                linear(f"{at}.self_attention.global_k", attention.self.key_global),
+                linear(f"{at}.self_attention.global_v", attention.self.value_global),
+            )
     return entries
+
+
+def write_masked(out, name, model, body, transform, inputs, *, call):
+    """A model with masked tokens. `transform`: the dense map, the norm and the bias of its head."""
+    ids, lengths = inputs["ids"], inputs["lengths"]
+    positions = real_positions(lengths, ids.shape[1])[::3]
+    targets = tokens(len(positions))
+    logits = model(input_ids=ids, attention_mask=visible(lengths, ids.shape[1]), **call).logits
+    logits = logits.flatten(0, 1)[positions]
+    loss = F.cross_entropy(logits, targets)
+    dense, norm, bias = transform
+    head = parts(linear("head.transform", dense), linear("head.norm", norm), {"head.output.bias": plain(bias)})
+    write_case(
+        out, name, inputs=inputs | {"positions": positions, "targets": targets},
+        outputs={"logits": logits, "loss": loss}, loss=loss, parameters=parts(bert_parameters(body), head),
+    )  # fmt: skip
+
+
+def longformer(out):
+    """Windows of 2 and 3 tokens on each side. The class token is global, then the tokens 3 and 7, too."""
+    config = LongformerConfig(
+        vocab_size=V, hidden_size=D, num_hidden_layers=LAYERS, num_attention_heads=HEADS, intermediate_size=WIDTH,
+        max_position_embeddings=POSITIONS, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+        pad_token_id=None, attention_window=[4, 6],
+    )  # fmt: skip
+    n = 24
+    lengths = torch.tensor([24, 13, 6])
+    for name in ("longformer", "longformer_ids"):
+        ids = tokens(B, n)
+        by_id = name == "longformer_ids"
+        is_global = torch.isin(ids, torch.tensor([3, 7])) if by_id else torch.arange(n).expand(B, n) == 0
+        model = normal_(LongformerForMaskedLM(config))
+        head = model.lm_head
+        write_masked(
+            out, name, model, model.longformer, (head.dense, head.layer_norm, head.bias),
+            {"ids": ids, "lengths": lengths},
+            call={"position_ids": torch.arange(n).expand(B, n), "global_attention_mask": is_global.long()},
+        )  # fmt: skip
+
+
+def counter_random(*coordinates):
+    """CounterRandom of base/random.h: numbers below n."""
+    mask, increment = (1 << 64) - 1, 0x9E3779B97F4A7C15
+
+    def mix(x):
+        x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
+        return x ^ (x >> 31)
+
+    state = 0
+    for c in coordinates:
+        state = mix(state ^ mix((c + increment) & mask))
+
+    def below(n):
+        nonlocal state
+        while True:
+            state = (state + increment) & mask
+            x = mix(state)
+            if x <= mask - ((mask % n + 1) % n):
+                return x % n
+
+    return below
+
+
+def random_blocks(block, n_blocks, n_random, seed):
+    """The random blocks of BlocksPattern (layers/patterns/sparse_patterns.h) with a window and globals of 1."""
+    near = {0, block - 1, block, block + 1, n_blocks - 1}
+    others = [other for other in range(n_blocks) if other not in near]
+    below = counter_random(seed, block)
+    for i in range(len(others) - 1, 0, -1):
+        j = below(i + 1)
+        others[i], others[j] = others[j], others[i]
+    return others[:n_random]
+
+
+def big_bird(out):
+    """Blocks of 2 tokens, of which a query sees its neighbours, the first, the last and 2 random ones."""
+    n, n_blocks, n_random = 32, 16, 2
+    config = BigBirdConfig(
+        vocab_size=V, hidden_size=D, num_hidden_layers=LAYERS, num_attention_heads=HEADS, intermediate_size=WIDTH,
+        max_position_embeddings=POSITIONS, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+        pad_token_id=None, attention_type="block_sparse", block_size=2, num_random_blocks=n_random,
+    )  # fmt: skip
+
+    # The zoo's random blocks in the place of NumPy's. A layer's seed is its number.
+    def drawn(self, *_, **__):
+        blocks = [random_blocks(block, n_blocks, n_random, self.seed) for block in range(1, n_blocks - 1)]
+        return [np.array(blocks)] * HEADS
+
+    BigBirdBlockSparseAttention._bigbird_block_rand_mask_with_head = drawn
+    model = normal_(BigBirdForMaskedLM(config)).train()
+    head = model.cls.predictions
+    write_masked(
+        out, "big_bird", model, model.bert, (head.transform.dense, head.transform.LayerNorm, head.bias),
+        {"ids": tokens(2, n), "lengths": torch.tensor([n, n])}, call={},
+    )  # fmt: skip
 
 
 def bert(out):
@@ -568,4 +689,6 @@ def adamw(out):
     case("adamw_transformer", translator, translator.names(), translation_batch, False)
 
 
-CASES = [gpt2, llama, qwen, gemma2, phi, mpt, bert, transformer, t5, bart, adamw]
+CASES = [
+    gpt2, llama, qwen, gemma2, mistral, gemma3, phi, mpt, bert, longformer, big_bird, transformer, t5, bart, adamw,
+]  # fmt: skip

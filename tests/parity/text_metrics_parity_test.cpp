@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "tests/parity/reference.h"
-#include "training/tasks/text_metrics.h"
+#include "training/metrics/text_metrics.h"
 
 namespace zoo::testing {
 namespace {

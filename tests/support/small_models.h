@@ -1,6 +1,7 @@
 #pragma once
 // Small models with weights large enough that every part of a model affects its output.
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "models/families/families.h"
 #include "models/model.h"
+#include "models/pattern_mixers.h"
 
 namespace zoo::testing {
 
@@ -98,7 +100,7 @@ inline Batch small_batch(const FamilySelection& architecture, const TokenBatch& 
 
 inline std::string described(const ModelConfig& config) {
   return config.architecture.type + ", " + std::string(name_of(config.position)) + ", " +
-         std::string(name_of(config.norm_placement));
+         std::string(name_of(config.norm_placement)) + ", " + to_text(config.attention.front());
 }
 
 inline bool close(const torch::Tensor& a, const torch::Tensor& b, double tolerance = 1e-4) {
@@ -138,7 +140,25 @@ inline std::vector<ModelConfig> varied_configs(Architecture architecture) {
   multi_query.n_kv_heads = 1;
   multi_query.scale_embeddings = true;
   configs.push_back(multi_query);
+  const Selection window("window", WindowConfig{.size = 3}), full("full");
+  const auto add = [&](std::vector<Selection> attention) {
+    configs.push_back(small_config(architecture, Position::rotary));
+    configs.back().n_kv_heads = 2;
+    configs.back().attention = std::move(attention);
+  };
+  add({window});
+  add({Selection("window",
+                 WindowConfig{.size = 2, .dilation = 2, .global = GlobalTokens::first, .n_global = 2}),
+       full});
+  add({Selection("strided", StridedConfig{.stride = 3})});
+  add({Selection("fixed", FixedConfig{.stride = 4, .n_summary = 1}), window});
+  add({Selection("blocks", BlocksConfig{.size = 2, .n_random = 1})});
   return configs;
+}
+
+/// Whether the state of a layer forgets tokens, so that it cannot be cut back to any length.
+inline bool forgets_tokens(const ModelConfig& config) {
+  return std::ranges::any_of(config.attention, [](const Selection& mixer) { return mixer == "window"; });
 }
 
 /// Calls `check` with every configuration of these architectures and a random model of it. No gradients.

@@ -1,4 +1,4 @@
-#include "training/tasks/text_metrics.h"
+#include "training/metrics/text_metrics.h"
 
 #include <cmath>
 #include <stdexcept>

@@ -22,6 +22,8 @@ TaskType text_to_text();
 /// Classification of texts: with an encoder at its class token, with a decoder at its last token, or with an
 /// encoder-decoder that writes the name of the class.
 TaskType text_classification();
+/// Prediction of the marked tokens of each text with a decoder: associative recall, induction.
+TaskType marked_tokens();
 
 /// Complains unless the model's family has one of these shapes; `wanted` lists them for people.
 void require_shape(const Experiment& experiment, std::initializer_list<FamilyShape> shapes,

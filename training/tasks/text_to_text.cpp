@@ -13,7 +13,7 @@
 #include "data/text/token_store.h"
 #include "models/families/families.h"
 #include "training/tasks/evaluation.h"
-#include "training/tasks/text_metrics.h"
+#include "training/metrics/text_metrics.h"
 #include "training/tasks/text_tasks.h"
 #include "training/tasks/translation.h"
 

@@ -8,7 +8,7 @@
 #include "data/epoch_plan.h"
 #include "data/text/padded_rows.h"
 #include "generation/generator.h"
-#include "training/tasks/text_metrics.h"
+#include "training/metrics/text_metrics.h"
 
 namespace zoo {
 namespace {
