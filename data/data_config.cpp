@@ -126,9 +126,9 @@ std::filesystem::path data_path(const ConfigPath& path) {
 
   const std::filesystem::path given(path.text);
   auto message = fmt::format("{} does not exist{}", excerpt(path.text, 300), places_of(path));
-  constexpr auto corpora =
-      std::to_array<std::string_view>({"debian-packages", "dict-de-en", "messages-de-en", "fortunes",
-                                       "tinyshakespeare", "wikitext-2", "multi30k", "sst2", "fashion-mnist"});
+  constexpr auto corpora = std::to_array<std::string_view>(
+      {"debian-packages", "dict-de-en", "messages-de-en", "fortunes", "tinyshakespeare", "wikitext-2",
+       "multi30k", "sst2", "fashion-mnist", "listops", "associative-recall", "copy", "addition"});
   const std::string first = given.begin() == given.end() ? std::string() : given.begin()->string();
   if (std::ranges::find(corpora, first) != corpora.end())
     message += fmt::format("; get it with `scripts/get_data.sh {}`", first);

@@ -3,6 +3,7 @@
 #   1. $ZOO_DATA_MIRROR/NAME   a folder with the finished files
 #   2. Debian packages         installed, or downloaded and unpacked without being installed (no root needed)
 #   3. a public URL
+#   4. scripts/data/make_NAME.py, which makes a synthetic corpus within half a minute
 # The script checks every file against scripts/data/SHA256SUMS and writes either a whole corpus or nothing. It leaves
 # corpora alone that are already complete and correct. debian-packages and messages-de-en follow the release of Debian
 # on the machine; their own folders have their SHA256SUMS, and SOURCES, which says what they were made from.
@@ -19,7 +20,8 @@ scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 sums=$scripts/data/SHA256SUMS
 data=${ZOO_DATA:-${scripts%/*}/datasets}
 mirror=${ZOO_DATA_MIRROR:-}
-names=(debian-packages dict-de-en messages-de-en fortunes tinyshakespeare wikitext-2 multi30k sst2 fashion-mnist)
+names=(debian-packages dict-de-en messages-de-en fortunes tinyshakespeare wikitext-2 multi30k sst2 fashion-mnist
+       listops associative-recall copy addition)
 temp=''
 trap 'if [[ -n $temp ]]; then rm -rf "$temp"; fi' EXIT
 trap 'exit 130' INT
@@ -42,6 +44,10 @@ describe_corpus() {
     multi30k) echo '29,000 German-English captions' ;;
     sst2) echo '67,349 sentences with their sentiment (GLUE SST-2)' ;;
     fashion-mnist) echo '70,000 grey images in 10 classes (mirror only)' ;;
+    listops) echo 'nested operations on lists of digits, with their values (synthetic)' ;;
+    associative-recall) echo 'keys, values, and questions about them (synthetic)' ;;
+    copy) echo 'strings to copy, and induction: what followed a mark (synthetic)' ;;
+    addition) echo 'sums of two numbers (synthetic)' ;;
     *) return 1 ;;
   esac
 }
@@ -162,7 +168,7 @@ catalogues() {
   done
 }
 
-# Makes corpus $name in $temp/files from its Debian package or public URL.
+# Makes corpus $name in $temp/files from its Debian package or public URL, or on the spot.
 obtain() {
   local out=$temp/files file
   case $name in
@@ -216,6 +222,11 @@ for name in ("train.tsv", "dev.tsv"):
       fail 1 "$name: no public URL has these files (the published ones have the images in another order); set \
 ZOO_DATA_MIRROR to a folder that has fashion-mnist/"
       ;;
+    listops | associative-recall | copy | addition)
+      source=scripts/data/make_${name//-/_}.py
+      command -v python3 >/dev/null || fail 1 "$name: $source needs python3"
+      python3 "$scripts/${source#scripts/}" "$out" 2>"$temp/error" || fail 2 "$name: $(tail -n 1 "$temp/error")"
+      ;;
   esac
 }
 
@@ -240,9 +251,9 @@ get() {
     done
     chmod -R u+w "$temp/files"
   else
+    source='its public URL'
     obtain
-    source=${package_version:+"$(known_package "$name" | cut -d' ' -f1) $package_version"}
-    source=${source:-its public URL}
+    [[ -z $package_version ]] || source="$(known_package "$name" | cut -d' ' -f1) $package_version"
     if follows_release "$name"; then
       source='this release of Debian'
       write_sums
@@ -269,7 +280,7 @@ case $1 in
     for name in "${names[@]}"; do
       state=' '
       [[ -d $data/$name && -z $(first_wrong "$name" "$data/$name") ]] && state='*'
-      printf '%s %-16s %s\n' "$state" "$name" "$(describe_corpus "$name")"
+      printf '%s %-18s %s\n' "$state" "$name" "$(describe_corpus "$name")"
     done
     echo "(* = already in $data)"
     ;;
