@@ -70,7 +70,8 @@ class MarkedTokenBatches final : public PlannedBatches {
         positions.push_back(number * rows.width() + position - 1);
       }
     }
-    Batch batch{.input = rows.batch(), .targets = int64_tensor(targets), .positions = int64_tensor(positions)};
+    Batch batch{
+        .input = rows.batch(), .targets = int64_tensor(targets), .positions = int64_tensor(positions)};
     batch.tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
     return batch;
   }

@@ -128,7 +128,7 @@ TEST(ModelCost, CountsTheBytesOfTheRealCache) {
     int64_t bytes = 0;  // without the memory of an encoder
     for (const auto& layer : state.layers()) bytes += layer->bytes();
     const auto cost = model_cost(config, testing::purpose_of(config.architecture), length);
-    EXPECT_EQ(n_rows * length * cost.cache_bytes_per_token, bytes);
+    EXPECT_EQ(n_rows * (length * cost.cache_bytes_per_token + cost.state_bytes), bytes);
   });
 }
 

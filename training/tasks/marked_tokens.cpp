@@ -51,13 +51,13 @@ class MarkedTokens final : public Task {
     texts.resize(std::min(n_samples, texts.size()));
     const InferenceScope scope(model);
     std::vector<Sample> samples;
+    BatchOptions one_batch;
+    one_batch.batch_size = 1;
+    one_batch.order = BatchOptions::Order::sequential;
     for (const auto& text : texts) {
-      const auto batch = source_of({text}, {.batch_size = 1, .order = BatchOptions::Order::sequential})
-                             ->batch(0, 0)
-                             .to(model.device());
+      const auto batch = source_of({text}, one_batch)->batch(0, 0).to(model.device());
       const auto predicted = model.logits(model.features(batch)).argmax(-1);
-      samples.push_back(
-          {.input = text, .output = written(predicted), .reference = written(batch.targets)});
+      samples.push_back({.input = text, .output = written(predicted), .reference = written(batch.targets)});
     }
     return samples;
   }
@@ -73,8 +73,9 @@ class MarkedTokens final : public Task {
     const auto written_mark = data.answer_mark.value_or("=");
     const auto mark = tokenizer().encode(written_mark);
     if (mark.size() != 1) {
-      throw DataError(fmt::format("data.answer_mark '{}' is {} tokens, not one: use a character that is a token",
-                                  written_mark, mark.size()));
+      throw DataError(
+          fmt::format("data.answer_mark '{}' is {} tokens, not one: use a character that is a token",
+                      written_mark, mark.size()));
     }
     return marked_token_batches(tokenize(texts, tokenizer(), RowEnding::bare), mark.front(),
                                 data.sequence_length, tokenizer().special(), options);
@@ -82,10 +83,8 @@ class MarkedTokens final : public Task {
 
   std::string written(const torch::Tensor& ids) const {
     const auto cpu = ids.to(torch::kCPU).contiguous();
-    return tokenizer().decode(
-        {cpu.const_data_ptr<int64_t>(), cpu.const_data_ptr<int64_t>() + cpu.numel()});
+    return tokenizer().decode({cpu.const_data_ptr<int64_t>(), cpu.const_data_ptr<int64_t>() + cpu.numel()});
   }
-
 };
 
 std::unique_ptr<Task> make_marked_tokens(const Experiment& experiment, Vocabulary vocabulary) {
