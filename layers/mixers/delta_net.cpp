@@ -124,9 +124,9 @@ torch::Tensor DeltaNetImpl::forward(const torch::Tensor& x, const AttentionConte
         .beta = torch::sigmoid(full(strength)).transpose(1, 2)};
     if (decay) input.log_alpha = (-a_log.exp() * torch::softplus(full(rate) + dt_bias)).transpose(1, 2);
     if (real.defined()) {
+      // Zeros, so that not even a NaN of padding reaches the sum.
       const auto padding = real.logical_not().unsqueeze(1);  // (B, 1, T)
-      for (auto* const heads : {&input.q, &input.k, &input.v})
-        *heads = heads->masked_fill(padding.unsqueeze(-1), 0);
+      for (auto* const heads : {&input.k, &input.v}) *heads = heads->masked_fill(padding.unsqueeze(-1), 0);
       input.beta = input.beta.masked_fill(padding, 0);
       if (decay) input.log_alpha = input.log_alpha.masked_fill(padding, 0);
     }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +11,9 @@
 #include <torch/types.h>
 
 #include "base/error.h"
+#include "io/config/config_file.h"
 #include "models/families/model_cost.h"
+#include "models/families/model_keys.h"
 
 namespace zoo {
 namespace {
@@ -129,6 +133,25 @@ TEST(Scaling, CountsVisiblePairsOfAPattern) {
   const double d = 16, n = 64, pairs = 10 * n - 45;  // a query sees itself and at most 9 more
   EXPECT_DOUBLE_EQ(part(curves, ScalingPart::attention).flops[0], 8 * n * d * d + 4 * pairs * d);
   EXPECT_EQ(part(curves, ScalingPart::attention).order, "O(nwd)");
+}
+
+// Each mixer has an order of its own, and a Linformer is measured beyond its positions.
+TEST(Scaling, NamesTheOrdersOfTheMixers) {
+  const auto orders_of = [](Architecture architecture, const std::string& attention) {
+    auto config = small(architecture);
+    ConfigFile::parse("attention: " + attention, "test").read(config);
+    auto purpose = kWriter;
+    if (architecture == Architecture::encoder) purpose.head = HeadKind::masked_language_modeling;
+    const auto curves = measure(config, kQuick, purpose);
+    for (const auto& curve : curves) EXPECT_EQ(curve.lengths.back(), 256);
+    return std::vector<std::string>{curves.front().order, curves.back().order};
+  };
+  EXPECT_THAT(orders_of(Architecture::decoder, "[delta, full]"), ElementsAre("O(nd²)", "O(n²d + nd²)"));
+  EXPECT_THAT(orders_of(Architecture::decoder, "linear"), ElementsAre("O(nd²)", "O(nd²)"));
+  EXPECT_THAT(orders_of(Architecture::encoder, "[performer, {type: linformer, k: 8}]"),
+              ElementsAre("O(nmd)", "O(nmd + nkd + nd²)"));
+  EXPECT_THAT(orders_of(Architecture::encoder, "{type: linformer, k: 8, share: layer}"),
+              ElementsAre("O(nkd)", "O(nkd + nd²)"));
 }
 
 TEST(Scaling, CountsWhatTheTextbookCounts) {

@@ -131,6 +131,24 @@ TEST_F(Commands, WorkOnALanguageModel) {
   EXPECT_EQ(output("config " + run), read_file(path(run) / "config.yaml"));
 }
 
+// Layers that remember sums: what a sequence costs, and what cannot be shown.
+TEST_F(Commands, WorkOnAWriterWithRunningStates) {
+  const std::string attention = " --set 'model.attention=[delta, full]' --set model.n_layers=2";
+  const auto memory = document("inspect writer.yaml" + attention)["memory"];
+  EXPECT_GT(memory["state_bytes"], 0);
+  EXPECT_EQ(document("inspect writer.yaml")["memory"]["state_bytes"], 0);
+  EXPECT_THAT(output("inspect writer.yaml" + attention), HasSubstr("B per sequence (all float32)"));
+  EXPECT_THAT(output("inspect writer.yaml"), HasSubstr("to generate (all float32)"));
+  train("writer.yaml --out sums" + attention);
+  EXPECT_THAT(keys(document("generate sums --prompt 'to be'")), ElementsAre("results"));
+  const auto outcome = zoo("attention sums --text 'to be'");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(
+      outcome.err,
+      "zoo: the model has no attention maps: layer 0 is of the type delta, which remembers a sum of the "
+      "past and has no weights of tokens: choose another run\n");
+}
+
 TEST_F(Commands, WorkOnATranslator) {
   train("translator.yaml --out run");
   const auto evaluated = zoo("evaluate run --json");

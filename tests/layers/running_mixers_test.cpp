@@ -378,6 +378,33 @@ TEST(Performer, ApproachesSoftmaxAttention) {
   }
 }
 
+// Without stabilisers, in float64; output and gradients.
+TEST(Performer, EqualsItsFormula) {
+  Performer performer(PerformerOptions(AttentionOptions(8, 1).scale(0.5)).n_features(20));
+  performer->to(torch::kFloat64);
+  const auto x = torch::randn({1, 70, 8}, torch::dtype(torch::kFloat64).requires_grad(true));
+  const auto feature = [&](const torch::Tensor& u) {
+    const auto scaled = u * std::sqrt(0.5);
+    return (torch::matmul(scaled, performer->features.t()) - scaled.square().sum(-1, true) / 2).exp();
+  };
+  for (const bool causal : {false, true}) {
+    auto weights = torch::matmul(feature(performer->q(x)), feature(performer->k(x)).transpose(-1, -2));
+    if (causal) weights = weights.tril();
+    const auto expected = performer->out(torch::matmul(weights / weights.sum(-1, true), performer->v(x)));
+    const auto y = performer(x, {.mask = causal ? Mask::causal() : Mask()});
+    EXPECT_TRUE(nearly_equal(y, expected));
+    auto leaves = performer->parameters();
+    leaves.push_back(x);
+    const auto upstream = torch::sin(torch::arange(y.numel(), y.options())).view(y.sizes());
+    const auto ours = torch::autograd::grad({y}, leaves, {upstream});
+    const auto theirs = torch::autograd::grad({expected}, leaves, {upstream});
+    // The smallest feature, 1e-6 of the largest, shifts weights by some 1e-4.
+    for (size_t i = 0; i < leaves.size(); ++i)
+      EXPECT_LT((ours[i] - theirs[i]).norm().item<double>(), 1e-3 * theirs[i].norm().item<double>() + 1e-6)
+          << i;
+  }
+}
+
 // Keys that are much longer than others neither overflow nor take all other keys to zero.
 TEST(Performer, ManagesLongKeys) {
   const torch::NoGradGuard no_grad;
