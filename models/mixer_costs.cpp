@@ -154,9 +154,9 @@ void count_delta_net(CostAccount& account, std::string name, const DeltaNetOptio
       width * head_dim + (options.n_taps() > 0 ? (options.n_taps() - 1) * channels : int64_t{0});
   account.add({.name = std::move(name),
                .kind = "self-attention",
-               .shape = account.is_detailed()
-                            ? fmt::format("{} heads of {}, {} for keys", n_heads, head_dim, n_key_heads)
-                            : std::string(),
+               .shape = account.is_detailed() ? fmt::format("delta, {} heads of {}, {} for keys", n_heads,
+                                                            head_dim, n_key_heads)
+                                              : std::string(),
                .parameters = parameters,
                .flops = 2 * (n_tokens * static_cast<double>(weights) + rule),
                .activation_bytes = n_tokens * bytes_of(static_cast<double>(kept)),

@@ -163,7 +163,7 @@ bool is_made_earlier(const MixerPlace& place) {
   return false;
 }
 
-void count_linformer_layer(CostAccount& account, std::string name, const MixerPlace& place,
+void count_linformer_layer(CostAccount& account, const std::string& name, const MixerPlace& place,
                            const AttentionShape& shape) {
   const auto& keys = place.selection().as<LinformerKeys>();
   count_linformer(account, name, self_attention_options(place.model), keys.k, shape);

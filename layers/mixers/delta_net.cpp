@@ -140,13 +140,8 @@ torch::Tensor DeltaNetImpl::forward(const torch::Tensor& x, const AttentionConte
 }
 
 std::unique_ptr<LayerState> DeltaNetImpl::new_state(int64_t n_rows) const {
-  const auto& weights = out->matrix().numbers();
-  const auto type = weights.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
-  const auto of_type = torch::dtype(type).device(weights.device());
-  std::vector<torch::Tensor> tensors{
-      torch::zeros({n_rows, options.n_heads(), head_dim_, head_dim_}, of_type)};
-  if (conv)
-    tensors.push_back(torch::zeros({n_rows, options.n_taps() - 1, conv->options.n_channels()}, of_type));
+  std::vector<torch::Tensor> tensors{empty_state(out, {n_rows, options.n_heads(), head_dim_, head_dim_})};
+  if (conv) tensors.push_back(empty_state(out, {n_rows, options.n_taps() - 1, conv->options.n_channels()}));
   return std::make_unique<RunningState>(std::move(tensors));
 }
 

@@ -50,7 +50,7 @@ torch::Tensor LinearAttentionImpl::forward(const torch::Tensor& x, const Attenti
 
 std::unique_ptr<LayerState> LinearAttentionImpl::new_state(int64_t n_rows) const {
   return std::make_unique<RunningState>(
-      std::vector<torch::Tensor>{zeros({n_rows, n_kv_heads(), head_dim(), head_dim() + 1})});
+      std::vector<torch::Tensor>{empty_state(out, {n_rows, n_kv_heads(), head_dim(), head_dim() + 1})});
 }
 
 std::shared_ptr<torch::nn::Module> LinearAttentionImpl::fresh(const std::optional<torch::Device>&) const {

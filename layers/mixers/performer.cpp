@@ -115,8 +115,9 @@ torch::Tensor PerformerImpl::forward(const torch::Tensor& x, const AttentionCont
 }
 
 std::unique_ptr<LayerState> PerformerImpl::new_state(int64_t n_rows) const {
-  return std::make_unique<RunningState>(std::vector<torch::Tensor>{
-      zeros({n_rows, n_kv_heads(), features.size(0), head_dim() + 1}), zeros({n_rows, n_kv_heads()})});
+  return std::make_unique<RunningState>(
+      std::vector<torch::Tensor>{empty_state(out, {n_rows, n_kv_heads(), features.size(0), head_dim() + 1}),
+                                 empty_state(out, {n_rows, n_kv_heads()})});
 }
 
 std::shared_ptr<torch::nn::Module> PerformerImpl::fresh(const std::optional<torch::Device>&) const {

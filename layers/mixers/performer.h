@@ -14,7 +14,7 @@
 namespace zoo {
 
 struct PerformerOptions {
-  explicit PerformerOptions(AttentionOptions attention) : attention_(std::move(attention)) {}
+  explicit PerformerOptions(const AttentionOptions& attention) : attention_(attention) {}
   /// Shaw's vectors and dropout are refused.
   TORCH_ARG(AttentionOptions, attention);
   /// m; default round(Dh·ln Dh), at least 1.

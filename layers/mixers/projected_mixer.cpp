@@ -70,8 +70,8 @@ torch::Tensor ProjectedMixerImpl::merged(const torch::Tensor& mixed) {
   return out(mixed.transpose(1, 2).reshape({mixed.size(0), mixed.size(2), options.n_heads() * head_dim_}));
 }
 
-torch::Tensor ProjectedMixerImpl::zeros(torch::IntArrayRef sizes) const {
-  const auto& weights = out->matrix().numbers();
+torch::Tensor empty_state(const Linear& map, torch::IntArrayRef sizes) {
+  const auto& weights = map->matrix().numbers();
   const auto type = weights.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
   return torch::zeros(sizes, torch::dtype(type).device(weights.device()));
 }

@@ -39,14 +39,15 @@ class ProjectedMixerImpl : public MixerImpl {
   Heads heads_of(const torch::Tensor& x, const AttentionContext& context);
   /// (B, H, T, Dh) → (B, T, D)
   torch::Tensor merged(const torch::Tensor& mixed);
-  /// float32 zeros for the state of a mixer, or float64 if the weights are.
-  torch::Tensor zeros(torch::IntArrayRef sizes) const;
 
  private:
   torch::Tensor split(const torch::Tensor& x, int64_t n_heads) const;
 
   int64_t head_dim_, n_kv_heads_;
 };
+
+/// Zeros for the state of a mixer with this map: on its device, float32, or float64 if the map is.
+torch::Tensor empty_state(const Linear& map, torch::IntArrayRef sizes);
 
 /// Sums over many tokens are computed in float32 at least, also under autocast, which the lifetime of this
 /// object switches off for this thread.

@@ -252,6 +252,24 @@ TEST(MixerModels, DecodeAsInOnePass) {
   });
 }
 
+// Only the matrices of linear maps change their format.
+TEST(MixerModels, DecodeWithWeightsInOtherFormats) {
+  const torch::NoGradGuard no_grad;
+  for (const auto format : {WeightFormat::bf16, WeightFormat::int8}) {
+    for_each_mixer_model([&](const ModelConfig& config, Model& model) {
+      auto* const writer = model.generative();
+      if (!writer || config.architecture == Architecture::encoder_decoder) return;
+      store_weights(model, format);
+      const auto text = tokens(2, 8);
+      DecodingState state;
+      writer->prefill({.ids = text.narrow(1, 0, 5)}, state);
+      const auto logits = writer->forward({.ids = text.narrow(1, 5, 3)}, state);
+      const auto whole = model.logits(model.features({.input = {.ids = text}})).view({2, 8, -1});
+      EXPECT_TRUE(close(logits, whole.select(1, 7), 1e-2));
+    });
+  }
+}
+
 TEST(MixerModels, InitialValuesSurviveInitialization) {
   for (const auto init : {Initialization::normal, Initialization::xavier_uniform, Initialization::t5}) {
     torch::manual_seed(4);
