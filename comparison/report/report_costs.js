@@ -295,27 +295,25 @@ function buildScaling(section) {
     }));
     fitted.replaceChildren(exponents(chosen));
   }
-  /** The fitted exponents for each run and part, and the textbook's order where the runs differ in it. */
+  /** The fitted exponents of the quantity for each run and part, and the textbook's order where the runs differ in it. */
   function exponents(chosen) {
     const heading = (text, span = 1, rows = 1) =>
         Object.assign(el('th', '', text), {scope: span > 1 ? 'colgroup' : 'col', colSpan: span, rowSpan: rows});
-    const mixed = part => ordersOf(chosen, part).length > 1;
-    const fittedOf = part => Object.keys(QUANTITIES).filter(quantity =>
-        chosen.some(run => isNumber(of(run, part)?.[`${quantity}_exponent`])));
+    const fitted = parts.filter(part => chosen.some(run => isNumber(of(run, part)?.[`${state.quantity}_exponent`])));
+    const mixed = part => state.quantity !== 'bytes' && ordersOf(chosen, part).length > 1;
     const rows = chosen.map(run => el('tr', '', Object.assign(el('th', '', runName(run)), {scope: 'row'}),
-        ...parts.flatMap(part => {
+        ...fitted.flatMap(part => {
           const entry = of(run, part) ?? {};
-          return [...mixed(part) ? [el('td', 'group', entry.order ?? '–')] : [],
-                  ...fittedOf(part).map((quantity, i) =>
-                      el('td', i || mixed(part) ? '' : 'group', exponent(entry, quantity)))];
+          return [...mixed(part) ? [el('td', 'group', entry.order || '–')] : [],
+                  el('td', mixed(part) ? '' : 'group', exponent(entry, state.quantity))];
         })));
+    const split = fitted.some(mixed), {label} = QUANTITIES[state.quantity];
     return el('table', 'exponents',
         el('thead', '',
-           el('tr', '', heading('fitted exponents', 1, 2),
-              ...parts.map(part => heading(titleOf(part), fittedOf(part).length + mixed(part)))),
-           el('tr', '', ...parts.flatMap(part =>
-               [...mixed(part) ? ['textbook'] : [], ...fittedOf(part).map(quantity => QUANTITIES[quantity].label)]
-                   .map(text => heading(text))))),
+           el('tr', '', heading(`exponent of ${label}`, 1, split ? 2 : 1),
+              ...fitted.map(part => heading(titleOf(part), mixed(part) ? 2 : 1, split && !mixed(part) ? 2 : 1))),
+           split ? el('tr', '', ...fitted.filter(mixed).flatMap(() => ['textbook', 'fitted'].map(text => heading(text))))
+                 : ''),
         el('tbody', '', ...rows));
   }
   function drawPart(host, part, having) {

@@ -141,15 +141,17 @@ inline std::vector<ModelConfig> varied_configs(Architecture architecture) {
   multi_query.scale_embeddings = true;
   configs.push_back(multi_query);
   const Selection window("window", WindowConfig{.size = 3}), full("full");
-  const auto add = [&](std::vector<Selection> attention) {
-    configs.push_back(small_config(architecture, Position::rotary));
+  // With learned positions, because a window cannot tell one place from another by rotary ones.
+  const auto add = [&](std::vector<Selection> attention, Position position = Position::learned) {
+    configs.push_back(small_config(architecture, position));
     configs.back().n_kv_heads = 2;
     configs.back().attention = std::move(attention);
   };
   add({window});
   add({Selection("window",
                  WindowConfig{.size = 2, .dilation = 2, .global = GlobalTokens::first, .n_global = 2}),
-       full});
+       full},
+      Position::rotary);
   add({Selection("strided", StridedConfig{.stride = 3})});
   add({Selection("fixed", FixedConfig{.stride = 4, .n_summary = 1}), window});
   add({Selection("blocks", BlocksConfig{.size = 2, .n_random = 1})});

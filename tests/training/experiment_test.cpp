@@ -127,8 +127,8 @@ TEST(Experiment, SelectsTheAttentionOfEachLayer) {
   EXPECT_THAT(error_of(attention("ful}")),
               AllOf(HasSubstr("x.yaml:1:33: model.attention must be one of full"), HasSubstr("not 'ful'"),
                     HasSubstr("did you mean 'full'?")));
-  EXPECT_THAT(error_of(attention("[full, linear]}")),
-              AllOf(HasSubstr("model.attention[1] must be one of full"), HasSubstr("not 'linear'")));
+  EXPECT_THAT(error_of(attention("[full, round]}")),
+              AllOf(HasSubstr("model.attention[1] must be one of full"), HasSubstr("not 'round'")));
   EXPECT_THAT(error_of(attention("{type: full, size: 3}}")),
               HasSubstr("unknown key 'size' of the type full"));
   EXPECT_THAT(error_of(attention("[]}")), HasSubstr("model.attention must be one type or a list"));

@@ -75,16 +75,16 @@ TEST_F(MarkedTokens, LaterOnesThanTheLengthAreCut) {
 }
 
 TEST_F(MarkedTokens, MayHaveAnotherMark) {
-  write("ab#cd\nxy#za\n");
-  EXPECT_EQ(task({"data.answer_mark=#"})->batches(Split::valid).batch(0, 0).n_targets(), 2);
+  write("ab+cd\nxy+za\n");
+  EXPECT_EQ(task({"data.answer_mark=+"})->batches(Split::valid).batch(0, 0).n_targets(), 2);
   expect_error([&] { task({"data.answer_mark=ab"})->batches(Split::valid); }, "is 2 tokens, not one");
-  expect_error([&] { world_.experiment("language_modeling", {"data.answer_mark=#"}); }, "data.answer_mark");
+  expect_error([&] { world_.experiment("language_modeling", {"data.answer_mark=+"}); }, "data.answer_mark");
 }
 
 TEST_F(MarkedTokens, MustBeThere) {
   write("ab=cd\nabcd\n");
   expect_error([&] { task()->batches(Split::valid); }, "text 2 has no marked token");
-  expect_error([&] { task({"model.architecture=encoder"}); }, "decoder");
+  expect_error([&] { world_.experiment("marked_tokens", {"model.architecture=encoder"}); }, "decoder");
 }
 
 // What follows the first letter also follows its second occurrence.
