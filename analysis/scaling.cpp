@@ -209,13 +209,19 @@ class ScalingMeter {
     curve.bytes_exponent = fitted_exponent(curve.lengths, bytes);
   }
 
-  /// The first layer of the model, for sequences of this length: strides and projections may depend on it.
+  /// The first layer of the model, for sequences of this length, because strides may depend on it. A layer
+  /// that does not fit so few positions has those of the configuration.
   Stack layer_for(int64_t length) const {
     auto config = config_;
     config.n_layers = 1;
     config.n_decoder_layers.reset();
     config.attention = {config_.attention_of(0)};
     config.max_positions = length;
+    const MixerPlace place{.model = config, .role = first_role(config), .layer = 0};
+    bool fits = true;
+    const auto& type = mixer_types().at(place.selection());
+    if (type.validate) type.validate(place, [&](std::string_view) { fits = false; });
+    if (!fits) config.max_positions = std::max(config_.max_positions, length);
     Stack stack(config, first_role(config));
     stack->to(device_);
     stack->eval();

@@ -140,12 +140,13 @@ VisiblePairs BlocksPattern::visible(const PatternInput& input) const {
 
 torch::Tensor BlocksPattern::sees(const torch::Tensor& queries, const torch::Tensor& keys) const {
   const auto block = [&](const torch::Tensor& x) { return x.div(options_.size(), "floor").clamp_min(0); };
-  const int64_t n_blocks = block(queries).max().item<int64_t>() + 1;
-  auto table = torch::zeros({n_blocks, n_blocks}, torch::kBool);
-  for (int64_t i = 0; i < n_blocks; ++i)
-    for (const int64_t j : blocks_of(i, n_blocks)) table[i][j] = true;
-  table = table.to(queries.device());
-  const auto visible = table.index({block(queries), block(keys).clamp_max(n_blocks - 1)});
+  const auto of_queries = block(queries);
+  const auto first = of_queries.min().item<int64_t>(), last = of_queries.max().item<int64_t>();
+  const auto table = torch::zeros({last - first + 1, last + 1}, torch::kBool);
+  auto visible_blocks = table.accessor<bool, 2>();
+  for (int64_t i = first; i <= last; ++i)
+    for (const int64_t j : blocks_of(i, last + 1)) visible_blocks[i - first][j] = true;
+  const auto visible = table.to(queries.device()).index({of_queries - first, block(keys).clamp_max(last)});
   return visible.logical_and(keys.le(queries));
 }
 
