@@ -53,6 +53,10 @@ torch::Tensor next_token(const torch::Tensor& q, const torch::Tensor& k, const t
                          WindowState& state, const PatternCall& call) {
   // The token that is overwritten is out of the window.
   state.write(k, v, *call.range);
+  if (call.pattern.sees_all_in_reach()) {
+    const auto all = state.of_equal_rows(call.range->n_keys());
+    return fused_attention(q, all.keys, all.values, {.scale = call.scale});
+  }
   const auto now = state.after(*call.range);
   return over_positions(q, now.keys, now.values, token_positions(*call.range, q.device()), now.positions,
                         call);

@@ -40,11 +40,16 @@ torch::Tensor WindowState::positions(const torch::Tensor& lengths) const {
   return latest.masked_fill(latest.ge(lengths), -1);
 }
 
+KeysAndValues WindowState::of_equal_rows(int64_t length) const {
+  const int64_t used = std::min(capacity(), length);
+  return {.keys = keys_.narrow(2, 0, used), .values = values_.narrow(2, 0, used)};
+}
+
 WindowState::Contents WindowState::contents(const torch::Tensor& lengths, int64_t longest) const {
-  const int64_t used = std::min(capacity(), longest);
-  return {.keys = keys_.narrow(2, 0, used),
-          .values = values_.narrow(2, 0, used),
-          .positions = positions(lengths).narrow(1, 0, used)};
+  const auto stored = of_equal_rows(longest);
+  return {.keys = stored.keys,
+          .values = stored.values,
+          .positions = positions(lengths).narrow(1, 0, stored.keys.size(2))};
 }
 
 WindowState::Contents WindowState::before(const PositionRange& range) const {

@@ -23,6 +23,8 @@ class WindowState final : public LayerState {
   struct Contents {
     torch::Tensor keys, values, positions;
   };
+  /// The keys and values of rows that have all read `length` tokens. The state holds nothing else then.
+  KeysAndValues of_equal_rows(int64_t length) const;
   /// The contents when each row has read the tokens before `range`.
   Contents before(const PositionRange& range) const;
   /// The contents when each row has read the tokens of `range`, too.

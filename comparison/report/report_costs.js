@@ -278,9 +278,9 @@ function buildScaling(section) {
       el('p', 'quiet under-table',
          'Both axes are logarithmic: a cost that grows with the power k of the length n is a line of slope k. The ' +
          'dotted lines are n and n². The exponents are fitted to the longer half of the lengths, with 95 % intervals. ' +
+         'Training is a forward and backward pass, decoding the next token after n; the others are forward passes. ' +
          'Memory is that of the tensors without the weights; in decoding it is what the layer remembers of n tokens.'));
-  const titles = {training: 'attention, forward and backward', decoding: 'attention, next token after n',
-                  model: 'the whole model'};
+  const titles = {training: 'attention in training', decoding: 'attention in decoding', model: 'the whole model'};
   const titleOf = part => titles[part] ?? part;
   const of = (run, part) => run.scaling?.find(entry => entry.part === part);
   const ordersOf = (list, part) => [...new Set(list.flatMap(run => of(run, part)?.order || []))];

@@ -40,6 +40,8 @@ class AttentionPattern {
   virtual torch::Tensor sees(const torch::Tensor& queries, const torch::Tensor& keys) const = 0;
   /// What a causal sequence must remember; absent = everything.
   virtual std::optional<Reach> reach() const { return std::nullopt; }
+  /// Whether a query sees every earlier position that is in reach, so that decoding needs no mask.
+  virtual bool sees_all_in_reach() const { return false; }
   /// For module listings: "window(size=256)".
   virtual std::string description() const = 0;
 

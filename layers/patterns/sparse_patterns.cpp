@@ -151,8 +151,8 @@ torch::Tensor BlocksPattern::sees(const torch::Tensor& queries, const torch::Ten
 }
 
 std::string BlocksPattern::description() const {
-  return fmt::format("blocks(size={}, n_window={}, n_global={}, n_random={}, seed={})", options_.size(),
-                     options_.n_window(), options_.n_global(), options_.n_random(), options_.seed());
+  return fmt::format("blocks(size={}, n_window={}, n_global={}, n_random={})", options_.size(),
+                     options_.n_window(), options_.n_global(), options_.n_random());
 }
 
 }  // namespace zoo

@@ -35,6 +35,7 @@ class WindowPattern final : public AttentionPattern {
   VisiblePairs visible(const PatternInput& input) const override;
   torch::Tensor sees(const torch::Tensor& queries, const torch::Tensor& keys) const override;
   std::optional<Reach> reach() const override;
+  bool sees_all_in_reach() const override { return options_.dilation() == 1; }
   std::string description() const override;
 
   /// The global positions of each row, in order.

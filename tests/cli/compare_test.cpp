@@ -133,7 +133,7 @@ base: base.yaml
 variants:
   good: {}
   low: {training: {optimizer: {lr: 0.0005}}}
-  high: {training: {optimizer: {lr: 0.5}}}
+  high: {training: {optimizer: {lr: 0.3}}}
 seeds: 3
 speed_seconds: 0
 scaling: false

@@ -155,6 +155,35 @@ TEST(Experiment, SelectsTheAttentionOfEachLayer) {
   EXPECT_EQ(types, "abaabaab");
 }
 
+TEST(Experiment, SaysWhatIsWrongWithAPattern) {
+  const auto error = [](const std::string& attention, const std::string& architecture = "decoder",
+                        const std::string& position = "rotary") {
+    return error_of(
+        fmt::format("task: {}\ndata: {{sequence_length: 64}}\nmodel: {{architecture: {}, n_layers: 2, "
+                    "max_positions: 64, position: {}, attention: {}}}",
+                    architecture == "decoder" ? "language_modeling" : "masked_language_modeling",
+                    architecture, position, attention));
+  };
+  EXPECT_EQ(error("{type: window, size: 8}"), "no error");
+  EXPECT_THAT(error("{type: window, size: 0}"), HasSubstr("size"));
+  EXPECT_THAT(error("{type: window, dilation: 64}"),
+              HasSubstr("window has dilation 64, but max_positions is 64: make it smaller"));
+  EXPECT_THAT(error("{type: window, global: class}"), HasSubstr("which is for encoders"));
+  EXPECT_THAT(error("{type: window, global: ids}", "encoder"), HasSubstr("global_ids"));
+  EXPECT_THAT(error("{type: window, n_global: 2}"), HasSubstr("for global: first"));
+  EXPECT_THAT(error("{type: window, global_projections: true}"), HasSubstr("global_projections"));
+  EXPECT_THAT(error("window", "decoder", "alibi"), HasSubstr("window cannot have position alibi"));
+  EXPECT_THAT(error("{type: strided, stride: 1}"), HasSubstr("stride"));
+  EXPECT_THAT(error("{type: strided, stride: 64}"), HasSubstr("strided has stride 64"));
+  EXPECT_THAT(error("{type: fixed, stride: 8, n_summary: 8}"), HasSubstr("must be less than its stride 8"));
+  EXPECT_THAT(error("{type: blocks, size: 64}"), HasSubstr("blocks has size 64"));
+  EXPECT_THAT(error("{type: linformer, k: 65}", "encoder", "learned"), HasSubstr("k 65"));
+  EXPECT_THAT(error("{type: linformer, k: 8}", "decoder", "learned"),
+              HasSubstr("linformer cannot be causal"));
+  EXPECT_THAT(error("delta", "encoder"), HasSubstr("delta sees only the past"));
+  EXPECT_THAT(error("[full, full, window]"), HasSubstr("is a list of 3 for 2 layers"));
+}
+
 TEST(Experiment, EveryFileOfTheCatalogueLoads) {
   const auto folder = std::filesystem::absolute(__FILE__).parent_path() / "../../configs";
   std::set<std::string> names;
