@@ -1,7 +1,6 @@
 #include "analysis/scaling.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <memory>
@@ -15,6 +14,7 @@
 #include <torch/utils.h>
 
 #include "analysis/measure.h"
+#include "base/student_t.h"
 #include "models/families/families.h"
 #include "models/families/model_cost.h"
 #include "models/mixers.h"
@@ -325,11 +325,10 @@ std::optional<Exponent> fitted_exponent(std::span<const int64_t> lengths, std::s
     const double residual = y[i] - mean_y - exponent.value * (x[i] - mean_x);
     residuals += residual * residual;
   }
-  const size_t freedom = n_fitted - 2;
-  const double error = std::sqrt(residuals / static_cast<double>(freedom) / squares);
-  // Student's t, two-sided at 95 %, for 1, 2, … degrees of freedom.
-  constexpr std::array t{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228};
-  const double reach = t[std::min(freedom, t.size()) - 1] * error;
+  const auto freedom = static_cast<double>(n_fitted - 2);
+  const double error = std::sqrt(residuals / freedom / squares);
+  constexpr double two_sided = 0.975;
+  const double reach = student_t_quantile(two_sided, freedom) * error;
   exponent.low = exponent.value - reach;
   exponent.high = exponent.value + reach;
   return exponent;

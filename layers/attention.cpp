@@ -14,53 +14,21 @@
 #include "layers/weights/description.h"
 
 namespace zoo {
-namespace {
-
-/// x + positions, or x if there are none.
-torch::Tensor with_positions(const torch::Tensor& x, const torch::Tensor& positions) {
-  return positions.defined() ? x + positions : x;
-}
-
-}  // namespace
-
-AttentionImpl::AttentionImpl(const AttentionOptions& options_)
-    : options(options_), n_kv_heads_(options.n_kv_heads().value_or(options.n_heads())) {
-  const int64_t d_model = options.d_model(), n_heads = options.n_heads();
-  TORCH_CHECK(options.head_dim() || d_model % n_heads == 0, "d_model ", d_model,
-              " is not a multiple of n_heads ", n_heads);
-  TORCH_CHECK(n_heads % n_kv_heads_ == 0, "n_heads ", n_heads, " is not a multiple of n_kv_heads ",
-              n_kv_heads_);
-  head_dim_ = options.head_dim().value_or(d_model / n_heads);
-
-  const LinearPart queries{n_heads * head_dim_, WeightUse::query}, keys{n_kv_heads_ * head_dim_};
-  const auto map = [&](std::vector<LinearPart> parts) {
-    return Linear(LinearOptions(d_model, std::move(parts)).bias(options.qkv_bias()));
-  };
-  if (options.projection() == Projection::fused) {
-    qkv = register_module("qkv", map({queries, keys, keys}));
-  } else {
-    q = register_module("q", map({queries}));
-    k = register_module("k", map({keys}));
-    v = register_module("v", map({keys}));
-  }
-  out = register_module(
-      "out",
-      Linear(
-          linear_options(n_heads * head_dim_, d_model, WeightUse::residual_output).bias(options.out_bias())));
+AttentionImpl::AttentionImpl(const AttentionOptions& options_) : HeadProjectionsImpl(options_) {
   if (options.global_projections()) {
     const auto* const window = dynamic_cast<const WindowPattern*>(options.pattern().get());
     TORCH_CHECK(
         window && !window->options().global_queries() && window->direction() == Direction::bidirectional &&
-            n_kv_heads_ == n_heads,
+            n_kv_heads_ == options.n_heads(),
         "projections of global queries need a bidirectional window without global queries, and as many "
         "key heads as query heads");
-    global_q = register_module("global_q", map({queries}));
-    global_k = register_module("global_k", map({keys}));
-    global_v = register_module("global_v", map({keys}));
-  }
-  if (options.qk_norm()) {
-    q_norm = register_module("q_norm", Norm(*options.qk_norm()));
-    k_norm = register_module("k_norm", Norm(*options.qk_norm()));
+    const int64_t width = options.n_heads() * head_dim_;
+    const auto map = [&](const LinearPart& part) {
+      return Linear(LinearOptions(options.d_model(), {part}).bias(options.qkv_bias()));
+    };
+    global_q = register_module("global_q", map({width, WeightUse::query}));
+    global_k = register_module("global_k", map({width}));
+    global_v = register_module("global_v", map({width}));
   }
   if (options.shaw_max_distance()) {
     const int64_t rows = 2 * *options.shaw_max_distance() + 1;
@@ -101,10 +69,6 @@ double AttentionImpl::scale() const {
   return options.scale().value_or(1.0 / std::sqrt(static_cast<double>(head_dim_)));
 }
 
-torch::Tensor AttentionImpl::split_heads(const torch::Tensor& x, int64_t n_heads) const {
-  return x.view({x.size(0), x.size(1), n_heads, head_dim_}).transpose(1, 2);
-}
-
 torch::Tensor AttentionImpl::project_queries(const torch::Tensor& x) {
   const auto queries =
       split_heads(qkv ? qkv->forward_some(x, {.first = 0, .count = 1}) : q(x), options.n_heads());
@@ -135,18 +99,7 @@ std::unique_ptr<MemoryState> AttentionImpl::remember(const torch::Tensor& memory
 }
 
 AttentionImpl::Heads AttentionImpl::self_heads(const torch::Tensor& x, const AttentionContext& context) {
-  Heads heads;
-  if (qkv && !context.query_positions.defined()) {
-    const auto parts = qkv->forward_parts(x);
-    heads = {.q = split_heads(parts[0], options.n_heads()),
-             .k = split_heads(parts[1], n_kv_heads_),
-             .v = split_heads(parts[2], n_kv_heads_)};
-    if (q_norm) heads.q = q_norm(heads.q), heads.k = k_norm(heads.k);
-  } else {
-    heads.q = project_queries(with_positions(x, context.query_positions));
-    const auto [keys, values] = project_memory(x, context.query_positions);
-    heads.k = keys, heads.v = values;
-  }
+  auto heads = project_heads(x, context.query_positions);
   if (context.rotary && context.rotary->defined()) {
     heads.q = context.rotary->apply(heads.q);
     heads.k = context.rotary->apply(heads.k);
@@ -274,15 +227,12 @@ torch::Tensor AttentionImpl::with_global_queries(const torch::Tensor& mixed, con
 }
 
 torch::Tensor AttentionImpl::forward(const torch::Tensor& x, const AttentionContext& context) {
-  const auto joined = [&](const torch::Tensor& mixed) {
-    return out(mixed.transpose(1, 2).reshape({x.size(0), x.size(1), options.n_heads() * head_dim_}));
-  };
   if (context.memory.defined() || context.remembered)
-    return joined(mix_remembered(cross_heads(x, context), context));
+    return merged(mix_remembered(cross_heads(x, context), context));
   const auto heads = self_heads(x, context);
-  if (options.pattern()) return joined(mix_pattern(x, heads, context));
+  if (options.pattern()) return merged(mix_pattern(x, heads, context));
   const auto all = extended(heads, context);
-  return joined(options.shaw_max_distance() ? mix_with_relative_positions(all, context) : mix(all, context));
+  return merged(options.shaw_max_distance() ? mix_with_relative_positions(all, context) : mix(all, context));
 }
 
 }  // namespace zoo

@@ -6,26 +6,10 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "layers/column_storage.h"
+
 namespace zoo {
 namespace {
-
-/// The first `n` columns of `x` (B, K, S, D) in a storage of `capacity` columns, with zeros behind them.
-/// Shorter rows have columns that are never written. A NaN there would spread, because 0 · NaN is NaN.
-torch::Tensor with_capacity(const torch::Tensor& x, int64_t n, int64_t capacity) {
-  auto result = torch::empty({x.size(0), x.size(1), capacity, x.size(3)}, x.options());
-  if (n > 0) result.narrow(2, 0, n).copy_(x.narrow(2, 0, n));
-  result.narrow(2, n, capacity - n).zero_();
-  return result;
-}
-
-/// The rows of `a` (B, K, S, D), then the rows of `b`, padded with zeros to the same number of columns.
-torch::Tensor joined(const torch::Tensor& a, const torch::Tensor& b) {
-  const int64_t n_a = a.size(2), n_b = b.size(2);
-  auto result = torch::zeros({a.size(0) + b.size(0), a.size(1), std::max(n_a, n_b), a.size(3)}, a.options());
-  result.narrow(0, 0, a.size(0)).narrow(2, 0, n_a).copy_(a);
-  result.narrow(0, a.size(0), b.size(0)).narrow(2, 0, n_b).copy_(b);
-  return result;
-}
 
 /// Writes `x` (B, K, T, D) into the columns of `range`.
 void write(torch::Tensor& storage, const torch::Tensor& x, const PositionRange& range) {
@@ -68,16 +52,15 @@ void KeyValueState::join(const LayerState& other) {
   // Rows that have read nothing have no columns.
   const auto columns = [](const torch::Tensor& storage, int64_t n_rows, int64_t n,
                           const torch::Tensor& like) {
-    if (storage.defined()) return storage.narrow(2, 0, n);
-    return torch::empty({n_rows, like.size(1), 0, like.size(3)}, like.options());
+    return storage.defined() ? storage.narrow(2, 0, n) : rows_without_columns(n_rows, like);
   };
   if (keys_.defined() || more.keys_.defined()) {
     const auto& like_keys = keys_.defined() ? keys_ : more.keys_;
     const auto& like_values = values_.defined() ? values_ : more.values_;
-    keys_ = joined(columns(keys_, n_rows_, n_columns_, like_keys),
-                   columns(more.keys_, more.n_rows_, more.n_columns_, like_keys));
-    values_ = joined(columns(values_, n_rows_, n_columns_, like_values),
-                     columns(more.values_, more.n_rows_, more.n_columns_, like_values));
+    keys_ = joined_rows(columns(keys_, n_rows_, n_columns_, like_keys),
+                        columns(more.keys_, more.n_rows_, more.n_columns_, like_keys));
+    values_ = joined_rows(columns(values_, n_rows_, n_columns_, like_values),
+                          columns(more.values_, more.n_rows_, more.n_columns_, like_values));
   }
   n_rows_ += more.n_rows_;
   n_columns_ = std::max(n_columns_, more.n_columns_);
@@ -106,7 +89,8 @@ void MemoryState::reorder(const torch::Tensor& rows) {
 
 void MemoryState::join(const LayerState& other) {
   const auto& more = dynamic_cast<const MemoryState&>(other).memory_;
-  memory_ = {.keys = joined(memory_.keys, more.keys), .values = joined(memory_.values, more.values)};
+  memory_ = {.keys = joined_rows(memory_.keys, more.keys),
+             .values = joined_rows(memory_.values, more.values)};
 }
 
 std::unique_ptr<LayerState> MemoryState::copy() const { return std::make_unique<MemoryState>(*this); }

@@ -1,6 +1,6 @@
 #pragma once
 // The state that a layer keeps of the tokens that it has read, so that each call computes new tokens only. An
-// attention keeps keys and values; a linear attention would keep a running state. The stack passes each layer
+// attention keeps keys and values; a linear attention keeps a running state. The stack passes each layer
 // its state and does not use the contents.
 
 #include <cstdint>
@@ -23,8 +23,9 @@ class LayerState {
   /// Appends the rows of `other`, the state of the same layer for other rows.
   virtual void join(const LayerState& other) = 0;
   /// Row b has read from[b] tokens, and keeps only the first to[b] ≤ from[b]. Keys and values can be
-  /// truncated anywhere. A running state can only be kept or emptied: it throws c10::Error for
-  /// 0 < to[b] < from[b]. A caller that needs an earlier state makes a copy() before.
+  /// truncated anywhere, unless a window has overwritten some of them. A running state can only be kept or
+  /// emptied. Otherwise throws c10::Error for 0 < to[b] < from[b]. A caller that needs an earlier state makes
+  /// a copy() before.
   virtual void truncate(std::span<const int64_t> from, std::span<const int64_t> to) = 0;
   virtual std::unique_ptr<LayerState> copy() const = 0;
   virtual int64_t bytes() const = 0;

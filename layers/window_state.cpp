@@ -2,20 +2,10 @@
 
 #include <algorithm>
 
+#include "layers/column_storage.h"
+
 namespace zoo {
 namespace {
-
-/// x (B, K, S, D) with `capacity` columns; new columns are zero, because 0 · NaN is NaN.
-torch::Tensor with_columns(const torch::Tensor& x, int64_t capacity) {
-  if (x.size(2) == capacity) return x;
-  auto result = torch::zeros({x.size(0), x.size(1), capacity, x.size(3)}, x.options());
-  result.narrow(2, 0, x.size(2)).copy_(x);
-  return result;
-}
-
-torch::Tensor empty_rows(int64_t n_rows, const torch::Tensor& like) {
-  return torch::zeros({n_rows, like.size(1), 0, like.size(3)}, like.options());
-}
 
 /// (B or 1, 1) int64: the tokens of each row before a range, or with it.
 torch::Tensor lengths_before(const PositionRange& range, torch::Device device) {
@@ -65,14 +55,14 @@ void WindowState::grow(int64_t n_positions, const torch::Tensor& like_keys,
   constexpr int64_t fewest = 32;
   const int64_t most = reach_.first + reach_.recent;
   if (!keys_.defined()) {
-    keys_ = empty_rows(like_keys.size(0), like_keys);
-    values_ = empty_rows(like_values.size(0), like_values);
+    keys_ = rows_without_columns(like_keys.size(0), like_keys);
+    values_ = rows_without_columns(like_values.size(0), like_values);
   }
   if (n_positions <= capacity() || capacity() == most) return;
   // Nothing has been overwritten yet, so positions stay in their columns.
   const int64_t larger = std::min(most, std::max({n_positions, 2 * capacity(), fewest}));
-  keys_ = with_columns(keys_, larger);
-  values_ = with_columns(values_, larger);
+  keys_ = with_capacity(keys_, capacity(), larger);
+  values_ = with_capacity(values_, values_.size(2), larger);
 }
 
 void WindowState::write(const torch::Tensor& keys, const torch::Tensor& values, const PositionRange& range) {
@@ -107,24 +97,15 @@ void WindowState::reorder(const torch::Tensor& rows) {
 }
 
 void WindowState::join(const LayerState& other) {
-  auto more = dynamic_cast<const WindowState&>(other);
-  if (keys_.defined() || more.keys_.defined()) {
-    for (auto* state : {this, &more}) {
-      const auto& donor = keys_.defined() ? *this : more;
-      if (!state->keys_.defined()) {
-        state->keys_ = empty_rows(state->n_rows_, donor.keys_);
-        state->values_ = empty_rows(state->n_rows_, donor.values_);
-      }
-    }
-    // The smaller storage has not overwritten anything.
-    const int64_t larger = std::max(capacity(), more.capacity());
-    const auto joined = [&](const torch::Tensor& a, const torch::Tensor& b) {
-      return torch::cat({with_columns(a, larger), with_columns(b, larger)});
-    };
-    const auto keys = joined(keys_, more.keys_);
-    values_ = joined(values_, more.values_);
-    keys_ = keys;
-  }
+  const auto& more = dynamic_cast<const WindowState&>(other);
+  // Rows that have read nothing have no columns. The smaller storage has not overwritten anything.
+  const auto joined = [&](const torch::Tensor& a, const torch::Tensor& b) {
+    if (!a.defined() && !b.defined()) return a;
+    return joined_rows(a.defined() ? a : rows_without_columns(n_rows_, b),
+                       b.defined() ? b : rows_without_columns(more.n_rows_, a));
+  };
+  keys_ = joined(keys_, more.keys_);
+  values_ = joined(values_, more.values_);
   n_rows_ += more.n_rows_;
 }
 

@@ -99,18 +99,25 @@ void count_feed_forward(CostAccount& account, std::string name, const FeedForwar
                .activation_bytes = bytes(n_tokens, n_kept * d_ff + d_model)});
 }
 
+int64_t HeadSizes::parameters(const AttentionOptions& options) const {
+  int64_t total = matrices();
+  if (options.qkv_bias()) total += q_width() + 2 * kv_width();
+  if (options.out_bias()) total += d_model;
+  if (options.qk_norm()) total += 2 * norm_parameters(*options.qk_norm());
+  return total;
+}
+
+std::string HeadSizes::text() const {
+  return fmt::format("{} heads of {}, {} for keys and values", n_heads, head_dim, n_kv_heads);
+}
+
 void count_attention(CostAccount& account, std::string name, std::string kind,
                      const AttentionOptions& options, const AttentionShape& shape) {
-  const int64_t d_model = options.d_model(), n_heads = options.n_heads();
-  const int64_t n_kv_heads = options.n_kv_heads().value_or(n_heads);
-  const int64_t head_dim = options.head_dim().value_or(d_model / n_heads);
-  const int64_t q_width = n_heads * head_dim, kv_width = n_kv_heads * head_dim;
-  int64_t parameters = 2 * d_model * q_width + 2 * d_model * kv_width;
-  if (options.qkv_bias()) parameters += q_width + 2 * kv_width;
-  if (options.out_bias()) parameters += d_model;
-  if (options.qk_norm()) parameters += 2 * norm_parameters(*options.qk_norm());
+  const HeadSizes sizes(options);
+  const int64_t d_model = sizes.d_model, q_width = sizes.q_width(), kv_width = sizes.kv_width();
+  int64_t parameters = sizes.parameters(options);
   const bool shaw = options.shaw_max_distance().has_value();
-  if (shaw) parameters += 2 * (2 * *options.shaw_max_distance() + 1) * head_dim;
+  if (shaw) parameters += 2 * (2 * *options.shaw_max_distance() + 1) * sizes.head_dim;
 
   const auto b = static_cast<double>(shape.batch_size), t = static_cast<double>(shape.n_queries),
              s = static_cast<double>(shape.n_keys);
@@ -130,8 +137,7 @@ void count_attention(CostAccount& account, std::string name, std::string kind,
   account.add({.name = std::move(name),
                .kind = std::move(kind),
                .shape = account.is_detailed()
-                            ? fmt::format("{} heads of {}, {} for keys and values{}", n_heads, head_dim,
-                                          n_kv_heads, pattern ? ", " + pattern->description() : std::string())
+                            ? sizes.text() + (pattern ? ", " + pattern->description() : std::string())
                             : std::string(),
                .parameters = parameters,
                .flops = projections + scores,

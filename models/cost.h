@@ -86,6 +86,26 @@ int64_t norm_parameters(const NormOptions& options);
 void count_feed_forward(CostAccount& account, std::string name, const FeedForwardOptions& options,
                         double n_tokens);
 
+/// The sizes of the projections of an attention, or of a mixer in its place (layers/head_projections.h).
+struct HeadSizes {
+  explicit HeadSizes(const AttentionOptions& options)
+      : n_heads(options.n_heads()),
+        n_kv_heads(options.n_kv_heads().value_or(options.n_heads())),
+        head_dim(options.head_dim().value_or(options.d_model() / options.n_heads())),
+        d_model(options.d_model()) {}
+
+  int64_t n_heads, n_kv_heads, head_dim, d_model;
+
+  int64_t q_width() const { return n_heads * head_dim; }
+  int64_t kv_width() const { return n_kv_heads * head_dim; }
+  /// Numbers in the four matrices.
+  int64_t matrices() const { return 2 * d_model * (q_width() + kv_width()); }
+  /// The parameters of the projections, with biases and the norms of queries and keys.
+  int64_t parameters(const AttentionOptions& options) const;
+  /// "8 heads of 64, 2 for keys and values"
+  std::string text() const;
+};
+
 /// The shape of one attention call.
 struct AttentionShape {
   int64_t batch_size = 1;  // B

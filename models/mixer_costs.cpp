@@ -10,33 +10,6 @@
 namespace zoo {
 namespace {
 
-/// Sizes of a mixer with the projections of an Attention.
-struct HeadSizes {
-  explicit HeadSizes(const AttentionOptions& options)
-      : n_heads(options.n_heads()),
-        n_kv_heads(options.n_kv_heads().value_or(options.n_heads())),
-        head_dim(options.head_dim().value_or(options.d_model() / options.n_heads())),
-        d_model(options.d_model()) {}
-
-  int64_t n_heads, n_kv_heads, head_dim, d_model;
-
-  int64_t q_width() const { return n_heads * head_dim; }
-  int64_t kv_width() const { return n_kv_heads * head_dim; }
-  int64_t projections() const { return 2 * d_model * (q_width() + kv_width()); }
-  std::string text() const {
-    return fmt::format("{} heads of {}, {} for keys and values", n_heads, head_dim, n_kv_heads);
-  }
-};
-
-int64_t projection_parameters(const AttentionOptions& options) {
-  const HeadSizes sizes(options);
-  int64_t parameters = sizes.projections();
-  if (options.qkv_bias()) parameters += sizes.q_width() + 2 * sizes.kv_width();
-  if (options.out_bias()) parameters += options.d_model();
-  if (options.qk_norm()) parameters += 2 * norm_parameters(*options.qk_norm());
-  return parameters;
-}
-
 /// The chunks in which T tokens of a row are computed (layers/mixers/running_sums.h).
 struct Chunks {
   explicit Chunks(int64_t n_tokens)
@@ -97,8 +70,8 @@ void count_linear_attention(CostAccount& account, std::string name, const Attent
       {.name = std::move(name),
        .kind = "self-attention",
        .shape = account.is_detailed() ? "linear, " + sizes.text() : std::string(),
-       .parameters = projection_parameters(options),
-       .flops = 2 * (n_tokens * static_cast<double>(sizes.projections()) + n_rows * cost.products),
+       .parameters = sizes.parameters(options),
+       .flops = 2 * (n_tokens * static_cast<double>(sizes.matrices()) + n_rows * cost.products),
        .activation_bytes = n_tokens * bytes_of(projected + cost.kept),
        .state_bytes = use.causal ? sizes.kv_width() * (sizes.head_dim + 1) * kFloatBytes : int64_t{0}});
 }
@@ -117,9 +90,8 @@ void count_performer(CostAccount& account, std::string name, const PerformerOpti
       {.name = std::move(name),
        .kind = "self-attention",
        .shape = account.is_detailed() ? fmt::format("{}, {} features", sizes.text(), m) : std::string(),
-       .parameters = projection_parameters(options.attention()),
-       .flops =
-           2 * (n_tokens * (static_cast<double>(sizes.projections()) + features) + n_rows * cost.products),
+       .parameters = sizes.parameters(options.attention()),
+       .flops = 2 * (n_tokens * (static_cast<double>(sizes.matrices()) + features) + n_rows * cost.products),
        .activation_bytes = n_tokens * bytes_of(projected + cost.kept),
        .state_bytes =
            use.causal ? sizes.n_kv_heads * (m * (sizes.head_dim + 1) + 1) * kFloatBytes : int64_t{0}});
@@ -179,14 +151,14 @@ void count_linformer(CostAccount& account, std::string name, const AttentionOpti
   const HeadSizes sizes(options);
   const double n_tokens = static_cast<double>(shape.batch_size) * static_cast<double>(shape.n_queries);
   const auto slots = static_cast<double>(n_slots);
-  const double products = static_cast<double>(sizes.projections()) +
+  const double products = static_cast<double>(sizes.matrices()) +
                           2 * slots * static_cast<double>(sizes.q_width() + sizes.kv_width());
   const double kept = static_cast<double>(2 * sizes.q_width() + 2 * sizes.kv_width() + sizes.d_model);
   account.add(
       {.name = std::move(name),
        .kind = "self-attention",
        .shape = account.is_detailed() ? fmt::format("{}, {} slots", sizes.text(), n_slots) : std::string(),
-       .parameters = projection_parameters(options),
+       .parameters = sizes.parameters(options),
        .flops = 2 * n_tokens * products,
        .activation_bytes = bytes_of(n_tokens * kept + static_cast<double>(shape.batch_size) * 2 * slots *
                                                           static_cast<double>(sizes.kv_width()))});

@@ -11,7 +11,8 @@
 
 namespace zoo {
 
-/// What a mixer's cost depends on besides its options. Only a causal mixer has a state.
+/// The use of a mixer in a model. Its cost depends on this and on its options. Only a causal mixer has a
+/// state.
 struct MixerUse {
   bool causal = false;
   bool rotary = false;

@@ -43,9 +43,14 @@ struct MixerPlace {
   int64_t layer;                    // from 0, within its stack
   SharedModules* shared = nullptr;  // of the stack; null: outside a stack, or where nothing is built
 
+  /// Whether positions see the past only.
+  bool is_causal() const { return role != StackRole::encoder; }
   /// The type that the configuration selects for this layer, with the values of its keys.
   const Selection& selection() const { return model.attention_of(layer); }
 };
+
+/// Receives one line about a mixer that does not fit at its place.
+using ComplainAboutMixer = std::function<void(std::string_view problem)>;
 
 /// A type of `model.attention`. Programs add their own with mixer_types().add().
 struct MixerType : TypeInfo {
@@ -56,8 +61,7 @@ struct MixerType : TypeInfo {
       count;
   /// Reports why the mixer does not fit at this place, for example a mixer that cannot be causal in a
   /// decoder. Default: it fits everywhere.
-  std::function<void(const MixerPlace& place, const std::function<void(std::string_view problem)>& complain)>
-      validate = nullptr;
+  std::function<void(const MixerPlace& place, const ComplainAboutMixer& complain)> validate = nullptr;
   /// Why this mixer has no weights of tokens to show: "has no softmax". Empty: it appends its weights to
   /// AttentionContext::maps.
   std::string no_maps = {};

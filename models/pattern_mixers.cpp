@@ -58,7 +58,7 @@ namespace {
 using Pattern = std::shared_ptr<const AttentionPattern>;
 
 Direction direction_of(const MixerPlace& place) {
-  return place.role == StackRole::encoder ? Direction::bidirectional : Direction::causal;
+  return place.is_causal() ? Direction::causal : Direction::bidirectional;
 }
 
 int64_t root_of_length(const ModelConfig& config) {
@@ -96,10 +96,8 @@ Pattern blocks_pattern(const MixerPlace& place) {
                                                                   .seed(c.seed + place.layer));
 }
 
-using Complaint = std::function<void(std::string_view problem)>;
-
 /// Reports what fits with no pattern.
-void validate_pattern(const MixerPlace& place, const Complaint& complain) {
+void validate_pattern(const MixerPlace& place, const ComplainAboutMixer& complain) {
   const auto position = place.model.position;
   if (position == Position::t5 || position == Position::alibi || position == Position::shaw) {
     complain(
@@ -111,41 +109,40 @@ void validate_pattern(const MixerPlace& place, const Complaint& complain) {
 
 /// Reports a distance that no two positions have.
 void validate_distance(const MixerPlace& place, std::string_view key, int64_t distance,
-                       const Complaint& complain) {
+                       const ComplainAboutMixer& complain) {
   if (distance < place.model.max_positions) return;
   complain(fmt::format("{} has {} {}, but max_positions is {}: make it smaller", place.selection().type, key,
                        distance, place.model.max_positions));
 }
 
-void validate_window(const MixerPlace& place, const Complaint& complain) {
+void validate_window(const MixerPlace& place, const ComplainAboutMixer& complain) {
   validate_pattern(place, complain);
   const auto& c = place.selection().as<WindowConfig>();
-  const bool is_encoder = place.role == StackRole::encoder;
   validate_distance(place, "dilation", c.dilation, complain);
   if (c.global == GlobalTokens::first) validate_distance(place, "n_global", c.n_global, complain);
   if (c.global != GlobalTokens::first && c.n_global != WindowConfig().n_global)
     complain("window has n_global, which is for global: first");
   if ((c.global == GlobalTokens::ids) == c.global_ids.empty())
     complain("window needs global: ids and a list global_ids together");
-  if (!is_encoder && (c.global == GlobalTokens::class_token || c.global == GlobalTokens::ids)) {
+  if (place.is_causal() && (c.global == GlobalTokens::class_token || c.global == GlobalTokens::ids)) {
     complain(fmt::format("window has global: {}, which is for encoders: use global: first in a decoder",
                          name_of(c.global)));
   }
   if (!c.global_projections) return;
-  if (!is_encoder || c.global == GlobalTokens::none)
+  if (place.is_causal() || c.global == GlobalTokens::none)
     complain("window has global_projections, which are for the global tokens of an encoder");
   if (place.model.kv_heads() != place.model.n_heads)
     complain(
         "window has global_projections, which need as many key heads as query heads: leave out n_kv_heads");
 }
 
-void validate_strided(const MixerPlace& place, const Complaint& complain) {
+void validate_strided(const MixerPlace& place, const ComplainAboutMixer& complain) {
   validate_pattern(place, complain);
   const auto& c = place.selection().as<StridedConfig>();
   if (c.stride) validate_distance(place, "stride", *c.stride, complain);
 }
 
-void validate_fixed(const MixerPlace& place, const Complaint& complain) {
+void validate_fixed(const MixerPlace& place, const ComplainAboutMixer& complain) {
   validate_pattern(place, complain);
   const auto& c = place.selection().as<FixedConfig>();
   if (c.stride) validate_distance(place, "stride", *c.stride, complain);
@@ -155,7 +152,7 @@ void validate_fixed(const MixerPlace& place, const Complaint& complain) {
         fmt::format("fixed has n_summary {}, which must be less than its stride {}", c.n_summary, stride));
 }
 
-void validate_blocks(const MixerPlace& place, const Complaint& complain) {
+void validate_blocks(const MixerPlace& place, const ComplainAboutMixer& complain) {
   validate_pattern(place, complain);
   validate_distance(place, "size", place.selection().as<BlocksConfig>().size, complain);
 }

@@ -15,20 +15,16 @@
 namespace zoo {
 namespace {
 
-using ComplainAbout = std::function<void(std::string_view problem)>;
-
 // Larger than in any model, and small enough that products of such numbers do not overflow.
 constexpr double kMostFeatures = 1 << 20, kMostSlots = 1 << 30, kMostTaps = 64;
 
-bool is_causal(const MixerPlace& place) { return place.role != StackRole::encoder; }
-
 MixerUse use_of(const MixerPlace& place) {
-  return {.causal = is_causal(place), .rotary = place.model.position == Position::rotary};
+  return {.causal = place.is_causal(), .rotary = place.model.position == Position::rotary};
 }
 
 /// Positions that change scores do not fit a mixer without scores.
 void refuse_positions(const MixerPlace& place, std::initializer_list<Position> refused,
-                      std::string_view instead, const ComplainAbout& complain) {
+                      std::string_view instead, const ComplainAboutMixer& complain) {
   for (const auto position : refused) {
     if (place.model.position != position) continue;
     complain(
@@ -38,14 +34,14 @@ void refuse_positions(const MixerPlace& place, std::initializer_list<Position> r
   }
 }
 
-void refuse_dropout(const MixerPlace& place, const ComplainAbout& complain) {
+void refuse_dropout(const MixerPlace& place, const ComplainAboutMixer& complain) {
   if (place.model.attention_dropout > 0) {
     complain(fmt::format("{} has no attention weights to drop: set model.attention_dropout to 0",
                          place.selection().type));
   }
 }
 
-void refuse_scale(const MixerPlace& place, const ComplainAbout& complain) {
+void refuse_scale(const MixerPlace& place, const ComplainAboutMixer& complain) {
   if (place.model.attention_scale) {
     complain(fmt::format("{} has no attention scores to scale: leave out model.attention_scale",
                          place.selection().type));
@@ -101,8 +97,8 @@ DeltaNetOptions delta_options(const MixerPlace& place) {
       .norm_eps(config.norm_eps);
 }
 
-void validate_delta(const MixerPlace& place, const ComplainAbout& complain) {
-  if (!is_causal(place)) {
+void validate_delta(const MixerPlace& place, const ComplainAboutMixer& complain) {
+  if (!place.is_causal()) {
     complain(
         "delta sees only the past: it is for decoders; in an encoder choose linear, performer, linformer or "
         "full");
@@ -175,9 +171,9 @@ void count_linformer_layer(CostAccount& account, const std::string& name, const 
   }
 }
 
-void validate_linformer(const MixerPlace& place, const ComplainAbout& complain) {
+void validate_linformer(const MixerPlace& place, const ComplainAboutMixer& complain) {
   const int64_t k = place.selection().as<LinformerKeys>().k, most = place.model.max_positions;
-  if (is_causal(place)) {
+  if (place.is_causal()) {
     complain(
         "linformer cannot be causal, because a slot mixes all positions: it is for encoders; in a decoder "
         "choose linear, performer, delta or full");
@@ -203,7 +199,7 @@ MixerType linear_mixer() {
     count_linear_attention(account, std::move(name), self_attention_options(place.model), use_of(place),
                            shape);
   };
-  type.validate = [](const MixerPlace& place, const ComplainAbout& complain) {
+  type.validate = [](const MixerPlace& place, const ComplainAboutMixer& complain) {
     refuse_positions(place, {Position::alibi, Position::t5, Position::shaw},
                      "none, sinusoidal, learned or rotary", complain);
     refuse_dropout(place, complain);
@@ -225,7 +221,7 @@ MixerType performer_mixer() {
                   const AttentionShape& shape) {
     count_performer(account, std::move(name), performer_options(place), use_of(place), shape);
   };
-  type.validate = [](const MixerPlace& place, const ComplainAbout& complain) {
+  type.validate = [](const MixerPlace& place, const ComplainAboutMixer& complain) {
     refuse_positions(place, {Position::alibi, Position::t5, Position::shaw},
                      "none, sinusoidal, learned or rotary", complain);
     refuse_dropout(place, complain);

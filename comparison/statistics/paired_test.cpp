@@ -7,7 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "comparison/statistics/student_t.h"
+#include "base/student_t.h"
 
 namespace zoo {
 namespace {

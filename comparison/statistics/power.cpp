@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/student_t.h"
 #include "comparison/statistics/paired_test.h"
-#include "comparison/statistics/student_t.h"
 
 namespace zoo {
 

@@ -5,8 +5,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "base/student_t.h"
 #include "comparison/statistics/paired_test.h"
-#include "comparison/statistics/student_t.h"
 
 namespace zoo {
 namespace {

@@ -10,6 +10,11 @@ namespace zoo {
 
 torch::Tensor int64_tensor(int64_t n) { return torch::empty({n}, torch::kInt64); }
 
+std::vector<int64_t> int64_values(const torch::Tensor& tensor) {
+  const auto cpu = tensor.to(torch::kCPU).contiguous();
+  return {cpu.const_data_ptr<int64_t>(), cpu.const_data_ptr<int64_t>() + cpu.numel()};
+}
+
 torch::Tensor int64_tensor(std::span<const int64_t> values) {
   auto tensor = int64_tensor(std::ssize(values));
   std::ranges::copy(values, tensor.mutable_data_ptr<int64_t>());

@@ -7,7 +7,7 @@
 
 #include <torch/nn/pimpl.h>
 
-#include "layers/attention.h"
+#include "layers/head_projections.h"
 #include "layers/mixer.h"
 #include "layers/mixers/short_convolution.h"
 #include "layers/norm.h"

@@ -1,49 +1,20 @@
 #pragma once
-// What the mixers with heads share with Attention: the projections, under the same names, and which tokens
-// they see.
-
-#include <memory>
+// What the mixers with heads share: attention's projections, the precision of sums, and which tokens they
+// see.
 
 #include <torch/types.h>
 
-#include "layers/attention.h"
-#include "layers/mixer.h"
-#include "layers/norm.h"
-#include "layers/weights/linear.h"
+#include "layers/head_projections.h"
 
 namespace zoo {
 
-/// Projects to queries, keys and values, and from the heads back, with the parameters of an Attention of the
-/// same options. The weights of a trained Attention therefore fit.
-class ProjectedMixerImpl : public MixerImpl {
- public:
-  int64_t head_dim() const { return head_dim_; }
-  int64_t n_kv_heads() const { return n_kv_heads_; }
-
-  AttentionOptions options;
-  Linear q{nullptr}, k{nullptr}, v{nullptr};  // D → H·Dh, K·Dh, K·Dh; if separate
-  Linear qkv{nullptr};                        // D → (H + 2K)·Dh; if fused
-  Linear out{nullptr};                        // H·Dh → D
-  Norm q_norm{nullptr}, k_norm{nullptr};
-
+/// A mixer with the projections of attention and without its scores.
+class ProjectedMixerImpl : public HeadProjectionsImpl {
  protected:
-  /// Throws c10::Error for Shaw's vectors, and as Attention does.
+  /// Throws c10::Error for Shaw's vectors, and as HeadProjectionsImpl.
   explicit ProjectedMixerImpl(const AttentionOptions& options);
-
-  /// q: (B, H, T, Dh); k and v: (B, K, T, Dh).
-  struct Heads {
-    torch::Tensor q, k, v;
-  };
-  /// Queries and keys are made from x + query_positions and normalised, but not rotated. Throws c10::Error
-  /// for a context with a bias of the scores.
+  /// project_heads(). Throws c10::Error for a context with a bias of the scores or with a memory.
   Heads heads_of(const torch::Tensor& x, const AttentionContext& context);
-  /// (B, H, T, Dh) → (B, T, D)
-  torch::Tensor merged(const torch::Tensor& mixed);
-
- private:
-  torch::Tensor split(const torch::Tensor& x, int64_t n_heads) const;
-
-  int64_t head_dim_, n_kv_heads_;
 };
 
 /// Zeros for the state of a mixer with this map: on its device, float32, or float64 if the map is.

@@ -103,13 +103,13 @@ TEST(Scaling, HasACurveForEachPart) {
 }
 
 // By hand: the logarithms (base 2) of the values are 0, 2, 1, 3 at 0, 1, 2, 3: slope 0.8, residuals -0.3,
-// 0.9, -0.9, 0.3, standard error √(1.8/2/5), and t is 4.303 for two degrees of freedom.
+// 0.9, -0.9, 0.3, standard error √(1.8/2/5), and t is 4.3026527 for two degrees of freedom.
 TEST(FittedExponent, HasAnInterval) {
   const std::vector<int64_t> lengths{9, 9, 9, 9, 1, 2, 4, 8};
   const auto fitted = fitted_exponent(lengths, std::vector<double>{5, 5, 5, 5, 1, 4, 2, 8}).value();
   EXPECT_NEAR(fitted.value, 0.8, 1e-12);
-  EXPECT_NEAR(fitted.low.value(), 0.8 - 4.303 * std::sqrt(1.8 / 2 / 5), 1e-9);
-  EXPECT_NEAR(fitted.high.value(), 0.8 + 4.303 * std::sqrt(1.8 / 2 / 5), 1e-9);
+  EXPECT_NEAR(fitted.low.value(), 0.8 - 4.302652729911 * std::sqrt(1.8 / 2 / 5), 1e-9);
+  EXPECT_NEAR(fitted.high.value(), 0.8 + 4.302652729911 * std::sqrt(1.8 / 2 / 5), 1e-9);
   EXPECT_FALSE(fitted_exponent(std::vector<int64_t>{1, 2}, std::vector<double>{1, 2}).value().low);
 }
 

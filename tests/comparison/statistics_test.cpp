@@ -7,8 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/student_t.h"
 #include "comparison/statistics/paired_test.h"
-#include "comparison/statistics/student_t.h"
 #include "io/config/describe.h"
 
 namespace zoo {

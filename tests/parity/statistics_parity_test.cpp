@@ -1,7 +1,7 @@
 // Student's t and what is built on it, against numerical integration in thirty digits.
 
+#include "base/student_t.h"
 #include "comparison/statistics/paired_test.h"
-#include "comparison/statistics/student_t.h"
 #include "tests/parity/reference.h"
 
 namespace zoo::testing {

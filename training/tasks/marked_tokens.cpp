@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "data/text/corpus.h"
+#include "data/text/padded_rows.h"
 #include "data/text/text_batches.h"
 #include "data/text/token_store.h"
 #include "models/inference_scope.h"
@@ -57,7 +58,9 @@ class MarkedTokens final : public Task {
     for (const auto& text : texts) {
       const auto batch = source_of({text}, one_batch)->batch(0, 0).to(model.device());
       const auto predicted = model.logits(model.features(batch)).argmax(-1);
-      samples.push_back({.input = text, .output = written(predicted), .reference = written(batch.targets)});
+      samples.push_back({.input = text,
+                         .output = tokenizer().decode(int64_values(predicted)),
+                         .reference = tokenizer().decode(int64_values(batch.targets))});
     }
     return samples;
   }
@@ -79,11 +82,6 @@ class MarkedTokens final : public Task {
     }
     return marked_token_batches(tokenize(texts, tokenizer(), RowEnding::bare), mark.front(),
                                 data.sequence_length, tokenizer().special(), options);
-  }
-
-  std::string written(const torch::Tensor& ids) const {
-    const auto cpu = ids.to(torch::kCPU).contiguous();
-    return tokenizer().decode({cpu.const_data_ptr<int64_t>(), cpu.const_data_ptr<int64_t>() + cpu.numel()});
   }
 };
 

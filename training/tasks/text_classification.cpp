@@ -104,11 +104,6 @@ class TextClassification : public Task {
   }
 };
 
-std::vector<int64_t> to_vector(const torch::Tensor& tensor) {
-  const auto cpu = tensor.to(torch::kCPU).contiguous();
-  return {cpu.const_data_ptr<int64_t>(), cpu.const_data_ptr<int64_t>() + cpu.numel()};
-}
-
 std::vector<Prediction> TextClassification::predict(Model& model, const std::vector<std::string>& inputs,
                                                     const PredictOptions& options) {
   std::vector<Prediction> predictions;
@@ -136,7 +131,7 @@ std::vector<Sample> TextClassification::samples(Model& model, const std::vector<
   const auto rows = rows_to_show(inputs);
   std::vector<TokenIds> texts;
   for (const auto& text : rows.texts) texts.push_back(encode(text));
-  const auto predicted = to_vector(class_scores(model, texts).argmax(1));
+  const auto predicted = int64_values(class_scores(model, texts).argmax(1));
   std::vector<Sample> samples;
   for (size_t i = 0; i < predicted.size(); ++i) {
     Sample sample{.input = rows.texts[i], .output = labels()[static_cast<size_t>(predicted[i])]};

@@ -12,8 +12,8 @@
 #include "data/text/text_batches.h"
 #include "data/text/token_store.h"
 #include "models/families/families.h"
-#include "training/tasks/evaluation.h"
 #include "training/metrics/text_metrics.h"
+#include "training/tasks/evaluation.h"
 #include "training/tasks/text_tasks.h"
 #include "training/tasks/translation.h"
 

@@ -1,4 +1,4 @@
-#include "comparison/statistics/student_t.h"
+#include "base/student_t.h"
 
 #include <algorithm>
 #include <cmath>
