@@ -30,8 +30,9 @@ MixerType full_attention() {
 
 Registry<MixerType>& mixer_types() {
   static Registry<MixerType> types(
-      "type of attention", {full_attention(), window_attention(), strided_attention(), fixed_attention(),
-                            blocks_attention(), linear_mixer(), performer_mixer(), delta_mixer(), linformer_mixer()});
+      "type of attention",
+      {full_attention(), window_attention(), strided_attention(), fixed_attention(), blocks_attention(),
+       linear_mixer(), performer_mixer(), delta_mixer(), linformer_mixer()});
   return types;
 }
 

@@ -1,4 +1,5 @@
-// Times forward and backward passes of attention, for run.py in this folder. Reads its work from the arguments
+// Times forward and backward passes of attention, for run.py in this folder. Reads its work from the
+// arguments
 //
 //     attention_speed KIND LENGTH WINDOW HEADS HEAD_DIM SECONDS
 //

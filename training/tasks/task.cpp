@@ -83,8 +83,8 @@ std::vector<Prediction> Task::predict(Model&, const std::vector<std::string>&, c
 }
 
 Registry<TaskType>& task_types() {
-  static Registry<TaskType> types(
-      "task", {language_modeling(), masked_language_modeling(), text_to_text(), text_classification(), marked_tokens()});
+  static Registry<TaskType> types("task", {language_modeling(), masked_language_modeling(), text_to_text(),
+                                           text_classification(), marked_tokens()});
   return types;
 }
 
