@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "data/text/tokenizer_file.h"
+#include "io/files.h"
 #include "training/tasks/task_type.h"
 
 namespace zoo {
@@ -99,8 +100,12 @@ int64_t vocab_size_of(const Experiment& experiment) {
   return n_bytes + count(special_tokens(SpecialTokenSet::all));
 }
 
-std::vector<std::string> names_of_classes(const Vocabulary& known) {
-  return known.labels.empty() ? std::vector<std::string>{"0", "1"} : known.labels;
+std::vector<std::string> names_of_classes(const Vocabulary& known, int64_t n_classes) {
+  if (!known.labels.empty()) return known.labels;
+  std::vector<std::string> names;
+  for (int64_t i = 0; i < n_classes; ++i) names.push_back(std::to_string(i));
+  std::ranges::sort(names);
+  return names;
 }
 
 /// Lets `write_row` write each row of a file.
@@ -125,7 +130,7 @@ std::string write_texts(const fs::path& dir, const Experiment& experiment, const
                [&](int64_t) { return texts.row(target_length); });
     return (dir / "pairs").string();
   }
-  const bool has_labels = type.needs == VocabularyNeeds::tokenizer_and_labels;
+  const bool has_labels = type.needs_labels();
   const auto path = dir / (has_labels ? "texts.tsv" : "texts.txt");
   const auto& labels = vocabulary.labels;
   const auto label = [&](int64_t i) {
@@ -136,6 +141,30 @@ std::string write_texts(const fs::path& dir, const Experiment& experiment, const
     return (i == 0 ? data.text_column.front() : texts.row(length)) + "\t" + label(i);
   });
   return path.string();
+}
+
+/// The beginning of an IDX file.
+std::string idx_header(const std::vector<int64_t>& sizes) {
+  std::string header{'\0', '\0', '\x08', static_cast<char>(sizes.size())};
+  for (const int64_t size : sizes)
+    for (int shift = 24; shift >= 0; shift -= 8) header += static_cast<char>(size >> shift);
+  return header;
+}
+
+/// Writes random images with the first of the labels, enough for two steps. Returns the name for data.train.
+std::string write_images(const fs::path& dir, const Experiment& experiment, const Vocabulary& vocabulary) {
+  constexpr int64_t most_pixels = 64'000'000, most_labels = 256;
+  const int64_t size = experiment.data.images.size, step = experiment.training.sequences();
+  const int64_t n = std::max(
+      step, std::min(2 * step * experiment.training.gradient_accumulation, most_pixels / (size * size)));
+  const int64_t n_labels = std::min(std::ssize(vocabulary.labels), most_labels);
+  CounterRandom random({static_cast<uint64_t>(experiment.training.seed)});
+  std::string images = idx_header({n, size, size}), labels = idx_header({n});
+  for (int64_t i = 0; i < n * size * size; ++i) images += static_cast<char>(random.below(256));
+  for (int64_t i = 0; i < n; ++i) labels += static_cast<char>(i % n_labels);
+  write_file_atomically(dir / "random-images-idx3", images);
+  write_file_atomically(dir / "random-labels-idx1", labels);
+  return (dir / "random-images-idx3").string();
 }
 
 fs::path make_temporary_directory() {
@@ -152,11 +181,14 @@ fs::path make_temporary_directory() {
 std::optional<std::string> missing_data(const Experiment& experiment) {
   const auto& data = experiment.data;
   const auto& type = task_type(experiment);
-  if (!type.layout) return std::nullopt;
+  const bool has_images = type.predicts_from == PredictionInput::image_file;
+  if (!type.layout && !has_images) return std::nullopt;
   if (data.train.empty()) return "data.train names no files";
   try {
     for (const auto& file : data.train) {
-      if (type.translates) {
+      if (has_images) {
+        data_file_or_directory(file);
+      } else if (type.translates) {
         data_path(file + ("." + data.source));
         data_path(file + ("." + data.target));
       } else {
@@ -172,12 +204,21 @@ std::optional<std::string> missing_data(const Experiment& experiment) {
 
 RandomTask::RandomTask(const Experiment& experiment, const Vocabulary& known)
     : dir_(make_temporary_directory()) {
-  const Vocabulary vocabulary{
-      .tokenizer = std::make_shared<NumberTokenizer>(known.tokenizer ? known.tokenizer->vocab_size()
-                                                                     : vocab_size_of(experiment)),
-      .labels = names_of_classes(known)};
+  const auto& type = task_type(experiment);
   auto random = experiment;
-  random.data.train = {write_texts(dir_, experiment, vocabulary)};
+  Vocabulary vocabulary;
+  if (type.predicts_from == PredictionInput::image_file) {
+    constexpr int64_t default_classes = 10;
+    const auto purpose = type.purpose(experiment, 0);
+    vocabulary.labels = names_of_classes(known, purpose ? purpose->n_classes : default_classes);
+    random.data.images.label_names.clear();
+    random.data.train = {write_images(dir_, experiment, vocabulary)};
+  } else {
+    vocabulary = {.tokenizer = std::make_shared<NumberTokenizer>(
+                      known.tokenizer ? known.tokenizer->vocab_size() : vocab_size_of(experiment)),
+                  .labels = names_of_classes(known, 2)};
+    random.data.train = {write_texts(dir_, experiment, vocabulary)};
+  }
   random.data.valid = random.data.train;
   if (random.data.documents != DocumentSplit::none) random.data.documents = DocumentSplit::line;
   task_ = open_task(random, vocabulary);

@@ -13,6 +13,7 @@
 
 #include "apps/arguments/options.h"
 #include "apps/commands.h"
+#include "models/families/families.h"
 #include "models/families/model_cost.h"
 #include "training/recipes/own_text.h"
 #include "training/runs/initial_weights.h"
@@ -35,7 +36,7 @@ ModelPurpose purpose_of(const Experiment& experiment) {
   const bool size_known = experiment.model.vocab_size || tokenizer.type == TokenizerKind::sentencepiece;
   const auto& type = task_type(experiment);
   const int64_t vocab_size = experiment.model.vocab_size.value_or(tokenizer.vocab_size);
-  const bool can_tell = type.purpose && (size_known || type.needs == VocabularyNeeds::nothing);
+  const bool can_tell = type.purpose && (size_known || !type.needs_tokenizer());
   const auto purpose = can_tell ? type.purpose(experiment, vocab_size) : std::nullopt;
   return purpose ? *purpose : make_task(experiment)->purpose();
 }
@@ -165,7 +166,10 @@ void inspect(const InspectArguments& arguments) {
     experiment = load_experiment_or_text(arguments.target, arguments.overrides);
     purpose = purpose_of(experiment);
   }
-  const int64_t length = arguments.length > 0 ? arguments.length : experiment.data.sequence_length;
+  const int64_t length =
+      arguments.length > 0
+          ? arguments.length
+          : input_length(experiment.model, purpose).value_or(experiment.data.sequence_length);
   const auto cost = model_cost(experiment.model, purpose, length);
   arguments.json ? print_json(experiment, cost, length) : print_table(experiment, cost, length);
 }
@@ -182,7 +186,9 @@ void add_inspect(CLI::App& app) {
       ->type_name("PATH")
       ->required();
   add_overrides(*command, arguments->overrides);
-  command->add_option("--length", arguments->length, "Tokens of a sequence; default: data.sequence_length")
+  command
+      ->add_option("--length", arguments->length,
+                   "Tokens of a sequence; default: data.sequence_length, or the patches of an image")
       ->option_text("N")
       ->check(whole_number(1));
   add_json(*command, arguments->json);

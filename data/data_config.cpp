@@ -11,6 +11,14 @@
 
 namespace zoo {
 
+namespace {
+
+bool has_file_or_directory(const std::filesystem::path& path) {
+  return has_file(path) || has_directory(path);
+}
+
+}  // namespace
+
 void describe(ConfigVisitor& v, TokenizerConfig& c) {
   v.field("type", c.type, "How text is cut into tokens: code points, bytes, or pieces of words.");
   v.field(
@@ -39,11 +47,11 @@ void describe(ConfigVisitor& v, TokenizerConfig& c) {
 }
 
 void describe(ConfigVisitor& v, DataConfig& c) {
-  v.field(
-      "train", c.train,
-      "Training files. They are looked for beside the file that names them, in the working directory, and "
-      "in the data root ($ZOO_DATA, else ./datasets). text_to_text: each is a prefix, for PREFIX.source "
-      "and PREFIX.target.");
+  v.field("train", c.train,
+          "Training files, or directories of images. They are looked for beside the file that names them, in "
+          "the working directory, and "
+          "in the data root ($ZOO_DATA, else ./datasets). text_to_text: each is a prefix, for PREFIX.source "
+          "and PREFIX.target.");
   v.field("valid", c.valid, "Validation files; none = use the end of the training text.");
   v.field("test", c.test, "Test files, for `zoo evaluate`.");
   v.field("valid_fraction", c.valid_fraction,
@@ -82,6 +90,7 @@ void describe(ConfigVisitor& v, DataConfig& c) {
       "masked_language_modeling: share of the predicted tokens that a random token replaces; the rest are "
       "unchanged.",
       Limits::between(0, 1));
+  v.field("images", c.images, "image_classification: how images become inputs.");
   v.field("tokenizer", c.tokenizer, "How text becomes tokens.");
 }
 
@@ -104,12 +113,15 @@ void validate(const DataConfig& c, const Complain& complain) {
              fmt::format("{} is longer than sequence_length {}", *c.prefix_length, c.sequence_length));
   }
   if (c.source == c.target) complain("target", "must differ from `source`");
+  validate(c.images, [&](std::string_view key, std::string_view problem) {
+    complain(fmt::format("images.{}", key), problem);
+  });
   if (c.text_column.empty()) complain("text_column", "names no column");
 }
 
 void pin_files(DataConfig& c) {
   const auto has_file_or_prefix = [&](const std::filesystem::path& path) {
-    return has_file(path) || has_file(path.string() + "." + c.source);
+    return has_file_or_directory(path) || has_file(path.string() + "." + c.source);
   };
   for (auto* const paths : {&c.train, &c.valid, &c.test}) {
     for (auto& path : *paths) path = pinned(path, has_file_or_prefix);
@@ -117,12 +129,14 @@ void pin_files(DataConfig& c) {
   c.tokenizer.path = pinned(c.tokenizer.path, has_file);
 }
 
-std::filesystem::path data_path(const ConfigPath& path) {
-  if (const auto file = find_path(path, has_file)) return *file;
+namespace {
+
+/// Throws DataError: `path` leads to nothing of the kind `wanted`.
+[[noreturn]] void fail_missing(const ConfigPath& path, std::string_view wanted) {
   std::error_code ignored;
   const auto other =
       find_path(path, [&](const auto& candidate) { return std::filesystem::exists(candidate, ignored); });
-  if (other) throw DataError(fmt::format("{} is not a file", other->string()));
+  if (other) throw DataError(fmt::format("{} is not {}", other->string(), wanted));
 
   const std::filesystem::path given(path.text);
   auto message = fmt::format("{} does not exist{}", excerpt(path.text, 300), places_of(path));
@@ -133,6 +147,18 @@ std::filesystem::path data_path(const ConfigPath& path) {
   if (std::ranges::find(corpora, first) != corpora.end())
     message += fmt::format("; get it with `scripts/get_data.sh {}`", first);
   throw DataError(message);
+}
+
+}  // namespace
+
+std::filesystem::path data_path(const ConfigPath& path) {
+  if (const auto file = find_path(path, has_file)) return *file;
+  fail_missing(path, "a file");
+}
+
+std::filesystem::path data_file_or_directory(const ConfigPath& path) {
+  if (const auto place = find_path(path, has_file_or_directory)) return *place;
+  fail_missing(path, "a file or a directory");
 }
 
 }  // namespace zoo

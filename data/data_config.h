@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/image_config.h"
 #include "io/config/config_file.h"
 #include "io/config/config_path.h"
 
@@ -79,6 +80,7 @@ struct DataConfig {
   double mask_probability = 0.15;  // share of the tokens to predict
   double mask_replace = 0.8;       // share of the predicted tokens that <mask> replaces
   double mask_random = 0.1;        // share of them that a random token replaces; the rest are kept
+  ImageConfig images;
   TokenizerConfig tokenizer;
 };
 void describe(ConfigVisitor& v, DataConfig& c);
@@ -92,5 +94,7 @@ void pin_files(DataConfig& c);
 /// The file that `path` leads to. Throws DataError if there is none: the message names all places in which it
 /// was looked for, and scripts/get_data.sh if the first folder is a corpus that this script can get.
 std::filesystem::path data_path(const ConfigPath& path);
+/// The same for a path that may lead to a directory.
+std::filesystem::path data_file_or_directory(const ConfigPath& path);
 
 }  // namespace zoo

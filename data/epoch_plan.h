@@ -11,7 +11,8 @@
 namespace zoo {
 
 /// Purposes of the random sequences of an epoch. Sequences with different purposes must differ.
-inline constexpr uint64_t kOrderPurpose = 1, kBatchesPurpose = 2, kOffsetPurpose = 3, kMaskingPurpose = 4;
+inline constexpr uint64_t kOrderPurpose = 1, kBatchesPurpose = 2, kOffsetPurpose = 3, kMaskingPurpose = 4,
+                          kAugmentPurpose = 5;
 
 /// The examples of an epoch in order, cut into batches.
 struct EpochPlan {

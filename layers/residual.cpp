@@ -9,6 +9,12 @@ namespace zoo {
 
 ResidualImpl::ResidualImpl(const ResidualOptions& options_) : options(options_) {
   const auto placement = options.placement();
+  if (options.layer_scale()) {
+    for (const auto& name : options.sub_layers()) {
+      scales.push_back(
+          register_parameter(name + "_scale", torch::full({options.norm().size()}, *options.layer_scale())));
+    }
+  }
   if (placement == NormPlacement::parallel) {
     norms_in.push_back(register_module("norm", Norm(options.norm())));
     return;
@@ -23,20 +29,23 @@ ResidualImpl::ResidualImpl(const ResidualOptions& options_) : options(options_) 
   }
 }
 
-torch::Tensor ResidualImpl::sum(const torch::Tensor& x, const torch::Tensor& y) {
+torch::Tensor ResidualImpl::sum(const torch::Tensor& x, size_t index, torch::Tensor y) {
+  if (!scales.empty()) y = y * scales[index].to(y.scalar_type());
+  if (is_training() && options.stochastic_depth() > 0)
+    y = y * dropout(torch::ones({y.size(0), 1, 1}, y.options()), options.stochastic_depth());
   return add_dropout(x, y, is_training() ? options.dropout() : 0.0);
 }
 
 torch::Tensor ResidualImpl::connected(const torch::Tensor& x, size_t index, const SubLayer& sub_layer) {
   switch (options.placement()) {
     case NormPlacement::pre:
-      return sum(x, sub_layer(norms_in[index](x)));
+      return sum(x, index, sub_layer(norms_in[index](x)));
     case NormPlacement::post:
-      return norms_in[index](sum(x, sub_layer(x)));
+      return norms_in[index](sum(x, index, sub_layer(x)));
     case NormPlacement::residual_post:
-      return sum(x, norms_out[index](sub_layer(x)));
+      return sum(x, index, norms_out[index](sub_layer(x)));
     case NormPlacement::sandwich:
-      return sum(x, norms_out[index](sub_layer(norms_in[index](x))));
+      return sum(x, index, norms_out[index](sub_layer(norms_in[index](x))));
     case NormPlacement::parallel:
       break;
   }
@@ -48,7 +57,7 @@ torch::Tensor ResidualImpl::forward(torch::Tensor x, const std::vector<SubLayer>
               " sub-layers, not ", sub_layers.size());
   if (options.placement() == NormPlacement::parallel) {
     const auto h = norms_in.front()(x);
-    for (const auto& sub_layer : sub_layers) x = sum(x, sub_layer(h));
+    for (size_t i = 0; i < sub_layers.size(); ++i) x = sum(x, i, sub_layers[i](h));
     return x;
   }
   for (size_t i = 0; i < sub_layers.size(); ++i) x = connected(x, i, sub_layers[i]);

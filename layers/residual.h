@@ -9,6 +9,7 @@
 
 #include <array>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,6 +37,12 @@ struct ResidualOptions {
   TORCH_ARG(NormPlacement, placement) = NormPlacement::pre;
   /// Probability of dropping an element of a sub-layer's output.
   TORCH_ARG(double, dropout) = 0.0;
+  /// Initial value of learned factors on each sub-layer's output, one for each of the D numbers; default: no
+  /// factors (LayerScale, Touvron et al. 2021).
+  TORCH_ARG(std::optional<double>, layer_scale) = std::nullopt;
+  /// Probability of leaving out a sub-layer for a row; the rows that keep it scale it up (stochastic depth,
+  /// Huang et al. 2016).
+  TORCH_ARG(double, stochastic_depth) = 0.0;
 };
 
 class ResidualImpl : public Module {
@@ -48,16 +55,17 @@ class ResidualImpl : public Module {
   void pretty_print(std::ostream& stream) const override;
 
   ResidualOptions options;
-  std::vector<Norm> norms_in;   // before each sub-layer (parallel: only one); post: after each sum
-  std::vector<Norm> norms_out;  // on each sub-layer's output: residual_post, sandwich
+  std::vector<Norm> norms_in;         // before each sub-layer (parallel: only one); post: after each sum
+  std::vector<Norm> norms_out;        // on each sub-layer's output: residual_post, sandwich
+  std::vector<torch::Tensor> scales;  // (D) for each sub-layer, if there is a layer_scale
 
  protected:
   std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 
  private:
   torch::Tensor connected(const torch::Tensor& x, size_t index, const SubLayer& sub_layer);
-  /// x + y, with dropout on y.
-  torch::Tensor sum(const torch::Tensor& x, const torch::Tensor& y);
+  /// x + y, where y is the output of sub-layer `index`: with its factors, dropout and stochastic depth.
+  torch::Tensor sum(const torch::Tensor& x, size_t index, torch::Tensor y);
 };
 
 class Residual : public torch::nn::ModuleHolder<ResidualImpl> {

@@ -17,7 +17,9 @@ TransformerLayerImpl::TransformerLayerImpl(const TransformerLayerOptions& option
   feed_forward = register_module("feed_forward", FeedForward(options.feed_forward()));
   residual = register_module("residual", Residual(ResidualOptions(options.norm(), names)
                                                       .placement(options.norm_placement())
-                                                      .dropout(options.dropout())));
+                                                      .dropout(options.dropout())
+                                                      .layer_scale(options.layer_scale())
+                                                      .stochastic_depth(options.stochastic_depth())));
 }
 
 torch::Tensor TransformerLayerImpl::forward(const torch::Tensor& x, const LayerContext& context) {

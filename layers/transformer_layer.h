@@ -33,6 +33,9 @@ struct TransformerLayerOptions {
   TORCH_ARG(NormPlacement, norm_placement) = NormPlacement::pre;
   /// Probability of dropping an element of a sub-layer's output.
   TORCH_ARG(double, dropout) = 0.0;
+  /// As in ResidualOptions.
+  TORCH_ARG(std::optional<double>, layer_scale) = std::nullopt;
+  TORCH_ARG(double, stochastic_depth) = 0.0;
 };
 
 /// The contexts of the attentions of one layer for one call.

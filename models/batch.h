@@ -23,6 +23,11 @@ struct TokenBatch {
   TokenBatch to(torch::Device device) const;
 };
 
+/// The sizes C, H, W of an image, (C, H, W).
+struct ImageShape {
+  int64_t channels = 0, height = 0, width = 0;
+};
+
 /// A training batch of B rows. Text is in `input` and `decoder`. Everything else that a model reads or an
 /// objective needs is in `fields`. The task defines what the targets mean.
 struct Batch {

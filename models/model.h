@@ -124,6 +124,7 @@ struct ModelPurpose {
   int64_t vocab_size = 0;    // of the tokenizer
   int64_t n_classes = 0;     // classification: number of classes; regression: number of outputs
   int64_t start_token = -1;  // encoder_decoder: first input of the decoder
+  ImageShape image = {};     // of tasks on images
 };
 
 }  // namespace zoo

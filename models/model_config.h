@@ -101,6 +101,8 @@ struct ModelConfig {
   double dropout = 0.1;                   // on embeddings and sub-layer outputs
   double attention_dropout = 0.0;         // on attention weights
   double activation_dropout = 0.0;        // inside the feed-forward
+  std::optional<double> layer_scale;      // see ResidualOptions
+  double stochastic_depth = 0.0;          // in the last layer; 0 in the first, and in between in proportion
   bool tie_embeddings = true;             // the output projection uses the matrix of the token embedding
   bool share_embeddings = true;           // encoder_decoder: one table for both sides
   bool scale_embeddings = false;          // token vectors × √d_model

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include <fmt/format.h>
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -77,6 +78,12 @@ int64_t n_layers_of(const ModelConfig& config, StackRole role) {
   return role == StackRole::decoder_with_memory ? config.decoder_layers() : config.n_layers;
 }
 
+/// The rate grows in proportion to the number of the layer, from 0 (Huang et al. 2016).
+double stochastic_depth(const ModelConfig& config, StackRole role, int64_t layer) {
+  const int64_t last = n_layers_of(config, role) - 1;
+  return last == 0 ? 0 : config.stochastic_depth * static_cast<double>(layer) / static_cast<double>(last);
+}
+
 }  // namespace
 
 TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role, int64_t layer,
@@ -88,7 +95,9 @@ TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role,
   auto options =
       TransformerLayerOptions(make, feed_forward_options(config), norm_options(config, config.d_model))
           .norm_placement(config.norm_placement)
-          .dropout(config.dropout);
+          .dropout(config.dropout)
+          .layer_scale(config.layer_scale)
+          .stochastic_depth(stochastic_depth(config, role, layer));
   if (role == StackRole::decoder_with_memory) options.cross_attention(cross_attention_options(config));
   return options;
 }
@@ -212,6 +221,14 @@ void count_stack(CostAccount& account, const std::string& name, const ModelConfi
     }
     count_feed_forward(account, account.path(layer, "feed_forward"), feed_forward_options(config), n_tokens);
     count_norms(account, account.path(layer, "residual"), norm, n_norms, n_tokens);
+    if (config.layer_scale) {
+      account.add(
+          {.name = account.path(layer, "residual.scales"),
+           .kind = "layer scale",
+           .shape = account.is_detailed() ? fmt::format("{} × {}", n_sub_layers, config.d_model) : "",
+           .parameters = n_sub_layers * config.d_model,
+           .activation_bytes = n_tokens * static_cast<double>(n_sub_layers * config.d_model * kFloatBytes)});
+    }
   }
   if (wants_final_norm(config.norm_placement))
     count_norms(account, account.path(name, "final_norm"), norm, 1, n_tokens);

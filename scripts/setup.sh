@@ -13,8 +13,9 @@ cd "$(dirname "$0")/.."
 torch_version=2.13.0
 cpu_index=https://download.pytorch.org/whl/cpu
 packages=(cmake g++ ninja-build libsentencepiece-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libgloo-dev
+          libstb-dev zlib1g-dev
           libgtest-dev libgmock-dev python3-venv)
-references=(numpy 'transformers>=4.57,<4.58' 'safetensors>=0.5' 'sacrebleu>=2.6,<2.7')
+references=(numpy 'transformers>=4.57,<4.58' 'safetensors>=0.5' 'sacrebleu>=2.6,<2.7' 'pillow>=12,<13')
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -121,7 +122,8 @@ install_libtorch() {
 
 install_references() {
   install_torch
-  if python_has transformers 4.57 && python_has sacrebleu 2.6 && python_has safetensors && python_has numpy; then
+  if python_has transformers 4.57 && python_has sacrebleu 2.6 && python_has safetensors && python_has numpy &&
+    python_has pillow; then
     return
   fi
   say "installing the tests' references into .venv: ${references[*]}"

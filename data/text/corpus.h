@@ -2,23 +2,17 @@
 // Reads and checks the text files of a corpus. The texts are UTF-8 without a byte order mark and with "\n"
 // line ends.
 
-#include <array>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "data/data_config.h"
+#include "data/splits.h"
 #include "data/text/token_store.h"
+#include "data/text_files.h"
 
 namespace zoo {
-
-/// The three splits of a corpus.
-enum class Split { train, valid, test };
-constexpr auto config_names(Split) { return std::to_array<std::string_view>({"train", "valid", "test"}); }
-
-/// The files of `split` for error messages: "valid.txt", "a.txt, b.txt". For parallel texts, the prefixes.
-std::string corpus_name(const DataConfig& config, Split split);
 
 /// Hex digest of the content of the training and validation files, or of a name that leads to no file.
 std::string hash_of_data(const DataConfig& config);
@@ -54,8 +48,5 @@ LabelledTexts read_labelled(const DataConfig& config, Split split);
 std::vector<std::string> read_texts(const std::filesystem::path& path, const DataConfig& config);
 /// The lines of `content`, checked like the lines of a file. Errors call it `name`.
 std::vector<std::string> lines_of_text(std::string content, std::string_view name);
-
-/// `text` as the functions of this file return lines and fields: without blanks at its end.
-std::string_view without_blanks_at_end(std::string_view text);
 
 }  // namespace zoo

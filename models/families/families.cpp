@@ -10,6 +10,7 @@
 #include "models/families/encoder.h"
 #include "models/families/encoder_decoder.h"
 #include "models/families/model_keys.h"
+#include "models/families/vit.h"
 #include "models/initialize.h"
 
 namespace zoo {
@@ -58,11 +59,16 @@ ModelFamily reading_tokens(ModelFamily family) {
 Registry<ModelFamily>& model_families() {
   static Registry<ModelFamily> families("model family",
                                         {reading_tokens(encoder_family()), reading_tokens(decoder_family()),
-                                         reading_tokens(encoder_decoder_family())});
+                                         reading_tokens(encoder_decoder_family()), vit_family()});
   return families;
 }
 
 FamilyShape shape_of(const ModelConfig& config) { return model_families().at(config.architecture).shape; }
+
+std::optional<int64_t> input_length(const ModelConfig& config, const ModelPurpose& purpose) {
+  const auto& family = model_families().at(config.architecture);
+  return family.input_length ? std::optional(family.input_length(config, purpose)) : std::nullopt;
+}
 
 void check_model(const ModelConfig& config, const ModelPurpose& purpose) {
   const auto& family = model_families().at(config.architecture);

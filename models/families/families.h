@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -34,6 +35,8 @@ struct ModelFamily : TypeInfo {
   std::function<void(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
                      const PassShape& shape)>
       count;
+  /// The number of vectors that one input becomes, if the configuration fixes it. Default: it does not.
+  std::function<int64_t(const ModelConfig& config, const ModelPurpose& purpose)> input_length = nullptr;
   /// Returns a batch of one row with `length` positions on the CPU, with targets everywhere that the model
   /// can predict. Costs are measured over the length with it. Default: they are not measured.
   std::function<Batch(const ModelConfig& config, const ModelPurpose& purpose, int64_t length)> example =
@@ -42,11 +45,14 @@ struct ModelFamily : TypeInfo {
   std::function<void(const ModelConfig& config, const Complain& complain)> validate = nullptr;
 };
 
-/// Holds encoder, decoder, encoder_decoder and added families.
+/// Holds encoder, decoder, encoder_decoder, vit and added families.
 Registry<ModelFamily>& model_families();
 
 /// The shape of the family that the configuration names. Throws ConfigError if there is no such family.
 FamilyShape shape_of(const ModelConfig& config);
+
+/// The number of vectors that one input becomes, if the configuration fixes it.
+std::optional<int64_t> input_length(const ModelConfig& config, const ModelPurpose& purpose);
 
 /// Throws ConfigError if config and purpose do not fit: a masked language model on a decoder, a vocabulary
 /// smaller than the tokenizer's, and all problems that validate() finds (models/families/model_keys.h).

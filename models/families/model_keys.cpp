@@ -78,6 +78,12 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("attention_dropout", c.attention_dropout, "Dropout on attention weights.", {.min = 0, .max = 0.99});
   v.field("activation_dropout", c.activation_dropout, "Dropout inside the feed-forward.",
           {.min = 0, .max = 0.99});
+  v.field("layer_scale", c.layer_scale,
+          "Initial value of learned factors on the sub-layer outputs; default: no factors.",
+          Limits::positive());
+  v.field("stochastic_depth", c.stochastic_depth,
+          "Probability of leaving out a sub-layer of the last layer for a row; earlier layers have less.",
+          {.min = 0, .max = 0.99});
   v.field("tie_embeddings", c.tie_embeddings,
           "The output projection uses the matrix of the token embedding.");
   v.field("share_embeddings", c.share_embeddings, "encoder_decoder: one token embedding for both sides.");

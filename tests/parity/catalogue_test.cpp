@@ -54,5 +54,14 @@ TEST(Catalogue, EncoderDecoders) {
   EXPECT_EQ(parameters("transformer-base-pre-norm", purpose), 44'140'544 + 37000 * 512);
 }
 
+// As in timm, with 1,000 classes.
+TEST(Catalogue, VisionTransformers) {
+  const ModelPurpose purpose{.head = HeadKind::classification, .n_classes = 1000};
+  EXPECT_EQ(parameters("vit-ti16", purpose), 5'717'416);
+  EXPECT_EQ(parameters("vit-s16", purpose), 22'050'664);
+  EXPECT_EQ(parameters("vit-b16", purpose), 86'567'656);
+  EXPECT_EQ(parameters("vit-l16", purpose), 304'326'632);
+}
+
 }  // namespace
 }  // namespace zoo

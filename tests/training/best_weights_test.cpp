@@ -6,7 +6,7 @@
 
 #include "tests/training/support.h"
 #include "training/runs/run.h"
-#include "training/tasks/translation.h"
+#include "training/tasks/text/translation.h"
 #include "training/trainer.h"
 
 namespace zoo::testing {

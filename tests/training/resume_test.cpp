@@ -22,9 +22,11 @@ TrainOptions resuming(const fs::path& run) { return {.run_dir = run, .existing =
 
 /// Compares every tensor, row of metrics and sample to the last bit.
 void expect_same_run(const fs::path& run, const fs::path& expected) {
-  for (const char* file :
-       {"model.safetensors", "checkpoints/last/model.safetensors", "checkpoints/last/optimizer.safetensors",
-        "checkpoints/last/rng.safetensors", "samples.txt", "config.yaml", "tokenizer.json"}) {
+  for (const char* file : {"model.safetensors", "checkpoints/last/model.safetensors",
+                           "checkpoints/last/optimizer.safetensors", "checkpoints/last/rng.safetensors",
+                           "samples.txt", "config.yaml", "tokenizer.json", "labels.json", "pixels.json"}) {
+    ASSERT_EQ(fs::exists(run / file), fs::exists(expected / file)) << file;
+    if (!fs::exists(expected / file)) continue;
     EXPECT_TRUE(read_file(run / file) == read_file(expected / file)) << file;
   }
   const fs::path average = "checkpoints/last/average.safetensors";
@@ -89,7 +91,7 @@ TEST_P(Resume, SignalsSaveAndEndWell) {
 
 INSTANTIATE_TEST_SUITE_P(Tasks, Resume,
                          ::testing::Values("language_modeling", "masked_language_modeling", "text_to_text",
-                                           "text_classification"),
+                                           "text_classification", "image_classification"),
                          [](const auto& test) { return std::string(test.param); });
 
 // The moving average and the optimiser's state go on, and the mean is of the same checkpoints as without

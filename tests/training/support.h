@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "io/files.h"
 #include "tests/support/environment.h"
 #include "tests/support/errors.h"
@@ -53,13 +54,31 @@ class TinyWorld {
     dir_.write("data/pairs.de", german);
     dir_.write("data/pairs.en", english);
     dir_.write("data/table.tsv", table);
+    write_images();
   }
 
   std::filesystem::path path(std::string_view name) const { return dir_ / name; }
   const TempDir& dir() const { return dir_; }
 
+  /// An experiment on images of 8 × 8 pixels in three classes, with random changes of the images.
+  Experiment image_experiment(const std::vector<std::string>& overrides = {}) const {
+    return parse_experiment(R"(
+name: tiny
+task: image_classification
+data: {train: train-images-idx3, images: {size: 8, channels: 1, label_names: [bars, columns, noise],
+       augment: {crop_padding: 1, flip: 0.5, erasing: 0.3, mixup: 0.4, cutmix: 1}}}
+model: {architecture: {type: vit, patch_size: 4}, d_model: 16, n_layers: 2, n_heads: 2, dropout: 0.1,
+        stochastic_depth: 0.2}
+training:
+  {steps: 20, batch_size: 4, gradient_accumulation: 2, optimizer: {lr: 0.01}, schedule: {warmup_steps: 3},
+   log_every: 3, evaluate_every: 7, checkpoint_every: 4, threads: 1}
+)",
+                            "tiny.yaml", overrides);
+  }
+
   /// An experiment on one of the tasks; `task` may also be encoder-decoder classification by an override.
   Experiment experiment(std::string_view task, const std::vector<std::string>& overrides = {}) const {
+    if (task == "image_classification") return image_experiment(overrides);
     const bool pairs = task == "text_to_text", table = task == "text_classification";
     const char* const architecture = task == "language_modeling" ? "decoder"
                                      : pairs                     ? "encoder_decoder"
@@ -83,6 +102,26 @@ generation: {{max_new_tokens: 12, temperature: 0.8}}
   }
 
  private:
+  /// Bright rows, bright columns, or noise.
+  void write_images() const {
+    constexpr int n = 90, side = 8;
+    std::string pixels{'\0', '\0', '\x08', '\x03', '\0', '\0', '\0', n,
+                       '\0', '\0', '\0',   side,   '\0', '\0', '\0', side};
+    std::string labels{'\0', '\0', '\x08', '\x01', '\0', '\0', '\0', n};
+    CounterRandom random({5});
+    for (int i = 0; i < n; ++i) {
+      labels += static_cast<char>(i % 3);
+      for (int row = 0; row < side; ++row) {
+        for (int column = 0; column < side; ++column) {
+          const bool bright = i % 3 == 0 ? row % 2 == 0 : i % 3 == 1 ? column % 2 == 0 : random.below(2) == 0;
+          pixels += static_cast<char>((bright ? 200 : 20) + random.below(40));
+        }
+      }
+    }
+    dir_.write("data/train-images-idx3", pixels);
+    dir_.write("data/train-labels-idx1", labels);
+  }
+
   TempDir dir_;
   ScopedEnvironment data_, cache_;
 };

@@ -11,7 +11,7 @@
 #include "training/runs/initial_weights.h"
 #include "training/runs/run.h"
 #include "training/tasks/evaluation.h"
-#include "training/tasks/label_likelihood.h"
+#include "training/tasks/text/label_likelihood.h"
 
 namespace zoo::testing {
 namespace {

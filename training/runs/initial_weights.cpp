@@ -71,7 +71,7 @@ void check_agreement(const Experiment& experiment, const Source& source) {
 
 void check_special_tokens(const Experiment& experiment, const Source& source) {
   const auto& type = task_type(experiment);
-  if (type.needs == VocabularyNeeds::nothing) return;
+  if (!type.needs_tokenizer()) return;
   if (!source.vocabulary.tokenizer) fail(fmt::format("{} has no tokenizer", source.dir.string()));
   if (!type.requires_special_tokens(experiment) || source.vocabulary.tokenizer->special().eos >= 0) return;
   fail(
@@ -116,7 +116,8 @@ std::string modules_of(const std::vector<std::string>& parameters) {
 
 Vocabulary initial_vocabulary(const Experiment& experiment) {
   if (!experiment.init_from) return {};
-  return {.tokenizer = open_source(experiment).vocabulary.tokenizer, .labels = {}};
+  const auto source = open_source(experiment).vocabulary;
+  return {.tokenizer = source.tokenizer, .pixels = source.pixels};
 }
 
 std::unique_ptr<Task> make_task(const Experiment& experiment) {

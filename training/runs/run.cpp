@@ -27,6 +27,41 @@ std::vector<std::string> read_labels(const fs::path& path) {
   }
 }
 
+PixelStatistics read_pixels(const fs::path& path) {
+  try {
+    const auto json = parse_json(read_json_text(path));
+    return {.mean = json.at("mean").get<std::vector<double>>(),
+            .deviation = json.at("deviation").get<std::vector<double>>()};
+  } catch (const nlohmann::json::exception&) {
+    throw CheckpointError(fmt::format("{}: damaged: not mean and deviation in JSON", path.string()));
+  } catch (const DataError& error) {
+    throw CheckpointError(fmt::format("{}: damaged: {}", path.string(), error.what()));
+  }
+}
+
+/// Throws CheckpointError if the run lacks what a classifier needs, or if that does not fit its images.
+void check_labels(const fs::path& dir, const Experiment& experiment, const Vocabulary& vocabulary) {
+  const auto& type = task_type(experiment);
+  if (type.needs_labels() && vocabulary.labels.empty()) {
+    throw CheckpointError(fmt::format("{}: missing: a classifier cannot be used without its labels",
+                                      (dir / "labels.json").string()));
+  }
+  if (type.needs != VocabularyNeeds::labels_and_pixels) return;
+  const auto path = dir / "pixels.json";
+  if (!vocabulary.pixels)
+    throw CheckpointError(fmt::format("{}: missing: images cannot be normalised without it", path.string()));
+  const auto n_channels = static_cast<size_t>(experiment.data.images.channels);
+  const auto& [mean, deviation] = *vocabulary.pixels;
+  const bool fits = mean.size() == n_channels && deviation.size() == n_channels &&
+                    std::ranges::all_of(mean, [](double x) { return std::isfinite(x); }) &&
+                    std::ranges::all_of(deviation, [](double x) { return std::isfinite(x) && x > 0; });
+  if (!fits) {
+    throw CheckpointError(
+        fmt::format("{}: damaged: not a mean and a positive deviation for each of {} channels", path.string(),
+                    n_channels));
+  }
+}
+
 /// Throws CheckpointError if the vocabulary lacks a special token that stands in every text of the task.
 void check_special_tokens(const fs::path& dir, const Task& task) {
   const auto& type = task_type(task.experiment());
@@ -95,9 +130,9 @@ Experiment read_run_experiment(const fs::path& dir) {
 
 Vocabulary read_run_vocabulary(const fs::path& dir, const TaskType& type) {
   Vocabulary vocabulary;
-  if (type.needs != VocabularyNeeds::nothing || is_there(dir / "tokenizer.json"))
-    vocabulary.tokenizer = load_tokenizer(dir);
+  if (type.needs_tokenizer() || is_there(dir / "tokenizer.json")) vocabulary.tokenizer = load_tokenizer(dir);
   if (is_there(dir / "labels.json")) vocabulary.labels = read_labels(dir / "labels.json");
+  if (is_there(dir / "pixels.json")) vocabulary.pixels = read_pixels(dir / "pixels.json");
   return vocabulary;
 }
 
@@ -105,6 +140,11 @@ void write_run_vocabulary(const fs::path& dir, const Vocabulary& vocabulary) {
   if (vocabulary.tokenizer) vocabulary.tokenizer->save(dir);
   if (!vocabulary.labels.empty()) {
     write_file_atomically(dir / "labels.json", nlohmann::json(vocabulary.labels).dump(2) + "\n");
+  }
+  if (vocabulary.pixels) {
+    const nlohmann::ordered_json pixels{{"mean", vocabulary.pixels->mean},
+                                        {"deviation", vocabulary.pixels->deviation}};
+    write_file_atomically(dir / "pixels.json", pixels.dump(2) + "\n");
   }
 }
 
@@ -137,10 +177,7 @@ Run Run::open(const fs::path& dir, c10::Device device) {
   Run run;
   run.dir_ = dir;
   auto vocabulary = read_run_vocabulary(dir, task_type(experiment));
-  if (task_type(experiment).needs == VocabularyNeeds::tokenizer_and_labels && vocabulary.labels.empty()) {
-    throw CheckpointError(fmt::format("{}: missing: a classifier cannot be used without its labels",
-                                      (dir / "labels.json").string()));
-  }
+  check_labels(dir, experiment, vocabulary);
   run.task_ = open_task(experiment, std::move(vocabulary));
   check_special_tokens(dir, *run.task_);
   run.weights_ = run_weights(dir);

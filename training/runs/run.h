@@ -13,7 +13,7 @@
 #include "training/runs/checkpoint.h"
 #include "training/tasks/experiment.h"
 #include "training/tasks/task.h"
-#include "training/tasks/translation.h"
+#include "training/tasks/text/translation.h"
 
 namespace zoo {
 
@@ -30,7 +30,8 @@ std::optional<std::string> failure_of(const std::filesystem::path& dir);
 /// Reads RUN/config.yaml. Throws CheckpointError if the directory is not a run.
 Experiment read_run_experiment(const std::filesystem::path& dir);
 
-/// Reads RUN/tokenizer.* and RUN/labels.json, as a task of this type needs them. Throws CheckpointError.
+/// Reads RUN/tokenizer.*, RUN/labels.json and RUN/pixels.json, as a task of this type needs them. Throws
+/// CheckpointError.
 Vocabulary read_run_vocabulary(const std::filesystem::path& dir, const TaskType& type);
 /// Writes them. Throws SystemError.
 void write_run_vocabulary(const std::filesystem::path& dir, const Vocabulary& vocabulary);

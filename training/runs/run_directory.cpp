@@ -82,7 +82,7 @@ bool is_free(const fs::path& path) {
     empty = false;
     locked = locked || name == kLockFile;
     strange = strange || !(name == kLockFile || name == kNoCheckpointYet || name.starts_with("tokenizer.") ||
-                           name == "labels.json" || is_temporary(name));
+                           name == "labels.json" || name == "pixels.json" || is_temporary(name));
   }
   return !error && (empty || (locked && !strange));
 }

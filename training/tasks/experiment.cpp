@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "io/config/find_config.h"
 #include "io/files.h"
+#include "training/tasks/task_checks.h"
 #include "training/tasks/task_type.h"
-#include "training/tasks/text_tasks.h"
 
 namespace zoo {
 namespace {

@@ -13,6 +13,7 @@ namespace zoo {
 enum class PredictionInput {
   nothing,  // the task does not predict
   text,
+  image_file,  // the path of a PNG or JPEG file
 };
 
 /// A class and its probability.

@@ -9,7 +9,7 @@
 #include "models/families/families.h"
 #include "training/objectives/token_cross_entropy.h"
 #include "training/tasks/evaluation.h"
-#include "training/tasks/text_tasks.h"
+#include "training/tasks/library_tasks.h"
 
 namespace zoo {
 
@@ -84,7 +84,7 @@ std::vector<Prediction> Task::predict(Model&, const std::vector<std::string>&, c
 
 Registry<TaskType>& task_types() {
   static Registry<TaskType> types("task", {language_modeling(), masked_language_modeling(), text_to_text(),
-                                           text_classification(), marked_tokens()});
+                                           text_classification(), marked_tokens(), image_classification()});
   return types;
 }
 

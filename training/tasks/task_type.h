@@ -29,7 +29,7 @@ enum class TextLayout {
 };
 
 /// The parts of a vocabulary that every run of a task must have.
-enum class VocabularyNeeds { nothing, tokenizer, tokenizer_and_labels };
+enum class VocabularyNeeds { nothing, tokenizer, tokenizer_and_labels, labels_and_pixels };
 
 struct TaskType : TypeInfo {
   /// The metrics besides "loss" that training.best_by may name.
@@ -49,6 +49,12 @@ struct TaskType : TypeInfo {
   /// What Task::predict() predicts from.
   PredictionInput predicts_from = PredictionInput::nothing;
 
+  bool needs_tokenizer() const {
+    return needs == VocabularyNeeds::tokenizer || needs == VocabularyNeeds::tokenizer_and_labels;
+  }
+  bool needs_labels() const {
+    return needs == VocabularyNeeds::tokenizer_and_labels || needs == VocabularyNeeds::labels_and_pixels;
+  }
   /// The keys of best_by, "loss" first.
   std::vector<std::string> metric_names() const;
   /// Whether lower or higher values of the metric `key` are better; lower for the loss and for unknown keys.
@@ -56,7 +62,7 @@ struct TaskType : TypeInfo {
 
   /// Whether the vocabulary of an experiment must have special tokens such as eos.
   bool requires_special_tokens(const Experiment& experiment) const {
-    if (needs == VocabularyNeeds::nothing) return false;
+    if (!needs_tokenizer()) return false;
     return !needs_special_tokens || needs_special_tokens(experiment);
   }
   /// The answer for a task with a tokenizer; default: yes.
@@ -73,7 +79,7 @@ struct TaskType : TypeInfo {
   std::function<TextLayout(const Experiment& experiment)> layout = nullptr;
 };
 
-/// language_modeling, masked_language_modeling, text_to_text, text_classification.
+/// The library's tasks (library_tasks.h) and added ones.
 Registry<TaskType>& task_types();
 
 /// The type of an experiment's task. Throws ConfigError if there is no type of that name.

@@ -1,18 +1,20 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "data/images/pixel_statistics.h"
 #include "data/text/tokenizer.h"
 
 namespace zoo {
 
-/// The tokenizer and the labels, which a task takes from its training data before the model is made. A run
-/// keeps them beside the weights.
+/// What a task takes from its training data before the model is made. A run keeps it beside the weights.
 struct Vocabulary {
-  std::shared_ptr<const Tokenizer> tokenizer;  // RUN/tokenizer.*; null if the task has none
-  std::vector<std::string> labels;             // RUN/labels.json: names of the classes, if the task has any
+  std::shared_ptr<const Tokenizer> tokenizer = nullptr;  // RUN/tokenizer.*; null if the task has none
+  std::vector<std::string> labels = {};        // RUN/labels.json: names of the classes, if the task has any
+  std::optional<PixelStatistics> pixels = {};  // RUN/pixels.json, if the task has images
 };
 
 }  // namespace zoo

@@ -11,7 +11,9 @@
 #include "data/text/token_store.h"
 #include "models/families/families.h"
 #include "training/tasks/evaluation.h"
-#include "training/tasks/text_tasks.h"
+#include "training/tasks/library_tasks.h"
+#include "training/tasks/task_checks.h"
+#include "training/tasks/text/text_tasks.h"
 
 namespace zoo {
 namespace {

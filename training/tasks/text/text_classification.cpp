@@ -17,8 +17,10 @@
 #include "models/families/families.h"
 #include "models/inference_scope.h"
 #include "training/tasks/evaluation.h"
-#include "training/tasks/label_likelihood.h"
-#include "training/tasks/text_tasks.h"
+#include "training/tasks/library_tasks.h"
+#include "training/tasks/task_checks.h"
+#include "training/tasks/text/label_likelihood.h"
+#include "training/tasks/text/text_tasks.h"
 
 namespace zoo {
 namespace {

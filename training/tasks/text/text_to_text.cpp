@@ -14,8 +14,10 @@
 #include "models/families/families.h"
 #include "training/metrics/text_metrics.h"
 #include "training/tasks/evaluation.h"
-#include "training/tasks/text_tasks.h"
-#include "training/tasks/translation.h"
+#include "training/tasks/library_tasks.h"
+#include "training/tasks/task_checks.h"
+#include "training/tasks/text/text_tasks.h"
+#include "training/tasks/text/translation.h"
 
 namespace zoo {
 namespace {

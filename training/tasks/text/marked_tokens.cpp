@@ -13,7 +13,9 @@
 #include "data/text/token_store.h"
 #include "models/inference_scope.h"
 #include "training/tasks/evaluation.h"
-#include "training/tasks/text_tasks.h"
+#include "training/tasks/library_tasks.h"
+#include "training/tasks/task_checks.h"
+#include "training/tasks/text/text_tasks.h"
 
 namespace zoo {
 namespace {

@@ -8,7 +8,9 @@
 #include "generation/fill_mask.h"
 #include "models/inference_scope.h"
 #include "training/tasks/evaluation.h"
-#include "training/tasks/text_tasks.h"
+#include "training/tasks/library_tasks.h"
+#include "training/tasks/task_checks.h"
+#include "training/tasks/text/text_tasks.h"
 
 namespace zoo {
 namespace {

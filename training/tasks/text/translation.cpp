@@ -1,4 +1,4 @@
-#include "training/tasks/translation.h"
+#include "training/tasks/text/translation.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "training/tasks/text_tasks.h"
+#include "training/tasks/text/text_tasks.h"
 
 #include <algorithm>
 #include <functional>
@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "generation/generator.h"
-#include "models/families/families.h"
 
 namespace zoo {
 namespace {
@@ -23,26 +22,6 @@ bool has_token(const TokenStore& store, int64_t begin, int64_t end, int64_t id) 
 }
 
 }  // namespace
-
-void require_shape(const Experiment& experiment, std::initializer_list<FamilyShape> shapes,
-                   std::string_view wanted, const Complain& complain) {
-  if (std::ranges::find(shapes, shape_of(experiment.model)) != shapes.end()) return;
-  complain("model.architecture", fmt::format("must be {} for {}, not {}", wanted, experiment.task.type,
-                                             experiment.model.architecture.type));
-}
-
-void require_positions(const Experiment& experiment, std::string_view key, int64_t length,
-                       const Complain& complain) {
-  if (length <= experiment.model.max_positions) return;
-  complain(key,
-           fmt::format("{} is longer than model.max_positions {}", length, experiment.model.max_positions));
-}
-
-void refuse_key(const Experiment& experiment, std::string_view key, bool is_set, std::string_view owner,
-                const Complain& complain) {
-  if (is_set && experiment.task.type != owner)
-    complain(key, fmt::format("is for {}, not for {}", owner, experiment.task.type));
-}
 
 std::shared_ptr<const Tokenizer> make_tokenizer_for(
     const TokenizerConfig& config, SpecialTokenSet needed,

@@ -1,4 +1,4 @@
-#include "training/tasks/label_likelihood.h"
+#include "training/tasks/text/label_likelihood.h"
 
 #include <algorithm>
 

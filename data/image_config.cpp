@@ -1,0 +1,43 @@
+#include "data/image_config.h"
+
+#include <fmt/format.h>
+
+namespace zoo {
+
+void describe(ConfigVisitor& v, AugmentConfig& c) {
+  constexpr double most_padding = 1 << 12, largest_alpha = 4;
+  v.field("crop_padding", c.crop_padding,
+          "Frame the image by so many black pixels, and cut out a part of its former size.",
+          Limits::between(0, most_padding));
+  v.field("min_crop_area", c.min_crop_area,
+          "Cut out a part with at least this share of the area and resize it; default: do not.",
+          {.min = 0, .max = 1, .min_excluded = true});
+  v.field("flip", c.flip, "Probability of exchanging left and right.", Limits::between(0, 1));
+  v.field("erasing", c.erasing, "Probability of erasing a rectangle.", Limits::between(0, 1));
+  v.field("mixup", c.mixup, "Mix in another image with a share from Beta(mixup, mixup); 0 = never.",
+          Limits::between(0, largest_alpha));
+  v.field("cutmix", c.cutmix,
+          "Paste in a rectangle of another image, with an area from Beta(cutmix, cutmix); 0 = never.",
+          Limits::between(0, largest_alpha));
+}
+
+void describe(ConfigVisitor& v, ImageConfig& c) {
+  constexpr double largest = 1 << 13;
+  v.field(
+      "size", c.size,
+      "Side of the inputs in pixels. Other images are resized to it at their shorter side, and the middle is "
+      "cut out.",
+      Limits::between(1, largest));
+  v.field("channels", c.channels, "Numbers of a pixel: 1 = grey, 3 = colours.", Limits::between(1, 3));
+  v.field("label_names", c.label_names, "Names of the labels 0, 1, ... of IDX files; default: the numbers.");
+  v.field("augment", c.augment, "Random changes of training images.");
+}
+
+void validate(const ImageConfig& c, const Complain& complain) {
+  if (c.channels == 2) complain("channels", "must be 1 (grey) or 3 (colours)");
+  if (c.augment.crop_padding > 0 && c.augment.min_crop_area)
+    complain("augment.crop_padding",
+             "and augment.min_crop_area are two ways of cutting out a part: choose one");
+}
+
+}  // namespace zoo

@@ -1,0 +1,46 @@
+#pragma once
+// `data.images:`, how images become inputs of a model.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/config/config_file.h"
+
+namespace zoo {
+
+/// Random changes of training images. Each is a function of (training.seed, epoch, image) alone.
+struct AugmentConfig {
+  /// The image is framed by so many black pixels, and a part of the former size is cut out.
+  int64_t crop_padding = 0;
+  /// A part with an area of this share or more, and sides of 3:4 to 4:3, is cut out and resized (Szegedy et
+  /// al. 2015); default: the image is not resized.
+  std::optional<double> min_crop_area = {};
+  double flip = 0;  // probability of exchanging left and right
+  /// Probability of erasing a rectangle of 2 % to 33 % of the area (Zhong et al. 2020).
+  double erasing = 0;
+  /// Another image is mixed in with a share from Beta(mixup, mixup) (Zhang et al. 2018); 0 = never.
+  double mixup = 0;
+  /// A rectangle of another image is pasted in, its area from Beta(cutmix, cutmix) (Yun et al. 2019); 0 =
+  /// never. If there is mixup, too, one of both happens.
+  double cutmix = 0;
+
+  bool mixes() const { return mixup > 0 || cutmix > 0; }
+};
+void describe(ConfigVisitor& v, AugmentConfig& c);
+
+struct ImageConfig {
+  /// Side of the square inputs in pixels. An image of another size is resized until its shorter side has this
+  /// length, and the middle is cut out.
+  int64_t size = 224;
+  int64_t channels = 3;  // 1 = grey, 3 = red, green, blue
+  /// Names of the labels 0, 1, … of an IDX file; default: the numbers.
+  std::vector<std::string> label_names;
+  AugmentConfig augment;
+};
+void describe(ConfigVisitor& v, ImageConfig& c);
+/// Checks across keys.
+void validate(const ImageConfig& c, const Complain& complain);
+
+}  // namespace zoo

@@ -1,0 +1,144 @@
+#include "data/images/augment.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <torch/types.h>
+
+namespace zoo {
+namespace {
+
+int64_t rounded(double x) { return std::llround(x); }
+
+Rectangle whole(const Image& image) { return {0, 0, image.shape.height, image.shape.width}; }
+
+/// The part of an image that lies within it; the rest is black.
+Image cut_out(const Image& image, const Rectangle& part) {
+  const auto& [channels, height, width] = image.shape;
+  Image result{.shape = {.channels = channels, .height = part.height, .width = part.width}, .pixels = {}};
+  result.pixels.resize(static_cast<size_t>(channels * part.height * part.width));
+  const int64_t first_row = std::max<int64_t>(0, -part.top),
+                last_row = std::min(part.height, height - part.top);
+  const int64_t first = std::max<int64_t>(0, -part.left), last = std::min(part.width, width - part.left);
+  if (first >= last) return result;
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t row = first_row; row < last_row; ++row) {
+      const auto* const from = image.pixels.data() + (c * height + part.top + row) * width + part.left;
+      auto* const to = result.pixels.data() + (c * part.height + row) * part.width;
+      std::copy(from + first, from + last, to + first);
+    }
+  }
+  return result;
+}
+
+void flip(Image& image) {
+  const int64_t n_rows = image.shape.channels * image.shape.height, width = image.shape.width;
+  for (int64_t row = 0; row < n_rows; ++row) {
+    const auto first = image.pixels.begin() + row * width;
+    std::reverse(first, first + width);
+  }
+}
+
+/// A part with an area between min_area and all, and sides between 3:4 and 4:3; the middle if ten draws do
+/// not fit (torchvision's RandomResizedCrop).
+Rectangle random_part(const ImageShape& shape, double min_area, CounterRandom& random) {
+  constexpr int n_draws = 10;
+  const double height = static_cast<double>(shape.height), width = static_cast<double>(shape.width);
+  const double log_ratio = std::log(4.0 / 3.0);
+  for (int i = 0; i < n_draws; ++i) {
+    const double area = height * width * (min_area + (1 - min_area) * random.uniform());
+    const double ratio = std::exp(log_ratio * (2 * random.uniform() - 1));
+    const int64_t w = rounded(std::sqrt(area * ratio)), h = rounded(std::sqrt(area / ratio));
+    if (w < 1 || h < 1 || w > shape.width || h > shape.height) continue;
+    return {random.below(shape.height - h + 1), random.below(shape.width - w + 1), h, w};
+  }
+  const int64_t w = std::min(shape.width, std::max<int64_t>(1, rounded(height * 4 / 3)));
+  const int64_t h = std::min(shape.height, std::max<int64_t>(1, rounded(width * 4 / 3)));
+  return {(shape.height - h) / 2, (shape.width - w) / 2, h, w};
+}
+
+/// A number from Beta(alpha, alpha) (Jöhnk 1964).
+double symmetric_beta(double alpha, CounterRandom& random) {
+  for (;;) {
+    const double x = std::pow(random.uniform(), 1 / alpha), y = std::pow(random.uniform(), 1 / alpha);
+    if (x + y > 0 && x + y <= 1) return x / (x + y);
+  }
+}
+
+}  // namespace
+
+Image resized(const Image& image, const Rectangle& part, int64_t height, int64_t width) {
+  Image source = cut_out(image, part);
+  if (part.height == height && part.width == width) return source;
+  const torch::NoGradGuard no_grad;
+  const auto pixels = torch::from_blob(source.pixels.data(),
+                                       {1, image.shape.channels, part.height, part.width}, torch::kUInt8)
+                          .to(torch::kFloat);
+  const auto result = at::_upsample_bilinear2d_aa(pixels, {height, width}, /*align_corners=*/false)
+                          .round()
+                          .clamp(0, 255)
+                          .to(torch::kUInt8)
+                          .contiguous();
+  const auto* const first = result.const_data_ptr<uint8_t>();
+  return {.shape = {.channels = image.shape.channels, .height = height, .width = width},
+          .pixels = {first, first + result.numel()}};
+}
+
+Image fitted(const Image& image, int64_t size) {
+  const auto& [channels, height, width] = image.shape;
+  const int64_t shorter = std::min(height, width);
+  const auto scaled = [&](int64_t side) { return std::max(size, side * size / shorter); };
+  const int64_t new_height = scaled(height), new_width = scaled(width);
+  const Image scaled_image = resized(image, whole(image), new_height, new_width);
+  return cut_out(scaled_image, {(new_height - size) / 2, (new_width - size) / 2, size, size});
+}
+
+Image augmented(const Image& image, int64_t size, const AugmentConfig& options, CounterRandom& random) {
+  Image result = options.min_crop_area
+                     ? resized(image, random_part(image.shape, *options.min_crop_area, random), size, size)
+                     : fitted(image, size);
+  if (const int64_t padding = options.crop_padding; padding > 0) {
+    const int64_t top = random.below(2 * padding + 1) - padding,
+                  left = random.below(2 * padding + 1) - padding;
+    result = cut_out(result, {top, left, size, size});
+  }
+  if (options.flip > 0 && random.uniform() < options.flip) flip(result);
+  return result;
+}
+
+std::optional<Rectangle> rectangle_to_erase(int64_t height, int64_t width, const AugmentConfig& options,
+                                            CounterRandom& random) {
+  if (options.erasing <= 0 || random.uniform() >= options.erasing) return std::nullopt;
+  constexpr int n_draws = 10;
+  constexpr double least_area = 0.02, most_area = 1.0 / 3;
+  const double log_ratio = std::log(10.0 / 3.0);  // sides of 3:10 to 10:3
+  for (int i = 0; i < n_draws; ++i) {
+    const double area =
+        static_cast<double>(height * width) * (least_area + (most_area - least_area) * random.uniform());
+    const double ratio = std::exp(log_ratio * (2 * random.uniform() - 1));
+    const int64_t h = rounded(std::sqrt(area * ratio)), w = rounded(std::sqrt(area / ratio));
+    if (h >= 1 && w >= 1 && h < height && w < width)
+      return Rectangle{random.below(height - h + 1), random.below(width - w + 1), h, w};
+  }
+  return std::nullopt;
+}
+
+Mixture draw_mixture(int64_t height, int64_t width, const AugmentConfig& options, CounterRandom& random) {
+  const bool both = options.mixup > 0 && options.cutmix > 0;
+  const bool paste = both ? random.uniform() < 0.5 : options.cutmix > 0;
+  const double share = symmetric_beta(paste ? options.cutmix : options.mixup, random);
+  if (!paste) return {.share = share};
+  // Centred anywhere, so that a part of it may lie outside (Yun et al. 2019, section 3.1).
+  const double side = std::sqrt(1 - share);
+  const int64_t h = rounded(static_cast<double>(height) * side),
+                w = rounded(static_cast<double>(width) * side);
+  const int64_t row = random.below(height), column = random.below(width);
+  const int64_t top = std::clamp<int64_t>(row - h / 2, 0, height),
+                left = std::clamp<int64_t>(column - w / 2, 0, width);
+  const Rectangle pasted{top, left, std::min(row - h / 2 + h, height) - top,
+                         std::min(column - w / 2 + w, width) - left};
+  const double area = static_cast<double>(pasted.height * pasted.width) / static_cast<double>(height * width);
+  return {.share = 1 - area, .pasted = pasted};
+}
+
+}  // namespace zoo

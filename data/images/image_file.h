@@ -1,0 +1,31 @@
+#pragma once
+// PNG and JPEG files, which may come from strangers.
+
+#include <filesystem>
+#include <string_view>
+
+#include "data/images/image.h"
+#include "io/open_file.h"
+
+namespace zoo {
+
+/// Images with more pixels are refused before any pixel is decoded.
+inline constexpr int64_t kMostPixels = int64_t{64} << 20;
+/// The most memory that decoding one image takes.
+inline constexpr int64_t kMostDecodingBytes = int64_t{1} << 30;
+
+/// Decodes the content of a PNG or JPEG file. Colours become grey, and grey becomes colours, as n_channels (1
+/// or 3) asks; transparency is left out; 16 bits become 8. Throws DataError, which calls the image `name`,
+/// for another format, a damaged or truncated file, and an image beyond the limits above.
+Image decode_image(std::string_view bytes, std::string_view name, int64_t n_channels);
+
+/// The same for a file.
+Image read_image(const std::filesystem::path& path, Follow follow, int64_t n_channels);
+
+/// Whether the name of a file ends as those of images: .png, .jpg, .jpeg.
+bool is_image_name(const std::filesystem::path& path);
+
+/// The content of a PNG file with this image.
+std::string encode_png(const Image& image);
+
+}  // namespace zoo

@@ -1,0 +1,154 @@
+#include "data/images/image_set.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "data/epoch_plan.h"
+#include "data/images/image_file.h"
+#include "data/text_files.h"
+
+namespace zoo {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The names in a directory that do not begin with a dot, sorted. Throws DataError.
+std::vector<fs::path> names_in(const fs::path& directory) {
+  std::vector<fs::path> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
+    if (!entry->path().filename().string().starts_with('.')) names.push_back(entry->path().filename());
+  }
+  if (error) throw DataError(fmt::format("cannot read '{}': {}", directory.string(), error.message()));
+  std::ranges::sort(names);
+  return names;
+}
+
+/// Whether `path` leads to a place below the directory that it is relative to.
+bool stays_inside(const fs::path& path) {
+  return !path.is_absolute() && std::ranges::none_of(path, [](const fs::path& part) { return part == ".."; });
+}
+
+/// The image in all channels.
+void repeat_channel(Image& image, int64_t n_channels) {
+  const std::vector<uint8_t> plane = image.pixels;
+  for (int64_t c = image.shape.channels; c < n_channels; ++c)
+    image.pixels.insert(image.pixels.end(), plane.begin(), plane.end());
+  image.shape.channels = n_channels;
+}
+
+}  // namespace
+
+Image LabelledImages::image(int64_t index) const {
+  const auto& entry = at(index);
+  if (!entry.array) return read_image(entry.file, Follow::links, n_channels_);
+  const int64_t height = entry.array->sizes[1], width = entry.array->sizes[2], n = height * width;
+  const auto first = entry.array->values.begin() + entry.index * n;
+  Image image{.shape = {.channels = 1, .height = height, .width = width}, .pixels = {first, first + n}};
+  repeat_channel(image, n_channels_);
+  return image;
+}
+
+void LabelledImages::add_idx(const fs::path& path, const std::vector<std::string>& label_names) {
+  const auto images = std::make_shared<const IdxArray>(read_idx(path, 3));
+  const auto labels_path = idx_labels_of(path);
+  const IdxArray labels = read_idx(labels_path, 1);
+  if (labels.sizes[0] != images->sizes[0]) {
+    throw DataError(fmt::format("{} has {} images and {} has {} labels: the numbers must be equal",
+                                path.string(), images->sizes[0], labels_path.string(), labels.sizes[0]));
+  }
+  for (int64_t i = 0; i < labels.sizes[0]; ++i) {
+    const size_t label = labels.values[static_cast<size_t>(i)];
+    if (!label_names.empty() && label >= label_names.size()) {
+      throw DataError(fmt::format("{}: label {} of image {} has no name: data.images.label_names has {}",
+                                  labels_path.string(), label, i + 1, label_names.size()));
+    }
+    entries_.push_back({.label = label_names.empty() ? std::to_string(label) : label_names[label],
+                        .file = {},
+                        .array = images,
+                        .index = i});
+  }
+}
+
+void LabelledImages::add_directory(const fs::path& path) {
+  const int64_t before = size();
+  std::error_code ignored;
+  for (const auto& label : names_in(path)) {
+    if (!fs::is_directory(path / label, ignored)) continue;
+    for (const auto& name : names_in(path / label)) {
+      if (is_image_name(name))
+        entries_.push_back({.label = label.string(), .file = path / label / name, .array = nullptr});
+    }
+  }
+  if (size() == before) {
+    throw DataError(
+        fmt::format("{}: no PNG or JPEG images; there must be a directory for each class, with its images",
+                    path.string()));
+  }
+}
+
+void LabelledImages::add_list(const fs::path& path, const std::string& label_column) {
+  read_table(path, {{"image"}, {label_column}}, [&](size_t line, std::vector<std::string> row) {
+    const fs::path file(row[0]);
+    if (row[0].empty() || !stays_inside(file)) {
+      throw DataError(fmt::format("{}:{}: '{}' is no path of a file in the directory of this list",
+                                  path.string(), line, excerpt(row[0])));
+    }
+    if (row[1].empty()) throw DataError(fmt::format("{}:{}: no label", path.string(), line));
+    entries_.push_back({.label = std::move(row[1]), .file = path.parent_path() / file, .array = nullptr});
+  });
+}
+
+std::vector<int64_t> LabelledImages::random_order() const {
+  std::vector<int64_t> order(entries_.size());
+  std::iota(order.begin(), order.end(), 0);
+  CounterRandom random({kOrderPurpose});
+  random.shuffle(order);
+  return order;
+}
+
+void LabelledImages::keep(const std::vector<int64_t>& indices) {
+  std::vector<Entry> kept;
+  for (const int64_t index : indices) kept.push_back(at(index));
+  entries_ = std::move(kept);
+}
+
+LabelledImages read_images(const DataConfig& config, Split split) {
+  LabelledImages images(config.images.channels);
+  for (const auto& name : files_to_read(config, split)) {
+    const auto path = data_file_or_directory(name);
+    std::error_code ignored;
+    if (fs::is_directory(path, ignored)) {
+      images.add_directory(path);
+    } else if (path.extension() == ".tsv") {
+      images.add_list(path, config.label_column);
+    } else if (is_idx_name(path)) {
+      images.add_idx(path, config.images.label_names);
+    } else {
+      throw DataError(
+          fmt::format("{}: images are read from a directory with a directory for each class, a list "
+                      "(NAME.tsv) with the columns "
+                      "image and {}, or an IDX file (NAME-images-idx3-ubyte)",
+                      path.string(), config.label_column));
+    }
+  }
+  if (is_shared(config, split)) {
+    // Drawn at random, because images are often sorted by class, or take turns.
+    auto order = images.random_order();
+    const auto n_valid = static_cast<ptrdiff_t>(config.valid_fraction * static_cast<double>(images.size()));
+    split == Split::valid ? order.erase(order.begin() + n_valid, order.end())
+                          : order.erase(order.begin(), order.begin() + n_valid);
+    std::ranges::sort(order);
+    images.keep(order);
+  }
+  if (images.size() == 0)
+    throw DataError(fmt::format("{}: no images for {}", corpus_name(config, split), name_of(split)));
+  return images;
+}
+
+}  // namespace zoo

@@ -1,0 +1,58 @@
+#pragma once
+// Images with one label each: IDX files, directories with a subdirectory for each class, lists of files.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/images/idx_file.h"
+#include "data/images/image.h"
+#include "data/splits.h"
+
+namespace zoo {
+
+/// Images of a split, each with its label. Those of IDX files are in memory, others are decoded when they are
+/// asked for.
+class LabelledImages {
+ public:
+  explicit LabelledImages(int64_t n_channels) : n_channels_(n_channels) {}
+
+  int64_t size() const { return std::ssize(entries_); }
+  const std::string& label(int64_t index) const { return at(index).label; }
+  /// Thread-safe. Throws DataError if its file cannot be decoded.
+  Image image(int64_t index) const;
+
+  /// Adds the images of an IDX file and the labels of the file that belongs to it. `label_names` as in
+  /// ImageConfig. Throws DataError.
+  void add_idx(const std::filesystem::path& path, const std::vector<std::string>& label_names);
+  /// Adds the images of directory/LABEL/, in the order of labels and file names. Other files are left out,
+  /// and so are names that begin with a dot. Throws DataError if there are no images.
+  void add_directory(const std::filesystem::path& path);
+  /// Adds the images of a tab-separated file with a header line. Its column "image" has paths of files in
+  /// the directory of the list or below it. Throws DataError.
+  void add_list(const std::filesystem::path& path, const std::string& label_column);
+  /// The numbers of all images in an order that depends on their number alone.
+  std::vector<int64_t> random_order() const;
+  /// Keeps the images of these numbers, in this order.
+  void keep(const std::vector<int64_t>& indices);
+
+ private:
+  struct Entry {
+    std::string label;
+    std::filesystem::path file;             // of an image that is decoded
+    std::shared_ptr<const IdxArray> array;  // of an image in memory
+    int64_t index = 0;                      // in the array
+  };
+  const Entry& at(int64_t index) const { return entries_.at(static_cast<size_t>(index)); }
+
+  int64_t n_channels_;
+  std::vector<Entry> entries_;
+};
+
+/// The images of a split. If the configuration names no validation files, the share valid_fraction of the
+/// training images, drawn at random once and for all, is for validation instead. Throws DataError.
+LabelledImages read_images(const DataConfig& config, Split split);
+
+}  // namespace zoo

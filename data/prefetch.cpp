@@ -1,0 +1,47 @@
+#include "data/prefetch.h"
+
+#include <future>
+#include <mutex>
+#include <utility>
+
+namespace zoo {
+namespace {
+
+class PrefetchedBatches final : public BatchSource {
+ public:
+  explicit PrefetchedBatches(std::unique_ptr<BatchSource> source) : source_(std::move(source)) {}
+
+  int64_t n_batches(int64_t epoch) override {
+    const std::scoped_lock lock(mutex_);
+    return source_->n_batches(epoch);
+  }
+
+  Batch batch(int64_t epoch, int64_t index) override {
+    Batch result = epoch == epoch_ && index == index_ && next_.valid() ? next_.get() : make(epoch, index);
+    const bool is_last = index + 1 == n_batches(epoch);
+    epoch_ = is_last ? epoch + 1 : epoch;
+    index_ = is_last ? 0 : index + 1;
+    // An earlier batch that nobody wanted is waited for here.
+    next_ = std::async(std::launch::async, [this, e = epoch_, i = index_] { return make(e, i); });
+    return result;
+  }
+
+ private:
+  Batch make(int64_t epoch, int64_t index) {
+    const std::scoped_lock lock(mutex_);
+    return source_->batch(epoch, index);
+  }
+
+  std::unique_ptr<BatchSource> source_;
+  std::mutex mutex_;                 // of source_
+  int64_t epoch_ = -1, index_ = -1;  // of the batch that next_ makes
+  std::future<Batch> next_;          // destroyed first, because its thread uses the other members
+};
+
+}  // namespace
+
+std::unique_ptr<BatchSource> prefetched(std::unique_ptr<BatchSource> source) {
+  return std::make_unique<PrefetchedBatches>(std::move(source));
+}
+
+}  // namespace zoo

@@ -1,0 +1,26 @@
+#pragma once
+// The three splits of a corpus, and the files that they are read from.
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/data_config.h"
+
+namespace zoo {
+
+enum class Split { train, valid, test };
+constexpr auto config_names(Split) { return std::to_array<std::string_view>({"train", "valid", "test"}); }
+
+/// The files to read for `split`: those of the training data if `valid` names none. Throws DataError if there
+/// are none.
+const std::vector<ConfigPath>& files_to_read(const DataConfig& config, Split split);
+
+/// Whether train and valid are two parts of the same files, and `split` is one of them.
+bool is_shared(const DataConfig& config, Split split);
+
+/// The files of `split` for error messages: "valid.txt", "a.txt, b.txt". For parallel texts, the prefixes.
+std::string corpus_name(const DataConfig& config, Split split);
+
+}  // namespace zoo

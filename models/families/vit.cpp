@@ -1,0 +1,133 @@
+#include "models/families/vit.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <torch/types.h>
+
+#include "base/error.h"
+#include "models/families/model_description.h"
+
+namespace zoo {
+namespace {
+
+const VitConfig& vit_config(const ModelConfig& config) { return config.architecture.as<VitConfig>(); }
+
+PatchEmbedderOptions embedder_options(const ModelConfig& config, const ModelPurpose& purpose) {
+  const auto& vit = vit_config(config);
+  const ImageShape image{.channels = vit.n_channels.value_or(purpose.image.channels),
+                         .height = vit.image_size.value_or(purpose.image.height),
+                         .width = vit.image_size.value_or(purpose.image.width)};
+  return PatchEmbedderOptions(config.d_model, image, vit.patch_size)
+      .position(config.position)
+      .class_token(vit.pooling == ImagePooling::class_token)
+      .dropout(config.dropout);
+}
+
+void count_vit(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
+               const PassShape& shape) {
+  const auto options = embedder_options(config, purpose);
+  const int64_t n_special = options.class_token() ? 1 : 0;
+  const auto images = shape.fields.find("images");
+  const int64_t n_patches = images == shape.fields.end()
+                                ? shape.length - n_special
+                                : options.n_patches(images->second[2], images->second[3]);
+  const int64_t length = n_patches + n_special;
+  count_patch_embedder(account, "embedder", options, shape.batch_size, n_patches);
+  count_stack(account, "encoder", config, StackRole::encoder,
+              {.batch_size = shape.batch_size, .n_queries = length, .n_keys = length});
+  count_head(account, config, purpose, Pooling::none, static_cast<double>(shape.batch_size));
+}
+
+void validate_vit(const ModelConfig& config, const Complain& complain) {
+  switch (config.position) {
+    case Position::none:
+    case Position::learned:
+      break;
+    case Position::sinusoidal:
+      if (config.d_model % 2 != 0)
+        complain("d_model", "must be even: positions on a grid have a half for rows and one for columns");
+      break;
+    default:
+      complain(
+          "position",
+          fmt::format("of a vit must be learned, sinusoidal or none, not {}: patches have two coordinates",
+                      name_of(config.position)));
+  }
+  const auto& vit = vit_config(config);
+  if (vit.image_size && *vit.image_size < vit.patch_size)
+    complain("architecture",
+             fmt::format("has patches of {}, larger than images of {}", vit.patch_size, *vit.image_size));
+}
+
+}  // namespace
+
+void describe(ConfigVisitor& v, VitConfig& c) {
+  constexpr double largest = 1 << 14;
+  v.field("patch_size", c.patch_size, "Side of a patch in pixels.", Limits::between(1, largest));
+  v.field("image_size", c.image_size,
+          "Side of the images that the table of positions is made for; default: data.images.size. Images of "
+          "other sizes get positions in between.",
+          Limits::between(1, largest));
+  v.field("n_channels", c.n_channels, "Numbers of a pixel; default: data.images.channels.",
+          Limits::between(1, largest));
+  v.field("pooling", c.pooling, "What a class is predicted from: a class token, or the mean of the patches.");
+}
+
+VitModel::VitModel(const ModelConfig& config, const ModelPurpose& purpose)
+    : config_(config), purpose_(purpose) {
+  const auto options = embedder_options(config, purpose);
+  const int64_t shorter = std::min(options.image().height, options.image().width);
+  if (shorter < options.patch_size())
+    throw ConfigError(fmt::format("model.architecture: has patches of {}, larger than images of {}",
+                                  options.patch_size(), shorter));
+  embedder_ = register_module("embedder", PatchEmbedder(options));
+  encoder_ = register_module("encoder", Stack(config, StackRole::encoder));
+  head_ = register_module("head", ModelHead(config, purpose, nullptr));
+}
+
+torch::Tensor VitModel::encode(const Batch& batch, std::vector<torch::Tensor>* maps) {
+  return encoder_({.x = embedder_->forward(batch).vectors, .self_maps = maps});
+}
+
+torch::Tensor VitModel::features(const Batch& batch) {
+  const auto hidden = encode(batch, nullptr);
+  const bool first = vit_config(config_).pooling == ImagePooling::class_token;
+  return head_->prepare(first ? hidden.select(1, 0) : hidden.mean(1));
+}
+
+std::shared_ptr<torch::nn::Module> VitModel::fresh(const std::optional<torch::Device>&) const {
+  return std::make_shared<VitModel>(config_, purpose_);
+}
+
+void VitModel::pretty_print(std::ostream& stream) const {
+  stream << describe_model("VitModel", config_, purpose_);
+}
+
+ModelFamily vit_family() {
+  ModelFamily family;
+  family.name = "vit";
+  family.doc = "Vision transformer: an encoder over the patches of an image.";
+  family.make_options = options_of<VitConfig>();
+  family.heads = {HeadKind::classification, HeadKind::regression};
+  family.make = [](const ModelConfig& config, const ModelPurpose& purpose) -> std::shared_ptr<Model> {
+    return std::make_shared<VitModel>(config, purpose);
+  };
+  family.count = count_vit;
+  family.input_length = [](const ModelConfig& config, const ModelPurpose& purpose) {
+    return embedder_options(config, purpose).length();
+  };
+  // One row of patches.
+  family.example = [](const ModelConfig& config, const ModelPurpose& purpose, int64_t length) {
+    const auto options = embedder_options(config, purpose);
+    Batch batch;
+    batch.fields = {{"images", torch::zeros({1, options.image().channels, options.patch_size(),
+                                             options.patch_size() * length})}};
+    batch.targets = torch::zeros({1}, torch::kInt64);
+    return batch;
+  };
+  family.validate = validate_vit;
+  return family;
+}
+
+}  // namespace zoo

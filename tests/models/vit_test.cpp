@@ -1,0 +1,127 @@
+// Vision transformers: what they read, and what they cost.
+
+#include "models/families/vit.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "base/error.h"
+#include "models/families/model_cost.h"
+#include "tests/support/errors.h"
+#include "tests/support/small_models.h"
+
+namespace zoo::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+ModelConfig small_vit(const VitConfig& vit = {.patch_size = 4}, Position position = Position::learned) {
+  auto config = small_config(Architecture::encoder, position);
+  config.architecture = Selection("vit", vit);
+  return config;
+}
+
+constexpr ModelPurpose kPurpose{
+    .head = HeadKind::classification, .n_classes = 5, .image = {.channels = 3, .height = 8, .width = 12}};
+
+Batch batch_of(const torch::Tensor& images) {
+  Batch batch;
+  batch.fields = {{"images", images}};
+  return batch;
+}
+
+torch::Tensor logits(Model& model, const torch::Tensor& images) {
+  const torch::NoGradGuard no_grad;
+  return model.logits(model.features(batch_of(images)));
+}
+
+TEST(Vit, PatchesAreCutRowByRow) {
+  // Pixel (row, column) of channel c is 100·c + 10·row + column.
+  const auto images = torch::arange(2).view({1, 2, 1, 1}) * 100 + torch::arange(5).view({1, 1, 5, 1}) * 10 +
+                      torch::arange(4).view({1, 1, 1, 4});
+  const auto patches = patches_of(images, 2);
+  EXPECT_EQ(patches.sizes(), (std::vector<int64_t>{1, 4, 8}));  // the last row of pixels fills no patch
+  EXPECT_TRUE(torch::equal(patches[0][1], torch::tensor({2, 3, 12, 13, 102, 103, 112, 113})));
+  EXPECT_TRUE(torch::equal(patches[0][2], torch::tensor({20, 21, 30, 31, 120, 121, 130, 131})));
+}
+
+TEST(Vit, WithoutPositionsTheOrderOfPatchesDoesNotMatter) {
+  const auto images = torch::randn({2, 3, 8, 12});
+  const auto turned = images.roll(4, 3).roll(4, 2);
+  for (const auto pooling : {ImagePooling::class_token, ImagePooling::mean}) {
+    const auto vit = VitConfig{.patch_size = 4, .pooling = pooling};
+    for (const auto position : {Position::none, Position::learned, Position::sinusoidal}) {
+      const auto model = random_model(small_vit(vit, position), kPurpose);
+      EXPECT_EQ(close(logits(*model, images), logits(*model, turned)), position == Position::none);
+    }
+  }
+}
+
+TEST(Vit, ReadsImagesOfOtherSizes) {
+  for (const auto position : {Position::none, Position::learned, Position::sinusoidal}) {
+    const auto model = random_model(small_vit({.patch_size = 4}, position), kPurpose);
+    for (const auto& [height, width] : {std::pair{4, 4}, {8, 12}, {15, 9}, {16, 24}})
+      EXPECT_EQ(logits(*model, torch::randn({2, 3, height, width})).sizes(), (std::vector<int64_t>{2, 5}));
+    EXPECT_THROW(logits(*model, torch::randn({2, 3, 3, 8})), c10::Error);
+    EXPECT_THROW(logits(*model, torch::randn({2, 1, 8, 8})), c10::Error);
+  }
+}
+
+TEST(Vit, CostsAreThoseOfTheModel) {
+  std::vector<ModelConfig> configs = {small_vit(),
+                                      small_vit({.patch_size = 2, .pooling = ImagePooling::mean}),
+                                      small_vit({.patch_size = 4}, Position::sinusoidal)};
+  configs.push_back(small_vit());
+  configs.back().layer_scale = 1e-4;
+  for (const auto& config : configs) {
+    const auto model = make_model(config, kPurpose);
+    int64_t n = 0;
+    for (const auto& parameter : model->parameters()) n += parameter.numel();
+    const int64_t length = input_length(config, kPurpose).value();
+    EXPECT_EQ(length, model->hidden_states(batch_of(torch::randn({1, 3, 8, 12}))).size(1));
+    EXPECT_EQ(model_cost(config, kPurpose, length).parameters, n);
+    const double of_pixels =
+        forward_flops(config, kPurpose, pass_shape(batch_of(torch::zeros({3, 3, 8, 12}))));
+    EXPECT_DOUBLE_EQ(of_pixels,
+                     3 * model_cost(config, kPurpose, length).flops_per_token * static_cast<double>(length));
+  }
+}
+
+TEST(Vit, BadConfigurationsGetOneLine) {
+  const auto problem = [](const ModelConfig& config) {
+    return message_of<ConfigError>([&] { make_model(config, kPurpose); });
+  };
+  EXPECT_THAT(problem(small_vit({.patch_size = 4}, Position::rotary)),
+              HasSubstr("model.position: of a vit must be learned, sinusoidal or none, not rotary"));
+  EXPECT_THAT(problem(small_vit({.patch_size = 16, .image_size = 8})),
+              HasSubstr("model.architecture: has patches of 16, larger than images of 8"));
+  EXPECT_THAT(problem(small_vit({.patch_size = 16})),
+              HasSubstr("model.architecture: has patches of 16, larger than images of 8"));
+}
+
+// A row either keeps the sub-layer's output, scaled up, or has none.
+TEST(StochasticDepth, LeavesOutSubLayersOfWholeRows) {
+  auto residual = Residual(ResidualOptions(NormOptions(4), {"a"}).stochastic_depth(0.75));
+  const auto x = torch::zeros({400, 3, 4});
+  const auto y = residual(x, {[](const torch::Tensor& h) { return torch::ones_like(h); }});
+  const auto of_row = y.flatten(1);
+  EXPECT_TRUE(torch::equal(of_row, of_row.select(1, 0).unsqueeze(1).expand_as(of_row)));
+  const double kept = (y > 0).to(torch::kFloat).mean().item<double>();
+  EXPECT_NEAR(kept, 0.25, 0.08);
+  EXPECT_NEAR(y.max().item<double>(), 4, 1e-6);
+  residual->eval();
+  EXPECT_TRUE(torch::equal(residual(x, {[](const torch::Tensor& h) { return torch::ones_like(h); }}), x + 1));
+}
+
+TEST(LayerScale, ScalesEachNumber) {
+  auto residual = Residual(ResidualOptions(NormOptions(4), {"a", "b"}).layer_scale(0.5));
+  residual->scales[1].data()[2] = 3;
+  const auto one = [](const torch::Tensor& h) { return torch::ones_like(h); };
+  const auto y = residual(torch::zeros({1, 1, 4}), {one, one});
+  EXPECT_TRUE(torch::allclose(y.flatten(), torch::tensor({1.0, 1.0, 3.5, 1.0}, torch::kFloat)));
+}
+
+}  // namespace
+}  // namespace zoo::testing

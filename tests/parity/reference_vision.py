@@ -1,0 +1,107 @@
+"""Reference logits, losses and gradients of vision models, from transformers."""
+
+import io
+
+import numpy as np
+import torch
+from PIL import Image
+from reference import linear, normal_, plain, write_case
+from safetensors.torch import save_file
+from transformers import ViTConfig
+from transformers.models.vit.modeling_vit import ViTForImageClassification
+
+# The shape of small_vit() in vision_parity_test.cpp.
+D, HEADS, WIDTH, LAYERS, CLASSES = 24, 4, 40, 2, 5
+IMAGE, PATCH, CHANNELS, B = 12, 4, 3, 3
+
+
+def shaped(parameter, *shape):
+    """A parameter that has other dimensions on the other side."""
+    return (lambda p: p.reshape(shape), parameter)
+
+
+def vit_parameters(model):
+    table = model.vit.embeddings
+    convolution = table.patch_embeddings.projection
+    entries = {
+        "embedder.class_token": shaped(table.cls_token, 1, D),
+        "embedder.positions": shaped(table.position_embeddings, -1, D),
+        "embedder.projection.weight": shaped(convolution.weight, D, -1),
+        "embedder.projection.bias": plain(convolution.bias),
+    }
+    for i, layer in enumerate(model.vit.encoder.layer):
+        at, attention = f"encoder.layers.{i}", layer.attention
+        for name, module in {
+            "self_attention.q": attention.attention.query,
+            "self_attention.k": attention.attention.key,
+            "self_attention.v": attention.attention.value,
+            "self_attention.out": attention.output.dense,
+            "feed_forward.up": layer.intermediate.dense,
+            "feed_forward.down": layer.output.dense,
+            "residual.self_attention_norm": layer.layernorm_before,
+            "residual.feed_forward_norm": layer.layernorm_after,
+        }.items():
+            entries |= linear(f"{at}.{name}", module)
+    entries |= linear("encoder.final_norm", model.vit.layernorm)
+    return entries | linear("head.classifier", model.classifier)
+
+
+def vit(out):
+    config = ViTConfig(
+        hidden_size=D, num_hidden_layers=LAYERS, num_attention_heads=HEADS, intermediate_size=WIDTH,
+        image_size=IMAGE, patch_size=PATCH, num_channels=CHANNELS, num_labels=CLASSES, hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0, attn_implementation="eager",
+    )  # fmt: skip
+    # The last two sizes have positions between those of the table.
+    for name, height, width in (("vit", IMAGE, IMAGE), ("vit_larger", 20, 24), ("vit_smaller", 8, 4)):
+        model = normal_(ViTForImageClassification(config))
+        images, targets = torch.randn(B, CHANNELS, height, width), torch.randint(0, CLASSES, (B,))
+        result = model(pixel_values=images, labels=targets, interpolate_pos_encoding=True)
+        write_case(
+            out, name, inputs={"images": images, "targets": targets},
+            outputs={"logits": result.logits, "loss": result.loss}, loss=result.loss, parameters=vit_parameters(model),
+        )  # fmt: skip
+
+
+def image_files(out):
+    """Files in unusual formats, and what PIL reads from them: files/NAME is the bytes, grey/ and rgb/ the pixels."""
+    generator = np.random.default_rng(7)
+    smooth = np.linspace(0, 255, 23 * 17 * 3).reshape(23, 17, 3) + generator.normal(0, 8, (23, 17, 3))
+    colours = Image.fromarray(smooth.clip(0, 255).astype(np.uint8))
+    transparent = colours.copy()
+    transparent.putalpha(Image.fromarray(generator.integers(0, 256, (23, 17), dtype=np.uint8)))
+    deep = Image.fromarray(generator.integers(0, 2**16, (23, 17), dtype=np.uint16))
+    palette = transparent.quantize(16)
+    images = {
+        "rgb.png": colours,
+        "grey.png": colours.convert("L"),
+        "grey_alpha.png": transparent.convert("LA"),
+        "rgba.png": transparent,
+        "bits.png": colours.convert("1"),
+        "palette.png": colours.quantize(16),
+        "palette_alpha.png": palette,
+        "deep.png": deep,
+        "rgb.jpg": colours,
+        "grey.jpg": colours.convert("L"),
+        "cmyk.jpg": colours.convert("CMYK"),
+        "progressive.jpg": colours,
+    }
+    tensors = {}
+    for name, image in images.items():
+        file = io.BytesIO()
+        options = {"quality": 95, "subsampling": 0, "progressive": name.startswith("prog")} if "jpg" in name else {}
+        image.save(file, "JPEG" if "jpg" in name else "PNG", **options)
+        tensors[f"files/{name}"] = torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8)
+        read = Image.open(io.BytesIO(file.getvalue()))
+        if name == "deep.png":  # PIL does not reduce 16 bits to 8 as other programs do
+            grey = Image.fromarray((np.array(read) >> 8).astype(np.uint8))
+            rgb = grey.convert("RGB")
+        else:
+            rgb = read.convert("RGB")
+            grey = rgb.convert("L")
+        tensors[f"grey/{name}"] = torch.from_numpy(np.array(grey)).unsqueeze(0)
+        tensors[f"rgb/{name}"] = torch.from_numpy(np.array(rgb)).permute(2, 0, 1).contiguous()
+    save_file(tensors, out / "image_files.safetensors")
+
+
+CASES = [vit, image_files]

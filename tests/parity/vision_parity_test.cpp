@@ -1,0 +1,76 @@
+// Whole small vision models against transformers: loss, logits and the gradient of every parameter.
+
+#include "data/images/image_file.h"
+#include "models/families/families.h"
+#include "models/families/vit.h"
+#include "tests/parity/reference.h"
+#include "training/gradients/gradient_accumulator.h"
+#include "training/objectives/token_cross_entropy.h"
+
+namespace zoo::testing {
+namespace {
+
+/// The shape of reference_vision.py.
+ModelConfig small_vit() {
+  ModelConfig config;
+  config.architecture = Selection("vit", VitConfig{.patch_size = 4, .image_size = 12});
+  config.d_model = 24;
+  config.n_layers = 2;
+  config.n_heads = 4;
+  config.d_ff = 40;
+  config.norm_eps = 1e-12;
+  config.dropout = 0;
+  return config;
+}
+
+class VisionParity : public ReferenceTest {
+ protected:
+  VisionParity() : ReferenceTest("reference_vision.py") {}
+};
+
+TEST_F(VisionParity, VitAtThreeSizesOfImages) {
+  const ModelPurpose purpose{
+      .head = HeadKind::classification, .n_classes = 5, .image = {.channels = 3, .height = 12, .width = 12}};
+  for (const std::string name : {"vit", "vit_larger", "vit_smaller"}) {
+    SCOPED_TRACE(name);
+    const auto model = make_model(small_vit(), purpose);
+    model->train();  // every dropout is 0: this must change nothing
+    ReferenceCase reference(file(name));
+    reference.load(*model);
+    const Batch batch{.targets = reference.input("targets"),
+                      .fields = {{"images", reference.input("images")}}};
+    reference.expect_output("logits", model->logits(model->features(batch)));
+    // Also as the threads of a processor share the rows.
+    for (const int64_t n_parts : {1, 2}) {
+      model->zero_grad();
+      GradientAccumulator gradients(model, std::make_shared<TokenCrossEntropy>(), {.n_parts = n_parts});
+      reference.expect_output("loss", gradients.differentiate({batch}).sum());
+    }
+    reference.expect_gradients(model.get());
+  }
+}
+
+// 16 bits, palettes, transparency, CMYK, progressive JPEG: pixels as PIL reads them. JPEG allows small
+// differences.
+TEST_F(VisionParity, ImageFilesAsPilReadsThem) {
+  const ReferenceCase reference(file("image_files"));
+  for (const auto& name : reference.names("files/")) {
+    const auto bytes = reference.get("files/" + name);
+    const std::string_view content(reinterpret_cast<const char*>(bytes.const_data_ptr()),
+                                   static_cast<size_t>(bytes.numel()));
+    for (const auto& [kind, n_channels] : {std::pair("grey/", 1), {"rgb/", 3}}) {
+      SCOPED_TRACE(kind + name);
+      auto image = decode_image(content, name, n_channels);
+      const auto expected = reference.get(kind + name).to(torch::kFloat);
+      const auto found = torch::from_blob(image.pixels.data(),
+                                          {n_channels, image.shape.height, image.shape.width}, torch::kUInt8)
+                             .to(torch::kFloat);
+      ASSERT_EQ(found.sizes(), expected.sizes());
+      const double most = name.ends_with("png") ? 1 : 4;  // grey is rounded differently
+      EXPECT_LE((found - expected).abs().max().item<double>(), most);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace zoo::testing
