@@ -208,12 +208,14 @@ RandomTask::RandomTask(const Experiment& experiment, const Vocabulary& known)
   auto random = experiment;
   Vocabulary vocabulary;
   if (type.predicts_from == PredictionInput::image_file) {
+    kind_ = "random images";
     constexpr int64_t default_classes = 10;
     const auto purpose = type.purpose(experiment, 0);
     vocabulary.labels = names_of_classes(known, purpose ? purpose->n_classes : default_classes);
     random.data.images.label_names.clear();
     random.data.train = {write_images(dir_, experiment, vocabulary)};
   } else {
+    kind_ = "random tokens";
     vocabulary = {.tokenizer = std::make_shared<NumberTokenizer>(
                       known.tokenizer ? known.tokenizer->vocab_size() : vocab_size_of(experiment)),
                   .labels = names_of_classes(known, 2)};
@@ -222,6 +224,14 @@ RandomTask::RandomTask(const Experiment& experiment, const Vocabulary& known)
   random.data.valid = random.data.train;
   if (random.data.documents != DocumentSplit::none) random.data.documents = DocumentSplit::line;
   task_ = open_task(random, vocabulary);
+}
+
+std::string RandomTask::description() const {
+  const auto& data = task_->experiment().data;
+  if (!task_->vocabulary().tokenizer)
+    return fmt::format("{} of {} x {} pixels", kind_, data.images.size, data.images.size);
+  return fmt::format("{}, {} in a sequence, out of a vocabulary of {}", kind_, data.sequence_length,
+                     task_->tokenizer().vocab_size());
 }
 
 RandomTask::~RandomTask() {

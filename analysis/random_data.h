@@ -30,10 +30,15 @@ class RandomTask {
   RandomTask& operator=(const RandomTask&) = delete;
 
   Task& task() { return *task_; }
+  /// "random tokens" or "random images"
+  const std::string& kind() const { return kind_; }
+  /// The same with their sizes.
+  std::string description() const;
 
  private:
   std::filesystem::path dir_;  // of the texts; lives as long as this object
   std::unique_ptr<Task> task_;
+  std::string kind_;
 };
 
 }  // namespace zoo

@@ -161,10 +161,8 @@ BenchTask task_of(const BenchArguments& arguments) {
   if (missing) {
     if (!is_run) vocabulary = initial_vocabulary(experiment);
     task.random = std::make_unique<RandomTask>(experiment, vocabulary);
-    std::cerr << fmt::format(
-        "note: {}; the model is measured with random tokens, {} in a sequence, out of a vocabulary of {}\n",
-        excerpt(*missing, kLongMessage), experiment.data.sequence_length,
-        task.get().tokenizer().vocab_size());
+    std::cerr << fmt::format("note: {}; the model is measured with {}\n", excerpt(*missing, kLongMessage),
+                             task.random->description());
   } else {
     task.own = is_run ? open_task(experiment, vocabulary) : make_task(experiment);
   }
@@ -194,7 +192,7 @@ void bench(const BenchArguments& arguments) {
 
   if (arguments.json) {
     auto document = as_json(speed, cost);
-    if (measured.random) document["data"] = "random tokens";
+    if (measured.random) document["data"] = measured.random->kind();
     if (arguments.scaling) {
       document["scaling"] = Json::array();
       for (const auto& curve : curves) document["scaling"].push_back(to_json(curve));
@@ -203,7 +201,7 @@ void bench(const BenchArguments& arguments) {
     return;
   }
   std::cout << fmt::format("{} ({}, {}{})\n\n", experiment.name, experiment.model.architecture.type,
-                           device.str(), measured.random ? ", random tokens" : "")
+                           device.str(), measured.random ? ", " + measured.random->kind() : "")
             << as_text(speed, cost);
   if (arguments.scaling) std::cout << '\n' << as_text(curves);
 }
@@ -215,7 +213,7 @@ void add_bench(CLI::App& app) {
   auto* command = app.add_subcommand(
       "bench",
       "Measure how fast a model trains, reads and writes, and the memory it takes; without its data, with "
-      "random tokens");
+      "random tokens or images");
   command->add_option("CONFIG|RUN", arguments->target, "A configuration, the directory of a run, or a text")
       ->type_name("PATH")
       ->required();

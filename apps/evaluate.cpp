@@ -14,11 +14,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+#include <torch/types.h>
 
 #include "apps/arguments/options.h"
 #include "apps/arguments/run_arguments.h"
 #include "apps/commands.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "data/data_config.h"
 #include "generation/generation_config.h"
 #include "io/files.h"
@@ -40,9 +42,47 @@ struct EvaluateArguments {
   bool json = false;
 };
 
-bool is_count(const std::string& name) { return name == "tokens"; }
+/// What is printed.
+struct Evaluation {
+  Metrics metrics;
+  std::string data;                 // its name
+  torch::Tensor confusion;          // (C, C) int64, or undefined: see EvaluationOptions
+  std::vector<std::string> labels;  // C
+};
 
-std::string as_json(const Metrics& metrics, const std::string& data) {
+nlohmann::json confusion_json(const Evaluation& evaluation) {
+  auto rows = nlohmann::json::array();
+  for (int64_t i = 0; i < evaluation.confusion.size(0); ++i) {
+    const auto row = evaluation.confusion[i].contiguous();
+    rows.push_back(
+        std::vector<int64_t>(row.const_data_ptr<int64_t>(), row.const_data_ptr<int64_t>() + row.numel()));
+  }
+  return {{"labels", evaluation.labels}, {"counts", rows}};
+}
+
+/// One row for each class, with how often each class was predicted; empty if there are too many classes for a
+/// terminal.
+std::string confusion_text(const Evaluation& evaluation) {
+  constexpr int64_t most_classes = 20;
+  constexpr size_t most_letters = 14;
+  const int64_t n = evaluation.confusion.defined() ? evaluation.confusion.size(0) : 0;
+  if (n == 0 || n > most_classes) return {};
+  std::string header;
+  for (int64_t i = 0; i < n; ++i) header += fmt::format(" {:>6}", fmt::format("[{}]", i + 1));
+  auto text = fmt::format("\n{:<{}}{}  (predicted class)\n", "class", most_letters + 6, header);
+  for (int64_t i = 0; i < n; ++i) {
+    text += fmt::format(
+        "{:<{}}",
+        fmt::format("[{}] {}", i + 1, excerpt(evaluation.labels[static_cast<size_t>(i)], most_letters)),
+        most_letters + 6);
+    for (int64_t j = 0; j < n; ++j) text += fmt::format(" {:>6}", evaluation.confusion[i][j].item<int64_t>());
+    text += '\n';
+  }
+  return text;
+}
+
+std::string as_json(const Evaluation& evaluation) {
+  const auto& [metrics, data, confusion, labels] = evaluation;
   nlohmann::json document{{"data", data}};
   for (const auto& [name, value] : metrics) {
     if (is_count(name)) {
@@ -51,10 +91,12 @@ std::string as_json(const Metrics& metrics, const std::string& data) {
       document[name] = value;
     }
   }
+  if (confusion.defined()) document["confusion"] = confusion_json(evaluation);
   return document.dump();
 }
 
-std::string as_text(const Metrics& metrics, const std::string& data) {
+std::string as_text(const Evaluation& evaluation) {
+  const auto& [metrics, data, confusion, labels] = evaluation;
   size_t width = std::string_view("data").size();
   for (const auto& [name, value] : metrics) width = std::max(width, name.size());
   std::string text = fmt::format("{:<{}}  {}\n", "data", width, data);
@@ -62,7 +104,7 @@ std::string as_text(const Metrics& metrics, const std::string& data) {
     text += is_count(name) ? fmt::format("{:<{}}  {:.0f}\n", name, width, value)
                            : fmt::format("{:<{}}  {}\n", name, width, metric_text(value));
   }
-  return text;
+  return text + confusion_text(evaluation);
 }
 
 void refuse_options_of_translation(const EvaluateArguments& arguments, const TaskType& type) {
@@ -144,11 +186,14 @@ void run(const EvaluateArguments& arguments) {
   const bool translates = type.translates;
   if (!translates) refuse_options_of_translation(arguments, type);
   const auto generation = generation_of(arguments, experiment.generation);
-  auto metrics = trained.evaluate(arguments.split, arguments.data);
-  if (translates) metrics.merge(evaluate_translations(trained, arguments, generation));
-  if (arguments.data.empty()) note_guess(trained, arguments.split, metrics.at("loss"));
-  const auto data = data_name(arguments, experiment.data);
-  std::cout << (arguments.json ? as_json(metrics, data) + "\n" : as_text(metrics, data));
+  Evaluation result{.metrics = {},
+                    .data = data_name(arguments, experiment.data),
+                    .confusion = {},
+                    .labels = trained.labels()};
+  result.metrics = trained.evaluate(arguments.split, arguments.data, {.confusion = &result.confusion});
+  if (translates) result.metrics.merge(evaluate_translations(trained, arguments, generation));
+  if (arguments.data.empty()) note_guess(trained, arguments.split, result.metrics.at("loss"));
+  std::cout << (arguments.json ? as_json(result) + "\n" : as_text(result));
 }
 
 }  // namespace

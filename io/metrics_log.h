@@ -13,6 +13,11 @@ namespace zoo {
 /// Named numbers at one step. Keys: train_loss, valid_loss, lr, grad_norm, tokens_per_second, …
 using Metrics = std::map<std::string, double>;
 
+/// Whether a metric says how much was measured: tokens, targets, images.
+inline bool is_count(std::string_view metric) {
+  return metric == "tokens" || metric == "targets" || metric == "images";
+}
+
 /// A metric for people: four decimals, or for a huge number its power of ten.
 std::string metric_text(double value);
 

@@ -47,7 +47,7 @@ void use_threads(int64_t n_threads, const std::optional<ProcessPlace>& place) {
 Metrics with_prefix(std::string_view prefix, const Metrics& metrics) {
   Metrics row;
   for (const auto& [name, value] : metrics) {
-    if (name != "tokens") row.emplace(fmt::format("{}{}", prefix, name), value);
+    if (!is_count(name)) row.emplace(fmt::format("{}{}", prefix, name), value);
   }
   return row;
 }
@@ -56,7 +56,7 @@ Metrics with_prefix(std::string_view prefix, const Metrics& metrics) {
 std::string listed(const Metrics& metrics) {
   std::string text;
   for (const auto& [name, value] : metrics) {
-    if (name != "tokens") text += fmt::format("  {} {}", name, metric_text(value));
+    if (!is_count(name)) text += fmt::format("  {} {}", name, metric_text(value));
   }
   return text;
 }

@@ -26,10 +26,13 @@ TEST(ImageClassification, ARunLearnsAndPredicts) {
   train(experiment, {.run_dir = world.path("run")});
   const zoo::Run run = zoo::Run::open(world.path("run"));
   EXPECT_THAT(run.labels(), ElementsAre("bars", "columns", "noise"));
-  const auto metrics = run.task().evaluate(run.model(), Split::valid);
+  torch::Tensor confusion;
+  const auto metrics = run.task().evaluate(run.model(), Split::valid, {.confusion = &confusion});
+  EXPECT_EQ(confusion.sum().item<int64_t>(), 9);
+  EXPECT_NEAR(confusion.trace().item<double>() / 9, metrics.at("accuracy"), 1e-12);
   EXPECT_GE(metrics.at("accuracy"), 0.8);
   EXPECT_EQ(metrics.at("top_5_accuracy"), 1);  // there are three classes
-  EXPECT_EQ(metrics.at("targets"), 9);
+  EXPECT_EQ(metrics.at("images"), 9);
 
   // As the validation images, so their files.
   const auto images = read_images(experiment.data, Split::valid);

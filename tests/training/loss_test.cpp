@@ -92,6 +92,20 @@ TEST(ConfusionCounts, AccuracyAndMacroF1) {
   counts.add(torch::tensor({1, 0, 3}, torch::kLong), torch::tensor({1, 1, 2}, torch::kLong));
   EXPECT_DOUBLE_EQ(counts.accuracy(), 0.5);
   EXPECT_DOUBLE_EQ(counts.macro_f1(), (2.0 / 3 + 0.5) / 4);
+  torch::Tensor matrix;
+  counts.finish({.confusion = &matrix});
+  const auto upper_left = torch::tensor({2, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1}, torch::kLong).view({3, 4});
+  EXPECT_TRUE(torch::equal(matrix.slice(0, 0, 3).slice(1, 0, 4), upper_left));
+  EXPECT_EQ(matrix.sum().item<int64_t>(), 6);
+}
+
+TEST(ConfusionCounts, TooManyClassesHaveNoMatrix) {
+  ConfusionCounts counts(ConfusionCounts::kMostClasses + 1);
+  counts.add(torch::tensor({0, 1}, torch::kLong), torch::tensor({0, 0}, torch::kLong));
+  torch::Tensor matrix;
+  counts.finish({.confusion = &matrix});
+  EXPECT_FALSE(matrix.defined());
+  EXPECT_DOUBLE_EQ(counts.accuracy(), 0.5);
 }
 
 }  // namespace

@@ -189,9 +189,10 @@ Run Run::open(const fs::path& dir, c10::Device device) {
   return run;
 }
 
-Metrics Run::evaluate(Split split, const std::vector<std::string>& files) const {
-  auto metrics = files.empty() ? task_->evaluate(*model_, split)
-                               : task_over(files, *task_)->evaluate(*model_, Split::test);
+Metrics Run::evaluate(Split split, const std::vector<std::string>& files,
+                      const EvaluationOptions& options) const {
+  auto metrics = files.empty() ? task_->evaluate(*model_, split, options)
+                               : task_over(files, *task_)->evaluate(*model_, Split::test, options);
   if (const double loss = metrics.at("loss"); !std::isfinite(loss)) {
     throw CheckpointError(
         fmt::format("{}: the loss of these weights is {}: the training diverged; take an earlier checkpoint",

@@ -62,7 +62,8 @@ class Run {
   Model& model() const { return *model_; }
   /// Scores the model on a split of the run's data, or on `files` if there are any (paths as in `data:`;
   /// prefixes for text_to_text). Throws DataError; CheckpointError if the loss is not finite.
-  Metrics evaluate(Split split, const std::vector<std::string>& files = {}) const;
+  Metrics evaluate(Split split, const std::vector<std::string>& files = {},
+                   const EvaluationOptions& options = {}) const;
   /// Translates the sources of the same data, for BLEU and chrF. Only for the task text_to_text. Throws as
   /// zoo::translate().
   Translations translate(Split split, const std::vector<std::string>& files = {},

@@ -66,17 +66,26 @@ Metrics loss_metrics(const Score& score) {
           {"tokens", static_cast<double>(score.targets)}};
 }
 
-ConfusionCounts::ConfusionCounts(int64_t n_classes) : counts_(torch::zeros({3, n_classes}, torch::kLong)) {}
+ConfusionCounts::ConfusionCounts(int64_t n_classes) : counts_(torch::zeros({3, n_classes}, torch::kLong)) {
+  if (n_classes <= kMostClasses) matrix_ = torch::zeros({n_classes, n_classes}, torch::kLong);
+}
 
 void ConfusionCounts::add(const torch::Tensor& predicted, const torch::Tensor& actual) {
   const auto p = predicted.to(torch::kCPU), a = actual.to(torch::kCPU);
   const int64_t n_classes = counts_.size(1);
   counts_[0] += at::bincount(a, {}, n_classes);
   counts_[1] += at::bincount(p, {}, n_classes);
-  counts_[2] += at::bincount(a.masked_select(a == p), {}, n_classes);
+  counts_[2] += at::bincount(a.masked_select(p == a), {}, n_classes);
+  if (matrix_.defined())
+    matrix_ += at::bincount(a * n_classes + p, {}, n_classes * n_classes).view_as(matrix_);
 }
 
-void ConfusionCounts::add_up(const EvaluationOptions& options) { sum_over_processes(options, counts_); }
+void ConfusionCounts::finish(const EvaluationOptions& options) {
+  sum_over_processes(options, counts_);
+  if (!options.confusion || !matrix_.defined()) return;
+  sum_over_processes(options, matrix_);
+  *options.confusion = matrix_;
+}
 
 double ConfusionCounts::accuracy() const {
   const auto sums = counts_.sum(1);

@@ -23,6 +23,10 @@ struct EvaluationOptions {
   const ProcessGroup* processes = nullptr;
   /// A metric that must be measured. Costly metrics, such as bleu, are measured only if they are named here.
   std::string wanted = "loss";
+  /// A task that classifies puts here how often each class (columns) was predicted for each right class
+  /// (rows): (C, C) int64. Null = not wanted. Stays undefined for other tasks, and for more than
+  /// ConfusionCounts::kMostClasses.
+  torch::Tensor* confusion = nullptr;
 
   int64_t rank() const { return processes ? processes->rank() : 0; }
   int64_t n_processes() const { return processes ? processes->size() : 1; }
@@ -56,11 +60,14 @@ Metrics loss_metrics(const Score& score);
 /// Counts right and wrong answers by class.
 class ConfusionCounts {
  public:
+  /// With more classes there is no matrix.
+  static constexpr int64_t kMostClasses = 1024;
+
   explicit ConfusionCounts(int64_t n_classes);
   /// predicted, actual: (n) int64 on the same device.
   void add(const torch::Tensor& predicted, const torch::Tensor& actual);
-  /// Adds the counts of the other processes. Collective.
-  void add_up(const EvaluationOptions& options);
+  /// Adds the counts of the other processes, and puts the matrix where the options want it. Collective.
+  void finish(const EvaluationOptions& options);
   /// The fraction of the answers that are right.
   double accuracy() const;
   /// The mean of F1 over all classes that occur among the predictions or the right answers.
@@ -68,6 +75,7 @@ class ConfusionCounts {
 
  private:
   torch::Tensor counts_;  // (3, n_classes) int64: actual, predicted, both
+  torch::Tensor matrix_;  // (n_classes, n_classes) int64, or undefined: see EvaluationOptions
 };
 
 }  // namespace zoo

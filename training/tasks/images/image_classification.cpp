@@ -61,14 +61,14 @@ class ImageClassification final : public Task {
       const auto top = std::get<1>(logits.topk(std::min(k, n_classes), -1));
       in_top_k += (top == targets.unsqueeze(-1)).sum().to(torch::kCPU);
     });
-    counts.add_up(options);
+    counts.finish(options);
     sum_over_processes(options, in_top_k);
     if (scored.targets == 0) throw DataError("there are no images to be scored");
     return {{"loss", scored.loss()},
             {"accuracy", counts.accuracy()},
             {"top_5_accuracy", in_top_k.item<double>() / static_cast<double>(scored.targets)},
             {"f1", counts.macro_f1()},
-            {"targets", static_cast<double>(scored.targets)}};
+            {"images", static_cast<double>(scored.targets)}};
   }
 
   std::vector<Prediction> predict(Model& model, const std::vector<std::string>& inputs,

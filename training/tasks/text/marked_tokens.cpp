@@ -41,7 +41,9 @@ class MarkedTokens final : public Task {
     const Score scored = score(model, batches(split), options, [&](const auto& logits, const auto& targets) {
       counts.add(logits.argmax(-1), targets);
     });
-    counts.add_up(options);
+    auto without_matrix = options;  // tokens are no classes
+    without_matrix.confusion = nullptr;
+    counts.finish(without_matrix);
     Metrics metrics = loss_metrics(scored);
     metrics["accuracy"] = counts.accuracy();
     return metrics;

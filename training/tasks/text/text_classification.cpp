@@ -167,7 +167,7 @@ class ClassificationByHead final : public TextClassification {
     const Score scored = score(model, batches(split), options, [&](const auto& logits, const auto& targets) {
       counts.add(logits.argmax(-1), targets);
     });
-    counts.add_up(options);
+    counts.finish(options);
     Metrics metrics = loss_metrics(scored);
     metrics["accuracy"] = counts.accuracy();
     metrics["f1"] = counts.macro_f1();
@@ -231,7 +231,7 @@ class ClassificationByText final : public TextClassification {
     ConfusionCounts counts(static_cast<int64_t>(labels().size()));
     counts.add(class_scores(model, texts).argmax(1),
                torch::tensor(classes(rows), torch::kLong).slice(/*dim=*/0, begin, end));
-    counts.add_up(options);
+    counts.finish(options);
     metrics["accuracy"] = counts.accuracy();
     metrics["f1"] = counts.macro_f1();
     return metrics;

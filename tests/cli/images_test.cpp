@@ -1,0 +1,115 @@
+// zoo train, predict and evaluate on directories of images.
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "data/images/image_file.h"
+#include "tests/cli/support.h"
+
+namespace zoo::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+/// A PNG file of a grey picture that is bright above or below.
+std::string picture(bool bright_above, int seed) {
+  constexpr int side = 8;
+  Image image{.shape = {.channels = 1, .height = side, .width = side}, .pixels = {}};
+  for (int i = 0; i < side * side; ++i) {
+    const bool bright = (i < side * side / 2) == bright_above;
+    image.pixels.push_back(static_cast<uint8_t>((bright ? 200 : 10) + (i * 7 + seed * 13) % 40));
+  }
+  return encode_png(image);
+}
+
+/// A run "run" that tells both kinds apart, and new pictures in "new".
+class Images : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    dir_ = new TempDir;
+    for (int i = 0; i < 24; ++i) {
+      dir_->write(fmt::format("pictures/above/{}.png", i), picture(true, i));
+      dir_->write(fmt::format("pictures/below/{}.png", i), picture(false, i));
+    }
+    dir_->write("pictures/below/notes.txt", "not a picture");
+    dir_->write("new/a.png", picture(true, 50));
+    dir_->write("new/b.png", picture(false, 51));
+    dir_->write("config.yaml", R"(
+task: image_classification
+data: {train: pictures, images: {size: 8, channels: 1, augment: {flip: 0.5}}}
+model: {architecture: {type: vit, patch_size: 4}, d_model: 16, n_layers: 1, n_heads: 2, dropout: 0}
+training: {steps: 60, batch_size: 8, optimizer: {lr: 0.01}, schedule: {warmup_steps: 5}, evaluate_every: 30, threads: 1}
+)");
+    const auto outcome = zoo("train config.yaml --device cpu --out run");
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+  }
+  static void TearDownTestSuite() {
+    delete dir_;
+    dir_ = nullptr;
+  }
+  static Outcome zoo(const std::string& arguments, std::string_view input = "") {
+    return ZooProcess(*dir_, arguments, {.input = input}).finish();
+  }
+  static std::string problem(const std::string& arguments) {
+    const auto outcome = zoo(arguments);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+    return outcome.err;
+  }
+
+  static TempDir* dir_;
+};
+TempDir* Images::dir_ = nullptr;
+
+TEST_F(Images, FilesDirectoriesAndListsGetTheSameLabels) {
+  const auto by_directory = zoo("predict run --device cpu --image new --json");
+  ASSERT_EQ(by_directory.code, 0) << by_directory.err;
+  const auto results = json::parse(by_directory.out)["results"];
+  ASSERT_THAT(results, SizeIs(2));
+  EXPECT_EQ(results[0]["input"], "new/a.png");
+  EXPECT_EQ(results[0]["labels"][0]["label"], "above");
+  EXPECT_EQ(results[1]["labels"][0]["label"], "below");
+  EXPECT_EQ(zoo("predict run --device cpu --image new/a.png new/b.png --json").out, by_directory.out);
+  EXPECT_EQ(zoo("predict run --device cpu --json", "new/a.png\nnew/b.png\n").out, by_directory.out);
+  dir_->write("list.txt", "new/a.png\nnew/b.png\n");
+  EXPECT_EQ(zoo("predict run --device cpu --input list.txt --json").out, by_directory.out);
+  EXPECT_THAT(zoo("predict run --device cpu --image new/a.png").out, StartsWith("above\t"));
+}
+
+TEST_F(Images, AnEvaluationSaysWhatIsTakenForWhat) {
+  const auto document = json::parse(zoo("evaluate run --device cpu --json").out);
+  EXPECT_EQ(document["images"], 4);
+  EXPECT_EQ(document["accuracy"], 1.0);
+  EXPECT_EQ(document["confusion"]["labels"], json({"above", "below"}));
+  int64_t n = 0;
+  for (const auto& row : document["confusion"]["counts"])
+    for (const auto& count : row) n += count.get<int64_t>();
+  EXPECT_EQ(n, 4);
+  EXPECT_THAT(zoo("evaluate run --device cpu").out, HasSubstr("[1] above"));
+  const auto other = zoo("evaluate run --device cpu --data pictures --json");
+  EXPECT_EQ(json::parse(other.out)["images"], 48) << other.err;
+}
+
+TEST_F(Images, BadInputGetsOneLine) {
+  EXPECT_THAT(problem("predict run --device cpu --text hello"), HasSubstr("classifies images: use --image"));
+  EXPECT_THAT(problem("predict run --device cpu --image config.yaml"),
+              HasSubstr("config.yaml: this is no PNG or JPEG"));
+  EXPECT_THAT(problem("predict run --device cpu --image none.png"), HasSubstr("cannot read 'none.png'"));
+  EXPECT_THAT(problem("predict run --device cpu --image ."), HasSubstr(".: no PNG or JPEG images"));
+  EXPECT_THAT(problem("predict run --device cpu"), HasSubstr("standard input is empty"));
+  EXPECT_THAT(problem("attention run --device cpu --text hello"), HasSubstr("has no texts"));
+  EXPECT_THAT(problem("train config.yaml --device cpu --out other --set data.train=new"),
+              HasSubstr("there must be a directory for each class"));
+  dir_->write("bad/above/a.png", picture(true, 1).substr(0, 60));
+  EXPECT_THAT(problem("train config.yaml --device cpu --out other --set data.train=bad"),
+              HasSubstr("bad/above/a.png"));
+}
+
+}  // namespace
+}  // namespace zoo::testing
