@@ -15,7 +15,7 @@ cpu_index=https://download.pytorch.org/whl/cpu
 packages=(cmake g++ ninja-build libsentencepiece-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libgloo-dev
           libstb-dev zlib1g-dev
           libgtest-dev libgmock-dev python3-venv)
-references=(numpy 'transformers>=4.57,<4.58' 'safetensors>=0.5' 'sacrebleu>=2.6,<2.7' 'pillow>=12,<13')
+references=(numpy 'transformers>=4.57,<4.58' 'safetensors>=0.5' 'sacrebleu>=2.6,<2.7' 'pillow>=12,<13' 'scipy>=1.11' 'pycocotools>=2.0.8')
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -123,7 +123,7 @@ install_libtorch() {
 install_references() {
   install_torch
   if python_has transformers 4.57 && python_has sacrebleu 2.6 && python_has safetensors && python_has numpy &&
-    python_has pillow; then
+    python_has pillow && python_has scipy && python_has pycocotools; then
     return
   fi
   say "installing the tests' references into .venv: ${references[*]}"

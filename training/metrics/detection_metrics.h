@@ -1,0 +1,44 @@
+#pragma once
+// Average precision of detected objects, as pycocotools' COCOeval computes it for boxes, to the last tie.
+
+#include <cstdint>
+#include <span>
+
+namespace zoo {
+
+/// In pixels: the upper left corner, and the size.
+struct Box {
+  double x = 0, y = 0, width = 0, height = 0;
+};
+
+/// An object of a picture, as people have marked it.
+struct MarkedObject {
+  int64_t image = 0, category = 0;
+  Box box;
+  double area = 0;  // of the object; small, medium and large are told apart by it
+  /// Marks a group: any number of detections within it are neither right nor wrong.
+  bool is_crowd = false;
+};
+
+struct DetectedObject {
+  int64_t image = 0, category = 0;
+  Box box;
+  double score = 0;
+};
+
+/// The twelve numbers that COCOeval.summarize() prints; -1 where there is no object to find. Precisions are
+/// means over the IoU thresholds 0.5, 0.55, … 0.95 where none is named, over 101 recalls, and over the
+/// categories. Detections are the 100 of the best score in each image and category where no number is named.
+struct DetectionMetrics {
+  double precision = -1, precision_50 = -1, precision_75 = -1;
+  double precision_small = -1, precision_medium = -1, precision_large = -1;  // areas to 32², 96², above
+  double recall_1 = -1, recall_10 = -1, recall_100 = -1;                     // detections of an image
+  double recall_small = -1, recall_medium = -1, recall_large = -1;
+};
+DetectionMetrics detection_metrics(std::span<const MarkedObject> marked,
+                                   std::span<const DetectedObject> detected);
+
+/// Intersection over union; 0 if both are empty.
+double intersection_over_union(const Box& a, const Box& b);
+
+}  // namespace zoo
