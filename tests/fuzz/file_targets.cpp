@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "comparison/comparison_config.h"
+#include "data/images/idx_file.h"
+#include "data/images/image_file.h"
 #include "data/text/sentencepiece_tokenizer.h"
 #include "io/config/config_file.h"
 #include "io/files.h"
@@ -85,7 +87,7 @@ std::vector<Target> file_targets(const testing::TempDir& work, const fs::path& s
     return (sources / "configs" / folder / "fuzzed.yaml").string();
   };
   Seeds configs, comparisons = yaml_files_below(sources / "configs/compare");
-  for (const char* folder : {"bert", "classification", "gpt", "models", "translation"})
+  for (const char* folder : {"bert", "classification", "gpt", "models", "translation", "vision"})
     for (auto& text : yaml_files_below(sources / "configs" / folder)) configs.push_back(std::move(text));
 
   fs::copy(sources / "configs", work / "configs",
@@ -102,6 +104,14 @@ std::vector<Target> file_targets(const testing::TempDir& work, const fs::path& s
                        work.write("tokenizer/tokenizer.json", input);
                        use(*load_tokenizer(work / "tokenizer"));
                      }});
+  targets.push_back({"image", "a PNG or JPEG file", mutate_bytes, [](const std::string& input) {
+                       constexpr DecodingLimits limits{.pixels = 1 << 18, .bytes = 1 << 24};
+                       for (const int64_t n_channels : {1, 3})
+                         decode_image(input, "fuzzed", n_channels, limits);
+                     }});
+  targets.push_back(
+      {"idx", "an IDX file, plain or compressed", mutate_bytes,
+       [&work](const std::string& input) { read_idx(work.write("fuzzed-images-idx3", input), 3); }});
   targets.push_back(
       {"config", "a configuration, in YAML", mutate_text,
        [name = in_configs("gpt")](const std::string& input) { read_experiment_text(input, name); },
