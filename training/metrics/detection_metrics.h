@@ -1,30 +1,11 @@
 #pragma once
 // Average precision of detected objects, as pycocotools' COCOeval computes it for boxes, to the last tie.
 
-#include <cstdint>
 #include <span>
 
+#include "data/images/box.h"
+
 namespace zoo {
-
-/// In pixels: the upper left corner, and the size.
-struct Box {
-  double x = 0, y = 0, width = 0, height = 0;
-};
-
-/// An object of a picture, as people have marked it.
-struct MarkedObject {
-  int64_t image = 0, category = 0;
-  Box box;
-  double area = 0;  // of the object; small, medium and large are told apart by it
-  /// Marks a group: any number of detections within it are neither right nor wrong.
-  bool is_crowd = false;
-};
-
-struct DetectedObject {
-  int64_t image = 0, category = 0;
-  Box box;
-  double score = 0;
-};
 
 /// The twelve numbers that COCOeval.summarize() prints; -1 where there is no object to find. Precisions are
 /// means over the IoU thresholds 0.5, 0.55, … 0.95 where none is named, over 101 recalls, and over the

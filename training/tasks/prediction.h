@@ -4,8 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "data/images/box.h"
 
 namespace zoo {
 
@@ -22,6 +25,13 @@ struct LabelProbability {
   double probability = 0;
 };
 
+/// An object in a picture, found by a model that detects.
+struct LabelledBox {
+  std::string label;
+  double score = 0;  // from 0 to 1
+  Box box;
+};
+
 /// What a model predicts for one input.
 struct Prediction {
   std::string input;  // as given
@@ -30,6 +40,9 @@ struct Prediction {
   std::vector<LabelProbability> labels = {};
   /// Whether the model read only the beginning of the input, because the input is longer than in training.
   bool cut = false;
+  /// Of a task that detects: the objects, the best score first, all that the model suggests. Absent for a task
+  /// that classifies.
+  std::optional<std::vector<LabelledBox>> objects = std::nullopt;
 };
 
 struct PredictOptions {
