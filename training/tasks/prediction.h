@@ -40,8 +40,8 @@ struct Prediction {
   std::vector<LabelProbability> labels = {};
   /// Whether the model read only the beginning of the input, because the input is longer than in training.
   bool cut = false;
-  /// Of a task that detects: the objects, the best score first, all that the model suggests. Absent for a task
-  /// that classifies.
+  /// The objects that a task that detects has found, all that the model suggests, the best score first.
+  /// Absent for other tasks.
   std::optional<std::vector<LabelledBox>> objects = std::nullopt;
 };
 
