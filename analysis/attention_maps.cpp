@@ -11,8 +11,8 @@
 #include "analysis/text_layout.h"
 #include "base/error.h"
 #include "generation/generator.h"
+#include "models/families/families.h"
 #include "models/inference_scope.h"
-#include "models/mixers.h"
 #include "training/tasks/evaluation.h"
 
 namespace zoo {

@@ -46,7 +46,8 @@ struct Batch {
   torch::Tensor positions = {};
   /// (B, …) each, by name: images, boxes, numbers to regress, a teacher's logits.
   std::map<std::string, torch::Tensor> fields = {};
-  /// Tokens that the model reads, without padding. Budgets and rates count these.
+  /// Tokens that the model reads, without padding; images, if the task is about images. Budgets and rates
+  /// count these.
   int64_t tokens = 0;
 
   /// B. Throws c10::Error if the batch has neither tokens nor fields.

@@ -1,6 +1,5 @@
 #include "models/mixers.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -34,17 +33,6 @@ Registry<MixerType>& mixer_types() {
       {full_attention(), window_attention(), strided_attention(), fixed_attention(), blocks_attention(),
        linear_mixer(), performer_mixer(), delta_mixer(), linformer_mixer()});
   return types;
-}
-
-std::optional<std::string> why_no_maps(const ModelConfig& config) {
-  const int64_t n_layers = std::max(config.n_layers, config.n_decoder_layers.value_or(0));
-  for (int64_t layer = 0; layer < std::min<int64_t>(n_layers, std::ssize(config.attention)); ++layer) {
-    const auto& type = mixer_types().at(config.attention_of(layer));
-    if (type.no_maps.empty()) continue;
-    return fmt::format("the model has no attention maps: layer {} is of the type {}, which {}", layer,
-                       type.name, type.no_maps);
-  }
-  return std::nullopt;
 }
 
 AttentionOptions cross_attention_options(const ModelConfig& config) {

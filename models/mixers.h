@@ -72,9 +72,6 @@ struct MixerType : TypeInfo {
 /// Holds "full", multi-head attention over all visible keys, and added types.
 Registry<MixerType>& mixer_types();
 
-/// Why Model::attention_maps() would fail for this configuration, in one line; nullopt: it does not.
-std::optional<std::string> why_no_maps(const ModelConfig& config);
-
 /// The configuration's options of an attention. Only self-attention has Shaw's vectors.
 AttentionOptions self_attention_options(const ModelConfig& config);
 AttentionOptions cross_attention_options(const ModelConfig& config);

@@ -41,6 +41,10 @@ class Model : public Module {
   /// This model's interface for generation, or null if it cannot generate.
   virtual GenerativeModel* generative() { return nullptr; }
 
+  /// Whether the output of a row now depends on the other rows of the batch, as with batch norm in training.
+  /// If so, a batch must go through the model as a whole.
+  virtual bool mixes_rows() const { return false; }
+
   /// Sets what training recomputes in the backward pass to save memory; at first nothing. Losses and
   /// gradients do not change.
   void checkpoint_activations(ActivationCheckpointing what);

@@ -10,8 +10,10 @@
 #include "models/families/encoder.h"
 #include "models/families/encoder_decoder.h"
 #include "models/families/model_keys.h"
+#include "models/families/resnet.h"
 #include "models/families/vit.h"
 #include "models/initialize.h"
+#include "models/mixers.h"
 
 namespace zoo {
 namespace {
@@ -57,9 +59,9 @@ ModelFamily reading_tokens(ModelFamily family) {
 }  // namespace
 
 Registry<ModelFamily>& model_families() {
-  static Registry<ModelFamily> families("model family",
-                                        {reading_tokens(encoder_family()), reading_tokens(decoder_family()),
-                                         reading_tokens(encoder_decoder_family()), vit_family()});
+  static Registry<ModelFamily> families(
+      "model family", {reading_tokens(encoder_family()), reading_tokens(decoder_family()),
+                       reading_tokens(encoder_decoder_family()), vit_family(), resnet_family()});
   return families;
 }
 
@@ -68,6 +70,20 @@ FamilyShape shape_of(const ModelConfig& config) { return model_families().at(con
 std::optional<int64_t> input_length(const ModelConfig& config, const ModelPurpose& purpose) {
   const auto& family = model_families().at(config.architecture);
   return family.input_length ? std::optional(family.input_length(config, purpose)) : std::nullopt;
+}
+
+std::optional<std::string> why_no_maps(const ModelConfig& config) {
+  const auto& family = model_families().at(config.architecture);
+  if (!family.no_maps.empty())
+    return fmt::format("the model has no attention maps: {} {}", with_article(family.name), family.no_maps);
+  const int64_t n_layers = std::max(config.n_layers, config.n_decoder_layers.value_or(0));
+  for (int64_t layer = 0; layer < std::min<int64_t>(n_layers, std::ssize(config.attention)); ++layer) {
+    const auto& type = mixer_types().at(config.attention_of(layer));
+    if (type.no_maps.empty()) continue;
+    return fmt::format("the model has no attention maps: layer {} is of the type {}, which {}", layer,
+                       type.name, type.no_maps);
+  }
+  return std::nullopt;
 }
 
 void check_model(const ModelConfig& config, const ModelPurpose& purpose) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -41,11 +42,13 @@ struct ModelFamily : TypeInfo {
   /// can predict. Costs are measured over the length with it. Default: they are not measured.
   std::function<Batch(const ModelConfig& config, const ModelPurpose& purpose, int64_t length)> example =
       nullptr;
+  /// Why its models have no attention weights to show: "has no attention". Empty: they have some.
+  std::string no_maps = {};
   /// Checks conditions across keys for this family only; keys are relative to `model`. Default: no checks.
   std::function<void(const ModelConfig& config, const Complain& complain)> validate = nullptr;
 };
 
-/// Holds encoder, decoder, encoder_decoder, vit and added families.
+/// Holds encoder, decoder, encoder_decoder, vit, resnet and added families.
 Registry<ModelFamily>& model_families();
 
 /// The shape of the family that the configuration names. Throws ConfigError if there is no such family.
@@ -53,6 +56,9 @@ FamilyShape shape_of(const ModelConfig& config);
 
 /// The number of vectors that one input becomes, if the configuration fixes it.
 std::optional<int64_t> input_length(const ModelConfig& config, const ModelPurpose& purpose);
+
+/// Why Model::attention_maps() would fail for this configuration, in one line; nullopt: it does not.
+std::optional<std::string> why_no_maps(const ModelConfig& config);
 
 /// Throws ConfigError if config and purpose do not fit: a masked language model on a decoder, a vocabulary
 /// smaller than the tokenizer's, and all problems that validate() finds (models/families/model_keys.h).

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "io/config/config_file.h"
 #include "layers/mixers/performer.h"
+#include "models/families/families.h"
 #include "models/families/model_cost.h"
 #include "models/families/model_keys.h"
 #include "models/mixers.h"

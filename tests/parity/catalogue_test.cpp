@@ -63,5 +63,15 @@ TEST(Catalogue, VisionTransformers) {
   EXPECT_EQ(parameters("vit-l16", purpose), 304'326'632);
 }
 
+// As in torchvision, with 1,000 classes.
+TEST(Catalogue, ResidualNetworks) {
+  const ModelPurpose purpose{.head = HeadKind::classification,
+                             .n_classes = 1000,
+                             .image = {.channels = 3, .height = 224, .width = 224}};
+  EXPECT_EQ(parameters("resnet-18", purpose), 11'689'512);
+  EXPECT_EQ(parameters("resnet-34", purpose), 21'797'672);
+  EXPECT_EQ(parameters("resnet-50", purpose), 25'557'032);
+}
+
 }  // namespace
 }  // namespace zoo

@@ -46,6 +46,8 @@ struct TaskType : TypeInfo {
   /// Whether batches are windows of data.sequence_length tokens, so that training.batch_tokens makes no
   /// sense.
   bool has_windows = false;
+  /// What Batch::tokens counts, for people who read rates and costs: "token", or "image".
+  std::string unit = "token";
   /// What Task::predict() predicts from.
   PredictionInput predicts_from = PredictionInput::nothing;
 

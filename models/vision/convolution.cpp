@@ -1,0 +1,56 @@
+#include "models/vision/convolution.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+#include <torch/types.h>
+
+#include "layers/weights/description.h"
+
+namespace zoo {
+
+ConvolutionImpl::ConvolutionImpl(const ConvolutionOptions& options_) : options(options_) {
+  const int64_t K = options.kernel_size();
+  TORCH_CHECK(K % 2 == 1, "the kernel of a convolution must have an odd size, not ", K);
+  const double std = std::sqrt(2.0 / static_cast<double>(options.n_outputs() * K * K));
+  weight = register_parameter("weight",
+                              torch::empty({options.n_outputs(), options.n_inputs(), K, K}).normal_(0, std));
+}
+
+torch::Tensor ConvolutionImpl::forward(const torch::Tensor& x) {
+  const int64_t stride = options.stride();
+  // The same with less work for oneDNN 3.12 (in LibTorch 2.13): for this case and few channels, its backward
+  // pass writes past the end of a buffer if the channels of a pixel are beside each other.
+  if (x.is_cpu() && options.kernel_size() == 1 && stride > 1)
+    return torch::conv2d(x.slice(2, 0, {}, stride).slice(3, 0, {}, stride), weight);
+  return torch::conv2d(x, weight, /*bias=*/{}, stride, /*padding=*/(options.kernel_size() - 1) / 2);
+}
+
+std::shared_ptr<torch::nn::Module> ConvolutionImpl::fresh(const std::optional<torch::Device>&) const {
+  return std::make_shared<ConvolutionImpl>(options);
+}
+
+void ConvolutionImpl::pretty_print(std::ostream& stream) const {
+  stream << Description("Convolution")
+                .add("n_inputs", options.n_inputs())
+                .add("n_outputs", options.n_outputs())
+                .add("kernel_size", options.kernel_size())
+                .add("stride", options.stride());
+}
+
+void count_convolution(CostAccount& account, std::string name, const ConvolutionOptions& options,
+                       double n_pixels, double n_kept) {
+  const int64_t K = options.kernel_size();
+  const int64_t weights = options.n_inputs() * options.n_outputs() * K * K;
+  account.add({.name = std::move(name),
+               .kind = "convolution",
+               .shape = account.is_detailed()
+                            ? fmt::format("{} → {}, {} × {}{}", options.n_inputs(), options.n_outputs(), K, K,
+                                          options.stride() == 1 ? "" : fmt::format(" / {}", options.stride()))
+                            : std::string(),
+               .parameters = weights,
+               .flops = 2 * n_pixels * static_cast<double>(weights),
+               .activation_bytes = n_kept * static_cast<double>(options.n_outputs() * kFloatBytes)});
+}
+
+}  // namespace zoo
