@@ -1,10 +1,12 @@
-// zoo predict: what a trained model says about new inputs: the class of a text or of an image.
+// zoo predict: what a trained model says about new inputs: the class of a text or of an image, or the objects
+// in an image.
 
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,9 @@
 #include "apps/arguments/texts.h"
 #include "apps/commands.h"
 #include "base/error.h"
+#include "data/images/draw_boxes.h"
+#include "data/images/image_file.h"
+#include "io/files.h"
 
 namespace zoo {
 namespace {
@@ -26,11 +31,15 @@ struct PredictArguments {
   TextArguments texts;
   std::vector<std::filesystem::path> images;
   std::optional<int64_t> top;
+  std::optional<double> min_score;
+  std::optional<std::filesystem::path> out;  // the directory of pictures with boxes
   bool json = false;
 };
 
 // The labels of each text in plain output. All labels of a task with many would hide the likely ones.
 constexpr int64_t kShownLabels = 5;
+// A model that detects suggests as many objects for a picture as it has queries, nearly all of them unlikely.
+constexpr double kLeastScore = 0.5;
 
 /// Throws UsageError if the run's task makes no predictions.
 void require_predictions(const Run& run, const std::filesystem::path& dir) {
@@ -45,55 +54,118 @@ void require_predictions(const Run& run, const std::filesystem::path& dir) {
       fmt::format("{}: the task {} has no labels to predict{}", dir.string(), type.name, advice));
 }
 
+/// Throws UsageError for options that only a task with objects has.
+void require_objects(const PredictArguments& arguments, const Run& run) {
+  if (task_type(run.experiment()).finds_objects) return;
+  const char* const option = arguments.out ? "--out" : arguments.min_score ? "--min-score" : nullptr;
+  if (option)
+    throw UsageError(fmt::format("{}: {} classifies, it finds no objects: leave it out", option,
+                                 arguments.run.dir.string()));
+}
+
+/// The files in `out` for the pictures with boxes of these inputs: STEM.png, or STEM-2.png, STEM-3.png, … for
+/// further inputs with the same stem. Throws UsageError if a file would replace one of the inputs.
+std::vector<std::filesystem::path> pictures_in(const std::filesystem::path& out,
+                                               const std::vector<std::string>& inputs) {
+  if (is_there(out) && !has_directory(out))
+    throw UsageError(fmt::format("--out: {} is not a directory", out.string()));
+  std::vector<std::filesystem::path> files;
+  std::set<std::string> taken;
+  for (const std::filesystem::path input : inputs) {
+    const std::string stem = input.stem().string();
+    std::string name = stem;
+    for (int64_t n = 2; !taken.insert(name).second; ++n) name = fmt::format("{}-{}", stem, n);
+    files.push_back(out / (name + ".png"));
+  }
+  std::set<std::filesystem::path> read;
+  std::error_code unknown;
+  for (const auto& input : inputs) read.insert(std::filesystem::weakly_canonical(input, unknown));
+  read.erase(std::filesystem::path());  // of inputs that do not exist
+  for (const auto& file : files) {
+    if (read.contains(std::filesystem::weakly_canonical(file, unknown)))
+      throw UsageError(fmt::format("--out: {} would be replaced, which is an input: choose another directory",
+                                   file.string()));
+  }
+  return files;
+}
+
+/// Writes each picture with its boxes.
+void draw(const std::vector<Prediction>& predictions, const std::vector<std::filesystem::path>& files,
+          const Run& run) {
+  for (size_t i = 0; i < files.size(); ++i) {
+    make_directory(files[i].parent_path());
+    const auto image = read_image(predictions[i].input, Follow::everything, 3);
+    const auto drawn = draw_boxes(image, predictions[i].objects.value(), run.task().vocabulary().labels);
+    write_file_atomically(files[i], encode_png(drawn));
+  }
+}
+
 /// The inputs that the arguments name. Throws UsageError for texts where the run reads images, and the other
 /// way round.
 std::vector<std::string> inputs_of(const PredictArguments& arguments, const Run& run) {
-  const auto& type = task_type(run.experiment());
-  if (type.predicts_from == PredictionInput::image_file) {
-    if (!arguments.texts.texts.empty())
-      throw UsageError(fmt::format("--text: {} classifies images: use --image", arguments.run.dir.string()));
-    return image_files(arguments.images, arguments.texts.files);
-  }
-  if (!arguments.images.empty())
-    throw UsageError(fmt::format("--image: {} classifies texts: use --text", arguments.run.dir.string()));
-  return read_texts(arguments.texts, run.experiment().data);
+  if (!arguments.texts.texts.empty()) require_input(run, PredictionInput::text, "--text");
+  if (!arguments.images.empty()) require_input(run, PredictionInput::image_file, "--image");
+  return task_type(run.experiment()).predicts_from == PredictionInput::image_file
+             ? image_files(arguments.images, arguments.texts.files)
+             : read_texts(arguments.texts, run.experiment().data);
 }
 
 void predict(const PredictArguments& arguments) {
   const auto run = open_run(arguments.run);
   require_predictions(run, arguments.run.dir);
   const auto& data = run.experiment().data;
+  require_objects(arguments, run);
   const auto inputs = inputs_of(arguments, run);
-  const auto predictions =
+  const auto pictures =
+      arguments.out ? pictures_in(*arguments.out, inputs) : std::vector<std::filesystem::path>{};
+  auto predictions =
       run.task().predict(run.model(), inputs, {.on_progress = progress_over_texts("predicting")});
   note_cut_texts(std::ranges::count(predictions, true, &Prediction::cut), std::ssize(inputs), data);
-  std::cout << (arguments.json ? to_json(predictions, arguments.top.value_or(kEveryLabel)) + "\n"
-                               : to_text(predictions, arguments.top.value_or(kShownLabels)));
+  keep_best_objects(predictions, arguments.min_score.value_or(kLeastScore),
+                    arguments.top.value_or(kEveryLabel));
+  draw(predictions, pictures, run);
+  const bool shows_all = arguments.json || task_type(run.experiment()).finds_objects;
+  const int64_t top = arguments.top.value_or(shows_all ? kEveryLabel : kShownLabels);
+  std::cout << (arguments.json ? to_json(predictions, top) + "\n" : to_text(predictions, top));
 }
 
 }  // namespace
 
 void add_predict(CLI::App& app) {
   const auto arguments = std::make_shared<PredictArguments>();
-  auto* command = app.add_subcommand("predict", "Classify texts or images: labels with probabilities");
+  auto* command = app.add_subcommand("predict", "Classify texts or images, or find objects in images");
   add_run(*command, arguments->run.dir);
   add_texts(*command, arguments->texts);
   add_images(*command, arguments->images);
   command
       ->add_option(
           "--top", arguments->top,
-          fmt::format("The N likeliest labels of each input; default: {}, with --json all", kShownLabels))
+          fmt::format("The N likeliest labels of each input, or its N best objects; default: {} labels, with "
+                      "--json all; all objects",
+                      kShownLabels))
       ->type_name("N")
       ->check(whole_number(1));
+  command
+      ->add_option("--min-score", arguments->min_score,
+                   fmt::format("Leave out objects with a lower score; default: {}", kLeastScore))
+      ->type_name("SCORE")
+      ->check(number(0, 1));
+  command
+      ->add_option("--out", arguments->out,
+                   "A directory to write the pictures to, with a box around each object, as PNG files named "
+                   "like the inputs; files of these names are replaced")
+      ->type_name("DIR");
   add_json(*command, arguments->json,
-           "One JSON document: {\"results\": [{\"input\", \"labels\": [{\"label\", \"probability\"}]}]}");
+           "One JSON document: {\"results\": [{\"input\", \"labels\": [{\"label\", \"probability\"}]}]}, or "
+           "for objects {\"input\", \"objects\": [{\"label\", \"score\", \"box\": [x, y, width, height]}]}");
   add_weights(*command, arguments->run.weights);
   add_device(*command, arguments->run.device);
   command->footer(
       "Prints a line for each input: label, probability, label, probability, ..., the likeliest first, "
       "separated by tabs. The probabilities of all labels sum to 1. A text without tokens, such as an empty "
       "line, has no labels. Texts that are too long are cut as in training. If the model "
-      "classifies images, --input and standard input list their paths, one a line.");
+      "reads images, --input and standard input list their paths, one a line. A model that detects prints a "
+      "line for each object: input, label, score, x, y, width, height, in pixels of the picture.");
   command->callback([arguments] { predict(*arguments); });
 }
 

@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 torch_version=2.13.0
 cpu_index=https://download.pytorch.org/whl/cpu
 packages=(cmake g++ ninja-build libsentencepiece-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libgloo-dev
-          libpng-dev libjpeg-dev zlib1g-dev
+          libpng-dev libjpeg-dev libgd-dev zlib1g-dev
           libgtest-dev libgmock-dev python3-venv)
 references=(numpy 'transformers>=4.57,<4.58' 'safetensors>=0.5' 'sacrebleu>=2.6,<2.7' 'pillow>=12,<13' 'scipy>=1.11' 'pycocotools>=2.0.8')
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "models/model_config.h"
 #include "training/runs/run.h"
@@ -18,5 +19,8 @@ struct RunArguments {
 
 /// Opens the run on the device, with its weights in the chosen format. Throws like Run::open().
 Run open_run(const RunArguments& arguments);
+
+/// Throws UsageError if `option`, --text or --image, is not for the input that the run reads.
+void require_input(const Run& run, PredictionInput input, std::string_view option);
 
 }  // namespace zoo

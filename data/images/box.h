@@ -2,6 +2,8 @@
 // Objects in pictures, by their boxes.
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 namespace zoo {
 
@@ -24,6 +26,14 @@ struct DetectedObject {
   int64_t image = 0, category = 0;
   Box box;
   double score = 0;  // from 0 to 1
+};
+
+/// An object that a model has found in one picture, for people.
+struct LabelledBox {
+  std::string label;
+  double score = 0;  // from 0 to 1
+  Box box;
+  std::optional<int64_t> query = {};  // the model's object query that suggests it, from 0, if it has queries
 };
 
 }  // namespace zoo

@@ -208,6 +208,9 @@ TEST_F(Predict, SaysWhatIsWrongInOneLine) {
   expect_error("predict encoder --input nowhere.txt", "nowhere.txt");
   expect_error("predict encoder --top 0", "--top: '0' is not a whole number of at least 1");
   expect_error("predict nowhere --text x", "nowhere: no such run");
+  expect_error("predict encoder --image x.png", "--image: encoder reads texts: use --text");
+  expect_error("attention encoder --image x.png", "--image: encoder reads texts: use --text");
+  expect_error("predict encoder --text x --out pictures", "--out: encoder classifies, it finds no objects");
 }
 
 TEST_F(Predict, TextsAsVectors) {

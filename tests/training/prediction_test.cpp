@@ -246,5 +246,29 @@ TEST(Prediction, IsPrintedWithTheLikeliestLabels) {
   EXPECT_EQ(nlohmann::json::parse(to_json(predictions, 1))["results"][0]["labels"].size(), 1U);
 }
 
+TEST(Prediction, OfObjectsIsALineForEach) {
+  std::vector<Prediction> predictions = {{.input = "a\tb.png",
+                                          .objects = {{{"cat", 0.9, {1.004, 2.006, 30, 1.0 / 3}},
+                                                       {"big\x1B dog", 0.5, {0, 0, 4, 5}},
+                                                       {"cat", 0.125, {0, 0, 1, 1}}}}},
+                                         {.input = "none.png", .objects = std::vector<LabelledBox>{}}};
+  EXPECT_EQ(to_text(predictions, 2),
+            "a\\x09b.png\tcat\t0.9000\t1.00\t2.01\t30.00\t0.33\n"
+            "a\\x09b.png\tbig\\x1b dog\t0.5000\t0.00\t0.00\t4.00\t5.00\n");
+  const auto document = nlohmann::json::parse(to_json(predictions));
+  EXPECT_EQ(document["results"][0]["objects"].size(), 3U);
+  EXPECT_EQ(document["results"][0]["objects"][0],
+            nlohmann::json({{"label", "cat"}, {"score", 0.9}, {"box", {1.0, 2.01, 30.0, 0.33}}}));
+  EXPECT_FALSE(document["results"][0].contains("labels"));
+  EXPECT_EQ(document["results"][1],
+            nlohmann::json({{"input", "none.png"}, {"objects", nlohmann::json::array()}}));
+
+  keep_best_objects(predictions, 0.5);
+  EXPECT_THAT(*predictions[0].objects, SizeIs(2)) << "a score of 0.5 is not below 0.5";
+  keep_best_objects(predictions, 0, 1);
+  ASSERT_THAT(*predictions[0].objects, SizeIs(1));
+  EXPECT_EQ(predictions[0].objects->front().score, 0.9);
+}
+
 }  // namespace
 }  // namespace zoo::testing

@@ -1,6 +1,7 @@
 #include "training/tasks/prediction.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include <fmt/format.h>
@@ -11,20 +12,68 @@
 namespace zoo {
 namespace {
 
-std::span<const LabelProbability> first_labels(const Prediction& prediction, int64_t top) {
-  return std::span(prediction.labels)
-      .first(static_cast<size_t>(std::min(top, std::ssize(prediction.labels))));
+/// The first `top` of a list.
+template <class T>
+std::span<const T> first_of(const std::vector<T>& list, int64_t top) {
+  return std::span(list).first(static_cast<size_t>(std::min(top, std::ssize(list))));
+}
+
+nlohmann::ordered_json labels_json(const std::vector<LabelProbability>& labels, int64_t top) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& [label, probability] : first_of(labels, top))
+    list.push_back({{"label", label}, {"probability", probability}});
+  return list;
+}
+
+nlohmann::ordered_json objects_json(const std::vector<LabelledBox>& objects, int64_t top) {
+  const auto rounded = [](double pixels) { return std::round(pixels * 100) / 100; };
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& [label, score, box, query] : first_of(objects, top)) {
+    const auto numbers = nlohmann::ordered_json::array(
+        {rounded(box.x), rounded(box.y), rounded(box.width), rounded(box.height)});
+    list.push_back({{"label", label}, {"score", score}, {"box", numbers}});
+  }
+  return list;
+}
+
+/// Text on one line, whole, with control characters escaped.
+std::string on_one_line(std::string_view text) { return excerpt(text, std::string::npos); }
+
+std::string labels_text(const std::vector<LabelProbability>& labels, int64_t top) {
+  std::string text;
+  for (const auto& [label, probability] : first_of(labels, top))
+    text += fmt::format("{}{}\t{:.4f}", text.empty() ? "" : "\t", on_one_line(label), probability);
+  return text + '\n';
+}
+
+std::string objects_text(const std::string& input, const std::vector<LabelledBox>& objects, int64_t top) {
+  std::string text;
+  for (const auto& [label, score, box, query] : first_of(objects, top)) {
+    text += fmt::format("{}\t{}\t{:.4f}\t{:.2f}\t{:.2f}\t{:.2f}\t{:.2f}\n", on_one_line(input),
+                        on_one_line(label), score, box.x, box.y, box.width, box.height);
+  }
+  return text;
 }
 
 }  // namespace
 
+void keep_best_objects(std::vector<Prediction>& predictions, double min_score, int64_t top) {
+  for (auto& [input, labels, cut, objects] : predictions) {
+    if (!objects) continue;
+    std::erase_if(*objects, [&](const LabelledBox& object) { return object.score < min_score; });
+    if (top < std::ssize(*objects)) objects->resize(static_cast<size_t>(top));
+  }
+}
+
 std::string to_json(const std::vector<Prediction>& predictions, int64_t top) {
   auto results = nlohmann::ordered_json::array();
-  for (const auto& prediction : predictions) {
-    auto labels = nlohmann::ordered_json::array();
-    for (const auto& [label, probability] : first_labels(prediction, top))
-      labels.push_back({{"label", label}, {"probability", probability}});
-    results.push_back({{"input", prediction.input}, {"labels", std::move(labels)}});
+  for (const auto& [input, labels, cut, objects] : predictions) {
+    auto& result = results.emplace_back(nlohmann::ordered_json{{"input", input}});
+    if (objects) {
+      result["objects"] = objects_json(*objects, top);
+    } else {
+      result["labels"] = labels_json(labels, top);
+    }
   }
   const nlohmann::ordered_json document{{"results", std::move(results)}};
   // A byte model may read bytes that are not UTF-8: they become U+FFFD.
@@ -33,14 +82,8 @@ std::string to_json(const std::vector<Prediction>& predictions, int64_t top) {
 
 std::string to_text(const std::vector<Prediction>& predictions, int64_t top) {
   std::string text;
-  for (const auto& prediction : predictions) {
-    const char* separator = "";
-    for (const auto& [label, probability] : first_labels(prediction, top)) {
-      text += fmt::format("{}{}\t{:.4f}", separator, excerpt(label, std::string::npos), probability);
-      separator = "\t";
-    }
-    text += '\n';
-  }
+  for (const auto& [input, labels, cut, objects] : predictions)
+    text += objects ? objects_text(input, *objects, top) : labels_text(labels, top);
   return text;
 }
 

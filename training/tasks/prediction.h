@@ -25,13 +25,6 @@ struct LabelProbability {
   double probability = 0;
 };
 
-/// An object in a picture, found by a model that detects.
-struct LabelledBox {
-  std::string label;
-  double score = 0;  // from 0 to 1
-  Box box;
-};
-
 /// What a model predicts for one input.
 struct Prediction {
   std::string input;  // as given
@@ -49,15 +42,21 @@ struct PredictOptions {
   std::function<void(int64_t done, int64_t all)> on_progress = nullptr;  // counts inputs
 };
 
-/// For functions that show the likeliest labels: show all.
+/// For functions that show the likeliest labels or the best objects: show all.
 inline constexpr int64_t kEveryLabel = std::numeric_limits<int64_t>::max();
 
+/// Removes the objects of each prediction whose score is below `min_score`, and those after the first `top`.
+void keep_best_objects(std::vector<Prediction>& predictions, double min_score, int64_t top = kEveryLabel);
+
 /// One document, as `zoo predict --json` prints it: {"results": [{"input": text, "labels": [{"label": text,
-/// "probability": number}]}]}, with at most `top` labels for each input.
+/// "probability": number}]}]}, with at most `top` labels for each input. A prediction with objects is
+/// {"input": text, "objects": [{"label": text, "score": number, "box": [x, y, width, height]}]} instead, in
+/// pixels of the picture as it is in its file, rounded to two digits after the point.
 std::string to_json(const std::vector<Prediction>& predictions, int64_t top = kEveryLabel);
 
 /// One line for each input: label, probability, label, probability, …, separated by tabs, with at most `top`
-/// labels. The line is empty if there are no labels. Control characters in labels are escaped.
+/// labels. The line is empty if there are no labels. A prediction with objects has a line for each of them
+/// instead: input, label, score, x, y, width, height. Control characters in labels and inputs are escaped.
 std::string to_text(const std::vector<Prediction>& predictions, int64_t top = kEveryLabel);
 
 }  // namespace zoo

@@ -50,6 +50,8 @@ struct TaskType : TypeInfo {
   std::string unit = "token";
   /// What Task::predict() predicts from.
   PredictionInput predicts_from = PredictionInput::nothing;
+  /// Whether Task::predict() finds objects in pictures (Prediction::objects).
+  bool finds_objects = false;
 
   bool needs_tokenizer() const {
     return needs == VocabularyNeeds::tokenizer || needs == VocabularyNeeds::tokenizer_and_labels;
