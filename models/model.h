@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,13 @@ struct AttentionMaps {
   std::vector<torch::Tensor> cross;    // the decoder's queries over the encoder's memory
 };
 
+/// The places of an image over which a model attends: a grid, row by row.
+struct PlaceGrid {
+  int64_t rows = 0, columns = 0;
+  int64_t n_before = 0;    // vectors that stand before the places, such as a class token
+  int64_t place_size = 0;  // side of a place in pixels of the batch's images
+};
+
 class GenerativeModel;
 
 /// A model that can be trained: batch → features → scores. It has two steps, so that a loss can project the
@@ -38,6 +46,9 @@ class Model : public Module {
   virtual torch::Tensor hidden_states(const Batch& batch) = 0;
   /// Runs the batch and appends the weights of every attention.
   virtual void attention_maps(const Batch& batch, AttentionMaps& maps) = 0;
+  /// The places that the encoder makes of each of the batch's images. By default: nothing, for a model that
+  /// reads no images.
+  virtual std::optional<PlaceGrid> place_grid(const Batch&) const { return std::nullopt; }
   /// This model's interface for generation, or null if it cannot generate.
   virtual GenerativeModel* generative() { return nullptr; }
 

@@ -1,13 +1,13 @@
 #include "apps/arguments/images.h"
 
-#include <algorithm>
-#include <iostream>
 #include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "apps/arguments/standard_input.h"
 #include "base/error.h"
+#include "data/directory.h"
 #include "data/images/image_file.h"
 #include "data/text/corpus.h"
 #include "io/files.h"
@@ -20,12 +20,9 @@ namespace fs = std::filesystem;
 /// The PNG and JPEG files of a directory in the order of their names. Throws DataError if there are none.
 std::vector<std::string> images_in(const fs::path& directory) {
   std::vector<std::string> files;
-  std::error_code error;
-  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error))
-    if (is_image_name(entry->path())) files.push_back(entry->path().string());
-  if (error) throw DataError(fmt::format("cannot read '{}': {}", directory.string(), error.message()));
+  for (const auto& name : names_in(directory))
+    if (is_image_name(name)) files.push_back((directory / name).string());
   if (files.empty()) throw DataError(fmt::format("{}: no PNG or JPEG images", directory.string()));
-  std::ranges::sort(files);
   return files;
 }
 
@@ -39,8 +36,7 @@ void add_listed(std::string content, std::string_view name, std::vector<std::str
 
 void add_images(CLI::App& command, std::vector<fs::path>& images) {
   command
-      .add_option("--image", images,
-                  "Images to classify, PNG or JPEG, or directories of such; may be repeated")
+      .add_option("--image", images, "Images to read, PNG or JPEG, or directories of such; may be repeated")
       ->option_text("PATH ...");
 }
 
@@ -57,10 +53,8 @@ std::vector<std::string> image_files(const std::vector<fs::path>& images,
   }
   for (const auto& list : lists) add_listed(read_file(list), list.string(), files);
   if (!images.empty() || !lists.empty()) return files;
-  std::string content{std::istreambuf_iterator<char>(std::cin), {}};
-  if (without_blanks_at_end(content).empty())
-    throw DataError("standard input is empty: write the path of one image per line, or give --image FILE");
-  add_listed(std::move(content), "standard input", files);
+  add_listed(standard_input("write the path of one image per line, or give --image FILE"), "standard input",
+             files);
   return files;
 }
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/arguments/standard_input.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "data/text/corpus.h"
@@ -16,10 +17,7 @@ namespace zoo {
 namespace {
 
 std::vector<std::string> texts_of_standard_input() {
-  std::string content{std::istreambuf_iterator<char>(std::cin), {}};
-  if (without_blanks_at_end(content).empty())
-    throw DataError("standard input is empty: write one text per line, or give --text TEXT");
-  return lines_of_text(std::move(content), "standard input");
+  return lines_of_text(standard_input("write one text per line, or give --text TEXT"), "standard input");
 }
 
 }  // namespace

@@ -57,6 +57,13 @@ Rectangle random_part(const ImageShape& shape, double min_area, CounterRandom& r
   return {(shape.height - h) / 2, (shape.width - w) / 2, h, w};
 }
 
+/// The shape of an image whose shorter side becomes `size`.
+ImageShape scaled_to(const ImageShape& shape, int64_t size) {
+  const int64_t shorter = std::min(shape.height, shape.width);
+  const auto scaled = [&](int64_t side) { return std::max(size, side * size / shorter); };
+  return {.channels = shape.channels, .height = scaled(shape.height), .width = scaled(shape.width)};
+}
+
 /// A number from Beta(alpha, alpha) (Jöhnk 1964).
 double symmetric_beta(double alpha, CounterRandom& random) {
   for (;;) {
@@ -85,12 +92,19 @@ Image resized(const Image& image, const Rectangle& part, int64_t height, int64_t
 }
 
 Image fitted(const Image& image, int64_t size) {
-  const auto& [channels, height, width] = image.shape;
-  const int64_t shorter = std::min(height, width);
-  const auto scaled = [&](int64_t side) { return std::max(size, side * size / shorter); };
-  const int64_t new_height = scaled(height), new_width = scaled(width);
-  const Image scaled_image = resized(image, whole(image), new_height, new_width);
-  return cut_out(scaled_image, {(new_height - size) / 2, (new_width - size) / 2, size, size});
+  const auto to = scaled_to(image.shape, size);
+  const Image scaled_image = resized(image, whole(image), to.height, to.width);
+  return cut_out(scaled_image, {(to.height - size) / 2, (to.width - size) / 2, size, size});
+}
+
+Box fitted_part(const ImageShape& shape, int64_t size) {
+  const auto to = scaled_to(shape, size);
+  const double down = static_cast<double>(shape.height) / static_cast<double>(to.height),
+               across = static_cast<double>(shape.width) / static_cast<double>(to.width);
+  return {.x = static_cast<double>((to.width - size) / 2) * across,
+          .y = static_cast<double>((to.height - size) / 2) * down,
+          .width = static_cast<double>(size) * across,
+          .height = static_cast<double>(size) * down};
 }
 
 Image augmented(const Image& image, int64_t size, const AugmentConfig& options, CounterRandom& random) {

@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "data/image_config.h"
+#include "data/images/box.h"
 #include "data/images/image.h"
 
 namespace zoo {
@@ -21,6 +22,9 @@ Image resized(const Image& image, const Rectangle& part, int64_t height, int64_t
 /// The image as it is evaluated: resized until its shorter side is `size`, and the middle size × size of
 /// that.
 Image fitted(const Image& image, int64_t size);
+
+/// The part of an image of this shape that fitted() shows, in its pixels.
+Box fitted_part(const ImageShape& shape, int64_t size);
 
 /// The image as it is trained on, size × size: cut and flipped as `options` says. Equal random numbers give
 /// equal images.

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "data/directory.h"
 #include "data/epoch_plan.h"
 #include "data/images/image_file.h"
 #include "data/text_files.h"
@@ -18,14 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The names in a directory that do not begin with a dot, sorted. Throws DataError.
-std::vector<fs::path> names_in(const fs::path& directory) {
-  std::vector<fs::path> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
-    if (!entry->path().filename().string().starts_with('.')) names.push_back(entry->path().filename());
-  }
-  if (error) throw DataError(fmt::format("cannot read '{}': {}", directory.string(), error.message()));
-  std::ranges::sort(names);
+std::vector<fs::path> visible_names_in(const fs::path& directory) {
+  auto names = names_in(directory);
+  std::erase_if(names, [](const fs::path& name) { return name.string().starts_with('.'); });
   return names;
 }
 
@@ -78,9 +74,9 @@ void LabelledImages::add_idx(const fs::path& path, const std::vector<std::string
 void LabelledImages::add_directory(const fs::path& path) {
   const int64_t before = size();
   std::error_code ignored;
-  for (const auto& label : names_in(path)) {
+  for (const auto& label : visible_names_in(path)) {
     if (!fs::is_directory(path / label, ignored)) continue;
-    for (const auto& name : names_in(path / label)) {
+    for (const auto& name : visible_names_in(path / label)) {
       if (is_image_name(name))
         entries_.push_back({.label = label.string(), .file = path / label / name, .array = nullptr});
     }

@@ -96,6 +96,16 @@ torch::Tensor VitModel::features(const Batch& batch) {
   return head_->prepare(first ? hidden.select(1, 0) : hidden.mean(1));
 }
 
+std::optional<PlaceGrid> VitModel::place_grid(const Batch& batch) const {
+  const auto& images = batch.field("images");
+  const auto& options = embedder_->options;
+  const int64_t P = options.patch_size();
+  return PlaceGrid{.rows = images.size(2) / P,
+                   .columns = images.size(3) / P,
+                   .n_before = options.class_token() ? 1 : 0,
+                   .place_size = P};
+}
+
 std::shared_ptr<torch::nn::Module> VitModel::fresh(const std::optional<torch::Device>&) const {
   return std::make_shared<VitModel>(config_, purpose_);
 }

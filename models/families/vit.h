@@ -36,6 +36,7 @@ class VitModel : public Model {
   int64_t n_outputs() const override { return head_->n_outputs(); }
   torch::Tensor hidden_states(const Batch& batch) override { return encode(batch, nullptr); }
   void attention_maps(const Batch& batch, AttentionMaps& maps) override { encode(batch, &maps.encoder); }
+  std::optional<PlaceGrid> place_grid(const Batch& batch) const override;
 
   void pretty_print(std::ostream& stream) const override;
 

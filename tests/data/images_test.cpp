@@ -49,6 +49,22 @@ std::string gzipped(const std::string& content) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+// A picture whose pixels are their own numbers shows which of them are in the middle.
+TEST(Augment, SaysWhichPartOfAPictureIsFitted) {
+  const auto expect = [](ImageShape shape, int64_t size, const Box& expected) {
+    const Box part = fitted_part(shape, size);
+    EXPECT_DOUBLE_EQ(part.x, expected.x);
+    EXPECT_DOUBLE_EQ(part.y, expected.y);
+    EXPECT_DOUBLE_EQ(part.width, expected.width);
+    EXPECT_DOUBLE_EQ(part.height, expected.height);
+  };
+  expect({.channels = 1, .height = 8, .width = 8}, 8, {.x = 0, .y = 0, .width = 8, .height = 8});
+  expect({.channels = 1, .height = 8, .width = 16}, 8, {.x = 4, .y = 0, .width = 8, .height = 8});
+  expect({.channels = 1, .height = 30, .width = 20}, 10, {.x = 0, .y = 4, .width = 20, .height = 20});
+  Image image{.shape = {.channels = 1, .height = 1, .width = 9}, .pixels = {0, 1, 2, 3, 4, 5, 6, 7, 8}};
+  EXPECT_EQ(fitted_part(image.shape, 1).x, fitted(image, 1).pixels.at(0));
+}
+
 TEST(ImageFile, APngIsReadAsItWasWritten) {
   for (const int64_t channels : {1, 3}) {
     const Image image = picture(channels, 5, 7);

@@ -41,6 +41,11 @@ TEST(ImageClassification, ARunLearnsAndPredicts) {
     files.push_back(world.path(fmt::format("{}.png", i)).string());
     world.dir().write(fmt::format("{}.png", i), encode_png(images.image(i)));
   }
+  const auto inputs = run.task().read_inputs(files);
+  const auto batch = run.task().batches(Split::valid).batch(0, 0);
+  EXPECT_TRUE(torch::equal(inputs.batch.field("images").narrow(0, 0, batch.n_rows()), batch.field("images")));
+  ASSERT_EQ(inputs.shown.size(), files.size());
+  EXPECT_EQ(inputs.shown.front().width, static_cast<double>(images.image(0).shape.width));
   const auto predictions = run.task().predict(run.model(), files);
   ASSERT_EQ(std::ssize(predictions), images.size());
   int64_t n_right = 0;

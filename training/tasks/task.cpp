@@ -82,6 +82,10 @@ std::vector<Prediction> Task::predict(Model&, const std::vector<std::string>&, c
   throw UsageError(fmt::format("the task {} makes no predictions for single inputs", experiment_.task.type));
 }
 
+ImageInputs Task::read_inputs(const std::vector<std::string>&) const {
+  throw UsageError(fmt::format("the task {} reads no images", experiment_.task.type));
+}
+
 Registry<TaskType>& task_types() {
   static Registry<TaskType> types("task", {language_modeling(), masked_language_modeling(), text_to_text(),
                                            text_classification(), marked_tokens(), image_classification()});

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/batch_source.h"
+#include "data/images/box.h"
 #include "data/text/corpus.h"
 #include "data/text/tokenizer.h"
 #include "io/metrics_log.h"
@@ -28,6 +29,13 @@ struct Sample {
 };
 /// The samples one after the other, as in RUN/samples.txt.
 std::string to_text(const std::vector<Sample>& samples);
+
+/// Files of images as a model reads them.
+struct ImageInputs {
+  Batch batch = {};  // on the CPU, as the task's own batches, without targets
+  /// The part of each picture that its image in the batch shows, in pixels of the picture.
+  std::vector<Box> shown = {};
+};
 
 /// The task of an experiment. It reads a corpus at the first access, so it is cheap to make for a trained
 /// model, which may be used on other texts than those of the training.
@@ -63,6 +71,10 @@ class Task {
   /// CheckpointError if the model's outputs are NaN.
   virtual std::vector<Prediction> predict(Model& model, const std::vector<std::string>& inputs,
                                           const PredictOptions& options = {});
+
+  /// Reads images, PNG or JPEG, as predict() gives them to the model. A task that predicts from images
+  /// overrides this. By default: throws UsageError. Throws DataError for a file that cannot be read.
+  virtual ImageInputs read_inputs(const std::vector<std::string>& files) const;
 
  protected:
   virtual std::unique_ptr<BatchSource> open(Split split) = 0;

@@ -1,13 +1,11 @@
 // Predicts the class of an image.
 
 #include <algorithm>
-#include <functional>
 
 #include <fmt/format.h>
 #include <torch/types.h>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "data/images/augment.h"
 #include "data/images/image_batches.h"
 #include "data/images/image_file.h"
@@ -19,6 +17,7 @@
 #include "training/objectives/token_cross_entropy.h"
 #include "training/tasks/evaluation.h"
 #include "training/tasks/images/mixed_cross_entropy.h"
+#include "training/tasks/labels.h"
 #include "training/tasks/library_tasks.h"
 #include "training/tasks/task.h"
 #include "training/tasks/task_checks.h"
@@ -74,6 +73,7 @@ class ImageClassification final : public Task {
   std::vector<Prediction> predict(Model& model, const std::vector<std::string>& inputs,
                                   const PredictOptions& options) override;
   std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override;
+  ImageInputs read_inputs(const std::vector<std::string>& files) const override;
 
  private:
   const std::vector<std::string>& labels() const { return vocabulary().labels; }
@@ -94,55 +94,56 @@ class ImageClassification final : public Task {
   /// The class of each image. Throws UnknownSymbolError for a label that the training data do not have.
   std::vector<int64_t> classes_of(const LabelledImages& images) const {
     std::vector<int64_t> classes;
-    for (int64_t i = 0; i < images.size(); ++i) {
-      const auto found = std::ranges::lower_bound(labels(), images.label(i));
-      if (found == labels().end() || *found != images.label(i)) {
-        throw UnknownSymbolError(
-            fmt::format("the label '{}' does not occur in the training data", excerpt(images.label(i))));
-      }
-      classes.push_back(found - labels().begin());
-    }
+    for (int64_t i = 0; i < images.size(); ++i) classes.push_back(class_of(images.label(i), labels()));
     return classes;
   }
 
-  /// (N, C) double on the CPU: the probabilities of the classes.
-  torch::Tensor probabilities(Model& model, const std::vector<Image>& images) const {
+  /// The images that `image` gives for 0 … n - 1, as they are evaluated.
+  template <class ImageOf>
+  Batch make_batch(int64_t n, ImageOf image) const {
     const auto& config = experiment().data.images;
-    const InferenceScope scope(model);
-    auto inputs = torch::empty({std::ssize(images), config.channels, config.size, config.size});
-    for (size_t i = 0; i < images.size(); ++i) {
-      write_normalised(fitted(images[i], config.size), *vocabulary().pixels,
-                       inputs[static_cast<int64_t>(i)].mutable_data_ptr<float>());
+    auto images = torch::empty({n, config.channels, config.size, config.size});
+    for (int64_t i = 0; i < n; ++i) {
+      write_normalised(fitted(image(i), config.size), *vocabulary().pixels,
+                       images[i].mutable_data_ptr<float>());
     }
     Batch batch;
-    batch.fields = {{"images", inputs.to(model.device())}};
-    const auto result = model.logits(model.features(batch)).to(torch::kCPU, torch::kDouble).softmax(1);
+    batch.fields = {{"images", std::move(images)}};
+    return batch;
+  }
+
+  /// (N, C) double on the CPU: the probabilities of the classes.
+  torch::Tensor probabilities(Model& model, const Batch& batch) const {
+    const InferenceScope scope(model);
+    const auto logits = model.logits(model.features(batch.to(model.device())));
+    auto result = logits.to(torch::kCPU, torch::kDouble).softmax(1);
     if (result.isnan().any().item<bool>()) fail_not_a_number();
     return result;
   }
-
-  /// The classes with their probabilities, the likeliest first.
-  std::vector<LabelProbability> ranked(const torch::Tensor& row) const {
-    std::vector<LabelProbability> result;
-    for (size_t i = 0; i < labels().size(); ++i)
-      result.push_back({labels()[i], row.const_data_ptr<double>()[i]});
-    std::ranges::stable_sort(result, std::greater(), &LabelProbability::probability);
-    return result;
-  }
 };
+
+ImageInputs ImageClassification::read_inputs(const std::vector<std::string>& files) const {
+  const auto& config = experiment().data.images;
+  ImageInputs inputs;
+  inputs.batch = make_batch(std::ssize(files), [&](int64_t i) {
+    auto image = read_image(files[static_cast<size_t>(i)], Follow::everything, config.channels);
+    inputs.shown.push_back(fitted_part(image.shape, config.size));
+    return image;
+  });
+  return inputs;
+}
 
 std::vector<Prediction> ImageClassification::predict(Model& model, const std::vector<std::string>& inputs,
                                                      const PredictOptions& options) {
   constexpr size_t at_once = 32;
   std::vector<Prediction> predictions;
   for (size_t begin = 0; begin < inputs.size(); begin += at_once) {
-    std::vector<Image> images;
-    for (size_t i = begin; i < std::min(begin + at_once, inputs.size()); ++i)
-      images.push_back(fitted(read_image(inputs[i], Follow::everything, experiment().data.images.channels),
-                              experiment().data.images.size));
-    const auto rows = probabilities(model, images);
-    for (int64_t i = 0; i < rows.size(0); ++i)
-      predictions.push_back({.input = inputs[begin + static_cast<size_t>(i)], .labels = ranked(rows[i])});
+    const auto first = inputs.begin() + static_cast<ptrdiff_t>(begin);
+    const std::vector<std::string> files(
+        first, first + static_cast<ptrdiff_t>(std::min(at_once, inputs.size() - begin)));
+    const auto rows = probabilities(model, read_inputs(files).batch);
+    for (size_t i = 0; i < files.size(); ++i)
+      predictions.push_back({.input = files[i], .labels = ranked(rows[static_cast<int64_t>(i)], labels())});
     if (options.on_progress) options.on_progress(std::ssize(predictions), std::ssize(inputs));
   }
   return predictions;
@@ -158,12 +159,10 @@ std::vector<Sample> ImageClassification::samples(Model& model, const std::vector
   constexpr int64_t n_samples = 10;
   const auto set = read_images(experiment().data, Split::valid);
   const int64_t n = std::min(n_samples, set.size());
-  std::vector<Image> images;
-  for (int64_t i = 0; i < n; ++i) images.push_back(set.image(i));
-  const auto rows = probabilities(model, images);
+  const auto rows = probabilities(model, make_batch(n, [&](int64_t i) { return set.image(i); }));
   for (int64_t i = 0; i < n; ++i) {
     result.push_back({.input = fmt::format("validation image {}", i + 1),
-                      .output = ranked(rows[i]).front().label,
+                      .output = ranked(rows[i], labels()).front().label,
                       .reference = set.label(i)});
   }
   return result;
@@ -174,9 +173,7 @@ std::unique_ptr<Task> make_image_classification(const Experiment& experiment, Vo
     const auto images = read_images(experiment.data, Split::train);
     if (vocabulary.labels.empty()) {
       for (int64_t i = 0; i < images.size(); ++i) vocabulary.labels.push_back(images.label(i));
-      std::ranges::sort(vocabulary.labels);
-      const auto repeated = std::ranges::unique(vocabulary.labels);
-      vocabulary.labels.erase(repeated.begin(), repeated.end());
+      vocabulary.labels = distinct_labels(std::move(vocabulary.labels));
     }
     if (!vocabulary.pixels) vocabulary.pixels = measure_pixels(images);
   }

@@ -7,7 +7,6 @@
 #include <torch/types.h>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "data/epoch_plan.h"
 #include "data/text/padded_rows.h"
 #include "data/text/text_batches.h"
@@ -17,6 +16,7 @@
 #include "models/families/families.h"
 #include "models/inference_scope.h"
 #include "training/tasks/evaluation.h"
+#include "training/tasks/labels.h"
 #include "training/tasks/library_tasks.h"
 #include "training/tasks/task_checks.h"
 #include "training/tasks/text/label_likelihood.h"
@@ -39,14 +39,7 @@ class TextClassification : public Task {
   /// The class of each row. Throws UnknownSymbolError for a label that the training data do not have.
   std::vector<int64_t> classes(const LabelledTexts& rows) const {
     std::vector<int64_t> result;
-    for (const auto& label : rows.labels) {
-      const auto found = std::lower_bound(labels().begin(), labels().end(), label);
-      if (found == labels().end() || *found != label) {
-        throw UnknownSymbolError(
-            fmt::format("the label '{}' does not occur in the training data", excerpt(label)));
-      }
-      result.push_back(found - labels().begin());
-    }
+    for (const auto& label : rows.labels) result.push_back(class_of(label, labels()));
     return result;
   }
 
@@ -86,15 +79,6 @@ class TextClassification : public Task {
   int64_t length_limit() const { return experiment().data.sequence_length; }
   int64_t length_with_specials(const TokenIds& text) const { return std::ssize(text) + n_special_tokens(); }
 
-  /// The classes with their probabilities, the likeliest first.
-  std::vector<LabelProbability> ranked(const torch::Tensor& probabilities) const {
-    const double* const values = probabilities.const_data_ptr<double>();
-    std::vector<LabelProbability> result;
-    for (size_t i = 0; i < labels().size(); ++i) result.push_back({labels()[i], values[i]});
-    std::ranges::stable_sort(result, std::greater(), &LabelProbability::probability);
-    return result;
-  }
-
   /// The rows of samples: `inputs`, or the first rows of the validation data.
   LabelledTexts rows_to_show(const std::vector<std::string>& inputs) const {
     constexpr size_t n_samples = 5;
@@ -125,7 +109,7 @@ std::vector<Prediction> TextClassification::predict(Model& model, const std::vec
   const auto probabilities = class_scores(model, texts, options).to(torch::kDouble).softmax(1);
   if (probabilities.isnan().any().item<bool>()) fail_not_a_number();
   for (size_t i = 0; i < origins.size(); ++i)
-    predictions[origins[i]].labels = ranked(probabilities[static_cast<int64_t>(i)]);
+    predictions[origins[i]].labels = ranked(probabilities[static_cast<int64_t>(i)], labels());
   return predictions;
 }
 
@@ -265,10 +249,7 @@ std::unique_ptr<Task> make_text_classification(const Experiment& experiment, Voc
   const bool as_text = shape_of(experiment.model) == FamilyShape::encoder_decoder;
   if (!vocabulary.tokenizer || vocabulary.labels.empty()) {
     const auto rows = read_labelled(experiment.data, Split::train);
-    vocabulary.labels = rows.labels;
-    std::sort(vocabulary.labels.begin(), vocabulary.labels.end());
-    vocabulary.labels.erase(std::unique(vocabulary.labels.begin(), vocabulary.labels.end()),
-                            vocabulary.labels.end());
+    vocabulary.labels = distinct_labels(rows.labels);
     // An encoder-decoder needs the tokens of the labels, because it writes them. The other families have the
     // same tokens, so that the families are comparable.
     if (!vocabulary.tokenizer) {
