@@ -8,6 +8,7 @@
 
 #include "analysis/attention_rollout.h"
 #include "analysis/attention_statistics.h"
+#include "analysis/image_attention.h"
 #include "analysis/text_layout.h"
 #include "base/error.h"
 #include "generation/generator.h"
@@ -93,6 +94,18 @@ nlohmann::ordered_json rollout_json(const std::vector<Rollout>& rollouts) {
   return list;
 }
 
+/// The fields of a text's report that are not about maps.
+nlohmann::ordered_json text_json(const AttentionReport& report) {
+  nlohmann::ordered_json document{{"name", report.name},
+                                  {"text", report.text},
+                                  {"target", nullptr},
+                                  {"source_tokens", report.source_tokens},
+                                  {"target_tokens", report.target_tokens},
+                                  {"target_next", report.target_next}};
+  if (report.answers()) document["target"] = report.target;
+  return document;
+}
+
 }  // namespace
 
 const std::vector<std::string>& AttentionReport::row_tokens(AttentionKind kind) const {
@@ -101,6 +114,22 @@ const std::vector<std::string>& AttentionReport::row_tokens(AttentionKind kind) 
 
 const std::vector<std::string>& AttentionReport::column_tokens(AttentionKind kind) const {
   return kind == AttentionKind::decoder ? row_tokens(kind) : source_tokens;
+}
+
+std::vector<AttentionLayer> attention_layers(Model& model, const Batch& batch) {
+  const InferenceScope scope(model);
+  AttentionMaps maps;
+  model.attention_maps(batch, maps);
+  std::vector<AttentionLayer> layers;
+  append(layers, AttentionKind::encoder, maps.encoder);
+  append(layers, AttentionKind::decoder, maps.decoder);
+  append(layers, AttentionKind::cross, maps.cross);
+  for (const auto& layer : layers) {
+    if (layer.weights.isfinite().all().item<bool>()) continue;
+    throw CheckpointError(
+        "the model's attention weights are not numbers: its training diverged; take an earlier checkpoint");
+  }
+  return layers;
 }
 
 AttentionReport attention_report(Model& model, const Tokenizer& tokenizer, const AttentionRequest& request) {
@@ -136,16 +165,7 @@ AttentionReport attention_report(Model& model, const Tokenizer& tokenizer, const
 
   const InferenceScope scope(model);
   const auto on_device = batch.to(model.device());
-  AttentionMaps maps;
-  model.attention_maps(on_device, maps);
-  append(report.layers, AttentionKind::encoder, maps.encoder);
-  append(report.layers, AttentionKind::decoder, maps.decoder);
-  append(report.layers, AttentionKind::cross, maps.cross);
-  for (const auto& layer : report.layers) {
-    if (layer.weights.isfinite().all().item<bool>()) continue;
-    throw CheckpointError(
-        "the model's attention weights are not numbers: its training diverged; take an earlier checkpoint");
-  }
+  report.layers = attention_layers(model, on_device);
   if (predicts_tokens(request.head))
     report.predictions = token_predictions(model, tokenizer, on_device, kLikeliest);
   return report;
@@ -168,17 +188,11 @@ AttentionReport attention_report(const Run& run, const std::string& text,
 }
 
 std::string to_json(const AttentionReport& report) {
-  nlohmann::ordered_json document{{"name", report.name},
-                                  {"text", report.text},
-                                  {"target", nullptr},
-                                  {"source_tokens", report.source_tokens},
-                                  {"target_tokens", report.target_tokens},
-                                  {"target_next", report.target_next}};
-  if (report.answers()) document["target"] = report.target;
+  auto document = report.image ? image_json(report) : text_json(report);
   document["layers"] = layers_json(report.layers);
   document["heads"] = nlohmann::ordered_json::parse(to_json(head_statistics(report)));
   document["rollout"] = rollout_json(attention_rollout(report));
-  document["predictions"] = predictions_json(report.predictions);
+  if (!report.image) document["predictions"] = predictions_json(report.predictions);
   // A byte model may read bytes that are not UTF-8: they become U+FFFD.
   return document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

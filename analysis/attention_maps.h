@@ -1,5 +1,6 @@
 #pragma once
-// Every attention weight of a model while it reads or writes a text, with the tokens of rows and columns.
+// Every attention weight of a model while it reads or writes a text, or looks at a picture, with the names of
+// rows and columns.
 
 #include <array>
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <torch/types.h>
 
 #include "analysis/token_predictions.h"
+#include "data/images/image.h"
 #include "data/text/tokenizer.h"
 #include "models/model.h"
 #include "training/runs/run.h"
@@ -30,6 +32,20 @@ struct AttentionLayer {
   torch::Tensor weights;  // (H, T, S) float on the CPU; rows sum to 1
 };
 
+/// The picture that a model looks at, and the places that it makes of it.
+struct AttendedImage {
+  std::string file;  // as given
+  Image picture;     // in colours (three channels), as in the file
+  PlaceGrid grid;
+  Box part;  // of the picture, in its pixels: what the grid covers
+  /// The classes, or the objects; each object has the number of its query.
+  Prediction prediction;
+};
+
+/// The report of a picture has no text, target, target_next and predictions. Its source tokens are the
+/// places, named "row R column C" from 0, with "class" (or "special 0", … where there are several) before
+/// them; its target tokens are the object queries of a model that detects, named "query N" or "query N: LABEL
+/// 0.97".
 struct AttentionReport {
   std::string name = {};    // of the run; may be empty
   std::string text = {};    // as given
@@ -45,6 +61,7 @@ struct AttentionReport {
   /// tokens: the next token, or for a masked language model the token at this position. Empty for other
   /// heads.
   TokenPredictions predictions = {};
+  std::optional<AttendedImage> image = {};  // absent for a text
 
   /// Whether there is a target, given or written.
   bool answers() const { return !target.empty() || !target_tokens.empty(); }
@@ -70,6 +87,10 @@ AttentionReport attention_report(Model& model, const Tokenizer& tokenizer, const
 AttentionReport attention_report(const Run& run, const std::string& text,
                                  const std::optional<std::string>& target = {});
 
+/// The maps of the only row of `batch`, which is on the model's device. Throws CheckpointError if weights are
+/// not numbers.
+std::vector<AttentionLayer> attention_layers(Model& model, const Batch& batch);
+
 /// One document, as `zoo attention --json` prints it:
 ///   name, text, target                        strings; target is null if there is none
 ///   source_tokens, target_tokens, target_next lists of strings, as in AttentionReport
@@ -86,6 +107,15 @@ AttentionReport attention_report(const Run& run, const std::string& text,
 ///                                             target tokens, the five likeliest tokens, the likeliest first:
 ///                                             list of {"token", "probability"}, as in AttentionReport; empty
 ///                                             if the model predicts no tokens
+/// For a picture, `text`, `target`, `target_next` and `predictions` are absent, and instead there are
+///   image                                     the file, as given
+///   width, height                             of the picture, in pixels
+///   rows, columns                             of the grid of places
+///   special                                   how many of source_tokens stand before the places
+///   part                                      [x, y, width, height]: what the grid covers of the picture, in
+///                                             its pixels
+///   labels, or objects                        as in `zoo predict --json` (training/tasks/prediction.h); an
+///                                             object also has "query", the row of target_tokens
 /// Rows and columns of "encoder" are source_tokens; of "cross", target_tokens and source_tokens; of
 /// "decoder", target_tokens, or source_tokens if there are no target tokens.
 std::string to_json(const AttentionReport& report);

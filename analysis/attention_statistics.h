@@ -18,13 +18,19 @@ namespace zoo {
 /// heads on the previous token and on the token itself in translation models. The alignment error takes the
 /// diagonal as the alignment, like the guided attention of Tachibana et al. 2018. It is meaningful between
 /// languages of similar word order. It is not the alignment error rate, which needs a reference.
+///
+/// Of a picture's maps there are the entropy; for self-attention the weight on the place, or the query,
+/// itself; and for the encoder the distance on the grid of places, ‖p_t − p_s‖ in places, as in Dosovitskiy
+/// et al. 2021
+/// ("An Image is Worth 16x16 Words", section 4.5). It is a mean over places, with the weights on places
+/// alone: a class token is nowhere.
 struct HeadStatistics {
   AttentionKind kind = AttentionKind::encoder;
   int64_t layer = 0;               // from 0, within its kind
   int64_t head = 0;                // from 0
   double entropy = 0;              // −Σ_s w[t,s] ln w[t,s], in nats: 0 = one key per row, ln S = all equal
   std::optional<double> distance;  // Σ_s w[t,s] |t − s|, in tokens; self-attention only
-  double first = 0;                // w[t,0], 0 to 1
+  std::optional<double> first;     // w[t,0], 0 to 1; of texts only
   std::optional<double> previous;  // w[t,t−1] over the rows t ≥ 1, 0 to 1; self-attention of ≥ 2 tokens only
   std::optional<double> itself;    // w[t,t], 0 to 1; self-attention only
   /// Σ_s w[t,s] |(s+½)/S − (t+½)/T|, 0 to 1: the distance from the diagonal between the corners of the map,

@@ -12,7 +12,9 @@
 
 #include "analysis/attention_maps.h"
 #include "analysis/attention_statistics.h"
+#include "analysis/image_attention.h"
 #include "apps/arguments/options.h"
+#include "apps/arguments/run_arguments.h"
 #include "apps/commands.h"
 #include "base/device.h"
 #include "base/error.h"
@@ -25,8 +27,7 @@ namespace {
 
 struct AttentionArguments {
   std::filesystem::path run;
-  std::string text;
-  std::optional<std::string> target;
+  std::optional<std::string> text, target, image;
   std::optional<std::filesystem::path> out;
   bool heads = false, json = false;
   std::string device = "auto";
@@ -45,11 +46,28 @@ void print_heads(const std::vector<HeadStatistics>& heads) {
   }
 }
 
-void show_attention(const AttentionArguments& arguments) {
+/// The report of the text or the picture that the arguments name.
+AttentionReport report_of(const AttentionArguments& arguments, const Run& run) {
+  if (arguments.text) require_input(run, PredictionInput::text, "--text");
+  if (!arguments.image) return attention_report(run, *arguments.text, arguments.target);
+  require_input(run, PredictionInput::image_file, "--image");
+  return image_attention_report(run, *arguments.image);
+}
+
+void check(const AttentionArguments& arguments) {
+  if (arguments.text && arguments.image) throw UsageError("--image contradicts --text: give one of them");
+  if (!arguments.text && !arguments.image)
+    throw UsageError("--text is required, or --image for a run that reads images");
+  if (arguments.target && arguments.image)
+    throw UsageError("--target contradicts --image: a picture has no answer");
   if (arguments.heads && arguments.json)
     throw UsageError("--heads contradicts --json, which has the same numbers under \"heads\"");
+}
+
+void show_attention(const AttentionArguments& arguments) {
+  check(arguments);
   const auto run = Run::open(arguments.run, parse_device(arguments.device));
-  const auto report = attention_report(run, arguments.text, arguments.target);
+  const auto report = report_of(arguments, run);
   if (arguments.json) std::cout << to_json(report) << '\n';
   if (arguments.json && !arguments.out) return;
   const auto path = arguments.out.value_or(run.dir() / "attention.html");
@@ -68,7 +86,11 @@ void add_attention(CLI::App& app) {
       "attention",
       "Show where a trained model looks and what it predicts at each position: on a page or as numbers");
   add_run(*command, arguments->run);
-  command->add_option("--text", arguments->text, "The text to read")->type_name("TEXT")->required();
+  command->add_option("--text", arguments->text, "The text to read")->type_name("TEXT");
+  command
+      ->add_option("--image", arguments->image,
+                   "The picture to look at, PNG or JPEG, for a run that reads images")
+      ->type_name("FILE");
   command
       ->add_option("--target", arguments->target,
                    "The answer or translation to look at; default: the model's own")
@@ -77,7 +99,8 @@ void add_attention(CLI::App& app) {
       ->type_name("FILE");
   command->add_flag("--heads", arguments->heads,
                     "Also print statistics of each head: the entropy of its rows (nats), how far it looks "
-                    "(tokens), its weights on the first token, the previous token and the token itself, and "
+                    "(tokens, or places of a picture), its weights on the first token, the previous token "
+                    "and the token itself, and "
                     "for cross-attention its distance from the diagonal");
   add_json(
       *command, arguments->json,

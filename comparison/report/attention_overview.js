@@ -78,7 +78,7 @@ class Overview {
   }
 
   #table(kind) {
-    const rows = data.heads.filter(head => head.kind === kind), columns = headColumns(rows);
+    const rows = data.heads.filter(head => head.kind === kind), columns = headColumns(rows, this.#reading.unit);
     for (const row of rows) {
       const button = el('button', 'open', `${row.layer}.${row.head}`);
       button.type = 'button';

@@ -10,6 +10,7 @@
 #include "analysis/attention_rollout.h"
 #include "analysis/attention_statistics.h"
 #include "base/error.h"
+#include "comparison/report/image_attention_page.h"
 #include "comparison/report/page_template.h"
 
 namespace zoo {
@@ -107,6 +108,7 @@ std::string page_title(const AttentionReport& report) {
 }  // namespace
 
 std::string attention_page(const AttentionReport& report) {
+  if (report.image) return image_attention_page(report);
   check_size(report);
   return fill_template(embedded::attention_page_html,
                        {{"title", page_title(report)},

@@ -92,9 +92,9 @@ function partsOf(view, mostRows, mostColumns) {
 /**
  * Paints a view with `size` device pixels per cell. A view is {values, rows, columns, isHidden, top}: integers row by
  * row, the tokens of both sides, (t, s) → whether a mask hides it, and the value that gets the strongest colour. A
- * cell with a larger value has a mark in its corner.
+ * cell with a larger value has a mark in its corner. It may have a `colour` of its own for shares.
  */
-function paint(canvas, {values, rows, columns, isHidden, top}, size, {gap = 0, radius = 0, numbers = false} = {}) {
+function paint(canvas, {values, rows, columns, isHidden, top, colour: colourOf = colour}, size, {gap = 0, radius = 0, numbers = false} = {}) {
   const S = columns.length, width = S * size, height = rows.length * size;
   // The canvas gets a picture and not the strokes. A browser prints strokes one by one, in so many layers that viewers of
   // PDF leave some out.
@@ -106,7 +106,7 @@ function paint(canvas, {values, rows, columns, isHidden, top}, size, {gap = 0, r
     const t = Math.floor(i / S), s = i % S;
     if (isHidden(t, s)) return;
     const share = fraction(value, top);
-    pen.fillStyle = colour(share);
+    pen.fillStyle = colourOf(share);
     pen.beginPath();
     if (radius && pen.roundRect) pen.roundRect(s * size + gap, t * size + gap, size - 2 * gap, size - 2 * gap, radius);
     else pen.rect(s * size + gap, t * size + gap, size - 2 * gap, size - 2 * gap);
@@ -282,13 +282,16 @@ const NUMBERS = [
          'where both texts run in step.'},
 ];
 
-/** The columns of a sortableTable over heads: the numbers that at least one of `rows` has. */
-function headColumns(rows) {
+/**
+ * The columns of a sortableTable over heads: the numbers that at least one of `rows` has. `unit` is what a map's rows and
+ * columns are.
+ */
+function headColumns(rows, unit = 'token') {
   const isKnown = (row, {key}) => Number.isFinite(row[key]);
   return NUMBERS.filter(column => rows.some(row => isKnown(row, column))).map(column => {
     const {key, title, hint} = column, known = rows.filter(row => isKnown(row, column));
     const top = column.top ?? Math.max(...known.map(row => row[key]));
-    return {title, hint, value: row => row[key] ?? null, cell: row => {
+    return {title, hint: hint.replaceAll('token', unit), value: row => row[key] ?? null, cell: row => {
       if (!isKnown(row, column)) return '–';
       const node = el('span', 'amount', row[key].toFixed(2));
       node.style.setProperty('--share', top > 0 ? row[key] / top : 0);

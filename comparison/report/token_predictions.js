@@ -42,5 +42,5 @@ function build(note, list) {
   return true;
 }
 
-return {build};
+return {build, bar};
 })();

@@ -45,14 +45,14 @@ TEST(HeadStatistics, OfEvenAttentionAreKnown) {
   const auto self = of_one_head(AttentionKind::encoder, even);
   EXPECT_NEAR(self.entropy, std::log(n), 1e-6);
   EXPECT_THAT(self.distance, close_to((n * n - 1) / (3.0 * n)));  // the mean of |t − s| over all pairs
-  EXPECT_NEAR(self.first, 1.0 / n, 1e-6);
+  EXPECT_NEAR(self.first.value(), 1.0 / n, 1e-6);
   EXPECT_THAT(self.previous, close_to(1.0 / n));
   EXPECT_THAT(self.itself, close_to(1.0 / n));
   EXPECT_FALSE(self.alignment_error);
 
   const auto cross = of_one_head(AttentionKind::cross, even);
   EXPECT_NEAR(cross.entropy, std::log(n), 1e-6);
-  EXPECT_NEAR(cross.first, 1.0 / n, 1e-6);
+  EXPECT_NEAR(cross.first.value(), 1.0 / n, 1e-6);
   EXPECT_THAT(cross.alignment_error, close_to((n * n - 1) / (3.0 * n * n)));
   EXPECT_FALSE(cross.distance);
   EXPECT_FALSE(cross.previous);
@@ -70,7 +70,7 @@ TEST(HeadStatistics, OfAHeadOnTheTokenBeforeAreKnown) {
   EXPECT_THAT(head.previous, Optional(1.0));
   EXPECT_THAT(head.itself, close_to(1.0 / n));
   EXPECT_THAT(head.distance, close_to((n - 1.0) / n));
-  EXPECT_NEAR(head.first, 2.0 / n, 1e-6);  // the first token sees itself, the second sees the first
+  EXPECT_NEAR(head.first.value(), 2.0 / n, 1e-6);  // the first token sees itself, the second sees the first
 }
 
 TEST(HeadStatistics, TellAnAlignmentFromItsMirrorImage) {
@@ -111,7 +111,7 @@ TEST(HeadStatistics, AreInTheOrderOfTheLayersAndTheirHeads) {
       EXPECT_EQ(json[i]["layer"], layer.layer);
       EXPECT_EQ(json[i]["head"], h);
       EXPECT_NEAR(json[i]["entropy"].get<double>(), heads[i].entropy, 5.1e-7);
-      EXPECT_NEAR(json[i]["first"].get<double>(), heads[i].first, 5.1e-7);
+      EXPECT_NEAR(json[i]["first"].get<double>(), heads[i].first.value(), 5.1e-7);
       const bool is_cross = layer.kind == AttentionKind::cross;
       for (const auto* of_self : {"distance", "previous", "itself"})
         EXPECT_EQ(json[i][of_self].is_null(), is_cross) << of_self;

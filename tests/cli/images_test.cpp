@@ -96,14 +96,52 @@ TEST_F(Images, AnEvaluationSaysWhatIsTakenForWhat) {
   EXPECT_EQ(json::parse(other.out)["images"], 48) << other.err;
 }
 
+TEST_F(Images, AttentionShowsWhereAModelLooks) {
+  dir_->write("wide/a.png", encode_png({.shape = {.channels = 1, .height = 8, .width = 16},
+                                        .pixels = std::vector<uint8_t>(8 * 16, 7)}));
+  const auto outcome = zoo("attention run --device cpu --image wide/a.png --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto document = json::parse(outcome.out);
+  EXPECT_THAT(keys(document), ::testing::UnorderedElementsAre(
+                                  "name", "image", "width", "height", "rows", "columns", "special", "part",
+                                  "source_tokens", "target_tokens", "labels", "layers", "heads", "rollout"));
+  EXPECT_EQ(document["image"], "wide/a.png");
+  EXPECT_EQ(document["part"], json({4.0, 0.0, 8.0, 8.0})) << "the square in the middle";
+  EXPECT_EQ(document["source_tokens"],
+            json({"class", "row 0 column 0", "row 0 column 1", "row 1 column 0", "row 1 column 1"}));
+  EXPECT_THAT(document["layers"][0]["heads"], SizeIs(2));
+  EXPECT_EQ(
+      document["labels"],
+      json::parse(zoo("predict run --device cpu --image wide/a.png --json").out)["results"][0]["labels"]);
+
+  const auto page = zoo("attention run --device cpu --image new/a.png --heads");
+  EXPECT_THAT(page.out, StartsWith("attention layer"));
+  EXPECT_THAT(page.out, HasSubstr("attention maps: run/attention.html\n"));
+  EXPECT_THAT(read_file(*dir_ / "run/attention.html"), HasSubstr("data:image/png;base64,"));
+}
+
 TEST_F(Images, BadInputGetsOneLine) {
-  EXPECT_THAT(problem("predict run --device cpu --text hello"), HasSubstr("classifies images: use --image"));
+  EXPECT_THAT(problem("predict run --device cpu --text hello"),
+              HasSubstr("--text: run reads images: use --image"));
   EXPECT_THAT(problem("predict run --device cpu --image config.yaml"),
               HasSubstr("config.yaml: this is no PNG or JPEG"));
   EXPECT_THAT(problem("predict run --device cpu --image none.png"), HasSubstr("cannot read 'none.png'"));
   EXPECT_THAT(problem("predict run --device cpu --image ."), HasSubstr(".: no PNG or JPEG images"));
   EXPECT_THAT(problem("predict run --device cpu"), HasSubstr("standard input is empty"));
-  EXPECT_THAT(problem("attention run --device cpu --text hello"), HasSubstr("has no texts"));
+  EXPECT_THAT(problem("attention run --device cpu --text hello"),
+              HasSubstr("--text: run reads images: use --image"));
+  EXPECT_THAT(problem("attention run --device cpu --text hello --image new/a.png"),
+              HasSubstr("--image contradicts --text"));
+  EXPECT_THAT(problem("attention run --device cpu --target hello --image new/a.png"),
+              HasSubstr("--target contradicts --image"));
+  EXPECT_THAT(problem("attention run --device cpu"), HasSubstr("--text is required, or --image"));
+  EXPECT_THAT(problem("attention run --device cpu --image config.yaml"),
+              HasSubstr("config.yaml: this is no PNG or JPEG"));
+  for (const std::string option : {"--min-score 0.1", "--out drawn"}) {
+    EXPECT_THAT(problem("predict run --device cpu --image new/a.png " + option),
+                HasSubstr(option.substr(0, option.find(' ')) +
+                          ": run classifies, it finds no objects: leave it out"));
+  }
   EXPECT_THAT(problem("train config.yaml --device cpu --out other --set data.train=new"),
               HasSubstr("there must be a directory for each class"));
   dir_->write("bad/above/a.png", picture(true, 1).substr(0, 60));

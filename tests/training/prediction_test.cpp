@@ -253,8 +253,8 @@ TEST(Prediction, OfObjectsIsALineForEach) {
                                                        {"cat", 0.125, {0, 0, 1, 1}}}}},
                                          {.input = "none.png", .objects = std::vector<LabelledBox>{}}};
   EXPECT_EQ(to_text(predictions, 2),
-            "a\\x09b.png\tcat\t0.9000\t1.00\t2.01\t30.00\t0.33\n"
-            "a\\x09b.png\tbig\\x1b dog\t0.5000\t0.00\t0.00\t4.00\t5.00\n");
+            "a\\tb.png\tcat\t0.9000\t1.00\t2.01\t30.00\t0.33\n"
+            "a\\tb.png\tbig\\x1b dog\t0.5000\t0.00\t0.00\t4.00\t5.00\n");
   const auto document = nlohmann::json::parse(to_json(predictions));
   EXPECT_EQ(document["results"][0]["objects"].size(), 3U);
   EXPECT_EQ(document["results"][0]["objects"][0],

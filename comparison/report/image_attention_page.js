@@ -1,0 +1,320 @@
+// Shows where a model looks in a picture: an overview of every layer and head, one of them on the picture, and what the
+// model says. The address names the map and whose view it is: #encoder-0-1-17 is layer 0, head 1, the row 17 of the map
+// (special places come first), or mean and rollout in place of the head.
+(() => {
+const {data, $, el, count, isPrinting, whenThemeChanges, showScrolling} = zooPage;
+const {MOST, headName, HeatMap, numbersTable, showLegend} = zooMaps;
+const {nameOf, Overview} = zooOverview;
+const {PictureView, heatColour, heatOnPicture, percent} = zooPicture;
+const {rows: R, columns: C, special} = data, queries = data.target_tokens;
+const placeNames = data.source_tokens, objects = data.objects ?? [];
+const range = n => Array.from({length: n}, (_, i) => i);
+
+// ---- The numbers --------------------------------------------------------------------------------------------------
+
+const KINDS = {
+  encoder: {title: queries.length ? 'Encoder self-attention' : 'Self-attention', rows: range(R), columns: range(C),
+            note: 'Where the chosen place of the picture looks, in every head. Click on the picture to choose another.'},
+  cross: {title: 'Cross-attention', rows: range(R), columns: range(C),
+          note: 'Where the chosen object query looks in the picture, in every head.'},
+  decoder: {title: 'Decoder self-attention', rows: queries, columns: queries,
+            note: 'Where each object query (row) looks among the queries (column).'},
+};
+const maps = Object.fromEntries(data.maps.map(map => [map.kind, map.layers]));
+const kinds = ['cross', 'encoder', 'decoder'].filter(kind => maps[kind]?.length);
+const rollouts = new Map(data.rollout.map(map => [map.kind + map.layer, map]));
+
+/** One row of a packed map (attention_page.h) as fractions. */
+function unpacked(packed, t) {
+  packed.bytes ??= Uint8Array.from(atob(packed.rows), character => character.charCodeAt(0));
+  const S = packed.bytes.length / packed.tops.length, scale = packed.tops[t] / 255e6;
+  return Array.from(packed.bytes.subarray(t * S, (t + 1) * S), byte => byte * scale);
+}
+
+/** The weights of the row `t` of a map, special places first. */
+function rowOf({kind, layer, head}, t) {
+  if (head === 'rollout') return unpacked(rollouts.get(kind + layer), t);
+  if (head !== 'mean') return unpacked(maps[kind][layer][head], t);
+  const rows = maps[kind][layer].map(packed => unpacked(packed, t));
+  return rows[0].map((_, s) => rows.reduce((sum, row) => sum + row[s], 0) / rows.length);
+}
+
+const exists = ({kind, layer, head}) => Boolean(maps[kind]?.[layer]) &&
+    (head === 'mean' || (head === 'rollout' ? rollouts.has(kind + layer) : Boolean(maps[kind][layer][head])));
+const reading = {
+  KINDS, kinds, maps, weights: exists, unit: 'place',
+  titleOf: map => `${KINDS[map.kind].title}, layer ${map.layer}, ${headName(map.head)}`,
+  headsOf: kind => [...maps[kind][0].keys(), 'mean',
+                    ...(maps[kind].some((_, layer) => rollouts.has(kind + layer)) ? ['rollout'] : [])],
+};
+
+// ---- What is chosen -----------------------------------------------------------------------------------------------
+
+// place: a row of the encoder's maps; query: one of the decoder's
+const state = {map: null, place: special ? 0 : Math.floor(R / 2) * C + Math.floor(C / 2),
+               query: objects.find(({query}) => query !== null)?.query ?? 0, seen: null, show: 'over', scale: 'relative'};
+const fromOf = kind => kind === 'encoder' ? state.place : state.query;
+const fromName = kind => kind !== 'encoder' ? queries[state.query]
+    : state.place < special ? `${placeNames[state.place]} token` : placeNames[state.place];
+const objectOf = query => objects.find(object => object.query === query);
+const most = values => values.reduce((top, value) => Math.max(top, value), 0);
+
+/** The weights that the chosen place or query gives to the places of the picture. */
+const onPlaces = map => rowOf(map, fromOf(map.kind)).slice(special);
+
+/** The view of a map that heat_map.js paints. */
+function viewOf(map) {
+  const {rows, columns} = KINDS[map.kind], isHidden = () => false;
+  const weights = map.kind === 'decoder' ? range(queries.length).flatMap(t => rowOf(map, t)) : onPlaces(map);
+  const values = weights.map(weight => weight * MOST);
+  const view = {values, rows, columns, isHidden, top: state.scale === 'absolute' ? MOST : most(values)};
+  return map.kind === 'decoder' ? view : {...view, colour: heatColour};
+}
+
+function parseName(name) {
+  const [kind, layer, head, from] = (name || '').split('-');
+  const map = {kind, layer: Number(layer), head: ['mean', 'rollout'].includes(head) ? head : Number(head)};
+  if (!kinds.includes(kind) || !exists(map)) return null;
+  const n = kind === 'encoder' ? placeNames.length : queries.length, t = Number(from);
+  return {map, from: from !== undefined && Number.isInteger(t) && t >= 0 && t < n ? t : null};
+}
+
+// ---- One map, large -----------------------------------------------------------------------------------------------
+
+const image = new Image();
+const part = {x: data.part[0] / data.width, y: data.part[1] / data.height, width: data.part[2] / data.width,
+              height: data.part[3] / data.height};
+const pictureView = new PictureView($('stage'), image, {rows: R, columns: C, part}, {choose, look, step});
+const heatMap = new HeatMap($('plot'), $('readout'));
+const overview = new Overview($('overview'), reading, viewOf, openInSight);
+
+function choose(place, point) {
+  if (place === null && point && state.map.kind === 'encoder') return;  // beside what the model sees
+  if (state.map.kind === 'encoder') return setFrom(place === null ? 0 : special + place);
+  if (!point) return setFrom(0);
+  const holds = ({box: [x, y, width, height]}) => point.x * data.width >= x && point.x * data.width <= x + width &&
+      point.y * data.height >= y && point.y * data.height <= y + height;
+  const area = ({box}) => box[2] * box[3];
+  const hit = objects.filter(object => object.score >= 0.5 && object.query !== null && holds(object))
+      .sort((a, b) => area(a) - area(b))[0];
+  if (hit) setFrom(hit.query);
+}
+
+function look(place) {
+  state.seen = place;
+  tell();
+}
+
+function step(down, across) {
+  const from = fromOf(state.map.kind), clamp = (value, n) => Math.min(n - 1, Math.max(0, value));
+  if (state.map.kind !== 'encoder') return setFrom(clamp(from + down + across, queries.length));
+  if (from < special) return setFrom(special);
+  const row = Math.floor((from - special) / C) + down, column = (from - special) % C + across;
+  setFrom(special + clamp(row, R) * C + clamp(column, C));
+}
+
+/** Makes a place or a query the one whose view is shown. */
+function setFrom(t) {
+  state[state.map.kind === 'encoder' ? 'place' : 'query'] = t;
+  render();
+  overview.paint();
+}
+
+function open(map) {
+  state.map = map;
+  heatMap.forget();
+  render();
+}
+
+function openInSight(map) {
+  open(map);
+  const {top, bottom} = $(map.kind === 'decoder' ? 'plot' : 'stage').getBoundingClientRect();
+  if (bottom < 160 || top > innerHeight - 160) $('detail').scrollIntoView({block: 'start'});
+}
+
+function noteOf({kind, layer, head}) {
+  if (kind === 'decoder') return 'Row: an object query. Column: a query that it looks at. Each row sums to 1.';
+  const own = kind === 'encoder' ? 'Click on the picture, or press the arrow keys, to choose another place.'
+                                 : 'Click on an object, or press the arrow keys, to choose another query.';
+  if (head !== 'rollout') return own;
+  const through = kind === 'cross' ? 'the encoder and this layer' : layer ? `layers 0 to ${layer}` : 'layer 0';
+  return `Where it comes from, through ${through}: this assumes that only attention and residual connections mix ` +
+      `places. ${own}`;
+}
+
+/** Says in words what the chosen place looks at: at the place under the pointer, or most. */
+function tell() {
+  const {map, seen} = state, {kind} = map, row = rowOf(map, fromOf(kind)), places = row.slice(special);
+  const at = seen ?? places.indexOf(most(places)), value = el('span', 'value', percent(places[at]));
+  const share = state.scale === 'absolute' ? places[at] : places[at] / (most(places) || 1);
+  Object.assign(value.style, {background: heatOnPicture(share), color: 'var(--ink)'});
+  const hints = seen === null ? ['the largest weight on the picture'] : [];
+  range(special).forEach(i => hints.push(`${percent(row[i])} on the ${placeNames[i]} token`));
+  $('readout').replaceChildren(el('b', '', fromName(kind)), ' → ', el('b', '', placeNames[special + at]), ' ', value,
+                               el('span', 'hint', hints.join('; ')));
+  const object = kind === 'cross' ? objectOf(state.query) : null;
+  pictureView.mark({
+    chosen: kind === 'encoder' && state.place >= special ? state.place - special : null, seen,
+    object: object && {x: object.box[0] / data.width, y: object.box[1] / data.height, width: object.box[2] / data.width,
+                       height: object.box[3] / data.height},
+  });
+}
+
+const roomInside = node => node.clientWidth - 2 * parseFloat(getComputedStyle(node).paddingLeft);
+
+/** The width of the picture: all of the card's, unless it would not fit into the window. */
+function pictureWidth() {
+  const ratio = data.width / data.height, most = isPrinting() ? 480 : Math.max(280, innerHeight - 330);
+  const room = isPrinting() ? 480 : Math.max(100, roomInside($('detail')));
+  return Math.floor(Math.min(room, 620, Math.max(100, most * ratio)));
+}
+
+function render() {
+  const {map} = state;
+  if (!map) return;
+  const onPicture = map.kind !== 'decoder';
+  history.replaceState(null, '', `#${nameOf(map)}${onPicture ? `-${fromOf(map.kind)}` : ''}`);
+  overview.mark(map);
+  $('map-title').textContent = reading.titleOf(map);
+  $('map-note').textContent = noteOf(map);
+  for (const [id, heads, layers] of STEPS) $(id).disabled = !overview.neighbour(map, heads, layers);
+  for (const input of document.querySelectorAll('input[type=radio]')) input.checked = input.value === state[input.name];
+  $('stage').hidden = $('show-choice').hidden = !onPicture;
+  $('plot').parentElement.hidden = onPicture;
+  showFrom(map);
+  onPicture ? renderPicture(map) : renderQueries(map);
+  if ($('numbers').open) fillTable();
+}
+
+function renderPicture(map) {
+  const values = onPlaces(map), top = state.scale === 'absolute' ? 1 : most(values), over = state.show === 'over';
+  $('stage').setAttribute('aria-label', `${reading.titleOf(map)}: where ${fromName(map.kind)} looks. Arrow keys choose ` +
+                                        `another ${map.kind === 'encoder' ? 'place' : 'query'}.`);
+  pictureView.show({values, top, over}, pictureWidth());
+  const colour = over ? heatOnPicture : heatColour;
+  $('ramp').style.background = `linear-gradient(to right, ${range(17).map(i => colour(i / 16)).join(', ')})`;
+  $('ramp-end').textContent = percent(top);
+  tell();
+}
+
+function renderQueries(map) {
+  const view = viewOf(map);
+  $('plot').setAttribute('aria-label', `${reading.titleOf(map)}. Arrow keys move from weight to weight.`);
+  showLegend($('ramp'), $('ramp-end'), view);
+  heatMap.show(view, isPrinting() ? 640 : roomInside($('detail')));
+}
+
+/** The choice of whose view is shown: the special places, or the queries. */
+function showFrom({kind}) {
+  const host = $('from-choice'), [legend] = host.children;
+  host.hidden = kind === 'decoder' || (kind === 'encoder' && !special);
+  if (host.hidden) return;
+  if (kind === 'encoder') {
+    const buttons = range(special).map(i => {
+      const button = el('button', '', `${placeNames[i]} token`);
+      Object.assign(button, {type: 'button', value: i});
+      button.setAttribute('aria-pressed', state.place === i);
+      return button;
+    });
+    const place = el('span', 'quiet', state.place < special ? 'or a place of the picture' : placeNames[state.place]);
+    return host.replaceChildren(legend, ...buttons, place);
+  }
+  const select = el('select', '', ...queries.map((name, t) => {
+    const option = el('option', '', name);
+    return Object.assign(option, {value: t, selected: t === state.query});
+  }));
+  select.setAttribute('aria-label', 'Object query');
+  host.replaceChildren(legend, select);
+}
+
+/** The shown weights as numbers, as they lie on the picture. */
+function fillTable() {
+  const {map} = state, view = viewOf(map);
+  const caption = map.kind === 'decoder' ? reading.titleOf(map) : `${reading.titleOf(map)}: from ${fromName(map.kind)}`;
+  const names = list => list.map(String);
+  $('table').replaceChildren(numbersTable({...view, rows: names(view.rows), columns: names(view.columns)}, caption));
+}
+
+// ---- What the model says ------------------------------------------------------------------------------------------
+
+function showAnswers() {
+  const detects = data.objects !== undefined;
+  const shown = detects ? objects.filter(({score}) => score >= 0.5) : data.labels.slice(0, 10);
+  const rest = (detects ? objects.length : data.labels.length) - shown.length;
+  $('predictions-note').textContent = detects
+      ? `Objects with a score of at least 0.5${rest ? `; ${count(rest, 'suggestion')} with a lower score` : ''}.`
+      : `The likeliest classes, with their probabilities.${rest ? ` The other ${rest} are less likely.` : ''}`;
+  $('answers').replaceChildren(...shown.map(({label, probability, score, query}) => {
+    const row = zooPredictions.bar({token: label, probability: probability ?? score});
+    if (query === undefined || query === null || !maps.cross) return row;
+    const button = el('button', '', ...row.childNodes);
+    Object.assign(button, {type: 'button', value: query, title: queries[query], className: row.className});
+    button.style.cssText = row.style.cssText;
+    return el('li', '', button);
+  }));
+}
+
+// ---- Begin --------------------------------------------------------------------------------------------------------
+
+const STEPS = [['previous', -1, 0], ['next', 1, 0], ['up', 0, -1], ['down', 0, 1]];
+document.querySelector('main').classList.add('picture');
+$('text').textContent = data.image;
+$('text').classList.toggle('long', data.image.length > 60);
+if (data.name) $('run').textContent = `· ${data.name}`;
+$('summary').textContent = [
+  ...kinds.map(kind =>
+      `${KINDS[kind].title}: ${count(maps[kind].length, 'layer')} × ${count(maps[kind][0].length, 'head')}`),
+  `${R} × ${C} places${special === 1 ? ' and a class token' : special ? ` and ${special} special vectors` : ''}`,
+  ...queries.length ? [`${queries.length} object queries`] : [],
+  `picture of ${data.width} × ${data.height} pixels`,
+].join(' · ');
+for (const [id, name] of [['text', ''], ['plot', ''], ['table', 'These weights as a table of numbers']])
+  showScrolling($(id), name);
+showAnswers();
+
+/** Opens what the address names, if it names a map. */
+function readAddress(name) {
+  const found = parseName(name);
+  if (!found) return false;
+  if (found.from !== null) state[found.map.kind === 'encoder' ? 'place' : 'query'] = found.from;
+  open(found.map);
+  overview.paint();
+  return true;
+}
+
+function begin() {
+  readAddress(location.hash.slice(1)) || readAddress(new URLSearchParams(location.search).get('open')) ||
+      readAddress(`${kinds[0]}-${maps[kinds[0]].length - 1}-mean`);
+  document.body.dataset.ready = '';
+}
+image.src = data.picture;
+image.decode().then(begin);
+
+for (const [id, heads, layers] of STEPS)
+  $(id).addEventListener('click', () => open(overview.neighbour(state.map, heads, layers)));
+$('from-choice').addEventListener('click', event => { if (event.target.type === 'button') setFrom(Number(event.target.value)); });
+$('from-choice').addEventListener('change', event => setFrom(Number(event.target.value)));
+$('answers').addEventListener('click', event => {
+  const button = event.target.closest('button');
+  if (!button) return;
+  state.query = Number(button.value);
+  if (state.map.kind !== 'cross') state.map = {...state.map, kind: 'cross', layer: maps.cross.length - 1, head: 'mean'};
+  render();
+  overview.paint();
+});
+$('show-choice').addEventListener('change', event => { state.show = event.target.value; render(); });
+$('scale-choice').addEventListener('change', event => {
+  state.scale = event.target.value;
+  overview.paint();
+  render();
+});
+$('numbers').addEventListener('toggle', () => { if ($('numbers').open) fillTable(); });
+addEventListener('hashchange', () => readAddress(location.hash.slice(1)));
+whenThemeChanges(() => { overview.paint(); render(); });
+let width = $('detail').clientWidth;
+new ResizeObserver(() => {
+  if ($('detail').clientWidth === width) return;
+  width = $('detail').clientWidth;
+  render();
+}).observe($('detail'));
+})();

@@ -1,0 +1,113 @@
+// A picture with the weights of one map on it: where one place of the picture, or one object query, looks.
+const zooPicture = (() => {
+const {el, oklch, theme} = zooPage;
+const {ARROWS} = zooMaps;
+
+// From the card's colour to orange, which few pictures have much of, and which differs from the mark of the chosen
+// place for eyes of every kind.
+const ramp = color => Array.from({length: 256}, (_, i) => `rgb(${color(i / 255).join(' ')})`);
+const RAMPS = {
+  light: ramp(t => oklch(0.972 - 0.372 * t, 0.006 + 0.175 * t ** 0.8, 48)),
+  dark: ramp(t => oklch(0.255 + 0.525 * t, 0.018 + 0.142 * t, 52)),
+};
+/** The colour of a share between 0 and 1, where the weights are shown alone. */
+const heatColour = share => RAMPS[theme()][Math.round(255 * share)];
+const ON_PICTURE = oklch(0.74, 0.18, 52).join(' ');
+/** The colour that covers a picture where a place gets this share. */
+const heatOnPicture = share => `rgb(${ON_PICTURE} / ${(0.88 * share).toFixed(3)})`;
+const percent = weight => `${(100 * weight).toFixed(1)} %`;
+
+/**
+ * The picture `image`, of which a grid of `rows` × `columns` places covers `part`: {x, y, width, height} as shares of
+ * the picture. `choose(place)` is called for a place at which the reader clicks, `look(place or null)` for the one under
+ * the pointer, and `step(rows, columns)` for an arrow key; Escape calls choose(null).
+ */
+class PictureView {
+  #host; #image; #grid; #canvas = el('canvas'); #chosen = el('div', 'mark chosen'); #seen = el('div', 'mark seen');
+  #object = el('div', 'mark object');
+
+  constructor(host, image, grid, {choose, look, step}) {
+    this.#host = host;
+    this.#image = image;
+    this.#grid = grid;
+    this.#canvas.setAttribute('aria-hidden', 'true');
+    host.replaceChildren(this.#canvas, this.#object, this.#chosen, this.#seen);
+    host.addEventListener('click', event => choose(this.#placeAt(event), this.#pointAt(event)));
+    host.addEventListener('pointermove', event => { if (event.pointerType === 'mouse') look(this.#placeAt(event)); });
+    host.addEventListener('pointerleave', () => look(null));
+    host.addEventListener('keydown', event => {
+      if (event.key !== 'Escape' && !ARROWS[event.key]) return;
+      event.preventDefault();
+      if (event.key === 'Escape') return choose(null, null);
+      const [across, down] = ARROWS[event.key];
+      step(down, across);
+    });
+  }
+
+  /** Draws weights, one for each place, `width` CSS pixels wide; `top` has the strongest colour. */
+  show({values, top, over}, width) {
+    const {rows, columns, part} = this.#grid, {naturalWidth, naturalHeight} = this.#image;
+    const height = width * naturalHeight / naturalWidth, density = Math.max(2, devicePixelRatio || 1);
+    const [W, H] = [Math.round(width * density), Math.round(height * density)];
+    const sheet = new OffscreenCanvas(W, H), pen = sheet.getContext('2d');
+    pen.imageSmoothingEnabled = naturalWidth > W / 3;  // of a small picture every pixel can be seen
+    pen.filter = over ? 'grayscale(.85)' : 'grayscale(1) opacity(.25)';
+    pen.drawImage(this.#image, 0, 0, W, H);
+    pen.filter = 'none';
+    this.#veilAround(pen, W, H);
+    const x = column => Math.round((part.x + part.width * column / columns) * W);
+    const y = row => Math.round((part.y + part.height * row / rows) * H);
+    values.forEach((value, i) => {
+      const row = Math.floor(i / columns), column = i % columns, share = top > 0 ? Math.min(1, value / top) : 0;
+      pen.fillStyle = over ? heatOnPicture(share) : heatColour(share);
+      pen.fillRect(x(column), y(row), x(column + 1) - x(column), y(row + 1) - y(row));
+    });
+    Object.assign(this.#canvas, {width: W, height: H});
+    Object.assign(this.#canvas.style, {width: `${width}px`, height: `${height}px`});
+    this.#canvas.getContext('bitmaprenderer').transferFromImageBitmap(sheet.transferToImageBitmap());
+  }
+
+  /** Dims what the model does not see. */
+  #veilAround(pen, W, H) {
+    const {x, y, width, height} = this.#grid.part;
+    pen.fillStyle = theme() === 'light' ? 'rgb(255 255 255 / .72)' : 'rgb(15 17 21 / .72)';
+    const outside = new Path2D();
+    outside.rect(0, 0, W, H);
+    outside.rect(x * W, y * H, width * W, height * H);
+    pen.fill(outside, 'evenodd');
+  }
+
+  /** Marks the chosen place, the one under the pointer, and a box in shares of the picture; null: none. */
+  mark({chosen = null, seen = null, object = null}) {
+    this.#place(this.#chosen, this.#boxOf(chosen));
+    this.#place(this.#seen, this.#boxOf(seen));
+    this.#place(this.#object, object);
+  }
+
+  #boxOf(place) {
+    if (place === null) return null;
+    const {rows, columns, part} = this.#grid, width = part.width / columns, height = part.height / rows;
+    return {x: part.x + width * (place % columns), y: part.y + height * Math.floor(place / columns), width, height};
+  }
+
+  #place(node, box) {
+    node.hidden = !box;
+    if (!box) return;
+    const text = share => `${100 * share}%`;
+    Object.assign(node.style, {left: text(box.x), top: text(box.y), width: text(box.width), height: text(box.height)});
+  }
+
+  /** Where an event is, in shares of the picture. */
+  #pointAt(event) {
+    const box = this.#canvas.getBoundingClientRect();
+    return {x: (event.clientX - box.left) / box.width, y: (event.clientY - box.top) / box.height};
+  }
+  #placeAt(event) {
+    const {rows, columns, part} = this.#grid, {x, y} = this.#pointAt(event);
+    const column = Math.floor((x - part.x) / part.width * columns), row = Math.floor((y - part.y) / part.height * rows);
+    return row >= 0 && column >= 0 && row < rows && column < columns ? row * columns + column : null;
+  }
+}
+
+return {PictureView, heatColour, heatOnPicture, percent};
+})();
