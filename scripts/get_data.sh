@@ -3,10 +3,11 @@
 #   1. $ZOO_DATA_MIRROR/NAME   a folder with the finished files
 #   2. Debian packages         installed, or downloaded and unpacked without being installed (no root needed)
 #   3. a public URL
-#   4. scripts/data/make_NAME.py, which makes a synthetic corpus within half a minute
+#   4. scripts/data/make_NAME.py, which makes a synthetic corpus within half a minute (canvases: two)
 # The script checks every file against scripts/data/SHA256SUMS and writes either a whole corpus or nothing. It leaves
-# corpora alone that are already complete and correct. debian-packages and messages-de-en follow the release of Debian
-# on the machine; their own folders have their SHA256SUMS, and SOURCES, which says what they were made from.
+# corpora alone that are already complete and correct. The pictures of canvases are checked against its images.sha256,
+# which is itself checked first. debian-packages and messages-de-en follow the release of Debian on the machine; their
+# own folders have their SHA256SUMS, and SOURCES, which says what they were made from.
 #
 # Usage: scripts/get_data.sh NAME…        get these corpora
 #        scripts/get_data.sh --list       list all corpora, and mark those that are already here
@@ -21,7 +22,7 @@ sums=$scripts/data/SHA256SUMS
 data=${ZOO_DATA:-${scripts%/*}/datasets}
 mirror=${ZOO_DATA_MIRROR:-}
 names=(debian-packages dict-de-en messages-de-en fortunes tinyshakespeare wikitext-2 multi30k sst2 fashion-mnist
-       listops associative-recall copy addition)
+       canvases listops associative-recall copy addition)
 temp=''
 trap 'if [[ -n $temp ]]; then rm -rf "$temp"; fi' EXIT
 trap 'exit 130' INT
@@ -44,6 +45,7 @@ describe_corpus() {
     multi30k) echo '29,000 German-English captions' ;;
     sst2) echo '67,349 sentences with their sentiment (GLUE SST-2)' ;;
     fashion-mnist) echo '70,000 grey images in 10 classes (mirror only)' ;;
+    canvases) echo '13,000 grey pictures with boxes around items of fashion-mnist (synthetic)' ;;
     listops) echo 'nested operations on lists of digits, with their values (synthetic)' ;;
     associative-recall) echo 'keys, values, and questions about them (synthetic)' ;;
     copy) echo 'strings to copy, and induction: what followed a mark (synthetic)' ;;
@@ -94,7 +96,12 @@ first_wrong() {
     actual=$(sha256sum <"$2/$file" | cut -d' ' -f1)
     [[ $actual == "$expected" ]] || { echo "$file has sha256 $actual instead of ${expected:-a known one}"; return; }
   done < <(files_of "$1")
+  has_pictures "$1" || return 0
+  (cd "$2" && LC_ALL=C sha256sum --check --quiet images.sha256) 2>/dev/null |
+    sed -n '1s/: FAILED.*/ is missing or damaged/p' || true
 }
+# Whether corpus $1 has pictures that its file images.sha256 lists.
+has_pictures() { [[ $1 == canvases ]]; }
 
 download() {  # download URL FILE
   if command -v curl >/dev/null; then
@@ -222,16 +229,22 @@ for name in ("train.tsv", "dev.tsv"):
       fail 1 "$name: no public URL has these files (the published ones have the images in another order); set \
 ZOO_DATA_MIRROR to a folder that has fashion-mnist/"
       ;;
-    listops | associative-recall | copy | addition)
+    canvases | listops | associative-recall | copy | addition)
       source=scripts/data/make_${name//-/_}.py
       command -v python3 >/dev/null || fail 1 "$name: $source needs python3"
-      python3 "$scripts/${source#scripts/}" "$out" 2>"$temp/error" || fail 2 "$name: $(tail -n 1 "$temp/error")"
+      local inputs=()
+      [[ $name != canvases ]] || inputs=("$data/fashion-mnist")
+      python3 "$scripts/${source#scripts/}" "${inputs[@]}" "$out" 2>"$temp/error" ||
+        fail 2 "$name: $(tail -n 1 "$temp/error")"
       ;;
   esac
 }
 
 # Writes the checksums of corpus $name, which is in $temp/files, into its folder.
 write_sums() { (cd "$temp/files" && files_of "$name" | xargs sha256sum | sed "s|  |  $name/|" >SHA256SUMS); }
+
+# Whether corpus $1 is in place or in the mirror.
+is_available() { [[ -d $data/$1 && -z $(first_wrong "$1" "$data/$1") ]] || [[ -n $mirror && -d $mirror/$1 ]]; }
 
 get() {
   local name=$1 target=$data/$1 wrong package_root='' package_version='' source file
@@ -249,6 +262,9 @@ get() {
       [[ -f $source/$file ]] || fail 2 "$name: $source/$file is missing"
       cp "$source/$file" "$temp/files/$file" 2>/dev/null || fail 1 "$name: cannot copy $source/$file to $data"
     done
+    if has_pictures "$name"; then
+      cp -r "$source/images" "$temp/files/images" 2>/dev/null || fail 1 "$name: cannot copy $source/images to $data"
+    fi
     chmod -R u+w "$temp/files"
   else
     source='its public URL'
@@ -288,6 +304,7 @@ case $1 in
   *)
     for argument in "$@"; do
       [[ $argument != messages-de-en ]] || get dict-de-en  # no sentence may be in one's training and the other's test data
+      [[ $argument != canvases ]] || is_available canvases || get fashion-mnist  # canvases are made from its items
       get "$argument"
     done
     ;;
