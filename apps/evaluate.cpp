@@ -50,16 +50,6 @@ struct Evaluation {
   std::vector<std::string> labels;  // C
 };
 
-nlohmann::json confusion_json(const Evaluation& evaluation) {
-  auto rows = nlohmann::json::array();
-  for (int64_t i = 0; i < evaluation.confusion.size(0); ++i) {
-    const auto row = evaluation.confusion[i].contiguous();
-    rows.push_back(
-        std::vector<int64_t>(row.const_data_ptr<int64_t>(), row.const_data_ptr<int64_t>() + row.numel()));
-  }
-  return {{"labels", evaluation.labels}, {"counts", rows}};
-}
-
 /// One row for each class, with how often each class was predicted; empty if there are too many classes for a
 /// terminal.
 std::string confusion_text(const Evaluation& evaluation) {
@@ -91,7 +81,7 @@ std::string as_json(const Evaluation& evaluation) {
       document[name] = value;
     }
   }
-  if (confusion.defined()) document["confusion"] = confusion_json(evaluation);
+  if (confusion.defined()) document["confusion"] = confusion_json(confusion, labels);
   return document.dump();
 }
 

@@ -17,6 +17,7 @@
 #include "comparison/files/kept_json.h"
 #include "comparison/findings.h"
 #include "comparison/report/best_values.h"
+#include "comparison/report/confusion.h"
 #include "comparison/report/json.h"
 #include "comparison/report/report_document.h"
 #include "comparison/results_json.h"
@@ -115,6 +116,8 @@ class Collector {
                 {"scaling", Json::array()},
                 {"samples", Json::array()},
                 {"attention", nullptr}});
+    if (auto confusion = confusion_over_seeds(variant); !confusion.is_null())
+      run["confusion"] = std::move(confusion);
     const auto dir = shown_dir(variant, run);
     std::optional<Run> shown;
     if (dir) {
@@ -125,6 +128,16 @@ class Collector {
       run["metric"] = to_json(mean_interval(values));
     if (shown) look_at(variant, *dir, *shown, run);
     return run;
+  }
+
+  /// The sum of the matrices of the seeds that did not fail; null for a task that does not classify.
+  Json confusion_over_seeds(const PlannedVariant& variant) const {
+    Json sum;
+    for (const int64_t seed : variant.seeds) {
+      const auto dir = dir_of(variant, seed);
+      if (!failure_of(dir)) add_confusion(sum, confusion_of_run(dir, options_.device));
+    }
+    return sum;
   }
 
   std::vector<double> counted_values(const Json& run) const {

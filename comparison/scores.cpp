@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <torch/types.h>
 
 #include "comparison/files/kept_json.h"
 #include "comparison/results_json.h"
@@ -12,11 +13,15 @@
 #include "io/sha256.h"
 #include "models/families/model_cost.h"
 #include "training/runs/run.h"
+#include "training/tasks/evaluation.h"
 
 namespace zoo {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kScores = "evaluation.json";
+constexpr const char* kConfusion = "confusion.json";
 
 /// The key of kept scores. If weights, configuration or device change, scores are computed again.
 Json score_key(const fs::path& run_dir, c10::Device device) {
@@ -29,11 +34,41 @@ Json score_key(const fs::path& run_dir, c10::Device device) {
           {"device", device.str()}};
 }
 
+/// Whether an evaluation of the run may have a confusion matrix.
+bool has_classes(const fs::path& run_dir) { return task_type(read_run_experiment(run_dir)).needs_labels(); }
+
+struct Evaluated {
+  Json scores;
+  Json confusion;  // {"labels", "counts"}, or {} if there is none
+};
+
+/// Evaluates a run, and keeps what it gives.
+Evaluated evaluate_and_keep(const fs::path& run_dir, c10::Device device, const Json& key) {
+  const auto run = Run::open(run_dir, device);
+  torch::Tensor counts;
+  Evaluated evaluated{.scores = zoo::to_json(run.evaluate(Split::valid, {}, {.confusion = &counts})),
+                      .confusion = Json::object()};
+  keep(run_dir / kScores, key, evaluated.scores);
+  if (!has_classes(run_dir)) return evaluated;
+  if (counts.defined()) evaluated.confusion = confusion_json(counts, run.labels());
+  keep(run_dir / kConfusion, key, evaluated.confusion);
+  return evaluated;
+}
+
 }  // namespace
 
 Json scores_of(const fs::path& run_dir, c10::Device device) {
-  return kept(run_dir / "evaluation.json", score_key(run_dir, device), KeptKind::numbers,
-              [&] { return to_json(Run::open(run_dir, device).evaluate(Split::valid)); });
+  const auto key = score_key(run_dir, device);
+  auto scores = read_kept(run_dir / kScores, key, KeptKind::numbers);
+  return scores.is_null() ? evaluate_and_keep(run_dir, device, key).scores : scores;
+}
+
+Json confusion_of_run(const fs::path& run_dir, c10::Device device) {
+  if (!has_classes(run_dir)) return nullptr;
+  const auto key = score_key(run_dir, device);
+  auto confusion = read_kept(run_dir / kConfusion, key, KeptKind::object);
+  if (confusion.is_null()) confusion = evaluate_and_keep(run_dir, device, key).confusion;
+  return confusion.empty() ? Json() : confusion;
 }
 
 Metric metric_of_runs(const ComparisonPlan& plan, const fs::path& dir) {

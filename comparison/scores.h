@@ -16,6 +16,10 @@ namespace zoo {
 /// Throws the errors of Run::open().
 Json scores_of(const std::filesystem::path& run_dir, c10::Device device);
 
+/// The confusion matrix of the same evaluation, {"labels", "counts"}; null for a task that does not classify,
+/// and for more than ConfusionCounts::kMostClasses. Throws the errors of Run::open().
+Json confusion_of_run(const std::filesystem::path& run_dir, c10::Device device);
+
 /// The metric that ranks the runs of a plan: the one for texts that a tokenizer changed, if a run has such a
 /// tokenizer (TaskType::lossy_comparison). Runs that have not begun, or failed, do not count. Throws
 /// CheckpointError.

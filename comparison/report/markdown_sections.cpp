@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "comparison/report/confusion.h"
 #include "comparison/report/report_document.h"
 
 namespace zoo::markdown {
@@ -127,6 +128,28 @@ std::string sizes(const Json& results) {
   if (const auto p = number_at(fit, "p_equal_exponents"))
     text += fmt::format(" Equal exponents: {}.", p_text(*p));
   return text + "\n\n" + table({"variant", "exponent", "compute"}, rows, 1) + "\n";
+}
+
+// ---- Mistakes ----
+
+std::string mistakes(const Json& results) {
+  constexpr size_t kShown = 5;
+  std::string list;
+  for (const auto& run : results["runs"]) {
+    const auto confusion = confusion_of(run);
+    if (!confusion) continue;
+    std::vector<std::string> texts;
+    for (const auto& [right, predicted, count, share] : commonest_mistakes(*confusion, kShown))
+      texts.push_back(
+          fmt::format("{} for {} {} ({:.0f} %)", plain(right), plain(predicted), count, 100 * share));
+    list += fmt::format("- {}: {}\n", plain(text_at(run, "name")),
+                        texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", ")));
+  }
+  if (list.empty()) return "";
+  return fmt::format(
+      "## Mistakes\n\nThe classes that were taken most often for another, with the share of their examples, "
+      "on validation data, summed over the seeds:\n\n{}\n",
+      list);
 }
 
 // ---- Tuning ----

@@ -17,6 +17,9 @@ std::string lengths(const Json& results, const MetricText& metric);
 /// The fit of loss against compute.
 std::string sizes(const Json& results);
 
+/// The commonest mistakes of runs that classify.
+std::string mistakes(const Json& results);
+
 /// The candidates of each run, and which one it chose.
 std::string tuning(const Json& results, const MetricText& metric);
 

@@ -190,8 +190,8 @@ std::string report_markdown(const Json& results) {
     page += fmt::format("**Note.** {}\n\n", plain(note));
   page += grid_table(results, metric) + notices(results);
   page += runs_table(results, metric) + "\n";
-  page += curves(results, metric) + lengths(results, metric) + sizes(results) + tuning(results, metric) +
-          differences(results) + facts(results);
+  page += curves(results, metric) + lengths(results, metric) + mistakes(results) + sizes(results) +
+          tuning(results, metric) + differences(results) + facts(results);
   if (!command.empty()) page += fmt::format("```\n{}\n```\n", command);
   return page;
 }

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "comparison/report/confusion.h"
 #include "comparison/report/json.h"
 #include "comparison/report/page_template.h"
 #include "comparison/report/report_document.h"
@@ -36,6 +37,7 @@ extern const char report_costs_js[];
 extern const char report_tuning_js[];
 extern const char report_sizes_js[];
 extern const char report_attention_js[];
+extern const char report_confusion_js[];
 extern const char report_progress_js[];
 extern const char report_page_js[];
 }  // namespace embedded
@@ -44,7 +46,7 @@ namespace {
 
 constexpr size_t kMostPoints = 120, kFewestPoints = 12;  // of one curve
 constexpr size_t kAllPoints = 50'000;                    // of all curves together: 3 MB
-constexpr size_t kAttentionBytes = 3'500'000, kSampleBytes = 1'000'000;
+constexpr size_t kAttentionBytes = 3'500'000, kSampleBytes = 1'000'000, kConfusionBytes = 1'000'000;
 
 /// A number with six significant digits: more cannot be seen, and make the page larger.
 Json rounded(const Json& value) {
@@ -152,13 +154,16 @@ Json page_data(const Json& results) {
   data["runs"] = Json::array();
   for (const auto& run : results["runs"])
     data["runs"].push_back(shown_run(run, member(results, "differences"), points));
-  Room samples(kSampleBytes), attention(kAttentionBytes);
+  Room samples(kSampleBytes), attention(kAttentionBytes), confusion(kConfusionBytes);
   for (const size_t i : by_interest(results)) {
     const Json& run = results["runs"][i];
     data["runs"][i]["samples"] = samples.admit(member(run, "samples"));
     data["runs"][i]["attention"] = attention.admit(shown_attention(member(run, "attention")));
+    if (confusion_of(run)) data["runs"][i]["confusion"] = confusion.admit(member(run, "confusion"));
   }
-  data["left_out"] = {{"samples", samples.left_out()}, {"attention", attention.left_out()}};
+  data["left_out"] = {{"samples", samples.left_out()},
+                      {"attention", attention.left_out()},
+                      {"confusion", confusion.left_out()}};
   return data;
 }
 
@@ -176,8 +181,8 @@ std::string report_page(const Json& results) {
        {embedded::report_base_js, embedded::report_grid_js, embedded::report_chart_js,
         embedded::report_lines_js, embedded::report_export_js, embedded::report_zoom_js,
         embedded::report_curves_js, embedded::report_lengths_js, embedded::report_costs_js,
-        embedded::report_tuning_js, embedded::report_sizes_js, embedded::report_attention_js,
-        embedded::report_progress_js, embedded::report_page_js})
+        embedded::report_tuning_js, embedded::report_sizes_js, embedded::report_confusion_js,
+        embedded::report_attention_js, embedded::report_progress_js, embedded::report_page_js})
     script += part;
   return fill_template(embedded::report_page_html,
                        {{"title", page_title(results)},

@@ -365,7 +365,8 @@ function buildReproduce(section) {
 
 const SECTIONS = [
   ['results', 'Results', buildTable], ['quality', 'Quality', buildQuality], ['curves', 'Learning curves', buildCurves],
-  ['lengths', 'Quality against length', buildLengths], ['cost', 'Quality against cost', buildCost],
+  ['lengths', 'Quality against length', buildLengths], ['confusion', 'Mistakes', buildConfusion],
+  ['cost', 'Quality against cost', buildCost],
   ['sizes', 'Sizes', buildSizes], ['scaling', 'Cost against length', buildScaling], ['tuning', 'Tuning', buildTuning],
   ['samples', 'Samples', buildSamples], ['attention', 'Attention', buildAttention],
   ['differences', 'Configuration', buildDifferences], ['reproduce', 'Reproduce', buildReproduce],

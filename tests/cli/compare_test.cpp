@@ -94,6 +94,7 @@ TEST_F(Compare, TellsTheWorseFromTheEqual) {
   EXPECT_LT(one["metric"]["low"], one["metric"]["mean"]);
   EXPECT_EQ(one["samples"][0]["input"], "3 sheep");
   EXPECT_EQ(one["attention"]["source_tokens"].size(), 7u);
+  EXPECT_FALSE(one.contains("confusion")) << "it does not classify";
   for (const auto& seed : one["seeds"]) {
     EXPECT_EQ(seed["end"], "all_steps");
     EXPECT_EQ(seed["steps"], 60);

@@ -96,6 +96,23 @@ TEST_F(Images, AnEvaluationSaysWhatIsTakenForWhat) {
   EXPECT_EQ(json::parse(other.out)["images"], 48) << other.err;
 }
 
+TEST_F(Images, AComparisonHasTheMatrixOfTheEvaluation) {
+  const auto outcome = zoo("compare run --device cpu --out compared");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto results = json::parse(read_file(*dir_ / "compared/results.json"));
+  const auto evaluation = json::parse(zoo("evaluate run --device cpu --json").out);
+  EXPECT_EQ(results["runs"][0]["confusion"], evaluation["confusion"]);
+  EXPECT_THAT(read_file(*dir_ / "compared/report.html"), HasSubstr("\"confusion\":{\"labels\":[\"above\""));
+  // What was kept is the same, and a damaged file of it is made again.
+  zoo("compare run --device cpu --out again");
+  EXPECT_EQ(json::parse(read_file(*dir_ / "again/results.json"))["runs"][0]["confusion"],
+            evaluation["confusion"]);
+  dir_->write("run/confusion.json", "{");
+  zoo("compare run --device cpu --out repaired");
+  EXPECT_EQ(json::parse(read_file(*dir_ / "repaired/results.json"))["runs"][0]["confusion"],
+            evaluation["confusion"]);
+}
+
 TEST_F(Images, AttentionShowsWhereAModelLooks) {
   dir_->write("wide/a.png", encode_png({.shape = {.channels = 1, .height = 8, .width = 16},
                                         .pixels = std::vector<uint8_t>(8 * 16, 7)}));

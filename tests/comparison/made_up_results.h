@@ -14,6 +14,7 @@
 
 #include "comparison/findings.h"
 #include "comparison/report/best_values.h"
+#include "comparison/statistics/paired_test.h"
 
 namespace zoo::testing {
 
@@ -243,6 +244,20 @@ inline Json made_up_lengths(double quality, double half) {
   return list;
 }
 
+/// What a classifier takes for what. The second class is never right where there are more than two.
+inline Json made_up_confusion(const std::vector<std::string>& labels, int64_t salt) {
+  Json counts = Json::array();
+  for (size_t i = 0; i < labels.size(); ++i) {
+    Json row = Json::array();
+    for (size_t j = 0; j < labels.size(); ++j) {
+      const double noise = 1 + wobble(salt, static_cast<int64_t>(i), static_cast<int64_t>(j));
+      row.push_back(std::lround(i == j ? (i == 1 && labels.size() > 2 ? 0 : 60 + 20 * noise) : 7 * noise));
+    }
+    counts.push_back(std::move(row));
+  }
+  return {{"labels", labels}, {"counts", std::move(counts)}};
+}
+
 inline Json made_up_run(const MadeUpComparison& comparison, const MadeUpRun& run, int64_t number) {
   const double parameters = 12.0 * static_cast<double>(run.n_layers * run.d_model * run.d_model);
   Json seeds = Json::array();
@@ -399,7 +414,7 @@ inline Json three_families() {
   auto with_marks = text;
   with_marks.insert(with_marks.begin(), "<cls>");
   with_marks.push_back("<sep>");
-  return made_up_results(
+  auto results = made_up_results(
       {.name = "three-families",
        .title = "An encoder, a decoder and both as classifiers",
        .folklore = "Encoders are the ones that classify; a decoder needs to be far larger to do as well.",
@@ -425,6 +440,10 @@ inline Json three_families() {
             .source = text,
             .target = {"<bos>", "▁politics"},
             .failed = 1}}});
+  for (size_t i = 0; i < results["runs"].size(); ++i)
+    results["runs"][i]["confusion"] =
+        made_up_confusion({"love", "politics", "</script><b>wit"}, static_cast<int64_t>(i));
+  return results;
 }
 
 /// Each run chooses one of three learning rates; the first runs choose the largest.

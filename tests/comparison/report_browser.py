@@ -152,6 +152,7 @@ def check_sections(page, results):
                     for run in runs for seed in run["seeds"])
     has_metric = any(is_number(mean) for mean in results.finals().values())
     expected = {"results": True, "quality": has_metric, "curves": has_curve,
+                "confusion": any(run.get("confusion") for run in runs),
                 "lengths": any(len(run.get("lengths") or []) > 1 for run in runs),
                 "scaling": any(run.get("scaling") for run in runs), "samples": any(run.get("samples") for run in runs),
                 "attention": any((run.get("attention") or {}).get("maps") for run in runs),
@@ -363,6 +364,32 @@ def check_attention(page, results):
     check(entropies and entropies == sorted(entropies, reverse=True), "the heads are not sorted by their entropy")
 
 
+def check_confusion(page, results):
+    """Every count of every matrix, its shade, and the commonest mistakes."""
+    runs = [run for run in results.runs if run.get("confusion")]
+    page.run("document.querySelectorAll('#confusion details').forEach(node => { node.open = true; })")
+    page.settle()
+    for run in runs:
+        labels, counts = run["confusion"]["labels"], run["confusion"]["counts"]
+        card = f"document.querySelector('#confusion .output[data-run={json.dumps(json.dumps(run['name']))[1:-1]}]')"
+        shown = page.run(f"[...{card}.querySelectorAll('tbody tr')].map(row => [...row.cells].map(cell => cell.textContent))")
+        check(shown == [[label, *map(str, row)] for label, row in zip(labels, counts)], f"{run['name']}: {shown}")
+        heads = page.run(f"[...{card}.querySelectorAll('thead th')].map(cell => [cell.textContent, cell.scope])")
+        check(heads == [[label, "col"] for label in labels], f"{run['name']}: the columns are {heads}")
+        expected = page.run(f"{json.dumps([[n / max(1, sum(row)) for n in row] for row in counts])}.map(row => row.map("
+                            "share => share ? zooPage.colour(share).replace(/ /g, ', ') : 'rgba(0, 0, 0, 0)'))")
+        shades = page.run(f"[...{card}.querySelectorAll('tbody tr')].map(row => [...row.querySelectorAll('td')].map("
+                          "cell => getComputedStyle(cell).backgroundColor))")
+        check(shades == expected, f"{run['name']}: the shades are {shades}, not {expected}")
+        mistakes = sorted(((n, i, j) for i, row in enumerate(counts) for j, n in enumerate(row) if i != j and n),
+                          key=lambda mistake: -mistake[0])[:5]
+        said = page.run(f"[...{card}.querySelectorAll('.mistakes li')].map(item => item.textContent)")
+        check(len(said) == len(mistakes), f"{run['name']}: the mistakes are {said}")
+        for text, (n, i, j) in zip(said, mistakes):
+            check(text.startswith(f"{labels[i]} taken for {labels[j]} {n} ("), f"{run['name']}: “{text}” is not {n} {labels[i]}")
+    page.run("document.querySelectorAll('#confusion details').forEach(node => { node.open = false; })")
+
+
 def check_charts(page):
     """Texts of a chart neither overlap nor leave it, labels differ, and each axis has at least two labelled ticks."""
     charts = page.run("""[...document.querySelectorAll('svg.chart')].filter(chart => chart.checkVisibility()).map(chart => {
@@ -542,6 +569,8 @@ def check_page(page, path, results):
         check_costs(page)
     if "attention" in sections:
         check_attention(page, results)
+    if "confusion" in sections:
+        check_confusion(page, results)
     check_charts(page)
     if "curves" in sections:
         check_legend(page, results)

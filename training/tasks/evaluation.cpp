@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <nlohmann/json.hpp>
 #include <torch/types.h>
 
 #include "base/error.h"
@@ -64,6 +65,18 @@ Metrics loss_metrics(const Score& score) {
   return {{"loss", score.loss()},
           {"perplexity", std::exp(score.loss())},
           {"tokens", static_cast<double>(score.targets)}};
+}
+
+nlohmann::ordered_json confusion_json(const torch::Tensor& confusion,
+                                      const std::vector<std::string>& labels) {
+  if (!confusion.defined()) return nullptr;
+  auto rows = nlohmann::ordered_json::array();
+  for (int64_t i = 0; i < confusion.size(0); ++i) {
+    const auto row = confusion[i].contiguous();
+    rows.push_back(
+        std::vector<int64_t>(row.const_data_ptr<int64_t>(), row.const_data_ptr<int64_t>() + row.numel()));
+  }
+  return {{"labels", labels}, {"counts", std::move(rows)}};
 }
 
 ConfusionCounts::ConfusionCounts(int64_t n_classes) : counts_(torch::zeros({3, n_classes}, torch::kLong)) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
 #include <torch/types.h>
 
 #include "data/batch_source.h"
@@ -56,6 +57,10 @@ void sum_over_processes(const EvaluationOptions& options, torch::Tensor counts);
 
 /// The metrics loss, perplexity and tokens. Throws DataError if there are no targets.
 Metrics loss_metrics(const Score& score);
+
+/// EvaluationOptions::confusion as {"labels": [text, …], "counts": C × C numbers}; null where it is
+/// undefined.
+nlohmann::ordered_json confusion_json(const torch::Tensor& confusion, const std::vector<std::string>& labels);
 
 /// Counts right and wrong answers by class.
 class ConfusionCounts {
