@@ -93,7 +93,8 @@ std::string in_font(iconv_t conversion, std::string character) {
 /// Text of one line in ISO 8859-2.
 std::string for_font(std::string_view label) {
   const auto conversion = iconv_open("ISO-8859-2//TRANSLIT", "UTF-8");
-  if (conversion == reinterpret_cast<iconv_t>(-1)) throw SystemError("iconv knows no ISO 8859-2");
+  if (conversion == reinterpret_cast<iconv_t>(-1))  // NOLINT(*-no-int-to-ptr)
+    throw SystemError("iconv knows no ISO 8859-2");
   const std::unique_ptr<void, int (*)(iconv_t)> closed_at_the_end(conversion, iconv_close);
   std::string text;
   for (const char32_t c : decode_utf8(excerpt(label))) text += in_font(conversion, encode_utf8({&c, 1}));
@@ -138,10 +139,10 @@ class Drawing {
   /// Writes above the box whose corner is (left, top), or within it where the picture ends above.
   void write(int64_t left, int64_t top, const Color& color, const std::string& text) {
     const gdFont& font = *gdFontGetSmall();
-    constexpr int margin = 2;
-    const auto room = std::max<int64_t>(0, (canvas_.sx / scale_ - 2 * margin) / font.w);
+    constexpr int margin = 2, margins = 2 * margin;
+    const auto room = std::max<int64_t>(0, (canvas_.sx / scale_ - margins) / font.w);
     std::string shown = text.substr(0, static_cast<size_t>(room));
-    const int width = static_cast<int>(shown.size()) * font.w + 2 * margin, height = font.h;
+    const int width = static_cast<int>(shown.size()) * font.w + margins, height = font.h;
     const auto sign = make_canvas(width, height);
     gdImageFilledRectangle(sign.get(), 0, 0, width - 1, height - 1,
                            gdTrueColor(color.red, color.green, color.blue));
