@@ -10,6 +10,13 @@
 
 namespace zoo {
 
+/// Operations on colours and shapes that are drawn at random (RandAugment, Cubuk et al. 2020).
+struct RandAugmentConfig {
+  int64_t n = 2;          // operations for an image
+  int64_t magnitude = 9;  // of each: 0 … 30
+};
+void describe(ConfigVisitor& v, RandAugmentConfig& c);
+
 /// Random changes of training images. Each is a function of (training.seed, epoch, image) alone.
 struct AugmentConfig {
   /// The image is framed by so many black pixels, and a part of the former size is cut out.
@@ -17,7 +24,10 @@ struct AugmentConfig {
   /// A part with an area of this share or more, and sides of 3:4 to 4:3, is cut out and resized (Szegedy et
   /// al. 2015); default: the image is not resized.
   std::optional<double> min_crop_area = {};
-  double flip = 0;  // probability of exchanging left and right
+  /// The shorter side becomes min_scale · size to size pixels; object_detection only.
+  double min_scale = 1;
+  double flip = 0;                                     // probability of exchanging left and right
+  std::optional<RandAugmentConfig> rand_augment = {};  // default: no such operations
   /// Probability of erasing a rectangle of 2 % to 33 % of the area (Zhong et al. 2020).
   double erasing = 0;
   /// Another image is mixed in with a share from Beta(mixup, mixup) (Zhang et al. 2018); 0 = never.
@@ -34,13 +44,21 @@ struct ImageConfig {
   /// Side of the square inputs in pixels. An image of another size is resized until its shorter side has this
   /// length, and the middle is cut out.
   int64_t size = 224;
+  /// object_detection: the most pixels of the longer side; default 5/3 of size. There, `size` is the shorter
+  /// side, and nothing is cut off.
+  std::optional<int64_t> max_size = {};
   int64_t channels = 3;  // 1 = grey, 3 = red, green, blue
   /// Names of the labels 0, 1, … of an IDX file; default: the numbers.
   std::vector<std::string> label_names;
   AugmentConfig augment;
+
+  int64_t longest_side() const { return max_size.value_or(size * 5 / 3); }
 };
 void describe(ConfigVisitor& v, ImageConfig& c);
 /// Checks across keys.
 void validate(const ImageConfig& c, const Complain& complain);
+/// Complains about changes of images that do not fit boxes, and about those that only fit boxes.
+void validate_for_boxes(const ImageConfig& c, const Complain& complain);
+void validate_without_boxes(const ImageConfig& c, const Complain& complain);
 
 }  // namespace zoo

@@ -1,9 +1,14 @@
 #include "data/splits.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "base/text.h"
+#include "data/epoch_plan.h"
 
 namespace zoo {
 
@@ -16,6 +21,24 @@ const std::vector<ConfigPath>& files_to_read(const DataConfig& config, Split spl
 }
 
 bool is_shared(const DataConfig& config, Split split) { return config.valid.empty() && split != Split::test; }
+
+std::vector<int64_t> random_order(int64_t n) {
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  CounterRandom random({kOrderPurpose});
+  random.shuffle(order);
+  return order;
+}
+
+std::vector<int64_t> random_share(const DataConfig& config, Split split, int64_t n) {
+  auto order = random_order(n);
+  const auto first_of_train =
+      order.begin() + static_cast<ptrdiff_t>(config.valid_fraction * static_cast<double>(n));
+  split == Split::valid ? order.erase(first_of_train, order.end())
+                        : order.erase(order.begin(), first_of_train);
+  std::ranges::sort(order);
+  return order;
+}
 
 std::string corpus_name(const DataConfig& config, Split split) {
   std::string names;

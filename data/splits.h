@@ -20,6 +20,13 @@ const std::vector<ConfigPath>& files_to_read(const DataConfig& config, Split spl
 /// Whether train and valid are two parts of the same files, and `split` is one of them.
 bool is_shared(const DataConfig& config, Split split);
 
+/// The numbers 0 … n - 1 in an order that depends on n alone.
+std::vector<int64_t> random_order(int64_t n);
+
+/// The examples of `split`, which is_shared(), among n, in their order: the share valid_fraction for valid,
+/// the others for train. They are drawn at random, because images are often sorted by class, or take turns.
+std::vector<int64_t> random_share(const DataConfig& config, Split split, int64_t n);
+
 /// The files of `split` for error messages: "valid.txt", "a.txt, b.txt". For parallel texts, the prefixes.
 std::string corpus_name(const DataConfig& config, Split split);
 

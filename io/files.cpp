@@ -164,6 +164,10 @@ void replace_directory(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
+bool stays_below(const std::filesystem::path& path) {
+  return !path.is_absolute() && std::ranges::find(path, "..") == path.end();
+}
+
 std::string read_file(const fs::path& path, Follow follow) {
   const Descriptor file = open_for_reading(path, follow);
   const auto status = status_of(file, path);

@@ -11,6 +11,10 @@
 
 namespace zoo {
 
+/// Whether a path, which may come from a stranger, leads to a place below the directory that it is relative
+/// to: it is not absolute, and has no "..".
+bool stays_below(const std::filesystem::path& path);
+
 /// The whole content of a file; where everything is followed, also of a pipe or a terminal. Throws DataError
 /// (missing, a directory, unreadable, not to be followed, or another device, which may have no end).
 std::string read_file(const std::filesystem::path& path, Follow follow = Follow::everything);

@@ -19,6 +19,7 @@ namespace zoo {
 struct Embedded {
   torch::Tensor vectors = {};  // (B, T, D)
   torch::Tensor lengths = {};  // (B) int64: vectors of each row without padding; undefined = all T
+  torch::Tensor visible = {};  // (B, T) bool: false = padding that is not only at the end; undefined = none
   torch::Tensor ids = {};      // (B, T) int64: the token ids, if the vectors are tokens
   /// (B or 1, T, D): positions that every layer adds to its queries and keys, as in DETR. Undefined if the
   /// vectors already include positions, or have none.

@@ -31,6 +31,7 @@ struct PlaceGrid {
 };
 
 class GenerativeModel;
+class DetectingModel;
 
 /// A model that can be trained: batch → features → scores. It has two steps, so that a loss can project the
 /// features in pieces and never hold all logits.
@@ -51,6 +52,8 @@ class Model : public Module {
   virtual std::optional<PlaceGrid> place_grid(const Batch&) const { return std::nullopt; }
   /// This model's interface for generation, or null if it cannot generate.
   virtual GenerativeModel* generative() { return nullptr; }
+  /// This model's interface for finding objects, or null if it finds none.
+  virtual DetectingModel* detecting() { return nullptr; }
 
   /// Whether the output of a row now depends on the other rows of the batch, as with batch norm in training.
   /// If so, a batch must go through the model as a whole.
@@ -113,16 +116,34 @@ class GenerativeModel {
   virtual bool sequence_has_prompt() const { return continues_prompt(); }
 };
 
+/// What a model that finds objects says of its Q object queries, after each of its L decoder layers.
+struct Detections {
+  torch::Tensor logits;  // (L, B, Q, C+1): scores of the classes; the last one stands for "no object"
+  torch::Tensor boxes;   // (L, B, Q, 4): centre x, centre y, width, height, as shares of the picture's sides
+};
+
+/// A model that finds objects in pictures.
+class DetectingModel {
+ public:
+  virtual ~DetectingModel() = default;
+  /// Reads the fields "images" and "image_sizes" (data/images/detection_batches.h). Without image_sizes, no
+  /// image is padded.
+  virtual Detections detect(const Batch& batch) = 0;
+  /// Q
+  virtual int64_t n_queries() const = 0;
+};
+
 /// The head of a model.
 enum class HeadKind {
   language_modeling,         // scores of the next token
   masked_language_modeling,  // scores of a hidden token
   classification,            // scores of classes, once per row
   regression,                // numbers, once per row
+  detection,                 // scores of classes and a box, for each object query
 };
 constexpr auto config_names(HeadKind) {
   return std::to_array<std::string_view>(
-      {"language_modeling", "masked_language_modeling", "classification", "regression"});
+      {"language_modeling", "masked_language_modeling", "classification", "regression", "detection"});
 }
 /// Whether a head scores tokens, at many positions of a row. Other heads predict once per row.
 constexpr bool predicts_tokens(HeadKind head) {
@@ -137,7 +158,7 @@ struct ModelPurpose {
   HeadKind head = HeadKind::language_modeling;
   PromptUse prompt = PromptUse::continued;
   int64_t vocab_size = 0;    // of the tokenizer
-  int64_t n_classes = 0;     // classification: number of classes; regression: number of outputs
+  int64_t n_classes = 0;     // number of classes, without "no object"; regression: number of outputs
   int64_t start_token = -1;  // encoder_decoder: first input of the decoder
   ImageShape image = {};     // of tasks on images
 };

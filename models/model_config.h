@@ -76,7 +76,7 @@ struct ModelConfig {
   std::optional<int64_t> vocab_size;  // default: the tokenizer's
   int64_t d_model = 512;
   int64_t n_layers = 6;
-  std::optional<int64_t> n_decoder_layers;  // encoder_decoder: default n_layers
+  std::optional<int64_t> n_decoder_layers;  // encoder_decoder, detr: default n_layers
   int64_t n_heads = 8;
   std::optional<int64_t> n_kv_heads;  // default n_heads
   std::optional<int64_t> head_dim;    // default d_model / n_heads

@@ -156,6 +156,8 @@ torch::Tensor StackImpl::score_bias(const PositionRange& range, torch::Device de
   return alibi_bias(alibi_slopes_, range);
 }
 
+torch::Tensor StackImpl::normalised(const torch::Tensor& x) { return final_norm ? final_norm(x) : x; }
+
 torch::Tensor StackImpl::forward(const StackInput& input) {
   auto x = input.x;
   const auto device = x.device();
@@ -191,8 +193,9 @@ torch::Tensor StackImpl::forward(const StackInput& input) {
     // the same with and without recomputation.
     if (input.memory.defined()) context.cross.memory = input.memory.view_as(input.memory);
     x = recompute ? recomputed_layer(layers[i], x, context, *shared_) : layers[i](x, context);
+    if (input.layer_outputs) input.layer_outputs->push_back(normalised(x));
   }
-  return final_norm ? final_norm(x) : x;
+  return input.layer_outputs ? input.layer_outputs->back() : normalised(x);
 }
 
 void count_stack(CostAccount& account, const std::string& name, const ModelConfig& config, StackRole role,

@@ -34,6 +34,8 @@ struct StackInput {
   torch::Tensor memory_positions = {};  // (B or 1, S, D): added to the memory for keys
   DecodingState* state = nullptr;       // has layers and memories; read() has counted these tokens
   PositionRange range = {};             // with a state: the positions of these tokens
+  /// The output of each layer is appended, after the final norm if there is one.
+  std::vector<torch::Tensor>* layer_outputs = nullptr;
   std::vector<torch::Tensor>* self_maps = nullptr;   // self-attention weights are appended
   std::vector<torch::Tensor>* cross_maps = nullptr;  // cross-attention weights are appended
 };
@@ -62,6 +64,7 @@ class StackImpl : public Module {
 
  private:
   torch::Tensor score_bias(const PositionRange& range, torch::Device device);
+  torch::Tensor normalised(const torch::Tensor& x);
 
   ModelConfig config_;
   StackRole role_;

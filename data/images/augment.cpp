@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <torch/types.h>
+
+#include "data/images/rand_augment.h"
 
 namespace zoo {
 namespace {
@@ -29,14 +32,6 @@ Image cut_out(const Image& image, const Rectangle& part) {
     }
   }
   return result;
-}
-
-void flip(Image& image) {
-  const int64_t n_rows = image.shape.channels * image.shape.height, width = image.shape.width;
-  for (int64_t row = 0; row < n_rows; ++row) {
-    const auto first = image.pixels.begin() + row * width;
-    std::reverse(first, first + width);
-  }
 }
 
 /// A part with an area between min_area and all, and sides between 3:4 and 4:3; the middle if ten draws do
@@ -73,6 +68,14 @@ double symmetric_beta(double alpha, CounterRandom& random) {
 }
 
 }  // namespace
+
+void flip(Image& image) {
+  const int64_t n_rows = image.shape.channels * image.shape.height, width = image.shape.width;
+  for (int64_t row = 0; row < n_rows; ++row) {
+    const auto first = image.pixels.begin() + row * width;
+    std::reverse(first, first + width);
+  }
+}
 
 Image resized(const Image& image, const Rectangle& part, int64_t height, int64_t width) {
   Image source = cut_out(image, part);
@@ -117,6 +120,7 @@ Image augmented(const Image& image, int64_t size, const AugmentConfig& options, 
     result = cut_out(result, {top, left, size, size});
   }
   if (options.flip > 0 && random.uniform() < options.flip) flip(result);
+  if (options.rand_augment) result = rand_augmented(std::move(result), *options.rand_augment, random);
   return result;
 }
 

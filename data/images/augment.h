@@ -19,6 +19,9 @@ struct Rectangle {
 /// does with tensors. Returns the part itself if it has that size.
 Image resized(const Image& image, const Rectangle& part, int64_t height, int64_t width);
 
+/// Exchanges left and right.
+void flip(Image& image);
+
 /// The image as it is evaluated: resized until its shorter side is `size`, and the middle size × size of
 /// that.
 Image fitted(const Image& image, int64_t size);
@@ -26,8 +29,8 @@ Image fitted(const Image& image, int64_t size);
 /// The part of an image of this shape that fitted() shows, in its pixels.
 Box fitted_part(const ImageShape& shape, int64_t size);
 
-/// The image as it is trained on, size × size: cut and flipped as `options` says. Equal random numbers give
-/// equal images.
+/// The image as it is trained on, size × size: cut, flipped and changed (rand_augment) as `options` says.
+/// Equal random numbers give equal images.
 Image augmented(const Image& image, int64_t size, const AugmentConfig& options, CounterRandom& random);
 
 /// A rectangle to erase, or none, with options.erasing; for images of height × width.

@@ -13,4 +13,9 @@ struct Image {
   std::vector<uint8_t> pixels;
 };
 
+/// The brightness of a pixel (ITU-R 601-2, as in PIL).
+inline uint8_t luma(int red, int green, int blue) {
+  return static_cast<uint8_t>((red * 19595 + green * 38470 + blue * 7471 + (1 << 15)) >> 16);
+}
+
 }  // namespace zoo

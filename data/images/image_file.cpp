@@ -41,10 +41,6 @@ void check_size(int64_t height, int64_t width, const DecodingLimits& limits) {
         fmt::format("the image has more than {} million pixels: make it smaller", limits.pixels >> 20)};
 }
 
-uint8_t luma(int red, int green, int blue) {  // ITU-R 601-2, as in PIL
-  return static_cast<uint8_t>((red * 19595 + green * 38470 + blue * 7471 + (1 << 15)) >> 16);
-}
-
 // ---- PNG -----------------------------------------------------------------------------------------------
 
 bool is_png(std::string_view bytes) { return bytes.starts_with("\x89PNG\r\n\x1A\n"); }

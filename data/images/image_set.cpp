@@ -12,6 +12,7 @@
 #include "data/epoch_plan.h"
 #include "data/images/image_file.h"
 #include "data/text_files.h"
+#include "io/files.h"
 
 namespace zoo {
 namespace {
@@ -23,11 +24,6 @@ std::vector<fs::path> visible_names_in(const fs::path& directory) {
   auto names = names_in(directory);
   std::erase_if(names, [](const fs::path& name) { return name.string().starts_with('.'); });
   return names;
-}
-
-/// Whether `path` leads to a place below the directory that it is relative to.
-bool stays_inside(const fs::path& path) {
-  return !path.is_absolute() && std::ranges::none_of(path, [](const fs::path& part) { return part == ".."; });
 }
 
 /// The image in all channels.
@@ -91,21 +87,13 @@ void LabelledImages::add_directory(const fs::path& path) {
 void LabelledImages::add_list(const fs::path& path, const std::string& label_column) {
   read_table(path, {{"image"}, {label_column}}, [&](size_t line, std::vector<std::string> row) {
     const fs::path file(row[0]);
-    if (row[0].empty() || !stays_inside(file)) {
+    if (row[0].empty() || !stays_below(file)) {
       throw DataError(fmt::format("{}:{}: '{}' is no path of a file in the directory of this list",
                                   path.string(), line, excerpt(row[0])));
     }
     if (row[1].empty()) throw DataError(fmt::format("{}:{}: no label", path.string(), line));
     entries_.push_back({.label = std::move(row[1]), .file = path.parent_path() / file, .array = nullptr});
   });
-}
-
-std::vector<int64_t> LabelledImages::random_order() const {
-  std::vector<int64_t> order(entries_.size());
-  std::iota(order.begin(), order.end(), 0);
-  CounterRandom random({kOrderPurpose});
-  random.shuffle(order);
-  return order;
 }
 
 void LabelledImages::keep(const std::vector<int64_t>& indices) {
@@ -133,15 +121,7 @@ LabelledImages read_images(const DataConfig& config, Split split) {
                       path.string(), config.label_column));
     }
   }
-  if (is_shared(config, split)) {
-    // Drawn at random, because images are often sorted by class, or take turns.
-    auto order = images.random_order();
-    const auto n_valid = static_cast<ptrdiff_t>(config.valid_fraction * static_cast<double>(images.size()));
-    split == Split::valid ? order.erase(order.begin() + n_valid, order.end())
-                          : order.erase(order.begin(), order.begin() + n_valid);
-    std::ranges::sort(order);
-    images.keep(order);
-  }
+  if (is_shared(config, split)) images.keep(random_share(config, split, images.size()));
   if (images.size() == 0)
     throw DataError(fmt::format("{}: no images for {}", corpus_name(config, split), name_of(split)));
   return images;

@@ -33,8 +33,6 @@ class LabelledImages {
   /// Adds the images of a tab-separated file with a header line. Its column "image" has paths of files in
   /// the directory of the list or below it. Throws DataError.
   void add_list(const std::filesystem::path& path, const std::string& label_column);
-  /// The numbers of all images in an order that depends on their number alone.
-  std::vector<int64_t> random_order() const;
   /// Keeps the images of these numbers, in this order.
   void keep(const std::vector<int64_t>& indices);
 

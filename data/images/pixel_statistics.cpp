@@ -4,17 +4,19 @@
 #include <array>
 #include <cmath>
 
+#include "data/splits.h"
+
 namespace zoo {
 
-PixelStatistics measure_pixels(const LabelledImages& images) {
+PixelStatistics measure_pixels(int64_t n_images, const std::function<Image(int64_t)>& image_of) {
   constexpr int64_t most_images = 2048, n_values = 256;
   constexpr double white = 255;
-  const int64_t n = std::min(images.size(), most_images);
+  const int64_t n = std::min(n_images, most_images);
   std::vector<std::array<int64_t, n_values>> counts;
-  auto chosen = images.random_order();
+  auto chosen = random_order(n_images);
   chosen.resize(static_cast<size_t>(n));
   for (const int64_t index : chosen) {
-    const Image image = images.image(index);
+    const Image image = image_of(index);
     counts.resize(static_cast<size_t>(image.shape.channels));
     const auto plane = static_cast<size_t>(image.shape.height * image.shape.width);
     for (size_t at = 0; at < image.pixels.size(); ++at) ++counts[at / plane][image.pixels[at]];

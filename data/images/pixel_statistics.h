@@ -1,9 +1,11 @@
 #pragma once
 // Mean and deviation of the pixels, by which images are normalised.
 
+#include <cstdint>
+#include <functional>
 #include <vector>
 
-#include "data/images/image_set.h"
+#include "data/images/image.h"
 
 namespace zoo {
 
@@ -12,8 +14,8 @@ struct PixelStatistics {
   std::vector<double> mean, deviation;
 };
 
-/// Measured on at most 2,048 of the images, drawn at random. A channel that is the same everywhere has
-/// deviation 1.
-PixelStatistics measure_pixels(const LabelledImages& images);
+/// Measured on at most 2,048 of n images, drawn at random; image(i) gives number i. A channel that is the
+/// same everywhere has deviation 1.
+PixelStatistics measure_pixels(int64_t n_images, const std::function<Image(int64_t)>& image);
 
 }  // namespace zoo

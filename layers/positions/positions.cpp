@@ -77,13 +77,18 @@ torch::Tensor sinusoidal_positions(const torch::Tensor& positions, int64_t d_mod
 }
 
 torch::Tensor grid_positions(int64_t height, int64_t width, int64_t d_model, double base) {
+  return grid_positions(torch::arange(height), torch::arange(width), d_model, base);
+}
+
+torch::Tensor grid_positions(const torch::Tensor& rows, const torch::Tensor& columns, int64_t d_model,
+                             double base) {
   TORCH_CHECK(d_model % 2 == 0, "positions on a grid have two halves: d_model ", d_model, " must be even");
-  const auto rows = sinusoidal_positions(torch::arange(height), d_model / 2, base);    // (H, D/2)
-  const auto columns = sinusoidal_positions(torch::arange(width), d_model / 2, base);  // (W, D/2)
-  return torch::cat({rows.unsqueeze(1).expand({height, width, d_model / 2}),
-                     columns.unsqueeze(0).expand({height, width, d_model / 2})},
-                    -1)
-      .reshape({height * width, d_model});
+  const int64_t half = d_model / 2;
+  const auto of_rows = sinusoidal_positions(rows, half, base).unsqueeze(-2);        // (…, H, 1, D/2)
+  const auto of_columns = sinusoidal_positions(columns, half, base).unsqueeze(-3);  // (…, 1, W, D/2)
+  auto sizes = of_rows.sizes().vec();
+  sizes[sizes.size() - 2] = columns.size(-1);
+  return torch::cat({of_rows.expand(sizes), of_columns.expand(sizes)}, -1).flatten(-3, -2);
 }
 
 }  // namespace zoo

@@ -77,5 +77,8 @@ torch::Tensor sinusoidal_positions(const torch::Tensor& positions, int64_t d_mod
 /// The first half of a vector encodes the place's row, the second half its column, both with sinusoids
 /// (Carion et al. 2020, DETR). D must be even.
 torch::Tensor grid_positions(int64_t height, int64_t width, int64_t d_model, double base = 10000.0);
+/// The same for places with these coordinates: rows (…, H), columns (…, W) float → (…, H·W, D).
+torch::Tensor grid_positions(const torch::Tensor& rows, const torch::Tensor& columns, int64_t d_model,
+                             double base = 10000.0);
 
 }  // namespace zoo

@@ -104,6 +104,7 @@ ModelFamily encoder_decoder_family() {
   family.name = name_of(Architecture::encoder_decoder);
   family.doc = "The original Transformer, T5 and similar models: reads one sequence and writes another.";
   family.shape = FamilyShape::encoder_decoder;
+  family.has_memory = true;
   family.heads = {HeadKind::language_modeling};
   family.make = [](const ModelConfig& config, const ModelPurpose& purpose) -> std::shared_ptr<Model> {
     return std::make_shared<EncoderDecoderModel>(config, purpose);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "models/families/decoder.h"
+#include "models/families/detr.h"
 #include "models/families/encoder.h"
 #include "models/families/encoder_decoder.h"
 #include "models/families/model_keys.h"
@@ -28,6 +29,8 @@ std::string_view purpose_name(HeadKind head) {
       return "have a classification head";
     case HeadKind::regression:
       return "have a regression head";
+    case HeadKind::detection:
+      return "find objects";
   }
   return "";
 }
@@ -60,8 +63,9 @@ ModelFamily reading_tokens(ModelFamily family) {
 
 Registry<ModelFamily>& model_families() {
   static Registry<ModelFamily> families(
-      "model family", {reading_tokens(encoder_family()), reading_tokens(decoder_family()),
-                       reading_tokens(encoder_decoder_family()), vit_family(), resnet_family()});
+      "model family",
+      {reading_tokens(encoder_family()), reading_tokens(decoder_family()),
+       reading_tokens(encoder_decoder_family()), vit_family(), resnet_family(), detr_family()});
   return families;
 }
 
@@ -105,9 +109,8 @@ void check_model(const ModelConfig& config, const ModelPurpose& purpose) {
                     vocab_size, purpose.vocab_size));
   }
   if (!predicts_tokens(purpose.head) && purpose.n_classes < 1) {
-    throw ConfigError(purpose.head == HeadKind::classification
-                          ? "a classifier needs at least one class"
-                          : "a regression model needs at least one output");
+    throw ConfigError(purpose.head == HeadKind::regression ? "a regression model needs at least one output"
+                                                           : "a classifier needs at least one class");
   }
 }
 

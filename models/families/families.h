@@ -28,6 +28,8 @@ enum class FamilyShape {
 /// A family. Programs add their own with model_families().add().
 struct ModelFamily : TypeInfo {
   FamilyShape shape = FamilyShape::other;
+  /// Whether a decoder reads the encoder's output. model.n_decoder_layers is for it.
+  bool has_memory = false;
   /// The heads that its models can have.
   std::vector<HeadKind> heads;
   /// Builds a model on the CPU, not yet initialised.
@@ -48,7 +50,7 @@ struct ModelFamily : TypeInfo {
   std::function<void(const ModelConfig& config, const Complain& complain)> validate = nullptr;
 };
 
-/// Holds encoder, decoder, encoder_decoder, vit, resnet and added families.
+/// Holds encoder, decoder, encoder_decoder, vit, resnet, detr and added families.
 Registry<ModelFamily>& model_families();
 
 /// The shape of the family that the configuration names. Throws ConfigError if there is no such family.

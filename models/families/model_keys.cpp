@@ -14,9 +14,9 @@ namespace {
 constexpr double kWidest = 1 << 20, kMostLayers = 1 << 16, kLargestTable = 1 << 30;
 
 /// Reports a list with more entries than layers, and mixers that do not fit at their place.
-void validate_mixers(const ModelConfig& c, FamilyShape shape, const Complain& complain) {
+void validate_mixers(const ModelConfig& c, const ModelFamily& family, const Complain& complain) {
   const auto n_mixers = std::ssize(c.attention);
-  const int64_t most = std::max(c.n_layers, shape == FamilyShape::encoder_decoder ? c.decoder_layers() : 0);
+  const int64_t most = std::max(c.n_layers, family.has_memory ? c.decoder_layers() : 0);
   if (n_mixers > most) {
     complain("attention",
              fmt::format("is a list of {} for {} layer{}: shorten it", n_mixers, most, most == 1 ? "" : "s"));
@@ -29,9 +29,9 @@ void validate_mixers(const ModelConfig& c, FamilyShape shape, const Complain& co
         type.validate(place, [&](std::string_view problem) { complain("attention", problem); });
     }
   };
-  if (shape != FamilyShape::decoder) check(StackRole::encoder, c.n_layers);
-  if (shape == FamilyShape::decoder) check(StackRole::decoder, c.n_layers);
-  if (shape == FamilyShape::encoder_decoder) check(StackRole::decoder_with_memory, c.decoder_layers());
+  const bool only_decodes = family.shape == FamilyShape::decoder;
+  check(only_decodes ? StackRole::decoder : StackRole::encoder, c.n_layers);
+  if (family.has_memory) check(StackRole::decoder_with_memory, c.decoder_layers());
 }
 
 }  // namespace
@@ -41,9 +41,9 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("vocab_size", c.vocab_size, "Rows of the token embedding; default the tokenizer's.",
           Limits::between(1, kLargestTable));
   v.field("d_model", c.d_model, "Width of the hidden states (D).", Limits::between(1, kWidest));
-  v.field("n_layers", c.n_layers, "Layers; in an encoder_decoder, those of the encoder.",
+  v.field("n_layers", c.n_layers, "Layers; with an encoder and a decoder, those of the encoder.",
           Limits::between(1, kMostLayers));
-  v.field("n_decoder_layers", c.n_decoder_layers, "encoder_decoder: layers of the decoder; default n_layers.",
+  v.field("n_decoder_layers", c.n_decoder_layers, "encoder_decoder, detr: layers of the decoder; default n_layers.",
           Limits::between(1, kMostLayers));
   v.field("n_heads", c.n_heads, "Query heads (H).", Limits::between(1, kWidest));
   v.field("n_kv_heads", c.n_kv_heads,
@@ -137,7 +137,7 @@ void validate(const ModelConfig& c, const Complain& complain) {
   if (c.position == Position::t5 && c.relative_max_distance <= c.relative_buckets / 2) {
     complain("relative_max_distance", "must be greater than relative_buckets / 2");
   }
-  if (c.n_decoder_layers && shape != FamilyShape::encoder_decoder) {
+  if (c.n_decoder_layers && !family.has_memory) {
     complain("n_decoder_layers",
              fmt::format("architecture {} has no separate decoder: use n_layers", c.architecture.type));
   }
@@ -150,7 +150,7 @@ void validate(const ModelConfig& c, const Complain& complain) {
   if (!c.share_embeddings && shape != FamilyShape::encoder_decoder) {
     complain("share_embeddings", "only an encoder_decoder has two sides");
   }
-  validate_mixers(c, shape, complain);
+  validate_mixers(c, family, complain);
   if (family.validate) family.validate(c, complain);
 }
 

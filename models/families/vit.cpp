@@ -1,6 +1,7 @@
 #include "models/families/vit.h"
 
 #include <algorithm>
+#include <bit>
 
 #include <fmt/format.h>
 #include <torch/types.h>
@@ -20,6 +21,7 @@ PatchEmbedderOptions embedder_options(const ModelConfig& config, const ModelPurp
                          .width = vit.image_size.value_or(purpose.image.width)};
   return PatchEmbedderOptions(config.d_model, image, vit.patch_size)
       .position(config.position)
+      .stem(vit.stem)
       .class_token(vit.pooling == ImagePooling::class_token)
       .dropout(config.dropout);
 }
@@ -55,6 +57,16 @@ void validate_vit(const ModelConfig& config, const Complain& complain) {
                       name_of(config.position)));
   }
   const auto& vit = vit_config(config);
+  if (vit.stem == VitStem::convolutions) {
+    const auto patch = static_cast<uint64_t>(vit.patch_size);
+    if (patch < 2 || !std::has_single_bit(patch) || config.d_model % (vit.patch_size / 2) != 0) {
+      complain(
+          "architecture",
+          fmt::format("has convolutions with a patch_size of {} and a d_model of {}: patch_size must be a "
+                      "power of two, and d_model a multiple of its half",
+                      vit.patch_size, config.d_model));
+    }
+  }
   if (vit.image_size && *vit.image_size < vit.patch_size)
     complain("architecture",
              fmt::format("has patches of {}, larger than images of {}", vit.patch_size, *vit.image_size));
@@ -71,6 +83,10 @@ void describe(ConfigVisitor& v, VitConfig& c) {
           Limits::between(1, largest));
   v.field("n_channels", c.n_channels, "Numbers of a pixel; default: data.images.channels.",
           Limits::between(1, largest));
+  v.field(
+      "stem", c.stem,
+      "How pixels become vectors: patches, or convolutions (3 x 3, stride 2), with which small models need "
+      "fewer images. For convolutions, patch_size is a power of two.");
   v.field("pooling", c.pooling, "What a class is predicted from: a class token, or the mean of the patches.");
 }
 

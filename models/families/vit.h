@@ -24,6 +24,7 @@ struct VitConfig {
   std::optional<int64_t> image_size = {};  // default: the data's
   std::optional<int64_t> n_channels = {};  // default: the data's
   ImagePooling pooling = ImagePooling::class_token;
+  VitStem stem = VitStem::patches;
 };
 void describe(ConfigVisitor& v, VitConfig& c);
 

@@ -9,8 +9,21 @@
 namespace zoo {
 namespace {
 
+bool has_stem(const PatchEmbedderOptions& options) { return options.stem() == VitStem::convolutions; }
+
+ConvolutionalStemOptions stem_options(const PatchEmbedderOptions& options) {
+  return ConvolutionalStemOptions(options.image().channels, options.d_model(), options.patch_size());
+}
+
 LinearOptions projection_options(const PatchEmbedderOptions& options) {
-  return LinearOptions(options.patch_width(), options.d_model());
+  return LinearOptions(has_stem(options) ? options.d_model() : options.patch_width(), options.d_model());
+}
+
+/// The part of the images that whole patches fill.
+torch::Tensor whole_patches(const torch::Tensor& images, int64_t patch_size) {
+  const int64_t height = images.size(2) / patch_size * patch_size,
+                width = images.size(3) / patch_size * patch_size;
+  return images.narrow(2, 0, height).narrow(3, 0, width);
 }
 
 }  // namespace
@@ -18,14 +31,14 @@ LinearOptions projection_options(const PatchEmbedderOptions& options) {
 torch::Tensor patches_of(const torch::Tensor& images, int64_t patch_size) {
   const int64_t B = images.size(0), C = images.size(1), P = patch_size;
   const int64_t n_rows = images.size(2) / P, n_columns = images.size(3) / P;
-  return images.narrow(2, 0, n_rows * P)
-      .narrow(3, 0, n_columns * P)
+  return whole_patches(images, P)
       .reshape({B, C, n_rows, P, n_columns, P})
       .permute({0, 2, 4, 1, 3, 5})
       .reshape({B, n_rows * n_columns, C * P * P});
 }
 
 PatchEmbedderImpl::PatchEmbedderImpl(const PatchEmbedderOptions& options_) : options(options_) {
+  if (has_stem(options)) stem = register_module("stem", ConvolutionalStem(stem_options(options)));
   projection = register_module("projection", Linear(projection_options(options)));
   if (options.class_token())
     class_token = register_parameter("class_token", torch::zeros({1, options.d_model()}));
@@ -49,6 +62,12 @@ torch::Tensor PatchEmbedderImpl::patch_positions(int64_t n_rows, int64_t n_colum
       .reshape({n_rows * n_columns, D});
 }
 
+/// (B, patches, C·P²), or (B, patches, D) with a stem.
+torch::Tensor PatchEmbedderImpl::patch_vectors(const torch::Tensor& images) {
+  if (!stem) return patches_of(images, options.patch_size());
+  return stem(whole_patches(images, options.patch_size())).flatten(2).transpose(1, 2);
+}
+
 Embedded PatchEmbedderImpl::forward(const Batch& batch) {
   const auto& images = batch.field("images");
   const int64_t n_rows = images.size(2) / options.patch_size(),
@@ -57,7 +76,7 @@ Embedded PatchEmbedderImpl::forward(const Batch& batch) {
               options.image().channels);
   TORCH_CHECK(n_rows > 0 && n_columns > 0, "images of ", images.size(2), " x ", images.size(3),
               " are smaller than a patch of ", options.patch_size());
-  auto x = projection(patches_of(images, options.patch_size()));  // (B, patches, D)
+  auto x = projection(patch_vectors(images));  // (B, patches, D)
   if (const auto grid = patch_positions(n_rows, n_columns, x.device()); grid.defined())
     x = x + grid.to(x.scalar_type());
   if (class_token.defined()) {
@@ -80,12 +99,16 @@ void PatchEmbedderImpl::pretty_print(std::ostream& stream) const {
   stream << Description("PatchEmbedder")
                 .add("d_model", options.d_model())
                 .add("patch_size", options.patch_size())
+                .add("stem", options.stem())
                 .add("position", options.position())
                 .add("dropout", options.dropout());
 }
 
 void count_patch_embedder(CostAccount& account, const std::string& name, const PatchEmbedderOptions& options,
                           int64_t batch_size, int64_t n_patches) {
+  if (has_stem(options))
+    count_convolutional_stem(account, account.path(name, "stem"), stem_options(options), batch_size,
+                             n_patches);
   count_linear(account, account.path(name, "projection"), "linear", projection_options(options),
                static_cast<double>(batch_size * n_patches));
   if (options.class_token()) count_table(account, account.path(name, "class_token"), 1, options.d_model());

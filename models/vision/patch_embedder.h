@@ -8,8 +8,14 @@
 #include "models/cost.h"
 #include "models/embedder.h"
 #include "models/model_config.h"
+#include "models/vision/convolutional_stem.h"
 
 namespace zoo {
+
+/// How pixels become vectors: a linear map of the numbers of each patch, or convolutions that also see the
+/// pixels around it, and a linear map of what they find.
+enum class VitStem { patches, convolutions };
+constexpr auto config_names(VitStem) { return std::to_array<std::string_view>({"patches", "convolutions"}); }
 
 struct PatchEmbedderOptions {
   PatchEmbedderOptions(int64_t d_model, ImageShape image, int64_t patch_size)
@@ -32,6 +38,7 @@ struct PatchEmbedderOptions {
   TORCH_ARG(int64_t, patch_size);
   /// learned: a table; sinusoidal: those of a grid (grid_positions()); none.
   TORCH_ARG(Position, position) = Position::learned;
+  TORCH_ARG(VitStem, stem) = VitStem::patches;
   /// Whether a learned vector stands before the patches.
   TORCH_ARG(bool, class_token) = true;
   /// Probability of dropping an element of the vectors.
@@ -49,14 +56,17 @@ class PatchEmbedderImpl : public EmbedderImpl, public WeightOwner {
   void pretty_print(std::ostream& stream) const override;
 
   PatchEmbedderOptions options;
-  Linear projection{nullptr};  // C·P² → D; a patch is read channel by channel, and each channel row by row
-  torch::Tensor class_token;   // (1, D)
-  torch::Tensor positions;     // (T, D); learned only
+  ConvolutionalStem stem{nullptr};
+  /// C·P² → D: a patch is read channel by channel, and each channel row by row. After a stem: D → D.
+  Linear projection{nullptr};
+  torch::Tensor class_token;  // (1, D)
+  torch::Tensor positions;    // (T, D); learned only
 
  protected:
   std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 
  private:
+  torch::Tensor patch_vectors(const torch::Tensor& images);
   /// (n_rows · n_columns, D), or undefined: the positions of a grid of patches.
   torch::Tensor patch_positions(int64_t n_rows, int64_t n_columns, torch::Device device) const;
 };

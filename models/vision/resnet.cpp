@@ -116,6 +116,13 @@ void describe(ConfigVisitor& v, ResnetConfig& c) {
       "batch mixes the rows of a batch; frozen_batch is never trained; group is over each row by itself.");
 }
 
+int64_t ResnetOptions::stride() const {
+  const int64_t of_stem = config_.stem_stride == StemStride::four  ? 4
+                          : config_.stem_stride == StemStride::two ? 2
+                                                                   : 1;
+  return of_stem << (kStages - 1);
+}
+
 int64_t ResnetOptions::n_outputs() const {
   return (config_.width << (kStages - 1)) * (has_bottlenecks(config_) ? kBottleneck : 1);
 }

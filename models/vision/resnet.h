@@ -42,6 +42,8 @@ struct ResnetOptions {
   ResnetOptions(int64_t n_channels, ResnetConfig config) : n_channels_(n_channels), config_(config) {}
   /// Channels of the result: 8 · width, and four times that with bottlenecks.
   int64_t n_outputs() const;
+  /// The side, in pixels of the image, of the place that a pixel of the result stands for.
+  int64_t stride() const;
 
   /// Channels of the images.
   TORCH_ARG(int64_t, n_channels);

@@ -39,11 +39,27 @@ TEST(DataConfig, WritesWhatItReads) {
   EXPECT_EQ(dump_config(read(dump)), dump);
 }
 
+TEST(DataConfig, ChangesOfImagesAreRead) {
+  const DataConfig config = read(
+      "train: [a]\nimages: {size: 64, max_size: 96, augment: {min_scale: 0.5, rand_augment: {magnitude: "
+      "5}}}\n");
+  EXPECT_EQ(config.images.max_size, 96);
+  EXPECT_EQ(config.images.augment.min_scale, 0.5);
+  ASSERT_TRUE(config.images.augment.rand_augment);
+  EXPECT_EQ(config.images.augment.rand_augment->n, 2);
+  EXPECT_EQ(config.images.augment.rand_augment->magnitude, 5);
+  EXPECT_FALSE(read("train: [a]\n").images.augment.rand_augment);
+  DataConfig copy = config;
+  EXPECT_EQ(dump_config(read(dump_config(copy))), dump_config(copy));
+}
+
 TEST(DataConfig, ValuesOutOfRangeAreErrors) {
   for (const char* yaml :
        {"valid_fraction: 0", "valid_fraction: 1", "sequence_length: 2", "mask_probability: 0",
         "mask_replace: 1.1", "tokenizer: {vocab_size: 0}", "tokenizer: {character_coverage: 0}",
-        "tokenizer: {type: words}", "documents: chapters"}) {
+        "tokenizer: {type: words}", "documents: chapters", "images: {max_size: 0}",
+        "images: {augment: {min_scale: 0}}", "images: {augment: {min_scale: 1.5}}",
+        "images: {augment: {rand_augment: {n: 0}}}", "images: {augment: {rand_augment: {magnitude: 31}}}"}) {
     EXPECT_THROW(read(yaml), ConfigError) << yaml;
   }
 }
@@ -55,6 +71,8 @@ TEST(DataConfig, ContradictionsAreFound) {
   EXPECT_THAT(complaints(read("train: [a]\ntokenizer: {type: byte, path: x}")),
               ::testing::ElementsAre("tokenizer.path"));
   EXPECT_THAT(complaints(read("train: [a]\nsource: de\ntarget: de")), ::testing::ElementsAre("target"));
+  EXPECT_THAT(complaints(read("train: [a]\nimages: {size: 64, max_size: 63}")),
+              ::testing::ElementsAre("images.max_size"));
 }
 
 TEST(DataConfig, AModelHasItsOwnNormalization) {

@@ -14,6 +14,7 @@
 #include "data/images/image_batches.h"
 #include "data/images/image_file.h"
 #include "data/images/image_set.h"
+#include "data/images/rand_augment.h"
 #include "data/prefetch.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
@@ -213,7 +214,7 @@ std::unique_ptr<BatchSource> batches_of(const DataConfig& config, int64_t batch_
   options.batch_size = batch_size;
   options.seed = 3;
   options.order = order;
-  const auto statistics = measure_pixels(images);
+  const auto statistics = measure_pixels(images.size(), [&](int64_t i) { return images.image(i); });
   return image_batches(std::move(images), classes, config.images, statistics, 5, options);
 }
 
@@ -235,9 +236,9 @@ TEST_F(ImageSets, EvaluatedImagesAreNormalised) {
 TEST_F(ImageSets, ChangesDependOnSeedEpochAndImageOnly) {
   auto all = config("list.tsv");
   all.valid = all.train;
-  for (const auto& augment :
-       {AugmentConfig{.crop_padding = 1, .flip = 0.5, .erasing = 0.5},
-        AugmentConfig{.min_crop_area = 0.3, .cutmix = 1}, AugmentConfig{.mixup = 0.4}}) {
+  for (const auto& augment : {AugmentConfig{.crop_padding = 1, .flip = 0.5, .erasing = 0.5},
+                              AugmentConfig{.min_crop_area = 0.3, .cutmix = 1}, AugmentConfig{.mixup = 0.4},
+                              AugmentConfig{.rand_augment = RandAugmentConfig{}}}) {
     all.images.augment = augment;
     const auto source = batches_of(all, 8, BatchOptions::Order::shuffled),
                halves = prefetched(batches_of(all, 4, BatchOptions::Order::shuffled));
@@ -298,6 +299,33 @@ TEST(Augment, FlipsAndCrops) {
   for (int i = 0; i < 200; ++i) crops.insert(augmented(image, 4, {.crop_padding = 1}, random).pixels);
   EXPECT_EQ(crops.size(), 9U);
   EXPECT_TRUE(crops.contains(image.pixels));
+}
+
+// One operation for each image: all 14 occur, those with a direction in both. (What each does is compared
+// with PIL in tests/parity.)
+TEST(Augment, RandAugmentDrawsAllOperations) {
+  const Image image = picture(3, 20, 16);
+  std::set<std::vector<uint8_t>> expected, found;
+  for (size_t i = 0; i < config_names(ImageOperation{}).size(); ++i) {
+    const auto operation = static_cast<ImageOperation>(i);
+    const double amount = amount_of(operation, 12, image.shape);
+    expected.insert(changed(image, operation, amount).pixels);
+    if (operation >= ImageOperation::shear_x && operation <= ImageOperation::sharpness)
+      expected.insert(changed(image, operation, -amount).pixels);
+  }
+  EXPECT_GE(expected.size(), 14U + 9 - 2);  // noise is equalized and stretched already
+  for (uint64_t seed = 0; seed < 600; ++seed) {
+    CounterRandom random({seed}), again({seed});
+    const auto pixels = rand_augmented(image, {.n = 1, .magnitude = 12}, random).pixels;
+    EXPECT_EQ(rand_augmented(image, {.n = 1, .magnitude = 12}, again).pixels, pixels);
+    found.insert(pixels);
+  }
+  EXPECT_EQ(found, expected);
+  // Several follow each other.
+  CounterRandom random({1}), same({1});
+  const Image twice = rand_augmented(image, {.n = 2, .magnitude = 12}, random);
+  const Image once = rand_augmented(image, {.n = 1, .magnitude = 12}, same);
+  EXPECT_EQ(twice.pixels, rand_augmented(once, {.n = 1, .magnitude = 12}, same).pixels);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "comparison/comparison_config.h"
+#include "data/images/coco_file.h"
 #include "data/images/idx_file.h"
 #include "data/images/image_file.h"
 #include "data/text/sentencepiece_tokenizer.h"
@@ -112,6 +113,8 @@ std::vector<Target> file_targets(const testing::TempDir& work, const fs::path& s
   targets.push_back(
       {"idx", "an IDX file, plain or compressed", mutate_bytes,
        [&work](const std::string& input) { read_idx(work.write("fuzzed-images-idx3", input), 3); }});
+  targets.push_back({"coco", "a description of pictures and objects, in COCO's JSON", mutate_text,
+                     [](const std::string& input) { parse_coco(input, "fuzzed"); }});
   targets.push_back(
       {"config", "a configuration, in YAML", mutate_text,
        [name = in_configs("gpt")](const std::string& input) { read_experiment_text(input, name); },

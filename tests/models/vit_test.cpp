@@ -76,8 +76,11 @@ TEST(Vit, WithoutPositionsTheOrderOfPatchesDoesNotMatter) {
 }
 
 TEST(Vit, ReadsImagesOfOtherSizes) {
-  for (const auto position : {Position::none, Position::learned, Position::sinusoidal}) {
-    const auto model = random_model(small_vit({.patch_size = 4}, position), kPurpose);
+  for (const auto& [position, stem] : {std::pair{Position::none, VitStem::patches},
+                                       {Position::learned, VitStem::patches},
+                                       {Position::sinusoidal, VitStem::patches},
+                                       {Position::learned, VitStem::convolutions}}) {
+    const auto model = random_model(small_vit({.patch_size = 4, .stem = stem}, position), kPurpose);
     for (const auto& [height, width] : {std::pair{4, 4}, {8, 12}, {15, 9}, {16, 24}})
       EXPECT_EQ(logits(*model, torch::randn({2, 3, height, width})).sizes(), (std::vector<int64_t>{2, 5}));
     EXPECT_THROW(logits(*model, torch::randn({2, 3, 3, 8})), c10::Error);
@@ -91,6 +94,7 @@ TEST(Vit, CostsAreThoseOfTheModel) {
                                       small_vit({.patch_size = 4}, Position::sinusoidal)};
   configs.push_back(small_vit());
   configs.back().layer_scale = 1e-4;
+  configs.push_back(small_vit({.patch_size = 4, .stem = VitStem::convolutions}));
   for (const auto& config : configs) {
     const auto model = make_model(config, kPurpose);
     int64_t n = 0;
@@ -115,6 +119,10 @@ TEST(Vit, BadConfigurationsGetOneLine) {
               HasSubstr("model.architecture: has patches of 16, larger than images of 8"));
   EXPECT_THAT(problem(small_vit({.patch_size = 16})),
               HasSubstr("model.architecture: has patches of 16, larger than images of 8"));
+  EXPECT_THAT(problem(small_vit({.patch_size = 3, .stem = VitStem::convolutions})),
+              HasSubstr("patch_size must be a power of two, and d_model a multiple of its half"));
+  EXPECT_THAT(problem(small_vit({.patch_size = 1, .stem = VitStem::convolutions})),
+              HasSubstr("patch_size must be a power of two"));
 }
 
 // A row either keeps the sub-layer's output, scaled up, or has none.

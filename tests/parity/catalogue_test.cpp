@@ -54,6 +54,15 @@ TEST(Catalogue, EncoderDecoders) {
   EXPECT_EQ(parameters("transformer-base-pre-norm", purpose), 44'140'544 + 37000 * 512);
 }
 
+// With 91 classes. The authors' program prints 41,302,368, which leaves out what it does not train: the first
+// convolution and those of the first stage.
+TEST(Catalogue, Detr) {
+  const ModelPurpose purpose{
+      .head = HeadKind::detection, .n_classes = 91, .image = {.channels = 3, .height = 800, .width = 800}};
+  const int64_t first_convolution = 7 * 7 * 3 * 64, first_stage = 73'728 + 2 * 69'632;
+  EXPECT_EQ(parameters("detr-r50", purpose), 41'302'368 + first_convolution + first_stage);
+}
+
 // As in timm, with 1,000 classes.
 TEST(Catalogue, VisionTransformers) {
   const ModelPurpose purpose{.head = HeadKind::classification, .n_classes = 1000};

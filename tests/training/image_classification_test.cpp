@@ -103,7 +103,7 @@ class GivenLogits final : public Model {
   void attention_maps(const Batch&, AttentionMaps&) override {}
 };
 
-// By hand: the loss of mixed targets is that of a target with two probabilities.
+// The loss of a mixed image is the cross-entropy with a target of two probabilities, computed here by hand.
 TEST(MixedCrossEntropy, WeighsBothTargets) {
   const auto logits = torch::randn({4, 3}), shares = torch::tensor({1.0, 0.7, 0.5, 0.0}, torch::kFloat);
   const auto first = torch::tensor({0, 1, 2, 0}), second = torch::tensor({1, 2, 2, 1});

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <exception>
 #include <functional>
 #include <iostream>
@@ -17,6 +18,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "data/images/image_file.h"
 #include "io/files.h"
 #include "tests/support/environment.h"
 #include "tests/support/errors.h"
@@ -55,6 +57,7 @@ class TinyWorld {
     dir_.write("data/pairs.en", english);
     dir_.write("data/table.tsv", table);
     write_images();
+    write_pictures();
   }
 
   std::filesystem::path path(std::string_view name) const { return dir_ / name; }
@@ -76,9 +79,25 @@ training:
                             "tiny.yaml", overrides);
   }
 
+  /// An experiment on pictures of several sizes with bright and dark squares, with random changes.
+  Experiment detection_experiment(const std::vector<std::string>& overrides = {}) const {
+    return parse_experiment(R"(
+name: tiny
+task: object_detection
+data: {train: pictures.json, images: {size: 16, channels: 1, augment: {min_crop_area: 0.5, min_scale: 0.7, flip: 0.5}}}
+model: {architecture: {type: detr, n_queries: 5, backbone: {depth: 18, width: 4, stem_stride: 1, norm: group}},
+        d_model: 16, n_layers: 1, n_heads: 2, position: sinusoidal, dropout: 0.1}
+training:
+  {steps: 20, batch_size: 4, gradient_accumulation: 2, optimizer: {lr: 0.01}, schedule: {warmup_steps: 3},
+   log_every: 3, evaluate_every: 7, checkpoint_every: 4, threads: 1}
+)",
+                            "tiny.yaml", overrides);
+  }
+
   /// An experiment on one of the tasks; `task` may also be encoder-decoder classification by an override.
   Experiment experiment(std::string_view task, const std::vector<std::string>& overrides = {}) const {
     if (task == "image_classification") return image_experiment(overrides);
+    if (task == "object_detection") return detection_experiment(overrides);
     const bool pairs = task == "text_to_text", table = task == "text_classification";
     const char* const architecture = task == "language_modeling" ? "decoder"
                                      : pairs                     ? "encoder_decoder"
@@ -120,6 +139,32 @@ generation: {{max_new_tokens: 12, temperature: 0.8}}
     }
     dir_.write("data/train-images-idx3", pixels);
     dir_.write("data/train-labels-idx1", labels);
+  }
+
+  /// Black pictures with no to three squares, which may overlap. Bright ones are "light", the others "dark".
+  void write_pictures() const {
+    constexpr int n = 40;
+    CounterRandom random({6});
+    auto file = nlohmann::json::object();
+    file["categories"] = {{{"id", 3}, {"name", "dark"}}, {{"id", 8}, {"name", "light"}}};
+    for (int i = 0; i < n; ++i) {
+      const int64_t height = 16 + random.below(5), width = 16 + random.below(9);
+      Image image{.shape = {.channels = 1, .height = height, .width = width}, .pixels = {}};
+      image.pixels.resize(static_cast<size_t>(height * width));
+      const auto name = fmt::format("{}.png", i);
+      file["images"].push_back({{"id", i}, {"file_name", name}, {"height", height}, {"width", width}});
+      for (int64_t object = random.below(4); object > 0; --object) {
+        const bool light = random.below(2) == 0;
+        const int64_t side = 4 + random.below(6), x = random.below(width - side),
+                      y = random.below(height - side);
+        for (int64_t row = y; row < y + side; ++row)
+          std::fill_n(image.pixels.begin() + row * width + x, side, light ? 255 : 120);
+        file["annotations"].push_back(
+            {{"image_id", i}, {"category_id", light ? 8 : 3}, {"bbox", {x, y, side, side}}});
+      }
+      dir_.write("data/images/" + name, encode_png(image));
+    }
+    dir_.write("data/pictures.json", file.dump());
   }
 
   TempDir dir_;

@@ -1,5 +1,7 @@
 #include "training/gradients/gradient_accumulator.h"
 
+#include <omp.h>
+
 #include <algorithm>
 
 #include <ATen/Parallel.h>
@@ -181,6 +183,9 @@ std::vector<LossAndGradients> GradientAccumulator::differentiate_parts(const std
   const at::ThreadLocalState state;  // makes the other threads record gradients and count memory, too
   at::parallel_for(0, static_cast<int64_t>(n), 1, [&](int64_t begin, int64_t end) {
     const at::ThreadLocalStateGuard guard(state);
+    // Convolutions (oneDNN) ask how many threads they have, and then wait for all of them. Here they have one.
+    // The number holds for this thread in this parallel region only.
+    omp_set_num_threads(1);
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) take(i, parts[i]);
   });
   return results;

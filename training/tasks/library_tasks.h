@@ -19,5 +19,7 @@ TaskType text_classification();
 TaskType marked_tokens();
 /// Classification of images with a vit.
 TaskType image_classification();
+/// Detection of objects in pictures with a detr.
+TaskType object_detection();
 
 }  // namespace zoo

@@ -175,7 +175,9 @@ std::unique_ptr<Task> make_image_classification(const Experiment& experiment, Vo
       for (int64_t i = 0; i < images.size(); ++i) vocabulary.labels.push_back(images.label(i));
       vocabulary.labels = distinct_labels(std::move(vocabulary.labels));
     }
-    if (!vocabulary.pixels) vocabulary.pixels = measure_pixels(images);
+    if (!vocabulary.pixels) {
+      vocabulary.pixels = measure_pixels(images.size(), [&](int64_t index) { return images.image(index); });
+    }
   }
   const auto wanted = experiment.task.as<ImageClassificationConfig>().n_classes;
   if (wanted && *wanted != std::ssize(vocabulary.labels)) {
@@ -187,6 +189,9 @@ std::unique_ptr<Task> make_image_classification(const Experiment& experiment, Vo
 
 void validate_image_classification(const Experiment& experiment, const Complain& complain) {
   require_shape(experiment, {FamilyShape::other}, "vit or another family that reads images", complain);
+  validate_without_boxes(experiment.data.images, [&](std::string_view key, std::string_view problem) {
+    complain(fmt::format("data.images.{}", key), problem);
+  });
   if (experiment.data.images.augment.mixes() && experiment.training.objective.type != "task") {
     complain("data.images.augment",
              fmt::format("mixes images, which training.objective {} does not understand",

@@ -1,0 +1,187 @@
+#include "models/families/detr.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <torch/types.h>
+
+#include "models/families/model_description.h"
+
+namespace zoo {
+namespace {
+
+const DetrConfig& detr_config(const ModelConfig& config) { return config.architecture.as<DetrConfig>(); }
+
+FeatureMapEmbedderOptions feature_map_options(const ModelConfig& config, const ModelPurpose& purpose) {
+  return {config.d_model, ResnetOptions(purpose.image.channels, detr_config(config).backbone)};
+}
+
+/// The head has one class more: "no object".
+ModelPurpose head_purpose(ModelPurpose purpose) {
+  ++purpose.n_classes;
+  return purpose;
+}
+
+/// The maps of a box head from the first to the last.
+std::array<LinearOptions, 3> box_options(int64_t d_model) {
+  return {LinearOptions(d_model, d_model), LinearOptions(d_model, d_model),
+          linear_options(d_model, 4, WeightUse::scores)};
+}
+
+void count_detr(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
+                const PassShape& shape) {
+  const auto embedder = feature_map_options(config, purpose);
+  const auto images = shape.fields.find("images");
+  const bool given = images != shape.fields.end();
+  const int64_t B = shape.batch_size, Q = detr_config(config).n_queries,
+                height = given ? images->second[2] : purpose.image.height,
+                width = given ? images->second[3] : purpose.image.width;
+  const auto map = resnet_output(embedder.backbone(), height, width);
+  const int64_t length = map.height * map.width;
+  const auto n_queries = static_cast<double>(B * Q);
+  count_feature_map_embedder(account, "embedder", embedder, B, height, width);
+  count_stack(account, "encoder", config, StackRole::encoder,
+              {.batch_size = B, .n_queries = length, .n_keys = length});
+  count_table(account, account.path("", "queries"), Q, config.d_model);
+  count_stack(account, "decoder", config, StackRole::decoder_with_memory,
+              {.batch_size = B, .n_queries = Q, .n_keys = length});
+  if (!wants_final_norm(config.norm_placement)) {
+    count_norms(account, account.path("", "decoder_norm"), norm_options(config, config.d_model), 1,
+                n_queries * static_cast<double>(config.decoder_layers()));
+  }
+  const double n_outputs = n_queries * static_cast<double>(config.decoder_layers());
+  count_head(account, config, head_purpose(purpose), Pooling::none, n_outputs);
+  constexpr std::array<std::string_view, 3> names = {"first", "second", "last"};
+  const auto maps = box_options(config.d_model);
+  for (size_t i = 0; i < maps.size(); ++i)
+    count_linear(account, account.path("box_head", names[i]), "linear", maps[i], n_outputs);
+}
+
+void validate_detr(const ModelConfig& config, const Complain& complain) {
+  if (config.position != Position::sinusoidal) {
+    complain("position", fmt::format("of a detr must be sinusoidal, not {}: positions are those of a map",
+                                     name_of(config.position)));
+  }
+  if (config.d_model % 2 != 0)
+    complain("d_model", "must be even: positions on a grid have a half for rows and one for columns");
+  if (!std::ranges::all_of(config.attention, [](const auto& type) { return type == "full"; }))
+    complain("attention", "of a detr must be full: object queries have no order");
+}
+
+}  // namespace
+
+void describe(ConfigVisitor& v, DetrConfig& c) {
+  v.field("n_queries", c.n_queries, "Object queries (Q), the most objects that are found in a picture.",
+          Limits::between(1, 1 << 14));
+  v.field("backbone", c.backbone, "The convolutional network that reads pictures.");
+}
+
+BoxHeadImpl::BoxHeadImpl(int64_t d_model) {
+  const auto maps = box_options(d_model);
+  first = register_module("first", Linear(maps[0]));
+  second = register_module("second", Linear(maps[1]));
+  last = register_module("last", Linear(maps[2]));
+}
+
+torch::Tensor BoxHeadImpl::forward(const torch::Tensor& hidden) {
+  return last(second(first(hidden).relu()).relu()).to(torch::kFloat).sigmoid();
+}
+
+std::shared_ptr<torch::nn::Module> BoxHeadImpl::fresh(const std::optional<torch::Device>&) const {
+  return std::make_shared<BoxHeadImpl>(first->n_inputs());
+}
+
+DetrModel::DetrModel(const ModelConfig& config, const ModelPurpose& purpose)
+    : config_(config), purpose_(purpose) {
+  embedder_ = register_module("embedder", FeatureMapEmbedder(feature_map_options(config, purpose)));
+  encoder_ = register_module("encoder", Stack(config, StackRole::encoder));
+  queries_ = register_parameter("queries", torch::randn({detr_config(config).n_queries, config.d_model}));
+  decoder_ = register_module("decoder", Stack(config, StackRole::decoder_with_memory));
+  if (!wants_final_norm(config.norm_placement))
+    decoder_norm_ = register_module("decoder_norm", Norm(norm_options(config, config.d_model)));
+  head_ = register_module("head", ModelHead(config, head_purpose(purpose), nullptr));
+  box_head_ = register_module("box_head", BoxHead(config.d_model));
+}
+
+DetrModel::Memory DetrModel::encode(const Batch& batch, AttentionMaps* maps) {
+  const auto embedded = embedder_->forward(batch);
+  // Places of padding are hidden as keys.
+  const auto mask =
+      embedded.visible.defined() ? Mask::keep(embedded.visible.unsqueeze(1).unsqueeze(1)) : Mask();
+  const auto vectors = encoder_({.x = embedded.vectors,
+                                 .mask = mask,
+                                 .layer_positions = embedded.layer_positions,
+                                 .self_maps = maps ? &maps->encoder : nullptr});
+  return {.vectors = vectors, .positions = embedded.layer_positions, .mask = mask};
+}
+
+torch::Tensor DetrModel::decode(const Batch& batch, AttentionMaps* maps) {
+  const auto memory = encode(batch, maps);
+  const auto queries = queries_.unsqueeze(0).to(memory.vectors.scalar_type());  // (1, Q, D)
+  std::vector<torch::Tensor> outputs;
+  decoder_({.x = torch::zeros_like(queries).repeat({memory.vectors.size(0), 1, 1}),
+            .layer_positions = queries,
+            .memory = memory.vectors,
+            .memory_mask = memory.mask,
+            .memory_positions = memory.positions,
+            .layer_outputs = &outputs,
+            .self_maps = maps ? &maps->decoder : nullptr,
+            .cross_maps = maps ? &maps->cross : nullptr});
+  const auto all = torch::stack(outputs);
+  return decoder_norm_ ? decoder_norm_(all) : all;
+}
+
+torch::Tensor DetrModel::features(const Batch& batch) {
+  return decode(batch, nullptr).select(0, -1).flatten(0, 1);
+}
+
+Detections DetrModel::detect(const Batch& batch) {
+  const auto hidden = decode(batch, nullptr);
+  return {.logits = head_->project(hidden), .boxes = box_head_(hidden)};
+}
+
+torch::Tensor DetrModel::hidden_states(const Batch& batch) { return encode(batch, nullptr).vectors; }
+
+void DetrModel::attention_maps(const Batch& batch, AttentionMaps& maps) { decode(batch, &maps); }
+
+std::optional<PlaceGrid> DetrModel::place_grid(const Batch& batch) const {
+  const auto& images = batch.field("images");
+  const auto& backbone = embedder_->options.backbone();
+  const auto map = resnet_output(backbone, images.size(2), images.size(3));
+  return PlaceGrid{.rows = map.height, .columns = map.width, .place_size = backbone.stride()};
+}
+
+void DetrModel::visit_weights(const WeightVisitor& visit) const {
+  visit({queries_, 0, queries_.size(0), WeightUse::table});
+}
+
+std::shared_ptr<torch::nn::Module> DetrModel::fresh(const std::optional<torch::Device>&) const {
+  return std::make_shared<DetrModel>(config_, purpose_);
+}
+
+void DetrModel::pretty_print(std::ostream& stream) const {
+  stream << describe_model("DetrModel", config_, purpose_);
+}
+
+ModelFamily detr_family() {
+  ModelFamily family;
+  family.name = "detr";
+  family.doc = "DETR: finds objects in pictures with a convolutional network, an encoder and a decoder.";
+  family.make_options = options_of<DetrConfig>();
+  family.has_memory = true;
+  family.heads = {HeadKind::detection};
+  family.make = [](const ModelConfig& config, const ModelPurpose& purpose) -> std::shared_ptr<Model> {
+    return std::make_shared<DetrModel>(config, purpose);
+  };
+  family.count = count_detr;
+  family.input_length = [](const ModelConfig& config, const ModelPurpose& purpose) {
+    const auto map = resnet_output(feature_map_options(config, purpose).backbone(), purpose.image.height,
+                                   purpose.image.width);
+    return map.height * map.width;
+  };
+  family.validate = validate_detr;
+  return family;
+}
+
+}  // namespace zoo
