@@ -78,13 +78,14 @@ std::string remembered(const ModelCost& cost) {
   return text;
 }
 
-std::string as_text(const Speed& speed, const ModelCost& cost) {
-  const auto row = [](std::string_view name, double rate, const std::string& rest) {
-    return fmt::format("{:<10} {:>10.0f} tokens/s    {}\n", name, rate, rest);
+/// `unit`: of the task.
+std::string as_text(const Speed& speed, const ModelCost& cost, std::string_view unit) {
+  const auto row = [&](std::string_view name, double rate, const std::string& rest) {
+    return fmt::format("{:<10} {:>10.0f} {}s/s    {}\n", name, rate, unit, rest);
   };
   auto text = row("training", speed.train.tokens_per_second,
-                  fmt::format("{:.1f} ms per step of {:.0f} tokens, {:.1f} MB of tensors at most",
-                              speed.train.step_seconds * 1e3, speed.train.tokens_per_step,
+                  fmt::format("{:.1f} ms per step of {:.0f} {}s, {:.1f} MB of tensors at most",
+                              speed.train.step_seconds * 1e3, speed.train.tokens_per_step, unit,
                               static_cast<double>(speed.train.peak_memory_bytes) / 1e6));
   if (const auto& prompt = speed.prompt) {
     text += row("prompts", prompt->tokens_per_second,
@@ -202,7 +203,7 @@ void bench(const BenchArguments& arguments) {
   }
   std::cout << fmt::format("{} ({}, {}{})\n\n", experiment.name, experiment.model.architecture.type,
                            device.str(), measured.random ? ", " + measured.random->kind() : "")
-            << as_text(speed, cost);
+            << as_text(speed, cost, task_type(experiment).unit);
   if (arguments.scaling) std::cout << '\n' << as_text(curves);
 }
 

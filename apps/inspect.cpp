@@ -94,10 +94,24 @@ std::vector<Row> rows_of(const ModelCost& cost) {
   return rows;
 }
 
-void print_table(const Experiment& experiment, const ModelCost& cost, int64_t length) {
+/// "4.7 kB of cache per token to generate, and 1.2 MB per sequence"; empty for a model that does not generate.
+std::string cache_text(const ModelCost& cost, const ModelPurpose& purpose) {
+  if (purpose.head != HeadKind::language_modeling) return "";
+  auto text = fmt::format(";\n                      {}B of cache per token to generate",
+                          with_prefix(static_cast<double>(cost.cache_bytes_per_token)));
+  if (cost.state_bytes > 0)
+    text += fmt::format(", and {}B per sequence", with_prefix(static_cast<double>(cost.state_bytes)));
+  return text;
+}
+
+/// `unit`: what the cost is for.
+void print_table(const Experiment& experiment, const ModelCost& cost, const ModelPurpose& purpose,
+                 int64_t length, const std::string& unit) {
+  const std::string where =
+      unit == "token" ? fmt::format(", at sequences of {} tokens", length) : std::string();
   std::cout << fmt::format("{} ({})\n\n", experiment.name, experiment.model.architecture.type);
   std::cout << fmt::format("{:<44} {:<34} {:>15} {:>7} {:>13}\n", "module", "shape", "parameters", "share",
-                           "FLOPs/token");
+                           "FLOPs/" + unit);
   for (const auto& [layer, first, last] : rows_of(cost)) {
     const LayerName name(layer.name);
     const int64_t count = last - first + 1;
@@ -110,18 +124,13 @@ void print_table(const Experiment& experiment, const ModelCost& cost, int64_t le
                              with_prefix(static_cast<double>(count) * layer.flops_per_token));
   }
   std::cout << fmt::format("\nparameters            {}\n", with_commas(cost.parameters));
-  std::cout << fmt::format("FLOPs per token       {} forward, {} training, at sequences of {} tokens\n",
-                           with_prefix(cost.flops_per_token), with_prefix(3 * cost.flops_per_token), length);
+  std::cout << fmt::format("{:<21} {} forward, {} training{}\n", "FLOPs per " + unit,
+                           with_prefix(cost.flops_per_token), with_prefix(3 * cost.flops_per_token), where);
   std::cout << fmt::format(
-      "memory                {}B of weights; {}B to train with Adam, and {}B per token of the batch;"
-      "\n                      {}B of cache per token to generate{} (all float32)\n",
+      "memory                {}B of weights; {}B to train with Adam, and {}B per {} of the batch{} (all float32)\n",
       with_prefix(static_cast<double>(cost.weight_bytes)),
       with_prefix(static_cast<double>(cost.training_bytes)),
-      with_prefix(static_cast<double>(cost.activation_bytes_per_token)),
-      with_prefix(static_cast<double>(cost.cache_bytes_per_token)),
-      cost.state_bytes > 0
-          ? fmt::format(", and {}B per sequence", with_prefix(static_cast<double>(cost.state_bytes)))
-          : "");
+      with_prefix(static_cast<double>(cost.activation_bytes_per_token)), unit, cache_text(cost, purpose));
 }
 
 // {"name", "architecture", "sequence_length", "parameters", "flops_per_token",
@@ -170,8 +179,12 @@ void inspect(const InspectArguments& arguments) {
       arguments.length > 0
           ? arguments.length
           : input_length(experiment.model, purpose).value_or(experiment.data.sequence_length);
-  const auto cost = model_cost(experiment.model, purpose, length);
-  arguments.json ? print_json(experiment, cost, length) : print_table(experiment, cost, length);
+  // With --length, an image has so many patches, and the cost is for each.
+  const bool given = arguments.length > 0;
+  const auto cost = given ? model_cost(experiment.model, purpose, length)
+                          : unit_cost(experiment.model, purpose, length);
+  if (arguments.json) return print_json(experiment, cost, length);
+  print_table(experiment, cost, purpose, length, given ? "token" : task_type(experiment).unit);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "comparison/plan.h"
+#include "training/tasks/task_type.h"
 
 namespace zoo {
 namespace {
@@ -188,7 +189,9 @@ void check_steps(ComparisonPlan& plan) {
     plan.notices.push_back({NoticeKind::budget, fmt::format("{}: {}", what, listed(list))});
   };
   if (steps_differ) say("Trained for unequal numbers of steps", steps);
-  if (!steps_differ && tokens_differ) say("The same number of steps, but not of tokens", tokens);
+  if (!steps_differ && tokens_differ && first) {
+    say(fmt::format("The same number of steps, but not of {}s", task_type(first->experiment).unit), tokens);
+  }
 }
 
 /// training.max_seconds may end a training before its steps, so it must be the same for all.

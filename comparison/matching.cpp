@@ -74,7 +74,7 @@ bool is_valid(const ModelConfig& config) {
 
 double matched_quantity(const ModelConfig& config, const ModelPurpose& purpose, MatchQuantity quantity,
                         int64_t length) {
-  const auto cost = model_cost(config, purpose, length);
+  const auto cost = unit_cost(config, purpose, length);
   return quantity == MatchQuantity::parameters ? static_cast<double>(cost.parameters) : cost.flops_per_token;
 }
 
@@ -107,7 +107,7 @@ MatchedModel match_model(const ModelConfig& config, const ModelPurpose& purpose,
   if (!best) {
     throw ConfigError(
         fmt::format("no width of this model comes within 2 % of {:.4g} {}: give it another depth", target,
-                    quantity == MatchQuantity::parameters ? "parameters" : "FLOPs per token"));
+                    quantity == MatchQuantity::parameters ? "parameters" : "FLOPs per token or image"));
   }
   return *best;
 }

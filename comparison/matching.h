@@ -8,7 +8,7 @@
 
 namespace zoo {
 
-/// Parameters, or FLOPs per token of a forward pass over `length` tokens.
+/// Parameters, or FLOPs of a forward pass: per token of `length` tokens, or per image (unit_cost()).
 double matched_quantity(const ModelConfig& config, const ModelPurpose& purpose, MatchQuantity quantity,
                         int64_t length);
 

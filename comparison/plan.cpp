@@ -159,7 +159,7 @@ void apply_budget(ComparisonPlan& plan, const Comparison& comparison, Tasks& tas
   for (auto& variant : plan.variants) {
     const auto task = task_of(tasks, variant);
     variant.cost =
-        model_cost(variant.experiment.model, task->purpose(), variant.experiment.data.sequence_length);
+        unit_cost(variant.experiment.model, task->purpose(), variant.experiment.data.sequence_length);
     if (variant.run) continue;
     if (given) set_budget(variant, *given);
     auto& training = variant.experiment.training;

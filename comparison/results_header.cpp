@@ -115,6 +115,7 @@ Json results_header(const ComparisonPlan& plan, const Metric& metric, c10::Devic
           {"machine", machine_json(device)},
           {"versions", versions_json()},
           {"task", plan.variants.front().experiment.task.type},
+          {"unit", task_type(plan.variants.front().experiment).unit},
           {"metric",
            {{"key", metric.key},
             {"label", metric.label},

@@ -135,6 +135,21 @@ void count_delta_net(CostAccount& account, std::string name, const DeltaNetOptio
                .state_bytes = state * kFloatBytes});
 }
 
+void count_token_mlp(CostAccount& account, std::string name, const TokenMlpOptions& options, int64_t d_model,
+                     const AttentionShape& shape) {
+  const int64_t T = options.n_tokens(), F = options.d_tokens(), weights = 2 * T * F;
+  const auto n_channels = static_cast<double>(shape.batch_size * d_model);
+  // The tokens of each channel beside each other, the input and output of GELU, and the result.
+  const double kept = n_channels * static_cast<double>(2 * T + 2 * F);
+  account.add(
+      {.name = std::move(name),
+       .kind = "self-attention",
+       .shape = account.is_detailed() ? fmt::format("mlp, {} → {} → {} tokens", T, F, T) : std::string(),
+       .parameters = weights + (options.bias() ? T + F : 0),
+       .flops = 2 * n_channels * static_cast<double>(weights),
+       .activation_bytes = bytes_of(kept)});
+}
+
 void count_position_projection(CostAccount& account, std::string name,
                                const PositionProjectionOptions& options) {
   const int64_t n_matrices = options.separate_values() ? 2 : 1;

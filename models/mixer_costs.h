@@ -7,6 +7,7 @@
 #include "layers/mixers/delta_net.h"
 #include "layers/mixers/linformer.h"
 #include "layers/mixers/performer.h"
+#include "layers/mixers/token_mlp.h"
 #include "models/cost.h"
 
 namespace zoo {
@@ -23,6 +24,10 @@ void count_linear_attention(CostAccount& account, std::string name, const Attent
 void count_performer(CostAccount& account, std::string name, const PerformerOptions& options,
                      const MixerUse& use, const AttentionShape& shape);
 void count_delta_net(CostAccount& account, std::string name, const DeltaNetOptions& options,
+                     const AttentionShape& shape);
+
+/// The network computes `options.n_tokens` tokens for each of `d_model` channels, also for shorter rows.
+void count_token_mlp(CostAccount& account, std::string name, const TokenMlpOptions& options, int64_t d_model,
                      const AttentionShape& shape);
 
 /// E and F.

@@ -31,7 +31,7 @@ Registry<MixerType>& mixer_types() {
   static Registry<MixerType> types(
       "type of attention",
       {full_attention(), window_attention(), strided_attention(), fixed_attention(), blocks_attention(),
-       linear_mixer(), performer_mixer(), delta_mixer(), linformer_mixer()});
+       linear_mixer(), performer_mixer(), delta_mixer(), linformer_mixer(), mlp_mixer()});
   return types;
 }
 

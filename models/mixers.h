@@ -62,6 +62,9 @@ struct MixerType : TypeInfo {
   /// Reports why the mixer does not fit at this place, for example a mixer that cannot be causal in a
   /// decoder. Default: it fits everywhere.
   std::function<void(const MixerPlace& place, const ComplainAboutMixer& complain)> validate = nullptr;
+  /// The number of tokens that the selected mixer is made for. Models whose inputs all have one length check
+  /// it. Default: any number.
+  std::function<int64_t(const MixerPlace& place)> n_tokens = nullptr;
   /// Why this mixer has no weights of tokens to show: "has no softmax". Empty: it appends its weights to
   /// AttentionContext::maps.
   std::string no_maps = {};

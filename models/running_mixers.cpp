@@ -1,5 +1,6 @@
 #include "models/running_mixers.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <string>
 #include <utility>
@@ -10,13 +11,14 @@
 #include "layers/mixers/linear_attention.h"
 #include "layers/mixers/linformer.h"
 #include "layers/mixers/performer.h"
+#include "layers/mixers/token_mlp.h"
 #include "models/mixer_costs.h"
 
 namespace zoo {
 namespace {
 
 // Larger than in any model, and small enough that products of such numbers do not overflow.
-constexpr double kMostFeatures = 1 << 20, kMostSlots = 1 << 30, kMostTaps = 64;
+constexpr double kMostFeatures = 1 << 20, kMostTokens = 1 << 20, kMostSlots = 1 << 30, kMostTaps = 64;
 
 MixerUse use_of(const MixerPlace& place) {
   return {.causal = place.is_causal(), .rotary = place.model.position == Position::rotary};
@@ -184,6 +186,40 @@ void validate_linformer(const MixerPlace& place, const ComplainAboutMixer& compl
                    "none, sinusoidal or learned", complain);
 }
 
+// ---- the MLP over tokens
+
+struct MlpKeys {
+  std::optional<int64_t> length, d_tokens;
+};
+
+void describe(ConfigVisitor& v, MlpKeys& keys) {
+  v.field("length", keys.length, "Tokens of a sequence, such as the patches of an image; needed.",
+          Limits::between(1, kMostTokens));
+  v.field("d_tokens", keys.d_tokens, "Inner width; default d_model / 2.", Limits::between(1, kMostTokens));
+}
+
+TokenMlpOptions mlp_options(const MixerPlace& place) {
+  const auto& keys = place.selection().as<MlpKeys>();
+  const int64_t width = std::max<int64_t>(place.model.d_model / 2, 1);
+  return TokenMlpOptions(keys.length.value_or(1), keys.d_tokens.value_or(width))
+      .bias(place.model.bias)
+      .dropout(place.model.activation_dropout);
+}
+
+void validate_mlp(const MixerPlace& place, const ComplainAboutMixer& complain) {
+  if (!place.selection().as<MlpKeys>().length)
+    complain("mlp needs the number of tokens, such as {type: mlp, length: 49}");
+  if (place.is_causal()) {
+    complain(
+        "mlp cannot be causal, because each token sees all of them: it is for encoders; in a decoder choose "
+        "linear, performer, delta or full");
+  }
+  refuse_positions(place, {Position::alibi, Position::t5, Position::shaw, Position::rotary},
+                   "none, sinusoidal or learned", complain);
+  refuse_dropout(place, complain);
+  refuse_scale(place, complain);
+}
+
 }  // namespace
 
 MixerType linear_mixer() {
@@ -257,6 +293,25 @@ MixerType linformer_mixer() {
   type.count = count_linformer_layer;
   type.validate = validate_linformer;
   type.no_maps = "has weights of slots rather than of tokens";
+  return type;
+}
+
+MixerType mlp_mixer() {
+  MixerType type;
+  type.name = "mlp";
+  type.doc = "MLP over a fixed number of tokens (MLP-Mixer, Tolstikhin et al. 2021); for encoders.";
+  type.order = "nmd";
+  type.make_options = options_of<MlpKeys>();
+  type.make = [](const MixerPlace& place) -> std::shared_ptr<MixerImpl> {
+    return TokenMlp(mlp_options(place)).ptr();
+  };
+  type.count = [](CostAccount& account, std::string name, const MixerPlace& place,
+                  const AttentionShape& shape) {
+    count_token_mlp(account, std::move(name), mlp_options(place), place.model.d_model, shape);
+  };
+  type.validate = validate_mlp;
+  type.n_tokens = [](const MixerPlace& place) { return mlp_options(place).n_tokens(); };
+  type.no_maps = "has weights of places rather than of tokens";
   return type;
 }
 

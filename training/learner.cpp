@@ -19,6 +19,11 @@ Learner::Learner(const Experiment& experiment, std::shared_ptr<Model> model,
   model_->to(device);
   model_->train();
   model_->checkpoint_activations(config_.activation_checkpointing);
+  if (config_.batch_size.is_auto() && model_->mixes_rows())
+    throw ConfigError(
+        "training.batch_size: auto lets some rows of a batch through the model at a time, but batch norm is "
+        "over "
+        "all rows: give a number, or choose norm: group or frozen_batch");
   auto parameters = parameters_of(*model_);
   if (config_.parallel.shard_optimizer && !processes.is_alone()) {
     shards_.emplace(processes, parameters);

@@ -52,6 +52,12 @@ Metrics with_prefix(std::string_view prefix, const Metrics& metrics) {
   return row;
 }
 
+/// "12.3 k tokens/s", "840 images/s"
+std::string rate_text(double rate, std::string_view unit) {
+  return rate < 1000 ? fmt::format("{:.0f} {}s/s", rate, unit)
+                     : fmt::format("{:.1f} k {}s/s", rate / 1000, unit);
+}
+
 /// The same metrics for people.
 std::string listed(const Metrics& metrics) {
   std::string text;
@@ -417,7 +423,7 @@ void Trainer::log(const Step& step) {
   }
   std::erase_if(row, [](const auto& entry) { return !std::isfinite(entry.second); });
   if (metrics_) metrics_->write(state_.step, state_.tokens, seconds(), row);
-  status_ = fmt::format("loss {:.4f}  {:.1f} k tokens/s  {:.1f} ms/step", loss, rate / 1000,
+  status_ = fmt::format("loss {:.4f}  {}  {:.1f} ms/step", loss, rate_text(rate, task_type(experiment_).unit),
                         busy_seconds_ * 1000 / static_cast<double>(busy_steps_));
   state_.loss_since_log = 0;
   state_.steps_since_log = 0;

@@ -3,6 +3,7 @@ const {data, $, el, count, whenThemeChanges, sortableTable} = zooPage;
 const {MOST, largest, weightText, headName, readMaps, exceeds, showLegend, paint, HeatMap, numbersTable, headColumns} =
     zooMaps;
 const runs = data.runs;
+const unit = data.unit ?? 'token';  // what is counted as tokens
 const isNumber = value => typeof value === 'number' && Number.isFinite(value);
 
 // ---- Numbers ------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 const CURVE_X = {
   steps: {key: 'step', name: 'steps', label: 'steps', tick: siTick, say: value => `step ${si(value, '', 4)}`},
-  tokens: {key: 'tokens', name: 'tokens', label: 'tokens', tick: siTick, say: value => `${si(value)} tokens`},
+  tokens: {key: 'tokens', name: `${unit}s`, label: `${unit}s`, tick: siTick, say: value => `${si(value)} ${unit}s`},
   flops: {key: 'flops', name: 'FLOPs', label: 'training FLOPs', tick: siTick, say: value => si(value, 'FLOP')},
   seconds: {key: 'seconds', name: 'seconds', label: 'seconds of training', tick: siTick, say: duration},
 };

@@ -71,6 +71,11 @@ std::string text_at(const Json& object, const char* key) {
   return value.is_string() ? value.get<std::string>() : "";
 }
 
+std::string unit_of(const Json& results) {
+  const auto unit = text_at(results, "unit");
+  return unit.empty() ? "token" : unit;
+}
+
 void check_results(const Json& results) {
   if (!results.is_object()) complain("it is not a JSON object");
   const std::string schema = text_at(results, "schema");

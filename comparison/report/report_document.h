@@ -35,4 +35,7 @@ std::string estimate_text(const nlohmann::ordered_json& estimate, int decimals);
 /// The text at `key`; empty where there is none.
 std::string text_at(const nlohmann::ordered_json& object, const char* key);
 
+/// What the results count as tokens: "image" for tasks on images, else "token".
+std::string unit_of(const nlohmann::ordered_json& results);
+
 }  // namespace zoo

@@ -60,7 +60,7 @@ std::string verdict_cell(const Json& run, const MetricText& metric) {
   return text;
 }
 
-/// A column of costs: its heading, and the place of its number in a run.
+/// A column of costs: its heading, in which {} stands for the unit of the task, and the place of its number in a run.
 struct CostColumn {
   const char* title;
   const char* object;  // in the run, or nullptr for the run itself
@@ -73,8 +73,8 @@ struct CostColumn {
 };
 constexpr CostColumn kColumns[] = {
     {"parameters", nullptr, "parameters", ""},
-    {"FLOPs / token", nullptr, "flops_per_token", ""},
-    {"training tokens/s", "speed", "train_tokens_per_second", ""},
+    {"FLOPs / {}", nullptr, "flops_per_token", ""},
+    {"training {}s/s", "speed", "train_tokens_per_second", ""},
     {"reading tokens/s", "speed", "prompt_tokens_per_second", ""},
     {"writing tokens/s", "speed", "decode_tokens_per_second", ""},
     {"peak memory", nullptr, "peak_memory_bytes", "B"},
@@ -91,7 +91,7 @@ std::string runs_table(const Json& results, const MetricText& metric) {
     const auto value = [&column](const Json& run) { return column.value(run); };
     if (std::none_of(runs.begin(), runs.end(), [&](const Json& run) { return value(run).has_value(); }))
       continue;
-    head.emplace_back(column.title);
+    head.push_back(fmt::format(fmt::runtime(column.title), plain(unit_of(results))));
     for (size_t i = 0; i < runs.size(); ++i) {
       const auto cell = amount(value(runs[i]), column.unit);
       rows[i].push_back(is_best_in(runs[i], column.name()) ? "**" + cell + "**" : cell);

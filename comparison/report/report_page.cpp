@@ -145,7 +145,7 @@ std::vector<size_t> by_interest(const Json& results) {
 
 Json page_data(const Json& results) {
   Json data = only(results, {"schema", "name",    "title",    "folklore", "measured",   "note",  "command",
-                             "yaml",   "created", "progress", "machine",  "versions",   "task",  "metric",
+                             "yaml",   "created", "progress", "machine",  "versions",   "task",  "unit", "metric",
                              "budget", "match",   "margin",   "power",    "tuning",     "sizes", "variants",
                              "grid",   "seeds",   "fair",     "notices",  "differences"});
   size_t curves = 0;

@@ -2,7 +2,7 @@
 
 // ---- The top ------------------------------------------------------------------------------------------------------
 
-const BUDGETS = {steps: value => count(value, 'step'), tokens: value => `${si(value)} tokens`,
+const BUDGETS = {steps: value => count(value, 'step'), tokens: value => `${si(value)} ${unit}s`,
                  flops: value => si(value, 'FLOP'), seconds: duration};
 
 function fillTop() {
@@ -198,8 +198,8 @@ function tableColumns() {
     {title: VERDICT_TITLE, value: run => run.versus_baseline?.difference ?? null, cell: verdictCell,
      hint: 'Paired t-test over the seeds, p corrected by Holm\'s method'},
     own('parameters', 'parameters', '', 'lower'),
-    own('FLOPs / token', 'flops_per_token', '', 'lower', 'Forward pass'),
-    speed('training tokens/s', 'train_tokens_per_second'),
+    own(`FLOPs / ${unit}`, 'flops_per_token', '', 'lower', 'Forward pass'),
+    speed(`training ${unit}s/s`, 'train_tokens_per_second'),
     speed('reading tokens/s', 'prompt_tokens_per_second', 'Reading a prompt'),
     speed('writing tokens/s', 'decode_tokens_per_second', 'Decoding, token by token'),
     own('peak memory', 'peak_memory_bytes', 'B', 'lower', 'Memory of tensors during training'),
@@ -279,7 +279,7 @@ function seedsTable() {
      cell: ({seed}) => metricText(seed.valid?.[metric.key])},
     number('validation loss', 'valid_loss', value => isNumber(value) ? value.toFixed(4) : '–'),
     number('best at step', 'best_step', value => isNumber(value) ? String(value) : '–'),
-    number('steps', 'steps', value => si(value, '', 4)), number('tokens', 'tokens', value => si(value)),
+    number('steps', 'steps', value => si(value, '', 4)), number(`${unit}s`, 'tokens', value => si(value)),
     number('FLOPs', 'flops', value => si(value)),
     number('time', 'seconds', duration), number('peak memory', 'peak_memory_bytes', value => si(value, 'B')),
     number('peak process memory', 'peak_resident_bytes', value => si(value, 'B')),

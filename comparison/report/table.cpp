@@ -90,15 +90,16 @@ std::optional<double> speed_of(const Json& run, const char* key) {
 std::vector<Column> columns_of(const Json& results) {
   const auto& metric = results["metric"];
   const bool percent = metric["percent"];
+  const std::string unit = unit_of(results);
   std::vector<Column> columns{
       {.title = ""},
       {.title = metric["label"], .place = "metric"},
       {.title = "against the baseline"},
       {.title = "parameters", .place = "parameters"},
-      {.title = "FLOPs/token", .place = "flops_per_token"},
+      {.title = "FLOPs/" + unit, .place = "flops_per_token"},
       {.title = "memory", .place = "peak_memory_bytes"},
       {.title = "training", .place = "seconds"},
-      {.title = "train tok/s", .place = "speed.train_tokens_per_second"},
+      {.title = fmt::format("train {}/s", unit == "token" ? "tok" : unit + "s"), .place = "speed.train_tokens_per_second"},
       {.title = "prompt tok/s", .place = "speed.prompt_tokens_per_second"},
       {.title = "decode tok/s", .place = "speed.decode_tokens_per_second"},
   };

@@ -41,6 +41,22 @@ std::string with_article(const std::string& name) {
   return fmt::format("{} {}", vowel ? "an" : "a", name);
 }
 
+/// A mixer with a fixed number of tokens fits inputs of this length only, if all have one length.
+void check_mixers(const ModelConfig& config, const ModelPurpose& purpose) {
+  const auto length = input_length(config, purpose);
+  const int64_t n = std::min<int64_t>(config.n_layers, std::ssize(config.attention));
+  for (int64_t layer = 0; length && layer < n; ++layer) {
+    const MixerPlace place{.model = config, .role = StackRole::encoder, .layer = layer};
+    const auto& type = mixer_types().at(place.selection());
+    if (const int64_t found = type.n_tokens ? type.n_tokens(place) : *length; found != *length) {
+      throw ConfigError(fmt::format(
+          "model.attention: {} is for {} tokens, but an image has {} (patches, and the class token "
+          "if there is one): set length to {}",
+          type.name, found, *length, *length));
+    }
+  }
+}
+
 /// Tokens for a family of the library.
 Batch example_of_tokens(const ModelConfig& config, const ModelPurpose& purpose, int64_t length) {
   const int64_t vocab_size = config.vocab_size.value_or(purpose.vocab_size);
@@ -99,6 +115,7 @@ void check_model(const ModelConfig& config, const ModelPurpose& purpose) {
     throw ConfigError(fmt::format("model.architecture: {} cannot {}: choose another architecture or task",
                                   with_article(family.name), purpose_name(purpose.head)));
   }
+  check_mixers(config, purpose);
   const bool reads_tokens = family.shape != FamilyShape::other || predicts_tokens(purpose.head);
   const int64_t vocab_size = config.vocab_size.value_or(purpose.vocab_size);
   if (reads_tokens && vocab_size < 1)

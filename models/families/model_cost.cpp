@@ -65,4 +65,18 @@ ModelCost model_cost(const ModelConfig& config, const ModelPurpose& purpose, int
   return cost;
 }
 
+ModelCost unit_cost(const ModelConfig& config, const ModelPurpose& purpose, int64_t length) {
+  const auto fixed = input_length(config, purpose);
+  auto cost = model_cost(config, purpose, fixed.value_or(length));
+  if (!fixed) return cost;
+  const int64_t n = *fixed;
+  cost.flops_per_token *= static_cast<double>(n);
+  cost.activation_bytes_per_token *= n;
+  for (auto& layer : cost.layers) {
+    layer.flops_per_token *= static_cast<double>(n);
+    layer.activation_bytes_per_token *= n;
+  }
+  return cost;
+}
+
 }  // namespace zoo

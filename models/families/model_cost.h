@@ -45,4 +45,9 @@ double forward_flops(const ModelConfig& config, const ModelPurpose& purpose, con
 /// `purpose.vocab_size` may be 0 if the configuration has its own. Throws ConfigError as make_model() does.
 ModelCost model_cost(const ModelConfig& config, const ModelPurpose& purpose, int64_t length);
 
+/// The cost for each unit of a task (TaskType::unit): for each input, if the configuration fixes the number
+/// of its vectors, as with images; otherwise for each token of sequences of `length`. All figures "per token"
+/// are per unit. Models that cut images into different patches can be compared by it.
+ModelCost unit_cost(const ModelConfig& config, const ModelPurpose& purpose, int64_t length);
+
 }  // namespace zoo

@@ -74,9 +74,9 @@ TEST(Resnet, CostsAreThoseOfTheModel) {
     for (const auto& parameter : model->parameters()) n += parameter.numel();
     const auto cost = model_cost(small_resnet(config), kOfImages, 1);
     EXPECT_EQ(cost.parameters, n);
-    EXPECT_DOUBLE_EQ(
-        forward_flops(small_resnet(config), kOfImages, pass_shape(images_batch(torch::zeros({3, 3, 16, 24})))),
-        3 * cost.flops_per_token);
+    EXPECT_DOUBLE_EQ(forward_flops(small_resnet(config), kOfImages,
+                                   pass_shape(images_batch(torch::zeros({3, 3, 16, 24})))),
+                     3 * cost.flops_per_token);
   });
 }
 

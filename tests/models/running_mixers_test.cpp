@@ -47,6 +47,8 @@ const std::vector<std::string> kEncoderMixers{"linear",
                                               "{type: linformer, k: 7, share: key_value}",
                                               "{type: linformer, k: 7, share: layer}",
                                               "[full, {type: linformer, k: 5, share: layer}]",
+                                              "{type: mlp, length: 90, d_tokens: 9}",
+                                              "[{type: mlp, length: 90}, full]",
                                               "[linear, performer]"};
 const std::vector<std::string> kDecoderMixers{"linear",
                                               "performer",
@@ -327,6 +329,9 @@ TEST(MixerModels, RefuseInOneLineWhatDoesNotFit) {
               HasSubstr("linformer cannot be causal"));
   EXPECT_THAT(mixer_refusal(Architecture::encoder, "linformer"),
               HasSubstr("k 256 is more than max_positions 90"));
+  EXPECT_THAT(mixer_refusal(Architecture::decoder, "{type: mlp, length: 8}"),
+              HasSubstr("mlp cannot be causal"));
+  EXPECT_THAT(mixer_refusal(Architecture::encoder, "mlp"), HasSubstr("mlp needs the number of tokens"));
   EXPECT_THAT(mixer_refusal(Architecture::encoder, "[linear, delta]"), HasSubstr("it is for decoders"));
   EXPECT_THAT(mixer_refusal(Architecture::decoder, "{type: delta, key_heads: 3}"),
               HasSubstr("n_heads 4 is not a multiple of key_heads 3"));
@@ -362,6 +367,7 @@ TEST(MixerModels, SayWhetherTheyHaveMaps) {
   EXPECT_EQ(reason("full"), "");
   EXPECT_THAT(reason("[full, delta]"), HasSubstr("layer 1 is of the type delta"));
   EXPECT_THAT(reason("linformer"), HasSubstr("slots"));
+  EXPECT_THAT(reason("mlp"), HasSubstr("places"));
 }
 
 TEST(MixerModels, LinformersShareOneProjection) {

@@ -8,7 +8,9 @@
 #include <torch/utils.h>
 
 #include "base/error.h"
+#include "io/config/config_file.h"
 #include "models/families/model_cost.h"
+#include "models/families/model_keys.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"
 
@@ -115,6 +117,9 @@ TEST(Vit, BadConfigurationsGetOneLine) {
   };
   EXPECT_THAT(problem(small_vit({.patch_size = 4}, Position::rotary)),
               HasSubstr("model.position: of a vit must be learned, sinusoidal or none, not rotary"));
+  auto mixer = small_vit({.patch_size = 4, .pooling = ImagePooling::mean}, Position::none);
+  ConfigFile::parse("attention: {type: mlp, length: 7}", "test").read(mixer);
+  EXPECT_THAT(problem(mixer), HasSubstr("model.attention: mlp is for 7 tokens, but an image has 6"));
   EXPECT_THAT(problem(small_vit({.patch_size = 16, .image_size = 8})),
               HasSubstr("model.architecture: has patches of 16, larger than images of 8"));
   EXPECT_THAT(problem(small_vit({.patch_size = 16})),

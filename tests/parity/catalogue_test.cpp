@@ -72,6 +72,12 @@ TEST(Catalogue, VisionTransformers) {
   EXPECT_EQ(parameters("vit-l16", purpose), 304'326'632);
 }
 
+// As in timm, with 1,000 classes.
+TEST(Catalogue, Mixers) {
+  const ModelPurpose purpose{.head = HeadKind::classification, .n_classes = 1000};
+  EXPECT_EQ(parameters("mixer-b16", purpose), 59'880'472);
+}
+
 // As in torchvision, with 1,000 classes.
 TEST(Catalogue, ResidualNetworks) {
   const ModelPurpose purpose{.head = HeadKind::classification,

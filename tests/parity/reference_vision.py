@@ -7,6 +7,7 @@ import torch
 from PIL import Image
 from reference import linear, normal_, plain, write_case
 from safetensors.torch import save_file
+from torch import nn
 from transformers import ViTConfig
 from transformers.models.vit.modeling_vit import ViTForImageClassification
 
@@ -63,6 +64,54 @@ def vit(out):
         )  # fmt: skip
 
 
+class Mixer(nn.Module):
+    """MLP-Mixer as in the paper's appendix E: patches, layers that mix tokens and channels in turns, a mean."""
+
+    def __init__(self, n_tokens, token_width):
+        super().__init__()
+
+        def mlp(width, inner):
+            return nn.Sequential(nn.Linear(width, inner), nn.GELU(), nn.Linear(inner, width))
+
+        self.patches = nn.Conv2d(CHANNELS, D, PATCH, stride=PATCH)
+        self.norms = nn.ModuleList(nn.LayerNorm(D, eps=1e-12) for _ in range(2 * LAYERS + 1))
+        self.of_tokens = nn.ModuleList(mlp(n_tokens, token_width) for _ in range(LAYERS))
+        self.of_channels = nn.ModuleList(mlp(D, WIDTH) for _ in range(LAYERS))
+        self.classifier = nn.Linear(D, CLASSES)
+
+    def forward(self, images):
+        x = self.patches(images).flatten(2).transpose(1, 2)
+        for i in range(LAYERS):
+            x = x + self.of_tokens[i](self.norms[2 * i](x).transpose(1, 2)).transpose(1, 2)
+            x = x + self.of_channels[i](self.norms[2 * i + 1](x))
+        return self.classifier(self.norms[-1](x).mean(1))
+
+
+def mixer(out):
+    model = normal_(Mixer((IMAGE // PATCH) ** 2, 7))
+    entries = {"embedder.projection.weight": shaped(model.patches.weight, D, -1),
+               "embedder.projection.bias": plain(model.patches.bias)}  # fmt: skip
+    for i in range(LAYERS):
+        at = f"encoder.layers.{i}"
+        for name, module in {
+            "self_attention.network.up": model.of_tokens[i][0],
+            "self_attention.network.down": model.of_tokens[i][2],
+            "feed_forward.up": model.of_channels[i][0],
+            "feed_forward.down": model.of_channels[i][2],
+            "residual.self_attention_norm": model.norms[2 * i],
+            "residual.feed_forward_norm": model.norms[2 * i + 1],
+        }.items():
+            entries |= linear(f"{at}.{name}", module)
+    entries |= linear("encoder.final_norm", model.norms[-1]) | linear("head.classifier", model.classifier)
+    images, targets = torch.randn(B, CHANNELS, IMAGE, IMAGE), torch.randint(0, CLASSES, (B,))
+    logits = model(images)
+    loss = nn.functional.cross_entropy(logits, targets)
+    write_case(
+        out, "mixer", inputs={"images": images, "targets": targets}, outputs={"logits": logits, "loss": loss},
+        loss=loss, parameters=entries,
+    )  # fmt: skip
+
+
 def image_files(out):
     """Files in unusual formats, and what PIL reads from them: files/NAME is the bytes, grey/ and rgb/ the pixels."""
     generator = np.random.default_rng(7)
@@ -104,4 +153,4 @@ def image_files(out):
     save_file(tensors, out / "image_files.safetensors")
 
 
-CASES = [vit, image_files]
+CASES = [vit, mixer, image_files]

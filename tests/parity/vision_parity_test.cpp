@@ -1,7 +1,9 @@
 // Whole small vision models against transformers: loss, logits and the gradient of every parameter.
 
 #include "data/images/image_file.h"
+#include "io/config/config_file.h"
 #include "models/families/families.h"
+#include "models/families/model_keys.h"
 #include "models/families/vit.h"
 #include "tests/parity/reference.h"
 #include "training/gradients/gradient_accumulator.h"
@@ -26,14 +28,14 @@ ModelConfig small_vit() {
 class VisionParity : public ReferenceTest {
  protected:
   VisionParity() : ReferenceTest("reference_vision.py") {}
-};
 
-TEST_F(VisionParity, VitAtThreeSizesOfImages) {
-  const ModelPurpose purpose{
-      .head = HeadKind::classification, .n_classes = 5, .image = {.channels = 3, .height = 12, .width = 12}};
-  for (const std::string name : {"vit", "vit_larger", "vit_smaller"}) {
+  /// Loss, logits and gradients of a model are those of the case `name`.
+  void check(const std::string& name, const ModelConfig& config) {
     SCOPED_TRACE(name);
-    const auto model = make_model(small_vit(), purpose);
+    const ModelPurpose purpose{.head = HeadKind::classification,
+                               .n_classes = 5,
+                               .image = {.channels = 3, .height = 12, .width = 12}};
+    const auto model = make_model(config, purpose);
     model->train();  // every dropout is 0: this must change nothing
     ReferenceCase reference(file(name));
     reference.load(*model);
@@ -48,6 +50,19 @@ TEST_F(VisionParity, VitAtThreeSizesOfImages) {
     }
     reference.expect_gradients(model.get());
   }
+};
+
+TEST_F(VisionParity, VitAtThreeSizesOfImages) {
+  for (const char* const name : {"vit", "vit_larger", "vit_smaller"}) check(name, small_vit());
+}
+
+TEST_F(VisionParity, MlpMixer) {
+  auto config = small_vit();
+  config.architecture =
+      Selection("vit", VitConfig{.patch_size = 4, .image_size = 12, .pooling = ImagePooling::mean});
+  config.position = Position::none;
+  ConfigFile::parse("attention: {type: mlp, length: 9, d_tokens: 7}", "test").read(config);
+  check("mixer", config);
 }
 
 // 16 bits, palettes, transparency, CMYK, progressive JPEG: pixels as PIL reads them. JPEG allows small

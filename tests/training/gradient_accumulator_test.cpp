@@ -4,7 +4,10 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "base/error.h"
 #include "layers/kernels/cross_entropy.h"
+#include "models/families/resnet.h"
+#include "tests/support/errors.h"
 #include "tests/support/small_models.h"
 #include "training/objectives/token_cross_entropy.h"
 
@@ -143,6 +146,45 @@ INSTANTIATE_TEST_SUITE_P(Models, EveryFamily,
                          [](const auto& instance) {
                            return instance.param == Architecture::decoder ? "Decoder" : "EncoderDecoder";
                          });
+
+/// A residual network with this norm, and six images for it.
+std::pair<std::shared_ptr<Model>, Batch> images_for(ChannelNormKind norm) {
+  ModelConfig config;
+  config.architecture = Selection("resnet", ResnetConfig{.depth = ResnetDepth::layers_18,
+                                                         .width = 4,
+                                                         .stem_stride = StemStride::one,
+                                                         .norm = norm});
+  torch::manual_seed(5);
+  const auto model = make_model(config, {.head = HeadKind::classification,
+                                         .n_classes = 3,
+                                         .image = {.channels = 1, .height = 16, .width = 16}});
+  model->train();
+  Batch batch{.targets = torch::randint(3, {6}), .fields = {{"images", torch::randn({6, 1, 16, 16})}}};
+  return {model, batch};
+}
+
+// Threads share the rows of a batch only if the model does not mix them.
+TEST(MixedRows, GoThroughTheModelTogether) {
+  for (const auto norm : {ChannelNormKind::batch, ChannelNormKind::group}) {
+    const auto outcome_of = [&](int64_t n_parts) {
+      const auto [model, batch] = images_for(norm);
+      return accumulated(model, {batch}, {.n_parts = n_parts});
+    };
+    expect_equal(outcome_of(1), outcome_of(2), norm == ChannelNormKind::batch ? 1e-9 : 1e-4);
+  }
+}
+
+TEST(MixedRows, CannotBeSplit) {
+  const auto problem = [](ChannelNormKind norm) {
+    const auto [model, batch] = images_for(norm);
+    return message_of<ConfigError>([&] { accumulated(model, {batch}, {.rows_at_once = 4}); });
+  };
+  EXPECT_EQ(problem(ChannelNormKind::group), "no error");
+  EXPECT_EQ(problem(ChannelNormKind::batch),
+            "model.architecture: batch norm is over all rows of a batch, which cannot be split into slices: "
+            "let all "
+            "its rows through the model at once, or choose norm: group or frozen_batch");
+}
 
 TEST(SplitRows, KeepsEveryTargetWithItsRow) {
   const auto batch = batch_of(Architecture::decoder);

@@ -90,6 +90,13 @@ TEST(ImageClassification, BadConfigurationsGetOneLine) {
   EXPECT_THAT(problem({"training.objective=cross_entropy"}), HasSubstr("mixes images"));
   EXPECT_THAT(problem({"task={type: image_classification, n_classes: 4}"}),
               HasSubstr("the training data have 3 classes, but task.n_classes is 4"));
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                train(world.image_experiment({"model.architecture=resnet", "training.batch_size=auto",
+                                              "training.effective_batch_size=16",
+                                              "training.gradient_accumulation=1"}),
+                      {.run_dir = world.path("run")});
+              }),
+              HasSubstr("batch norm is over all rows"));
   EXPECT_THAT(problem({"data.train=nothing-images-idx3"}), HasSubstr("does not exist"));
 }
 

@@ -16,7 +16,10 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "base/error.h"
+#include "models/families/resnet.h"
 #include "tests/support/environment.h"
+#include "tests/support/errors.h"
 #include "tests/support/small_models.h"
 #include "tests/training/support.h"
 #include "training/gradients/gradient_accumulator.h"
@@ -277,6 +280,19 @@ TEST_P(GradientsOf, ThreeProcessesAreThoseOfOne) {
         found.reset();
       }
     }
+  });
+}
+
+TEST(MixedRowsInProcesses, AreRefused) {
+  in_processes(2, [](const ProcessGroup& processes) {
+    ModelConfig config;
+    config.architecture = Selection("resnet", ResnetConfig{.depth = ResnetDepth::layers_18, .width = 2});
+    const auto model = make_model(config, {.head = HeadKind::classification,
+                                           .n_classes = 2,
+                                           .image = {.channels = 1, .height = 8, .width = 8}});
+    model->train();
+    EXPECT_THAT(message_of<ConfigError>([&] { GradientAccumulator(model, cross_entropy(), {}, processes); }),
+                HasSubstr("cannot be split into processes: train with one process, or choose norm: group"));
   });
 }
 

@@ -129,6 +129,24 @@ TEST(ResumeWithAverages, IsAsNeverStopped) {
   }
 }
 
+// Running means are no parameters, but training changes them.
+TEST(ResumeWithRunningMeans, IsAsNeverStopped) {
+  const TinyWorld world;
+  const auto experiment =
+      world.image_experiment({"model.architecture={type: resnet, depth: 18, width: 4, stem_stride: 1}",
+                              "training.ema_decay=0.8", "training.average_last=3"});
+  train(experiment, {.run_dir = world.path("whole")});
+  auto options = resuming(world.path("run"));
+  int64_t done = 0;
+  for (const int64_t at : {3, 14}) {
+    options.should_stop = [&] { return done++ == at; };
+    EXPECT_EQ(train(experiment, options).step, at);
+    done = at;
+  }
+  train(experiment, resuming(world.path("run")));
+  expect_same_run(world.path("run"), world.path("whole"));
+}
+
 TEST(ResumeAtAnyMoment, IsAsNeverKilled) {
   const TinyWorld world;
   const auto experiment = world.experiment(

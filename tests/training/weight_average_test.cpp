@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "models/families/resnet.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temp_dir.h"
@@ -109,6 +110,24 @@ TEST(SubstituteWeights, LeaveTrainingAsItWas) {
   for (const auto& [name, tensor] : named_tensors(*undisturbed)) {
     EXPECT_TRUE(torch::equal(named_tensors(*model).at(name), tensor)) << name;
   }
+}
+
+// The running means of batch norm belong to the weights with which they were measured.
+TEST(MovingAverage, IncludesRunningMeans) {
+  ModelConfig config;
+  config.architecture = Selection("resnet", ResnetConfig{.depth = ResnetDepth::layers_18, .width = 2});
+  const auto model = make_model(
+      config,
+      {.head = HeadKind::classification, .n_classes = 2, .image = {.channels = 1, .height = 8, .width = 8}});
+  const auto buffer = model->buffers().front();
+  MovingAverage average(*model, 0.9);
+  buffer.fill_(1);
+  average.update();  // 0.1 of the first value, which is 0
+  {
+    const SubstituteWeights other(*model, average.weights());
+    EXPECT_TRUE(torch::allclose(buffer, torch::full_like(buffer, 0.9)));
+  }
+  EXPECT_TRUE(torch::equal(buffer, torch::ones_like(buffer)));
 }
 
 class MeanWeights : public ::testing::Test {

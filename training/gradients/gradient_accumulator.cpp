@@ -7,9 +7,11 @@
 #include <ATen/Parallel.h>
 #include <ATen/ThreadLocalState.h>
 #include <c10/util/Exception.h>
+#include <fmt/format.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "base/error.h"
 #include "base/random.h"
 #include "layers/activation_checkpointing.h"
 #include "layers/kernels/tensor_lists.h"
@@ -22,6 +24,14 @@ namespace {
 /// The part of a batch that this thread is taking through the model, for hooks of tensors, which are given
 /// only a gradient. On a GPU there is only part 0, which is the value in autograd's own threads, too.
 thread_local size_t current_part = 0;
+
+/// `what`: the kind of parts, and what to do about it.
+[[noreturn]] void fail_to_split(std::string_view what) {
+  throw ConfigError(fmt::format(
+      "model.architecture: batch norm is over all rows of a batch, which cannot be split into {}, or choose "
+      "norm: group or frozen_batch",
+      what));
+}
 
 }  // namespace
 
@@ -43,6 +53,7 @@ GradientAccumulator::GradientAccumulator(std::shared_ptr<Model> model,
                                          const ReducerOptions& reducer)
     : GradientAccumulator(std::move(model), std::move(objective), options) {
   if (processes.is_alone()) return;
+  if (model_->mixes_rows()) fail_to_split("processes: train with one process");
   processes_ = &processes;
   reducer_ = std::make_unique<GradientReducer>(processes, parameters_, reducer);
   for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -132,6 +143,8 @@ std::vector<std::optional<Batch>> GradientAccumulator::slices(const Batch& batch
   auto rows = own_rows(batch);
   const int64_t n_rows = rows ? rows->n_rows() : 0, at_once = options_.rows_at_once;
   std::vector<std::optional<Batch>> result;
+  if (n_rows > at_once && at_once > 0 && model_->mixes_rows())
+    fail_to_split("slices: let all its rows through the model at once");
   if (at_once == 0 || n_rows <= at_once) {
     result.push_back(std::move(rows));
   } else {
@@ -146,7 +159,7 @@ int64_t GradientAccumulator::most_parts() const {
 }
 
 int64_t GradientAccumulator::n_parts(const Batch& rows) const {
-  if (!model_->device().is_cpu()) return 1;
+  if (!model_->device().is_cpu() || model_->mixes_rows()) return 1;
   // Limit for the gradients of all threads together: more memory is better spent on larger batches.
   constexpr int64_t most_bytes = int64_t{1} << 30;
   const int64_t n_threads = most_parts();

@@ -38,7 +38,8 @@ struct GradientOptions {
 /// parts' gradients are added in a fixed order, and each part has its own random numbers (base/random.h), so
 /// the result does not depend on which thread is first. With another number of threads it differs by rounding
 /// and by the elements that dropout drops. Each thread holds its own gradients. If the model is too large for
-/// that, or the batch has too few rows, all threads share every operation.
+/// that, or the batch has too few rows, all threads share every operation. They also do so for a model that
+/// mixes rows: all rows of a batch go through it together.
 ///
 /// If several processes train together, each takes its share of the rows of every batch. The gradients are
 /// summed over the processes once per step, during the backward pass of the last batch.
@@ -47,7 +48,7 @@ class GradientAccumulator {
   GradientAccumulator(std::shared_ptr<Model> model, std::shared_ptr<const Objective> objective,
                       const GradientOptions& options = {});
   /// For one of several processes. All of them call differentiate() with the same batches. `processes`
-  /// outlives this object.
+  /// outlives this object. Throws ConfigError for a model that mixes rows.
   GradientAccumulator(std::shared_ptr<Model> model, std::shared_ptr<const Objective> objective,
                       const GradientOptions& options, const ProcessGroup& processes,
                       const ReducerOptions& reducer = {});
@@ -61,7 +62,8 @@ class GradientAccumulator {
   /// of its own rows. Multiplies the gradients, but not the losses, by `scale`.
   ///
   /// With OutOfMemory::take_fewer_rows, halves rows_at_once and begins again if there is not enough memory;
-  /// throws TrainingError if there is not enough for one row.
+  /// throws TrainingError if there is not enough for one row. Throws ConfigError for a model that mixes rows
+  /// if rows_at_once() is less than a batch.
   torch::Tensor differentiate(const BatchSequence& batches, double scale = 1.0);
 
   int64_t rows_at_once() const { return options_.rows_at_once; }

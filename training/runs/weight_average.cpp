@@ -9,12 +9,27 @@
 
 namespace zoo {
 
+namespace {
+
+/// The tensors of a model that are averaged. They are those of the modules themselves, whose data can be
+/// exchanged.
+TensorMap averaged_tensors(const torch::nn::Module& model) {
+  TensorMap tensors;
+  for (const auto& item : model.named_parameters()) tensors.emplace(item.key(), item.value());
+  for (const auto& item : model.named_buffers()) {
+    if (item.value().is_floating_point()) tensors.emplace(item.key(), item.value());
+  }
+  return tensors;
+}
+
+}  // namespace
+
 MovingAverage::MovingAverage(const torch::nn::Module& model, double decay)
     : decay_(decay), n_updates_(torch::zeros({}, torch::kInt64)) {
-  for (const auto& item : model.named_parameters()) {
-    names_.push_back(item.key());
-    parameters_.push_back(item.value());
-    averages_.push_back(item.value().detach().clone());
+  for (const auto& [name, tensor] : averaged_tensors(model)) {
+    names_.push_back(name);
+    parameters_.push_back(tensor);
+    averages_.push_back(tensor.detach().clone());
   }
 }
 
@@ -39,7 +54,7 @@ TensorMap MovingAverage::state() const {
 }
 
 SubstituteWeights::SubstituteWeights(torch::nn::Module& model, const TensorMap& weights) {
-  for (const auto& item : model.named_parameters()) pairs_.push_back({item.value(), weights.at(item.key())});
+  for (const auto& [name, tensor] : averaged_tensors(model)) pairs_.push_back({tensor, weights.at(name)});
   exchange();
 }
 

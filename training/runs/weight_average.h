@@ -13,7 +13,8 @@
 
 namespace zoo {
 
-/// Exponential moving average of the parameters of a model: after update number t = 0, 1, …
+/// Exponential moving average of the parameters of a model and of its floating-point buffers, such as the
+/// running means of batch norm, which belong to the parameters: after update number t = 0, 1, …
 ///   average ← d·average + (1 - d)·parameter, d = min(decay, (1 + t)/(10 + t)).
 /// The warm-up of d removes the first weights, which are noise, from the average (as in
 /// tf.train.ExponentialMovingAverage with num_updates).
@@ -24,7 +25,7 @@ class MovingAverage {
 
   /// To be called after each step of the optimiser.
   void update();
-  /// The averages by the names of the parameters. The tensors are shared.
+  /// The averages by the names of the parameters and buffers. The tensors are shared.
   TensorMap weights() const;
   /// The state to save: the averages and the number of updates. The tensors are shared: load a state by
   /// copying into them.
@@ -41,7 +42,8 @@ class MovingAverage {
 /// copied, so changes of either weights meanwhile persist.
 class SubstituteWeights {
  public:
-  /// `weights` has a tensor for every parameter of `model`, with the same shape, type and device.
+  /// `weights` has a tensor for every parameter and floating-point buffer of `model`, with the same shape,
+  /// type and device.
   SubstituteWeights(torch::nn::Module& model, const TensorMap& weights);
   ~SubstituteWeights() { exchange(); }
   SubstituteWeights(const SubstituteWeights&) = delete;

@@ -12,7 +12,6 @@
 #include "data/images/image_set.h"
 #include "data/prefetch.h"
 #include "generation/sampler.h"
-#include "models/families/families.h"
 #include "models/inference_scope.h"
 #include "training/objectives/token_cross_entropy.h"
 #include "training/tasks/evaluation.h"
@@ -83,7 +82,7 @@ class ImageClassification final : public Task {
     auto classes = classes_of(images);
     return prefetched(
         image_batches(std::move(images), std::move(classes), experiment().data.images, *vocabulary().pixels,
-                      input_length(experiment().model, purpose()).value_or(1), batch_options(split)));
+                      /*tokens_per_image=*/1, batch_options(split)));
   }
 
   std::shared_ptr<const Objective> own_objective(const ObjectiveContext& context) const override {
@@ -212,6 +211,7 @@ TaskType image_classification() {
       {.key = "top_5_accuracy", .label = "top-5 accuracy", .better = Better::higher, .percent = true}};
   type.comparison = accuracy;
   type.needs = VocabularyNeeds::labels_and_pixels;
+  type.unit = "image";
   type.predicts_from = PredictionInput::image_file;
   type.make = make_image_classification;
   type.validate = validate_image_classification;
