@@ -150,10 +150,11 @@ INSTANTIATE_TEST_SUITE_P(Models, EveryFamily,
 /// A residual network with this norm, and six images for it.
 std::pair<std::shared_ptr<Model>, Batch> images_for(ChannelNormKind norm) {
   ModelConfig config;
-  config.architecture = Selection("resnet", ResnetConfig{.depth = ResnetDepth::layers_18,
-                                                         .width = 4,
-                                                         .stem_stride = StemStride::one,
-                                                         .norm = norm});
+  config.architecture = Selection(
+      "resnet",
+      ResnetConfig{
+          .depth = ResnetDepth::layers_18, .width = 4, .stem_stride = StemStride::one, .norm = norm});
+  config.dropout = 0;
   torch::manual_seed(5);
   const auto model = make_model(config, {.head = HeadKind::classification,
                                          .n_classes = 3,
@@ -182,8 +183,7 @@ TEST(MixedRows, CannotBeSplit) {
   EXPECT_EQ(problem(ChannelNormKind::group), "no error");
   EXPECT_EQ(problem(ChannelNormKind::batch),
             "model.architecture: batch norm is over all rows of a batch, which cannot be split into slices: "
-            "let all "
-            "its rows through the model at once, or choose norm: group or frozen_batch");
+            "let all its rows through the model at once, or choose norm: group or frozen_batch");
 }
 
 TEST(SplitRows, KeepsEveryTargetWithItsRow) {

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "models/families/resnet.h"
 #include "tests/io/small_disk.h"
 #include "tests/training/support.h"
 #include "training/stop_signals.h"
@@ -132,9 +133,9 @@ TEST(ResumeWithAverages, IsAsNeverStopped) {
 // Running means are no parameters, but training changes them.
 TEST(ResumeWithRunningMeans, IsAsNeverStopped) {
   const TinyWorld world;
-  const auto experiment =
-      world.image_experiment({"model.architecture={type: resnet, depth: 18, width: 4, stem_stride: 1}",
-                              "training.ema_decay=0.8", "training.average_last=3"});
+  auto experiment = world.image_experiment({"training.ema_decay=0.8", "training.average_last=3"});
+  experiment.model.architecture = Selection(
+      "resnet", ResnetConfig{.depth = ResnetDepth::layers_18, .width = 4, .stem_stride = StemStride::one});
   train(experiment, {.run_dir = world.path("whole")});
   auto options = resuming(world.path("run"));
   int64_t done = 0;
