@@ -112,6 +112,8 @@ TEST(DrawBoxes, ASmallPictureIsEnlargedByAWholeFactor) {
 
   const Image framed = draw_boxes(image, std::vector<LabelledBox>{{"a", 0.5, {4, 10, 8, 8}}}, {"a"});
   EXPECT_EQ(at(framed, 18 * 11 - 1, 8 * 11), kRed) << "boxes are enlarged, too";
+  EXPECT_EQ(at(framed, 14 * 11, 4 * 11), kRed);
+  EXPECT_NE(at(framed, 14 * 11, 4 * 11 - 1), kRed);
   EXPECT_NE(at(framed, 18 * 11, 8 * 11), kRed);
 }
 

@@ -62,6 +62,7 @@ TEST(Augment, SaysWhichPartOfAPictureIsFitted) {
   expect({.channels = 1, .height = 8, .width = 8}, 8, {.x = 0, .y = 0, .width = 8, .height = 8});
   expect({.channels = 1, .height = 8, .width = 16}, 8, {.x = 4, .y = 0, .width = 8, .height = 8});
   expect({.channels = 1, .height = 30, .width = 20}, 10, {.x = 0, .y = 4, .width = 20, .height = 20});
+  expect({.channels = 1, .height = 20, .width = 30}, 10, {.x = 4, .y = 0, .width = 20, .height = 20});
   Image image{.shape = {.channels = 1, .height = 1, .width = 9}, .pixels = {0, 1, 2, 3, 4, 5, 6, 7, 8}};
   EXPECT_EQ(fitted_part(image.shape, 1).x, fitted(image, 1).pixels.at(0));
 }
