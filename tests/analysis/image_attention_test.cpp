@@ -25,6 +25,7 @@ using ::testing::HasSubstr;
 /// A detector: its encoder has 2 × 3 places of 4 pixels, its decoder 2 queries. Its maps are given.
 class GivenMaps final : public Model {
  public:
+  GivenMaps() { register_parameter("weight", torch::zeros({1})); }  // a model is where its weights are
   torch::Tensor features(const Batch&) override { return {}; }
   torch::Tensor logits(const torch::Tensor& features) override { return features; }
   int64_t n_outputs() const override { return 1; }
