@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,6 +30,7 @@ TEST(ObjectDetection, ARunLearnsAndPredicts) {
   train(experiment, {.run_dir = world.path("run")});
   const zoo::Run run = zoo::Run::open(world.path("run"));
   EXPECT_THAT(run.labels(), ElementsAre("dark", "light"));
+  EXPECT_TRUE(task_type(experiment).finds_objects);
 
   const auto untrained = make_model(experiment, run.task());
   const auto before = run.task().evaluate(*untrained, Split::train),
@@ -45,6 +47,9 @@ TEST(ObjectDetection, ARunLearnsAndPredicts) {
     ASSERT_TRUE(predictions.front().objects);
     const auto& objects = *predictions.front().objects;
     ASSERT_EQ(objects.size(), 5U);
+    std::set<int64_t> queries;
+    for (const auto& object : objects) queries.insert(object.query.value());
+    EXPECT_THAT(queries, ElementsAre(0, 1, 2, 3, 4));
     EXPECT_TRUE(std::ranges::is_sorted(objects, std::greater(), &LabelledBox::score));
     for (const auto& object : objects) {
       EXPECT_GE(object.score, 0);

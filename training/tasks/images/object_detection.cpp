@@ -196,7 +196,8 @@ std::vector<LabelledBox> ObjectDetection::labelled(const QueryObjects& objects,
     const auto label = static_cast<size_t>(objects.classes.const_data_ptr<int64_t>()[q]);
     result.push_back({.label = labels().at(label),
                       .score = objects.scores.const_data_ptr<double>()[q],
-                      .box = in_pixels(objects.boxes.const_data_ptr<double>() + 4 * q, picture)});
+                      .box = in_pixels(objects.boxes.const_data_ptr<double>() + 4 * q, picture),
+                      .query = q});
   }
   std::ranges::stable_sort(result, std::greater(), &LabelledBox::score);
   return result;
@@ -330,6 +331,7 @@ TaskType object_detection() {
   type.comparison = type.best_by.front();
   type.needs = VocabularyNeeds::labels_and_pixels;
   type.predicts_from = PredictionInput::image_file;
+  type.finds_objects = true;
   type.make = make_object_detection;
   type.validate = validate_object_detection;
   type.purpose = [](const Experiment& experiment, int64_t) -> std::optional<ModelPurpose> {
