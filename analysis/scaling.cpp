@@ -45,6 +45,15 @@ StackRole first_role(const ModelConfig& config) {
   return shape_of(config) == FamilyShape::decoder ? StackRole::decoder : StackRole::encoder;
 }
 
+/// Whether sequences may have any length: not where a mixer is made for one length, or where nothing is a
+/// sequence.
+bool has_lengths(const ModelConfig& config) {
+  return model_families().at(config.architecture).no_maps.empty() &&
+         std::ranges::none_of(config.attention, [](const Selection& mixer) {
+           return mixer_types().at(mixer).n_tokens != nullptr;
+         });
+}
+
 class ScalingMeter {
  public:
   ScalingMeter(const ModelConfig& config, const ModelPurpose& purpose, c10::Device device,
@@ -288,6 +297,7 @@ ScalingOptions scaling_options(c10::Device device) {
 std::vector<ScalingCurve> measure_scaling(const ModelConfig& config, const ModelPurpose& purpose,
                                           c10::Device device, const ScalingOptions& options) {
   check_model(config, purpose);
+  if (!has_lengths(config)) return {};
   torch::manual_seed(0);
   const torch::NoGradGuard no_grad;
   ScalingMeter meter(config, purpose, device, options);

@@ -189,6 +189,8 @@ void bench(const BenchArguments& arguments) {
       options.max_bytes = std::numeric_limits<int64_t>::max();
     }
     curves = measure_scaling(experiment.model, task.purpose(), device, options);
+    if (curves.empty())
+      throw UsageError("--scaling: the inputs of this model have one length, so there is nothing to compare");
   }
 
   if (arguments.json) {

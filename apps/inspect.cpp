@@ -94,7 +94,8 @@ std::vector<Row> rows_of(const ModelCost& cost) {
   return rows;
 }
 
-/// "4.7 kB of cache per token to generate, and 1.2 MB per sequence"; empty for a model that does not generate.
+/// "4.7 kB of cache per token to generate, and 1.2 MB per sequence"; empty for a model that does not
+/// generate.
 std::string cache_text(const ModelCost& cost, const ModelPurpose& purpose) {
   if (purpose.head != HeadKind::language_modeling) return "";
   auto text = fmt::format(";\n                      {}B of cache per token to generate",
@@ -127,7 +128,8 @@ void print_table(const Experiment& experiment, const ModelCost& cost, const Mode
   std::cout << fmt::format("{:<21} {} forward, {} training{}\n", "FLOPs per " + unit,
                            with_prefix(cost.flops_per_token), with_prefix(3 * cost.flops_per_token), where);
   std::cout << fmt::format(
-      "memory                {}B of weights; {}B to train with Adam, and {}B per {} of the batch{} (all float32)\n",
+      "memory                {}B of weights; {}B to train with Adam, and {}B per {} of the batch{} (all "
+      "float32)\n",
       with_prefix(static_cast<double>(cost.weight_bytes)),
       with_prefix(static_cast<double>(cost.training_bytes)),
       with_prefix(static_cast<double>(cost.activation_bytes_per_token)), unit, cache_text(cost, purpose));
@@ -181,8 +183,8 @@ void inspect(const InspectArguments& arguments) {
           : input_length(experiment.model, purpose).value_or(experiment.data.sequence_length);
   // With --length, an image has so many patches, and the cost is for each.
   const bool given = arguments.length > 0;
-  const auto cost = given ? model_cost(experiment.model, purpose, length)
-                          : unit_cost(experiment.model, purpose, length);
+  const auto cost =
+      given ? model_cost(experiment.model, purpose, length) : unit_cost(experiment.model, purpose, length);
   if (arguments.json) return print_json(experiment, cost, length);
   print_table(experiment, cost, purpose, length, given ? "token" : task_type(experiment).unit);
 }

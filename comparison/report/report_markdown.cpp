@@ -60,7 +60,8 @@ std::string verdict_cell(const Json& run, const MetricText& metric) {
   return text;
 }
 
-/// A column of costs: its heading, in which {} stands for the unit of the task, and the place of its number in a run.
+/// A column of costs: its heading, in which {} stands for the unit of the task, and the place of its number
+/// in a run.
 struct CostColumn {
   const char* title;
   const char* object;  // in the run, or nullptr for the run itself

@@ -99,7 +99,8 @@ std::vector<Column> columns_of(const Json& results) {
       {.title = "FLOPs/" + unit, .place = "flops_per_token"},
       {.title = "memory", .place = "peak_memory_bytes"},
       {.title = "training", .place = "seconds"},
-      {.title = fmt::format("train {}/s", unit == "token" ? "tok" : unit + "s"), .place = "speed.train_tokens_per_second"},
+      {.title = fmt::format("train {}/s", unit == "token" ? "tok" : unit + "s"),
+       .place = "speed.train_tokens_per_second"},
       {.title = "prompt tok/s", .place = "speed.prompt_tokens_per_second"},
       {.title = "decode tok/s", .place = "speed.decode_tokens_per_second"},
   };

@@ -23,7 +23,7 @@ TEST(RandomTask, HasImagesOfTheConfiguration) {
     EXPECT_EQ(random.description(), "random images of 12 x 12 pixels");
     const auto batch = random.task().batches(Split::train).batch(0, 1);
     EXPECT_EQ(batch.field("images").sizes(), (std::vector<int64_t>{4, 3, 12, 12}));
-    EXPECT_EQ(batch.tokens, 4 * 10);  // 9 patches and the class token
+    EXPECT_EQ(batch.tokens, 4);  // images
   }
 }
 

@@ -135,6 +135,16 @@ TEST(Scaling, CountsVisiblePairsOfAPattern) {
   EXPECT_EQ(part(curves, ScalingPart::attention).order, "O(nwd)");
 }
 
+TEST(Scaling, IsNotMeasuredWhereTheLengthIsFixed) {
+  auto config = small(Architecture::encoder);
+  ConfigFile::parse("attention: [full, {type: mlp, length: 9}]", "test").read(config);
+  auto purpose = kWriter;
+  purpose.head = HeadKind::masked_language_modeling;
+  EXPECT_TRUE(measure(config, kQuick, purpose).empty());
+  config.attention = {Selection("full")};
+  EXPECT_FALSE(measure(config, kQuick, purpose).empty());
+}
+
 // Each mixer has an order of its own, and a Linformer is measured beyond its positions.
 TEST(Scaling, NamesTheOrdersOfTheMixers) {
   const auto orders_of = [](Architecture architecture, const std::string& attention) {

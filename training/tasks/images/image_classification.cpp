@@ -80,9 +80,9 @@ class ImageClassification final : public Task {
   std::unique_ptr<BatchSource> open(Split split) override {
     auto images = read_images(experiment().data, split);
     auto classes = classes_of(images);
-    return prefetched(
-        image_batches(std::move(images), std::move(classes), experiment().data.images, *vocabulary().pixels,
-                      /*tokens_per_image=*/1, batch_options(split)));
+    return prefetched(image_batches(std::move(images), std::move(classes), experiment().data.images,
+                                    *vocabulary().pixels,
+                                    /*tokens_per_image=*/1, batch_options(split)));
   }
 
   std::shared_ptr<const Objective> own_objective(const ObjectiveContext& context) const override {

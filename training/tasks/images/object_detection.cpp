@@ -332,6 +332,7 @@ TaskType object_detection() {
   type.needs = VocabularyNeeds::labels_and_pixels;
   type.predicts_from = PredictionInput::image_file;
   type.finds_objects = true;
+  type.unit = "image";
   type.make = make_object_detection;
   type.validate = validate_object_detection;
   type.purpose = [](const Experiment& experiment, int64_t) -> std::optional<ModelPurpose> {
