@@ -19,11 +19,10 @@ namespace zoo {
 /// diagonal as the alignment, like the guided attention of Tachibana et al. 2018. It is meaningful between
 /// languages of similar word order. It is not the alignment error rate, which needs a reference.
 ///
-/// Of a picture's maps there are the entropy; for self-attention the weight on the place, or the query,
-/// itself; and for the encoder the distance on the grid of places, ‖p_t − p_s‖ in places, as in Dosovitskiy
-/// et al. 2021
-/// ("An Image is Worth 16x16 Words", section 4.5). It is a mean over places, with the weights on places
-/// alone: a class token is nowhere.
+/// Maps of a picture have three of these numbers. The entropy is the same. Self-attention also has the weight
+/// on the place, or the query, itself. The encoder has the distance on the grid of places, ‖p_t − p_s‖ in
+/// places, as in Dosovitskiy et al. 2021 ("An Image is Worth 16x16 Words", section 4.5). The distance is a
+/// mean over places and counts only weights on places, because a class token has no place.
 struct HeadStatistics {
   AttentionKind kind = AttentionKind::encoder;
   int64_t layer = 0;               // from 0, within its kind

@@ -113,9 +113,7 @@ void validate(const DataConfig& c, const Complain& complain) {
              fmt::format("{} is longer than sequence_length {}", *c.prefix_length, c.sequence_length));
   }
   if (c.source == c.target) complain("target", "must differ from `source`");
-  validate(c.images, [&](std::string_view key, std::string_view problem) {
-    complain(fmt::format("images.{}", key), problem);
-  });
+  validate(c.images, complain_under("images", complain));
   if (c.text_column.empty()) complain("text_column", "names no column");
 }
 

@@ -58,8 +58,9 @@ void validate(const ImageConfig& c, const Complain& complain) {
 }
 
 void validate_for_boxes(const ImageConfig& c, const Complain& complain) {
+  const auto augment = complain_under("augment", complain);
   const auto refuse = [&](bool is_set, std::string_view key) {
-    if (is_set) complain(fmt::format("augment.{}", key), "does not fit boxes: leave it out");
+    if (is_set) augment(key, "does not fit boxes: leave it out");
   };
   refuse(c.augment.crop_padding > 0, "crop_padding");
   refuse(c.augment.rand_augment.has_value(), "rand_augment");

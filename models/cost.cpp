@@ -30,6 +30,13 @@ PassShape pass_shape(const Batch& batch) {
   return shape;
 }
 
+ImageShape image_shape(const PassShape& shape, const ImageShape& usual) {
+  const auto images = shape.fields.find("images");
+  if (images == shape.fields.end()) return usual;
+  const auto& sizes = images->second;
+  return {.channels = sizes[1], .height = sizes[2], .width = sizes[3]};
+}
+
 void CostAccount::add(CostEntry entry) {
   flops_ += entry.flops;
   parameters_ += static_cast<double>(entry.parameters);

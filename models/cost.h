@@ -24,6 +24,8 @@ struct PassShape {
   std::map<std::string, std::vector<int64_t>> fields = {};  // sizes of the batch's fields
 };
 PassShape pass_shape(const Batch& batch);
+/// The shape of the images in the field `images`, or `usual` without that field.
+ImageShape image_shape(const PassShape& shape, const ImageShape& usual);
 
 /// The cost of one module in one forward pass.
 struct CostEntry {

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from run import ROOT, train_peer
 from versions import measured
-from workloads import WORKLOADS, Failure, prepare
+from workloads import WORKLOADS, Failure, prepare, run_program
 
 
 @contextlib.contextmanager
@@ -86,8 +86,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except Failure as failure:
-        print(f"load.py: {failure}", file=sys.stderr)
-        sys.exit(2)
+    run_program(main)

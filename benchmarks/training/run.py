@@ -21,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from workloads import WORKLOADS, Failure, prepare
+from workloads import WORKLOADS, Failure, prepare, run_program
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -242,13 +242,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except Failure as error:
-        print(f"run.py: {error}", file=sys.stderr)
-        sys.exit(2)
-    except (RuntimeError, OSError) as error:
-        print(f"run.py: {error}", file=sys.stderr)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    run_program(main)

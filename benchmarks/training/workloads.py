@@ -5,6 +5,7 @@ import json
 import os
 import random
 import subprocess
+import sys
 from array import array
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,17 @@ SPECIAL = ("pad", "bos", "eos")
 
 class Failure(Exception):
     """Bad input, in one line."""
+
+
+def run_program(main):
+    """Calls main(). The exit code is 2 after a Failure and 1 after another error; both are printed in one line."""
+    try:
+        main()
+    except (Failure, RuntimeError, OSError) as error:
+        print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)
+        sys.exit(2 if isinstance(error, Failure) else 1)
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "training"))
 from run import machine, run_measured, spread, with_spread  # noqa: E402
-from workloads import Failure  # noqa: E402
+from workloads import Failure, run_program  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -165,13 +165,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except Failure as error:
-        print(f"run.py: {error}", file=sys.stderr)
-        sys.exit(2)
-    except (RuntimeError, OSError) as error:
-        print(f"run.py: {error}", file=sys.stderr)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    run_program(main)

@@ -13,8 +13,6 @@ namespace {
 
 int64_t rounded(double x) { return std::llround(x); }
 
-Rectangle whole(const Image& image) { return {0, 0, image.shape.height, image.shape.width}; }
-
 /// The part of an image that lies within it; the rest is black.
 Image cut_out(const Image& image, const Rectangle& part) {
   const auto& [channels, height, width] = image.shape;
@@ -94,9 +92,13 @@ Image resized(const Image& image, const Rectangle& part, int64_t height, int64_t
           .pixels = {first, first + result.numel()}};
 }
 
+Rectangle whole(const ImageShape& shape) {
+  return {.top = 0, .left = 0, .height = shape.height, .width = shape.width};
+}
+
 Image fitted(const Image& image, int64_t size) {
   const auto to = scaled_to(image.shape, size);
-  const Image scaled_image = resized(image, whole(image), to.height, to.width);
+  const Image scaled_image = resized(image, whole(image.shape), to.height, to.width);
   return cut_out(scaled_image, {(to.height - size) / 2, (to.width - size) / 2, size, size});
 }
 

@@ -12,7 +12,7 @@
 
 namespace zoo {
 
-/// What such a file says. Everything else in it, such as outlines and licences, is passed over.
+/// The parts of such a file that are read. Outlines, licences and all other parts are ignored.
 struct CocoFile {
   struct Picture {
     int64_t id = 0;

@@ -12,18 +12,20 @@
 namespace zoo {
 namespace {
 
+using MarkedObjects = std::vector<MarkedObject>;
+
 /// The fields boxes, box_classes and batch_counts.
-void add_objects(const std::vector<MarkedPicture>& pictures, Batch& batch) {
-  const auto B = std::ssize(pictures);
+void add_objects(const std::vector<MarkedObjects>& rows, const std::vector<Image>& images, Batch& batch) {
+  const auto B = std::ssize(rows);
   int64_t M = 1;
-  for (const auto& picture : pictures) M = std::max<int64_t>(M, std::ssize(picture.objects));
+  for (const auto& objects : rows) M = std::max<int64_t>(M, std::ssize(objects));
   auto boxes = torch::zeros({B, M, 4});
   auto classes = torch::full({B, M}, -1, torch::kInt64);
   auto counts = torch::empty({B}, torch::kInt64);
   for (int64_t b = 0; b < B; ++b) {
-    const auto& [image, objects] = pictures[static_cast<size_t>(b)];
-    const auto height = static_cast<double>(image.shape.height),
-               width = static_cast<double>(image.shape.width);
+    const auto& objects = rows[static_cast<size_t>(b)];
+    const auto& shape = images[static_cast<size_t>(b)].shape;
+    const auto height = static_cast<double>(shape.height), width = static_cast<double>(shape.width);
     counts.mutable_data_ptr<int64_t>()[b] = std::ssize(objects);
     float* to = boxes[b].mutable_data_ptr<float>();
     int64_t* to_class = classes[b].mutable_data_ptr<int64_t>();
@@ -47,25 +49,26 @@ class DetectionBatches final : public PlannedBatches {
       : PlannedBatches(options),
         images_(std::move(images)),
         config_(config),
-        statistics_(std::move(statistics)) {}
-
- private:
-  EpochPlan make_plan(int64_t epoch) const override {
-    std::vector<int64_t> areas;
+        statistics_(std::move(statistics)) {
     for (int64_t i = 0; i < images_->size(); ++i) {
       const auto size = size_to_fit(images_->shape(i), config_.size, config_.longest_side());
-      areas.push_back(size.height * size.width);
+      areas_.push_back(size.height * size.width);
     }
-    return plan_epoch(areas, options(), epoch);
   }
 
+ private:
+  EpochPlan make_plan(int64_t epoch) const override { return plan_epoch(areas_, options(), epoch); }
+
   Batch make(int64_t epoch, std::span<const int64_t> examples) const override {
-    std::vector<MarkedPicture> pictures;
-    for (const int64_t example : examples) pictures.push_back(picture(epoch, example));
     std::vector<Image> images;
-    for (const auto& picture : pictures) images.push_back(picture.image);
+    std::vector<MarkedObjects> objects;
+    for (const int64_t example : examples) {
+      auto one = picture(epoch, example);
+      images.push_back(std::move(one.image));
+      objects.push_back(std::move(one.objects));
+    }
     Batch batch = batch_of_pictures(images, statistics_);
-    add_objects(pictures, batch);
+    add_objects(objects, images, batch);
     batch.fields["image_numbers"] =
         torch::tensor(std::vector<int64_t>(examples.begin(), examples.end()), torch::kInt64);
     batch.tokens = std::ssize(examples);
@@ -85,6 +88,7 @@ class DetectionBatches final : public PlannedBatches {
   std::shared_ptr<const MarkedImages> images_;
   ImageConfig config_;
   PixelStatistics statistics_;
+  std::vector<int64_t> areas_;  // of the pictures as they are evaluated
 };
 
 }  // namespace

@@ -6,10 +6,6 @@
 namespace zoo {
 namespace {
 
-Rectangle whole(const ImageShape& shape) {
-  return {.top = 0, .left = 0, .height = shape.height, .width = shape.width};
-}
-
 /// A part with an area of min_area or more and about the shape of the picture, its sides between 3:4 and 4:3
 /// of that.
 Rectangle random_window(const ImageShape& shape, double min_area, CounterRandom& random) {

@@ -1,5 +1,7 @@
 #include "io/config/config_file.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "io/config/config_reader.h"
@@ -70,6 +72,12 @@ std::unique_ptr<ConfigVisitor> ConfigFile::make_reader() const {
 
 void ConfigFile::finish(const ConfigVisitor& reader) const {
   static_cast<const ConfigReader&>(reader).finish();
+}
+
+Complain complain_under(std::string prefix, const Complain& complain) {
+  return [prefix = std::move(prefix), &complain](std::string_view key, std::string_view problem) {
+    complain(fmt::format("{}.{}", prefix, key), problem);
+  };
 }
 
 }  // namespace zoo

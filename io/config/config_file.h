@@ -96,4 +96,7 @@ std::string config_reference() {
 /// Takes a key (dotted) and its problem from a check that looks at several keys.
 using Complain = std::function<void(std::string_view key, std::string_view problem)>;
 
+/// Passes complaints about KEY on to `complain` as complaints about PREFIX.KEY. `complain` must outlive it.
+Complain complain_under(std::string prefix, const Complain& complain);
+
 }  // namespace zoo

@@ -32,15 +32,12 @@ std::array<LinearOptions, 3> box_options(int64_t d_model) {
 void count_detr(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
                 const PassShape& shape) {
   const auto embedder = feature_map_options(config, purpose);
-  const auto images = shape.fields.find("images");
-  const bool given = images != shape.fields.end();
-  const int64_t B = shape.batch_size, Q = detr_config(config).n_queries,
-                height = given ? images->second[2] : purpose.image.height,
-                width = given ? images->second[3] : purpose.image.width;
-  const auto map = resnet_output(embedder.backbone(), height, width);
+  const auto image = image_shape(shape, purpose.image);
+  const int64_t B = shape.batch_size, Q = detr_config(config).n_queries;
+  const auto map = resnet_output(embedder.backbone(), image.height, image.width);
   const int64_t length = map.height * map.width;
   const auto n_queries = static_cast<double>(B * Q);
-  count_feature_map_embedder(account, "embedder", embedder, B, height, width);
+  count_feature_map_embedder(account, "embedder", embedder, B, image.height, image.width);
   count_stack(account, "encoder", config, StackRole::encoder,
               {.batch_size = B, .n_queries = length, .n_keys = length});
   count_table(account, account.path("", "queries"), Q, config.d_model);

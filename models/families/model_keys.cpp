@@ -43,8 +43,8 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("d_model", c.d_model, "Width of the hidden states (D).", Limits::between(1, kWidest));
   v.field("n_layers", c.n_layers, "Layers; with an encoder and a decoder, those of the encoder.",
           Limits::between(1, kMostLayers));
-  v.field("n_decoder_layers", c.n_decoder_layers, "encoder_decoder, detr: layers of the decoder; default n_layers.",
-          Limits::between(1, kMostLayers));
+  v.field("n_decoder_layers", c.n_decoder_layers,
+          "encoder_decoder, detr: layers of the decoder; default n_layers.", Limits::between(1, kMostLayers));
   v.field("n_heads", c.n_heads, "Query heads (H).", Limits::between(1, kWidest));
   v.field("n_kv_heads", c.n_kv_heads,
           "Key/value heads (K), a divisor of n_heads; default n_heads; 1 = multi-query.",

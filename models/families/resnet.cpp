@@ -20,11 +20,8 @@ ModelConfig head_config(ModelConfig config, const ModelPurpose& purpose) {
 void count_resnet_model(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
                         const PassShape& shape) {
   const auto options = network_options(config, purpose);
-  const auto images = shape.fields.find("images");
-  const bool has_images = images != shape.fields.end();
-  const int64_t height = has_images ? images->second[2] : purpose.image.height;
-  const int64_t width = has_images ? images->second[3] : purpose.image.width;
-  count_resnet(account, "network", options, shape.batch_size, height, width);
+  const auto image = image_shape(shape, purpose.image);
+  count_resnet(account, "network", options, shape.batch_size, image.height, image.width);
   count_head(account, head_config(config, purpose), purpose, Pooling::none,
              static_cast<double>(shape.batch_size));
 }
@@ -60,8 +57,7 @@ void ResnetModel::pretty_print(std::ostream& stream) const {
 ModelFamily resnet_family() {
   ModelFamily family;
   family.name = "resnet";
-  family.doc =
-      "Residual network: convolutions over an image. Of the keys of model:, only dropout applies to it.";
+  family.doc = "Residual network: convolutions over an image. It uses no other key of model: than dropout.";
   family.make_options = options_of<ResnetConfig>();
   family.heads = {HeadKind::classification, HeadKind::regression};
   family.make = [](const ModelConfig& config, const ModelPurpose& purpose) -> std::shared_ptr<Model> {

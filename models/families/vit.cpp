@@ -22,6 +22,8 @@ PatchEmbedderOptions embedder_options(const ModelConfig& config, const ModelPurp
   return PatchEmbedderOptions(config.d_model, image, vit.patch_size)
       .position(config.position)
       .stem(vit.stem)
+      .stem_blocks(vit.stem_blocks)
+      .stem_norm(vit.stem_norm)
       .class_token(vit.pooling == ImagePooling::class_token)
       .dropout(config.dropout);
 }
@@ -57,6 +59,8 @@ void validate_vit(const ModelConfig& config, const Complain& complain) {
                       name_of(config.position)));
   }
   const auto& vit = vit_config(config);
+  if (vit.stem == VitStem::patches && vit.stem_blocks > 0)
+    complain("architecture", "has stem_blocks without `stem: convolutions`");
   if (vit.stem == VitStem::convolutions) {
     const auto patch = static_cast<uint64_t>(vit.patch_size);
     if (patch < 2 || !std::has_single_bit(patch) || config.d_model % (vit.patch_size / 2) != 0) {
@@ -87,6 +91,13 @@ void describe(ConfigVisitor& v, VitConfig& c) {
       "stem", c.stem,
       "How pixels become vectors: patches, or convolutions (3 x 3, stride 2), with which small models need "
       "fewer images. For convolutions, patch_size is a power of two.");
+  v.field("stem_blocks", c.stem_blocks,
+          "Residual blocks of two 3 x 3 convolutions after each convolution of the stem: a hybrid of a "
+          "residual network and a transformer.",
+          Limits::between(0, 16));
+  v.field("stem_norm", c.stem_norm,
+          "The norm after each convolution of the stem: group, or batch, which learns faster but mixes the "
+          "rows of a batch.");
   v.field("pooling", c.pooling, "What a class is predicted from: a class token, or the mean of the patches.");
 }
 

@@ -25,6 +25,8 @@ struct VitConfig {
   std::optional<int64_t> n_channels = {};  // default: the data's
   ImagePooling pooling = ImagePooling::class_token;
   VitStem stem = VitStem::patches;
+  int64_t stem_blocks = 0;  // residual blocks after each convolution of the stem
+  ChannelNormKind stem_norm = ChannelNormKind::group;
 };
 void describe(ConfigVisitor& v, VitConfig& c);
 
@@ -35,6 +37,7 @@ class VitModel : public Model {
   torch::Tensor features(const Batch& batch) override;
   torch::Tensor logits(const torch::Tensor& features) override { return head_->project(features); }
   int64_t n_outputs() const override { return head_->n_outputs(); }
+  bool mixes_rows() const override { return embedder_->mixes_rows(); }
   torch::Tensor hidden_states(const Batch& batch) override { return encode(batch, nullptr); }
   void attention_maps(const Batch& batch, AttentionMaps& maps) override { encode(batch, &maps.encoder); }
   std::optional<PlaceGrid> place_grid(const Batch& batch) const override;

@@ -55,8 +55,9 @@ TORCH_MODULE(ChannelNorm);
 /// Whether the backward pass needs the input of a norm.
 constexpr bool keeps_input(ChannelNormKind kind) { return kind != ChannelNormKind::frozen_batch; }
 
-/// Adds the cost of a norm over `n_rows` images. What it keeps of its input is counted where the input is
-/// made. `n_kept` numbers of each channel of the output are kept for the backward pass of what follows.
+/// Adds the cost of a norm over `n_rows` images. The layer that makes the input counts the part of it
+/// that the norm keeps. `n_kept` numbers of each channel of the output are kept for the backward pass of what
+/// follows.
 void count_channel_norm(CostAccount& account, std::string name, const ChannelNormOptions& options,
                         double n_rows, double n_kept);
 

@@ -38,6 +38,14 @@ void ConvolutionImpl::pretty_print(std::ostream& stream) const {
                 .add("stride", options.stride());
 }
 
+torch::Tensor laid_out_for_convolutions(const torch::Tensor& images) {
+  if (!images.is_cpu()) return images;
+  if (images.size(1) > 1) return images.contiguous(at::MemoryFormat::ChannelsLast);
+  // One channel lies in both ways at once. Its stride tells LibTorch how the outputs shall lie.
+  const int64_t height = images.size(2), width = images.size(3);
+  return images.contiguous().as_strided(images.sizes(), {height * width, 1, width, 1});
+}
+
 void count_convolution(CostAccount& account, std::string name, const ConvolutionOptions& options,
                        double n_pixels, double n_kept) {
   const int64_t K = options.kernel_size();

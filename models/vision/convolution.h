@@ -41,6 +41,10 @@ class ConvolutionImpl : public Module {
 };
 TORCH_MODULE(Convolution);
 
+/// Images (B, C, H, W) as convolutions read them fastest: on the CPU, the channels of a pixel are beside each
+/// other.
+torch::Tensor laid_out_for_convolutions(const torch::Tensor& images);
+
 /// Adds the cost of a convolution whose output has `n_pixels`, over all rows. Products with the zeros around
 /// an image count, too, as in PyTorch's FlopCounterMode. `n_kept` numbers of each channel of the output are
 /// kept for the backward pass: n_pixels, or 0 if what follows does not need them.

@@ -16,17 +16,32 @@ std::vector<ConvolutionOptions> ConvolutionalStemOptions::layers() const {
   return result;
 }
 
+ResnetBlockOptions ConvolutionalStemOptions::block(const ConvolutionOptions& layer) const {
+  return {.n_inputs = layer.n_outputs(),
+          .width = layer.n_outputs(),
+          .stride = 1,
+          .bottleneck = false,
+          .norm = norm_};
+}
+
 ConvolutionalStemImpl::ConvolutionalStemImpl(const ConvolutionalStemOptions& options_) : options(options_) {
-  torch::nn::ModuleList list;
+  torch::nn::ModuleList layer_list, block_list;
   for (const auto& layer : options.layers()) {
-    list->push_back(layers.emplace_back(layer, ChannelNormKind::group, ConvolutionWithNormImpl::After::relu));
+    layer_list->push_back(layers.emplace_back(layer, options.norm(), ConvolutionWithNormImpl::After::relu));
+    for (int64_t i = 0; i < options.n_blocks(); ++i)
+      block_list->push_back(blocks.emplace_back(options.block(layer)));
   }
-  register_module("layers", list);
+  register_module("layers", layer_list);
+  if (!blocks.empty()) register_module("blocks", block_list);
 }
 
 torch::Tensor ConvolutionalStemImpl::forward(const torch::Tensor& images) {
-  auto x = images;
-  for (auto& layer : layers) x = layer(x);
+  auto x = laid_out_for_convolutions(images);
+  auto block = blocks.begin();
+  for (auto& layer : layers) {
+    x = layer(x);
+    for (int64_t i = 0; i < options.n_blocks(); ++i) x = (*block++)(x);
+  }
   return x;
 }
 
@@ -38,14 +53,20 @@ void count_convolutional_stem(CostAccount& account, const std::string& name,
                               const ConvolutionalStemOptions& options, int64_t batch_size,
                               int64_t n_patches) {
   const auto layers = options.layers();
-  auto n_pixels = static_cast<double>(batch_size * n_patches * options.patch_size() * options.patch_size());
+  int64_t n_pixels = n_patches * options.patch_size() * options.patch_size(), n_blocks = 0;
   for (size_t i = 0; i < layers.size(); ++i) {
     n_pixels /= 4;
     const auto path = account.path(name, "layers", static_cast<int64_t>(i));
-    count_convolution(account, account.path(path, "convolution"), layers[i], n_pixels, n_pixels);
+    const auto n_outputs = static_cast<double>(batch_size * n_pixels);
+    count_convolution(account, account.path(path, "convolution"), layers[i], n_outputs, n_outputs);
     count_channel_norm(account, account.path(path, "norm"),
-                       ChannelNormOptions(layers[i].n_outputs()).kind(ChannelNormKind::group),
-                       static_cast<double>(batch_size), n_pixels);
+                       ChannelNormOptions(layers[i].n_outputs()).kind(options.norm()),
+                       static_cast<double>(batch_size), n_outputs);
+    // A block keeps the size of the map, so that only the number of pixels matters.
+    for (int64_t block = 0; block < options.n_blocks(); ++block) {
+      count_resnet_block(account, account.path(name, "blocks", n_blocks++), options.block(layers[i]),
+                         batch_size, n_pixels, /*width=*/1);
+    }
   }
 }
 

@@ -12,7 +12,9 @@ namespace {
 bool has_stem(const PatchEmbedderOptions& options) { return options.stem() == VitStem::convolutions; }
 
 ConvolutionalStemOptions stem_options(const PatchEmbedderOptions& options) {
-  return ConvolutionalStemOptions(options.image().channels, options.d_model(), options.patch_size());
+  return ConvolutionalStemOptions(options.image().channels, options.d_model(), options.patch_size())
+      .n_blocks(options.stem_blocks())
+      .norm(options.stem_norm());
 }
 
 LinearOptions projection_options(const PatchEmbedderOptions& options) {
@@ -100,6 +102,8 @@ void PatchEmbedderImpl::pretty_print(std::ostream& stream) const {
                 .add("d_model", options.d_model())
                 .add("patch_size", options.patch_size())
                 .add("stem", options.stem())
+                .add("stem_blocks", options.stem_blocks())
+                .add("stem_norm", options.stem_norm())
                 .add("position", options.position())
                 .add("dropout", options.dropout());
 }

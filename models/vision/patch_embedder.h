@@ -39,6 +39,9 @@ struct PatchEmbedderOptions {
   /// learned: a table; sinusoidal: those of a grid (grid_positions()); none.
   TORCH_ARG(Position, position) = Position::learned;
   TORCH_ARG(VitStem, stem) = VitStem::patches;
+  /// Residual blocks and norms of VitStem::convolutions, see ConvolutionalStemOptions.
+  TORCH_ARG(int64_t, stem_blocks) = 0;
+  TORCH_ARG(ChannelNormKind, stem_norm) = ChannelNormKind::group;
   /// Whether a learned vector stands before the patches.
   TORCH_ARG(bool, class_token) = true;
   /// Probability of dropping an element of the vectors.
@@ -53,6 +56,8 @@ class PatchEmbedderImpl : public EmbedderImpl, public WeightOwner {
   /// smaller than a patch.
   Embedded forward(const Batch& batch) override;
   void visit_weights(const WeightVisitor& visit) const override;
+  /// Whether the vectors of a row depend on the other rows of the batch.
+  bool mixes_rows() const { return stem && stem->mixes_rows(); }
   void pretty_print(std::ostream& stream) const override;
 
   PatchEmbedderOptions options;

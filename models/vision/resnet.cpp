@@ -178,6 +178,11 @@ std::shared_ptr<torch::nn::Module> ResnetBlockImpl::fresh(const std::optional<to
   return std::make_shared<ResnetBlockImpl>(options_);
 }
 
+void count_resnet_block(CostAccount& account, const std::string& name, const ResnetBlockOptions& options,
+                        int64_t batch_size, int64_t height, int64_t width) {
+  count_block(account, name, options, {batch_size, height, width});
+}
+
 ResnetImpl::ResnetImpl(const ResnetOptions& options_) : options(options_) {
   stem =
       register_module("stem", ConvolutionWithNorm(stem_options(options), options.config().norm, After::relu));
@@ -194,9 +199,7 @@ ResnetImpl::ResnetImpl(const ResnetOptions& options_) : options(options_) {
 torch::Tensor ResnetImpl::forward(const torch::Tensor& images) {
   TORCH_CHECK(images.size(1) == options.n_channels(), "images have ", images.size(1), " channels, not ",
               options.n_channels());
-  // Processors convolve and normalise faster where the channels of a pixel are beside each other.
-  auto x = images.is_cpu() ? images.contiguous(at::MemoryFormat::ChannelsLast) : images;
-  x = stem(x);
+  auto x = stem(laid_out_for_convolutions(images));
   if (options.config().stem_stride == StemStride::four) {
     const auto pool = pool_options(options.config());
     x = torch::max_pool2d(x, pool.kernel_size(), pool.stride(), /*padding=*/1);

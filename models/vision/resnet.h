@@ -99,6 +99,10 @@ class ResnetBlockImpl : public Module {
 };
 TORCH_MODULE(ResnetBlock);
 
+/// Adds the cost of a block with path `name` for `batch_size` images of the given size.
+void count_resnet_block(CostAccount& account, const std::string& name, const ResnetBlockOptions& options,
+                        int64_t batch_size, int64_t height, int64_t width);
+
 class ResnetImpl : public Module {
  public:
   explicit ResnetImpl(const ResnetOptions& options);

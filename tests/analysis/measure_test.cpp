@@ -158,7 +158,7 @@ TEST_F(MeasureSpeed, CountsTheMemoryOfTheLargestBatchHoweverLongItMeasures) {
   auto whole = experiment;
   whole.training.steps = make_task(experiment)->batches(Split::train).n_batches(0);
   whole.training.log_every = whole.training.steps;
-  const auto rows = timeless_metrics(train(whole, {.run_dir = world_.path("whole")}).run_dir);
+  const auto rows = metrics(train(whole, {.run_dir = world_.path("whole")}).run_dir);
   const auto last =
       std::find_if(rows.rbegin(), rows.rend(), [](const auto& row) { return row.contains("train_loss"); });
   ASSERT_NE(last, rows.rend());

@@ -103,7 +103,7 @@ TEST_F(Images, AComparisonHasTheMatrixOfTheEvaluation) {
   const auto evaluation = json::parse(zoo("evaluate run --device cpu --json").out);
   EXPECT_EQ(results["runs"][0]["confusion"], evaluation["confusion"]);
   EXPECT_THAT(read_file(*dir_ / "compared/report.html"), HasSubstr("\"confusion\":{\"labels\":[\"above\""));
-  // What was kept is the same, and a damaged file of it is made again.
+  // The next page takes the matrix from the run. The matrix is computed again if its file is damaged.
   zoo("compare run --device cpu --out again");
   EXPECT_EQ(json::parse(read_file(*dir_ / "again/results.json"))["runs"][0]["confusion"],
             evaluation["confusion"]);

@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/support.h"
+#include "tests/support/small_images.h"
 #include "training/runs/checkpoint.h"
 
 namespace zoo::testing {
@@ -54,6 +55,25 @@ data: {train: table.tsv, valid: table.tsv, sequence_length: 32}
 model: {architecture: encoder}
 training: {batch_size: 5, optimizer: {type: adafactor}, best_by: accuracy}
 )");
+    write_image_classes(dir_, "");
+    dir_.write("images.yaml", R"(
+extends: lm.yaml
+task: image_classification
+data: {train: train-images-idx3, images: {size: 8, channels: 1, label_names: [bars, columns, noise],
+  augment: {crop_padding: 1, flip: 0.5, erasing: 0.25, mixup: 0.4}}}
+model: {architecture: {type: vit, patch_size: 4}, tie_embeddings: false, position: learned, init: xavier_uniform}
+)");
+    write_marked_pictures(dir_, "");
+    // Steps of Adam and norms over a few pixels turn rounding into large differences. So does the matching of
+    // queries and objects, which changes all at once, in the end.
+    dir_.write("boxes.yaml", R"(
+extends: lm.yaml
+task: object_detection
+data: {train: pictures.json, images: {size: 16, channels: 1, augment: {min_crop_area: 0.5, min_scale: 0.7, flip: 0.5}}}
+model: {architecture: {type: detr, n_queries: 5, backbone: {depth: 18, width: 4, stem_stride: 1, norm: frozen_batch}},
+  tie_embeddings: false, position: sinusoidal, n_decoder_layers: 2, init: xavier_uniform}
+training: {steps: 25, optimizer: {type: sgd, lr: 0.002, momentum: 0.9}, best_by: map}
+)");
   }
 
   fs::path path(std::string_view name) const { return dir_ / name; }
@@ -70,7 +90,7 @@ training: {batch_size: 5, optimizer: {type: adafactor}, best_by: accuracy}
     for (std::string line; std::getline(lines, line);) {
       const auto row = json::parse(line);
       result.push_back(row.contains("train_loss") ? row["train_loss"] : row["valid_loss"]);
-      for (const char* metric : {"valid_accuracy", "valid_bleu"}) {
+      for (const char* metric : {"valid_accuracy", "valid_bleu", "valid_map"}) {
         if (row.contains(metric)) result.push_back(row[metric]);
       }
     }
@@ -113,7 +133,7 @@ training: {batch_size: 5, optimizer: {type: adafactor}, best_by: accuracy}
 };
 
 TEST_F(Parallel, TrainsWhatOneProcessTrains) {
-  for (const std::string config : {"lm", "pairs", "classes"}) {
+  for (const std::string config : {"lm", "pairs", "classes", "images", "boxes"}) {
     SCOPED_TRACE(config);
     const auto once = [&](const std::string& run, const std::string& options) {
       train(fmt::format("{}.yaml --out {} {}", config, run, options));

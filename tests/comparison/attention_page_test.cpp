@@ -167,17 +167,9 @@ TEST(AttentionPage, ShowsBrokenUtf8AsReplaced) {
 
 // The browser test opens these pages, too.
 TEST(AttentionPage, WritesPagesForABrowser) {
-  const testing::TempDir temporary;
-  const char* chosen = std::getenv("ZOO_ATTENTION_PAGES");
-  const std::filesystem::path folder = chosen ? std::filesystem::path(chosen) : temporary / "pages";
-  std::filesystem::create_directories(folder);
-  const auto write = [&](const char* name, const AttentionReport& report) {
-    write_file_atomically(folder / name, attention_page(report));
-    EXPECT_EQ(read_file(folder / name), attention_page(report));
-  };
-  write("attention.html", nasty_report());
-  write("attention-large.html", large_report());
-  write("attention-classifier.html", classifier_report());
+  testing::write_attention_pages({{"attention.html", nasty_report()},
+                                  {"attention-large.html", large_report()},
+                                  {"attention-classifier.html", classifier_report()}});
 }
 
 TEST(AttentionPage, SaysWhenATextIsTooLong) {

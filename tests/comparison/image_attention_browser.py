@@ -10,19 +10,11 @@ phone cuts something off. Without a Chromium the exit code is 77, or 1 if ZOO_RE
 
 import base64
 import json
-import os
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from chromium import Browser, Failure, find_chromium  # noqa: E402
-
-SKIPPED = 77
-
-
-def check(condition, what):
-    if not condition:
-        raise Failure(what)
+from chromium import check, check_pages  # noqa: E402
 
 
 def row_of(packed, t):
@@ -270,19 +262,7 @@ def main(paths):
     if not paths:
         print(__doc__, file=sys.stderr)
         return 2
-    program = find_chromium()
-    if not program:
-        print("no chromium, chromium-browser or google-chrome on PATH: scripts/setup.sh --tests installs one")
-        return 1 if os.environ.get("ZOO_REQUIRE_REFERENCES") else SKIPPED
-    for path in paths:
-        try:
-            with Browser(program) as page:
-                check_page(page, path)
-        except Failure as failure:
-            print(f"{path}: {failure}")
-            return 1
-        print(f"{path}: as it should be")
-    return 0
+    return check_pages([(path,) for path in paths], check_page)
 
 
 if __name__ == "__main__":

@@ -171,16 +171,8 @@ TEST(ImageAttentionPage, SaysWhenAPictureHasTooManyPlaces) {
 
 // The browser test opens these pages, too.
 TEST(ImageAttentionPage, WritesPagesForABrowser) {
-  const testing::TempDir temporary;
-  const char* chosen = std::getenv("ZOO_ATTENTION_PAGES");
-  const std::filesystem::path folder = chosen ? std::filesystem::path(chosen) : temporary / "pages";
-  std::filesystem::create_directories(folder);
-  const auto write = [&](const char* name, const AttentionReport& report) {
-    write_file_atomically(folder / name, attention_page(report));
-    EXPECT_EQ(read_file(folder / name), attention_page(report));
-  };
-  write("attention-picture.html", picture_report());
-  write("attention-detector.html", detector_report());
+  testing::write_attention_pages(
+      {{"attention-picture.html", picture_report()}, {"attention-detector.html", detector_report()}});
 }
 
 }  // namespace

@@ -244,7 +244,7 @@ inline Json made_up_lengths(double quality, double half) {
   return list;
 }
 
-/// What a classifier takes for what. The second class is never right where there are more than two.
+/// The confusion matrix of a classifier. The second class is never right where there are more than two.
 inline Json made_up_confusion(const std::vector<std::string>& labels, int64_t salt) {
   Json counts = Json::array();
   for (size_t i = 0; i < labels.size(); ++i) {

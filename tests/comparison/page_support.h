@@ -1,10 +1,19 @@
 #pragma once
 // Parts of a page, as a browser finds them.
 
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include "comparison/report/attention_page.h"
+#include "io/files.h"
+#include "tests/support/temp_dir.h"
 
 namespace zoo::testing {
 
@@ -24,6 +33,19 @@ inline std::string between(const std::string& page, std::string_view open, std::
 inline nlohmann::ordered_json data_of(const std::string& page) {
   return nlohmann::ordered_json::parse(
       between(page, R"(<script type="application/json" id="data">)", "</script"));
+}
+
+/// Writes pages of attention maps for the browser test into the directory $ZOO_ATTENTION_PAGES, or into a
+/// temporary one.
+inline void write_attention_pages(const std::vector<std::pair<std::string, AttentionReport>>& reports) {
+  const TempDir temporary;
+  const char* chosen = std::getenv("ZOO_ATTENTION_PAGES");
+  const std::filesystem::path folder = chosen ? std::filesystem::path(chosen) : temporary / "pages";
+  std::filesystem::create_directories(folder);
+  for (const auto& [name, report] : reports) {
+    write_file_atomically(folder / name, attention_page(report));
+    EXPECT_EQ(read_file(folder / name), attention_page(report));
+  }
 }
 
 }  // namespace zoo::testing

@@ -12,23 +12,16 @@ import csv
 import io
 import json
 import math
-import os
 import re
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from chromium import Browser, Failure, find_chromium  # noqa: E402
+from chromium import check, check_pages  # noqa: E402
 
-SKIPPED = 77
 PREFIXES = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18, "Z": 1e21}
 TIMES = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600}
-
-
-def check(condition, what):
-    if not condition:
-        raise Failure(what)
 
 
 def is_number(value):
@@ -585,19 +578,8 @@ def main(arguments):
     if not arguments or len(arguments) % 2:
         print(__doc__, file=sys.stderr)
         return 2
-    program = find_chromium()
-    if not program:
-        print("no chromium, chromium-browser or google-chrome on PATH: scripts/setup.sh --tests installs one")
-        return 1 if os.environ.get("ZOO_REQUIRE_REFERENCES") else SKIPPED
-    for path, document in zip(arguments[::2], arguments[1::2]):
-        try:
-            with Browser(program) as page:
-                check_page(page, path, Results(document))
-        except Failure as failure:
-            print(f"{path}: {failure}")
-            return 1
-        print(f"{path}: as it should be")
-    return 0
+    pages = zip(arguments[::2], map(Results, arguments[1::2]))
+    return check_pages(pages, check_page)
 
 
 if __name__ == "__main__":

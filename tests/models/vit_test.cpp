@@ -97,6 +97,11 @@ TEST(Vit, CostsAreThoseOfTheModel) {
   configs.push_back(small_vit());
   configs.back().layer_scale = 1e-4;
   configs.push_back(small_vit({.patch_size = 4, .stem = VitStem::convolutions}));
+  configs.push_back(small_vit({.patch_size = 4, .stem = VitStem::convolutions, .stem_blocks = 2}));
+  configs.push_back(small_vit({.patch_size = 4,
+                               .stem = VitStem::convolutions,
+                               .stem_blocks = 1,
+                               .stem_norm = ChannelNormKind::batch}));
   for (const auto& config : configs) {
     const auto model = make_model(config, kPurpose);
     int64_t n = 0;
@@ -128,6 +133,8 @@ TEST(Vit, BadConfigurationsGetOneLine) {
               HasSubstr("patch_size must be a power of two, and d_model a multiple of its half"));
   EXPECT_THAT(problem(small_vit({.patch_size = 1, .stem = VitStem::convolutions})),
               HasSubstr("patch_size must be a power of two"));
+  EXPECT_THAT(problem(small_vit({.patch_size = 4, .stem_blocks = 1})),
+              HasSubstr("model.architecture: has stem_blocks without `stem: convolutions`"));
 }
 
 // A row either keeps the sub-layer's output, scaled up, or has none.

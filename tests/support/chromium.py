@@ -10,6 +10,7 @@ import tempfile
 import time
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+SKIPPED = 77  # the exit code of a check that needs a browser, where there is none
 
 
 def find_chromium():
@@ -19,6 +20,12 @@ def find_chromium():
 
 class Failure(Exception):
     """The page is wrong, or the browser does not answer."""
+
+
+def check(condition, what):
+    """Fails with the message `what` unless the condition holds."""
+    if not condition:
+        raise Failure(what)
 
 
 class Browser:
@@ -221,3 +228,21 @@ class Browser:
         """Moves the pointer to a point in the window."""
         self.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
         self.settle()
+
+
+def check_pages(pages, check_page):
+    """Calls check_page(page, path, ...) in a browser of its own for each tuple (path, ...) of `pages`. The exit code is 0,
+    1 after a failure, which is printed, and SKIPPED without a Chromium, or 1 if ZOO_REQUIRE_REFERENCES is set."""
+    program = find_chromium()
+    if not program:
+        print("no chromium, chromium-browser or google-chrome on PATH: scripts/setup.sh --tests installs one")
+        return 1 if os.environ.get("ZOO_REQUIRE_REFERENCES") else SKIPPED
+    for path, *arguments in pages:
+        try:
+            with Browser(program) as page:
+                check_page(page, path, *arguments)
+        except Failure as failure:
+            print(f"{path}: {failure}")
+            return 1
+        print(f"{path}: as it should be")
+    return 0

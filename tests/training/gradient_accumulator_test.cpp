@@ -166,6 +166,7 @@ std::pair<std::shared_ptr<Model>, Batch> images_for(ChannelNormKind norm) {
 
 // Threads share the rows of a batch only if the model does not mix them.
 TEST(MixedRows, GoThroughTheModelTogether) {
+  at::set_num_threads(2);  // a convolution of one part must not wait for the thread of another
   for (const auto norm : {ChannelNormKind::batch, ChannelNormKind::group}) {
     const auto outcome_of = [&](int64_t n_parts) {
       const auto [model, batch] = images_for(norm);
@@ -184,6 +185,17 @@ TEST(MixedRows, CannotBeSplit) {
   EXPECT_EQ(problem(ChannelNormKind::batch),
             "model.architecture: batch norm is over all rows of a batch, which cannot be split into slices: "
             "let all its rows through the model at once, or choose norm: group or frozen_batch");
+}
+
+// Fused optimisers read the memory of a parameter and of its gradient in the same order.
+TEST(Convolutions, HaveGradientsWithTheStridesOfTheirWeights) {
+  at::set_num_threads(2);
+  for (const int64_t n_parts : {1, 2}) {
+    const auto [model, batch] = images_for(ChannelNormKind::group);
+    accumulated(model, {batch}, {.n_parts = n_parts});
+    for (const auto& parameter : model->named_parameters())
+      EXPECT_EQ(parameter->grad().strides(), parameter->strides()) << parameter.key();
+  }
 }
 
 TEST(SplitRows, KeepsEveryTargetWithItsRow) {

@@ -114,7 +114,7 @@ TEST(Trainer, CountsFlopsAndMemoryAcrossResumptions) {
   EXPECT_DOUBLE_EQ(whole.flops, flops_of(experiment));
 
   int64_t before = 0, costliest = 0;
-  for (const auto& row : timeless_metrics(world.path("whole"))) {
+  for (const auto& row : metrics(world.path("whole"))) {
     if (!row.contains("train_loss")) continue;
     const auto peak = row.at("peak_memory_bytes").get<int64_t>();
     if (peak == whole.peak_memory_bytes) {

@@ -18,10 +18,10 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "data/images/image_file.h"
 #include "io/files.h"
 #include "tests/support/environment.h"
 #include "tests/support/errors.h"
+#include "tests/support/small_images.h"
 #include "tests/support/temp_dir.h"
 #include "training/tasks/experiment.h"
 #include "training/trainer.h"
@@ -56,8 +56,8 @@ class TinyWorld {
     dir_.write("data/pairs.de", german);
     dir_.write("data/pairs.en", english);
     dir_.write("data/table.tsv", table);
-    write_images();
-    write_pictures();
+    write_image_classes(dir_, "data/");
+    write_marked_pictures(dir_, "data/");
   }
 
   std::filesystem::path path(std::string_view name) const { return dir_ / name; }
@@ -121,52 +121,6 @@ generation: {{max_new_tokens: 12, temperature: 0.8}}
   }
 
  private:
-  /// Bright rows, bright columns, or noise.
-  void write_images() const {
-    constexpr int n = 90, side = 8;
-    std::string pixels{'\0', '\0', '\x08', '\x03', '\0', '\0', '\0', n,
-                       '\0', '\0', '\0',   side,   '\0', '\0', '\0', side};
-    std::string labels{'\0', '\0', '\x08', '\x01', '\0', '\0', '\0', n};
-    CounterRandom random({5});
-    for (int i = 0; i < n; ++i) {
-      labels += static_cast<char>(i % 3);
-      for (int row = 0; row < side; ++row) {
-        for (int column = 0; column < side; ++column) {
-          const bool bright = i % 3 == 0 ? row % 2 == 0 : i % 3 == 1 ? column % 2 == 0 : random.below(2) == 0;
-          pixels += static_cast<char>((bright ? 200 : 20) + random.below(40));
-        }
-      }
-    }
-    dir_.write("data/train-images-idx3", pixels);
-    dir_.write("data/train-labels-idx1", labels);
-  }
-
-  /// Black pictures with no to three squares, which may overlap. Bright ones are "light", the others "dark".
-  void write_pictures() const {
-    constexpr int n = 40;
-    CounterRandom random({6});
-    auto file = nlohmann::json::object();
-    file["categories"] = {{{"id", 3}, {"name", "dark"}}, {{"id", 8}, {"name", "light"}}};
-    for (int i = 0; i < n; ++i) {
-      const int64_t height = 16 + random.below(5), width = 16 + random.below(9);
-      Image image{.shape = {.channels = 1, .height = height, .width = width}, .pixels = {}};
-      image.pixels.resize(static_cast<size_t>(height * width));
-      const auto name = fmt::format("{}.png", i);
-      file["images"].push_back({{"id", i}, {"file_name", name}, {"height", height}, {"width", width}});
-      for (int64_t object = random.below(4); object > 0; --object) {
-        const bool light = random.below(2) == 0;
-        const int64_t side = 4 + random.below(6), x = random.below(width - side),
-                      y = random.below(height - side);
-        for (int64_t row = y; row < y + side; ++row)
-          std::fill_n(image.pixels.begin() + row * width + x, side, light ? 255 : 120);
-        file["annotations"].push_back(
-            {{"image_id", i}, {"category_id", light ? 8 : 3}, {"bbox", {x, y, side, side}}});
-      }
-      dir_.write("data/images/" + name, encode_png(image));
-    }
-    dir_.write("data/pictures.json", file.dump());
-  }
-
   TempDir dir_;
   ScopedEnvironment data_, cache_;
 };
@@ -211,18 +165,23 @@ class Child {
   pid_t pid_;
 };
 
-/// Rows of metrics.jsonl without what depends on the clock.
-inline std::vector<nlohmann::json> timeless_metrics(const std::filesystem::path& run) {
+/// The rows of metrics.jsonl.
+inline std::vector<nlohmann::json> metrics(const std::filesystem::path& run) {
   std::vector<nlohmann::json> rows;
   std::istringstream lines(read_file(run / "metrics.jsonl"));
-  for (std::string line; std::getline(lines, line);) {
-    auto row = nlohmann::json::parse(line);
+  for (std::string line; std::getline(lines, line);) rows.push_back(nlohmann::json::parse(line));
+  return rows;
+}
+
+/// The rows of metrics.jsonl without what depends on the clock.
+inline std::vector<nlohmann::json> timeless_metrics(const std::filesystem::path& run) {
+  auto rows = metrics(run);
+  for (auto& row : rows) {
     row.erase("seconds");
     row.erase("tokens_per_second");
     // Another thread makes batches, and its memory does not count. Which batches it makes depends on the
     // time.
     row.erase("peak_memory_bytes");
-    rows.push_back(std::move(row));
   }
   return rows;
 }

@@ -27,13 +27,22 @@ ObjectiveType cross_entropy() {
   return type;
 }
 
+/// The gradient with the strides of its parameter. Optimisers read the memory of both in the same order, and
+/// convolutions make gradients in another one.
+torch::Tensor laid_out_like(const torch::Tensor& parameter, const torch::Tensor& gradient) {
+  if (!gradient.defined() || gradient.strides() == parameter.strides()) return gradient;
+  return at::empty_strided(parameter.sizes(), parameter.strides(), gradient.options()).copy_(gradient);
+}
+
 }  // namespace
 
 Gradients gradients_of(const torch::Tensor& output, const torch::Tensor& output_gradient,
                        const std::vector<torch::Tensor>& inputs) {
   const Gradients output_gradients = output_gradient.defined() ? Gradients{output_gradient} : Gradients{};
-  return torch::autograd::grad({output}, inputs, output_gradients, /*retain_graph=*/false,
-                               /*create_graph=*/false, /*allow_unused=*/true);
+  auto gradients = torch::autograd::grad({output}, inputs, output_gradients, /*retain_graph=*/false,
+                                         /*create_graph=*/false, /*allow_unused=*/true);
+  for (size_t i = 0; i < inputs.size(); ++i) gradients[i] = laid_out_like(inputs[i], gradients[i]);
+  return gradients;
 }
 
 void add_gradients(Gradients& sums, const Gradients& terms) {

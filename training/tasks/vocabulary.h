@@ -10,8 +10,8 @@
 
 namespace zoo {
 
-/// What a task learns from its training data before there is a model: tokens, names of classes, the range of
-/// pixels. A run keeps these in files beside the weights.
+/// The tokens, the names of classes and the statistics of pixels. A task takes them from its training data
+/// before there is a model. A run keeps them in files beside the weights.
 struct Vocabulary {
   std::shared_ptr<const Tokenizer> tokenizer = nullptr;  // RUN/tokenizer.*; null if the task has none
   std::vector<std::string> labels = {};        // RUN/labels.json: names of the classes, if the task has any

@@ -15,6 +15,7 @@
 #include "models/inference_scope.h"
 #include "training/objectives/token_cross_entropy.h"
 #include "training/tasks/evaluation.h"
+#include "training/tasks/images/image_task.h"
 #include "training/tasks/images/mixed_cross_entropy.h"
 #include "training/tasks/labels.h"
 #include "training/tasks/library_tasks.h"
@@ -28,25 +29,14 @@ namespace {
 struct ImageClassificationConfig {
   std::optional<int64_t> n_classes;
 };
-void describe(ConfigVisitor& v, ImageClassificationConfig& c) {
-  v.field(
-      "n_classes", c.n_classes,
-      "Number of classes; default: as many as the training data have. With it, `zoo inspect` needs no data.",
-      Limits::between(1, 1 << 20));
-}
-
-ImageShape input_shape(const ImageConfig& images) {
-  return {.channels = images.channels, .height = images.size, .width = images.size};
-}
+void describe(ConfigVisitor& v, ImageClassificationConfig& c) { describe_n_classes(v, c.n_classes); }
 
 class ImageClassification final : public Task {
  public:
   using Task::Task;
 
   ModelPurpose purpose() const override {
-    return {.head = HeadKind::classification,
-            .n_classes = std::ssize(labels()),
-            .image = input_shape(experiment().data.images)};
+    return image_purpose(experiment(), HeadKind::classification, std::ssize(labels()));
   }
 
   Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
@@ -178,19 +168,13 @@ std::unique_ptr<Task> make_image_classification(const Experiment& experiment, Vo
       vocabulary.pixels = measure_pixels(images.size(), [&](int64_t index) { return images.image(index); });
     }
   }
-  const auto wanted = experiment.task.as<ImageClassificationConfig>().n_classes;
-  if (wanted && *wanted != std::ssize(vocabulary.labels)) {
-    throw DataError(fmt::format("the training data have {} classes, but task.n_classes is {}: leave it out",
-                                vocabulary.labels.size(), *wanted));
-  }
+  require_n_classes(experiment.task.as<ImageClassificationConfig>().n_classes, vocabulary);
   return std::make_unique<ImageClassification>(experiment, std::move(vocabulary));
 }
 
 void validate_image_classification(const Experiment& experiment, const Complain& complain) {
   require_shape(experiment, {FamilyShape::other}, "vit or another family that reads images", complain);
-  validate_without_boxes(experiment.data.images, [&](std::string_view key, std::string_view problem) {
-    complain(fmt::format("data.images.{}", key), problem);
-  });
+  validate_without_boxes(experiment.data.images, complain_under("data.images", complain));
   if (experiment.data.images.augment.mixes() && experiment.training.objective.type != "task") {
     complain("data.images.augment",
              fmt::format("mixes images, which training.objective {} does not understand",
@@ -218,9 +202,7 @@ TaskType image_classification() {
   type.purpose = [](const Experiment& experiment, int64_t) -> std::optional<ModelPurpose> {
     const auto n_classes = experiment.task.as<ImageClassificationConfig>().n_classes;
     if (!n_classes) return std::nullopt;
-    return ModelPurpose{.head = HeadKind::classification,
-                        .n_classes = *n_classes,
-                        .image = input_shape(experiment.data.images)};
+    return image_purpose(experiment, HeadKind::classification, *n_classes);
   };
   return type;
 }

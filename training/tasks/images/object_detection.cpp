@@ -19,6 +19,7 @@
 #include "models/inference_scope.h"
 #include "training/metrics/detection_metrics.h"
 #include "training/tasks/evaluation.h"
+#include "training/tasks/images/image_task.h"
 #include "training/tasks/images/set_criterion.h"
 #include "training/tasks/library_tasks.h"
 #include "training/tasks/task.h"
@@ -33,10 +34,7 @@ struct ObjectDetectionConfig {
   SetCriterionConfig criterion;
 };
 void describe(ConfigVisitor& v, ObjectDetectionConfig& c) {
-  v.field(
-      "n_classes", c.n_classes,
-      "Number of classes; default: as many as the training data have. With it, `zoo inspect` needs no data.",
-      Limits::between(1, 1 << 20));
+  describe_n_classes(v, c.n_classes);
   describe(v, c.criterion);
 }
 
@@ -44,14 +42,7 @@ const ObjectDetectionConfig& config_of(const Experiment& experiment) {
   return experiment.task.as<ObjectDetectionConfig>();
 }
 
-ModelPurpose purpose_of(const Experiment& experiment, int64_t n_classes) {
-  const auto& images = experiment.data.images;
-  return {.head = HeadKind::detection,
-          .n_classes = n_classes,
-          .image = {.channels = images.channels, .height = images.size, .width = images.size}};
-}
-
-/// What the queries of a batch have found, on the CPU.
+/// The objects that the queries of a batch have found, on the CPU.
 struct QueryObjects {
   torch::Tensor scores;   // (B, Q) double: the probability of the likeliest class
   torch::Tensor classes;  // (B, Q) int64
@@ -80,7 +71,9 @@ class ObjectDetection final : public Task {
  public:
   using Task::Task;
 
-  ModelPurpose purpose() const override { return purpose_of(experiment(), std::ssize(labels())); }
+  ModelPurpose purpose() const override {
+    return image_purpose(experiment(), HeadKind::detection, std::ssize(labels()));
+  }
 
   Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override;
   std::vector<Prediction> predict(Model& model, const std::vector<std::string>& inputs,
@@ -288,11 +281,7 @@ std::unique_ptr<Task> make_object_detection(const Experiment& experiment, Vocabu
     const auto images = read_marked_images(experiment.data, Split::train, vocabulary.labels);
     vocabulary.pixels = measure_pixels(images.size(), [&](int64_t index) { return images.image(index); });
   }
-  const auto wanted = config_of(experiment).n_classes;
-  if (wanted && *wanted != std::ssize(vocabulary.labels)) {
-    throw DataError(fmt::format("the training data have {} classes, but task.n_classes is {}: leave it out",
-                                vocabulary.labels.size(), *wanted));
-  }
+  require_n_classes(config_of(experiment).n_classes, vocabulary);
   return std::make_unique<ObjectDetection>(experiment, std::move(vocabulary));
 }
 
@@ -310,9 +299,7 @@ void validate_object_detection(const Experiment& experiment, const Complain& com
     complain("training.label_smoothing", "is not for object_detection: leave it out");
   if (experiment.training.batch_tokens)
     complain("training.batch_tokens", "is not for object_detection: use training.batch_size");
-  validate_for_boxes(experiment.data.images, [&](std::string_view key, std::string_view problem) {
-    complain(fmt::format("data.images.{}", key), problem);
-  });
+  validate_for_boxes(experiment.data.images, complain_under("data.images", complain));
 }
 
 }  // namespace
@@ -338,7 +325,7 @@ TaskType object_detection() {
   type.purpose = [](const Experiment& experiment, int64_t) -> std::optional<ModelPurpose> {
     const auto n_classes = config_of(experiment).n_classes;
     if (!n_classes) return std::nullopt;
-    return purpose_of(experiment, *n_classes);
+    return image_purpose(experiment, HeadKind::detection, *n_classes);
   };
   return type;
 }
