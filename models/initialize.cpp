@@ -22,10 +22,11 @@ void visit_weights(const torch::nn::Module& model, const WeightVisitor& visit) {
 }
 
 /// Visits each parameter once. Matrices that are stacked in one parameter count as one, with the use of the
-/// first. Distance tables are left out: their module already initialises them with small values.
+/// first. Distance tables and convolutions are left out: their modules have already initialised them.
 void visit_parameters(const torch::nn::Module& model, const WeightVisitor& visit) {
   visit_weights(model, [&](const Weight& weight) {
-    if (weight.first == 0 && weight.use != WeightUse::distance_table) visit(weight);
+    const bool is_ready = weight.use == WeightUse::distance_table || weight.use == WeightUse::convolution;
+    if (weight.first == 0 && !is_ready) visit(weight);
   });
 }
 

@@ -26,6 +26,7 @@ enum class WeightUse {
   token_table,      // one row per token
   table,            // one row per position, segment or bucket
   distance_table,   // one row per distance, added to keys or values (Shaw et al. 2018)
+  convolution,      // one row per output channel
 };
 
 /// Rows `first` … `first` + `count` - 1 of a parameter, and their use.

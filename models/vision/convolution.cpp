@@ -26,6 +26,10 @@ torch::Tensor ConvolutionImpl::forward(const torch::Tensor& x) {
   return torch::conv2d(x, weight, /*bias=*/{}, stride, /*padding=*/(options.kernel_size() - 1) / 2);
 }
 
+void ConvolutionImpl::visit_weights(const WeightVisitor& visit) const {
+  visit({weight, 0, weight.size(0), WeightUse::convolution});
+}
+
 std::shared_ptr<torch::nn::Module> ConvolutionImpl::fresh(const std::optional<torch::Device>&) const {
   return std::make_shared<ConvolutionImpl>(options);
 }

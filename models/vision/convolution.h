@@ -5,6 +5,7 @@
 #include <torch/types.h>
 
 #include "layers/weights/module.h"
+#include "layers/weights/weights.h"
 #include "models/cost.h"
 
 namespace zoo {
@@ -24,13 +25,14 @@ struct ConvolutionOptions {
 };
 
 /// The parameter `weight` (O, I, K, K) begins with normal values of variance 2/(O·K²) (He et al. 2015,
-/// fan-out and ReLU), as in torchvision's networks. `model.init` does not change it. Optimisers treat it as a
-/// matrix that is no linear map.
-class ConvolutionImpl : public Module {
+/// fan-out and ReLU), as in torchvision's networks. `model.init` does not change it. Optimisers treat it as
+/// an (O, I·K²) matrix.
+class ConvolutionImpl : public Module, public WeightOwner {
  public:
   explicit ConvolutionImpl(const ConvolutionOptions& options);
   /// (B, I, H, W) → (B, O, (H-1)/stride + 1, (W-1)/stride + 1)
   torch::Tensor forward(const torch::Tensor& x);
+  void visit_weights(const WeightVisitor& visit) const override;
   void pretty_print(std::ostream& stream) const override;
 
   ConvolutionOptions options;

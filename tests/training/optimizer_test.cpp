@@ -230,6 +230,19 @@ TEST(Optimizer, LionIsTheSameForManyValues) {
   }
 }
 
+TEST(Optimizer, MuonTakesAConvolutionAsAMatrix) {
+  torch::manual_seed(1);
+  const auto value = torch::randn({6, 2, 3, 3}), gradient = torch::randn({6, 2, 3, 3});
+  const auto step = [&](const torch::Tensor& start, const torch::Tensor& slope) {
+    Parameter parameter{"w", start.clone().requires_grad_(true), ParameterRole::hidden_matrix};
+    parameter.tensor.mutable_grad() = slope.clone();
+    Optimizer({.type = OptimizerKind::muon}, {parameter}).step(0.1);
+    return parameter.tensor.detach();
+  };
+  EXPECT_TRUE(torch::equal(step(value, gradient).flatten(1), step(value.flatten(1), gradient.flatten(1))));
+  EXPECT_FALSE(torch::equal(step(value, gradient), value));
+}
+
 // In another precision than the reference's the step is nearly the same.
 TEST(Optimizer, MuonWorksInFp32Too) {
   torch::manual_seed(1);

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/families/resnet.h"
 #include "tests/support/small_models.h"
 
 namespace zoo::testing {
@@ -43,6 +44,16 @@ TEST(Parameters, HaveTheRolesThatTheirNamesTell) {
     expect_roles(small_config(architecture),
                  {.head = HeadKind::classification, .vocab_size = kVocabulary, .n_classes = 3});
   }
+}
+
+TEST(Parameters, OfConvolutionsAreHiddenMatrices) {
+  ModelConfig config;
+  config.architecture = Selection("resnet", ResnetConfig{.depth = ResnetDepth::layers_18, .width = 2});
+  const auto model = make_model(
+      config,
+      {.head = HeadKind::classification, .n_classes = 2, .image = {.channels = 1, .height = 8, .width = 8}});
+  for (const auto& parameter : parameters_of(*model))
+    EXPECT_EQ(parameter.role, role_by_name(parameter)) << parameter.name;
 }
 
 TEST(Parameters, ThatAreFrozenAreLeftOut) {

@@ -196,8 +196,8 @@ std::vector<LossAndGradients> GradientAccumulator::differentiate_parts(const std
   const at::ThreadLocalState state;  // makes the other threads record gradients and count memory, too
   at::parallel_for(0, static_cast<int64_t>(n), 1, [&](int64_t begin, int64_t end) {
     const at::ThreadLocalStateGuard guard(state);
-    // Convolutions (oneDNN) ask how many threads they have, and then wait for all of them. Here they have one.
-    // The number holds for this thread in this parallel region only. LibTorch sets its own number when a
+    // Convolutions (oneDNN) ask how many threads they have, and then wait for all of them. Here they have
+    // one. The number holds for this thread in this parallel region only. LibTorch sets its own number when a
     // thread needs it the first time, once for its own code and once for ours, so that comes before.
     at::get_num_threads();
     at::internal::lazy_init_num_threads();

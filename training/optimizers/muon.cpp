@@ -52,7 +52,9 @@ class Muon final : public UpdateRule {
       const auto momentum =
           config_.nesterov ? group.gradients[i].lerp(momenta[i], config_.momentum) : momenta[i];
       const auto& parameter = group.parameters[i];
-      parameter.add_(newton_schulz(momentum, config_), -lr * lr_scale(config_.lr_scale, parameter));
+      const auto matrix = momentum.flatten(1);  // a convolution has one row for each output channel
+      parameter.add_(newton_schulz(matrix, config_).reshape(parameter.sizes()),
+                     -lr * lr_scale(config_.lr_scale, matrix));
     }
   }
 

@@ -14,6 +14,7 @@ ParameterRole role_of(WeightUse use) {
     case WeightUse::hidden:
     case WeightUse::query:
     case WeightUse::residual_output:
+    case WeightUse::convolution:
       return ParameterRole::hidden_matrix;
     case WeightUse::token_table:
     case WeightUse::table:

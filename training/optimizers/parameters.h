@@ -12,8 +12,9 @@ namespace zoo {
 enum class ParameterRole {
   vector,         // fewer than two dimensions: norms, biases
   embedding,      // a table whose rows are looked up: tokens, positions, segments, relative positions
-  hidden_matrix,  // the weight of a linear layer, (out, in), except layers whose outputs are scores
-  other_matrix,   // all others with two or more dimensions: output projection, classifier, convolutions
+  hidden_matrix,  // the weight of a linear layer, (out, in), or of a convolution, (out, in, K, K), except
+                  // layers whose outputs are scores
+  other_matrix,   // all others with two or more dimensions: output projection, classifier
 };
 
 struct Parameter {
