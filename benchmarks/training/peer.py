@@ -7,7 +7,6 @@ Exit code 77 if this Python has no PyTorch.
 """
 
 import contextlib
-import json
 import sys
 import time
 
@@ -16,6 +15,7 @@ try:
 except ModuleNotFoundError:
     sys.exit(77)
 from peer_models import Gpt, NanoGpt, Translator
+from workloads import run_job
 
 
 class Windows:
@@ -135,9 +135,4 @@ def main(job):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    with open(sys.argv[1], encoding="utf-8") as file:
-        result = main(json.load(file))
-    with open(sys.argv[2], "w", encoding="utf-8") as file:
-        json.dump(result, file)
+    run_job(main, __doc__)

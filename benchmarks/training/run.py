@@ -21,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from workloads import WORKLOADS, Failure, prepare, run_program
+from workloads import WORKLOADS, Failure, add_common_arguments, check_common_arguments, prepare, run_program
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -36,8 +36,6 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=3, help="trainings of each side (default: %(default)s)")
     parser.add_argument("--steps", type=int,
                         help="steps per training; the first fifth is not timed (default: depends on the workload)")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
-                        help="threads of each side (default: %(default)s)")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu",
                         help="device of both sides (default: %(default)s)")
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32",
@@ -50,11 +48,7 @@ def parse_arguments():
     parser.add_argument("--peers", nargs="+", metavar="PEER", help="run only these peers: nanogpt, pytorch, nn.Transformer")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
                         help="a key of zoo's configuration that replaces the benchmark's value; may be repeated")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures of every run to this file")
-    parser.add_argument("--zoo", type=Path, default=ROOT / "build/release/zoo",
-                        help="the zoo program (default: build/release/zoo)")
-    parser.add_argument("--python", default=os.environ.get("ZOO_PYTHON", str(ROOT / ".venv/bin/python3")),
-                        help="a Python with PyTorch, for the peers (default: $ZOO_PYTHON or .venv/bin/python3)")
+    add_common_arguments(parser, "PyTorch, for the peers")
     parser.add_argument("--smoke", action="store_true", help="test the benchmark: one round of tiny models on made-up data")
     arguments = parser.parse_args()
     for name in arguments.workloads:
@@ -67,16 +61,7 @@ def parse_arguments():
     for name in arguments.peers or []:
         if not any(name in workload.peers for workload in WORKLOADS.values()):
             raise Failure(f"there is no peer {name}; there are: nanogpt, pytorch, nn.Transformer")
-    if min(arguments.rounds, arguments.threads) < 1:
-        raise Failure("--rounds and --threads are at least 1")
-    if arguments.steps is not None and arguments.steps < 2:
-        raise Failure("--steps is at least 2, because the first step is not timed")
-    if not os.access(arguments.zoo, os.X_OK):
-        raise Failure(f"there is no program {arguments.zoo}; scripts/build.sh makes it, --zoo names another")
-    # The processes run in the project's folder, so relative paths are resolved here.
-    arguments.zoo = arguments.zoo.resolve()
-    if os.sep in arguments.python:
-        arguments.python = os.path.abspath(arguments.python)  # not resolved: the link tells Python its environment
+    check_common_arguments(arguments)
     return arguments
 
 

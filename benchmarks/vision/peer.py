@@ -6,15 +6,17 @@
 Writes the seconds of each step and the number of parameters. Exit code 77 if this Python has no PyTorch or transformers.
 """
 
-import json
 import sys
 import time
+from pathlib import Path
 
 try:
     import torch
     from transformers import ViTConfig, ViTForImageClassification
 except ModuleNotFoundError:
     sys.exit(77)
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "training"))
+from workloads import run_job  # noqa: E402
 
 
 def make_model(shape):
@@ -58,9 +60,4 @@ def main(job):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    with open(sys.argv[1], encoding="utf-8") as file:
-        result = main(json.load(file))
-    with open(sys.argv[2], "w", encoding="utf-8") as file:
-        json.dump(result, file)
+    run_job(main, __doc__)

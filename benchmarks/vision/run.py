@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "training"))
 from run import machine, run_measured, spread, with_spread  # noqa: E402
-from workloads import Failure, run_program  # noqa: E402
+from workloads import add_common_arguments, check_common_arguments, run_program  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -35,25 +35,10 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=5, help="trainings of each side (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=30,
                         help="steps per training; the first fifth is not timed (default: %(default)s)")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
-                        help="threads of each side (default: %(default)s)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures of every run to this file")
-    parser.add_argument("--zoo", type=Path, default=ROOT / "build/release/zoo",
-                        help="the zoo program (default: build/release/zoo)")
-    parser.add_argument("--python", default=os.environ.get("ZOO_PYTHON", str(ROOT / ".venv/bin/python3")),
-                        help="a Python with PyTorch and transformers (default: $ZOO_PYTHON or .venv/bin/python3)")
+    add_common_arguments(parser, "PyTorch and transformers")
     parser.add_argument("--smoke", action="store_true", help="test the benchmark: one round of a tiny model")
     arguments = parser.parse_args()
-    if min(arguments.rounds, arguments.threads) < 1:
-        raise Failure("--rounds and --threads are at least 1")
-    if arguments.steps < 2:
-        raise Failure("--steps is at least 2, because the first step is not timed")
-    if not os.access(arguments.zoo, os.X_OK):
-        raise Failure(f"there is no program {arguments.zoo}; scripts/build.sh makes it, --zoo names another")
-    # The processes run in the project's folder, so relative paths are resolved here.
-    arguments.zoo = arguments.zoo.resolve()
-    if os.sep in arguments.python:
-        arguments.python = os.path.abspath(arguments.python)  # not resolved: the link tells Python its environment
+    check_common_arguments(arguments)
     return arguments
 
 

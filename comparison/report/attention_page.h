@@ -14,8 +14,8 @@ namespace zoo {
 ///   maps:    list of {"kind", "layers": for each layer a list that holds T·S integers for each head}
 ///   rollout: list of {"kind", "layer", "rows": T·S integers}
 /// where an integer is a weight times 999, rounded; rows follow each other.
-/// Throws DataError where the text is too long for a page. image_attention_page() makes the
-/// page of a picture.
+/// Throws DataError where the text is too long for a page. The page of a
+/// picture comes from image_attention_page().
 std::string attention_page(const AttentionReport& report);
 
 }  // namespace zoo

@@ -5,12 +5,14 @@
 """
 
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-PROGRAM = Path(__file__).resolve().parent.parent.parent / "benchmarks/training/scaling.py"
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from benchmark import check, check_success, run, run_test  # noqa: E402
+
+PROGRAM = "training/scaling.py"
 CONFIG = """
 name: tiny
 task: language_modeling
@@ -20,28 +22,19 @@ training: {batch_size: 8}
 """
 
 
-def check(condition, what):
-    if not condition:
-        sys.exit(f"scaling_benchmark.py: {what}")
-
-
-def run(*arguments):
-    return subprocess.run([sys.executable, PROGRAM, *arguments], capture_output=True, text=True, check=False)
-
-
 def main(zoo):
     with tempfile.TemporaryDirectory() as folder:
         config, text, file = (Path(folder) / name for name in ("tiny.yaml", "text.txt", "results.json"))
         text.write_text("All happy families are alike.\n" * 200, encoding="utf-8")
         config.write_text(CONFIG, encoding="utf-8")
-        done = run(config, "--zoo", zoo, "--set", f"data.train={text}", "--processes", "2", "--rounds", "1", "--steps",
-                   "20", "--json", file)
-        check(done.returncode == 0, f"the benchmark ended with {done.returncode}: {done.stderr}")
+        done = run(PROGRAM, config, "--zoo", zoo, "--set", f"data.train={text}", "--processes", "2", "--rounds", "1",
+                   "--steps", "20", "--json", file)
+        check_success(done)
         kinds = json.loads(file.read_text(encoding="utf-8"))
-        wrong = run(Path(folder) / "no.yaml", "--zoo", zoo, "--rounds", "1")
+        wrong = run(PROGRAM, Path(folder) / "no.yaml", "--zoo", zoo, "--rounds", "1")
         check(wrong.returncode == 2 and wrong.stderr.count("\n") == 1 and "no.yaml" in wrong.stderr,
               f"a missing configuration gives: {wrong.stderr}")
-        nothing = run(config, "--zoo", Path(folder) / "no-zoo")
+        nothing = run(PROGRAM, config, "--zoo", Path(folder) / "no-zoo")
         check(nothing.returncode == 2 and nothing.stderr.count("\n") == 1 and "no-zoo" in nothing.stderr,
               f"a missing program gives: {nothing.stderr}")
     check([(kind["processes"], kind["sharded"]) for kind in kinds] == [(1, False), (2, False), (2, True)],
@@ -56,6 +49,4 @@ def main(zoo):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    main(sys.argv[1])
+    run_test(main, __doc__)

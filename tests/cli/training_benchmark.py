@@ -8,25 +8,16 @@ ZOO_REQUIRE_REFERENCES is set.
 """
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from math import isclose
 from pathlib import Path
 
-SKIPPED = 77
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from benchmark import check, check_success, run, run_test  # noqa: E402
+
 PEAK = 0.5
-PROGRAM = Path(__file__).resolve().parent.parent.parent / "benchmarks/training/run.py"
-
-
-def check(condition, what):
-    if not condition:
-        sys.exit(f"training_benchmark.py: {what}")
-
-
-def run(*arguments):
-    return subprocess.run([sys.executable, PROGRAM, *arguments], capture_output=True, text=True, check=False)
+PROGRAM = "training/run.py"
 
 
 def check_result(result, peer, table):
@@ -52,21 +43,16 @@ def check_result(result, peer, table):
 def main(zoo):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "results.json"
-        done = run("--smoke", "--zoo", zoo, "--threads", "1", "--peak", str(PEAK), "--json", str(file))
-        if done.returncode == SKIPPED and "ZOO_REQUIRE_REFERENCES" not in os.environ:
-            print(done.stderr, end="")
-            sys.exit(SKIPPED)
-        check(done.returncode == 0, f"the benchmark ended with {done.returncode}: {done.stderr}")
+        done = run(PROGRAM, "--smoke", "--zoo", zoo, "--threads", "1", "--peak", str(PEAK), "--json", str(file))
+        check_success(done)
         results = json.loads(file.read_text(encoding="utf-8"))["results"]
     check([result["workload"] for result in results] == ["gpt-small", "gpt2", "seq2seq"], "workloads are missing")
     for result, peer in zip(results, ("pytorch", "pytorch", "nn.Transformer")):
         check_result(result, peer, done.stdout)
-    wrong = run("--zoo", zoo, "gpt-tiny")
+    wrong = run(PROGRAM, "--zoo", zoo, "gpt-tiny")
     check(wrong.returncode == 2 and wrong.stderr.count("\n") == 1 and "gpt-tiny" in wrong.stderr,
           f"an unknown workload gives: {wrong.stderr}")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    main(sys.argv[1])
+    run_test(main, __doc__)

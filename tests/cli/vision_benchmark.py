@@ -7,34 +7,22 @@ Exit code without a PyTorch: 77, or 1 if ZOO_REQUIRE_REFERENCES is set.
 """
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from math import isclose
 from pathlib import Path
 
-SKIPPED = 77
-PROGRAM = Path(__file__).resolve().parent.parent.parent / "benchmarks/vision/run.py"
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from benchmark import check, check_success, run, run_test  # noqa: E402
 
-
-def check(condition, what):
-    if not condition:
-        sys.exit(f"vision_benchmark.py: {what}")
-
-
-def run(*arguments):
-    return subprocess.run([sys.executable, PROGRAM, *arguments], capture_output=True, text=True, check=False)
+PROGRAM = "vision/run.py"
 
 
 def main(zoo):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "results.json"
-        done = run("--smoke", "--zoo", zoo, "--threads", "1", "--steps", "6", "--json", str(file))
-        if done.returncode == SKIPPED and "ZOO_REQUIRE_REFERENCES" not in os.environ:
-            print(done.stderr, end="")
-            sys.exit(SKIPPED)
-        check(done.returncode == 0, f"the benchmark ended with {done.returncode}: {done.stderr}")
+        done = run(PROGRAM, "--smoke", "--zoo", zoo, "--threads", "1", "--steps", "6", "--json", str(file))
+        check_success(done)
         result = json.loads(file.read_text(encoding="utf-8"))["result"]
     sides = {side["name"]: side for side in result["sides"]}
     check(list(sides) == ["zoo", "PyTorch"], f"it compares {list(sides)}")
@@ -45,11 +33,9 @@ def main(zoo):
     for key, ratio in (("images_per_second", "speed_ratio"), ("peak_bytes", "memory_ratio")):
         expected = sides["zoo"]["runs"][0][key] / sides["PyTorch"]["runs"][0][key]
         check(isclose(sides["PyTorch"][ratio]["median"], expected), f"{ratio} is not {expected}")
-    bad = run("--zoo", zoo, "--steps", "1")
+    bad = run(PROGRAM, "--zoo", zoo, "--steps", "1")
     check(bad.returncode == 2 and "--steps is at least 2" in bad.stderr, f"--steps 1: {bad.stderr}")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    main(sys.argv[1])
+    run_test(main, __doc__)

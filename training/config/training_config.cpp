@@ -47,8 +47,7 @@ void describe(ConfigVisitor& v, OptimizerConfig& c) {
       "adamw: decoupled weight decay; adam, sgd: weight decay added to the gradient (L2); adafactor: little "
       "memory, lr relative to the size of the weights; lion: steps by the sign of the momentum, lr about a "
       "tenth of AdamW's; muon: orthogonal steps for the matrices and convolutions of hidden layers, AdamW "
-      "for all "
-      "others.");
+      "for all others.");
   v.field("lr", c.lr, "Peak learning rate; with the noam schedule a factor in its formula.",
           Limits::positive());
   v.field("betas", c.betas,
