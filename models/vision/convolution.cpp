@@ -8,6 +8,17 @@
 #include "layers/weights/description.h"
 
 namespace zoo {
+namespace {
+
+std::string shape_text(const ConvolutionOptions& options) {
+  const int64_t K = options.kernel_size();
+  auto text = fmt::format("{} → {}, {} × {}", options.n_inputs(), options.n_outputs(), K, K);
+  if (options.stride() > 1) text += fmt::format(" / {}", options.stride());
+  if (options.dilation() > 1) text += fmt::format(", dilated {}", options.dilation());
+  return text;
+}
+
+}  // namespace
 
 ConvolutionImpl::ConvolutionImpl(const ConvolutionOptions& options_) : options(options_) {
   const int64_t K = options.kernel_size();
@@ -23,7 +34,7 @@ torch::Tensor ConvolutionImpl::forward(const torch::Tensor& x) {
   // pass writes past the end of a buffer if the channels of a pixel are beside each other.
   if (x.is_cpu() && options.kernel_size() == 1 && stride > 1)
     return torch::conv2d(x.slice(2, 0, {}, stride).slice(3, 0, {}, stride), weight);
-  return torch::conv2d(x, weight, /*bias=*/{}, stride, /*padding=*/(options.kernel_size() - 1) / 2);
+  return torch::conv2d(x, weight, /*bias=*/{}, stride, options.padding(), options.dilation());
 }
 
 void ConvolutionImpl::visit_weights(const WeightVisitor& visit) const {
@@ -39,7 +50,8 @@ void ConvolutionImpl::pretty_print(std::ostream& stream) const {
                 .add("n_inputs", options.n_inputs())
                 .add("n_outputs", options.n_outputs())
                 .add("kernel_size", options.kernel_size())
-                .add("stride", options.stride());
+                .add("stride", options.stride())
+                .add("dilation", options.dilation());
 }
 
 torch::Tensor laid_out_for_convolutions(const torch::Tensor& images) {
@@ -56,10 +68,7 @@ void count_convolution(CostAccount& account, std::string name, const Convolution
   const int64_t weights = options.n_inputs() * options.n_outputs() * K * K;
   account.add({.name = std::move(name),
                .kind = "convolution",
-               .shape = account.is_detailed()
-                            ? fmt::format("{} → {}, {} × {}{}", options.n_inputs(), options.n_outputs(), K, K,
-                                          options.stride() == 1 ? "" : fmt::format(" / {}", options.stride()))
-                            : std::string(),
+               .shape = account.is_detailed() ? shape_text(options) : "",
                .parameters = weights,
                .flops = 2 * n_pixels * static_cast<double>(weights),
                .activation_bytes = n_kept * static_cast<double>(options.n_outputs() * kFloatBytes)});

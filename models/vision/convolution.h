@@ -15,13 +15,16 @@ struct ConvolutionOptions {
       : n_inputs_(n_inputs), n_outputs_(n_outputs), kernel_size_(kernel_size) {}
   /// The height or width of the output for one of the input.
   int64_t output_size(int64_t input_size) const { return (input_size - 1) / stride_ + 1; }
+  int64_t padding() const { return dilation_ * (kernel_size_ - 1) / 2; }
 
   /// Channels of the input and of the output.
   TORCH_ARG(int64_t, n_inputs);
   TORCH_ARG(int64_t, n_outputs);
-  /// K: the kernel reads K × K pixels; odd. (K-1)/2 zeros stand on each side of an image.
+  /// K: the kernel reads K × K pixels; odd. padding() zeros stand on each side of an image.
   TORCH_ARG(int64_t, kernel_size);
   TORCH_ARG(int64_t, stride) = 1;
+  /// The distance between the pixels that the kernel reads.
+  TORCH_ARG(int64_t, dilation) = 1;
 };
 
 /// The parameter `weight` (O, I, K, K) begins with normal values of variance 2/(O·K²) (He et al. 2015,

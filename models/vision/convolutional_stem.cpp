@@ -56,17 +56,12 @@ void count_convolutional_stem(CostAccount& account, const std::string& name,
   int64_t n_pixels = n_patches * options.patch_size() * options.patch_size(), n_blocks = 0;
   for (size_t i = 0; i < layers.size(); ++i) {
     n_pixels /= 4;
-    const auto path = account.path(name, "layers", static_cast<int64_t>(i));
-    const auto n_outputs = static_cast<double>(batch_size * n_pixels);
-    count_convolution(account, account.path(path, "convolution"), layers[i], n_outputs, n_outputs);
-    count_channel_norm(account, account.path(path, "norm"),
-                       ChannelNormOptions(layers[i].n_outputs()).kind(options.norm()),
-                       static_cast<double>(batch_size), n_outputs);
-    // A block keeps the size of the map, so that only the number of pixels matters.
-    for (int64_t block = 0; block < options.n_blocks(); ++block) {
-      count_resnet_block(account, account.path(name, "blocks", n_blocks++), options.block(layers[i]),
-                         batch_size, n_pixels, /*width=*/1);
-    }
+    // What a layer costs depends on the number of pixels alone.
+    const MapSize size{.batch_size = batch_size, .height = n_pixels, .width = 1};
+    count_convolution_with_norm(account, account.path(name, "layers", static_cast<int64_t>(i)), layers[i],
+                                options.norm(), size, /*is_kept=*/true);
+    for (int64_t block = 0; block < options.n_blocks(); ++block)
+      count_resnet_block(account, account.path(name, "blocks", n_blocks++), options.block(layers[i]), size);
   }
 }
 

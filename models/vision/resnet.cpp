@@ -39,11 +39,15 @@ ResnetBlockOptions block_options(const ResnetOptions& options, int64_t stage, in
   const int64_t expansion = has_bottlenecks(config) ? kBottleneck : 1;
   const int64_t width = config.width << stage;
   const int64_t before = stage == 0 ? config.width : width / 2 * expansion;
+  const bool shrinks = block == 0 && stage > 0, dilated = config.dilation && stage == kStages - 1;
+  // Up to the place where a stride would be, pixels are as near to each other as before.
   return {.n_inputs = block == 0 ? before : width * expansion,
           .width = width,
-          .stride = block == 0 && stage > 0 ? 2 : 1,
+          .stride = shrinks && !dilated ? 2 : 1,
           .bottleneck = has_bottlenecks(config),
-          .norm = config.norm};
+          .norm = config.norm,
+          .first_dilation = dilated && !shrinks ? 2 : 1,
+          .dilation = dilated ? 2 : 1};
 }
 
 /// Calls `visit` with stage, block and options of every block, in order.
@@ -54,43 +58,6 @@ void for_each_block(const ResnetOptions& options, const Visit& visit) {
     for (int64_t block = 0; block < n_blocks[static_cast<size_t>(stage)]; ++block)
       visit(stage, block, block_options(options, stage, block));
   }
-}
-
-/// Images within a network: their number and their size.
-struct MapSize {
-  int64_t batch_size, height, width;
-
-  MapSize after(const ConvolutionOptions& options) const {
-    return {batch_size, options.output_size(height), options.output_size(width)};
-  }
-  double pixels() const { return static_cast<double>(batch_size * height * width); }
-};
-
-/// Counts a convolution with output `size`, and its norm. `is_kept`: whether something that follows keeps as
-/// many numbers as the norm returns, like ReLU.
-void count_convolution_with_norm(CostAccount& account, const std::string& name,
-                                 const ConvolutionOptions& options, ChannelNormKind norm, const MapSize& size,
-                                 bool is_kept) {
-  count_convolution(account, account.path(name, "convolution"), options, size.pixels(),
-                    keeps_input(norm) ? size.pixels() : 0);
-  count_channel_norm(account, account.path(name, "norm"), ChannelNormOptions(options.n_outputs()).kind(norm),
-                     static_cast<double>(size.batch_size), is_kept ? size.pixels() : 0);
-}
-
-/// Counts a block whose input has `size`, and returns the size of its output.
-MapSize count_block(CostAccount& account, const std::string& name, const ResnetBlockOptions& options,
-                    const MapSize& size) {
-  auto inner = size;
-  int64_t i = 0;
-  for (const auto& layer : options.layers()) {
-    inner = inner.after(layer);
-    // ReLU keeps the sum of the last layer and the shortcut.
-    count_convolution_with_norm(account, account.path(name, "layers", i++), layer, options.norm, inner, true);
-  }
-  if (options.changes_shape())
-    count_convolution_with_norm(account, account.path(name, "shortcut"), options.shortcut(), options.norm,
-                                inner, false);
-  return inner;
 }
 
 void count_pool(CostAccount& account, std::string name, double n_numbers) {
@@ -114,13 +81,15 @@ void describe(ConfigVisitor& v, ResnetConfig& c) {
   v.field(
       "norm", c.norm,
       "batch mixes the rows of a batch; frozen_batch is never trained; group is over each row by itself.");
+  v.field("dilation", c.dilation,
+          "The last stage keeps the size of the map, and its kernels read every second pixel (DETR-DC5).");
 }
 
 int64_t ResnetOptions::stride() const {
   const int64_t of_stem = config_.stem_stride == StemStride::four  ? 4
                           : config_.stem_stride == StemStride::two ? 2
                                                                    : 1;
-  return of_stem << (kStages - 1);
+  return of_stem << (config_.dilation ? kStages - 2 : kStages - 1);
 }
 
 int64_t ResnetOptions::n_outputs() const {
@@ -145,8 +114,10 @@ std::shared_ptr<torch::nn::Module> ConvolutionWithNormImpl::fresh(const std::opt
 
 std::vector<ConvolutionOptions> ResnetBlockOptions::layers() const {
   if (!bottleneck)
-    return {ConvolutionOptions(n_inputs, width, 3).stride(stride), ConvolutionOptions(width, width, 3)};
-  return {ConvolutionOptions(n_inputs, width, 1), ConvolutionOptions(width, width, 3).stride(stride),
+    return {ConvolutionOptions(n_inputs, width, 3).stride(stride).dilation(first_dilation),
+            ConvolutionOptions(width, width, 3).dilation(dilation)};
+  return {ConvolutionOptions(n_inputs, width, 1),
+          ConvolutionOptions(width, width, 3).stride(stride).dilation(first_dilation),
           ConvolutionOptions(width, n_outputs(), 1)};
 }
 
@@ -178,9 +149,29 @@ std::shared_ptr<torch::nn::Module> ResnetBlockImpl::fresh(const std::optional<to
   return std::make_shared<ResnetBlockImpl>(options_);
 }
 
-void count_resnet_block(CostAccount& account, const std::string& name, const ResnetBlockOptions& options,
-                        int64_t batch_size, int64_t height, int64_t width) {
-  count_block(account, name, options, {batch_size, height, width});
+void count_convolution_with_norm(CostAccount& account, const std::string& name,
+                                 const ConvolutionOptions& options, ChannelNormKind norm, const MapSize& size,
+                                 bool is_kept) {
+  const double n_pixels = size.n_pixels();
+  count_convolution(account, account.path(name, "convolution"), options, n_pixels,
+                    keeps_input(norm) ? n_pixels : 0);
+  count_channel_norm(account, account.path(name, "norm"), ChannelNormOptions(options.n_outputs()).kind(norm),
+                     static_cast<double>(size.batch_size), is_kept ? n_pixels : 0);
+}
+
+MapSize count_resnet_block(CostAccount& account, const std::string& name, const ResnetBlockOptions& options,
+                           const MapSize& size) {
+  auto inner = size;
+  int64_t i = 0;
+  for (const auto& layer : options.layers()) {
+    inner = inner.after(layer);
+    // ReLU keeps the sum of the last layer and the shortcut.
+    count_convolution_with_norm(account, account.path(name, "layers", i++), layer, options.norm, inner, true);
+  }
+  if (options.changes_shape())
+    count_convolution_with_norm(account, account.path(name, "shortcut"), options.shortcut(), options.norm,
+                                inner, false);
+  return inner;
 }
 
 ResnetImpl::ResnetImpl(const ResnetOptions& options_) : options(options_) {
@@ -219,7 +210,8 @@ void ResnetImpl::pretty_print(std::ostream& stream) const {
                 .add("depth", config.depth)
                 .add("width", config.width)
                 .add("stem_stride", config.stem_stride)
-                .add("norm", config.norm);
+                .add("norm", config.norm)
+                .add("dilation", config.dilation);
 }
 
 ImageShape resnet_output(const ResnetOptions& options, int64_t height, int64_t width) {
@@ -239,11 +231,11 @@ void count_resnet(CostAccount& account, const std::string& name, const ResnetOpt
   if (options.config().stem_stride == StemStride::four) {
     size = size.after(pool_options(options.config()));
     count_pool(account, account.path(name, "pool"),
-               size.pixels() * static_cast<double>(options.config().width));
+               size.n_pixels() * static_cast<double>(options.config().width));
   }
   for_each_block(options, [&](int64_t stage, int64_t block, const ResnetBlockOptions& block_options) {
     const auto path = account.path(account.path(name, "stages", stage), fmt::format("{}", block));
-    size = count_block(account, path, block_options, size);
+    size = count_resnet_block(account, path, block_options, size);
   });
 }
 

@@ -35,6 +35,7 @@ struct ResnetConfig {
   int64_t width = 64;  // channels after the first layers; the stages have width · 1, 2, 4 and 8 of them
   StemStride stem_stride = StemStride::four;
   ChannelNormKind norm = ChannelNormKind::batch;
+  bool dilation = false;  // whether the last stage reads pixels further apart instead of having a stride
 };
 void describe(ConfigVisitor& v, ResnetConfig& c);
 
@@ -76,6 +77,8 @@ struct ResnetBlockOptions {
   int64_t stride;
   bool bottleneck;
   ChannelNormKind norm;
+  // Of the first 3 × 3 convolution, and of a second one.
+  int64_t first_dilation = 1, dilation = 1;
 
   int64_t n_outputs() const { return bottleneck ? 4 * width : width; }
   bool changes_shape() const { return stride != 1 || n_inputs != n_outputs(); }
@@ -99,9 +102,25 @@ class ResnetBlockImpl : public Module {
 };
 TORCH_MODULE(ResnetBlock);
 
-/// Adds the cost of a block with path `name` for `batch_size` images of the given size.
-void count_resnet_block(CostAccount& account, const std::string& name, const ResnetBlockOptions& options,
-                        int64_t batch_size, int64_t height, int64_t width);
+/// Images within a network: their number and their size.
+struct MapSize {
+  int64_t batch_size, height, width;
+
+  MapSize after(const ConvolutionOptions& options) const {
+    return {batch_size, options.output_size(height), options.output_size(width)};
+  }
+  double n_pixels() const { return static_cast<double>(batch_size * height * width); }
+};
+
+/// Adds the cost of a ConvolutionWithNorm with path `name` whose output has `size`. `is_kept`: whether
+/// something that follows keeps as many numbers for the backward pass as the norm returns, like ReLU.
+void count_convolution_with_norm(CostAccount& account, const std::string& name,
+                                 const ConvolutionOptions& options, ChannelNormKind norm, const MapSize& size,
+                                 bool is_kept);
+
+/// Adds the cost of a block with path `name` whose input has `size`, and returns the size of its output.
+MapSize count_resnet_block(CostAccount& account, const std::string& name, const ResnetBlockOptions& options,
+                           const MapSize& size);
 
 class ResnetImpl : public Module {
  public:

@@ -43,7 +43,11 @@ void for_each_resnet(const Check& check) {
   for (const auto depth : kDepths) {
     for (const auto stem_stride : kStems) {
       for (const auto norm : kNorms) {
-        const ResnetConfig config{.depth = depth, .width = 6, .stem_stride = stem_stride, .norm = norm};
+        const ResnetConfig config{.depth = depth,
+                                  .width = 6,
+                                  .stem_stride = stem_stride,
+                                  .norm = norm,
+                                  .dilation = norm == ChannelNormKind::group};
         SCOPED_TRACE(to_text(Selection("resnet", config)));
         check(config);
       }
@@ -62,6 +66,7 @@ TEST(Resnet, OutputHasTheShapeThatIsForetold) {
                 (std::vector<int64_t>{2, shape.channels, shape.height, shape.width}));
       EXPECT_EQ(network->n_outputs(), shape.channels);
     }
+    EXPECT_EQ(resnet_output(options, 96, 64).height, 96 / options.stride());
   });
   EXPECT_EQ(ResnetOptions(3, {}).n_outputs(), 2048);
   EXPECT_THROW(Resnet(ResnetOptions(3, {}))(torch::zeros({1, 1, 32, 32})), c10::Error);

@@ -24,7 +24,19 @@ def with_group_norm(module):
             with_group_norm(child)
 
 
-def network(depth, stem_stride, norm):
+def with_dilation(stage):
+    """As torchvision's replace_stride_with_dilation and timm's output_stride."""
+    for b, block in enumerate(stage.layers):
+        wide = [module for module in block.modules() if isinstance(module, nn.Conv2d) and module.kernel_size == (3, 3)]
+        for i, convolution in enumerate(wide):
+            n = 1 if b == 0 and i == 0 else 2
+            convolution.dilation, convolution.padding = (n, n), (n, n)
+        for module in block.modules():
+            if isinstance(module, nn.Conv2d):
+                module.stride = (1, 1)
+
+
+def network(depth, stem_stride, norm, dilation):
     expansion = 4 if depth == 50 else 1
     config = ResNetConfig(
         num_channels=CHANNELS, embedding_size=WIDTH, hidden_sizes=[WIDTH * expansion * 2**i for i in range(4)],
@@ -37,6 +49,8 @@ def network(depth, stem_stride, norm):
         model.resnet.embedder.pooler = nn.Identity()
     if norm == "group":
         with_group_norm(model)
+    if dilation:
+        with_dilation(model.resnet.encoder.stages[-1])
     for module in model.modules():
         if isinstance(module, (nn.BatchNorm2d, nn.GroupNorm)):
             nn.init.normal_(module.weight, 1.0, 0.1)
@@ -76,9 +90,9 @@ def entries(model, norm):
     return parameters | linear("head.classifier", model.classifier[1]), buffers
 
 
-def case(out, depth, stem_stride, norm):
+def case(out, depth, stem_stride, norm, dilation=False):
     # In float64: fifty layers with batch norm enlarge the rounding of float32 until ReLUs switch.
-    model = network(depth, stem_stride, norm).double()
+    model = network(depth, stem_stride, norm, dilation).double()
     parameters, buffers = entries(model, norm)
     images = torch.randn(B, CHANNELS, HEIGHT, WIDTH_OF_IMAGE, dtype=torch.float64)
     targets = torch.randint(0, CLASSES, (B,))
@@ -91,7 +105,7 @@ def case(out, depth, stem_stride, norm):
     outputs = {"features": features, "logits": logits, "loss": loss}
     outputs["flops"] = torch.tensor(counter.get_total_flops(), dtype=torch.float64)
     outputs |= {f"buffers/{name}": tensor for name, tensor in buffers.items()}
-    name = f"{depth}_{stem_stride}_{norm}"
+    name = f"{depth}_{stem_stride}_{norm}" + ("_dilated" if dilation else "")
     write_case(out, name, inputs=inputs, outputs=outputs, loss=loss, parameters=parameters)
     # The same network with the running means that it has now.
     model.eval()
@@ -101,11 +115,11 @@ def case(out, depth, stem_stride, norm):
 
 
 def networks(out):
-    for depth, stem_stride, norm in (
+    for options in (
         (18, 4, "batch"), (34, 2, "batch"), (50, 4, "batch"), (50, 1, "batch"), (18, 1, "frozen_batch"),
-        (50, 4, "frozen_batch"), (18, 4, "group"), (50, 2, "group"),
+        (50, 4, "frozen_batch"), (18, 4, "group"), (50, 2, "group"), (34, 1, "batch", True), (50, 4, "frozen_batch", True),
     ):  # fmt: skip
-        case(out, depth, stem_stride, norm)
+        case(out, *options)
 
 
 CASES = [networks]

@@ -1,6 +1,8 @@
 // Small residual networks against transformers: maps of features, loss, logits, the gradient of every
 // parameter, running means and FLOPs; and the bytes that they keep for the backward pass.
 
+#include <fmt/format.h>
+
 #include "models/families/families.h"
 #include "models/families/model_cost.h"
 #include "models/families/resnet.h"
@@ -23,15 +25,17 @@ constexpr int64_t kWidth = 6;
 std::vector<Case> cases() {
   using enum ResnetDepth;
   using enum ChannelNormKind;
-  const auto of = [](ResnetDepth depth, StemStride stem_stride, ChannelNormKind norm) {
-    return Case{std::string(name_of(depth)) + "_" + std::string(name_of(stem_stride)) + "_" +
-                    std::string(name_of(norm)),
-                {.depth = depth, .width = kWidth, .stem_stride = stem_stride, .norm = norm}};
+  const auto of = [](ResnetDepth depth, StemStride stem_stride, ChannelNormKind norm, bool dilation = false) {
+    return Case{
+        fmt::format("{}_{}_{}{}", name_of(depth), name_of(stem_stride), name_of(norm),
+                    dilation ? "_dilated" : ""),
+        {.depth = depth, .width = kWidth, .stem_stride = stem_stride, .norm = norm, .dilation = dilation}};
   };
   return {of(layers_18, StemStride::four, batch),       of(layers_34, StemStride::two, batch),
           of(layers_50, StemStride::four, batch),       of(layers_50, StemStride::one, batch),
           of(layers_18, StemStride::one, frozen_batch), of(layers_50, StemStride::four, frozen_batch),
-          of(layers_18, StemStride::four, group),       of(layers_50, StemStride::two, group)};
+          of(layers_18, StemStride::four, group),       of(layers_50, StemStride::two, group),
+          of(layers_34, StemStride::one, batch, true),  of(layers_50, StemStride::four, frozen_batch, true)};
 }
 
 class ResnetParity : public ReferenceTest {
