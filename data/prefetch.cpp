@@ -4,6 +4,8 @@
 #include <mutex>
 #include <utility>
 
+#include <ATen/ThreadLocalState.h>
+
 namespace zoo {
 namespace {
 
@@ -22,7 +24,9 @@ class PrefetchedBatches final : public BatchSource {
     epoch_ = is_last ? epoch + 1 : epoch;
     index_ = is_last ? 0 : index + 1;
     // An earlier batch that nobody wanted is waited for here.
-    next_ = std::async(std::launch::async, [this, e = epoch_, i = index_] { return make(e, i); });
+    // The caller's thread-local state goes with it, so that TensorMemory counts the batch.
+    next_ = std::async(std::launch::async,
+                       at::wrapPropagateTLSState([this, e = epoch_, i = index_] { return make(e, i); }));
     return result;
   }
 
