@@ -11,6 +11,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "data/prefetch.h"
 #include "models/families/model_cost.h"
 #include "tests/training/support.h"
 #include "training/runs/checkpoint.h"
@@ -45,6 +46,23 @@ TEST(TensorMemory, CountsTheBackwardPass) {
   torch::matmul(weight, weight).sum().backward();
   EXPECT_GE(memory.current(), kMegabyte);  // the gradient stays
   EXPECT_GE(memory.peak(), 2 * kMegabyte);
+}
+
+/// Batches of a megabyte.
+class LargeBatches final : public BatchSource {
+ public:
+  int64_t n_batches(int64_t) override { return 10; }
+  Batch batch(int64_t, int64_t) override { return {.fields = {{"numbers", megabytes(1)}}}; }
+};
+
+TEST(TensorMemory, CountsBatchesOfAnotherThread) {
+  TensorMemory memory(torch::kCPU);
+  {
+    const auto source = prefetched(std::make_unique<LargeBatches>());
+    const auto first = source->batch(0, 0), second = source->batch(0, 1);
+    EXPECT_GE(memory.current(), 2 * kMegabyte);
+  }
+  EXPECT_EQ(memory.current(), 0);
 }
 
 /// A value of /proc/self/status in bytes, such as "VmHWM", the most memory that this process ever held.
