@@ -20,7 +20,12 @@ class Description {
   /// Adds "key=value". An absent optional adds nothing.
   template <class T>
   Description& add(std::string_view key, const T& value) {
-    text_ += fmt::format("{}{}={}", text_.ends_with('(') ? "" : ", ", key, shown(value));
+    text_ += fmt::format("{}{}=", text_.ends_with('(') ? "" : ", ", key);
+    if constexpr (NamedEnum<T>) {
+      text_ += name_of(value);
+    } else {
+      text_ += fmt::format("{}", value);
+    }
     return *this;
   }
   template <class T>
@@ -33,15 +38,6 @@ class Description {
   }
 
  private:
-  template <class T>
-  static const T& shown(const T& value) {
-    return value;
-  }
-  template <NamedEnum E>
-  static std::string_view shown(const E& value) {
-    return name_of(value);
-  }
-
   std::string text_;
 };
 

@@ -104,7 +104,7 @@ ConvolutionWithNormImpl::ConvolutionWithNormImpl(const ConvolutionOptions& optio
 }
 
 torch::Tensor ConvolutionWithNormImpl::forward(const torch::Tensor& x) {
-  auto y = norm(convolution(x));
+  const auto y = norm(convolution(x));
   return after_ == After::relu ? y.relu_() : y;
 }
 

@@ -7,7 +7,8 @@
 namespace zoo {
 namespace {
 
-const Limits kRows = Limits::between(1, 1 << 20);  // in one step
+/// Of the rows in one step.
+Limits row_limits() { return Limits::between(1, 1 << 20); }
 
 }  // namespace
 
@@ -100,15 +101,15 @@ void describe(ConfigVisitor& v, TrainingConfig& c) {
       "batch_size", c.batch_size,
       "Sequences in a batch. auto: as many of the effective_batch_size sequences as memory allows go through "
       "the model at once; this changes only the rounding.",
-      kRows);
+      row_limits());
   v.field("effective_batch_size", c.effective_batch_size,
-          "With batch_size: auto: sequences in one optimiser step.", kRows);
+          "With batch_size: auto: sequences in one optimiser step.", row_limits());
   v.field("batch_tokens", c.batch_tokens,
           "Instead of batch_size: the most tokens in a batch, with padding, counted on its longer side.",
           Limits::between(1, 1 << 30));
   v.field("gradient_accumulation", c.gradient_accumulation,
           "Batches in one optimiser step: the effect of one large batch with the memory of a small one.",
-          kRows);
+          row_limits());
   v.field("optimizer", c.optimizer, "How gradients become steps.");
   v.field("schedule", c.schedule, "The learning rate over time.");
   v.field("precision", c.precision,
