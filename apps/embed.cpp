@@ -39,7 +39,7 @@ void embed_texts(const EmbedArguments& arguments) {
   const auto run = open_run(arguments.run);
   auto options = embed_options(run, arguments.pooling);
   options.normalize = arguments.normalize;
-  options.on_progress = progress_over_texts("embedding");
+  options.on_progress = progress_over("embedding", "texts");
   const auto& data = run.experiment().data;
   const auto texts = read_texts(arguments.texts, data);
   const auto embeddings = embed(run.model(), run.tokenizer(), texts, options);

@@ -100,14 +100,17 @@ void draw(const std::vector<Prediction>& predictions, const std::vector<std::fil
   }
 }
 
+bool reads_images(const Run& run) {
+  return task_type(run.experiment()).predicts_from == PredictionInput::image_file;
+}
+
 /// The inputs that the arguments name. Throws UsageError for texts where the run reads images, and the other
 /// way round.
 std::vector<std::string> inputs_of(const PredictArguments& arguments, const Run& run) {
   if (!arguments.texts.texts.empty()) require_input(run, PredictionInput::text, "--text");
   if (!arguments.images.empty()) require_input(run, PredictionInput::image_file, "--image");
-  return task_type(run.experiment()).predicts_from == PredictionInput::image_file
-             ? image_files(arguments.images, arguments.texts.files)
-             : read_texts(arguments.texts, run.experiment().data);
+  return reads_images(run) ? image_files(arguments.images, arguments.texts.files)
+                           : read_texts(arguments.texts, run.experiment().data);
 }
 
 void predict(const PredictArguments& arguments) {
@@ -118,8 +121,8 @@ void predict(const PredictArguments& arguments) {
   const auto inputs = inputs_of(arguments, run);
   const auto pictures =
       arguments.out ? pictures_in(*arguments.out, inputs) : std::vector<std::filesystem::path>{};
-  auto predictions =
-      run.task().predict(run.model(), inputs, {.on_progress = progress_over_texts("predicting")});
+  const auto on_progress = progress_over("predicting", reads_images(run) ? "images" : "texts");
+  auto predictions = run.task().predict(run.model(), inputs, {.on_progress = on_progress});
   note_cut_texts(std::ranges::count(predictions, true, &Prediction::cut), std::ssize(inputs), data);
   keep_best_objects(predictions, arguments.min_score.value_or(kLeastScore),
                     arguments.top.value_or(kEveryLabel));

@@ -49,11 +49,11 @@ std::vector<std::string> read_texts(const TextArguments& arguments, const DataCo
   return all;
 }
 
-std::function<void(int64_t, int64_t)> progress_over_texts(std::string_view title) {
-  return [title = std::string(title), progress = std::shared_ptr<Progress>()](int64_t done,
-                                                                              int64_t all) mutable {
+std::function<void(int64_t, int64_t)> progress_over(std::string_view title, std::string_view unit) {
+  return [title = std::string(title), unit = std::string(unit), progress = std::shared_ptr<Progress>()](
+             int64_t done, int64_t all) mutable {
     if (!progress && done == all) return;
-    if (!progress) progress = std::make_shared<Progress>(title, ProgressCount{.total = all, .unit = "texts"});
+    if (!progress) progress = std::make_shared<Progress>(title, ProgressCount{.total = all, .unit = unit});
     progress->update(done, "");
   };
 }

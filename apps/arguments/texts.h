@@ -26,9 +26,9 @@ void add_texts(CLI::App& command, TextArguments& arguments);
 /// input. At least one. Throws DataError.
 std::vector<std::string> read_texts(const TextArguments& arguments, const DataConfig& config);
 
-/// A function that shows on stderr how many texts are done. It shows nothing if all are done at the first
-/// call.
-std::function<void(int64_t done, int64_t all)> progress_over_texts(std::string_view title);
+/// A function that shows on stderr how many inputs are done; `unit` is what they are, such as "texts". It
+/// shows nothing if all are done at the first call.
+std::function<void(int64_t done, int64_t all)> progress_over(std::string_view title, std::string_view unit);
 
 /// Says on stderr that `n_cut` of `n` texts were cut, if there are any.
 void note_cut_texts(int64_t n_cut, int64_t n, const DataConfig& config);
