@@ -1,5 +1,7 @@
 #include "analysis/image_attention.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -36,8 +38,8 @@ std::vector<std::string> query_names(int64_t n_queries, const Prediction& predic
   return names;
 }
 
-/// What a grid over the batch's image of height × width covers of the picture, of which the image shows
-/// `shown`.
+/// What a grid covers of the picture: `shown` are height × width pixels of the batch's image. It goes past
+/// the picture where the image is padded.
 Box covered(const PlaceGrid& grid, int64_t height, int64_t width, const Box& shown) {
   const auto share = [&](int64_t places, int64_t side) {
     return static_cast<double>(places * grid.place_size) / static_cast<double>(side);
@@ -46,6 +48,14 @@ Box covered(const PlaceGrid& grid, int64_t height, int64_t width, const Box& sho
           .y = shown.y,
           .width = shown.width * share(grid.columns, width),
           .height = shown.height * share(grid.rows, height)};
+}
+
+/// Height and width of the first image of a batch, without its padding.
+std::pair<int64_t, int64_t> size_within(const Batch& batch) {
+  const auto& images = batch.field("images");
+  if (!batch.fields.contains("image_sizes")) return {images.size(2), images.size(3)};
+  const auto& sizes = batch.field("image_sizes");
+  return {sizes[0][0].item<int64_t>(), sizes[0][1].item<int64_t>()};
 }
 
 int64_t n_queries(const std::vector<AttentionLayer>& layers) {
@@ -62,13 +72,13 @@ AttentionReport image_attention_report(Model& model, Task& task, const std::stri
   if (!grid)
     throw UsageError(fmt::format("a model of the family {} has no places of a picture: choose another run",
                                  task.experiment().model.architecture.type));
-  const auto& pixels = inputs.batch.field("images");
+  const auto [height, width] = size_within(inputs.batch);
   AttentionReport report;
   report.layers = attention_layers(model, inputs.batch.to(model.device()));
   report.image = AttendedImage{.file = image,
                                .picture = read_image(image, Follow::everything, 3),
                                .grid = *grid,
-                               .part = covered(*grid, pixels.size(2), pixels.size(3), inputs.shown.front()),
+                               .part = covered(*grid, height, width, inputs.shown.front()),
                                .prediction = task.predict(model, {image}).front()};
   report.source_tokens = place_names(*grid);
   report.target_tokens = query_names(n_queries(report.layers), report.image->prediction);

@@ -43,6 +43,10 @@ void describe(ConfigVisitor& v, ImageConfig& c) {
           "object_detection: most pixels of the longer side; default 5/3 of size. There, size is the shorter "
           "side, and nothing is cut off.",
           Limits::between(1, 2 * largest));
+  v.field(
+      "padding", c.padding,
+      "object_detection: batch: pictures are padded to the largest of their batch; square: all to max_size x "
+      "max_size, so that a model sees the same whatever else is in the batch.");
   v.field("channels", c.channels, "Numbers of a pixel: 1 = grey, 3 = colours.", Limits::between(1, 3));
   v.field("label_names", c.label_names, "Names of the labels 0, 1, ... of IDX files; default: the numbers.");
   v.field("augment", c.augment, "Random changes of training images.");
@@ -74,6 +78,7 @@ void validate_without_boxes(const ImageConfig& c, const Complain& complain) {
     if (is_set) complain(key, "is for object_detection: leave it out");
   };
   refuse(c.max_size.has_value(), "max_size");
+  refuse(c.padding != PicturePadding::batch, "padding");
   refuse(c.augment.min_scale != 1, "augment.min_scale");
 }
 

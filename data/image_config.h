@@ -1,9 +1,11 @@
 #pragma once
 // `data.images:`, how images become inputs of a model.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/config/config_file.h"
@@ -40,6 +42,13 @@ struct AugmentConfig {
 };
 void describe(ConfigVisitor& v, AugmentConfig& c);
 
+/// How the pictures of a batch get one size. What a convolutional network sees at the edge of a picture
+/// depends on it.
+///   batch   they are padded to the height and width of the largest ones
+///   square  they are padded to longest_side() × longest_side(), so that no picture depends on the others
+enum class PicturePadding { batch, square };
+constexpr auto config_names(PicturePadding) { return std::to_array<std::string_view>({"batch", "square"}); }
+
 struct ImageConfig {
   /// Side of the square inputs in pixels. An image of another size is resized until its shorter side has this
   /// length, and the middle is cut out.
@@ -47,7 +56,8 @@ struct ImageConfig {
   /// object_detection: the most pixels of the longer side; default 5/3 of size. There, `size` is the shorter
   /// side, and nothing is cut off.
   std::optional<int64_t> max_size = {};
-  int64_t channels = 3;  // 1 = grey, 3 = red, green, blue
+  PicturePadding padding = PicturePadding::batch;  // object_detection
+  int64_t channels = 3;                            // 1 = grey, 3 = red, green, blue
   /// Names of the labels 0, 1, … of an IDX file; default: the numbers.
   std::vector<std::string> label_names;
   AugmentConfig augment;

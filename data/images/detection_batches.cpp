@@ -67,7 +67,7 @@ class DetectionBatches final : public PlannedBatches {
       images.push_back(std::move(one.image));
       objects.push_back(std::move(one.objects));
     }
-    Batch batch = batch_of_pictures(images, statistics_);
+    Batch batch = batch_of_pictures(images, config_, statistics_);
     add_objects(objects, images, batch);
     batch.fields["image_numbers"] =
         torch::tensor(std::vector<int64_t>(examples.begin(), examples.end()), torch::kInt64);
@@ -93,8 +93,9 @@ class DetectionBatches final : public PlannedBatches {
 
 }  // namespace
 
-Batch batch_of_pictures(const std::vector<Image>& pictures, const PixelStatistics& statistics) {
-  int64_t height = 1, width = 1;
+Batch batch_of_pictures(const std::vector<Image>& pictures, const ImageConfig& config,
+                        const PixelStatistics& statistics) {
+  int64_t height = config.padding == PicturePadding::square ? config.longest_side() : 1, width = height;
   for (const auto& picture : pictures) {
     height = std::max(height, picture.shape.height);
     width = std::max(width, picture.shape.width);

@@ -321,6 +321,21 @@ TEST_F(MarkedSets, BatchesArePadded) {
   EXPECT_EQ(classes[1][0].item<int64_t>(), 0);
 }
 
+// What is read of a picture does not depend on the others.
+TEST_F(MarkedSets, SquaresHaveOneSize) {
+  auto all = config();
+  all.valid = all.train;
+  all.images.padding = PicturePadding::square;
+  const auto together = batches(all, 12, BatchOptions::Order::sequential)->batch(0, 0);
+  EXPECT_EQ(together.field("images").sizes(), (std::vector<int64_t>{12, 1, 24, 24}));
+  const auto alone = batches(all, 1, BatchOptions::Order::sequential);
+  for (int64_t i = 0; i < 12; ++i) {
+    const auto batch = alone->batch(0, i);
+    for (const auto* field : {"images", "image_sizes"})
+      EXPECT_TRUE(torch::equal(batch.field(field)[0], together.field(field)[i])) << field << " " << i;
+  }
+}
+
 // Two batches of 6 hold the pictures of one of 12, with the same changes; another epoch changes them
 // otherwise.
 TEST_F(MarkedSets, ChangesDependOnSeedEpochAndPictureOnly) {

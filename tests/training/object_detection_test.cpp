@@ -114,6 +114,8 @@ TEST(ObjectDetection, BadConfigurationsGetOneLine) {
   EXPECT_THAT(problem({"data.train=train-images-idx3"}), HasSubstr("read from a COCO file"));
   EXPECT_THAT(message_of<Error>([&] { make_task(world.image_experiment({"data.images.max_size=9"})); }),
               HasSubstr("max_size is for object_detection"));
+  EXPECT_THAT(message_of<Error>([&] { make_task(world.image_experiment({"data.images.padding=square"})); }),
+              HasSubstr("padding is for object_detection"));
 }
 
 }  // namespace

@@ -23,9 +23,10 @@ void require_n_classes(std::optional<int64_t> wanted, const Vocabulary& vocabula
 
 ModelPurpose image_purpose(const Experiment& experiment, HeadKind head, int64_t n_classes) {
   const auto& images = experiment.data.images;
+  const int64_t side = images.padding == PicturePadding::square ? images.longest_side() : images.size;
   return {.head = head,
           .n_classes = n_classes,
-          .image = {.channels = images.channels, .height = images.size, .width = images.size}};
+          .image = {.channels = images.channels, .height = side, .width = side}};
 }
 
 }  // namespace zoo

@@ -205,7 +205,7 @@ ImageInputs ObjectDetection::input_of(const std::vector<Image>& pictures) const 
     inputs.shown.push_back({.width = static_cast<double>(picture.shape.width),
                             .height = static_cast<double>(picture.shape.height)});
   }
-  inputs.batch = batch_of_pictures(read, *vocabulary().pixels);
+  inputs.batch = batch_of_pictures(read, config, *vocabulary().pixels);
   return inputs;
 }
 
