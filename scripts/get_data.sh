@@ -3,7 +3,7 @@
 #   1. $ZOO_DATA_MIRROR/NAME   a folder with the finished files
 #   2. Debian packages         installed, or downloaded and unpacked without being installed (no root needed)
 #   3. a public URL
-#   4. scripts/data/make_NAME.py, which makes a synthetic corpus within half a minute (canvases: two)
+#   4. scripts/data/make_NAME.py, which makes a synthetic corpus within half a minute (canvases: one or two)
 # The script checks every file against scripts/data/SHA256SUMS and writes either a whole corpus or nothing. It leaves
 # corpora alone that are already complete and correct. The pictures of canvases are checked against its images.sha256,
 # which is itself checked first. debian-packages and messages-de-en follow the release of Debian on the machine; their
@@ -45,7 +45,7 @@ describe_corpus() {
     multi30k) echo '29,000 German-English captions' ;;
     sst2) echo '67,349 sentences with their sentiment (GLUE SST-2)' ;;
     fashion-mnist) echo '70,000 grey images in 10 classes (mirror only)' ;;
-    canvases) echo '13,000 grey pictures with boxes around items of fashion-mnist (synthetic)' ;;
+    canvases) echo '37,000 grey pictures with boxes around items of fashion-mnist (synthetic)' ;;
     listops) echo 'nested operations on lists of digits, with their values (synthetic)' ;;
     associative-recall) echo 'keys, values, and questions about them (synthetic)' ;;
     copy) echo 'strings to copy, and induction: what followed a mark (synthetic)' ;;

@@ -5,7 +5,7 @@ Usage: make_canvases.py FASHION_MNIST OUT [PART]      PART: only a PART-th of th
 
 FASHION_MNIST is the directory of the corpus of that name. OUT gets
 
-    train.json, test.json    what is where, in COCO's format: 12,000 and 1,000 pictures
+    train.json, test.json    what is where, in COCO's format: 36,000 and 1,000 pictures
     images/*.png             the pictures, grey
     images.sha256            their checksums
 
@@ -16,8 +16,9 @@ places did not do. The box is that of all pixels of the item, covered or not, an
 canvases have training items only, test canvases test items.
 
 The files are the same on every machine. All numbers are integers or from synthetic.Draw. Items are sorted by their pixels
-before the first is drawn, because copies of Fashion-MNIST differ in their order. The pixels of the PNG files are not
-compressed: what zlib makes of them depends on its version.
+before the first is drawn, because copies of Fashion-MNIST differ in their order. Each thousand of pictures has random
+numbers of its own, so that all cores work. The pixels of the PNG files are not compressed: what zlib makes of them depends
+on its version.
 """
 
 import gzip
@@ -26,18 +27,21 @@ import json
 import struct
 import sys
 import zlib
+from functools import partial
+from multiprocessing import Pool
 from pathlib import Path
 
 from synthetic import Draw
 
 NAMES = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
-SPLITS = {"train": ("train", 12_000), "test": ("t10k", 1_000)}
+SPLITS = {"train": ("train", 36_000), "test": ("t10k", 1_000)}
 SIDE = 28  # of an item in Fashion-MNIST
 SHORTEST, LONGEST = 64, 96  # sides of a canvas
 SMALLEST, LARGEST = 16, 44  # sides of an item on it
 MOST_ITEMS = 6
 DARKEST = 16
 PLACES = 50
+CHUNK = 1_000  # pictures that share their random numbers
 
 
 def read_items(directory, split):
@@ -124,21 +128,35 @@ def png(rows):
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", stored) + chunk(b"IEND", b"")
 
 
+def make_chunk(name, items, out, numbers):
+    """Writes the pictures with these numbers. Returns for each its size, its checksum and its objects."""
+    draw = Draw(f"canvases {name} {numbers[0]}")
+    made = []
+    for number in numbers:
+        rows, objects = make_canvas(draw, items)
+        content = png(rows)
+        (out / "images" / file_name(name, number)).write_bytes(content)
+        made.append(((len(rows[0]), len(rows)), hashlib.sha256(content).hexdigest(), objects))
+    return made
+
+
+def file_name(name, number):
+    return f"{name}-{number:05}.png"
+
+
 def make_split(name, items, n, out):
     """Writes a split. Returns the lines with the checksums of its pictures."""
-    draw = Draw("canvases " + name)
+    chunks = [range(first, min(first + CHUNK, n + 1)) for first in range(1, n + 1, CHUNK)]
+    with Pool() as pool:
+        made = sum(pool.map(partial(make_chunk, name, items, out), chunks, chunksize=1), [])
     images, annotations, sums = [], [], []
-    for i in range(n):
-        rows, objects = make_canvas(draw, items)
-        file = f"{name}-{i + 1:05}.png"
-        content = png(rows)
-        (out / "images" / file).write_bytes(content)
-        sums.append(f"{hashlib.sha256(content).hexdigest()}  images/{file}\n")
-        images.append({"id": i + 1, "file_name": file, "width": len(rows[0]), "height": len(rows)})
+    for number, ((width, height), checksum, objects) in enumerate(made, 1):
+        file = file_name(name, number)
+        sums.append(f"{checksum}  images/{file}\n")
+        images.append({"id": number, "file_name": file, "width": width, "height": height})
         for label, box, area in objects:
-            number = len(annotations) + 1
-            annotations.append({"id": number, "image_id": i + 1, "category_id": label + 1, "bbox": box, "area": area,
-                                "iscrowd": 0})
+            annotations.append({"id": len(annotations) + 1, "image_id": number, "category_id": label + 1, "bbox": box,
+                                "area": area, "iscrowd": 0})
     categories = [{"id": i + 1, "name": label} for i, label in enumerate(NAMES)]
     content = {"images": images, "annotations": annotations, "categories": categories}
     with open(out / f"{name}.json", "w", encoding="ascii", newline="\n") as file:

@@ -102,7 +102,7 @@ class Canvases(unittest.TestCase):
 
     def test_sizes_are_as_documented(self):
         pictures = self.all_pictures()
-        self.assertEqual(len(pictures), 12_000 // PART + 1_000 // PART)
+        self.assertEqual(len(pictures), 36_000 // PART + 1_000 // PART)
         for rows, objects in pictures:
             self.assertTrue(64 <= len(rows) <= 96 and 64 <= len(rows[0]) <= 96)
             self.assertTrue(1 <= len(objects) <= 6)
@@ -144,7 +144,7 @@ class Canvases(unittest.TestCase):
         write_items(folder / "shuffled", shuffle_seed=2)
         make(folder / "shuffled", folder / "again")
         files = sorted(p.relative_to(folder / "canvases") for p in (folder / "canvases").rglob("*.*"))
-        self.assertGreater(len(files), 12_000 // PART)
+        self.assertGreater(len(files), 36_000 // PART)
         for file in files:
             self.assertEqual((folder / "canvases" / file).read_bytes(), (folder / "again" / file).read_bytes(), file)
 
@@ -158,7 +158,10 @@ class GetData(unittest.TestCase):
         shutil.copytree(ROOT / "scripts", self.folder / "scripts")
         write_items(self.folder / "items", shuffle_seed=1)
         script = self.folder / "scripts/data/make_canvases.py"
-        script.write_text(script.read_text().replace("12_000", str(12_000 // PART)).replace("1_000", str(1_000 // PART)))
+        text = script.read_text()
+        for split, n in (("train", "36_000"), ("t10k", "1_000")):
+            text = text.replace(f'("{split}", {n})', f'("{split}", {int(n) // PART})')
+        script.write_text(text)
         sums = []
         for corpus, folder_of in (("canvases", folder / "canvases"), ("fashion-mnist", self.folder / "items")):
             for file in sorted(p for p in folder_of.iterdir() if p.is_file()):
