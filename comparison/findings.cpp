@@ -186,7 +186,7 @@ std::string without_success(const Json& runs) {
   const auto add = [&](const Names& names, std::string_view what) {
     if (!names.empty()) text += fmt::format("; {} {}", named(names), what);
   };
-  add(never, "never learnt more than how frequent each token is");
+  add(never, "never learnt more than how frequent each label is");
   add(partly, "learnt with some seeds only, and only those count");
   add(failed, "failed with every seed");
   return text;

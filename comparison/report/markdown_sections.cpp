@@ -47,13 +47,15 @@ std::string edge_text(const Json& variant) {
   return fmt::format(" (edge of the grid in {})", fmt::join(names, ", "));
 }
 
-std::string budget_text(const Json& budget) {
+/// Tokens are called by the unit of the task: of images, the budget counts images.
+std::string budget_text(const Json& results) {
+  const Json& budget = member(results, "budget");
   const auto value = number_at(budget, "amount");
   const std::string kind = text_at(budget, "kind");
   if (!value) return "";
   if (kind == "flops") return amount(value, "FLOP");
   if (kind == "steps") return fmt::format("{:.0f} {}", *value, *value == 1 ? "step" : "steps");
-  return amount(value) + " " + kind;
+  return amount(value) + " " + (kind == "tokens" ? unit_of(results) + "s" : kind);
 }
 
 /// A description of the row that the others are compared with.
@@ -190,7 +192,7 @@ std::string facts(const Json& results) {
   const Json& metric = results["metric"];
   add("Metric", fmt::format("{}, {} is better; ± is half the 95 % interval of the mean over the seeds",
                             plain(text_at(metric, "label")), text_at(metric, "better")));
-  add("Budget of a run", budget_text(member(results, "budget")));
+  add("Budget of a run", budget_text(results));
   std::vector<std::string> seeds;
   for (const auto& seed : results["seeds"]) seeds.push_back(seed.dump());
   add("Seeds", fmt::format("{}", fmt::join(seeds, ", ")));

@@ -188,7 +188,7 @@ TEST(Findings, SeedsThatDidNotLearnAreToldApart) {
   compare_with_baselines(runs, kBits, {});
   EXPECT_EQ(runs[1]["versus_baseline"]["n"], 4);
   EXPECT_THAT(findings(runs, kBits, true),
-              HasSubstr("; deep never learnt more than how frequent each token is."));
+              HasSubstr("; deep never learnt more than how frequent each label is."));
 }
 
 TEST(Findings, ManyRunsAreCounted) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim.h>
@@ -241,6 +243,34 @@ TEST(Optimizer, MuonTakesAConvolutionAsAMatrix) {
   };
   EXPECT_TRUE(torch::equal(step(value, gradient).flatten(1), step(value.flatten(1), gradient.flatten(1))));
   EXPECT_FALSE(torch::equal(step(value, gradient), value));
+}
+
+// Threads take one matrix after the other. None is left out, and none gets the step of another.
+TEST(Optimizer, MuonStepsOfManyMatricesAreThoseOfEachAlone) {
+  torch::manual_seed(1);
+  OptimizerConfig config{.type = OptimizerKind::muon};
+  config.muon.precision = MuonPrecision::fp32;
+  std::vector<Parameter> together;
+  std::vector<torch::Tensor> alone;
+  for (int64_t i = 0; i < 40; ++i) {
+    const auto start = torch::randn({3 + i % 7, 2 + i % 5}), slope = torch::randn(start.sizes());
+    const auto parameter = [&] {
+      Parameter result{fmt::format("w{}", i), start.clone().requires_grad_(true),
+                       ParameterRole::hidden_matrix};
+      result.tensor.mutable_grad() = slope.clone();
+      return result;
+    };
+    together.push_back(parameter());
+    const auto single = parameter();
+    Optimizer(config, {single}).step(0.1);
+    alone.push_back(single.tensor.detach());
+  }
+  const int before = at::get_num_threads();
+  at::set_num_threads(2);
+  Optimizer(config, together).step(0.1);
+  at::set_num_threads(before);
+  for (size_t i = 0; i < alone.size(); ++i)
+    EXPECT_TRUE(torch::allclose(together[i].tensor, alone[i], 0, 1e-6));
 }
 
 // In another precision than the reference's the step is nearly the same.

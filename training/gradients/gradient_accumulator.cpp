@@ -1,11 +1,8 @@
 #include "training/gradients/gradient_accumulator.h"
 
-#include <omp.h>
-
 #include <algorithm>
 
 #include <ATen/Parallel.h>
-#include <ATen/ThreadLocalState.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <torch/types.h>
@@ -17,6 +14,7 @@
 #include "layers/kernels/tensor_lists.h"
 #include "training/gradients/memory.h"
 #include "training/parallel/gradient_collector.h"
+#include "training/parallel/threads.h"
 
 namespace zoo {
 namespace {
@@ -193,17 +191,8 @@ std::vector<LossAndGradients> GradientAccumulator::differentiate_parts(const std
     return results;
   }
   const auto parts = split_rows(*rows, static_cast<int64_t>(n));
-  const at::ThreadLocalState state;  // makes the other threads record gradients and count memory, too
-  at::parallel_for(0, static_cast<int64_t>(n), 1, [&](int64_t begin, int64_t end) {
-    const at::ThreadLocalStateGuard guard(state);
-    // Convolutions (oneDNN) ask how many threads they have, and then wait for all of them. Here they have
-    // one. The number holds for this thread in this parallel region only. LibTorch sets its own number when a
-    // thread needs it the first time, once for its own code and once for ours, so that comes before.
-    at::get_num_threads();
-    at::internal::lazy_init_num_threads();
-    omp_set_num_threads(1);
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) take(i, parts[i]);
-  });
+  for_each_on_one_thread(static_cast<int64_t>(n),
+                         [&](int64_t i) { take(static_cast<size_t>(i), parts[static_cast<size_t>(i)]); });
   return results;
 }
 

@@ -2,8 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
+#include <vector>
+
+#include <ATen/Parallel.h>
 
 #include "training/optimizers/update_rule.h"
+#include "training/parallel/threads.h"
 
 namespace zoo {
 namespace {
@@ -36,6 +42,19 @@ double lr_scale(MuonLrScale kind, const torch::Tensor& matrix) {
   return 1;
 }
 
+/// The numbers of the matrices, so that threads which take one after the other end at about the same time.
+std::vector<size_t> largest_first(const std::vector<torch::Tensor>& matrices) {
+  std::vector<size_t> order(matrices.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return matrices[i].numel(); });
+  return order;
+}
+
+/// Threads that share the product of two small matrices wait for each other for as long as they compute.
+bool suits_single_threads(const std::vector<torch::Tensor>& matrices) {
+  return std::ssize(matrices) >= 2 * at::get_num_threads() && matrices.front().is_cpu();
+}
+
 class Muon final : public UpdateRule {
  public:
   explicit Muon(const MuonConfig& config) : config_(config) {}
@@ -48,17 +67,25 @@ class Muon final : public UpdateRule {
     const auto& momenta = group.state[0];
     at::_foreach_lerp_(momenta, group.gradients, 1 - config_.momentum);
     if (group.weight_decay != 0) at::_foreach_mul_(group.parameters, 1 - lr * group.weight_decay);
-    for (size_t i = 0; i < momenta.size(); ++i) {
-      const auto momentum =
-          config_.nesterov ? group.gradients[i].lerp(momenta[i], config_.momentum) : momenta[i];
-      const auto& parameter = group.parameters[i];
-      const auto matrix = momentum.flatten(1);  // a convolution has one row for each output channel
-      parameter.add_(newton_schulz(matrix, config_).reshape(parameter.sizes()),
-                     -lr * lr_scale(config_.lr_scale, matrix));
+    const auto order = largest_first(group.parameters);
+    const auto take = [&](int64_t i) { take_step(group, order[static_cast<size_t>(i)], lr); };
+    if (suits_single_threads(group.parameters)) {
+      for_each_on_one_thread(std::ssize(order), take);
+    } else {
+      for (int64_t i = 0; i < std::ssize(order); ++i) take(i);
     }
   }
 
  private:
+  void take_step(const ParameterGroup& group, size_t i, double lr) const {
+    const auto& momentum = group.state[0][i];
+    const auto direction = config_.nesterov ? group.gradients[i].lerp(momentum, config_.momentum) : momentum;
+    const auto& parameter = group.parameters[i];
+    const auto matrix = direction.flatten(1);  // a convolution has one row for each output channel
+    parameter.add_(newton_schulz(matrix, config_).reshape(parameter.sizes()),
+                   -lr * lr_scale(config_.lr_scale, matrix));
+  }
+
   MuonConfig config_;
 };
 
