@@ -15,6 +15,7 @@ export ZOO_DATA=${ZOO_DATA:-datasets}
 scripts/build.sh release --target zoo_program
 scripts/get_data.sh fortunes dict-de-en
 [[ " ${names[*]} " != *" translation-families "* ]] || scripts/get_data.sh multi30k
+[[ " ${names[*]} " != *" images "* ]] || scripts/get_data.sh fashion-mnist
 for name in listops associative-recall; do
   [[ " ${names[*]} " != *" $name "* ]] || scripts/get_data.sh "$name"
 done
