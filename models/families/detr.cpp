@@ -14,7 +14,10 @@ namespace {
 const DetrConfig& detr_config(const ModelConfig& config) { return config.architecture.as<DetrConfig>(); }
 
 FeatureMapEmbedderOptions feature_map_options(const ModelConfig& config, const ModelPurpose& purpose) {
-  return {config.d_model, ResnetOptions(purpose.image.channels, detr_config(config).backbone)};
+  const auto& detr = detr_config(config);
+  return FeatureMapEmbedderOptions(config.d_model, ResnetOptions(purpose.image.channels, detr.backbone))
+      .position(config.position)
+      .max_places(detr.max_places);
 }
 
 /// The head has one class more: "no object".
@@ -56,9 +59,10 @@ void count_detr(CostAccount& account, const ModelConfig& config, const ModelPurp
 }
 
 void validate_detr(const ModelConfig& config, const Complain& complain) {
-  if (config.position != Position::sinusoidal) {
-    complain("position", fmt::format("of a detr must be sinusoidal, not {}: positions are those of a map",
-                                     name_of(config.position)));
+  if (config.position != Position::sinusoidal && config.position != Position::learned) {
+    complain("position",
+             fmt::format("of a detr must be sinusoidal or learned, not {}: places have two coordinates",
+                         name_of(config.position)));
   }
   if (config.d_model % 2 != 0)
     complain("d_model", "must be even: positions on a grid have a half for rows and one for columns");
@@ -66,10 +70,23 @@ void validate_detr(const ModelConfig& config, const Complain& complain) {
     complain("attention", "of a detr must be full: object queries have no order");
 }
 
+/// Throws ConfigError if the largest pictures have more places than the tables of learned positions.
+void require_positions(const FeatureMapEmbedderOptions& options, const ImageShape& image) {
+  if (options.position() != Position::learned) return;
+  const auto map = resnet_output(options.backbone(), image.height, image.width);
+  if (std::max(map.height, map.width) <= options.max_places()) return;
+  throw ConfigError(fmt::format(
+      "model.architecture.max_places: {} is less than the {} × {} places of pictures of {} × {} pixels",
+      options.max_places(), map.height, map.width, image.height, image.width));
+}
+
 }  // namespace
 
 void describe(ConfigVisitor& v, DetrConfig& c) {
   v.field("n_queries", c.n_queries, "Object queries (Q), the most objects that are found in a picture.",
+          Limits::between(1, 1 << 14));
+  v.field("max_places", c.max_places,
+          "Rows, and columns, of the largest feature map, if model.position is learned.",
           Limits::between(1, 1 << 14));
   v.field("backbone", c.backbone, "The convolutional network that reads pictures.");
 }
@@ -91,7 +108,9 @@ std::shared_ptr<torch::nn::Module> BoxHeadImpl::fresh(const std::optional<torch:
 
 DetrModel::DetrModel(const ModelConfig& config, const ModelPurpose& purpose)
     : config_(config), purpose_(purpose) {
-  embedder_ = register_module("embedder", FeatureMapEmbedder(feature_map_options(config, purpose)));
+  const auto embedder = feature_map_options(config, purpose);
+  require_positions(embedder, purpose.image);
+  embedder_ = register_module("embedder", FeatureMapEmbedder(embedder));
   encoder_ = register_module("encoder", Stack(config, StackRole::encoder));
   queries_ = register_parameter("queries", torch::randn({detr_config(config).n_queries, config.d_model}));
   decoder_ = register_module("decoder", Stack(config, StackRole::decoder_with_memory));

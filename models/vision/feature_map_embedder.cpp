@@ -1,9 +1,12 @@
 #include "models/vision/feature_map_embedder.h"
 
+#include <algorithm>
 #include <numbers>
 
+#include <fmt/format.h>
 #include <torch/types.h>
 
+#include "base/error.h"
 #include "layers/positions/positions.h"
 #include "layers/weights/description.h"
 
@@ -38,6 +41,25 @@ FeatureMapEmbedderImpl::FeatureMapEmbedderImpl(const FeatureMapEmbedderOptions& 
     : options(options_) {
   backbone = register_module("backbone", Resnet(options.backbone()));
   projection = register_module("projection", Linear(projection_options(options)));
+  if (options.position() == Position::learned) {
+    const auto table = [&] { return torch::zeros({options.max_places(), options.d_model() / 2}); };
+    row_table = register_parameter("row_table", table());
+    column_table = register_parameter("column_table", table());
+  }
+}
+
+torch::Tensor FeatureMapEmbedderImpl::learned_positions(int64_t n_rows, int64_t n_columns) const {
+  const int64_t most = options.max_places();
+  if (std::max(n_rows, n_columns) > most) {
+    throw DataError(
+        fmt::format("a feature map of {} × {} places is larger than model.architecture.max_places, {}: give "
+                    "smaller pictures",
+                    n_rows, n_columns, most));
+  }
+  const int64_t half = options.d_model() / 2;
+  const auto columns = column_table.slice(0, 0, n_columns).unsqueeze(0).expand({n_rows, n_columns, half});
+  const auto rows = row_table.slice(0, 0, n_rows).unsqueeze(1).expand({n_rows, n_columns, half});
+  return torch::cat({columns, rows}, 2).flatten(0, 1).unsqueeze(0);
 }
 
 Embedded FeatureMapEmbedderImpl::forward(const Batch& batch) {
@@ -51,9 +73,11 @@ Embedded FeatureMapEmbedderImpl::forward(const Batch& batch) {
   const auto visible = has_padding ? sizes->second : whole;  // (B or 1, 2)
   const auto rows = visible_places(visible.select(1, 0), images.size(2), n_rows);
   const auto columns = visible_places(visible.select(1, 1), images.size(3), n_columns);
-  result.layer_positions =
-      grid_positions(coordinates(n_rows, rows), coordinates(n_columns, columns), options.d_model())
-          .to(result.vectors.scalar_type());
+  const auto positions =
+      row_table.defined()
+          ? learned_positions(n_rows, n_columns)
+          : grid_positions(coordinates(n_rows, rows), coordinates(n_columns, columns), options.d_model());
+  result.layer_positions = positions.to(result.vectors.scalar_type());
   if (has_padding) {
     result.visible = among_first(n_rows, rows)
                          .unsqueeze(2)
@@ -61,6 +85,11 @@ Embedded FeatureMapEmbedderImpl::forward(const Batch& batch) {
                          .flatten(1);
   }
   return result;
+}
+
+void FeatureMapEmbedderImpl::visit_weights(const WeightVisitor& visit) const {
+  for (const auto& table : {row_table, column_table})
+    if (table.defined()) visit({table, 0, table.size(0), WeightUse::table});
 }
 
 std::shared_ptr<torch::nn::Module> FeatureMapEmbedderImpl::fresh(const std::optional<torch::Device>&) const {
@@ -78,6 +107,10 @@ void count_feature_map_embedder(CostAccount& account, const std::string& name,
   count_resnet(account, account.path(name, "backbone"), options.backbone(), batch_size, height, width);
   count_linear(account, account.path(name, "projection"), "linear", projection_options(options),
                static_cast<double>(batch_size * map.height * map.width));
+  if (options.position() == Position::learned) {
+    for (const auto* table : {"row_table", "column_table"})
+      count_table(account, account.path(name, table), options.max_places(), options.d_model() / 2);
+  }
 }
 
 }  // namespace zoo

@@ -8,18 +8,23 @@
 #include <torch/utils.h>
 
 #include "models/families/model_cost.h"
+#include "tests/support/errors.h"
 #include "tests/support/small_models.h"
 
 namespace zoo::testing {
 namespace {
 
+using ::testing::HasSubstr;
+
 constexpr ModelPurpose kDetection{
     .head = HeadKind::detection, .n_classes = 3, .image = {.channels = 1, .height = 32, .width = 32}};
 
 ModelConfig small_detr(NormPlacement placement = NormPlacement::post,
-                       ChannelNormKind norm = ChannelNormKind::group) {
-  auto config = small_config(Architecture::encoder, Position::sinusoidal);
+                       ChannelNormKind norm = ChannelNormKind::group,
+                       Position position = Position::sinusoidal) {
+  auto config = small_config(Architecture::encoder, position);
   config.architecture = Selection("detr", DetrConfig{.n_queries = 5,
+                                                     .max_places = 6,
                                                      .backbone = {.depth = ResnetDepth::layers_18,
                                                                   .width = 4,
                                                                   .stem_stride = StemStride::one,
@@ -91,6 +96,22 @@ TEST(Detr, PicturesWithoutSizesAreNotPadded) {
   EXPECT_TRUE(close(model->detecting()->detect(batch).boxes, without.boxes));
 }
 
+TEST(Detr, LearnedPositionsHaveATableForRowsAndOneForColumns) {
+  const auto config = small_detr(NormPlacement::post, ChannelNormKind::group, Position::learned);
+  const auto model = random_model(config, kDetection);
+  const torch::NoGradGuard no_grad;
+  EXPECT_EQ(model->detecting()->detect(padded_pictures()).boxes.sizes(),
+            (std::vector<int64_t>{3, 2, 5, 4}));  // 4 × 6 places
+  Batch batch;
+  batch.fields = {{"images", torch::randn({1, 1, 56, 32})}};
+  EXPECT_THAT(message_of<DataError>([&] { model->detecting()->detect(batch); }),
+              HasSubstr("7 × 4 places is larger than model.architecture.max_places, 6"));
+  auto purpose = kDetection;
+  purpose.image.width = 56;
+  EXPECT_THAT(message_of<ConfigError>([&] { make_model(config, purpose); }),
+              HasSubstr("max_places: 6 is less than the 4 × 7 places"));
+}
+
 TEST(Detr, RecomputedLayersGiveTheSameGradients) {
   const auto model = random_model(small_detr(NormPlacement::pre), kDetection);
   model->train();
@@ -117,11 +138,12 @@ TEST(Detr, MixesRowsOnlyWithBatchNormInTraining) {
 }
 
 TEST(Detr, CostsAreThoseOfTheModel) {
-  for (const auto placement : {NormPlacement::post, NormPlacement::pre}) {
-    const auto model = make_model(small_detr(placement), kDetection);
+  for (const auto& config : {small_detr(NormPlacement::post), small_detr(NormPlacement::pre),
+                             small_detr(NormPlacement::post, ChannelNormKind::group, Position::learned)}) {
+    const auto model = make_model(config, kDetection);
     int64_t n = 0;
     for (const auto& parameter : model->parameters()) n += parameter.numel();
-    const auto cost = model_cost(small_detr(placement), kDetection, 16);
+    const auto cost = model_cost(config, kDetection, 16);
     EXPECT_EQ(cost.parameters, n);
     for (const auto& layer : cost.layers) {
       if (layer.parameters == 0) continue;

@@ -10,7 +10,7 @@ namespace zoo::testing {
 namespace {
 
 /// The shape of reference_detr.py.
-ModelConfig small_detr() {
+ModelConfig small_detr(Position position) {
   ModelConfig config;
   config.architecture = Selection("detr", DetrConfig{.n_queries = 5,
                                                      .backbone = {.depth = ResnetDepth::layers_18,
@@ -23,7 +23,7 @@ ModelConfig small_detr() {
   config.d_ff = 40;
   config.activation = Activation::relu;
   config.norm_placement = NormPlacement::post;
-  config.position = Position::sinusoidal;
+  config.position = position;
   config.dropout = 0;
   return config;
 }
@@ -31,22 +31,23 @@ ModelConfig small_detr() {
 class DetrParity : public ReferenceTest {
  protected:
   DetrParity() : ReferenceTest("reference_detr.py") {}
+  void expect_parity(Position position, const std::string& name);
 };
 
-TEST_F(DetrParity, PaddedPicturesOfThreeSizes) {
+void DetrParity::expect_parity(Position position, const std::string& name) {
   const ModelPurpose purpose{
       .head = HeadKind::detection, .n_classes = 3, .image = {.channels = 3, .height = 70, .width = 101}};
-  const auto model = make_model(small_detr(), purpose);
+  const auto model = make_model(small_detr(position), purpose);
   model->train();  // every dropout is 0, and the statistics are frozen: this must change nothing
-  ReferenceCase reference(file("detr"));
+  ReferenceCase reference(file(name));
   reference.load(*model);
   for (auto& item : model->named_buffers()) {
     const torch::NoGradGuard no_grad;
     item.value().copy_(reference.input("buffers/" + item.key()));
   }
   Batch batch;
-  for (const std::string name : {"images", "image_sizes", "boxes", "box_classes", "batch_counts"})
-    batch.fields[name] = reference.input(name);
+  for (const std::string field : {"images", "image_sizes", "boxes", "box_classes", "batch_counts"})
+    batch.fields[field] = reference.input(field);
 
   const auto found = model->detecting()->detect(batch);
   reference.expect_output("logits", found.logits);
@@ -67,6 +68,9 @@ TEST_F(DetrParity, PaddedPicturesOfThreeSizes) {
   }
   reference.expect_gradients(model.get());
 }
+
+TEST_F(DetrParity, PaddedPicturesOfThreeSizes) { expect_parity(Position::sinusoidal, "detr"); }
+TEST_F(DetrParity, LearnedPositions) { expect_parity(Position::learned, "detr_learned"); }
 
 }  // namespace
 }  // namespace zoo::testing

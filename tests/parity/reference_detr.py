@@ -52,6 +52,10 @@ def detr_parameters(model):
     entries = {f"{name}.convolution.weight": plain(part.convolution.weight) for name, part in backbone_parts(model)}
     entries["embedder.projection.weight"] = (lambda p: p.reshape(D, -1), base.input_projection.weight)
     entries["embedder.projection.bias"] = plain(base.input_projection.bias)
+    position = base.backbone.position_embedding
+    if model.config.position_embedding_type == "learned":
+        entries["embedder.row_table"] = plain(position.row_embeddings.weight)
+        entries["embedder.column_table"] = plain(position.column_embeddings.weight)
     entries["queries"] = plain(base.query_position_embeddings.weight)
     for side in ("encoder", "decoder"):
         for i, layer in enumerate(getattr(base, side).layers):
@@ -95,7 +99,7 @@ def padded(tensors, value):
     return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=value)
 
 
-def detr(out):
+def detr_case(out, case, position):
     backbone = ResNetConfig(
         num_channels=CHANNELS, embedding_size=8, hidden_sizes=[8, 16, 32, 64], depths=[2, 2, 2, 2],
         layer_type="basic", out_features=["stage4"],
@@ -105,6 +109,7 @@ def detr(out):
         num_queries=QUERIES, d_model=D, encoder_layers=ENCODER_LAYERS, decoder_layers=DECODER_LAYERS,
         encoder_attention_heads=HEADS, decoder_attention_heads=HEADS, encoder_ffn_dim=WIDTH, decoder_ffn_dim=WIDTH,
         dropout=0.0, num_labels=CLASSES, num_channels=CHANNELS, attn_implementation="eager",
+        position_embedding_type=position,
     )  # fmt: skip
     model = normal_(DetrForObjectDetection(config), 0.2)
     for module in model.modules():
@@ -137,7 +142,7 @@ def detr(out):
     config.auxiliary_loss = True
     loss, parts, _ = ForObjectDetectionLoss(logits[-1], targets, "cpu", boxes[-1], config, logits, boxes)
     write_case(
-        out, "detr",
+        out, case,
         inputs={
             "images": images, "image_sizes": torch.tensor(SIZES),
             "boxes": padded([target["boxes"] for target in targets], 0),
@@ -152,4 +157,12 @@ def detr(out):
     )  # fmt: skip
 
 
-CASES = [detr]
+def detr(out):
+    detr_case(out, "detr", "sine")
+
+
+def detr_learned(out):
+    detr_case(out, "detr_learned", "learned")
+
+
+CASES = [detr, detr_learned]

@@ -99,7 +99,8 @@ TEST(ObjectDetection, BadConfigurationsGetOneLine) {
   EXPECT_EQ(problem({}), "no error");
   EXPECT_THAT(problem({"model.architecture=encoder"}),
               HasSubstr("must be detr or another family that finds objects"));
-  EXPECT_THAT(problem({"model.position=learned"}), HasSubstr("position of a detr must be sinusoidal"));
+  EXPECT_THAT(problem({"model.position=alibi"}),
+              HasSubstr("position of a detr must be sinusoidal or learned"));
   EXPECT_THAT(problem({"model.attention={type: window, size: 4}"}),
               HasSubstr("attention of a detr must be full"));
   EXPECT_THAT(problem({"data.images.augment={mixup: 0.5}"}), HasSubstr("augment.mixup does not fit boxes"));
