@@ -63,8 +63,8 @@ struct AttentionReport {
   TokenPredictions predictions = {};
   std::optional<AttendedImage> image = {};  // absent for a text
 
-  /// Whether there is a target, given or written.
-  bool answers() const { return !target.empty() || !target_tokens.empty(); }
+  /// Whether there is a target, given or written. A picture has none.
+  bool answers() const { return !image && (!target.empty() || !target_tokens.empty()); }
   /// The tokens of a map's rows (T) and columns (S).
   const std::vector<std::string>& row_tokens(AttentionKind kind) const;
   const std::vector<std::string>& column_tokens(AttentionKind kind) const;

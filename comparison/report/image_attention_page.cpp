@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -121,14 +122,16 @@ void check_packed_size(const AttentionReport& report) {
 
 std::string image_attention_page(const AttentionReport& report) {
   check_packed_size(report);
-  return fill_template(embedded::image_attention_page_html,
-                       {{"title", escaped_for_html("Attention: " + report.image->file)},
-                        {"style", std::string(embedded::page_css) + embedded::attention_page_css +
-                                      embedded::image_attention_page_css},
-                        {"script", std::string(embedded::page_js) + embedded::heat_map_js +
-                                       embedded::token_predictions_js + embedded::attention_overview_js +
-                                       embedded::picture_view_js + embedded::image_attention_page_js},
-                        {"data", page_data(report)}});
+  return fill_template(
+      embedded::image_attention_page_html,
+      {{"title",
+        escaped_for_html("Attention: " + std::filesystem::path(report.image->file).filename().string())},
+       {"style",
+        std::string(embedded::page_css) + embedded::attention_page_css + embedded::image_attention_page_css},
+       {"script", std::string(embedded::page_js) + embedded::heat_map_js + embedded::token_predictions_js +
+                      embedded::attention_overview_js + embedded::picture_view_js +
+                      embedded::image_attention_page_js},
+       {"data", page_data(report)}});
 }
 
 }  // namespace zoo

@@ -258,8 +258,9 @@ function showAnswers() {
 
 const STEPS = [['previous', -1, 0], ['next', 1, 0], ['up', 0, -1], ['down', 0, 1]];
 document.querySelector('main').classList.add('picture');
-$('text').textContent = data.image;
-$('text').classList.toggle('long', data.image.length > 60);
+const file = data.image.split('/').pop();
+$('text').textContent = file;
+$('text').classList.toggle('long', file.length > 60);
 if (data.name) $('run').textContent = `· ${data.name}`;
 $('summary').textContent = [
   ...kinds.map(kind =>

@@ -83,6 +83,7 @@ AttentionReport detector_report() {
 TEST(ImageAttention, OfADetectorHasPlacesAndQueries) {
   const auto report = detector_report();
   ASSERT_TRUE(report.image);
+  EXPECT_FALSE(report.answers());
   EXPECT_THAT(report.source_tokens, ElementsAre("row 0 column 0", "row 0 column 1", "row 0 column 2",
                                                 "row 1 column 0", "row 1 column 1", "row 1 column 2"));
   EXPECT_THAT(report.target_tokens, ElementsAre("query 0", "query 1: cat 0.90"));

@@ -53,7 +53,7 @@ AttentionReport picture_report() {
   for (int64_t layer = 0; layer < 2; ++layer)
     report.layers.push_back({AttentionKind::encoder, layer, weights(10, 10)});
   report.image =
-      AttendedImage{.file = "</script><script>alert(1)</script>.png",
+      AttendedImage{.file = "pictures/<script>alert(1)<script>.png",
                     .picture = picture(40, 60),
                     .grid = grid,
                     .part = {.x = 10, .y = 0, .width = 40, .height = 40},
@@ -159,7 +159,7 @@ TEST(ImageAttentionPage, LetsNoTextBecomeMarkup) {
     EXPECT_THAT(page, Not(HasSubstr("{{style}}")));
   }
   EXPECT_EQ(between(attention_page(picture_report()), "<title>", "</title>"),
-            "Attention: &lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;.png");
+            "Attention: &lt;script&gt;alert(1)&lt;script&gt;.png");
 }
 
 TEST(ImageAttentionPage, SaysWhenAPictureHasTooManyPlaces) {
