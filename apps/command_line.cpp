@@ -28,6 +28,7 @@
 #include "io/terminal_guard.h"
 #include "training/parallel/launcher.h"
 #include "training/parallel/process_group.h"
+#include "training/parallel/threads.h"
 
 namespace zoo {
 namespace {
@@ -61,6 +62,7 @@ int command_line(int argc, char** argv) {
 
   const TerminalGuard guard;
   use_caching_cpu_allocator();
+  flush_denormals();
   const AdaptiveWaits adaptive_waits;
 
   const std::string name = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "zoo";

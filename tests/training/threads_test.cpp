@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -50,6 +51,25 @@ TEST_F(ForEachOnOneThread, WorksWithinItself) {
   std::atomic<int64_t> sum = 0;
   for_each_on_one_thread(4, [&](int64_t i) { for_each_on_one_thread(4, [&](int64_t j) { sum += i * j; }); });
   EXPECT_EQ(sum, 36);
+}
+
+TEST(FlushDenormals, ReachesEachThreadOfLibTorch) {
+  if (!at::globalContext().setFlushDenormal(false)) GTEST_SKIP() << "this processor cannot flush denormals";
+  const auto threads = at::get_num_threads();
+  at::set_num_threads(2);
+  // Whether a thread takes the product of two normal numbers, 1e-40, for zero. Threads that flush denormals
+  // also take them for zero when they compare, so each thread compares for itself.
+  const auto flushed = [] {
+    std::vector<int> found(2, -1);
+    const volatile float x = 1e-30F, y = 1e-10F;
+    at::parallel_for(0, 2, 1, [&](int64_t i, int64_t) { found[static_cast<size_t>(i)] = x * y == 0; });
+    return found;
+  };
+  EXPECT_EQ(flushed(), (std::vector<int>{0, 0}));
+  flush_denormals();
+  EXPECT_EQ(flushed(), (std::vector<int>{1, 1}));
+  at::parallel_for(0, 2, 1, [](int64_t, int64_t) { at::globalContext().setFlushDenormal(false); });
+  at::set_num_threads(threads);
 }
 
 }  // namespace

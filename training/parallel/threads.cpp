@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/ThreadLocalState.h>
 
@@ -31,6 +32,13 @@ void for_each_on_one_thread(int64_t n, const std::function<void(int64_t)>& work)
     if (at::in_parallel_region()) have_one_thread();
     for (int64_t i = next++; i < n; i = next++) work(i);
   });
+}
+
+void flush_denormals() {
+  // New threads inherit it. Threads that exist already are asked one by one.
+  at::globalContext().setFlushDenormal(true);
+  at::parallel_for(0, at::get_num_threads(), 1,
+                   [](int64_t, int64_t) { at::globalContext().setFlushDenormal(true); });
 }
 
 }  // namespace zoo
