@@ -68,7 +68,7 @@ void check_something_is_trained(const Comparison& comparison, const CompareArgum
                              : arguments.seeds              ? "--seeds"
                              : !arguments.overrides.empty() ? "--set"
                                                             : nullptr;
-  const auto is_run = [](const Variant& variant) { return variant.run.has_value(); };
+  const auto is_run = [](const Variant& variant) { return !variant.finished.empty(); };
   if (option == nullptr || !std::ranges::all_of(comparison.variants, is_run)) return;
   throw UsageError(
       fmt::format("{}: finished runs are only evaluated: leave it out, or give configurations", option));
@@ -108,7 +108,7 @@ Comparison read_comparison(const CompareArguments& arguments) {
 
 void show_plan(const ComparisonPlan& plan, int64_t n_tuning) {
   size_t n_runs = 0;
-  for (const auto& variant : plan.variants) n_runs += variant.run ? 0 : variant.seeds.size();
+  for (const auto& variant : plan.variants) n_runs += variant.runs.empty() ? variant.seeds.size() : 0;
   std::cerr << fmt::format("{}: {} variants, {} trainings{}, budget {} {:.6g}\n", plan.settings.name,
                            plan.variants.size(), n_runs,
                            n_tuning > 0 ? fmt::format(" after {} short ones", n_tuning) : "",

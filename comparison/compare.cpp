@@ -29,7 +29,7 @@ bool is_taken(const fs::path& dir) {
 std::vector<fs::path> finished_runs(const Comparison& comparison) {
   std::vector<fs::path> runs;
   for (const auto& variant : comparison.variants) {
-    if (variant.run) runs.push_back(*variant.run);
+    for (const auto& finished : variant.finished) runs.push_back(finished.dir);
   }
   return runs;
 }

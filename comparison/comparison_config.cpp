@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -348,6 +349,29 @@ Comparison load_comparison(const fs::path& path, const std::vector<std::string>&
   return comparison;
 }
 
+namespace {
+
+/// The keys of a configuration without its seed.
+std::map<std::string, std::string> keys_without_seed(const Experiment& experiment) {
+  std::map<std::string, std::string> keys;
+  for (const auto& [key, value] : flatten(experiment)) keys.emplace(key, value);
+  keys.erase("training.seed");
+  return keys;
+}
+
+/// The variant whose finished runs differ from this run only in the seed; null: there is none.
+Variant* same_but_for_seed(std::vector<Variant>& variants, const Variant& run) {
+  const int64_t seed = run.finished.front().seed;
+  const auto same = std::ranges::find_if(variants, [&](const Variant& other) {
+    const auto has_seed = [&](const FinishedRun& one) { return one.seed == seed; };
+    return !other.finished.empty() && std::ranges::none_of(other.finished, has_seed) &&
+           keys_without_seed(other.experiment) == keys_without_seed(run.experiment);
+  });
+  return same == variants.end() ? nullptr : &*same;
+}
+
+}  // namespace
+
 Comparison comparison_of(const std::vector<fs::path>& configs_and_runs,
                          const std::vector<std::string>& overrides) {
   Comparison comparison;
@@ -357,9 +381,13 @@ Comparison comparison_of(const std::vector<fs::path>& configs_and_runs,
     Variant variant;
     if (has_directory(path)) {
       variant.experiment = read_run_experiment(path);
-      variant.run = path;
+      variant.finished.push_back({path, variant.experiment.training.seed});
       if (!runs.insert(fs::weakly_canonical(path, ignored).string()).second)
         throw UsageError(fmt::format("{}: the same run is given twice", path.string()));
+      if (auto* const row = same_but_for_seed(comparison.variants, variant)) {
+        row->finished.push_back(variant.finished.front());
+        continue;
+      }
     } else if (is_comparison_file(path)) {
       throw UsageError(fmt::format("{}: this is a comparison file: give it alone", path.string()));
     } else {

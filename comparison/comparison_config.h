@@ -45,6 +45,12 @@ struct Candidate {
   std::vector<KeyValue> values = {};
 };
 
+/// A finished run, which is evaluated and not trained.
+struct FinishedRun {
+  std::filesystem::path dir;
+  int64_t seed = 0;  // of its training
+};
+
 /// One row of the comparison.
 struct Variant {
   std::string name;  // unique
@@ -56,8 +62,8 @@ struct Variant {
   std::vector<KeyValue> grid = {};
   /// With `sizes`: the name of the row's size, and the row's name without it.
   std::string size = {}, without_size = {};
-  /// A finished run, which is evaluated and not trained. Its configuration gives its seed.
-  std::optional<std::filesystem::path> run = {};
+  /// Runs that differ only in their seed, in the place of trainings; empty: `experiment` is trained.
+  std::vector<FinishedRun> finished = {};
   /// Short trainings choose one of these in the place of `experiment`; empty: no choice (see tuning.h).
   std::vector<Candidate> candidates = {};
 };
@@ -111,8 +117,9 @@ bool is_comparison_file(const std::filesystem::path& path);
 /// that names them. Overrides (`training.steps=10`) apply to every variant. Throws ConfigError.
 Comparison load_comparison(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
 
-/// A comparison of configurations and finished runs, in the given order. Equal names get a number. Throws
-/// ConfigError, CheckpointError, and UsageError for the same run twice or for a comparison file.
+/// A comparison of configurations and finished runs, in the given order. Runs of one configuration with
+/// unequal seeds are one row. Equal names get a number. Throws ConfigError, CheckpointError, and UsageError
+/// for the same run twice or for a comparison file.
 Comparison comparison_of(const std::vector<std::filesystem::path>& configs_and_runs,
                          const std::vector<std::string>& overrides = {});
 

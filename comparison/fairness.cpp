@@ -152,7 +152,7 @@ bool keeps_to(const Budget& budget, const PlannedVariant& run) {
 void check_finished_runs(ComparisonPlan& plan) {
   std::vector<std::string> unknown, other;
   for (const auto& variant : plan.variants) {
-    if (!variant.run) continue;
+    if (variant.runs.empty()) continue;
     if (!variant.planned) {
       unknown.push_back(variant.name);
     } else if (plan.budget.kind != BudgetKind::steps && !keeps_to(plan.budget, variant)) {
@@ -199,7 +199,7 @@ void check_time(ComparisonPlan& plan) {
   std::vector<std::string> list;
   std::set<std::optional<double>> limits;
   for (const auto& variant : plan.variants) {
-    if (variant.run) continue;  // its consumption is known
+    if (!variant.runs.empty()) continue;  // its consumption is known
     const auto limit = variant.experiment.training.max_seconds;
     limits.insert(limit);
     list.push_back(fmt::format("{} ({})", limit ? fmt::format("{:g}", *limit) : "none", variant.name));

@@ -37,9 +37,9 @@ class Tasks {
 };
 
 std::unique_ptr<Task> task_of(Tasks& tasks, const PlannedVariant& variant) {
-  return variant.run
-             ? open_task(variant.experiment, read_run_vocabulary(*variant.run, task_type(variant.experiment)))
-             : tasks.open(variant.experiment);
+  if (variant.runs.empty()) return tasks.open(variant.experiment);
+  const auto vocabulary = read_run_vocabulary(variant.runs.front(), task_type(variant.experiment));
+  return open_task(variant.experiment, vocabulary);
 }
 
 void check_comparable(const Comparison& comparison) {
@@ -76,7 +76,7 @@ void match_sizes(ComparisonPlan& plan, Tasks& tasks) {
   MatchResult result{.quantity = quantity};
   std::map<std::string, double> targets;  // by size: of its first variant
   for (auto& variant : plan.variants) {
-    if (variant.run)
+    if (!variant.runs.empty())
       throw UsageError(fmt::format("{}: a finished run cannot be matched to another size", variant.name));
     const auto purpose = task_of(tasks, variant)->purpose();
     const int64_t length = variant.experiment.data.sequence_length;
@@ -125,12 +125,28 @@ std::optional<Consumption> consumption_of(const std::filesystem::path& run) {
   return Consumption{.steps = state.step, .tokens = state.tokens, .flops = state.flops};
 }
 
+/// Notes where the finished runs of a variant were trained for unequal numbers of steps.
+void check_steps_of_seeds(ComparisonPlan& plan, const PlannedVariant& variant) {
+  std::vector<std::string> list;
+  bool differ = false;
+  for (size_t i = 0; i < variant.runs.size(); ++i) {
+    const auto used = consumption_of(variant.runs[i]);
+    const int64_t steps = used ? used->steps : 0;
+    list.push_back(fmt::format("{} (seed {})", steps, variant.seeds[i]));
+    differ |= steps != (variant.planned ? variant.planned->steps : 0);
+  }
+  if (differ) {
+    plan.notices.push_back({NoticeKind::budget, fmt::format("{}: trained for unequal numbers of steps: {}",
+                                                            variant.name, fmt::join(list, ", "))});
+  }
+}
+
 /// The budget if none is given: the steps that the first variant has taken or will take. If all variants are
 /// finished runs that the same max_seconds ended, the budget is these seconds.
 Budget default_budget(const std::vector<PlannedVariant>& variants) {
   const auto& first = variants.front().experiment.training;
   const auto ended_by_clock = [&](const PlannedVariant& v) {
-    return v.run && v.planned && v.experiment.training.max_seconds == first.max_seconds &&
+    return !v.runs.empty() && v.planned && v.experiment.training.max_seconds == first.max_seconds &&
            v.planned->steps < v.experiment.training.steps;
   };
   if (first.max_seconds && std::all_of(variants.begin(), variants.end(), ended_by_clock))
@@ -152,15 +168,16 @@ void set_budget(PlannedVariant& variant, const Budget& budget) {
 
 void apply_budget(ComparisonPlan& plan, const Comparison& comparison, Tasks& tasks) {
   for (auto& variant : plan.variants) {
-    if (variant.run) variant.planned = consumption_of(*variant.run);
+    if (!variant.runs.empty()) variant.planned = consumption_of(variant.runs.front());
   }
   const auto given = comparison.budget();
   plan.budget = given.value_or(default_budget(plan.variants));
   for (auto& variant : plan.variants) {
+    if (plan.budget.kind != BudgetKind::seconds) check_steps_of_seeds(plan, variant);
     const auto task = task_of(tasks, variant);
     variant.cost =
         unit_cost(variant.experiment.model, task->purpose(), variant.experiment.data.sequence_length);
-    if (variant.run) continue;
+    if (!variant.runs.empty()) continue;
     if (given) set_budget(variant, *given);
     auto& training = variant.experiment.training;
     training.evaluate_at_start = true;
@@ -211,7 +228,6 @@ ComparisonPlan make_plan(const Comparison& comparison) {
     PlannedVariant planned{.name = variant.name,
                            .slug = slug_of(variant.name),
                            .experiment = variant.experiment,
-                           .run = variant.run,
                            .variant = variant.variant,
                            .grid = variant.grid,
                            .size = variant.size,
@@ -224,9 +240,11 @@ ComparisonPlan make_plan(const Comparison& comparison) {
     if (first->name != variant.name) planned.baseline = first->name;
     for (int i = 2; !slugs.insert(planned.slug).second; ++i)
       planned.slug = fmt::format("{}-{}", slug_of(variant.name), i);
-    if (variant.run) {
-      planned.seeds = {variant.experiment.training.seed};
-    } else {
+    for (const auto& [run, seed] : variant.finished) {
+      planned.runs.push_back(run);
+      planned.seeds.push_back(seed);
+    }
+    if (planned.runs.empty()) {
       for (int64_t seed = 1; seed <= plan.settings.seeds; ++seed) planned.seeds.push_back(seed);
     }
     plan.variants.push_back(std::move(planned));

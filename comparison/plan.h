@@ -31,14 +31,14 @@ struct PlannedVariant {
   Experiment experiment;
   /// The row that this one is compared with: the first one, or in a grid the first with the same values.
   std::optional<std::string> baseline = {};
-  std::optional<std::filesystem::path> run = {};  // a finished run, see Variant
+  std::vector<std::filesystem::path> runs = {};  // finished runs in the order of `seeds`, see Variant
   std::vector<int64_t> seeds = {};
   std::string variant = {};  // see Variant, as for the next two
   std::vector<KeyValue> grid = {};
   std::string size = {}, without_size = {};
   std::vector<std::string> tuned = {};  // keys that short trainings have chosen
   ModelCost cost = {};                  // at data.sequence_length
-  /// For the first seed, or for the finished run. Absent for a budget of seconds, and without a checkpoint.
+  /// For the first seed. Absent for a budget of seconds, and without a checkpoint.
   std::optional<Consumption> planned = {};
 
   /// The configuration of one seed.

@@ -196,7 +196,7 @@ class Collector {
     const auto dir = dir_of(variant, seed);
     const auto checkpoint = newest_checkpoint(dir);
     const auto failure = failure_of(dir);
-    if (!checkpoint && !failure && !variant.run)
+    if (!checkpoint && !failure && variant.runs.empty())
       throw CheckpointError(
           fmt::format("{}: not trained to its end: continue with ExistingRun::resume", dir.string()));
     const TrainingState state = checkpoint ? read_training_state(*checkpoint) : TrainingState();

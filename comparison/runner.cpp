@@ -94,7 +94,7 @@ fs::path jobs_path(const fs::path& dir) { return dir / "measured" / "jobs.json";
 std::vector<Job> jobs_of(const ComparisonPlan& plan, const RunnerOptions& options) {
   std::vector<Job> jobs;
   for (const auto& variant : plan.variants) {
-    if (variant.run) continue;
+    if (!variant.runs.empty()) continue;
     for (const int64_t seed : variant.seeds) {
       const auto dir = run_dir_of(options.dir, variant, seed);
       jobs.push_back({.name = fmt::format("{}, seed {}", variant.name, seed),
@@ -235,7 +235,10 @@ class Runner {
 }  // namespace
 
 fs::path run_dir_of(const fs::path& dir, const PlannedVariant& variant, int64_t seed) {
-  if (variant.run) return *variant.run;
+  if (!variant.runs.empty()) {
+    const auto place = std::ranges::find(variant.seeds, seed) - variant.seeds.begin();
+    return variant.runs.at(place);
+  }
   return dir / "runs" / variant.slug / fmt::format("seed-{}", seed);
 }
 

@@ -30,7 +30,8 @@ std::optional<double> best_in(const Json& curve, const Metric& metric) {
 
 Json seed_so_far(const PlannedVariant& variant, int64_t seed, const fs::path& run_dir, const Metric& metric) {
   const auto failure = failure_of(run_dir);
-  const bool done = !failure && (variant.run || is_finished(run_dir, variant.with_seed(seed).training));
+  const bool done =
+      !failure && (!variant.runs.empty() || is_finished(run_dir, variant.with_seed(seed).training));
   auto curves = read_curves(run_dir, metric);
   const auto best = done ? best_in(curves.valid, metric) : std::nullopt;
   return {{"seed", seed},

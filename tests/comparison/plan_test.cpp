@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "comparison/matching.h"
+#include "comparison/runner.h"
 #include "tests/training/support.h"
 #include "training/runs/checkpoint.h"
 
@@ -141,7 +142,7 @@ TEST_F(Plan, AFinishedRunHasTheBudgetThatItUsed) {
     const auto path = world_.path(fmt::format("run-{}", steps));
     const auto experiment = world_.experiment("language_modeling", {fmt::format("training.steps={}", steps)});
     train(experiment, {.run_dir = path});
-    return Variant{.name = path.filename(), .experiment = experiment, .run = path};
+    return Variant{.name = path.filename(), .experiment = experiment, .finished = {{path, 1}}};
   };
   const auto planned = [](const std::vector<Variant>& variants, const ComparisonSettings& settings = {}) {
     return make_plan({.settings = settings, .variants = variants});
@@ -165,6 +166,31 @@ TEST_F(Plan, AFinishedRunHasTheBudgetThatItUsed) {
   EXPECT_TRUE(planned({short_run, config}, tokens).fair());
   EXPECT_THAT(planned({long_run, config}, tokens).notices,
               ElementsAre(Field(&Notice::text, HasSubstr("Not trained for the tokens of the budget"))));
+}
+
+TEST_F(Plan, RunsThatDifferInTheirSeedAreOneRow) {
+  const auto trained = [&](std::string_view name, const std::vector<std::string>& keys) {
+    const auto path = world_.path(name);
+    train(world_.experiment("language_modeling", keys), {.run_dir = path});
+    return path;
+  };
+  const auto first = trained("first", {}), second = trained("second", {"training.seed=2"});
+  const auto again = trained("again", {"training.seed=2"});
+  const auto other = trained("other", {"training.optimizer.lr=0.1"});
+  const auto result = make_plan(comparison_of({first, second, again, other}));
+  ASSERT_EQ(result.variants.size(), 3) << "a seed counts once in a row";
+  EXPECT_EQ(result.variants[0].seeds, (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(run_dir_of("elsewhere", result.variants[0], 1), first);
+  EXPECT_EQ(run_dir_of("elsewhere", result.variants[0], 2), second);
+  EXPECT_EQ(run_dir_of("elsewhere", result.variants[1], 2), again);
+  EXPECT_TRUE(make_plan(comparison_of({first, second})).fair());
+
+  // The configuration does not say that a run was stopped: its checkpoint does.
+  auto stopped = world_.experiment("language_modeling", {"training.seed=3"});
+  int64_t asked = 0;
+  train(stopped, {.run_dir = world_.path("stopped"), .should_stop = [&] { return ++asked > 5; }});
+  EXPECT_THAT(make_plan(comparison_of({first, world_.path("stopped")})).notices,
+              Contains(Field(&Notice::text, HasSubstr("unequal numbers of steps: 20 (seed 1), "))));
 }
 
 TEST_F(Plan, ABudgetTakesThePlaceOfTheTime) {
