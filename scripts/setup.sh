@@ -15,7 +15,7 @@ cpu_index=https://download.pytorch.org/whl/cpu
 packages=(cmake g++ ninja-build libsentencepiece-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libgloo-dev
           libpng-dev libjpeg-dev libgd-dev zlib1g-dev
           libgtest-dev libgmock-dev python3-venv)
-references=(numpy 'transformers>=4.57,<4.58' 'safetensors>=0.5' 'sacrebleu>=2.6,<2.7' 'pillow>=12,<13' 'scipy>=1.11' 'pycocotools>=2.0.8')
+references=scripts/references.txt
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -122,12 +122,13 @@ install_libtorch() {
 
 install_references() {
   install_torch
-  if python_has transformers 4.57 && python_has sacrebleu 2.6 && python_has safetensors && python_has numpy &&
-    python_has pillow && python_has scipy && python_has pycocotools; then
-    return
-  fi
-  say "installing the tests' references into .venv: ${references[*]}"
-  .venv/bin/pip install -q "${references[@]}" || fail "pip install ${references[*]} failed"
+  local line missing=0
+  while read -r line; do
+    [[ -z $line || $line == '#'* ]] || python_has "${line%%==*}" "${line##*==}" || missing=1
+  done <"$references"
+  ((missing)) || return 0
+  say "installing the tests' references into .venv ($references)"
+  .venv/bin/pip install -q -r "$references" || fail "pip install -r $references failed"
 }
 
 [[ ${1:-} != --tests ]] || packages+=(chromium)
