@@ -41,10 +41,10 @@ class BusyThreads {
   std::vector<std::thread> threads_;
 };
 
-/// Whether `condition` holds within ten seconds.
+/// Whether `condition` holds within two minutes.
 bool soon(const std::function<bool()>& condition) {
   const Stopwatch clock;
-  while (!condition() && clock.seconds() < 10) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  while (!condition() && clock.seconds() < 120) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   return condition();
 }
 

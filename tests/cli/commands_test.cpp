@@ -401,7 +401,7 @@ TEST_F(Commands, TokenizersEncodeAndDecode) {
 
 /// Waits until `file` exists; false if that takes too long.
 bool appears(const fs::path& file) {
-  for (int i = 0; i < 20'000; ++i) {
+  for (int i = 0; i < 240'000; ++i) {
     if (fs::exists(file)) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -423,7 +423,7 @@ TEST_F(Commands, TrainGoesOnAfterAnyDeath) {
   ZooProcess stopped(dir(), "train --device cpu " + long_training + "run");
   // The second part of the run has begun when there is another checkpoint.
   const auto first = fs::read_symlink(path("run/checkpoints/last"));
-  for (int i = 0; i < 20'000 && fs::read_symlink(path("run/checkpoints/last")) == first; ++i) {
+  for (int i = 0; i < 240'000 && fs::read_symlink(path("run/checkpoints/last")) == first; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   stopped.kill(SIGTERM);

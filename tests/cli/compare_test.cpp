@@ -523,7 +523,7 @@ TEST_F(Compare, ALengthBeyondTheValidationTextIsLeftOut) {
 // Counting the steps of a huge budget takes very long, and there is nothing to save.
 TEST_F(Compare, AnEndlessPlanCanBeStopped) {
   ZooProcess process(dir_, "compare base.yaml --budget steps=1e12 --out c");
-  std::this_thread::sleep_for(std::chrono::milliseconds(4000));
+  process.wait_for_error("planning");
   process.kill(SIGINT);
   const auto outcome = process.finish();
   EXPECT_EQ(outcome.code, -SIGINT);

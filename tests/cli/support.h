@@ -87,37 +87,47 @@ class ZooProcess {
 
   void kill(int signal) const { ::kill(pid_, signal); }
 
+  /// Waits until standard error has `text`, or until the end.
+  void wait_for_error(std::string_view text) {
+    while (outcome_.err.find(text) == std::string::npos && read_some()) {
+    }
+  }
+
   /// Waits for the end.
   Outcome finish() {
-    Outcome outcome;
-    std::array<std::string*, 2> texts{&outcome.out, &outcome.err};
-    std::array<pollfd, 2> waiting{pollfd{ends_[0], POLLIN, 0}, pollfd{ends_[1], POLLIN, 0}};
-    for (int open = 2; open > 0;) {
-      ::poll(waiting.data(), waiting.size(), -1);
-      for (size_t i = 0; i < waiting.size(); ++i) {
-        if (waiting[i].fd < 0 || waiting[i].revents == 0) continue;
-        std::array<char, 4096> buffer;
-        const auto size = ::read(waiting[i].fd, buffer.data(), buffer.size());
-        if (size > 0) {
-          texts[i]->append(buffer.data(), static_cast<size_t>(size));
-        } else {
-          ::close(waiting[i].fd);
-          waiting[i].fd = -1;
-          --open;
-        }
-      }
+    while (read_some()) {
     }
     int status = 0;
     rusage usage{};
     ::wait4(std::exchange(pid_, 0), &status, 0, &usage);
-    outcome.code = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
-    outcome.peak_bytes = int64_t{1024} * usage.ru_maxrss;
-    return outcome;
+    outcome_.code = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+    outcome_.peak_bytes = int64_t{1024} * usage.ru_maxrss;
+    return std::move(outcome_);
   }
 
  private:
+  /// Reads what has come. Returns false once nothing can come any more.
+  bool read_some() {
+    const std::array<std::string*, 2> texts{&outcome_.out, &outcome_.err};
+    std::array<pollfd, 2> waiting{pollfd{ends_[0], POLLIN, 0}, pollfd{ends_[1], POLLIN, 0}};
+    if (ends_[0] < 0 && ends_[1] < 0) return false;
+    ::poll(waiting.data(), waiting.size(), -1);
+    for (size_t i = 0; i < waiting.size(); ++i) {
+      if (ends_[i] < 0 || waiting[i].revents == 0) continue;
+      std::array<char, 4096> buffer;
+      const auto size = ::read(ends_[i], buffer.data(), buffer.size());
+      if (size > 0) {
+        texts[i]->append(buffer.data(), static_cast<size_t>(size));
+      } else {
+        ::close(std::exchange(ends_[i], -1));
+      }
+    }
+    return true;
+  }
+
   pid_t pid_ = 0;
-  std::array<int, 2> ends_{};  // of the pipes from stdout and stderr
+  std::array<int, 2> ends_{};  // of the pipes from stdout and stderr; -1 = closed
+  Outcome outcome_;
 };
 
 inline Outcome run_zoo(const TempDir& dir, const std::string& arguments,

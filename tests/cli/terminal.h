@@ -79,7 +79,7 @@ class TerminalSession {
  private:
   /// Returns false once nothing can come any more. Ends a process that is silent for too long.
   bool read_some() {
-    constexpr int patience = 60'000;  // milliseconds
+    constexpr int patience = 240'000;  // milliseconds
     pollfd waiting{screen_, POLLIN, 0};
     if (::poll(&waiting, 1, patience) <= 0) {
       ::kill(pid_, SIGKILL);

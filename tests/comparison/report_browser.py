@@ -507,7 +507,7 @@ def check_print(page, path):
 
 def check_reload(page, path, results):
     """The page of a comparison that runs loads itself again, and stays as the reader left it."""
-    page.hurry_once(4)
+    page.stop_clock(results.document["created"])
     page.open(path)
     progress = results.document["progress"]
     text = f"{progress['finished']} of {progress['runs']} runs are finished"
@@ -520,7 +520,7 @@ def check_reload(page, path, results):
         [...document.querySelectorAll('.chip')].map(chip => chip.getAttribute('aria-pressed'))])()"""
     before = page.run(state)
     check("false" in before[2], "a chip that was clicked is still on")
-    page.wait_for_load()
+    page.let_time_pass()
     after = page.run(state)
     check(after == before, f"the page was {before} and is {after} after it loaded itself again")
 

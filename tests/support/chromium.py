@@ -32,11 +32,11 @@ class Browser:
     """One page in a browser without a network. `problems` collects the page's exceptions, warnings and network
     requests."""
 
-    def __init__(self, program, timeout=60):
+    def __init__(self, program, timeout=240):
         self.timeout = timeout
         self.problems = []
         self._answers = {}
-        self._events = []
+        self._n_loads = 0  # pages that were loaded
         self._number = 0
         self._unread = b""
         self._profile = tempfile.TemporaryDirectory(prefix="zoo-chromium-")
@@ -125,8 +125,9 @@ class Browser:
                 self._note(message["method"], message.get("params", {}))
 
     def _note(self, event, details):
-        self._events.append(event)
-        if event == "Runtime.exceptionThrown":
+        if event == "Page.loadEventFired":
+            self._n_loads += 1
+        elif event == "Runtime.exceptionThrown":
             thrown = details["exceptionDetails"]
             text = thrown.get("exception", {}).get("description") or thrown["text"]
             self.problems.append(f"exception: {text} (line {thrown['lineNumber'] + 1})")
@@ -147,10 +148,14 @@ class Browser:
         self.resize(width, height)
         self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": media}])
         self._address = "file://" + os.path.abspath(path)
-        self._events.clear()
-        self.send("Page.navigate", url=self._address)
+        self._wait_for_load(lambda: self.send("Page.navigate", url=self._address))
+
+    def _wait_for_load(self, action):
+        """Does what makes the page load, and waits until it has loaded."""
+        n_loads = self._n_loads
+        action()
         deadline = time.monotonic() + self.timeout
-        while "Page.loadEventFired" not in self._events:
+        while self._n_loads == n_loads:
             self._read(deadline, "loading the page")
         self.settle()
 
@@ -208,21 +213,19 @@ class Browser:
                     time.sleep(0.05)
         raise Failure("the page saves no file")
 
-    def hurry_once(self, factor):
-        """Repeated actions of the next page come sooner by `factor`, until it has loaded itself again."""
-        self.send("Page.addScriptToEvaluateOnNewDocument", source=f"""if (!sessionStorage.getItem('hurried')) {{
-            sessionStorage.setItem('hurried', 'yes');
-            const repeat = setInterval;
-            window.setInterval = (action, time) => repeat(action, time / {factor});
+    def stop_clock(self, now):
+        """The clock of the pages that are opened from now on stands still at a time that Date.parse() understands. Repeated
+        actions come only when let_time_pass() is called."""
+        self.send("Page.addScriptToEvaluateOnNewDocument", source=f"""{{
+            const now = Date.parse({json.dumps(now)});
+            Date.now = () => now;
+            window.repeated = [];
+            window.setInterval = action => window.repeated.push(action);
         }}""")
 
-    def wait_for_load(self):
-        """Waits until the page has loaded itself again."""
-        self._events.clear()
-        deadline = time.monotonic() + self.timeout
-        while "Page.loadEventFired" not in self._events:
-            self._read(deadline, "loading the page again")
-        self.settle()
+    def let_time_pass(self):
+        """Calls the page's repeated actions, and waits until it has loaded itself again."""
+        self._wait_for_load(lambda: self.run("void setTimeout(() => window.repeated.forEach(action => action()))"))
 
     def move_to(self, x, y):
         """Moves the pointer to a point in the window."""
