@@ -111,7 +111,8 @@ std::vector<Said> verdicts_of(const Json& runs) {
   std::vector<Said> all = {{"better", "is better than"},
                            {"worse", "is worse than"},
                            {"same", "is the same, up to the margin, as"},
-                           {"undecided", "cannot be told from"}};
+                           {"undecided", "cannot be told from"},
+                           {"unsteady", "cannot be compared with"}};
   for (const auto& run : runs) {
     const auto& versus = run["versus_baseline"];
     if (versus.is_null()) continue;
@@ -187,7 +188,7 @@ std::string without_success(const Json& runs) {
     if (!names.empty()) text += fmt::format("; {} {}", named(names), what);
   };
   add(never, "never learnt more than how frequent each label is");
-  add(partly, "learnt with some seeds only, and only those count");
+  add(partly, "learnt with some seeds only, and only those count in the mean");
   add(failed, "failed with every seed");
   return text;
 }
@@ -217,30 +218,39 @@ void compare_with_baselines(Json& runs, const Metric& metric, const TestRules& r
     size_t run;
     PairedTest test;
     double margin;
+    bool unsteady;
   };
   std::vector<Row> rows;
   std::vector<std::optional<double>> p, p_same;
   for (size_t i = 0; i < runs.size(); ++i) {
     if (runs[i]["baseline"].is_null()) continue;
-    const auto pairs = pairs_of(runs[i], run_named(runs, runs[i]["baseline"]), metric);
+    const auto& baseline = run_named(runs, runs[i]["baseline"]);
+    const auto pairs = pairs_of(runs[i], baseline, metric);
     if (pairs.values.empty()) continue;
     const double margin = metric.percent ? rules.margin : rules.margin * std::abs(mean_of(pairs.baseline));
-    rows.push_back({i, paired_t_test(pairs.values, pairs.baseline), margin});
+    rows.push_back({i, paired_t_test(pairs.values, pairs.baseline), margin,
+                    learnt_in_part(runs[i]) || learnt_in_part(baseline)});
+    if (rows.back().unsteady) {  // no test
+      p.emplace_back();
+      p_same.emplace_back();
+      continue;
+    }
     p.push_back(rows.back().test.p);
     p_same.push_back(equivalence_p(rows.back().test, margin));
   }
   const int64_t n_tests = std::ranges::count_if(p, [](const auto& one) { return one.has_value(); });
   const auto p_corrected = corrected_by_holm(p), p_same_corrected = corrected_by_holm(p_same);
   for (size_t i = 0; i < rows.size(); ++i) {
-    const auto& [run, test, margin] = rows[i];
-    const auto said =
-        rules.fair ? verdict(test, p_corrected[i], p_same_corrected[i], metric.better) : Verdict::unfair;
+    const auto& [run, test, margin, unsteady] = rows[i];
+    const auto said = !rules.fair ? Verdict::unfair
+                      : unsteady  ? Verdict::unsteady
+                                  : verdict(test, p_corrected[i], p_same_corrected[i], metric.better);
     const auto needed = said == Verdict::undecided ? needed_for(test, n_tests) : std::nullopt;
     runs[run]["versus_baseline"] = {{"difference", test.difference},
                                     {"low", or_null(test.low)},
                                     {"high", or_null(test.high)},
                                     {"n", test.n},
-                                    {"p", or_null(test.p)},
+                                    {"p", or_null(p[i])},
                                     {"p_corrected", or_null(p_corrected[i])},
                                     {"margin", margin},
                                     {"p_same", or_null(p_same_corrected[i])},

@@ -25,7 +25,9 @@ std::optional<double> counted_value(const nlohmann::ordered_json& run, const nlo
                                     const Metric& metric);
 
 /// Fills in `versus_baseline` of all runs that have a `baseline`: a paired t-test and a test of equivalence
-/// over the seeds that count for both runs. Each is corrected by Holm's method for the number of tests.
+/// over the seeds that count for both runs. Differences and equivalences are two families of tests, and
+/// Holm's method corrects each for its number of tests. Where one of the two runs learnt with some seeds
+/// only, nothing is tested: the seeds that count would flatter it.
 void compare_with_baselines(nlohmann::ordered_json& runs, const Metric& metric, const TestRules& rules);
 
 /// How likely these tests find a difference of two standard deviations of a run; null without tests.

@@ -118,7 +118,7 @@ function gridTable() {
 
 const VERDICT_TITLE = 'against the baseline';
 const VERDICTS = {better: '▲ better', worse: '▼ worse', same: '= same', undecided: '? undecided', untested: 'untested',
-                  unfair: 'not fair'};
+                  unsteady: 'unsteady', unfair: 'not fair'};
 
 function metricCell(run, prefix = '') {
   const failed = run.seeds.filter(seed => seed.end === 'failed');

@@ -59,10 +59,12 @@ enum class Verdict {
   same,       // the difference is smaller than the margin
   undecided,  // neither is known: more seeds would tell
   untested,   // nothing shows the spread
+  unsteady,   // one of the rows learnt with some seeds only: a mean of the others would flatter it
   unfair,     // the rows differ in more than their subject, so a difference would mean nothing
 };
 constexpr auto config_names(Verdict) {
-  return std::to_array<std::string_view>({"better", "worse", "same", "undecided", "untested", "unfair"});
+  return std::to_array<std::string_view>(
+      {"better", "worse", "same", "undecided", "untested", "unsteady", "unfair"});
 }
 /// `p` and `p_same`: the corrected results of paired_t_test() and equivalence_p(). A difference that is
 /// significant counts even where it is smaller than the margin.

@@ -181,14 +181,31 @@ TEST(Findings, SeedsThatDidNotLearnAreToldApart) {
   compare_with_baselines(runs, kBits, {});
   EXPECT_EQ(runs[1]["versus_baseline"]["n"], 2) << "seeds 2 and 3";
   EXPECT_NEAR(runs[1]["versus_baseline"]["difference"].get<double>(), -0.02, 1e-12);
+  // The two seeds that learnt are better than the baseline's, but the row is not.
+  EXPECT_EQ(runs[1]["versus_baseline"]["verdict"], "unsteady");
+  EXPECT_TRUE(runs[1]["versus_baseline"]["p"].is_null());
+  EXPECT_TRUE(power_json(runs).is_null());
   EXPECT_THAT(findings(runs, kBits, true),
-              HasSubstr(" deep learnt with some seeds only, and only those count."));
+              HasSubstr("deep cannot be compared with base; deep learnt with some seeds only, and only those "
+                        "count in the mean."));
   // Where no seed learnt anything, they are what there is to compare.
   for (auto& seed : runs[1]["seeds"]) seed["learnt"] = false;
   compare_with_baselines(runs, kBits, {});
   EXPECT_EQ(runs[1]["versus_baseline"]["n"], 4);
+  EXPECT_EQ(runs[1]["versus_baseline"]["verdict"], "worse");
   EXPECT_THAT(findings(runs, kBits, true),
               HasSubstr("; deep never learnt more than how frequent each label is."));
+}
+
+TEST(Findings, ABaselineThatDidNotAlwaysLearnIsNoBaseline) {
+  Json runs =
+      against_first({run_of("base", kBits, {3.6, 3.04, 3.05}), run_of("other", kBits, {3.1, 3.11, 3.12}),
+                     run_of("third", kBits, {3.1, 3.11, 3.12})});
+  for (auto& seed : runs[0]["seeds"]) seed["learnt"] = seed["valid"]["bits_per_byte"] < 3.5;
+  compare_with_baselines(runs, kBits, {});
+  EXPECT_EQ(runs[1]["versus_baseline"]["verdict"], "unsteady");
+  EXPECT_THAT(findings(runs, kBits, true),
+              HasSubstr("Against base, 2 of 2 runs are unsteady (other and third)"));
 }
 
 TEST(Findings, ManyRunsAreCounted) {
