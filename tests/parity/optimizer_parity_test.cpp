@@ -88,13 +88,13 @@ class OptimizerOnGradients : public ReferenceTest {
     Optimizer optimizer(config, parameters);
     for (int64_t step = 0; step < 10; ++step) {
       const auto at_step = [&](const std::string& key) { return key + "_" + std::to_string(step); };
-      for (auto& [key, tensor, role] : parameters)
-        tensor.mutable_grad() = reference.get("input/" + at_step(key));
+      for (auto& parameter : parameters)
+        parameter.tensor.mutable_grad() = reference.get("input/" + at_step(parameter.name));
       optimizer.step(config.lr * (1 - 0.07 * static_cast<double>(step)));
-      for (const auto& [key, tensor, role] : parameters) {
-        const auto expected = reference.output(at_step(key));
-        EXPECT_LE((tensor - expected).norm().item<double>(), 1e-6 * expected.norm().item<double>())
-            << key << " after step " << step;
+      for (const auto& parameter : parameters) {
+        const auto expected = reference.output(at_step(parameter.name));
+        EXPECT_LE((parameter.tensor - expected).norm().item<double>(), 1e-6 * expected.norm().item<double>())
+            << parameter.name << " after step " << step;
       }
     }
   }

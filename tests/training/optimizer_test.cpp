@@ -273,6 +273,27 @@ TEST(Optimizer, MuonStepsOfManyMatricesAreThoseOfEachAlone) {
     EXPECT_TRUE(torch::allclose(together[i].tensor, alone[i], 0, 1e-6));
 }
 
+// Queries, keys and values in one parameter learn as in three.
+TEST(Optimizer, MuonTakesStackedMatricesOneByOne) {
+  torch::manual_seed(1);
+  const auto value = torch::randn({10, 6}), gradient = torch::randn({10, 6});
+  const auto step = [&](int64_t first, int64_t count, MuonLrScale scale, std::vector<int64_t> stacked = {}) {
+    OptimizerConfig config{.type = OptimizerKind::muon};
+    config.muon.precision = MuonPrecision::fp32;
+    config.muon.lr_scale = scale;
+    Parameter parameter{"w", value.narrow(0, first, count).clone().requires_grad_(true),
+                        ParameterRole::hidden_matrix, std::move(stacked)};
+    parameter.tensor.mutable_grad() = gradient.narrow(0, first, count).clone();
+    Optimizer(config, {parameter}).step(0.1);
+    return parameter.tensor.detach();
+  };
+  for (const auto scale : {MuonLrScale::original, MuonLrScale::match_rms_adamw}) {
+    const auto separate = torch::cat({step(0, 2, scale), step(2, 7, scale), step(9, 1, scale)});
+    EXPECT_TRUE(torch::allclose(step(0, 10, scale, {2, 7, 1}), separate, 0, 1e-6));
+    EXPECT_FALSE(torch::allclose(step(0, 10, scale), separate, 0, 1e-3));
+  }
+}
+
 // In another precision than the reference's the step is nearly the same.
 TEST(Optimizer, MuonWorksInFp32Too) {
   torch::manual_seed(1);

@@ -56,6 +56,24 @@ TEST(Parameters, OfConvolutionsAreHiddenMatrices) {
     EXPECT_EQ(parameter.role, role_by_name(parameter)) << parameter.name;
 }
 
+TEST(Parameters, OfFusedLayersTellTheirMatrices) {
+  auto config = small_config(Architecture::decoder);
+  config.n_kv_heads = 2;
+  config.projection = Projection::fused;
+  config.activation = Activation::swiglu;
+  config.gate = GateProjection::fused;
+  int n_stacked = 0;
+  for (const auto& parameter : parameters_of(*random_model(config))) {
+    const bool is_qkv = parameter.name.ends_with("qkv.weight"), is_gate = parameter.name.ends_with("gate_up.weight");
+    n_stacked += parameter.stacked_rows.empty() ? 0 : 1;
+    const std::vector<int64_t> expected = is_qkv    ? std::vector<int64_t>{24, 12, 12}
+                                          : is_gate ? std::vector<int64_t>{40, 40}
+                                                    : std::vector<int64_t>();
+    EXPECT_EQ(parameter.stacked_rows, expected) << parameter.name;
+  }
+  EXPECT_EQ(n_stacked, 4) << "two in each of two layers";
+}
+
 TEST(Parameters, ThatAreFrozenAreLeftOut) {
   const auto model = random_model(small_config(Architecture::decoder));
   const auto all = parameters_of(*model).size();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <numeric>
 #include <vector>
 
 #include <ATen/Parallel.h>
@@ -42,17 +41,29 @@ double lr_scale(MuonLrScale kind, const torch::Tensor& matrix) {
   return 1;
 }
 
-/// The numbers of the matrices, so that threads which take one after the other end at about the same time.
-std::vector<size_t> largest_first(const std::vector<torch::Tensor>& matrices) {
-  std::vector<size_t> order(matrices.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return matrices[i].numel(); });
-  return order;
-}
+/// Some rows of a parameter that are one matrix.
+struct Matrix {
+  size_t parameter;  // its number in the group
+  int64_t first, count;
+};
 
-/// Threads that share the product of two small matrices wait for each other for as long as they compute.
-bool suits_single_threads(const std::vector<torch::Tensor>& matrices) {
-  return std::ssize(matrices) >= 2 * at::get_num_threads() && matrices.front().is_cpu();
+/// The matrices of a group. The largest come first, so that threads which take one after the other end at
+/// about the same time.
+std::vector<Matrix> matrices_of(const ParameterGroup& group) {
+  std::vector<Matrix> matrices;
+  for (size_t i = 0; i < group.parameters.size(); ++i) {
+    int64_t first = 0;
+    for (const int64_t count : group.stacked_rows[i]) {
+      matrices.push_back({i, first, count});
+      first += count;
+    }
+    if (first == 0) matrices.push_back({i, 0, group.parameters[i].size(0)});
+  }
+  std::ranges::stable_sort(matrices, std::greater(), [&](const Matrix& matrix) {
+    const auto& parameter = group.parameters[matrix.parameter];
+    return parameter.numel() / parameter.size(0) * matrix.count;
+  });
+  return matrices;
 }
 
 class Muon final : public UpdateRule {
@@ -67,23 +78,27 @@ class Muon final : public UpdateRule {
     const auto& momenta = group.state[0];
     at::_foreach_lerp_(momenta, group.gradients, 1 - config_.momentum);
     if (group.weight_decay != 0) at::_foreach_mul_(group.parameters, 1 - lr * group.weight_decay);
-    const auto order = largest_first(group.parameters);
-    const auto take = [&](int64_t i) { take_step(group, order[static_cast<size_t>(i)], lr); };
-    if (suits_single_threads(group.parameters)) {
-      for_each_on_one_thread(std::ssize(order), take);
+    const auto matrices = matrices_of(group);
+    const auto take = [&](int64_t i) { take_step(group, matrices[static_cast<size_t>(i)], lr); };
+    // Threads that share the product of two small matrices wait for each other for as long as they compute.
+    if (std::ssize(matrices) >= 2 * at::get_num_threads() && momenta.front().is_cpu()) {
+      for_each_on_one_thread(std::ssize(matrices), take);
     } else {
-      for (int64_t i = 0; i < std::ssize(order); ++i) take(i);
+      for (int64_t i = 0; i < std::ssize(matrices); ++i) take(i);
     }
   }
 
  private:
-  void take_step(const ParameterGroup& group, size_t i, double lr) const {
-    const auto& momentum = group.state[0][i];
-    const auto direction = config_.nesterov ? group.gradients[i].lerp(momentum, config_.momentum) : momentum;
-    const auto& parameter = group.parameters[i];
-    const auto matrix = direction.flatten(1);  // a convolution has one row for each output channel
-    parameter.add_(newton_schulz(matrix, config_).reshape(parameter.sizes()),
-                   -lr * lr_scale(config_.lr_scale, matrix));
+  void take_step(const ParameterGroup& group, const Matrix& matrix, double lr) const {
+    const auto rows_of = [&](const std::vector<torch::Tensor>& tensors) {
+      return tensors[matrix.parameter].narrow(0, matrix.first, matrix.count);
+    };
+    const auto momentum = rows_of(group.state[0]), parameter = rows_of(group.parameters);
+    const auto direction =
+        config_.nesterov ? rows_of(group.gradients).lerp(momentum, config_.momentum) : momentum;
+    const auto flat = direction.flatten(1);  // a convolution has one row for each output channel
+    parameter.add_(newton_schulz(flat, config_).reshape(parameter.sizes()),
+                   -lr * lr_scale(config_.lr_scale, flat));
   }
 
   MuonConfig config_;

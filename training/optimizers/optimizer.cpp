@@ -67,6 +67,7 @@ void Optimizer::step(double lr) {
       if (!parameter.tensor.grad().defined()) continue;
       present.parameters.push_back(parameter.tensor);
       present.gradients.push_back(parameter.tensor.grad());
+      present.stacked_rows.push_back(parameter.stacked_rows);
       present.state.resize(state.size());
       for (size_t i = 0; i < state.size(); ++i) present.state[i].push_back(state[i].tensor);
     }

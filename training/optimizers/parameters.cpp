@@ -27,32 +27,44 @@ ParameterRole role_of(WeightUse use) {
   return ParameterRole::other_matrix;
 }
 
-/// The roles that the modules give their weights.
-std::map<const c10::TensorImpl*, ParameterRole> roles_of(const torch::nn::Module& module) {
-  std::map<const c10::TensorImpl*, ParameterRole> roles;
+struct Matrices {
+  ParameterRole role;  // of the first one
+  std::vector<int64_t> rows;
+};
+
+/// What the modules say of the matrices in their parameters.
+std::map<const c10::TensorImpl*, Matrices> matrices_of(const torch::nn::Module& module) {
+  std::map<const c10::TensorImpl*, Matrices> matrices;
   for (const auto& part : module.modules()) {
     const auto* owner = dynamic_cast<const WeightOwner*>(part.get());
     if (!owner) continue;
+    std::map<const c10::TensorImpl*, Matrices> own;
     owner->visit_weights([&](const Weight& weight) {
-      roles.emplace(weight.parameter.unsafeGetTensorImpl(), role_of(weight.use));
+      const auto entry = own.try_emplace(weight.parameter.unsafeGetTensorImpl(), role_of(weight.use));
+      entry.first->second.rows.push_back(weight.count);
     });
+    matrices.merge(own);  // a parameter that several modules share is described by the first one
   }
-  return roles;
+  return matrices;
 }
 
 }  // namespace
 
 std::vector<Parameter> parameters_of(const torch::nn::Module& module) {
-  const auto roles = roles_of(module);
+  const auto matrices = matrices_of(module);
   std::vector<Parameter> parameters;
   for (const auto& item : module.named_parameters()) {
     const auto& tensor = item.value();
     if (!tensor.requires_grad()) continue;
-    const auto found = roles.find(tensor.unsafeGetTensorImpl());
-    const auto role = tensor.dim() < 2       ? ParameterRole::vector
-                      : found == roles.end() ? ParameterRole::other_matrix
-                                             : found->second;
-    parameters.push_back({item.key(), tensor, role});
+    const auto found = matrices.find(tensor.unsafeGetTensorImpl());
+    if (tensor.dim() < 2) {
+      parameters.push_back({item.key(), tensor, ParameterRole::vector});
+    } else if (found == matrices.end()) {
+      parameters.push_back({item.key(), tensor, ParameterRole::other_matrix});
+    } else {
+      auto& [role, rows] = found->second;
+      parameters.push_back({item.key(), tensor, role, rows.size() > 1 ? rows : std::vector<int64_t>()});
+    }
   }
   return parameters;
 }

@@ -1,6 +1,7 @@
 #pragma once
 // The parameters of a model and the role of each: optimisers treat matrices, tables and vectors differently.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct Parameter {
   std::string name;
   torch::Tensor tensor;
   ParameterRole role;
+  /// The numbers of rows of the matrices that are stacked in it, in order, such as a fused layer's queries,
+  /// keys and values. Empty: it is one matrix, or none.
+  std::vector<int64_t> stacked_rows = {};
 };
 
 /// The parameters of `module` that are trained, in the order of the module. A parameter that is used twice

@@ -2,6 +2,7 @@
 // The formulas of the optimisers, one file for each. A rule only computes with tensors. Optimizer selects its
 // parameters, names its state and calls it.
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,8 @@ struct ParameterGroup {
   std::vector<torch::Tensor> parameters, gradients;
   std::vector<std::vector<torch::Tensor>> state;  // one list for each entry of initial_state()
   double weight_decay = 0;
+  /// Parameter::stacked_rows of each.
+  std::vector<std::vector<int64_t>> stacked_rows = {};
 };
 
 struct StateTensor {
@@ -54,8 +57,9 @@ std::unique_ptr<UpdateRule> make_adafactor(const OptimizerConfig& config);
 std::unique_ptr<UpdateRule> make_lion(const OptimizerConfig& config);
 
 /// Muon (Jordan 2024, https://kellerjordan.github.io/posts/muon) as in torch.optim.Muon, for matrices only. A
-/// few Newton–Schulz iterations make a nearly orthogonal matrix from the momentum; this is the step. λ as in
-/// AdamW.
+/// few Newton–Schulz iterations make a nearly orthogonal matrix from the momentum; this is the step. Matrices
+/// that are stacked in one parameter are taken one by one, so fused projections learn as separate ones do. λ
+/// as in AdamW.
 std::unique_ptr<UpdateRule> make_muon(const OptimizerConfig& config);
 
 }  // namespace zoo
