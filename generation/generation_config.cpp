@@ -80,7 +80,8 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
           "How a trained model's weights are stored while it generates or is evaluated: fp32; bf16, half the "
           "memory; int8, a quarter, with a scale per row.");
   v.field("batch_size", c.batch_size,
-          "Sequences (prompts × beams or samples) at once; does not change the outputs.",
+          "Sequences (prompts × beams or samples) at once. It changes outputs by rounding at most: the "
+          "products of larger batches may add their terms in another order.",
           Limits::at_least(1));
 }
 

@@ -36,7 +36,8 @@ struct GenerationConfig {
   int64_t seed = 0;
   /// How the commands that load a trained model store its weights.
   WeightFormat weights = WeightFormat::fp32;
-  int64_t batch_size = 32;  // sequences (prompts × beams or samples) at once; does not change the outputs
+  int64_t batch_size =
+      32;  // sequences (prompts × beams or samples) at once; changes outputs by rounding at most
   std::vector<std::string> stop = {};  // an output ends before the first of these texts
   // What they count as said before: repetition.h.
   double repetition_penalty = 1;     // 1 = off

@@ -43,8 +43,9 @@ KeysAndValues KeyValueState::extend(const torch::Tensor& keys, const torch::Tens
 void KeyValueState::reorder(const torch::Tensor& rows) {
   n_rows_ = rows.size(0);
   if (!keys_.defined()) return;
-  keys_ = keys_.narrow(2, 0, n_columns_).index_select(0, rows);
-  values_ = values_.narrow(2, 0, n_columns_).index_select(0, rows);
+  // With their whole capacity: beams are reordered at every step, and must not grow anew each time.
+  keys_ = keys_.index_select(0, rows);
+  values_ = values_.index_select(0, rows);
 }
 
 void KeyValueState::join(const LayerState& other) {

@@ -90,13 +90,15 @@ torch::Tensor Mask::visible_pairs(int64_t n_queries, int64_t n_keys, torch::Devi
 
 torch::Tensor Mask::materialize(int64_t n_queries, int64_t n_keys, torch::Device device) const {
   if (!materialized_) return visible_pairs(n_queries, n_keys, device);
-  if (!materialized_->defined()) *materialized_ = visible_pairs(n_queries, n_keys, device);
-  return *materialized_;
+  auto& made = *materialized_;
+  if (made.n_queries != n_queries || made.n_keys != n_keys || made.device != device)
+    made = {n_queries, n_keys, device, visible_pairs(n_queries, n_keys, device)};
+  return made.pairs;
 }
 
 Mask Mask::shared() const {
   Mask mask = *this;
-  mask.materialized_ = std::make_shared<torch::Tensor>();
+  mask.materialized_ = std::make_shared<Materialized>();
   return mask;
 }
 

@@ -46,17 +46,24 @@ class Mask {
 
   /// (B|1, H|1, T, S) bool, true = visible; undefined if everything is visible.
   torch::Tensor materialize(int64_t n_queries, int64_t n_keys, torch::Device device) const;
-  /// The same mask for the layers of one call: they share the tensor of the first materialize().
+  /// The same mask for the layers of one call: they share the tensor of the first materialize(), as long as
+  /// the numbers of queries and keys and the device stay the same.
   Mask shared() const;
 
  private:
   bool has_tensors() const { return offsets_.defined() || ends_.defined() || keep_.defined(); }
 
   bool causal_ = false;
-  torch::Tensor offsets_;                        // (B): the last key that query 0 sees
-  torch::Tensor ends_;                           // (B): one past the last visible key
-  torch::Tensor keep_;                           // explicit, 4-D bool
-  std::shared_ptr<torch::Tensor> materialized_;  // of shared(): undefined before the first materialize()
+  torch::Tensor offsets_;  // (B): the last key that query 0 sees
+  torch::Tensor ends_;     // (B): one past the last visible key
+  torch::Tensor keep_;     // explicit, 4-D bool
+  /// The result of a materialize(): undefined before the first one.
+  struct Materialized {
+    int64_t n_queries = -1, n_keys = -1;
+    torch::Device device = torch::kCPU;
+    torch::Tensor pairs;
+  };
+  std::shared_ptr<Materialized> materialized_;  // of shared()
 
   torch::Tensor visible_pairs(int64_t n_queries, int64_t n_keys, torch::Device device) const;
 };

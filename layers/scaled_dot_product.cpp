@@ -51,13 +51,16 @@ torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, co
   // as queries.
   const bool causal_flag =
       options.mask.is_only_causal() && n_queries == n_keys && n_queries > 1 && !options.bias.defined();
-  torch::Tensor mask;
-  if (!causal_flag) {
-    mask =
-        combined_mask(options.mask.materialize(n_queries, n_keys, q.device()), options.bias, q.scalar_type());
-  }
-  return at::scaled_dot_product_attention(q, k, v, mask.defined() ? std::make_optional(mask) : std::nullopt,
-                                          options.dropout, causal_flag, options.scale, grouped);
+  const auto visible =
+      causal_flag ? torch::Tensor() : options.mask.materialize(n_queries, n_keys, q.device());
+  const auto mask = causal_flag ? torch::Tensor() : combined_mask(visible, options.bias, q.scalar_type());
+  const auto out =
+      at::scaled_dot_product_attention(q, k, v, mask.defined() ? std::make_optional(mask) : std::nullopt,
+                                       options.dropout, causal_flag, options.scale, grouped);
+  // LibTorch's kernels for processors give zeros where nothing is visible; not every kernel for GPUs does.
+  const bool needs_zeros = visible.defined() && !q.is_cpu();
+  return needs_zeros ? torch::where(visible.any(-1, /*keepdim=*/true), out, torch::zeros({}, out.options()))
+                     : out;
 }
 
 AttentionResult explicit_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include <ATen/Version.h>
+
 // Compiles a function once for each vector instruction set; the best one that the processor has is chosen at
 // run time.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
@@ -29,10 +31,11 @@ inline constexpr int64_t kGrainSize = 16384;
 /// The grain size in rows of `width` ≥ 1 numbers, at least one row.
 inline int64_t grain_rows(int64_t width) { return width < kGrainSize ? kGrainSize / width : 1; }
 
-/// Whether the processor has 512-bit vectors.
+/// Whether the processor has 512-bit vectors, and LibTorch may use them: ATEN_CPU_CAPABILITY=avx2 keeps our
+/// kernels from them, too.
 inline bool has_avx512() {
 #if defined(__x86_64__) && defined(__GNUC__)
-  static const bool result = __builtin_cpu_supports("avx512f");
+  static const bool result = __builtin_cpu_supports("avx512f") && at::get_cpu_capability() == "AVX512";
   return result;
 #else
   return false;

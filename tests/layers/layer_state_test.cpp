@@ -171,10 +171,14 @@ TEST(KeyValueState, ReorderCopiesAndDropsRows) {
   const auto first = numbered(3, 4, 0);
   state.extend(first.keys, first.values, PositionRange(0, 4));
   const auto rows = torch::tensor({2, 0, 2, 2});  // one beam is copied, another is dropped
+  const int64_t bytes_of_row = state.bytes() / 3;
   state.reorder(rows);
   EXPECT_EQ(state.n_columns(), 4);
   const auto kept = rows_of(first, rows);
   expect_same(columns_in_use(state, 4), kept);
+
+  EXPECT_EQ(state.bytes(), 4 * bytes_of_row)
+      << "storage that shrinks would have to grow at every step of a beam search";
 
   const auto more = numbered(4, 1, 50);  // copies of a row are independent
   expect_same(

@@ -118,6 +118,10 @@ TEST(Mask, SharedIsTheSameMaskAndMadeOnce) {
   EXPECT_TRUE(torch::equal(first, expected));
   EXPECT_EQ(first.data_ptr(), again.data_ptr());
   EXPECT_TRUE(Mask::causal().shared().is_only_causal());  // fused kernels need no tensor
+  // A layer with other keys gets a mask of its own.
+  EXPECT_TRUE(
+      torch::equal(mask.materialize(2, 3, torch::kCPU),
+                   (Mask::causal() & Mask::lengths(torch::tensor({4, 2}))).materialize(2, 3, torch::kCPU)));
 }
 
 TEST(Mask, SharedMasksDoNotLeakIntoMasksThatAreMadeFromThem) {

@@ -25,11 +25,12 @@ ScaledDotProductOptions options_of(const Mask& mask, const torch::Tensor& bias =
 struct Inputs {
   torch::Tensor q, k, v, bias;
 
-  Inputs(int64_t n_queries, int64_t n_keys, int64_t kv_heads, int64_t value_width, bool with_bias) {
-    q = torch::randn({kBatch, kNumHeads, n_queries, kWidth}).requires_grad_(true);
-    k = torch::randn({kBatch, kv_heads, n_keys, kWidth}).requires_grad_(true);
-    v = torch::randn({kBatch, kv_heads, n_keys, value_width}).requires_grad_(true);
-    if (with_bias) bias = torch::randn({1, kNumHeads, n_queries, n_keys}).requires_grad_(true);
+  Inputs(int64_t n_queries, int64_t n_keys, int64_t kv_heads, int64_t value_width, bool with_bias,
+         int64_t width = kWidth, torch::ScalarType type = torch::kFloat) {
+    q = torch::randn({kBatch, kNumHeads, n_queries, width}, type).requires_grad_(true);
+    k = torch::randn({kBatch, kv_heads, n_keys, width}, type).requires_grad_(true);
+    v = torch::randn({kBatch, kv_heads, n_keys, value_width}, type).requires_grad_(true);
+    if (with_bias) bias = torch::randn({1, kNumHeads, n_queries, n_keys}, type).requires_grad_(true);
   }
   std::vector<torch::Tensor> differentiable() const {
     std::vector<torch::Tensor> tensors{q, k, v};
@@ -95,32 +96,42 @@ TEST(ScaledDotProduct, RowsOfWeightsSumToOne) {
   }
 }
 
+// With queries enough and a width for our own kernel, and with what LibTorch's kernels get.
 TEST(ScaledDotProduct, RowBlockedEverywhereGivesZerosAndNoNanForwardsOrBackwards) {
   torch::manual_seed(3);
-  auto keep = torch::ones({kBatch, 5, 7}, torch::kBool);
+  constexpr int64_t n_queries = 9, n_keys = 11;
+  auto keep = torch::ones({kBatch, n_queries, n_keys}, torch::kBool);
   keep.index_put_({0, 2}, false);  // one query of the first sequence sees nothing
   const std::vector<Mask> blocking{
-      Mask::keep(keep), Mask::lengths(torch::tensor({0, 7})),
-      Mask::causal(torch::tensor({2, 1})) & Mask::lengths(torch::tensor({0, 7}))};
+      Mask::keep(keep), Mask::lengths(torch::tensor({0L, n_keys})),
+      Mask::causal() & Mask::lengths(torch::tensor({0L, n_keys})),
+      Mask::causal(torch::tensor({2, 1})) & Mask::lengths(torch::tensor({0L, n_keys}))};
+  const auto check = [&](const Mask& mask, const Inputs& inputs, bool fused) {
+    const auto options = options_of(mask, inputs.bias);
+    torch::Tensor y;
+    if (fused) {
+      y = fused_attention(inputs.q, inputs.k, inputs.v, options);
+    } else {
+      const auto result = explicit_attention(inputs.q, inputs.k, inputs.v, options);
+      EXPECT_EQ(result.weights[0].select(1, 2).abs().max().item<float>(), 0);
+      y = result.output;
+    }
+    EXPECT_EQ(y[0].select(1, 2).abs().max().item<float>(), 0);
+    EXPECT_GT(y[1].abs().min().item<float>(), 0);
+    for (const auto& gradient : torch::autograd::grad({y}, inputs.differentiable(), {torch::randn_like(y)})) {
+      EXPECT_TRUE(gradient.isfinite().all().item<bool>());
+    }
+  };
   for (size_t m = 0; m < blocking.size(); ++m) {
     for (const bool with_bias : {false, true}) {
       for (const bool fused : {false, true}) {
-        SCOPED_TRACE(m);
-        const Inputs inputs(5, 7, kNumHeads, kWidth, with_bias);
-        const auto options = options_of(blocking[m], inputs.bias);
-        torch::Tensor y;
-        if (fused) {
-          y = fused_attention(inputs.q, inputs.k, inputs.v, options);
-        } else {
-          const auto result = explicit_attention(inputs.q, inputs.k, inputs.v, options);
-          EXPECT_EQ(result.weights[0].select(1, 2).abs().max().item<float>(), 0);
-          y = result.output;
-        }
-        EXPECT_EQ(y[0].select(1, 2).abs().max().item<float>(), 0);
-        EXPECT_GT(y[1].abs().min().item<float>(), 0);
-        for (const auto& gradient :
-             torch::autograd::grad({y}, inputs.differentiable(), {torch::randn_like(y)})) {
-          EXPECT_TRUE(gradient.isfinite().all().item<bool>());
+        for (const auto& [width, type] : {std::pair<int64_t, torch::ScalarType>{kWidth, torch::kFloat},
+                                          {16, torch::kFloat},
+                                          {16, torch::kDouble},
+                                          {16, torch::kBFloat16}}) {
+          SCOPED_TRACE(testing::Message() << "mask " << m << (with_bias ? ", bias" : "")
+                                          << (fused ? ", fused" : "") << ", width " << width << " " << type);
+          check(blocking[m], Inputs(n_queries, n_keys, kNumHeads, width, with_bias, width, type), fused);
         }
       }
     }
