@@ -9,6 +9,7 @@ namespace zoo {
 namespace {
 
 thread_local SeedSource* innermost = nullptr;
+thread_local int64_t first_row_here = 0;
 
 uint64_t seed_of_default_generator() {
   auto generator = at::detail::getDefaultCPUGenerator();
@@ -17,6 +18,14 @@ uint64_t seed_of_default_generator() {
 }
 
 }  // namespace
+
+RowScope::RowScope(int64_t first) : outer_(std::exchange(first_row_here, first)) {}
+
+RowScope::~RowScope() { first_row_here = outer_; }
+
+int64_t first_row() { return first_row_here; }
+
+RowSeed draw_row_seed() { return {.seed = draw_seed(), .first_row = first_row()}; }
 
 SeedSource::SeedSource() : outer_(std::exchange(innermost, this)) {}
 

@@ -1,7 +1,7 @@
 #pragma once
 // Random numbers that are the same on every machine and with every compiler, unlike <random>'s distributions
-// and std::shuffle. They need no history: a sequence can start at any coordinates. draw_seed() gives
-// layers their seeds.
+// and std::shuffle. They need no history: a sequence can start at any coordinates. draw_seed() and
+// draw_row_seed() give layers their seeds.
 
 #include <cstdint>
 #include <initializer_list>
@@ -54,6 +54,31 @@ class CounterRandom {
 /// from LibTorch's default generator on the CPU.
 uint64_t draw_seed();
 
+/// The random numbers of one operation on rows of a training step, such as a dropout: row i of its tensors is
+/// row first_row + i of the step. Random numbers that depend on the seed and this number alone are the same
+/// whichever thread or process takes the row through the model, and with whichever other rows.
+struct RowSeed {
+  uint64_t seed = 0;
+  int64_t first_row = 0;
+};
+/// draw_seed(), for the rows of the innermost RowScope of this thread, or else from row 0 on.
+RowSeed draw_row_seed();
+
+/// The step's row that is row 0 of this thread's tensors; see RowScope.
+int64_t first_row();
+
+/// While it lives, row i of this thread's tensors is row `first` + i of the training step.
+class RowScope {
+ public:
+  explicit RowScope(int64_t first);
+  ~RowScope();
+  RowScope(const RowScope&) = delete;
+  RowScope& operator=(const RowScope&) = delete;
+
+ private:
+  int64_t outer_;
+};
+
 /// While it lives, draw_seed() on this thread takes its seeds from it. The thread that made sources must
 /// destroy them, in reverse order.
 class SeedSource {
@@ -73,8 +98,8 @@ class SeedSource {
   SeedSource* outer_;
 };
 
-/// A sequence of its own. Each of several batch parts that run in parallel has one, so their numbers do not
-/// depend on the order in which they run.
+/// A sequence of its own. The parts of a batch that run in parallel have equal ones, so their numbers depend
+/// neither on the order in which they run nor on the number of parts.
 class RandomScope final : public SeedSource {
  public:
   explicit RandomScope(std::initializer_list<uint64_t> coordinates) : random_(coordinates) {}

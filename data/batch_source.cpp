@@ -46,7 +46,10 @@ BatchSequence next_batches(BatchSource& source, BatchPosition& position, int64_t
     positions.push_back(position);
     ++position.index;
   }
-  return {source, std::move(positions)};
+  const bool is_last = position.index >= source.n_batches(position.epoch);
+  BatchSequence batches(source, std::move(positions));
+  source.expect(position.epoch + (is_last ? 1 : 0), is_last ? 0 : position.index);
+  return batches;
 }
 
 }  // namespace zoo

@@ -1,6 +1,6 @@
 #pragma once
 // Sources of batches. A batch is a pure function of (seed, epoch, index), so a run that is killed and resumed
-// reads exactly the same batches as an uninterrupted one. All tensors are int64 on the CPU.
+// reads exactly the same batches as an uninterrupted one. All tensors are on the CPU.
 
 #include <cstdint>
 #include <initializer_list>
@@ -20,6 +20,12 @@ class BatchSource {
   /// Batch `index` of epoch `epoch`. Equal arguments always give equal batches. Throws std::out_of_range. Not
   /// thread-safe, because the order of the newest epochs is cached.
   virtual Batch batch(int64_t epoch, int64_t index) = 0;
+  /// Says which batch will be asked for next, so that a source may make it in the meantime (data/prefetch.h).
+  virtual void expect([[maybe_unused]] int64_t epoch, [[maybe_unused]] int64_t index) {}
+  /// Says that this process uses only its share of the rows of each batch, part `index` of at most `n_parts`
+  /// (rows_of_part). A source may then leave out what is costly of the other rows, such as the decoding of
+  /// pictures. Targets and counts stay those of the whole batch.
+  virtual void use_share([[maybe_unused]] int64_t index, [[maybe_unused]] int64_t n_parts) {}
 };
 
 /// A position in the order of a source: the next batch to read.
@@ -31,7 +37,7 @@ struct BatchPosition {
 /// read each time that they are needed, because a step may accumulate the gradients of any number of batches.
 class BatchSequence {
  public:
-  static constexpr int64_t kKeptBytes = int64_t{64} << 20;
+  static constexpr int64_t kKeptBytes = int64_t{512} << 20;
 
   /// Batches in memory, without positions.
   BatchSequence(std::vector<Batch> batches);
@@ -52,7 +58,7 @@ class BatchSequence {
   std::vector<Batch> kept_;
 };
 
-/// The `count` batches from `position` on; advances it.
+/// The `count` batches from `position` on; advances it. `source` may already make the batch after them.
 BatchSequence next_batches(BatchSource& source, BatchPosition& position, int64_t count);
 
 /// How examples become batches. Without bucketing, the order does not depend on the batch size: four batches

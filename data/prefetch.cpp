@@ -19,18 +19,29 @@ class PrefetchedBatches final : public BatchSource {
   }
 
   Batch batch(int64_t epoch, int64_t index) override {
-    Batch result = epoch == epoch_ && index == index_ && next_.valid() ? next_.get() : make(epoch, index);
-    const bool is_last = index + 1 == n_batches(epoch);
-    epoch_ = is_last ? epoch + 1 : epoch;
-    index_ = is_last ? 0 : index + 1;
+    return is_expected(epoch, index) ? next_.get() : make(epoch, index);
+  }
+
+  void expect(int64_t epoch, int64_t index) override {
+    if (is_expected(epoch, index)) return;
+    epoch_ = epoch;
+    index_ = index;
     // An earlier batch that nobody wanted is waited for here.
     // The caller's thread-local state goes with it, so that TensorMemory counts the batch.
     next_ = std::async(std::launch::async,
-                       at::wrapPropagateTLSState([this, e = epoch_, i = index_] { return make(e, i); }));
-    return result;
+                       at::wrapPropagateTLSState([this, epoch, index] { return make(epoch, index); }));
+  }
+
+  void use_share(int64_t index, int64_t n_parts) override {
+    const std::scoped_lock lock(mutex_);
+    source_->use_share(index, n_parts);
   }
 
  private:
+  bool is_expected(int64_t epoch, int64_t index) const {
+    return next_.valid() && epoch == epoch_ && index == index_;
+  }
+
   Batch make(int64_t epoch, int64_t index) {
     const std::scoped_lock lock(mutex_);
     return source_->batch(epoch, index);

@@ -7,8 +7,8 @@
 
 namespace zoo {
 
-/// The batches of `source`. While a caller works with one batch, another thread makes the one that follows
-/// it.
+/// The batches of `source`. While a caller works with one batch, another thread makes the one that it expects
+/// (BatchSource::expect).
 std::unique_ptr<BatchSource> prefetched(std::unique_ptr<BatchSource> source);
 
 }  // namespace zoo

@@ -69,6 +69,7 @@ class Call final : public torch::CustomClassHolder {
 
   torch::Tensor first(const Tensors& inputs) {
     generator_ = generator_state(device_);
+    first_row_ = first_row();
     SeedRecord record;  // NOLINT(misc-const-correctness): seeds are added while it lives
     auto output = function_(inputs);
     seeds_ = record.seeds();
@@ -77,6 +78,7 @@ class Call final : public torch::CustomClassHolder {
   torch::Tensor again(const Tensors& inputs) const {
     const AutocastScope autocast(autocast_);
     const GeneratorScope generator(device_, generator_);
+    const RowScope rows(first_row_);
     SeedReplay replay(seeds_);  // NOLINT(misc-const-correctness): it advances from seed to seed
     return function_(inputs);
   }
@@ -88,6 +90,7 @@ class Call final : public torch::CustomClassHolder {
   AutocastState autocast_;
   torch::Tensor generator_;
   std::vector<uint64_t> seeds_;
+  int64_t first_row_ = 0;
 };
 
 /// The same tensors, detached, as leaves of a new graph.

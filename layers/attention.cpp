@@ -7,6 +7,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "base/random.h"
 #include "layers/pattern_attention.h"
 #include "layers/patterns/window_pattern.h"
 #include "layers/positions/position_bias.h"
@@ -200,7 +201,11 @@ torch::Tensor AttentionImpl::with_global_queries(const torch::Tensor& mixed, con
       places.push_back(static_cast<int64_t>(i));
     }
   }
-  if (most == 0) return mixed;
+  const double dropout = is_training() ? options.dropout() : 0.0;
+  if (most == 0) {
+    if (dropout > 0) draw_seed();  // all parts of a batch draw the same seeds
+    return mixed;
+  }
   const auto on_device = [&](const std::vector<int64_t>& values) {
     return torch::tensor(values, torch::kInt64).to(x.device());
   };
@@ -210,9 +215,8 @@ torch::Tensor AttentionImpl::with_global_queries(const torch::Tensor& mixed, con
   auto queries = chosen.new_zeros({x.size(0), static_cast<int64_t>(most), options.n_heads(), head_dim_});
   queries.index_put_({row, place}, chosen);
   queries = queries.transpose(1, 2);  // (B, H, most, Dh)
-  const ScaledDotProductOptions call{.mask = Mask::lengths(context.mask.ends()),
-                                     .scale = scale(),
-                                     .dropout = is_training() ? options.dropout() : 0.0};
+  const ScaledDotProductOptions call{
+      .mask = Mask::lengths(context.mask.ends()), .scale = scale(), .dropout = dropout};
   const auto keys = split_heads(global_k(x), n_kv_heads_), values = split_heads(global_v(x), n_kv_heads_);
   // `to` (B, H, T, …) with the global rows of `from` (B, H, most, …).
   const auto replaced = [&](const torch::Tensor& to, const torch::Tensor& from) {

@@ -54,7 +54,8 @@ Batch Batch::changed(const std::function<torch::Tensor(const torch::Tensor&)>& c
                .decoder = {.ids = one(decoder.ids), .lengths = one(decoder.lengths)},
                .targets = one(targets),
                .positions = one(positions),
-               .tokens = tokens};
+               .tokens = tokens,
+               .first_row = first_row};
   for (const auto& [name, tensor] : fields) result.fields.emplace(name, one(tensor));
   return result;
 }
@@ -73,7 +74,8 @@ std::vector<torch::Tensor> Batch::tensors() const {
 Batch take_rows(const Batch& batch, int64_t first, int64_t count) {
   Batch part{.input = rows(batch.input, first, count),
              .segments = rows(batch.segments, first, count),
-             .decoder = rows(batch.decoder, first, count)};
+             .decoder = rows(batch.decoder, first, count),
+             .first_row = batch.first_row + first};
   for (const auto& [name, tensor] : batch.fields) part.fields.emplace(name, rows(tensor, first, count));
   if (!batch.targets.defined()) return part;
   if (batch.positions.defined()) {
@@ -89,9 +91,14 @@ Batch take_rows(const Batch& batch, int64_t first, int64_t count) {
   return part;
 }
 
+RowRange rows_of_part(int64_t n_rows, int64_t index, int64_t n_parts) {
+  const int64_t first = n_rows * index / n_parts;
+  return {.first = first, .count = n_rows * (index + 1) / n_parts - first};
+}
+
 Batch take_part(const Batch& batch, int64_t index, int64_t n_parts) {
-  const int64_t n_rows = batch.n_rows(), first = n_rows * index / n_parts;
-  return take_rows(batch, first, n_rows * (index + 1) / n_parts - first);
+  const auto [first, count] = rows_of_part(batch.n_rows(), index, n_parts);
+  return take_rows(batch, first, count);
 }
 
 std::vector<Batch> split_rows(const Batch& batch, int64_t n_parts) {

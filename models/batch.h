@@ -49,6 +49,8 @@ struct Batch {
   /// Tokens that the model reads, without padding; images, if the task is about images. Budgets and rates
   /// count these.
   int64_t tokens = 0;
+  /// The place of row 0 among all rows of the training step, which chooses the random numbers of each row.
+  int64_t first_row = 0;
 
   /// B. Throws c10::Error if the batch has neither tokens nor fields.
   int64_t n_rows() const;
@@ -66,6 +68,13 @@ struct Batch {
 /// Rows `first` … `first` + `count` - 1 of a batch on the CPU. The result's `tokens` is 0: tokens are counted
 /// only for whole batches.
 Batch take_rows(const Batch& batch, int64_t first, int64_t count);
+
+/// Consecutive rows of a batch.
+struct RowRange {
+  int64_t first = 0, count = 0;
+};
+/// The rows of part `index` of `n_parts` (1 … n_rows) parts of nearly equal size.
+RowRange rows_of_part(int64_t n_rows, int64_t index, int64_t n_parts);
 
 /// One of the parts that split_rows() makes: 0 ≤ index < n_parts.
 Batch take_part(const Batch& batch, int64_t index, int64_t n_parts);

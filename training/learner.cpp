@@ -95,11 +95,11 @@ void Learner::share_weights() {
 
 TrainedParts Learner::gather() {
   return {*model_, shards_ ? shards_->gather_state(config_.optimizer, *optimizer_) : optimizer_->state(),
-          average_.get(), device_};
+          average_.get()};
 }
 
 TrainingState Learner::load(const std::filesystem::path& checkpoint) {
-  return load_checkpoint(checkpoint, {*model_, optimizer_->state(), average_.get(), device_},
+  return load_checkpoint(checkpoint, {*model_, optimizer_->state(), average_.get()},
                          shards_ ? Wanted::some_tensors : Wanted::all_tensors);
 }
 

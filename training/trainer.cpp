@@ -23,6 +23,7 @@
 #include "training/config/schedule.h"
 #include "training/gradients/memory.h"
 #include "training/learner.h"
+#include "training/parallel/threads.h"
 #include "training/runs/checkpoint.h"
 #include "training/runs/finite.h"
 #include "training/runs/guess.h"
@@ -87,6 +88,7 @@ class Trainer {
   void load(const std::filesystem::path& checkpoint);
   void make_parts();
   void note_rows_at_once();
+  uint64_t seed_step();
   Step take_step();
   std::vector<double> agree(const std::vector<double>& sums);
   bool overflowed(double loss, double grad_norm) const;
@@ -140,6 +142,7 @@ Trainer::Trainer(const Experiment& experiment, const TrainOptions& options)
       memory_(options.device) {
   pin_paths(experiment_);
   use_threads(config_.threads, options.place);
+  flush_denormals();
   // The other processes read what the first one has written into the directory.
   constexpr std::chrono::hours timeout(6);  // a large corpus takes long to prepare
   processes_.run_or_fail_together(
@@ -201,16 +204,18 @@ void Trainer::join() {
   task_ = open_task(experiment_, read_run_vocabulary(run_dir_, task_type(experiment_)));
   make_parts();
   if (const auto checkpoint = newest_checkpoint(run_dir_)) load(*checkpoint);
-  // All processes draw the same seeds from the CPU's generator. On its GPU each process draws its own
-  // numbers.
-  if (options_.device.is_cuda()) {
-    const auto seed =
-        CounterRandom({static_cast<uint64_t>(config_.seed), static_cast<uint64_t>(processes_.rank()),
-                       static_cast<uint64_t>(state_.step)})
-            .next();
-    auto generator = at::globalContext().defaultGenerator(options_.device);
-    generator.set_current_seed(seed);
+}
+
+/// Random numbers of a step are a function of training.seed, the step, and, where LibTorch's generators give
+/// them, the process. So there is no state of a generator to keep.
+uint64_t Trainer::seed_step() {
+  const auto seed = static_cast<uint64_t>(config_.seed), step = static_cast<uint64_t>(state_.step),
+             rank = static_cast<uint64_t>(processes_.rank());
+  for (const auto device : {torch::Device(torch::kCPU), options_.device}) {
+    auto generator = at::globalContext().defaultGenerator(device);
+    generator.set_current_seed(CounterRandom({seed, step, rank}).next());
   }
+  return CounterRandom({seed, step}).next();
 }
 
 /// Keeps the checkpoint's loss scale only if it was made with fp16 and this training uses fp16, too.
@@ -228,7 +233,7 @@ void Trainer::make_parts() {
   auto model = make_model(experiment_, *task_);
   if (experiment_.init_from && directory_ && !directory_->checkpoint())
     report(load_initial_weights(experiment_, *task_, *model));
-  task_->batches(Split::train);
+  task_->batches(Split::train).use_share(processes_.rank(), processes_.size());
   task_->batches(Split::valid);
   learner_ = std::make_unique<Learner>(experiment_, std::move(model), task_->objective(), processes_,
                                        options_.device);
@@ -311,6 +316,7 @@ Trainer::Step Trainer::take_step() {
     // The backward pass costs twice the forward pass: one product for the weights and one for the input.
     state_.flops += 3 * forward_flops(experiment_.model, task_->purpose(), pass_shape(batch));
   }
+  const RandomScope random({seed_step()});
   const auto gradients = learner_->differentiate(batches, state_.loss_scale.value);
   note_rows_at_once();
   const auto losses = agree(gradients.losses);

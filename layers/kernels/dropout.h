@@ -3,15 +3,21 @@
 // otherwise.
 //
 // On the CPU the same pass draws the mask from a counter-based generator (Philox4x32 with 7 rounds, Salmon et
-// al. 2011) and applies it. The backward pass draws it again: no mask is stored. The mask depends only on
-// draw_seed() (base/random.h). Other devices use LibTorch's dropout.
+// al. 2011) and applies it. The backward pass draws it again: no mask is stored. The first dimension of a
+// tensor counts the rows of a batch. What a row loses depends only on a seed and on the row's number in the
+// training step (RowSeed, base/random.h), not on the rows beside it. Other devices use LibTorch's dropout.
 
 #include <torch/types.h>
+
+#include "base/random.h"
 
 namespace zoo {
 
 /// x: any shape; p in [0, 1], rounded to 16 bits. p = 0, which the caller passes outside training, returns x.
 torch::Tensor dropout(const torch::Tensor& x, double p);
+/// The same with the random numbers of `seed`, in place of those of draw_row_seed(). A device other than the
+/// CPU ignores them.
+torch::Tensor dropout(const torch::Tensor& x, double p, const RowSeed& seed);
 
 /// x + dropout(y, p) in one pass; x and y have the same shape and type.
 torch::Tensor add_dropout(const torch::Tensor& x, const torch::Tensor& y, double p);

@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "base/random.h"
 #include "layers/kernels/attention/cpu_attention.h"
 #include "layers/kernels/dropout.h"
 
@@ -80,7 +81,7 @@ torch::Tensor gathered(const torch::Tensor& x, const torch::Tensor& positions) {
 /// Attention of rows that share their bands.
 torch::Tensor attention_of_equal_rows(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                                       const Bands& bands, const torch::Tensor& lengths, double scale,
-                                      double dropout_probability) {
+                                      double dropout_probability, const RowSeed& seed) {
   constexpr double hidden = -std::numeric_limits<double>::infinity();
   const int64_t n_rows = q.size(0), n_heads = q.size(1), n_queries = q.size(2), n_kv_heads = k.size(1),
                 group = n_heads / n_kv_heads;
@@ -117,6 +118,7 @@ torch::Tensor attention_of_equal_rows(const torch::Tensor& q, const torch::Tenso
   largest = largest.masked_fill(largest.eq(hidden), 0);
   auto sums = torch::zeros({n_rows, n_heads, n_queries}, largest.options());
   auto out = torch::zeros({n_rows, n_heads, n_queries, v.size(3)}, largest.options());
+  CounterRandom seeds({seed.seed});  // one for each group of pieces
   for (const auto& [gathering, scores] : all) {
     const auto positions = gathering.queries.flatten();
     const int64_t n_pieces = gathering.queries.size(0);
@@ -127,7 +129,8 @@ torch::Tensor attention_of_equal_rows(const torch::Tensor& q, const torch::Tenso
     const auto weights = (scores - shift).exp();
     sums = sums.index_add(2, positions, flat(weights.sum(-1)));
     const auto values = gathered(v, gathering.keys).unsqueeze(3);  // (B, K, P, 1, M, Dv)
-    const auto mixed = torch::matmul(dropout(weights, dropout_probability).to(v.scalar_type()), values);
+    const auto kept = dropout(weights, dropout_probability, {seeds.next(), seed.first_row});
+    const auto mixed = torch::matmul(kept.to(v.scalar_type()), values);
     out = out.index_add(
         2, positions,
         mixed.transpose(2, 3).reshape({n_rows, n_heads, n_pieces * kBlock, v.size(3)}).to(type));
@@ -140,13 +143,14 @@ torch::Tensor attention_of_equal_rows(const torch::Tensor& q, const torch::Tenso
 
 torch::Tensor gathered_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                                  const VisiblePairs& visible, double scale, double dropout) {
+  const RowSeed seed = dropout > 0 ? draw_row_seed() : RowSeed();
   if (visible.rows.size() == 1)
-    return attention_of_equal_rows(q, k, v, visible.row(0), visible.lengths, scale, dropout);
+    return attention_of_equal_rows(q, k, v, visible.row(0), visible.lengths, scale, dropout, seed);
   std::vector<torch::Tensor> rows;
   for (int64_t b = 0; b < q.size(0); ++b) {
     const auto one = [&](const torch::Tensor& x) { return x.defined() ? x.narrow(0, b, 1) : x; };
     rows.push_back(attention_of_equal_rows(one(q), one(k), one(v), visible.row(b), one(visible.lengths),
-                                           scale, dropout));
+                                           scale, dropout, {seed.seed, seed.first_row + b}));
   }
   return torch::cat(rows);
 }

@@ -1,7 +1,9 @@
 #include <functional>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +11,7 @@
 
 #include "data/batch_source.h"
 #include "data/epoch_plan.h"
+#include "data/prefetch.h"
 #include "data/text/text_batches.h"
 #include "tests/data/support.h"
 
@@ -613,9 +616,10 @@ TEST(Classification, TextsAndLabelsMustCorrespond) {
                DataError);
 }
 
-/// A source that counts how often it is read.
+/// A source that counts how often it is read, and notes what it is told to expect.
 class CountingSource : public BatchSource {
  public:
+  void expect(int64_t epoch, int64_t index) override { expected = {epoch, index}; }
   int64_t n_batches(int64_t) override { return 5; }
   Batch batch(int64_t epoch, int64_t index) override {
     ++n_read;
@@ -624,6 +628,7 @@ class CountingSource : public BatchSource {
     return batch;
   }
   int64_t n_read = 0;
+  std::pair<int64_t, int64_t> expected = {-1, -1};
 };
 
 // A step may accumulate the gradients of a million batches.
@@ -644,10 +649,39 @@ TEST(BatchSequence, KeepsOnlyTheFirstBatches) {
   source.n_read = 0;
   BatchPosition position{.epoch = 0, .index = 3};
   const auto many = next_batches(source, position, 1'000'000);  // 8 GB
-  EXPECT_LT(source.n_read, 10'000);
+  EXPECT_LE(source.n_read, BatchSequence::kKeptBytes / 8000 + 1);
   EXPECT_EQ(many[2].targets[0].item<int64_t>(), 10);
   EXPECT_EQ(many[999'999].targets[0].item<int64_t>(), 10 * ((3 + 999'999) / 5) + (3 + 999'999) % 5);
   EXPECT_EQ(position.epoch, (3 + 999'999) / 5);
+}
+
+TEST(BatchSequence, SaysWhichBatchFollows) {
+  CountingSource source;
+  BatchPosition position;
+  next_batches(source, position, 3);
+  EXPECT_EQ(source.expected, std::pair(0L, 3L));
+  next_batches(source, position, 2);
+  EXPECT_EQ(source.expected, std::pair(1L, 0L)) << "the next epoch";
+  next_batches(source, position, 1);
+  EXPECT_EQ(source.expected, std::pair(1L, 1L));
+}
+
+// While the caller works with a batch, the expected one is made, and no other.
+TEST(Prefetch, MakesEachBatchOnce) {
+  auto counting = std::make_unique<CountingSource>();
+  auto& source = *counting;
+  const auto batches = prefetched(std::move(counting));
+  for (const int64_t index : {1, 3, 0}) {
+    batches->expect(2, index);
+    batches->expect(2, index);
+    EXPECT_EQ(batches->batch(2, index).targets[0].item<int64_t>(), 20 + index);
+  }
+  EXPECT_EQ(source.n_read, 3);
+  EXPECT_EQ(batches->batch(0, 4).targets[0].item<int64_t>(), 4) << "an unexpected one";
+  batches->expect(0, 1);
+  EXPECT_EQ(batches->batch(0, 2).targets[0].item<int64_t>(), 2) << "another one than expected";
+  EXPECT_EQ(batches->batch(0, 1).targets[0].item<int64_t>(), 1);
+  EXPECT_EQ(source.n_read, 6);
 }
 
 }  // namespace

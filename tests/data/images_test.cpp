@@ -255,6 +255,32 @@ TEST_F(ImageSets, ChangesDependOnSeedEpochAndImageOnly) {
   }
 }
 
+// A process decodes only its rows, and they are what they are in the whole batch.
+TEST_F(ImageSets, AProcessMakesItsShareOfABatch) {
+  auto all = config("list.tsv");
+  all.valid = all.train;
+  all.images.augment = {.crop_padding = 1, .flip = 0.5, .erasing = 0.5, .mixup = 0.4};
+  const auto whole = batches_of(all, 8, BatchOptions::Order::shuffled)->batch(1, 0);
+  for (const int64_t n_parts : {2, 3, 20}) {
+    for (int64_t index = 0; index < n_parts; ++index) {
+      const auto source = prefetched(batches_of(all, 8, BatchOptions::Order::shuffled));
+      source->use_share(index, n_parts);
+      const auto batch = source->batch(1, 0);
+      EXPECT_TRUE(torch::equal(batch.targets, whole.targets));
+      EXPECT_EQ(batch.tokens, whole.tokens);
+      const auto [first, count] =
+          index < 8 ? rows_of_part(8, index, std::min<int64_t>(n_parts, 8)) : RowRange();
+      for (const auto& [name, tensor] : whole.fields) {
+        const auto made = batch.field(name);
+        EXPECT_TRUE(torch::equal(made.narrow(0, first, count), tensor.narrow(0, first, count))) << name;
+        EXPECT_EQ(made.count_nonzero().item<int64_t>(),
+                  made.narrow(0, first, count).count_nonzero().item<int64_t>())
+            << name << ": other rows are not made";
+      }
+    }
+  }
+}
+
 // The shares say what the pixels of constant images are mixed from.
 TEST(Augment, SharesAreThoseOfThePixels) {
   for (const auto& options : {AugmentConfig{.mixup = 0.5}, AugmentConfig{.cutmix = 1}}) {

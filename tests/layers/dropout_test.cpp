@@ -71,6 +71,27 @@ TEST(Dropout, OtherTypesAndLayouts) {
             torch::kFloat);
 }
 
+// Rows 2 and 3 of a step lose the same elements with others and alone; so do heads of attention weights for
+// any number of queries.
+TEST(Dropout, OfARowDoesNotDependOnTheOtherRows) {
+  const RowSeed seed{.seed = 7};
+  const auto tensor = [](std::vector<int64_t> sizes) { return torch::ones(sizes); };
+  const auto whole = dropout(tensor({4, 5, 41}), 0.5, seed), part = dropout(tensor({2, 5, 41}), 0.5, {7, 2});
+  EXPECT_TRUE(torch::equal(whole.narrow(0, 2, 2), part));
+  EXPECT_FALSE(torch::equal(whole.narrow(0, 0, 2), part));
+  const auto weights = dropout(tensor({4, 3, 6, 41}), 0.5, seed);
+  EXPECT_TRUE(
+      torch::equal(weights.narrow(0, 2, 2).narrow(2, 0, 2), dropout(tensor({2, 3, 2, 41}), 0.5, {7, 2})));
+  EXPECT_FALSE(torch::equal(weights.select(1, 0), weights.select(1, 1)));
+  const auto drawn = [&](int64_t first, int64_t n) {
+    const RandomScope random({8});
+    const RowScope rows(first);
+    return dropout(tensor({n, 200}), 0.5);
+  };
+  EXPECT_TRUE(torch::equal(drawn(0, 5).narrow(0, 3, 2), drawn(3, 2)));
+  EXPECT_EQ(first_row(), 0);
+}
+
 TEST(RandomScope, GivesAThreadNumbersOfItsOwn) {
   torch::manual_seed(6);
   uint64_t inner = 0;

@@ -10,12 +10,13 @@
 
 namespace {
 
-/// Begins each test like the first one of a process, with the same random numbers and number of threads, so
-/// that its result does not depend on other tests.
+/// Begins each test like the first one of a process, with the same random numbers and number of threads, and
+/// with denormal numbers, so that its result does not depend on other tests.
 class FreshStart final : public ::testing::EmptyTestEventListener {
  public:
   void OnTestStart(const ::testing::TestInfo&) override {
     at::set_num_threads(n_threads_);
+    at::globalContext().setFlushDenormal(false);
     auto generator = at::globalContext().defaultGenerator(at::kCPU);
     const std::scoped_lock lock(generator.mutex());
     generator.set_current_seed(c10::default_rng_seed_val);

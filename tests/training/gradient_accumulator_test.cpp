@@ -118,6 +118,31 @@ TEST_P(EveryFamily, SixteenBitsGiveNearlyTheSameGradients) {
   }
 }
 
+// What dropout drops of a row depends on the row alone, not on how many rows are with it.
+TEST(DropoutOfRows, IsTheSameForAnyPartsSlicesAndBatches) {
+  for (const Architecture architecture : kArchitectures) {
+    const auto batch = batch_of(architecture);
+    for (auto config : varied_configs(architecture)) {
+      SCOPED_TRACE(described(config));
+      const auto trained = [&](double dropout, const std::vector<Batch>& batches,
+                               const GradientOptions& options) {
+        config.dropout = config.attention_dropout = config.activation_dropout = dropout;
+        torch::manual_seed(5);
+        const auto model = make_model(config, purpose_of(architecture));
+        model->train();
+        if (options.rows_at_once > 0) model->checkpoint_activations(ActivationCheckpointing::every_layer);
+        torch::manual_seed(9);
+        return accumulated(model, batches, options);
+      };
+      const auto whole = trained(0.3, {batch}, {.n_parts = 1});
+      EXPECT_NE(whole.loss, trained(0, {batch}, {.n_parts = 1}).loss);
+      expect_equal(trained(0.3, {batch}, {.n_parts = 5}), whole, 1e-5);
+      expect_equal(trained(0.3, {batch}, {.n_parts = 1, .rows_at_once = 2}), whole, 1e-5);
+      expect_equal(trained(0.3, split_rows(batch, 2), {.n_parts = 2}), whole, 1e-5);
+    }
+  }
+}
+
 // The scale is far too large: steps are skipped until it fits, and then the gradients are right.
 TEST(LossScaling, RecoversFromOverflow) {
   const auto model = model_of(Architecture::decoder);

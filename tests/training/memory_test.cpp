@@ -59,7 +59,9 @@ TEST(TensorMemory, CountsBatchesOfAnotherThread) {
   TensorMemory memory(torch::kCPU);
   {
     const auto source = prefetched(std::make_unique<LargeBatches>());
-    const auto first = source->batch(0, 0), second = source->batch(0, 1);
+    const auto first = source->batch(0, 0);
+    source->expect(0, 1);
+    const auto second = source->batch(0, 1);
     EXPECT_GE(memory.current(), 2 * kMegabyte);
   }
   EXPECT_EQ(memory.current(), 0);

@@ -66,9 +66,10 @@ GradientAccumulator::~GradientAccumulator() {
 }
 
 torch::Tensor GradientAccumulator::differentiate(const BatchSequence& batches, double scale) {
+  const uint64_t seed = draw_seed();
   for (;;) {
     try {
-      return try_to_differentiate(batches, scale);
+      return try_to_differentiate(batches, scale, seed);
     } catch (const c10::OutOfMemoryError&) {
       // Gradients that the other processes have already received cannot be taken back.
       if (options_.out_of_memory == OutOfMemory::fail || collector_) throw;
@@ -91,29 +92,30 @@ void GradientAccumulator::take_fewer_rows(const BatchSequence& batches) {
 
 void GradientAccumulator::rehearse(const Batch& rows) const {
   const double weight = 1.0 / static_cast<double>(std::max<int64_t>(objective_->n_targets(rows), 1));
-  differentiate_parts(rows, static_cast<size_t>(n_parts(rows)), weight, {.seed = draw_seed()});
+  differentiate_parts(rows, static_cast<size_t>(n_parts(rows)), weight, draw_seed());
 }
 
-torch::Tensor GradientAccumulator::try_to_differentiate(const BatchSequence& batches, double scale) {
+torch::Tensor GradientAccumulator::try_to_differentiate(const BatchSequence& batches, double scale,
+                                                        uint64_t seed) {
   int64_t n_targets = 0;
   for (size_t i = 0; i < batches.size(); ++i) n_targets += objective_->n_targets(batches[i]);
   const double weight = scale / static_cast<double>(std::max<int64_t>(n_targets, 1));
   torch::Tensor losses;  // one tensor for all: there may be a million
+  int64_t first_row = 0;
   for (size_t i = 0; i < batches.size(); ++i) {
     const bool is_last = i + 1 == batches.size();
     torch::Tensor loss;
-    const auto all = slices(batches[i]);
-    // One seed per batch, not per slice: all processes must draw equally many seeds.
-    Draws draws{.seed = draw_seed(),
-                .first_part = processes_ ? static_cast<uint64_t>(processes_->rank() * most_parts()) : 0};
+    Batch batch = batches[i];
+    batch.first_row = first_row;
+    first_row += batch.n_rows();
+    const auto all = slices(batch);
     for (const auto& rows : all) {
       const size_t n = rows ? static_cast<size_t>(n_parts(*rows)) : 1;
       if (reducer_ && is_last && &rows == &all.back()) {
         reducer_->begin();
         collector_ = std::make_unique<GradientCollector>(parameters_, n, *reducer_);
       }
-      auto results = differentiate_parts(rows, n, weight, draws);
-      ++draws.slice;
+      auto results = differentiate_parts(rows, n, weight, seed);
       for (const auto& result : results) loss = loss.defined() ? loss + result.loss : result.loss;
       if (!collector_) accumulate(std::move(results));
     }
@@ -171,7 +173,7 @@ int64_t GradientAccumulator::n_parts(const Batch& rows) const {
 
 std::vector<LossAndGradients> GradientAccumulator::differentiate_parts(const std::optional<Batch>& rows,
                                                                        size_t n, double weight,
-                                                                       const Draws& draws) const {
+                                                                       uint64_t seed) const {
   std::vector<LossAndGradients> results(n);
   if (!rows) {
     results.front() = {torch::zeros({}, torch::dtype(torch::kFloat).device(model_->device())),
@@ -180,7 +182,8 @@ std::vector<LossAndGradients> GradientAccumulator::differentiate_parts(const std
     return results;
   }
   const auto take = [&](size_t i, const Batch& part) {
-    const RandomScope random({draws.seed, draws.place(i)});
+    const RandomScope random({seed});
+    const RowScope numbered(part.first_row);
     current_part = i;
     results[i] = differentiate_part(part, weight, i);
     current_part = 0;

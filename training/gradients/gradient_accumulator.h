@@ -35,11 +35,12 @@ struct GradientOptions {
 ///
 /// On the CPU the threads share the rows of a batch, and each thread takes its part through the whole model
 /// alone: threads that share every operation of a small model spend much time waiting for each other. The
-/// parts' gradients are added in a fixed order, and each part has its own random numbers (base/random.h), so
-/// the result does not depend on which thread is first. With another number of threads it differs by rounding
-/// and by the elements that dropout drops. Each thread holds its own gradients. If the model is too large for
-/// that, or the batch has too few rows, all threads share every operation. They also do so for a model that
-/// mixes rows: all rows of a batch go through it together.
+/// parts' gradients are added in a fixed order, so the result does not depend on which thread is first. What
+/// dropout drops of a row depends on a seed and on the row's place in the step (base/random.h). So with
+/// another number of threads or processes, or another rows_at_once, the result differs by rounding only. (On
+/// a GPU, dropout is LibTorch's, and depends on them.) Each thread holds its own gradients. If the model is
+/// too large for that, or the batch has too few rows, all threads share every operation. They also do so for
+/// a model that mixes rows: all rows of a batch go through it together.
 ///
 /// If several processes train together, each takes its share of the rows of every batch. The gradients are
 /// summed over the processes once per step, during the backward pass of the last batch.
@@ -75,19 +76,14 @@ class GradientAccumulator {
   int64_t bytes() const { return parameter_bytes_; }
 
  private:
-  /// The source of a slice's random numbers: a different place for each of its parts in each process.
-  struct Draws {
-    uint64_t seed, slice = 0, first_part = 0;
-    uint64_t place(size_t part) const { return slice << 32 | (first_part + part); }
-  };
-  torch::Tensor try_to_differentiate(const BatchSequence& batches, double scale);
+  torch::Tensor try_to_differentiate(const BatchSequence& batches, double scale, uint64_t seed);
   void take_fewer_rows(const BatchSequence& batches);
   std::optional<Batch> own_rows(const Batch& batch) const;
   std::vector<std::optional<Batch>> slices(const Batch& batch) const;
   int64_t most_parts() const;
   int64_t n_parts(const Batch& rows) const;
   std::vector<LossAndGradients> differentiate_parts(const std::optional<Batch>& rows, size_t n, double weight,
-                                                    const Draws& draws) const;
+                                                    uint64_t seed) const;
   LossAndGradients differentiate_part(const Batch& part, double weight, size_t index) const;
   void accumulate(std::vector<LossAndGradients> results);
 

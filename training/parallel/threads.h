@@ -18,7 +18,7 @@ void for_each_on_one_thread(int64_t n, const std::function<void(int64_t)>& work)
 /// Such numbers appear where a channel gets no more gradient: its momentum halves every few steps, and the
 /// products of an optimizer that multiplies momenta, as Muon does, get there first. Intel's processors need
 /// more than a hundred cycles for each, which makes a training step up to four times as slow. No model needs
-/// them. Call it in main().
+/// them. The program and train() call it.
 void flush_denormals();
 
 }  // namespace zoo

@@ -129,34 +129,6 @@ TrainingState read_state(const fs::path& path) {
   }
 }
 
-/// The random generators that training uses: the CPU's, and the device's if it has its own.
-std::vector<std::pair<std::string, at::Generator>> generators(torch::Device device) {
-  std::vector<std::pair<std::string, at::Generator>> result;
-  result.emplace_back("cpu", at::globalContext().defaultGenerator(torch::kCPU));
-  if (device.is_cuda()) result.emplace_back("cuda", at::globalContext().defaultGenerator(device));
-  return result;
-}
-
-TensorMap random_states(torch::Device device) {
-  TensorMap states;
-  for (const auto& [name, generator] : generators(device)) states.emplace(name, generator.get_state());
-  return states;
-}
-
-void restore_random_states(const fs::path& path, torch::Device device) {
-  const SafetensorsFile file(path);
-  for (auto& [name, generator] : generators(device)) {
-    // After a move to another device, the generator of that device starts from the seed.
-    if (!file.contains(name)) continue;
-    try {
-      generator.set_state(file.tensor(name).clone());
-    } catch (const c10::Error&) {
-      throw CheckpointError(
-          fmt::format("{}: damaged: no state of a random generator in '{}'", path.string(), name));
-    }
-  }
-}
-
 constexpr std::string_view kRemoved = ".removed-";
 
 /// Renames the checkpoint first, so that it is never visible without some of its files.
@@ -232,7 +204,6 @@ void save_checkpoint(const fs::path& run_dir, const TrainedParts& parts, const T
     save_safetensors(dir / "model.safetensors", named_tensors(parts.model));
     save_safetensors(dir / "optimizer.safetensors", parts.optimizer);
     if (parts.average) save_safetensors(dir / "average.safetensors", parts.average->state());
-    save_safetensors(dir / "rng.safetensors", random_states(parts.device));
     write_file_atomically(dir / "state.json", to_json(state).dump(2) + "\n");
   });
   replace_symlink(name, parent / "last");
@@ -305,7 +276,6 @@ TrainingState load_checkpoint(const fs::path& checkpoint, const TrainedParts& pa
   };
   load("optimizer.safetensors", parts.optimizer, optimizer);
   if (parts.average) load("average.safetensors", parts.average->state(), Wanted::all_tensors);
-  restore_random_states(checkpoint / "rng.safetensors", parts.device);
   return state;
 }
 

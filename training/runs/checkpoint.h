@@ -4,7 +4,6 @@
 //   RUN/checkpoints/step-N/model.safetensors      weights
 //                          optimizer.safetensors  state of the optimiser
 //                          average.safetensors    moving average of the weights, if one is kept
-//                          rng.safetensors        states of the random generators: cpu, cuda
 //                          state.json             TrainingState
 //   RUN/checkpoints/last                          symbolic link to the newest
 //   RUN/model.safetensors                         the best weights, by training.best_by
@@ -73,7 +72,6 @@ struct TrainedParts {
   torch::nn::Module& model;
   TensorMap optimizer;           // state of the optimiser: all of it to save, this process's part to load
   const MovingAverage* average;  // null = there is no average
-  torch::Device device;          // the device whose random generator is used
 };
 
 /// Names the first tensor that is infinite or NaN, if there is one: weights, state of the optimiser, average.

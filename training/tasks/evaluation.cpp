@@ -11,18 +11,27 @@
 
 namespace zoo {
 
+void for_each_own_batch(BatchSource& source, const EvaluationOptions& options,
+                        const std::function<void(const Batch&)>& work) {
+  const int64_t all = source.n_batches(0), n_batches = std::min(all, options.max_batches.value_or(all));
+  for (int64_t i = options.rank(); i < n_batches; i += options.n_processes()) {
+    const auto batch = source.batch(0, i);
+    if (i + options.n_processes() < n_batches) source.expect(0, i + options.n_processes());
+    work(batch);
+  }
+}
+
 Score score(Model& model, BatchSource& source, const EvaluationOptions& options,
             const LookAtPredictions& look) {
   constexpr int64_t at_once = 1024;
   constexpr int64_t ignore_nothing = -100;
   const InferenceScope scope(model);
   const auto device = model.device();
-  const int64_t n_batches = std::min(source.n_batches(0), options.max_batches.value_or(source.n_batches(0)));
   // Summed on the device, for one transfer, and in double, so that rounding does not grow with the data.
   auto nats = torch::zeros({}, torch::dtype(torch::kDouble).device(device));
   int64_t n_targets = 0;
-  for (int64_t i = options.rank(); i < n_batches; i += options.n_processes()) {
-    const auto batch = source.batch(0, i).to(device);
+  for_each_own_batch(source, options, [&](const Batch& on_cpu) {
+    const auto batch = on_cpu.to(device);
     const auto features = model.features(batch);
     for (int64_t begin = 0; begin < batch.n_targets(); begin += at_once) {
       const int64_t n = std::min(at_once, batch.n_targets() - begin);
@@ -32,7 +41,7 @@ Score score(Model& model, BatchSource& source, const EvaluationOptions& options,
       if (look) look(logits, targets);
     }
     n_targets += batch.n_targets();
-  }
+  });
   const auto sums = torch::tensor({nats.item<double>(), static_cast<double>(n_targets)}, torch::kDouble);
   sum_over_processes(options, sums);
   return {.nats = sums[0].item<double>(), .targets = static_cast<int64_t>(sums[1].item<double>())};
@@ -41,14 +50,12 @@ Score score(Model& model, BatchSource& source, const EvaluationOptions& options,
 Score mean_of_objective(Model& model, const Objective& objective, BatchSource& source,
                         const EvaluationOptions& options) {
   const InferenceScope scope(model);
-  const int64_t n_batches = std::min(source.n_batches(0), options.max_batches.value_or(source.n_batches(0)));
   auto total = torch::zeros({}, torch::dtype(torch::kDouble).device(model.device()));
   int64_t n_targets = 0;
-  for (int64_t i = options.rank(); i < n_batches; i += options.n_processes()) {
-    const auto batch = source.batch(0, i).to(model.device());
-    total += objective.loss(model, batch);
+  for_each_own_batch(source, options, [&](const Batch& batch) {
+    total += objective.loss(model, batch.to(model.device()));
     n_targets += objective.n_targets(batch);
-  }
+  });
   const auto sums = torch::tensor({total.item<double>(), static_cast<double>(n_targets)}, torch::kDouble);
   sum_over_processes(options, sums);
   if (sums[1].item<double>() == 0) throw DataError("the data to be scored have no targets");

@@ -40,6 +40,10 @@ struct Score {
   double loss() const { return nats / static_cast<double>(targets); }
 };
 
+/// Calls `work` with this process's share of the first batches of epoch 0. They are on the CPU.
+void for_each_own_batch(BatchSource& source, const EvaluationOptions& options,
+                        const std::function<void(const Batch&)>& work);
+
 /// The loss of an objective over the first batches of epoch 0, without dropout. Its sum is in Score::nats.
 Score mean_of_objective(Model& model, const Objective& objective, BatchSource& source,
                         const EvaluationOptions& options = {});

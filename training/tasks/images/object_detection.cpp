@@ -156,15 +156,13 @@ Metrics ObjectDetection::evaluate(Model& model, Split split, const EvaluationOpt
   auto& source = batches(split);
   FoundObjects found(pictures(split)->size(), model.detecting()->n_queries());
   auto sums = torch::zeros({2}, torch::kDouble);  // loss, pictures
-  const int64_t n_batches = std::min(source.n_batches(0), options.max_batches.value_or(source.n_batches(0)));
-  for (int64_t i = options.rank(); i < n_batches; i += options.n_processes()) {
-    const auto batch = source.batch(0, i);
+  for_each_own_batch(source, options, [&](const Batch& batch) {
     const auto on_device = batch.to(model.device());
     const auto detections = model.detecting()->detect(on_device);
     sums[0] += criterion.loss(detections, on_device).to(torch::kCPU);
     sums[1] += batch.n_rows();
     found.add(objects_of(detections), batch.field("image_numbers"));
-  }
+  });
   sum_over_processes(options, sums);
   const auto measured = found.measure(*pictures(split), options);
   const double n_pictures = sums[1].item<double>();
