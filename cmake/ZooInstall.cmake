@@ -30,5 +30,5 @@ configure_package_config_file(
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/TransformerZooConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/TransformerZooConfig.cmake" "${PROJECT_BINARY_DIR}/TransformerZooConfigVersion.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/FindTorch.cmake" "${PROJECT_SOURCE_DIR}/cmake/FindSentencePiece.cmake"
-  "${PROJECT_SOURCE_DIR}/cmake/FindGD.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/FindGD.cmake" "${PROJECT_SOURCE_DIR}/cmake/FindWebP.cmake"
   DESTINATION "${package_dir}")

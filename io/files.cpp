@@ -168,12 +168,19 @@ bool stays_below(const std::filesystem::path& path) {
   return !path.is_absolute() && std::ranges::find(path, "..") == path.end();
 }
 
-std::string read_file(const fs::path& path, Follow follow) {
+std::string read_file(const fs::path& path, Follow follow, int64_t most_bytes) {
   const Descriptor file = open_for_reading(path, follow);
   const auto status = status_of(file, path);
   const bool is_device = S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode);
   if (is_device && ::isatty(file.get()) == 0)
     throw DataError(fmt::format("cannot read '{}': it is a device", path.string()));
+  const auto check_size = [&](int64_t size) {
+    if (size <= most_bytes) return;
+    throw DataError(
+        fmt::format("cannot read '{}': it is larger than {} MiB, the most that is read of such a file",
+                    path.string(), most_bytes >> 20));
+  };
+  check_size(status.st_size);
   // One byte more than the reported size, so that the last read meets the end. Files in /proc report size 0.
   std::string content(static_cast<size_t>(status.st_size) + 1, '\0');
   constexpr size_t chunk = size_t{1} << 16;
@@ -185,6 +192,7 @@ std::string read_file(const fs::path& path, Follow follow) {
     if (got < 0) fail_reading(path, errno);
     if (got == 0) break;
     size += static_cast<size_t>(got);
+    check_size(static_cast<int64_t>(size));
   }
   content.resize(size);
   return content;

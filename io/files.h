@@ -1,6 +1,7 @@
 #pragma once
 // Files that are either complete or absent.
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -15,9 +16,14 @@ namespace zoo {
 /// to: it is not absolute, and has no "..".
 bool stays_below(const std::filesystem::path& path);
 
+/// The most that is read of a file, unless the caller says otherwise: 4 GiB.
+inline constexpr int64_t kMostFileBytes = int64_t{4} << 30;
+
 /// The whole content of a file; where everything is followed, also of a pipe or a terminal. Throws DataError
-/// (missing, a directory, unreadable, not to be followed, or another device, which may have no end).
-std::string read_file(const std::filesystem::path& path, Follow follow = Follow::everything);
+/// (missing, a directory, unreadable, not to be followed, another device, which may have no end, or larger
+/// than `most_bytes`, of which nothing is read then, unless it is a pipe).
+std::string read_file(const std::filesystem::path& path, Follow follow = Follow::everything,
+                      int64_t most_bytes = kMostFileBytes);
 
 /// Whether there is anything at `path`, even a link that leads nowhere.
 bool is_there(const std::filesystem::path& path);

@@ -4,33 +4,12 @@
 #include <cmath>
 #include <utility>
 
-#include <torch/types.h>
-
 #include "data/images/rand_augment.h"
 
 namespace zoo {
 namespace {
 
 int64_t rounded(double x) { return std::llround(x); }
-
-/// The part of an image that lies within it; the rest is black.
-Image cut_out(const Image& image, const Rectangle& part) {
-  const auto& [channels, height, width] = image.shape;
-  Image result{.shape = {.channels = channels, .height = part.height, .width = part.width}, .pixels = {}};
-  result.pixels.resize(static_cast<size_t>(channels * part.height * part.width));
-  const int64_t first_row = std::max<int64_t>(0, -part.top),
-                last_row = std::min(part.height, height - part.top);
-  const int64_t first = std::max<int64_t>(0, -part.left), last = std::min(part.width, width - part.left);
-  if (first >= last) return result;
-  for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t row = first_row; row < last_row; ++row) {
-      const auto* const from = image.pixels.data() + (c * height + part.top + row) * width + part.left;
-      auto* const to = result.pixels.data() + (c * part.height + row) * part.width;
-      std::copy(from + first, from + last, to + first);
-    }
-  }
-  return result;
-}
 
 /// A part with an area between min_area and all, and sides between 3:4 and 4:3; the middle if ten draws do
 /// not fit (torchvision's RandomResizedCrop).
@@ -75,31 +54,10 @@ void flip(Image& image) {
   }
 }
 
-Image resized(const Image& image, const Rectangle& part, int64_t height, int64_t width) {
-  Image source = cut_out(image, part);
-  if (part.height == height && part.width == width) return source;
-  const torch::NoGradGuard no_grad;
-  const auto pixels = torch::from_blob(source.pixels.data(),
-                                       {1, image.shape.channels, part.height, part.width}, torch::kUInt8)
-                          .to(torch::kFloat);
-  const auto result = at::_upsample_bilinear2d_aa(pixels, {height, width}, /*align_corners=*/false)
-                          .round()
-                          .clamp(0, 255)
-                          .to(torch::kUInt8)
-                          .contiguous();
-  const auto* const first = result.const_data_ptr<uint8_t>();
-  return {.shape = {.channels = image.shape.channels, .height = height, .width = width},
-          .pixels = {first, first + result.numel()}};
-}
-
-Rectangle whole(const ImageShape& shape) {
-  return {.top = 0, .left = 0, .height = shape.height, .width = shape.width};
-}
-
 Image fitted(const Image& image, int64_t size) {
   const auto to = scaled_to(image.shape, size);
-  const Image scaled_image = resized(image, whole(image.shape), to.height, to.width);
-  return cut_out(scaled_image, {(to.height - size) / 2, (to.width - size) / 2, size, size});
+  return resized_window(image, to.height, to.width,
+                        {(to.height - size) / 2, (to.width - size) / 2, size, size});
 }
 
 Box fitted_part(const ImageShape& shape, int64_t size) {

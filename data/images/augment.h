@@ -7,20 +7,9 @@
 #include "data/image_config.h"
 #include "data/images/box.h"
 #include "data/images/image.h"
+#include "data/images/resize.h"
 
 namespace zoo {
-
-/// A part of an image, in pixels.
-struct Rectangle {
-  int64_t top = 0, left = 0, height = 0, width = 0;
-};
-
-/// All of an image of this shape.
-Rectangle whole(const ImageShape& shape);
-
-/// The part of an image, resized to height × width with antialiased bilinear interpolation, as torchvision
-/// does with tensors. Returns the part itself if it has that size.
-Image resized(const Image& image, const Rectangle& part, int64_t height, int64_t width);
 
 /// Exchanges left and right.
 void flip(Image& image);

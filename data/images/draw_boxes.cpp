@@ -105,8 +105,10 @@ std::string for_font(std::string_view label) {
 class Drawing {
  public:
   explicit Drawing(gdImage& canvas) : canvas_(canvas) {
-    constexpr int64_t pixels_of_a_step = 1000;
-    scale_ = 1 + std::max(canvas.sx, canvas.sy) / pixels_of_a_step;
+    // The shorter side has a say, too, or the text of a long picture would be higher than the picture.
+    constexpr int64_t pixels_of_a_step = 1000, shorter_pixels_of_a_step = 100;
+    scale_ = 1 + std::min(std::max(canvas.sx, canvas.sy) / pixels_of_a_step,
+                          std::min(canvas.sx, canvas.sy) / shorter_pixels_of_a_step);
   }
 
   /// `box`: in pixels of the canvas.

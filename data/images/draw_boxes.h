@@ -15,7 +15,8 @@ namespace zoo {
 /// Each of `labels`, the names that a label may have, has a colour of its own.
 ///
 /// A picture whose longer side is below 300 pixels is first enlarged by the smallest whole factor that brings
-/// it to 300, so that the text can be read. Frames and text grow with pictures of more than 1,000 pixels.
+/// it to 300, so that the text can be read. Frames and text grow with pictures of more than 1,000 pixels, if
+/// the shorter side has room for them.
 /// Text stays within the picture, and is cut where the picture is too narrow. Characters that are not in ISO
 /// 8859-2, which is what libgd's own fonts have, become the most similar ones, or question marks. Throws
 /// SystemError if there is not enough memory.

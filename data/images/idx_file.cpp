@@ -17,14 +17,13 @@
 namespace zoo {
 namespace {
 
-constexpr int64_t kMostIdxBytes = int64_t{4} << 30;
 constexpr std::string_view kImages = "images-idx3", kLabels = "labels-idx1";
 
-/// The bytes of a file, decompressed if they are compressed. Reads no more than it is asked for.
+/// The bytes of a file, decompressed if they are compressed with gzip. Reads no more than it is asked for.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : bytes_(bytes) {
-    is_compressed_ = bytes.starts_with("\x1F\x8B");
+    is_compressed_ = begins_member(bytes);
     if (!is_compressed_) return;
     constexpr int gzip_window = 15 + 16;
     if (inflateInit2(&stream_, gzip_window) != Z_OK) throw SystemError("zlib cannot start");
@@ -53,11 +52,21 @@ class ByteReader {
       stream_.avail_out = static_cast<uInt>(wanted);
       state_ = inflate(&stream_, Z_NO_FLUSH);
       done += wanted - stream_.avail_out;
+      // A file may have several members, as `cat a.gz b.gz` makes it.
+      if (state_ == Z_STREAM_END && begins_member(rest())) state_ = inflateReset(&stream_);
     }
     return done;
   }
 
+  /// Whether all bytes have been read and, if they are compressed, their check sums are right.
+  bool is_at_end() const {
+    return is_compressed_ ? state_ == Z_STREAM_END && rest().empty() : bytes_.empty();
+  }
+
  private:
+  static bool begins_member(std::string_view bytes) { return bytes.starts_with("\x1F\x8B"); }
+  std::string_view rest() const { return bytes_.substr(bytes_.size() - stream_.avail_in); }
+
   std::string_view bytes_;
   bool is_compressed_ = false;
   z_stream stream_ = {};
@@ -66,12 +75,11 @@ class ByteReader {
 
 }  // namespace
 
-IdxArray read_idx(const std::filesystem::path& path, int64_t n_dimensions) {
+IdxArray read_idx(const std::filesystem::path& path, int64_t n_dimensions, const IdxLimits& limits) {
   const auto fail = [&](const std::string& problem) {
     throw DataError(fmt::format("{}: {}", path.string(), problem));
   };
-  const std::string content = read_file(path, Follow::links);
-  if (std::ssize(content) > kMostIdxBytes - 1) fail("the file is too large: more than 4 GiB");
+  const std::string content = read_file(path, Follow::links, limits.bytes);
   ByteReader reader(content);
   constexpr uint8_t bytes_type = 8;
   std::array<uint8_t, 4> magic{};
@@ -86,8 +94,14 @@ IdxArray read_idx(const std::filesystem::path& path, int64_t n_dimensions) {
     if (reader.read(size) != size.size()) fail("the header is truncated");
     array.sizes.push_back(int64_t{size[0]} << 24 | int64_t{size[1]} << 16 | int64_t{size[2]} << 8 | size[3]);
     if (array.sizes.back() == 0) fail("the array is empty");
-    if (array.sizes.back() > kMostIdxBytes / n_bytes)
-      fail(fmt::format("the header says {} values: more than 4 GiB", fmt::join(array.sizes, " x ")));
+    if (i == 0 && limits.entries && array.sizes.front() != *limits.entries) {
+      fail(fmt::format("has {} images, but {} labels belong to it: the numbers must be equal",
+                       array.sizes.front(), *limits.entries));
+    }
+    if (array.sizes.back() > limits.bytes / n_bytes) {
+      fail(fmt::format("the header says {} values: more than {} MiB, the most that is read",
+                       fmt::join(array.sizes, " x "), limits.bytes >> 20));
+    }
     n_bytes *= array.sizes.back();
   }
   // Memory is taken as the bytes come, because the header may lie.
@@ -103,6 +117,8 @@ IdxArray read_idx(const std::filesystem::path& path, int64_t n_dimensions) {
   std::array<uint8_t, 1> rest{};
   if (reader.read(rest) != 0)
     fail(fmt::format("the file is longer than its header says, {} values", fmt::join(array.sizes, " x ")));
+  if (!reader.is_at_end())
+    fail("the compressed file is truncated or damaged: its end or its check sum is not as it must be");
   return array;
 }
 

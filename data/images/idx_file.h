@@ -1,8 +1,10 @@
 #pragma once
-// IDX files, the format of MNIST and Fashion-MNIST: one array of bytes, plain or compressed with gzip.
+// IDX files, the format of MNIST and Fashion-MNIST: one array of bytes, plain or compressed with gzip (RFC
+// 1952, with any number of members).
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 namespace zoo {
@@ -13,9 +15,16 @@ struct IdxArray {
   std::vector<uint8_t> values;
 };
 
+/// What is read at most.
+struct IdxLimits {
+  int64_t bytes = int64_t{1} << 30;     // of the file, and of the array
+  std::optional<int64_t> entries = {};  // the first dimension must have this size; default: any
+};
+
 /// Reads an array with `n_dimensions` dimensions. Throws DataError if the file is no such array, is shorter
-/// or longer than its header says, or says that it has more than 4 GiB.
-IdxArray read_idx(const std::filesystem::path& path, int64_t n_dimensions);
+/// or longer than its header says, is damaged (gzip has check sums), or goes beyond the limits, of which
+/// nothing more than the header is read then.
+IdxArray read_idx(const std::filesystem::path& path, int64_t n_dimensions, const IdxLimits& limits = {});
 
 /// Whether the name of a file is usual for images in this format: it contains "idx3".
 bool is_idx_name(const std::filesystem::path& path);

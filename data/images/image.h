@@ -11,6 +11,7 @@ namespace zoo {
 struct Image {
   ImageShape shape;
   std::vector<uint8_t> pixels;
+  bool has_transparency = false;  // parts of the file were transparent, and are on white here
 };
 
 /// The brightness of a pixel (ITU-R 601-2, as in PIL).

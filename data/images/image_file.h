@@ -1,5 +1,5 @@
 #pragma once
-// PNG and JPEG files, which may come from strangers.
+// PNG, JPEG and WebP files, which may come from strangers.
 
 #include <filesystem>
 #include <string_view>
@@ -9,23 +9,32 @@
 
 namespace zoo {
 
+/// The most that a file may have; more is not read.
+inline constexpr int64_t kMostImageBytes = int64_t{512} << 20;
+
 /// The most that decoding one image may take.
 struct DecodingLimits {
   /// Images with more are refused before any pixel is decoded.
   int64_t pixels = int64_t{64} << 20;
   int64_t bytes = int64_t{1} << 30;
+  /// A JPEG may have so many scans, and over all scans so many pixels: each scan may visit all of them.
+  int64_t scans = 100, scanned_pixels = int64_t{1} << 30;
 };
 
-/// Decodes the content of a PNG or JPEG file. Colours become grey, and grey becomes colours, as n_channels (1
-/// or 3) asks; transparency is left out; 16 bits become 8. Throws DataError, which calls the image `name`,
-/// for another format, a damaged or truncated file, and an image beyond the limits.
+/// Decodes the content of a PNG, JPEG or WebP file. The result is upright as Exif data say. Colours become
+/// grey, and grey becomes colours, as n_channels (1 or 3) asks; 16 bits become 8; what is transparent is put
+/// on white. Throws DataError, which calls the image `name`, for another format, a damaged or truncated file,
+/// an animation, an image beyond the limits, and WebP where the program was built without libwebp.
 Image decode_image(std::string_view bytes, std::string_view name, int64_t n_channels,
                    const DecodingLimits& limits = {});
 
-/// The same for a file.
+/// The same for a file of at most kMostImageBytes.
 Image read_image(const std::filesystem::path& path, Follow follow, int64_t n_channels);
 
-/// Whether the name of a file ends as those of images: .png, .jpg, .jpeg.
+/// Whether the program was built with libwebp.
+bool reads_webp();
+
+/// Whether the name of a file ends as those of images: .png, .jpg, .jpeg, .webp.
 bool is_image_name(const std::filesystem::path& path);
 
 /// The content of a PNG file with this image.

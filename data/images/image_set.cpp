@@ -47,13 +47,10 @@ Image LabelledImages::image(int64_t index) const {
 }
 
 void LabelledImages::add_idx(const fs::path& path, const std::vector<std::string>& label_names) {
-  const auto images = std::make_shared<const IdxArray>(read_idx(path, 3));
+  // The labels are few bytes, so they say how many images to expect.
   const auto labels_path = idx_labels_of(path);
   const IdxArray labels = read_idx(labels_path, 1);
-  if (labels.sizes[0] != images->sizes[0]) {
-    throw DataError(fmt::format("{} has {} images and {} has {} labels: the numbers must be equal",
-                                path.string(), images->sizes[0], labels_path.string(), labels.sizes[0]));
-  }
+  const auto images = std::make_shared<const IdxArray>(read_idx(path, 3, {.entries = labels.sizes[0]}));
   for (int64_t i = 0; i < labels.sizes[0]; ++i) {
     const size_t label = labels.values[static_cast<size_t>(i)];
     if (!label_names.empty() && label >= label_names.size()) {

@@ -125,6 +125,14 @@ TEST(DrawBoxes, FramesAndTextGrowWithThePicture) {
   EXPECT_EQ(at(drawn, 400 - 38, 1001), kRed) << "the ground of letters of 3 * 13 pixels";
 }
 
+// Text as high as the picture would hide it, and its length would take minutes.
+TEST(DrawBoxes, TextStaysSmallOnLongPictures) {
+  const Image drawn =
+      draw_boxes(plain(3, 60, 20'000, 90), std::vector<LabelledBox>{{"a", 0.5, {1000, 30, 600, 25}}}, {"a"});
+  EXPECT_EQ(at(drawn, 16, 1010), (Pixel{90, 90, 90}));
+  EXPECT_EQ(at(drawn, 17, 1001), kRed) << "the ground of letters of 13 pixels";
+}
+
 // Whatever a model says, nothing is written outside the picture.
 TEST(DrawBoxes, BoxesOutsideThePictureAreHarmless) {
   constexpr double kFar = 1e300, kInfinity = std::numeric_limits<double>::infinity();

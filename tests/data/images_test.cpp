@@ -15,6 +15,7 @@
 #include "data/images/image_file.h"
 #include "data/images/image_set.h"
 #include "data/images/rand_augment.h"
+#include "data/images/resize.h"
 #include "data/prefetch.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
@@ -89,7 +90,7 @@ TEST(ImageFile, WhatIsNoImageGetsOneLine) {
     return message_of<DataError>([&] { decode_image(bytes, "a.png", 3); });
   };
   EXPECT_EQ(problem(""), "a.png: the file is empty");
-  EXPECT_THAT(problem("hello"), HasSubstr("a.png: this is no PNG or JPEG image"));
+  EXPECT_THAT(problem("hello"), HasSubstr("a.png: this is no PNG, JPEG or WebP image"));
   const std::string whole = encode_png(picture(3, 40, 40));
   for (size_t n = 1; n < whole.size() - 12; n += 97)
     EXPECT_THAT(problem(whole.substr(0, n)), HasSubstr("a.png: "));
@@ -124,8 +125,29 @@ TEST(IdxFile, BadFilesGetOneLine) {
   EXPECT_THAT(problem(gzipped(idx({2, 2, 3}, "abcdefghijkl")).substr(0, 25)), HasSubstr("truncated"));
   EXPECT_THAT(problem(idx({2, 2, 3}, "abcdefghijklm")), HasSubstr("is longer than its header says"));
   EXPECT_THAT(problem(idx({0, 2, 3}, "")), HasSubstr("the array is empty"));
-  EXPECT_THAT(problem(idx({0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, "")), HasSubstr("more than 4 GiB"));
-  EXPECT_THAT(problem(idx({0x10000, 0x100, 0x80}, "abc")), HasSubstr("truncated"));  // 2 GiB are not taken
+  EXPECT_THAT(problem(idx({0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, "")),
+              HasSubstr("more than 1024 MiB, the most that is read"));
+  EXPECT_THAT(problem(idx({0x8000, 0x100, 0x80}, "abc")), HasSubstr("truncated"));  // 1 GiB is not taken
+}
+
+TEST(IdxFile, GzipsCheckSumsAndMembersCount) {
+  const TempDir dir;
+  const auto read = [&](const std::string& bytes) {
+    return message_of<DataError>([&] { read_idx(dir.write("a-idx3", bytes), 3); });
+  };
+  const std::string content = idx({2, 2, 3}, "abcdefghijkl"), whole = gzipped(content);
+  EXPECT_EQ(read(gzipped(content.substr(0, 9)) + gzipped(content.substr(9))), "no error");
+  EXPECT_EQ(read(gzipped(content) + gzipped("")), "no error") << "an empty member at the end";
+  const std::string damaged = "the compressed file is truncated or damaged";
+  EXPECT_THAT(read(whole.substr(0, whole.size() - 1)), HasSubstr(damaged));
+  EXPECT_THAT(read(whole.substr(0, whole.size() - 8)), HasSubstr(damaged)) << "no check sum at all";
+  for (size_t i = 1; i <= 8; ++i) {
+    std::string flipped = whole;
+    flipped[whole.size() - i] ^= 1;
+    EXPECT_THAT(read(flipped), HasSubstr(damaged)) << i << " bytes before the end";
+  }
+  EXPECT_THAT(read(whole + "x"), HasSubstr(damaged));
+  EXPECT_THAT(read(whole + gzipped("x")), HasSubstr("is longer than its header says"));
 }
 
 /// A corpus of 8 images of 2 classes in each of the three forms.
@@ -198,12 +220,19 @@ TEST_F(ImageSets, BadListsGetOneLine) {
   EXPECT_THAT(problem("a.png\t\n"), HasSubstr("no label"));
   dir_.write("train-labels-idx1-ubyte", idx({7}, "abcdefg"));
   EXPECT_THAT(message_of<DataError>([&] { read_images(config("train-images-idx3-ubyte"), Split::train); }),
-              HasSubstr("has 7 labels: the numbers must be equal"));
+              HasSubstr("has 8 images, but 7 labels belong to it: the numbers must be equal"));
   dir_.write("train-labels-idx1-ubyte", idx({8}, std::string(8, '\x02')));
   EXPECT_THAT(message_of<DataError>([&] { read_images(config("train-images-idx3-ubyte"), Split::train); }),
               HasSubstr("label 2 of image 1 has no name: data.images.label_names has 2"));
   EXPECT_THAT(message_of<DataError>([&] { read_images(config("list"), Split::train); }),
               HasSubstr("does not exist"));
+}
+
+// The header says a gigabyte, which a few kilobytes can hold if they are compressed.
+TEST_F(ImageSets, TheLabelsSayHowManyImagesAreRead) {
+  dir_.write("train-images-idx3-ubyte", idx({40'000, 160, 160}, ""));
+  EXPECT_THAT(message_of<DataError>([&] { read_images(config("train-images-idx3-ubyte"), Split::train); }),
+              HasSubstr("has 40000 images, but 8 labels belong to it: the numbers must be equal"));
 }
 
 std::unique_ptr<BatchSource> batches_of(const DataConfig& config, int64_t batch_size,
@@ -312,6 +341,46 @@ TEST(Augment, FittedImagesHaveTheMiddle) {
     EXPECT_EQ(image.shape.width, 5);
     EXPECT_EQ(image.pixels.size(), 75U);
   }
+}
+
+// LibTorch's operation, which torchvision calls for tensors, is the reference. Both add floats, so a mean
+// that is nearly a half may be rounded to either side.
+TEST(Resize, IsThatOfTorchvision) {
+  for (const auto& [height, width] : {std::pair{5, 7}, {64, 48}, {20, 20}, {37, 150}, {1, 33}, {33, 1}}) {
+    const Image image = picture(3, height, width);
+    const auto pixels = torch::tensor(image.pixels, torch::kFloat).view({1, 3, height, width});
+    for (const auto& [to_height, to_width] : {std::pair{20, 20}, {9, 70}, {64, 13}, {1, 1}}) {
+      const auto expected = at::_upsample_bilinear2d_aa(pixels, {to_height, to_width}, false).round();
+      const auto found = torch::tensor(resized(image, whole(image.shape), to_height, to_width).pixels)
+                             .view({1, 3, to_height, to_width});
+      const auto away = (found - expected).abs();
+      EXPECT_LE(away.max().item<double>(), 1);
+      EXPECT_LE((away > 0).sum().item<int64_t>(), found.numel() / 50);
+    }
+  }
+}
+
+TEST(Resize, AWindowIsAPartOfTheWhole) {
+  const Image image = picture(3, 40, 30);
+  for (const auto& [height, width] : {std::pair{80, 60}, {13, 200}, {40, 30}, {9, 9}}) {
+    const Rectangle window{.top = 3, .left = 4, .height = 5, .width = 4};
+    const Image all = resized(image, whole(image.shape), height, width);
+    EXPECT_EQ(resized_window(image, height, width, window).pixels, cut_out(all, window).pixels);
+  }
+  // Parts of a picture know nothing of what is beside them.
+  const Rectangle part{.top = 7, .left = 11, .height = 20, .width = 9};
+  const Image cut = cut_out(image, part);
+  EXPECT_EQ(resized(image, part, 11, 13).pixels, resized(cut, whole(cut.shape), 11, 13).pixels);
+}
+
+// All of it would take 200 GB.
+TEST(Augment, OnlyTheMiddleOfALongPictureIsEnlarged) {
+  Image line{.shape = {.channels = 1, .height = 1, .width = 1'000'000}, .pixels = {}};
+  line.pixels.resize(1'000'000);
+  for (size_t i = 0; i < line.pixels.size(); ++i) line.pixels[i] = static_cast<uint8_t>(i % 200);
+  const Image middle = fitted(line, 448);
+  EXPECT_EQ(middle.pixels.size(), 448U * 448);
+  EXPECT_EQ(middle.pixels[447], 0);  // the middle of 499999 and 500000, of which 448 pixels are made each
 }
 
 TEST(Augment, FlipsAndCrops) {

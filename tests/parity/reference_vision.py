@@ -4,7 +4,7 @@ import io
 
 import numpy as np
 import torch
-from PIL import Image
+from PIL import Image, ImageOps
 from reference import linear, normal_, plain, write_case
 from safetensors.torch import save_file
 from torch import nn
@@ -134,19 +134,32 @@ def image_files(out):
         "grey.jpg": colours.convert("L"),
         "cmyk.jpg": colours.convert("CMYK"),
         "progressive.jpg": colours,
+        "rgb.webp": colours,
+        "rgba.webp": transparent,
     }
+    images |= {f"turned_{orientation}.jpg": colours for orientation in range(1, 9)}
+    images |= {"turned_6.png": colours, "turned_8.webp": colours}
     tensors = {}
     for name, image in images.items():
         file = io.BytesIO()
-        options = {"quality": 95, "subsampling": 0, "progressive": name.startswith("prog")} if "jpg" in name else {}
-        image.save(file, "JPEG" if "jpg" in name else "PNG", **options)
+        options = {
+            "jpg": {"quality": 95, "subsampling": 0, "progressive": name.startswith("prog")},
+            "png": {},
+            "webp": {"lossless": True, "exact": True},
+        }[name.split(".")[1]]
+        if name.startswith("turned"):
+            options["exif"] = Image.Exif()
+            options["exif"][0x0112] = int(name[7])
+        image.save(file, {"jpg": "JPEG", "png": "PNG", "webp": "WEBP"}[name.split(".")[1]], **options)
         tensors[f"files/{name}"] = torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8)
         read = Image.open(io.BytesIO(file.getvalue()))
         if name == "deep.png":  # PIL does not reduce 16 bits to 8 as other programs do
             grey = Image.fromarray((np.array(read) >> 8).astype(np.uint8))
             rgb = grey.convert("RGB")
         else:
-            rgb = read.convert("RGB")
+            read = ImageOps.exif_transpose(read).convert("RGBA")
+            white = Image.new("RGBA", read.size, "white")
+            rgb = Image.alpha_composite(white, read).convert("RGB")
             grey = rgb.convert("L")
         tensors[f"grey/{name}"] = torch.from_numpy(np.array(grey)).unsqueeze(0)
         tensors[f"rgb/{name}"] = torch.from_numpy(np.array(rgb)).permute(2, 0, 1).contiguous()

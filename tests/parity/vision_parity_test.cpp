@@ -65,11 +65,12 @@ TEST_F(VisionParity, MlpMixer) {
   check("mixer", config);
 }
 
-// 16 bits, palettes, transparency, CMYK, progressive JPEG: pixels as PIL reads them. JPEG allows small
-// differences.
+// 16 bits, palettes, CMYK, progressive JPEG, transparency on white, pictures that Exif turns: pixels as PIL
+// reads them. JPEG allows small differences.
 TEST_F(VisionParity, ImageFilesAsPilReadsThem) {
   const ReferenceCase reference(file("image_files"));
   for (const auto& name : reference.names("files/")) {
+    if (name.ends_with("webp") && !reads_webp()) continue;
     const auto bytes = reference.get("files/" + name);
     const std::string_view content(reinterpret_cast<const char*>(bytes.const_data_ptr()),
                                    static_cast<size_t>(bytes.numel()));
@@ -81,7 +82,7 @@ TEST_F(VisionParity, ImageFilesAsPilReadsThem) {
                                           {n_channels, image.shape.height, image.shape.width}, torch::kUInt8)
                              .to(torch::kFloat);
       ASSERT_EQ(found.sizes(), expected.sizes());
-      const double most = name.ends_with("png") ? 1 : 4;  // grey is rounded differently
+      const double most = name.ends_with("jpg") ? 4 : 1;  // grey is rounded differently
       EXPECT_LE((found - expected).abs().max().item<double>(), most);
     }
   }

@@ -1,0 +1,81 @@
+// Files of images that are unusual, or that somebody has made to do harm.
+
+#include "data/images/image_file.h"
+
+#include <filesystem>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/images/exif.h"
+#include "io/files.h"
+#include "tests/support/errors.h"
+#include "tests/support/temp_dir.h"
+
+namespace zoo::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string seed_of(const std::string& name) { return read_file("tests/fuzz/seeds/image/" + name); }
+
+std::string problem_of_image(const std::string& bytes, const DecodingLimits& limits = {}) {
+  return message_of<DataError>([&] { decode_image(bytes, "a", 3, limits); });
+}
+
+/// A JPEG whose first scan comes `n` times more.
+std::string with_more_scans(const std::string& jpeg, int n) {
+  const size_t begin = jpeg.find("\xFF\xDA");
+  size_t end = begin + 2;
+  while (jpeg[end] != '\xFF' || jpeg[end + 1] == '\0') ++end;  // the next marker
+  std::string longer = jpeg.substr(0, end);
+  for (int i = 0; i < n; ++i) longer += jpeg.substr(begin, end - begin);
+  return longer + jpeg.substr(end);
+}
+
+TEST(ImageFile, AJpegHasFewScans) {
+  const auto jpeg = seed_of("progressive.jpg");
+  EXPECT_EQ(problem_of_image(with_more_scans(jpeg, 50)), "no error");
+  EXPECT_EQ(
+      problem_of_image(with_more_scans(jpeg, 20'000)),
+      "a: the image has more than 100 scans, the most that are read for its size: save it as another JPEG "
+      "or as PNG");
+  const Image image = decode_image(jpeg, "a", 3);
+  const int64_t n = image.shape.height * image.shape.width;
+  EXPECT_THAT(problem_of_image(with_more_scans(jpeg, 50), {.scanned_pixels = 20 * n}),
+              HasSubstr("the image has more than 20 scans"));
+  EXPECT_EQ(problem_of_image(jpeg, {.scanned_pixels = 20 * n}), "no error");
+}
+
+// A file of 6 GB that takes no room on the disk.
+TEST(ImageFile, ALargeFileIsNotRead) {
+  const TempDir dir;
+  const auto path = dir.write("a.png", seed_of("rgb.png"));
+  std::filesystem::resize_file(path, uintmax_t{6} << 30);
+  EXPECT_THAT(message_of<DataError>([&] { read_image(path, Follow::links, 3); }),
+              HasSubstr("a.png': it is larger than 512 MiB, the most that is read of such a file"));
+  EXPECT_THAT(message_of<DataError>([&] { read_file(path); }), HasSubstr("it is larger than 4096 MiB"));
+}
+
+TEST(ImageFile, TransparencyIsPutOnWhiteAndTold) {
+  EXPECT_TRUE(decode_image(seed_of("rgba.png"), "a", 3).has_transparency);
+  EXPECT_FALSE(decode_image(seed_of("rgb.png"), "a", 3).has_transparency);
+  EXPECT_FALSE(decode_image(seed_of("grey.jpg"), "a", 3).has_transparency);
+}
+
+// What Exif says is compared with PIL in tests/parity; here is what must be ignored.
+TEST(Exif, DamagedDataSayNothing) {
+  using std::string_literals::operator""s;
+  const auto tiff = [](const std::string& entry) { return "MM\0\x2A\0\0\0\x08\0\x01"s + entry; };
+  const auto turned = tiff("\x01\x12\0\x03\0\0\0\x01\0\x06\0\0"s);
+  EXPECT_EQ(exif_orientation(turned), 6);
+  EXPECT_EQ(exif_orientation("Exif\0\0"s + turned), 6);
+  for (size_t n = 0; n < turned.size() - 2; ++n) EXPECT_EQ(exif_orientation(turned.substr(0, n)), 1) << n;
+  EXPECT_EQ(exif_orientation(tiff("\x01\x12\0\x03\0\0\0\x01\0\x09\0\0"s)), 1) << "there are eight";
+  EXPECT_EQ(exif_orientation(tiff("\x01\x12\0\x04\0\0\0\x01\0\x06\0\0"s)), 1) << "no short number";
+  EXPECT_EQ(exif_orientation("II\x2A\0\xFF\xFF\xFF\xFF"s), 1) << "the directory is elsewhere";
+}
+
+}  // namespace
+}  // namespace zoo::testing
