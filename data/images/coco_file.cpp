@@ -76,7 +76,10 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   /// What the whole text says. Throws DataError.
   CocoFile finish();
 
-  bool null() override { return other(); }
+  bool null() override {
+    check_place(Value::other);
+    return other();
+  }
   bool boolean(bool value) override { return number(value, static_cast<int64_t>(value)); }
   bool number_integer(number_integer_t value) override { return number(static_cast<double>(value), value); }
   bool number_unsigned(number_unsigned_t value) override {
@@ -86,12 +89,14 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   }
   bool number_float(number_float_t value, const string_t&) override { return number(value, std::nullopt); }
   bool string(string_t& value) override {
+    check_place(Value::other);
     if (auto* const field = current()) *field = {.kind = Field::Kind::text, .text = std::move(value)};
     if (in_box()) fail("bbox must be four numbers");
     return true;
   }
   bool binary(binary_t&) override { return other(); }
   bool start_object(size_t) override {
+    check_place(Value::object);
     if (in_box()) fail("bbox must be four numbers");
     other();
     ++depth_;
@@ -109,6 +114,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool start_array(size_t) override {
+    check_place(Value::list);
     if (in_box()) fail("bbox must be four numbers");
     const bool is_box = depth_ == kEntryDepth && section_ == Section::annotations && key_ == "bbox";
     if (is_box) {
@@ -135,8 +141,15 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
 
  private:
   static constexpr int64_t kEntryDepth = 3;
+  enum class Value { list, object, other };
 
   bool in_box() const { return in_box_; }
+  /// Called before each value. The three sections are lists of objects.
+  void check_place(Value value) {
+    if (depth_ == 1 && value != Value::list && section_of(section_key_) != Section::other)
+      fail_file(fmt::format("\"{}\" must be a list", section_key_));
+    if (depth_ == 2 && value != Value::object && section_ != Section::other) fail("must be an object, {...}");
+  }
   /// The field that the next value is for, or null.
   Field* current() {
     return depth_ == kEntryDepth && section_ != Section::other ? entry_.find(key_) : nullptr;
@@ -147,6 +160,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool number(double value, std::optional<int64_t> whole) {
+    check_place(Value::other);
     if (auto* const field = current())
       *field = {.kind = Field::Kind::number, .number = value, .whole = whole};
     if (in_box()) {
@@ -185,12 +199,15 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   }
   void take_picture() {
     constexpr int64_t longest = int64_t{1} << 20;
+    constexpr size_t longest_name = 4095;  // PATH_MAX without its end
     CocoFile::Picture picture{.id = whole(entry_.id, "id"),
                               .file_name = text(entry_.file_name, "file_name"),
                               .height = whole(entry_.height, "height"),
                               .width = whole(entry_.width, "width")};
     if (std::min(picture.height, picture.width) < 1 || std::max(picture.height, picture.width) > longest)
       fail(fmt::format("{} x {} pixels are no picture", picture.width, picture.height));
+    if (picture.file_name.size() > longest_name || picture.file_name.find('\0') != std::string::npos)
+      fail(fmt::format("file_name '{}' cannot be the name of a file", excerpt(picture.file_name)));
     if (!stays_below(picture.file_name))
       fail(fmt::format("file_name '{}' leaves its directory", excerpt(picture.file_name)));
     if (!picture_of_.emplace(picture.id, file_.pictures.size()).second)
@@ -303,12 +320,7 @@ CocoFile parse_coco(std::string_view text, std::string_view name) {
 }
 
 CocoFile read_coco(const std::filesystem::path& path) {
-  std::error_code ignored;  // reading says what is wrong with a file
-  if (std::filesystem::file_size(path, ignored) > kMostCocoBytes && !ignored) {
-    throw DataError(
-        fmt::format("{}: larger than {} bytes, the most that is read", path.string(), kMostCocoBytes));
-  }
-  return parse_coco(read_file(path, Follow::links), path.string());
+  return parse_coco(read_file(path, Follow::links, kMostCocoBytes), path.string());
 }
 
 }  // namespace zoo

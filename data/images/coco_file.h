@@ -39,11 +39,12 @@ struct CocoFile {
 
 /// The most that reading a file may take. COCO's own largest one has 0.45 GB. Outlines are not kept in
 /// memory.
-inline constexpr uint64_t kMostCocoBytes = uint64_t{1} << 30;
+inline constexpr int64_t kMostCocoBytes = int64_t{1} << 30;
 
 /// Reads a file. Throws DataError, in one line, for anything but a right description: a text that is not
-/// JSON, a missing or wrong field, an id that is not unique or not known, two categories of one name, no
-/// categories, no pictures, a file name that leaves its directory, numbers that are not finite.
+/// JSON, a section that is no list of objects, a missing or wrong field, an id that is not unique or not
+/// known, two categories of one name, no categories, no pictures, a file name that leaves its directory or
+/// that no file can have, numbers that are not finite.
 CocoFile read_coco(const std::filesystem::path& path);
 /// The same for a text, which errors call `name`.
 CocoFile parse_coco(std::string_view text, std::string_view name);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -40,10 +43,12 @@ fs::path directory_of(const CocoFile& coco, const fs::path& description) {
 /// The number of each category among the labels, or none.
 std::vector<std::optional<int64_t>> label_numbers(const CocoFile& coco,
                                                   const std::vector<std::string>& labels) {
+  std::unordered_map<std::string_view, int64_t> number_of;
+  for (const auto& label : labels) number_of.emplace(label, &label - labels.data());
   std::vector<std::optional<int64_t>> numbers;
   for (const auto& category : coco.categories) {
-    const auto found = std::ranges::find(labels, category.name);
-    numbers.push_back(found == labels.end() ? std::nullopt : std::optional(found - labels.begin()));
+    const auto found = number_of.find(category.name);
+    numbers.push_back(found == number_of.end() ? std::nullopt : std::optional(found->second));
   }
   return numbers;
 }
@@ -118,10 +123,10 @@ MarkedImages read_marked_images(const DataConfig& config, Split split,
 
 std::vector<std::string> categories_of(const DataConfig& config, Split split) {
   std::vector<std::string> names;
+  std::unordered_set<std::string> known;
   for (const auto& file : files_to_read(config, split)) {
-    for (auto& category : read_coco(coco_path(file)).categories) {
-      if (std::ranges::find(names, category.name) == names.end()) names.push_back(std::move(category.name));
-    }
+    for (auto& category : read_coco(coco_path(file)).categories)
+      if (known.insert(category.name).second) names.push_back(std::move(category.name));
   }
   return names;
 }

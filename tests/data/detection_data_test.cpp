@@ -102,6 +102,19 @@ TEST(CocoFile, BadFilesGetOneLine) {
               HasSubstr("file_name '../a' leaves its directory"));
   EXPECT_THAT(problem(with_picture(R"({"id": 1, "file_name": "/a", "width": 1, "height": 1})")),
               HasSubstr("leaves its directory"));
+  EXPECT_THAT(problem(with_picture(R"({"id": 1, "file_name": "a\u0000.png", "width": 1, "height": 1})")),
+              HasSubstr("image 1: file_name 'a\\x00.png' cannot be the name of a file"));
+  EXPECT_THAT(problem(with_picture(fmt::format(R"({{"id": 1, "file_name": "{}", "width": 1, "height": 1}})",
+                                               std::string(100'000, 'a')))),
+              HasSubstr("cannot be the name of a file"));
+  for (const auto* section : {"images", "categories", "annotations"}) {
+    EXPECT_THAT(problem(fmt::format(R"({{"{}": {{"id": 1}}}})", section)),
+                HasSubstr(fmt::format("a.json: \"{}\" must be a list", section)));
+    EXPECT_THAT(problem(fmt::format(R"({{"{}": 7}})", section)), HasSubstr("must be a list"));
+    for (const auto* entry : {"7", "\"x\"", "null", "[]"})
+      EXPECT_THAT(problem(fmt::format(R"({{"{}": [{}]}})", section, entry)),
+                  HasSubstr("1: must be an object"));
+  }
   const std::string good = R"({"id": 1, "file_name": "a", "width": 1, "height": 1})";
   EXPECT_THAT(problem(with_picture(good + ", " + good)),
               HasSubstr("image 2: there is another image with the id 1"));
@@ -252,6 +265,23 @@ TEST_F(MarkedSets, HavePicturesAndObjects) {
   EXPECT_TRUE(set.objects(3)[2].is_crowd);
   EXPECT_EQ(set.objects(3)[0].image, 3);
   EXPECT_EQ(set.image(3).shape.height, 11);
+}
+
+// Each category is looked up by its name, twice; comparing it with all others would take minutes.
+TEST_F(MarkedSets, MayHaveManyCategories) {
+  std::string categories;
+  for (int i = 0; i < 200'000; ++i)
+    categories += fmt::format(R"({}{{"id": {}, "name": "a category, the number of which is {}"}})",
+                              i == 0 ? "" : ", ", i, i);
+  dir_.write("many.json",
+             fmt::format(R"({{"images": [{{"id": 1, "file_name": "0.png", "width": 20, "height": 8}}],
+      "annotations": [{{"image_id": 1, "category_id": 199999, "bbox": [1, 1, 4, 6]}}], "categories": [{}]}})",
+                         categories));
+  auto many = config("many.json");
+  many.valid = many.train;
+  const auto labels = categories_of(many, Split::train);
+  ASSERT_EQ(labels.size(), 200'000U);
+  EXPECT_EQ(read_marked_images(many, Split::train, labels).objects(0).front().category, 199'999);
 }
 
 TEST_F(MarkedSets, APartIsForValidation) {
