@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/images/image_decoders.h"
+#include "data/images/formats/decoders.h"
 #include "io/files.h"
 
 namespace zoo {
@@ -129,6 +129,17 @@ bool is_image_name(const std::filesystem::path& path) {
   std::string extension = path.extension().string();
   std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
   return std::ranges::find(extensions, extension) != extensions.end();
+}
+
+std::string encode_png(const Image& image) {
+  const auto& [channels, height, width] = image.shape;
+  const int64_t n = height * width;
+  Pixels pixels{.n_channels = channels, .height = height, .width = width};
+  pixels.values.resize(image.pixels.size());
+  for (int64_t c = 0; c < channels; ++c)
+    for (int64_t i = 0; i < n; ++i)
+      pixels.values[static_cast<size_t>(i * channels + c)] = image.pixels[static_cast<size_t>(c * n + i)];
+  return encode_png(pixels);
 }
 
 }  // namespace zoo

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "data/images/formats/decoders.h"
 #include "data/images/image.h"
 #include "io/open_file.h"
 
@@ -11,15 +12,6 @@ namespace zoo {
 
 /// The most that a file may have; more is not read.
 inline constexpr int64_t kMostImageBytes = int64_t{512} << 20;
-
-/// The most that decoding one image may take.
-struct DecodingLimits {
-  /// Images with more are refused before any pixel is decoded.
-  int64_t pixels = int64_t{64} << 20;
-  int64_t bytes = int64_t{1} << 30;
-  /// A JPEG may have so many scans, and over all scans so many pixels: each scan may visit all of them.
-  int64_t scans = 100, scanned_pixels = int64_t{1} << 30;
-};
 
 /// Decodes the content of a PNG, JPEG or WebP file. The result is upright as Exif data say. Colours become
 /// grey, and grey becomes colours, as n_channels (1 or 3) asks; 16 bits become 8; what is transparent is put
@@ -30,9 +22,6 @@ Image decode_image(std::string_view bytes, std::string_view name, int64_t n_chan
 
 /// The same for a file of at most kMostImageBytes.
 Image read_image(const std::filesystem::path& path, Follow follow, int64_t n_channels);
-
-/// Whether the program was built with libwebp.
-bool reads_webp();
 
 /// Whether the name of a file ends as those of images: .png, .jpg, .jpeg, .webp.
 bool is_image_name(const std::filesystem::path& path);

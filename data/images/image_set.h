@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/images/idx_file.h"
+#include "data/images/formats/idx_file.h"
 #include "data/images/image.h"
 #include "data/splits.h"
 

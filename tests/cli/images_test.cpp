@@ -141,7 +141,7 @@ TEST_F(Images, BadInputGetsOneLine) {
   EXPECT_THAT(problem("predict run --device cpu --text hello"),
               HasSubstr("--text: run reads images: use --image"));
   EXPECT_THAT(problem("predict run --device cpu --image config.yaml"),
-              HasSubstr("config.yaml: this is no PNG or JPEG"));
+              HasSubstr("config.yaml: this is no PNG, JPEG or WebP"));
   EXPECT_THAT(problem("predict run --device cpu --image none.png"), HasSubstr("cannot read 'none.png'"));
   EXPECT_THAT(problem("predict run --device cpu --image ."), HasSubstr(".: no PNG or JPEG images"));
   EXPECT_THAT(problem("predict run --device cpu"), HasSubstr("standard input is empty"));
@@ -153,7 +153,7 @@ TEST_F(Images, BadInputGetsOneLine) {
               HasSubstr("--target contradicts --image"));
   EXPECT_THAT(problem("attention run --device cpu"), HasSubstr("--text is required, or --image"));
   EXPECT_THAT(problem("attention run --device cpu --image config.yaml"),
-              HasSubstr("config.yaml: this is no PNG or JPEG"));
+              HasSubstr("config.yaml: this is no PNG, JPEG or WebP"));
   for (const std::string option : {"--min-score 0.1", "--out drawn"}) {
     EXPECT_THAT(problem("predict run --device cpu --image new/a.png " + option),
                 HasSubstr(option.substr(0, option.find(' ')) +

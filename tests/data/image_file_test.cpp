@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/images/exif.h"
+#include "data/images/formats/exif.h"
 #include "io/files.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "comparison/comparison_config.h"
 #include "data/images/coco_file.h"
-#include "data/images/idx_file.h"
+#include "data/images/formats/idx_file.h"
 #include "data/images/image_file.h"
 #include "data/text/sentencepiece_tokenizer.h"
 #include "io/config/config_file.h"

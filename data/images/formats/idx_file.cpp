@@ -1,4 +1,4 @@
-#include "data/images/idx_file.h"
+#include "data/images/formats/idx_file.h"
 
 #include <zlib.h>
 

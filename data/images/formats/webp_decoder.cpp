@@ -1,11 +1,11 @@
-#include "data/images/image_decoders.h"
+#include "data/images/formats/decoders.h"
 
 #ifdef ZOO_WEBP
 #include <webp/decode.h>
 
 #include <algorithm>
 
-#include "data/images/exif.h"
+#include "data/images/formats/exif.h"
 #endif
 
 namespace zoo {

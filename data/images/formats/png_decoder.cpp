@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/images/exif.h"
-#include "data/images/image_decoders.h"
+#include "data/images/formats/decoders.h"
+#include "data/images/formats/exif.h"
 
 namespace zoo {
 namespace {
@@ -65,21 +65,17 @@ Pixels decode_png(std::string_view bytes, const DecodingLimits& limits) {
   return pixels;
 }
 
-std::string encode_png(const Image& image) {
-  const auto& [channels, height, width] = image.shape;
-  const int64_t n = height * width;
-  std::vector<uint8_t> pixels(image.pixels.size());
-  for (int64_t c = 0; c < channels; ++c)
-    for (int64_t i = 0; i < n; ++i)
-      pixels[static_cast<size_t>(i * channels + c)] = image.pixels[static_cast<size_t>(c * n + i)];
+std::string encode_png(const Pixels& pixels) {
   PngImage png;
   auto& to = png.get();
-  to.width = static_cast<png_uint_32>(width), to.height = static_cast<png_uint_32>(height);
-  to.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  to.width = static_cast<png_uint_32>(pixels.width), to.height = static_cast<png_uint_32>(pixels.height);
+  to.format = pixels.n_channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
   png_alloc_size_t size = 0;
-  const bool is_measured = png_image_write_to_memory(&to, nullptr, &size, 0, pixels.data(), 0, nullptr) != 0;
+  const bool is_measured =
+      png_image_write_to_memory(&to, nullptr, &size, 0, pixels.values.data(), 0, nullptr) != 0;
   std::string content(size, '\0');
-  if (!is_measured || !png_image_write_to_memory(&to, content.data(), &size, 0, pixels.data(), 0, nullptr))
+  if (!is_measured ||
+      !png_image_write_to_memory(&to, content.data(), &size, 0, pixels.values.data(), 0, nullptr))
     throw SystemError(fmt::format("libpng cannot write an image: {}", to.message));
   content.resize(size);
   return content;

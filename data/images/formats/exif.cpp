@@ -1,4 +1,4 @@
-#include "data/images/exif.h"
+#include "data/images/formats/exif.h"
 
 namespace zoo {
 namespace {

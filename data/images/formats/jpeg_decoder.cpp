@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "data/images/exif.h"
-#include "data/images/image_decoders.h"
+#include "data/images/formats/decoders.h"
+#include "data/images/formats/exif.h"
 
 namespace zoo {
 namespace {
