@@ -119,6 +119,7 @@ void run_processes(const TrainArguments& arguments) {
 
 void run(const TrainArguments& arguments) {
   if (arguments.n_processes > 1) return run_processes(arguments);
+  EndWithLauncher end_with_launcher;
   const auto experiment = experiment_of(arguments);
   const StopSignals signals;
   TrainOptions options;
@@ -129,7 +130,10 @@ void run(const TrainArguments& arguments) {
   options.place = place_from_environment();
   options.device = parse_device(arguments.device, options.place ? options.place->local_rank : 0);
   options.on_progress = progress_on_stderr(experiment.name);
-  options.should_stop = [&] { return signals.received(); };
+  options.should_stop = [&] {
+    end_with_launcher.allow_saving();
+    return signals.received();
+  };
   const auto result = train(experiment, options);
   options.on_progress = nullptr;  // ends the line of the progress bar
   if (!options.place || options.place->rank == 0)

@@ -258,6 +258,30 @@ TEST_F(Parallel, AStopWhileTheProcessesStartIsAStop) {
   }
 }
 
+// One of them may wait for another that will never come.
+TEST_F(Parallel, NoProcessOutlivesAKilledLauncher) {
+  for (const auto delay : {0ms, 400ms, 1200ms}) {
+    SCOPED_TRACE(delay.count());
+    ZooProcess training(dir_, "train lm.yaml --nproc 2 --set training.steps=100000 --out run");
+    for (int i = 0; i < 3000 && process_of(1, "run") < 0; ++i) std::this_thread::sleep_for(1ms);
+    const pid_t first = process_of(0, "run"), second = process_of(1, "run");
+    ASSERT_GT(first, 0);
+    ASSERT_GT(second, 0);
+    ::kill(second, SIGSTOP);
+    std::this_thread::sleep_for(delay);
+    training.kill(SIGKILL);
+    const auto ends = [&](int rank) {
+      for (int i = 0; i < 3000 && process_of(rank, "run") > 0; ++i) std::this_thread::sleep_for(10ms);
+      return process_of(rank, "run") < 0;
+    };
+    EXPECT_TRUE(ends(0)) << "the process that waits for the other one";
+    ::kill(second, SIGCONT);
+    EXPECT_TRUE(ends(1)) << "the process that was held up";
+    for (const int rank : {0, 1})
+      if (const pid_t process = process_of(rank, "run"); process > 0) ::kill(process, SIGKILL);
+  }
+}
+
 TEST_F(Parallel, WhatIsWrongIsSaidOnce) {
   const auto expect_one_line = [&](const std::string& arguments, int code, const std::string& message) {
     const auto outcome = zoo("train " + arguments);

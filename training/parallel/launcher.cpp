@@ -1,11 +1,15 @@
 #include "training/parallel/launcher.h"
 
+#include <sys/prctl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
@@ -20,7 +24,7 @@
 namespace zoo {
 namespace {
 
-constexpr const char* kLaunched = "ZOO_LAUNCHED";
+constexpr const char* kLaunched = "ZOO_LAUNCHED";  // the process of launch()
 constexpr const char* kHost = "127.0.0.1";
 constexpr int kSignal = 128;  // a process killed by signal n has the exit code 128 + n
 
@@ -55,7 +59,7 @@ std::vector<ChildProcess> start(const LaunchOptions& options, uint16_t port) {
                                        {"MASTER_PORT", std::to_string(port)},
                                        {"TORCHELASTIC_USE_AGENT_STORE", "True"},
                                        {"TORCHELASTIC_RESTART_COUNT", "0"},
-                                       {kLaunched, "1"}}});
+                                       {kLaunched, std::to_string(::getpid())}}});
   }
   return processes;
 }
@@ -127,6 +131,13 @@ class Watch {
   bool ended_by_us_ = false;
 };
 
+/// The process that has launched this one.
+std::optional<pid_t> launcher_of_this() {
+  if (const char* const launched = std::getenv(kLaunched)) return static_cast<pid_t>(std::atoi(launched));
+  // torchrun does not say which process it is.
+  return std::getenv("TORCHELASTIC_RUN_ID") != nullptr ? std::optional(::getppid()) : std::nullopt;
+}
+
 }  // namespace
 
 LaunchResult launch(const LaunchOptions& options) {
@@ -142,6 +153,23 @@ LaunchResult launch(const LaunchOptions& options) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   return watch.result();
+}
+
+EndWithLauncher::EndWithLauncher() {
+  const auto launcher = launcher_of_this();
+  if (!launcher) return;
+  // torchrun's processes get no signal otherwise. (Those of launch() do; see base/process.h.)
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  watch_ = std::jthread([this, launcher = *launcher](const std::stop_token& stop) {
+    constexpr double kToSave = 60;  // seconds
+    std::optional<Stopwatch> since_its_end;
+    for (; !stop.stop_requested(); std::this_thread::sleep_for(std::chrono::milliseconds(20))) {
+      // It changes when the parent ends, even if that was before this process could ask for a signal.
+      if (::getppid() == launcher) continue;
+      if (!since_its_end) since_its_end.emplace();
+      if (!may_save_ || since_its_end->seconds() > kToSave) ::_exit(PeerError::kExitCode);
+    }
+  });
 }
 
 bool is_launched() { return std::getenv(kLaunched) != nullptr; }

@@ -1,9 +1,11 @@
 #pragma once
 // Several processes on this machine that train one model together.
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace zoo {
@@ -27,6 +29,24 @@ struct LaunchResult {
 /// the processes find each other. If one fails, the others have two seconds to notice it. Then they get a
 /// SIGTERM, and five seconds later they are killed. Throws SystemError where the processes cannot be started.
 LaunchResult launch(const LaunchOptions& options);
+
+/// While it lives, this process ends (PeerError::kExitCode) when the process that launched it has gone:
+/// launch(), or torchrun. A process that waits for others who will never come would outlive it. If nothing
+/// has launched this process, it does nothing.
+class EndWithLauncher {
+ public:
+  EndWithLauncher();
+  EndWithLauncher(const EndWithLauncher&) = delete;
+  EndWithLauncher& operator=(const EndWithLauncher&) = delete;
+
+  /// From now on there is something to save: the process gets SIGTERM, and has a minute to end by itself.
+  /// Before, it ends at once.
+  void allow_saving() { may_save_ = true; }
+
+ private:
+  std::atomic<bool> may_save_ = false;
+  std::jthread watch_;
+};
 
 /// Whether launch() has started this process. If so, launch() reports why the processes have ended.
 bool is_launched();
