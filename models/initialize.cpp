@@ -13,6 +13,7 @@ namespace zoo {
 namespace {
 
 using torch::nn::init::normal_;
+using torch::nn::init::uniform_;
 using torch::nn::init::xavier_uniform_;
 
 void visit_weights(const torch::nn::Module& model, const WeightVisitor& visit) {
@@ -32,6 +33,10 @@ void visit_parameters(const torch::nn::Module& model, const WeightVisitor& visit
 
 double inverse_root(int64_t n) { return 1.0 / std::sqrt(static_cast<double>(n)); }
 
+bool is_table(WeightUse use) {
+  return use == WeightUse::table || use == WeightUse::token_table || use == WeightUse::object_table;
+}
+
 // Every parameter is drawn once; parameters with another distribution are then drawn again. This order gives
 // the same weights for a seed in all versions of this program.
 
@@ -49,12 +54,21 @@ void initialize_normal(const torch::nn::Module& model, const ModelConfig& config
 void initialize_xavier(const torch::nn::Module& model, const ModelConfig& config) {
   const double embedding_std = inverse_root(config.d_model);
   visit_parameters(model, [&](const Weight& weight) {
-    const bool is_table = weight.use == WeightUse::table || weight.use == WeightUse::token_table;
-    is_table ? normal_(weight.parameter, 0, embedding_std) : xavier_uniform_(weight.parameter);
+    is_table(weight.use) ? normal_(weight.parameter, 0, embedding_std) : xavier_uniform_(weight.parameter);
   });
   // Each stacked matrix is drawn again with its own fan-out.
   visit_weights(model, [](const Weight& weight) {
     if (weight.count < weight.parameter.size(0)) xavier_uniform_(weight.rows());
+  });
+}
+
+// As DETR.query_embed and PositionEmbeddingLearned in the authors' code. With queries that are nearly equal,
+// all of them learn to find the same object.
+void initialize_detr(const torch::nn::Module& model, const ModelConfig& config) {
+  initialize_xavier(model, config);
+  visit_weights(model, [](const Weight& weight) {
+    if (weight.use == WeightUse::object_table) normal_(weight.rows(), 0, 1);
+    if (weight.use == WeightUse::table) uniform_(weight.rows(), 0, 1);
   });
 }
 
@@ -84,6 +98,9 @@ void initialize(torch::nn::Module& model, const ModelConfig& config) {
       break;
     case Initialization::xavier_uniform:
       initialize_xavier(model, config);
+      break;
+    case Initialization::detr:
+      initialize_detr(model, config);
       break;
     case Initialization::t5:
       initialize_t5(model, config);

@@ -25,6 +25,7 @@ enum class WeightUse {
   token_scores,     // a linear map to scores of the vocabulary
   token_table,      // one row per token
   table,            // one row per position, segment or bucket
+  object_table,     // one row per object query (Carion et al. 2020)
   distance_table,   // one row per distance, added to keys or values (Shaw et al. 2018)
   convolution,      // one row per output channel
 };

@@ -169,7 +169,7 @@ std::optional<PlaceGrid> DetrModel::place_grid(const Batch& batch) const {
 }
 
 void DetrModel::visit_weights(const WeightVisitor& visit) const {
-  visit({queries_, 0, queries_.size(0), WeightUse::table});
+  visit({queries_, 0, queries_.size(0), WeightUse::object_table});
 }
 
 std::shared_ptr<torch::nn::Module> DetrModel::fresh(const std::optional<torch::Device>&) const {
@@ -195,6 +195,11 @@ ModelFamily detr_family() {
     const auto map = resnet_output(feature_map_options(config, purpose).backbone(), purpose.image.height,
                                    purpose.image.width);
     return map.height * map.width;
+  };
+  family.set_defaults = [](ModelConfig& config) {
+    config.activation = Activation::relu;
+    config.position = Position::sinusoidal;
+    config.init = Initialization::detr;
   };
   family.validate = validate_detr;
   return family;

@@ -46,6 +46,9 @@ struct ModelFamily : TypeInfo {
       nullptr;
   /// Why its models have no attention weights to show: "has no attention". Empty: they have some.
   std::string no_maps = {};
+  /// Sets the keys of `model` for which the family's authors used other values than ModelConfig has, which
+  /// are GPT-2's. They hold where a configuration does not set the key. Default: no keys.
+  std::function<void(ModelConfig& config)> set_defaults = nullptr;
   /// Checks conditions across keys for this family only; keys are relative to `model`. Default: no checks.
   std::function<void(const ModelConfig& config, const Complain& complain)> validate = nullptr;
 };

@@ -65,6 +65,7 @@ ModelFamily resnet_family() {
   };
   family.count = count_resnet_model;
   // The mean over all pixels.
+  family.set_defaults = [](ModelConfig& config) { config.dropout = 0; };
   family.input_length = [](const ModelConfig&, const ModelPurpose&) -> int64_t { return 1; };
   family.no_maps = "has no attention";
   return family;

@@ -163,6 +163,10 @@ ModelFamily vit_family() {
     batch.targets = torch::zeros({1}, torch::kInt64);
     return batch;
   };
+  family.set_defaults = [](ModelConfig& config) {
+    config.norm_eps = 1e-6;
+    config.init = Initialization::xavier_uniform;
+  };
   family.validate = validate_vit;
   return family;
 }

@@ -158,8 +158,8 @@ TEST_F(InitialWeights, AClassifierOfOtherClassesHasAHeadOfItsOwn) {
   world.dir().write("data/other.tsv", table);
   const auto message = train_and_listen(beginning("text_classification", {"data.train=other.tsv", kNoStep}),
                                         {.run_dir = world.path("run")});
-  EXPECT_THAT(message,
-              AllOf(HasSubstr("; new: head.classifier"), HasSubstr("; left behind: head.classifier")));
+  EXPECT_THAT(message, AllOf(HasSubstr("; new: head.classifier (class 1 is 'blue' there, 'a' here)"),
+                             HasSubstr("; left behind: head.classifier")));
   EXPECT_THAT(other_tensors(world.path("run"), source),
               ElementsAre("head.classifier.bias", "head.classifier.weight"));
   EXPECT_THAT(Run::open(world.path("run")).labels(), ElementsAre("a", "b", "c"));
@@ -221,6 +221,55 @@ TEST_F(InitialWeights, AnotherModelIsRefusedByItsKey) {
   // This key may differ, but not if it changes the shape of a tensor.
   EXPECT_THAT(error_of(task, {"model.max_positions=40"}),
               AllOf(StartsWith("init_from: "), HasSubstr("(64, 16), this model as (40, 16)")));
+}
+
+// Model, tokenizer and task of a configuration that names a run are the run's, where it says nothing else.
+TEST_F(InitialWeights, BringTheKeysOfTheirRun) {
+  const auto whole = experiment("masked_language_modeling",
+                                {"model.norm=rms_norm", "model.d_ff=48", "data.tokenizer.lowercase=true"});
+  train(whole, {.run_dir = source});
+  const auto from = [&](const std::string& yaml, const std::vector<std::string>& overrides = {}) {
+    return parse_experiment(fmt::format("init_from: {}\n{}", source.string(), yaml), "x.yaml", overrides);
+  };
+  const auto same = from("data: {train: text.txt}");
+  EXPECT_EQ(same.task.type, "masked_language_modeling");
+  EXPECT_EQ(dump_config(same.model), dump_config(whole.model));
+  EXPECT_EQ(dump_config(same.data.tokenizer), dump_config(whole.data.tokenizer));
+  EXPECT_EQ(same.data.sequence_length, 24);
+  EXPECT_EQ(same.training.steps, TrainingConfig().steps) << "the training is new";
+  EXPECT_EQ(same.data.train.size(), 1U);
+
+  const auto other = from("task: text_classification\ndata: {train: table.tsv}\nmodel: {dropout: 0.3}",
+                          {"training.steps=2", "training.batch_size=4"});
+  EXPECT_EQ(other.model.dropout, 0.3);
+  EXPECT_EQ(other.model.norm, NormKind::rms_norm);
+  EXPECT_THAT(train_and_listen(other, {.run_dir = world.path("run")}), HasSubstr("starts from "));
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                train(from("data: {train: text.txt}\nmodel: {norm: layer_norm}"),
+                      {.run_dir = world.path("refused")});
+              }),
+              HasSubstr("model.norm is layer_norm, but rms_norm in "));
+  // A run's own configuration has all keys, and is read without its source.
+  const auto before = dump_config(load_complete_experiment(world.path("run/config.yaml")));
+  fs::remove_all(source);
+  EXPECT_EQ(dump_config(load_complete_experiment(world.path("run/config.yaml"))), before);
+  EXPECT_THAT(message_of<ConfigError>([&] { from("task: masked_language_modeling"); }),
+              AllOf(HasSubstr("x.yaml:1:"), HasSubstr("source: no such run")));
+}
+
+TEST_F(InitialWeights, OfImagesBringSizesAndStatistics) {
+  const auto whole = world.image_experiment({"training.steps=2", "data.images.augment={}"});
+  train(whole, {.run_dir = source});
+  const auto yaml =
+      fmt::format("init_from: {}\ndata: {{train: train-images-idx3, images: {{label_names: [a, b, c]}}}}\n",
+                  source.string());
+  const auto experiment = parse_experiment(yaml, "x.yaml", {"training.steps=2", "training.batch_size=4"});
+  EXPECT_EQ(experiment.task.type, "image_classification");
+  EXPECT_EQ(experiment.data.images.size, 8);
+  EXPECT_EQ(experiment.data.images.channels, 1);
+  EXPECT_THAT(train_and_listen(experiment, {.run_dir = world.path("run")}),
+              HasSubstr("; new: head.classifier (class 1 is 'bars' there, 'a' here)"));
+  EXPECT_EQ(read_file(world.path("run/pixels.json")), read_file(source / "pixels.json"));
 }
 
 TEST_F(InitialWeights, ASourceThatIsNoneIsToldInALine) {

@@ -11,6 +11,7 @@
 #include "data/images/marked_images.h"
 #include "tests/training/support.h"
 #include "training/gradients/gradient_accumulator.h"
+#include "training/runs/initial_weights.h"
 #include "training/runs/run.h"
 #include "training/tasks/task.h"
 

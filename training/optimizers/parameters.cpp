@@ -18,6 +18,7 @@ ParameterRole role_of(WeightUse use) {
       return ParameterRole::hidden_matrix;
     case WeightUse::token_table:
     case WeightUse::table:
+    case WeightUse::object_table:
     case WeightUse::distance_table:
       return ParameterRole::embedding;
     case WeightUse::scores:

@@ -15,6 +15,7 @@
 #include <torch/utils.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "io/safetensors.h"
 #include "training/runs/finite.h"
 #include "training/runs/run.h"
@@ -62,10 +63,8 @@ void check_agreement(const Experiment& experiment, const Source& source) {
     if (may_change(key)) continue;
     const auto other = std::ranges::find(there, key, &ConfigValue::key);
     if (other == there.end() || other->value == value) continue;
-    fail(fmt::format(
-        "{} is {}, but {} in {}, whose weights and vocabulary this run takes: use the same value, "
-        "for instance with `extends:` and its config.yaml",
-        key, value, other->value, source.dir.string()));
+    fail(fmt::format("{} is {}, but {} in {}, whose weights and vocabulary this run takes: leave the key out",
+                     key, value, other->value, source.dir.string()));
   }
 }
 
@@ -97,6 +96,19 @@ Source open_source(const Experiment& experiment) {
   }
   check_special_tokens(experiment, source);
   return source;
+}
+
+bool is_classifier(std::string_view parameter) { return parameter.starts_with("head.classifier."); }
+
+/// Why the last layer of a classifier is new: "4 classes there, 2 here". Empty if that run has no classes.
+std::string difference_of(const std::vector<std::string>& there, const std::vector<std::string>& here) {
+  if (there.empty()) return "";
+  if (there.size() != here.size()) return fmt::format("{} classes there, {} here", there.size(), here.size());
+  for (size_t i = 0; i < here.size(); ++i) {
+    if (there[i] != here[i])
+      return fmt::format("class {} is '{}' there, '{}' here", i + 1, excerpt(there[i]), excerpt(here[i]));
+  }
+  return "";
 }
 
 /// "encoder.layers.0.norm1, head.pooler and 3 more": the modules of some parameters.
@@ -145,7 +157,7 @@ std::string load_initial_weights(const Experiment& experiment, const Task& task,
   tensors.update(model.named_buffers());  // such as Performer's random features
   for (const auto& item : tensors) {
     const auto& name = item.key();
-    if (!file.contains(name) || (name.starts_with("head.classifier.") && !same_classes)) {
+    if (!file.contains(name) || (is_classifier(name) && !same_classes)) {
       fresh.push_back(name);
       continue;
     }
@@ -174,6 +186,10 @@ std::string load_initial_weights(const Experiment& experiment, const Task& task,
   auto text = fmt::format("starts from {}: {} of {} tensors", path.string(), found.size(),
                           found.size() + fresh.size());
   if (!fresh.empty()) text += fmt::format("; new: {}", modules_of(fresh));
+  const bool new_classes = std::ranges::any_of(fresh, is_classifier);
+  if (const auto why = difference_of(source.vocabulary.labels, task.vocabulary().labels);
+      new_classes && !why.empty())
+    text += fmt::format(" ({})", why);
   std::vector<std::string> left;
   for (const auto& name : file.names()) {
     if (!used.contains(name)) left.push_back(name);

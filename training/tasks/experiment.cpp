@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "io/config/find_config.h"
 #include "io/files.h"
+#include "training/tasks/experiment_defaults.h"
 #include "training/tasks/task_checks.h"
 #include "training/tasks/task_type.h"
 
@@ -32,6 +33,20 @@ void validate_best_by(const Experiment& c, const TaskType& type, const Complain&
                                            fmt::join(type.metric_names(), ", ")));
 }
 
+/// Keys that `file` does not set stay as they are.
+void read_and_check(const ConfigFile& file, Experiment& experiment) {
+  file.read(experiment);
+  pin_paths(experiment);
+  const bool lacks_source = experiment.init_from && !find_source(experiment);
+  validate(experiment, [&](std::string_view key, std::string_view problem) {
+    // A key that the run would have given is no mistake of the file.
+    if (lacks_source && !file.sets(key) && key != "init_from")
+      file.fail("init_from", fmt::format("{}: no such run{}", experiment.init_from->text,
+                                         places_of(*experiment.init_from)));
+    file.fail(key, problem);
+  });
+}
+
 }  // namespace
 
 void describe(ConfigVisitor& v, Experiment& c) {
@@ -42,11 +57,9 @@ void describe(ConfigVisitor& v, Experiment& c) {
   v.field(
       "init_from", c.init_from,
       "Directory of a run whose weights and vocabulary a new run starts with, instead of random weights; it "
-      "is "
-      "looked for as data.train is. "
-      "data.tokenizer must be as in that run, and so must the keys of model, except dropouts, numbers of "
-      "layers and the like; `extends:` with its config.yaml ensures this. Layers that it lacks, such as the "
-      "head of another task, start with random weights. Default none.");
+      "is looked for as data.train is. Keys of model, of data.tokenizer and of the task that are not set are "
+      "as in that run; dropouts, numbers of layers and the like may be set to other values. Layers that it "
+      "lacks, such as the head of another task, start with random weights. Default none.");
   v.field("data", c.data, "Corpora and tokenizer.");
   v.field("model", c.model, "The architecture.");
   v.field("training", c.training, "How it is trained.");
@@ -88,9 +101,11 @@ Experiment load_experiment(const std::filesystem::path& path, const std::vector<
 }
 
 Experiment load_complete_experiment(const std::filesystem::path& path) {
-  Experiment defaults;
-  defaults.name = path.stem().string();
-  return read_experiment(ConfigFile::load_complete(path), std::move(defaults));
+  Experiment experiment;
+  experiment.name = path.stem().string();
+  const auto file = ConfigFile::load_complete(path);
+  read_and_check(file, experiment);
+  return experiment;
 }
 
 Experiment parse_experiment(std::string_view text, std::string_view name,
@@ -99,10 +114,9 @@ Experiment parse_experiment(std::string_view text, std::string_view name,
   return read_experiment(ConfigFile::parse(text, name, overrides), std::move(defaults));
 }
 
-Experiment read_experiment(const ConfigFile& file, Experiment experiment) {
-  file.read(experiment);
-  pin_paths(experiment);
-  validate(experiment, [&](std::string_view key, std::string_view problem) { file.fail(key, problem); });
+Experiment read_experiment(const ConfigFile& file, Experiment defaults) {
+  auto experiment = defaults_for(file, std::move(defaults));
+  read_and_check(file, experiment);
   return experiment;
 }
 

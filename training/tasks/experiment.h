@@ -38,7 +38,8 @@ Experiment load_experiment(const std::filesystem::path& path, const std::vector<
 Experiment load_complete_experiment(const std::filesystem::path& path);
 Experiment parse_experiment(std::string_view text, std::string_view name,
                             const std::vector<std::string>& overrides = {});
-/// Keys that `file` does not set stay as they are in `defaults`.
+/// Keys that `file` does not set are as in `defaults`, or as the run that `init_from` names or the family of
+/// the model has them (training/tasks/experiment_defaults.h).
 Experiment read_experiment(const ConfigFile& file, Experiment defaults);
 /// Pins the paths of files and runs that are there.
 void pin_paths(Experiment& experiment);
