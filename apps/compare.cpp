@@ -117,6 +117,7 @@ void show_plan(const ComparisonPlan& plan, int64_t n_tuning) {
 }
 
 void run(const CompareArguments& arguments) {
+  parse_device(arguments.device);  // throws before anything is read
   const auto comparison = read_comparison(arguments);
   std::optional<StopSignals> signals;  // set once there is a plan: before, there is nothing to save
   CompareOptions options;
@@ -138,7 +139,7 @@ void run(const CompareArguments& arguments) {
   const auto results = compare(comparison, options);
   if (results.is_null()) {
     std::cerr << options.dir.string() << ": stopped and saved; the same command with --resume goes on\n";
-    return;
+    throw AlreadyReported{signals->exit_code()};  // NOLINT(bugprone-std-exception-baseclass): no error
   }
   if (arguments.json) {
     std::cout << results.dump() << '\n';

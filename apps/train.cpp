@@ -47,6 +47,10 @@ std::string summary(const TrainResult& result, const std::string& best_by) {
       text = fmt::format("{}: out of time after {} steps in {}", run, result.step,
                          duration_text(result.seconds));
       break;
+    case TrainEnd::out_of_patience:
+      text = fmt::format("{}: no better evaluation any more, so it ends after step {} in {}", run,
+                         result.step, duration_text(result.seconds));
+      break;
     case TrainEnd::interrupted:
       if (result.step == 0)
         return fmt::format("{}: stopped before the first step; there was nothing to save", run);
@@ -72,22 +76,48 @@ std::vector<std::string> command_of(const TrainArguments& arguments) {
   return command;
 }
 
+bool is_given_run(const TrainArguments& arguments) {
+  return arguments.files.size() == 1 && is_run(arguments.files.front());
+}
+
+/// The run to make or to go on with; empty: runs/NAME.
+std::filesystem::path out_of(const TrainArguments& arguments) {
+  return arguments.out.empty() && is_given_run(arguments) ? arguments.files.front() : arguments.out;
+}
+
 /// Shows what is chosen for a text, unless an error of one line follows or another process shows it.
 void show_recipe(const TrainArguments& arguments, const TextRecipe& recipe) {
   const auto place = place_from_environment();
   if (is_launched() || (place && place->rank != 0)) return;
   const bool goes_on = arguments.resume || arguments.overwrite;
   if (!goes_on && is_run(run_path(recipe.experiment, arguments.out))) return;
-  std::string names, options;
+  std::string names, source, options;
   for (const auto& file : arguments.files) names += (names.empty() ? "" : " ") + excerpt(file.string(), 200);
-  for (const auto& override : arguments.overrides) options += " --set " + override;
+  for (const auto& override : arguments.overrides)
+    (override.starts_with("init_from=") ? source : options) += " --set " + override;
   std::cerr << names << ": " << summary_of(recipe)
-            << fmt::format("The same as a configuration (zoo config {} > {}.yaml; zoo train {}.yaml{}):\n\n",
-                           names, recipe.name, recipe.name, options)
+            << fmt::format(
+                   "The same as a configuration (zoo config {}{} > {}.yaml; zoo train {}.yaml{}):\n\n", names,
+                   source, recipe.name, recipe.name, options)
             << recipe.yaml << '\n';
 }
 
+/// The configuration of a run that is given in place of one.
+Experiment experiment_of_run(const TrainArguments& arguments) {
+  const auto& dir = arguments.files.front();
+  if (!arguments.resume) {
+    throw UsageError(fmt::format(
+        "{} is a run: --resume goes on with it; a configuration with `init_from: {}` starts from its weights",
+        dir.string(), dir.string()));
+  }
+  const auto file = dir / "config.yaml";
+  auto experiment = load_complete_experiment(file);  // refuses what a run may not have
+  if (!arguments.overrides.empty()) experiment = load_experiment(file, arguments.overrides);
+  return experiment;
+}
+
 Experiment experiment_of(const TrainArguments& arguments) {
+  if (is_given_run(arguments)) return experiment_of_run(arguments);
   if (!are_own_texts(arguments.files)) return load_experiment(arguments.files.front(), arguments.overrides);
   const auto recipe = recipe_for(arguments.files, arguments.overrides);
   show_recipe(arguments, recipe);
@@ -107,10 +137,14 @@ void run_processes(const TrainArguments& arguments) {
       launch({.command = command_of(arguments), .n_processes = arguments.n_processes, .should_stop = [&] {
                 return signals.received();
               }});
-  if (result.exit_code == 0) return;
+  if (result.exit_code == 0) {
+    if (signals.received())
+      throw AlreadyReported{signals.exit_code()};  // NOLINT(bugprone-std-exception-baseclass): no error
+    return;
+  }
   if (result.reason.empty())
     throw AlreadyReported{result.exit_code};  // NOLINT(bugprone-std-exception-baseclass): an exit, no error
-  const auto checkpoint = newest_checkpoint(run_path(experiment, arguments.out));
+  const auto checkpoint = newest_checkpoint(run_path(experiment, out_of(arguments)));
   throw SystemError(fmt::format(
       "{}; {}", result.reason,
       checkpoint ? fmt::format("the same command with --resume goes on from {}", checkpoint->string())
@@ -120,15 +154,15 @@ void run_processes(const TrainArguments& arguments) {
 void run(const TrainArguments& arguments) {
   if (arguments.n_processes > 1) return run_processes(arguments);
   EndWithLauncher end_with_launcher;
+  TrainOptions options;
+  options.place = place_from_environment();
+  options.device = parse_device(arguments.device, options.place ? options.place->local_rank : 0);
   const auto experiment = experiment_of(arguments);
   const StopSignals signals;
-  TrainOptions options;
-  options.run_dir = arguments.out;
+  options.run_dir = out_of(arguments);
   options.existing = arguments.resume      ? ExistingRun::resume
                      : arguments.overwrite ? ExistingRun::replace
                                            : ExistingRun::refuse;
-  options.place = place_from_environment();
-  options.device = parse_device(arguments.device, options.place ? options.place->local_rank : 0);
   options.on_progress = progress_on_stderr(experiment.name);
   options.should_stop = [&] {
     end_with_launcher.allow_saving();
@@ -138,6 +172,9 @@ void run(const TrainArguments& arguments) {
   options.on_progress = nullptr;  // ends the line of the progress bar
   if (!options.place || options.place->rank == 0)
     std::cerr << summary(result, experiment.training.best_by) << '\n';
+  // Of several processes, those that start them have the last word.
+  if (result.end == TrainEnd::interrupted && !options.place)
+    throw AlreadyReported{signals.exit_code()};  // NOLINT(bugprone-std-exception-baseclass): no error
 }
 
 }  // namespace
@@ -148,8 +185,8 @@ void add_train(CLI::App& app) {
       app.add_subcommand("train", "Train the model that a configuration describes, or one that suits a text");
   command
       ->add_option("CONFIG|TEXT", arguments->files,
-                   "A configuration (a file, or a name such as gpt2), or text files (UTF-8), for which a GPT "
-                   "is chosen: the program says what it chooses")
+                   "A configuration (a file, or a name such as gpt2), text files (UTF-8), for which a GPT is "
+                   "chosen: the program says what it chooses, or with --resume a run")
       ->type_name("FILE")
       ->required();
   add_overrides(*command, arguments->overrides);

@@ -24,9 +24,9 @@ c10::Device parse_device(std::string_view text, int64_t gpu) {
   }
   if (!known) throw UsageError(fmt::format("unknown device '{}': use auto, cpu, cuda or cuda:N", text));
   if (index >= n_gpus) {
-    throw SystemError(n_gpus == 0
-                          ? fmt::format("no device '{}': LibTorch sees no GPU here; use cpu", text)
-                          : fmt::format("no device '{}': there are {} GPUs, from cuda:0 on", text, n_gpus));
+    throw UsageError(n_gpus == 0
+                         ? fmt::format("no device '{}': LibTorch sees no GPU here; use cpu", text)
+                         : fmt::format("no device '{}': there are {} GPUs, from cuda:0 on", text, n_gpus));
   }
   return {torch::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }

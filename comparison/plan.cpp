@@ -14,6 +14,7 @@
 #include "training/runs/checkpoint.h"
 #include "training/runs/initial_weights.h"
 #include "training/runs/run.h"
+#include "training/tasks/epochs.h"
 #include "training/tasks/task.h"
 
 namespace zoo {
@@ -166,7 +167,23 @@ void set_budget(PlannedVariant& variant, const Budget& budget) {
   training.steps = std::max<int64_t>(training.steps, 1'000'000'000);  // max_seconds ends the training
 }
 
+/// A comparison trains for a number of steps, and every variant for its whole budget.
+void fix_steps(ComparisonPlan& plan, Tasks& tasks) {
+  bool had_patience = false;
+  for (auto& variant : plan.variants) {
+    if (!variant.runs.empty()) continue;
+    auto& training = variant.experiment.training;
+    if (training.epochs) resolve_epochs(variant.experiment, *task_of(tasks, variant));
+    had_patience |= training.patience.has_value();
+    training.patience.reset();
+  }
+  if (had_patience)
+    plan.notices.push_back({NoticeKind::training,
+                            "training.patience is left out: every variant is trained for its whole budget"});
+}
+
 void apply_budget(ComparisonPlan& plan, const Comparison& comparison, Tasks& tasks) {
+  fix_steps(plan, tasks);
   for (auto& variant : plan.variants) {
     if (!variant.runs.empty()) variant.planned = consumption_of(variant.runs.front());
   }

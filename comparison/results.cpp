@@ -39,16 +39,19 @@ namespace {
 namespace fs = std::filesystem;
 
 /// How a training ended.
-enum class SeedEnd { all_steps, out_of_time, interrupted, failed };
+enum class SeedEnd { all_steps, out_of_time, out_of_patience, interrupted, failed };
 constexpr auto config_names(SeedEnd) {
-  return std::to_array<std::string_view>({"all_steps", "out_of_time", "interrupted", "failed"});
+  return std::to_array<std::string_view>(
+      {"all_steps", "out_of_time", "out_of_patience", "interrupted", "failed"});
 }
 
 /// Without a checkpoint, a training counts as interrupted.
 SeedEnd end_of(const TrainingConfig& training, const TrainingState* state) {
   if (state == nullptr) return SeedEnd::interrupted;
   if (!is_finished(*state, training)) return SeedEnd::interrupted;
-  return state->step >= training.steps ? SeedEnd::all_steps : SeedEnd::out_of_time;
+  if (state->step >= training.steps) return SeedEnd::all_steps;
+  return training.is_out_of_patience(state->step, state->best_step) ? SeedEnd::out_of_patience
+                                                                    : SeedEnd::out_of_time;
 }
 
 class Collector {

@@ -11,7 +11,7 @@ void request_stop(int signal) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
   }
-  stop_requested = 1;
+  stop_requested = signal;
 }
 
 }  // namespace
@@ -37,5 +37,10 @@ StopSignals::~StopSignals() {
 }
 
 bool StopSignals::received() const { return stop_requested != 0; }
+
+int StopSignals::exit_code() const {
+  constexpr int of_signals = 128;
+  return of_signals + stop_requested;
+}
 
 }  // namespace zoo

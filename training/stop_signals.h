@@ -17,6 +17,8 @@ class StopSignals {
 
   /// Whether a signal has come since the construction.
   bool received() const;
+  /// What a program returns that the received signal has ended: 130 after Ctrl-C, as shells have it.
+  int exit_code() const;
 
  private:
   struct sigaction old_interrupt_, old_terminate_;

@@ -31,6 +31,7 @@
 #include "training/runs/run.h"
 #include "training/runs/run_directory.h"
 #include "training/runs/weight_average.h"
+#include "training/tasks/epochs.h"
 #include "training/tasks/task.h"
 
 namespace zoo {
@@ -95,6 +96,10 @@ class Trainer {
   void check_finite(const std::vector<double>& losses, double grad_norm,
                     const std::vector<BatchPosition>& positions) const;
   std::optional<TrainEnd> why_to_end() const;
+  /// Before the first step there is no best one. While an evaluation is due, it must come first.
+  bool is_out_of_patience() const {
+    return state_.best_score && config_.is_out_of_patience(state_.step, state_.best_step);
+  }
   bool due(int64_t every) const { return state_.step % every == 0; }
   double seconds() const { return seconds_before_ + watch_.seconds(); }
   [[noreturn]] void fail(const std::string& problem) const;
@@ -177,6 +182,7 @@ void Trainer::start() {
     if (const auto note = vocabulary_note(experiment_.data.tokenizer, *task_->vocabulary().tokenizer))
       report(*note);
   }
+  resolve_epochs(experiment_, *task_);
   make_parts();
   const std::string data = hash_of_data(experiment_.data);
   if (const auto checkpoint = directory_->checkpoint()) {
@@ -191,7 +197,7 @@ void Trainer::start() {
     report(fmt::format("goes on after step {} of {}", state_.step, config_.steps));
   }
   state_.data = data;
-  directory_->begin(task_->vocabulary());
+  directory_->begin(task_->vocabulary(), config_.steps);
   directory_->truncate_samples(state_.sample_bytes);
   std::error_code ignored;
   std::filesystem::remove(run_dir_ / kFailureFile, ignored);
@@ -202,6 +208,7 @@ void Trainer::start() {
 /// Joins the run that the first process has begun.
 void Trainer::join() {
   task_ = open_task(experiment_, read_run_vocabulary(run_dir_, task_type(experiment_)));
+  resolve_epochs(experiment_, *task_);
   make_parts();
   if (const auto checkpoint = newest_checkpoint(run_dir_)) load(*checkpoint);
 }
@@ -253,6 +260,7 @@ TrainResult Trainer::run() {
   watch_ = {};
   agree({});
   auto end = why_to_end();
+  if (!end && is_out_of_patience()) end = TrainEnd::out_of_patience;
   // An earlier process ended between the last step and finish(), or the steps or the time limit were reduced.
   if (end && *end != TrainEnd::interrupted && state_.step > 0 && !state_.finished) finish();
   if (config_.evaluate_at_start && state_.step == 0 && !end) evaluate_at_start();
@@ -269,11 +277,12 @@ TrainResult Trainer::run() {
     ++busy_steps_;
 
     end = why_to_end();
-    const bool last = end && *end != TrainEnd::interrupted;
-    if (last || due(config_.log_every)) log(step);
+    const auto is_last = [&] { return end && *end != TrainEnd::interrupted; };
+    if (is_last() || due(config_.log_every)) log(step);
     report();
     if (due(config_.evaluate_every)) evaluate();
-    if (last) {
+    if (!is_last() && is_out_of_patience()) end = TrainEnd::out_of_patience;
+    if (is_last()) {
       finish();
     } else if (end || due(config_.checkpoint_every)) {
       save();

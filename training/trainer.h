@@ -42,7 +42,7 @@ struct TrainOptions {
 };
 
 /// Why a training has ended.
-enum class TrainEnd { all_steps, out_of_time, interrupted };
+enum class TrainEnd { all_steps, out_of_time, out_of_patience, interrupted };
 
 struct TrainResult {
   std::filesystem::path run_dir = {};  // for Run::open()

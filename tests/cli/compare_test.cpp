@@ -332,7 +332,7 @@ TEST_F(Compare, StopsAndSavesWhenAsked) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   process.kill(SIGTERM);
   const auto outcome = process.finish();
-  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.code, 128 + SIGTERM);
   EXPECT_THAT(outcome.err, HasSubstr("c: stopped and saved; the same command with --resume goes on"));
   EXPECT_FALSE(std::filesystem::exists(dir_ / "c/results.json"));
   const auto page = read_file(dir_ / "c/report.html");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/support.h"
+#include "tests/support/small_images.h"
 
 namespace zoo::testing {
 namespace {
@@ -20,6 +22,7 @@ using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 /// About `bytes` bytes of made-up lines. Some characters come only at the end, which is for validation.
 std::string made_up_text(const std::vector<std::string>& lines, size_t bytes) {
@@ -118,6 +121,54 @@ TEST_F(OwnText, MayBeInSeveralFilesAndReadBySeveralProcesses) {
     EXPECT_THAT(config, HasSubstr(file));
 }
 
+TEST_F(OwnText, ATableAndPicturesGetAClassifier) {
+  std::string table = "id\tReview\tRating\n";
+  for (int i = 0; i < 60; ++i)
+    table += fmt::format("{}\ta film that is {}\t{}\n", i, i % 2 ? "good" : "bad", i % 2);
+  dir_.write("films.tsv", table);
+  for (int i = 0; i < 30; ++i) {
+    const std::vector<uint8_t> pixels(256, static_cast<uint8_t>(i % 2 ? 200 + i : i));
+    dir_.write(fmt::format("shades/{}/{}.png", i % 2 ? "light" : "dark", i),
+               encode_png({.shape = {.channels = 1, .height = 16, .width = 16}, .pixels = pixels}));
+  }
+  for (const auto& [data, task, classes] :
+       {std::tuple("films.tsv", "text_classification", "60 texts in 2 classes"),
+        std::tuple("shades", "image_classification", "30 pictures in 2 classes"),
+        std::tuple("shades/", "image_classification", "30 pictures in 2 classes")}) {
+    SCOPED_TRACE(data);
+    const auto trained = zoo(fmt::format("train {} --overwrite{}", data, kShort));
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    EXPECT_THAT(trained.err, AllOf(HasSubstr(classes), HasSubstr(std::string("\ntask: ") + task)));
+    const auto yaml = zoo(fmt::format("config {}", data));
+    ASSERT_EQ(yaml.code, 0) << yaml.err;
+    EXPECT_THAT(trained.err, HasSubstr(yaml.out));
+  }
+  EXPECT_THAT(zoo("predict runs/films --device cpu --text good").out, HasSubstr("1\t"));
+  EXPECT_THAT(zoo("predict runs/shades --device cpu --image shades/dark/0.png").out, HasSubstr("dark\t"));
+}
+
+// A text that is learnt on top of a run has its model, its vocabulary and its task.
+TEST_F(OwnText, MayBeLearntOnTopOfARun) {
+  dir_.write("first.txt", made_up_text(languages()[0].second, 3000));
+  dir_.write("other.txt", made_up_text(languages()[1].second, 3000));
+  ASSERT_EQ(zoo(fmt::format("train first.txt{}", kShort)).code, 0);
+  const std::string quick = " --device cpu --set training.steps=2 --set training.threads=1";
+  const auto tuned = zoo("train other.txt --set init_from=runs/first" + quick);
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_THAT(tuned.err, AllOf(HasSubstr("zoo config other.txt --set init_from=runs/first > other.yaml"),
+                               HasSubstr("starts from"), Not(HasSubstr("; new: "))));
+  EXPECT_EQ(read_file(dir_ / "runs/first/tokenizer.json"), read_file(dir_ / "runs/other/tokenizer.json"));
+  const auto yaml = zoo("config other.txt --set init_from=runs/first");
+  EXPECT_THAT(tuned.err, HasSubstr(yaml.out));
+  EXPECT_THAT(yaml.out, Not(HasSubstr("model:")));
+  dir_.write("other.yaml", yaml.out);
+  ASSERT_EQ(zoo("train other.yaml --out again" + quick).code, 0);
+  EXPECT_EQ(lasting_differences(dir_ / "runs/other", dir_ / "again"), std::vector<std::string>());
+  const auto refused = zoo("train other.txt --overwrite --set init_from=runs/nowhere");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, StartsWith("zoo: init_from: runs/nowhere: no such run"));
+}
+
 TEST_F(OwnText, BadTextsAreOneLine) {
   const auto text = made_up_text(languages()[0].second, 2000);
   dir_.write("empty.txt", "");
@@ -126,7 +177,9 @@ TEST_F(OwnText, BadTextsAreOneLine) {
   dir_.write("nul.txt", text + std::string("\0", 1) + text);
   dir_.write("latin-1.txt", text + "\xE9t\xE9\n");
   dir_.write("image.png", "\x89PNG\r\n\x1A\n" + text);
-  dir_.write("table.tsv", "sentence\tlabel\n" + text);
+  dir_.write("table.tsv", "words\tkind\nto be\tplay\n");
+  dir_.write("commas.csv", "text,label\nto be,play\n");
+  fs::create_directory(dir_ / "folder");
   dir_.write("good.txt", text);
   dir_.write("tiny.yaml", "model: {n_layers: 1}\n");
   for (const auto* const command : {"train", "config", "inspect", "bench"}) {
@@ -138,7 +191,10 @@ TEST_F(OwnText, BadTextsAreOneLine) {
                "short.txt: 34 characters are too short a text to learn from: give at least 500");
   expect_error("train latin-1.txt", "latin-1.txt:");
   expect_error("train image.png", "image.png:1: not UTF-8 at byte 0");
-  expect_error("train table.tsv", "table.tsv: a table");
+  expect_error("train table.tsv", "table.tsv:1: no column is called text or label; there are: words, kind");
+  expect_error("train commas.csv", "commas.csv:1: columns are separated by tabs, not by commas");
+  expect_error("train good.txt table.tsv", "table.tsv: a table is not one text: give it alone");
+  expect_error("train folder", "folder");
   expect_error("train nowhere.txt", "nowhere.txt");
   expect_error("train good.txt nowhere.txt", "nowhere.txt does not exist");
   expect_error("train good.txt tiny.yaml", "tiny.yaml is no text");

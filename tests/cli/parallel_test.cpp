@@ -235,7 +235,7 @@ TEST_F(Parallel, AStopIsAStopOfAll) {
   wait_for_checkpoint("run", 20);
   training.kill(SIGINT);
   const auto outcome = training.finish();
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.code, 128 + SIGINT) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("run: stopped and saved after step"));
   ASSERT_EQ(zoo(command + " --out run --resume").code, 0);
   EXPECT_THAT(lasting_differences(path("whole"), path("run")), IsEmpty());
@@ -251,7 +251,7 @@ TEST_F(Parallel, AStopWhileTheProcessesStartIsAStop) {
     while (process_of(rank, run) < 0) std::this_thread::sleep_for(1ms);
     training.kill(SIGINT);
     const auto outcome = training.finish();
-    EXPECT_EQ(outcome.code, 0);
+    EXPECT_EQ(outcome.code, 128 + SIGINT);
     EXPECT_EQ(outcome.err, run + ": stopped before the first step; there was nothing to save\n");
     EXPECT_EQ(process_of(0, run), -1);
     EXPECT_EQ(process_of(1, run), -1);

@@ -285,6 +285,63 @@ TEST(Trainer, StopsInTimeAsAtTheEnd) {
   EXPECT_TRUE(timeless_metrics(result.run_dir).back().contains("valid_loss"));
 }
 
+TEST(Trainer, EpochsBecomeSteps) {
+  const TinyWorld world;
+  const auto experiment =
+      world.experiment("text_classification", {"training.epochs=3", "training.gradient_accumulation=2"});
+  const auto task = make_task(experiment);
+  auto& batches = task->batches(Split::train);
+  const int64_t n = batches.n_batches(0) + batches.n_batches(1) + batches.n_batches(2);
+  const auto result = train(experiment, {.run_dir = world.path("run")});
+  EXPECT_EQ(result.end, TrainEnd::all_steps);
+  EXPECT_EQ(result.step, n / 2);
+  const auto kept = read_run_experiment(world.path("run")).training;
+  EXPECT_EQ(kept.steps, n / 2);
+  EXPECT_EQ(kept.epochs, std::nullopt);
+  EXPECT_TRUE(is_finished(world.path("run"), kept));
+  // More epochs are more steps of the same run.
+  auto longer = experiment;
+  longer.training.epochs = 4;
+  EXPECT_GT(train(longer, {.run_dir = world.path("run"), .existing = ExistingRun::resume}).step, n / 2);
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                train(world.experiment(
+                          "text_classification",
+                          {"training.epochs=1", "training.checkpoint_every=1000", "training.average_last=2"}),
+                      {.run_dir = world.path("other")});
+              }),
+              HasSubstr("training.average_last 2 is more than the 1 checkpoints of"));
+}
+
+// Weights that do not change are never better than before.
+TEST(Trainer, EndsWhenPatienceDoes) {
+  const TinyWorld world;
+  const auto patient = [&](int64_t patience) {
+    return world.experiment("language_modeling",
+                            {fmt::format("training.patience={}", patience), "training.evaluate_every=3",
+                             "training.optimizer={type: sgd, lr: 1.0e-30, weight_decay: 0}"});
+  };
+  const auto result = train(patient(2), {.run_dir = world.path("whole")});
+  EXPECT_EQ(result.end, TrainEnd::out_of_patience);
+  EXPECT_EQ(result.best_step, 3);
+  EXPECT_EQ(result.step, 9);
+  EXPECT_TRUE(is_finished(world.path("whole"), patient(2).training));
+  EXPECT_FALSE(is_finished(world.path("whole"), patient(3).training));
+
+  // Stopped anywhere, it ends at the same step.
+  for (const int64_t at : {4, 6, 8}) {
+    int64_t asked = 0;
+    const auto run = world.path(fmt::format("run{}", at));
+    TrainOptions options{.run_dir = run, .existing = ExistingRun::resume};
+    options.should_stop = [&] { return asked++ == at; };
+    EXPECT_EQ(train(patient(2), options).end, TrainEnd::interrupted);
+    options.should_stop = nullptr;
+    EXPECT_EQ(train(patient(2), options).step, 9);
+    EXPECT_EQ(timeless_metrics(run), timeless_metrics(world.path("whole")));
+    EXPECT_EQ(train(patient(2), options).end, TrainEnd::out_of_patience) << "there is nothing left to do";
+    EXPECT_EQ(train(patient(3), options).step, 12);
+  }
+}
+
 TEST(Trainer, NamesStepAndBatchOfALossThatIsNoNumber) {
   for (const char* task : {"language_modeling", "text_to_text"}) {
     SCOPED_TRACE(task);

@@ -98,6 +98,11 @@ void describe(ConfigVisitor& v, TrainingConfig& c) {
   v.field("seed", c.seed, "Seed for initial weights, data order and dropout.", Limits::at_least(0));
   v.field("steps", c.steps, "Optimiser steps.", Limits::at_least(1));
   v.field(
+      "epochs", c.epochs,
+      "Instead of steps: passes through the training data. The config.yaml of a run has the steps. Default "
+      "none.",
+      Limits::between(1, 1e6));
+  v.field(
       "batch_size", c.batch_size,
       "Sequences in a batch. auto: as many of the effective_batch_size sequences as memory allows go through "
       "the model at once; this changes only the rounding.",
@@ -137,6 +142,10 @@ void describe(ConfigVisitor& v, TrainingConfig& c) {
   v.field("evaluate_at_start", c.evaluate_at_start,
           "Evaluate before the first step, too, so that curves begin at step 0; these weights are not kept.");
   v.field("evaluate_batches", c.evaluate_batches, "Evaluate on at most this many batches; default all.",
+          Limits::at_least(1));
+  v.field("patience", c.patience,
+          "Stop early: after this many evaluations in a row that are not better than the best one, by "
+          "best_by. Default none: all steps are taken.",
           Limits::at_least(1));
   v.field("best_by", c.best_by,
           "The metric on the validation data that decides which weights are kept: loss, accuracy "
@@ -191,6 +200,7 @@ void validate_batches(const TrainingConfig& c, const Complain& complain) {
 
 }  // namespace
 
+// What depends on the number of steps is checked again when epochs have become steps.
 void validate(const TrainingConfig& c, const Complain& complain) {
   validate_batches(c, complain);
   if (c.cuda_graphs && c.batch_size.is_auto())
@@ -227,7 +237,7 @@ void validate(const TrainingConfig& c, const Complain& complain) {
   if (schedule.type == ScheduleKind::noam && schedule.warmup_steps < 1) {
     complain("schedule.warmup_steps", "must be at least 1 for noam, whose formula divides by it");
   }
-  if (schedule.type == ScheduleKind::warmup_stable_decay) {
+  if (schedule.type == ScheduleKind::warmup_stable_decay && !c.epochs) {
     const int64_t decay = schedule.decay_steps.value_or(0);
     if (schedule.warmup_steps + decay > c.steps) {
       complain("schedule.decay_steps",
@@ -239,7 +249,7 @@ void validate(const TrainingConfig& c, const Complain& complain) {
                                                  *schedule.decay_steps, schedule.warmup_steps));
   }
   const int64_t checkpoints = (c.steps + c.checkpoint_every - 1) / c.checkpoint_every;
-  if (c.average_last && *c.average_last > checkpoints) {
+  if (c.average_last && !c.epochs && *c.average_last > checkpoints) {
     complain("average_last",
              fmt::format("{} is more than the {} checkpoints of {} steps with checkpoint_every {}",
                          *c.average_last, checkpoints, c.steps, c.checkpoint_every));

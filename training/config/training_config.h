@@ -104,6 +104,7 @@ void describe(ConfigVisitor& v, ParallelConfig& c);
 struct TrainingConfig {
   int64_t seed = 1;
   int64_t steps = 1000;                         // optimiser steps
+  std::optional<int64_t> epochs;                // replaces steps: passes through the training data
   AutoOr<int64_t> batch_size = 32;              // auto: as the available memory allows
   std::optional<int64_t> effective_batch_size;  // with batch_size auto: sequences in a step
   std::optional<int64_t> batch_tokens;
@@ -121,6 +122,8 @@ struct TrainingConfig {
   int64_t evaluate_every = 250;
   bool evaluate_at_start = false;
   std::optional<int64_t> evaluate_batches;  // at most; default the whole validation split
+  /// Training ends after so many evaluations in a row that were not better than the best one.
+  std::optional<int64_t> patience;
   std::string best_by = "loss";  // the metric on the validation data that selects the run's weights
   int64_t checkpoint_every = 500;
   int64_t keep_checkpoints = 2;
@@ -131,6 +134,11 @@ struct TrainingConfig {
 
   /// Sequences in a batch, which may go through the model in several parts.
   int64_t sequences() const { return batch_size.value.value_or(effective_batch_size.value_or(1)); }
+  /// Whether training ends after step `step`, when it has been evaluated, because step `best_step` was the
+  /// best one.
+  bool is_out_of_patience(int64_t step, int64_t best_step) const {
+    return patience && step / evaluate_every - best_step / evaluate_every >= *patience;
+  }
 };
 void describe(ConfigVisitor& v, TrainingConfig& c);
 void validate(const TrainingConfig& c, const Complain& complain);

@@ -18,6 +18,8 @@
 #include "io/config/yaml_text.h"
 #include "io/files.h"
 #include "models/families/model_cost.h"
+#include "training/recipes/own_examples.h"
+#include "training/tasks/experiment_defaults.h"
 #include "training/tasks/task_type.h"
 
 namespace zoo {
@@ -66,11 +68,8 @@ Facts read_facts(const std::vector<fs::path>& files) {
   Facts facts;
   std::vector<bool> present(0x110000);
   for (const auto& file : files) {
-    if (file.extension() == ".tsv")
-      throw DataError(
-          fmt::format("{}: a table is not one text: name its text column with data.text_column in a "
-                      "configuration",
-                      file.string()));
+    if (file.extension() == ".tsv" || file.extension() == ".csv")
+      throw DataError(fmt::format("{}: a table is not one text: give it alone", file.string()));
     DataConfig data;
     data.train = data.valid = {ConfigPath(file.string())};
     for (const auto& text : read_documents(data, Split::train)) {
@@ -94,12 +93,6 @@ Facts read_facts(const std::vector<fs::path>& files) {
 const Size& size_for(const Facts& facts) {
   return *std::ranges::find_if(
       sizes, [&](const Size& size) { return static_cast<double>(facts.bytes) <= size.up_to; });
-}
-
-std::string name_of_run(const fs::path& file) {
-  std::string name = file.stem().string();
-  name.erase(0, std::min(name.find_first_not_of('.'), name.size()));
-  return name.empty() ? "text" : name;
 }
 
 double bytes_per_character(const Facts& facts) {
@@ -136,18 +129,77 @@ int64_t rounded(double steps) {
   return std::lround(std::round(steps / unit) * unit);
 }
 
-std::string yaml_of(const std::string& name, const std::vector<fs::path>& files, const Size& size,
-                    const Facts& facts, double tokens) {
+/// The run that `init_from=RUN` among the overrides names; nullopt if there is none.
+std::optional<std::string> source_in(const std::vector<std::string>& overrides) {
+  constexpr std::string_view key = "init_from=";
+  std::optional<std::string> source;
+  for (const auto& override : overrides) {
+    if (override.starts_with(key)) source = override.substr(key.size());
+  }
+  return source == "null" || source == "" ? std::nullopt : source;
+}
+
+/// The files as a YAML list.
+std::string listed(const std::vector<fs::path>& files) {
   std::vector<std::string> train;
   for (const auto& file : files) train.push_back(yaml_text(file.string()));
-  const auto step_tokens = static_cast<double>(size.batch_size * size.sequence_length);
-  const int64_t steps = rounded(std::clamp(size.passes * tokens / step_tokens, least_steps, most_steps));
+  return fmt::format("[{}]", fmt::join(train, ", "));
+}
+
+int64_t steps_for(const Size& size, double tokens, int64_t sequence_length) {
+  const auto step_tokens = static_cast<double>(size.batch_size * sequence_length);
+  return rounded(std::clamp(size.passes * tokens / step_tokens, least_steps, most_steps));
+}
+
+/// Throws ConfigError if there is no such run.
+Experiment experiment_of_source(const std::string& source) {
+  Experiment named;
+  named.init_from = ConfigPath(source);
+  if (const auto dir = find_source(named)) return load_complete_experiment(*dir / "config.yaml");
+  throw ConfigError(fmt::format("init_from: {}: no such run{}", source, places_of(*named.init_from)));
+}
+
+/// For a model that has been trained before: small steps keep what it has learnt.
+std::string yaml_of_tuning(const std::string& name, const std::vector<fs::path>& files, const Size& size,
+                           const Facts& facts, double tokens, const std::string& source) {
+  const auto before = experiment_of_source(source);
+  const int64_t steps = steps_for(size, tokens, before.data.sequence_length);
+  return fmt::format(
+      R"(# Chosen for {bytes} of text. Task, model and vocabulary are those of the run. `zoo config` explains the keys.
+name: {name}
+init_from: {source}
+data:
+  train: {train}
+  valid_fraction: {valid_fraction}  # the end of the text
+training:
+  steps: {steps}
+  max_seconds: {most_seconds}  # on a slow machine the learning rate falls sooner
+  batch_size: {batch_size}
+  optimizer: {{type: adamw, lr: 3.0e-4, betas: [0.9, 0.95], weight_decay: 0.01}}
+  schedule: {{type: cosine, warmup_steps: {warmup}}}
+  evaluate_every: {evaluate_every}  # the weights of the best evaluation are kept
+  evaluate_batches: 40
+  checkpoint_every: {checkpoint_every}
+  keep_checkpoints: 1
+)",
+      fmt::arg("bytes", shown_size(facts.bytes)), fmt::arg("name", yaml_text(name)),
+      fmt::arg("source", yaml_text(source)), fmt::arg("train", listed(files)),
+      fmt::arg("valid_fraction", size.valid_fraction), fmt::arg("steps", steps),
+      fmt::arg("most_seconds", most_seconds), fmt::arg("batch_size", size.batch_size),
+      fmt::arg("warmup", std::max<int64_t>(steps / 20, 5)),
+      fmt::arg("evaluate_every", std::max<int64_t>(steps / 10, 1)),
+      fmt::arg("checkpoint_every", std::max<int64_t>(steps / 4, 1)));
+}
+
+std::string yaml_of(const std::string& name, const std::vector<fs::path>& files, const Size& size,
+                    const Facts& facts, double tokens) {
+  const int64_t steps = steps_for(size, tokens, size.sequence_length);
   return fmt::format(
       R"(# Chosen for {bytes} of text. `zoo config` explains the keys.
 name: {name}
 task: language_modeling
 data:
-  train: [{train}]
+  train: {train}
   valid_fraction: {valid_fraction}  # the end of the text
   sequence_length: {length}
   tokenizer: {tokenizer}
@@ -178,7 +230,7 @@ training:
 generation: {{temperature: 0.8, top_k: 50, max_new_tokens: 200}}
 )",
       fmt::arg("bytes", shown_size(facts.bytes)), fmt::arg("name", yaml_text(name)),
-      fmt::arg("train", fmt::join(train, ", ")), fmt::arg("valid_fraction", size.valid_fraction),
+      fmt::arg("train", listed(files)), fmt::arg("valid_fraction", size.valid_fraction),
       fmt::arg("length", size.sequence_length), fmt::arg("tokenizer", tokenizer_yaml(size, facts)),
       fmt::arg("d_model", size.d_model), fmt::arg("n_layers", size.n_layers),
       fmt::arg("n_heads", size.n_heads), fmt::arg("dropout", fmt::format("{:.1f}", size.dropout)),
@@ -232,7 +284,15 @@ bool looks_like_configuration(std::string_view text) {
 
 }  // namespace
 
+std::string name_of_run(const fs::path& file) {
+  const auto path = file.has_filename() ? file : file.parent_path();
+  std::string name = path.stem().string();
+  name.erase(0, std::min(name.find_first_not_of('.'), name.size()));
+  return name.empty() ? "text" : name;
+}
+
 bool is_own_text(const fs::path& path) {
+  if (is_own_pictures(path)) return true;
   if (!has_file(path)) return false;
   for (const auto* const extension : {".yaml", ".yml", ".json"}) {
     if (path.extension() == extension) return false;
@@ -255,25 +315,35 @@ bool are_own_texts(const std::vector<fs::path>& files) {
 }
 
 TextRecipe recipe_for(const std::vector<fs::path>& files, const std::vector<std::string>& overrides) {
+  if (auto recipe = recipe_for_examples(files)) {
+    recipe->experiment = parse_experiment(recipe->yaml, recipe->name + ".yaml", overrides);
+    return *std::move(recipe);
+  }
   const Facts facts = read_facts(files);
   const Size& size = size_for(facts);
   TextRecipe recipe;
   recipe.name = name_of_run(files.front());
   recipe.bytes = facts.bytes;
   recipe.tokens = (1 - size.valid_fraction) * static_cast<double>(facts.bytes) / bytes_per_token(size, facts);
-  recipe.yaml = yaml_of(recipe.name, files, size, facts, recipe.tokens);
+  const auto source = source_in(overrides);
+  recipe.yaml = source ? yaml_of_tuning(recipe.name, files, size, facts, recipe.tokens, *source)
+                       : yaml_of(recipe.name, files, size, facts, recipe.tokens);
   recipe.experiment = parse_experiment(recipe.yaml, recipe.name + ".yaml", overrides);
   return recipe;
 }
 
 std::string summary_of(const TextRecipe& recipe) {
+  if (!recipe.summary.empty()) return recipe.summary;
   const auto& data = recipe.experiment.data;
   const auto& model = recipe.experiment.model;
   const auto& training = recipe.experiment.training;
   const auto cost = cost_of(recipe.experiment);
   const auto step_tokens =
       static_cast<double>(training.sequences() * training.gradient_accumulation * data.sequence_length);
-  const double read = step_tokens * static_cast<double>(training.steps);
+  const double read = training.epochs ? static_cast<double>(*training.epochs) * recipe.tokens
+                                      : step_tokens * static_cast<double>(training.steps);
+  const auto amount =
+      training.epochs ? fmt::format("{} epochs", *training.epochs) : fmt::format("{} steps", training.steps);
 
   auto text = fmt::format("{} of text, of which the last {:g} % are for validation\n",
                           shown_size(recipe.bytes), 100 * data.valid_fraction);
@@ -288,8 +358,8 @@ std::string summary_of(const TextRecipe& recipe) {
                       : data.tokenizer.type == TokenizerKind::byte ? "bytes"
                                                                    : "characters");
   text += fmt::format(
-      "  training  {} steps of {} x {} tokens by {}, which is about {:.2g} times the text; dropout {:g}\n",
-      training.steps, training.sequences() * training.gradient_accumulation, data.sequence_length,
+      "  training  {} of {} x {} tokens by {}, which is about {:.2g} times the text; dropout {:g}\n", amount,
+      training.sequences() * training.gradient_accumulation, data.sequence_length,
       name_of(training.optimizer.type), read / recipe.tokens, model.dropout);
   if (!cost) return text;
   const double seconds = 3 * cost->flops_per_token * read / flops_per_second +

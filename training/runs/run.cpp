@@ -103,7 +103,8 @@ bool is_run(const fs::path& dir) { return has_file(dir / "config.yaml"); }
 
 bool is_finished(const TrainingState& state, const TrainingConfig& config) {
   return state.finished &&
-         (state.step >= config.steps || (config.max_seconds && state.seconds >= *config.max_seconds));
+         (state.step >= config.steps || (config.max_seconds && state.seconds >= *config.max_seconds) ||
+          config.is_out_of_patience(state.step, state.best_step));
 }
 
 bool is_finished(const fs::path& dir, const TrainingConfig& config) {

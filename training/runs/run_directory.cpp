@@ -214,7 +214,9 @@ std::unique_ptr<FileLock> RunDirectory::lock() const {
 
 Vocabulary RunDirectory::vocabulary() const { return read_run_vocabulary(path_, task_type(experiment_)); }
 
-void RunDirectory::begin(const Vocabulary& vocabulary) {
+void RunDirectory::begin(const Vocabulary& vocabulary, int64_t steps) {
+  experiment_.training.steps = steps;
+  experiment_.training.epochs.reset();
   if (!goes_on_) make_room();
   replaces_ = stands_aside(replaced_);
   begun_ = !goes_on_;

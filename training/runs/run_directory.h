@@ -48,8 +48,8 @@ class RunDirectory {
   /// The vocabulary of the run that is resumed.
   Vocabulary vocabulary() const;
   /// Unless a run is resumed, empties the directory, and sets a run that is replaced aside. Writes
-  /// configuration and vocabulary. Throws SystemError.
-  void begin(const Vocabulary& vocabulary);
+  /// configuration, with `steps` instead of epochs, and vocabulary. Throws SystemError.
+  void begin(const Vocabulary& vocabulary, int64_t steps);
   /// To be called when there is a checkpoint: removes the run that this one replaces. (The destructor checks
   /// again whether there is one.)
   void committed();
