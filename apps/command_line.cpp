@@ -85,6 +85,7 @@ int command_line(int argc, char** argv) {
   add_attention(app);
   add_config(app);
   add_tokenizer(app);
+  add_completion(app);
   // The last two are declared last, so that commands do not inherit them.
   app.set_help_all_flag("--help-all", "Help of every command");
   app.set_version_flag("--version", fmt::format("transformer-zoo {} (LibTorch {})", version(), TORCH_VERSION),

@@ -24,5 +24,6 @@ void add_bench(CLI::App& app);
 void add_attention(CLI::App& app);
 void add_config(CLI::App& app);
 void add_tokenizer(CLI::App& app);
+void add_completion(CLI::App& app);
 
 }  // namespace zoo

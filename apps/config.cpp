@@ -1,16 +1,26 @@
 // zoo config: shows the keys of configurations, or the values of one configuration.
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "apps/arguments/options.h"
 #include "apps/commands.h"
+#include "base/error.h"
 #include "io/config/config_file.h"
+#include "io/config/config_reference.h"
+#include "io/config/find_config.h"
+#include "io/files.h"
 #include "training/recipes/own_text.h"
 #include "training/runs/run.h"
 #include "training/tasks/experiment.h"
@@ -21,9 +31,48 @@ namespace {
 struct ConfigArguments {
   std::vector<std::filesystem::path> files;  // a configuration, a run, or texts
   std::vector<std::string> overrides;
+  bool lists = false;
 };
 
+/// The first sentence of a configuration's first comment, or the title of a comparison.
+std::string purpose_of(const std::filesystem::path& file) {
+  std::istringstream lines(read_file(file));
+  for (std::string line; std::getline(lines, line);) {
+    for (const std::string_view before : {"# ", "title: "}) {
+      if (!line.starts_with(before)) continue;
+      const auto text = line.substr(before.size());
+      return text.substr(0, std::min(text.find(": "), text.find(". ")));
+    }
+  }
+  return "";
+}
+
+void list_configs() {
+  const auto files = list_shipped_configs();
+  size_t width = 0;
+  for (const auto& file : files) width = std::max(width, file.stem().string().size());
+  std::string folder;
+  for (const auto& file : files) {
+    const auto name = file.parent_path().filename().string();
+    if (name != folder) std::cout << fmt::format("{}{}\n", folder.empty() ? "" : "\n", name);
+    folder = name;
+    std::cout << fmt::format("  {:<{}}  {}\n", file.stem().string(), width, purpose_of(file));
+  }
+}
+
+/// The part of the reference about `word`, if that is a key and no configuration.
+std::optional<std::string> reference_of(const std::filesystem::path& word) {
+  try {
+    find_config(word.string());
+    return std::nullopt;
+  } catch (const ConfigError&) {
+    auto text = reference_of_key<Experiment>(word.string());
+    return text.empty() ? std::nullopt : std::optional(std::move(text));
+  }
+}
+
 void show_config(const ConfigArguments& arguments) {
+  if (arguments.lists) return list_configs();
   if (arguments.files.empty()) {
     if (!arguments.overrides.empty())
       throw UsageError("--set changes a configuration: give one, zoo config CONFIG --set KEY=VALUE");
@@ -31,11 +80,20 @@ void show_config(const ConfigArguments& arguments) {
     return;
   }
   const auto& path = arguments.files.front();
+  if (arguments.files.size() == 1 && arguments.overrides.empty() && !std::filesystem::exists(path)) {
+    if (const auto text = reference_of(path)) {
+      std::cout << *text;
+      return;
+    }
+  }
   if (are_own_texts(arguments.files)) {
-    if (!arguments.overrides.empty())
-      throw UsageError(
-          "--set changes a configuration, not a text: write the text's configuration to a file first");
-    std::cout << recipe_for(arguments.files).yaml;
+    for (const auto& override : arguments.overrides) {
+      if (!override.starts_with("init_from="))
+        throw UsageError(
+            "--set changes a configuration, not a text (except init_from): write the text's configuration to "
+            "a file first");
+    }
+    std::cout << recipe_for(arguments.files, arguments.overrides).yaml;
     return;
   }
   if (!std::filesystem::is_directory(path)) {
@@ -51,14 +109,17 @@ void show_config(const ConfigArguments& arguments) {
 
 void add_config(CLI::App& app) {
   const auto arguments = std::make_shared<ConfigArguments>();
-  auto* command = app.add_subcommand(
-      "config",
-      "Show every key of a configuration with its default and meaning, all values of CONFIG, or the "
-      "configuration that zoo train chooses for TEXT");
+  auto* command = app.add_subcommand("config",
+                                     "Show every key of a configuration with its default and meaning, or "
+                                     "those of KEY; all values of CONFIG; "
+                                     "or the configuration that zoo train chooses for TEXT");
   command
-      ->add_option("CONFIG|TEXT", arguments->files,
-                   "A configuration (a file, or a name such as gpt2), the directory of a run, or text files")
+      ->add_option(
+          "CONFIG|TEXT|KEY", arguments->files,
+          "A configuration (a file, or a name such as gpt2), the directory of a run, text files, or a "
+          "key such as training.optimizer or lr")
       ->type_name("PATH");
+  command->add_flag("--list", arguments->lists, "List the configurations that come with the program");
   add_overrides(*command, arguments->overrides);
   command->callback([arguments] { show_config(*arguments); });
 }

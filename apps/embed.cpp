@@ -14,6 +14,7 @@
 #include "apps/arguments/run_arguments.h"
 #include "apps/arguments/texts.h"
 #include "apps/commands.h"
+#include "apps/console/prompt_lines.h"
 
 namespace zoo {
 namespace {
@@ -41,6 +42,14 @@ void embed_texts(const EmbedArguments& arguments) {
   options.normalize = arguments.normalize;
   options.on_progress = progress_over("embedding", "texts");
   const auto& data = run.experiment().data;
+  if (!arguments.texts.names_texts() && !arguments.json && input_is_typed()) {
+    options.on_progress = nullptr;
+    return converse("Type a text to embed", kMostTypedBytes, [&](size_t, std::string text) {
+      const auto lines = typed_text(std::move(text));
+      write_rows(embed(run.model(), run.tokenizer(), lines, options).vectors, "\t", "\n");
+      std::cout << std::endl;
+    });
+  }
   const auto texts = read_texts(arguments.texts, data);
   const auto embeddings = embed(run.model(), run.tokenizer(), texts, options);
   options.on_progress = nullptr;  // ends the line of progress

@@ -1,18 +1,25 @@
 // zoo inspect: the modules of a model and what they cost.
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "apps/arguments/options.h"
 #include "apps/commands.h"
+#include "base/text_width.h"
 #include "models/families/families.h"
 #include "models/families/model_cost.h"
 #include "training/recipes/own_text.h"
@@ -57,41 +64,89 @@ std::string with_prefix(double value) {
   return i == 0 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g} {}", value, kPrefixes[i]);
 }
 
+/// Layers that are alike.
 struct Row {
-  LayerCost cost;
-  int64_t first = -1, last = -1;  // first and last of the equal layers in this row
+  LayerCost cost;                  // of each
+  std::vector<std::string> parts;  // of the name; "0-3" where layers with these numbers are alike
+  int64_t count = 1;
+
+  std::string name() const { return fmt::format("{}", fmt::join(parts, ".")); }
 };
 
-// "decoder.layers.3.feed_forward" → "decoder.layers.", 3, ".feed_forward"; the number is -1 if there is none.
-struct LayerName {
-  std::string before, after;
-  int64_t number = -1;
-
-  explicit LayerName(const std::string& name) : before(name) {
-    const auto at = name.find(".layers.");
-    if (at == std::string::npos) return;
-    const auto begin = at + 8, end = name.find('.', begin);
-    number = std::stoll(name.substr(begin, end - begin));
-    before = name.substr(0, begin);
-    after = name.substr(end);
+std::vector<std::string> parts_of(const std::string& name) {
+  std::vector<std::string> parts(1);
+  for (const char c : name) {
+    if (c == '.') {
+      parts.emplace_back();
+    } else {
+      parts.back().push_back(c);
+    }
   }
-};
+  return parts;
+}
 
-// Equal layers that follow one another share one row.
-std::vector<Row> rows_of(const ModelCost& cost) {
-  std::vector<Row> rows;
-  std::map<std::string, size_t> seen;
-  for (const auto& layer : cost.layers) {
-    const LayerName name(layer.name);
-    const auto key = name.before + "*" + name.after + layer.shape;
-    if (const auto it = seen.find(key); it != seen.end() && rows[it->second].last + 1 == name.number) {
-      rows[it->second].last = name.number;
+std::optional<int64_t> number_in(const std::string& part) {
+  if (part.empty() || part.find_first_not_of("0123456789") != part.npos) return std::nullopt;
+  return std::stoll(part);
+}
+
+/// Joins rows whose names differ only in part number `at`, where the numbers follow one another.
+std::vector<Row> folded(const std::vector<Row>& rows, size_t at) {
+  struct Open {
+    size_t row;
+    int64_t first, last;
+  };
+  std::vector<Row> result;
+  std::map<std::string, Open> seen;
+  for (const auto& row : rows) {
+    const auto number = at < row.parts.size() ? number_in(row.parts[at]) : std::nullopt;
+    if (!number) {
+      result.push_back(row);
       continue;
     }
-    seen[key] = rows.size();
-    rows.push_back({layer, name.number, name.number});
+    auto alike = row;
+    alike.parts[at] = "*";
+    const auto key = fmt::format("{} {} {}", alike.name(), row.cost.shape, row.count);
+    if (const auto it = seen.find(key); it != seen.end() && it->second.last + 1 == *number) {
+      auto& open = it->second;
+      open.last = *number;
+      result[open.row].parts[at] = fmt::format("{}-{}", open.first, open.last);
+      result[open.row].count += row.count;
+      continue;
+    }
+    seen[key] = {result.size(), *number, *number};
+    result.push_back(row);
   }
+  return result;
+}
+
+/// Equal layers that follow one another share one row, and so do equal blocks of layers.
+std::vector<Row> rows_of(const ModelCost& cost) {
+  std::vector<Row> rows;
+  size_t longest = 0;
+  for (const auto& layer : cost.layers) {
+    rows.push_back({layer, parts_of(layer.name)});
+    longest = std::max(longest, rows.back().parts.size());
+  }
+  for (size_t at = 0; at < longest; ++at) rows = folded(rows, at);
   return rows;
+}
+
+/// The columns of the terminal; nothing if the output goes elsewhere, where no line is cut.
+std::optional<size_t> columns_of_output() {
+  winsize size{};
+  if (::isatty(STDOUT_FILENO) == 0 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+    return std::nullopt;
+  return size.ws_col;
+}
+
+/// At most `width` characters of a name, of which the end says most.
+std::string fitted(const std::string& name, size_t width) {
+  if (width_of(name) <= width) return name;
+  size_t begin = 0;
+  while (width_of(std::string_view(name).substr(begin)) >= width)
+    for (++begin; begin < name.size() && (static_cast<unsigned char>(name[begin]) & 0xC0) == 0x80;) ++begin;
+  return "…" + name.substr(begin);
 }
 
 /// "4.7 kB of cache per token to generate, and 1.2 MB per sequence"; empty for a model that does not
@@ -111,18 +166,27 @@ void print_table(const Experiment& experiment, const ModelCost& cost, const Mode
   const std::string where =
       unit == "token" ? fmt::format(", at sequences of {} tokens", length) : std::string();
   std::cout << fmt::format("{} ({})\n\n", experiment.name, experiment.model.architecture.type);
-  std::cout << fmt::format("{:<44} {:<34} {:>15} {:>7} {:>13}\n", "module", "shape", "parameters", "share",
-                           "FLOPs/" + unit);
-  for (const auto& [layer, first, last] : rows_of(cost)) {
-    const LayerName name(layer.name);
-    const int64_t count = last - first + 1;
-    const auto shown =
-        count > 1 ? fmt::format("{}{}-{}{}", name.before, first, last, name.after) : layer.name;
-    const int64_t parameters = count * layer.parameters;
-    std::cout << fmt::format("{:<44} {:<34} {:>15} {:>6.1f}% {:>13}\n", shown, layer.shape,
-                             with_commas(parameters),
+  const auto rows = rows_of(cost);
+  size_t names = 6, shapes = 5;  // of the headings
+  for (const auto& row : rows) {
+    names = std::max(names, width_of(row.name()));
+    shapes = std::max(shapes, width_of(row.cost.shape));
+  }
+  constexpr size_t numbers = 1 + 1 + 15 + 1 + 7 + 1 + 13, least = 20;
+  if (const auto columns = columns_of_output(); columns && names + shapes + numbers > *columns) {
+    const size_t rest = *columns - std::min(*columns, numbers);
+    shapes = std::min(shapes, std::max(least, rest / 2));
+    names = std::min(names, std::max(least, rest - std::min(rest, shapes)));
+  }
+  std::cout << fmt::format("{:<{}} {:<{}} {:>15} {:>7} {:>13}\n", "module", names, "shape", shapes,
+                           "parameters", "share", "FLOPs/" + unit);
+  for (const auto& row : rows) {
+    const auto& layer = row.cost;
+    const int64_t parameters = row.count * layer.parameters;
+    std::cout << fmt::format("{:<{}} {:<{}} {:>15} {:>6.1f}% {:>13}\n", fitted(row.name(), names), names,
+                             fitted(layer.shape, shapes), shapes, with_commas(parameters),
                              100.0 * static_cast<double>(parameters) / static_cast<double>(cost.parameters),
-                             with_prefix(static_cast<double>(count) * layer.flops_per_token));
+                             with_prefix(static_cast<double>(row.count) * layer.flops_per_token));
   }
   std::cout << fmt::format("\nparameters            {}\n", with_commas(cost.parameters));
   std::cout << fmt::format("{:<21} {} forward, {} training{}\n", "FLOPs per " + unit,

@@ -18,6 +18,7 @@
 #include "apps/arguments/run_arguments.h"
 #include "apps/arguments/texts.h"
 #include "apps/commands.h"
+#include "apps/console/prompt_lines.h"
 #include "base/error.h"
 #include "data/images/draw_boxes.h"
 #include "data/images/image_file.h"
@@ -113,11 +114,25 @@ std::vector<std::string> inputs_of(const PredictArguments& arguments, const Run&
                            : read_texts(arguments.texts, run.experiment().data);
 }
 
+/// Whether a person types the texts and sees each answer at once.
+bool is_conversation(const PredictArguments& arguments, const Run& run) {
+  return !reads_images(run) && !arguments.texts.names_texts() && arguments.images.empty() &&
+         !arguments.json && input_is_typed();
+}
+
+void answer_typed_texts(const PredictArguments& arguments, const Run& run) {
+  converse("Type a text to classify", kMostTypedBytes, [&](size_t, std::string text) {
+    const auto predictions = run.task().predict(run.model(), typed_text(std::move(text)), {});
+    std::cout << to_text(predictions, arguments.top.value_or(kShownLabels)) << std::flush;
+  });
+}
+
 void predict(const PredictArguments& arguments) {
   const auto run = open_run(arguments.run);
   require_predictions(run, arguments.run.dir);
   const auto& data = run.experiment().data;
   require_objects(arguments, run);
+  if (is_conversation(arguments, run)) return answer_typed_texts(arguments, run);
   const auto inputs = inputs_of(arguments, run);
   const auto pictures =
       arguments.out ? pictures_in(*arguments.out, inputs) : std::vector<std::filesystem::path>{};

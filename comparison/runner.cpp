@@ -187,6 +187,7 @@ class Runner {
     }
     ++done_;
     if (options_.on_message) {
+      progress_->clear();
       options_.on_message(failure ? fmt::format("{}: {}", job.name, *failure)
                                   : fmt::format("{}: trained", job.name));
     }
@@ -218,6 +219,7 @@ class Runner {
   }
 
   RunnerEnd interrupt() {
+    progress_->clear();
     for (auto& running : running_) running.process.interrupt();
     for (auto& running : running_) running.process.wait();
     return RunnerEnd::interrupted;

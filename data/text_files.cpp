@@ -22,6 +22,10 @@ size_t find_column(const std::filesystem::path& path, const std::vector<std::str
     const auto found = std::ranges::find(header, name);
     if (found != header.end()) return static_cast<size_t>(found - header.begin());
   }
+  if (header.size() == 1 && header.front().find_first_of(",;") != std::string_view::npos) {
+    throw DataError(fmt::format("{}:1: columns are separated by tabs, not by commas or semicolons: {}",
+                                path.string(), excerpt(header.front(), 200)));
+  }
   throw DataError(fmt::format("{}:1: no column \"{}\" in the header; there are: {}", path.string(),
                               fmt::join(names, "\" or \""),
                               excerpt(fmt::format("{}", fmt::join(header, ", ")), 200)));

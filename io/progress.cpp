@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/text_width.h"
 
 namespace zoo {
 namespace {
@@ -56,11 +57,13 @@ struct Progress::Impl {
   ProgressOutput output;
   double started;
   int64_t done = 0;
-  std::string status;
-  std::optional<TimeLimit> limit;
-  std::optional<double> shown_at;  // when something was last shown
-  bool pending = false;            // the last update is not on the screen yet
-  bool line_open = false;          // the cursor is at the end of the redrawn line
+  std::string status = {};
+  std::optional<TimeLimit> limit = {};
+  std::optional<double> shown_at = {};  // when something was last shown
+  int64_t shown_done = 0;               // what it said
+  std::string shown_status = {};
+  bool pending = false;    // the last update is not on the screen yet
+  bool line_open = false;  // the cursor is at the end of the redrawn line
 
   bool at_end() const { return count.total > 0 && done >= count.total; }
 
@@ -84,28 +87,72 @@ struct Progress::Impl {
     return std::min(result.value_or(until_limit), until_limit);
   }
 
-  /// "450/1000 steps  loss 1.92  1 min 5 s, 1 min 20 s left"
-  std::string text(double now) const {
+  enum class Spent { shown, left_out };
+
+  /// "450/1000 steps  loss 1.92  1 min 5 s, 1 min 20 s left", without the first `n_cut` parts of the status
+  /// from its end. The time that is spent may be left out if the time left is known.
+  std::string text(double now, size_t n_cut = 0, Spent spent_time = Spent::shown) const {
     std::string result;
     if (!count.unit.empty()) {
       result = count.total > 0 ? fmt::format("{}/{} {}", done, count.total, count.unit)
                                : fmt::format("{} {}", done, count.unit);
     }
-    const auto add = [&](const std::string& part) { result += (result.empty() ? "" : "  ") + part; };
-    if (!status.empty()) add(status);
+    const auto add = [&](std::string_view part) {
+      if (!part.empty()) result += fmt::format("{}{}", result.empty() ? "" : "  ", part);
+    };
+    add(status_without(n_cut));
     const double spent = now - started;
-    add(duration_text(spent));
-    if (const auto rest = left(spent)) result += fmt::format(", {} left", duration_text(*rest));
+    const auto rest = left(spent);
+    const auto rest_text = rest ? fmt::format("{} left", duration_text(*rest)) : std::string();
+    if (rest && spent_time == Spent::left_out) {
+      add(rest_text);
+    } else {
+      add(duration_text(spent) + (rest ? ", " : "") + rest_text);
+    }
     return result;
+  }
+
+  /// The status without its last `n_cut` parts, which two blanks separate.
+  std::string_view status_without(size_t n_cut) const {
+    std::string_view rest = status;
+    for (; n_cut > 0 && !rest.empty(); --n_cut) {
+      const size_t at = rest.rfind("  ");
+      rest = rest.substr(0, at == rest.npos ? 0 : at);
+    }
+    return rest;
   }
 
   std::string percent() const { return fmt::format("{:3}%", static_cast<int>(*share() * 100)); }
 
-  std::string bar() const {
+  std::string bar(int cells) const {
     if (!share()) return "";
-    constexpr int cells = 20;
+    if (cells == 0) return percent() + " ";
     const int full = static_cast<int>(*share() * cells);
     return fmt::format("{} [{:#>{}}{:.>{}}] ", percent(), "", full, "", cells - full);
+  }
+
+  /// The line for a terminal. What does not fit is left out, the least important first: the bar, the end of
+  /// the status, the time that is spent, the beginning of a long title. The time left stays.
+  std::string line(double now, size_t columns) const {
+    constexpr size_t most_parts = 8;
+    const auto fits = [&](const std::string& text) { return width_of(text) <= columns; };
+    const auto shown = [&](const std::string& name, int cells, size_t n_cut, Spent spent) {
+      return excerpt(fmt::format("{} {}{}", name, bar(cells), text(now, n_cut, spent)), std::string::npos);
+    };
+    std::string result;
+    for (const int cells : {20, 10, 0}) {
+      result = shown(title, cells, 0, Spent::shown);
+      if (fits(result)) return result;
+    }
+    for (size_t n_cut = 1; n_cut <= most_parts; ++n_cut) {
+      result = shown(title, 0, n_cut, Spent::shown);
+      if (fits(result)) return result;
+    }
+    result = shown(title, 0, most_parts, Spent::left_out);
+    if (fits(result)) return result;
+    const size_t rest = width_of(result) - width_of(title);
+    const auto name = std::string(cut(title, columns > rest + 1 ? columns - rest - 1 : 0));
+    return std::string(cut(shown(name + "…", 0, most_parts, Spent::left_out), columns));
   }
 
   void show() {
@@ -113,20 +160,26 @@ struct Progress::Impl {
     const int columns = output.columns();
     if (columns > 0) {
       // One column is left free: a full line would make some terminals scroll.
-      const std::string line = excerpt(fmt::format("{} {}{}", title, bar(), text(now)), std::string::npos);
-      output.write(fmt::format("\r{}\x1b[K", cut(line, static_cast<size_t>(std::max(columns - 1, 1)))));
+      output.write(fmt::format("\r{}\x1b[K", line(now, static_cast<size_t>(std::max(columns - 1, 1)))));
       line_open = true;
     } else {
       const bool share_alone = count.unit.empty() && share();
       output.write(fmt::format("{} {}{}\n", title, share_alone ? percent() + "  " : "", text(now)));
     }
     shown_at = now;
+    shown_done = done;
+    shown_status = status;
     pending = false;
   }
 
+  /// Whether a line would say again what the last one says.
+  bool is_shown() const { return shown_at && shown_done == done && shown_status == status; }
+
   bool due() const {
     if (!shown_at) return true;
-    const double pause = output.columns() > 0 ? kRedrawSeconds : kLineSeconds;
+    const bool on_terminal = output.columns() > 0;
+    if (!on_terminal && is_shown()) return false;
+    const double pause = on_terminal ? kRedrawSeconds : kLineSeconds;
     return output.seconds() - *shown_at >= pause || at_end();
   }
 };
@@ -134,15 +187,14 @@ struct Progress::Impl {
 Progress::Progress(std::string_view title, ProgressCount count, ProgressOutput output) {
   const double now = output.seconds();
   const int64_t first = count.first;
-  impl_ = std::make_unique<Impl>(
-      Impl{std::string(title), std::move(count), std::move(output), now, first, "", {}, {}, false, false});
+  impl_ = std::make_unique<Impl>(Impl{std::string(title), std::move(count), std::move(output), now, first});
 }
 
 Progress::Progress(Progress&&) noexcept = default;
 
 Progress::~Progress() {
   if (!impl_) return;
-  if (impl_->pending) impl_->show();
+  if (impl_->pending && !(impl_->output.columns() == 0 && impl_->is_shown())) impl_->show();
   if (impl_->line_open) impl_->output.write("\n");
 }
 
@@ -154,11 +206,18 @@ void Progress::update(int64_t done, std::string_view status, std::optional<TimeL
   if (impl_->due()) impl_->show();
 }
 
+void Progress::clear() {
+  if (!std::exchange(impl_->line_open, false)) return;
+  impl_->output.write("\r\x1b[K");
+  impl_->shown_at.reset();  // the next update is shown at once
+}
+
 void Progress::message(std::string_view text) {
   const bool on_terminal = impl_->output.columns() > 0;
-  if (impl_->line_open) impl_->output.write("\r\x1b[K");
+  const bool was_open = std::exchange(impl_->line_open, false);
+  if (was_open) impl_->output.write("\r\x1b[K");
   impl_->output.write((on_terminal ? printable(text) : std::string(text)) + "\n");
-  if (std::exchange(impl_->line_open, false)) impl_->show();
+  if (was_open) impl_->show();
 }
 
 std::string duration_text(double seconds) {

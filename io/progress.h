@@ -47,6 +47,8 @@ class Progress {
   /// Reports that `done` units are done. `status` is short text such as "loss 1.92  12.3 k tokens/s". With a
   /// time limit, the shown rest is the shorter one of both.
   void update(int64_t done, std::string_view status, std::optional<TimeLimit> limit = std::nullopt);
+  /// Removes the bar from a terminal until the next update, so that something else can be written there.
+  void clear();
   /// Writes `text` on a line of its own, above the bar.
   void message(std::string_view text);
 

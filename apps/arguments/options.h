@@ -89,7 +89,13 @@ inline CLI::Option* add_overrides(CLI::App& command, std::vector<std::string>& o
       .add_option("--set", overrides,
                   "Change a key of CONFIG, for example --set training.steps=100; may be repeated")
       ->option_text("KEY=VALUE")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check({[](const std::string& text) -> std::string {
+                 return text.find('=') != std::string::npos
+                            ? ""
+                            : fmt::format("write {}=VALUE, as one word", text);
+               },
+               ""});
 }
 
 inline CLI::Option* add_device(CLI::App& command, std::string& device) {

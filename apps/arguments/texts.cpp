@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/text/corpus.h"
+#include "data/text_files.h"
 #include "io/progress.h"
 
 namespace zoo {
@@ -47,6 +48,11 @@ std::vector<std::string> read_texts(const TextArguments& arguments, const DataCo
     all.insert(all.end(), std::make_move_iterator(texts.begin()), std::make_move_iterator(texts.end()));
   }
   return all;
+}
+
+std::vector<std::string> typed_text(std::string line) {
+  if (is_blank(line)) throw DataError("the line is empty: type a text");
+  return lines_of_text(std::move(line), "the line");
 }
 
 std::function<void(int64_t, int64_t)> progress_over(std::string_view title, std::string_view unit) {

@@ -80,8 +80,15 @@ std::string superfluous_argument(const Command& command, const std::string& word
   for (const auto* option : command.innermost().get_options()) {
     if (option->get_positional()) taken.push_back(option->get_name(/*positional=*/true));
   }
-  return fmt::format("'{}' is one argument too many: {} takes {}; a text with blanks needs quotes", word,
-                     command.path, taken.empty() ? "none" : fmt::format("{}", fmt::join(taken, " and ")));
+  const auto takes = taken.empty() ? "none" : fmt::format("{}", fmt::join(taken, " and "));
+  for (const std::string text_option : {"--prompt", "--text"}) {
+    const auto* const option = command.innermost().get_option_no_throw(text_option);
+    if (option == nullptr) continue;
+    const auto advice = option->count() > 0 ? "a text with blanks needs quotes"
+                                            : fmt::format("give a text with {} \"…\"", text_option);
+    return fmt::format("'{}' is one argument too many: {} takes {}; {}", word, command.path, takes, advice);
+  }
+  return fmt::format("'{}' is one argument too many: {} takes {}", word, command.path, takes);
 }
 
 /// Words that belong to no option.

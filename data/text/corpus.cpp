@@ -114,6 +114,15 @@ void read_documents_of(const std::filesystem::path& path, const DataConfig& conf
   if (!whole.empty()) out.push_back(std::move(whole));
 }
 
+/// Throws DataError if `prefix` is one of the two files that it should be the common part of.
+void check_prefix(const ConfigPath& prefix, const DataConfig& config) {
+  for (const auto& suffix : {"." + config.source, "." + config.target}) {
+    if (!prefix.text.ends_with(suffix) || !find_path(prefix, has_file)) continue;
+    throw DataError(fmt::format("{}: name the prefix of both files: {}", prefix.text,
+                                prefix.text.substr(0, prefix.text.size() - suffix.size())));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> read_documents(const DataConfig& config, Split split) {
@@ -154,6 +163,7 @@ ParallelTexts read_parallel(const DataConfig& config, Split split) {
   };
   std::vector<Pair> pairs;
   for (const auto& prefix : files_to_read(config, split)) {
+    check_prefix(prefix, config);
     const auto source_path = data_path(prefix + ("." + config.source));
     const auto target_path = data_path(prefix + ("." + config.target));
     const std::string source_text = read_text(source_path);

@@ -1,6 +1,7 @@
 #include "io/config/config_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -37,6 +38,38 @@ bool is_infinity_or_nan(std::string_view text) {
   if (word == lower.npos) return false;
   const auto rest = std::string_view(lower).substr(word);
   return rest == "inf" || rest == "infinity" || rest.starts_with("nan");
+}
+
+/// The value that somebody means who writes `word`: the one that others call so, or the most similar one.
+std::optional<std::string> meant_by(const std::string& word, const std::vector<std::string>& values) {
+  constexpr auto other_names =
+      std::to_array<std::pair<std::string_view, std::string_view>>({{"rope", "rotary"},
+                                                                    {"relative", "t5"},
+                                                                    {"absolute", "learned"},
+                                                                    {"gpt", "decoder"},
+                                                                    {"gpt2", "decoder"},
+                                                                    {"llama", "decoder"},
+                                                                    {"causal_lm", "language_modeling"},
+                                                                    {"bert", "encoder"},
+                                                                    {"mlm", "masked_language_modeling"},
+                                                                    {"t5", "encoder_decoder"},
+                                                                    {"seq2seq", "encoder_decoder"},
+                                                                    {"transformer", "encoder_decoder"},
+                                                                    {"translation", "text_to_text"},
+                                                                    {"classification", "text_classification"},
+                                                                    {"detection", "object_detection"},
+                                                                    {"swish", "silu"},
+                                                                    {"half", "fp16"},
+                                                                    {"float16", "fp16"},
+                                                                    {"bfloat16", "bf16"},
+                                                                    {"float32", "fp32"},
+                                                                    {"wsd", "warmup_stable_decay"},
+                                                                    {"local", "window"},
+                                                                    {"sliding_window", "window"}});
+  for (const auto& [name, value] : other_names) {
+    if (word == name && std::ranges::find(values, value) != values.end()) return std::string(value);
+  }
+  return nearest(word, values);
 }
 
 bool is_plain_scalar(const ConfigNode& node) {
@@ -204,8 +237,8 @@ void ConfigReader::choice(const FieldInfo& field, std::span<const std::string_vi
   std::string problem = fmt::format("{}: {} must be one of {}, not {}", node->place.text(), path_of(field),
                                     fmt::join(names, ", "), node->shown());
   const std::vector<std::string> candidates(names.begin(), names.end());
-  if (const auto near = nearest(node->text, candidates))
-    problem += fmt::format("; did you mean '{}'?", *near);
+  if (const auto meant = meant_by(node->text, candidates))
+    problem += fmt::format("; did you mean '{}'?", *meant);
   throw ConfigError(problem);
 }
 
@@ -222,7 +255,7 @@ void ConfigReader::read_selection(const std::string& path, const ConfigNode& nod
   if (name.kind != ConfigNode::Kind::kScalar || found == names.end()) {
     std::string problem = fmt::format("{}: {} must be one of {}, not {}", name.place.text(),
                                       entry ? path + ".type" : path, fmt::join(names, ", "), name.shown());
-    if (const auto near = nearest(name.text, names)) problem += fmt::format("; did you mean '{}'?", *near);
+    if (const auto meant = meant_by(name.text, names)) problem += fmt::format("; did you mean '{}'?", *meant);
     throw ConfigError(problem);
   }
   const auto& info = *types.infos()[static_cast<size_t>(found - names.begin())];

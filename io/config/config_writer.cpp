@@ -9,8 +9,10 @@
 #include <fmt/ranges.h>
 
 #include "base/text.h"
+#include "base/text_width.h"
 #include "io/config/config_file.h"
 #include "io/config/config_reader.h"
+#include "io/config/config_reference.h"
 #include "io/config/registry.h"
 #include "io/config/yaml_text.h"
 
@@ -208,12 +210,6 @@ class Dumper final : public detail::ConfigText {
   bool optional_ = false;       // the next value belongs to an optional
 };
 
-/// Number of columns, counting every character as one.
-size_t width_of(std::string_view text) {
-  return static_cast<size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
 std::vector<std::string> wrapped(std::string_view text, size_t width) {
   std::vector<std::string> lines;
   while (!text.empty()) {
@@ -231,10 +227,14 @@ std::vector<std::string> wrapped(std::string_view text, size_t width) {
 
 class ReferenceWriter final : public detail::ConfigText {
  public:
+  /// Of one key, or of a group, only. Empty: of all.
+  explicit ReferenceWriter(std::string wanted = "") : wanted_(std::move(wanted)) {}
+
   std::string text() const override {
     constexpr size_t page = 110, narrowest = 40;
     std::string out;
     for (const Row& row : rows_) {
+      if (!is_wanted(row.path)) continue;
       if (row.starts_section && !out.empty()) out += '\n';
       out += row.code;
       const size_t column = std::max(columns_[row.group], width_of(row.code) + 2);
@@ -245,7 +245,7 @@ class ReferenceWriter final : public detail::ConfigText {
       }
       if (at != 0) out += '\n';
     }
-    return out.empty() ? "{}\n" : out;
+    return out.empty() && wanted_.empty() ? "{}\n" : out;
   }
 
  protected:
@@ -282,7 +282,7 @@ class ReferenceWriter final : public detail::ConfigText {
     if (optional) comment += " (group, optional)";
     // The keys of an absent group are commented out, so that the text is still a valid file.
     push_row(field, absent ? "null" : "", comment);
-    open_.push_back({columns_.size(), absent || in_absent_group()});
+    open_.push_back({columns_.size(), absent || in_absent_group(), path_of(field)});
     columns_.push_back(0);
     return true;
   }
@@ -306,11 +306,23 @@ class ReferenceWriter final : public detail::ConfigText {
     std::string code, comment;
     size_t group;
     bool starts_section;
+    std::string path;  // of the key, dotted
   };
   struct Group {
     size_t column;
     bool commented_out;
+    std::string path;
   };
+
+  std::string path_of(const FieldInfo& field) const {
+    return open_.empty() ? std::string(field.key) : fmt::format("{}.{}", open_.back().path, field.key);
+  }
+
+  /// Whether `path` is the wanted key or group, or belongs to it; "lr" stands for every key of that name.
+  bool is_wanted(std::string_view path) const {
+    const auto around = fmt::format(".{}.", path);
+    return wanted_.empty() || around.find(fmt::format(".{}.", wanted_)) != std::string::npos;
+  }
 
   /// Adds the keys of each type that has any, commented out.
   void show_types(const FieldInfo& field, const TypeList& types) {
@@ -321,8 +333,8 @@ class ReferenceWriter final : public detail::ConfigText {
       options->visit(keys);
       if (keys.text.empty()) continue;
       rows_.push_back({fmt::format("{:{}}# {}: {{type: {}, …}}", "", 2 * open_.size(), field.key, info->name),
-                       info->doc, open_.empty() ? 0 : open_.back().column, false});
-      open_.push_back({columns_.size(), true});
+                       info->doc, open_.empty() ? 0 : open_.back().column, false, path_of(field)});
+      open_.push_back({columns_.size(), true, path_of(field)});
       columns_.push_back(0);
       options->visit(*this);
       open_.pop_back();
@@ -351,9 +363,10 @@ class ReferenceWriter final : public detail::ConfigText {
     const size_t group = open_.empty() ? 0 : open_.back().column;
     columns_[group] = std::max(columns_[group], std::min(width_of(code), widest) + 2);
     const bool top_level_group = open_.empty() && value.empty();
-    rows_.push_back({std::move(code), std::move(comment), group, top_level_group});
+    rows_.push_back({std::move(code), std::move(comment), group, top_level_group, path_of(field)});
   }
 
+  std::string wanted_;
   std::vector<Row> rows_;
   std::vector<Group> open_;
   std::vector<size_t> columns_ = {0};  // for each group, the column of its comments
@@ -373,6 +386,10 @@ std::string to_text(const Selection& selection) {
 std::unique_ptr<detail::ConfigText> detail::make_dumper() { return std::make_unique<Dumper>(); }
 std::unique_ptr<detail::ConfigText> detail::make_reference_writer() {
   return std::make_unique<ReferenceWriter>();
+}
+
+std::unique_ptr<detail::ConfigText> make_key_writer(std::string key) {
+  return std::make_unique<ReferenceWriter>(std::move(key));
 }
 
 std::string yaml_text(const std::string& text) { return yaml(text); }

@@ -65,13 +65,20 @@ std::optional<fs::path> shipped_file(const fs::path& configs, const fs::path& na
   return std::nullopt;
 }
 
-std::vector<std::string> shipped_names(const fs::path& configs) {
-  std::vector<std::string> names;
+std::vector<fs::path> files_in(const fs::path& configs) {
+  std::vector<fs::path> files;
   for (const auto& folder : subfolders(configs)) {
     std::error_code error;
     for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-      names.push_back(at->path().stem().string());
+      if (at->path().extension() == ".yaml") files.push_back(at->path());
   }
+  std::ranges::sort(files);
+  return files;
+}
+
+std::vector<std::string> shipped_names(const fs::path& configs) {
+  std::vector<std::string> names;
+  for (const auto& file : files_in(configs)) names.push_back(file.stem().string());
   std::ranges::sort(names);
   return names;
 }
@@ -104,6 +111,11 @@ std::optional<fs::path> shipped_configs() {
   for (const auto& candidate : {folder.parent_path() / place, folder / place})
     if (has_directory(candidate)) return candidate;
   return std::nullopt;
+}
+
+std::vector<fs::path> list_shipped_configs() {
+  const auto configs = shipped_configs();
+  return configs ? files_in(*configs) : std::vector<fs::path>();
 }
 
 fs::path find_config(const ConfigPath& name) {

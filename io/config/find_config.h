@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 #include "io/config/config_path.h"
 
@@ -12,6 +13,9 @@ namespace zoo {
 /// ../share/transformer-zoo/configs relative to the folder of the running program (an installed program),
 /// else share/transformer-zoo/configs in that folder (a build tree). Nothing if there is no such folder.
 std::optional<std::filesystem::path> shipped_configs();
+
+/// The configurations in shipped_configs() and its subfolders, sorted. Empty if there is no such folder.
+std::vector<std::filesystem::path> list_shipped_configs();
 
 /// The file of the configuration `name`. The first of these exists:
 ///   1. NAME, then NAME.yaml, at each place in which a ConfigPath is looked for

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <numbers>
 #include <set>
@@ -18,6 +19,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/text_width.h"
 #include "tests/cli/support.h"
 
 namespace zoo::testing {
@@ -363,6 +365,54 @@ TEST_F(Commands, ConfigExplainsAndResolves) {
       << "the reference shows the defaults";
 }
 
+TEST_F(Commands, ConfigExplainsOneKey) {
+  const auto lr = output("config training.optimizer.lr");
+  EXPECT_THAT(lr, AllOf(StartsWith("    lr: "), HasSubstr("# Peak learning rate")));
+  EXPECT_EQ(output("config lr"), lr);
+  const auto group = output("config model.rotary");
+  EXPECT_THAT(group, AllOf(StartsWith("  rotary:"), HasSubstr("    theta: "), Not(HasSubstr("d_model"))));
+  EXPECT_THAT(output("config n_queries"), HasSubstr("n_queries: 100"));
+  EXPECT_THAT(output("config patience"), HasSubstr("evaluations in a row"));
+  EXPECT_EQ(zoo("config patiense").code, 2);
+  EXPECT_THAT(output("config --list"),
+              AllOf(HasSubstr("\nmodels\n"), HasSubstr("  gpt2 "), HasSubstr("GPT-2 124M (Radford et al")));
+}
+
+TEST_F(Commands, ShellsCompleteCommands) {
+  const auto words_after = [&](const std::string& line) {
+    dir().write("complete.sh", output("completion bash") + fmt::format(R"(
+COMP_WORDS=({} ""); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+[[ ${{COMP_WORDS[COMP_CWORD-1]}} == *_ ]] && {{ unset "COMP_WORDS[COMP_CWORD]"; COMP_CWORD=$((COMP_CWORD - 1));
+  COMP_WORDS[COMP_CWORD]="${{COMP_WORDS[COMP_CWORD]%_}}"; }}
+_zoo; printf '%s\n' "${{COMPREPLY[@]}}"
+)",
+                                                                       line));
+    const auto place = path("complete.out").string();
+    EXPECT_EQ(std::system(fmt::format("bash '{}' > '{}'", path("complete.sh").string(), place).c_str()), 0);
+    return read_file(place);
+  };
+  EXPECT_EQ(words_after("zoo tra_"), "train\n");
+  EXPECT_EQ(words_after("zoo train --over_"), "--overwrite\n");
+  EXPECT_EQ(words_after("zoo train x.yaml --set training.pati_"), "training.patience=\n");
+  EXPECT_EQ(words_after("zoo inspect gpt2_"), "gpt2\n");
+  EXPECT_EQ(words_after("zoo tokenizer enc_"), "encode\n");
+  EXPECT_THAT(output("completion zsh"), StartsWith("autoload -U +X bashcompinit && bashcompinit\n"));
+}
+
+TEST_F(Commands, InspectFoldsBlocksThatAreAlike) {
+  const auto table = output("inspect resnet-50");
+  EXPECT_THAT(table, HasSubstr("stages.2.1-5.layers.1.convolution"));
+  EXPECT_THAT(table, Not(HasSubstr("stages.2.3.")));
+  EXPECT_LT(std::ranges::count(table, '\n'), 60);
+  std::istringstream lines(table);
+  std::set<size_t> widths;
+  for (std::string line; std::getline(lines, line);) {
+    if (const size_t at = line.find('%'); at != line.npos && line.find("network.") != line.npos)
+      widths.insert(width_of(line.substr(0, at)));
+  }
+  EXPECT_EQ(widths.size(), 1U) << "the columns stand below each other";
+}
+
 TEST_F(Commands, FindConfigurationsThatComeWithTheProgram) {
   EXPECT_THAT(output("config gpt2"), AllOf(StartsWith("name: gpt2\n"), HasSubstr("  d_model: 768\n")));
   EXPECT_THAT(output("inspect gpt2.yaml"), HasSubstr("124,439,808"));
@@ -428,13 +478,16 @@ TEST_F(Commands, TrainGoesOnAfterAnyDeath) {
   }
   stopped.kill(SIGTERM);
   const auto outcome = stopped.finish();
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.code, 128 + SIGTERM) << outcome.err;
   EXPECT_THAT(outcome.err,
               AllOf(HasSubstr("goes on after step"), HasSubstr("run: stopped and saved after step"),
                     HasSubstr("--resume goes on\n")));
 
-  train(long_training + "run");
+  train("run --resume");  // a run goes on by its name
   EXPECT_THAT(lasting_differences(path("whole"), path("run")), ::testing::IsEmpty());
+  const auto refused = zoo("train run");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("run is a run: --resume goes on with it"));
 }
 
 // A training that ends by the clock says so from its first line on.
@@ -454,7 +507,8 @@ TEST_F(Commands, TrainShowsUnitsAndWhatIsLeft) {
 TEST_F(Commands, HelpDescribesEveryOption) {
   for (const std::string command :
        {"", "train", "generate", "predict", "embed", "evaluate", "average", "inspect", "attention", "config",
-        "tokenizer", "tokenizer train", "tokenizer encode", "tokenizer decode", "bench", "compare"}) {
+        "tokenizer", "tokenizer train", "tokenizer encode", "tokenizer decode", "bench", "compare",
+        "completion"}) {
     SCOPED_TRACE("zoo " + command + " --help");
     const auto help = output(command + " --help");
     EXPECT_THAT(help, HasSubstr("Usage: zoo"));

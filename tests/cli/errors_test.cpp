@@ -104,11 +104,14 @@ TEST_F(Errors, OfConfigurations) {
   expect_error(replace_run("odd.yaml"), {"odd.yaml:1:", "nowhere.yaml"});
   expect_error(replace_run("nowhere.yaml"),
                {"nowhere.yaml", "No such file", "share/transformer-zoo/configs"});
-  expect_error(replace_run("run"), {"run", "directory"});
+  expect_error(replace_run("run"), {"run is a run: --resume goes on with it"});
+  expect_error(replace_run("tiny.yaml --set model.position=rope"), {"did you mean 'rotary'?"});
+  expect_error(replace_run("tiny.yaml --set model.architecture=bert"), {"did you mean 'encoder'?"});
   expect_error(replace_run("tiny.yaml --set model.n_layer=2"),
                {"--set model.n_layer=2: unknown key", "did you mean 'model.n_layers'?"});
   expect_error(replace_run("tiny.yaml --set model.n_layers=x"), {"--set model.n_layers=x", "'x'"});
-  expect_error(replace_run("tiny.yaml --set model.n_layers"), {"--set model.n_layers", "KEY=VALUE"});
+  expect_error(replace_run("tiny.yaml --set model.n_layers"),
+               {"--set: write model.n_layers=VALUE, as one word"});
   expect_error("inspect tiny.yaml --set model.n_heads=3", {"model.n_heads", "16"});
   expect_error("config tiny.yaml --set modle.n_layers=3", {"unknown key", "model"});
 }
@@ -124,6 +127,14 @@ TEST_F(Errors, OfCorpora) {
   expect_error(with("blank.txt"), {"blank.txt: the file is empty"});
   expect_error(with("latin-1.txt"), {"latin-1.txt:2: not UTF-8 at byte 10", "\\xf6"});
   expect_error(with("run"), {"run"});
+  dir().write("par.de", "das ist gut\n");
+  dir().write("par.en", "that is good\n");
+  expect_error(with("par.de --set task=text_to_text --set model.architecture=encoder_decoder"),
+               {"par.de: name the prefix of both files: ", "/par"});
+  dir().write("commas.csv", "sentence,label\ngood,up\n");
+  expect_error(with("commas.csv --set task=text_classification --set model.architecture=encoder"),
+               {"commas.csv:1: columns are separated by tabs, not by commas or semicolons: sentence,label"});
+  expect_error("train text.txt --device cuda:120", {"no device 'cuda:120': "});
   expect_error("evaluate run --device cpu --data empty.txt", {"empty.txt: the file is empty"});
   expect_error("evaluate run --device cpu --split test", {"data.test names no files"});
   expect_error("tokenizer train --type char --out vocabulary nowhere.txt", {"nowhere.txt"});
@@ -170,9 +181,15 @@ TEST_F(Errors, OfTheCommandLineAreInOurWords) {
       {"generate run --temperatur 3", "unknown option '--temperatur'; did you mean '--temperature'?"},
       {"generate run --debgu", "unknown option '--debgu'; did you mean '--debug'?"},
       {"generate run -p to", "unknown option '-p'"},
+      {"generate run hello",
+       "'hello' is one argument too many: zoo generate takes RUN; give a text with --prompt"},
+      {"predict run hello",
+       "'hello' is one argument too many: zoo predict takes RUN; give a text with --text"},
+      {"train tiny.yaml --set training.steps 4", "--set: write training.steps=VALUE, as one word"},
       {"generate run --prompt to be",
        "'be' is one argument too many: zoo generate takes RUN; a text with blanks needs quotes"},
       {"tokenizer decode run 1 2", "'1' is one argument too many: zoo tokenizer decode takes RUN|DIR"},
+      {"completion fish", "SHELL: 'fish' is not one of bash, zsh"},
       {"generate run --input a --input b", "--input is given 2 times: give it once"},
       {"generate run --device cpu --device cpu --device cpu", "--device is given 3 times: give it once"},
       {"generate run --prompt", "--prompt needs a value"},

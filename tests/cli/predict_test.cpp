@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/support.h"
+#include "tests/cli/terminal.h"
 
 namespace zoo::testing {
 namespace {
@@ -175,6 +176,24 @@ TEST_F(Predict, AgreesWithTheEvaluation) {
     EXPECT_LT(right, 40.0);
     EXPECT_DOUBLE_EQ(document("evaluate " + family + " --data test.tsv")["accuracy"], right / 45);
   }
+}
+
+TEST_F(Predict, AnswersWhatIsTyped) {
+  TerminalSession predict(dir(), "predict encoder --device cpu");
+  EXPECT_EQ(predict.wait_for("> "), "Type a text to classify; Ctrl-D ends.\n> ");
+  predict.type("that is good\n");
+  EXPECT_EQ(predict.wait_for("\n> "), zoo("predict encoder --device cpu --text 'that is good'").out + "> ");
+  predict.type("\n");
+  EXPECT_THAT(predict.wait_for("\n> "), HasSubstr("the line is empty: type a text"));
+  predict.type("\x04");
+  EXPECT_EQ(predict.finish().code, 0);
+
+  TerminalSession embed(dir(), "embed encoder --device cpu");
+  embed.wait_for("Type a text to embed; Ctrl-D ends.\n> ");
+  embed.type("that is good\n");
+  EXPECT_EQ(embed.wait_for("\n> "), zoo("embed encoder --device cpu --text 'that is good'").out + "> ");
+  embed.type("\x04");
+  EXPECT_EQ(embed.finish().code, 0);
 }
 
 TEST_F(Predict, ShowsProgressOverManyTexts) {

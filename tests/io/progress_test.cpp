@@ -150,19 +150,49 @@ TEST_F(ProgressTest, TerminalsAreRedrawnTenTimesASecond) {
   EXPECT_EQ(written.back(), "\n");
 }
 
-TEST_F(ProgressTest, LinesAreCutToTheTerminal) {
-  columns = 30;
+// The least important part is left out first; the time left stays as long as possible.
+TEST_F(ProgressTest, LinesFitTheTerminal) {
+  const auto at = [&](int width) {
+    columns = width;
+    auto progress = start(1000);
+    now += 20;
+    progress.update(501, "loss 1.92  äöü k tokens/s");
+    return written.back();
+  };
+  const std::string time = "20.0 s, 19.9 s left\x1b[K";
+  EXPECT_EQ(at(200),
+            "\rtrain  50% [##########..........] 501/1000 steps  loss 1.92  äöü k tokens/s  " + time);
+  EXPECT_EQ(at(88), "\rtrain  50% [#####.....] 501/1000 steps  loss 1.92  äöü k tokens/s  " + time);
+  EXPECT_EQ(at(75), "\rtrain  50% 501/1000 steps  loss 1.92  äöü k tokens/s  " + time);
+  EXPECT_EQ(at(73), "\rtrain  50% 501/1000 steps  loss 1.92  " + time);
+  EXPECT_EQ(at(50), "\rtrain  50% 501/1000 steps  " + time);
+  EXPECT_EQ(at(40), "\rtrain  50% 501/1000 steps  19.9 s left\x1b[K");
+  EXPECT_EQ(at(37), "\rtr…  50% 501/1000 steps  19.9 s left\x1b[K");
+  EXPECT_EQ(at(1), "\r…\x1b[K");
+}
+
+TEST_F(ProgressTest, ABarMakesRoomForOtherOutput) {
+  columns = 60;
   auto progress = start(10);
-  progress.update(5, "äöü");
-  EXPECT_EQ(written.back(), "\rtrain  50% [##########.......\x1b[K");
-  columns = 55;
-  now += 1;
-  progress.update(6, "äöüäöü");
-  EXPECT_EQ(written.back(), "\rtrain  60% [############........] 6/10 steps  äöüäöü  \x1b[K");
-  columns = 1;
-  now += 1;
-  progress.update(7, "");
-  EXPECT_EQ(written.back(), "\rt\x1b[K");
+  progress.update(5, "");
+  written.clear();
+  progress.clear();
+  progress.clear();
+  EXPECT_THAT(written, ElementsAre("\r\x1b[K"));
+  progress.update(6, "");
+  EXPECT_THAT(written.back(), HasSubstr("6/10"));
+}
+
+TEST_F(ProgressTest, NoLineIsWrittenTwice) {
+  {
+    auto progress = start(10);
+    progress.update(10, "loss 1");
+    now += 100;
+    progress.message("evaluated");
+    progress.update(10, "loss 1");
+    progress.update(10, "loss 1");
+  }
+  EXPECT_THAT(written, ElementsAre("train 10/10 steps  loss 1  0.0 s\n", "evaluated\n"));
 }
 
 TEST_F(ProgressTest, MessagesStandAboveTheBar) {

@@ -153,7 +153,11 @@ TEST(Task, PerplexityPerWordCountsWordsAndLineEnds) {
     EXPECT_NEAR(std::log(metrics.at("word_perplexity")), metrics.at("loss") * tokens / words, 1e-9)
         << documents;
   }
-  // A perplexity that is too large for a double is left out.
+  // Nor is there one without words: where no blanks separate them, or where it is too large for a double.
+  world.dir().write("data/words.txt", "今天天气很好，我们去公园散步。\n山高水长，明月几时有？\n");
+  const auto chinese =
+      make_task(world.experiment("language_modeling", {"data.valid=words.txt", "data.tokenizer.type=byte"}));
+  EXPECT_FALSE(chinese->evaluate(*model_of(*chinese), Split::valid).contains("word_perplexity"));
   world.dir().write("data/words.txt", std::string(3000, 's') + "\n");
   const auto task = make_task(world.experiment("language_modeling", {"data.valid=words.txt"}));
   EXPECT_FALSE(task->evaluate(*model_of(*task), Split::valid).contains("word_perplexity"));

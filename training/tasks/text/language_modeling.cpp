@@ -61,7 +61,10 @@ class LanguageModeling final : public Task {
     // The metric of published word-level models, which predict the ends of lines, too.
     const double words_per_token = words_per_token_[static_cast<size_t>(split)];
     const double word_perplexity = std::exp(scored.loss() / words_per_token);
-    if (std::isfinite(word_perplexity)) metrics["word_perplexity"] = word_perplexity;
+    // In texts without blanks between words, such as Chinese, whole sentences would count as words.
+    constexpr double longest_words = 20;  // bytes, on average
+    const bool has_words = bytes_per_token < longest_words * words_per_token;
+    if (has_words && std::isfinite(word_perplexity)) metrics["word_perplexity"] = word_perplexity;
     return metrics;
   }
 
