@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <system_error>
 
@@ -26,14 +25,21 @@ bool Contention::update(double queued) {
   return contended_;
 }
 
-double seconds_queued() {
+double seconds_queued(const std::filesystem::path& tasks) {
   double total = 0;
   std::error_code error;
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", error)) {
+  for (const auto& task : std::filesystem::directory_iterator(tasks, error)) {
     double on_processor = 0, queued = 0;  // nanoseconds
     if (std::ifstream(task.path() / "schedstat") >> on_processor >> queued) total += queued * 1e-9;
   }
   return total;
+}
+
+double QueuedShare::update(double seconds, double queued) {
+  const double share = std::max(0.0, queued - queued_) / (seconds - seconds_);
+  seconds_ = seconds;
+  queued_ = queued;
+  return share;
 }
 
 /// A team of OpenMP threads that does nothing. With the threads of the team that works they are more than
@@ -92,15 +98,10 @@ bool AdaptiveWaits::are_short() const {
 void AdaptiveWaits::watch() {
   Contention contention;
   Stopwatch clock;
-  double seconds = 0, queued = seconds_queued();
+  QueuedShare share(seconds_queued());
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, kInterval, [this] { return ends_; })) {
-    const double seconds_now = clock.seconds(), queued_now = seconds_queued();
-    // A thread that ends takes its time with it, so the sum may fall.
-    const double share = std::max(0.0, queued_now - queued) / (seconds_now - seconds);
-    seconds = seconds_now;
-    queued = queued_now;
-    if (contention.update(share)) {
+    if (contention.update(share.update(clock.seconds(), seconds_queued()))) {
       if (!idle_) idle_ = std::make_unique<IdleThreads>();
     } else {
       idle_.reset();

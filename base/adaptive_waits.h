@@ -2,6 +2,7 @@
 // How OpenMP's threads wait for each other on a machine that other programs use, too.
 
 #include <condition_variable>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -28,8 +29,22 @@ class Contention {
 };
 
 /// Seconds that the threads of this process have waited for a processor so far; 0 if the system does not
-/// report it.
-double seconds_queued();
+/// report it. `tasks`: a directory with a directory for each thread, as Linux has it.
+double seconds_queued(const std::filesystem::path& tasks = "/proc/self/task");
+
+/// Turns readings of seconds_queued() into the share of the time between them.
+class QueuedShare {
+ public:
+  /// The first reading.
+  explicit QueuedShare(double queued) : queued_(queued) {}
+  /// `seconds`: since the first reading. `queued`: a later reading. Returns the seconds in the queue for each
+  /// second since the previous reading; 0 if their sum has fallen, because a thread that ends takes its time
+  /// with it.
+  double update(double seconds, double queued);
+
+ private:
+  double seconds_ = 0, queued_;
+};
 
 /// While it exists, OpenMP's threads sleep at once when they wait for each other on a contended machine. On a
 /// quiet machine they go on spinning for some milliseconds, which is faster there.

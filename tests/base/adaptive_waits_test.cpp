@@ -14,6 +14,7 @@
 
 #include "base/stopwatch.h"
 #include "tests/support/environment.h"
+#include "tests/support/temp_dir.h"
 
 namespace zoo {
 namespace {
@@ -73,6 +74,35 @@ TEST(Contention, LastsWhileSleepingThreadsQueue) {
   Contention contention;
   n_intervals_until(contention, kSpinning, true);
   EXPECT_EQ(n_intervals_until(contention, kSleeping, false), 100);
+}
+
+// A little queueing neither begins nor ends it.
+TEST(Contention, BeginsAtMoreThanItEndsAt) {
+  for (const double little : {0.12, 0.2, 0.24}) {
+    Contention quiet, busy;
+    EXPECT_EQ(n_intervals_until(quiet, little, true), 100) << little;
+    n_intervals_until(busy, kSpinning, true);
+    EXPECT_EQ(n_intervals_until(busy, little, false), 100) << little;
+    EXPECT_LE(n_intervals_until(busy, 0.05, false), 20) << little;
+  }
+}
+
+TEST(QueuedShare, IsOfTheTimeThatHasPassed) {
+  QueuedShare share(5);
+  EXPECT_NEAR(share.update(0.1, 5.05), 0.5, 1e-9);
+  EXPECT_NEAR(share.update(0.3, 5.45), 2, 1e-9) << "of several threads";
+  EXPECT_EQ(share.update(0.4, 1), 0) << "a thread has ended";
+  EXPECT_NEAR(share.update(0.5, 1.01), 0.1, 1e-9);
+}
+
+// schedstat: nanoseconds on a processor, nanoseconds in the queue, time slices.
+TEST(SecondsQueued, AreTheSecondNumberOfEveryThread) {
+  const testing::TempDir dir;
+  EXPECT_EQ(seconds_queued(dir / "none"), 0);
+  dir.write("12/schedstat", "9000000000 250000000 7\n");
+  dir.write("13/schedstat", "1 1500000000 3\n");
+  dir.write("14/status", "no schedstat\n");
+  EXPECT_DOUBLE_EQ(seconds_queued(dir.path()), 1.75);
 }
 
 TEST(Contention, IsNotAProgramThatRunsForAMoment) {
