@@ -6,7 +6,6 @@
 #include <set>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -14,10 +13,8 @@
 #include "comparison/files/comparison_directory.h"
 #include "comparison/scores.h"
 #include "comparison/statistics/paired_test.h"
-#include "io/files.h"
 #include "training/runs/checkpoint.h"
 #include "training/runs/run.h"
-#include "training/tasks/task_type.h"
 
 namespace zoo {
 namespace {
@@ -54,57 +51,6 @@ Experiment shortened(Experiment experiment, double share) {
   return experiment;
 }
 
-/// The short trainings as a comparison: every candidate of every variant, in this order.
-Comparison short_trainings(const Comparison& comparison, const Budget& budget) {
-  Comparison all{.settings = comparison.settings, .variants = {}};
-  all.settings.budget = share_of(budget, comparison.settings.tune.share);
-  all.settings.seeds = comparison.settings.tune.seeds;
-  all.settings.evaluate_lengths.clear();
-  for (const auto& variant : comparison.variants) {
-    for (const auto& candidate : variant.candidates) {
-      all.variants.push_back({.name = fmt::format("{}, {}", variant.name, candidate.name),
-                              .experiment = shortened(candidate.experiment, comparison.settings.tune.share),
-                              .size = variant.size});
-    }
-  }
-  return all;
-}
-
-/// What the short trainings of a candidate reached and cost.
-struct Outcome {
-  std::vector<double> values;  // of the metric, of the seeds that did not fail
-  double flops = 0, seconds = 0;
-};
-
-Outcome outcome_of(const PlannedVariant& candidate, const fs::path& dir, const Metric& metric,
-                   c10::Device device) {
-  Outcome outcome;
-  for (const int64_t seed : candidate.seeds) {
-    const auto run = run_dir_of(dir, candidate, seed);
-    if (const auto checkpoint = newest_checkpoint(run)) {
-      const auto state = read_training_state(*checkpoint);
-      outcome.flops += state.flops;
-      outcome.seconds += state.seconds;
-    }
-    if (failure_of(run)) continue;
-    const auto scores = scores_of(run, device);
-    if (const auto value = value_of(metric, scores); value.is_number())
-      outcome.values.push_back(value.get<double>());
-  }
-  return outcome;
-}
-
-/// The candidate with the best mean over all seeds; one with a failed seed is never chosen.
-std::optional<size_t> best_of(const std::vector<Outcome>& outcomes, size_t n_seeds, const Metric& metric) {
-  std::optional<size_t> best;
-  const auto mean = [&](size_t i) { return mean_interval(outcomes[i].values).mean; };
-  for (size_t i = 0; i < outcomes.size(); ++i) {
-    if (outcomes[i].values.size() < n_seeds) continue;
-    if (!best || (metric.better == Better::lower ? mean(i) < mean(*best) : mean(i) > mean(*best))) best = i;
-  }
-  return best;
-}
-
 std::optional<double> number_in(const std::string& text) {
   double number = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -112,23 +58,7 @@ std::optional<double> number_in(const std::string& text) {
   return number;
 }
 
-/// The keys of which the chosen candidate has the least or the largest of several numbers: others beyond
-/// them may be better.
-std::vector<std::string> keys_at_edge(const std::vector<Candidate>& candidates, const Candidate& chosen) {
-  std::vector<std::string> keys;
-  for (size_t k = 0; k < chosen.values.size(); ++k) {
-    std::set<double> numbers;
-    for (const auto& candidate : candidates) {
-      if (const auto number = number_in(candidate.values[k].value)) numbers.insert(*number);
-    }
-    const auto own = number_in(chosen.values[k].value);
-    if (own && numbers.size() > 1 && (*own == *numbers.begin() || *own == *numbers.rbegin()))
-      keys.push_back(chosen.values[k].key);
-  }
-  return keys;
-}
-
-Json record_of(const Variant& variant, const std::vector<Outcome>& outcomes, size_t chosen) {
+Json record_of(const Variant& variant, const std::vector<CandidateOutcome>& outcomes, size_t chosen) {
   Json candidates = Json::array();
   double flops = 0, seconds = 0;
   for (size_t i = 0; i < outcomes.size(); ++i) {
@@ -149,6 +79,64 @@ Json record_of(const Variant& variant, const std::vector<Outcome>& outcomes, siz
 }
 
 }  // namespace
+
+Comparison short_trainings(const Comparison& comparison, const Budget& budget) {
+  Comparison all{.settings = comparison.settings, .variants = {}};
+  all.settings.budget = share_of(budget, comparison.settings.tune.share);
+  all.settings.seeds = comparison.settings.tune.seeds;
+  all.settings.evaluate_lengths.clear();
+  for (const auto& variant : comparison.variants) {
+    for (const auto& candidate : variant.candidates) {
+      all.variants.push_back({.name = fmt::format("{}, {}", variant.name, candidate.name),
+                              .experiment = shortened(candidate.experiment, comparison.settings.tune.share),
+                              .size = variant.size});
+    }
+  }
+  return all;
+}
+
+CandidateOutcome outcome_of(const PlannedVariant& candidate, const std::filesystem::path& dir,
+                            const Metric& metric, c10::Device device) {
+  CandidateOutcome outcome;
+  for (const int64_t seed : candidate.seeds) {
+    const auto run = run_dir_of(dir, candidate, seed);
+    if (const auto checkpoint = newest_checkpoint(run)) {
+      const auto state = read_training_state(*checkpoint);
+      outcome.flops += state.flops;
+      outcome.seconds += state.seconds;
+    }
+    if (failure_of(run)) continue;
+    const auto scores = scores_of(run, device);
+    if (const auto value = value_of(metric, scores); value.is_number())
+      outcome.values.push_back(value.get<double>());
+  }
+  return outcome;
+}
+
+std::optional<size_t> best_of(const std::vector<CandidateOutcome>& outcomes, size_t n_seeds,
+                              const Metric& metric) {
+  std::optional<size_t> best;
+  const auto mean = [&](size_t i) { return mean_interval(outcomes[i].values).mean; };
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    if (outcomes[i].values.size() < n_seeds) continue;
+    if (!best || (metric.better == Better::lower ? mean(i) < mean(*best) : mean(i) > mean(*best))) best = i;
+  }
+  return best;
+}
+
+std::vector<std::string> keys_at_edge(const std::vector<Candidate>& candidates, const Candidate& chosen) {
+  std::vector<std::string> keys;
+  for (size_t k = 0; k < chosen.values.size(); ++k) {
+    std::set<double> numbers;
+    for (const auto& candidate : candidates) {
+      if (const auto number = number_in(candidate.values[k].value)) numbers.insert(*number);
+    }
+    const auto own = number_in(chosen.values[k].value);
+    if (own && numbers.size() > 1 && (*own == *numbers.begin() || *own == *numbers.rbegin()))
+      keys.push_back(chosen.values[k].key);
+  }
+  return keys;
+}
 
 int64_t n_tuning_runs(const Comparison& comparison) {
   int64_t n = 0;
@@ -176,7 +164,7 @@ std::optional<Tuned> tune(const Comparison& comparison, const ComparisonPlan& pl
   Json variants = Json::array();
   size_t next = 0;
   for (auto& variant : tuned.comparison.variants) {
-    std::vector<Outcome> outcomes;
+    std::vector<CandidateOutcome> outcomes;
     for (size_t i = 0; i < variant.candidates.size(); ++i) {
       if (options.should_stop && options.should_stop()) return std::nullopt;
       outcomes.push_back(outcome_of(shorts.variants[next++], in_tuning.dir, metric, device));
