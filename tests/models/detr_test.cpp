@@ -155,5 +155,23 @@ TEST(Detr, CostsAreThoseOfTheModel) {
   }
 }
 
+// The classes and boxes of every decoder layer are predicted, for the loss of each layer.
+TEST(Detr, HeadsCostWhatTheyCostForEveryDecoderLayer) {
+  auto config = small_detr();
+  config.n_decoder_layers = 3;
+  constexpr double D = kWidth, Q = 5, L = 3, B = 2;
+  const double heads = 2 * B * Q * L * (D * (kDetection.n_classes + 1) + D * D + D * D + D * 4);
+  double rest = 0;  // all but the heads, of one picture
+  const auto cost = unit_cost(config, kDetection, 0);
+  double of_heads = 0;
+  for (const auto& layer : cost.layers) {
+    const bool is_head = layer.name.starts_with("head") || layer.name.starts_with("box_head");
+    (is_head ? of_heads : rest) += layer.flops_per_token;
+  }
+  EXPECT_DOUBLE_EQ(cost.flops_per_token, of_heads + rest);
+  const PassShape shape{.batch_size = 2, .fields = {{"images", {2, 1, 32, 32}}}};
+  EXPECT_DOUBLE_EQ(forward_flops(config, kDetection, shape), 2 * rest + heads);
+}
+
 }  // namespace
 }  // namespace zoo::testing

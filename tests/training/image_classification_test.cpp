@@ -60,6 +60,33 @@ TEST(ImageClassification, ARunLearnsAndPredicts) {
               1e-9);
 }
 
+// More files than go through the model at once: each keeps its name and its labels.
+TEST(ImageClassification, ManyFilesArePredictedAsOneByOne) {
+  const TinyWorld world;
+  const auto task = make_task(world.image_experiment());
+  const auto model = make_model(task->experiment(), *task);
+  const auto images = read_images(task->experiment().data, Split::train);
+  std::vector<std::string> files;
+  for (int64_t i = 0; i < 70; ++i) {
+    files.push_back(world.path(fmt::format("{}.png", i)).string());
+    world.dir().write(fmt::format("{}.png", i), encode_png(images.image(i)));
+  }
+  std::vector<std::pair<int64_t, int64_t>> progress;
+  const auto predictions = task->predict(
+      *model, files, {.on_progress = [&](int64_t done, int64_t all) { progress.emplace_back(done, all); }});
+  EXPECT_THAT(progress, ElementsAre(std::pair(32, 70), std::pair(64, 70), std::pair(70, 70)));
+  ASSERT_EQ(predictions.size(), files.size());
+  for (size_t i = 0; i < files.size(); ++i) {
+    EXPECT_EQ(predictions[i].input, files[i]);
+    const auto alone = task->predict(*model, {files[i]}).front();
+    ASSERT_EQ(alone.labels.size(), predictions[i].labels.size());
+    for (size_t k = 0; k < alone.labels.size(); ++k) {
+      EXPECT_EQ(alone.labels[k].label, predictions[i].labels[k].label) << i;
+      EXPECT_NEAR(alone.labels[k].probability, predictions[i].labels[k].probability, 1e-5) << i;
+    }
+  }
+}
+
 TEST(ImageClassification, ARunWithoutItsStatisticsIsRefused) {
   const TinyWorld world;
   train(world.image_experiment({"training.steps=1"}), {.run_dir = world.path("run")});
