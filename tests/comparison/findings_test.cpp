@@ -3,6 +3,7 @@
 #include "comparison/findings.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -206,6 +207,38 @@ TEST(Findings, ABaselineThatDidNotAlwaysLearnIsNoBaseline) {
   EXPECT_EQ(runs[1]["versus_baseline"]["verdict"], "unsteady");
   EXPECT_THAT(findings(runs, kBits, true),
               HasSubstr("Against base, 2 of 2 runs are unsteady (other and third)"));
+}
+
+// What all tests of a comparison promise is what the one with the fewest pairs can find.
+TEST(Findings, ThePowerIsThatOfTheFewestPairs) {
+  Json runs = against_first({run_of("base", kBits, {1.0, 1.1, 1.2, 1.3, 1.4}),
+                             run_of("three", kBits, {1.1, 1.0, kFailed, kFailed, 1.6}),
+                             run_of("five", kBits, {1.1, 1.0, 1.5, 1.4, 1.6}),
+                             run_of("one", kBits, {kFailed, kFailed, kFailed, kFailed, 1.6})});
+  compare_with_baselines(runs, kBits, {});
+  const auto power = power_json(runs);
+  EXPECT_EQ(power["seeds"], 3) << "a single pair is no test";
+  EXPECT_EQ(power["tests"], 2);
+  const double effect = 2 / std::sqrt(2.0);
+  EXPECT_DOUBLE_EQ(power["probability"].get<double>(), power_of_test(effect, 3, 2));
+  EXPECT_EQ(power["seeds_needed"], *pairs_needed(effect, 2));
+  std::swap(runs[1], runs[2]);
+  EXPECT_EQ(power_json(runs)["seeds"], 3) << "in any order";
+}
+
+// Each of two equal tests is corrected for both, and a test without a p for none.
+TEST(Findings, EveryTestIsCorrectedForAll) {
+  Json runs =
+      against_first({run_of("base", kBits, {1.00, 1.10, 1.05}), run_of("a", kBits, {1.10, 1.21, 1.149}),
+                     run_of("b", kBits, {1.10, 1.21, 1.149}), run_of("c", kBits, {1.5, kFailed, kFailed})});
+  compare_with_baselines(runs, kBits, {});
+  const auto& versus = runs[1]["versus_baseline"];
+  EXPECT_DOUBLE_EQ(versus["p_corrected"].get<double>(), 2 * versus["p"].get<double>());
+  const PairedTest test = paired_t_test(std::vector{1.10, 1.21, 1.149}, std::vector{1.00, 1.10, 1.05});
+  EXPECT_DOUBLE_EQ(versus["p"].get<double>(), *test.p);
+  EXPECT_DOUBLE_EQ(versus["low"].get<double>(), *test.low);
+  EXPECT_DOUBLE_EQ(versus["p_same"].get<double>(), std::min(1.0, 2 * *equivalence_p(test, 0.01 * 1.05)));
+  EXPECT_TRUE(runs[3]["versus_baseline"]["p_corrected"].is_null());
 }
 
 TEST(Findings, ManyRunsAreCounted) {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "comparison/fairness.h"
 #include "comparison/matching.h"
 #include "comparison/runner.h"
 #include "tests/training/support.h"
@@ -113,6 +114,45 @@ TEST_F(Plan, SaysWhatIsNotTheSame) {
               Contains(Field(&Notice::text, HasSubstr("training.best_by: loss (a), bleu (b)"))));
   unfair("training.steps=30", NoticeKind::budget, "20 (a), 30 (b)");
   unfair("training.batch_size=8", NoticeKind::budget, "The same number of steps, but not of tokens");
+}
+
+TEST_F(Plan, WeightsThatHaveSeenDataAreNotTheSameStart) {
+  train(world_.experiment("language_modeling", {"training.steps=1"}), {.run_dir = world_.path("before")});
+  const auto from = "init_from=" + world_.path("before").string();
+  const auto result = plan({{"a", {}}, {"b", {from}}});
+  EXPECT_FALSE(result.fair());
+  EXPECT_THAT(result.differences, ElementsAre("init_from"));
+  EXPECT_THAT(result.notices, ElementsAre(AllOf(Field(&Notice::kind, NoticeKind::data),
+                                                Field(&Notice::text, HasSubstr("init_from: ")))));
+  EXPECT_TRUE(plan({{"a", {from}}, {"b", {from, "model.dropout=0"}}}).fair());
+}
+
+/// A plan of runs that are planned alike, but for these numbers of tokens.
+ComparisonPlan plan_of_tokens(const Experiment& experiment, const std::vector<int64_t>& tokens) {
+  ComparisonPlan plan;
+  plan.budget = {BudgetKind::steps, 20};
+  for (const int64_t n : tokens) {
+    PlannedVariant variant;
+    variant.name = fmt::format("run {}", n);
+    variant.experiment = experiment;
+    variant.planned = Consumption{.steps = 20, .tokens = n};
+    plan.variants.push_back(variant);
+  }
+  check_fairness(plan);
+  return plan;
+}
+
+// An encoder reads a special token more than a decoder, and no run reads a tenth more than another.
+TEST_F(Plan, EqualStepsReadEqualTokensWithinTwoPercent) {
+  const auto experiment = world_.experiment("language_modeling");
+  EXPECT_TRUE(plan_of_tokens(experiment, {10000, 10190}).fair());
+  EXPECT_TRUE(plan_of_tokens(experiment, {10190, 10000}).fair());
+  for (const auto& tokens : std::vector<std::vector<int64_t>>{{10000, 10250}, {10000, 10000, 9700}}) {
+    EXPECT_THAT(plan_of_tokens(experiment, tokens).notices,
+                ElementsAre(AllOf(Field(&Notice::kind, NoticeKind::budget),
+                                  Field(&Notice::text,
+                                        HasSubstr("The same number of steps, but not of tokens: 10000 (")))));
+  }
 }
 
 TEST_F(Plan, SaysWhatDiffersInTraining) {

@@ -56,5 +56,73 @@ TEST(SizeFit, SaysWhereNoMeasurementSupportsTheRatio) {
   EXPECT_THAT(size_finding(far, true), HasSubstr("; this is extrapolated, as their losses do not overlap."));
 }
 
+/// Runs of two variants at two sizes, two seeds each: loss(variant, size, seed).
+struct SmallStudy {
+  ComparisonPlan plan;
+  nlohmann::ordered_json runs = nlohmann::ordered_json::array();
+};
+template <class Loss>
+SmallStudy study_of(const Metric& metric, Loss loss) {
+  SmallStudy study;
+  study.plan.sizes = {"small", "large"};
+  for (int variant = 0; variant < 2; ++variant) {
+    for (int size = 0; size < 2; ++size) {
+      PlannedVariant planned;
+      planned.name = fmt::format("{}, {}", variant, size);
+      planned.without_size = fmt::format("v{}", variant);
+      planned.size = study.plan.sizes[static_cast<size_t>(size)];
+      study.plan.variants.push_back(planned);
+      auto seeds = nlohmann::ordered_json::array();
+      for (int seed = 1; seed <= 2; ++seed) {
+        const double value = loss(variant, size, seed);
+        seeds.push_back({{"seed", seed},
+                         {"flops", 1e9 * std::pow(10, size) * (1 + variant)},
+                         {"learnt", value < 5},
+                         {"valid_loss", value},
+                         {"valid", {{metric.key, metric.better == Better::lower ? value : 1 / value}}}});
+      }
+      study.runs.push_back({{"name", planned.name}, {"seeds", seeds}});
+    }
+  }
+  return study;
+}
+double small_loss(int variant, int size, int seed) {
+  return 4 - 0.5 * size - 0.3 * variant + 0.001 * seed * (1 + size);
+}
+
+TEST(SizeFit, ASeedThatLearntNothingIsNoPoint) {
+  const auto study = study_of(kFitted, [](int variant, int size, int seed) {
+    return variant == 1 && size == 0 && seed == 2 ? 6.9 : small_loss(variant, size, seed);
+  });
+  const auto fit = size_fit(study.plan, study.runs, kFitted);
+  EXPECT_EQ(fit["points"].size(), 7U);
+  for (const auto& point : fit["points"]) {
+    EXPECT_LT(point["loss"].get<double>(), 5);
+    const bool is_second = point["variant"] == "v1";
+    EXPECT_EQ(point["flops"].get<double>(), (point["size"] == "small" ? 1e9 : 1e10) * (is_second ? 2 : 1));
+  }
+  EXPECT_EQ(fit["loss"], "loss");
+  EXPECT_EQ(fit["names"], (nlohmann::ordered_json{"small", "large"}));
+}
+
+// Where a higher metric is better, the law is that of the loss.
+TEST(SizeFit, OfAnAccuracyIsThatOfTheLoss) {
+  const Metric accuracy{.key = "accuracy", .label = "accuracy", .better = Better::higher};
+  const auto study = study_of(accuracy, small_loss);
+  const auto fit = size_fit(study.plan, study.runs, accuracy);
+  EXPECT_EQ(fit["loss"], "validation loss");
+  ASSERT_EQ(fit["points"].size(), 8U);
+  EXPECT_DOUBLE_EQ(fit["points"][7]["loss"].get<double>(), small_loss(1, 1, 2));
+}
+
+TEST(SizeFit, OfOneSizeIsNone) {
+  auto study = study_of(kFitted, small_loss);
+  for (size_t i : {1, 3})
+    for (auto& seed : study.runs[i]["seeds"]) seed["flops"] = nullptr;
+  EXPECT_TRUE(size_fit(study.plan, study.runs, kFitted).is_null());
+  study.plan.sizes.clear();
+  EXPECT_TRUE(size_fit(study.plan, study.runs, kFitted).is_null());
+}
+
 }  // namespace
 }  // namespace zoo

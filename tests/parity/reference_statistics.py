@@ -1,7 +1,10 @@
 """References for comparison/statistics: Student's t by numerical integration with thirty digits, the tests by their
 definitions."""
 
+import math
+
 import mpmath as mp
+import numpy as np
 import torch
 from reference import write_case
 
@@ -141,4 +144,73 @@ def fisher(directory):
     write_case(directory, "fisher", inputs=inputs, outputs={"tail": tensor([tail(*case) for case in cases])})
 
 
-CASES = [distribution, paired, holm, noncentral, fisher]
+def least_squares(rows, y):
+    """The solution, the covariance of the solution for noise of variance 1, and the sum of the squared residuals."""
+    rows = np.array(rows, dtype=float)
+    inverse = np.linalg.inv(rows.T @ rows)
+    solution = inverse @ rows.T @ y
+    return solution, inverse, float(((y - rows @ solution) ** 2).sum())
+
+
+def ratio_interval(a, b, covariance, variance, t):
+    """Fieller's interval of a / b: all ratios r with (a - r b)² <= t² Var(a - r b), as the roots of that equation."""
+    aa, ab, bb = covariance
+    roots = np.roots([b * b - t * t * variance * bb, -2 * (a * b - t * t * variance * ab), a * a - t * t * variance * aa])
+    assert np.isreal(roots).all() and b * b > t * t * variance * bb
+    return sorted(roots.real)
+
+
+def power_laws(directory):
+    """log(loss) = c_variant - exponent · log(flops) by linear regression with one column for each variant, as
+    statsmodels' OLS fits it. Each case: the number of points of each variant."""
+    rng = np.random.default_rng(7)
+    nan = float("nan")
+    for name, sizes in {"4": [4], "5": [3, 2], "6": [3, 3], "6_of_3": [2, 2, 2], "7": [2, 5]}.items():
+        variant = np.repeat(np.arange(len(sizes)), sizes)
+        flops = 1e12 * np.exp(np.concatenate([np.linspace(0, 3, n) + 0.3 * i for i, n in enumerate(sizes)]))
+        loss = 40 * (1 + 0.1 * variant) * flops**-0.08 * np.exp(0.004 * rng.normal(size=len(flops)))
+        x, y, n, v = np.log(flops), np.log(loss), len(flops), len(sizes)
+        dummies = (variant[:, None] == np.arange(v)).astype(float)
+
+        def interval(value, variance, degrees):
+            if degrees < 1:
+                return [value, nan, nan]
+            half = float(quantile("0.975", degrees)) * variance**0.5
+            return [value, value - half, value + half]
+
+        own, scales, own_residual = [], [], 0.0
+        for i in range(v):
+            rows = np.stack([np.ones(sizes[i]), x[variant == i]], 1)
+            solution, covariance, residual = least_squares(rows, y[variant == i])
+            degrees = sizes[i] - 2
+            own += interval(-solution[1], residual / max(degrees, 1) * covariance[1, 1], degrees)
+            scales.append(math.exp(solution[0]))
+            own_residual += residual
+        solution, covariance, residual = least_squares(np.concatenate([dummies, x[:, None]], 1), y)
+        degrees = n - v - 1
+        variance = residual / degrees
+        shared = interval(-solution[v], variance * covariance[v, v], degrees)
+        # Equal losses of variant i and of variant 0: log of the ratio of the FLOPs = (c_0 - c_i) / slope.
+        ratios, t = [1.0, 1.0, 1.0], float(quantile("0.975", degrees))
+        for i in range(1, v):
+            a, b = solution[0] - solution[i], solution[v]
+            aa = covariance[0, 0] + covariance[i, i] - 2 * covariance[0, i]
+            ab, bb = covariance[0, v] - covariance[i, v], covariance[v, v]
+            ratios += [math.exp(r) for r in [a / b, *ratio_interval(a, b, (aa, ab, bb), variance, t)]]
+        p, below = nan, n - 2 * v
+        if v > 1 and below >= 1:
+            f = mp.mpf((residual - own_residual) / (v - 1) / (own_residual / below))
+            at = mp.mpf(below) / (below + (v - 1) * f)
+            p = mp.betainc(mp.mpf(below) / 2, mp.mpf(v - 1) / 2, 0, at, regularized=True)
+        write_case(
+            directory,
+            f"power_law_{name}",
+            inputs={"variant": tensor(variant), "flops": tensor(flops), "loss": tensor(loss)},
+            outputs={
+                "own": tensor(own), "scales": tensor(scales), "shared": tensor(shared),
+                "ratios": tensor(ratios), "p_equal": tensor([p]),
+            },
+        )  # fmt: skip
+
+
+CASES = [distribution, paired, holm, noncentral, fisher, power_laws]

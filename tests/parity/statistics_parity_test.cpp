@@ -2,6 +2,7 @@
 
 #include "base/student_t.h"
 #include "comparison/statistics/paired_test.h"
+#include "comparison/statistics/power_law.h"
 #include "tests/parity/reference.h"
 
 namespace zoo::testing {
@@ -81,6 +82,43 @@ TEST_F(StatisticsParity, FisherF) {
   const auto f = values(reference.input("f")), above = values(reference.input("above"));
   const auto below = values(reference.input("below")), tail = values(reference.output("tail"));
   for (size_t i = 0; i < f.size(); ++i) expect_relative(f_tail(f[i], above[i], below[i]), tail[i], 1e-11);
+}
+
+// Fits of few points, where the degrees of freedom matter most.
+TEST_F(StatisticsParity, PowerLaws) {
+  for (const char* name : {"4", "5", "6", "6_of_3", "7"}) {
+    SCOPED_TRACE(name);
+    ReferenceCase reference(file(std::string("power_law_") + name));
+    const auto variants = values(reference.input("variant")), flops = values(reference.input("flops")),
+               loss = values(reference.input("loss"));
+    std::vector<LossPoint> points;
+    for (size_t i = 0; i < loss.size(); ++i)
+      points.push_back({.variant = std::llround(variants[i]), .flops = flops[i], .loss = loss[i]});
+    const auto n_variants = std::llround(variants.back()) + 1;
+    const auto fit = fit_scaling(points, n_variants);
+
+    const auto expect_number = [](std::optional<double> actual, double expected, const char* what) {
+      SCOPED_TRACE(what);
+      ASSERT_EQ(actual.has_value(), !std::isnan(expected));
+      if (actual) expect_relative(*actual, expected, 1e-7);
+    };
+    const auto expect_estimate = [&](const Estimate& actual, const std::vector<double>& expected, size_t i) {
+      expect_number(actual.value, expected[3 * i], "value");
+      expect_number(actual.low, expected[3 * i + 1], "low");
+      expect_number(actual.high, expected[3 * i + 2], "high");
+    };
+    const auto own = values(reference.output("own")), scales = values(reference.output("scales")),
+               ratios = values(reference.output("ratios"));
+    ASSERT_EQ(std::ssize(fit.own), n_variants);
+    for (size_t i = 0; i < fit.own.size(); ++i) {
+      SCOPED_TRACE(::testing::Message() << "variant " << i);
+      expect_estimate(fit.own[i].exponent, own, i);
+      expect_relative(fit.own[i].scale, scales[i], 1e-7);
+      expect_estimate(fit.compute_ratios[i], ratios, i);
+    }
+    expect_estimate(fit.shared_exponent, values(reference.output("shared")), 0);
+    expect_number(fit.p_equal_exponents, values(reference.output("p_equal")).front(), "p");
+  }
 }
 
 TEST_F(StatisticsParity, Holm) {
