@@ -47,6 +47,10 @@ const std::vector<std::string> kEncoderMixers{"linear",
                                               "{type: linformer, k: 7, share: key_value}",
                                               "{type: linformer, k: 7, share: layer}",
                                               "[full, {type: linformer, k: 5, share: layer}]",
+                                              "[{type: linformer, k: 7, share: layer}, "
+                                              "{type: linformer, k: 5, share: layer}]",
+                                              "[{type: linformer, k: 7, share: layer}, "
+                                              "{type: linformer, k: 7}]",
                                               "{type: mlp, length: 90, d_tokens: 9}",
                                               "[{type: mlp, length: 90}, full]",
                                               "[linear, performer]"};

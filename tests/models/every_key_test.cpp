@@ -1,0 +1,323 @@
+// Every key of `model:` changes something: the parameters, the outputs, or the outputs in training. Keys that
+// have no effect on a model are listed with the reason.
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "io/config/config_file.h"
+#include "models/families/families.h"
+#include "models/families/model_keys.h"
+#include "models/families/vit.h"
+#include "tests/support/small_models.h"
+
+namespace zoo::testing {
+namespace {
+
+/// Lists the keys of a configuration, and changes one of them.
+class KeyChange final : public ConfigVisitor {
+ public:
+  KeyChange() = default;
+  /// Change number `number` of `key`.
+  KeyChange(std::string key, size_t number) : wanted_(std::move(key)), number_(number) {}
+
+  const std::vector<std::string>& keys() const { return keys_; }
+  /// Whether the key has such a change.
+  bool is_done() const { return done_; }
+  /// Whether the key takes one of a few values, each of which must have an effect of its own.
+  bool is_choice() const { return is_choice_; }
+
+ protected:
+  void leaf(const FieldInfo& field, bool& value) override {
+    is_choice_ |= is_wanted(field) && !is_new_;
+    // An optional that had no value has `false` now, which may be its default.
+    change(field, value, is_new_ ? std::vector{true, false} : std::vector{!value});
+  }
+  void leaf(const FieldInfo& field, int64_t& value) override {
+    change_number(field, value,
+                  value == 0 ? std::vector<int64_t>{2, 1, 4} : std::vector{2 * value, value + 1, value / 2});
+  }
+  void leaf(const FieldInfo& field, double& value) override {
+    change_number(field, value, value == 0 ? std::vector{0.3} : std::vector{2 * value, value / 2});
+  }
+  void leaf(const FieldInfo& field, std::string&) override { note(field); }
+  void leaf(const FieldInfo& field, std::vector<int64_t>& value) override {
+    change(field, value, {std::vector<int64_t>{3, 4}});
+  }
+  void leaf(const FieldInfo& field, std::vector<double>&) override { note(field); }
+  void leaf(const FieldInfo& field, std::vector<std::string>&) override { note(field); }
+  void choice(const FieldInfo& field, std::span<const std::string_view> names, size_t& index) override {
+    is_choice_ |= is_wanted(field);
+    std::vector<size_t> others;
+    for (size_t i = 0; i < names.size(); ++i)
+      if (i != index || is_new_) others.push_back(i);
+    change(field, index, others);
+  }
+  void select(const FieldInfo& field, const TypeList&, Selection& value) override {
+    visit_keys(field.key, value);
+  }
+  void select(const FieldInfo& field, const TypeList&, std::vector<Selection>& values) override {
+    for (size_t i = 0; i < values.size(); ++i)
+      visit_keys(i == 0 ? std::string(field.key) : fmt::format("{}[{}]", field.key, i), values[i]);
+  }
+  bool begin_group(const FieldInfo& field) override {
+    groups_.push_back(path_of(field) + ".");
+    return true;
+  }
+  void end_group() override { groups_.pop_back(); }
+  bool begin_optional(const FieldInfo& field, bool has_value) override {
+    note(field);
+    is_new_ = !has_value && is_wanted(field);
+    return has_value || is_new_;
+  }
+  bool begin_auto(const FieldInfo&, bool is_auto) override { return is_auto; }
+
+ private:
+  std::string path_of(const FieldInfo& field) const {
+    return (groups_.empty() ? "" : groups_.back()) + std::string(field.key);
+  }
+  bool is_wanted(const FieldInfo& field) const { return path_of(field) == wanted_; }
+  void note(const FieldInfo& field) {
+    if (std::ranges::find(keys_, path_of(field)) == keys_.end()) keys_.push_back(path_of(field));
+  }
+  template <class T>
+  void change(const FieldInfo& field, T& value, const std::vector<T>& others) {
+    note(field);
+    if (is_wanted(field) && number_ < others.size()) value = others[number_], done_ = true;
+    is_new_ = false;
+  }
+  template <class T>
+  void change_number(const FieldInfo& field, T& value, std::vector<T> others) {
+    std::erase_if(others, [&](T other) { return !field.limits.contain(static_cast<double>(other)); });
+    change(field, value, others);
+  }
+  void visit_keys(std::string_view name, Selection& selection) {
+    if (!selection.options) return;
+    const auto options = selection.options->copy();
+    groups_.push_back((groups_.empty() ? "" : groups_.back()) + std::string(name) + ".");
+    options->visit(*this);
+    groups_.pop_back();
+    selection.options = options;
+  }
+
+  std::string wanted_;
+  size_t number_ = 0;
+  std::vector<std::string> keys_, groups_;
+  bool done_ = false, is_choice_ = false, is_new_ = false;
+};
+
+/// A model of the test: its keys, and the head that it needs.
+struct Subject {
+  std::string yaml;
+  HeadKind head = HeadKind::language_modeling;
+};
+
+const std::string kText = "d_model: 24, n_heads: 4, n_layers: 2, d_ff: 40, max_positions: 16, dropout: 0";
+
+std::vector<Subject> subjects() {
+  const auto text = [](const std::string& more) { return "{" + kText + ", " + more + "}"; };
+  const std::string encoder = "architecture: encoder, ", decoder = "architecture: decoder, ";
+  const auto fill = HeadKind::masked_language_modeling, classify = HeadKind::classification;
+  return {
+      {text(decoder + "position: learned")},
+      {text(decoder +
+            "position: sinusoidal, norm_placement: post, activation: swiglu, tie_embeddings: false")},
+      {text(decoder + "position: rotary, norm: rms_norm, head_dim: 16, rotary: {scaling: yarn, factor: 4, "
+                      "original_max_positions: 4096}")},
+      {text(decoder + "position: rotary, rotary: {scaling: llama3, factor: 4, original_max_positions: 8}")},
+      {text(decoder + "position: alibi, norm_placement: sandwich, projection: fused")},
+      {text(decoder + "position: t5, relative_buckets: 8, relative_max_distance: 6, init: t5")},
+      {text(decoder + "position: shaw, relative_max_distance: 3, norm_placement: parallel")},
+      {text(decoder + "position: learned, attention: {type: window, size: 2, global: first}")},
+      {text(decoder + "position: rotary, attention: [{type: strided, stride: 3}, {type: fixed, stride: 4}]")},
+      {text(decoder + "position: learned, attention: {type: delta}")},
+      {text(decoder + "position: rotary, attention: [linear, performer]")},
+      {text(encoder + "position: learned, attention: {type: linformer, k: 5}, pooler: false"), fill},
+      {text(encoder + "position: learned, attention: {type: linformer, k: 5, share: layer}"), fill},
+      {text(encoder + "position: learned, attention: [{type: mlp, length: 16}, "
+                      "{type: performer, n_features: 9}], activation: gelu"),
+       classify},
+      {text(encoder + "position: none, attention: {type: blocks, size: 2, n_random: 1, window: 0}"), fill},
+      {text(encoder + "position: learned, attention: {type: window, size: 1, global: ids, global_ids: [2]}"),
+       classify},
+      {text("architecture: encoder_decoder, position: learned, n_decoder_layers: 3")},
+      {"{architecture: {type: vit, patch_size: 4}, d_model: 24, n_heads: 4, n_layers: 2, dropout: 0}",
+       classify},
+      {"{architecture: {type: vit, patch_size: 4, stem: convolutions}, d_model: 24, n_heads: 4, n_layers: 2, "
+       "dropout: 0, layer_scale: 0.1}",
+       classify},
+      {"{architecture: {type: resnet, depth: 18, width: 4, stem_stride: 1}}", classify},
+      {"{architecture: {type: detr, n_queries: 4, max_places: 9, backbone: {depth: 18, width: 4, "
+       "stem_stride: "
+       "1, norm: group}}, d_model: 24, n_heads: 4, n_layers: 1, n_decoder_layers: 2, position: learned, "
+       "dropout: 0}",
+       HeadKind::detection},
+  };
+}
+
+constexpr ImageShape kImage{.channels = 3, .height = 32, .width = 32};
+
+ModelPurpose purpose_for(HeadKind head) {
+  return {
+      .head = head, .vocab_size = kVocabulary, .n_classes = 3, .start_token = kStartToken, .image = kImage};
+}
+
+bool reads_images(const ModelConfig& config) { return shape_of(config) == FamilyShape::other; }
+
+Batch batch_for(const ModelConfig& config) {
+  torch::manual_seed(5);
+  Batch batch;
+  if (reads_images(config)) {
+    const bool is_vit = config.architecture.type == "vit";
+    const int64_t channels =
+        is_vit ? config.architecture.as<VitConfig>().n_channels.value_or(kImage.channels) : kImage.channels;
+    batch.fields = {{"images", torch::randn({4, channels, kImage.height, kImage.width})}};
+    return batch;
+  }
+  batch.input.ids = tokens(4, 14);
+  batch.segments = config.n_segments > 1 ? torch::ones({4, 14}, torch::kInt64) : torch::Tensor();
+  if (shape_of(config) == FamilyShape::encoder_decoder) batch.decoder.ids = tokens(4, 9);
+  return batch;
+}
+
+/// All that a configuration makes: names and values of parameters and buffers, outputs of random weights, and
+/// the same in training.
+using Made = std::vector<std::pair<std::string, torch::Tensor>>;
+Made made_by(const ModelConfig& config, HeadKind head) {
+  Made made;
+  torch::manual_seed(1);
+  const auto model = make_model(config, purpose_for(head));
+  const torch::NoGradGuard no_grad;
+  for (const auto& item : model->named_parameters()) made.emplace_back(item.key(), item.value().clone());
+  for (const auto& item : model->named_buffers()) made.emplace_back(item.key(), item.value().clone());
+  torch::manual_seed(2);
+  for (auto& parameter : model->parameters()) parameter.normal_(parameter.dim() == 1 ? 0.5 : 0.0, 0.3);
+  const auto batch = batch_for(config);
+  for (const bool training : {false, true}) {
+    model->train(training);
+    const RandomScope random({3});
+    if (auto* const detecting = model->detecting()) {
+      const auto found = detecting->detect(batch);
+      made.emplace_back("logits", found.logits);
+      made.emplace_back("boxes", found.boxes);
+    } else {
+      made.emplace_back("logits", model->logits(model->features(batch)));
+    }
+  }
+  return made;
+}
+
+bool are_equal(const Made& a, const Made& b) {
+  return std::ranges::equal(a, b, [](const auto& one, const auto& other) {
+    return one.first == other.first && one.second.sizes() == other.second.sizes() &&
+           torch::equal(one.second, other.second);
+  });
+}
+
+/// Why a key has no effect on a model: nullptr, it has one.
+const char* no_effect(const std::string& key, const ModelConfig& config, HeadKind head);
+
+/// The outcome of all changes of a key.
+struct Effect {
+  int refused = 0, same = 0, other = 0;
+  bool is_choice = false;
+};
+Effect effect_of(const std::string& key, const ModelConfig& config, HeadKind head, const Made& before) {
+  Effect effect;
+  for (size_t number = 0;; ++number) {
+    ModelConfig changed = config;
+    KeyChange change(key, number);
+    describe(change, changed);
+    if (!change.is_done()) break;
+    effect.is_choice = change.is_choice();
+    try {
+      check_model(changed, purpose_for(head));
+      ++(are_equal(made_by(changed, head), before) ? effect.same : effect.other);
+    } catch (const Error&) {
+      ++effect.refused;
+    }
+  }
+  return effect;
+}
+
+const char* no_effect(const std::string& key, const ModelConfig& config, HeadKind head) {
+  const auto is = [&](std::initializer_list<const char*> names) {
+    return std::ranges::any_of(names, [&](const char* name) { return key == name; });
+  };
+  const auto begins = [&](const char* prefix) { return key.starts_with(prefix); };
+  const auto& rotary = config.rotary;
+  const bool is_token_head =
+      head == HeadKind::language_modeling || head == HeadKind::masked_language_modeling;
+  if (config.architecture.type == "resnet" && !begins("architecture.") &&
+      !is({"dropout", "init", "init_std"}))
+    return "a residual network has no layers of a transformer";
+  const bool only_delta = config.attention.size() == 1 && config.attention.front() == "delta";
+  if (only_delta && is({"n_kv_heads", "qk_norm"}))
+    return "delta has key_heads, and makes all queries and keys equally long";
+  if (is({"architecture.stem_norm"}) && config.architecture.as<VitConfig>().stem == VitStem::patches)
+    return "patches have no convolutions";
+  if (begins("rotary.") && config.position != Position::rotary) return "other positions do not rotate";
+  if (is({"rotary.original_max_positions"}) && rotary.scaling == RotaryScaling::none)
+    return "nothing is scaled";
+  if (is({"rotary.beta_fast", "rotary.beta_slow", "rotary.attention_factor"}) &&
+      rotary.scaling != RotaryScaling::yarn)
+    return "for yarn";
+  if (is({"rotary.low_frequency_factor", "rotary.high_frequency_factor"}) &&
+      rotary.scaling != RotaryScaling::llama3)
+    return "for llama3";
+  if (is({"relative_buckets"}) && config.position != Position::t5) return "for t5";
+  if (is({"relative_max_distance"}) && config.position != Position::t5 && config.position != Position::shaw)
+    return "for t5 and shaw";
+  if (is({"gate"}) && !is_gated(config.activation)) return "the activation has no gate";
+  if (is({"max_positions"}) && config.position != Position::learned)
+    return "limits what is generated, and tables of learned positions";
+  if (reads_images(config) && is({"vocab_size", "tie_embeddings", "scale_embeddings", "embedding_norm",
+                                  "max_positions", "output_bias", "output_scale"}))
+    return "images have no tokens";
+  if (is({"tie_embeddings", "output_bias", "output_scale"}) && !is_token_head)
+    return "classes are not tokens";
+  if (is({"mlm_transform"}) && head != HeadKind::masked_language_modeling) return "nothing is masked";
+  if (is({"pooler"}) && (head != HeadKind::classification || reads_images(config)))
+    return "only encoders of texts pool";
+  if (is({"init_std", "init_residual_scaling"}) && config.init != Initialization::normal)
+    return "for init: normal";
+  return nullptr;
+}
+
+class EveryKey : public ::testing::TestWithParam<size_t> {};
+
+TEST_P(EveryKey, ChangesSomething) {
+  const auto subject = subjects()[GetParam()];
+  ModelConfig config;
+  ConfigFile::parse(subject.yaml, "test").read(config);
+  SCOPED_TRACE(subject.yaml);
+  const auto before = made_by(config, subject.head);
+  ASSERT_TRUE(are_equal(made_by(config, subject.head), before)) << "the same keys make the same";
+  KeyChange all;
+  auto copy = config;
+  describe(all, copy);
+  ASSERT_GT(all.keys().size(), 40U);
+  for (const auto& key : all.keys()) {
+    const auto effect = effect_of(key, config, subject.head, before);
+    if (const char* const reason = no_effect(key, config, subject.head)) {
+      EXPECT_EQ(effect.other, 0) << key << " has an effect, but: " << reason;
+      continue;
+    }
+    const bool expected = effect.is_choice ? effect.same == 0 : effect.other > 0 || effect.same == 0;
+    EXPECT_TRUE(expected) << key << ": of its changes, " << effect.other << " change something, "
+                          << effect.same << " nothing, " << effect.refused << " are refused";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, EveryKey, ::testing::Range<size_t>(0, subjects().size()));
+
+}  // namespace
+}  // namespace zoo::testing
