@@ -362,6 +362,25 @@ TEST(Decoding, ACopyGoesOnApart) {
   });
 }
 
+// Several rows of a memory stay with it in a copy, whatever becomes of the rows.
+TEST(Decoding, ACopyOfBeamsKeepsTheirSources) {
+  const torch::NoGradGuard no_grad;
+  const auto model = random_model(small_config(Architecture::encoder_decoder));
+  auto& generative = *model->generative();
+  const auto more = tokens(4, 2);
+  for (const auto& rows : {Ids{3, 1, 0, 2}, Ids{0, 1, 2, 3}, Ids{1, 0, 3, 3}}) {
+    DecodingState state;
+    generative.prefill({tokens(2, 5), {}}, state);
+    state.reorder({0, 0, 1, 1});
+    auto copy = state.copy();
+    state.reorder(rows);
+    copy.reorder(rows);
+    const auto expected = generative.forward({.ids = more}, state);
+    EXPECT_TRUE(torch::equal(generative.forward({.ids = more}, copy), expected));
+    EXPECT_EQ(copy.memory(0)->n_memories(), state.memory(0)->n_memories());
+  }
+}
+
 TEST(Decoding, EncoderDecoderReadsItsSourceOnce) {
   const torch::NoGradGuard no_grad;
   const auto model = random_model(small_config(Architecture::encoder_decoder));
