@@ -106,6 +106,43 @@ TEST(ImageAttention, OfADetectorHasPlacesAndQueries) {
   EXPECT_EQ(json["rollout"].size(), 4U);
 }
 
+/// Its model sees 9 × 13 pixels, in an image that is padded to 10 × 16, of the middle of a picture.
+class PaddedPicture final : public Task {
+ public:
+  PaddedPicture() : Task({}, {}) {}
+  ModelPurpose purpose() const override { return {}; }
+  ImageInputs read_inputs(const std::vector<std::string>&) const override {
+    ImageInputs inputs;
+    inputs.batch.fields = {{"images", torch::zeros({1, 3, 10, 16})},
+                           {"image_sizes", torch::tensor({{9, 13}}, torch::kInt64)}};
+    inputs.shown = {{3, 5, 26, 36}};
+    return inputs;
+  }
+  std::vector<Prediction> predict(Model&, const std::vector<std::string>& inputs,
+                                  const PredictOptions&) override {
+    return {{.input = inputs.front()}};
+  }
+
+ private:
+  std::unique_ptr<BatchSource> open(Split) override { return nullptr; }
+};
+
+// The grid of places lies on the pixels of the picture that it was made of, to its own right and lower end.
+TEST(ImageAttention, PlacesCoverTheirPartOfThePicture) {
+  const testing::TempDir dir;
+  const auto file = dir.write("a.png", encode_png({.shape = {.channels = 1, .height = 46, .width = 32},
+                                                   .pixels = std::vector<uint8_t>(46 * 32, 9)}));
+  GivenMaps model;
+  model.maps = {.encoder = {random_weights(6, 6)}, .decoder = {}, .cross = {}};
+  PaddedPicture task;
+  const auto report = image_attention_report(model, task, file.string());
+  const auto& part = report.image->part;
+  EXPECT_DOUBLE_EQ(part.x, 3);
+  EXPECT_DOUBLE_EQ(part.y, 5);
+  EXPECT_DOUBLE_EQ(part.width, 26 * 12.0 / 13) << "three places of four of 13 pixels";
+  EXPECT_DOUBLE_EQ(part.height, 36 * 8.0 / 9);
+}
+
 TEST(ImageAttention, AModelWithoutPlacesIsRefused) {
   const testing::TempDir dir;
   const auto file =
