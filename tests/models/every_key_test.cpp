@@ -2,117 +2,25 @@
 // have no effect on a model are listed with the reason.
 
 #include <algorithm>
-#include <functional>
-#include <map>
+#include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "base/error.h"
 #include "base/random.h"
 #include "io/config/config_file.h"
 #include "models/families/families.h"
 #include "models/families/model_keys.h"
 #include "models/families/vit.h"
+#include "tests/support/key_change.h"
 #include "tests/support/small_models.h"
 
 namespace zoo::testing {
 namespace {
-
-/// Lists the keys of a configuration, and changes one of them.
-class KeyChange final : public ConfigVisitor {
- public:
-  KeyChange() = default;
-  /// Change number `number` of `key`.
-  KeyChange(std::string key, size_t number) : wanted_(std::move(key)), number_(number) {}
-
-  const std::vector<std::string>& keys() const { return keys_; }
-  /// Whether the key has such a change.
-  bool is_done() const { return done_; }
-  /// Whether the key takes one of a few values, each of which must have an effect of its own.
-  bool is_choice() const { return is_choice_; }
-
- protected:
-  void leaf(const FieldInfo& field, bool& value) override {
-    is_choice_ |= is_wanted(field) && !is_new_;
-    // An optional that had no value has `false` now, which may be its default.
-    change(field, value, is_new_ ? std::vector{true, false} : std::vector{!value});
-  }
-  void leaf(const FieldInfo& field, int64_t& value) override {
-    change_number(field, value,
-                  value == 0 ? std::vector<int64_t>{2, 1, 4} : std::vector{2 * value, value + 1, value / 2});
-  }
-  void leaf(const FieldInfo& field, double& value) override {
-    change_number(field, value, value == 0 ? std::vector{0.3} : std::vector{2 * value, value / 2});
-  }
-  void leaf(const FieldInfo& field, std::string&) override { note(field); }
-  void leaf(const FieldInfo& field, std::vector<int64_t>& value) override {
-    change(field, value, {std::vector<int64_t>{3, 4}});
-  }
-  void leaf(const FieldInfo& field, std::vector<double>&) override { note(field); }
-  void leaf(const FieldInfo& field, std::vector<std::string>&) override { note(field); }
-  void choice(const FieldInfo& field, std::span<const std::string_view> names, size_t& index) override {
-    is_choice_ |= is_wanted(field);
-    std::vector<size_t> others;
-    for (size_t i = 0; i < names.size(); ++i)
-      if (i != index || is_new_) others.push_back(i);
-    change(field, index, others);
-  }
-  void select(const FieldInfo& field, const TypeList&, Selection& value) override {
-    visit_keys(field.key, value);
-  }
-  void select(const FieldInfo& field, const TypeList&, std::vector<Selection>& values) override {
-    for (size_t i = 0; i < values.size(); ++i)
-      visit_keys(i == 0 ? std::string(field.key) : fmt::format("{}[{}]", field.key, i), values[i]);
-  }
-  bool begin_group(const FieldInfo& field) override {
-    groups_.push_back(path_of(field) + ".");
-    return true;
-  }
-  void end_group() override { groups_.pop_back(); }
-  bool begin_optional(const FieldInfo& field, bool has_value) override {
-    note(field);
-    is_new_ = !has_value && is_wanted(field);
-    return has_value || is_new_;
-  }
-  bool begin_auto(const FieldInfo&, bool is_auto) override { return is_auto; }
-
- private:
-  std::string path_of(const FieldInfo& field) const {
-    return (groups_.empty() ? "" : groups_.back()) + std::string(field.key);
-  }
-  bool is_wanted(const FieldInfo& field) const { return path_of(field) == wanted_; }
-  void note(const FieldInfo& field) {
-    if (std::ranges::find(keys_, path_of(field)) == keys_.end()) keys_.push_back(path_of(field));
-  }
-  template <class T>
-  void change(const FieldInfo& field, T& value, const std::vector<T>& others) {
-    note(field);
-    if (is_wanted(field) && number_ < others.size()) value = others[number_], done_ = true;
-    is_new_ = false;
-  }
-  template <class T>
-  void change_number(const FieldInfo& field, T& value, std::vector<T> others) {
-    std::erase_if(others, [&](T other) { return !field.limits.contain(static_cast<double>(other)); });
-    change(field, value, others);
-  }
-  void visit_keys(std::string_view name, Selection& selection) {
-    if (!selection.options) return;
-    const auto options = selection.options->copy();
-    groups_.push_back((groups_.empty() ? "" : groups_.back()) + std::string(name) + ".");
-    options->visit(*this);
-    groups_.pop_back();
-    selection.options = options;
-  }
-
-  std::string wanted_;
-  size_t number_ = 0;
-  std::vector<std::string> keys_, groups_;
-  bool done_ = false, is_choice_ = false, is_new_ = false;
-};
 
 /// A model of the test: its keys, and the head that it needs.
 struct Subject {
@@ -188,10 +96,9 @@ Batch batch_for(const ModelConfig& config) {
   return batch;
 }
 
-/// All that a configuration makes: names and values of parameters and buffers, outputs of random weights, and
-/// the same in training.
-using Made = std::vector<std::pair<std::string, torch::Tensor>>;
+/// Parameters, buffers, outputs of random weights, and the same in training. Throws ConfigError.
 Made made_by(const ModelConfig& config, HeadKind head) {
+  check_model(config, purpose_for(head));
   Made made;
   torch::manual_seed(1);
   const auto model = make_model(config, purpose_for(head));
@@ -215,39 +122,7 @@ Made made_by(const ModelConfig& config, HeadKind head) {
   return made;
 }
 
-bool are_equal(const Made& a, const Made& b) {
-  return std::ranges::equal(a, b, [](const auto& one, const auto& other) {
-    return one.first == other.first && one.second.sizes() == other.second.sizes() &&
-           torch::equal(one.second, other.second);
-  });
-}
-
-/// Why a key has no effect on a model: nullptr, it has one.
-const char* no_effect(const std::string& key, const ModelConfig& config, HeadKind head);
-
-/// The outcome of all changes of a key.
-struct Effect {
-  int refused = 0, same = 0, other = 0;
-  bool is_choice = false;
-};
-Effect effect_of(const std::string& key, const ModelConfig& config, HeadKind head, const Made& before) {
-  Effect effect;
-  for (size_t number = 0;; ++number) {
-    ModelConfig changed = config;
-    KeyChange change(key, number);
-    describe(change, changed);
-    if (!change.is_done()) break;
-    effect.is_choice = change.is_choice();
-    try {
-      check_model(changed, purpose_for(head));
-      ++(are_equal(made_by(changed, head), before) ? effect.same : effect.other);
-    } catch (const Error&) {
-      ++effect.refused;
-    }
-  }
-  return effect;
-}
-
+/// Why a key has no effect on a model; nullptr: it has one.
 const char* no_effect(const std::string& key, const ModelConfig& config, HeadKind head) {
   const auto is = [&](std::initializer_list<const char*> names) {
     return std::ranges::any_of(names, [&](const char* name) { return key == name; });
@@ -299,14 +174,15 @@ TEST_P(EveryKey, ChangesSomething) {
   ModelConfig config;
   ConfigFile::parse(subject.yaml, "test").read(config);
   SCOPED_TRACE(subject.yaml);
-  const auto before = made_by(config, subject.head);
-  ASSERT_TRUE(are_equal(made_by(config, subject.head), before)) << "the same keys make the same";
+  const auto make = [&](const ModelConfig& changed) { return made_by(changed, subject.head); };
+  const auto before = make(config);
+  ASSERT_TRUE(are_equal(make(config), before)) << "the same keys make the same";
   KeyChange all;
   auto copy = config;
   describe(all, copy);
   ASSERT_GT(all.keys().size(), 40U);
   for (const auto& key : all.keys()) {
-    const auto effect = effect_of(key, config, subject.head, before);
+    const auto effect = effect_of(key, config, before, make);
     if (const char* const reason = no_effect(key, config, subject.head)) {
       EXPECT_EQ(effect.other, 0) << key << " has an effect, but: " << reason;
       continue;
