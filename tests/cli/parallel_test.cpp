@@ -72,7 +72,8 @@ extends: lm.yaml
 task: object_detection
 data: {train: pictures.json, images: {size: 16, channels: 1, augment: {min_crop_area: 0.5, min_scale: 0.7, flip: 0.5}}}
 model: {architecture: {type: detr, n_queries: 5, backbone: {depth: 18, width: 4, stem_stride: 1, norm: frozen_batch}},
-  tie_embeddings: false, position: sinusoidal, n_decoder_layers: 2, init: xavier_uniform}
+  tie_embeddings: false, position: sinusoidal, n_decoder_layers: 2, init: xavier_uniform,
+  dropout: 0, attention_dropout: 0, activation_dropout: 0}
 training: {steps: 25, optimizer: {type: sgd, lr: 0.002, momentum: 0.9}, best_by: map}
 )");
   }
