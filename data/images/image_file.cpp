@@ -4,8 +4,11 @@
 #include <array>
 #include <cctype>
 #include <string>
+#include <vector>
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -122,6 +125,30 @@ Image decode_image(std::string_view bytes, std::string_view name, int64_t n_chan
 
 Image read_image(const std::filesystem::path& path, Follow follow, int64_t n_channels) {
   return decode_image(read_file(path, follow, kMostImageBytes), path.string(), n_channels);
+}
+
+Image read_of_set(int64_t index, int64_t n, const std::function<Image(int64_t)>& read) {
+  try {
+    return read(index);
+  } catch (const DataError&) {
+    constexpr int64_t most_named = 10;
+    std::vector<std::string> problems(static_cast<size_t>(n));
+    at::parallel_for(0, n, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        try {
+          read(i);
+        } catch (const DataError& error) {
+          problems[static_cast<size_t>(i)] = error.what();
+        }
+      }
+    });
+    std::erase(problems, "");
+    if (problems.size() < 2) throw;
+    const auto n_named = std::min(most_named, std::ssize(problems));
+    throw DataError(fmt::format("{} of {} images cannot be read: {}{}", problems.size(), n,
+                                fmt::join(problems.begin(), problems.begin() + n_named, "; "),
+                                n_named < std::ssize(problems) ? "; …" : ""));
+  }
 }
 
 bool is_image_name(const std::filesystem::path& path) {

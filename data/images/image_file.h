@@ -1,7 +1,9 @@
 #pragma once
 // PNG, JPEG and WebP files, which may come from strangers.
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string_view>
 
 #include "data/images/formats/decoders.h"
@@ -22,6 +24,10 @@ Image decode_image(std::string_view bytes, std::string_view name, int64_t n_chan
 
 /// The same for a file of at most kMostImageBytes.
 Image read_image(const std::filesystem::path& path, Follow follow, int64_t n_channels);
+
+/// read(index), where read(0) … read(n - 1) decode the images of a set. If it cannot be decoded, all are
+/// tried, so that one DataError names every file that must be repaired; of many only the first.
+Image read_of_set(int64_t index, int64_t n, const std::function<Image(int64_t)>& read);
 
 /// Whether the name of a file ends as those of images: .png, .jpg, .jpeg, .webp.
 bool is_image_name(const std::filesystem::path& path);

@@ -11,6 +11,7 @@
 #include "data/directory.h"
 #include "data/epoch_plan.h"
 #include "data/images/image_file.h"
+#include "data/images/image_listing.h"
 #include "data/text_files.h"
 #include "io/files.h"
 
@@ -37,6 +38,10 @@ void repeat_channel(Image& image, int64_t n_channels) {
 }  // namespace
 
 Image LabelledImages::image(int64_t index) const {
+  return read_of_set(index, size(), [&](int64_t i) { return read(i); });
+}
+
+Image LabelledImages::read(int64_t index) const {
   const auto& entry = at(index);
   if (!entry.array) return read_image(entry.file, Follow::links, n_channels_);
   const int64_t height = entry.array->sizes[1], width = entry.array->sizes[2], n = height * width;
@@ -66,18 +71,21 @@ void LabelledImages::add_idx(const fs::path& path, const std::vector<std::string
 
 void LabelledImages::add_directory(const fs::path& path) {
   const int64_t before = size();
+  ImageListing skipped;
   std::error_code ignored;
   for (const auto& label : visible_names_in(path)) {
     if (!fs::is_directory(path / label, ignored)) continue;
-    for (const auto& name : visible_names_in(path / label)) {
-      if (is_image_name(name))
-        entries_.push_back({.label = label.string(), .file = path / label / name, .array = nullptr});
-    }
+    auto listing = list_images(path / label);
+    for (auto& file : listing.files)
+      entries_.push_back({.label = label.string(), .file = std::move(file), .array = nullptr});
+    skipped.skipped.merge(listing.skipped);
+    for (const auto& [kind, n] : listing.skipped) skipped.skipped[kind] += n;  // those that were not merged
   }
+  if (const auto text = skipped.skipped_text()) notes_.push_back(fmt::format("{}: {}", path.string(), *text));
   if (size() == before) {
-    throw DataError(
-        fmt::format("{}: no PNG or JPEG images; there must be a directory for each class, with its images",
-                    path.string()));
+    throw DataError(fmt::format(
+        "{}: no PNG, JPEG or WebP images; there must be a directory for each class, with its images",
+        path.string()));
   }
 }
 

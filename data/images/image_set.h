@@ -21,14 +21,17 @@ class LabelledImages {
 
   int64_t size() const { return std::ssize(entries_); }
   const std::string& label(int64_t index) const { return at(index).label; }
-  /// Thread-safe. Throws DataError if its file cannot be decoded.
+  /// Thread-safe. Throws DataError if its file cannot be decoded; it names all files of the set that cannot.
   Image image(int64_t index) const;
+  /// Remarks for people: how many files are no images.
+  const std::vector<std::string>& notes() const { return notes_; }
 
   /// Adds the images of an IDX file and the labels of the file that belongs to it. `label_names` as in
   /// ImageConfig. Throws DataError.
   void add_idx(const std::filesystem::path& path, const std::vector<std::string>& label_names);
-  /// Adds the images of directory/LABEL/, in the order of labels and file names. Other files are left out,
-  /// and so are names that begin with a dot. Throws DataError if there are no images.
+  /// Adds the images of directory/LABEL/ and of the directories in it, in the order of labels and paths.
+  /// Other files are left out, and so are names that begin with a dot. Throws DataError if there are no
+  /// images.
   void add_directory(const std::filesystem::path& path);
   /// Adds the images of a tab-separated file with a header line. Its column "image" has paths of files in
   /// the directory of the list or below it. Throws DataError.
@@ -45,8 +48,11 @@ class LabelledImages {
   };
   const Entry& at(int64_t index) const { return entries_.at(static_cast<size_t>(index)); }
 
+  Image read(int64_t index) const;
+
   int64_t n_channels_;
   std::vector<Entry> entries_;
+  std::vector<std::string> notes_;
 };
 
 /// The images of a split. If the configuration names no validation files, the share valid_fraction of the

@@ -66,6 +66,10 @@ fs::path coco_path(const ConfigPath& name) {
 }  // namespace
 
 Image MarkedImages::image(int64_t index) const {
+  return read_of_set(index, size(), [&](int64_t i) { return read(i); });
+}
+
+Image MarkedImages::read(int64_t index) const {
   const auto& picture = at(index);
   Image image = read_image(picture.file, Follow::links, n_channels_);
   if (image.shape.height != picture.shape.height || image.shape.width != picture.shape.width) {

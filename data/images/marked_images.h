@@ -19,7 +19,7 @@ class MarkedImages {
 
   int64_t size() const { return std::ssize(pictures_); }
   /// Thread-safe. Throws DataError if the file cannot be decoded, or has another size than its description
-  /// says.
+  /// says; it names all files of the set with which something is wrong.
   Image image(int64_t index) const;
   const std::filesystem::path& file(int64_t index) const { return at(index).file; }
   ImageShape shape(int64_t index) const { return at(index).shape; }
@@ -40,6 +40,8 @@ class MarkedImages {
     std::vector<MarkedObject> objects = {};
   };
   const Picture& at(int64_t index) const { return pictures_.at(static_cast<size_t>(index)); }
+
+  Image read(int64_t index) const;
 
   int64_t n_channels_;
   std::vector<Picture> pictures_;

@@ -2,13 +2,18 @@
 
 #include "data/images/image_file.h"
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "data/images/formats/exif.h"
+#include "data/images/image_listing.h"
 #include "io/files.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
@@ -16,9 +21,10 @@
 namespace zoo::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string seed_of(const std::string& name) { return read_file("tests/fuzz/seeds/image/" + name); }
+std::string seed_of(const std::string& name) { return read_file("tests/fuzz/seeds/" + name); }
 
 std::string problem_of_image(const std::string& bytes, const DecodingLimits& limits = {}) {
   return message_of<DataError>([&] { decode_image(bytes, "a", 3, limits); });
@@ -35,7 +41,7 @@ std::string with_more_scans(const std::string& jpeg, int n) {
 }
 
 TEST(ImageFile, AJpegHasFewScans) {
-  const auto jpeg = seed_of("progressive.jpg");
+  const auto jpeg = seed_of("jpeg/progressive.jpg");
   EXPECT_EQ(problem_of_image(with_more_scans(jpeg, 50)), "no error");
   EXPECT_EQ(
       problem_of_image(with_more_scans(jpeg, 20'000)),
@@ -51,7 +57,7 @@ TEST(ImageFile, AJpegHasFewScans) {
 // A file of 6 GB that takes no room on the disk.
 TEST(ImageFile, ALargeFileIsNotRead) {
   const TempDir dir;
-  const auto path = dir.write("a.png", seed_of("rgb.png"));
+  const auto path = dir.write("a.png", seed_of("png/rgb.png"));
   std::filesystem::resize_file(path, uintmax_t{6} << 30);
   EXPECT_THAT(message_of<DataError>([&] { read_image(path, Follow::links, 3); }),
               HasSubstr("a.png': it is larger than 512 MiB, the most that is read of such a file"));
@@ -59,9 +65,39 @@ TEST(ImageFile, ALargeFileIsNotRead) {
 }
 
 TEST(ImageFile, TransparencyIsPutOnWhiteAndTold) {
-  EXPECT_TRUE(decode_image(seed_of("rgba.png"), "a", 3).has_transparency);
-  EXPECT_FALSE(decode_image(seed_of("rgb.png"), "a", 3).has_transparency);
-  EXPECT_FALSE(decode_image(seed_of("grey.jpg"), "a", 3).has_transparency);
+  EXPECT_TRUE(decode_image(seed_of("png/rgba.png"), "a", 3).has_transparency);
+  EXPECT_FALSE(decode_image(seed_of("png/rgb.png"), "a", 3).has_transparency);
+  EXPECT_FALSE(decode_image(seed_of("jpeg/grey.jpg"), "a", 3).has_transparency);
+}
+
+TEST(ImageListing, FindsImagesAtEveryDepthAndCountsTheRest) {
+  const TempDir dir;
+  for (const auto* name : {"b.png", "a/c.JPG", "a/deep/d.webp", ".hidden.png", ".git/e.png", "a/notes.txt",
+                           "more.txt", "README"})
+    dir.write(name, "x");
+  ASSERT_EQ(::mkfifo((dir / "pipe.png").c_str(), 0600), 0);
+  std::filesystem::create_directory_symlink(dir.path(), dir / "a/loop");
+  std::filesystem::create_symlink(dir / "b.png", dir / "z.png");
+  const auto listing = list_images(dir.path());
+  EXPECT_THAT(listing.files,
+              ElementsAre(dir / "a/c.JPG", dir / "a/deep/d.webp", dir / "b.png", dir / "z.png"));
+  EXPECT_EQ(listing.skipped_text(),
+            "5 other files left out: 2 .txt, 1 no extension, 2 no file");  // the pipe and the link
+  EXPECT_EQ(list_images(dir / "a/deep").skipped_text(), std::nullopt);
+}
+
+TEST(ImageFile, AllDamagedFilesOfASetAreNamed) {
+  const std::vector<std::string> problems{"", "a.png: damaged", "", "b.png: damaged", ""};
+  const auto read = [&](int64_t i) {
+    const auto& problem = problems[static_cast<size_t>(i)];
+    if (!problem.empty()) throw DataError(problem);
+    return Image{};
+  };
+  EXPECT_EQ(message_of<DataError>([&] { read_of_set(3, 5, read); }),
+            "2 of 5 images cannot be read: a.png: damaged; b.png: damaged");
+  EXPECT_EQ(message_of<DataError>([&] { read_of_set(1, 3, read); }), "a.png: damaged");
+  EXPECT_EQ(message_of<DataError>([&] { read_of_set(0, 5, read); }), "no error")
+      << "others are not looked at";
 }
 
 // What Exif says is compared with PIL in tests/parity; here is what must be ignored.
