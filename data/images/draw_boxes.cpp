@@ -10,6 +10,7 @@
 #include <memory>
 #include <ranges>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -112,16 +113,32 @@ class Drawing {
   }
 
   /// `box`: in pixels of the canvas.
-  void add(const Box& box, const Color& color, const std::string& text) {
-    const int64_t left = within(box.x, canvas_.sx), top = within(box.y, canvas_.sy);
-    const int64_t right = std::max(left, within(box.x + box.width, canvas_.sx) - 1),
-                  bottom = std::max(top, within(box.y + box.height, canvas_.sy) - 1);
+  void add_frame(const Box& box, const Color& color) {
+    const auto [left, top, right, bottom] = edges_of(box);
     const int64_t line = thickness(right - left, bottom - top);
     fill(left, top, right, top + line - 1, color);
     fill(left, bottom - line + 1, right, bottom, color);
     fill(left, top, left + line - 1, bottom, color);
     fill(right - line + 1, top, right, bottom, color);
-    write(left, top, color, text);
+  }
+
+  /// Writes above the box, or within it where the picture ends above; beside or below other texts where it
+  /// would cover them and there is room.
+  void add_text(const Box& box, const Color& color, const std::string& text) {
+    const gdFont& font = *gdFontGetSmall();
+    constexpr int margin = 2, margins = 2 * margin;
+    const auto room = std::max<int64_t>(0, (canvas_.sx / scale_ - margins) / font.w);
+    std::string shown = text.substr(0, static_cast<size_t>(room));
+    const int width = static_cast<int>(shown.size()) * font.w + margins, height = font.h;
+    const auto sign = make_canvas(width, height);
+    gdImageFilledRectangle(sign.get(), 0, 0, width - 1, height - 1,
+                           gdTrueColor(color.red, color.green, color.blue));
+    const int ink = is_light(color) ? gdTrueColor(0, 0, 0) : gdTrueColor(255, 255, 255);
+    gdImageString(sign.get(), gdFontGetSmall(), margin, 0, reinterpret_cast<unsigned char*>(shown.data()),
+                  ink);
+    const auto [x, y] = place_for(edges_of(box), width * scale_, height * scale_);
+    gdImageCopyResized(&canvas_, sign.get(), static_cast<int>(x), static_cast<int>(y), 0, 0,
+                       static_cast<int>(width * scale_), static_cast<int>(height * scale_), width, height);
   }
 
  private:
@@ -138,29 +155,50 @@ class Drawing {
     gdImageFilledRectangle(&canvas_, static_cast<int>(left), static_cast<int>(top), static_cast<int>(right),
                            static_cast<int>(bottom), gdTrueColor(color.red, color.green, color.blue));
   }
-  /// Writes above the box whose corner is (left, top), or within it where the picture ends above.
-  void write(int64_t left, int64_t top, const Color& color, const std::string& text) {
-    const gdFont& font = *gdFontGetSmall();
-    constexpr int margin = 2, margins = 2 * margin;
-    const auto room = std::max<int64_t>(0, (canvas_.sx / scale_ - margins) / font.w);
-    std::string shown = text.substr(0, static_cast<size_t>(room));
-    const int width = static_cast<int>(shown.size()) * font.w + margins, height = font.h;
-    const auto sign = make_canvas(width, height);
-    gdImageFilledRectangle(sign.get(), 0, 0, width - 1, height - 1,
-                           gdTrueColor(color.red, color.green, color.blue));
-    const int ink = is_light(color) ? gdTrueColor(0, 0, 0) : gdTrueColor(255, 255, 255);
-    gdImageString(sign.get(), gdFontGetSmall(), margin, 0, reinterpret_cast<unsigned char*>(shown.data()),
-                  ink);
-    const int64_t above = top - height * scale_;
-    const int64_t x = std::clamp<int64_t>(left, 0, std::max<int64_t>(0, canvas_.sx - width * scale_));
-    const int64_t y =
-        std::clamp<int64_t>(above >= 0 ? above : top, 0, std::max<int64_t>(0, canvas_.sy - height * scale_));
-    gdImageCopyResized(&canvas_, sign.get(), static_cast<int>(x), static_cast<int>(y), 0, 0,
-                       static_cast<int>(width * scale_), static_cast<int>(height * scale_), width, height);
+  /// The first and the last column and row of a box.
+  struct Edges {
+    int64_t left, top, right, bottom;
+  };
+  Edges edges_of(const Box& box) const {
+    const int64_t left = within(box.x, canvas_.sx), top = within(box.y, canvas_.sy);
+    return {.left = left,
+            .top = top,
+            .right = std::max(left, within(box.x + box.width, canvas_.sx) - 1),
+            .bottom = std::max(top, within(box.y + box.height, canvas_.sy) - 1)};
+  }
+
+  struct Place {
+    int64_t x, y;
+  };
+  /// A place for a text of this size at a box, free if there is one among some.
+  Place place_for(const Edges& box, int64_t width, int64_t height) {
+    constexpr int64_t most_steps = 20;
+    const int64_t x = std::clamp<int64_t>(box.left, 0, std::max<int64_t>(0, canvas_.sx - width));
+    const auto at = [&](int64_t y) {
+      return Place{x, std::clamp<int64_t>(y, 0, std::max<int64_t>(0, canvas_.sy - height))};
+    };
+    const int64_t above = box.top - height;
+    const Place first = at(above >= 0 ? above : box.top);
+    std::vector<Place> places{first, at(box.top), at(box.bottom + 1)};
+    for (int64_t step = 1; step <= most_steps; ++step) {
+      places.push_back(at(box.top + step * height));
+      places.push_back(at(above - step * height));
+    }
+    const auto is_free = [&](const Place& place) {
+      return std::ranges::none_of(texts_, [&](const Edges& text) {
+        return place.x <= text.right && text.left < place.x + width && place.y <= text.bottom &&
+               text.top < place.y + height;
+      });
+    };
+    const auto found = std::ranges::find_if(places, is_free);
+    const Place place = found == places.end() ? first : *found;
+    texts_.push_back({place.x, place.y, place.x + width - 1, place.y + height - 1});
+    return place;
   }
 
   gdImage& canvas_;
-  int64_t scale_ = 1;  // of lines and text
+  int64_t scale_ = 1;         // of lines and text
+  std::vector<Edges> texts_;  // that are written
 };
 
 }  // namespace
@@ -173,11 +211,16 @@ Image draw_boxes(const Image& image, std::span<const LabelledBox> objects,
   const auto canvas = enlarged(image, factor);
   Drawing drawing(*canvas);
   const auto f = static_cast<double>(factor);
-  for (const auto& [label, score, box, query] : std::views::reverse(objects)) {
-    const auto color = color_of(std::ranges::find(labels, label) - labels.begin());
-    drawing.add({.x = box.x * f, .y = box.y * f, .width = box.width * f, .height = box.height * f}, color,
-                fmt::format("{} {:.2f}", for_font(label), score));
-  }
+  const auto on_canvas = [f](const Box& box) {
+    return Box{.x = box.x * f, .y = box.y * f, .width = box.width * f, .height = box.height * f};
+  };
+  const auto color = [&](const std::string& label) {
+    return color_of(std::ranges::find(labels, label) - labels.begin());
+  };
+  for (const auto& object : std::views::reverse(objects))
+    drawing.add_frame(on_canvas(object.box), color(object.label));
+  for (const auto& [label, score, box, query] : objects)
+    drawing.add_text(on_canvas(box), color(label), fmt::format("{} {:.2f}", for_font(label), score));
   return image_of(*canvas);
 }
 

@@ -17,9 +17,10 @@ namespace zoo {
 /// A picture whose longer side is below 300 pixels is first enlarged by the smallest whole factor that brings
 /// it to 300, so that the text can be read. Frames and text grow with pictures of more than 1,000 pixels, if
 /// the shorter side has room for them.
-/// Text stays within the picture, and is cut where the picture is too narrow. Characters that are not in ISO
-/// 8859-2, which is what libgd's own fonts have, become the most similar ones, or question marks. Throws
-/// SystemError if there is not enough memory.
+/// Text stays within the picture, does not cover the text of a better object where there is another place,
+/// and is cut where the picture is too narrow. Characters that are not in ISO 8859-2, which is what libgd's
+/// own fonts have, become the most similar ones, or question marks. Throws SystemError if there is not enough
+/// memory.
 Image draw_boxes(const Image& image, std::span<const LabelledBox> objects,
                  const std::vector<std::string>& labels);
 

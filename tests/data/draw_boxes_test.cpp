@@ -125,6 +125,26 @@ TEST(DrawBoxes, FramesAndTextGrowWithThePicture) {
   EXPECT_EQ(at(drawn, 400 - 38, 1001), kRed) << "the ground of letters of 3 * 13 pixels";
 }
 
+// Each text has a ground of its colour, all of which must be seen.
+TEST(DrawBoxes, TextsDoNotCoverEachOther) {
+  const std::vector<std::string> labels{"a", "b", "c", "d"};
+  const auto n_pixels = [&](const std::vector<LabelledBox>& objects, const Pixel& color) {
+    const Image drawn = draw_boxes(plain(3, 400, 400, 90), objects, labels);
+    int64_t n = 0;
+    for (int64_t y = 0; y < 400; ++y)
+      for (int64_t x = 0; x < 400; ++x) n += at(drawn, y, x) == color;
+    return n;
+  };
+  // A box of one pixel has little of a frame.
+  const Box box{100, 200, 1, 1};
+  std::vector<LabelledBox> objects;
+  for (const auto& label : labels) objects.push_back({label, 0.9, box});
+  const auto alone = n_pixels({objects.front()}, kRed);
+  EXPECT_GT(alone, 100);
+  std::ranges::reverse(objects);  // "a" is the last to get a place
+  EXPECT_GE(n_pixels(objects, kRed), alone - 4);
+}
+
 // Text as high as the picture would hide it, and its length would take minutes.
 TEST(DrawBoxes, TextStaysSmallOnLongPictures) {
   const Image drawn =
