@@ -3,14 +3,19 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include <fmt/format.h>
 #include <torch/types.h>
 
 #include "base/error.h"
 #include "comparison/comparison_config.h"
+#include "data/images/augment.h"
 #include "data/images/coco_file.h"
 #include "data/images/formats/idx_file.h"
 #include "data/images/image_file.h"
+#include "data/images/marked_picture.h"
 #include "data/text/sentencepiece_tokenizer.h"
 #include "io/config/config_file.h"
 #include "io/files.h"
@@ -24,6 +29,7 @@ namespace zoo::fuzz {
 namespace {
 
 namespace fs = std::filesystem;
+using std::string_literals::operator""s;
 
 /// Encodes and decodes texts of many kinds.
 void use(const Tokenizer& tokenizer) {
@@ -54,6 +60,41 @@ void read_safetensors(const fs::path& path) {
   const SafetensorsFile file(path);
   file.n_elements();
   for (const auto& name : file.names()) file.tensor(name).sum();
+}
+
+/// Decodes an image as training does, and brings it to the sizes that models read.
+void read_image_bytes(const std::string& input) {
+  constexpr DecodingLimits limits{.pixels = 1 << 20, .bytes = 1 << 26};
+  constexpr int64_t size = 224, longest = 384;
+  for (const int64_t n_channels : {1, 3}) {
+    const Image image = decode_image(input, "fuzzed", n_channels, limits);
+    fitted(image, size);
+    resized_to_fit(image, size, longest);
+  }
+}
+
+/// Pixels in one row: as high as a model reads it, it would be 22 million pixels long.
+Image line_of_pixels() {
+  constexpr int64_t n = 100'000;
+  return {.shape = {.channels = 1, .height = 1, .width = n}, .pixels = std::vector<uint8_t>(n, 7)};
+}
+
+/// Each scan takes the time of a whole image.
+std::string with_many_scans(const std::string& progressive) {
+  const size_t begin = progressive.find("\xFF\xDA");
+  size_t end = begin + 2;
+  while (progressive[end] != '\xFF' || progressive[end + 1] == '\0') ++end;  // the next marker
+  std::string file = progressive.substr(0, end);
+  for (int i = 0; i < 20'000; ++i) file += progressive.substr(begin, end - begin);
+  return file + progressive.substr(end);
+}
+
+std::string many_categories() {
+  std::string list;
+  for (int i = 0; i < 2'000; ++i)
+    list += fmt::format(R"({}{{"id": {}, "name": "{}"}})", i == 0 ? "" : ", ", i, i);
+  return fmt::format(
+      R"({{"images": [{{"id": 1, "file_name": "a", "width": 1, "height": 1}}], "categories": [{}]}})", list);
 }
 
 /// What is dumped can be read again, and its cost can be counted.
@@ -105,16 +146,32 @@ std::vector<Target> file_targets(const testing::TempDir& work, const fs::path& s
                        work.write("tokenizer/tokenizer.json", input);
                        use(*load_tokenizer(work / "tokenizer"));
                      }});
-  targets.push_back({"image", "a PNG or JPEG file", mutate_bytes, [](const std::string& input) {
-                       constexpr DecodingLimits limits{.pixels = 1 << 18, .bytes = 1 << 24};
-                       for (const int64_t n_channels : {1, 3})
-                         decode_image(input, "fuzzed", n_channels, limits);
+  targets.push_back({"png",
+                     "a PNG file, brought to the size of a model",
+                     mutate_png,
+                     read_image_bytes,
+                     {encode_png(line_of_pixels())}});
+  targets.push_back({"jpeg",
+                     "a JPEG file, likewise",
+                     mutate_bytes,
+                     read_image_bytes,
+                     {with_many_scans(read_file(sources / "tests/fuzz/seeds/jpeg/progressive.jpg"))}});
+  targets.push_back({"webp", "a WebP file, likewise", mutate_bytes, [](const std::string& input) {
+                       if (reads_webp()) read_image_bytes(input);
                      }});
-  targets.push_back(
-      {"idx", "an IDX file, plain or compressed", mutate_bytes,
-       [&work](const std::string& input) { read_idx(work.write("fuzzed-images-idx3", input), 3); }});
-  targets.push_back({"coco", "a description of pictures and objects, in COCO's JSON", mutate_text,
-                     [](const std::string& input) { parse_coco(input, "fuzzed"); }});
+  targets.push_back({"idx",
+                     "an IDX file, plain or compressed",
+                     mutate_gzip,
+                     [&work](const std::string& input) {
+                       read_idx(work.write("fuzzed-images-idx3", input), 3, {.bytes = int64_t{1} << 26});
+                     },
+                     // Thousands of times larger than its file, and larger than the limit.
+                     {gzipped("\0\0\x08\x03\0\0\x01\0\0\0\x04\0\0\0\x04\0"s + std::string(1 << 16, '\0'))}});
+  targets.push_back({"coco",
+                     "a description of pictures and objects, in COCO's JSON",
+                     mutate_text,
+                     [](const std::string& input) { parse_coco(input, "fuzzed"); },
+                     {R"({"images": [], "annotations": {"id": 1}})", many_categories()}});
   targets.push_back(
       {"config", "a configuration, in YAML", mutate_text,
        [name = in_configs("gpt")](const std::string& input) { read_experiment_text(input, name); },

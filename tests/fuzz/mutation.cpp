@@ -1,5 +1,7 @@
 #include "tests/fuzz/mutation.h"
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -457,6 +459,36 @@ std::string changed_message(CounterRandom& random, const std::string& message, c
   return serialise(fields);
 }
 
+void put_check_sums(std::string& png) {
+  constexpr size_t signature = 8, length_and_name = 8, check_sum = 4;
+  for (size_t at = signature; at + length_and_name + check_sum <= png.size();) {
+    size_t size = 0;
+    for (size_t i = 0; i < 4; ++i) size = size << 8 | static_cast<unsigned char>(png[at + i]);
+    if (size > png.size() - at - length_and_name - check_sum) return;
+    const auto sum =
+        ::crc32(0, reinterpret_cast<const Bytef*>(png.data()) + at + 4, static_cast<uInt>(size + 4));
+    at += length_and_name + size;
+    for (size_t i = 0; i < 4; ++i) png[at + i] = static_cast<char>(sum >> (24 - 8 * i));
+    at += check_sum;
+  }
+}
+
+/// What a file of one member holds; empty if it is damaged or large.
+std::string decompressed(std::string_view bytes) {
+  constexpr int gzip_window = 15 + 16;
+  std::string result(kLarge, '\0');
+  z_stream stream{};
+  if (::inflateInit2(&stream, gzip_window) != Z_OK) return {};
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(result.data());
+  stream.avail_out = static_cast<uInt>(result.size());
+  const bool is_whole = ::inflate(&stream, Z_FINISH) == Z_STREAM_END;
+  result.resize(is_whole ? stream.total_out : 0);
+  ::inflateEnd(&stream);
+  return result;
+}
+
 constexpr std::string_view kSeparator = "\n%%%% the next file %%%%\n";
 
 }  // namespace
@@ -480,6 +512,39 @@ std::string mutate_safetensors(CounterRandom& random, const Seeds& seeds) {
   if (one_in(random, 6)) data = changed_bytes(random, data, {data});
   size = one_in(random, 10) ? interesting_number(random) : header.size();
   return std::string(reinterpret_cast<const char*>(&size), 8) + header + data;
+}
+
+std::string mutate_png(CounterRandom& random, const Seeds& seeds) {
+  auto bytes = changed_bytes(random, pick(random, seeds), seeds);
+  if (!one_in(random, 6)) put_check_sums(bytes);
+  return bytes;
+}
+
+std::string gzipped(std::string_view bytes) {
+  constexpr int gzip_window = 15 + 16, memory = 8;
+  z_stream stream{};
+  if (::deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, gzip_window, memory, Z_DEFAULT_STRATEGY) != Z_OK)
+    return {};
+  std::string result(::deflateBound(&stream, bytes.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(result.data());
+  stream.avail_out = static_cast<uInt>(result.size());
+  ::deflate(&stream, Z_FINISH);
+  result.resize(stream.total_out);
+  ::deflateEnd(&stream);
+  return result;
+}
+
+std::string mutate_gzip(CounterRandom& random, const Seeds& seeds) {
+  const std::string& seed = pick(random, seeds);
+  const auto content = decompressed(seed);
+  if (content.empty() || one_in(random, 4)) return changed_bytes(random, seed, seeds);
+  const auto changed = changed_bytes(random, content, {content});
+  const size_t first = one_in(random, 3) ? place(random, changed.size()) : changed.size();
+  auto file = gzipped(std::string_view(changed).substr(0, first));
+  if (first < changed.size()) file += gzipped(std::string_view(changed).substr(first));
+  return one_in(random, 6) ? changed_bytes(random, file, {file}) : file;
 }
 
 std::string mutate_protobuf(CounterRandom& random, const Seeds& seeds) {

@@ -20,6 +20,13 @@ std::string mutate_bytes(CounterRandom& random, const Seeds& seeds);
 std::string mutate_text(CounterRandom& random, const Seeds& seeds);
 /// Header and data of a safetensors file; mostly the length of the header is right.
 std::string mutate_safetensors(CounterRandom& random, const Seeds& seeds);
+/// The chunks of a PNG file; mostly all check sums are right.
+std::string mutate_png(CounterRandom& random, const Seeds& seeds);
+/// What is compressed with gzip, in one member or in two; mostly all check sums are right. Other seeds as
+/// mutate_bytes().
+std::string mutate_gzip(CounterRandom& random, const Seeds& seeds);
+/// `bytes` compressed with gzip.
+std::string gzipped(std::string_view bytes);
 /// Fields of a message of Protocol Buffers and of the messages within it; mostly all lengths are right.
 std::string mutate_protobuf(CounterRandom& random, const Seeds& seeds);
 /// One of several files, which join() put into one text.
