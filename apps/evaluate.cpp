@@ -45,10 +45,27 @@ struct EvaluateArguments {
 /// What is printed.
 struct Evaluation {
   Metrics metrics;
-  std::string data;                 // its name
-  torch::Tensor confusion;          // (C, C) int64, or undefined: see EvaluationOptions
-  std::vector<std::string> labels;  // C
+  std::string data;                        // its name
+  torch::Tensor confusion;                 // (C, C) int64, or undefined: see EvaluationOptions
+  std::vector<std::string> labels;         // C
+  std::vector<ClassMetrics> classes = {};  // of a task that finds objects
 };
+
+/// One row for each class, with its metrics.
+std::string classes_text(const std::vector<ClassMetrics>& classes) {
+  constexpr size_t most_letters = 24, width = 10;
+  if (classes.empty()) return {};
+  std::string text = fmt::format("\n{:<{}}", "class", most_letters);
+  for (const auto& [name, value] : classes.front().metrics) text += fmt::format("{:>{}}", name, width + 2);
+  text += '\n';
+  for (const auto& [label, metrics] : classes) {
+    text += fmt::format("{:<{}}", excerpt(label, most_letters - 1), most_letters);
+    for (const auto& [name, value] : metrics)
+      text += fmt::format("{:>{}}", value < 0 ? "-" : fmt::format("{:.4f}", value), width + 2);
+    text += '\n';
+  }
+  return text;
+}
 
 /// One row for each class, with how often each class was predicted; empty if there are too many classes for a
 /// terminal.
@@ -72,7 +89,7 @@ std::string confusion_text(const Evaluation& evaluation) {
 }
 
 std::string as_json(const Evaluation& evaluation) {
-  const auto& [metrics, data, confusion, labels] = evaluation;
+  const auto& [metrics, data, confusion, labels, classes] = evaluation;
   nlohmann::json document{{"data", data}};
   for (const auto& [name, value] : metrics) {
     if (is_count(name)) {
@@ -82,11 +99,15 @@ std::string as_json(const Evaluation& evaluation) {
     }
   }
   if (confusion.defined()) document["confusion"] = confusion_json(confusion, labels);
+  for (const auto& [label, numbers] : classes) {
+    auto& entry = document["classes"].emplace_back(nlohmann::json{{"label", label}});
+    for (const auto& [name, value] : numbers) entry[name] = value;
+  }
   return document.dump();
 }
 
 std::string as_text(const Evaluation& evaluation) {
-  const auto& [metrics, data, confusion, labels] = evaluation;
+  const auto& [metrics, data, confusion, labels, classes] = evaluation;
   size_t width = std::string_view("data").size();
   for (const auto& [name, value] : metrics) width = std::max(width, name.size());
   std::string text = fmt::format("{:<{}}  {}\n", "data", width, data);
@@ -94,7 +115,7 @@ std::string as_text(const Evaluation& evaluation) {
     text += is_count(name) ? fmt::format("{:<{}}  {:.0f}\n", name, width, value)
                            : fmt::format("{:<{}}  {}\n", name, width, metric_text(value));
   }
-  return text + confusion_text(evaluation);
+  return text + confusion_text(evaluation) + classes_text(classes);
 }
 
 void refuse_options_of_translation(const EvaluateArguments& arguments, const TaskType& type) {
@@ -180,7 +201,8 @@ void run(const EvaluateArguments& arguments) {
                     .data = data_name(arguments, experiment.data),
                     .confusion = {},
                     .labels = trained.labels()};
-  result.metrics = trained.evaluate(arguments.split, arguments.data, {.confusion = &result.confusion});
+  result.metrics = trained.evaluate(arguments.split, arguments.data,
+                                    {.confusion = &result.confusion, .classes = &result.classes});
   if (translates) result.metrics.merge(evaluate_translations(trained, arguments, generation));
   if (arguments.data.empty()) note_guess(trained, arguments.split, result.metrics.at("loss"));
   std::cout << (arguments.json ? as_json(result) + "\n" : as_text(result));

@@ -47,6 +47,14 @@ TEST_F(DetectionParity, AveragePrecisionIsThatOfPycocotools) {
     for (size_t i = 0; i < found.size(); ++i)
       EXPECT_NEAR(found[i], expected[static_cast<int64_t>(i)].item<double>(), 1e-9)
           << set << ", number " << i;
+    auto of_categories = torch::full({5, 6}, -1, torch::kDouble);
+    for (const auto& of : m.categories) {
+      of_categories[of.category - 1] =
+          torch::tensor({of.precision, of.precision_50, of.precision_75, of.precision_small,
+                         of.precision_medium, of.precision_large},
+                        torch::kDouble);
+    }
+    EXPECT_LT((of_categories - reference.get("categories/" + set)).abs().max().item<double>(), 1e-9) << set;
   }
 }
 

@@ -52,7 +52,18 @@ def by_pycocotools(marked, detected):
     evaluation.evaluate()
     evaluation.accumulate()
     evaluation.summarize()
-    return evaluation.stats
+    return evaluation.stats, [precisions_of(evaluation, category) for category in range(5)]
+
+
+def precisions_of(evaluation, category):
+    """Of one category: all, at 0.5, at 0.75, small, medium, large; -1 where there is nothing to find."""
+
+    def mean(thresholds, area):
+        values = evaluation.eval["precision"][thresholds, :, category, area, 2]
+        return values[values > -1].mean() if (values > -1).any() else -1
+
+    every = slice(None)
+    return [mean(every, 0), mean(0, 0), mean(5, 0), mean(every, 1), mean(every, 2), mean(every, 3)]
 
 
 def average_precision(out):
@@ -60,10 +71,11 @@ def average_precision(out):
     for i in range(200):
         marked, detected = random_set(rng, many=i % 20 == 0)
         with contextlib.redirect_stdout(io.StringIO()):
-            expected = by_pycocotools(marked, detected)
+            expected, categories = by_pycocotools(marked, detected)
         tensors |= {
             f"marked/{i}": torch.from_numpy(marked), f"detected/{i}": torch.from_numpy(detected),
             f"expected/{i}": torch.tensor(expected, dtype=torch.float64),
+            f"categories/{i}": torch.tensor(categories, dtype=torch.float64),
         }  # fmt: skip
     save_file(tensors, out / "average_precision.safetensors")
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace zoo {
@@ -100,6 +101,7 @@ Matches match(const Scene& scene, const AreaRange& area, int64_t most_detections
 
 /// Of one category: at each threshold, the mean precision over the recalls, and the greatest recall.
 struct CategoryResult {
+  int64_t category = 0;
   std::array<double, kThresholds> precision{}, recall{};
 };
 
@@ -168,7 +170,9 @@ DetectionMetrics detection_metrics(std::span<const MarkedObject> marked,
         matches.push_back(match(scene, kAreaRanges[area], most_detections));
         n_to_find += matches.back().n_to_find;
       }
-      if (n_to_find > 0) list.push_back(summed_up(matches, n_to_find));
+      if (n_to_find == 0) continue;
+      list.push_back(summed_up(matches, n_to_find));
+      list.back().category = category;
     }
     return list;
   };
@@ -189,8 +193,23 @@ DetectionMetrics detection_metrics(std::span<const MarkedObject> marked,
     return mean_of(values);
   };
   constexpr size_t at_75 = 5;
+  /// The mean for one category, where it is in the list.
+  const auto of_category = [&](const std::vector<CategoryResult>& list, int64_t category) {
+    const auto found = std::ranges::find(list, category, &CategoryResult::category);
+    return found == list.end() ? -1 : mean_precision({*found}, 0, kThresholds);
+  };
   const auto all = results(0, kDetections[2]), small = results(1, kDetections[2]),
              medium = results(2, kDetections[2]), large = results(3, kDetections[2]);
+  std::vector<CategoryPrecision> of_categories;
+  for (const auto& result : all) {
+    of_categories.push_back({.category = result.category,
+                             .precision = mean_precision({result}, 0, kThresholds),
+                             .precision_50 = mean_precision({result}, 0, 1),
+                             .precision_75 = mean_precision({result}, at_75, at_75 + 1),
+                             .precision_small = of_category(small, result.category),
+                             .precision_medium = of_category(medium, result.category),
+                             .precision_large = of_category(large, result.category)});
+  }
   return {.precision = mean_precision(all, 0, kThresholds),
           .precision_50 = mean_precision(all, 0, 1),
           .precision_75 = mean_precision(all, at_75, at_75 + 1),
@@ -202,7 +221,8 @@ DetectionMetrics detection_metrics(std::span<const MarkedObject> marked,
           .recall_100 = mean_recall(all),
           .recall_small = mean_recall(small),
           .recall_medium = mean_recall(medium),
-          .recall_large = mean_recall(large)};
+          .recall_large = mean_recall(large),
+          .categories = std::move(of_categories)};
 }
 
 }  // namespace zoo

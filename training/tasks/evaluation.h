@@ -18,6 +18,12 @@
 
 namespace zoo {
 
+/// The metrics of one class. -1 = there is nothing to measure.
+struct ClassMetrics {
+  std::string label;
+  Metrics metrics;
+};
+
 struct EvaluationOptions {
   std::optional<int64_t> max_batches = {};  // default all
   /// These processes share the work, and each gets the result of all. Null = this process alone.
@@ -28,6 +34,8 @@ struct EvaluationOptions {
   /// (rows): (C, C) int64. Null = not wanted. Stays undefined for other tasks, and for more than
   /// ConfusionCounts::kMostClasses.
   torch::Tensor* confusion = nullptr;
+  /// A task that finds objects puts here the metrics of each class that there is to find. Null = not wanted.
+  std::vector<ClassMetrics>* classes = nullptr;
 
   int64_t rank() const { return processes ? processes->rank() : 0; }
   int64_t n_processes() const { return processes ? processes->size() : 1; }
