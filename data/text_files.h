@@ -2,6 +2,7 @@
 // Text files that are checked: UTF-8 without a byte order mark, with "\n" line ends. Whole, in lines, and in
 // columns.
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -9,6 +10,9 @@
 #include <vector>
 
 namespace zoo {
+
+/// The most that is read of a list of inputs that a user gives: 1 GiB.
+inline constexpr int64_t kMostInputBytes = int64_t{1} << 30;
 
 /// Checks that a text is UTF-8 and not blank. Removes a byte order mark; makes line ends "\n". Throws
 /// DataError (with line and byte), which calls the text `name`.

@@ -59,7 +59,10 @@ constexpr std::string_view kTemporary = ".tmp-";
 /// The start of the names of temporaries for `path`. They are hidden, and contain the name of this machine,
 /// because only process ids of this machine can be checked. No machine name contains a '~'.
 std::string temporary_prefix(const fs::path& path) {
-  return fmt::format(".{}{}{}~", path.filename().string(), kTemporary, host_name());
+  // A name may have 255 bytes. Two long names may share the start of their temporaries: these differ further
+  // on.
+  constexpr size_t most_of_name = 120;
+  return fmt::format(".{}{}{}~", path.filename().string().substr(0, most_of_name), kTemporary, host_name());
 }
 
 /// A name beside `path` that no other writer uses, and that nobody has put there in advance.

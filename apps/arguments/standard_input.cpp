@@ -1,5 +1,6 @@
 #include "apps/arguments/standard_input.h"
 
+#include <array>
 #include <iostream>
 #include <iterator>
 
@@ -11,7 +12,13 @@
 namespace zoo {
 
 std::string standard_input(std::string_view advice) {
-  std::string content{std::istreambuf_iterator<char>(std::cin), {}};
+  std::string content;
+  for (std::array<char, 1 << 16> part; std::cin.read(part.data(), part.size()), std::cin.gcount() > 0;) {
+    content.append(part.data(), static_cast<size_t>(std::cin.gcount()));
+    if (std::ssize(content) > kMostInputBytes)
+      throw DataError(
+          fmt::format("standard input has more than {} MiB, the most that is read", kMostInputBytes >> 20));
+  }
   if (without_blanks_at_end(content).empty())
     throw DataError(fmt::format("standard input is empty: {}", advice));
   return content;

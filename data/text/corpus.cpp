@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/text_files.h"
 #include "io/files.h"
 #include "io/sha256.h"
 
@@ -208,7 +209,8 @@ LabelledTexts read_labelled(const DataConfig& config, Split split) {
 }
 
 std::vector<std::string> read_texts(const std::filesystem::path& path, const DataConfig& config) {
-  if (path.extension() != ".tsv") return lines_of_text(read_file(path), path.string());
+  if (path.extension() != ".tsv")
+    return lines_of_text(read_file(path, Follow::everything, kMostInputBytes), path.string());
   std::vector<std::string> texts;
   read_table(path, {config.text_column},
              [&](size_t, std::vector<std::string> row) { texts.push_back(std::move(row[0])); });

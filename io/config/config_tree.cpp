@@ -319,7 +319,7 @@ class Loader {
 
     std::string text;
     try {
-      text = read_file(path, asked_by ? Follow::links : Follow::everything);
+      text = read_file(path, asked_by ? Follow::links : Follow::everything, kMaxBytes);
     } catch (const DataError& error) {
       if (!asked_by) throw ConfigError(error.what());
       fail_at(*asked_by, fmt::format("extends: {}", error.what()));
@@ -419,7 +419,7 @@ ConfigNode load_config_tree(const std::filesystem::path& path, const ConfigPlace
 ConfigNode load_complete_config_tree(const std::filesystem::path& path) {
   std::string text;
   try {
-    text = read_file(path, Follow::nothing);
+    text = read_file(path, Follow::nothing, kMaxBytes);
   } catch (const DataError& error) {
     throw ConfigError(error.what());
   }

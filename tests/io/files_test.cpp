@@ -221,6 +221,24 @@ TEST(WriteFile, ClearsWhatKilledWritersLeft) {
                            StartsWith(".f.tmp-" + host() + "-2~"), prefix + "notes"));
 }
 
+// The longest that file systems allow; the name of the temporary must not be longer.
+TEST(WriteFile, ANameMayHave255Bytes) {
+  const TempDir dir;
+  const std::string name(255, 'x');
+  write_file_atomically(dir / name, "x");
+  write_file_atomically(dir / name, "y");
+  EXPECT_THAT(entries_of(dir.path()), UnorderedElementsAre(name));
+  EXPECT_EQ(read_file(dir / name), "y");
+}
+
+TEST(ReadFile, NoMoreThanTheLimit) {
+  const TempDir dir;
+  const auto path = dir.write("f", "12345");
+  EXPECT_EQ(read_file(path, Follow::links, 5), "12345");
+  EXPECT_THAT(message_of<DataError>([&] { read_file(path, Follow::links, 4); }),
+              HasSubstr("it is larger than"));
+}
+
 TEST(OutputFile, ReportsFullDevices) {
   OutputFile file("/dev/full", OutputFile::Mode::kAppend, Follow::everything);
   EXPECT_EQ(message_of<SystemError>([&] { file.write("x"); }),
