@@ -55,6 +55,16 @@ torch::Tensor last_tokens(const torch::Tensor& hidden, const torch::Tensor& leng
   return hidden.index({torch::arange(hidden.size(0), lengths.options()), lengths - 1});
 }
 
+/// Checks the vectors and scales them as the options say.
+void finish(torch::Tensor& vectors, const EmbedOptions& options) {
+  if (!vectors.isfinite().all().item<bool>()) {
+    throw CheckpointError(
+        "the model's hidden states are not numbers: its weights are damaged, or its training diverged; take "
+        "an earlier checkpoint");
+  }
+  if (options.normalize) vectors /= vectors.norm(2, 1, /*keepdim=*/true).clamp_min(1e-12);
+}
+
 bool has_pooler(const Run& run) {
   const auto& config = run.experiment().model;
   return config.architecture == Architecture::encoder && config.pooler &&
@@ -111,13 +121,28 @@ Embeddings embed(Model& model, const Tokenizer& tokenizer, const std::vector<std
     result.vectors.index_copy_(0, int64_tensor(examples), vectors);
   };
   for_each_batch(lengths, most, embed_batch, options.on_progress);
-  if (!result.vectors.isfinite().all().item<bool>()) {
-    throw CheckpointError(
-        "the model's hidden states are not numbers: its weights are damaged, or its training diverged; take "
-        "an "
-        "earlier checkpoint");
+  finish(result.vectors, options);
+  return result;
+}
+
+Embeddings embed_images(const Run& run, const std::vector<std::string>& files, const EmbedOptions& options) {
+  constexpr size_t at_once = 32;
+  const auto& type = task_type(run.experiment());
+  if (type.predicts_from != PredictionInput::image_file || type.finds_objects) {
+    throw UsageError(fmt::format("the task {} does not classify images: they cannot be embedded", type.name));
   }
-  if (options.normalize) result.vectors /= result.vectors.norm(2, 1, /*keepdim=*/true).clamp_min(1e-12);
+  const InferenceScope scope(run.model());
+  std::vector<torch::Tensor> vectors;
+  for (size_t begin = 0; begin < files.size(); begin += at_once) {
+    const size_t end = std::min(files.size(), begin + at_once);
+    const std::vector<std::string> some(files.begin() + static_cast<ptrdiff_t>(begin),
+                                        files.begin() + static_cast<ptrdiff_t>(end));
+    const auto batch = run.task().read_inputs(some).batch.to(run.model().device());
+    vectors.push_back(run.model().features(batch).to(torch::kCPU, torch::kFloat));
+    if (options.on_progress) options.on_progress(static_cast<int64_t>(end), std::ssize(files));
+  }
+  Embeddings result{.vectors = torch::cat(vectors)};
+  finish(result.vectors, options);
   return result;
 }
 

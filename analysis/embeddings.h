@@ -1,5 +1,5 @@
 #pragma once
-// Vectors of texts, from the final hidden states of a trained model.
+// Vectors of texts and images, from the final hidden states of a trained model.
 
 #include <array>
 #include <cstdint>
@@ -56,6 +56,11 @@ EmbedOptions embed_options(const Run& run, std::optional<EmbeddingPooling> pooli
 /// if a vector has numbers that are not finite.
 Embeddings embed(Model& model, const Tokenizer& tokenizer, const std::vector<std::string>& texts,
                  const EmbedOptions& options);
+
+/// The vector of each image file: what a classifier's head reads, the class token or the mean of the places.
+/// Of the options, only `normalize` and `on_progress` count. Throws UsageError if the run does not classify
+/// images, DataError if a file cannot be read, CheckpointError as embed().
+Embeddings embed_images(const Run& run, const std::vector<std::string>& files, const EmbedOptions& options);
 
 /// (B, D) float: the pooled hidden states of the rows of batch.input.
 torch::Tensor pooled_states(Model& model, const Batch& batch, EmbeddingPooling pooling);

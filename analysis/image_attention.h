@@ -9,7 +9,7 @@
 
 namespace zoo {
 
-/// The report of a model that reads the PNG or JPEG file `image` as in Task::predict(). Every layer of the
+/// The report of a model that reads the image file `image` as in Task::predict(). Every layer of the
 /// model must have maps. Throws UsageError if the model has no grid of places, DataError if the file cannot
 /// be read.
 AttentionReport image_attention_report(Model& model, Task& task, const std::string& image);

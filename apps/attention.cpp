@@ -60,6 +60,7 @@ void check(const AttentionArguments& arguments) {
     throw UsageError("--text is required, or --image for a run that reads images");
   if (arguments.target && arguments.image)
     throw UsageError("--target contradicts --image: a picture has no answer");
+  if (arguments.out && arguments.out->empty()) throw UsageError("--out: the name is empty: give a file");
   if (arguments.heads && arguments.json)
     throw UsageError("--heads contradicts --json, which has the same numbers under \"heads\"");
 }
@@ -89,7 +90,7 @@ void add_attention(CLI::App& app) {
   command->add_option("--text", arguments->text, "The text to read")->type_name("TEXT");
   command
       ->add_option("--image", arguments->image,
-                   "The picture to look at, PNG or JPEG, for a run that reads images")
+                   "The picture to look at (PNG, JPEG, WebP), for a run that reads images")
       ->type_name("FILE");
   command
       ->add_option("--target", arguments->target,

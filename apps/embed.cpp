@@ -1,20 +1,24 @@
-// zoo embed: texts as vectors.
+// zoo embed: texts and images as vectors.
 
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "analysis/embeddings.h"
+#include "apps/arguments/images.h"
 #include "apps/arguments/options.h"
 #include "apps/arguments/run_arguments.h"
 #include "apps/arguments/texts.h"
 #include "apps/commands.h"
 #include "apps/console/prompt_lines.h"
+#include "base/error.h"
 
 namespace zoo {
 namespace {
@@ -22,6 +26,7 @@ namespace {
 struct EmbedArguments {
   RunArguments run;
   TextArguments texts;
+  std::vector<std::filesystem::path> images;
   std::optional<EmbeddingPooling> pooling;
   bool normalize = false, json = false;
 };
@@ -36,24 +41,45 @@ void write_rows(const torch::Tensor& vectors, std::string_view between_numbers,
               << fmt::format("{}", fmt::join(row, row + width, between_numbers));
 }
 
-void embed_texts(const EmbedArguments& arguments) {
-  const auto run = open_run(arguments.run);
+Embeddings embed_texts(const EmbedArguments& arguments, const Run& run) {
   auto options = embed_options(run, arguments.pooling);
   options.normalize = arguments.normalize;
   options.on_progress = progress_over("embedding", "texts");
   const auto& data = run.experiment().data;
-  if (!arguments.texts.names_texts() && !arguments.json && input_is_typed()) {
-    options.on_progress = nullptr;
-    return converse("Type a text to embed", kMostTypedBytes, [&](size_t, std::string text) {
-      const auto lines = typed_text(std::move(text));
-      write_rows(embed(run.model(), run.tokenizer(), lines, options).vectors, "\t", "\n");
-      std::cout << std::endl;
-    });
-  }
   const auto texts = read_texts(arguments.texts, data);
-  const auto embeddings = embed(run.model(), run.tokenizer(), texts, options);
+  auto embeddings = embed(run.model(), run.tokenizer(), texts, options);
   options.on_progress = nullptr;  // ends the line of progress
   note_cut_texts(embeddings.n_cut, std::ssize(texts), data);
+  return embeddings;
+}
+
+/// Embeds the texts that a person types, one by one.
+void embed_typed_texts(const EmbedArguments& arguments, const Run& run) {
+  auto options = embed_options(run, arguments.pooling);
+  options.normalize = arguments.normalize;
+  converse("Type a text to embed", kMostTypedBytes, [&](size_t, std::string text) {
+    const auto lines = typed_text(std::move(text));
+    write_rows(embed(run.model(), run.tokenizer(), lines, options).vectors, "\t", "\n");
+    std::cout << std::endl;
+  });
+}
+
+Embeddings embed_images(const EmbedArguments& arguments, const Run& run) {
+  if (arguments.pooling) throw UsageError("--pooling is for texts: leave it out");
+  EmbedOptions options;
+  options.normalize = arguments.normalize;
+  options.on_progress = progress_over("embedding", "images");
+  return embed_images(run, image_files(arguments.images, arguments.texts.files), options);
+}
+
+void embed(const EmbedArguments& arguments) {
+  const auto run = open_run(arguments.run);
+  if (!arguments.texts.texts.empty()) require_input(run, PredictionInput::text, "--text");
+  if (!arguments.images.empty()) require_input(run, PredictionInput::image_file, "--image");
+  const bool reads_images = task_type(run.experiment()).predicts_from == PredictionInput::image_file;
+  if (!reads_images && !arguments.texts.names_texts() && !arguments.json && input_is_typed())
+    return embed_typed_texts(arguments, run);
+  const auto embeddings = reads_images ? embed_images(arguments, run) : embed_texts(arguments, run);
   if (arguments.json) {
     std::cout << "{\"embeddings\":[[";
     write_rows(embeddings.vectors, ",", "],[");
@@ -69,9 +95,10 @@ void embed_texts(const EmbedArguments& arguments) {
 void add_embed(CLI::App& app) {
   const auto arguments = std::make_shared<EmbedArguments>();
   auto* command =
-      app.add_subcommand("embed", "Turn texts into vectors: the hidden states of a trained model");
+      app.add_subcommand("embed", "Turn texts or images into vectors: the hidden states of a trained model");
   add_run(*command, arguments->run.dir);
   add_texts(*command, arguments->texts);
+  add_images(*command, arguments->images);
   command
       ->add_option(
           "--pooling", arguments->pooling,
@@ -81,14 +108,17 @@ void add_embed(CLI::App& app) {
       ->transform(one_of<EmbeddingPooling>())
       ->option_text("POOLING");
   command->add_flag("--normalize", arguments->normalize, "Scale each vector to a Euclidean norm of 1");
-  add_json(*command, arguments->json, "One JSON document: {\"embeddings\": [[...]]}, a list for each text");
+  add_json(*command, arguments->json, "One JSON document: {\"embeddings\": [[...]]}, a list for each input");
   add_weights(*command, arguments->run.weights);
   add_device(*command, arguments->run.device);
   command->footer(
-      "Prints a line of numbers for each text, separated by tabs. Tokens include the special tokens that the "
+      "Prints a line of numbers for each input, separated by tabs. Tokens include the special tokens that "
+      "the "
       "model reads with a text, and never padding. The vectors of an encoder-decoder are the encoder's. A "
-      "text without tokens is an error. Texts that are too long are cut as in training.");
-  command->callback([arguments] { embed_texts(*arguments); });
+      "text without tokens is an error. Texts that are too long are cut as in training. The vector of an "
+      "image "
+      "is what a classifier's head reads: the class token, or the mean of the patches.");
+  command->callback([arguments] { embed(*arguments); });
 }
 
 }  // namespace zoo

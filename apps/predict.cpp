@@ -20,6 +20,7 @@
 #include "apps/commands.h"
 #include "apps/console/prompt_lines.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "data/images/draw_boxes.h"
 #include "data/images/image_file.h"
 #include "io/files.h"
@@ -34,7 +35,7 @@ struct PredictArguments {
   std::optional<int64_t> top;
   std::optional<double> min_score;
   std::optional<std::filesystem::path> out;  // the directory of pictures with boxes
-  bool json = false;
+  bool json = false, strict = false;
 };
 
 // The labels of each text in plain output. All labels of a task with many would hide the likely ones.
@@ -68,14 +69,18 @@ void require_objects(const PredictArguments& arguments, const Run& run) {
 /// further inputs with the same stem. Throws UsageError if a file would replace one of the inputs.
 std::vector<std::filesystem::path> pictures_in(const std::filesystem::path& out,
                                                const std::vector<std::string>& inputs) {
+  if (out.empty()) throw UsageError("--out: the name is empty: give a directory");
   if (is_there(out) && !has_directory(out))
     throw UsageError(fmt::format("--out: {} is not a directory", out.string()));
+  // A name may have 255 bytes, with ".png".
+  constexpr size_t longest_stem = 251, longest_with_number = 230;
   std::vector<std::filesystem::path> files;
   std::set<std::string> taken;
   for (const std::filesystem::path input : inputs) {
     const std::string stem = input.stem().string();
-    std::string name = stem;
-    for (int64_t n = 2; !taken.insert(name).second; ++n) name = fmt::format("{}-{}", stem, n);
+    std::string name = stem.substr(0, longest_stem);
+    for (int64_t n = 2; !taken.insert(name).second; ++n)
+      name = fmt::format("{}-{}", stem.substr(0, longest_with_number), n);
     files.push_back(out / (name + ".png"));
   }
   std::set<std::filesystem::path> read;
@@ -90,14 +95,18 @@ std::vector<std::filesystem::path> pictures_in(const std::filesystem::path& out,
   return files;
 }
 
-/// Writes each picture with its boxes.
-void draw(const std::vector<Prediction>& predictions, const std::vector<std::filesystem::path>& files,
-          const Run& run) {
-  for (size_t i = 0; i < files.size(); ++i) {
-    make_directory(files[i].parent_path());
-    const auto image = read_image(predictions[i].input, Follow::everything, 3);
-    const auto drawn = draw_boxes(image, predictions[i].objects.value(), run.task().vocabulary().labels);
-    write_file_atomically(files[i], encode_png(drawn));
+/// Writes each picture with its boxes. files: of the inputs, which the predictions are of, except for those
+/// that could not be read.
+void draw(const std::vector<Prediction>& predictions, const std::vector<std::string>& inputs,
+          const std::vector<std::filesystem::path>& files, const Run& run) {
+  size_t input = 0;
+  for (const auto& prediction : predictions) {
+    while (inputs[input] != prediction.input) ++input;
+    const auto& file = files[input++];
+    make_directory(file.parent_path());
+    const auto image = read_image(prediction.input, Follow::everything, 3);
+    const auto drawn = draw_boxes(image, prediction.objects.value(), run.task().vocabulary().labels);
+    write_file_atomically(file, encode_png(drawn));
   }
 }
 
@@ -127,6 +136,27 @@ void answer_typed_texts(const PredictArguments& arguments, const Run& run) {
   });
 }
 
+void note_unlikely(const UnlikelyObjects& unlikely, double min_score) {
+  if (unlikely.n == 0) return;
+  std::cerr << fmt::format(
+      "note: {} object{} with scores below {:g} left out (--min-score); the best: {} {:.2f} in {}\n",
+      unlikely.n, unlikely.n == 1 ? "" : "s", min_score, excerpt(unlikely.label), unlikely.best_score,
+      excerpt(unlikely.input, 200));
+}
+
+void note_transparent(const std::vector<Prediction>& predictions) {
+  const auto n = std::ranges::count(predictions, true, &Prediction::on_white);
+  if (n == 0) return;
+  std::cerr << fmt::format("note: {} of {} images {} transparent parts, which are put on white\n", n,
+                           predictions.size(), n == 1 ? "has" : "have");
+}
+
+/// Lines of several images begin with their names.
+InputColumn column_for(const PredictArguments& arguments, const Run& run, size_t n_inputs) {
+  const bool is_one_file = n_inputs == 1 && std::ranges::none_of(arguments.images, has_directory);
+  return reads_images(run) && !is_one_file ? InputColumn::first : InputColumn::none;
+}
+
 void predict(const PredictArguments& arguments) {
   const auto run = open_run(arguments.run);
   require_predictions(run, arguments.run.dir);
@@ -136,15 +166,27 @@ void predict(const PredictArguments& arguments) {
   const auto inputs = inputs_of(arguments, run);
   const auto pictures =
       arguments.out ? pictures_in(*arguments.out, inputs) : std::vector<std::filesystem::path>{};
-  const auto on_progress = progress_over("predicting", reads_images(run) ? "images" : "texts");
-  auto predictions = run.task().predict(run.model(), inputs, {.on_progress = on_progress});
+  UnreadableImages unreadable(arguments.strict ? Unreadable::fail : Unreadable::skip, std::ssize(inputs));
+  auto predictions =
+      run.task().predict(run.model(), inputs,
+                         {.on_progress = progress_over("predicting", reads_images(run) ? "images" : "texts"),
+                          .on_unreadable = unreadable.listener()});
+  unreadable.finish();
+  note_transparent(predictions);
   note_cut_texts(std::ranges::count(predictions, true, &Prediction::cut), std::ssize(inputs), data);
-  keep_best_objects(predictions, arguments.min_score.value_or(kLeastScore),
-                    arguments.top.value_or(kEveryLabel));
-  draw(predictions, pictures, run);
+  const double min_score = arguments.min_score.value_or(kLeastScore);
+  note_unlikely(keep_best_objects(predictions, min_score, arguments.top.value_or(kEveryLabel)), min_score);
+  if (arguments.out) {
+    draw(predictions, inputs, pictures, run);
+    std::cerr << fmt::format("{} drawing{} in {}\n", predictions.size(), predictions.size() == 1 ? "" : "s",
+                             arguments.out->string());
+  }
   const bool shows_all = arguments.json || task_type(run.experiment()).finds_objects;
   const int64_t top = arguments.top.value_or(shows_all ? kEveryLabel : kShownLabels);
-  std::cout << (arguments.json ? to_json(predictions, top) + "\n" : to_text(predictions, top));
+  const auto column = column_for(arguments, run, inputs.size());
+  std::cout << (arguments.json ? to_json(predictions, top) + "\n" : to_text(predictions, top, column));
+  if (unreadable.any())
+    throw AlreadyReported{1};  // NOLINT(bugprone-std-exception-baseclass): an exit, no error
 }
 
 }  // namespace
@@ -176,13 +218,19 @@ void add_predict(CLI::App& app) {
   add_json(*command, arguments->json,
            "One JSON document: {\"results\": [{\"input\", \"labels\": [{\"label\", \"probability\"}]}]}, or "
            "for objects {\"input\", \"objects\": [{\"label\", \"score\", \"box\": [x, y, width, height]}]}");
+  command->add_flag("--strict", arguments->strict,
+                    "End at the first image that cannot be read, instead of skipping it");
   add_weights(*command, arguments->run.weights);
   add_device(*command, arguments->run.device);
   command->footer(
       "Prints a line for each input: label, probability, label, probability, ..., the likeliest first, "
       "separated by tabs. The probabilities of all labels sum to 1. A text without tokens, such as an empty "
       "line, has no labels. Texts that are too long are cut as in training. If the model "
-      "reads images, --input and standard input list their paths, one a line. A model that detects prints a "
+      "reads images, --input and standard input list their paths, one a line, and where there are several "
+      "the "
+      "line begins with the path. Images that cannot be read are named and skipped, and the exit code is 1 "
+      "at "
+      "the end. A model that detects prints a "
       "line for each object: input, label, score, x, y, width, height, in pixels of the picture.");
   command->callback([arguments] { predict(*arguments); });
 }

@@ -1,5 +1,7 @@
 #include "data/image_config.h"
 
+#include <cmath>
+
 #include <fmt/format.h>
 
 namespace zoo {
@@ -57,6 +59,10 @@ void validate(const ImageConfig& c, const Complain& complain) {
   if (c.augment.crop_padding > 0 && c.augment.min_crop_area)
     complain("augment.crop_padding",
              "and augment.min_crop_area are two ways of cutting out a part: choose one");
+  if (std::llround(static_cast<double>(c.size) * c.augment.min_scale) < 1) {
+    complain("augment.min_scale",
+             fmt::format("{} of size {} is less than a pixel: make it larger", c.augment.min_scale, c.size));
+  }
   if (c.max_size && *c.max_size < c.size)
     complain("max_size", fmt::format("{} is less than size {}", *c.max_size, c.size));
 }

@@ -1,6 +1,7 @@
 #pragma once
 // Chooses one token from processed logits. Samplers are stateless: every random number is a function of the
-// seed and of a Draw. A text therefore does not depend on its batch or on texts generated before.
+// seed and of a Draw. A text therefore depends on the seed, on the number of its prompt (its row) and on the
+// number of the output, but not on how rows are batched or on texts generated before.
 
 #include <cstdint>
 #include <span>

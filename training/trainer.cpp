@@ -184,6 +184,7 @@ void Trainer::start() {
   }
   resolve_epochs(experiment_, *task_);
   make_parts();
+  for (const auto& note : task_->notes()) report("note: " + note);
   const std::string data = hash_of_data(experiment_.data);
   if (const auto checkpoint = directory_->checkpoint()) {
     load(*checkpoint);

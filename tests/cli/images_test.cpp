@@ -1,5 +1,8 @@
 // zoo train, predict and evaluate on directories of images.
 
+#include <sys/stat.h>
+
+#include <filesystem>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -82,6 +85,74 @@ TEST_F(Images, FilesDirectoriesAndListsGetTheSameLabels) {
   EXPECT_THAT(zoo("predict run --device cpu --image new/a.png").out, StartsWith("above\t"));
 }
 
+TEST_F(Images, SeveralPicturesAreNamedAndDamagedOnesSkipped) {
+  dir_->write("mixed/a.png", picture(true, 50));
+  dir_->write("mixed/deep/b.png", picture(false, 51));
+  dir_->write("mixed/notes.txt", "not a picture");
+  ASSERT_EQ(::mkfifo((*dir_ / "mixed/pipe.png").c_str(), 0600), 0);  // reading it would never end
+  const auto good = zoo("predict run --device cpu --image mixed --top 1");
+  EXPECT_EQ(good.code, 0);
+  EXPECT_THAT(good.out, ::testing::ContainsRegex("^mixed/a.png\tabove\t0[.0-9]*\nmixed/deep/b.png\tbelow\t"));
+  EXPECT_EQ(good.err, "note: mixed: 2 other files left out: 1 .txt, 1 no file\n");
+  EXPECT_EQ(zoo("predict run --device cpu --image mixed/a.png mixed/deep/b.png --top 1").out, good.out);
+
+  dir_->write("mixed/aa.png", picture(true, 1).substr(0, 60));
+  const auto damaged = zoo("predict run --device cpu --image mixed --top 1");
+  EXPECT_EQ(damaged.code, 1);
+  EXPECT_EQ(damaged.out, good.out);
+  EXPECT_THAT(damaged.err, HasSubstr("skipped: mixed/aa.png: the image is damaged or truncated"));
+  EXPECT_THAT(damaged.err, HasSubstr("note: 1 of 3 images skipped\n"));
+  const auto strict = zoo("predict run --device cpu --image mixed --strict");
+  EXPECT_EQ(strict.code, 2);
+  EXPECT_EQ(strict.out, "");
+  EXPECT_THAT(strict.err, HasSubstr("zoo: mixed/aa.png: the image is damaged"));
+  EXPECT_EQ(zoo("predict run --device cpu --image mixed/aa.png mixed/aa.png").code, 2) << "nothing is left";
+  for (const auto* name : {"mixed/aa.png", "mixed/pipe.png"}) std::filesystem::remove(*dir_ / name);
+}
+
+TEST_F(Images, HaveVectors) {
+  const auto outcome = zoo("embed run --device cpu --image new --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto vectors = json::parse(outcome.out)["embeddings"];
+  ASSERT_THAT(vectors, SizeIs(2));
+  EXPECT_THAT(vectors[0], SizeIs(16));
+  EXPECT_NE(vectors[0], vectors[1]);
+  EXPECT_EQ(json::parse(zoo("embed run --device cpu --json", "new/b.png\n").out)["embeddings"][0],
+            vectors[1]);
+  EXPECT_THAT(problem("embed run --device cpu --image new --pooling mean"),
+              HasSubstr("--pooling is for texts"));
+  EXPECT_THAT(problem("embed run --device cpu --text hello"),
+              HasSubstr("--text: run reads images: use --image"));
+}
+
+// What a model cannot read, or reads in part only, is told before anything is read.
+TEST_F(Images, ThatDoNotFitTheModelAreTold) {
+  for (const std::string command : {"inspect", "train"}) {
+    EXPECT_THAT(problem(command + " config.yaml --set model.architecture.n_channels=3 --set 'task={type: "
+                                  "image_classification, n_classes: 2}'"),
+                HasSubstr("model.architecture reads 3 channels, but data.images.channels is 1"));
+    EXPECT_THAT(
+        problem(
+            command +
+            " config.yaml --set data.images.size=3 --set 'task={type: image_classification, n_classes: 2}'"),
+        HasSubstr("model.architecture has patches of 4, larger than images of 3"));
+  }
+  const auto outcome =
+      zoo("train config.yaml --device cpu --out seven --set data.images.size=7 --set training.steps=1");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err,
+              HasSubstr("note: patches of 4 leave the last 3 of 7 rows and columns of each image "
+                        "unseen: data.images.size 8 would not"));
+  EXPECT_THAT(outcome.err, HasSubstr("/pictures: 1 other file left out: 1 .txt\n"));
+}
+
+TEST_F(Images, LabelsOfARunAreDistinct) {
+  std::filesystem::copy(*dir_ / "run", *dir_ / "twins", std::filesystem::copy_options::recursive);
+  dir_->write("twins/labels.json", R"(["above", "above"])");
+  EXPECT_THAT(problem("predict twins --device cpu --image new/a.png"),
+              HasSubstr("twins/labels.json: damaged: two classes have the name 'above'"));
+}
+
 TEST_F(Images, AnEvaluationSaysWhatIsTakenForWhat) {
   const auto document = json::parse(zoo("evaluate run --device cpu --json").out);
   EXPECT_EQ(document["images"], 4);
@@ -143,7 +214,9 @@ TEST_F(Images, BadInputGetsOneLine) {
   EXPECT_THAT(problem("predict run --device cpu --image config.yaml"),
               HasSubstr("config.yaml: this is no PNG, JPEG or WebP"));
   EXPECT_THAT(problem("predict run --device cpu --image none.png"), HasSubstr("cannot read 'none.png'"));
-  EXPECT_THAT(problem("predict run --device cpu --image ."), HasSubstr(".: no PNG or JPEG images"));
+  dir_->write("texts/a.txt", "not a picture");
+  EXPECT_THAT(problem("predict run --device cpu --image texts"),
+              HasSubstr("texts: no PNG, JPEG or WebP images (1 other file left out: 1 .txt)"));
   EXPECT_THAT(problem("predict run --device cpu"), HasSubstr("standard input is empty"));
   EXPECT_THAT(problem("attention run --device cpu --text hello"),
               HasSubstr("--text: run reads images: use --image"));
@@ -151,6 +224,8 @@ TEST_F(Images, BadInputGetsOneLine) {
               HasSubstr("--image contradicts --text"));
   EXPECT_THAT(problem("attention run --device cpu --target hello --image new/a.png"),
               HasSubstr("--target contradicts --image"));
+  EXPECT_THAT(problem("attention run --device cpu --image new/a.png --out ''"),
+              HasSubstr("--out: the name is empty: give a file"));
   EXPECT_THAT(problem("attention run --device cpu"), HasSubstr("--text is required, or --image"));
   EXPECT_THAT(problem("attention run --device cpu --image config.yaml"),
               HasSubstr("config.yaml: this is no PNG, JPEG or WebP"));
@@ -161,9 +236,12 @@ TEST_F(Images, BadInputGetsOneLine) {
   }
   EXPECT_THAT(problem("train config.yaml --device cpu --out other --set data.train=new"),
               HasSubstr("there must be a directory for each class"));
-  dir_->write("bad/above/a.png", picture(true, 1).substr(0, 60));
+  for (const auto* name : {"bad/above/a.png", "bad/below/b.png"})
+    dir_->write(name, picture(true, 1).substr(0, 60));
+  dir_->write("bad/below/c.png", picture(true, 1));
   EXPECT_THAT(problem("train config.yaml --device cpu --out other --set data.train=bad"),
-              HasSubstr("bad/above/a.png"));
+              ::testing::AllOf(HasSubstr("2 of 3 images cannot be read: "), HasSubstr("bad/above/a.png"),
+                               HasSubstr("bad/below/b.png")));
 }
 
 }  // namespace

@@ -130,7 +130,9 @@ training: {steps: 1, batch_size: 4, evaluate_every: 1, threads: 1}
 // One test, because a process runs the command line with its own types.
 TEST_F(Objects, ArePrintedAndDrawn) {
   const auto text = predict({"--image", "new/a.png"});
-  EXPECT_EQ(text.err, "");
+  EXPECT_EQ(
+      text.err,
+      "note: 1 object with scores below 0.5 left out (--min-score); the best: below 0.25 in new/a.png\n");
   EXPECT_EQ(text.out,
             "new/a.png\tabove\t0.8750\t0.00\t0.00\t4.00\t4.50\n"
             "new/a.png\tbelow\t0.6250\t0.00\t4.50\t12.00\t4.50\n");
@@ -154,6 +156,7 @@ TEST_F(Objects, ArePrintedAndDrawn) {
   std::filesystem::create_symlink("../kept.txt", "drawn/a.png");
   const auto drawn = predict({"--image", "new/a.png", "other/a.png", "--out", "drawn"});
   EXPECT_EQ(std::ranges::count(drawn.out, '\n'), 4) << drawn.err;
+  EXPECT_THAT(drawn.err, HasSubstr("\n2 drawings in drawn\n"));
   EXPECT_THAT(files_below("drawn"), SizeIs(2));
   EXPECT_EQ(read_file("kept.txt"), "kept");
   const Image small = read_image("drawn/a.png", Follow::nothing, 3);
@@ -168,8 +171,16 @@ TEST_F(Objects, ArePrintedAndDrawn) {
   EXPECT_EQ(predict({"--image", "new/a.png", "--out", "made/for/it"}).code, 0);
   EXPECT_THAT(files_below("made"), SizeIs(3));
 
+  // A name of 255 bytes, which is the longest, and the number that tells two of them apart.
+  const std::string longest = std::string(251, 'x') + ".png";
+  for (const auto* folder : {"long/", "longer/"}) dir_.write(folder + longest, picture(9, 12, 1));
+  const auto long_names = predict({"--image", "long", "longer", "--out", "long_drawn"});
+  EXPECT_EQ(long_names.code, 0) << long_names.err;
+  EXPECT_THAT(files_below("long_drawn"), SizeIs(2));
+
   for (const auto& [more, problem] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"--out", "config.yaml"}, "--out: config.yaml is not a directory"},
+           {{"--out", ""}, "--out: the name is empty: give a directory"},
            {{"--out", "new"}, "--out: new/a.png would be replaced, which is an input"},
            {{"--out", "other/../new/."}, "would be replaced"},
            {{"--min-score", "1.5"}, "'1.5' is not a number from 0 to 1"},

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include "data/images/image_file.h"
 #include "data/images/marked_images.h"
 #include "tests/training/support.h"
 #include "training/gradients/gradient_accumulator.h"

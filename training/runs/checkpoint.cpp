@@ -171,8 +171,9 @@ void load_tensors(const fs::path& path, const TensorMap& tensors, Wanted wanted)
                        fmt::join(file.shape(name), ", "), fmt::join(tensor.sizes(), ", ")));
     }
     if (file.dtype(name) != tensor.scalar_type()) {
-      fail(fmt::format("its tensor '{}' is of type {}, the model's of type {}", name,
-                       c10::toString(file.dtype(name)), c10::toString(tensor.scalar_type())));
+      throw CheckpointError(
+          fmt::format("{}: stored in another type: its tensor '{}' is {}, the model's is {}", path.string(),
+                      name, c10::toString(file.dtype(name)), c10::toString(tensor.scalar_type())));
     }
   }
   const torch::NoGradGuard no_grad;

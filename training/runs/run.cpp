@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "io/files.h"
 #include "io/json_document.h"
 #include "models/families/model_cost.h"
@@ -45,6 +46,12 @@ void check_labels(const fs::path& dir, const Experiment& experiment, const Vocab
   if (type.needs_labels() && vocabulary.labels.empty()) {
     throw CheckpointError(fmt::format("{}: missing: a classifier cannot be used without its labels",
                                       (dir / "labels.json").string()));
+  }
+  auto sorted = vocabulary.labels;
+  std::ranges::sort(sorted);
+  if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end()) {
+    throw CheckpointError(fmt::format("{}: damaged: two classes have the name '{}'",
+                                      (dir / "labels.json").string(), excerpt(*twice)));
   }
   if (type.needs != VocabularyNeeds::labels_and_pixels) return;
   const auto path = dir / "pixels.json";

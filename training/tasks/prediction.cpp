@@ -57,17 +57,27 @@ std::string objects_text(const std::string& input, const std::vector<LabelledBox
 
 }  // namespace
 
-void keep_best_objects(std::vector<Prediction>& predictions, double min_score, int64_t top) {
-  for (auto& [input, labels, cut, objects] : predictions) {
+UnlikelyObjects keep_best_objects(std::vector<Prediction>& predictions, double min_score, int64_t top) {
+  UnlikelyObjects unlikely;
+  for (auto& prediction : predictions) {
+    auto& objects = prediction.objects;
     if (!objects) continue;
-    std::erase_if(*objects, [&](const LabelledBox& object) { return object.score < min_score; });
+    std::erase_if(*objects, [&](const LabelledBox& object) {
+      if (object.score >= min_score) return false;
+      if (unlikely.n++ == 0 || object.score > unlikely.best_score) {
+        unlikely.best_score = object.score;
+        unlikely.label = object.label, unlikely.input = prediction.input;
+      }
+      return true;
+    });
     if (top < std::ssize(*objects)) objects->resize(static_cast<size_t>(top));
   }
+  return unlikely;
 }
 
 std::string to_json(const std::vector<Prediction>& predictions, int64_t top) {
   auto results = nlohmann::ordered_json::array();
-  for (const auto& [input, labels, cut, objects] : predictions) {
+  for (const auto& [input, labels, cut, objects, on_white] : predictions) {
     auto& result = results.emplace_back(nlohmann::ordered_json{{"input", input}});
     if (objects) {
       result["objects"] = objects_json(*objects, top);
@@ -80,10 +90,12 @@ std::string to_json(const std::vector<Prediction>& predictions, int64_t top) {
   return document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-std::string to_text(const std::vector<Prediction>& predictions, int64_t top) {
+std::string to_text(const std::vector<Prediction>& predictions, int64_t top, InputColumn column) {
   std::string text;
-  for (const auto& [input, labels, cut, objects] : predictions)
+  for (const auto& [input, labels, cut, objects, on_white] : predictions) {
+    if (!objects && column == InputColumn::first) text += on_one_line(input) + '\t';
     text += objects ? objects_text(input, *objects, top) : labels_text(labels, top);
+  }
   return text;
 }
 

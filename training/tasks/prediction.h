@@ -16,7 +16,7 @@ namespace zoo {
 enum class PredictionInput {
   nothing,  // the task does not predict
   text,
-  image_file,  // the path of a PNG or JPEG file
+  image_file,  // the path of a PNG, JPEG or WebP file
 };
 
 /// A class and its probability.
@@ -36,17 +36,30 @@ struct Prediction {
   /// The objects that a task that detects has found, all that the model suggests, the best score first.
   /// Absent for other tasks.
   std::optional<std::vector<LabelledBox>> objects = std::nullopt;
+  /// Whether parts of a picture were transparent, which were put on white.
+  bool on_white = false;
 };
 
 struct PredictOptions {
   std::function<void(int64_t done, int64_t all)> on_progress = nullptr;  // counts inputs
+  /// Called with the reason for each image that cannot be read, which then has no prediction. By default
+  /// predict() throws DataError.
+  std::function<void(const std::string& problem)> on_unreadable = nullptr;
 };
 
 /// For functions that show the likeliest labels or the best objects: show all.
 inline constexpr int64_t kEveryLabel = std::numeric_limits<int64_t>::max();
 
+/// Objects that were left out because of their scores.
+struct UnlikelyObjects {
+  int64_t n = 0;
+  double best_score = 0;
+  std::string label = {}, input = {};  // of the object with the best score
+};
 /// Removes the objects of each prediction whose score is below `min_score`, and those after the first `top`.
-void keep_best_objects(std::vector<Prediction>& predictions, double min_score, int64_t top = kEveryLabel);
+/// Returns the former.
+UnlikelyObjects keep_best_objects(std::vector<Prediction>& predictions, double min_score,
+                                  int64_t top = kEveryLabel);
 
 /// One document, as `zoo predict --json` prints it: {"results": [{"input": text, "labels": [{"label": text,
 /// "probability": number}]}]}, with at most `top` labels for each input. A prediction with objects is
@@ -54,9 +67,14 @@ void keep_best_objects(std::vector<Prediction>& predictions, double min_score, i
 /// pixels of the picture as it is in its file, rounded to two digits after the point.
 std::string to_json(const std::vector<Prediction>& predictions, int64_t top = kEveryLabel);
 
+/// Whether a line for a class begins with its input.
+enum class InputColumn { none, first };
+
 /// One line for each input: label, probability, label, probability, …, separated by tabs, with at most `top`
-/// labels. The line is empty if there are no labels. A prediction with objects has a line for each of them
+/// labels, after the input where it is wanted. The line is empty if there are no labels. A prediction with
+/// objects has a line for each of them
 /// instead: input, label, score, x, y, width, height. Control characters in labels and inputs are escaped.
-std::string to_text(const std::vector<Prediction>& predictions, int64_t top = kEveryLabel);
+std::string to_text(const std::vector<Prediction>& predictions, int64_t top = kEveryLabel,
+                    InputColumn column = InputColumn::none);
 
 }  // namespace zoo

@@ -52,6 +52,9 @@ class Task {
   /// The loss that training minimises: the one that training.objective names, by default own_objective().
   std::shared_ptr<const Objective> objective() const;
 
+  /// Remarks for people about the data that were read so far, and how they fit the model.
+  const std::vector<std::string>& notes() const { return notes_; }
+
   /// The batches of a split: shuffled for train, in the order of the text for the others. Throws DataError.
   BatchSource& batches(Split split);
 
@@ -72,7 +75,7 @@ class Task {
   virtual std::vector<Prediction> predict(Model& model, const std::vector<std::string>& inputs,
                                           const PredictOptions& options = {});
 
-  /// Reads images, PNG or JPEG, as predict() gives them to the model. A task that predicts from images
+  /// Reads images, PNG, JPEG or WebP, as predict() gives them to the model. A task that predicts from images
   /// overrides this. By default: throws UsageError. Throws DataError for a file that cannot be read.
   virtual ImageInputs read_inputs(const std::vector<std::string>& files) const;
 
@@ -82,10 +85,15 @@ class Task {
   virtual std::shared_ptr<const Objective> own_objective(const ObjectiveContext& context) const;
   /// The options of this experiment for the batches of `split`.
   BatchOptions batch_options(Split split) const;
+  /// Adds to notes().
+  void add_notes(const std::vector<std::string>& notes) {
+    notes_.insert(notes_.end(), notes.begin(), notes.end());
+  }
 
  private:
   Experiment experiment_;
   Vocabulary vocabulary_;
+  std::vector<std::string> notes_;
   std::array<std::unique_ptr<BatchSource>, 3> sources_;  // by Split
 };
 

@@ -1,6 +1,7 @@
 // Predicts the class of an image.
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <torch/types.h>
@@ -33,7 +34,11 @@ void describe(ConfigVisitor& v, ImageClassificationConfig& c) { describe_n_class
 
 class ImageClassification final : public Task {
  public:
-  using Task::Task;
+  ImageClassification(const Experiment& experiment, Vocabulary vocabulary,
+                      const std::vector<std::string>& notes)
+      : Task(experiment, std::move(vocabulary)) {
+    add_notes(notes);
+  }
 
   ModelPurpose purpose() const override {
     return image_purpose(experiment(), HeadKind::classification, std::ssize(labels()));
@@ -69,6 +74,7 @@ class ImageClassification final : public Task {
 
   std::unique_ptr<BatchSource> open(Split split) override {
     auto images = read_images(experiment().data, split);
+    if (split == Split::train) add_notes(images.notes());
     auto classes = classes_of(images);
     return prefetched(image_batches(std::move(images), std::move(classes), experiment().data.images,
                                     *vocabulary().pixels,
@@ -87,14 +93,13 @@ class ImageClassification final : public Task {
     return classes;
   }
 
-  /// The images that `image` gives for 0 … n - 1, as they are evaluated.
+  /// The images that `image` gives for 0 … n - 1, which are fitted() to their size.
   template <class ImageOf>
   Batch make_batch(int64_t n, ImageOf image) const {
     const auto& config = experiment().data.images;
     auto images = torch::empty({n, config.channels, config.size, config.size});
     for (int64_t i = 0; i < n; ++i) {
-      write_normalised(fitted(image(i), config.size), *vocabulary().pixels,
-                       images[i].mutable_data_ptr<float>());
+      write_normalised(image(i), *vocabulary().pixels, images[i].mutable_data_ptr<float>());
     }
     Batch batch;
     batch.fields = {{"images", std::move(images)}};
@@ -115,9 +120,9 @@ ImageInputs ImageClassification::read_inputs(const std::vector<std::string>& fil
   const auto& config = experiment().data.images;
   ImageInputs inputs;
   inputs.batch = make_batch(std::ssize(files), [&](int64_t i) {
-    auto image = read_image(files[static_cast<size_t>(i)], Follow::everything, config.channels);
+    const auto image = read_image(files[static_cast<size_t>(i)], Follow::everything, config.channels);
     inputs.shown.push_back(fitted_part(image.shape, config.size));
-    return image;
+    return fitted(image, config.size);
   });
   return inputs;
 }
@@ -125,15 +130,27 @@ ImageInputs ImageClassification::read_inputs(const std::vector<std::string>& fil
 std::vector<Prediction> ImageClassification::predict(Model& model, const std::vector<std::string>& inputs,
                                                      const PredictOptions& options) {
   constexpr size_t at_once = 32;
+  const auto& config = experiment().data.images;
   std::vector<Prediction> predictions;
   for (size_t begin = 0; begin < inputs.size(); begin += at_once) {
-    const auto first = inputs.begin() + static_cast<ptrdiff_t>(begin);
-    const std::vector<std::string> files(
-        first, first + static_cast<ptrdiff_t>(std::min(at_once, inputs.size() - begin)));
-    const auto rows = probabilities(model, read_inputs(files).batch);
-    for (size_t i = 0; i < files.size(); ++i)
-      predictions.push_back({.input = files[i], .labels = ranked(rows[static_cast<int64_t>(i)], labels())});
-    if (options.on_progress) options.on_progress(std::ssize(predictions), std::ssize(inputs));
+    const auto end = std::min(inputs.size(), begin + at_once);
+    std::vector<Image> images;
+    std::vector<Prediction> found;
+    for (size_t i = begin; i < end; ++i) {
+      const auto image = read_input(inputs[i], config.channels, options);
+      if (!image) continue;
+      images.push_back(fitted(*image, config.size));
+      found.push_back({.input = inputs[i], .on_white = image->has_transparency});
+    }
+    if (!images.empty()) {
+      const auto rows = probabilities(model, make_batch(std::ssize(images), [&](int64_t i) {
+                                        return std::move(images[static_cast<size_t>(i)]);
+                                      }));
+      for (size_t i = 0; i < found.size(); ++i)
+        found[i].labels = ranked(rows[static_cast<int64_t>(i)], labels());
+    }
+    std::ranges::move(found, std::back_inserter(predictions));
+    if (options.on_progress) options.on_progress(static_cast<int64_t>(end), std::ssize(inputs));
   }
   return predictions;
 }
@@ -148,7 +165,8 @@ std::vector<Sample> ImageClassification::samples(Model& model, const std::vector
   constexpr int64_t n_samples = 10;
   const auto set = read_images(experiment().data, Split::valid);
   const int64_t n = std::min(n_samples, set.size());
-  const auto rows = probabilities(model, make_batch(n, [&](int64_t i) { return set.image(i); }));
+  const auto rows = probabilities(
+      model, make_batch(n, [&](int64_t i) { return fitted(set.image(i), experiment().data.images.size); }));
   for (int64_t i = 0; i < n; ++i) {
     result.push_back({.input = fmt::format("validation image {}", i + 1),
                       .output = ranked(rows[i], labels()).front().label,
@@ -158,6 +176,7 @@ std::vector<Sample> ImageClassification::samples(Model& model, const std::vector
 }
 
 std::unique_ptr<Task> make_image_classification(const Experiment& experiment, Vocabulary vocabulary) {
+  auto notes = notes_on_fit(experiment);
   if (vocabulary.labels.empty() || !vocabulary.pixels) {
     const auto images = read_images(experiment.data, Split::train);
     if (vocabulary.labels.empty()) {
@@ -165,16 +184,18 @@ std::unique_ptr<Task> make_image_classification(const Experiment& experiment, Vo
       vocabulary.labels = distinct_labels(std::move(vocabulary.labels));
     }
     if (!vocabulary.pixels) {
-      vocabulary.pixels = measure_pixels(images.size(), [&](int64_t index) { return images.image(index); });
+      vocabulary.pixels =
+          measure_training_pixels(images.size(), [&](int64_t index) { return images.image(index); }, notes);
     }
   }
   require_n_classes(experiment.task.as<ImageClassificationConfig>().n_classes, vocabulary);
-  return std::make_unique<ImageClassification>(experiment, std::move(vocabulary));
+  return std::make_unique<ImageClassification>(experiment, std::move(vocabulary), notes);
 }
 
 void validate_image_classification(const Experiment& experiment, const Complain& complain) {
   require_shape(experiment, {FamilyShape::other}, "vit or another family that reads images", complain);
   validate_without_boxes(experiment.data.images, complain_under("data.images", complain));
+  validate_fit(experiment, complain);
   if (experiment.data.images.augment.mixes() && experiment.training.objective.type != "task") {
     complain("data.images.augment",
              fmt::format("mixes images, which training.objective {} does not understand",

@@ -67,9 +67,22 @@ Box in_pixels(const double* shares, const ImageShape& picture) {
           .height = shares[3] * height};
 }
 
+/// The part of a box within a picture. A model may suggest more, and is evaluated with all of it.
+Box within(const Box& box, const ImageShape& picture) {
+  const auto width = static_cast<double>(picture.width), height = static_cast<double>(picture.height);
+  const double left = std::clamp(box.x, 0.0, width), top = std::clamp(box.y, 0.0, height);
+  return {.x = left,
+          .y = top,
+          .width = std::clamp(box.x + box.width, left, width) - left,
+          .height = std::clamp(box.y + box.height, top, height) - top};
+}
+
 class ObjectDetection final : public Task {
  public:
-  using Task::Task;
+  ObjectDetection(const Experiment& experiment, Vocabulary vocabulary, const std::vector<std::string>& notes)
+      : Task(experiment, std::move(vocabulary)) {
+    add_notes(notes);
+  }
 
   ModelPurpose purpose() const override {
     return image_purpose(experiment(), HeadKind::detection, std::ssize(labels()));
@@ -150,6 +163,21 @@ class FoundObjects {
   torch::Tensor is_seen_;  // (N) double: 1 or 0
 };
 
+std::vector<ClassMetrics> class_metrics(const DetectionMetrics& measured,
+                                        const std::vector<std::string>& labels) {
+  std::vector<ClassMetrics> classes;
+  for (const auto& of : measured.categories) {
+    classes.push_back({.label = labels.at(static_cast<size_t>(of.category)),
+                       .metrics = {{"map", of.precision},
+                                   {"map_50", of.precision_50},
+                                   {"map_75", of.precision_75},
+                                   {"map_small", of.precision_small},
+                                   {"map_medium", of.precision_medium},
+                                   {"map_large", of.precision_large}}});
+  }
+  return classes;
+}
+
 Metrics ObjectDetection::evaluate(Model& model, Split split, const EvaluationOptions& options) {
   const InferenceScope scope(model);
   const SetCriterion criterion(config_of(experiment()).criterion);
@@ -165,6 +193,7 @@ Metrics ObjectDetection::evaluate(Model& model, Split split, const EvaluationOpt
   });
   sum_over_processes(options, sums);
   const auto measured = found.measure(*pictures(split), options);
+  if (options.classes) *options.classes = class_metrics(measured, labels());
   const double n_pictures = sums[1].item<double>();
   return {{"loss", sums[0].item<double>() / n_pictures},
           {"map", measured.precision},
@@ -185,10 +214,11 @@ std::vector<LabelledBox> ObjectDetection::labelled(const QueryObjects& objects,
   std::vector<LabelledBox> result;
   for (int64_t q = 0; q < objects.scores.size(1); ++q) {
     const auto label = static_cast<size_t>(objects.classes.const_data_ptr<int64_t>()[q]);
-    result.push_back({.label = labels().at(label),
-                      .score = objects.scores.const_data_ptr<double>()[q],
-                      .box = in_pixels(objects.boxes.const_data_ptr<double>() + 4 * q, picture),
-                      .query = q});
+    result.push_back(
+        {.label = labels().at(label),
+         .score = objects.scores.const_data_ptr<double>()[q],
+         .box = within(in_pixels(objects.boxes.const_data_ptr<double>() + 4 * q, picture), picture),
+         .query = q});
   }
   std::ranges::stable_sort(result, std::greater(), &LabelledBox::score);
   return result;
@@ -230,9 +260,13 @@ std::vector<Prediction> ObjectDetection::predict(Model& model, const std::vector
                                                  const PredictOptions& options) {
   const InferenceScope scope(model);
   std::vector<Prediction> predictions;
+  int64_t n_read = 0;
   for (const auto& input : inputs) {
-    predictions.push_back(predict_one(model, input, read_inputs({input})));
-    if (options.on_progress) options.on_progress(std::ssize(predictions), std::ssize(inputs));
+    if (const auto picture = read_input(input, experiment().data.images.channels, options)) {
+      predictions.push_back(predict_one(model, input, input_of({*picture})));
+      predictions.back().on_white = picture->has_transparency;
+    }
+    if (options.on_progress) options.on_progress(++n_read, std::ssize(inputs));
   }
   return predictions;
 }
@@ -275,12 +309,14 @@ std::vector<Sample> ObjectDetection::samples(Model& model, const std::vector<std
 
 std::unique_ptr<Task> make_object_detection(const Experiment& experiment, Vocabulary vocabulary) {
   if (vocabulary.labels.empty()) vocabulary.labels = categories_of(experiment.data, Split::train);
+  std::vector<std::string> notes;
   if (!vocabulary.pixels) {
     const auto images = read_marked_images(experiment.data, Split::train, vocabulary.labels);
-    vocabulary.pixels = measure_pixels(images.size(), [&](int64_t index) { return images.image(index); });
+    vocabulary.pixels =
+        measure_training_pixels(images.size(), [&](int64_t index) { return images.image(index); }, notes);
   }
   require_n_classes(config_of(experiment).n_classes, vocabulary);
-  return std::make_unique<ObjectDetection>(experiment, std::move(vocabulary));
+  return std::make_unique<ObjectDetection>(experiment, std::move(vocabulary), notes);
 }
 
 void validate_object_detection(const Experiment& experiment, const Complain& complain) {
