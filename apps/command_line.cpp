@@ -21,6 +21,7 @@
 #include "apps/commands.h"
 #include "apps/console/show_error.h"
 #include "apps/console/usage_problem.h"
+#include "apps/shell/completion.h"
 #include "base/adaptive_waits.h"
 #include "base/cpu_allocator.h"
 #include "base/error.h"

@@ -24,6 +24,5 @@ void add_bench(CLI::App& app);
 void add_attention(CLI::App& app);
 void add_config(CLI::App& app);
 void add_tokenizer(CLI::App& app);
-void add_completion(CLI::App& app);
 
 }  // namespace zoo

@@ -19,7 +19,7 @@
 
 #include "apps/arguments/options.h"
 #include "apps/commands.h"
-#include "base/text_width.h"
+#include "io/text_width.h"
 #include "models/families/families.h"
 #include "models/families/model_cost.h"
 #include "training/recipes/own_text.h"

@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "base/text_width.h"
+#include "io/text_width.h"
 
 namespace zoo {
 namespace {

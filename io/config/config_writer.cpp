@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "base/text.h"
-#include "base/text_width.h"
+#include "io/text_width.h"
 #include "io/config/config_file.h"
 #include "io/config/config_reader.h"
 #include "io/config/config_reference.h"

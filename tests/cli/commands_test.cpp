@@ -19,7 +19,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "base/text_width.h"
+#include "io/text_width.h"
 #include "tests/cli/support.h"
 
 namespace zoo::testing {

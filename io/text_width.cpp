@@ -1,4 +1,4 @@
-#include "base/text_width.h"
+#include "io/text_width.h"
 
 #include <algorithm>
 

@@ -1,5 +1,7 @@
 // zoo completion: a script with which a shell completes the commands of this program.
 
+#include "apps/shell/completion.h"
+
 #include <iostream>
 #include <memory>
 #include <string>
@@ -10,7 +12,6 @@
 #include <fmt/ranges.h>
 
 #include "apps/arguments/options.h"
-#include "apps/commands.h"
 #include "io/config/find_config.h"
 #include "training/tasks/experiment.h"
 
