@@ -107,7 +107,8 @@ TEST(MakeModel, RefusesVocabulariesThatDoNotFit) {
 
 TEST(Initialization, SameSeedSameWeights) {
   for (const auto architecture : kArchitectures) {
-    for (const auto init : {Initialization::normal, Initialization::xavier_uniform, Initialization::t5}) {
+    for (const auto init :
+         {Initialization::normal, Initialization::xavier_uniform, Initialization::detr, Initialization::t5}) {
       auto config = small_config(architecture, Position::t5);
       config.init = init;
       const auto weights = [&](uint64_t seed) {

@@ -62,6 +62,20 @@ TEST(Detr, HasOutputsOfEveryDecoderLayer) {
 }
 
 // A place counts as padding if its upper left pixel does: of 4 × 6 places, 3 × 4 show the second picture.
+// With queries that begin alike, all of them learn to find the same object.
+TEST(Detr, QueriesAndLearnedPositionsBeginAsTheAuthorsDo) {
+  torch::manual_seed(1);
+  auto config = small_detr(NormPlacement::pre, ChannelNormKind::group, Position::learned);
+  config.architecture = Selection("detr", DetrConfig{.n_queries = 200, .max_places = 50});
+  config.init = Initialization::detr;
+  const auto parameters = make_model(config, kDetection)->named_parameters();
+  EXPECT_NEAR(parameters["queries"].std().item<double>(), 1, 0.05);
+  const auto table = parameters["embedder.row_table"];
+  EXPECT_NEAR(table.mean().item<double>(), 0.5, 0.05);
+  EXPECT_GE(table.min().item<double>(), 0);
+  EXPECT_LE(table.max().item<double>(), 1);
+}
+
 TEST(Detr, NothingLooksAtPadding) {
   const auto model = random_model(small_detr(), kDetection);
   const torch::NoGradGuard no_grad;

@@ -28,6 +28,28 @@ TEST(Experiment, DefaultsAreValidAndSurviveTheirDump) {
   EXPECT_FALSE(config_reference<Experiment>().empty());
 }
 
+// What the family's authors used, where the file says nothing else; a run's own file says everything.
+TEST(Experiment, FamiliesBringTheirDefaults) {
+  const std::string detr = "task: object_detection\nmodel: {architecture: {type: detr}";
+  const auto model = parse_experiment(detr + "}", "x.yaml").model;
+  EXPECT_EQ(model.init, Initialization::detr);
+  EXPECT_EQ(model.activation, Activation::relu);
+  EXPECT_EQ(model.position, Position::sinusoidal);
+  const auto own = parse_experiment(detr + ", init: normal, activation: gelu}", "x.yaml");
+  EXPECT_EQ(own.model.init, Initialization::normal);
+  EXPECT_EQ(own.model.activation, Activation::gelu);
+  EXPECT_EQ(own.model.position, Position::sinusoidal);
+  EXPECT_EQ(
+      parse_experiment("name: x", "x.yaml", {"task=object_detection", "model.architecture=detr"}).model.init,
+      Initialization::detr);
+  const std::string images = "task: image_classification\nmodel: {architecture: ";
+  EXPECT_EQ(parse_experiment(images + "vit}", "x.yaml").model.norm_eps, 1e-6);
+  EXPECT_EQ(parse_experiment(images + "resnet}", "x.yaml").model.dropout, 0);
+  EXPECT_EQ(parse_experiment("name: x", "x.yaml").model.init, Initialization::normal);
+  const auto text = dump_config(own);
+  EXPECT_EQ(dump_config(parse_experiment(text, "dump.yaml")), text);
+}
+
 TEST(Experiment, IsNamedAfterItsFileUnlessItSaysAName) {
   const testing::TempDir dir;
   const auto nameless = dir.write("small.v2.yaml", "model: {n_layers: 1}");
