@@ -184,7 +184,16 @@ AttentionReport attention_report(const Run& run, const std::string& text,
                                   .target = target,
                                   .head = run.task().purpose().head});
   report.name = run.experiment().name;
+  if (type.predicts_from == PredictionInput::text)
+    report.labels = run.task().predict(run.model(), {text}, {}).front().labels;
   return report;
+}
+
+nlohmann::ordered_json labels_json(const AttentionReport& report) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& [label, probability] : report.labels)
+    list.push_back({{"label", label}, {"probability", probability}});
+  return list;
 }
 
 std::string to_json(const AttentionReport& report) {
@@ -193,6 +202,7 @@ std::string to_json(const AttentionReport& report) {
   document["heads"] = nlohmann::ordered_json::parse(to_json(head_statistics(report)));
   document["rollout"] = rollout_json(attention_rollout(report));
   if (!report.image) document["predictions"] = predictions_json(report.predictions);
+  if (!report.labels.empty()) document["labels"] = labels_json(report);
   // A byte model may read bytes that are not UTF-8: they become U+FFFD.
   return document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

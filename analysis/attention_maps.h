@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
 #include <torch/types.h>
 
 #include "analysis/token_predictions.h"
@@ -61,6 +62,8 @@ struct AttentionReport {
   /// tokens: the next token, or for a masked language model the token at this position. Empty for other
   /// heads.
   TokenPredictions predictions = {};
+  /// Of a text, by a run that classifies: every class, the likeliest first; else empty.
+  std::vector<LabelProbability> labels = {};
   std::optional<AttendedImage> image = {};  // absent for a text
 
   /// Whether there is a target, given or written. A picture has none.
@@ -87,6 +90,9 @@ AttentionReport attention_report(Model& model, const Tokenizer& tokenizer, const
 AttentionReport attention_report(const Run& run, const std::string& text,
                                  const std::optional<std::string>& target = {});
 
+/// The labels as to_json() has them.
+nlohmann::ordered_json labels_json(const AttentionReport& report);
+
 /// The maps of the only row of `batch`, which is on the model's device. Throws CheckpointError if weights are
 /// not numbers.
 std::vector<AttentionLayer> attention_layers(Model& model, const Batch& batch);
@@ -107,6 +113,9 @@ std::vector<AttentionLayer> attention_layers(Model& model, const Batch& batch);
 ///                                             target tokens, the five likeliest tokens, the likeliest first:
 ///                                             list of {"token", "probability"}, as in AttentionReport; empty
 ///                                             if the model predicts no tokens
+///   labels                                    of a classifier: list of {"label", "probability"}, the
+///   likeliest
+///                                             first; absent for others
 /// For a picture, `text`, `target`, `target_next` and `predictions` are absent, and instead there are
 ///   image                                     the file, as given
 ///   width, height                             of the picture, in pixels

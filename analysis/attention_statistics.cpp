@@ -33,13 +33,14 @@ torch::Tensor distance_on_grid(const torch::Tensor& weights, const PlaceGrid& gr
 /// One entry for each head, with its name and its entropy.
 std::vector<HeadStatistics> with_entropies(const AttentionLayer& layer, const torch::Tensor& weights) {
   const auto entropy = entropy_of(weights);
+  const bool are_shares = !weights.lt(0).any().item<bool>();
   std::vector<HeadStatistics> heads;
   for (int64_t h = 0; h < weights.size(0); ++h) {
     auto& head = heads.emplace_back();
     head.kind = layer.kind;
     head.layer = layer.layer;
     head.head = h;
-    head.entropy = entropy[h].item<double>();
+    if (are_shares) head.entropy = entropy[h].item<double>();
   }
   return heads;
 }

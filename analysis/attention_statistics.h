@@ -25,9 +25,11 @@ namespace zoo {
 /// mean over places and counts only weights on places, because a class token has no place.
 struct HeadStatistics {
   AttentionKind kind = AttentionKind::encoder;
-  int64_t layer = 0;               // from 0, within its kind
-  int64_t head = 0;                // from 0
-  double entropy = 0;              // −Σ_s w[t,s] ln w[t,s], in nats: 0 = one key per row, ln S = all equal
+  int64_t layer = 0;  // from 0, within its kind
+  int64_t head = 0;   // from 0
+  /// −Σ_s w[t,s] ln w[t,s], in nats: 0 = one key per row, ln S = all equal. Absent for weights that are no
+  /// shares, because some are negative, as those of the mixer `mlp`.
+  std::optional<double> entropy;
   std::optional<double> distance;  // Σ_s w[t,s] |t − s|, in tokens; self-attention only
   std::optional<double> first;     // w[t,0], 0 to 1; of texts only
   std::optional<double> previous;  // w[t,t−1] over the rows t ≥ 1, 0 to 1; self-attention of ≥ 2 tokens only

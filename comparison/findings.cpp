@@ -40,15 +40,23 @@ Pairs pairs_of(const Json& run, const Json& other, const Metric& metric) {
 
 double mean_of(const std::vector<double>& values) { return mean_interval(values).mean; }
 
-/// "1.907 ± 0.006", "83.1 ± 0.4 %"
+/// The digits after the point of a number with `significant` digits.
+int digits_after_point(double value, int significant) {
+  constexpr int most = 6;
+  if (value == 0 || !std::isfinite(value)) return 2;
+  return std::clamp(significant - 1 - static_cast<int>(std::floor(std::log10(std::abs(value)))), 0, most);
+}
+
+/// "1.9070 ± 0.0062", "83.12 ± 0.44 %": two digits of the interval that are not zero; four of a mean without.
 std::string shown(const Json& interval, const Metric& metric) {
   const double factor = metric.percent ? 100 : 1;
-  const int digits = metric.percent ? 1 : 3;
-  const double mean = interval["mean"];
-  std::string text = fmt::format("{:.{}f}", factor * mean, digits);
-  if (interval["high"].is_number())
-    text += fmt::format(" ± {:.{}f}", factor * (interval["high"].get<double>() - mean), digits);
-  return text + (metric.percent ? " %" : "");
+  const double mean = factor * interval["mean"].get<double>();
+  const std::string unit = metric.percent ? " %" : "";
+  if (!interval["high"].is_number())
+    return fmt::format("{:.{}f}{}", mean, digits_after_point(mean, metric.percent ? 3 : 4), unit);
+  const double half = factor * interval["high"].get<double>() - mean;
+  const int digits = digits_after_point(half, 2);
+  return fmt::format("{:.{}f} ± {:.{}f}{}", mean, digits, half, digits, unit);
 }
 
 bool is_better(double a, double b, const Metric& metric) {
@@ -88,16 +96,18 @@ using Names = std::vector<std::string>;
 
 std::string run_name(const Json& run) { return run["name"].get<std::string>(); }
 
-/// "a", "a and b", "3 runs"
-std::string named(const Names& names) {
-  if (names.size() > 2) return fmt::format("{} runs", names.size());
-  return fmt::format("{}", fmt::join(names, " and "));
-}
-
 /// "a, b and c"
 std::string enumerated(const Names& parts) {
   if (parts.size() < 2) return parts.empty() ? "" : parts.front();
   return fmt::format("{} and {}", fmt::join(parts.begin(), parts.end() - 1, ", "), parts.back());
+}
+
+/// The most runs that a sentence names; of more it gives the number.
+constexpr size_t kMostNames = 6;
+
+/// "a", "a and b", "9 runs"
+std::string named(const Names& names) {
+  return names.size() > kMostNames ? fmt::format("{} runs", names.size()) : enumerated(names);
 }
 
 /// The runs with one verdict.
@@ -164,7 +174,7 @@ std::string against_one(const std::vector<Said>& verdicts, const std::string& ba
   Names parts;
   for (const auto& said : verdicts) {
     const auto count = said.names.size();
-    const auto who = count > 3 ? "" : fmt::format(" ({})", enumerated(said.names));
+    const auto who = count > kMostNames ? "" : fmt::format(" ({})", enumerated(said.names));
     parts.push_back(parts.empty() ? fmt::format("Against {}, {} of {} runs {} {}{}", baseline, count, n,
                                                 count == 1 ? "is" : "are", said.verdict, who)
                                   : fmt::format("{} {}{}", count, said.verdict, who));

@@ -88,7 +88,8 @@ std::string data_json(const AttentionReport& report) {
   json.pop_back();  // the closing brace
   return json + ",\"maps\":" + maps_text(report.layers) + ",\"heads\":" + to_json(head_statistics(report)) +
          ",\"rollout\":" + rollout_text(attention_rollout(report)) +
-         ",\"predictions\":" + escaped_for_script(as_json_text(predictions_json(report.predictions))) + "}";
+         ",\"predictions\":" + escaped_for_script(as_json_text(predictions_json(report.predictions))) +
+         ",\"labels\":" + escaped_for_script(as_json_text(labels_json(report))) + "}";
 }
 
 void check_size(const AttentionReport& report) {

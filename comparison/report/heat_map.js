@@ -292,7 +292,11 @@ function headColumns(rows, unit = 'token') {
     const {key, title, hint} = column, known = rows.filter(row => isKnown(row, column));
     const top = column.top ?? Math.max(...known.map(row => row[key]));
     return {title, hint: hint.replaceAll('token', unit), value: row => row[key] ?? null, cell: row => {
-      if (!isKnown(row, column)) return '–';
+      if (!isKnown(row, column)) {
+        const none = el('span', 'quiet', '–');
+        if (key === 'entropy') none.title = 'These weights are no shares, because some are negative.';
+        return none;
+      }
       const node = el('span', 'amount', row[key].toFixed(2));
       node.style.setProperty('--share', top > 0 ? row[key] / top : 0);
       return node;

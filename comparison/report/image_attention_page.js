@@ -239,13 +239,15 @@ function fillTable() {
 
 function showAnswers() {
   const detects = data.objects !== undefined;
-  const shown = detects ? objects.filter(({score}) => score >= 0.5) : data.labels.slice(0, 10);
-  const rest = (detects ? objects.length : data.labels.length) - shown.length;
+  const shown = detects ? objects : data.labels.slice(0, 10);
+  const rest = detects ? objects.filter(({score}) => score < 0.5).length : data.labels.length - shown.length;
   $('predictions-note').textContent = detects
-      ? `Objects with a score of at least 0.5${rest ? `; ${count(rest, 'suggestion')} with a lower score` : ''}.`
+      ? `What each of the ${count(objects.length, 'object query', 'object queries')} suggests, the best score first` +
+        `${rest ? `; ${rest === objects.length ? 'all are' : rest === 1 ? '1 is' : `${rest} are`} below 0.5, and grey` : ''}.`
       : `The likeliest classes, with their probabilities.${rest ? ` The other ${rest} are less likely.` : ''}`;
   $('answers').replaceChildren(...shown.map(({label, probability, score, query}) => {
     const row = zooPredictions.bar({token: label, probability: probability ?? score});
+    if (score < 0.5) row.classList.add('unlikely');
     if (query === undefined || query === null || !maps.cross) return row;
     const button = el('button', '', ...row.childNodes);
     Object.assign(button, {type: 'button', value: query, title: queries[query], className: row.className});

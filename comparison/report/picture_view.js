@@ -51,7 +51,8 @@ class PictureView {
     const [W, H] = [Math.round(width * density), Math.round(height * density)];
     const sheet = new OffscreenCanvas(W, H), pen = sheet.getContext('2d');
     pen.imageSmoothingEnabled = naturalWidth > W / 3;  // of a small picture every pixel can be seen
-    pen.filter = over ? 'grayscale(.85)' : 'grayscale(1) opacity(.25)';
+    // Without colours and with little contrast: the strength of the orange tells the weight on bright and on dark places.
+    pen.filter = over ? 'grayscale(1) contrast(.35)' : 'grayscale(1) opacity(.25)';
     pen.drawImage(this.#image, 0, 0, W, H);
     pen.filter = 'none';
     this.#veilAround(pen, W, H);

@@ -207,6 +207,14 @@ function makeChart(host, {x, y, height, right = 16, left = null, name}) {
   return {svg: chart, field, x: xScale, y: yScale, box};
 }
 
+/** The path of an interval at the pixel `x`; an end outside the chart has an arrow. */
+function uprightInterval({y: {at, domain}, box: {top, bottom}}, x, low, high) {
+  const within = value => Math.min(bottom, Math.max(top, at(value)));
+  const above = high > domain[1] ? `M${px(x - 4)},${px(top + 6)}l4,-6l4,6` : '';
+  const below = low < domain[0] ? `M${px(x - 4)},${px(bottom - 6)}l4,6l4,-6` : '';
+  return `M${px(x)},${px(within(high))}V${px(within(low))}${above}${below}`;
+}
+
 /** The charts, which are drawn anew for paper. */
 const drawings = [];
 addEventListener('beforeprint', () => {

@@ -80,8 +80,11 @@ function qualityRow(chart, run, {text, y, narrow, large}) {
   row.append(svg('text', {class: 'row-name', x: left - 14, y, dy: '.34em', 'text-anchor': 'end'}, text));
   if (isNumber(mean)) {
     if (isNumber(low)) {
-      row.append(svg('path', {class: 'whisker', stroke: look.colour, d: `M${px(at(low))},${px(y)}H${px(at(high))}` +
-          [low, high].filter(inside).map(value => `M${px(at(value))},${px(y - 5)}v10`).join('')}));
+      // An end outside the chart has an arrow in place of its stroke.
+      const end = value => inside(value) ? `M${px(at(value))},${px(y - 5)}v10`
+          : value > chart.x.domain[1] ? `M${px(right - 6)},${px(y - 5)}l6,5l-6,5` : `M${px(left + 6)},${px(y - 5)}l-6,5l6,5`;
+      row.append(svg('path', {class: 'whisker', stroke: look.colour,
+                              d: `M${px(at(low))},${px(y)}H${px(at(high))}` + [low, high].map(end).join('')}));
     }
     for (const value of seedMetrics(run).filter(inside))
       row.append(svg('circle', {class: 'seed', cx: px(at(value)), cy: px(y), r: 2.6, stroke: look.colour}));
@@ -162,7 +165,7 @@ function buildCost(section) {
       const {low, high} = point.run.metric;
       if (!point.look.faded && isNumber(low))
         chart.field.append(svg('path', {class: 'whisker', stroke: point.look.colour,
-                                        d: `M${px(point.px)},${px(chart.y.at(high))}V${px(chart.y.at(low))}`}));
+                                        d: uprightInterval(chart, point.px, low, high)}));
       const dot = mark(point.look, point.px, point.py, point.look.faded ? 3.2 : 5.4);
       if (point.look.faded) dot.classList.add('faded');
       chart.field.append(dot);
@@ -286,13 +289,14 @@ function buildScaling(section) {
   const ordersOf = (list, part) => [...new Set(list.flatMap(run => of(run, part)?.order || []))];
   function draw() {
     const chosen = selection.chosen().filter(run => run.scaling?.length);
+    const hosts = new Map(parts.map(part => [part, el('div', 'chart-host')]));
     grid.replaceChildren(...parts.map(part => {
-      const host = el('div', 'chart-host');
-      requestAnimationFrame(() => drawPart(host, part, chosen.filter(run => of(run, part))));
       const orders = ordersOf(chosen, part).join(', ') || '–';  // of operations, so not of memory
       return el('div', 'multiple', el('h3', 'panel-title', titleOf(part)),
-                ...state.quantity === 'bytes' ? [] : [el('p', 'quiet', part === 'decoding' ? '' : `textbook: ${orders}`)], host);
+                ...state.quantity === 'bytes' ? [] : [el('p', 'quiet', part === 'decoding' ? '' : `textbook: ${orders}`)], hosts.get(part));
     }));
+    // At once: nothing that waits for the next frame comes onto paper.
+    for (const [part, host] of hosts) drawPart(host, part, chosen.filter(run => of(run, part)));
     fitted.replaceChildren(exponents(chosen));
   }
   /** The fitted exponents of the quantity for each run and part, and the textbook's order where the runs differ in it. */
@@ -325,7 +329,8 @@ function buildScaling(section) {
     const all = lines.flatMap(({points}) => points);
     const x = extent(all.map(point => point.x), {log: true, air: 0.03});
     const y = extent(all.map(point => point.y), {log: true, air: 0.05});
-    if (!x || !y || !host.clientWidth) return host.replaceChildren(el('p', 'quiet', 'not measured'));
+    if (!x || !y) return host.replaceChildren(el('p', 'quiet', 'not measured'));
+    if (!host.clientWidth) return;  // drawn when it becomes visible
     const marks = [...new Set(all.map(point => point.x))].sort((a, b) => a - b);
     const chart = makeChart(host, {x: {...x, label: 'tokens (n)', tick: lengthTick, marks}, y: {...y, label, tick},
                                    height: 240, name: `${label} of ${part} against the length of the input`});

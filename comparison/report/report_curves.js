@@ -121,6 +121,12 @@ function closest(points, x) {
   return Math.abs(best.x - x) <= Math.max(gap, 1e-9) ? best : null;
 }
 
+/** Whether two lines of pixels hide each other. */
+function coincide(one, other) {
+  return one.length > 1 && one.length === other.length &&
+         one.every(([x, y], i) => Math.abs(x - other[i][0]) < 1 && Math.abs(y - other[i][1]) < 1.5);
+}
+
 /** Draws the curves of a chart: {run, look, points, others}. */
 function drawCurves(chart, lines) {
   const isLine = points => points.length > 0 && !points[0].alone;
@@ -130,9 +136,14 @@ function drawCurves(chart, lines) {
   };
   const bright = lines.filter(({look}) => !look.faded);
   for (const {look, points} of bright) if (isLine(points)) drawBand(chart, look, points);
+  const drawn = [];
   for (const {run, look, points, others} of [...lines].sort((a, b) => b.look.faded - a.look.faded)) {
     const line = drawLine(chart, look, isLine(points) ? points : []);
     line.dataset.run = run.name;
+    // Lines on top of each other take turns along the way.
+    const below = drawn.filter(other => coincide(other.pixels, pixelsOf(chart, points))).length;
+    if (below && !look.faded) line.setAttribute('stroke-dasharray', `9 ${9 * below}`);
+    if (isLine(points)) drawn.push({pixels: pixelsOf(chart, points)});
     for (const {points: own, failed} of others) {
       drawLine(chart, look, own, failed ? 'failed' : 'uncounted');
       const [x, y] = pixelsOf(chart, own).at(-1) ?? [];
@@ -147,6 +158,7 @@ function drawCurves(chart, lines) {
     const pixels = pixelsOf(chart, points), width = chart.box.right - chart.box.left;
     if (!points.length) continue;
     for (const pixel of isLine(points) ? [pixels.at(-1)] : pixels) onFrame(look, pixel);
+    if (points.length === 1) drawPoints(chart, look, points);  // with its interval
     let next = chart.box.left + 24 + look.slot * 13 % 96;  // marks of different runs stand at different places
     for (const [x, y] of isLine(points) ? pixels : []) {
       if (x < next || x > pixels.at(-1)[0] - 12) continue;
@@ -162,6 +174,7 @@ function curvesLegend(lines) {
   if (lines.some(({points}) => points.some(({low}) => isNumber(low))))
     parts.push('Lines are means over the seeds, bands their 95 % intervals (Student), as in the table.');
   else parts.push('Each line is one seed: there is no interval.');
+  if (lines.some(({points}) => points.length === 1)) parts.push('A run with one evaluation is a point, not a line.');
   const others = lines.flatMap(line => line.others);
   if (others.some(({failed}) => !failed)) parts.push('Thin dotted lines are single seeds that never learnt.');
   if (others.some(({failed}) => failed)) parts.push('Thin lines that end with a cross are seeds that failed.');

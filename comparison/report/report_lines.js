@@ -51,7 +51,7 @@ function drawBand(chart, look, points) {
 function drawPoints(chart, look, points) {
   for (const {x, low, high} of points.filter(({low}) => isNumber(low)))
     chart.field.append(svg('path', {class: 'whisker thin', stroke: look.colour,
-                                    d: `M${px(chart.x.at(x))},${px(chart.y.at(low))}V${px(chart.y.at(high))}`}));
+                                    d: uprightInterval(chart, chart.x.at(x), low, high)}));
   pixelsOf(chart, points).forEach(([x, y], i) => {
     chart.field.append(mark(look, x, y, 4.4));
     if (points[i].chosen)

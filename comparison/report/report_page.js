@@ -27,8 +27,17 @@ function fillTop() {
   for (const [term, text] of facts) if (text) $('facts').append(el('div', '', el('dt', '', term), el('dd', '', text)));
   const notice = (kind, text) => el('li', `notice ${kind}`, el('b', '', kind), ' ', el('span', '', text));
   if (data.fair && runs.length > 1)
-    $('notices').append(notice('fair', 'All runs have the same data, tokenizer, evaluation, budget and seeds.'));
+    $('notices').append(notice('fair', 'All runs have the same data, tokenizer, evaluation, budget and seeds.' +
+                                       parametersNote()));
   $('notices').append(...(data.notices ?? []).map(({kind, text}) => notice(kind, text)));
+}
+
+/** " Their parameters differ: 1.2 M (gpt) to 1.5 M (llama).", if they do by more than 2 %. */
+function parametersNote() {
+  const sized = runs.filter(run => run.parameters > 0).sort((a, b) => a.parameters - b.parameters);
+  if (sized.length < 2 || sized.at(-1).parameters <= 1.02 * sized[0].parameters) return '';
+  const text = run => `${si(run.parameters)} (${run.name})`;
+  return ` Their parameters differ: ${text(sized[0])} to ${text(sized.at(-1))}.`;
 }
 
 // ---- The legend of the runs, always in sight -----------------------------------------------------------------------

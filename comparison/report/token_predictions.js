@@ -15,6 +15,8 @@ function textOf(probability) {
   return probability >= 0.995 && probability < 1 ? '> 0.99' : probability.toFixed(2);
 }
 
+const MOST_LABELS = 10;
+
 function bar({token, probability}, right) {
   const isRight = token === right, label = tokenLabel(token);
   const node = el('li', isRight ? 'bar-row right' : 'bar-row', label, el('span', 'amount-text', textOf(probability)));
@@ -33,6 +35,14 @@ function card({token, right, likeliest}, t, isMasked) {
 
 /** Fills the section, or returns false where the model predicts no tokens. */
 function build(note, list) {
+  if (data.labels?.length) {
+    const rest = data.labels.length - MOST_LABELS;
+    note.textContent = 'The likeliest classes of the text, with their probabilities.' +
+                       (rest > 0 ? ` The other ${rest} are less likely.` : '');
+    list.className = 'likeliest classes';
+    list.append(...data.labels.slice(0, MOST_LABELS).map(({label, probability}) => bar({token: label, probability})));
+    return true;
+  }
   if (!data.predictions.length) return false;
   const {isMasked, list: all} = positions();
   note.textContent = isMasked

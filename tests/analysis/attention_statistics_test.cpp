@@ -43,7 +43,7 @@ TEST(HeadStatistics, OfEvenAttentionAreKnown) {
   constexpr int64_t n = 7;
   const auto even = torch::full({n, n}, 1.0 / n);
   const auto self = of_one_head(AttentionKind::encoder, even);
-  EXPECT_NEAR(self.entropy, std::log(n), 1e-6);
+  EXPECT_NEAR(self.entropy.value(), std::log(n), 1e-6);
   EXPECT_THAT(self.distance, close_to((n * n - 1) / (3.0 * n)));  // the mean of |t − s| over all pairs
   EXPECT_NEAR(self.first.value(), 1.0 / n, 1e-6);
   EXPECT_THAT(self.previous, close_to(1.0 / n));
@@ -51,12 +51,19 @@ TEST(HeadStatistics, OfEvenAttentionAreKnown) {
   EXPECT_FALSE(self.alignment_error);
 
   const auto cross = of_one_head(AttentionKind::cross, even);
-  EXPECT_NEAR(cross.entropy, std::log(n), 1e-6);
+  EXPECT_NEAR(cross.entropy.value(), std::log(n), 1e-6);
   EXPECT_NEAR(cross.first.value(), 1.0 / n, 1e-6);
   EXPECT_THAT(cross.alignment_error, close_to((n * n - 1) / (3.0 * n * n)));
   EXPECT_FALSE(cross.distance);
   EXPECT_FALSE(cross.previous);
   EXPECT_FALSE(cross.itself);
+}
+
+// Weights of an MLP over tokens may be negative: they have no entropy.
+TEST(HeadStatistics, WeightsThatAreNoSharesHaveNoEntropy) {
+  const auto head = of_one_head(AttentionKind::encoder, torch::tensor({{1.5F, -0.5F}, {0.5F, 0.5F}}));
+  EXPECT_EQ(head.entropy, std::nullopt);
+  EXPECT_TRUE(nlohmann::json::parse(to_json({head}))[0]["entropy"].is_null());
 }
 
 TEST(HeadStatistics, OfAHeadOnTheTokenBeforeAreKnown) {
@@ -66,7 +73,7 @@ TEST(HeadStatistics, OfAHeadOnTheTokenBeforeAreKnown) {
   for (int64_t t = 1; t < n; ++t) before[t][t - 1] = 1;
   const auto head = of_one_head(AttentionKind::decoder, before);
   EXPECT_EQ(head.entropy, 0.0);
-  EXPECT_FALSE(std::signbit(head.entropy));
+  EXPECT_FALSE(std::signbit(head.entropy.value()));
   EXPECT_THAT(head.previous, Optional(1.0));
   EXPECT_THAT(head.itself, close_to(1.0 / n));
   EXPECT_THAT(head.distance, close_to((n - 1.0) / n));
@@ -110,7 +117,7 @@ TEST(HeadStatistics, AreInTheOrderOfTheLayersAndTheirHeads) {
       EXPECT_EQ(json[i]["kind"], name_of(layer.kind));
       EXPECT_EQ(json[i]["layer"], layer.layer);
       EXPECT_EQ(json[i]["head"], h);
-      EXPECT_NEAR(json[i]["entropy"].get<double>(), heads[i].entropy, 5.1e-7);
+      EXPECT_NEAR(json[i]["entropy"].get<double>(), heads[i].entropy.value(), 5.1e-7);
       EXPECT_NEAR(json[i]["first"].get<double>(), heads[i].first.value(), 5.1e-7);
       const bool is_cross = layer.kind == AttentionKind::cross;
       for (const auto* of_self : {"distance", "previous", "itself"})

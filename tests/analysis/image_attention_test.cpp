@@ -187,7 +187,7 @@ TEST(ImageAttention, EachKindHasItsNumbers) {
   const auto weights = torch::full({4, 4}, 0.25);
   for (const auto kind : {AttentionKind::encoder, AttentionKind::decoder, AttentionKind::cross}) {
     const auto head = head_statistics(one_head(kind, weights, grid)).front();
-    EXPECT_NEAR(head.entropy, std::log(4.0), 1e-6);
+    EXPECT_NEAR(head.entropy.value(), std::log(4.0), 1e-6);
     EXPECT_EQ(head.distance.has_value(), kind == AttentionKind::encoder);
     EXPECT_EQ(head.itself.has_value(), kind != AttentionKind::cross);
     EXPECT_FALSE(head.first || head.previous || head.alignment_error);

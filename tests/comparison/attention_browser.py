@@ -198,9 +198,12 @@ def check_lines(page, data, map_, columns):
 
 def check_predictions(page, data):
     """Each position's tokens and probabilities, and the mark of the right one."""
-    predictions = data["predictions"]
-    check(page.run("document.getElementById('predictions').checkVisibility()") == bool(predictions),
+    predictions, labels = data["predictions"], data["labels"]
+    check(page.run("document.getElementById('predictions').checkVisibility()") == bool(predictions or labels),
           "the section of predictions is shown without any, or hidden")
+    if labels:
+        names = page.run("[...document.querySelectorAll('.classes .bar-row .token')].map(node => node.title)")
+        check(names == [entry["label"] for entry in labels[:10]], f"the classes are {names}")
     shown = page.run("""[...document.querySelectorAll('.position')].map(position =>
         [...position.querySelectorAll('.bar-row')].map(row => [row.querySelector('.token').title,
             row.querySelector('.amount-text').textContent, row.classList.contains('right')]))""")

@@ -73,7 +73,8 @@ AttentionReport classifier_report() {
   return {.name = "classifier",
           .text = "good",
           .source_tokens = {"<cls>", "good", "<sep>"},
-          .layers = {{AttentionKind::encoder, 0, torch::randn({2, 3, 3}).softmax(-1)}}};
+          .layers = {{AttentionKind::encoder, 0, torch::randn({2, 3, 3}).softmax(-1)}},
+          .labels = {{"praise", 0.8}, {"<b>", 0.2}}};
 }
 
 TEST(AttentionPage, HoldsExactlyTheWeights) {
@@ -124,7 +125,9 @@ TEST(AttentionPage, HoldsTheNumbersOfTheHeadsAndTheRollout) {
 TEST(AttentionPage, HoldsThePredictions) {
   const auto report = nasty_report();
   EXPECT_EQ(data_of(attention_page(report))["predictions"], predictions_json(report.predictions));
-  EXPECT_TRUE(data_of(attention_page(classifier_report()))["predictions"].empty());
+  const auto classifier = data_of(attention_page(classifier_report()));
+  EXPECT_TRUE(classifier["predictions"].empty());
+  EXPECT_EQ(classifier["labels"][1], (nlohmann::json{{"label", "<b>"}, {"probability", 0.2}}));
 }
 
 TEST(AttentionPage, KeepsEveryTokenWhateverItLooksLike) {

@@ -109,7 +109,7 @@ TEST(Findings, EachRunIsComparedWithItsOwnBaseline) {
   EXPECT_EQ(
       findings(runs, kBits, true),
       "b is better than a at 1 of 2 points of the grid and worse at 1. The best mean of 4 runs has a, n=1: "
-      "1.100 ± 0.248 bits per byte (mean of 3 seeds, 95 % interval).");
+      "1.10 ± 0.25 bits per byte (mean of 3 seeds, 95 % interval).");
   runs.push_back(run_of("c, n=1", kBits, {1.5, 1.6, 1.701}));
   runs[4]["variant"] = "c";
   runs[4]["baseline"] = "a, n=1";

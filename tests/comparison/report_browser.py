@@ -129,6 +129,10 @@ def check_top(page, results):
     notices = page.run("[...document.querySelectorAll('.notice span')].map(node => node.textContent)")
     for notice in document.get("notices") or []:
         check(notice["text"] in notices, f"this notice is missing: {notice['text']}")
+    fair = page.run("document.querySelector('.notice.fair span')?.textContent ?? ''")
+    sizes = [run["parameters"] for run in results.runs if run.get("parameters")]
+    differ = len(sizes) > 1 and max(sizes) > 1.02 * min(sizes)
+    check(not fair or ("Their parameters differ" in fair) == differ, f"with {sizes} parameters it says {fair!r}")
     if document.get("command"):
         check(page.run("document.getElementById('command').textContent") == document["command"], "the command")
     if document.get("yaml"):
@@ -492,9 +496,13 @@ def check_print(page, path):
     page.open(path, width=1280)
     wide = page.run("""(() => {
         dispatchEvent(new Event('beforeprint'));  // a browser prints at once after this
+        window.emptyOnPaper = [...document.querySelectorAll('.chart-host')].filter(host => host.checkVisibility() &&
+            !host.querySelector('svg.chart') && !host.textContent).length;
         return [...document.querySelectorAll('svg.chart')].filter(chart => chart.checkVisibility()).map(
             chart => chart.viewBox.baseVal.width).filter(width => width > %d).length; })()""" % paper)
     check(not wide, f"{wide} charts are made smaller on paper")
+    empty = page.run("window.emptyOnPaper")
+    check(not empty, f"{empty} charts are gone on paper")
     page.resize(paper, 1000)
     page.send("Emulation.setEmulatedMedia", media="print")
     page.settle()
