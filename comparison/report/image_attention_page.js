@@ -242,7 +242,7 @@ function showAnswers() {
   const shown = detects ? objects : data.labels.slice(0, 10);
   const rest = detects ? objects.filter(({score}) => score < 0.5).length : data.labels.length - shown.length;
   $('predictions-note').textContent = detects
-      ? `What each of the ${count(objects.length, 'object query', 'object queries')} suggests, the best score first` +
+      ? `What each object query suggests, the best score first` +
         `${rest ? `; ${rest === objects.length ? 'all are' : rest === 1 ? '1 is' : `${rest} are`} below 0.5, and grey` : ''}.`
       : `The likeliest classes, with their probabilities.${rest ? ` The other ${rest} are less likely.` : ''}`;
   $('answers').replaceChildren(...shown.map(({label, probability, score, query}) => {
