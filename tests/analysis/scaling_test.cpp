@@ -164,6 +164,21 @@ TEST(Scaling, NamesTheOrdersOfTheMixers) {
               ElementsAre("O(nkd)", "O(nkd + nd²)"));
 }
 
+// A bias of the scores takes memory, and time, for every pair of every head.
+TEST(Scaling, MeasuresAttentionWithItsBias) {
+  const auto bytes = [](Position position) {
+    auto config = small();
+    config.position = position;
+    const auto curve =
+        part(measure(config, {.fewest = 4, .max_flops = 1, .seconds = 0}), ScalingPart::attention);
+    return std::pair(curve.lengths.back(), curve.bytes.back());
+  };
+  const auto [length, without] = bytes(Position::none);
+  const int64_t bias = small().n_heads * length * length * 4;
+  for (const auto position : {Position::t5, Position::alibi})
+    EXPECT_GE(bytes(position).second, without + bias) << name_of(position);
+}
+
 TEST(Scaling, CountsWhatTheTextbookCounts) {
   auto config = small();
   config.d_ff = 48;
@@ -173,6 +188,7 @@ TEST(Scaling, CountsWhatTheTextbookCounts) {
     const auto n = static_cast<double>(part(curves, ScalingPart::attention).lengths[i]);
     const double attention = 8 * n * d * d + 4 * n * n * d, feed_forward = 4 * n * d * d_ff;
     EXPECT_DOUBLE_EQ(part(curves, ScalingPart::attention).flops[i], attention);
+    EXPECT_DOUBLE_EQ(part(curves, ScalingPart::training).flops[i], 3 * attention) << "there and back";
     EXPECT_DOUBLE_EQ(part(curves, ScalingPart::feed_forward).flops[i], feed_forward);
     EXPECT_DOUBLE_EQ(part(curves, ScalingPart::norm).flops[i], 7 * n * d)
         << "mean, centre, square, sum, divide, gain, bias";

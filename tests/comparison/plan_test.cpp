@@ -69,6 +69,20 @@ TEST(Matching, ReachesEverySizeWithinTwoPercent) {
   }
 }
 
+// Several widths may have the same size: the feed-forward keeps its shape where it can.
+TEST(Matching, ChangesTheShapeOfTheFeedForwardAsLittleAsItCan) {
+  const double target = matched_quantity(small_decoder(), kText, MatchQuantity::parameters, 32);
+  for (const int64_t depth : {1, 6, 12}) {
+    auto other = small_decoder();
+    other.n_layers = depth;
+    const auto matched = match_model(other, kText, MatchQuantity::parameters, target, 32);
+    EXPECT_NE(matched.config.d_model, 64);
+    const double shape =
+        static_cast<double>(*matched.config.d_ff) / static_cast<double>(matched.config.d_model);
+    EXPECT_NEAR(shape, 4, 0.6) << depth << " layers";
+  }
+}
+
 TEST(Matching, LeavesWhatFitsAloneAndRefusesWhatCannotFit) {
   const auto config = small_decoder();
   const double own = matched_quantity(config, kText, MatchQuantity::parameters, 32);
@@ -306,6 +320,9 @@ TEST_F(Plan, ACurveHasTenEvaluationsAndABeginning) {
   EXPECT_EQ(training.evaluate_every, 20) << "at least ten evaluations, here instead of 70 steps";
   EXPECT_TRUE(training.evaluate_at_start);
   EXPECT_LE(training.log_every, training.evaluate_every);
+  const auto rarely = plan({{"a", {"training.log_every=50"}}}, with_budget(budget));
+  EXPECT_EQ(rarely.variants[0].experiment.training.log_every, 20)
+      << "a point of the curve at each evaluation";
   // A file that asks for more gets more.
   const auto often = plan({{"a", {"training.evaluate_every=1"}}}, with_budget(budget));
   EXPECT_EQ(often.variants[0].experiment.training.evaluate_every, 10) << "1 of 20 steps";

@@ -118,6 +118,24 @@ TEST(MixerModels, CountTheBytesOfTheirStates) {
   });
 }
 
+// For the backward pass a Linformer keeps the projected keys and values of its slots, and for each token its
+// heads' queries and results, keys and values, and the output.
+TEST(MixerModels, ALinformerKeepsItsSlots) {
+  constexpr double n_rows = 3;
+  const auto bytes = [](int64_t k, int64_t length) {
+    const auto config =
+        mixer_config(Architecture::encoder, "{type: linformer, k: " + std::to_string(k) + "}");
+    CostAccount account(CostAccount::Detail::layers);
+    mixer_types()
+        .at("linformer")
+        .count(account, "mixer", {.model = config, .role = StackRole::encoder, .layer = 0},
+               {.batch_size = 3, .n_queries = length, .n_keys = length});
+    return account.entries().front().activation_bytes;
+  };
+  EXPECT_DOUBLE_EQ(bytes(9, 20) - bytes(5, 20), n_rows * 2 * 4 * kWidth * kFloatBytes);
+  EXPECT_DOUBLE_EQ(bytes(9, 40) - bytes(9, 20), n_rows * 20 * 5 * kWidth * kFloatBytes);
+}
+
 TEST(MixerModels, BatchesCostWhatTheirTokensCost) {
   for_each_mixer_model([](const ModelConfig& config, Model&) {
     if (config.architecture == Architecture::encoder_decoder) return;

@@ -49,6 +49,20 @@ TEST_F(OwnTextRecipe, GrowsWithTheText) {
   }
 }
 
+// The end of the text, which is for validation, is not trained on. The number of steps has two digits.
+TEST_F(OwnTextRecipe, CountsTheTextThatIsTrainedOn) {
+  for (const size_t bytes : {7'000, 10'000, 15'000}) {
+    const auto made = recipe("one line of text\n", bytes);
+    const auto& data = made.experiment.data;
+    const auto& training = made.experiment.training;
+    ASSERT_EQ(data.tokenizer.type, TokenizerKind::byte);
+    const double tokens = (1 - data.valid_fraction) * static_cast<double>(made.bytes);
+    EXPECT_DOUBLE_EQ(made.tokens, tokens);
+    const double steps = 25 * tokens / static_cast<double>(training.sequences() * data.sequence_length);
+    EXPECT_NEAR(static_cast<double>(training.steps), steps, 5) << "25 times, of " << made.bytes;
+  }
+}
+
 TEST_F(OwnTextRecipe, AVocabularyHasRoomForEveryCharacter) {
   std::string line;
   for (char32_t c = U'一'; c < U'一' + 3000; ++c) line += encode_utf8(std::u32string(1, c));

@@ -1,0 +1,135 @@
+// What a comparison collects from its runs, without the program: sums over seeds, and results so far.
+
+#include "comparison/results.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "comparison/running_results.h"
+#include "comparison/statistics/paired_test.h"
+#include "io/files.h"
+#include "tests/training/support.h"
+#include "training/runs/checkpoint.h"
+#include "training/runs/run.h"
+
+namespace zoo::testing {
+namespace {
+
+class CollectedResults : public ::testing::Test {
+ protected:
+  /// Trains a run with this seed, and lets its checkpoint say that it took so much memory.
+  std::filesystem::path trained(std::string_view task, int64_t seed, int64_t peak_bytes) const {
+    const auto dir = world_.path(fmt::format("{}-{}", task, seed));
+    train(world_.experiment(
+              task, {fmt::format("training.seed={}", seed), "training.steps=4", "training.evaluate_every=2"}),
+          {.run_dir = dir});
+    const auto path = *newest_checkpoint(dir) / "state.json";
+    auto state = Json::parse(read_file(path));
+    state["peak_memory_bytes"] = peak_bytes;
+    state["flops"] = 1000.0 * static_cast<double>(seed);
+    write_file_atomically(path, state.dump());
+    return dir;
+  }
+  ComparisonPlan plan_of(const std::vector<std::filesystem::path>& runs) const {
+    auto plan = make_plan(comparison_of(runs));
+    plan.settings.speed_seconds = 0;
+    plan.settings.scaling = false;
+    return plan;
+  }
+  Json collected(const ComparisonPlan& plan) const {
+    return collect_results(
+        plan, {.dir = world_.path("comparison"), .origin = {.command = "zoo compare", .yaml = ""}});
+  }
+
+  TinyWorld world_;
+};
+
+TEST_F(CollectedResults, SumUpAllSeedsThatDidNotFail) {
+  const std::vector<int64_t> peaks = {4000, 5000, 9000, 3000};
+  std::vector<std::filesystem::path> dirs;
+  for (size_t i = 0; i < peaks.size(); ++i)
+    dirs.push_back(trained("language_modeling", static_cast<int64_t>(i) + 1, peaks[i]));
+  write_file_atomically(dirs[2] / kFailureFile, "the loss is not a number");
+  const auto results = collected(plan_of(dirs));
+  ASSERT_EQ(results["runs"].size(), 1U);
+  const auto& run = results["runs"][0];
+  ASSERT_EQ(run["seeds"].size(), 4U);
+  EXPECT_EQ(run["peak_memory_bytes"], 5000) << "of the seeds that did not fail";
+  std::vector<double> values;
+  for (size_t i = 0; i < dirs.size(); ++i) {
+    const auto& seed = run["seeds"][i];
+    EXPECT_EQ(seed["seed"], i + 1);
+    EXPECT_EQ(seed["peak_memory_bytes"], peaks[i]);
+    EXPECT_EQ(seed["flops"], 1000.0 * static_cast<double>(i + 1));
+    EXPECT_EQ(seed["end"], i == 2 ? "failed" : "all_steps");
+    if (i == 2) continue;
+    const auto scores = Run::open(dirs[i]).evaluate(Split::valid);
+    EXPECT_NEAR(seed["valid_loss"].get<double>(), scores.at("loss"), 1e-9);
+    values.push_back(scores.at("bits_per_byte"));
+    EXPECT_NEAR(seed["valid"]["bits_per_byte"].get<double>(), values.back(), 1e-9);
+    EXPECT_EQ(seed["curve"]["step"], (Json{2, 4}));
+  }
+  const auto interval = mean_interval(values);
+  EXPECT_NEAR(run["metric"]["mean"].get<double>(), interval.mean, 1e-9);
+  EXPECT_NEAR(run["metric"]["high"].get<double>(), *interval.high, 1e-9);
+  EXPECT_EQ(run["metric"]["n"], 3);
+  ASSERT_EQ(results["notices"].size(), 1U);
+  EXPECT_EQ(results["notices"][0]["kind"], "failure");
+}
+
+// The first text that a comparison gives is the one whose maps are shown.
+TEST_F(CollectedResults, ShowTheTextsThatAreGiven) {
+  auto plan = plan_of({trained("text_classification", 1, 4000)});
+  plan.settings.inputs = {"sun moon star", "sea"};
+  const auto run = collected(plan)["runs"][0];
+  ASSERT_EQ(run["samples"].size(), 2U);
+  EXPECT_EQ(run["samples"][1]["input"], "sea");
+  EXPECT_EQ(run["attention"]["text"], "sun moon star");
+  plan.settings.inputs = {"sea", "sun moon star"};
+  EXPECT_EQ(collected(plan)["runs"][0]["attention"]["text"], "sea");
+}
+
+// Without samples, because the vocabulary lacks a letter, there are still the maps of the first text.
+TEST_F(CollectedResults, ShowMapsOfTheFirstTextWithoutSamples) {
+  auto plan = plan_of({trained("language_modeling", 1, 4000)});
+  plan.settings.inputs = {"sun moon star", "\u03a9"};
+  const auto results = collected(plan);
+  EXPECT_TRUE(results["runs"][0]["samples"].empty());
+  EXPECT_EQ(results["runs"][0]["attention"]["text"], "sun moon star");
+  ASSERT_EQ(results["notices"].size(), 1U);
+  EXPECT_THAT(results["notices"][0]["text"].get<std::string>(), ::testing::HasSubstr("no samples: "));
+}
+
+TEST_F(CollectedResults, SoFarHaveTheBestEvaluation) {
+  const auto dir = trained("text_classification", 1, 4000);
+  std::string log;
+  int64_t step = 0;
+  for (const double accuracy : {0.2, 0.6, 0.4})
+    log += fmt::format(
+        "{{\"step\": {}, \"tokens\": 1, \"seconds\": 1, \"valid_loss\": {}, "
+        "\"valid_accuracy\": {}}}\n",
+        ++step, 2 - accuracy, accuracy);
+  write_file_atomically(dir / "metrics.jsonl", log);
+  const auto so_far = [&] {
+    return running_results(plan_of({dir}), world_.path("comparison"), c10::kCPU, {}, RunState::running);
+  };
+  EXPECT_EQ(so_far()["runs"][0]["seeds"][0]["valid"]["accuracy"], 0.6);
+  EXPECT_EQ(so_far()["runs"][0]["metric"]["mean"], 0.6);
+  EXPECT_EQ(so_far()["progress"]["finished"], 1);
+  write_file_atomically(dir / kFailureFile, "the loss is not a number");
+  EXPECT_TRUE(so_far()["runs"][0]["metric"].is_null());
+  EXPECT_EQ(so_far()["runs"][0]["seeds"][0]["end"], "failed");
+
+  const auto lower = trained("language_modeling", 1, 4000);
+  write_file_atomically(lower / "metrics.jsonl",
+                        "{\"step\": 1, \"valid_loss\": 2.5, \"valid_bits_per_byte\": 3.5}\n"
+                        "{\"step\": 2, \"valid_loss\": 2.0, \"valid_bits_per_byte\": 3.0}\n"
+                        "{\"step\": 3, \"valid_loss\": 2.2, \"valid_bits_per_byte\": 3.2}\n");
+  const auto results =
+      running_results(plan_of({lower}), world_.path("comparison"), c10::kCPU, {}, RunState::running);
+  EXPECT_EQ(results["runs"][0]["seeds"][0]["valid"]["bits_per_byte"], 3.0);
+}
+
+}  // namespace
+}  // namespace zoo::testing
