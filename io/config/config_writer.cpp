@@ -9,12 +9,12 @@
 #include <fmt/ranges.h>
 
 #include "base/text.h"
-#include "io/text_width.h"
 #include "io/config/config_file.h"
 #include "io/config/config_reader.h"
 #include "io/config/config_reference.h"
 #include "io/config/registry.h"
 #include "io/config/yaml_text.h"
+#include "io/text_width.h"
 
 namespace zoo {
 namespace {
