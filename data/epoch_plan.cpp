@@ -145,6 +145,11 @@ BatchOptions unbucketed(BatchOptions options) {
   return options;
 }
 
+RowRange PlannedBatches::used_rows(int64_t n_rows) const {
+  const int64_t n_parts = std::min(share_.n_parts, n_rows);
+  return share_.index < n_parts ? rows_of_part(n_rows, share_.index, n_parts) : RowRange();
+}
+
 const EpochPlan& PlannedBatches::plan(int64_t epoch) {
   if (epoch < 0) throw std::out_of_range("epochs begin with 0");
   Slot& slot = slots_[static_cast<size_t>(epoch) % 2];

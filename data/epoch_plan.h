@@ -53,17 +53,24 @@ class PlannedBatches : public BatchSource {
   explicit PlannedBatches(const BatchOptions& options) : options_(options) {}
   int64_t n_batches(int64_t epoch) override { return plan(epoch).n_batches(); }
   Batch batch(int64_t epoch, int64_t index) override { return make(epoch, plan(epoch).batch(index)); }
+  void use_share(int64_t index, int64_t n_parts) override { share_ = {.index = index, .n_parts = n_parts}; }
 
  protected:
   virtual EpochPlan make_plan(int64_t epoch) const = 0;
   virtual Batch make(int64_t epoch, std::span<const int64_t> examples) const = 0;
   const BatchOptions& options() const { return options_; }
   bool shuffled() const { return options_.order == BatchOptions::Order::shuffled; }
+  /// The rows of a batch of `n_rows` that the process uses.
+  RowRange used_rows(int64_t n_rows) const;
 
  private:
   const EpochPlan& plan(int64_t epoch);
 
   BatchOptions options_;
+  struct Share {
+    int64_t index = 0, n_parts = 1;
+  };
+  Share share_ = {};
   struct Slot {
     int64_t epoch = -1;
     EpochPlan plan;

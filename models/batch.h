@@ -72,6 +72,8 @@ Batch take_rows(const Batch& batch, int64_t first, int64_t count);
 /// Consecutive rows of a batch.
 struct RowRange {
   int64_t first = 0, count = 0;
+
+  bool has(int64_t row) const { return row >= first && row < first + count; }
 };
 /// The rows of part `index` of `n_parts` (1 … n_rows) parts of nearly equal size.
 RowRange rows_of_part(int64_t n_rows, int64_t index, int64_t n_parts);

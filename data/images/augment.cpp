@@ -47,6 +47,7 @@ double symmetric_beta(double alpha, CounterRandom& random) {
 }  // namespace
 
 void flip(Image& image) {
+  if (image.pixels.empty()) return;
   const int64_t n_rows = image.shape.channels * image.shape.height, width = image.shape.width;
   for (int64_t row = 0; row < n_rows; ++row) {
     const auto first = image.pixels.begin() + row * width;

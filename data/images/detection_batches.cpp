@@ -62,8 +62,11 @@ class DetectionBatches final : public PlannedBatches {
   Batch make(int64_t epoch, std::span<const int64_t> examples) const override {
     std::vector<Image> images;
     std::vector<MarkedObjects> objects;
+    const auto used = used_rows(std::ssize(examples));
     for (const int64_t example : examples) {
-      auto one = picture(epoch, example);
+      // The loss is divided by the objects of all pictures, so those of unused pictures count, too.
+      const auto pixels = used.has(std::ssize(images)) ? Pixels::wanted : Pixels::unwanted;
+      auto one = picture(epoch, example, pixels);
       images.push_back(std::move(one.image));
       objects.push_back(std::move(one.objects));
     }
@@ -75,8 +78,16 @@ class DetectionBatches final : public PlannedBatches {
     return batch;
   }
 
-  MarkedPicture picture(int64_t epoch, int64_t example) const {
-    MarkedPicture picture{.image = images_->image(example), .objects = {}};
+  enum class Pixels { wanted, unwanted };
+
+  MarkedPicture picture(int64_t epoch, int64_t example, Pixels pixels) const {
+    MarkedPicture picture;
+    if (pixels == Pixels::wanted) {
+      picture.image = images_->image(example);
+    } else {
+      picture.image.shape = images_->shape(example);
+      picture.image.shape.channels = config_.channels;
+    }
     for (const auto& object : images_->objects(example))
       if (!object.is_crowd) picture.objects.push_back(object);
     if (!shuffled()) return fitted(std::move(picture), config_);
@@ -106,11 +117,12 @@ Batch batch_of_pictures(const std::vector<Image>& pictures, const ImageConfig& c
   for (int64_t b = 0; b < B; ++b) {
     const auto& picture = pictures[static_cast<size_t>(b)];
     const auto& shape = picture.shape;
+    sizes[b][0] = shape.height;
+    sizes[b][1] = shape.width;
+    if (picture.pixels.empty()) continue;
     auto numbers = torch::empty({shape.channels, shape.height, shape.width});
     write_normalised(picture, statistics, numbers.mutable_data_ptr<float>());
     images[b].narrow(1, 0, shape.height).narrow(2, 0, shape.width).copy_(numbers);
-    sizes[b][0] = shape.height;
-    sizes[b][1] = shape.width;
   }
   Batch batch;
   batch.fields = {{"images", std::move(images)}, {"image_sizes", std::move(sizes)}};

@@ -10,7 +10,7 @@ namespace zoo {
 /// An image in memory: C · H · W numbers from 0 to 255, channel by channel, row by row.
 struct Image {
   ImageShape shape;
-  std::vector<uint8_t> pixels;
+  std::vector<uint8_t> pixels;    // empty: only the shape is wanted, of whatever is made of the image
   bool has_transparency = false;  // parts of the file were transparent, and are on white here
 };
 

@@ -22,8 +22,6 @@ class ImageBatches final : public PlannedBatches {
         statistics_(std::move(statistics)),
         tokens_per_image_(tokens_per_image) {}
 
-  void use_share(int64_t index, int64_t n_parts) override { share_ = {.index = index, .n_parts = n_parts}; }
-
  private:
   EpochPlan make_plan(int64_t epoch) const override {
     return plan_epoch(std::vector<int64_t>(classes_.size(), tokens_per_image_), options(), epoch);
@@ -32,10 +30,9 @@ class ImageBatches final : public PlannedBatches {
   Batch make(int64_t epoch, std::span<const int64_t> examples) const override {
     const auto B = std::ssize(examples), size = config_.size;
     const bool mixes = shuffled() && config_.augment.mixes();
-    const int64_t n_parts = std::min(share_.n_parts, B);
-    const auto used = share_.index < n_parts ? rows_of_part(B, share_.index, n_parts) : RowRange();
-    auto images = n_parts > 1 ? torch::zeros({B, config_.channels, size, size})
-                              : torch::empty({B, config_.channels, size, size});
+    const auto used = used_rows(B);
+    auto images = used.count < B ? torch::zeros({B, config_.channels, size, size})
+                                 : torch::empty({B, config_.channels, size, size});
     auto targets = torch::empty({B}, torch::kInt64);
     auto other_targets = torch::zeros({mixes ? B : 0}, torch::kInt64);
     auto shares = torch::zeros({mixes ? B : 0});
@@ -43,7 +40,7 @@ class ImageBatches final : public PlannedBatches {
     for (int64_t b = 0; b < B; ++b, to += n_numbers()) {
       const int64_t example = examples[static_cast<size_t>(b)];
       targets.mutable_data_ptr<int64_t>()[b] = class_of(example);
-      if (b < used.first || b >= used.first + used.count) continue;
+      if (!used.has(b)) continue;
       if (!shuffled()) {
         write_normalised(fitted(images_.image(example), size), statistics_, to);
         continue;
@@ -102,10 +99,6 @@ class ImageBatches final : public PlannedBatches {
   ImageConfig config_;
   PixelStatistics statistics_;
   int64_t tokens_per_image_;
-  struct Share {
-    int64_t index = 0, n_parts = 1;
-  };
-  Share share_ = {};
 };
 
 }  // namespace

@@ -87,6 +87,7 @@ Rectangle whole(const ImageShape& shape) {
 Image cut_out(const Image& image, const Rectangle& part) {
   const auto& [channels, height, width] = image.shape;
   Image result{.shape = {.channels = channels, .height = part.height, .width = part.width}, .pixels = {}};
+  if (image.pixels.empty()) return result;
   result.pixels.resize(static_cast<size_t>(channels * part.height * part.width));
   const int64_t first_row = std::max<int64_t>(0, -part.top),
                 last_row = std::min(part.height, height - part.top);
@@ -104,6 +105,8 @@ Image cut_out(const Image& image, const Rectangle& part) {
 
 Image resized(const Image& image, const Rectangle& part, int64_t height, int64_t width) {
   if (part.height == height && part.width == width) return cut_out(image, part);
+  if (image.pixels.empty())
+    return {.shape = {.channels = image.shape.channels, .height = height, .width = width}, .pixels = {}};
   return sampled(image, part, height, width, {.height = height, .width = width});
 }
 

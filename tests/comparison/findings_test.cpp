@@ -193,7 +193,7 @@ TEST(Findings, SeedsThatDidNotLearnAreToldApart) {
   for (auto& seed : runs[1]["seeds"]) seed["learnt"] = false;
   compare_with_baselines(runs, kBits, {});
   EXPECT_EQ(runs[1]["versus_baseline"]["n"], 4);
-  EXPECT_EQ(runs[1]["versus_baseline"]["verdict"], "worse");
+  EXPECT_EQ(runs[1]["versus_baseline"]["verdict"], "undecided") << "all seeds are tested";
   EXPECT_THAT(findings(runs, kBits, true),
               HasSubstr("; deep never learnt more than how frequent each label is."));
 }

@@ -366,6 +366,28 @@ TEST_F(MarkedSets, SquaresHaveOneSize) {
   }
 }
 
+// A process decodes only its pictures. They, and all objects, are what they are in the whole batch.
+TEST_F(MarkedSets, AProcessMakesItsShareOfABatch) {
+  auto all = config();
+  all.valid = all.train;
+  all.images.augment = {.min_crop_area = 0.3, .min_scale = 0.5, .flip = 0.5};
+  const auto whole = batches(all, 12, BatchOptions::Order::shuffled)->batch(1, 0);
+  for (const int64_t index : {0, 1, 2}) {
+    const auto source = prefetched(batches(all, 12, BatchOptions::Order::shuffled));
+    source->use_share(index, 3);
+    const auto batch = source->batch(1, 0);
+    for (const auto& [name, tensor] : whole.fields) {
+      if (name != "images") {
+        EXPECT_TRUE(torch::equal(batch.field(name), tensor)) << name;
+      }
+    }
+    const auto &images = batch.field("images"), &expected = whole.field("images");
+    const auto own = images.narrow(0, 4 * index, 4);
+    EXPECT_TRUE(torch::equal(own, expected.narrow(0, 4 * index, 4)));
+    EXPECT_EQ(images.count_nonzero().item<int64_t>(), own.count_nonzero().item<int64_t>());
+  }
+}
+
 // Two batches of 6 hold the pictures of one of 12, with the same changes; another epoch changes them
 // otherwise.
 TEST_F(MarkedSets, ChangesDependOnSeedEpochAndPictureOnly) {
