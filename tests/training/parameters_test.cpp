@@ -64,7 +64,8 @@ TEST(Parameters, OfFusedLayersTellTheirMatrices) {
   config.gate = GateProjection::fused;
   int n_stacked = 0;
   for (const auto& parameter : parameters_of(*random_model(config))) {
-    const bool is_qkv = parameter.name.ends_with("qkv.weight"), is_gate = parameter.name.ends_with("gate_up.weight");
+    const bool is_qkv = parameter.name.ends_with("qkv.weight"),
+               is_gate = parameter.name.ends_with("gate_up.weight");
     n_stacked += parameter.stacked_rows.empty() ? 0 : 1;
     const std::vector<int64_t> expected = is_qkv    ? std::vector<int64_t>{24, 12, 12}
                                           : is_gate ? std::vector<int64_t>{40, 40}
