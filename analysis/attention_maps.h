@@ -62,7 +62,7 @@ struct AttentionReport {
   /// tokens: the next token, or for a masked language model the token at this position. Empty for other
   /// heads.
   TokenPredictions predictions = {};
-  /// Of a text, by a run that classifies: every class, the likeliest first; else empty.
+  /// The classes of a text, the likeliest first, where the run classifies texts; else empty.
   std::vector<LabelProbability> labels = {};
   std::optional<AttendedImage> image = {};  // absent for a text
 

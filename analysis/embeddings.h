@@ -58,7 +58,7 @@ Embeddings embed(Model& model, const Tokenizer& tokenizer, const std::vector<std
                  const EmbedOptions& options);
 
 /// The vector of each image file: what a classifier's head reads, the class token or the mean of the places.
-/// Of the options, only `normalize` and `on_progress` count. Throws UsageError if the run does not classify
+/// Only the options `normalize` and `on_progress` count. Throws UsageError if the run does not classify
 /// images, DataError if a file cannot be read, CheckpointError as embed().
 Embeddings embed_images(const Run& run, const std::vector<std::string>& files, const EmbedOptions& options);
 

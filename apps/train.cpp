@@ -172,7 +172,7 @@ void run(const TrainArguments& arguments) {
   options.on_progress = nullptr;  // ends the line of the progress bar
   if (!options.place || options.place->rank == 0)
     std::cerr << summary(result, experiment.training.best_by) << '\n';
-  // Of several processes, those that start them have the last word.
+  // Where there are several processes, the one that starts them has the last word.
   if (result.end == TrainEnd::interrupted && !options.place)
     throw AlreadyReported{signals.exit_code()};  // NOLINT(bugprone-std-exception-baseclass): no error
 }

@@ -15,7 +15,7 @@ struct Rectangle {
 /// All of an image of this shape.
 Rectangle whole(const ImageShape& shape);
 
-/// A part of an image. What of it lies outside of the image is black.
+/// A part of an image. The area outside of the image is black.
 Image cut_out(const Image& image, const Rectangle& part);
 
 /// The part of an image, resized to height × width with antialiased bilinear interpolation, as torchvision

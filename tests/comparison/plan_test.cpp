@@ -141,7 +141,7 @@ TEST_F(Plan, WeightsThatHaveSeenDataAreNotTheSameStart) {
   EXPECT_TRUE(plan({{"a", {from}}, {"b", {from, "model.dropout=0"}}}).fair());
 }
 
-/// A plan of runs that are planned alike, but for these numbers of tokens.
+/// A plan of runs that are planned alike, except for these numbers of tokens.
 ComparisonPlan plan_of_tokens(const Experiment& experiment, const std::vector<int64_t>& tokens) {
   ComparisonPlan plan;
   plan.budget = {BudgetKind::steps, 20};
