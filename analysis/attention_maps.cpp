@@ -14,7 +14,7 @@
 #include "generation/generator.h"
 #include "models/families/families.h"
 #include "models/inference_scope.h"
-#include "training/tasks/evaluation.h"
+#include "tasks/evaluation.h"
 
 namespace zoo {
 namespace {

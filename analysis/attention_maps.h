@@ -13,11 +13,11 @@
 #include <torch/types.h>
 
 #include "analysis/token_predictions.h"
+#include "checkpoints/run.h"
 #include "data/images/image.h"
 #include "data/text/tokenizer.h"
 #include "models/model.h"
-#include "training/runs/run.h"
-#include "training/tasks/experiment.h"
+#include "tasks/experiment.h"
 
 namespace zoo {
 
@@ -37,7 +37,7 @@ struct AttentionLayer {
 struct AttendedImage {
   std::string file;  // as given
   Image picture;     // in colours (three channels), as in the file
-  PlaceGrid grid;
+  PatchGrid grid;
   Box part;  // of the picture, in its pixels: what the grid covers
   /// The classes, or the objects; each object has the number of its query.
   Prediction prediction;
@@ -123,7 +123,7 @@ std::vector<AttentionLayer> attention_layers(Model& model, const Batch& batch);
 ///   special                                   how many of source_tokens stand before the places
 ///   part                                      [x, y, width, height]: what the grid covers of the picture, in
 ///                                             its pixels
-///   labels, or objects                        as in `zoo predict --json` (training/tasks/prediction.h); an
+///   labels, or objects                        as in `zoo predict --json` (tasks/prediction.h); an
 ///                                             object also has "query", the row of target_tokens
 /// Rows and columns of "encoder" are source_tokens; of "cross", target_tokens and source_tokens; of
 /// "decoder", target_tokens, or source_tokens if there are no target tokens.

@@ -20,7 +20,7 @@ torch::Tensor entropy_of(const torch::Tensor& weights) {
 }
 
 /// (H): how far the places of a grid look on it, in places. weights: (H, T, T) of an encoder.
-torch::Tensor distance_on_grid(const torch::Tensor& weights, const PlaceGrid& grid) {
+torch::Tensor distance_on_grid(const torch::Tensor& weights, const PatchGrid& grid) {
   const int64_t n = grid.rows * grid.columns;
   const auto number = torch::arange(n, torch::kFloat64);
   const auto points = torch::stack(
@@ -45,7 +45,7 @@ std::vector<HeadStatistics> with_entropies(const AttentionLayer& layer, const to
   return heads;
 }
 
-std::vector<HeadStatistics> statistics_of(const AttentionLayer& layer, const PlaceGrid& grid) {
+std::vector<HeadStatistics> statistics_of(const AttentionLayer& layer, const PatchGrid& grid) {
   const auto weights = layer.weights.to(torch::kFloat64);  // (H, T, S)
   auto heads = with_entropies(layer, weights);
   if (layer.kind == AttentionKind::cross) return heads;

@@ -11,10 +11,10 @@
 
 #include <torch/types.h>
 
+#include "checkpoints/run.h"
 #include "data/text/tokenizer.h"
 #include "models/model.h"
-#include "training/runs/run.h"
-#include "training/tasks/task_type.h"
+#include "tasks/task_type.h"
 
 namespace zoo {
 

@@ -8,13 +8,13 @@
 #include "base/error.h"
 #include "data/images/image_file.h"
 #include "models/mixers.h"
-#include "training/tasks/task.h"
+#include "tasks/task.h"
 
 namespace zoo {
 namespace {
 
 /// The names of what the encoder reads: special vectors, then the places row by row.
-std::vector<std::string> place_names(const PlaceGrid& grid) {
+std::vector<std::string> place_names(const PatchGrid& grid) {
   std::vector<std::string> names;
   for (int64_t i = 0; i < grid.n_before; ++i)
     names.push_back(grid.n_before == 1 ? "class" : fmt::format("special {}", i));
@@ -40,9 +40,9 @@ std::vector<std::string> query_names(int64_t n_queries, const Prediction& predic
 
 /// What a grid covers of the picture: `shown` are height × width pixels of the batch's image. It goes past
 /// the picture where the image is padded.
-Box covered(const PlaceGrid& grid, int64_t height, int64_t width, const Box& shown) {
+Box covered(const PatchGrid& grid, int64_t height, int64_t width, const Box& shown) {
   const auto share = [&](int64_t places, int64_t side) {
-    return static_cast<double>(places * grid.place_size) / static_cast<double>(side);
+    return static_cast<double>(places * grid.patch_size) / static_cast<double>(side);
   };
   return {.x = shown.x,
           .y = shown.y,
@@ -52,9 +52,9 @@ Box covered(const PlaceGrid& grid, int64_t height, int64_t width, const Box& sho
 
 /// Height and width of the first image of a batch, without its padding.
 std::pair<int64_t, int64_t> size_within(const Batch& batch) {
-  const auto& images = batch.field("images");
-  if (!batch.fields.contains("image_sizes")) return {images.size(2), images.size(3)};
-  const auto& sizes = batch.field("image_sizes");
+  const auto& images = batch.field(fields::kImages);
+  if (!batch.fields.contains(fields::kImageSizes)) return {images.size(2), images.size(3)};
+  const auto& sizes = batch.field(fields::kImageSizes);
   return {sizes[0][0].item<int64_t>(), sizes[0][1].item<int64_t>()};
 }
 
@@ -68,7 +68,7 @@ int64_t n_queries(const std::vector<AttentionLayer>& layers) {
 
 AttentionReport image_attention_report(Model& model, Task& task, const std::string& image) {
   const auto inputs = task.read_inputs({image});
-  const auto grid = model.place_grid(inputs.batch);
+  const auto grid = model.patch_grid(inputs.batch);
   if (!grid)
     throw UsageError(fmt::format("a model of the family {} has no places of a picture: choose another run",
                                  task.experiment().model.architecture.type));

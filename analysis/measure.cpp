@@ -12,12 +12,12 @@
 #include "base/device.h"
 #include "base/error.h"
 #include "base/stopwatch.h"
+#include "base/tensor_memory.h"
 #include "generation/search.h"
 #include "models/inference_scope.h"
-#include "training/config/schedule.h"
-#include "training/gradients/memory.h"
 #include "training/learner.h"
-#include "training/rows_at_once.h"
+#include "training/micro_batch_size.h"
+#include "training/schedule.h"
 
 namespace zoo {
 namespace {

@@ -9,7 +9,7 @@
 #include <c10/core/Device.h>
 
 #include "models/model.h"
-#include "training/tasks/task.h"
+#include "tasks/task.h"
 
 namespace zoo {
 

@@ -15,7 +15,7 @@
 #include "base/random.h"
 #include "data/text/tokenizer_file.h"
 #include "io/files.h"
-#include "training/tasks/task_type.h"
+#include "tasks/task_type.h"
 
 namespace zoo {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "training/tasks/task.h"
+#include "tasks/task.h"
 
 namespace zoo {
 

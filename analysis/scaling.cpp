@@ -15,11 +15,11 @@
 
 #include "analysis/measure.h"
 #include "base/student_t.h"
+#include "base/tensor_memory.h"
 #include "models/families/families.h"
 #include "models/families/model_cost.h"
 #include "models/mixers.h"
 #include "models/stack.h"
-#include "training/gradients/memory.h"
 
 namespace zoo {
 namespace {
@@ -32,7 +32,7 @@ double module_flops(const ModelConfig& config, const ModelPurpose& purpose, std:
   return layer == cost.layers.end() ? 0 : layer->flops_per_token * static_cast<double>(length);
 }
 
-/// Additions and multiplications of one norm over a sequence: the terms of layers/norm.h.
+/// Additions and multiplications of one norm over a sequence: the terms of layers/weights/norm.h.
 double norm_flops(const ModelConfig& config, int64_t length) {
   const bool centred = config.norm == NormKind::layer_norm || config.norm == NormKind::layer_norm_annotated;
   const double centring = centred ? 2 : 0;  // the mean, and subtracting it
@@ -146,7 +146,7 @@ class ScalingMeter {
 
  private:
   const std::string& order_of(int64_t layer) const {
-    return mixer_types().at(config_.attention_of(layer)).order;
+    return mixer_types().at(config_.attention_of(layer)).complexity;
   }
   /// The orders of all mixers, and the feed-forward's.
   std::string model_order() const {

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "training/runs/run.h"
-#include "training/tasks/task.h"
+#include "checkpoints/run.h"
+#include "tasks/task.h"
 
 namespace zoo {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "data/text/tokenizer.h"
-#include "training/tasks/task_type.h"
+#include "tasks/task_type.h"
 
 namespace zoo {
 

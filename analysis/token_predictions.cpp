@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <torch/types.h>
 
-#include "generation/sampler.h"
 #include "models/inference_scope.h"
+#include "models/model.h"
 
 namespace zoo {
 namespace {

@@ -18,9 +18,9 @@
 #include "apps/commands.h"
 #include "base/device.h"
 #include "base/error.h"
-#include "comparison/report/attention_page.h"
+#include "checkpoints/run.h"
 #include "io/files.h"
-#include "training/runs/run.h"
+#include "pages/attention/attention_page.h"
 
 namespace zoo {
 namespace {

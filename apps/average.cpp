@@ -14,7 +14,7 @@
 #include "apps/arguments/options.h"
 #include "apps/commands.h"
 #include "base/device.h"
-#include "training/runs/average_run.h"
+#include "checkpoints/average_run.h"
 
 namespace zoo {
 namespace {

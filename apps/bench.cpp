@@ -23,11 +23,11 @@
 #include "base/device.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "checkpoints/initial_weights.h"
+#include "checkpoints/run.h"
 #include "models/families/model_cost.h"
-#include "training/recipes/own_text.h"
-#include "training/runs/initial_weights.h"
-#include "training/runs/run.h"
-#include "training/tasks/task.h"
+#include "tasks/recipes/own_text.h"
+#include "tasks/task.h"
 
 namespace zoo {
 namespace {

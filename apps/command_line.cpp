@@ -27,9 +27,9 @@
 #include "base/error.h"
 #include "base/version.h"
 #include "io/terminal_guard.h"
-#include "training/parallel/launcher.h"
-#include "training/parallel/process_group.h"
-#include "training/parallel/threads.h"
+#include "parallel/launcher.h"
+#include "parallel/process_group.h"
+#include "parallel/threads.h"
 
 namespace zoo {
 namespace {

@@ -21,9 +21,9 @@
 #include "apps/commands.h"
 #include "base/error.h"
 #include "base/process.h"
-#include "comparison/report/table.h"
 #include "comparison/tuning.h"
 #include "io/config/find_config.h"
+#include "pages/report/table.h"
 #include "training/stop_signals.h"
 
 namespace zoo {

@@ -17,13 +17,13 @@
 #include "apps/arguments/options.h"
 #include "apps/commands.h"
 #include "base/error.h"
+#include "checkpoints/run.h"
 #include "io/config/config_file.h"
 #include "io/config/config_reference.h"
 #include "io/config/find_config.h"
 #include "io/files.h"
-#include "training/recipes/own_text.h"
-#include "training/runs/run.h"
-#include "training/tasks/experiment.h"
+#include "tasks/experiment.h"
+#include "tasks/recipes/own_text.h"
 
 namespace zoo {
 namespace {

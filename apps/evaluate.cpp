@@ -21,13 +21,13 @@
 #include "apps/commands.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "checkpoints/guess.h"
 #include "data/data_config.h"
 #include "generation/generation_config.h"
 #include "io/files.h"
 #include "io/metrics_log.h"
 #include "io/output_file.h"
 #include "io/progress.h"
-#include "training/runs/guess.h"
 
 namespace zoo {
 namespace {

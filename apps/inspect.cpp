@@ -19,13 +19,13 @@
 
 #include "apps/arguments/options.h"
 #include "apps/commands.h"
+#include "checkpoints/initial_weights.h"
+#include "checkpoints/run.h"
 #include "io/text_width.h"
 #include "models/families/families.h"
 #include "models/families/model_cost.h"
-#include "training/recipes/own_text.h"
-#include "training/runs/initial_weights.h"
-#include "training/runs/run.h"
-#include "training/tasks/task.h"
+#include "tasks/recipes/own_text.h"
+#include "tasks/task.h"
 
 namespace zoo {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "comparison/comparison_config.h"
-#include "training/tasks/task.h"
+#include "tasks/task.h"
 
 namespace zoo {
 

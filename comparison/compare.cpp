@@ -8,13 +8,13 @@
 #include "base/device.h"
 #include "base/error.h"
 #include "comparison/files/comparison_directory.h"
-#include "comparison/report/report_markdown.h"
-#include "comparison/report/report_page.h"
 #include "comparison/results.h"
 #include "comparison/runner.h"
 #include "comparison/running_results.h"
 #include "comparison/tuning.h"
 #include "io/files.h"
+#include "pages/report/report_markdown.h"
+#include "pages/report/report_page.h"
 
 namespace zoo {
 namespace {

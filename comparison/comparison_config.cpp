@@ -13,10 +13,10 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "checkpoints/run.h"
 #include "io/config/config_tree.h"
 #include "io/config/find_config.h"
 #include "io/files.h"
-#include "training/runs/run.h"
 
 namespace zoo {
 namespace {

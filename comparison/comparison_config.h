@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "io/config/config_file.h"
-#include "training/tasks/experiment.h"
+#include "tasks/experiment.h"
 
 namespace zoo {
 

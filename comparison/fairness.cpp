@@ -11,7 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "comparison/plan.h"
-#include "training/tasks/task_type.h"
+#include "tasks/task_type.h"
 
 namespace zoo {
 namespace {

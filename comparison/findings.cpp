@@ -12,10 +12,10 @@
 #include <fmt/ranges.h>
 
 #include "base/named_enum.h"
-#include "comparison/report/json.h"
-#include "comparison/report/report_document.h"
 #include "comparison/statistics/paired_test.h"
 #include "comparison/statistics/power.h"
+#include "pages/json.h"
+#include "pages/report/report_document.h"
 
 namespace zoo {
 namespace {

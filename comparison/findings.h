@@ -7,7 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "training/tasks/metric.h"
+#include "tasks/metric.h"
 
 namespace zoo {
 

@@ -9,13 +9,13 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "checkpoints/checkpoint.h"
+#include "checkpoints/initial_weights.h"
+#include "checkpoints/run.h"
 #include "comparison/fairness.h"
 #include "comparison/matching.h"
-#include "training/runs/checkpoint.h"
-#include "training/runs/initial_weights.h"
-#include "training/runs/run.h"
-#include "training/tasks/epochs.h"
-#include "training/tasks/task.h"
+#include "tasks/epochs.h"
+#include "tasks/task.h"
 
 namespace zoo {
 namespace {

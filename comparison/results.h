@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "comparison/plan.h"
-#include "comparison/report/json.h"
 #include "comparison/results_header.h"
+#include "pages/json.h"
 
 namespace zoo {
 

@@ -13,8 +13,8 @@
 
 #include "base/machine.h"
 #include "base/version.h"
-#include "comparison/report/report_document.h"
-#include "training/tasks/task_type.h"
+#include "pages/report/report_document.h"
+#include "tasks/task_type.h"
 
 namespace zoo {
 namespace embedded {  // cmake/ZooEmbed.cmake

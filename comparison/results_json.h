@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "analysis/measure.h"
-#include "comparison/report/json.h"
+#include "checkpoints/run.h"
 #include "comparison/statistics/paired_test.h"
 #include "io/metrics_log.h"
-#include "training/runs/run.h"
-#include "training/tasks/metric.h"
+#include "pages/json.h"
+#include "tasks/metric.h"
 
 namespace zoo {
 

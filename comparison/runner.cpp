@@ -12,14 +12,14 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/stopwatch.h"
+#include "checkpoints/run.h"
 #include "comparison/files/comparison_directory.h"
 #include "comparison/files/kept_json.h"
-#include "comparison/report/report_document.h"
 #include "io/files.h"
 #include "io/json_document.h"
 #include "io/output_file.h"
 #include "io/progress.h"
-#include "training/runs/run.h"
+#include "pages/report/report_document.h"
 
 namespace zoo {
 namespace {

@@ -4,13 +4,13 @@
 #include <optional>
 #include <vector>
 
-#include "comparison/report/report_document.h"
+#include "checkpoints/run.h"
 #include "comparison/results_json.h"
 #include "comparison/runner.h"
 #include "comparison/scores.h"
 #include "comparison/statistics/paired_test.h"
-#include "training/runs/run.h"
-#include "training/tasks/task_type.h"
+#include "pages/report/report_document.h"
+#include "tasks/task_type.h"
 
 namespace zoo {
 namespace {

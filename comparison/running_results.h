@@ -6,8 +6,8 @@
 #include <c10/core/Device.h>
 
 #include "comparison/plan.h"
-#include "comparison/report/json.h"
 #include "comparison/results_header.h"
+#include "pages/json.h"
 
 namespace zoo {
 

@@ -6,14 +6,14 @@
 #include <fmt/format.h>
 #include <torch/types.h>
 
+#include "checkpoints/run.h"
 #include "comparison/files/kept_json.h"
 #include "comparison/results_json.h"
 #include "comparison/runner.h"
 #include "io/files.h"
 #include "io/sha256.h"
 #include "models/families/model_cost.h"
-#include "training/runs/run.h"
-#include "training/tasks/evaluation.h"
+#include "tasks/evaluation.h"
 
 namespace zoo {
 namespace {

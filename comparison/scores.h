@@ -7,8 +7,8 @@
 #include <c10/core/Device.h>
 
 #include "comparison/plan.h"
-#include "comparison/report/json.h"
-#include "training/tasks/metric.h"
+#include "pages/json.h"
+#include "tasks/metric.h"
 
 namespace zoo {
 

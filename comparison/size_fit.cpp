@@ -9,8 +9,8 @@
 #include <fmt/ranges.h>
 
 #include "comparison/findings.h"
-#include "comparison/report/report_document.h"
 #include "comparison/statistics/power_law.h"
+#include "pages/report/report_document.h"
 
 namespace zoo {
 namespace {

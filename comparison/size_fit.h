@@ -2,8 +2,8 @@
 // How the loss of each variant falls with its compute: `sizes` in a comparison file.
 
 #include "comparison/plan.h"
-#include "comparison/report/json.h"
-#include "training/tasks/metric.h"
+#include "pages/json.h"
+#include "tasks/metric.h"
 
 namespace zoo {
 

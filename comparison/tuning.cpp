@@ -10,11 +10,12 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "checkpoints/checkpoint.h"
+#include "checkpoints/run.h"
 #include "comparison/files/comparison_directory.h"
 #include "comparison/scores.h"
 #include "comparison/statistics/paired_test.h"
-#include "training/runs/checkpoint.h"
-#include "training/runs/run.h"
+#include "io/files.h"
 
 namespace zoo {
 namespace {

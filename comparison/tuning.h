@@ -12,9 +12,9 @@
 
 #include "comparison/comparison_config.h"
 #include "comparison/plan.h"
-#include "comparison/report/json.h"
 #include "comparison/runner.h"
-#include "training/tasks/metric.h"
+#include "pages/json.h"
+#include "tasks/metric.h"
 
 namespace zoo {
 

@@ -11,9 +11,9 @@
 #include "base/text.h"
 #include "generation/logits_processors.h"
 #include "generation/prompt.h"
-#include "generation/sampler.h"
 #include "generation/special_tokens.h"
 #include "models/inference_scope.h"
+#include "models/model.h"
 
 namespace zoo {
 namespace {

@@ -122,7 +122,7 @@ LogitsProcessors Generator::processors(const GenerationConfig& options) const {
   LogitsProcessors list;
   list.push_back(std::make_unique<SuppressTokens>(tokens_without_text(tokenizer_->special()),
                                                   tokenizer_->vocab_size(), model_->device()));
-  const auto said = continues_prompt() ? SaidBefore::in_prompt_or_output : SaidBefore::in_output;
+  const auto said = continues_prompt() ? PresentTokens::in_prompt_or_output : PresentTokens::in_output;
   if (options.repetition_penalty != 1)
     list.push_back(std::make_unique<RepetitionPenalty>(options.repetition_penalty, said));
   if (options.presence_penalty != 0 || options.frequency_penalty != 0) {

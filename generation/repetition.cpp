@@ -20,15 +20,15 @@ struct Places {
   }
 };
 
-TokenIds said_in(const SequenceView& row, SaidBefore said) {
+TokenIds said_in(const SequenceView& row, PresentTokens said) {
   TokenIds ids;
-  if (said == SaidBefore::in_prompt_or_output) ids.assign(row.prompt.begin(), row.prompt.end());
+  if (said == PresentTokens::in_prompt_or_output) ids.assign(row.prompt.begin(), row.prompt.end());
   ids.insert(ids.end(), row.generated.begin(), row.generated.end());
   return ids;
 }
 
 /// The different tokens that were said before; their numbers of occurrences.
-Places occurrences(std::span<const SequenceView> rows, SaidBefore said, int64_t vocab_size) {
+Places occurrences(std::span<const SequenceView> rows, PresentTokens said, int64_t vocab_size) {
   Places places;
   for (size_t b = 0; b < rows.size(); ++b) {
     auto ids = said_in(rows[b], said);
@@ -43,7 +43,7 @@ Places occurrences(std::span<const SequenceView> rows, SaidBefore said, int64_t 
 }
 
 /// The tokens that would complete n tokens that were said before.
-Places repetitions(std::span<const SequenceView> rows, SaidBefore said, int64_t n, int64_t vocab_size) {
+Places repetitions(std::span<const SequenceView> rows, PresentTokens said, int64_t n, int64_t vocab_size) {
   Places places;
   const auto before = static_cast<size_t>(n - 1);
   for (size_t b = 0; b < rows.size(); ++b) {
@@ -78,7 +78,7 @@ torch::Tensor RepetitionPenalty::process(const torch::Tensor& logits,
 
 torch::Tensor OccurrencePenalty::process(const torch::Tensor& logits,
                                          std::span<const SequenceView> rows) const {
-  const auto places = occurrences(rows, SaidBefore::in_output, logits.size(1));
+  const auto places = occurrences(rows, PresentTokens::in_output, logits.size(1));
   if (places.empty()) return logits;
   const auto indices = places.indices_on(logits.device());
   const auto counts = torch::tensor(places.numbers, logits.dtype()).to(logits.device());

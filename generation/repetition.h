@@ -10,7 +10,7 @@
 namespace zoo {
 
 /// The tokens that count as said before.
-enum class SaidBefore {
+enum class PresentTokens {
   in_output,           // for a model that answers or translates: it may use the words of its source
   in_prompt_or_output  // for a model that continues its prompt
 };
@@ -20,12 +20,12 @@ enum class SaidBefore {
 /// makes repetition less likely.
 class RepetitionPenalty final : public LogitsProcessor {
  public:
-  RepetitionPenalty(double penalty, SaidBefore said) : penalty_(penalty), said_(said) {}
+  RepetitionPenalty(double penalty, PresentTokens said) : penalty_(penalty), said_(said) {}
   torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
 
  private:
   double penalty_;
-  SaidBefore said_;
+  PresentTokens said_;
 };
 
 /// Subtracts presence + frequency · n from the score of each token that occurs n > 0 times in the output, as
@@ -44,12 +44,12 @@ class OccurrencePenalty final : public LogitsProcessor {
 /// n ≥ 1.
 class NoRepeatNgram final : public LogitsProcessor {
  public:
-  NoRepeatNgram(int64_t n, SaidBefore said) : n_(n), said_(said) {}
+  NoRepeatNgram(int64_t n, PresentTokens said) : n_(n), said_(said) {}
   torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
 
  private:
   int64_t n_;
-  SaidBefore said_;
+  PresentTokens said_;
 };
 
 }  // namespace zoo

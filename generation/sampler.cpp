@@ -24,12 +24,6 @@ std::vector<int64_t> checked(const torch::Tensor& tokens, const torch::Tensor& e
 
 }  // namespace
 
-void fail_not_a_number() {
-  throw CheckpointError(
-      "the model's logits are not numbers: its weights are damaged, or its training diverged; take an "
-      "earlier checkpoint");
-}
-
 double uniform(uint64_t seed, const Draw& draw) {
   at::Philox4_32 engine(seed, draw.prompt << 32 | (draw.sample & 0xFFFFFFFF), draw.position);
   const uint64_t high = engine();

@@ -45,7 +45,4 @@ class RandomSampler final : public Sampler {
   uint64_t seed_;
 };
 
-/// Throws the CheckpointError for a model whose logits are NaN.
-[[noreturn]] void fail_not_a_number();
-
 }  // namespace zoo

@@ -3,7 +3,9 @@
 // inputs of a part of a model are kept for the backward pass, which recomputes the part. This costs a third
 // more computation and needs the memory of one part instead of all parts.
 
+#include <array>
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include <torch/types.h>
@@ -12,6 +14,9 @@ namespace zoo {
 
 /// What the backward pass recomputes.
 enum class ActivationCheckpointing { none, every_layer };
+constexpr auto config_names(ActivationCheckpointing) {
+  return std::to_array<std::string_view>({"none", "every_layer"});
+}
 
 /// A part of a model. Its output depends on `inputs`, on parameters, on random numbers (draw_seed(), or the
 /// default generator of the inputs' device), and on nothing else that changes before the backward pass.

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "layers/norm.h"
+#include "layers/weights/norm.h"
 
 namespace zoo {
 

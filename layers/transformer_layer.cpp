@@ -2,7 +2,7 @@
 
 #include <torch/types.h>
 
-#include "layers/weights/description.h"
+#include "layers/modules/description.h"
 
 namespace zoo {
 
@@ -24,9 +24,9 @@ TransformerLayerImpl::TransformerLayerImpl(const TransformerLayerOptions& option
 
 torch::Tensor TransformerLayerImpl::forward(const torch::Tensor& x, const LayerContext& context) {
   const auto attend = [&](const torch::Tensor& h) { return self_attention->forward(h, context.self); };
-  const auto look_up = [&](const torch::Tensor& h) { return cross_attention(h, context.cross); };
+  const auto cross_attend = [&](const torch::Tensor& h) { return cross_attention(h, context.cross); };
   const auto transform = [&](const torch::Tensor& h) { return feed_forward(h); };
-  if (cross_attention) return residual(x, {attend, look_up, transform});
+  if (cross_attention) return residual(x, {attend, cross_attend, transform});
   return residual(x, {attend, transform});
 }
 

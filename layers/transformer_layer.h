@@ -6,9 +6,9 @@
 #include <memory>
 #include <optional>
 
-#include "layers/attention.h"
+#include "layers/attention/attention.h"
+#include "layers/attention/mixer.h"
 #include "layers/feed_forward.h"
-#include "layers/mixer.h"
 #include "layers/residual.h"
 
 namespace zoo {

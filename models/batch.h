@@ -23,6 +23,24 @@ struct TokenBatch {
   TokenBatch to(torch::Device device) const;
 };
 
+/// The names of the fields of a Batch that tasks on images use. B images, M objects in the image with most.
+namespace fields {
+/// (B, C, H, W) float: normalised; zeros at the right and at the bottom of images that are smaller than H ×
+/// W.
+inline constexpr const char* kImages = "images";
+/// (B, 2) int64: height and width of each image within kImages. Without this field every image is H × W.
+inline constexpr const char* kImageSizes = "image_sizes";
+/// (B) int64: the numbers of the images in their data set.
+inline constexpr const char* kImageNumbers = "image_numbers";
+/// (B, M, 4) float: centre x, centre y, width, height of objects, as shares of the sides of the image; M ≥ 1.
+inline constexpr const char* kBoxes = "boxes";
+/// (B, M) int64: 0 … C-1; -1 where there is no object.
+inline constexpr const char* kBoxClasses = "box_classes";
+/// (B, B) int64: in each row the number of objects of every image of the batch, so that a part of the batch
+/// can be weighed by the whole.
+inline constexpr const char* kBatchCounts = "batch_counts";
+}  // namespace fields
+
 /// The sizes C, H, W of an image, (C, H, W).
 struct ImageShape {
   int64_t channels = 0, height = 0, width = 0;

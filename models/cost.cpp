@@ -31,7 +31,7 @@ PassShape pass_shape(const Batch& batch) {
 }
 
 ImageShape image_shape(const PassShape& shape, const ImageShape& usual) {
-  const auto images = shape.fields.find("images");
+  const auto images = shape.fields.find(fields::kImages);
   if (images == shape.fields.end()) return usual;
   const auto& sizes = images->second;
   return {.channels = sizes[1], .height = sizes[2], .width = sizes[3]};

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "layers/attention.h"
+#include "layers/attention/attention.h"
 #include "layers/feed_forward.h"
 #include "models/batch.h"
 
@@ -88,7 +88,8 @@ int64_t norm_parameters(const NormOptions& options);
 void count_feed_forward(CostAccount& account, std::string name, const FeedForwardOptions& options,
                         double n_tokens);
 
-/// The sizes of the projections of an attention, or of a mixer in its place (layers/head_projections.h).
+/// The sizes of the projections of an attention, or of a mixer in its place
+/// (layers/attention/head_projections.h).
 struct HeadSizes {
   explicit HeadSizes(const AttentionOptions& options)
       : n_heads(options.n_heads()),

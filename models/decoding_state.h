@@ -7,8 +7,8 @@
 
 #include <torch/types.h>
 
-#include "layers/layer_state.h"
-#include "layers/mask.h"
+#include "layers/attention/layer_state.h"
+#include "layers/attention/mask.h"
 #include "models/batch.h"
 
 namespace zoo {

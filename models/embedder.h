@@ -6,9 +6,9 @@
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
-#include "layers/norm.h"
 #include "layers/positions/positions.h"
 #include "layers/weights/embedding.h"
+#include "layers/weights/norm.h"
 #include "models/batch.h"
 #include "models/cost.h"
 #include "models/model_config.h"

@@ -4,7 +4,7 @@
 #include <torch/types.h>
 
 #include "layers/kernels/dropout.h"
-#include "layers/weights/description.h"
+#include "layers/modules/description.h"
 #include "models/embedder.h"
 
 namespace zoo {

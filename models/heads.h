@@ -3,9 +3,9 @@
 // transform, the pooler). `project` turns features into scores with one matrix product; a loss may project
 // features in pieces.
 
-#include "layers/norm.h"
 #include "layers/weights/embedding.h"
 #include "layers/weights/linear.h"
+#include "layers/weights/norm.h"
 #include "models/cost.h"
 #include "models/model.h"
 

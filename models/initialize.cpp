@@ -77,7 +77,7 @@ void initialize_t5(const torch::nn::Module& model, const ModelConfig& config) {
   const double by_d_model = inverse_root(config.d_model);
   const double query_std = by_d_model * inverse_root(config.head_width());
   visit_parameters(model, [&](const Weight& weight) {
-    const bool of_tokens = weight.use == WeightUse::token_table || weight.use == WeightUse::token_scores;
+    const bool of_tokens = weight.use == WeightUse::token_table || weight.use == WeightUse::lm_head;
     normal_(weight.parameter, 0, of_tokens ? 1.0 : by_d_model);
   });
   visit_weights(model, [&](const Weight& weight) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "io/config/registry.h"
-#include "layers/mixer.h"
+#include "layers/attention/mixer.h"
 #include "models/cost.h"
 #include "models/model_config.h"
 
@@ -69,7 +69,7 @@ struct MixerType : TypeInfo {
   /// AttentionContext::maps.
   std::string no_maps = {};
   /// How the time for a sequence of n tokens grows; d is d_model.
-  std::string order = "n²d";
+  std::string complexity = "n²d";
 };
 
 /// Holds "full", multi-head attention over all visible keys, and added types.

@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include "base/error.h"
 #include "models/stack.h"
 
 namespace zoo {
@@ -35,6 +36,12 @@ torch::Tensor LogitsAt::select(const torch::Tensor& hidden, const PositionRange&
 torch::Tensor GenerativeModel::prefill(const TokenBatch& prompts, DecodingState& state) {
   state = begin(prompts);
   return forward(first_tokens(prompts), state);
+}
+
+void fail_not_a_number() {
+  throw CheckpointError(
+      "the model's logits are not numbers: its weights are damaged, or its training diverged; take an "
+      "earlier checkpoint");
 }
 
 }  // namespace zoo

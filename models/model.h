@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "layers/activation_checkpointing.h"
-#include "layers/weights/module.h"
+#include "layers/modules/module.h"
 #include "models/batch.h"
 #include "models/decoding_state.h"
 #include "models/model_config.h"
@@ -24,10 +24,10 @@ struct AttentionMaps {
 };
 
 /// The places of an image over which a model attends: a grid, row by row.
-struct PlaceGrid {
+struct PatchGrid {
   int64_t rows = 0, columns = 0;
   int64_t n_before = 0;    // vectors that stand before the places, such as a class token
-  int64_t place_size = 0;  // side of a place in pixels of the batch's images
+  int64_t patch_size = 0;  // side of a place in pixels of the batch's images
 };
 
 class GenerativeModel;
@@ -49,7 +49,7 @@ class Model : public Module {
   virtual void attention_maps(const Batch& batch, AttentionMaps& maps) = 0;
   /// The places that the encoder makes of each of the batch's images. By default: nothing, for a model that
   /// reads no images.
-  virtual std::optional<PlaceGrid> place_grid(const Batch&) const { return std::nullopt; }
+  virtual std::optional<PatchGrid> patch_grid(const Batch&) const { return std::nullopt; }
   /// This model's interface for generation, or null if it cannot generate.
   virtual GenerativeModel* generative() { return nullptr; }
   /// This model's interface for finding objects, or null if it finds none.
@@ -126,8 +126,7 @@ struct Detections {
 class DetectingModel {
  public:
   virtual ~DetectingModel() = default;
-  /// Reads the fields "images" and "image_sizes" (data/images/detection_batches.h). Without image_sizes, no
-  /// image is padded.
+  /// Reads the fields kImages and kImageSizes of the batch.
   virtual Detections detect(const Batch& batch) = 0;
   /// Q
   virtual int64_t n_queries() const = 0;
@@ -162,5 +161,8 @@ struct ModelPurpose {
   int64_t start_token = -1;  // encoder_decoder: first input of the decoder
   ImageShape image = {};     // of tasks on images
 };
+
+/// Throws the CheckpointError for a model whose logits are NaN.
+[[noreturn]] void fail_not_a_number();
 
 }  // namespace zoo

@@ -11,11 +11,11 @@
 
 #include "io/config/config_file.h"
 #include "io/config/registry.h"
-#include "layers/attention.h"
+#include "layers/attention/attention.h"
 #include "layers/feed_forward.h"
-#include "layers/norm.h"
 #include "layers/positions/rotary.h"
 #include "layers/residual.h"
+#include "layers/weights/norm.h"
 
 namespace zoo {
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "layers/attention.h"
+#include "layers/attention/attention.h"
 #include "layers/patterns/sparse_patterns.h"
 #include "layers/patterns/window_pattern.h"
 
@@ -188,7 +188,7 @@ MixerType attention_type(std::string name, std::string doc,
 MixerType window_attention() {
   auto type =
       attention_type("window", "A sliding window, and global tokens (Longformer, Mistral).", window_options);
-  type.order = "nwd";
+  type.complexity = "nwd";
   type.make_options = options_of<WindowConfig>();
   type.validate = validate_window;
   return type;
@@ -197,7 +197,7 @@ MixerType window_attention() {
 MixerType strided_attention() {
   auto type = attention_type("strided", "Near keys, and keys at multiples of a stride (Sparse Transformer).",
                              [](const auto& place) { return options_with(strided_pattern(place), place); });
-  type.order = "n√n d";
+  type.complexity = "n√n d";
   type.make_options = options_of<StridedConfig>();
   type.validate = validate_strided;
   return type;
@@ -206,7 +206,7 @@ MixerType strided_attention() {
 MixerType fixed_attention() {
   auto type = attention_type("fixed", "A block, and the last keys of every block (Sparse Transformer).",
                              [](const auto& place) { return options_with(fixed_pattern(place), place); });
-  type.order = "n√n d";
+  type.complexity = "n√n d";
   type.make_options = options_of<FixedConfig>();
   type.validate = validate_fixed;
   return type;
@@ -215,7 +215,7 @@ MixerType fixed_attention() {
 MixerType blocks_attention() {
   auto type = attention_type("blocks", "Neighbouring, global and random blocks (BigBird).",
                              [](const auto& place) { return options_with(blocks_pattern(place), place); });
-  type.order = "nwd";
+  type.complexity = "nwd";
   type.make_options = options_of<BlocksConfig>();
   type.validate = validate_blocks;
   return type;

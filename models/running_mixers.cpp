@@ -226,7 +226,7 @@ MixerType linear_mixer() {
   MixerType type;
   type.name = "linear";
   type.doc = "Linear attention (Katharopoulos et al. 2020): elu + 1 in place of softmax.";
-  type.order = "nd²";
+  type.complexity = "nd²";
   type.make = [](const MixerPlace& place) -> std::shared_ptr<MixerImpl> {
     return LinearAttention(self_attention_options(place.model)).ptr();
   };
@@ -248,7 +248,7 @@ MixerType performer_mixer() {
   MixerType type;
   type.name = "performer";
   type.doc = "Performer (Choromanski et al. 2020): softmax estimated by random features.";
-  type.order = "nmd";
+  type.complexity = "nmd";
   type.make_options = options_of<PerformerKeys>();
   type.make = [](const MixerPlace& place) -> std::shared_ptr<MixerImpl> {
     return Performer(performer_options(place)).ptr();
@@ -269,7 +269,7 @@ MixerType delta_mixer() {
   MixerType type;
   type.name = "delta";
   type.doc = "The gated delta rule (Yang et al. 2024, Gated DeltaNet); for decoders.";
-  type.order = "nd²";
+  type.complexity = "nd²";
   type.make_options = options_of<DeltaKeys>();
   type.make = [](const MixerPlace& place) -> std::shared_ptr<MixerImpl> {
     return DeltaNet(delta_options(place)).ptr();
@@ -287,7 +287,7 @@ MixerType linformer_mixer() {
   MixerType type;
   type.name = "linformer";
   type.doc = "Linformer (Wang et al. 2020): attention over projected positions; for encoders.";
-  type.order = "nkd";
+  type.complexity = "nkd";
   type.make_options = options_of<LinformerKeys>();
   type.make = make_linformer;
   type.count = count_linformer_layer;
@@ -300,7 +300,7 @@ MixerType mlp_mixer() {
   MixerType type;
   type.name = "mlp";
   type.doc = "MLP over a fixed number of tokens (MLP-Mixer, Tolstikhin et al. 2021); for encoders.";
-  type.order = "nmd";
+  type.complexity = "nmd";
   type.make_options = options_of<MlpKeys>();
   type.make = [](const MixerPlace& place) -> std::shared_ptr<MixerImpl> {
     return TokenMlp(mlp_options(place)).ptr();

@@ -8,7 +8,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/weights/description.h"
+#include "layers/modules/description.h"
 #include "models/embedder.h"
 #include "models/mixers.h"
 

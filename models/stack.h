@@ -8,7 +8,7 @@
 #include <torch/nn/modules/container/modulelist.h>
 
 #include "layers/activation_checkpointing.h"
-#include "layers/mask.h"
+#include "layers/attention/mask.h"
 #include "layers/positions/position_bias.h"
 #include "layers/positions/positions.h"
 #include "layers/positions/rotary.h"

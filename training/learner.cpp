@@ -49,14 +49,14 @@ Learner::Learner(const Experiment& experiment, std::shared_ptr<Model> model,
   if (config_.ema_decay) average_ = std::make_unique<MovingAverage>(*model_, *config_.ema_decay);
 }
 
-void Learner::fit_into_memory(Task& task, RowsAtOnceOptions limits) {
+void Learner::fit_into_memory(Task& task, MicroBatchOptions limits) {
   limits.device = device_;
   limits.n_processes = processes_.size();
   const auto found = torch::zeros({processes_.size()}, torch::kLong);
   processes_.run_or_fail_together(
-      [&] { found[processes_.rank()] = find_rows_at_once(*gradients_, task, limits); });
+      [&] { found[processes_.rank()] = find_micro_batch_size(*gradients_, task, limits); });
   processes_.all_reduce(found).wait();
-  gradients_->set_rows_at_once(found.min().item<int64_t>());
+  gradients_->set_micro_batch_size(found.min().item<int64_t>());
 }
 
 Learner::Gradients Learner::differentiate(const BatchSequence& batches, double scale) {

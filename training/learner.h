@@ -9,18 +9,18 @@
 
 #include <torch/types.h>
 
+#include "checkpoints/checkpoint.h"
+#include "checkpoints/weight_average.h"
 #include "models/model.h"
-#include "training/config/precision.h"
+#include "models/precision.h"
+#include "parallel/process_group.h"
+#include "tasks/experiment.h"
+#include "tasks/task.h"
 #include "training/gradients/gradient_accumulator.h"
 #include "training/gradients/step_graph.h"
+#include "training/micro_batch_size.h"
 #include "training/optimizers/optimizer.h"
 #include "training/optimizers/shards.h"
-#include "training/parallel/process_group.h"
-#include "training/rows_at_once.h"
-#include "training/runs/checkpoint.h"
-#include "training/runs/weight_average.h"
-#include "training/tasks/experiment.h"
-#include "training/tasks/task.h"
 
 namespace zoo {
 
@@ -35,10 +35,10 @@ class Learner {
   Precision precision() const { return precision_; }
 
   /// The number of rows that go through the model at once; 0 = all.
-  int64_t rows_at_once() const { return gradients_->rows_at_once(); }
+  int64_t micro_batch_size() const { return gradients_->micro_batch_size(); }
   /// Sets this number as memory allows; the process with the least memory decides for all. The device and the
   /// number of processes in `limits` are set here. Collective.
-  void fit_into_memory(Task& task, RowsAtOnceOptions limits);
+  void fit_into_memory(Task& task, MicroBatchOptions limits);
 
   struct Gradients {
     std::vector<double> losses;  // one per batch; each of several processes has the part of its own rows

@@ -16,23 +16,23 @@
 #include "base/machine.h"
 #include "base/random.h"
 #include "base/stopwatch.h"
+#include "base/tensor_memory.h"
+#include "checkpoints/checkpoint.h"
+#include "checkpoints/finite.h"
+#include "checkpoints/guess.h"
+#include "checkpoints/initial_weights.h"
+#include "checkpoints/run.h"
+#include "checkpoints/run_directory.h"
+#include "checkpoints/weight_average.h"
 #include "io/files.h"
 #include "io/metrics_log.h"
 #include "io/progress.h"
 #include "models/families/model_cost.h"
-#include "training/config/schedule.h"
-#include "training/gradients/memory.h"
+#include "parallel/threads.h"
+#include "tasks/epochs.h"
+#include "tasks/task.h"
 #include "training/learner.h"
-#include "training/parallel/threads.h"
-#include "training/runs/checkpoint.h"
-#include "training/runs/finite.h"
-#include "training/runs/guess.h"
-#include "training/runs/initial_weights.h"
-#include "training/runs/run.h"
-#include "training/runs/run_directory.h"
-#include "training/runs/weight_average.h"
-#include "training/tasks/epochs.h"
-#include "training/tasks/task.h"
+#include "training/schedule.h"
 
 namespace zoo {
 namespace {
@@ -165,7 +165,7 @@ Trainer::Trainer(const Experiment& experiment, const TrainOptions& options)
     const auto place = options.place.value_or(ProcessPlace());
     learner_->fit_into_memory(*task_, {.memory_bytes = options.memory_bytes,
                                        .n_sharing = options.device.is_cpu() ? place.local_size : 1,
-                                       .before = state_.rows_at_once});
+                                       .before = state_.micro_batch_size});
     note_rows_at_once();
     memory_.reset_peak();
   }
@@ -250,9 +250,9 @@ void Trainer::make_parts() {
 
 /// Reports how many rows go through the model at once, if the number has changed.
 void Trainer::note_rows_at_once() {
-  const int64_t n_rows = learner_->rows_at_once();
-  if (n_rows == state_.rows_at_once) return;
-  state_.rows_at_once = n_rows;
+  const int64_t n_rows = learner_->micro_batch_size();
+  if (n_rows == state_.micro_batch_size) return;
+  state_.micro_batch_size = n_rows;
   report(fmt::format("training.batch_size: auto: {} sequences go through the model at once, of {} in a step",
                      n_rows, config_.sequences()));
 }

@@ -9,9 +9,9 @@
 
 #include <c10/core/Device.h>
 
-#include "training/parallel/process_group.h"
-#include "training/runs/run_directory.h"
-#include "training/tasks/experiment.h"
+#include "checkpoints/run_directory.h"
+#include "parallel/process_group.h"
+#include "tasks/experiment.h"
 
 namespace zoo {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "checkpoints/run.h"
 #include "models/model_config.h"
-#include "training/runs/run.h"
 
 namespace zoo {
 

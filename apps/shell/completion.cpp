@@ -13,7 +13,7 @@
 
 #include "apps/arguments/options.h"
 #include "io/config/find_config.h"
-#include "training/tasks/experiment.h"
+#include "tasks/experiment.h"
 
 namespace zoo {
 namespace {

@@ -19,11 +19,11 @@
 #include <torch/utils.h>
 
 #include "analysis/measure.h"
-#include "layers/attention.h"
+#include "base/tensor_memory.h"
+#include "layers/attention/attention.h"
+#include "layers/attention/scaled_dot_product.h"
 #include "layers/patterns/banded_attention.h"
 #include "layers/patterns/window_pattern.h"
-#include "layers/scaled_dot_product.h"
-#include "training/gradients/memory.h"
 
 namespace zoo {
 namespace {

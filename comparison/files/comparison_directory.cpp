@@ -11,10 +11,10 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "comparison/report/json.h"
-#include "comparison/report/report_document.h"
 #include "io/files.h"
 #include "io/json_document.h"
+#include "pages/json.h"
+#include "pages/report/report_document.h"
 
 namespace zoo {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "comparison/report/report_document.h"
 #include "io/files.h"
 #include "io/json_document.h"
+#include "pages/report/report_document.h"
 
 namespace zoo {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "comparison/report/json.h"
+#include "pages/json.h"
 
 namespace zoo {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "training/tasks/metric.h"
+#include "tasks/metric.h"
 
 namespace zoo {
 

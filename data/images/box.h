@@ -13,7 +13,7 @@ struct Box {
 };
 
 /// An object of a picture, as people have marked it.
-struct MarkedObject {
+struct AnnotatedObject {
   int64_t image = 0, category = 0;
   Box box;
   double area = 0;  // of the object; small, medium and large are told apart by it

@@ -6,16 +6,16 @@
 #include <torch/types.h>
 
 #include "data/epoch_plan.h"
+#include "data/images/annotated_image.h"
 #include "data/images/image_batches.h"
-#include "data/images/marked_picture.h"
 
 namespace zoo {
 namespace {
 
-using MarkedObjects = std::vector<MarkedObject>;
+using AnnotatedObjects = std::vector<AnnotatedObject>;
 
 /// The fields boxes, box_classes and batch_counts.
-void add_objects(const std::vector<MarkedObjects>& rows, const std::vector<Image>& images, Batch& batch) {
+void add_objects(const std::vector<AnnotatedObjects>& rows, const std::vector<Image>& images, Batch& batch) {
   const auto B = std::ssize(rows);
   int64_t M = 1;
   for (const auto& objects : rows) M = std::max<int64_t>(M, std::ssize(objects));
@@ -38,13 +38,14 @@ void add_objects(const std::vector<MarkedObjects>& rows, const std::vector<Image
       *to_class++ = object.category;
     }
   }
-  batch.fields.insert(
-      {{"boxes", boxes}, {"box_classes", classes}, {"batch_counts", counts.unsqueeze(0).repeat({B, 1})}});
+  batch.fields.insert({{fields::kBoxes, boxes},
+                       {fields::kBoxClasses, classes},
+                       {fields::kBatchCounts, counts.unsqueeze(0).repeat({B, 1})}});
 }
 
 class DetectionBatches final : public PlannedBatches {
  public:
-  DetectionBatches(std::shared_ptr<const MarkedImages> images, const ImageConfig& config,
+  DetectionBatches(std::shared_ptr<const AnnotatedImages> images, const ImageConfig& config,
                    PixelStatistics statistics, const BatchOptions& options)
       : PlannedBatches(options),
         images_(std::move(images)),
@@ -61,7 +62,7 @@ class DetectionBatches final : public PlannedBatches {
 
   Batch make(int64_t epoch, std::span<const int64_t> examples) const override {
     std::vector<Image> images;
-    std::vector<MarkedObjects> objects;
+    std::vector<AnnotatedObjects> objects;
     const auto used = used_rows(std::ssize(examples));
     for (const int64_t example : examples) {
       // The loss is divided by the objects of all pictures, so those of unused pictures count, too.
@@ -72,7 +73,7 @@ class DetectionBatches final : public PlannedBatches {
     }
     Batch batch = batch_of_pictures(images, config_, statistics_);
     add_objects(objects, images, batch);
-    batch.fields["image_numbers"] =
+    batch.fields[fields::kImageNumbers] =
         torch::tensor(std::vector<int64_t>(examples.begin(), examples.end()), torch::kInt64);
     batch.tokens = std::ssize(examples);
     return batch;
@@ -80,8 +81,8 @@ class DetectionBatches final : public PlannedBatches {
 
   enum class Pixels { wanted, unwanted };
 
-  MarkedPicture picture(int64_t epoch, int64_t example, Pixels pixels) const {
-    MarkedPicture picture;
+  AnnotatedImage picture(int64_t epoch, int64_t example, Pixels pixels) const {
+    AnnotatedImage picture;
     if (pixels == Pixels::wanted) {
       picture.image = images_->image(example);
     } else {
@@ -96,7 +97,7 @@ class DetectionBatches final : public PlannedBatches {
     return augmented(std::move(picture), config_, random);
   }
 
-  std::shared_ptr<const MarkedImages> images_;
+  std::shared_ptr<const AnnotatedImages> images_;
   ImageConfig config_;
   PixelStatistics statistics_;
   std::vector<int64_t> areas_;  // of the pictures as they are evaluated
@@ -125,11 +126,11 @@ Batch batch_of_pictures(const std::vector<Image>& pictures, const ImageConfig& c
     images[b].narrow(1, 0, shape.height).narrow(2, 0, shape.width).copy_(numbers);
   }
   Batch batch;
-  batch.fields = {{"images", std::move(images)}, {"image_sizes", std::move(sizes)}};
+  batch.fields = {{fields::kImages, std::move(images)}, {fields::kImageSizes, std::move(sizes)}};
   return batch;
 }
 
-std::unique_ptr<BatchSource> detection_batches(std::shared_ptr<const MarkedImages> images,
+std::unique_ptr<BatchSource> detection_batches(std::shared_ptr<const AnnotatedImages> images,
                                                const ImageConfig& config, const PixelStatistics& statistics,
                                                const BatchOptions& options) {
   return std::make_unique<DetectionBatches>(std::move(images), config, statistics, options);

@@ -53,7 +53,7 @@ class ImageBatches final : public PlannedBatches {
       other_targets.mutable_data_ptr<int64_t>()[b] = class_of(other);
       shares.mutable_data_ptr<float>()[b] = static_cast<float>(mix_in(other, random, to));
     }
-    Batch batch{.targets = targets, .fields = {{"images", images}}, .tokens = B * tokens_per_image_};
+    Batch batch{.targets = targets, .fields = {{fields::kImages, images}}, .tokens = B * tokens_per_image_};
     if (mixes) batch.fields.insert({{"other_targets", other_targets}, {"shares", shares}});
     return batch;
   }

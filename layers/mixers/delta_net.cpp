@@ -9,13 +9,13 @@
 #include "layers/mixers/delta_rule.h"
 #include "layers/mixers/projected_mixer.h"
 #include "layers/mixers/running_state.h"
-#include "layers/weights/description.h"
+#include "layers/modules/description.h"
 
 namespace zoo {
 namespace {
 
 /// x/√(|x|² + ε), as in flash-linear-attention.
-torch::Tensor of_length_one(const torch::Tensor& x) {
+torch::Tensor l2_normalized(const torch::Tensor& x) {
   constexpr double eps = 1e-6;
   return x * (x.square().sum(-1, /*keepdim=*/true) + eps).rsqrt();
 }
@@ -118,8 +118,8 @@ torch::Tensor DeltaNetImpl::forward(const torch::Tensor& x, const AttentionConte
       return n_key_heads_ == n_heads ? heads : heads.repeat_interleave(n_heads / n_key_heads_, 1);
     };
     DeltaRuleInput input{
-        .q = for_every_head(of_length_one(split(parts[0], n_key_heads_)) / std::sqrt(double(head_dim_))),
-        .k = for_every_head(of_length_one(split(parts[1], n_key_heads_))),
+        .q = for_every_head(l2_normalized(split(parts[0], n_key_heads_)) / std::sqrt(double(head_dim_))),
+        .k = for_every_head(l2_normalized(split(parts[1], n_key_heads_))),
         .v = split(parts[2], n_heads),
         .beta = torch::sigmoid(full(strength)).transpose(1, 2)};
     if (decay) input.log_alpha = (-a_log.exp() * torch::softplus(full(rate) + dt_bias)).transpose(1, 2);

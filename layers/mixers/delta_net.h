@@ -7,11 +7,11 @@
 
 #include <torch/nn/pimpl.h>
 
-#include "layers/head_projections.h"
-#include "layers/mixer.h"
+#include "layers/attention/head_projections.h"
+#include "layers/attention/mixer.h"
 #include "layers/mixers/short_convolution.h"
-#include "layers/norm.h"
 #include "layers/weights/linear.h"
+#include "layers/weights/norm.h"
 
 namespace zoo {
 

@@ -8,8 +8,8 @@
 #include <torch/utils.h>
 
 #include "base/error.h"
-#include "layers/scaled_dot_product.h"
-#include "layers/weights/description.h"
+#include "layers/attention/scaled_dot_product.h"
+#include "layers/modules/description.h"
 
 namespace zoo {
 namespace {

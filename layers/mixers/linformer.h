@@ -9,7 +9,7 @@
 #include <torch/nn/pimpl.h>
 
 #include "layers/mixers/projected_mixer.h"
-#include "layers/weights/module.h"
+#include "layers/modules/module.h"
 
 namespace zoo {
 

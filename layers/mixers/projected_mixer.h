@@ -4,7 +4,7 @@
 
 #include <torch/types.h>
 
-#include "layers/head_projections.h"
+#include "layers/attention/head_projections.h"
 
 namespace zoo {
 

@@ -11,7 +11,7 @@
 
 #include <torch/types.h>
 
-#include "layers/layer_state.h"
+#include "layers/attention/layer_state.h"
 
 namespace zoo {
 

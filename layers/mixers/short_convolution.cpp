@@ -5,7 +5,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/weights/description.h"
+#include "layers/modules/description.h"
 
 namespace zoo {
 

@@ -5,7 +5,7 @@
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
-#include "layers/weights/module.h"
+#include "layers/modules/module.h"
 
 namespace zoo {
 

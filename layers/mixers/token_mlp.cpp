@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "layers/mixers/projected_mixer.h"
-#include "layers/weights/description.h"
+#include "layers/modules/description.h"
 
 namespace zoo {
 

@@ -4,8 +4,8 @@
 
 #include <torch/nn/pimpl.h>
 
+#include "layers/attention/mixer.h"
 #include "layers/feed_forward.h"
-#include "layers/mixer.h"
 
 namespace zoo {
 

@@ -7,7 +7,7 @@
 #include <torch/nn/modules/embedding.h>
 #include <torch/types.h>
 
-#include "layers/weights/description.h"
+#include "layers/modules/description.h"
 
 namespace zoo {
 

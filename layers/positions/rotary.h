@@ -10,8 +10,8 @@
 #include <torch/nn/pimpl.h>
 
 #include "layers/kernels/cpu_rotary.h"
+#include "layers/modules/module.h"
 #include "layers/positions/positions.h"
-#include "layers/weights/module.h"
 
 namespace zoo {
 

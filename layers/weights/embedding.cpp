@@ -5,7 +5,7 @@
 #include <torch/nn/init.h>
 #include <torch/types.h>
 
-#include "layers/weights/description.h"
+#include "layers/modules/description.h"
 
 namespace zoo {
 
@@ -69,7 +69,7 @@ void OutputProjectionImpl::pretty_print(std::ostream& stream) const {
 }
 
 void OutputProjectionImpl::visit_weights(const WeightVisitor& visit) const {
-  if (!tied_) visit({matrix().parameter(), 0, matrix().n_rows(), WeightUse::token_scores});
+  if (!tied_) visit({matrix().parameter(), 0, matrix().n_rows(), WeightUse::lm_head});
 }
 
 torch::Tensor log_probabilities(const torch::Tensor& logits) {

@@ -5,7 +5,7 @@
 #include <torch/nn/init.h>
 #include <torch/types.h>
 
-#include "layers/weights/description.h"
+#include "layers/modules/description.h"
 
 namespace zoo {
 

@@ -12,7 +12,7 @@
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
-#include "layers/weights/module.h"
+#include "layers/modules/module.h"
 
 namespace zoo {
 
@@ -22,7 +22,7 @@ enum class WeightUse {
   query,            // a linear map that makes attention's queries
   residual_output,  // a linear map whose output is added to the residual stream
   scores,           // a linear map to scores of classes, or to other numbers
-  token_scores,     // a linear map to scores of the vocabulary
+  lm_head,          // a linear map to scores of the vocabulary
   token_table,      // one row per token
   table,            // one row per position, segment or bucket
   object_table,     // one row per object query (Carion et al. 2020)

@@ -161,11 +161,11 @@ torch::Tensor DetrModel::hidden_states(const Batch& batch) { return encode(batch
 
 void DetrModel::attention_maps(const Batch& batch, AttentionMaps& maps) { decode(batch, &maps); }
 
-std::optional<PlaceGrid> DetrModel::place_grid(const Batch& batch) const {
-  const auto& images = batch.field("images");
+std::optional<PatchGrid> DetrModel::patch_grid(const Batch& batch) const {
+  const auto& images = batch.field(fields::kImages);
   const auto& backbone = embedder_->options.backbone();
   const auto map = resnet_output(backbone, images.size(2), images.size(3));
-  return PlaceGrid{.rows = map.height, .columns = map.width, .place_size = backbone.stride()};
+  return PatchGrid{.rows = map.height, .columns = map.width, .patch_size = backbone.stride()};
 }
 
 void DetrModel::visit_weights(const WeightVisitor& visit) const {

@@ -44,7 +44,7 @@ class DetrModel : public Model, public DetectingModel, public WeightOwner {
   /// The encoder's output, (B, T, D) with T = places of the feature map.
   torch::Tensor hidden_states(const Batch& batch) override;
   void attention_maps(const Batch& batch, AttentionMaps& maps) override;
-  std::optional<PlaceGrid> place_grid(const Batch& batch) const override;
+  std::optional<PatchGrid> patch_grid(const Batch& batch) const override;
   bool mixes_rows() const override { return embedder_->backbone->mixes_rows(); }
   DetectingModel* detecting() override { return this; }
   Detections detect(const Batch& batch) override;

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "layers/weights/description.h"
+#include "layers/modules/description.h"
 #include "models/model.h"
 #include "models/model_config.h"
 

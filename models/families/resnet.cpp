@@ -2,7 +2,7 @@
 
 #include <torch/types.h>
 
-#include "layers/weights/description.h"
+#include "layers/modules/description.h"
 
 namespace zoo {
 namespace {
@@ -35,11 +35,11 @@ ResnetModel::ResnetModel(const ModelConfig& config, const ModelPurpose& purpose)
 }
 
 torch::Tensor ResnetModel::features(const Batch& batch) {
-  return head_->prepare(network_(batch.field("images")).mean({2, 3}));
+  return head_->prepare(network_(batch.field(fields::kImages)).mean({2, 3}));
 }
 
 torch::Tensor ResnetModel::hidden_states(const Batch& batch) {
-  return network_(batch.field("images")).flatten(2).transpose(1, 2);
+  return network_(batch.field(fields::kImages)).flatten(2).transpose(1, 2);
 }
 
 void ResnetModel::attention_maps(const Batch&, AttentionMaps&) {

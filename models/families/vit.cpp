@@ -32,7 +32,7 @@ void count_vit(CostAccount& account, const ModelConfig& config, const ModelPurpo
                const PassShape& shape) {
   const auto options = embedder_options(config, purpose);
   const int64_t n_special = options.class_token() ? 1 : 0;
-  const auto images = shape.fields.find("images");
+  const auto images = shape.fields.find(fields::kImages);
   const int64_t n_patches = images == shape.fields.end()
                                 ? shape.length - n_special
                                 : options.n_patches(images->second[2], images->second[3]);
@@ -123,14 +123,14 @@ torch::Tensor VitModel::features(const Batch& batch) {
   return head_->prepare(first ? hidden.select(1, 0) : hidden.mean(1));
 }
 
-std::optional<PlaceGrid> VitModel::place_grid(const Batch& batch) const {
-  const auto& images = batch.field("images");
+std::optional<PatchGrid> VitModel::patch_grid(const Batch& batch) const {
+  const auto& images = batch.field(fields::kImages);
   const auto& options = embedder_->options;
   const int64_t P = options.patch_size();
-  return PlaceGrid{.rows = images.size(2) / P,
+  return PatchGrid{.rows = images.size(2) / P,
                    .columns = images.size(3) / P,
                    .n_before = options.class_token() ? 1 : 0,
-                   .place_size = P};
+                   .patch_size = P};
 }
 
 std::shared_ptr<torch::nn::Module> VitModel::fresh(const std::optional<torch::Device>&) const {
@@ -158,8 +158,8 @@ ModelFamily vit_family() {
   family.example = [](const ModelConfig& config, const ModelPurpose& purpose, int64_t length) {
     const auto options = embedder_options(config, purpose);
     Batch batch;
-    batch.fields = {{"images", torch::zeros({1, options.image().channels, options.patch_size(),
-                                             options.patch_size() * length})}};
+    batch.fields = {{fields::kImages, torch::zeros({1, options.image().channels, options.patch_size(),
+                                                    options.patch_size() * length})}};
     batch.targets = torch::zeros({1}, torch::kInt64);
     return batch;
   };

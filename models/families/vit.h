@@ -40,7 +40,7 @@ class VitModel : public Model {
   bool mixes_rows() const override { return embedder_->mixes_rows(); }
   torch::Tensor hidden_states(const Batch& batch) override { return encode(batch, nullptr); }
   void attention_maps(const Batch& batch, AttentionMaps& maps) override { encode(batch, &maps.encoder); }
-  std::optional<PlaceGrid> place_grid(const Batch& batch) const override;
+  std::optional<PatchGrid> patch_grid(const Batch& batch) const override;
 
   void pretty_print(std::ostream& stream) const override;
 

@@ -6,7 +6,7 @@
 #include <torch/types.h>
 
 #include "base/error.h"
-#include "layers/weights/description.h"
+#include "layers/modules/description.h"
 
 namespace zoo {
 

@@ -1,5 +1,5 @@
 #pragma once
-// Normalisation of the channels of images. Other norms are over the last dimension (layers/norm.h).
+// Normalisation of the channels of images. Other norms are over the last dimension (layers/weights/norm.h).
 //   batch         γ ⊙ (x-μ)/√(σ²+ε) + β; μ, σ² of each channel over all rows and pixels of the batch in
 //                 training, running means of them in evaluation (Ioffe & Szegedy 2015; torch.nn.BatchNorm2d)
 //   frozen_batch  the same formula with fixed numbers: γ, β, μ and σ² are buffers (DETR's FrozenBatchNorm2d)
@@ -11,7 +11,7 @@
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
-#include "layers/weights/module.h"
+#include "layers/modules/module.h"
 #include "models/cost.h"
 
 namespace zoo {

@@ -4,7 +4,7 @@
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
-#include "layers/weights/module.h"
+#include "layers/modules/module.h"
 #include "layers/weights/weights.h"
 #include "models/cost.h"
 

@@ -7,8 +7,8 @@
 #include <torch/types.h>
 
 #include "base/error.h"
+#include "layers/modules/description.h"
 #include "layers/positions/positions.h"
-#include "layers/weights/description.h"
 
 namespace zoo {
 namespace {
@@ -63,11 +63,11 @@ torch::Tensor FeatureMapEmbedderImpl::learned_positions(int64_t n_rows, int64_t 
 }
 
 Embedded FeatureMapEmbedderImpl::forward(const Batch& batch) {
-  const auto& images = batch.field("images");
+  const auto& images = batch.field(fields::kImages);
   const auto map = backbone(images);  // (B, channels, rows, columns)
   const int64_t n_rows = map.size(2), n_columns = map.size(3);
   Embedded result{.vectors = projection(map.flatten(2).transpose(1, 2))};
-  const auto sizes = batch.fields.find("image_sizes");
+  const auto sizes = batch.fields.find(fields::kImageSizes);
   const bool has_padding = sizes != batch.fields.end();
   const auto whole = torch::tensor({{images.size(2), images.size(3)}}, torch::kInt64).to(images.device());
   const auto visible = has_padding ? sizes->second : whole;  // (B or 1, 2)

@@ -3,8 +3,8 @@
 #include <torch/types.h>
 
 #include "layers/kernels/dropout.h"
+#include "layers/modules/description.h"
 #include "layers/positions/positions.h"
-#include "layers/weights/description.h"
 
 namespace zoo {
 namespace {
@@ -71,7 +71,7 @@ torch::Tensor PatchEmbedderImpl::patch_vectors(const torch::Tensor& images) {
 }
 
 Embedded PatchEmbedderImpl::forward(const Batch& batch) {
-  const auto& images = batch.field("images");
+  const auto& images = batch.field(fields::kImages);
   const int64_t n_rows = images.size(2) / options.patch_size(),
                 n_columns = images.size(3) / options.patch_size();
   TORCH_CHECK(images.size(1) == options.image().channels, "images have ", images.size(1), " channels, not ",

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <torch/types.h>
 
-#include "layers/weights/description.h"
+#include "layers/modules/description.h"
 
 namespace zoo {
 namespace {

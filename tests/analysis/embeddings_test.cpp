@@ -16,7 +16,7 @@
 #include "models/inference_scope.h"
 #include "tests/support/errors.h"
 #include "tests/support/text_models.h"
-#include "tests/training/support.h"
+#include "tests/support/training.h"
 
 namespace zoo::testing {
 namespace {

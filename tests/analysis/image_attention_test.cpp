@@ -12,9 +12,9 @@
 #include "analysis/attention_statistics.h"
 #include "base/error.h"
 #include "data/images/image_file.h"
+#include "tasks/task.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
-#include "training/tasks/task.h"
 
 namespace zoo {
 namespace {
@@ -31,10 +31,10 @@ class GivenMaps final : public Model {
   int64_t n_outputs() const override { return 1; }
   torch::Tensor hidden_states(const Batch&) override { return {}; }
   void attention_maps(const Batch&, AttentionMaps& to) override { to = maps; }
-  std::optional<PlaceGrid> place_grid(const Batch&) const override { return grid; }
+  std::optional<PatchGrid> patch_grid(const Batch&) const override { return grid; }
 
   AttentionMaps maps;
-  std::optional<PlaceGrid> grid = PlaceGrid{.rows = 2, .columns = 3, .n_before = 0, .place_size = 4};
+  std::optional<PatchGrid> grid = PatchGrid{.rows = 2, .columns = 3, .n_before = 0, .patch_size = 4};
 
  protected:
   std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>&) const override {
@@ -155,14 +155,14 @@ TEST(ImageAttention, AModelWithoutPlacesIsRefused) {
 }
 
 /// The report of one layer of one head.
-AttentionReport one_head(AttentionKind kind, const torch::Tensor& weights, const PlaceGrid& grid) {
+AttentionReport one_head(AttentionKind kind, const torch::Tensor& weights, const PatchGrid& grid) {
   AttentionReport report{.layers = {{kind, 0, weights.unsqueeze(0)}}};
   report.image = AttendedImage{.file = {}, .picture = {}, .grid = grid, .part = {}, .prediction = {}};
   return report;
 }
 
 TEST(ImageAttention, DistancesAreThoseOnTheGrid) {
-  const PlaceGrid grid{.rows = 2, .columns = 3, .n_before = 1, .place_size = 4};
+  const PatchGrid grid{.rows = 2, .columns = 3, .n_before = 1, .patch_size = 4};
   const auto distance = [&](const torch::Tensor& weights) {
     return head_statistics(one_head(AttentionKind::encoder, weights, grid)).front().distance.value();
   };
@@ -183,7 +183,7 @@ TEST(ImageAttention, DistancesAreThoseOnTheGrid) {
 }
 
 TEST(ImageAttention, EachKindHasItsNumbers) {
-  const auto grid = PlaceGrid{.rows = 2, .columns = 2, .n_before = 0, .place_size = 1};
+  const auto grid = PatchGrid{.rows = 2, .columns = 2, .n_before = 0, .patch_size = 1};
   const auto weights = torch::full({4, 4}, 0.25);
   for (const auto kind : {AttentionKind::encoder, AttentionKind::decoder, AttentionKind::cross}) {
     const auto head = head_statistics(one_head(kind, weights, grid)).front();

@@ -10,9 +10,9 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "checkpoints/initial_weights.h"
 #include "tests/support/fake_models.h"
-#include "tests/training/support.h"
-#include "training/runs/initial_weights.h"
+#include "tests/support/training.h"
 
 namespace zoo::testing {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/training/support.h"
+#include "tests/support/training.h"
 
 namespace zoo::testing {
 namespace {

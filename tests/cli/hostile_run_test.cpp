@@ -33,8 +33,8 @@
 #include "base/error.h"
 #include "comparison/compare.h"
 #include "comparison/comparison_config.h"
+#include "tasks/experiment.h"
 #include "tests/cli/support.h"
-#include "training/tasks/experiment.h"
 
 namespace zoo::testing {
 namespace {

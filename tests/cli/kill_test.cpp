@@ -17,8 +17,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/random.h"
+#include "checkpoints/checkpoint.h"
 #include "tests/cli/support.h"
-#include "training/runs/checkpoint.h"
 
 namespace zoo::testing {
 namespace {

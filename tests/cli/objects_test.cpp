@@ -14,8 +14,8 @@
 
 #include "apps/command_line.h"
 #include "data/images/image_file.h"
+#include "tasks/task.h"
 #include "tests/cli/support.h"
-#include "training/tasks/task.h"
 
 namespace zoo::testing {
 namespace {

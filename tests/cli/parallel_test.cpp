@@ -15,9 +15,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "checkpoints/checkpoint.h"
 #include "tests/cli/support.h"
 #include "tests/support/small_images.h"
-#include "training/runs/checkpoint.h"
 
 namespace zoo::testing {
 namespace {

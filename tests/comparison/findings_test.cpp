@@ -9,9 +9,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "comparison/report/report_document.h"
 #include "comparison/statistics/paired_test.h"
 #include "comparison/statistics/power.h"
+#include "pages/report/report_document.h"
 
 namespace zoo {
 namespace {

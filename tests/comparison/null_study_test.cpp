@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "comparison/findings.h"
-#include "comparison/report/json.h"
-#include "tests/training/support.h"
+#include "pages/json.h"
+#include "tests/support/training.h"
 #include "training/trainer.h"
 
 namespace zoo::testing {

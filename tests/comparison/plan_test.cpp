@@ -8,11 +8,11 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "checkpoints/checkpoint.h"
 #include "comparison/fairness.h"
 #include "comparison/matching.h"
 #include "comparison/runner.h"
-#include "tests/training/support.h"
-#include "training/runs/checkpoint.h"
+#include "tests/support/training.h"
 
 namespace zoo::testing {
 namespace {

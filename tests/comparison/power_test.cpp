@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "comparison/findings.h"
-#include "comparison/report/json.h"
 #include "comparison/statistics/paired_test.h"
+#include "pages/json.h"
 
 namespace zoo {
 namespace {

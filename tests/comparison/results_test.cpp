@@ -6,12 +6,12 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "checkpoints/checkpoint.h"
+#include "checkpoints/run.h"
 #include "comparison/running_results.h"
 #include "comparison/statistics/paired_test.h"
 #include "io/files.h"
-#include "tests/training/support.h"
-#include "training/runs/checkpoint.h"
-#include "training/runs/run.h"
+#include "tests/support/training.h"
 
 namespace zoo::testing {
 namespace {

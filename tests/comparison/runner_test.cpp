@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "tests/training/support.h"
+#include "tests/support/training.h"
 
 namespace zoo::testing {
 namespace {

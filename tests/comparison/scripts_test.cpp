@@ -9,9 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "comparison/report/report_markdown.h"
 #include "io/files.h"
-#include "tests/comparison/made_up_results.h"
+#include "pages/report/report_markdown.h"
+#include "tests/pages/made_up_results.h"
 #include "tests/support/temp_dir.h"
 
 namespace zoo::testing {

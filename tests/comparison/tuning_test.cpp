@@ -7,10 +7,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "checkpoints/checkpoint.h"
+#include "checkpoints/run.h"
 #include "io/files.h"
-#include "tests/training/support.h"
-#include "training/runs/checkpoint.h"
-#include "training/runs/run.h"
+#include "tests/support/training.h"
 
 namespace zoo::testing {
 namespace {

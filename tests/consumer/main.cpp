@@ -6,8 +6,8 @@
 
 #include <zoo/data/batch_source.h>
 #include <zoo/io/files.h>
-#include <zoo/layers/attention.h>
-#include <zoo/training/tasks/experiment.h>
+#include <zoo/layers/attention/attention.h>
+#include <zoo/tasks/experiment.h>
 
 #include "data/batch_source.h"
 #include "io/files.h"

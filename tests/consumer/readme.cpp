@@ -3,9 +3,9 @@
 
 #include <torch/types.h>
 
+#include <zoo/checkpoints/run.h>
 #include <zoo/generation/generator.h>
-#include <zoo/layers/attention.h>
-#include <zoo/training/runs/run.h>
+#include <zoo/layers/attention/attention.h>
 #include <zoo/training/trainer.h>
 
 int main() try {

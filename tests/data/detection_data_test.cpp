@@ -8,11 +8,11 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include "data/images/annotated_image.h"
+#include "data/images/annotated_images.h"
 #include "data/images/coco_file.h"
 #include "data/images/detection_batches.h"
 #include "data/images/image_file.h"
-#include "data/images/marked_images.h"
-#include "data/images/marked_picture.h"
 #include "data/prefetch.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
@@ -149,11 +149,11 @@ Image numbered_picture(int64_t height, int64_t width, uint64_t seed) {
   return image;
 }
 
-MarkedObject object_at(double x, double y, double width, double height) {
+AnnotatedObject object_at(double x, double y, double width, double height) {
   return {.category = 1, .box = {.x = x, .y = y, .width = width, .height = height}, .area = width * height};
 }
 
-TEST(MarkedPicture, SizesAreThoseOfDetr) {
+TEST(AnnotatedImage, SizesAreThoseOfDetr) {
   const auto size = [](int64_t height, int64_t width) {
     const auto shape = size_to_fit({.channels = 3, .height = height, .width = width}, 800, 1333);
     return std::array{shape.height, shape.width};
@@ -165,9 +165,9 @@ TEST(MarkedPicture, SizesAreThoseOfDetr) {
   EXPECT_THAT(size(1, 5000), ElementsAre(1, 1333));
 }
 
-TEST(MarkedPicture, BoxesFollowTheirPixels) {
-  const MarkedPicture picture{.image = numbered_picture(10, 20, 1),
-                              .objects = {object_at(2, 3, 6, 4), object_at(15, 0, 5, 10)}};
+TEST(AnnotatedImage, BoxesFollowTheirPixels) {
+  const AnnotatedImage picture{.image = numbered_picture(10, 20, 1),
+                               .objects = {object_at(2, 3, 6, 4), object_at(15, 0, 5, 10)}};
   const auto part = cut_out(picture, {.top = 4, .left = 3, .height = 6, .width = 13});
   ASSERT_EQ(part.objects.size(), 1U);  // of the second object, too little is left
   expect_box(part.objects[0].box, 0, 0, 5, 3);
@@ -186,7 +186,7 @@ TEST(MarkedPicture, BoxesFollowTheirPixels) {
   expect_box(larger.objects[0].box, 5, 7.5, 15, 10);
 }
 
-TEST(MarkedPicture, ChangedPicturesKeepTheirBoxesInside) {
+TEST(AnnotatedImage, ChangedPicturesKeepTheirBoxesInside) {
   ImageConfig config;
   config.size = 24;
   config.augment = {.min_crop_area = 0.3, .min_scale = 0.5, .flip = 0.5};
@@ -210,9 +210,9 @@ TEST(MarkedPicture, ChangedPicturesKeepTheirBoxesInside) {
 }
 
 /// A set of twelve pictures of several sizes; picture i has i % 4 objects, the last of three in a crowd.
-class MarkedSets : public ::testing::Test {
+class AnnotatedSets : public ::testing::Test {
  protected:
-  MarkedSets() {
+  AnnotatedSets() {
     std::string pictures, annotations;
     for (int64_t i = 0; i < 12; ++i) {
       const int64_t height = 8 + i, width = 20 - i;
@@ -242,7 +242,7 @@ class MarkedSets : public ::testing::Test {
   std::unique_ptr<BatchSource> batches(const DataConfig& config, int64_t batch_size,
                                        BatchOptions::Order order) const {
     auto images =
-        std::make_shared<const MarkedImages>(read_marked_images(config, Split::train, {"cat", "dog"}));
+        std::make_shared<const AnnotatedImages>(read_marked_images(config, Split::train, {"cat", "dog"}));
     BatchOptions options;
     options.batch_size = batch_size;
     options.seed = 3;
@@ -254,7 +254,7 @@ class MarkedSets : public ::testing::Test {
   TempDir dir_;
 };
 
-TEST_F(MarkedSets, HavePicturesAndObjects) {
+TEST_F(AnnotatedSets, HavePicturesAndObjects) {
   auto all = config();
   all.valid = all.train;
   EXPECT_THAT(categories_of(all, Split::train), ElementsAre("cat", "dog"));
@@ -268,7 +268,7 @@ TEST_F(MarkedSets, HavePicturesAndObjects) {
 }
 
 // Each category is looked up by its name, twice; comparing it with all others would take minutes.
-TEST_F(MarkedSets, MayHaveManyCategories) {
+TEST_F(AnnotatedSets, MayHaveManyCategories) {
   std::string categories;
   for (int i = 0; i < 200'000; ++i)
     categories += fmt::format(R"({}{{"id": {}, "name": "a category, the number of which is {}"}})",
@@ -284,7 +284,7 @@ TEST_F(MarkedSets, MayHaveManyCategories) {
   EXPECT_EQ(read_marked_images(many, Split::train, labels).objects(0).front().category, 199'999);
 }
 
-TEST_F(MarkedSets, APartIsForValidation) {
+TEST_F(AnnotatedSets, APartIsForValidation) {
   const auto train = read_marked_images(config(), Split::train, {"cat", "dog"}),
              valid = read_marked_images(config(), Split::valid, {"cat", "dog"});
   EXPECT_EQ(train.size(), 9);
@@ -299,7 +299,7 @@ TEST_F(MarkedSets, APartIsForValidation) {
   EXPECT_EQ(files.size(), 12U);
 }
 
-TEST_F(MarkedSets, AreFoundInTheLayoutOfCoco) {
+TEST_F(AnnotatedSets, AreFoundInTheLayoutOfCoco) {
   std::filesystem::create_directories(dir_ / "annotations");
   std::filesystem::rename(dir_ / "set.json", dir_ / "annotations/instances_val.json");
   const auto named = config("annotations/instances_val.json");
@@ -309,7 +309,7 @@ TEST_F(MarkedSets, AreFoundInTheLayoutOfCoco) {
   EXPECT_EQ(read_marked_images(named, Split::train, {"cat", "dog"}).size(), 9);
 }
 
-TEST_F(MarkedSets, BadSetsGetOneLine) {
+TEST_F(AnnotatedSets, BadSetsGetOneLine) {
   const auto problem = [&](const DataConfig& config, const std::vector<std::string>& labels) {
     return message_of<Error>([&] {
       const auto set = read_marked_images(config, Split::train, labels);
@@ -326,7 +326,7 @@ TEST_F(MarkedSets, BadSetsGetOneLine) {
                                HasSubstr("no error")));  // it may be in the part for validation
 }
 
-TEST_F(MarkedSets, BatchesArePadded) {
+TEST_F(AnnotatedSets, BatchesArePadded) {
   auto all = config();
   all.valid = all.train;
   all.images.augment = {.min_crop_area = 0.3, .min_scale = 0.5, .flip = 1};  // of training only
@@ -352,7 +352,7 @@ TEST_F(MarkedSets, BatchesArePadded) {
 }
 
 // What is read of a picture does not depend on the others.
-TEST_F(MarkedSets, SquaresHaveOneSize) {
+TEST_F(AnnotatedSets, SquaresHaveOneSize) {
   auto all = config();
   all.valid = all.train;
   all.images.padding = PicturePadding::square;
@@ -367,7 +367,7 @@ TEST_F(MarkedSets, SquaresHaveOneSize) {
 }
 
 // A process decodes only its pictures. They, and all objects, are what they are in the whole batch.
-TEST_F(MarkedSets, AProcessMakesItsShareOfABatch) {
+TEST_F(AnnotatedSets, AProcessMakesItsShareOfABatch) {
   auto all = config();
   all.valid = all.train;
   all.images.augment = {.min_crop_area = 0.3, .min_scale = 0.5, .flip = 0.5};
@@ -390,7 +390,7 @@ TEST_F(MarkedSets, AProcessMakesItsShareOfABatch) {
 
 // Two batches of 6 hold the pictures of one of 12, with the same changes; another epoch changes them
 // otherwise.
-TEST_F(MarkedSets, ChangesDependOnSeedEpochAndPictureOnly) {
+TEST_F(AnnotatedSets, ChangesDependOnSeedEpochAndPictureOnly) {
   auto all = config();
   all.valid = all.train;
   all.images.augment = {.min_crop_area = 0.3, .min_scale = 0.5, .flip = 0.5};

@@ -16,12 +16,12 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include "data/images/annotated_image.h"
+#include "data/images/annotated_images.h"
 #include "data/images/augment.h"
 #include "data/images/image_batches.h"
 #include "data/images/image_file.h"
 #include "data/images/image_set.h"
-#include "data/images/marked_images.h"
-#include "data/images/marked_picture.h"
 #include "data/images/pixel_statistics.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
@@ -279,7 +279,7 @@ TEST(PixelStatistics, AreThoseOfEachChannel) {
 // ---- COCO files
 
 // Each file has ids and an order of its own; objects follow their picture and the name of their category.
-TEST(MarkedImages, OfSeveralFilesKeepTheirObjects) {
+TEST(AnnotatedImages, OfSeveralFilesKeepTheirObjects) {
   const TempDir dir;
   const auto write = [&](const std::string& name, const std::string& categories, int64_t category,
                          int64_t height) {

@@ -6,7 +6,7 @@
 #include <zoo/base/random.h>
 #include <zoo/data/epoch_plan.h>
 #include <zoo/models/inference_scope.h>
-#include <zoo/training/tasks/task.h>
+#include <zoo/tasks/task.h>
 
 #include "types.h"
 

@@ -3,8 +3,8 @@
 
 #include <zoo/models/families/families.h>
 #include <zoo/models/mixers.h>
-#include <zoo/training/objectives/objective.h>
-#include <zoo/training/tasks/task_type.h>
+#include <zoo/tasks/objectives/objective.h>
+#include <zoo/tasks/task_type.h>
 
 /// Finds a bump on a noisy grid: two numbers, learned with Huber's loss. Batches have fields "grid" (B, H, W,
 /// F) and "place" (B, 2), and no tokens.

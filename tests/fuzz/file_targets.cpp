@@ -11,19 +11,19 @@
 
 #include "base/error.h"
 #include "comparison/comparison_config.h"
+#include "data/images/annotated_image.h"
 #include "data/images/augment.h"
 #include "data/images/coco_file.h"
 #include "data/images/formats/idx_file.h"
 #include "data/images/image_file.h"
-#include "data/images/marked_picture.h"
 #include "data/text/sentencepiece_tokenizer.h"
 #include "io/config/config_file.h"
 #include "io/files.h"
 #include "io/safetensors.h"
 #include "models/families/model_cost.h"
+#include "tasks/experiment.h"
+#include "tasks/task_type.h"
 #include "tests/fuzz/targets.h"
-#include "training/tasks/experiment.h"
-#include "training/tasks/task_type.h"
 
 namespace zoo::fuzz {
 namespace {

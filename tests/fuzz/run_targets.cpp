@@ -10,9 +10,10 @@
 #include <torch/types.h>
 
 #include "base/error.h"
+#include "checkpoints/checkpoint.h"
+#include "checkpoints/run.h"
 #include "comparison/files/comparison_directory.h"
 #include "comparison/files/kept_json.h"
-#include "comparison/report/report_document.h"
 #include "comparison/results_json.h"
 #include "io/config/config_file.h"
 #include "io/file_lock.h"
@@ -20,11 +21,10 @@
 #include "io/json_document.h"
 #include "io/metrics_log.h"
 #include "io/safetensors.h"
+#include "pages/report/report_document.h"
+#include "tasks/experiment.h"
+#include "tasks/task_type.h"
 #include "tests/fuzz/targets.h"
-#include "training/runs/checkpoint.h"
-#include "training/runs/run.h"
-#include "training/tasks/experiment.h"
-#include "training/tasks/task_type.h"
 
 namespace zoo::fuzz {
 namespace {

@@ -12,11 +12,11 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "layers/attention/scaled_dot_product.h"
 #include "layers/kernels/attention/cpu_attention.h"
 #include "layers/patterns/banded_attention.h"
 #include "layers/patterns/sparse_patterns.h"
 #include "layers/patterns/window_pattern.h"
-#include "layers/scaled_dot_product.h"
 
 namespace zoo {
 namespace {

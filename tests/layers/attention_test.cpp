@@ -1,4 +1,4 @@
-#include "layers/attention.h"
+#include "layers/attention/attention.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/scaled_dot_product.h"
+#include "layers/attention/scaled_dot_product.h"
 
 namespace zoo {
 namespace {

@@ -1,4 +1,4 @@
-#include "layers/layer_state.h"
+#include "layers/attention/layer_state.h"
 
 #include <algorithm>
 #include <memory>

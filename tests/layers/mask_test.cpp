@@ -1,4 +1,4 @@
-#include "layers/mask.h"
+#include "layers/attention/mask.h"
 
 #include <algorithm>
 #include <vector>

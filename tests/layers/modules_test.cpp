@@ -8,10 +8,10 @@
 #include <torch/utils.h>
 
 #include "layers/feed_forward.h"
-#include "layers/norm.h"
 #include "layers/residual.h"
 #include "layers/transformer_layer.h"
 #include "layers/weights/embedding.h"
+#include "layers/weights/norm.h"
 
 namespace zoo {
 namespace {

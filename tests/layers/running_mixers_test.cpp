@@ -14,7 +14,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/attention.h"
+#include "layers/attention/attention.h"
 #include "layers/mixers/delta_net.h"
 #include "layers/mixers/linear_attention.h"
 #include "layers/mixers/performer.h"

@@ -1,4 +1,4 @@
-#include "layers/scaled_dot_product.h"
+#include "layers/attention/scaled_dot_product.h"
 
 #include <cmath>
 #include <string>

@@ -13,13 +13,13 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/attention.h"
+#include "layers/attention/attention.h"
 #include "layers/feed_forward.h"
-#include "layers/norm.h"
 #include "layers/positions/position_bias.h"
 #include "layers/transformer_layer.h"
 #include "layers/weights/embedding.h"
 #include "layers/weights/linear.h"
+#include "layers/weights/norm.h"
 
 namespace zoo {
 namespace {
@@ -185,7 +185,7 @@ TEST(WeightOwners, VisitEveryRowOnceAndKnowItsUse) {
   TokenEmbedding embedding(TokenEmbeddingOptions(kTableRows, 24));
   const auto options = OutputProjectionOptions(24, kTableRows).bias(true);
   EXPECT_EQ(visited_rows(*embedding), (Uses{{WeightUse::token_table, kTableRows}}));
-  EXPECT_EQ(visited_rows(*OutputProjection(options)), (Uses{{WeightUse::token_scores, kTableRows}}));
+  EXPECT_EQ(visited_rows(*OutputProjection(options)), (Uses{{WeightUse::lm_head, kTableRows}}));
   EXPECT_EQ(visited_rows(*OutputProjection(options, embedding)), Uses());  // the matrix is the embedding's
   EXPECT_EQ(visited_rows(*T5Bias(T5BiasOptions(4).n_buckets(8))), (Uses{{WeightUse::table, 8}}));
 }

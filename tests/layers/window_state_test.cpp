@@ -1,6 +1,6 @@
 // What a window of keys remembers: its contents, its copies, and long reads after a prefix.
 
-#include "layers/window_state.h"
+#include "layers/attention/window_state.h"
 
 #include <algorithm>
 #include <memory>
@@ -11,7 +11,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/attention.h"
+#include "layers/attention/attention.h"
 #include "layers/patterns/window_pattern.h"
 
 namespace zoo {

@@ -94,10 +94,10 @@ TEST(Detr, NothingLooksAtPadding) {
     }
   }
   for (const auto& map : maps.decoder) EXPECT_EQ(map.sizes().slice(2), (std::vector<int64_t>{5, 5}));
-  const auto grid = model->place_grid(batch);
+  const auto grid = model->patch_grid(batch);
   ASSERT_TRUE(grid);
   EXPECT_EQ(grid->rows * grid->columns, 24);
-  EXPECT_EQ(grid->place_size, 8);
+  EXPECT_EQ(grid->patch_size, 8);
 }
 
 TEST(Detr, PicturesWithoutSizesAreNotPadded) {

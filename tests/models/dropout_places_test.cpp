@@ -8,7 +8,7 @@
 
 #include "base/random.h"
 #include "io/config/config_file.h"
-#include "layers/attention.h"
+#include "layers/attention/attention.h"
 #include "models/embedder.h"
 #include "models/families/families.h"
 #include "models/mixers.h"

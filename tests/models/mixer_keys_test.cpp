@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "io/config/config_file.h"
-#include "layers/attention.h"
+#include "layers/attention/attention.h"
 #include "models/families/model_keys.h"
 #include "models/mixers.h"
 #include "models/stack.h"

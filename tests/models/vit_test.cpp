@@ -53,12 +53,12 @@ TEST(Vit, SaysWhichPlacesItMakesOfAnImage) {
   for (const auto pooling : {ImagePooling::class_token, ImagePooling::mean}) {
     const auto model = random_model(small_vit({.patch_size = 4, .pooling = pooling}), kPurpose);
     const auto batch = batch_of(torch::randn({1, 3, 11, 16}));  // the last three rows of pixels fill no patch
-    const auto grid = model->place_grid(batch);
+    const auto grid = model->patch_grid(batch);
     ASSERT_TRUE(grid);
     EXPECT_EQ(grid->rows, 2);
     EXPECT_EQ(grid->columns, 4);
     EXPECT_EQ(grid->n_before, pooling == ImagePooling::class_token ? 1 : 0);
-    EXPECT_EQ(grid->place_size, 4);
+    EXPECT_EQ(grid->patch_size, 4);
     AttentionMaps maps;
     model->attention_maps(batch, maps);
     EXPECT_EQ(maps.encoder.at(0).size(3), grid->n_before + grid->rows * grid->columns);

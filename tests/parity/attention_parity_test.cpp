@@ -1,7 +1,7 @@
 // Attention against torch.nn.MultiheadAttention, and where that has no counterpart against explicit loops.
 
-#include "layers/attention.h"
-#include "layers/scaled_dot_product.h"
+#include "layers/attention/attention.h"
+#include "layers/attention/scaled_dot_product.h"
 #include "tests/parity/reference.h"
 
 namespace zoo::testing {

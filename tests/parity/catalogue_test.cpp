@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "models/families/model_cost.h"
-#include "training/tasks/experiment.h"
+#include "tasks/experiment.h"
 
 namespace zoo {
 namespace {

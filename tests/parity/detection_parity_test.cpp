@@ -2,9 +2,9 @@
 
 #include <span>
 
-#include "base/assignment.h"
+#include "tasks/images/assignment.h"
+#include "tasks/metrics/detection_metrics.h"
 #include "tests/parity/reference.h"
-#include "training/metrics/detection_metrics.h"
 
 namespace zoo::testing {
 namespace {
@@ -23,7 +23,7 @@ TEST_F(DetectionParity, AveragePrecisionIsThatOfPycocotools) {
   for (const auto& set : sets) {
     const auto marked_rows = reference.get("marked/" + set), detected_rows = reference.get("detected/" + set),
                expected = reference.get("expected/" + set);
-    std::vector<MarkedObject> marked;
+    std::vector<AnnotatedObject> marked;
     for (int64_t i = 0; i < marked_rows.size(0); ++i) {
       const double* const row = marked_rows.const_data_ptr<double>() + 8 * i;
       marked.push_back({.image = std::llround(row[0]),

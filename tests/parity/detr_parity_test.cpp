@@ -2,9 +2,9 @@
 // parameter.
 
 #include "models/families/detr.h"
+#include "tasks/images/set_criterion.h"
 #include "tests/parity/reference.h"
 #include "training/gradients/gradient_accumulator.h"
-#include "training/tasks/images/set_criterion.h"
 
 namespace zoo::testing {
 namespace {

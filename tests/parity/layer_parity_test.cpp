@@ -1,10 +1,10 @@
 // Norms, feed-forwards, residual connections, whole layers and embeddings against PyTorch and transformers.
 
 #include "layers/feed_forward.h"
-#include "layers/norm.h"
 #include "layers/residual.h"
 #include "layers/transformer_layer.h"
 #include "layers/weights/embedding.h"
+#include "layers/weights/norm.h"
 #include "tests/parity/reference.h"
 
 namespace zoo::testing {

@@ -26,7 +26,7 @@ class LogitsProcessorsParity : public ReferenceTest {
   LogitsProcessorsParity() : ReferenceTest("reference_logits_processors.py") {}
 
   /// The rules of a case, as the Generator orders them. The start token is never written.
-  static LogitsProcessors rules_of(const std::string& name, SaidBefore said) {
+  static LogitsProcessors rules_of(const std::string& name, PresentTokens said) {
     LogitsProcessors rules;
     rules.push_back(std::make_unique<SuppressTokens>(TokenIds{kStartToken}, kVocabulary, torch::kCPU));
     const auto penalise = [&](double penalty) {
@@ -68,8 +68,8 @@ class LogitsProcessorsParity : public ReferenceTest {
     const auto model = make_model(config, purpose_of(config.architecture));
     reference.load(*model);
     model->eval();
-    const auto said =
-        model->generative()->continues_prompt() ? SaidBefore::in_prompt_or_output : SaidBefore::in_output;
+    const auto said = model->generative()->continues_prompt() ? PresentTokens::in_prompt_or_output
+                                                              : PresentTokens::in_output;
     std::vector<TokenIds> prompts;
     for (int i = 0; i < 3; ++i) prompts.push_back(to_ids(reference.input(fmt::format("prompt_{}", i))));
     const torch::NoGradGuard no_grad;
@@ -101,8 +101,8 @@ TEST_F(LogitsProcessorsParity, OfEachRuleAlone) {
     EXPECT_FALSE(torch::equal(found, scores) && name != "min_p 0.02") << name << " changes nothing";
     ++n_cases;
   };
-  constexpr std::array<std::pair<const char*, SaidBefore>, 2> scopes = {
-      {{"all", SaidBefore::in_prompt_or_output}, {"output", SaidBefore::in_output}}};
+  constexpr std::array<std::pair<const char*, PresentTokens>, 2> scopes = {
+      {{"all", PresentTokens::in_prompt_or_output}, {"output", PresentTokens::in_output}}};
   for (const auto& [scope, said] : scopes) {
     for (const double penalty : {0.5, 1.2, 3.0})
       check(fmt::format("repetition_penalty {:g}, {}", penalty, scope), RepetitionPenalty(penalty, said));

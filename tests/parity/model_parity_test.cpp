@@ -4,10 +4,10 @@
 #include "models/families/families.h"
 #include "models/inference_scope.h"
 #include "models/pattern_mixers.h"
+#include "tasks/objectives/token_cross_entropy.h"
 #include "tests/parity/reference.h"
 #include "tests/support/small_models.h"
 #include "training/gradients/gradient_accumulator.h"
-#include "training/objectives/token_cross_entropy.h"
 
 namespace zoo::testing {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "layers/attention.h"
+#include "layers/attention/attention.h"
 #include "layers/positions/position_bias.h"
 #include "layers/positions/positions.h"
 #include "layers/positions/rotary.h"

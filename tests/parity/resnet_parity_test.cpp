@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
+#include "base/tensor_memory.h"
 #include "models/families/families.h"
 #include "models/families/model_cost.h"
 #include "models/families/resnet.h"
 #include "tests/parity/reference.h"
-#include "training/gradients/memory.h"
 
 namespace zoo::testing {
 namespace {

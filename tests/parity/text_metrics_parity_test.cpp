@@ -3,8 +3,8 @@
 #include <set>
 
 #include "base/text.h"
+#include "tasks/metrics/text_metrics.h"
 #include "tests/parity/reference.h"
-#include "training/metrics/text_metrics.h"
 
 namespace zoo::testing {
 namespace {

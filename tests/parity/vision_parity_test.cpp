@@ -5,9 +5,9 @@
 #include "models/families/families.h"
 #include "models/families/model_keys.h"
 #include "models/families/vit.h"
+#include "tasks/objectives/token_cross_entropy.h"
 #include "tests/parity/reference.h"
 #include "training/gradients/gradient_accumulator.h"
-#include "training/objectives/token_cross_entropy.h"
 
 namespace zoo::testing {
 namespace {

@@ -37,13 +37,13 @@ class Rooms(unittest.TestCase):
         self.assertEqual(self.check(), (0, ""))
 
     def test_an_include_that_points_up(self):
-        self.plant("layers/norm.h", "models/model.h")
+        self.plant("layers/weights/norm.h", "models/model.h")
         code, text = self.check()
         self.assertEqual(code, 1)
-        self.assertIn("layers/norm.h:1: layers includes models, which stands above it", text)
+        self.assertIn("layers/weights/norm.h:1: layers includes models, which stands above it", text)
 
     def test_an_include_between_subfolders(self):
-        self.plant("training/optimizers/optimizer.h", "training/gradients/memory.h")
+        self.plant("training/optimizers/optimizer.h", "base/tensor_memory.h")
         self.assertIn("training/optimizers includes training/gradients", self.check()[1])
 
     def test_a_folder_without_a_floor(self):
@@ -57,7 +57,7 @@ class Rooms(unittest.TestCase):
         self.assertRegex(self.check()[1], r"io: \d+ sources, more than 15")
 
     def test_an_include_of_what_is_not_there(self):
-        self.plant("layers/norm.h", "norm_options.h")
+        self.plant("layers/weights/norm.h", "norm_options.h")
         self.assertIn('there is no "norm_options.h"', self.check()[1])
 
     def test_a_drawing_of_other_sources(self):

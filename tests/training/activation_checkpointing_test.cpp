@@ -5,14 +5,14 @@
 #include <torch/utils.h>
 
 #include "base/random.h"
+#include "base/tensor_memory.h"
+#include "checkpoints/checkpoint.h"
 #include "io/files.h"
 #include "models/inference_scope.h"
+#include "tasks/objectives/token_cross_entropy.h"
 #include "tests/support/small_models.h"
-#include "tests/training/support.h"
+#include "tests/support/training.h"
 #include "training/gradients/gradient_accumulator.h"
-#include "training/gradients/memory.h"
-#include "training/objectives/token_cross_entropy.h"
-#include "training/runs/checkpoint.h"
 
 namespace zoo::testing {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/training/support.h"
-#include "training/runs/run.h"
-#include "training/tasks/text/translation.h"
+#include "checkpoints/run.h"
+#include "tasks/text/translation.h"
+#include "tests/support/training.h"
 #include "training/trainer.h"
 
 namespace zoo::testing {

@@ -7,9 +7,9 @@
 #include <torch/cuda.h>
 #include <torch/types.h>
 
+#include "checkpoints/run.h"
 #include "generation/generator.h"
-#include "tests/training/support.h"
-#include "training/runs/run.h"
+#include "tests/support/training.h"
 
 namespace zoo::testing {
 namespace {

@@ -7,9 +7,9 @@
 #include "base/error.h"
 #include "layers/kernels/cross_entropy.h"
 #include "models/families/resnet.h"
+#include "tasks/objectives/token_cross_entropy.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"
-#include "training/objectives/token_cross_entropy.h"
 
 namespace zoo::testing {
 namespace {
@@ -130,14 +130,14 @@ TEST(DropoutOfRows, IsTheSameForAnyPartsSlicesAndBatches) {
         torch::manual_seed(5);
         const auto model = make_model(config, purpose_of(architecture));
         model->train();
-        if (options.rows_at_once > 0) model->checkpoint_activations(ActivationCheckpointing::every_layer);
+        if (options.micro_batch_size > 0) model->checkpoint_activations(ActivationCheckpointing::every_layer);
         torch::manual_seed(9);
         return accumulated(model, batches, options);
       };
       const auto whole = trained(0.3, {batch}, {.n_parts = 1});
       EXPECT_NE(whole.loss, trained(0, {batch}, {.n_parts = 1}).loss);
       expect_equal(trained(0.3, {batch}, {.n_parts = 5}), whole, 1e-5);
-      expect_equal(trained(0.3, {batch}, {.n_parts = 1, .rows_at_once = 2}), whole, 1e-5);
+      expect_equal(trained(0.3, {batch}, {.n_parts = 1, .micro_batch_size = 2}), whole, 1e-5);
       expect_equal(trained(0.3, split_rows(batch, 2), {.n_parts = 2}), whole, 1e-5);
     }
   }
@@ -204,7 +204,7 @@ TEST(MixedRows, GoThroughTheModelTogether) {
 TEST(MixedRows, CannotBeSplit) {
   const auto problem = [](ChannelNormKind norm) {
     const auto [model, batch] = images_for(norm);
-    return message_of<ConfigError>([&] { accumulated(model, {batch}, {.rows_at_once = 4}); });
+    return message_of<ConfigError>([&] { accumulated(model, {batch}, {.micro_batch_size = 4}); });
   };
   EXPECT_EQ(problem(ChannelNormKind::group), "no error");
   EXPECT_EQ(problem(ChannelNormKind::batch),

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/training/support.h"
-#include "training/runs/checkpoint.h"
+#include "checkpoints/checkpoint.h"
+#include "tests/support/training.h"
 #include "training/trainer.h"
 
 namespace zoo::testing {

@@ -8,11 +8,11 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include "checkpoints/initial_weights.h"
+#include "checkpoints/run.h"
 #include "generation/generator.h"
 #include "models/inference_scope.h"
-#include "tests/training/support.h"
-#include "training/runs/initial_weights.h"
-#include "training/runs/run.h"
+#include "tests/support/training.h"
 
 namespace zoo {
 namespace {

@@ -18,18 +18,18 @@
 #include <torch/utils.h>
 
 #include "base/error.h"
+#include "base/tensor_memory.h"
 #include "models/families/resnet.h"
+#include "parallel/process_group.h"
+#include "tasks/objectives/token_cross_entropy.h"
 #include "tests/support/environment.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temp_dir.h"
-#include "tests/training/support.h"
+#include "tests/support/training.h"
 #include "training/gradients/gradient_accumulator.h"
-#include "training/gradients/memory.h"
-#include "training/objectives/token_cross_entropy.h"
+#include "training/gradients/gradient_reducer.h"
 #include "training/optimizers/shards.h"
-#include "training/parallel/gradient_reducer.h"
-#include "training/parallel/process_group.h"
 
 namespace zoo::testing {
 namespace {
@@ -357,7 +357,7 @@ TEST(ParallelGradients, AndDropoutOfTwoProcessesAreThoseOfTwoThreads) {
 TEST(ParallelGradients, LeaveTheSameRandomNumbersInEveryProcess) {
   in_processes(2, [](const ProcessGroup& processes) {
     const auto model = model_of(small_config(Architecture::decoder));
-    GradientAccumulator gradients(model, cross_entropy(), {.n_parts = 1, .rows_at_once = 4}, processes);
+    GradientAccumulator gradients(model, cross_entropy(), {.n_parts = 1, .micro_batch_size = 4}, processes);
     torch::manual_seed(3);
     gradients.differentiate({batch_of(Architecture::decoder, 9, 3)});  // 5 rows: two slices; 4 rows: one
     const auto drawn = torch::rand({}, torch::kDouble), sum = drawn.clone();

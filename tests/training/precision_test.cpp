@@ -1,4 +1,4 @@
-#include "training/config/precision.h"
+#include "models/precision.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

@@ -10,7 +10,7 @@
 
 #include "models/families/resnet.h"
 #include "tests/io/small_disk.h"
-#include "tests/training/support.h"
+#include "tests/support/training.h"
 #include "training/stop_signals.h"
 #include "training/trainer.h"
 

@@ -1,4 +1,4 @@
-#include "training/config/schedule.h"
+#include "training/schedule.h"
 
 #include <algorithm>
 #include <cmath>

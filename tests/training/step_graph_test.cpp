@@ -7,10 +7,10 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "tasks/objectives/token_cross_entropy.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"
 #include "training/gradients/gradient_accumulator.h"
-#include "training/objectives/token_cross_entropy.h"
 
 namespace zoo::testing {
 namespace {

@@ -6,12 +6,12 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include "checkpoints/checkpoint.h"
+#include "checkpoints/initial_weights.h"
+#include "checkpoints/run.h"
 #include "io/safetensors.h"
-#include "tests/training/support.h"
+#include "tests/support/training.h"
 #include "training/gradients/gradient_accumulator.h"
-#include "training/runs/checkpoint.h"
-#include "training/runs/initial_weights.h"
-#include "training/runs/run.h"
 
 namespace zoo::testing {
 namespace {

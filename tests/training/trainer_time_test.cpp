@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/training/support.h"
+#include "tests/support/training.h"
 #include "training/trainer.h"
 
 namespace zoo::testing {

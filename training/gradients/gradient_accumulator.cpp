@@ -10,11 +10,11 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/tensor_memory.h"
 #include "layers/activation_checkpointing.h"
 #include "layers/kernels/tensor_lists.h"
-#include "training/gradients/memory.h"
-#include "training/parallel/gradient_collector.h"
-#include "training/parallel/threads.h"
+#include "parallel/threads.h"
+#include "training/gradients/gradient_collector.h"
 
 namespace zoo {
 namespace {
@@ -83,9 +83,9 @@ void GradientAccumulator::take_fewer_rows(const BatchSequence& batches) {
   for (size_t i = 0; i < batches.size(); ++i) {
     if (const auto rows = own_rows(batches[i])) most = std::max(most, rows->n_rows());
   }
-  if (options_.rows_at_once > 0) most = std::min(most, options_.rows_at_once);
-  if (most <= 1) fail_with_one_sequence();
-  options_.rows_at_once = (most + 1) / 2;
+  if (options_.micro_batch_size > 0) most = std::min(most, options_.micro_batch_size);
+  if (most <= 1) fail_out_of_memory();
+  options_.micro_batch_size = (most + 1) / 2;
   for (auto& parameter : parameters_) parameter.mutable_grad().reset();
   free_cached_memory(model_->device());
 }
@@ -108,7 +108,7 @@ torch::Tensor GradientAccumulator::try_to_differentiate(const BatchSequence& bat
     Batch batch = batches[i];
     batch.first_row = first_row;
     first_row += batch.n_rows();
-    const auto all = slices(batch);
+    const auto all = micro_batches(batch);
     for (const auto& rows : all) {
       const size_t n = rows ? static_cast<size_t>(n_parts(*rows)) : 1;
       if (reducer_ && is_last && &rows == &all.back()) {
@@ -137,19 +137,19 @@ std::optional<Batch> GradientAccumulator::own_rows(const Batch& batch) const {
   return take_part(batch, processes_->rank(), n_shares);
 }
 
-/// The rows of this process in the order in which they go through the model: at least one slice, which may be
-/// nullopt.
-std::vector<std::optional<Batch>> GradientAccumulator::slices(const Batch& batch) const {
+/// The rows of this process in the order in which they go through the model: at least one micro-batch, which
+/// may be nullopt.
+std::vector<std::optional<Batch>> GradientAccumulator::micro_batches(const Batch& batch) const {
   auto rows = own_rows(batch);
-  const int64_t n_rows = rows ? rows->n_rows() : 0, at_once = options_.rows_at_once;
+  const int64_t n_rows = rows ? rows->n_rows() : 0, at_once = options_.micro_batch_size;
   std::vector<std::optional<Batch>> result;
   if (n_rows > at_once && at_once > 0 && model_->mixes_rows())
-    fail_to_split("slices: let all its rows through the model at once");
+    fail_to_split("micro-batches: let all its rows through the model at once");
   if (at_once == 0 || n_rows <= at_once) {
     result.push_back(std::move(rows));
   } else {
-    for (auto& slice : split_rows(*rows, (n_rows + at_once - 1) / at_once))
-      result.emplace_back(std::move(slice));
+    for (auto& micro_batch : split_rows(*rows, (n_rows + at_once - 1) / at_once))
+      result.emplace_back(std::move(micro_batch));
   }
   return result;
 }
@@ -221,6 +221,14 @@ LossAndGradients GradientAccumulator::differentiate_part(const Batch& part, doub
       collector_->begin_last_pass(index, std::move(earlier));
     };
   return objective_->differentiate(*model_, part, request);
+}
+
+void fail_out_of_memory(std::string_view details) {
+  throw TrainingError(fmt::format(
+      "training.batch_size: auto: a step with one sequence at a time needs more memory than there "
+      "is: set training.activation_checkpointing=every_layer, shorten data.sequence_length, or use "
+      "a smaller model{}",
+      details));
 }
 
 }  // namespace zoo

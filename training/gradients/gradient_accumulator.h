@@ -4,16 +4,17 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include <torch/types.h>
 
 #include "data/batch_source.h"
 #include "models/model.h"
-#include "training/config/precision.h"
-#include "training/objectives/objective.h"
-#include "training/parallel/gradient_collector.h"
-#include "training/parallel/gradient_reducer.h"
+#include "models/precision.h"
+#include "tasks/objectives/objective.h"
+#include "training/gradients/gradient_collector.h"
+#include "training/gradients/gradient_reducer.h"
 
 namespace zoo {
 
@@ -27,7 +28,7 @@ struct GradientOptions {
   Precision precision = Precision::fp32;  // resolved
   /// The most rows of a batch that go through the model at once, counted over all threads; the other rows
   /// follow. 0 = all.
-  int64_t rows_at_once = 0;
+  int64_t micro_batch_size = 0;
   OutOfMemory out_of_memory = OutOfMemory::fail;
 };
 
@@ -37,10 +38,10 @@ struct GradientOptions {
 /// alone: threads that share every operation of a small model spend much time waiting for each other. The
 /// parts' gradients are added in a fixed order, so the result does not depend on which thread is first. What
 /// dropout drops of a row depends on a seed and on the row's place in the step (base/random.h). So with
-/// another number of threads or processes, or another rows_at_once, the result differs by rounding only. (On
-/// a GPU, dropout is LibTorch's, and depends on them.) Each thread holds its own gradients. If the model is
-/// too large for that, or the batch has too few rows, all threads share every operation. They also do so for
-/// a model that mixes rows: all rows of a batch go through it together.
+/// another number of threads or processes, or another micro_batch_size, the result differs by rounding only.
+/// (On a GPU, dropout is LibTorch's, and depends on them.) Each thread holds its own gradients. If the model
+/// is too large for that, or the batch has too few rows, all threads share every operation. They also do so
+/// for a model that mixes rows: all rows of a batch go through it together.
 ///
 /// If several processes train together, each takes its share of the rows of every batch. The gradients are
 /// summed over the processes once per step, during the backward pass of the last batch.
@@ -62,13 +63,13 @@ class GradientAccumulator {
   /// batch's part of that loss, (n_batches) on the model's device; each of several processes returns the part
   /// of its own rows. Multiplies the gradients, but not the losses, by `scale`.
   ///
-  /// With OutOfMemory::take_fewer_rows, halves rows_at_once and begins again if there is not enough memory;
-  /// throws TrainingError if there is not enough for one row. Throws ConfigError for a model that mixes rows
-  /// if rows_at_once() is less than a batch.
+  /// With OutOfMemory::take_fewer_rows, halves micro_batch_size and begins again if there is not enough
+  /// memory; throws TrainingError if there is not enough for one row. Throws ConfigError for a model that
+  /// mixes rows if micro_batch_size() is less than a batch.
   torch::Tensor differentiate(const BatchSequence& batches, double scale = 1.0);
 
-  int64_t rows_at_once() const { return options_.rows_at_once; }
-  void set_rows_at_once(int64_t n_rows) { options_.rows_at_once = n_rows; }
+  int64_t micro_batch_size() const { return options_.micro_batch_size; }
+  void set_micro_batch_size(int64_t n_rows) { options_.micro_batch_size = n_rows; }
   /// Takes all of `rows` through the model and back, and keeps nothing. Shows beforehand how much memory that
   /// takes.
   void rehearse(const Batch& rows) const;
@@ -79,7 +80,7 @@ class GradientAccumulator {
   torch::Tensor try_to_differentiate(const BatchSequence& batches, double scale, uint64_t seed);
   void take_fewer_rows(const BatchSequence& batches);
   std::optional<Batch> own_rows(const Batch& batch) const;
-  std::vector<std::optional<Batch>> slices(const Batch& batch) const;
+  std::vector<std::optional<Batch>> micro_batches(const Batch& batch) const;
   int64_t most_parts() const;
   int64_t n_parts(const Batch& rows) const;
   std::vector<LossAndGradients> differentiate_parts(const std::optional<Batch>& rows, size_t n, double weight,
@@ -98,5 +99,9 @@ class GradientAccumulator {
   /// Exists during the last batch of a step, if there is a reducer.
   std::unique_ptr<GradientCollector> collector_;
 };
+
+/// Throws TrainingError: not even one sequence fits into the memory. The message says what to do and ends
+/// with `details`.
+[[noreturn]] void fail_out_of_memory(std::string_view details = {});
 
 }  // namespace zoo

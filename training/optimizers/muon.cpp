@@ -7,8 +7,8 @@
 
 #include <ATen/Parallel.h>
 
+#include "parallel/threads.h"
 #include "training/optimizers/update_rule.h"
-#include "training/parallel/threads.h"
 
 namespace zoo {
 namespace {

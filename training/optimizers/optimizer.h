@@ -8,10 +8,10 @@
 #include <torch/types.h>
 
 #include "io/safetensors.h"
-#include "training/config/training_config.h"
+#include "parallel/process_group.h"
+#include "tasks/training_config.h"
 #include "training/optimizers/parameters.h"
 #include "training/optimizers/update_rule.h"
-#include "training/parallel/process_group.h"
 
 namespace zoo {
 

@@ -22,7 +22,7 @@ ParameterRole role_of(WeightUse use) {
     case WeightUse::distance_table:
       return ParameterRole::embedding;
     case WeightUse::scores:
-    case WeightUse::token_scores:
+    case WeightUse::lm_head:
       break;
   }
   return ParameterRole::other_matrix;

@@ -8,9 +8,9 @@
 #include <torch/types.h>
 
 #include "io/safetensors.h"
+#include "parallel/process_group.h"
 #include "training/optimizers/optimizer.h"
 #include "training/optimizers/parameters.h"
-#include "training/parallel/process_group.h"
 
 namespace zoo {
 

@@ -9,7 +9,7 @@
 
 #include <torch/types.h>
 
-#include "training/config/training_config.h"
+#include "tasks/training_config.h"
 
 namespace zoo {
 

@@ -1,0 +1,201 @@
+#include "checkpoints/initial_weights.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "checkpoints/finite.h"
+#include "checkpoints/run.h"
+#include "io/safetensors.h"
+
+namespace zoo {
+namespace {
+
+/// The run that `init_from` names.
+struct Source {
+  std::filesystem::path dir;
+  Experiment experiment;
+  Vocabulary vocabulary;
+};
+
+[[noreturn]] void fail(const std::string& problem) {
+  throw ConfigError(fmt::format("init_from: {}", problem));
+}
+
+/// Whether trained weights keep their meaning if this key changes. Changed shapes are found later, tensor by
+/// tensor.
+bool may_change(std::string_view key) {
+  constexpr auto free = std::to_array<std::string_view>(
+      {"model.vocab_size", "model.n_layers", "model.n_decoder_layers", "model.max_positions", "model.dropout",
+       "model.attention_dropout", "model.activation_dropout", "model.output_bias", "model.mlm_transform",
+       "model.pooler", "model.init", "model.init_std", "model.init_residual_scaling"});
+  if (key.starts_with("data.tokenizer.")) return false;
+  if (!key.starts_with("model.") || std::ranges::find(free, key) != free.end()) return true;
+  // These keys make a context longer after training (Chen et al. 2023; Peng et al. 2023).
+  return key.starts_with("model.rotary.") && key != "model.rotary.layout" && key != "model.rotary.fraction";
+}
+
+/// Gives keys without a value the value that follows from other keys.
+Experiment resolved(Experiment experiment) {
+  auto& model = experiment.model;
+  model.n_kv_heads = model.kv_heads();
+  model.head_dim = model.head_width();
+  model.d_ff = model.feed_forward_width();
+  model.qkv_bias = model.qkv_bias.value_or(model.bias);
+  return experiment;
+}
+
+void check_agreement(const Experiment& experiment, const Source& source) {
+  const auto here = flatten(resolved(experiment)), there = flatten(resolved(source.experiment));
+  for (const auto& [key, value] : here) {
+    if (may_change(key)) continue;
+    const auto other = std::ranges::find(there, key, &ConfigValue::key);
+    if (other == there.end() || other->value == value) continue;
+    fail(fmt::format("{} is {}, but {} in {}, whose weights and vocabulary this run takes: leave the key out",
+                     key, value, other->value, source.dir.string()));
+  }
+}
+
+void check_special_tokens(const Experiment& experiment, const Source& source) {
+  const auto& type = task_type(experiment);
+  if (!type.needs_tokenizer()) return;
+  if (!source.vocabulary.tokenizer) fail(fmt::format("{} has no tokenizer", source.dir.string()));
+  if (!type.requires_special_tokens(experiment) || source.vocabulary.tokenizer->special().eos >= 0) return;
+  fail(
+      fmt::format("the vocabulary of {} is for one stream of text and lacks the special tokens that {} "
+                  "needs: train it with data.documents, or with a tokenizer of type sentencepiece",
+                  source.dir.string(), type.name));
+}
+
+Source open_source(const Experiment& experiment) {
+  const auto dir = find_path(*experiment.init_from, [](const std::filesystem::path& path) {
+    std::error_code ignored;
+    return std::filesystem::exists(path, ignored);
+  });
+  if (!dir)
+    fail(fmt::format("{}: no such run{}", experiment.init_from->text, places_of(*experiment.init_from)));
+  Source source{.dir = *dir, .experiment = {}, .vocabulary = {}};
+  try {
+    source.experiment = read_run_experiment(source.dir);
+    check_agreement(experiment, source);
+    source.vocabulary = read_run_vocabulary(source.dir, task_type(source.experiment));
+  } catch (const CheckpointError& error) {
+    fail(error.what());
+  }
+  check_special_tokens(experiment, source);
+  return source;
+}
+
+bool is_classifier(std::string_view parameter) { return parameter.starts_with("head.classifier."); }
+
+/// Why the last layer of a classifier is new: "4 classes there, 2 here". Empty if that run has no classes.
+std::string difference_of(const std::vector<std::string>& there, const std::vector<std::string>& here) {
+  if (there.empty()) return "";
+  if (there.size() != here.size()) return fmt::format("{} classes there, {} here", there.size(), here.size());
+  for (size_t i = 0; i < here.size(); ++i) {
+    if (there[i] != here[i])
+      return fmt::format("class {} is '{}' there, '{}' here", i + 1, excerpt(there[i]), excerpt(here[i]));
+  }
+  return "";
+}
+
+/// "encoder.layers.0.norm1, head.pooler and 3 more": the modules of some parameters.
+std::string modules_of(const std::vector<std::string>& parameters) {
+  constexpr size_t most = 6;
+  std::vector<std::string> modules;
+  for (const auto& name : parameters) {
+    const auto module = name.substr(0, name.rfind('.'));
+    if (std::ranges::find(modules, module) == modules.end()) modules.push_back(module);
+  }
+  const size_t shown = std::min(most, modules.size());
+  const auto text = fmt::format("{}", fmt::join(std::span(modules).first(shown), ", "));
+  return shown == modules.size() ? text : fmt::format("{} and {} more", text, modules.size() - shown);
+}
+
+}  // namespace
+
+Vocabulary initial_vocabulary(const Experiment& experiment) {
+  if (!experiment.init_from) return {};
+  const auto source = open_source(experiment).vocabulary;
+  return {.tokenizer = source.tokenizer, .pixels = source.pixels};
+}
+
+std::unique_ptr<Task> make_task(const Experiment& experiment) {
+  return open_task(experiment, initial_vocabulary(experiment));
+}
+
+std::string load_initial_weights(const Experiment& experiment, const Task& task, Model& model) {
+  const auto source = open_source(experiment);
+  // If this run was killed before its first checkpoint, it already has a vocabulary.
+  if (source.vocabulary.tokenizer &&
+      source.vocabulary.tokenizer->fingerprint() != task.tokenizer().fingerprint()) {
+    fail(
+        fmt::format("{} has another vocabulary than when this run was started: train anew with "
+                    "ExistingRun::replace",
+                    source.dir.string()));
+  }
+  const bool same_classes = source.vocabulary.labels == task.vocabulary().labels;
+  const auto path = run_weights(source.dir);
+  const SafetensorsFile file(path);
+
+  std::vector<std::pair<torch::Tensor, std::string>> found;
+  std::vector<std::string> fresh;
+  std::set<std::string> used;
+  auto tensors = model.named_parameters();
+  tensors.update(model.named_buffers());  // such as Performer's random features
+  for (const auto& item : tensors) {
+    const auto& name = item.key();
+    if (!file.contains(name) || (is_classifier(name) && !same_classes)) {
+      fresh.push_back(name);
+      continue;
+    }
+    const auto& wanted = item.value();
+    if (wanted.sizes() != file.shape(name)) {
+      fail(fmt::format(
+          "{} has '{}' as ({}), this model as ({}): copy the keys of model: that set this shape "
+          "from that run's config.yaml",
+          path.string(), name, fmt::join(file.shape(name), ", "), fmt::join(wanted.sizes(), ", ")));
+    }
+    found.emplace_back(wanted, name);
+    used.insert(name);
+  }
+  if (found.empty()) {
+    fail(fmt::format("{} has no weights of this model: name a run of the same architecture", path.string()));
+  }
+
+  const torch::NoGradGuard no_grad;
+  TensorMap copied;
+  for (auto& [parameter, name] : found) {
+    file.read_into(parameter, name);
+    copied.emplace(name, parameter.detach());
+  }
+  check_finite(path, copied);
+
+  auto text = fmt::format("starts from {}: {} of {} tensors", path.string(), found.size(),
+                          found.size() + fresh.size());
+  if (!fresh.empty()) text += fmt::format("; new: {}", modules_of(fresh));
+  const bool new_classes = std::ranges::any_of(fresh, is_classifier);
+  if (const auto why = difference_of(source.vocabulary.labels, task.vocabulary().labels);
+      new_classes && !why.empty())
+    text += fmt::format(" ({})", why);
+  std::vector<std::string> left;
+  for (const auto& name : file.names()) {
+    if (!used.contains(name)) left.push_back(name);
+  }
+  if (!left.empty()) text += fmt::format("; left behind: {}", modules_of(left));
+  return text;
+}
+
+}  // namespace zoo

@@ -1,0 +1,81 @@
+#pragma once
+// A trained model on the disk, as written by `zoo train`.
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <c10/core/Device.h>
+
+#include "checkpoints/checkpoint.h"
+#include "models/model.h"
+#include "tasks/experiment.h"
+#include "tasks/task.h"
+#include "tasks/text/translation.h"
+
+namespace zoo {
+
+/// Whether `dir` holds a run: a directory with a config.yaml.
+bool is_run(const std::filesystem::path& dir);
+
+/// Whether a run in `state` has been trained as long as its configuration says.
+bool is_finished(const TrainingState& state, const TrainingConfig& config);
+/// The same for the newest checkpoint in `dir`; false if there is none.
+bool is_finished(const std::filesystem::path& dir, const TrainingConfig& config);
+/// Why training could not go on, if its loss was not a number; else nothing.
+std::optional<std::string> failure_of(const std::filesystem::path& dir);
+
+/// Reads RUN/config.yaml. Throws CheckpointError if the directory is not a run.
+Experiment read_run_experiment(const std::filesystem::path& dir);
+
+/// Reads RUN/tokenizer.*, RUN/labels.json and RUN/pixels.json, as a task of this type needs them. Throws
+/// CheckpointError.
+Vocabulary read_run_vocabulary(const std::filesystem::path& dir, const TaskType& type);
+/// Writes them. Throws SystemError.
+void write_run_vocabulary(const std::filesystem::path& dir, const Vocabulary& vocabulary);
+
+/// The file with the best weights of a run, RUN/model.safetensors; while there is none, the weights of the
+/// newest checkpoint. Throws CheckpointError.
+std::filesystem::path run_weights(const std::filesystem::path& dir);
+
+/// Compares a configuration with the header of a file of weights, before a model is built: a few bytes of
+/// text can describe a model of any size. Throws CheckpointError if the model would be much larger than the
+/// file.
+void check_model_size(const std::filesystem::path& weights, const Experiment& experiment, const Task& task);
+
+/// A run that is opened to use its model.
+class Run {
+ public:
+  /// Opens a run with the weights of run_weights(). The model is in evaluation mode on `device`. Throws
+  /// CheckpointError: not a run, a file is missing or damaged, weights of another architecture, weights that
+  /// are not finite.
+  static Run open(const std::filesystem::path& dir, c10::Device device = c10::kCPU);
+
+  const std::filesystem::path& dir() const { return dir_; }
+  const Experiment& experiment() const { return task_->experiment(); }
+  const Tokenizer& tokenizer() const { return task_->tokenizer(); }
+  /// Names of the classes; empty if the task has none.
+  const std::vector<std::string>& labels() const { return task_->vocabulary().labels; }
+  Task& task() const { return *task_; }
+  Model& model() const { return *model_; }
+  /// Scores the model on a split of the run's data, or on `files` if there are any (paths as in `data:`;
+  /// prefixes for text_to_text). Throws DataError; CheckpointError if the loss is not finite.
+  Metrics evaluate(Split split, const std::vector<std::string>& files = {},
+                   const EvaluationOptions& options = {}) const;
+  /// Translates the sources of the same data, for BLEU and chrF. Only for the task text_to_text. Throws as
+  /// zoo::translate().
+  Translations translate(Split split, const std::vector<std::string>& files = {},
+                         const TranslateOptions& options = {}) const;
+  /// The file that the weights came from.
+  const std::filesystem::path& weights() const { return weights_; }
+
+ private:
+  Run() = default;
+  std::filesystem::path dir_, weights_;
+  std::unique_ptr<Task> task_;
+  std::shared_ptr<Model> model_;
+};
+
+}  // namespace zoo

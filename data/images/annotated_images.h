@@ -1,0 +1,58 @@
+#pragma once
+// Pictures with the objects that people have marked in them.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "data/images/box.h"
+#include "data/images/image.h"
+#include "data/splits.h"
+
+namespace zoo {
+
+/// Pictures of a split, each with its objects. Pictures are decoded when they are asked for.
+class AnnotatedImages {
+ public:
+  explicit AnnotatedImages(int64_t n_channels) : n_channels_(n_channels) {}
+
+  int64_t size() const { return std::ssize(pictures_); }
+  /// Thread-safe. Throws DataError if the file cannot be decoded, or has another size than its description
+  /// says; it names all files of the set with which something is wrong.
+  Image image(int64_t index) const;
+  const std::filesystem::path& file(int64_t index) const { return at(index).file; }
+  ImageShape shape(int64_t index) const { return at(index).shape; }
+  /// The objects of a picture, within it. `category` is a number among the labels, and `image` is `index`.
+  const std::vector<AnnotatedObject>& objects(int64_t index) const { return at(index).objects; }
+
+  /// Adds the pictures that a COCO file describes (data/images/coco_file.h). The files are in the directory
+  /// of the description, in its directory `images`, or, for COCO's own annotations/instances_NAME.json, in
+  /// ../NAME. Throws DataError, UnknownSymbolError for an object of a category that is not among `labels`.
+  void add_coco(const std::filesystem::path& path, const std::vector<std::string>& labels);
+  /// Keeps the pictures of these numbers, in this order.
+  void keep(const std::vector<int64_t>& indices);
+
+ private:
+  struct Picture {
+    std::filesystem::path file;
+    ImageShape shape;
+    std::vector<AnnotatedObject> objects = {};
+  };
+  const Picture& at(int64_t index) const { return pictures_.at(static_cast<size_t>(index)); }
+
+  Image read(int64_t index) const;
+
+  int64_t n_channels_;
+  std::vector<Picture> pictures_;
+};
+
+/// The pictures of a split, which data.train, data.valid and data.test name COCO files of. Without validation
+/// files, a part of the training pictures is for validation, as for other images. Throws DataError.
+AnnotatedImages read_marked_images(const DataConfig& config, Split split,
+                                   const std::vector<std::string>& labels);
+
+/// The names of the categories of a split, in the order of their ids, file after file. Throws DataError.
+std::vector<std::string> categories_of(const DataConfig& config, Split split);
+
+}  // namespace zoo

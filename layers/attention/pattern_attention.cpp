@@ -1,0 +1,134 @@
+#include "layers/attention/pattern_attention.h"
+
+#include <algorithm>
+
+#include "layers/attention/scaled_dot_product.h"
+#include "layers/attention/window_state.h"
+#include "layers/patterns/banded_attention.h"
+
+namespace zoo {
+namespace {
+
+/// (B or 1, 1, T, T) bool: the visible pairs as a mask, for attention step by step.
+torch::Tensor as_mask(const VisiblePairs& visible, int64_t n, torch::Device device) {
+  std::vector<torch::Tensor> rows;
+  for (const auto& bands : visible.rows) rows.push_back(visible_pairs(*bands, n, n));
+  return torch::stack(rows).unsqueeze(1).to(device);
+}
+
+/// Every token of the sequences is in q, k and v.
+torch::Tensor over_whole_sequences(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
+                                   const PatternCall& call) {
+  const int64_t n = q.size(2);
+  const auto visible = call.pattern.visible({.length = n, .lengths = call.mask.ends(), .ids = call.ids});
+  if (!call.maps) return banded_attention(q, k, v, visible, call.scale, call.dropout);
+  auto mask = Mask::keep(as_mask(visible, n, q.device()));
+  if (call.mask.ends().defined()) mask = mask & Mask::lengths(call.mask.ends());
+  const auto result =
+      explicit_attention(q, k, v, {.mask = mask, .scale = call.scale, .dropout = call.dropout});
+  call.maps->push_back(result.weights);
+  return result.output;
+}
+
+/// Attention of queries at `query_positions` (B or 1, T) over keys at `key_positions` (B or 1, S), where
+/// -1 = no key.
+torch::Tensor over_positions(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
+                             const torch::Tensor& query_positions, const torch::Tensor& key_positions,
+                             const PatternCall& call) {
+  const auto keys = key_positions.unsqueeze(1);
+  const auto visible = call.pattern.sees(query_positions.unsqueeze(2), keys).logical_and(keys.ge(0));
+  return fused_attention(q, k, v, {.mask = Mask::keep(visible), .scale = call.scale});  // (B or 1, T, S)
+}
+
+/// (B or 1, T): the positions of the tokens of a range, -1 for padding.
+torch::Tensor token_positions(const PositionRange& range, torch::Device device) {
+  if (!range.differs_by_row()) return range.ids(device).unsqueeze(0);
+  if (!range.counts().defined()) return range.columns();
+  const auto columns = torch::arange(range.count(), range.columns().options());
+  return range.columns().masked_fill(columns.ge(range.counts().unsqueeze(1)), -1);
+}
+
+/// A single token at the same position in every row.
+torch::Tensor next_token(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
+                         WindowState& state, const PatternCall& call) {
+  // The token that is overwritten is out of the window.
+  state.write(k, v, *call.range);
+  if (call.pattern.sees_all_in_reach()) {
+    const auto all = state.of_equal_rows(call.range->n_keys());
+    return fused_attention(q, all.keys, all.values, {.scale = call.scale});
+  }
+  const auto now = state.after(*call.range);
+  return over_positions(q, now.keys, now.values, token_positions(*call.range, q.device()), now.positions,
+                        call);
+}
+
+torch::Tensor next_tokens(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
+                          WindowState& state, const PositionRange& range, const PatternCall& call) {
+  const auto past = state.before(range);
+  const auto here = token_positions(range, q.device());
+  const int64_t n_rows = std::max(past.positions.size(0), here.size(0));
+  const auto expanded = [&](const torch::Tensor& x) { return x.expand({n_rows, x.size(1)}); };
+  const auto positions = torch::cat({expanded(past.positions), expanded(here)}, 1);
+  const auto out = over_positions(q, torch::cat({past.keys, k.to(past.keys.scalar_type())}, 2),
+                                  torch::cat({past.values, v.to(past.values.scalar_type())}, 2),
+                                  range.differs_by_row() ? range.columns() : here, positions, call);
+  state.write(k, v, range);
+  return out;
+}
+
+torch::Tensor over_window(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
+                          WindowState& state, const PatternCall& call) {
+  const auto& range = *call.range;
+  if (range.count() == 1 && !range.differs_by_row()) return next_token(q, k, v, state, call);
+  // In parts, because the mask of a part has a row for each of its tokens.
+  constexpr int64_t most = 256;
+  std::vector<torch::Tensor> parts;
+  for (int64_t first = 0; first < range.count(); first += most) {
+    const int64_t n = std::min(most, range.count() - first);
+    parts.push_back(next_tokens(q.narrow(2, first, n), k.narrow(2, first, n), v.narrow(2, first, n), state,
+                                range.part(first, n), call));
+  }
+  return parts.size() == 1 ? parts.front() : torch::cat(parts, 2);
+}
+
+/// Over all keys so far, of which a single token gathers those that it sees.
+torch::Tensor over_all_keys(const torch::Tensor& q, const KeysAndValues& all, const PatternCall& call) {
+  const auto& range = *call.range;
+  const auto keys = torch::arange(all.keys.size(2), torch::dtype(torch::kInt64).device(q.device()));
+  if (range.count() == 1 && !range.differs_by_row()) {
+    const auto seen = call.pattern.sees(range.ids(q.device()), keys).nonzero().squeeze(1);
+    return fused_attention(q, all.keys.index_select(2, seen), all.values.index_select(2, seen),
+                           {.scale = call.scale});
+  }
+  const auto queries = range.differs_by_row() ? range.columns() : range.ids(q.device()).unsqueeze(0);
+  return over_positions(q, all.keys, all.values, queries, keys.unsqueeze(0), call);
+}
+
+}  // namespace
+
+std::unique_ptr<LayerState> new_pattern_state(const AttentionPattern& pattern, int64_t n_rows) {
+  if (const auto reach = pattern.reach()) return std::make_unique<WindowState>(n_rows, *reach);
+  return std::make_unique<KeyValueState>(n_rows);
+}
+
+torch::Tensor pattern_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
+                                const PatternCall& call) {
+  TORCH_CHECK(call.mask.is_causal() == (call.pattern.direction() == Direction::causal),
+              "the mask and the pattern ", call.pattern.description(), " are not both causal");
+  if (!call.state) {
+    TORCH_CHECK(call.mask.is_causal_or_lengths(), "a pattern takes causality and lengths, but no other mask");
+    return over_whole_sequences(q, k, v, call);
+  }
+  TORCH_CHECK(call.range, "a state needs the positions of the tokens");
+  auto* const window = dynamic_cast<WindowState*>(call.state);
+  const bool is_first = call.range->first() == 0;  // no row has read anything before
+  if (window) {
+    if (!is_first) return over_window(q, k, v, *window, call);
+    window->write(k, v, *call.range);
+    return over_whole_sequences(q, k, v, call);
+  }
+  const auto all = dynamic_cast<KeyValueState&>(*call.state).extend(k, v, *call.range);
+  return is_first ? over_whole_sequences(q, k, v, call) : over_all_keys(q, all, call);
+}
+
+}  // namespace zoo

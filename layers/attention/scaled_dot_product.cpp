@@ -1,0 +1,84 @@
+#include "layers/attention/scaled_dot_product.h"
+
+#include <cmath>
+#include <limits>
+
+#include <torch/types.h>
+
+#include "layers/kernels/attention/cpu_attention.h"
+#include "layers/kernels/dropout.h"
+
+namespace zoo {
+namespace {
+
+constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+
+// Mask and bias as one tensor, as the fused kernels take it: bool (true = visible) or additive.
+torch::Tensor combined_mask(const torch::Tensor& visible, const torch::Tensor& bias,
+                            torch::ScalarType dtype) {
+  if (!bias.defined()) return visible;
+  const auto additive = bias.to(dtype);
+  return visible.defined()
+             ? torch::where(visible, additive, torch::full({}, kMinusInfinity, additive.options()))
+             : additive;
+}
+
+/// Every key, or the keys up to each query's own position. The last query is aligned with the last key.
+Bands all_bands(int64_t n_queries, int64_t n_keys, bool is_causal) {
+  Band band = Band::all({.count = n_queries}, {.count = n_keys});
+  if (is_causal) band.high = n_keys - n_queries + 1;
+  return {band};
+}
+
+double scale_of(const torch::Tensor& q, const ScaledDotProductOptions& options) {
+  return options.scale.value_or(1.0 / std::sqrt(static_cast<double>(q.size(-1))));
+}
+
+}  // namespace
+
+torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
+                              const ScaledDotProductOptions& options) {
+  // The fused CPU kernel has no dropout: LibTorch, too, would go step by step, with a slower dropout. No
+  // fused kernel takes a scale that is not positive: LibTorch takes its square root.
+  const double scale = scale_of(q, options);
+  if ((options.dropout > 0 && q.is_cpu()) || scale <= 0) return explicit_attention(q, k, v, options).output;
+  const int64_t n_queries = q.size(2), n_keys = k.size(2);
+  const bool grouped = q.size(1) != k.size(1);
+  const bool needs_no_tensor = options.mask.is_causal_or_lengths() && !options.bias.defined();
+  if (needs_no_tensor && has_cpu_attention(q, k, v))
+    return cpu_attention(
+        q, k, v, {all_bands(n_queries, n_keys, options.mask.is_causal()), options.mask.ends()}, scale);
+  // The kernels' causal flag aligns the first query with the first key, which is right only for as many keys
+  // as queries.
+  const bool causal_flag =
+      options.mask.is_only_causal() && n_queries == n_keys && n_queries > 1 && !options.bias.defined();
+  const auto visible =
+      causal_flag ? torch::Tensor() : options.mask.materialize(n_queries, n_keys, q.device());
+  const auto mask = causal_flag ? torch::Tensor() : combined_mask(visible, options.bias, q.scalar_type());
+  const auto out =
+      at::scaled_dot_product_attention(q, k, v, mask.defined() ? std::make_optional(mask) : std::nullopt,
+                                       options.dropout, causal_flag, options.scale, grouped);
+  // LibTorch's kernels for processors give zeros where nothing is visible; not every kernel for GPUs does.
+  const bool needs_zeros = visible.defined() && !q.is_cpu();
+  return needs_zeros ? torch::where(visible.any(-1, /*keepdim=*/true), out, torch::zeros({}, out.options()))
+                     : out;
+}
+
+AttentionResult explicit_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
+                                   const ScaledDotProductOptions& options) {
+  const int64_t group = q.size(1) / k.size(1);
+  const auto keys = group == 1 ? k : k.repeat_interleave(group, 1);    // (B, H, S, Dh)
+  const auto values = group == 1 ? v : v.repeat_interleave(group, 1);  // (B, H, S, Dv)
+  const double scale = scale_of(q, options);
+
+  auto scores = torch::matmul(q * scale, keys.transpose(-2, -1));  // (B, H, T, S)
+  if (options.bias.defined()) scores = scores + options.bias;
+  const auto visible = options.mask.materialize(q.size(2), k.size(2), q.device());
+  if (visible.defined()) scores = scores.masked_fill(visible.logical_not(), kMinusInfinity);
+  auto weights = torch::_safe_softmax(scores, -1);  // zeros, not NaN, where nothing is visible
+  weights = dropout(weights, options.dropout);
+  // A float32 bias makes the weights float32.
+  return {torch::matmul(weights.to(values.scalar_type()), values), weights};
+}
+
+}  // namespace zoo

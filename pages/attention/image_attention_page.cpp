@@ -1,0 +1,137 @@
+#include "pages/attention/image_attention_page.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "analysis/attention_rollout.h"
+#include "analysis/attention_statistics.h"
+#include "analysis/image_attention.h"
+#include "base/error.h"
+#include "data/images/augment.h"
+#include "data/images/image_file.h"
+#include "pages/page_template.h"
+
+namespace zoo {
+namespace embedded {  // cmake/ZooEmbed.cmake
+extern const char attention_page_css[];
+extern const char image_attention_page_html[];
+extern const char image_attention_page_css[];
+extern const char image_attention_page_js[];
+extern const char picture_view_js[];
+extern const char page_css[];
+extern const char page_js[];
+extern const char heat_map_js[];
+extern const char token_predictions_js[];
+extern const char attention_overview_js[];
+}  // namespace embedded
+
+namespace {
+
+constexpr int64_t kMostPackedWeights = 36'000'000;  // a page of about 50 MB, which browsers load slowly
+constexpr int64_t kMostSide = 1600;                 // of the picture in the page, in pixels
+
+/// RFC 4648.
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t n = std::min<size_t>(3, bytes.size() - i);
+    uint32_t group = 0;
+    for (size_t k = 0; k < 3; ++k) group = group << 8 | (k < n ? static_cast<uint8_t>(bytes[i + k]) : 0U);
+    for (size_t k = 0; k < 4; ++k) text += k <= n ? digits[group >> (18 - 6 * k) & 63] : '=';
+  }
+  return text;
+}
+
+/// (T, S) weights, see the header.
+nlohmann::ordered_json packed(const torch::Tensor& weights) {
+  constexpr double millionth = 1e-6, most = 255;
+  const auto rows = weights.to(torch::kFloat64).contiguous();
+  const int64_t T = rows.size(0), S = rows.size(1);
+  const double* weight = rows.const_data_ptr<double>();
+  std::string bytes;
+  auto tops = nlohmann::ordered_json::array();
+  for (int64_t t = 0; t < T; ++t, weight += S) {
+    const auto top = std::llround(std::ceil(*std::max_element(weight, weight + S) / millionth));
+    tops.push_back(top);
+    for (int64_t s = 0; s < S; ++s) {
+      const double share = top > 0 ? weight[s] / (static_cast<double>(top) * millionth) : 0;
+      bytes += static_cast<char>(std::lround(most * std::clamp(share, 0.0, 1.0)));
+    }
+  }
+  return {{"tops", std::move(tops)}, {"rows", base64(bytes)}};
+}
+
+nlohmann::ordered_json maps_json(const std::vector<AttentionLayer>& layers) {
+  auto maps = nlohmann::ordered_json::array();
+  for (const auto& [kind, layer, weights] : layers) {
+    if (maps.empty() || maps.back()["kind"] != name_of(kind))
+      maps.push_back({{"kind", name_of(kind)}, {"layers", nlohmann::ordered_json::array()}});
+    auto& heads = maps.back()["layers"].emplace_back(nlohmann::ordered_json::array());
+    for (const auto& head : weights.unbind()) heads.push_back(packed(head));
+  }
+  return maps;
+}
+
+nlohmann::ordered_json rollouts_json(const std::vector<Rollout>& rollouts) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& [kind, layer, weights] : rollouts) {
+    auto map = packed(weights);
+    map["kind"] = name_of(kind);
+    map["layer"] = layer;
+    list.push_back(std::move(map));
+  }
+  return list;
+}
+
+std::string data_uri(const Image& picture) {
+  const auto& [channels, height, width] = picture.shape;
+  const int64_t side = std::max(height, width);
+  if (side <= kMostSide) return "data:image/png;base64," + base64(encode_png(picture));
+  const auto smaller = [&](int64_t length) { return std::max<int64_t>(1, length * kMostSide / side); };
+  const Rectangle whole{.top = 0, .left = 0, .height = height, .width = width};
+  return "data:image/png;base64," +
+         base64(encode_png(resized(picture, whole, smaller(height), smaller(width))));
+}
+
+std::string page_data(const AttentionReport& report) {
+  auto data = image_json(report);
+  data["picture"] = data_uri(report.image->picture);
+  data["maps"] = maps_json(report.layers);
+  data["heads"] = nlohmann::ordered_json::parse(to_json(head_statistics(report)));
+  data["rollout"] = rollouts_json(attention_rollout(report));
+  return escaped_for_script(as_json_text(data));
+}
+
+void check_packed_size(const AttentionReport& report) {
+  int64_t weights = 0;
+  for (const auto& layer : report.layers) weights += layer.weights.numel();
+  if (weights <= kMostPackedWeights) return;
+  throw DataError(fmt::format(
+      "{}: the maps of {} places are {} million numbers, too many for a page: give a smaller picture, or "
+      "write JSON",
+      report.image->file, report.source_tokens.size(), weights / 1'000'000));
+}
+
+}  // namespace
+
+std::string image_attention_page(const AttentionReport& report) {
+  check_packed_size(report);
+  return fill_template(
+      embedded::image_attention_page_html,
+      {{"title",
+        escaped_for_html("Attention: " + std::filesystem::path(report.image->file).filename().string())},
+       {"style",
+        std::string(embedded::page_css) + embedded::attention_page_css + embedded::image_attention_page_css},
+       {"script", std::string(embedded::page_js) + embedded::heat_map_js + embedded::token_predictions_js +
+                      embedded::attention_overview_js + embedded::picture_view_js +
+                      embedded::image_attention_page_js},
+       {"data", page_data(report)}});
+}
+
+}  // namespace zoo

@@ -1,0 +1,231 @@
+// Predicts the class of an image.
+
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <torch/types.h>
+
+#include "base/error.h"
+#include "data/images/augment.h"
+#include "data/images/image_batches.h"
+#include "data/images/image_file.h"
+#include "data/images/image_set.h"
+#include "data/prefetch.h"
+#include "models/inference_scope.h"
+#include "models/model.h"
+#include "tasks/evaluation.h"
+#include "tasks/images/image_task.h"
+#include "tasks/images/mixed_cross_entropy.h"
+#include "tasks/labels.h"
+#include "tasks/library_tasks.h"
+#include "tasks/objectives/token_cross_entropy.h"
+#include "tasks/task.h"
+#include "tasks/task_checks.h"
+
+namespace zoo {
+namespace {
+
+/// The keys of the task, beside `type: image_classification`.
+struct ImageClassificationConfig {
+  std::optional<int64_t> n_classes;
+};
+void describe(ConfigVisitor& v, ImageClassificationConfig& c) { describe_n_classes(v, c.n_classes); }
+
+class ImageClassification final : public Task {
+ public:
+  ImageClassification(const Experiment& experiment, Vocabulary vocabulary,
+                      const std::vector<std::string>& notes)
+      : Task(experiment, std::move(vocabulary)) {
+    add_notes(notes);
+  }
+
+  ModelPurpose purpose() const override {
+    return image_purpose(experiment(), HeadKind::classification, std::ssize(labels()));
+  }
+
+  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
+    constexpr int64_t k = 5;
+    const int64_t n_classes = std::ssize(labels());
+    ConfusionCounts counts(n_classes);
+    auto in_top_k = torch::zeros({1}, torch::kLong);
+    const Score scored = score(model, batches(split), options, [&](const auto& logits, const auto& targets) {
+      counts.add(logits.argmax(-1), targets);
+      const auto top = std::get<1>(logits.topk(std::min(k, n_classes), -1));
+      in_top_k += (top == targets.unsqueeze(-1)).sum().to(torch::kCPU);
+    });
+    counts.finish(options);
+    sum_over_processes(options, in_top_k);
+    if (scored.targets == 0) throw DataError("there are no images to be scored");
+    return {{"loss", scored.loss()},
+            {"accuracy", counts.accuracy()},
+            {"top_5_accuracy", in_top_k.item<double>() / static_cast<double>(scored.targets)},
+            {"f1", counts.macro_f1()},
+            {"images", static_cast<double>(scored.targets)}};
+  }
+
+  std::vector<Prediction> predict(Model& model, const std::vector<std::string>& inputs,
+                                  const PredictOptions& options) override;
+  std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override;
+  ImageInputs read_inputs(const std::vector<std::string>& files) const override;
+
+ private:
+  const std::vector<std::string>& labels() const { return vocabulary().labels; }
+
+  std::unique_ptr<BatchSource> open(Split split) override {
+    auto images = read_images(experiment().data, split);
+    if (split == Split::train) add_notes(images.notes());
+    auto classes = classes_of(images);
+    return prefetched(image_batches(std::move(images), std::move(classes), experiment().data.images,
+                                    *vocabulary().pixels,
+                                    /*tokens_per_image=*/1, batch_options(split)));
+  }
+
+  std::shared_ptr<const Objective> own_objective(const ObjectiveContext& context) const override {
+    if (!experiment().data.images.augment.mixes()) return Task::own_objective(context);
+    return std::make_shared<MixedCrossEntropy>(context.label_smoothing);
+  }
+
+  /// The class of each image. Throws UnknownSymbolError for a label that the training data do not have.
+  std::vector<int64_t> classes_of(const LabelledImages& images) const {
+    std::vector<int64_t> classes;
+    for (int64_t i = 0; i < images.size(); ++i) classes.push_back(class_of(images.label(i), labels()));
+    return classes;
+  }
+
+  /// The images that `image` gives for 0 … n - 1, which are fitted() to their size.
+  template <class ImageOf>
+  Batch make_batch(int64_t n, ImageOf image) const {
+    const auto& config = experiment().data.images;
+    auto images = torch::empty({n, config.channels, config.size, config.size});
+    for (int64_t i = 0; i < n; ++i) {
+      write_normalised(image(i), *vocabulary().pixels, images[i].mutable_data_ptr<float>());
+    }
+    Batch batch;
+    batch.fields = {{fields::kImages, std::move(images)}};
+    return batch;
+  }
+
+  /// (N, C) double on the CPU: the probabilities of the classes.
+  torch::Tensor probabilities(Model& model, const Batch& batch) const {
+    const InferenceScope scope(model);
+    const auto logits = model.logits(model.features(batch.to(model.device())));
+    auto result = logits.to(torch::kCPU, torch::kDouble).softmax(1);
+    if (result.isnan().any().item<bool>()) fail_not_a_number();
+    return result;
+  }
+};
+
+ImageInputs ImageClassification::read_inputs(const std::vector<std::string>& files) const {
+  const auto& config = experiment().data.images;
+  ImageInputs inputs;
+  inputs.batch = make_batch(std::ssize(files), [&](int64_t i) {
+    const auto image = read_image(files[static_cast<size_t>(i)], Follow::everything, config.channels);
+    inputs.shown.push_back(fitted_part(image.shape, config.size));
+    return fitted(image, config.size);
+  });
+  return inputs;
+}
+
+std::vector<Prediction> ImageClassification::predict(Model& model, const std::vector<std::string>& inputs,
+                                                     const PredictOptions& options) {
+  constexpr size_t at_once = 32;
+  const auto& config = experiment().data.images;
+  std::vector<Prediction> predictions;
+  for (size_t begin = 0; begin < inputs.size(); begin += at_once) {
+    const auto end = std::min(inputs.size(), begin + at_once);
+    std::vector<Image> images;
+    std::vector<Prediction> found;
+    for (size_t i = begin; i < end; ++i) {
+      const auto image = read_input(inputs[i], config.channels, options);
+      if (!image) continue;
+      images.push_back(fitted(*image, config.size));
+      found.push_back({.input = inputs[i], .on_white = image->has_transparency});
+    }
+    if (!images.empty()) {
+      const auto rows = probabilities(model, make_batch(std::ssize(images), [&](int64_t i) {
+                                        return std::move(images[static_cast<size_t>(i)]);
+                                      }));
+      for (size_t i = 0; i < found.size(); ++i)
+        found[i].labels = ranked(rows[static_cast<int64_t>(i)], labels());
+    }
+    std::ranges::move(found, std::back_inserter(predictions));
+    if (options.on_progress) options.on_progress(static_cast<int64_t>(end), std::ssize(inputs));
+  }
+  return predictions;
+}
+
+std::vector<Sample> ImageClassification::samples(Model& model, const std::vector<std::string>& inputs) {
+  std::vector<Sample> result;
+  if (!inputs.empty()) {
+    for (const auto& prediction : predict(model, inputs, {}))
+      result.push_back({.input = prediction.input, .output = prediction.labels.front().label});
+    return result;
+  }
+  constexpr int64_t n_samples = 10;
+  const auto set = read_images(experiment().data, Split::valid);
+  const int64_t n = std::min(n_samples, set.size());
+  const auto rows = probabilities(
+      model, make_batch(n, [&](int64_t i) { return fitted(set.image(i), experiment().data.images.size); }));
+  for (int64_t i = 0; i < n; ++i) {
+    result.push_back({.input = fmt::format("validation image {}", i + 1),
+                      .output = ranked(rows[i], labels()).front().label,
+                      .reference = set.label(i)});
+  }
+  return result;
+}
+
+std::unique_ptr<Task> make_image_classification(const Experiment& experiment, Vocabulary vocabulary) {
+  auto notes = notes_on_fit(experiment);
+  if (vocabulary.labels.empty() || !vocabulary.pixels) {
+    const auto images = read_images(experiment.data, Split::train);
+    if (vocabulary.labels.empty()) {
+      for (int64_t i = 0; i < images.size(); ++i) vocabulary.labels.push_back(images.label(i));
+      vocabulary.labels = distinct_labels(std::move(vocabulary.labels));
+    }
+    if (!vocabulary.pixels) {
+      vocabulary.pixels =
+          measure_training_pixels(images.size(), [&](int64_t index) { return images.image(index); }, notes);
+    }
+  }
+  require_n_classes(experiment.task.as<ImageClassificationConfig>().n_classes, vocabulary);
+  return std::make_unique<ImageClassification>(experiment, std::move(vocabulary), notes);
+}
+
+void validate_image_classification(const Experiment& experiment, const Complain& complain) {
+  require_shape(experiment, {FamilyShape::other}, "vit or another family that reads images", complain);
+  validate_without_boxes(experiment.data.images, complain_under("data.images", complain));
+  validate_fit(experiment, complain);
+  if (experiment.data.images.augment.mixes() && experiment.training.objective.type != "task") {
+    complain("data.images.augment",
+             fmt::format("mixes images, which training.objective {} does not understand",
+                         experiment.training.objective.type));
+  }
+}
+
+}  // namespace
+
+TaskType image_classification() {
+  const Metric accuracy{.key = "accuracy", .label = "accuracy", .better = Better::higher, .percent = true};
+  TaskType type;
+  type.name = "image_classification";
+  type.doc = "The class of an image.";
+  type.make_options = options_of<ImageClassificationConfig>();
+  type.best_by = {
+      accuracy,
+      {.key = "top_5_accuracy", .label = "top-5 accuracy", .better = Better::higher, .percent = true}};
+  type.comparison = accuracy;
+  type.needs = VocabularyNeeds::labels_and_pixels;
+  type.unit = "image";
+  type.predicts_from = PredictionInput::image_file;
+  type.make = make_image_classification;
+  type.validate = validate_image_classification;
+  type.purpose = [](const Experiment& experiment, int64_t) -> std::optional<ModelPurpose> {
+    const auto n_classes = experiment.task.as<ImageClassificationConfig>().n_classes;
+    if (!n_classes) return std::nullopt;
+    return image_purpose(experiment, HeadKind::classification, *n_classes);
+  };
+  return type;
+}
+
+}  // namespace zoo

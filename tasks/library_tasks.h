@@ -1,0 +1,25 @@
+#pragma once
+// The library's tasks. Each is defined in a file of its own, in a folder above this one.
+
+#include "tasks/task_type.h"
+
+namespace zoo {
+
+/// Next-token prediction over a stream of text, with a decoder, or with an encoder-decoder whose encoder
+/// reads the first part of each window.
+TaskType language_modeling();
+/// Prediction of hidden tokens with an encoder (Devlin et al. 2019).
+TaskType masked_language_modeling();
+/// Translation and other tasks that turn one line into another, with an encoder-decoder or a decoder.
+TaskType text_to_text();
+/// Classification of texts: with an encoder at its class token, with a decoder at its last token, or with an
+/// encoder-decoder that writes the name of the class.
+TaskType text_classification();
+/// Prediction of the marked tokens of each text with a decoder: associative recall, induction.
+TaskType marked_tokens();
+/// Classification of images with a vit.
+TaskType image_classification();
+/// Detection of objects in pictures with a detr.
+TaskType object_detection();
+
+}  // namespace zoo

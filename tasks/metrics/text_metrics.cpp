@@ -1,0 +1,297 @@
+#include "tasks/metrics/text_metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <stdexcept>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+
+namespace zoo {
+namespace {
+
+constexpr size_t kWordOrder = 4, kCharacterOrder = 6;
+
+/// How often each n-gram occurs. The keys are views of the text.
+using Counts = std::unordered_map<std::u32string_view, int64_t>;
+
+/// White space as in Python's str.split().
+bool is_space(char32_t c) {
+  return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
+         c == 0x3000;
+}
+
+bool is_digit(char32_t c) { return c >= U'0' && c <= U'9'; }
+bool is_point(char32_t c) { return c == U'.' || c == U','; }
+
+/// The symbols of ASCII except ' , - . which may belong to a word or a number.
+bool is_symbol(char32_t c) {
+  return (c >= U' ' && c <= U'&') || (c >= U'(' && c <= U'+') || c == U'/' || (c >= U':' && c <= U'@') ||
+         (c >= U'[' && c <= U'`') || (c >= U'{' && c <= U'~');
+}
+
+void replace_all(std::u32string& text, std::u32string_view from, std::u32string_view to) {
+  for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+}
+
+/// A regular expression's substitution: replaces each pair of neighbours a b for which `matches(a, b)` by
+/// `before` a `between` b `after`, from left to right, without overlaps.
+struct PairRule {
+  bool (*matches)(char32_t a, char32_t b);
+  std::u32string_view before, between, after;
+
+  std::u32string apply(std::u32string_view text) const {
+    std::u32string result;
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (i + 1 == text.size() || !matches(text[i], text[i + 1])) {
+        result += text[i];
+        continue;
+      }
+      result.append(before).append(1, text[i]).append(between).append(1, text[i + 1]).append(after);
+      ++i;
+    }
+    return result;
+  }
+};
+
+// The order matters: each rule works on the result of the rule before it.
+constexpr PairRule kPairRules[] = {
+    // A point or comma, unless a digit is before it.
+    {[](char32_t a, char32_t b) { return !is_digit(a) && is_point(b); }, U"", U" ", U" "},
+    // A point or comma, unless a digit follows.
+    {[](char32_t a, char32_t b) { return is_point(a) && !is_digit(b); }, U" ", U" ", U""},
+    // A hyphen after a digit.
+    {[](char32_t a, char32_t b) { return is_digit(a) && b == U'-'; }, U"", U" ", U" "},
+};
+
+/// The words of `text`, one blank between them.
+std::u32string with_single_blanks(std::u32string_view text) {
+  std::u32string result;
+  bool apart = false;
+  for (const char32_t c : text) {
+    if (is_space(c)) {
+      apart = !result.empty();
+      continue;
+    }
+    if (apart) result += U' ';
+    apart = false;
+    result += c;
+  }
+  return result;
+}
+
+std::u32string words_13a(std::string_view line) {
+  std::u32string text = decode_utf8(line);
+  while (!text.empty() && is_space(text.back())) text.pop_back();
+  replace_all(text, U"<skipped>", U"");
+  replace_all(text, U"-\n", U"");
+  replace_all(text, U"\n", U" ");
+  replace_all(text, U"&quot;", U"\"");
+  replace_all(text, U"&amp;", U"&");  // the result may be an entity again: "&amp;lt;" becomes "<"
+  replace_all(text, U"&lt;", U"<");
+  replace_all(text, U"&gt;", U">");
+
+  std::u32string apart = U" ";
+  for (const char32_t c : text) {
+    if (is_symbol(c)) {
+      apart.append({U' ', c, U' '});
+    } else {
+      apart += c;
+    }
+  }
+  apart += U' ';
+  for (const auto& rule : kPairRules) apart = rule.apply(apart);
+  return with_single_blanks(apart);
+}
+
+std::u32string characters(std::string_view line) {
+  std::u32string text = decode_utf8(line);
+  std::erase_if(text, is_space);
+  return text;
+}
+
+struct WordNgrams {
+  std::array<Counts, kWordOrder> counts;  // [n - 1]: n-grams of n words
+  int64_t n_words = 0;
+};
+
+/// `words` are as words_13a() returns them, so every n-gram is a substring.
+WordNgrams word_ngrams(std::u32string_view words) {
+  std::vector<size_t> begins, ends;
+  for (size_t begin = 0; begin < words.size(); begin = ends.back() + 1) {
+    begins.push_back(begin);
+    ends.push_back(std::min(words.find(U' ', begin), words.size()));
+  }
+  WordNgrams result;
+  result.n_words = static_cast<int64_t>(begins.size());
+  for (size_t n = 1; n <= kWordOrder; ++n) {
+    for (size_t last = n - 1; last < begins.size(); ++last) {
+      const size_t begin = begins[last - (n - 1)];
+      ++result.counts[n - 1][words.substr(begin, ends[last] - begin)];
+    }
+  }
+  return result;
+}
+
+Counts character_ngrams(std::u32string_view text, size_t n) {
+  Counts counts;
+  for (size_t begin = 0; begin + n <= text.size(); ++begin) ++counts[text.substr(begin, n)];
+  return counts;
+}
+
+int64_t sum(const Counts& counts) {
+  int64_t total = 0;
+  for (const auto& [ngram, count] : counts) total += count;
+  return total;
+}
+
+/// The number of n-grams of `output` that the reference has, too; each occurrence there matches once.
+int64_t matches(const Counts& output, const Counts& reference) {
+  int64_t total = 0;
+  for (const auto& [ngram, count] : output) {
+    const auto found = reference.find(ngram);
+    if (found != reference.end()) total += std::min(count, found->second);
+  }
+  return total;
+}
+
+void check_lines(const std::vector<std::string>& outputs, const ReferenceTexts& references) {
+  if (references.empty()) throw std::invalid_argument("there are no references");
+  for (const auto& lines : references) {
+    if (lines.size() == outputs.size()) continue;
+    throw std::invalid_argument(
+        fmt::format("{} outputs do not correspond to {} references", outputs.size(), lines.size()));
+  }
+}
+
+/// The counts from which BLEU is computed.
+struct BleuCounts {
+  std::array<int64_t, kWordOrder> matched{}, total{};
+  int64_t length = 0, reference_length = 0;
+
+  /// Adds a line with all its references, as words_13a() returns them.
+  void add(std::u32string_view output, const std::vector<std::u32string>& references) {
+    const auto ngrams = word_ngrams(output);
+    WordNgrams best;  // for each n-gram its highest count in a reference
+    const auto distance = [&](int64_t n_words) {
+      return std::pair(std::abs(n_words - ngrams.n_words), n_words);  // of two equally near, take the shorter
+    };
+    for (size_t r = 0; r < references.size(); ++r) {
+      const auto reference = word_ngrams(references[r]);
+      if (r == 0 || distance(reference.n_words) < distance(best.n_words)) best.n_words = reference.n_words;
+      for (size_t i = 0; i < kWordOrder; ++i) {
+        for (const auto& [ngram, count] : reference.counts[i]) {
+          auto& most = best.counts[i][ngram];
+          most = std::max(most, count);
+        }
+      }
+    }
+    for (size_t i = 0; i < kWordOrder; ++i) {
+      matched[i] += matches(ngrams.counts[i], best.counts[i]);
+      total[i] += sum(ngrams.counts[i]);
+    }
+    length += ngrams.n_words;
+    reference_length += best.n_words;
+  }
+
+  double score() const {
+    if (std::ranges::all_of(matched, [](int64_t n) { return n == 0; })) return 0;
+    double log_precisions = 0, smoothing = 1;
+    for (size_t i = 0; i < kWordOrder; ++i) {
+      if (total[i] == 0) return 0;  // no line has this many words
+      // An order without a match counts as half a match, the next such order as a quarter, …
+      const double found = matched[i] > 0 ? static_cast<double>(matched[i]) : 1 / (smoothing *= 2);
+      log_precisions += std::log(100 * found / static_cast<double>(total[i]));
+    }
+    const double excess = length < reference_length
+                              ? static_cast<double>(reference_length) / static_cast<double>(length) - 1
+                              : 0;
+    return std::exp(-excess) * std::exp(log_precisions / kWordOrder);
+  }
+};
+
+/// The counts from which chrF is computed: n-grams of the outputs, of the references, and in both.
+struct ChrfCounts {
+  std::array<int64_t, kCharacterOrder> output{}, reference{}, matched{};
+
+  ChrfCounts& operator+=(const ChrfCounts& other) {
+    for (size_t i = 0; i < kCharacterOrder; ++i) {
+      output[i] += other.output[i];
+      reference[i] += other.reference[i];
+      matched[i] += other.matched[i];
+    }
+    return *this;
+  }
+
+  double score() const {
+    constexpr double recall_weight = 4;  // beta²
+    double precision = 0, recall = 0;
+    int orders = 0;
+    for (size_t i = 0; i < kCharacterOrder; ++i) {
+      if (output[i] == 0 || reference[i] == 0) continue;
+      precision += static_cast<double>(matched[i]) / static_cast<double>(output[i]);
+      recall += static_cast<double>(matched[i]) / static_cast<double>(reference[i]);
+      ++orders;
+    }
+    if (precision + recall == 0) return 0;
+    precision /= orders;
+    recall /= orders;
+    return 100 * (1 + recall_weight) * precision * recall / (recall_weight * precision + recall);
+  }
+};
+
+ChrfCounts compare(const std::array<Counts, kCharacterOrder>& output, std::u32string_view reference) {
+  ChrfCounts result;
+  for (size_t i = 0; i < kCharacterOrder; ++i) {
+    const auto ngrams = character_ngrams(reference, i + 1);
+    if (ngrams.empty()) continue;  // n-grams longer than the reference do not count against the output
+    result.output[i] = sum(output[i]);
+    result.reference[i] = sum(ngrams);
+    result.matched[i] = matches(output[i], ngrams);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string tokenize_13a(std::string_view line) { return encode_utf8(words_13a(line)); }
+
+double corpus_bleu(const std::vector<std::string>& outputs, const ReferenceTexts& references) {
+  check_lines(outputs, references);
+  BleuCounts counts;
+  for (size_t line = 0; line < outputs.size(); ++line) {
+    std::vector<std::u32string> of_line;
+    for (const auto& lines : references) of_line.push_back(words_13a(lines[line]));
+    counts.add(words_13a(outputs[line]), of_line);
+  }
+  return counts.score();
+}
+
+double corpus_chrf(const std::vector<std::string>& outputs, const ReferenceTexts& references) {
+  check_lines(outputs, references);
+  ChrfCounts counts;
+  for (size_t line = 0; line < outputs.size(); ++line) {
+    const auto text = characters(outputs[line]);
+    std::array<Counts, kCharacterOrder> ngrams;
+    for (size_t i = 0; i < kCharacterOrder; ++i) ngrams[i] = character_ngrams(text, i + 1);
+    ChrfCounts nearest;
+    double best = -1;
+    for (const auto& lines : references) {
+      const auto compared = compare(ngrams, characters(lines[line]));
+      if (compared.score() <= best) continue;
+      best = compared.score();
+      nearest = compared;
+    }
+    counts += nearest;
+  }
+  return counts.score();
+}
+
+}  // namespace zoo

@@ -1,0 +1,66 @@
+#include "tasks/objectives/token_cross_entropy.h"
+
+#include <algorithm>
+
+#include <torch/types.h>
+
+#include "layers/kernels/cross_entropy.h"
+
+namespace zoo {
+namespace {
+
+constexpr int64_t kCpuLogitsBytes = int64_t{32} << 20, kGpuLogitsBytes = int64_t{1} << 30;
+
+}  // namespace
+
+int64_t TokenCrossEntropy::targets_at_once(const Model& model) const {
+  const int64_t bytes =
+      options_.logits_bytes.value_or(model.device().is_cpu() ? kCpuLogitsBytes : kGpuLogitsBytes);
+  return std::max(options_.fewest_targets, bytes / (model.n_outputs() * static_cast<int64_t>(sizeof(float))));
+}
+
+torch::Tensor TokenCrossEntropy::loss(Model& model, const Batch& part) const {
+  return cross_entropy_sum(model.logits(model.features(part)), part.targets,
+                           {.label_smoothing = options_.label_smoothing});
+}
+
+LossAndGradients TokenCrossEntropy::differentiate(Model& model, const Batch& part,
+                                                  const GradientRequest& request) const {
+  const int64_t chunk = targets_at_once(model);
+  const auto features = model.features(part);
+  if (part.n_targets() > chunk) return differentiate_in_chunks(model, part, features, chunk, request);
+  const auto loss =
+      cross_entropy_sum(model.logits(features), part.targets,
+                        {.label_smoothing = options_.label_smoothing, .weight = request.weight});
+  request.before_last_pass({});
+  return {.loss = loss.detach(), .gradients = gradients_of(loss, {}, request.parameters)};
+}
+
+// The graph is cut at the features. Each chunk makes its gradient of the features at once, and frees its
+// logits before the next chunk makes its own.
+LossAndGradients TokenCrossEntropy::differentiate_in_chunks(Model& model, const Batch& part,
+                                                            const torch::Tensor& features, int64_t chunk,
+                                                            const GradientRequest& request) const {
+  const auto all = features.detach();
+  Gradients gradients(request.parameters.size()), feature_gradients;
+  auto total = torch::zeros({}, all.options().dtype(torch::kFloat));
+  const int64_t n = part.n_targets(), n_chunks = (n + chunk - 1) / chunk;
+  for (int64_t i = 0; i < n_chunks; ++i) {
+    const int64_t begin = n * i / n_chunks, count = n * (i + 1) / n_chunks - begin;
+    auto inputs = request.parameters;
+    inputs.push_back(all.narrow(0, begin, count).requires_grad_());
+    const auto loss =
+        cross_entropy_sum(model.logits(inputs.back()), part.targets.narrow(0, begin, count),
+                          {.label_smoothing = options_.label_smoothing, .weight = request.weight});
+    total += loss.detach();
+    auto found = gradients_of(loss, {}, inputs);
+    feature_gradients.push_back(found.back());
+    found.pop_back();
+    add_gradients(gradients, found);
+  }
+  request.before_last_pass(gradients);
+  add_gradients(gradients, gradients_of(features, torch::cat(feature_gradients), request.parameters));
+  return {.loss = total, .gradients = std::move(gradients)};
+}
+
+}  // namespace zoo

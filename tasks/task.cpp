@@ -1,0 +1,117 @@
+#include "tasks/task.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/text/corpus.h"
+#include "models/families/families.h"
+#include "tasks/evaluation.h"
+#include "tasks/library_tasks.h"
+#include "tasks/objectives/token_cross_entropy.h"
+
+namespace zoo {
+
+std::string to_text(const std::vector<Sample>& samples) {
+  std::string text;
+  for (const auto& sample : samples) {
+    if (!sample.input.empty()) text += fmt::format("  {}\n", sample.input);
+    text += fmt::format("> {}\n", sample.output);
+    if (sample.reference) text += fmt::format("= {}\n", *sample.reference);
+  }
+  return text;
+}
+
+Task::Task(Experiment experiment, Vocabulary vocabulary)
+    : experiment_(std::move(experiment)), vocabulary_(std::move(vocabulary)) {}
+
+BatchSource& Task::batches(Split split) {
+  auto& source = sources_[static_cast<size_t>(split)];
+  if (source) return *source;
+  try {
+    source = open(split);
+  } catch (const UnknownSymbolError& error) {
+    throw DataError(fmt::format("{}: {}", corpus_name(experiment_.data, split), error.what()));
+  }
+  return *source;
+}
+
+BatchOptions Task::batch_options(Split split) const {
+  const auto& config = experiment_;
+  BatchOptions options;
+  options.batch_size = config.training.sequences();
+  // In an evaluation whole batches go through the model; their size must not depend on the memory either.
+  constexpr int64_t most_to_evaluate = 32;
+  if (config.training.batch_size.is_auto() && split != Split::train)
+    options.batch_size = std::min(options.batch_size, most_to_evaluate);
+  options.batch_tokens = config.training.batch_tokens;
+  options.seed = static_cast<uint64_t>(config.training.seed);
+  options.order = split == Split::train ? BatchOptions::Order::shuffled : BatchOptions::Order::sequential;
+  options.bucketing =
+      config.data.bucket_by_length ? BatchOptions::Bucketing::by_length : BatchOptions::Bucketing::none;
+  return options;
+}
+
+const Tokenizer& Task::tokenizer() const {
+  if (!vocabulary_.tokenizer)
+    throw UsageError(fmt::format("the task {} has no tokenizer", experiment_.task.type));
+  return *vocabulary_.tokenizer;
+}
+
+std::shared_ptr<const Objective> Task::objective() const {
+  const ObjectiveContext context{.label_smoothing = experiment_.training.label_smoothing};
+  const auto& selection = experiment_.training.objective;
+  const auto& type = objective_types().at(selection);
+  return type.make ? type.make(selection, context) : own_objective(context);
+}
+
+std::shared_ptr<const Objective> Task::own_objective(const ObjectiveContext& context) const {
+  return std::make_shared<TokenCrossEntropy>(
+      TokenCrossEntropyOptions{.label_smoothing = context.label_smoothing});
+}
+
+Metrics Task::evaluate(Model& model, Split split, const EvaluationOptions& options) {
+  const auto mean = mean_of_objective(model, *objective(), batches(split), options);
+  return {{"loss", mean.loss()}, {"targets", static_cast<double>(mean.targets)}};
+}
+
+std::vector<Sample> Task::samples(Model&, const std::vector<std::string>&) { return {}; }
+
+std::vector<Prediction> Task::predict(Model&, const std::vector<std::string>&, const PredictOptions&) {
+  throw UsageError(fmt::format("the task {} makes no predictions for single inputs", experiment_.task.type));
+}
+
+ImageInputs Task::read_inputs(const std::vector<std::string>&) const {
+  throw UsageError(fmt::format("the task {} reads no images", experiment_.task.type));
+}
+
+Registry<TaskType>& task_types() {
+  static Registry<TaskType> types(
+      "task", {language_modeling(), masked_language_modeling(), text_to_text(), text_classification(),
+               marked_tokens(), image_classification(), object_detection()});
+  return types;
+}
+
+std::vector<std::string> TaskType::metric_names() const {
+  std::vector<std::string> names{"loss"};
+  for (const auto& metric : best_by) names.push_back(metric.key);
+  return names;
+}
+
+Better TaskType::better(std::string_view key) const {
+  const auto found = std::ranges::find(best_by, key, &Metric::key);
+  return found == best_by.end() ? Better::lower : found->better;
+}
+
+const TaskType& task_type(const Experiment& experiment) { return task_types().at(experiment.task); }
+
+std::unique_ptr<Task> open_task(const Experiment& experiment, Vocabulary vocabulary) {
+  return task_type(experiment).make(experiment, std::move(vocabulary));
+}
+
+std::shared_ptr<Model> make_model(const Experiment& experiment, const Task& task) {
+  return make_model(experiment.model, task.purpose());
+}
+
+}  // namespace zoo

@@ -1,0 +1,23 @@
+#pragma once
+// Checks of configurations that several tasks need.
+
+#include <initializer_list>
+#include <string_view>
+
+#include "io/config/config_file.h"
+#include "models/families/families.h"
+#include "tasks/experiment.h"
+
+namespace zoo {
+
+/// Complains unless the model's family has one of these shapes; `wanted` lists them for people.
+void require_shape(const Experiment& experiment, std::initializer_list<FamilyShape> shapes,
+                   std::string_view wanted, const Complain& complain);
+/// Complains if `length` tokens are more than the model's positions.
+void require_positions(const Experiment& experiment, std::string_view key, int64_t length,
+                       const Complain& complain);
+/// Complains if a key is set that belongs to another task.
+void refuse_key(const Experiment& experiment, std::string_view key, bool is_set, std::string_view owner,
+                const Complain& complain);
+
+}  // namespace zoo

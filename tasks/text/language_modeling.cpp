@@ -1,0 +1,155 @@
+// Next-token prediction over a stream of text.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include <fmt/format.h>
+
+#include "data/text/text_batches.h"
+#include "data/text/token_store.h"
+#include "models/families/families.h"
+#include "tasks/evaluation.h"
+#include "tasks/library_tasks.h"
+#include "tasks/task_checks.h"
+#include "tasks/text/text_tasks.h"
+
+namespace zoo {
+namespace {
+
+bool has_encoder(const Experiment& experiment) {
+  return shape_of(experiment.model) == FamilyShape::encoder_decoder;
+}
+
+/// A decoder that reads one stream of text needs no tokens for begin and end.
+bool needs_special_tokens(const Experiment& experiment) {
+  return has_encoder(experiment) || experiment.data.documents != DocumentSplit::none;
+}
+
+/// The number of words between white space, plus one for the end of each line, also of a last line without a
+/// line break.
+size_t words_in(const std::string& document) {
+  size_t words = document.ends_with('\n') ? 0 : 1;
+  bool within = false;
+  for (const char c : document) {
+    const bool blank = c == ' ' || c == '\t' || c == '\n' || c == '\r';
+    if (c == '\n') ++words;
+    if (within && blank) ++words;
+    within = !blank;
+  }
+  return words + (within ? 1 : 0);
+}
+
+class LanguageModeling final : public Task {
+ public:
+  using Task::Task;
+
+  ModelPurpose purpose() const override {
+    return {.head = HeadKind::language_modeling,
+            .vocab_size = tokenizer().vocab_size(),
+            .start_token = tokenizer().special().bos};
+  }
+
+  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
+    const Score scored = score(model, batches(split), options);
+    Metrics metrics = loss_metrics(scored);
+    // Comparable between tokenizers, unlike the loss per token.
+    const double bytes_per_token = bytes_per_token_[static_cast<size_t>(split)];
+    if (bytes_per_token > 0)
+      metrics[bits_key(tokenizer())] = scored.loss() / std::numbers::ln2 / bytes_per_token;
+    // The metric of published word-level models, which predict the ends of lines, too.
+    const double words_per_token = words_per_token_[static_cast<size_t>(split)];
+    const double word_perplexity = std::exp(scored.loss() / words_per_token);
+    // In texts without blanks between words, such as Chinese, whole sentences would count as words.
+    constexpr double longest_words = 20;  // bytes, on average
+    const bool has_words = bytes_per_token < longest_words * words_per_token;
+    if (has_words && std::isfinite(word_perplexity)) metrics["word_perplexity"] = word_perplexity;
+    return metrics;
+  }
+
+  /// Continues the beginning of the validation text. If documents are separate, also writes one from nothing.
+  std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override {
+    constexpr size_t prompt_length = 16;
+    std::vector<TokenIds> prompts;
+    for (const auto& input : inputs) prompts.push_back(tokenizer().encode(input));
+    if (prompts.empty()) {
+      batches(Split::valid);  // opens the validation text
+      if (!has_encoder(experiment()) && needs_special_tokens(experiment()))
+        prompts.push_back({tokenizer().special().eos});
+      TokenIds beginning = valid_.row(0);
+      beginning.resize(std::min(beginning.size(), prompt_length));
+      if (!beginning.empty()) prompts.push_back(std::move(beginning));
+    }
+    return sampled_texts(model, *this, prompts);
+  }
+
+ private:
+  std::unique_ptr<BatchSource> open(Split split) override {
+    const auto& data = experiment().data;
+    const auto documents = read_documents(data, split);
+    auto stream = tokenize(documents, tokenizer(), RowEnding::end_of_sequence);
+    size_t bytes = 0, words = 0;
+    for (int64_t i = 0; i < stream.n_rows(); ++i) {
+      const auto& document = documents[static_cast<size_t>(i)];
+      const int64_t begin = stream.row_begin(i);
+      bytes += predicted_bytes(tokenizer(), stream, begin, begin + stream.row_length(i), document);
+      words += words_in(document);
+    }
+    const auto tokens = static_cast<double>(std::max<int64_t>(stream.n_tokens(), 1));
+    bytes_per_token_[static_cast<size_t>(split)] = static_cast<double>(bytes) / tokens;
+    words_per_token_[static_cast<size_t>(split)] = static_cast<double>(words) / tokens;
+    if (split == Split::valid) valid_ = stream;
+    if (has_encoder(experiment())) {
+      const int64_t prefix = data.prefix_length.value_or(std::max<int64_t>(data.sequence_length / 2, 1));
+      return prefix_language_modeling_batches(std::move(stream), data.sequence_length, prefix,
+                                              tokenizer().special(), batch_options(split));
+    }
+    // Training uses every token of a window; evaluation scores only the tokens after the prefix.
+    const int64_t prefix = split == Split::train ? 1 : data.prefix_length.value_or(1);
+    return language_modeling_batches(std::move(stream), data.sequence_length, prefix, batch_options(split));
+  }
+
+  std::array<double, 3> bytes_per_token_{}, words_per_token_{};  // by Split
+  TokenStore valid_;
+};
+
+std::unique_ptr<Task> make_language_modeling(const Experiment& experiment, Vocabulary vocabulary) {
+  if (!vocabulary.tokenizer) {
+    const auto needed = needs_special_tokens(experiment) ? SpecialTokenSet::all : SpecialTokenSet::none;
+    const auto documents = read_documents(experiment.data, Split::train);
+    vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, needed, {&documents});
+  }
+  return std::make_unique<LanguageModeling>(experiment, std::move(vocabulary));
+}
+
+void validate_language_modeling(const Experiment& experiment, const Complain& complain) {
+  require_shape(experiment, {FamilyShape::decoder, FamilyShape::encoder_decoder},
+                "decoder or encoder_decoder", complain);
+  require_positions(experiment, "data.sequence_length", experiment.data.sequence_length, complain);
+}
+
+}  // namespace
+
+TaskType language_modeling() {
+  TaskType type;
+  type.name = "language_modeling";
+  type.doc = "The next token of a text.";
+  type.comparison = {.key = "bits_per_byte", .label = "bits per byte"};
+  type.lossy_comparison = {
+      .key = "bits_per_decoded_byte", .label = "bits per decoded byte", .other_key = "bits_per_byte"};
+  type.has_lengths = true;
+  type.has_windows = true;
+  type.make = make_language_modeling;
+  type.validate = validate_language_modeling;
+  type.purpose = [](const Experiment&, int64_t vocab_size) -> std::optional<ModelPurpose> {
+    return ModelPurpose{.head = HeadKind::language_modeling, .vocab_size = vocab_size, .start_token = 0};
+  };
+  type.needs_special_tokens = needs_special_tokens;
+  type.layout = [](const Experiment& experiment) {
+    return has_encoder(experiment) ? TextLayout::source_and_target : TextLayout::tokens;
+  };
+  return type;
+}
+
+}  // namespace zoo

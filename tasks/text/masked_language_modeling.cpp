@@ -1,0 +1,121 @@
+// Predicts hidden tokens from the tokens on both sides.
+
+#include <fmt/format.h>
+#include <torch/types.h>
+
+#include "data/text/text_batches.h"
+#include "data/text/token_store.h"
+#include "generation/fill_mask.h"
+#include "models/inference_scope.h"
+#include "tasks/evaluation.h"
+#include "tasks/library_tasks.h"
+#include "tasks/task_checks.h"
+#include "tasks/text/text_tasks.h"
+
+namespace zoo {
+namespace {
+
+class MaskedLanguageModeling final : public Task {
+ public:
+  using Task::Task;
+
+  ModelPurpose purpose() const override {
+    return {.head = HeadKind::masked_language_modeling, .vocab_size = tokenizer().vocab_size()};
+  }
+
+  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
+    auto right = torch::zeros({}, torch::dtype(torch::kLong).device(model.device()));
+    const Score scored = score(model, batches(split), options, [&](const auto& logits, const auto& targets) {
+      right += (logits.argmax(-1) == targets).sum();
+    });
+    Metrics metrics = loss_metrics(scored);
+    right = right.to(torch::kCPU);
+    sum_over_processes(options, right);
+    metrics["accuracy"] = static_cast<double>(right.item<int64_t>()) / static_cast<double>(scored.targets);
+    return metrics;
+  }
+
+  /// Fills the masks of the inputs, or of the first window of the validation text.
+  std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override {
+    if (inputs.empty()) return {first_window(model)};
+    std::vector<Sample> result;
+    const int64_t length = experiment().data.sequence_length;
+    for (const auto& input : inputs) {
+      const auto filled = fill_masks(model, tokenizer(), input, {.candidates = 1, .max_length = length});
+      result.push_back({.input = input, .output = filled.outputs.front().text});
+    }
+    return result;
+  }
+
+ private:
+  /// Shows predictions in brackets.
+  Sample first_window(Model& model) {
+    const InferenceScope scope(model);
+    const auto batch = batches(Split::valid).batch(0, 0);
+    const auto guesses = model.logits(model.features(batch.to(model.device()))).argmax(-1).to(torch::kCPU);
+    const int64_t length = batch.input.length();
+    const auto ids = batch.input.ids[0].contiguous();
+    const TokenIds window(ids.const_data_ptr<int64_t>(), ids.const_data_ptr<int64_t>() + length);
+
+    Sample sample{.input = {}, .output = {}, .reference = ""};
+    size_t shown = 0;  // number of tokens of the window that are shown already
+    const auto show_until = [&](size_t end) {
+      const auto text = tokenizer().decode(std::span(window).subspan(shown, end - shown));
+      for (auto* const line : {&sample.input, &sample.output, &*sample.reference}) *line += text;
+      shown = end;
+    };
+    for (int64_t i = 0; i < batch.n_targets(); ++i) {
+      const int64_t position = batch.positions[i].item<int64_t>();
+      if (position >= length) break;  // the next window
+      show_until(static_cast<size_t>(position));
+      sample.input += " <mask> ";
+      sample.output += fmt::format(" [{}] ", shown_alone(tokenizer(), guesses[i].item<int64_t>()));
+      *sample.reference += fmt::format(" [{}] ", shown_alone(tokenizer(), batch.targets[i].item<int64_t>()));
+      ++shown;
+    }
+    show_until(window.size());
+    return sample;
+  }
+
+  std::unique_ptr<BatchSource> open(Split split) override {
+    const auto& data = experiment().data;
+    auto stream = tokenize(read_documents(data, split), tokenizer(), RowEnding::end_of_sequence);
+    const MaskingOptions masking{
+        .probability = data.mask_probability, .replace = data.mask_replace, .random = data.mask_random};
+    return masked_language_modeling_batches(std::move(stream), data.sequence_length, tokenizer().special(),
+                                            tokenizer().vocab_size(), masking, batch_options(split));
+  }
+};
+
+std::unique_ptr<Task> make_masked_language_modeling(const Experiment& experiment, Vocabulary vocabulary) {
+  if (!vocabulary.tokenizer) {
+    const auto documents = read_documents(experiment.data, Split::train);
+    vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all, {&documents});
+  }
+  return std::make_unique<MaskedLanguageModeling>(experiment, std::move(vocabulary));
+}
+
+void validate_masked_language_modeling(const Experiment& experiment, const Complain& complain) {
+  require_shape(experiment, {FamilyShape::encoder}, "encoder", complain);
+  require_positions(experiment, "data.sequence_length", experiment.data.sequence_length, complain);
+}
+
+}  // namespace
+
+TaskType masked_language_modeling() {
+  TaskType type;
+  type.name = "masked_language_modeling";
+  type.doc = "The hidden tokens of a text.";
+  type.best_by = {{.key = "accuracy", .label = "accuracy", .better = Better::higher, .percent = true}};
+  type.comparison = {.key = "loss", .label = "loss in nats per hidden token"};
+  type.has_windows = true;
+  type.make = make_masked_language_modeling;
+  type.validate = validate_masked_language_modeling;
+  type.purpose = [](const Experiment&, int64_t vocab_size) -> std::optional<ModelPurpose> {
+    return ModelPurpose{.head = HeadKind::masked_language_modeling, .vocab_size = vocab_size};
+  };
+  type.layout = [](const Experiment&) { return TextLayout::cls_tokens_sep; };
+  return type;
+}
+
+}  // namespace zoo

@@ -1,0 +1,296 @@
+// Predicts the class of a text, with each of the three families.
+
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+#include <torch/types.h>
+
+#include "base/error.h"
+#include "data/epoch_plan.h"
+#include "data/text/padded_rows.h"
+#include "data/text/text_batches.h"
+#include "data/text/token_store.h"
+#include "generation/prompt.h"
+#include "models/families/families.h"
+#include "models/inference_scope.h"
+#include "models/model.h"
+#include "tasks/evaluation.h"
+#include "tasks/labels.h"
+#include "tasks/library_tasks.h"
+#include "tasks/task_checks.h"
+#include "tasks/text/label_likelihood.h"
+#include "tasks/text/text_tasks.h"
+
+namespace zoo {
+namespace {
+
+class TextClassification : public Task {
+ public:
+  using Task::Task;
+
+  std::vector<Prediction> predict(Model& model, const std::vector<std::string>& inputs,
+                                  const PredictOptions& options) override;
+  std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override;
+
+ protected:
+  const std::vector<std::string>& labels() const { return vocabulary().labels; }
+
+  /// The class of each row. Throws UnknownSymbolError for a label that the training data do not have.
+  std::vector<int64_t> classes(const LabelledTexts& rows) const {
+    std::vector<int64_t> result;
+    for (const auto& label : rows.labels) result.push_back(class_of(label, labels()));
+    return result;
+  }
+
+  /// What turns texts into scores of the classes.
+  struct Scorer {
+    /// (B, C) float on the CPU. The softmax of a row is the probabilities of the classes. Texts are token ids
+    /// without special tokens; the scorer cuts those that are too long.
+    std::function<torch::Tensor(const std::vector<TokenIds>& texts)> scores;
+    int64_t most_rows;  // texts in one call
+  };
+  virtual Scorer scorer(Model& model) const = 0;
+  /// The number of special tokens around a text.
+  virtual int64_t n_special_tokens() const = 0;
+
+  TokenIds encode(const std::string& text) const {
+    return tokenizer().encode(beginning_to_read(without_blanks_at_end(text), length_limit()));
+  }
+
+  /// (N, C) float on the CPU: the scores of all texts, computed with batches of similar lengths.
+  torch::Tensor class_scores(Model& model, const std::vector<TokenIds>& texts,
+                             const PredictOptions& options = {}) const {
+    constexpr int64_t most_tokens = 4096;
+    const InferenceScope scope(model);
+    const Scorer classifier = scorer(model);
+    std::vector<int64_t> lengths;
+    for (const auto& text : texts) lengths.push_back(std::min(length_with_specials(text), length_limit()));
+    auto all = torch::empty({std::ssize(texts), std::ssize(labels())});
+    const auto score_batch = [&](std::span<const int64_t> examples) {
+      all.index_copy_(0, int64_tensor(examples), classifier.scores(rows_at(texts, examples)));
+    };
+    for_each_batch(lengths, {.rows = classifier.most_rows, .tokens = most_tokens}, score_batch,
+                   options.on_progress);
+    return all;
+  }
+
+ private:
+  int64_t length_limit() const { return experiment().data.sequence_length; }
+  int64_t length_with_specials(const TokenIds& text) const { return std::ssize(text) + n_special_tokens(); }
+
+  /// The rows of samples: `inputs`, or the first rows of the validation data.
+  LabelledTexts rows_to_show(const std::vector<std::string>& inputs) const {
+    constexpr size_t n_samples = 5;
+    if (!inputs.empty()) return {.texts = inputs, .labels = {}};
+    auto rows = read_labelled(experiment().data, Split::valid);
+    rows.texts.resize(std::min(n_samples, rows.texts.size()));
+    rows.labels.resize(rows.texts.size());
+    return rows;
+  }
+};
+
+std::vector<Prediction> TextClassification::predict(Model& model, const std::vector<std::string>& inputs,
+                                                    const PredictOptions& options) {
+  std::vector<Prediction> predictions;
+  std::vector<TokenIds> texts;
+  std::vector<size_t> origins;  // of the texts among the inputs: those with tokens
+  for (const auto& input : inputs) {
+    try {
+      auto text = encode(input);
+      predictions.push_back({.input = input, .cut = length_with_specials(text) > length_limit()});
+      if (text.empty()) continue;
+      texts.push_back(std::move(text));
+      origins.push_back(predictions.size() - 1);
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("text {}: {}", predictions.size() + 1, error.what()));
+    }
+  }
+  const auto probabilities = class_scores(model, texts, options).to(torch::kDouble).softmax(1);
+  if (probabilities.isnan().any().item<bool>()) fail_not_a_number();
+  for (size_t i = 0; i < origins.size(); ++i)
+    predictions[origins[i]].labels = ranked(probabilities[static_cast<int64_t>(i)], labels());
+  return predictions;
+}
+
+std::vector<Sample> TextClassification::samples(Model& model, const std::vector<std::string>& inputs) {
+  const auto rows = rows_to_show(inputs);
+  std::vector<TokenIds> texts;
+  for (const auto& text : rows.texts) texts.push_back(encode(text));
+  const auto predicted = int64_values(class_scores(model, texts).argmax(1));
+  std::vector<Sample> samples;
+  for (size_t i = 0; i < predicted.size(); ++i) {
+    Sample sample{.input = rows.texts[i], .output = labels()[static_cast<size_t>(predicted[i])]};
+    if (!rows.labels.empty()) sample.reference = rows.labels[i];
+    samples.push_back(std::move(sample));
+  }
+  return samples;
+}
+
+/// The number of rows in the first batches.
+int64_t n_rows_of(BatchSource& source, int64_t n_batches) {
+  int64_t n_rows = 0;
+  for (int64_t i = 0; i < std::min(n_batches, source.n_batches(0)); ++i)
+    n_rows += source.batch(0, i).n_rows();
+  return n_rows;
+}
+
+/// Classifies with a head on the encoder's class token or the decoder's last token.
+class ClassificationByHead final : public TextClassification {
+ public:
+  using TextClassification::TextClassification;
+
+  ModelPurpose purpose() const override {
+    return {.head = HeadKind::classification,
+            .vocab_size = tokenizer().vocab_size(),
+            .n_classes = static_cast<int64_t>(labels().size())};
+  }
+
+  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
+    ConfusionCounts counts(purpose().n_classes);
+    const Score scored = score(model, batches(split), options, [&](const auto& logits, const auto& targets) {
+      counts.add(logits.argmax(-1), targets);
+    });
+    counts.finish(options);
+    Metrics metrics = loss_metrics(scored);
+    metrics["accuracy"] = counts.accuracy();
+    metrics["f1"] = counts.macro_f1();
+    return metrics;
+  }
+
+ private:
+  std::unique_ptr<BatchSource> open(Split split) override {
+    const auto rows = read_labelled(experiment().data, split);
+    return make_batches(tokenize(rows.texts, tokenizer(), RowEnding::bare), classes(rows),
+                        batch_options(split));
+  }
+
+  Scorer scorer(Model& model) const override {
+    constexpr int64_t most_rows = 1024;
+    const auto scores = [this, &model](const std::vector<TokenIds>& texts) {
+      BatchOptions one_batch;
+      one_batch.batch_size = std::ssize(texts);
+      one_batch.order = BatchOptions::Order::sequential;
+      const auto source =
+          make_batches(TokenStore::from_rows(texts), std::vector<int64_t>(texts.size(), 0), one_batch);
+      const auto batch = source->batch(0, 0).to(model.device());
+      return model.logits(model.features(batch)).to(torch::kCPU, torch::kFloat);
+    };
+    return {.scores = scores, .most_rows = most_rows};
+  }
+
+  ClassPosition class_position() const {
+    return shape_of(experiment().model) == FamilyShape::encoder ? ClassPosition::first : ClassPosition::last;
+  }
+  int64_t n_special_tokens() const override { return class_position() == ClassPosition::first ? 2 : 1; }
+
+  std::unique_ptr<BatchSource> make_batches(TokenStore texts, std::vector<int64_t> classes,
+                                            const BatchOptions& options) const {
+    return classification_batches(std::move(texts), std::move(classes), experiment().data.sequence_length,
+                                  class_position(), tokenizer().special(), options);
+  }
+};
+
+/// Classifies with an encoder-decoder that reads the text and writes the name of the class. The answer is the
+/// class whose name is most likely under the model.
+class ClassificationByText final : public TextClassification {
+ public:
+  using TextClassification::TextClassification;
+
+  ModelPurpose purpose() const override {
+    return {.head = HeadKind::language_modeling,
+            .vocab_size = tokenizer().vocab_size(),
+            .start_token = tokenizer().special().bos};
+  }
+
+  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
+    Metrics metrics = loss_metrics(score(model, batches(split), options));
+    const auto rows = read_labelled(experiment().data, split);
+    auto n_rows = static_cast<int64_t>(rows.texts.size());
+    if (options.max_batches) n_rows = n_rows_of(batches(split), *options.max_batches);
+    const int64_t begin = n_rows * options.rank() / options.n_processes(),
+                  end = n_rows * (options.rank() + 1) / options.n_processes();
+    std::vector<TokenIds> texts;
+    for (int64_t i = begin; i < end; ++i) texts.push_back(encode(rows.texts[static_cast<size_t>(i)]));
+    ConfusionCounts counts(static_cast<int64_t>(labels().size()));
+    counts.add(class_scores(model, texts).argmax(1),
+               torch::tensor(classes(rows), torch::kLong).slice(/*dim=*/0, begin, end));
+    counts.finish(options);
+    metrics["accuracy"] = counts.accuracy();
+    metrics["f1"] = counts.macro_f1();
+    return metrics;
+  }
+
+ private:
+  std::unique_ptr<BatchSource> open(Split split) override {
+    const auto rows = read_labelled(experiment().data, split);
+    classes(rows);  // an unknown label is an error here too
+    const int64_t length = experiment().data.sequence_length;
+    return text_to_text_batches(tokenize(rows.texts, tokenizer(), RowEnding::bare),
+                                tokenize(rows.labels, tokenizer(), RowEnding::bare), length, length,
+                                PairLayout::two_sides, tokenizer().special(), batch_options(split));
+  }
+
+  /// The scores are the log-likelihoods of the names of the classes.
+  Scorer scorer(Model& model) const override {
+    std::vector<TokenIds> names;
+    for (const auto& label : labels()) names.push_back(tokenizer().encode(label));
+    const auto likelihood = std::make_shared<LabelLikelihood>(model, tokenizer().special(), names,
+                                                              experiment().data.sequence_length);
+    // Every pair of a text and a class is a row with logits over the whole vocabulary.
+    constexpr int64_t most_pairs = 256;
+    return {.scores = [likelihood](const std::vector<TokenIds>& texts) { return (*likelihood)(texts); },
+            .most_rows = std::max<int64_t>(1, most_pairs / std::ssize(labels()))};
+  }
+  int64_t n_special_tokens() const override { return 1; }
+};
+
+std::unique_ptr<Task> make_text_classification(const Experiment& experiment, Vocabulary vocabulary) {
+  const bool as_text = shape_of(experiment.model) == FamilyShape::encoder_decoder;
+  if (!vocabulary.tokenizer || vocabulary.labels.empty()) {
+    const auto rows = read_labelled(experiment.data, Split::train);
+    vocabulary.labels = distinct_labels(rows.labels);
+    // An encoder-decoder needs the tokens of the labels, because it writes them. The other families have the
+    // same tokens, so that the families are comparable.
+    if (!vocabulary.tokenizer) {
+      vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all,
+                                                {&rows.texts, &vocabulary.labels});
+    }
+  }
+  if (as_text) return std::make_unique<ClassificationByText>(experiment, std::move(vocabulary));
+  return std::make_unique<ClassificationByHead>(experiment, std::move(vocabulary));
+}
+
+void validate_text_classification(const Experiment& experiment, const Complain& complain) {
+  require_shape(experiment, {FamilyShape::encoder, FamilyShape::decoder, FamilyShape::encoder_decoder},
+                "encoder, decoder or encoder_decoder", complain);
+  require_positions(experiment, "data.sequence_length", experiment.data.sequence_length, complain);
+}
+
+}  // namespace
+
+TaskType text_classification() {
+  const Metric accuracy{.key = "accuracy", .label = "accuracy", .better = Better::higher, .percent = true};
+  TaskType type;
+  type.name = "text_classification";
+  type.doc = "The class of a text.";
+  type.best_by = {accuracy};
+  type.comparison = accuracy;
+  type.needs = VocabularyNeeds::tokenizer_and_labels;
+  type.predicts_from = PredictionInput::text;
+  type.make = make_text_classification;
+  type.validate = validate_text_classification;
+  type.layout = [](const Experiment& experiment) {
+    switch (shape_of(experiment.model)) {
+      case FamilyShape::encoder:
+        return TextLayout::cls_tokens_sep;
+      case FamilyShape::encoder_decoder:
+        return TextLayout::source_and_target;
+      default:
+        return TextLayout::tokens_eos;
+    }
+  };
+  return type;
+}
+
+}  // namespace zoo

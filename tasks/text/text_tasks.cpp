@@ -1,0 +1,64 @@
+#include "tasks/text/text_tasks.h"
+
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "generation/generator.h"
+
+namespace zoo {
+namespace {
+
+/// Whether one of the tokens `begin` … `end` (excluded) is `id`. Reads parts of the store, because a document
+/// may be a whole corpus.
+bool has_token(const TokenStore& store, int64_t begin, int64_t end, int64_t id) {
+  constexpr int64_t at_once = 65'536;
+  for (; begin < end; begin += at_once) {
+    const auto part = store.slice(begin, std::min(begin + at_once, end));
+    if (std::ranges::find(part, id) != part.end()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> make_tokenizer_for(
+    const TokenizerConfig& config, SpecialTokenSet needed,
+    const std::vector<const std::vector<std::string>*>& corpora) {
+  const bool all = config.special_tokens.value_or(needed == SpecialTokenSet::all ||
+                                                  config.type == TokenizerKind::sentencepiece);
+  const auto special = all ? SpecialTokenSet::all : SpecialTokenSet::none;
+  return make_tokenizer(config, special, [&](const std::function<void(std::string_view)>& sink) {
+    for (const auto* corpus : corpora) {
+      for (const auto& text : *corpus) sink(text);
+    }
+  });
+}
+
+size_t predicted_bytes(const Tokenizer& tokenizer, const TokenStore& store, int64_t begin, int64_t end,
+                       std::string_view text) {
+  const int64_t unk = tokenizer.special().unk;
+  if (tokenizer.keeps_text() && (unk < 0 || !has_token(store, begin, end, unk))) return text.size();
+  TokenIds known = store.slice(begin, end);
+  std::erase(known, unk);
+  return tokenizer.decode(known).size();
+}
+
+std::string bits_key(const Tokenizer& tokenizer) {
+  return tokenizer.keeps_text() ? "bits_per_byte" : "bits_per_decoded_byte";
+}
+
+std::vector<Sample> sampled_texts(Model& model, const Task& task, const std::vector<TokenIds>& prompts) {
+  GenerationConfig options = task.experiment().generation;
+  options.num_samples = 1;
+  const Generator generator(model, task.tokenizer());
+  std::vector<Sample> result;
+  for (const auto& generation : generator.generate(prompts, options)) {
+    result.push_back(
+        {.input = task.tokenizer().decode(generation.prompt_ids), .output = generation.outputs.front().text});
+  }
+  return result;
+}
+
+}  // namespace zoo

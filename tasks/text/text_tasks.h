@@ -1,0 +1,34 @@
+#pragma once
+// What the tasks on texts share.
+
+#include <string>
+#include <vector>
+
+#include "data/text/token_store.h"
+#include "tasks/experiment.h"
+#include "tasks/task.h"
+#include "tasks/task_type.h"
+
+namespace zoo {
+
+/// Makes a tokenizer from texts in memory, for a task without one that needs the special tokens `needed`.
+/// config.special_tokens may add them, or leave out those that are not needed.
+std::shared_ptr<const Tokenizer> make_tokenizer_for(
+    const TokenizerConfig& config, SpecialTokenSet needed,
+    const std::vector<const std::vector<std::string>*>& corpora);
+
+/// How many bytes of `text` a model predicts when it predicts the tokens `begin` … `end` (excluded) of
+/// `store`, which encode the text. Only bytes that decode() gives back count, so characters that became unk
+/// do not.
+size_t predicted_bytes(const Tokenizer& tokenizer, const TokenStore& store, int64_t begin, int64_t end,
+                       std::string_view text);
+
+/// The key of bits per predicted_bytes(): "bits_per_byte", or "bits_per_decoded_byte" if the tokenizer
+/// changes texts.
+std::string bits_key(const Tokenizer& tokenizer);
+
+/// The continuations of the prompts by a language model, sampled with a fixed seed as the experiment's
+/// `generation:` says. The outputs do not repeat the inputs.
+std::vector<Sample> sampled_texts(Model& model, const Task& task, const std::vector<TokenIds>& prompts);
+
+}  // namespace zoo

@@ -1,0 +1,152 @@
+// Pairs of lines: the model reads one and writes the other. The model is an encoder-decoder, or a decoder
+// that reads and writes in one sequence.
+
+#include <algorithm>
+#include <array>
+#include <numbers>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "data/text/corpus.h"
+#include "data/text/text_batches.h"
+#include "data/text/token_store.h"
+#include "models/families/families.h"
+#include "tasks/evaluation.h"
+#include "tasks/library_tasks.h"
+#include "tasks/metrics/text_metrics.h"
+#include "tasks/task_checks.h"
+#include "tasks/text/text_tasks.h"
+#include "tasks/text/translation.h"
+
+namespace zoo {
+namespace {
+
+class TextToText final : public Task {
+ public:
+  using Task::Task;
+
+  ModelPurpose purpose() const override {
+    return {.head = HeadKind::language_modeling,
+            .prompt = PromptUse::answered,
+            .vocab_size = tokenizer().vocab_size(),
+            .start_token = tokenizer().special().bos};
+  }
+
+  /// Includes bits per byte of the target, which is comparable between tokenizers, unlike the loss per token.
+  /// If bleu is wanted, the first process alone translates the whole split.
+  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
+    Metrics metrics = loss_metrics(score(model, batches(split), options));
+    const double bytes = bytes_per_target_[static_cast<size_t>(split)];
+    if (bytes > 0) metrics[bits_key(tokenizer())] = metrics.at("loss") / std::numbers::ln2 / bytes;
+    if (options.wanted == "bleu") {
+      const auto bleu = torch::zeros({}, torch::kDouble);
+      if (options.rank() == 0) {
+        const auto translations = translate(model, *this, split, {.generation = experiment().generation});
+        bleu.fill_(corpus_bleu(translations.outputs, {translations.references}));
+      }
+      sum_over_processes(options, bleu);
+      metrics["bleu"] = bleu.item<double>();
+    }
+    return metrics;
+  }
+
+  /// Translates the inputs, or the first pairs of the validation data.
+  std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override {
+    constexpr size_t n_samples = 4;
+    ParallelTexts pairs;
+    if (inputs.empty()) {
+      pairs = read_parallel(experiment().data, Split::valid);
+      pairs.source.resize(std::min(n_samples, pairs.source.size()));
+    } else {
+      pairs.source = inputs;
+    }
+    GenerationConfig greedy = experiment().generation;
+    greedy.beam = 1;
+    const auto outputs = translate(model, *this, pairs.source, {.generation = greedy});
+    std::vector<Sample> result;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      result.push_back({.input = pairs.source[i], .output = outputs[i]});
+      if (!pairs.target.empty()) result.back().reference = pairs.target[i];
+    }
+    return result;
+  }
+
+ private:
+  std::unique_ptr<BatchSource> open(Split split) override {
+    const auto& data = experiment().data;
+    const auto pairs = read_parallel(data, split);
+    const auto target = tokenize(pairs.target, tokenizer(), RowEnding::bare);
+    const int64_t target_length = data.target_length.value_or(data.sequence_length);
+    double bytes = 0, targets = 0;
+    for (int64_t i = 0; i < target.n_rows(); ++i) {
+      const int64_t n = target.row_length(i);
+      const bool whole = n < target_length;
+      const int64_t begin = target.row_begin(i), kept = std::min(n, target_length - 1);  // without eos
+      const auto text = whole ? pairs.target[static_cast<size_t>(i)]
+                              : tokenizer().decode(target.slice(begin, begin + kept));
+      const auto size = predicted_bytes(tokenizer(), target, begin, begin + kept, text);
+      bytes += static_cast<double>(size + 1);  // with its line end
+      targets += static_cast<double>(kept + 1);
+    }
+    bytes_per_target_[static_cast<size_t>(split)] = targets > 0 ? bytes / targets : 0;
+    const bool alone = shape_of(experiment().model) == FamilyShape::decoder;
+    return text_to_text_batches(
+        tokenize(pairs.source, tokenizer(), RowEnding::bare), target, data.sequence_length, target_length,
+        alone ? PairLayout::one_stream : PairLayout::two_sides, tokenizer().special(), batch_options(split));
+  }
+
+  std::array<double, 3> bytes_per_target_{};  // by Split
+};
+
+std::unique_ptr<Task> make_text_to_text(const Experiment& experiment, Vocabulary vocabulary) {
+  if (!vocabulary.tokenizer) {
+    const auto pairs = read_parallel(experiment.data, Split::train);
+    vocabulary.tokenizer =
+        make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all, {&pairs.source, &pairs.target});
+  }
+  return std::make_unique<TextToText>(experiment, std::move(vocabulary));
+}
+
+void validate_text_to_text(const Experiment& experiment, const Complain& complain) {
+  require_shape(experiment, {FamilyShape::decoder, FamilyShape::encoder_decoder},
+                "decoder or encoder_decoder", complain);
+  const auto& data = experiment.data;
+  require_positions(experiment, "data.sequence_length", data.sequence_length, complain);
+  if (data.target_length) require_positions(experiment, "data.target_length", *data.target_length, complain);
+  const int64_t both = data.sequence_length + data.target_length.value_or(data.sequence_length);
+  if (shape_of(experiment.model) == FamilyShape::decoder && both > experiment.model.max_positions) {
+    complain("model.max_positions",
+             fmt::format("{} is less than {}: a decoder reads source and target in one sequence",
+                         experiment.model.max_positions, both));
+  }
+}
+
+}  // namespace
+
+TaskType text_to_text() {
+  TaskType type;
+  type.name = "text_to_text";
+  type.doc = "One line of text from another, such as its translation.";
+  type.best_by = {{.key = "bleu", .label = "BLEU", .better = Better::higher}};
+  type.comparison = {.key = "bits_per_byte", .label = "bits per byte of the target"};
+  type.lossy_comparison = {.key = "bits_per_decoded_byte",
+                           .label = "bits per decoded byte of the target",
+                           .other_key = "bits_per_byte"};
+  type.translates = true;
+  type.make = make_text_to_text;
+  type.validate = validate_text_to_text;
+  type.purpose = [](const Experiment&, int64_t vocab_size) -> std::optional<ModelPurpose> {
+    return ModelPurpose{.head = HeadKind::language_modeling,
+                        .prompt = PromptUse::answered,
+                        .vocab_size = vocab_size,
+                        .start_token = 0};
+  };
+  type.layout = [](const Experiment& experiment) {
+    return shape_of(experiment.model) == FamilyShape::decoder ? TextLayout::question_and_answer
+                                                              : TextLayout::source_and_target;
+  };
+  return type;
+}
+
+}  // namespace zoo

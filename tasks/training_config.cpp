@@ -1,0 +1,259 @@
+#include "tasks/training_config.h"
+
+#include <fmt/format.h>
+
+#include "tasks/objectives/objective.h"
+
+namespace zoo {
+namespace {
+
+/// Of the rows in one step.
+Limits row_limits() { return Limits::between(1, 1 << 20); }
+
+}  // namespace
+
+void describe(ConfigVisitor& v, AdafactorConfig& c) {
+  v.field("beta2_decay", c.beta2_decay,
+          "In each step the means of squared gradients keep the fraction 1 - step^beta2_decay.",
+          {.min = -10, .max = 0});
+  v.field("clip_threshold", c.clip_threshold,
+          "Largest root mean square of a step, before the learning rate; larger steps are scaled down.",
+          Limits::at_least(1));
+  v.field("min_rms", c.min_rms,
+          "Steps are relative to the root mean square of the parameter, or to this value if it is larger.",
+          Limits::at_least(0));
+}
+
+void describe(ConfigVisitor& v, MuonConfig& c) {
+  v.field("momentum", c.momentum, "Fraction of the mean of gradients that is kept from step to step.",
+          {.min = 0, .max = 0.9999});
+  v.field("nesterov", c.nesterov, "Nesterov momentum: mix the mean with the gradient once more.");
+  v.field(
+      "lr_scale", c.lr_scale,
+      "Factor on lr for a matrix with A rows and B columns. original: the square root of max(1, A/B); "
+      "match_rms_adamw: 0.2 times the square root of max(A, B), which suits AdamW's lr and weight_decay.");
+  v.field("newton_schulz_steps", c.newton_schulz_steps, "Iterations that make a step orthogonal.",
+          Limits::between(1, 99));
+  v.field("precision", c.precision,
+          "Number format of these iterations; use fp32 where 16-bit products are slow.");
+  v.field("adamw_lr", c.adamw_lr,
+          "Peak learning rate of the parameters that AdamW trains: all except the matrices of hidden layers "
+          "(embeddings, output projection, norms, biases); default lr.",
+          Limits::positive());
+}
+
+void describe(ConfigVisitor& v, OptimizerConfig& c) {
+  v.field(
+      "type", c.type,
+      "adamw: decoupled weight decay; adam, sgd: weight decay added to the gradient (L2); adafactor: little "
+      "memory, lr relative to the size of the weights; lion: steps by the sign of the momentum, lr about a "
+      "tenth of AdamW's; muon: orthogonal steps for the matrices and convolutions of hidden layers, AdamW "
+      "for all others.");
+  v.field("lr", c.lr, "Peak learning rate; with the noam schedule a factor in its formula.",
+          Limits::positive());
+  v.field("betas", c.betas,
+          "adamw, adam, and AdamW within muon: decay rates of the means of gradients and of their squares; "
+          "lion: of the momentum within a step and from step to step (the paper has [0.9, 0.99]).");
+  v.field("eps", c.eps, "adamw, adam, and AdamW within muon: added to the root of the mean square.",
+          Limits::positive());
+  v.field("weight_decay", c.weight_decay, "How strongly weights are pulled towards zero.",
+          Limits::at_least(0));
+  v.field(
+      "decayed", c.decayed,
+      "Which parameters decay. matrices: all tensors with two or more dimensions; "
+      "matrices_without_embeddings: these except embedding tables, also tied ones; all: norms and biases, "
+      "too.");
+  v.field("momentum", c.momentum, "sgd: fraction of the last step that is repeated.",
+          {.min = 0, .max = 0.9999});
+  v.field("adafactor", c.adafactor, "Keys for adafactor only.");
+  v.field("muon", c.muon, "Keys for muon only.");
+}
+
+void describe(ConfigVisitor& v, ScheduleConfig& c) {
+  v.field("type", c.type, "The learning rate as a function of the step.");
+  v.field("warmup_steps", c.warmup_steps, "Steps in which the learning rate rises to its peak.",
+          Limits::at_least(0));
+  v.field("decay_steps", c.decay_steps,
+          "cosine, linear: step at which the minimum is reached, default training.steps; "
+          "warmup_stable_decay: number of last steps with decay, default a tenth of training.steps.",
+          Limits::at_least(1));
+  v.field("min_lr_ratio", c.min_lr_ratio, "cosine, linear, warmup_stable_decay: final learning rate / peak.",
+          Limits::between(0, 1));
+}
+
+void describe(ConfigVisitor& v, ParallelConfig& c) {
+  v.field("shard_optimizer", c.shard_optimizer,
+          "Each process keeps the optimizer's state for its part of the parameters only (ZeRO, stage 1): "
+          "less memory, the same steps.");
+  v.field("bucket_mb", c.bucket_mb, "Gradients are summed over the processes in pieces of this many MiB.",
+          Limits::between(1, 1024));
+  v.field(
+      "timeout_seconds", c.timeout_seconds,
+      "How long a process waits for another before it ends with an error; must be longer than an evaluation "
+      "or the writing of a checkpoint.",
+      Limits::between(1, 86400));
+}
+
+void describe(ConfigVisitor& v, TrainingConfig& c) {
+  v.field("seed", c.seed, "Seed for initial weights, data order and dropout.", Limits::at_least(0));
+  v.field("steps", c.steps, "Optimiser steps.", Limits::at_least(1));
+  v.field(
+      "epochs", c.epochs,
+      "Instead of steps: passes through the training data. The config.yaml of a run has the steps. Default "
+      "none.",
+      Limits::between(1, 1e6));
+  v.field(
+      "batch_size", c.batch_size,
+      "Sequences in a batch. auto: as many of the effective_batch_size sequences as memory allows go through "
+      "the model at once; this changes only the rounding.",
+      row_limits());
+  v.field("effective_batch_size", c.effective_batch_size,
+          "With batch_size: auto: sequences in one optimiser step.", row_limits());
+  v.field("batch_tokens", c.batch_tokens,
+          "Instead of batch_size: the most tokens in a batch, with padding, counted on its longer side.",
+          Limits::between(1, 1 << 30));
+  v.field("gradient_accumulation", c.gradient_accumulation,
+          "Batches in one optimiser step: the effect of one large batch with the memory of a small one.",
+          row_limits());
+  v.field("optimizer", c.optimizer, "How gradients become steps.");
+  v.field("schedule", c.schedule, "The learning rate over time.");
+  v.field("precision", c.precision,
+          "Number format of the matrix products: fp32, bf16, or fp16 with dynamic loss scaling; weights are "
+          "always fp32. auto: bf16 where it is faster, else fp32.");
+  v.field(
+      "activation_checkpointing", c.activation_checkpointing,
+      "every_layer: keep only the input of each layer, and compute the layer again in the backward pass: far "
+      "less memory, a third more computation, the same losses.");
+  v.field("cuda_graphs", c.cuda_graphs,
+          "On a GPU: record forward and backward pass as one graph, and replay it for steps of the same "
+          "shapes. This helps small models, whose kernels take less time than their launches.");
+  v.field("clip_grad_norm", c.clip_grad_norm,
+          "Largest norm of the gradient over all parameters; longer ones are scaled down; 0 = no limit.",
+          Limits::between(0, 1e30));
+  v.selection("objective", c.objective, objective_types(), "The loss that training minimises.");
+  v.field("label_smoothing", c.label_smoothing,
+          "Fraction of the target's probability that is spread over all classes.", {.min = 0, .max = 0.99});
+  v.field("max_seconds", c.max_seconds,
+          "Stop after this much time, evaluation included, as after the last step.", Limits::positive());
+  v.field("log_every", c.log_every, "Steps from one row of training metrics to the next.",
+          Limits::at_least(1));
+  v.field("evaluate_every", c.evaluate_every, "Steps from one evaluation on the validation data to the next.",
+          Limits::at_least(1));
+  v.field("evaluate_at_start", c.evaluate_at_start,
+          "Evaluate before the first step, too, so that curves begin at step 0; these weights are not kept.");
+  v.field("evaluate_batches", c.evaluate_batches, "Evaluate on at most this many batches; default all.",
+          Limits::at_least(1));
+  v.field("patience", c.patience,
+          "Stop early: after this many evaluations in a row that are not better than the best one, by "
+          "best_by. Default none: all steps are taken.",
+          Limits::at_least(1));
+  v.field("best_by", c.best_by,
+          "The metric on the validation data that decides which weights are kept: loss, accuracy "
+          "(text_classification, masked_language_modeling), bleu (text_to_text; each evaluation then also "
+          "translates the validation data with the options of generation), or a metric of another task.");
+  v.field("checkpoint_every", c.checkpoint_every, "Steps from one checkpoint to the next.",
+          Limits::at_least(1));
+  v.field("keep_checkpoints", c.keep_checkpoints, "How many of the newest checkpoints are kept.",
+          Limits::at_least(1));
+  v.field(
+      "ema_decay", c.ema_decay,
+      "Decay of an exponential moving average of the weights, which is evaluated and kept instead of the "
+      "weights themselves. In the first steps the decay is at most (1 + steps) / (10 + steps). Default none.",
+      {.min = 0, .max = 0.999999, .min_excluded = true});
+  v.field(
+      "average_last", c.average_last,
+      "At the end of training, evaluate the mean of the weights of this many last checkpoints, and keep it "
+      "if it is better. Default none.",
+      Limits::at_least(2));
+  v.field("threads", c.threads,
+          "CPU threads of a process; 0 = one per core, divided among the processes of a machine.",
+          Limits::between(0, 1024));
+  v.field("parallel", c.parallel,
+          "How several processes train one model together (zoo train --nproc, torchrun).");
+}
+
+namespace {
+
+void validate_batches(const TrainingConfig& c, const Complain& complain) {
+  if (!c.batch_size.is_auto()) {
+    if (c.effective_batch_size) {
+      complain("effective_batch_size",
+               fmt::format("is for batch_size: auto; with batch_size: {} leave it out, and set "
+                           "gradient_accumulation",
+                           *c.batch_size.value));
+    }
+    return;
+  }
+  if (!c.effective_batch_size) {
+    complain("effective_batch_size",
+             "is missing: with batch_size: auto, set it to the number of sequences in one step");
+  }
+  if (c.gradient_accumulation != 1) {
+    complain(
+        "gradient_accumulation",
+        fmt::format("{} contradicts batch_size: auto, which sets it: leave it out", c.gradient_accumulation));
+  }
+  if (c.batch_tokens) {
+    complain("batch_tokens", "replaces batch_size, which therefore cannot be auto: leave one of them out");
+  }
+}
+
+}  // namespace
+
+// What depends on the number of steps is checked again when epochs have become steps.
+void validate(const TrainingConfig& c, const Complain& complain) {
+  validate_batches(c, complain);
+  if (c.cuda_graphs && c.batch_size.is_auto())
+    complain("cuda_graphs",
+             "needs steps of one shape, but batch_size: auto changes the shape: leave one of them out");
+  if (c.cuda_graphs && c.activation_checkpointing != ActivationCheckpointing::none)
+    complain("cuda_graphs", "cannot record activation_checkpointing: leave one of them out");
+  const auto& betas = c.optimizer.betas;
+  if (betas.size() != 2)
+    complain("optimizer.betas", fmt::format("must be two numbers, not {}", betas.size()));
+  for (const double beta : betas) {
+    if (!(beta >= 0 && beta < 1))
+      complain("optimizer.betas", fmt::format("must be >= 0 and < 1, not {}", beta));
+  }
+  const auto type = c.optimizer.type;
+  if (c.optimizer.momentum > 0 && type != OptimizerKind::sgd) {
+    const std::string_view instead = type == OptimizerKind::muon        ? "muon.momentum"
+                                     : type == OptimizerKind::adafactor ? "no momentum"
+                                                                        : "betas";
+    complain("optimizer.momentum", fmt::format("is for sgd; {} has {}", name_of(type), instead));
+  }
+  if (type != OptimizerKind::adafactor && c.optimizer.adafactor != AdafactorConfig()) {
+    complain("optimizer.adafactor", fmt::format("has no meaning for {}", name_of(type)));
+  }
+  if (type != OptimizerKind::muon && c.optimizer.muon != MuonConfig()) {
+    complain("optimizer.muon", fmt::format("has no meaning for {}", name_of(type)));
+  }
+  const auto& schedule = c.schedule;
+  const bool decays = schedule.type == ScheduleKind::cosine || schedule.type == ScheduleKind::linear ||
+                      schedule.type == ScheduleKind::warmup_stable_decay;
+  if (schedule.decay_steps && !decays) {
+    complain("schedule.decay_steps", fmt::format("has no meaning for {}", name_of(schedule.type)));
+  }
+  if (schedule.type == ScheduleKind::noam && schedule.warmup_steps < 1) {
+    complain("schedule.warmup_steps", "must be at least 1 for noam, whose formula divides by it");
+  }
+  if (schedule.type == ScheduleKind::warmup_stable_decay && !c.epochs) {
+    const int64_t decay = schedule.decay_steps.value_or(0);
+    if (schedule.warmup_steps + decay > c.steps) {
+      complain("schedule.decay_steps",
+               fmt::format("{} and {} steps of warm-up are more than the {} steps of training", decay,
+                           schedule.warmup_steps, c.steps));
+    }
+  } else if (schedule.decay_steps && *schedule.decay_steps < schedule.warmup_steps) {
+    complain("schedule.decay_steps", fmt::format("{} lies within the {} steps of warm-up",
+                                                 *schedule.decay_steps, schedule.warmup_steps));
+  }
+  const int64_t checkpoints = (c.steps + c.checkpoint_every - 1) / c.checkpoint_every;
+  if (c.average_last && !c.epochs && *c.average_last > checkpoints) {
+    complain("average_last",
+             fmt::format("{} is more than the {} checkpoints of {} steps with checkpoint_every {}",
+                         *c.average_last, checkpoints, c.steps, c.checkpoint_every));
+  }
+}
+
+}  // namespace zoo

@@ -1,0 +1,213 @@
+// Opens runs that are whole, damaged, or not runs.
+
+#include "checkpoints/run.h"
+
+#include <cstdint>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/cuda.h>
+#include <torch/types.h>
+
+#include "base/device.h"
+#include "checkpoints/checkpoint.h"
+#include "io/config/config_file.h"
+#include "io/safetensors.h"
+#include "tests/support/training.h"
+
+namespace zoo::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+namespace fs = std::filesystem;
+
+class RunTest : public ::testing::Test {
+ protected:
+  RunTest() { train(world.experiment("text_classification", {"training.steps=4"}), {.run_dir = run}); }
+  std::string opening() const {
+    return message_of<CheckpointError>([this] { Run::open(run); });
+  }
+
+  TinyWorld world;
+  fs::path run = world.path("run");
+};
+
+TEST_F(RunTest, OpensWithLabelsAndTokenizer) {
+  const auto opened = Run::open(run);
+  EXPECT_EQ(opened.labels(), (std::vector<std::string>{"blue", "dark green", "red"}));
+  EXPECT_EQ(opened.tokenizer().decode(opened.tokenizer().encode("sun moon")), "sun moon");
+  EXPECT_EQ(opened.experiment().training.steps, 4);
+  EXPECT_EQ(opened.weights(), run / "model.safetensors");
+}
+
+TEST_F(RunTest, TakesTheNewestCheckpointWhileThereIsNoBest) {
+  fs::remove(run / "model.safetensors");
+  EXPECT_EQ(Run::open(run).weights(), run / "checkpoints/step-4/model.safetensors");
+  fs::remove(run / "checkpoints/last");
+  EXPECT_EQ(Run::open(run).weights(), run / "checkpoints/step-4/model.safetensors");
+  fs::remove_all(run / "checkpoints");
+  EXPECT_THAT(opening(), HasSubstr("no weights yet"));
+}
+
+TEST_F(RunTest, SaysWhatIsMissing) {
+  EXPECT_THAT(message_of<CheckpointError>([&] { Run::open(world.path("nowhere")); }),
+              HasSubstr("no such run"));
+  EXPECT_THAT(message_of<CheckpointError>([&] { Run::open(world.path("data")); }), HasSubstr("not a run"));
+  fs::rename(run / "labels.json", run / "gone");
+  EXPECT_THAT(opening(), HasSubstr("labels.json"));
+  world.dir().write("run/labels.json", "{]");
+  EXPECT_THAT(opening(), AllOf(HasSubstr("labels.json"), HasSubstr("damaged")));
+  fs::rename(run / "gone", run / "labels.json");
+  fs::remove(run / "tokenizer.json");
+  EXPECT_THAT(opening(), HasSubstr("tokenizer.json"));
+}
+
+TEST_F(RunTest, NoticesTruncatedWeights) {
+  const auto file = run / "model.safetensors";
+  const auto size = fs::file_size(file);
+  for (const auto left : {size - 1, size / 2, uintmax_t{9}, uintmax_t{0}}) {
+    fs::resize_file(file, left);
+    EXPECT_THAT(opening(), HasSubstr("model.safetensors")) << left;
+  }
+}
+
+TEST_F(RunTest, NamesTheFirstTensorOfAnotherArchitecture) {
+  const auto file = run / "model.safetensors";
+  TensorMap tensors;
+  {
+    const SafetensorsFile stored(file);
+    for (const auto& name : stored.names()) tensors.emplace(name, stored.tensor(name).clone());
+  }
+  const auto with = [&](TensorMap other) {
+    save_safetensors(file, other);
+    return opening();
+  };
+  const auto name = tensors.begin()->first;
+  auto fewer = tensors;
+  fewer.erase(name);
+  EXPECT_THAT(with(fewer), AllOf(HasSubstr("another architecture"), HasSubstr("no tensor '" + name + "'")));
+  auto more = tensors;
+  more["zzz"] = torch::zeros({2});
+  EXPECT_THAT(with(more), HasSubstr("'zzz' is not in the model"));
+  auto reshaped = tensors;
+  reshaped[name] = torch::zeros({2, 3, 4});
+  EXPECT_THAT(with(reshaped), AllOf(HasSubstr(name), HasSubstr("(2, 3, 4)")));
+  auto retyped = tensors;
+  retyped[name] = tensors[name].to(torch::kHalf);
+  EXPECT_THAT(with(retyped), AllOf(HasSubstr(name), HasSubstr("Half")));
+  save_safetensors(file, tensors);
+  EXPECT_EQ(opening(), "no error");
+}
+
+TEST_F(RunTest, DamagedCheckpointIsOneLine) {
+  const auto resume = [&] {
+    return message_of<CheckpointError>([&] {
+      train(world.experiment("text_classification", {"training.steps=6"}),
+            {.run_dir = run, .existing = ExistingRun::resume});
+    });
+  };
+  for (const char* name : {"model.safetensors", "optimizer.safetensors", "state.json"}) {
+    const auto file = run / "checkpoints/step-4" / name;
+    const auto whole = read_file(file);
+    fs::resize_file(file, whole.size() / 2);
+    EXPECT_THAT(resume(), HasSubstr(name));
+    fs::remove(file);
+    EXPECT_THAT(resume(), HasSubstr(name));
+    write_file_atomically(file, whole);
+  }
+  world.dir().write("run/checkpoints/step-4/state.json", R"({"step": "four"})");
+  EXPECT_THAT(resume(), AllOf(HasSubstr("state.json"), HasSubstr("damaged")));
+}
+
+// Some bytes of text can describe a model of any size, so the file of weights is asked first. Built, these
+// models would take gigabytes.
+TEST_F(RunTest, AModelMuchLargerThanItsFileIsNotBuilt) {
+  const auto config = read_file(run / "config.yaml");
+  const auto with = [&](const std::string& key, const std::string& value) {
+    auto changed = config;
+    const auto at = changed.find("  " + key + ": ", changed.find("\nmodel:"));
+    changed.replace(at, changed.find('\n', at) - at, "  " + key + ": " + value);
+    world.dir().write("run/config.yaml", changed);
+    return opening();
+  };
+  for (const auto& [key, value] :
+       std::vector<std::pair<std::string, std::string>>{{"n_layers", "65536"},
+                                                        {"d_model", "1048576"},
+                                                        {"d_ff", "1048576"},
+                                                        {"head_dim", "1048576"},
+                                                        {"max_positions", "1000000000"},
+                                                        {"vocab_size", "1000000000"},
+                                                        {"n_segments", "1048576"}}) {
+    EXPECT_THAT(with(key, value), AllOf(HasSubstr("model.safetensors: of another architecture"),
+                                        HasSubstr("describes a model with")))
+        << key;
+  }
+  EXPECT_THAT(with("n_layers", "2"),
+              AllOf(HasSubstr("of another architecture"), HasSubstr("it has no tensor")));
+  EXPECT_THAT(message_of<CheckpointError>([&] {
+                auto huge = world.experiment("text_classification", {"training.steps=6"});
+                huge.model.n_layers = 65536;
+                world.dir().write("run/config.yaml", dump_config(huge));
+                train(huge, {.run_dir = run, .existing = ExistingRun::resume});
+              }),
+              HasSubstr("step-4/model.safetensors: of another architecture"));
+}
+
+TEST_F(RunTest, AVocabularyWithoutNeededTokensIsOneLine) {
+  world.dir().write(
+      "run/tokenizer.json",
+      R"({"type":"byte","lowercase":false,"special":{"pad":null,"unk":null,"bos":null,"eos":null,)"
+      R"("mask":null,"cls":null,"sep":null}})");
+  EXPECT_THAT(opening(),
+              AllOf(HasSubstr("tokenizer.json"), HasSubstr("no <cls>, which the task text_classification")));
+}
+
+TEST_F(RunTest, NumbersOfAStateAreWhatTheyCount) {
+  const auto path = run / "checkpoints/step-4/state.json";
+  const auto good = nlohmann::json::parse(read_file(path));
+  const auto with = [&](const char* key, const nlohmann::json& value) {
+    auto changed = good;
+    changed[key] = value;
+    write_file_atomically(path, changed.dump());
+    return message_of<CheckpointError>([&] { read_training_state(path.parent_path()); });
+  };
+  for (const char* key :
+       {"step", "epoch", "batch", "tokens", "peak_memory_bytes", "best_step", "steps_since_log",
+        "sample_bytes", "micro_batch_size", "skipped_steps", "loss_scale_good_steps"}) {
+    for (const nlohmann::json& value :
+         {nlohmann::json(-1), nlohmann::json(1e300), nlohmann::json(1.5), nlohmann::json("1"),
+          nlohmann::json(UINT64_MAX), nlohmann::json(INT64_MAX), nlohmann::json()})
+      EXPECT_THAT(with(key, value), AllOf(HasSubstr("state.json: damaged"), HasSubstr(key))) << key << value;
+  }
+  EXPECT_THAT(with("seconds", -1.0), HasSubstr("seconds is negative"));
+  EXPECT_THAT(with("loss_scale", 0.0), HasSubstr("loss_scale is not positive"));
+  EXPECT_THAT(with("finished", 1), HasSubstr("finished"));
+  EXPECT_THAT(with("step", 5), HasSubstr("step-4: damaged: its state is that of step 5"));
+  EXPECT_EQ(with("step", 4), "no error");
+}
+
+TEST(Checkpoint, TiedWeightsAreStoredOnce) {
+  const TinyWorld world;
+  const auto result =
+      train(world.experiment("language_modeling", {"training.steps=1"}), {.run_dir = world.path("run")});
+  const auto names = SafetensorsFile(result.run_dir / "model.safetensors").names();
+  EXPECT_THAT(names, ::testing::Contains("token_embedding.weight"));
+  EXPECT_THAT(names, Not(::testing::Contains(HasSubstr("head.output"))));
+  EXPECT_EQ(names.size(), named_tensors(Run::open(result.run_dir).model()).size());
+}
+
+TEST(Device, IsParsedOrRefusedInOneLine) {
+  EXPECT_TRUE(parse_device("cpu").is_cpu());
+  EXPECT_EQ(parse_device("auto").is_cuda(), torch::cuda::is_available());
+  for (const char* text : {"", "gpu", "cuda:", "cuda:x", "cuda:1x", "cuda:-1", "CPU"}) {
+    EXPECT_THAT(message_of<UsageError>([&] { parse_device(text); }), HasSubstr("unknown device")) << text;
+  }
+  EXPECT_THAT(message_of<UsageError>([] { parse_device("cuda:120"); }), HasSubstr("no device 'cuda:120'"));
+}
+
+}  // namespace
+}  // namespace zoo::testing
