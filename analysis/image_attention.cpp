@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "data/images/image_file.h"
-#include "models/mixers.h"
+#include "models/mixers/mixers.h"
 #include "tasks/task.h"
 
 namespace zoo {

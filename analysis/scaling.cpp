@@ -18,7 +18,7 @@
 #include "base/tensor_memory.h"
 #include "models/families/families.h"
 #include "models/families/model_cost.h"
-#include "models/mixers.h"
+#include "models/mixers/mixers.h"
 #include "models/stack.h"
 
 namespace zoo {

@@ -42,8 +42,8 @@ struct ScalingCurve {
   std::string order = {};
   // For each length:
   std::vector<int64_t> lengths = {};  // tokens; for an encoder-decoder model: on each side
-  /// As models/cost.h counts; for a norm, which has no matrix products, its additions and multiplications.
-  /// Empty for decoding.
+  /// As models/config/cost.h counts; for a norm, which has no matrix products, its additions and
+  /// multiplications. Empty for decoding.
   std::vector<double> flops = {};
   std::vector<double> seconds = {};                         // medians
   std::vector<double> seconds_low = {}, seconds_high = {};  // quartiles, see Times

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "io/config/config_file.h"
-#include "models/model_config.h"
+#include "models/config/model_config.h"
 
 namespace zoo {
 

@@ -4,6 +4,7 @@
 
 #include "layers/kernels/dropout.h"
 #include "layers/modules/description.h"
+#include "layers/modules/shapes_only.h"
 
 namespace zoo {
 
@@ -11,8 +12,9 @@ ResidualImpl::ResidualImpl(const ResidualOptions& options_) : options(options_) 
   const auto placement = options.placement();
   if (options.layer_scale()) {
     for (const auto& name : options.sub_layers()) {
-      scales.push_back(
-          register_parameter(name + "_scale", torch::full({options.norm().size()}, *options.layer_scale())));
+      scales.push_back(register_parameter(
+          name + "_scale",
+          torch::full({options.norm().size()}, *options.layer_scale(), parameter_options())));
     }
   }
   if (placement == NormPlacement::parallel) {

@@ -11,14 +11,6 @@
 
 namespace zoo {
 
-NormOptions norm_options(const ModelConfig& config, int64_t size) {
-  return NormOptions(size)
-      .kind(config.norm)
-      .eps(config.norm_eps)
-      .bias(config.bias)
-      .unit_offset(config.norm_unit_offset);
-}
-
 TokenEmbedding make_token_embedding(const ModelConfig& config, int64_t vocab_size) {
   const double scale = config.scale_embeddings ? std::sqrt(static_cast<double>(config.d_model)) : 1.0;
   return TokenEmbedding(
@@ -31,11 +23,10 @@ TokenEmbedderImpl::TokenEmbedderImpl(const ModelConfig& config, const TokenEmbed
       }) {
   if (config.position == Position::learned) {
     position_embedding =
-        register_module("position_embedding", torch::nn::Embedding(config.max_positions, config.d_model));
+        register_module("position_embedding", make_table(config.max_positions, config.d_model));
   }
   if (config.n_segments > 0) {
-    segment_embedding =
-        register_module("segment_embedding", torch::nn::Embedding(config.n_segments, config.d_model));
+    segment_embedding = register_module("segment_embedding", make_table(config.n_segments, config.d_model));
   }
   if (config.embedding_norm) {
     embedding_norm = register_module("embedding_norm", Norm(norm_options(config, config.d_model)));

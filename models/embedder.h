@@ -10,8 +10,8 @@
 #include "layers/weights/embedding.h"
 #include "layers/weights/norm.h"
 #include "models/batch.h"
-#include "models/cost.h"
-#include "models/model_config.h"
+#include "models/config/cost.h"
+#include "models/config/model_config.h"
 
 namespace zoo {
 
@@ -82,8 +82,5 @@ TokenEmbedding make_token_embedding(const ModelConfig& config, int64_t vocab_siz
 /// Adds the cost of the tables and the norm of a TokenEmbedder with path `name`.
 void count_token_embedder(CostAccount& account, const std::string& name, const ModelConfig& config,
                           double n_tokens);
-
-/// The configuration's options for a norm over `size` numbers.
-NormOptions norm_options(const ModelConfig& config, int64_t size);
 
 }  // namespace zoo

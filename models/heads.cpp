@@ -90,8 +90,6 @@ void count_head(CostAccount& account, const ModelConfig& config, const ModelPurp
                .shape = account.is_detailed() ? fmt::format("{} → {}{}", d_model, vocab_size,
                                                             config.tie_embeddings ? ", tied" : "")
                                               : std::string(),
-               .parameters =
-                   (config.tie_embeddings ? 0 : d_model * vocab_size) + (config.output_bias ? vocab_size : 0),
                .flops = 2 * n_targets * static_cast<double>(d_model * vocab_size),
                .activation_bytes = n_targets * static_cast<double>(vocab_size * kFloatBytes)});
 }

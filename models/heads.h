@@ -6,7 +6,7 @@
 #include "layers/weights/embedding.h"
 #include "layers/weights/linear.h"
 #include "layers/weights/norm.h"
-#include "models/cost.h"
+#include "models/config/cost.h"
 #include "models/model.h"
 
 namespace zoo {

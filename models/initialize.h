@@ -3,7 +3,7 @@
 
 #include <torch/nn/module.h>
 
-#include "models/model_config.h"
+#include "models/config/model_config.h"
 
 namespace zoo {
 

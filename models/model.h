@@ -11,8 +11,8 @@
 #include "layers/activation_checkpointing.h"
 #include "layers/modules/module.h"
 #include "models/batch.h"
+#include "models/config/model_config.h"
 #include "models/decoding_state.h"
-#include "models/model_config.h"
 
 namespace zoo {
 

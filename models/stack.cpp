@@ -10,7 +10,7 @@
 
 #include "layers/modules/description.h"
 #include "models/embedder.h"
-#include "models/mixers.h"
+#include "models/mixers/mixers.h"
 
 namespace zoo {
 namespace {
@@ -224,13 +224,15 @@ void count_stack(CostAccount& account, const std::string& name, const ModelConfi
     }
     count_feed_forward(account, account.path(layer, "feed_forward"), feed_forward_options(config), n_tokens);
     count_norms(account, account.path(layer, "residual"), norm, n_norms, n_tokens);
-    if (config.layer_scale) {
-      account.add(
-          {.name = account.path(layer, "residual.scales"),
-           .kind = "layer scale",
-           .shape = account.is_detailed() ? fmt::format("{} × {}", n_sub_layers, config.d_model) : "",
-           .parameters = n_sub_layers * config.d_model,
-           .activation_bytes = n_tokens * static_cast<double>(n_sub_layers * config.d_model * kFloatBytes)});
+    const std::vector<std::string_view> sub_layers =
+        !config.layer_scale ? std::vector<std::string_view>{}
+        : with_memory ? std::vector<std::string_view>{"self_attention", "cross_attention", "feed_forward"}
+                      : std::vector<std::string_view>{"self_attention", "feed_forward"};
+    for (const auto sub_layer : sub_layers) {
+      account.add({.name = account.path(layer, fmt::format("residual.{}_scale", sub_layer)),
+                   .kind = "layer scale",
+                   .shape = account.is_detailed() ? fmt::format("{}", config.d_model) : "",
+                   .activation_bytes = n_tokens * static_cast<double>(config.d_model * kFloatBytes)});
     }
   }
   if (wants_final_norm(config.norm_placement))

@@ -13,13 +13,13 @@
 #include "layers/positions/positions.h"
 #include "layers/positions/rotary.h"
 #include "layers/transformer_layer.h"
-#include "models/cost.h"
+#include "models/config/cost.h"
+#include "models/config/model_config.h"
 #include "models/decoding_state.h"
-#include "models/model_config.h"
 
 namespace zoo {
 
-class SharedModules;  // models/mixers.h
+class SharedModules;  // models/mixers/mixers.h
 
 /// One call of a stack.
 struct StackInput {

@@ -17,7 +17,7 @@
 #include <fmt/ranges.h>
 
 #include "io/config/describe.h"
-#include "models/model_config.h"
+#include "models/config/model_config.h"
 
 namespace zoo {
 

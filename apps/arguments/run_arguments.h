@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "checkpoints/run.h"
-#include "models/model_config.h"
+#include "models/config/model_config.h"
 
 namespace zoo {
 

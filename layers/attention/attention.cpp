@@ -11,6 +11,7 @@
 #include "layers/attention/pattern_attention.h"
 #include "layers/attention/scaled_dot_product.h"
 #include "layers/modules/description.h"
+#include "layers/modules/shapes_only.h"
 #include "layers/patterns/window_pattern.h"
 #include "layers/positions/position_bias.h"
 
@@ -33,8 +34,10 @@ AttentionImpl::AttentionImpl(const AttentionOptions& options_) : HeadProjections
   }
   if (options.shaw_max_distance()) {
     const int64_t rows = 2 * *options.shaw_max_distance() + 1;
-    relative_keys = register_parameter("relative_keys", torch::randn({rows, head_dim_}) * 0.02);
-    relative_values = register_parameter("relative_values", torch::randn({rows, head_dim_}) * 0.02);
+    relative_keys =
+        register_parameter("relative_keys", torch::randn({rows, head_dim_}, parameter_options()) * 0.02);
+    relative_values =
+        register_parameter("relative_values", torch::randn({rows, head_dim_}, parameter_options()) * 0.02);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <torch/types.h>
 
 #include "layers/modules/description.h"
+#include "layers/weights/embedding.h"
 
 namespace zoo {
 
@@ -60,7 +61,7 @@ T5BiasImpl::T5BiasImpl(const T5BiasOptions& options_) : options(options_) {
   const int64_t fewest = options.direction() == Direction::bidirectional ? 4 : 2;
   TORCH_CHECK(options.n_buckets() >= fewest, "t5 positions need at least ", fewest, " buckets, not ",
               options.n_buckets());
-  buckets = register_module("buckets", torch::nn::Embedding(options.n_buckets(), options.n_heads()));
+  buckets = register_module("buckets", make_table(options.n_buckets(), options.n_heads()));
 }
 
 torch::Tensor T5BiasImpl::forward(const PositionRange& range) {

@@ -6,11 +6,12 @@
 #include <torch/types.h>
 
 #include "layers/modules/description.h"
+#include "layers/modules/shapes_only.h"
 
 namespace zoo {
 
 TokenEmbeddingImpl::TokenEmbeddingImpl(const TokenEmbeddingOptions& options_) : options(options_) {
-  set_weight(torch::randn({options.vocab_size(), options.d_model()}));
+  set_weight(torch::randn({options.vocab_size(), options.d_model()}, parameter_options()));
 }
 
 torch::Tensor TokenEmbeddingImpl::forward(const torch::Tensor& ids) {
@@ -34,17 +35,26 @@ void TokenEmbeddingImpl::visit_weights(const WeightVisitor& visit) const {
   visit({matrix().parameter(), 0, matrix().n_rows(), WeightUse::token_table});
 }
 
+torch::nn::Embedding make_table(int64_t rows, int64_t width) {
+  torch::nn::Embedding table(
+      torch::nn::EmbeddingOptions(rows, width)._weight(torch::randn({rows, width}, parameter_options())));
+  table->options._weight({});  // a clone would share it
+  return table;
+}
+
 OutputProjectionImpl::OutputProjectionImpl(const OutputProjectionOptions& options_) : options(options_) {
-  auto weight = torch::empty({options.vocab_size(), options.d_model()});
+  auto weight = torch::empty({options.vocab_size(), options.d_model()}, parameter_options());
   torch::nn::init::kaiming_uniform_(weight, std::sqrt(5.0));
   set_weight(weight);
-  if (options.bias()) bias = register_parameter("bias", torch::zeros({options.vocab_size()}));
+  if (options.bias())
+    bias = register_parameter("bias", torch::zeros({options.vocab_size()}, parameter_options()));
 }
 
 OutputProjectionImpl::OutputProjectionImpl(const OutputProjectionOptions& options_,
                                            const TokenEmbedding& tied)
     : options(options_), tied_(tied.ptr()) {
-  if (options.bias()) bias = register_parameter("bias", torch::zeros({options.vocab_size()}));
+  if (options.bias())
+    bias = register_parameter("bias", torch::zeros({options.vocab_size()}, parameter_options()));
 }
 
 torch::Tensor OutputProjectionImpl::forward(const torch::Tensor& hidden) {

@@ -1,6 +1,7 @@
 #pragma once
 // Tokens to vectors, and vectors to scores over the vocabulary.
 
+#include <torch/nn/modules/embedding.h>
 #include <torch/nn/pimpl.h>
 
 #include "layers/weights/weights.h"
@@ -30,6 +31,9 @@ class TokenEmbeddingImpl : public MatrixModule {
   std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 };
 TORCH_MODULE(TokenEmbedding);
+
+/// A small table (rows, width) for positions, segments or buckets.
+torch::nn::Embedding make_table(int64_t rows, int64_t width);
 
 struct OutputProjectionOptions {
   OutputProjectionOptions(int64_t d_model, int64_t vocab_size) : d_model_(d_model), vocab_size_(vocab_size) {}

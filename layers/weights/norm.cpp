@@ -7,6 +7,7 @@
 
 #include "layers/kernels/rms_norm.h"
 #include "layers/modules/description.h"
+#include "layers/modules/shapes_only.h"
 
 namespace zoo {
 
@@ -15,8 +16,9 @@ NormImpl::NormImpl(const NormOptions& options_) : options(options_) {
       options.kind() == NormKind::layer_norm || options.kind() == NormKind::layer_norm_annotated;
   TORCH_CHECK(options.kind() != NormKind::layer_norm_annotated || options.size() > 1,
               "layer_norm_annotated needs a size of at least 2: one number has no standard deviation");
-  weight = register_parameter("weight", torch::empty({options.size()}));
-  if (centred && options.bias()) bias = register_parameter("bias", torch::empty({options.size()}));
+  weight = register_parameter("weight", torch::empty({options.size()}, parameter_options()));
+  if (centred && options.bias())
+    bias = register_parameter("bias", torch::empty({options.size()}, parameter_options()));
   reset_parameters();
 }
 

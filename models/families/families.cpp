@@ -14,7 +14,7 @@
 #include "models/families/resnet.h"
 #include "models/families/vit.h"
 #include "models/initialize.h"
-#include "models/mixers.h"
+#include "models/mixers/mixers.h"
 
 namespace zoo {
 namespace {

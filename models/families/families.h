@@ -11,9 +11,9 @@
 
 #include "io/config/config_file.h"
 #include "io/config/registry.h"
-#include "models/cost.h"
+#include "models/config/cost.h"
+#include "models/config/model_config.h"
 #include "models/model.h"
-#include "models/model_config.h"
 
 namespace zoo {
 
@@ -32,7 +32,8 @@ struct ModelFamily : TypeInfo {
   bool has_memory = false;
   /// The heads that its models can have.
   std::vector<HeadKind> heads;
-  /// Builds a model on the CPU, not yet initialised.
+  /// Builds a model, not yet initialised, on the CPU. Its modules make their tensors with parameter_options()
+  /// (layers/modules/shapes_only.h), so that a model is counted without memory.
   std::function<std::shared_ptr<Model>(const ModelConfig& config, const ModelPurpose& purpose)> make;
   /// Adds the cost of a forward pass.
   std::function<void(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,

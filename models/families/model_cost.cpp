@@ -1,7 +1,10 @@
 #include "models/families/model_cost.h"
 
 #include <cmath>
+#include <map>
+#include <memory>
 
+#include "layers/modules/shapes_only.h"
 #include "models/families/families.h"
 
 namespace zoo {
@@ -14,14 +17,49 @@ PassShape row_of(int64_t length, const ModelFamily& family, const ModelPurpose& 
           .n_targets = predicts_tokens(purpose.head) ? length : 1};
 }
 
+/// The model's modules and the shapes of their parameters.
+std::shared_ptr<Model> shapes_of(const ModelConfig& config, const ModelPurpose& purpose) {
+  check_model(config, purpose);
+  const ShapesOnly shapes_only;
+  return model_families().at(config.architecture).make(config, purpose);
+}
+
+/// Adds the parameters of a model to the layers whose names are theirs, or those of modules that hold them. A
+/// parameter for which a family counts no cost gets a layer of its own.
+void add_parameters(std::vector<LayerCost>& layers, const Model& model) {
+  std::map<std::string, size_t> places;
+  for (size_t i = 0; i < layers.size(); ++i) places.emplace(layers[i].name, i);
+  for (const auto& parameter : model.named_parameters()) {
+    auto name = parameter.key();
+    auto place = places.find(name);
+    while (place == places.end() && name.find('.') != name.npos) {
+      name.resize(name.rfind('.'));
+      place = places.find(name);
+    }
+    if (place == places.end()) {
+      place = places.emplace(parameter.key(), layers.size()).first;
+      layers.push_back({.name = parameter.key(), .kind = "parameter", .shape = {}});
+    }
+    layers[place->second].parameters += parameter.value().numel();
+  }
+}
+
 }  // namespace
 
+PassShape pass_shape(const Batch& batch) {
+  PassShape shape{.batch_size = batch.n_rows(),
+                  .length = batch.input.defined() ? batch.input.length() : 0,
+                  .decoder_length = batch.decoder.defined() ? batch.decoder.length() : 0,
+                  .n_targets = batch.n_targets()};
+  for (const auto& [name, tensor] : batch.fields) shape.fields.emplace(name, tensor.sizes().vec());
+  return shape;
+}
+
 double parameter_count(const ModelConfig& config, const ModelPurpose& purpose) {
-  check_model(config, purpose);
-  const auto& family = model_families().at(config.architecture);
-  CostAccount account(CostAccount::Detail::totals);
-  family.count(account, config, purpose, row_of(1, family, purpose));
-  return account.parameters();
+  double n = 0;
+  for (const auto& parameter : shapes_of(config, purpose)->parameters())
+    n += static_cast<double>(parameter.numel());
+  return n;
 }
 
 double forward_flops(const ModelConfig& config, const ModelPurpose& purpose, const PassShape& shape) {
@@ -45,12 +83,10 @@ ModelCost model_cost(const ModelConfig& config, const ModelPurpose& purpose, int
     cost.layers.push_back({.name = entry.name,
                            .kind = entry.kind,
                            .shape = entry.shape,
-                           .parameters = entry.parameters,
                            .flops_per_token = entry.flops / n_tokens,
                            .activation_bytes_per_token = std::llround(std::floor(per_token)),
                            .state_bytes_per_token = entry.state_bytes_per_token,
                            .state_bytes = entry.state_bytes});
-    cost.parameters += entry.parameters;
     activation_bytes += entry.activation_bytes;
     const bool of_encoder = two_sides && entry.name.starts_with("encoder.");
     if (entry.kind != "cross-attention" && !of_encoder) {
@@ -58,6 +94,8 @@ ModelCost model_cost(const ModelConfig& config, const ModelPurpose& purpose, int
       cost.state_bytes += entry.state_bytes;
     }
   }
+  add_parameters(cost.layers, *shapes_of(config, purpose));
+  for (const auto& layer : cost.layers) cost.parameters += layer.parameters;
   cost.flops_per_token = account.flops() / n_read;
   cost.activation_bytes_per_token = std::llround(std::floor(activation_bytes / n_read));
   cost.weight_bytes = cost.parameters * kFloatBytes;

@@ -1,11 +1,11 @@
 #pragma once
-// The cost of a model, computed from its configuration alone: the sum of the entries of models/cost.h.
+// The cost of a model, computed from its configuration alone: the sum of the entries of models/config/cost.h.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "models/cost.h"
+#include "models/config/cost.h"
 #include "models/model.h"
 
 namespace zoo {
@@ -35,7 +35,11 @@ struct ModelCost {
   int64_t state_bytes = 0;                 // running states of these layers, for each sequence, float32
 };
 
-/// The number of parameters of a model, without building it. Throws ConfigError as make_model() does.
+PassShape pass_shape(const Batch& batch);
+
+/// The number of parameters of a model: those of its modules, which are built without memory for their
+/// numbers (layers/modules/shapes_only.h). It is a double, because a configuration may ask for more than any
+/// number of 64 bits. Throws ConfigError as make_model() does.
 double parameter_count(const ModelConfig& config, const ModelPurpose& purpose);
 
 /// FLOPs of one forward pass. Forward and backward pass together cost three times this.

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "layers/modules/description.h"
+#include "models/config/model_config.h"
 #include "models/model.h"
-#include "models/model_config.h"
 
 namespace zoo {
 

@@ -5,13 +5,13 @@
 #include <fmt/format.h>
 
 #include "models/families/families.h"
-#include "models/mixers.h"
+#include "models/mixers/mixers.h"
 
 namespace zoo {
 namespace {
 
 // Larger than in any model, and small enough that products of such numbers do not overflow.
-constexpr double kWidest = 1 << 20, kMostLayers = 1 << 16, kLargestTable = 1 << 30;
+constexpr double kWidest = 1 << 20, kMostLayers = 1 << 12, kLargestTable = 1 << 30;
 
 /// Reports a list with more entries than layers, and mixers that do not fit at their place.
 void validate_mixers(const ModelConfig& c, const ModelFamily& family, const Complain& complain) {

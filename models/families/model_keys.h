@@ -2,7 +2,7 @@
 // The keys of `model:` in a configuration.
 
 #include "io/config/config_file.h"
-#include "models/model_config.h"
+#include "models/config/model_config.h"
 
 namespace zoo {
 

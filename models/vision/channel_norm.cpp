@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "layers/modules/description.h"
+#include "layers/modules/shapes_only.h"
 
 namespace zoo {
 
@@ -18,7 +19,8 @@ int64_t ChannelNormOptions::n_groups() const {
 }
 
 ChannelNormImpl::ChannelNormImpl(const ChannelNormOptions& options_) : options(options_) {
-  const auto ones = torch::ones({options.n_channels()}), zeros = torch::zeros({options.n_channels()});
+  const auto ones = torch::ones({options.n_channels()}, parameter_options()),
+             zeros = torch::zeros({options.n_channels()}, parameter_options());
   if (options.kind() == ChannelNormKind::frozen_batch) {
     weight = register_buffer("weight", ones);
     bias = register_buffer("bias", zeros);
@@ -27,8 +29,8 @@ ChannelNormImpl::ChannelNormImpl(const ChannelNormOptions& options_) : options(o
     bias = register_parameter("bias", zeros);
   }
   if (options.kind() == ChannelNormKind::group) return;
-  running_mean = register_buffer("running_mean", torch::zeros({options.n_channels()}));
-  running_var = register_buffer("running_var", torch::ones({options.n_channels()}));
+  running_mean = register_buffer("running_mean", torch::zeros({options.n_channels()}, parameter_options()));
+  running_var = register_buffer("running_var", torch::ones({options.n_channels()}, parameter_options()));
 }
 
 torch::Tensor ChannelNormImpl::forward(const torch::Tensor& x) {
@@ -77,7 +79,6 @@ void count_channel_norm(CostAccount& account, std::string name, const ChannelNor
                .shape = account.is_detailed()
                             ? fmt::format("{}, {}", options.n_channels(), name_of(options.kind()))
                             : std::string(),
-               .parameters = frozen ? 0 : 2 * options.n_channels(),
                .activation_bytes = (factors + n_kept * static_cast<double>(options.n_channels())) *
                                    static_cast<double>(kFloatBytes)});
 }

@@ -12,7 +12,7 @@
 #include <torch/types.h>
 
 #include "layers/modules/module.h"
-#include "models/cost.h"
+#include "models/config/cost.h"
 
 namespace zoo {
 

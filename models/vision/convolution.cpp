@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include "layers/modules/description.h"
+#include "layers/modules/shapes_only.h"
 
 namespace zoo {
 namespace {
@@ -24,8 +25,9 @@ ConvolutionImpl::ConvolutionImpl(const ConvolutionOptions& options_) : options(o
   const int64_t K = options.kernel_size();
   TORCH_CHECK(K % 2 == 1, "the kernel of a convolution must have an odd size, not ", K);
   const double std = std::sqrt(2.0 / static_cast<double>(options.n_outputs() * K * K));
-  weight = register_parameter("weight",
-                              torch::empty({options.n_outputs(), options.n_inputs(), K, K}).normal_(0, std));
+  weight = register_parameter(
+      "weight",
+      torch::empty({options.n_outputs(), options.n_inputs(), K, K}, parameter_options()).normal_(0, std));
 }
 
 torch::Tensor ConvolutionImpl::forward(const torch::Tensor& x) {
@@ -69,7 +71,6 @@ void count_convolution(CostAccount& account, std::string name, const Convolution
   account.add({.name = std::move(name),
                .kind = "convolution",
                .shape = account.is_detailed() ? shape_text(options) : "",
-               .parameters = weights,
                .flops = 2 * n_pixels * static_cast<double>(weights),
                .activation_bytes = n_kept * static_cast<double>(options.n_outputs() * kFloatBytes)});
 }

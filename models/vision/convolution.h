@@ -6,7 +6,7 @@
 
 #include "layers/modules/module.h"
 #include "layers/weights/weights.h"
-#include "models/cost.h"
+#include "models/config/cost.h"
 
 namespace zoo {
 

@@ -8,7 +8,7 @@
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
-#include "models/cost.h"
+#include "models/config/cost.h"
 #include "models/vision/resnet.h"
 
 namespace zoo {

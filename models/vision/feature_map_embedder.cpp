@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "layers/modules/description.h"
+#include "layers/modules/shapes_only.h"
 #include "layers/positions/positions.h"
 
 namespace zoo {
@@ -42,7 +43,9 @@ FeatureMapEmbedderImpl::FeatureMapEmbedderImpl(const FeatureMapEmbedderOptions& 
   backbone = register_module("backbone", Resnet(options.backbone()));
   projection = register_module("projection", Linear(projection_options(options)));
   if (options.position() == Position::learned) {
-    const auto table = [&] { return torch::zeros({options.max_places(), options.d_model() / 2}); };
+    const auto table = [&] {
+      return torch::zeros({options.max_places(), options.d_model() / 2}, parameter_options());
+    };
     row_table = register_parameter("row_table", table());
     column_table = register_parameter("column_table", table());
   }

@@ -4,6 +4,7 @@
 
 #include "layers/kernels/dropout.h"
 #include "layers/modules/description.h"
+#include "layers/modules/shapes_only.h"
 #include "layers/positions/positions.h"
 
 namespace zoo {
@@ -43,9 +44,11 @@ PatchEmbedderImpl::PatchEmbedderImpl(const PatchEmbedderOptions& options_) : opt
   if (has_stem(options)) stem = register_module("stem", ConvolutionalStem(stem_options(options)));
   projection = register_module("projection", Linear(projection_options(options)));
   if (options.class_token())
-    class_token = register_parameter("class_token", torch::zeros({1, options.d_model()}));
+    class_token =
+        register_parameter("class_token", torch::zeros({1, options.d_model()}, parameter_options()));
   if (options.position() == Position::learned)
-    positions = register_parameter("positions", torch::zeros({options.length(), options.d_model()}));
+    positions = register_parameter("positions",
+                                   torch::zeros({options.length(), options.d_model()}, parameter_options()));
 }
 
 torch::Tensor PatchEmbedderImpl::patch_positions(int64_t n_rows, int64_t n_columns,

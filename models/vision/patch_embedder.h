@@ -5,9 +5,9 @@
 
 #include "layers/weights/linear.h"
 #include "models/batch.h"
-#include "models/cost.h"
+#include "models/config/cost.h"
+#include "models/config/model_config.h"
 #include "models/embedder.h"
-#include "models/model_config.h"
 #include "models/vision/convolutional_stem.h"
 
 namespace zoo {

@@ -239,4 +239,11 @@ void count_resnet(CostAccount& account, const std::string& name, const ResnetOpt
   });
 }
 
+ImageShape image_shape(const PassShape& shape, const ImageShape& usual) {
+  const auto images = shape.fields.find(fields::kImages);
+  if (images == shape.fields.end()) return usual;
+  const auto& sizes = images->second;
+  return {.channels = sizes[1], .height = sizes[2], .width = sizes[3]};
+}
+
 }  // namespace zoo

@@ -10,7 +10,7 @@
 
 #include "io/config/describe.h"
 #include "models/batch.h"
-#include "models/cost.h"
+#include "models/config/cost.h"
 #include "models/vision/channel_norm.h"
 #include "models/vision/convolution.h"
 
@@ -148,5 +148,8 @@ ImageShape resnet_output(const ResnetOptions& options, int64_t height, int64_t w
 /// Adds the cost of a network with path `name` for `batch_size` images.
 void count_resnet(CostAccount& account, const std::string& name, const ResnetOptions& options,
                   int64_t batch_size, int64_t height, int64_t width);
+
+/// The shape of the images in the field kImages, or `usual` without that field.
+ImageShape image_shape(const PassShape& shape, const ImageShape& usual);
 
 }  // namespace zoo

@@ -2,7 +2,7 @@
 // The types that this program adds to the library.
 
 #include <zoo/models/families/families.h>
-#include <zoo/models/mixers.h>
+#include <zoo/models/mixers/mixers.h>
 #include <zoo/tasks/objectives/objective.h>
 #include <zoo/tasks/task_type.h>
 

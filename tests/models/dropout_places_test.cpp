@@ -11,7 +11,7 @@
 #include "layers/attention/attention.h"
 #include "models/embedder.h"
 #include "models/families/families.h"
-#include "models/mixers.h"
+#include "models/mixers/mixers.h"
 #include "models/vision/patch_embedder.h"
 #include "tests/support/small_models.h"
 

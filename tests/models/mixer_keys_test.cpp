@@ -14,7 +14,7 @@
 #include "io/config/config_file.h"
 #include "layers/attention/attention.h"
 #include "models/families/model_keys.h"
-#include "models/mixers.h"
+#include "models/mixers/mixers.h"
 #include "models/stack.h"
 #include "tests/support/key_change.h"
 #include "tests/support/small_models.h"

@@ -15,11 +15,11 @@
 
 #include "base/error.h"
 #include "io/config/config_file.h"
-#include "layers/mixers/performer.h"
 #include "models/families/families.h"
 #include "models/families/model_cost.h"
 #include "models/families/model_keys.h"
-#include "models/mixers.h"
+#include "models/mixers/mixers.h"
+#include "models/mixers/performer.h"
 #include "models/stack.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "layers/mixers/delta_net.h"
-#include "layers/mixers/delta_rule.h"
+#include "layers/running/delta_rule.h"
+#include "models/mixers/delta_net.h"
 #include "tests/parity/reference.h"
 
 namespace zoo::testing {

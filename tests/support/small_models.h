@@ -13,8 +13,11 @@
 #include <torch/utils.h>
 
 #include "models/families/families.h"
+#include "models/mixers/blocks.h"
+#include "models/mixers/fixed.h"
+#include "models/mixers/strided.h"
+#include "models/mixers/window.h"
 #include "models/model.h"
-#include "models/pattern_mixers.h"
 
 namespace zoo::testing {
 

@@ -207,9 +207,10 @@ TEST(MixedRows, CannotBeSplit) {
     return message_of<ConfigError>([&] { accumulated(model, {batch}, {.micro_batch_size = 4}); });
   };
   EXPECT_EQ(problem(ChannelNormKind::group), "no error");
-  EXPECT_EQ(problem(ChannelNormKind::batch),
-            "model.architecture: batch norm is over all rows of a batch, which cannot be split into slices: "
-            "let all its rows through the model at once, or choose norm: group or frozen_batch");
+  EXPECT_EQ(
+      problem(ChannelNormKind::batch),
+      "model.architecture: batch norm is over all rows of a batch, which cannot be split into micro-batches: "
+      "let all its rows through the model at once, or choose norm: group or frozen_batch");
 }
 
 // Fused optimisers read the memory of a parameter and of its gradient in the same order.

@@ -1,0 +1,49 @@
+#pragma once
+// The options of an attention, and of a mixer with the same projections in its place.
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include <torch/types.h>
+
+#include "layers/patterns/attention_pattern.h"
+#include "layers/weights/norm.h"
+
+namespace zoo {
+
+/// Query, key and value as three matrices, or stacked in this order in one.
+enum class Projection { separate, fused };
+constexpr auto config_names(Projection) { return std::to_array<std::string_view>({"separate", "fused"}); }
+
+struct AttentionOptions {
+  AttentionOptions(int64_t d_model, int64_t n_heads) : d_model_(d_model), n_heads_(n_heads) {}
+  TORCH_ARG(int64_t, d_model);
+  /// Query heads H.
+  TORCH_ARG(int64_t, n_heads);
+  /// Key/value heads K, a divisor of H; default H. 1 = multi-query.
+  TORCH_ARG(std::optional<int64_t>, n_kv_heads) = std::nullopt;
+  /// Dh; default D/H, which requires that H divides D.
+  TORCH_ARG(std::optional<int64_t>, head_dim) = std::nullopt;
+  TORCH_ARG(Projection, projection) = Projection::separate;
+  TORCH_ARG(bool, qkv_bias) = true;
+  TORCH_ARG(bool, out_bias) = true;
+  /// Probability of dropping an attention weight.
+  TORCH_ARG(double, dropout) = 0.0;
+  /// Factor on the scores; default 1/√Dh. T5 uses 1.
+  TORCH_ARG(std::optional<double>, scale) = std::nullopt;
+  /// Normalises each head's queries and keys before positions are applied (Qwen3); its size must be Dh.
+  TORCH_ARG(std::optional<NormOptions>, qk_norm) = std::nullopt;
+  /// n: adds learned vectors for the relative positions -n … n to keys and values (Shaw et al. 2018), in
+  /// self-attention only. Uses explicit attention instead of the fused kernel.
+  TORCH_ARG(std::optional<int64_t>, shaw_max_distance) = std::nullopt;
+  /// The keys that queries see in self-attention, as far as the mask allows; null: all keys. Such an
+  /// attention takes no bias, and no mask but causality and lengths.
+  TORCH_ARG(std::shared_ptr<const AttentionPattern>, pattern) = nullptr;
+  /// The global queries of a WindowPattern without global_queries have projections of their own, and see all
+  /// keys, which have other projections for them (Longformer, section 3.1).
+  TORCH_ARG(bool, global_projections) = false;
+};
+
+}  // namespace zoo

@@ -1,0 +1,38 @@
+#include "models/config/model_config.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace zoo {
+void describe(ConfigVisitor& v, RotaryConfig& c) {
+  v.field("theta", c.theta, "Base of the angles' geometric sequence.", Limits::positive());
+  v.field("layout", c.layout, "Which elements form a pair: interleaved (2i, 2i+1) or half (i, i + width/2).");
+  v.field("fraction", c.fraction, "Part of each head that is rotated.",
+          {.min = 0, .max = 1, .min_excluded = true});
+  v.field("scaling", c.scaling, "How the angles change for longer contexts.");
+  v.field("factor", c.factor, "How many times longer than original_max_positions the context is.",
+          Limits::at_least(1));
+  v.field("original_max_positions", c.original_max_positions, "Context of the first training (yarn, llama3).",
+          Limits::at_least(1));
+  v.field("beta_fast", c.beta_fast, "yarn: frequencies with more turns than this are kept.",
+          Limits::positive());
+  v.field("beta_slow", c.beta_slow, "yarn: frequencies with fewer turns than this are divided.",
+          Limits::positive());
+  v.field("attention_factor", c.attention_factor,
+          "yarn: factor on cosine and sine; default 0.1 ln(factor) + 1.", Limits::positive());
+  v.field("low_frequency_factor", c.low_frequency_factor,
+          "llama3: wavelengths above original_max_positions / this are divided.", Limits::positive());
+  v.field("high_frequency_factor", c.high_frequency_factor,
+          "llama3: wavelengths below original_max_positions / this are kept.", Limits::positive());
+}
+
+NormOptions norm_options(const ModelConfig& config, int64_t size) {
+  return NormOptions(size)
+      .kind(config.norm)
+      .eps(config.norm_eps)
+      .bias(config.bias)
+      .unit_offset(config.norm_unit_offset);
+}
+
+}  // namespace zoo

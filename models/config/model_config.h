@@ -1,0 +1,137 @@
+#pragma once
+// The `model:` part of a configuration. Its keys describe every architecture of the zoo.
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/config/config_file.h"
+#include "io/config/registry.h"
+#include "layers/attention/attention.h"
+#include "layers/feed_forward.h"
+#include "layers/positions/rotary.h"
+#include "layers/residual.h"
+#include "layers/weights/norm.h"
+
+namespace zoo {
+
+/// The library's model families. Programs add their own to model_families() (models/families/families.h).
+enum class Architecture { encoder, decoder, encoder_decoder };
+constexpr auto config_names(Architecture) {
+  return std::to_array<std::string_view>({"encoder", "decoder", "encoder_decoder"});
+}
+
+/// `model.architecture`: the name of a family, and the keys of that family.
+struct FamilySelection : Selection {
+  FamilySelection(Architecture family) : Selection(std::string(name_of(family))) {}
+  FamilySelection(Selection selection) : Selection(std::move(selection)) {}
+  bool operator==(Architecture family) const { return type == name_of(family); }
+};
+
+/// The positions that each position of a stack sees.
+enum class StackRole {
+  encoder,              // all positions
+  decoder,              // the past
+  decoder_with_memory,  // the past and an encoder's output
+};
+constexpr auto config_names(StackRole) {
+  return std::to_array<std::string_view>({"encoder", "decoder", "decoder_with_memory"});
+}
+
+/// How a model encodes the order of its tokens.
+enum class Position { none, sinusoidal, learned, rotary, alibi, t5, shaw };
+constexpr auto config_names(Position) {
+  return std::to_array<std::string_view>({"none", "sinusoidal", "learned", "rotary", "alibi", "t5", "shaw"});
+}
+
+/// Initial weights.
+///   normal          N(0, init_std²), biases 0 (GPT-2, BERT)
+///   xavier_uniform  Glorot & Bengio 2010, as in "The Annotated Transformer"; embeddings N(0, 1/D)
+///   detr            xavier_uniform, but object queries N(0, 1) and learned positions U(0, 1) (Carion et al.
+///   2020) t5              variances by fan-in, without 1/√Dh in attention (mesh-tensorflow's T5)
+enum class Initialization { normal, xavier_uniform, detr, t5 };
+constexpr auto config_names(Initialization) {
+  return std::to_array<std::string_view>({"normal", "xavier_uniform", "detr", "t5"});
+}
+
+/// `model.rotary:`, see RotaryOptions.
+struct RotaryConfig {
+  double theta = 10000.0;
+  RotaryLayout layout = RotaryLayout::half;
+  double fraction = 1.0;
+  RotaryScaling scaling = RotaryScaling::none;
+  double factor = 1.0;
+  int64_t original_max_positions = 2048;
+  double beta_fast = 32.0, beta_slow = 1.0;
+  std::optional<double> attention_factor;
+  double low_frequency_factor = 1.0, high_frequency_factor = 4.0;
+};
+void describe(ConfigVisitor& v, RotaryConfig& c);
+
+struct ModelConfig {
+  FamilySelection architecture = Architecture::decoder;
+  std::optional<int64_t> vocab_size;  // default: the tokenizer's
+  int64_t d_model = 512;
+  int64_t n_layers = 6;
+  std::optional<int64_t> n_decoder_layers;  // encoder_decoder, detr: default n_layers
+  int64_t n_heads = 8;
+  std::optional<int64_t> n_kv_heads;  // default n_heads
+  std::optional<int64_t> head_dim;    // default d_model / n_heads
+  std::optional<int64_t> d_ff;        // default 4·d_model
+  Activation activation = Activation::gelu;
+  GateProjection gate = GateProjection::separate;
+  NormKind norm = NormKind::layer_norm;
+  double norm_eps = 1e-5;
+  bool norm_unit_offset = false;
+  NormPlacement norm_placement = NormPlacement::pre;
+  Position position = Position::learned;
+  int64_t max_positions = 1024;  // the most positions that generation uses; learned: also rows of the table
+  RotaryConfig rotary;
+  int64_t relative_buckets = 32;                           // t5
+  int64_t relative_max_distance = 128;                     // t5, shaw
+  std::vector<Selection> attention = {Selection("full")};  // of mixer_types(); repeated over the layers
+  Projection projection = Projection::separate;
+  bool bias = true;              // in linear maps and norms
+  std::optional<bool> qkv_bias;  // default: bias
+  bool qk_norm = false;
+  std::optional<double> attention_scale;  // default 1/√head_dim
+  double dropout = 0.1;                   // on embeddings and sub-layer outputs
+  double attention_dropout = 0.0;         // on attention weights
+  double activation_dropout = 0.0;        // inside the feed-forward
+  std::optional<double> layer_scale;      // see ResidualOptions
+  double stochastic_depth = 0.0;          // in the last layer; 0 in the first, and in between in proportion
+  bool tie_embeddings = true;             // the output projection uses the matrix of the token embedding
+  bool share_embeddings = true;           // encoder_decoder: one table for both sides
+  bool scale_embeddings = false;          // token vectors × √d_model
+  bool embedding_norm = false;            // a norm on the embeddings (BERT)
+  int64_t n_segments = 0;                 // encoder: sentence A/B embeddings (BERT: 2)
+  bool output_bias = false;               // in the output projection
+  /// Factor on the hidden states before the output projection (T5 with tied embeddings: D^-0.5).
+  std::optional<double> output_scale;
+  bool mlm_transform = true;  // masked language modelling: dense + activation + norm before the projection
+  bool pooler = true;         // classification by an encoder: dense + tanh on the class token (BERT)
+  Initialization init = Initialization::normal;
+  double init_std = 0.02;
+  /// init normal: output matrices of sub-layers start with deviation init_std/√(2·n_layers) (GPT-2).
+  bool init_residual_scaling = true;
+
+  // The values of optional keys with defaults applied.
+  int64_t kv_heads() const { return n_kv_heads.value_or(n_heads); }
+  int64_t head_width() const { return head_dim.value_or(d_model / n_heads); }
+  int64_t rotary_width() const { return std::llround(static_cast<double>(head_width()) * rotary.fraction); }
+  int64_t feed_forward_width() const { return d_ff.value_or(4 * d_model); }
+  int64_t decoder_layers() const { return n_decoder_layers.value_or(n_layers); }
+  /// The mixer of layer `layer` of a stack.
+  const Selection& attention_of(int64_t layer) const {
+    return attention[static_cast<size_t>(layer) % attention.size()];
+  }
+};
+
+/// The configuration's options for a norm over `size` numbers.
+NormOptions norm_options(const ModelConfig& config, int64_t size);
+
+}  // namespace zoo

@@ -1,0 +1,52 @@
+#include "models/mixers/blocks.h"
+
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "layers/patterns/sparse_patterns.h"
+#include "models/mixers/pattern_mixer.h"
+
+namespace zoo {
+
+void describe(ConfigVisitor& v, BlocksConfig& c) {
+  v.field("size", c.size, "Positions of a block.", Limits::between(1, kLargestDistance));
+  v.field("window", c.window, "Neighbouring blocks that a block sees on each side.",
+          Limits::between(0, kLargestDistance));
+  v.field("n_global", c.n_global,
+          "First blocks that see and are seen everywhere; in an encoder also as many last ones.",
+          Limits::between(0, kLargestDistance));
+  v.field("n_random", c.n_random, "Random blocks that a block sees.", Limits::between(0, kLargestDistance));
+  v.field("seed", c.seed, "Seed of the random blocks; each layer draws its own.",
+          Limits::between(0, kLargestDistance));
+}
+
+namespace {
+
+std::shared_ptr<const AttentionPattern> blocks_pattern(const MixerPlace& place) {
+  const auto& c = place.selection().as<BlocksConfig>();
+  return std::make_shared<BlocksPattern>(direction_of(place), BlockOptions()
+                                                                  .size(c.size)
+                                                                  .n_window(c.window)
+                                                                  .n_global(c.n_global)
+                                                                  .n_random(c.n_random)
+                                                                  .seed(c.seed + place.layer));
+}
+
+void validate_blocks(const MixerPlace& place, const ComplainAboutMixer& complain) {
+  validate_pattern(place, complain);
+  validate_distance(place, "size", place.selection().as<BlocksConfig>().size, complain);
+}
+
+}  // namespace
+
+MixerType blocks_mixer() {
+  auto type = attention_type("blocks", "Neighbouring, global and random blocks (BigBird).",
+                             [](const auto& place) { return options_with(blocks_pattern(place), place); });
+  type.complexity = "nwd";
+  type.make_options = options_of<BlocksConfig>();
+  type.validate = validate_blocks;
+  return type;
+}
+
+}  // namespace zoo

@@ -1,0 +1,41 @@
+#include "models/mixers/mixers.h"
+
+// The library's mixers. Each is a function in a file of its own in this folder; here is one line for each.
+#define ZOO_MIXERS                                                                                   \
+  full_mixer, window_mixer, strided_mixer, fixed_mixer, blocks_mixer, linear_mixer, performer_mixer, \
+      delta_mixer, linformer_mixer, mlp_mixer
+
+namespace zoo {
+
+using MakeMixerType = MixerType();
+MakeMixerType ZOO_MIXERS;
+
+Registry<MixerType>& mixer_types() {
+  static Registry<MixerType> types = [] {
+    std::vector<MixerType> list;
+    for (MakeMixerType* const make : {ZOO_MIXERS}) list.push_back(make());
+    return Registry<MixerType>("type of attention", std::move(list));
+  }();
+  return types;
+}
+
+AttentionOptions cross_attention_options(const ModelConfig& config) {
+  auto options = AttentionOptions(config.d_model, config.n_heads)
+                     .n_kv_heads(config.n_kv_heads)
+                     .head_dim(config.head_dim)
+                     .projection(config.projection)
+                     .qkv_bias(config.qkv_bias.value_or(config.bias))
+                     .out_bias(config.bias)
+                     .dropout(config.attention_dropout)
+                     .scale(config.attention_scale);
+  if (config.qk_norm) options.qk_norm(norm_options(config, config.head_width()));
+  return options;
+}
+
+AttentionOptions self_attention_options(const ModelConfig& config) {
+  auto options = cross_attention_options(config);
+  if (config.position == Position::shaw) options.shaw_max_distance(config.relative_max_distance);
+  return options;
+}
+
+}  // namespace zoo

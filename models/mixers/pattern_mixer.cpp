@@ -1,0 +1,56 @@
+#include "models/mixers/pattern_mixer.h"
+
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "layers/attention/attention.h"
+
+namespace zoo {
+
+Direction direction_of(const MixerPlace& place) {
+  return place.is_causal() ? Direction::causal : Direction::bidirectional;
+}
+
+int64_t root_of_length(const ModelConfig& config) {
+  return std::max<int64_t>(std::llround(std::sqrt(static_cast<double>(config.max_positions))), 2);
+}
+
+void validate_pattern(const MixerPlace& place, const ComplainAboutMixer& complain) {
+  const auto position = place.model.position;
+  if (position == Position::t5 || position == Position::alibi || position == Position::shaw) {
+    complain(
+        fmt::format("{} cannot have position {}, which needs the scores of all pairs: use rotary, learned "
+                    "or sinusoidal",
+                    place.selection().type, name_of(position)));
+  }
+}
+
+void validate_distance(const MixerPlace& place, std::string_view key, int64_t distance,
+                       const ComplainAboutMixer& complain) {
+  if (distance < place.model.max_positions) return;
+  complain(fmt::format("{} has {} {}, but max_positions is {}: make it smaller", place.selection().type, key,
+                       distance, place.model.max_positions));
+}
+
+AttentionOptions options_with(std::shared_ptr<const AttentionPattern> pattern, const MixerPlace& place) {
+  return self_attention_options(place.model).pattern(std::move(pattern));
+}
+
+MixerType attention_type(std::string name, std::string doc,
+                         std::function<AttentionOptions(const MixerPlace&)> options) {
+  MixerType type;
+  type.name = std::move(name);
+  type.doc = std::move(doc);
+  type.make = [options](const MixerPlace& place) -> std::shared_ptr<MixerImpl> {
+    return Attention(options(place)).ptr();
+  };
+  type.count = [options](CostAccount& account, std::string path, const MixerPlace& place,
+                         const AttentionShape& shape) {
+    count_attention(account, std::move(path), "self-attention", options(place), shape);
+  };
+  return type;
+}
+
+}  // namespace zoo
