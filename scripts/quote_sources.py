@@ -4,7 +4,7 @@
   scripts/quote_sources.py [PAGE…]           fails if a quotation differs from its source
   scripts/quote_sources.py --write [PAGE…]   writes the quotations into the pages
 
-A quotation is the code block that follows one of these lines. PAGE: default README.md and docs/tour.md.
+A quotation is the code block that follows one of these lines. PAGE: default README.md and docs/*.md.
   <!-- quote FILE -->                              the whole file
   <!-- quote FILE NAME -->                         the definition of the function or method NAME
   <!-- quote FILE NAME from "TEXT" to "TEXT" -->   its lines from the first that contains one text to the next that
@@ -19,7 +19,6 @@ import textwrap
 from pathlib import Path
 
 MARK = re.compile(r"<!-- quote (?P<what>[^\n]+) -->\n+```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
-PAGES = ("README.md", "docs/tour.md")
 
 
 class Problem(Exception):
@@ -88,20 +87,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent)
-    parser.add_argument("pages", nargs="*", default=PAGES)
+    parser.add_argument("pages", nargs="*")
     arguments = parser.parse_args()
+    root = arguments.root
+    pages = [root / name for name in arguments.pages] or [root / "README.md", *sorted(root.glob("docs/*.md"))]
     problems = []
-    for name in arguments.pages:
-        page = arguments.root / name
-        if not page.is_file():
-            continue
-        old, new = renewed(arguments.root, page, problems)
+    for page in filter(Path.is_file, pages):
+        old, new = renewed(root, page, problems)
         if old == new:
             continue
         if arguments.write:
             page.write_text(new)
         else:
-            problems.append(f"{name}: a quotation differs from its source; run scripts/quote_sources.py --write")
+            problems.append(f"{page.relative_to(root)}: a quotation differs from its source; run scripts/quote_sources.py --write")
     for problem in problems:
         print(f"quote_sources: {problem}", file=sys.stderr)
     return 1 if problems else 0

@@ -80,6 +80,16 @@ class Quotes(unittest.TestCase):
                               capture_output=True, text=True)
         self.assertIn("not followed by a code block", done.stderr)
 
+    def test_all_pages_without_a_name(self):
+        (self.root / "docs").mkdir()
+        for name in ("README.md", "docs/texts.md", "docs/tour.md"):
+            (self.root / name).write_text("<!-- quote a.cpp shorter -->\n```cpp\nold\n```\n")
+        done = subprocess.run([sys.executable, ROOT / "scripts/quote_sources.py", "--root", self.root], capture_output=True,
+                              text=True)
+        self.assertEqual(done.returncode, 1)
+        for name in ("README.md", "docs/texts.md", "docs/tour.md"):
+            self.assertIn(f"{name}: a quotation differs", done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()
