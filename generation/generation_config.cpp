@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "io/config/config_reader.h"
 #include "io/config/registry.h"
 
 namespace zoo {
@@ -35,10 +35,7 @@ class RangeChecker final : public ConfigVisitor {
   static void check_range(const FieldInfo& field, Number value) {
     const auto& limits = field.limits;
     if (limits.contain(static_cast<double>(value)) && std::isfinite(static_cast<double>(value))) return;
-    std::string range = fmt::format("{} {}", limits.min_excluded ? "more than" : "at least", limits.min);
-    if (limits.max < std::numeric_limits<double>::infinity())
-      range += fmt::format(", at most {}", limits.max);
-    throw UsageError(fmt::format("{} is {}, and must be {}", field.key, value, range));
+    throw UsageError(fmt::format("{} is {}, and must be {}", field.key, value, limits_text(limits)));
   }
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 // The output heads of models. A head has two halves. `prepare` turns hidden states into features (BERT's
 // transform, the pooler). `project` turns features into scores with one matrix product; a loss may project
-// features in pieces.
+// features in chunks.
 
 #include "layers/weights/embedding.h"
 #include "layers/weights/linear.h"

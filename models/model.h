@@ -34,7 +34,7 @@ class GenerativeModel;
 class DetectingModel;
 
 /// A model that can be trained: batch → features → scores. It has two steps, so that a loss can project the
-/// features in pieces and never hold all logits.
+/// features in chunks and never hold all logits.
 class Model : public Module {
  public:
   /// (N, D): the final hidden states from which the batch's targets are predicted, in their order.

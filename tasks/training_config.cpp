@@ -85,7 +85,7 @@ void describe(ConfigVisitor& v, ParallelConfig& c) {
   v.field("shard_optimizer", c.shard_optimizer,
           "Each process keeps the optimizer's state for its part of the parameters only (ZeRO, stage 1): "
           "less memory, the same steps.");
-  v.field("bucket_mb", c.bucket_mb, "Gradients are summed over the processes in pieces of this many MiB.",
+  v.field("bucket_mb", c.bucket_mb, "Gradients are summed over the processes in buckets of this many MiB.",
           Limits::between(1, 1024));
   v.field(
       "timeout_seconds", c.timeout_seconds,

@@ -10,7 +10,6 @@
 #include "base/random.h"
 #include "layers/attention/pattern_attention.h"
 #include "layers/attention/scaled_dot_product.h"
-#include "layers/modules/description.h"
 #include "layers/modules/shapes_only.h"
 #include "layers/patterns/window_pattern.h"
 #include "layers/positions/position_bias.h"
@@ -51,12 +50,7 @@ std::shared_ptr<torch::nn::Module> AttentionImpl::fresh(const std::optional<torc
 }
 
 void AttentionImpl::pretty_print(std::ostream& stream) const {
-  stream << Description("Attention")
-                .add("d_model", options.d_model())
-                .add("n_heads", options.n_heads())
-                .add("n_kv_heads", n_kv_heads_)
-                .add("head_dim", head_dim_)
-                .add("projection", options.projection())
+  stream << described("Attention")
                 .add("scale", options.scale())
                 .add("shaw_max_distance", options.shaw_max_distance())
                 .add("pattern",

@@ -28,6 +28,15 @@ HeadProjectionsImpl::Heads HeadProjectionsImpl::project_heads(const torch::Tenso
   return heads;
 }
 
+Description HeadProjectionsImpl::described(std::string_view type) const {
+  return Description(type)
+      .add("d_model", options.d_model())
+      .add("n_heads", options.n_heads())
+      .add("n_kv_heads", n_kv_heads_)
+      .add("head_dim", head_dim_)
+      .add("projection", options.projection());
+}
+
 torch::Tensor HeadProjectionsImpl::merged(const torch::Tensor& mixed) {
   return out(mixed.transpose(1, 2).reshape({mixed.size(0), mixed.size(2), options.n_heads() * head_dim_}));
 }

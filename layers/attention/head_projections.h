@@ -3,11 +3,13 @@
 // one fit the others.
 
 #include <cstdint>
+#include <string_view>
 
 #include <torch/types.h>
 
 #include "layers/attention/attention_options.h"
 #include "layers/attention/qkv_projections.h"
+#include "layers/modules/description.h"
 #include "layers/weights/norm.h"
 
 namespace zoo {
@@ -31,6 +33,8 @@ class HeadProjectionsImpl : public QkvProjectionsImpl {
   /// The heads of x (B, T, D). Queries and keys are made from x + positions, (B or 1, T, D) or undefined, and
   /// normalised, but not rotated.
   Heads project_heads(const torch::Tensor& x, const torch::Tensor& positions);
+  /// The sizes of the projections of a module of this type, for its pretty_print().
+  Description described(std::string_view type) const;
   /// (B, H, T, Dh) → (B, T, D)
   torch::Tensor merged(const torch::Tensor& mixed);
 

@@ -3,7 +3,6 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/modules/description.h"
 #include "models/mixers/mixer_checks.h"
 #include "models/mixers/running_costs.h"
 
@@ -59,14 +58,7 @@ std::shared_ptr<torch::nn::Module> LinearAttentionImpl::fresh(const std::optiona
   return std::make_shared<LinearAttentionImpl>(options);
 }
 
-void LinearAttentionImpl::pretty_print(std::ostream& stream) const {
-  stream << Description("LinearAttention")
-                .add("d_model", options.d_model())
-                .add("n_heads", options.n_heads())
-                .add("n_kv_heads", n_kv_heads())
-                .add("head_dim", head_dim())
-                .add("projection", options.projection());
-}
+void LinearAttentionImpl::pretty_print(std::ostream& stream) const { stream << described("LinearAttention"); }
 
 namespace {
 

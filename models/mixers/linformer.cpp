@@ -102,12 +102,7 @@ void LinformerImpl::take_settings(const torch::nn::Module& from) {
 }
 
 void LinformerImpl::pretty_print(std::ostream& stream) const {
-  stream << Description("Linformer")
-                .add("d_model", options.d_model())
-                .add("n_heads", options.n_heads())
-                .add("n_kv_heads", n_kv_heads())
-                .add("head_dim", head_dim())
-                .add("projection", options.projection())
+  stream << described("Linformer")
                 .add("scale", options.scale())
                 .add("n_slots", projection_->options.n_slots())
                 .add("n_positions", projection_->options.n_positions())

@@ -7,7 +7,6 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/modules/description.h"
 #include "layers/modules/shapes_only.h"
 #include "models/mixers/mixer_checks.h"
 #include "models/mixers/running_costs.h"
@@ -129,14 +128,7 @@ std::shared_ptr<torch::nn::Module> PerformerImpl::fresh(const std::optional<torc
 }
 
 void PerformerImpl::pretty_print(std::ostream& stream) const {
-  stream << Description("Performer")
-                .add("d_model", options.d_model())
-                .add("n_heads", options.n_heads())
-                .add("n_kv_heads", n_kv_heads())
-                .add("head_dim", head_dim())
-                .add("projection", options.projection())
-                .add("scale", options.scale())
-                .add("n_features", features.size(0));
+  stream << described("Performer").add("scale", options.scale()).add("n_features", features.size(0));
 }
 
 namespace {

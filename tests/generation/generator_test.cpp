@@ -334,7 +334,7 @@ TEST(Generator, SaysWhatIsWrongInOneLine) {
 
   EXPECT_THAT(
       message_of<Error>([&] { decoder.generator.generate(std::vector<std::string>{"a"}, {.top_p = 1.5}); }),
-      HasSubstr("top_p is 1.5, and must be more than 0, at most 1"));
+      HasSubstr("top_p is 1.5, and must be > 0 and <= 1"));
   for (const auto& options :
        std::vector<GenerationConfig>{{.max_new_tokens = 0},
                                      {.beam = 0},

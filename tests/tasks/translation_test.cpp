@@ -127,7 +127,7 @@ TEST(Translate, RefusesOptionsOutOfRange) {
   const auto task = make_task(world.experiment("text_to_text"));
   const auto model = make_model(task->experiment(), *task);
   EXPECT_EQ(message_of<UsageError>([&] { translate(*model, *task, {"a"}, {.generation = {.beam = 0}}); }),
-            "beam is 0, and must be at least 1, at most 1024");
+            "beam is 0, and must be between 1 and 1024");
 }
 
 }  // namespace
