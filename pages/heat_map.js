@@ -1,17 +1,18 @@
 // Attention maps: the numbers of one text, and a picture of them in which the reader can point at every weight.
-const zooMaps = (() => {
-const {el, plain, tokenLabel, colour, inkOn, rampGradient} = zooPage;
-const MOST = 999;  // the integer that stands for a weight of 1
-const largest = values => values.reduce((most, value) => Math.max(most, value), 0);
+
+import {colour, el, inkOn, plain, rampGradient, tokenLabel} from './page.js';
+
+export const MOST = 999;  // the integer that stands for a weight of 1
+export const largest = values => values.reduce((most, value) => Math.max(most, value), 0);
 const fraction = (value, top) => top > 0 ? Math.min(1, value / top) : 0;
-const weightText = value => (value / MOST).toFixed(2);
-const headName = head => ({mean: 'mean of heads', rollout: 'roll-out'})[head] ?? `head ${head}`;
+export const weightText = value => (value / MOST).toFixed(2);
+export const headName = head => ({mean: 'mean of heads', rollout: 'roll-out'})[head] ?? `head ${head}`;
 
 /**
  * The maps of one text, from the fields that attention_page.h names. Roll-out without a layer is for the last layer. A
  * map is {kind, layer, head}; head is a number, 'mean', or 'rollout' where there is one.
  */
-function readMaps(data) {
+export function readMaps(data) {
   const answered = data.target_tokens.length > 0;  // an encoder-decoder's maps
   const source = data.source_tokens, target = data.target_tokens;
   const KINDS = {
@@ -55,13 +56,13 @@ function readMaps(data) {
 }
 
 /** Whether a view has weights beyond `top`, which have the strongest colour without being equal. */
-const exceeds = ({values}, top) => values.some(value => value > top);
+export const exceeds = ({values}, top) => values.some(value => value > top);
 
 /**
  * Fills a legend: `ramp` with the colours of a map, `end` with the value of the strongest one, such as “0.52”, or
  * “≥ 0.52” and the mark of larger weights.
  */
-function showLegend(ramp, end, view) {
+export function showLegend(ramp, end, view) {
   const beyond = exceeds(view, view.top);
   ramp.style.background = rampGradient();
   end.textContent = (beyond ? '≥ ' : '') + (view.top === MOST ? '1' : weightText(view.top));
@@ -75,7 +76,7 @@ function showLegend(ramp, end, view) {
  * Parts of a view, row by row, with at most so many rows and columns each: paper does not scroll. Rows that a mask
  * hides are left out.
  */
-function partsOf(view, mostRows, mostColumns) {
+export function partsOf(view, mostRows, mostColumns) {
   const {values, rows, columns, isHidden} = view, parts = [];
   for (let t = 0; t < rows.length; t += mostRows)
     for (let s = 0; s < columns.length; s += mostColumns) {
@@ -94,7 +95,7 @@ function partsOf(view, mostRows, mostColumns) {
  * row, the tokens of both sides, (t, s) → whether a mask hides it, and the value that gets the strongest colour. A
  * cell with a larger value has a mark in its corner. It may have a `colour` of its own for shares.
  */
-function paint(canvas, {values, rows, columns, isHidden, top, colour: colourOf = colour}, size, {gap = 0, radius = 0, numbers = false} = {}) {
+export function paint(canvas, {values, rows, columns, isHidden, top, colour: colourOf = colour}, size, {gap = 0, radius = 0, numbers = false} = {}) {
   const S = columns.length, width = S * size, height = rows.length * size;
   // The canvas gets a picture and not the strokes. A browser prints strokes one by one, in so many layers that viewers of
   // PDF leave some out.
@@ -131,10 +132,10 @@ function markCorner(pen, x, y, size) {
   pen.fill();
 }
 
-const ARROWS = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]};
+export const ARROWS = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]};
 
 /** One large map with its tokens. A pointer or the arrow keys choose a weight, and `readout` shows it. */
-class HeatMap {
+export class HeatMap {
   #parts; #view = null; #cell = null; #cellSize = 0;
 
   constructor(plot, readout) {
@@ -252,7 +253,7 @@ class HeatMap {
 }
 
 /** A view as a table of numbers. */
-function numbersTable({values, rows, columns, isHidden}, caption) {
+export function numbersTable({values, rows, columns, isHidden}, caption) {
   const header = (text, scope) => {
     const cell = el('th', '', el('bdi', '', text));
     cell.scope = scope;
@@ -286,7 +287,7 @@ const NUMBERS = [
  * The columns of a sortableTable over heads: the numbers that at least one of `rows` has. `unit` is what a map's rows and
  * columns are.
  */
-function headColumns(rows, unit = 'token') {
+export function headColumns(rows, unit = 'token') {
   const isKnown = (row, {key}) => Number.isFinite(row[key]);
   return NUMBERS.filter(column => rows.some(row => isKnown(row, column))).map(column => {
     const {key, title, hint} = column, known = rows.filter(row => isKnown(row, column));
@@ -303,7 +304,3 @@ function headColumns(rows, unit = 'token') {
     }};
   });
 }
-
-return {MOST, largest, weightText, headName, readMaps, exceeds, showLegend, partsOf, paint, ARROWS, HeatMap,
-        numbersTable, headColumns};
-})();

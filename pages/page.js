@@ -1,23 +1,21 @@
-'use strict';
-// Shared by all pages: data, elements, tokens, colours, sortable tables. A page's own program follows in the same
-// element.
-const zooPage = (() => {
-const data = JSON.parse(document.getElementById('data').textContent);
-const $ = id => document.getElementById(id);
-const el = (tag, className, ...children) => {
+// Shared by all pages: data, elements, tokens, colours, sortable tables.
+
+export const data = JSON.parse(document.getElementById('data').textContent);
+export const $ = id => document.getElementById(id);
+export const el = (tag, className, ...children) => {
   const node = document.createElement(tag);
   if (className) node.className = className;
   node.append(...children);
   return node;
 };
-const count = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
+export const count = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
 
 // ---- Tokens -------------------------------------------------------------------------------------------------------
 
 /** A token in a sentence, without SentencePiece's mark for the beginning of a word. */
-const plain = token => token.length > 1 && token.startsWith('▁') ? token.slice(1) : token.trim() ? token : '␣';
+export const plain = token => token.length > 1 && token.startsWith('▁') ? token.slice(1) : token.trim() ? token : '␣';
 
-function tokenLabel(token) {
+export function tokenLabel(token) {
   const label = el('div', /^<[^<>]+>$/.test(token) ? 'token special' : 'token');
   label.title = token;
   if (plain(token).length < token.length) label.append(el('span', 'mark', '▁'));
@@ -28,7 +26,7 @@ function tokenLabel(token) {
 // ---- Colours ------------------------------------------------------------------------------------------------------
 
 /** sRGB of a colour in OKLCH (Ottosson 2020), where equal steps of lightness look equal. */
-function oklch(lightness, chroma, hue) {
+export function oklch(lightness, chroma, hue) {
   const a = chroma * Math.cos(hue * Math.PI / 180), b = chroma * Math.sin(hue * Math.PI / 180);
   const l = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3;
   const m = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3;
@@ -49,18 +47,18 @@ const RAMPS = {
 };
 const prefersDark = matchMedia('(prefers-color-scheme: dark)');
 let printing = false;
-const theme = () => prefersDark.matches && !printing ? 'dark' : 'light';
+export const theme = () => prefersDark.matches && !printing ? 'dark' : 'light';
 /** The colour of a share between 0 and 1. */
-const colour = share => RAMPS[theme()][Math.round(255 * share)];
+export const colour = share => RAMPS[theme()][Math.round(255 * share)];
 /** A colour for text that is readable on colour(share). */
-const inkOn = share => theme() === 'light' ? (share > 0.56 ? '#fff' : '#16191f')
+export const inkOn = share => theme() === 'light' ? (share > 0.56 ? '#fff' : '#16191f')
                                            : (share > 0.46 ? '#0b1220' : '#e9ecf1');
-const rampGradient = () =>
+export const rampGradient = () =>
     `linear-gradient(to right, ${Array.from({length: 17}, (_, i) => colour(i / 16)).join(', ')})`;
 
-const isPrinting = () => printing;
+export const isPrinting = () => printing;
 /** Calls `repaint` when the theme changes, and before and after printing. */
-function whenThemeChanges(repaint) {
+export function whenThemeChanges(repaint) {
   prefersDark.addEventListener('change', repaint);
   addEventListener('beforeprint', () => { printing = true; repaint(); });
   addEventListener('afterprint', () => { printing = false; repaint(); });
@@ -73,7 +71,7 @@ function whenThemeChanges(repaint) {
  * focused while there is more, unless something in it can be. `name` says what it is to people who do not see it; ''
  * where the element has a meaning of its own, such as a heading.
  */
-function showScrolling(node, name) {
+export function showScrolling(node, name) {
   const frame = el('div', 'scroller');
   node.replaceWith(frame);
   frame.append(node);
@@ -107,7 +105,7 @@ function showScrolling(node, name) {
  * The first column names the row. Rows without a value come last. A row for which `mayWin` is false is never the best.
  * `onSort` gets the rows in their new order.
  */
-function sortableTable({caption = '', columns, rows, mayWin = () => true, onSort = () => {}}) {
+export function sortableTable({caption = '', columns, rows, mayWin = () => true, onSort = () => {}}) {
   const sorted = {column: null, descending: false};
   const body = el('tbody', '');
   const order = () => {
@@ -159,7 +157,3 @@ function sortableTable({caption = '', columns, rows, mayWin = () => true, onSort
   fill();
   return {table, setRows(to) { rows = to; fill(); }, order};
 }
-
-return {data, $, el, count, plain, tokenLabel, oklch, theme, colour, inkOn, rampGradient, isPrinting, whenThemeChanges,
-        showScrolling, sortableTable};
-})();

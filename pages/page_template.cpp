@@ -1,6 +1,7 @@
 #include "pages/page_template.h"
 
 #include <iterator>
+#include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -36,16 +37,16 @@ std::string escaped_for_html(std::string_view text) {
   return result;
 }
 
-std::string fill_template(std::string_view source, const std::map<std::string_view, std::string>& parts) {
-  std::string page;
-  for (size_t at = 0;;) {
-    const size_t open = source.find("{{", at);
-    page += source.substr(at, open == source.npos ? open : open - at);
-    if (open == source.npos) return page;
-    const size_t close = source.find("}}", open);
-    page += parts.at(source.substr(open + 2, close - open - 2));
-    at = close + 2;
-  }
+std::string filled_page(std::string_view page, std::string_view title, std::string_view data) {
+  // The first places only: texts and programs behind them may have such marks, too.
+  constexpr std::string_view title_mark = "{{title}}", data_mark = "{{data}}";
+  const size_t title_at = page.find(title_mark), data_at = page.find(data_mark);
+  std::string result(page.substr(0, title_at));
+  result += escaped_for_html(title);
+  result += page.substr(title_at + title_mark.size(), data_at - title_at - title_mark.size());
+  result += escaped_for_script(data);
+  result += page.substr(data_at + data_mark.size());
+  return result;
 }
 
 }  // namespace zoo

@@ -1,7 +1,6 @@
 #pragma once
-// Escapes text for its place in a page, and fills templates.
+// Escapes text for its place in a page, and fills pages.
 
-#include <map>
 #include <string>
 #include <string_view>
 
@@ -18,8 +17,7 @@ std::string escaped_for_script(std::string_view json);
 /// Escapes text for an element or for the value of an attribute; invalid UTF-8 is replaced.
 std::string escaped_for_html(std::string_view text);
 
-/// Replaces each {{name}} in `source` by its part. Inserted text is not searched again, so a part may itself
-/// contain "{{name}}". Throws std::out_of_range for a missing part, which is a mistake in the program.
-std::string fill_template(std::string_view source, const std::map<std::string_view, std::string>& parts);
+/// A page of cmake/ZooEmbed.cmake with its title and its data, which is JSON. Both are escaped here.
+std::string filled_page(std::string_view page, std::string_view title, std::string_view data);
 
 }  // namespace zoo

@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 
 torch_version=2.13.0
 cpu_index=https://download.pytorch.org/whl/cpu
-packages=(cmake g++ ninja-build libsentencepiece-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libgloo-dev
+packages=(cmake g++ ninja-build esbuild libsentencepiece-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libgloo-dev
           libpng-dev libjpeg-dev libwebp-dev libgd-dev zlib1g-dev
           libgtest-dev libgmock-dev python3-venv)
 references=scripts/references.txt
@@ -34,6 +34,7 @@ install_debian_packages() {
       cmake) command -v cmake >/dev/null || needed+=(cmake) ;;
       g++) command -v g++ >/dev/null || needed+=(g++) ;;
       ninja-build) command -v ninja >/dev/null || needed+=(ninja-build) ;;
+      esbuild) command -v esbuild >/dev/null || needed+=(esbuild) ;;
       chromium) command -v chromium chromium-browser google-chrome >/dev/null || needed+=(chromium) ;;
       *) needed+=("$package") ;;
     esac

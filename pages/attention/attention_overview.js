@@ -1,14 +1,15 @@
 // A grid of small maps for each kind of attention, layers × heads, and the numbers of the heads. Each opens a map.
-const zooOverview = (() => {
-const {data, el, showScrolling, sortableTable} = zooPage;
-const {headName, paint, ARROWS, headColumns} = zooMaps;
-const nameOf = ({kind, layer, head}) => `${kind}-${layer}-${head}`;
+
+import {ARROWS, headColumns, headName, paint} from '../heat_map.js';
+import {data, el, showScrolling, sortableTable} from '../page.js';
+
+export const nameOf = ({kind, layer, head}) => `${kind}-${layer}-${head}`;
 
 /**
  * The overview in `host`. `reading` is what readMaps() returns, `viewOf` gives the view of a map that heat_map.js
  * paints, and `open` opens a map.
  */
-class Overview {
+export class Overview {
   #reading; #viewOf; #open;
   #thumbs = new Map();  // name → {map, button}
   #rows = new Map();    // name → {map, button} of the row in the table of numbers
@@ -120,6 +121,3 @@ class Overview {
       name === nameOf(open) ? button.setAttribute('aria-current', 'true') : button.removeAttribute('aria-current');
   }
 }
-
-return {nameOf, Overview};
-})();

@@ -15,15 +15,7 @@
 
 namespace zoo {
 namespace embedded {  // cmake/ZooEmbed.cmake
-extern const char attention_page_html[];
-extern const char attention_page_css[];
-extern const char attention_page_js[];
-extern const char page_css[];
-extern const char page_js[];
-extern const char heat_map_js[];
-extern const char line_view_js[];
-extern const char token_predictions_js[];
-extern const char attention_overview_js[];
+extern const char attention_page[];
 }  // namespace embedded
 
 namespace {
@@ -84,12 +76,12 @@ std::string data_json(const AttentionReport& report) {
                                      {"source_tokens", report.source_tokens},
                                      {"target_tokens", report.target_tokens},
                                      {"target_next", report.target_next}};
-  std::string json = escaped_for_script(as_json_text(words));
+  std::string json = as_json_text(words);
   json.pop_back();  // the closing brace
   return json + ",\"maps\":" + maps_text(report.layers) + ",\"heads\":" + to_json(head_statistics(report)) +
          ",\"rollout\":" + rollout_text(attention_rollout(report)) +
-         ",\"predictions\":" + escaped_for_script(as_json_text(predictions_json(report.predictions))) +
-         ",\"labels\":" + escaped_for_script(as_json_text(labels_json(report))) + "}";
+         ",\"predictions\":" + as_json_text(predictions_json(report.predictions)) +
+         ",\"labels\":" + as_json_text(labels_json(report)) + "}";
 }
 
 void check_size(const AttentionReport& report) {
@@ -103,7 +95,7 @@ void check_size(const AttentionReport& report) {
 
 std::string page_title(const AttentionReport& report) {
   const std::string title = report.answers() ? report.text + " → " + report.target : report.text;
-  return escaped_for_html("Attention: " + title);
+  return "Attention: " + title;
 }
 
 }  // namespace
@@ -111,13 +103,7 @@ std::string page_title(const AttentionReport& report) {
 std::string attention_page(const AttentionReport& report) {
   if (report.image) return image_attention_page(report);
   check_size(report);
-  return fill_template(embedded::attention_page_html,
-                       {{"title", page_title(report)},
-                        {"style", std::string(embedded::page_css) + embedded::attention_page_css},
-                        {"script", std::string(embedded::page_js) + embedded::heat_map_js +
-                                       embedded::line_view_js + embedded::token_predictions_js +
-                                       embedded::attention_overview_js + embedded::attention_page_js},
-                        {"data", data_json(report)}});
+  return filled_page(embedded::attention_page, page_title(report), data_json(report));
 }
 
 }  // namespace zoo

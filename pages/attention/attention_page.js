@@ -1,11 +1,13 @@
 // Shows the maps of one text: an overview of every layer and head, one map large or as lines, and predictions. The
 // address names the map as KIND-LAYER-HEAD: #cross-0-1, or #cross-0-mean for the mean over the heads, or
 // #cross-0-rollout for roll-out; #cross-0-1-lines shows it as lines.
-(() => {
-const {data, $, el, count, isPrinting, whenThemeChanges, showScrolling} = zooPage;
-const {MOST, largest, readMaps, showLegend, partsOf, HeatMap, numbersTable} = zooMaps;
-const {headColour, LineView} = zooLines;
-const {nameOf, Overview} = zooOverview;
+
+import {HeatMap, largest, MOST, numbersTable, partsOf, readMaps, showLegend} from '../heat_map.js';
+import {$, count, data, el, isPrinting, showScrolling, whenThemeChanges} from '../page.js';
+import {nameOf, Overview} from './attention_overview.js';
+import {headColour, LineView} from './line_view.js';
+import {showPredictions} from './token_predictions.js';
+
 const reading = readMaps(data), {answered, KINDS, maps, kinds, weights, isHidden, titleOf} = reading;
 // The pixels of a page, and how many cells and numbers are beside each other.
 const PAPER = {width: 660, height: 860, cells: 40, numbers: 10};
@@ -169,7 +171,7 @@ $('summary').textContent = [
 for (const [id, name] of [['text', ''], ['plot', ''], ['lines', 'Lines of attention'],
                           ['table', 'This map as a table of numbers'], ['positions', 'Predictions']])
   showScrolling($(id), name);
-$('predictions').hidden = !zooPredictions.build($('predictions-note'), $('positions'));
+$('predictions').hidden = !showPredictions($('predictions-note'), $('positions'));
 $('detail').hidden = !kinds.length;
 
 /** Opens what the address names, if it names a map. */
@@ -207,4 +209,3 @@ new ResizeObserver(() => {
   width = $('detail').clientWidth;
   render();
 }).observe($('detail'));
-})();

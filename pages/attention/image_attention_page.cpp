@@ -17,16 +17,7 @@
 
 namespace zoo {
 namespace embedded {  // cmake/ZooEmbed.cmake
-extern const char attention_page_css[];
-extern const char image_attention_page_html[];
-extern const char image_attention_page_css[];
-extern const char image_attention_page_js[];
-extern const char picture_view_js[];
-extern const char page_css[];
-extern const char page_js[];
-extern const char heat_map_js[];
-extern const char token_predictions_js[];
-extern const char attention_overview_js[];
+extern const char image_attention_page[];
 }  // namespace embedded
 
 namespace {
@@ -105,7 +96,7 @@ std::string page_data(const AttentionReport& report) {
   data["maps"] = maps_json(report.layers);
   data["heads"] = nlohmann::ordered_json::parse(to_json(head_statistics(report)));
   data["rollout"] = rollouts_json(attention_rollout(report));
-  return escaped_for_script(as_json_text(data));
+  return as_json_text(data);
 }
 
 void check_packed_size(const AttentionReport& report) {
@@ -122,16 +113,8 @@ void check_packed_size(const AttentionReport& report) {
 
 std::string image_attention_page(const AttentionReport& report) {
   check_packed_size(report);
-  return fill_template(
-      embedded::image_attention_page_html,
-      {{"title",
-        escaped_for_html("Attention: " + std::filesystem::path(report.image->file).filename().string())},
-       {"style",
-        std::string(embedded::page_css) + embedded::attention_page_css + embedded::image_attention_page_css},
-       {"script", std::string(embedded::page_js) + embedded::heat_map_js + embedded::token_predictions_js +
-                      embedded::attention_overview_js + embedded::picture_view_js +
-                      embedded::image_attention_page_js},
-       {"data", page_data(report)}});
+  const auto name = std::filesystem::path(report.image->file).filename().string();
+  return filled_page(embedded::image_attention_page, "Attention: " + name, page_data(report));
 }
 
 }  // namespace zoo

@@ -1,11 +1,13 @@
 // Shows where a model looks in a picture: an overview of every layer and head, one of them on the picture, and what the
 // model says. The address names the map and whose view it is: #encoder-0-1-17 is layer 0, head 1, the row 17 of the map
 // (special places come first), or mean and rollout in place of the head.
-(() => {
-const {data, $, el, count, isPrinting, whenThemeChanges, showScrolling} = zooPage;
-const {MOST, headName, HeatMap, numbersTable, showLegend} = zooMaps;
-const {nameOf, Overview} = zooOverview;
-const {PictureView, heatColour, heatOnPicture, percent} = zooPicture;
+
+import {headName, HeatMap, MOST, numbersTable, showLegend} from '../heat_map.js';
+import {$, count, data, el, isPrinting, showScrolling, whenThemeChanges} from '../page.js';
+import {nameOf, Overview} from './attention_overview.js';
+import {heatColour, heatOnPicture, percent, PictureView} from './picture_view.js';
+import {predictionBar} from './token_predictions.js';
+
 const {rows: R, columns: C, special} = data, queries = data.target_tokens;
 const placeNames = data.source_tokens, objects = data.objects ?? [];
 const range = n => Array.from({length: n}, (_, i) => i);
@@ -246,7 +248,7 @@ function showAnswers() {
         `${rest ? `; ${rest === objects.length ? 'all are' : rest === 1 ? '1 is' : `${rest} are`} below 0.5, and grey` : ''}.`
       : `The likeliest classes, with their probabilities.${rest ? ` The other ${rest} are less likely.` : ''}`;
   $('answers').replaceChildren(...shown.map(({label, probability, score, query}) => {
-    const row = zooPredictions.bar({token: label, probability: probability ?? score});
+    const row = predictionBar({token: label, probability: probability ?? score});
     if (score < 0.5) row.classList.add('unlikely');
     if (query === undefined || query === null || !maps.cross) return row;
     const button = el('button', '', ...row.childNodes);
@@ -290,7 +292,7 @@ function begin() {
       readAddress(`${kinds[0]}-${maps[kinds[0]].length - 1}-mean`);
   document.body.dataset.ready = '';
 }
-image.src = data.picture;
+Object.assign(image, {src: data.picture});
 image.decode().then(begin);
 
 for (const [id, heads, layers] of STEPS)
@@ -320,4 +322,3 @@ new ResizeObserver(() => {
   width = $('detail').clientWidth;
   render();
 }).observe($('detail'));
-})();

@@ -1,7 +1,7 @@
 // A picture with the weights of one map on it: where one place of the picture, or one object query, looks.
-const zooPicture = (() => {
-const {el, oklch, theme} = zooPage;
-const {ARROWS} = zooMaps;
+
+import {ARROWS} from '../heat_map.js';
+import {el, oklch, theme} from '../page.js';
 
 // From the card's colour to orange, which few pictures have much of, and which differs from the mark of the chosen
 // place for eyes of every kind.
@@ -11,23 +11,22 @@ const RAMPS = {
   dark: ramp(t => oklch(0.255 + 0.525 * t, 0.018 + 0.142 * t, 52)),
 };
 /** The colour of a share between 0 and 1, where the weights are shown alone. */
-const heatColour = share => RAMPS[theme()][Math.round(255 * share)];
+export const heatColour = share => RAMPS[theme()][Math.round(255 * share)];
 const ON_PICTURE = oklch(0.74, 0.18, 52).join(' ');
 /** The colour that covers a picture where a place gets this share. */
-const heatOnPicture = share => `rgb(${ON_PICTURE} / ${(0.88 * share).toFixed(3)})`;
-const percent = weight => `${(100 * weight).toFixed(1)} %`;
+export const heatOnPicture = share => `rgb(${ON_PICTURE} / ${(0.88 * share).toFixed(3)})`;
+export const percent = weight => `${(100 * weight).toFixed(1)} %`;
 
 /**
  * The picture `image`, of which a grid of `rows` × `columns` places covers `part`: {x, y, width, height} as shares of
  * the picture. `choose(place)` is called for a place at which the reader clicks, `look(place or null)` for the one under
  * the pointer, and `step(rows, columns)` for an arrow key; Escape calls choose(null).
  */
-class PictureView {
-  #host; #image; #grid; #canvas = el('canvas'); #chosen = el('div', 'mark chosen'); #seen = el('div', 'mark seen');
+export class PictureView {
+  #image; #grid; #canvas = el('canvas'); #chosen = el('div', 'mark chosen'); #seen = el('div', 'mark seen');
   #object = el('div', 'mark object');
 
   constructor(host, image, grid, {choose, look, step}) {
-    this.#host = host;
     this.#image = image;
     this.#grid = grid;
     this.#canvas.setAttribute('aria-hidden', 'true');
@@ -109,6 +108,3 @@ class PictureView {
     return row >= 0 && column >= 0 && row < rows && column < columns ? row * columns + column : null;
   }
 }
-
-return {PictureView, heatColour, heatOnPicture, percent};
-})();

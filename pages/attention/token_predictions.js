@@ -1,6 +1,6 @@
 // What the model predicts: at each position the likeliest tokens with their probabilities.
-const zooPredictions = (() => {
-const {data, el, tokenLabel, plain} = zooPage;
+
+import {data, el, plain, tokenLabel} from '../page.js';
 
 /** The token that is read at each position, and the right prediction there; undefined where the text ends. */
 function positions() {
@@ -17,7 +17,7 @@ function textOf(probability) {
 
 const MOST_LABELS = 10;
 
-function bar({token, probability}, right) {
+export function predictionBar({token, probability}, right) {
   const isRight = token === right, label = tokenLabel(token);
   const node = el('li', isRight ? 'bar-row right' : 'bar-row', label, el('span', 'amount-text', textOf(probability)));
   node.style.setProperty('--share', probability);
@@ -30,17 +30,17 @@ function card({token, right, likeliest}, t, isMasked) {
   const heading = el('p', token === '<mask>' ? 'place masked' : 'place', el('span', 'quiet', `${t} `),
                      el('bdi', '', plain(token)), el('span', 'quiet', isMasked ? '' : ' →'));
   const note = missed && !isMasked ? el('p', 'quiet', 'follows: ', el('bdi', '', plain(right))) : '';
-  return el('li', 'position', heading, el('ol', 'likeliest', ...likeliest.map(entry => bar(entry, right))), note);
+  return el('li', 'position', heading, el('ol', 'likeliest', ...likeliest.map(entry => predictionBar(entry, right))), note);
 }
 
 /** Fills the section, or returns false where the model predicts no tokens. */
-function build(note, list) {
+export function showPredictions(note, list) {
   if (data.labels?.length) {
     const rest = data.labels.length - MOST_LABELS;
     note.textContent = 'The likeliest classes of the text, with their probabilities.' +
                        (rest > 0 ? ` The other ${rest} are less likely.` : '');
     list.className = 'likeliest classes';
-    list.append(...data.labels.slice(0, MOST_LABELS).map(({label, probability}) => bar({token: label, probability})));
+    list.append(...data.labels.slice(0, MOST_LABELS).map(({label, probability}) => predictionBar({token: label, probability})));
     return true;
   }
   if (!data.predictions.length) return false;
@@ -51,6 +51,3 @@ function build(note, list) {
   list.append(...all.map((position, t) => card(position, t, isMasked)));
   return true;
 }
-
-return {build, bar};
-})();

@@ -1,8 +1,16 @@
 // Samples and attention maps of the runs, side by side for the same inputs.
 
+import {exceeds, headColumns, headName, HeatMap, largest, MOST, numbersTable, paint, readMaps, showLegend,
+        weightText} from '../heat_map.js';
+import {$, count, data, el, sortableTable, whenThemeChanges} from '../page.js';
+import {choice, runs} from './report_base.js';
+import {runName, whenWidthChanges} from './report_chart.js';
+import {lookOf} from './report_looks.js';
+import {selection, whenSelectionChanges} from './report_selection.js';
+
 // ---- Samples ------------------------------------------------------------------------------------------------------
 
-function buildSamples(section) {
+export function buildSamples(section) {
   const inputs = [...new Set(runs.flatMap(run => (run.samples ?? []).map(({input}) => input)))];
   if (!inputs.length) return false;
   const list = el('div', 'samples');
@@ -85,7 +93,7 @@ const VIEWS = {
            kind: maps => maps.answered && maps.kinds.includes('decoder') ? 'decoder' : ''},
 };
 
-function buildAttention(section) {
+export function buildAttention(section) {
   const readings = new Map(runs.filter(run => run.attention?.maps?.length).map(run => [run, readMaps(run.attention)]));
   if (!readings.size) return false;
   const first = [...readings.keys()][0].attention;

@@ -1,19 +1,19 @@
-// Used by every part of the report: numbers as text, and the selection of runs.
-const {data, $, el, count, whenThemeChanges, sortableTable} = zooPage;
-const {MOST, largest, weightText, headName, readMaps, exceeds, showLegend, paint, HeatMap, numbersTable, headColumns} =
-    zooMaps;
-const runs = data.runs;
-const unit = data.unit ?? 'token';  // what is counted as tokens
-const isNumber = value => typeof value === 'number' && Number.isFinite(value);
+// Used by every part of the report: its runs, numbers as text, and a choice.
+
+import {data, el} from '../page.js';
+
+export const runs = data.runs;
+export const unit = data.unit ?? 'token';  // what is counted as tokens
+export const isNumber = value => typeof value === 'number' && Number.isFinite(value);
 
 // ---- Numbers ------------------------------------------------------------------------------------------------------
 
-const THIN = '\u202f';  // a narrow space that does not break
+export const THIN = '\u202f';  // a narrow space that does not break
 const PREFIXES = ['', 'k', 'M', 'G', 'T', 'P', 'E', 'Z'];
-const withDigits = (value, digits) => Number(value.toPrecision(digits));
+export const withDigits = (value, digits) => Number(value.toPrecision(digits));
 
 /** 1234567 → "1.23 M"; `unit` follows: "1.23 MB". */
-function si(value, unit = '', digits = 3) {
+export function si(value, unit = '', digits = 3) {
   if (!isNumber(value)) return '–';
   const rounded = withDigits(value, digits), size = Math.abs(rounded);
   const power = size < 1000 ? 0 : Math.min(PREFIXES.length - 1, Math.floor(Math.log10(size) / 3 + 1e-9));
@@ -25,16 +25,16 @@ function si(value, unit = '', digits = 3) {
 }
 
 /** The same for a tick, without trailing zeros: 1000 → "1 k". There are enough digits to tell ticks apart. */
-function siTick(value, {step = 0} = {}) {
+export function siTick(value, {step = 0} = {}) {
   const digits = step && value ? Math.ceil(Math.log10(Math.abs(value / step)) - 1e-9) + 1 : 3;
   return si(value, '', Math.max(3, digits)).replace(/(\.\d*?)0+(?=\D|$)/, '$1').replace(/\.(?=\D|$)/, '');
 }
 
 /** A number of tokens for a tick. Lengths are powers of two, so small ones are written in full. */
-const lengthTick = value => value < 10000 ? String(value) : siTick(value);
+export const lengthTick = value => value < 10000 ? String(value) : siTick(value);
 
 /** 0.0123 → "12.3 ms", 75 → "75 s", 754 → "12 min 34 s". */
-function duration(value) {
+export function duration(value) {
   if (!isNumber(value)) return '–';
   if (value >= 3599.5) return `${Math.floor(value / 3600 + 1e-9)}${THIN}h ${Math.round(value % 3600 / 60)}${THIN}min`;
   if (value >= 120) return `${Math.floor(Math.round(value) / 60)}${THIN}min ${Math.round(value) % 60}${THIN}s`;
@@ -43,11 +43,13 @@ function duration(value) {
   return `${withDigits(value * factor, 3)}${THIN}${unit}`;
 }
 
-const metric = data.metric, metricFactor = metric.percent ? 100 : 1, metricUnit = metric.percent ? `${THIN}%` : '';
-const metricLabel = metric.label + (metric.percent ? ' (%)' : '');
-const lowerIsBetter = metric.better === 'lower';
-const betterSide = `${metric.better} is better`;
-const halfWidth = run => isNumber(run.metric?.high) ? (run.metric.high - run.metric.low) / 2 : null;
+export const metric = data.metric;
+export const metricFactor = metric.percent ? 100 : 1;
+export const metricUnit = metric.percent ? `${THIN}%` : '';
+export const metricLabel = metric.label + (metric.percent ? ' (%)' : '');
+export const lowerIsBetter = metric.better === 'lower';
+export const betterSide = `${metric.better} is better`;
+export const halfWidth = run => isNumber(run.metric?.high) ? (run.metric.high - run.metric.low) / 2 : null;
 
 /** Decimals of the metric: two digits of the median interval; without intervals, four digits of the median metric. */
 const metricDecimals = (() => {
@@ -59,14 +61,14 @@ const metricDecimals = (() => {
   return Math.max(metric.percent ? 1 : 2, Math.min(5, digits));
 })();
 
-const metricNumber = value => !isNumber(value) ? '–'
+export const metricNumber = value => !isNumber(value) ? '–'
     : Math.abs(value * metricFactor) >= 1e6 ? (value * metricFactor).toExponential(2)
                                             : (value * metricFactor).toFixed(metricDecimals);
-const metricText = value => isNumber(value) ? metricNumber(value) + metricUnit : '–';
-const pValue = p => !isNumber(p) ? '' : p < 0.001 ? 'p < 0.001' : p > 0.995 ? 'p = 1' : `p = ${withDigits(p, 2)}`;
+export const metricText = value => isNumber(value) ? metricNumber(value) + metricUnit : '–';
+export const pValue = p => !isNumber(p) ? '' : p < 0.001 ? 'p < 0.001' : p > 0.995 ? 'p = 1' : `p = ${withDigits(p, 2)}`;
 
 /** A number on the page. Its `data-value` holds the exact value for tests and other programs. */
-function shown(value, text, field, run = null) {
+export function shown(value, text, field, run = null) {
   const node = el('span', 'number', text);
   node.dataset.field = field;
   if (run) node.dataset.run = run.name;
@@ -74,72 +76,10 @@ function shown(value, text, field, run = null) {
   return node;
 }
 
-// ---- The selection of runs ------------------------------------------------------------------------------------------
-
-const FEW = 8;  // of very many runs, so many are highlighted at first
-const COLOURS = 8, SHAPES = ['circle', 'square', 'triangle', 'diamond', 'down', 'cross', 'plus', 'bar'];
-const DASHES = ['', '7 3', '2 3', '9 3 2 3', '14 4', '4 2', '1.5 2.5 6 2.5', '10 2 2 2 2 2'];
-
-/** The runs that match the filter (visible), the highlighted ones of them (chosen), and the slot of each chosen run. */
-const selection = {
-  filter: '',
-  own: null,          // Set of runs that the reader chose; null: the default choice
-  off: new Set(),     // values of a grid that the reader dimmed: "key=value"
-  slots: new Map(),   // chosen run → number of its colour
-  order: runs,        // in the order of the table
-  listeners: [],
-  visible() { return this.order.filter(run => this.matches(run)); },
-  matches({name, architecture}) {
-    const text = `${name} ${architecture}`.toLowerCase();
-    return this.filter.toLowerCase().split(/\s+/).every(word => text.includes(word));
-  },
-  chosen() { return runs.filter(run => this.slots.has(run)); },
-  isChosen(run) { return this.slots.has(run); },
-  toggle(run) {
-    this.own ??= new Set(this.slots.keys());
-    if (!this.own.delete(run)) this.own.add(run);
-    this.update();
-  },
-  /** Dims all runs of a grid with this value, or highlights them again. */
-  toggleValue({key}, value) {
-    const name = `${key}=${value}`;
-    if (!this.off.delete(name)) this.off.add(name);
-    this.own = new Set(runs.filter(run => factors.every(factor => !this.off.has(`${factor.key}=${factor.of(run)}`))));
-    this.update();
-  },
-  reset() {
-    this.own = null;
-    this.off.clear();
-    this.update();
-  },
-  /** The default choice: all runs; of very many the first run and the best others. */
-  byDefault() {
-    const visible = runs.filter(run => this.matches(run));
-    if (runs.length <= MANY || visible.length <= FEW) return visible;
-    const key = run => isNumber(run.metric?.mean) ? run.metric.mean * (lowerIsBetter ? 1 : -1) : Infinity;
-    const others = visible.slice(1).sort((a, b) => key(a) - key(b));
-    return [visible[0], ...others.slice(0, FEW - 1)];
-  },
-  assign() {
-    const wanted = new Set(this.own ? [...this.own].filter(run => this.matches(run)) : this.byDefault());
-    for (const run of this.slots.keys()) if (!wanted.has(run)) this.slots.delete(run);
-    for (const run of runs) {
-      if (!wanted.has(run) || this.slots.has(run)) continue;
-      const taken = new Set(this.slots.values());
-      let slot = 0;
-      while (taken.has(slot)) ++slot;
-      this.slots.set(run, slot);
-    }
-  },
-  update() {
-    this.assign();
-    for (const listener of this.listeners) listener();
-  },
-};
-const whenSelectionChanges = listener => selection.listeners.push(listener);
+// ---- A choice ----------------------------------------------------------------------------------------------------------
 
 /** Radio buttons in the group `name`; `choose` gets the value of the button that the reader chooses. */
-function choice(name, legend, options, chosen, choose) {
+export function choice(name, legend, options, chosen, choose) {
   const group = el('fieldset', 'choice', el('legend', '', legend));
   for (const [value, label] of options) {
     const input = el('input');

@@ -1,32 +1,18 @@
 // Charts: axes, marks and labels in SVG. The style sheet sets the colours for light, dark and print.
 
+import {el} from '../page.js';
+import {isNumber, metricFactor, withDigits} from './report_base.js';
+import {measure} from './report_labels.js';
+import {lookOf} from './report_looks.js';
+
 const SVG = document.createElementNS.bind(document, 'http://www.w3.org/2000/svg');
-function svg(tag, attributes = {}, ...children) {
+export function svg(tag, attributes = {}, ...children) {
   const node = SVG(tag);
   for (const [name, value] of Object.entries(attributes)) if (value !== null) node.setAttribute(name, value);
   node.append(...children);
   return node;
 }
-const px = value => Math.round(value * 100) / 100;
-
-const measure = (() => {
-  const pen = document.createElement('canvas').getContext('2d');
-  return (text, size = 12, weight = 400) => {
-    pen.font = `${weight} ${size}px ${getComputedStyle(document.body).fontFamily}`;
-    return pen.measureText(text).width;
-  };
-})();
-
-/** A text shortened in its middle: the names of a grid differ mostly at their ends. */
-function shortened(text, room, size = 12, weight = 400) {
-  const letters = [...text];
-  let short = text;
-  for (let kept = letters.length - 1; kept > 2 && measure(short, size, weight) > room; --kept) {
-    const end = letters.slice(letters.length - Math.floor(kept / 2));
-    short = `${letters.slice(0, Math.ceil(kept / 2)).join('')}…${end.join('')}`;
-  }
-  return short;
-}
+export const px = value => Math.round(value * 100) / 100;
 
 // ---- Scales --------------------------------------------------------------------------------------------------------
 
@@ -75,7 +61,7 @@ function makeScale({low, high, from, to, log = false, count = 6, marks = null}) 
 }
 
 /** The first and the last number of an axis, with a little air around the values. */
-function extent(values, {log = false, air = 0.04} = {}) {
+export function extent(values, {log = false, air = 0.04} = {}) {
   const usable = values.filter(value => isNumber(value) && (!log || value > 0));
   if (!usable.length) return null;
   const low = usable.reduce((a, b) => Math.min(a, b)), high = usable.reduce((a, b) => Math.max(a, b));
@@ -90,7 +76,7 @@ function extent(values, {log = false, air = 0.04} = {}) {
  * The same without outliers: the frame cuts off a few values that are farther from the others than `reach` times their
  * range.
  */
-function robustExtent(values, {reach = 1.2, ...options} = {}) {
+export function robustExtent(values, {reach = 1.2, ...options} = {}) {
   const sorted = values.filter(isNumber).sort((a, b) => a - b);
   if (sorted.length < 5) return extent(sorted, options);
   const at = share => sorted[Math.round(share * (sorted.length - 1))];
@@ -103,8 +89,8 @@ function decimalsOf(step) {
   const digits = step.toPrecision(2).replace(/e.*$/, ''), power = Math.floor(Math.log10(step) + 1e-9);
   return Math.max(0, Math.min(6, (/[1-9]$/.test(digits) ? 1 : 0) - power));
 }
-const tickNumber = (value, {step}) => step ? value.toFixed(decimalsOf(step)) : String(withDigits(value, 3));
-const tickMetric = (value, {step}) => tickNumber(value * metricFactor, {step: step * metricFactor});
+export const tickNumber = (value, {step}) => step ? value.toFixed(decimalsOf(step)) : String(withDigits(value, 3));
+export const tickMetric = (value, {step}) => tickNumber(value * metricFactor, {step: step * metricFactor});
 
 // ---- Marks ---------------------------------------------------------------------------------------------------------
 
@@ -124,20 +110,20 @@ function markPath(shape, x, y, r) {
     default: return `M${px(x - r)},${px(y)}a${r},${r} 0 1 0 ${2 * r},0a${r},${r} 0 1 0 ${-2 * r},0Z`;
   }
 }
-const mark = (look, x, y, r = 4.2) => svg('path', {class: 'mark', d: markPath(look.shape, x, y, r), fill: look.colour});
+export const mark = (look, x, y, r = 4.2) => svg('path', {class: 'mark', d: markPath(look.shape, x, y, r), fill: look.colour});
 
 /** A piece of a line with its mark, for legends. */
-function swatch(look) {
+export function swatch(look) {
   return svg('svg', {class: 'swatch', width: 30, height: 14, viewBox: '0 0 30 14', 'aria-hidden': 'true'},
              svg('line', {x1: 1, x2: 29, y1: 7, y2: 7, stroke: look.colour, 'stroke-width': 2.2,
                           'stroke-dasharray': look.dash || null}),
              ...look.shape ? [mark(look, 15, 7, 4.4)] : []);
 }
 /** A run's name after its swatch. */
-const runName = run => el('span', 'run-name', swatch(lookOf(run)), el('bdi', '', run.name));
+export const runName = run => el('span', 'run-name', swatch(lookOf(run)), el('bdi', '', run.name));
 
 /** The line through points, interrupted where a point is missing. */
-function linePath(points) {
+export function linePath(points) {
   let path = '', broken = true;
   for (const [x, y] of points) {
     if (!isNumber(x) || !isNumber(y)) { broken = true; continue; }
@@ -148,7 +134,7 @@ function linePath(points) {
 }
 
 /** Moves overlapping labels apart: changes their `y` until they are at least `gap` pixels apart. */
-function spreadLabels(labels, gap, top, bottom) {
+export function spreadLabels(labels, gap, top, bottom) {
   labels.sort((a, b) => a.y - b.y);
   for (let i = 0; i < labels.length; ++i)
     labels[i].y = Math.max(labels[i].y, i ? labels[i - 1].y + gap : top);
@@ -164,7 +150,7 @@ let charts = 0;
  * An empty chart that fills `host`. `x` and `y` are the options of a scale, with {label, tick: (value, scale) → text}.
  * Returns {svg, field: the group for marks, clipped to the frame, x, y: scales, box}.
  */
-function makeChart(host, {x, y, height, right = 16, left = null, name}) {
+export function makeChart(host, {x, y, height, right = 16, left = null, name}) {
   const width = Math.max(220, Math.floor(host.clientWidth));
   const top = 26, bottom = height - 42;
   const yScale = makeScale({...y, from: bottom, to: top, count: Math.max(3, Math.round(height / 62))});
@@ -208,7 +194,7 @@ function makeChart(host, {x, y, height, right = 16, left = null, name}) {
 }
 
 /** The path of an interval at the pixel `x`; an end outside the chart has an arrow. */
-function uprightInterval({y: {at, domain}, box: {top, bottom}}, x, low, high) {
+export function uprightInterval({y: {at, domain}, box: {top, bottom}}, x, low, high) {
   const within = value => Math.min(bottom, Math.max(top, at(value)));
   const above = high > domain[1] ? `M${px(x - 4)},${px(top + 6)}l4,-6l4,6` : '';
   const below = low < domain[0] ? `M${px(x - 4)},${px(bottom - 6)}l4,6l4,-6` : '';
@@ -227,7 +213,7 @@ addEventListener('afterprint', () => {
 });
 
 /** Calls `draw` when `host` becomes visible, when its width changes, and for printing. */
-function whenWidthChanges(host, draw) {
+export function whenWidthChanges(host, draw) {
   let width = 0;
   drawings.push({host, draw});
   new ResizeObserver(() => {
@@ -238,7 +224,7 @@ function whenWidthChanges(host, draw) {
 }
 
 /** The place of a pointer in the coordinates of a chart. */
-function placeIn(chart, event) {
+export function placeIn(chart, event) {
   const box = chart.getBoundingClientRect(), scale = chart.viewBox.baseVal.width / box.width;
   return [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
 }
@@ -248,7 +234,7 @@ function placeIn(chart, event) {
  * while its chart is redrawn. `nearest` returns the index of the stop near (x, y) pixels of a chart, or null. `stops`
  * returns the number of stops. `show` gets the index or null.
  */
-function walkable(host, {nearest, stops, show}) {
+export function walkable(host, {nearest, stops, show}) {
   let stop = null;
   const go = to => { stop = to; show(to); };
   const pointed = event => {

@@ -1,5 +1,11 @@
 // Which classes each run takes for which: a matrix for each run, and its commonest mistakes.
 
+import {colour, count, data, el, inkOn, whenThemeChanges} from '../page.js';
+import {runs, THIN} from './report_base.js';
+import {runName} from './report_chart.js';
+import {lookOf} from './report_looks.js';
+import {selection, whenSelectionChanges} from './report_selection.js';
+
 const WIDEST_MATRIX = 100, FOLDED_MATRIX = 20, FOLDED_RUNS = 2, SHOWN_MISTAKES = 5;
 
 /** The commonest mistakes: [{right, predicted, count, share}], with the share of the right class. */
@@ -22,7 +28,7 @@ function confusionTable(run) {
       const cell = el('td', i === j ? 'diagonal' : '', `${count}`), share = all ? count / all : 0;
       cell.title = `${labels[i]} taken for ${labels[j]}: ${count} of ${all} (${sharePercent(share)})`;
       if (!count) return cell.classList.add('none'), cell;
-      Object.assign(cell.style, {background: zooPage.colour(share), color: zooPage.inkOn(share)});
+      Object.assign(cell.style, {background: colour(share), color: inkOn(share)});
       return cell;
     }));
   });
@@ -39,7 +45,7 @@ function mistakesList(confusion) {
       el('li', '', name(right), ' taken for ', name(predicted), el('span', 'quiet', ` ${count} (${sharePercent(share)})`))));
 }
 
-function buildConfusion(section) {
+export function buildConfusion(section) {
   const having = runs.filter(run => run.confusion);
   if (!having.length) return false;
   const open = new Map(having.map(run => [run, having.length <= FOLDED_RUNS &&

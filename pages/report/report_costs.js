@@ -1,5 +1,17 @@
 // Quality and cost: the metric with its interval, the metric against cost, cost against length.
 
+import {count, data, el} from '../page.js';
+import {betterSide, choice, duration, halfWidth, isNumber, lengthTick, lowerIsBetter, metric, metricLabel, metricText,
+        runs, si, siTick} from './report_base.js';
+import {extent, linePath, makeChart, mark, px, robustExtent, runName, svg, tickMetric, uprightInterval, walkable,
+        whenWidthChanges} from './report_chart.js';
+import {saveButtons} from './report_export.js';
+import {MANY} from './report_factors.js';
+import {measure, shortLabels} from './report_labels.js';
+import {chartHost, drawLine, drawPoints} from './report_lines.js';
+import {lookOf, panelsOf, roles} from './report_looks.js';
+import {selection, whenSelectionChanges} from './report_selection.js';
+
 const finalText = run => isNumber(run.metric?.mean)
     ? `${metricText(run.metric.mean)}${halfWidth(run) === null ? '' : ` ± ${metricText(halfWidth(run))}`}` : 'failed';
 const seedMetrics = run => run.seeds.map(seed => seed.valid?.[metric.key]).filter(isNumber);
@@ -15,7 +27,7 @@ function qualityRows(list, room) {
   });
 }
 
-function buildQuality(section) {
+export function buildQuality(section) {
   if (!runs.some(run => isNumber(run.metric?.mean))) return false;
   const scroll = el('div', 'scroll tall'), host = el('div', 'chart-host');
   scroll.append(host);
@@ -48,7 +60,7 @@ function buildQuality(section) {
       name: `${metric.label} of ${count(list.length, 'run')} with intervals; the same numbers are in the table above.`,
     });
     for (const grid of chart.svg.querySelectorAll('.grid')) grid.remove();
-    const {left, top, bottom} = chart.box;
+    const {top, bottom} = chart.box;
     const inside = value => value >= chart.x.domain[0] && value <= chart.x.domain[1];
     const upright = (style, at) => svg('line', {class: style, x1: px(at), x2: px(at), y1: top, y2: bottom});
     for (const tick of chart.x.ticks) chart.svg.prepend(upright('grid', chart.x.at(tick)));
@@ -100,7 +112,7 @@ function qualityRow(chart, run, {text, y, narrow, large}) {
 
 // ---- The metric against a cost -------------------------------------------------------------------------------------
 
-const seedMean = key => run => {
+export const seedMean = key => run => {
   const values = run.seeds.filter(seed => seed.end !== 'failed').map(seed => seed[key]).filter(isNumber);
   return values.length ? values.reduce((a, b) => a + b, 0) / values.length : null;
 };
@@ -113,7 +125,7 @@ const COSTS = {
            say: value => `${si(value)} tokens/s`},
 };
 
-function buildCost(section) {
+export function buildCost(section) {
   const usable = Object.entries(COSTS).filter(([, {value}]) =>
       runs.filter(run => isNumber(value(run)) && value(run) > 0 && isNumber(run.metric?.mean)).length > 1);
   if (!usable.length) return false;
@@ -262,7 +274,7 @@ function exponent(entry, quantity) {
   return isNumber(low) ? el('span', '', power, el('span', 'quiet', ` ± ${((high - low) / 2).toFixed(2)}`)) : power;
 }
 
-function buildScaling(section) {
+export function buildScaling(section) {
   const parts = ['attention', 'training', 'decoding', 'feed-forward', 'norm', 'model'].filter(part =>
       runs.some(run => run.scaling?.some(entry => entry.part === part)));
   const quantities = Object.keys(QUANTITIES).filter(key =>

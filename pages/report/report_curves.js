@@ -1,5 +1,17 @@
 // Learning curves: the mean over the seeds that count as a line, its interval as a band, every other seed as a thin line.
 
+import {el} from '../page.js';
+import {choice, duration, isNumber, metric, metricLabel, metricNumber, metricText, runs, si, siTick,
+        unit} from './report_base.js';
+import {extent, mark, px, robustExtent, runName, svg, tickMetric, tickNumber, walkable,
+        whenWidthChanges} from './report_chart.js';
+import {saveButtons} from './report_export.js';
+import {MANY} from './report_factors.js';
+import {chartHost, drawBand, drawLine, drawPanels, drawPoints, pixelsOf} from './report_lines.js';
+import {lookOf} from './report_looks.js';
+import {selection, whenSelectionChanges} from './report_selection.js';
+import {zoomable} from './report_zoom.js';
+
 const CURVE_X = {
   steps: {key: 'step', name: 'steps', label: 'steps', tick: siTick, say: value => `step ${si(value, '', 4)}`},
   tokens: {key: 'tokens', name: `${unit}s`, label: `${unit}s`, tick: siTick, say: value => `${si(value)} ${unit}s`},
@@ -76,7 +88,10 @@ function seedCurves(run, xKind, yKind, kept) {
     const lists = seed[yKind.list], x = [], y = [], steps = [];
     (lists?.[xKind.key] ?? []).forEach((value, i) => {
       const other = lists[yKind.key]?.[i];
-      if (isNumber(value) && isNumber(other)) x.push(value), y.push(other), steps.push(lists.step[i]);
+      if (!isNumber(value) || !isNumber(other)) return;
+      x.push(value);
+      y.push(other);
+      steps.push(lists.step[i]);
     });
     const curve = {x, y: kept ? smoothed(y, kept) : y, steps, failed: seed.end === 'failed'};
     if (x.length) curves[counts(run, seed) ? 'whole' : 'others'].push(curve);
@@ -183,7 +198,7 @@ function curvesLegend(lines) {
 
 // ---- The section ----------------------------------------------------------------------------------------------------
 
-function buildCurves(section) {
+export function buildCurves(section) {
   const has = ([, {list, key}]) => runs.some(run => run.seeds.some(seed => seed[list]?.[key]?.some(isNumber)));
   const ys = Object.entries(CURVE_Y).filter(has);
   if (!ys.length) return false;

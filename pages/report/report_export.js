@@ -1,5 +1,10 @@
 // Saves a chart as SVG that needs no style sheet, and its numbers as CSV.
 
+import {data, el} from '../page.js';
+import {px, svg, swatch} from './report_chart.js';
+import {measure} from './report_labels.js';
+import {legendEntries} from './report_looks.js';
+
 const COPIED_STYLES = ['fill', 'stroke', 'stroke-width', 'stroke-dasharray', 'stroke-linejoin', 'opacity', 'paint-order',
                        'font-family', 'font-size', 'font-weight', 'visibility'];
 
@@ -69,7 +74,7 @@ function download(text, type, name) {
  * Buttons that save the charts in `host`. `name` is a part of the files' names, `title` stands above the picture, `rows`
  * returns the numbers: a row of headings, then the others.
  */
-function saveButtons(host, {name, title, rows}) {
+export function saveButtons(host, {name, title, rows}) {
   const file = ending => `${data.name}-${name}.${ending}`.replace(/[^\w.-]+/g, '-');
   const button = (text, hint, act) => {
     const node = el('button', 'save', text);

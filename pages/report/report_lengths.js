@@ -1,7 +1,15 @@
 // The metric at other lengths than that of the training.
 
+import {el} from '../page.js';
+import {betterSide, isNumber, lengthTick, metric, metricLabel, metricText, runs} from './report_base.js';
+import {extent, px, robustExtent, runName, svg, tickMetric, walkable, whenWidthChanges} from './report_chart.js';
+import {saveButtons} from './report_export.js';
+import {chartHost, drawLine, drawPanels, drawPoints} from './report_lines.js';
+import {lookOf} from './report_looks.js';
+import {selection, whenSelectionChanges} from './report_selection.js';
+
 /** The metric on texts of lengths other than the training length. */
-function buildLengths(section) {
+export function buildLengths(section) {
   const measured = runs.flatMap(run => run.lengths ?? []).map(({length}) => length);
   const lengths = [...new Set(measured)].sort((a, b) => a - b);
   if (lengths.length < 2) return false;

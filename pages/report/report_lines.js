@@ -1,7 +1,13 @@
 // Charts of lines: one chart, or one panel for each part of a grid, with names at the ends of the lines.
 
+import {el} from '../page.js';
+import {isNumber} from './report_base.js';
+import {linePath, makeChart, mark, px, spreadLabels, svg, uprightInterval} from './report_chart.js';
+import {measure, shortLabels} from './report_labels.js';
+import {panelsOf} from './report_looks.js';
+
 /** A box for a chart that can have the focus, and the line below it that says what the reader points at. */
-function chartHost(section, id) {
+export function chartHost(section, id) {
   const host = el('div', 'chart-host'), readout = el('div', 'readout entries');
   readout.setAttribute('aria-live', 'polite');
   Object.assign(host, {tabIndex: 0, id});
@@ -28,10 +34,10 @@ function labelEnds(chart, ends) {
 const LABEL_GAP = 16;
 
 /** How the points of a line become pixels. */
-const pixelsOf = ({x, y}, points) => points.map(point => [x.at(point.x), y.at(point.y)]);
+export const pixelsOf = ({x, y}, points) => points.map(point => [x.at(point.x), y.at(point.y)]);
 
 /** A line through points {x, y}. */
-function drawLine(chart, look, points, style = '') {
+export function drawLine(chart, look, points, style = '') {
   const line = svg('path', {class: `curve${look.faded ? ' faded' : ''}${style && ` ${style}`}`, stroke: look.colour,
                             'stroke-dasharray': style ? null : look.dash || null, d: linePath(pixelsOf(chart, points))});
   chart.field.append(line);
@@ -39,7 +45,7 @@ function drawLine(chart, look, points, style = '') {
 }
 
 /** The area of the intervals of points {x, low, high}. */
-function drawBand(chart, look, points) {
+export function drawBand(chart, look, points) {
   const having = points.filter(({low}) => isNumber(low));
   if (having.length < 2) return;
   const edge = (key, list) => list.map(point => [chart.x.at(point.x), chart.y.at(point[key])]);
@@ -48,7 +54,7 @@ function drawBand(chart, look, points) {
 }
 
 /** The interval of each point as an upright line, and a mark on each point; a `chosen` one has a ring. */
-function drawPoints(chart, look, points) {
+export function drawPoints(chart, look, points) {
   for (const {x, low, high} of points.filter(({low}) => isNumber(low)))
     chart.field.append(svg('path', {class: 'whisker thin', stroke: look.colour,
                                     d: uprightInterval(chart, chart.x.at(x), low, high)}));
@@ -64,7 +70,7 @@ function drawPoints(chart, look, points) {
  * makeChart). `lines` are {run, look, points}; `draw` gets a chart and its lines. Without panels, the ends of the lines
  * have names, where there is room: those of the lines with an `end` {x, y}. Returns a list of {chart, lines}.
  */
-function drawPanels(host, {lines, x, y, height, name, draw, panels = panelsOf(lines.map(({run}) => run))}) {
+export function drawPanels(host, {lines, x, y, height, name, draw, panels = panelsOf(lines.map(({run}) => run))}) {
   const narrow = host.clientWidth < 560, single = panels.length === 1;
   if (single) {
     const chosen = lines.filter(({look, end}) => !look.faded && end);

@@ -7,8 +7,6 @@
 #include <initializer_list>
 #include <limits>
 #include <numeric>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -20,26 +18,7 @@
 
 namespace zoo {
 namespace embedded {  // cmake/ZooEmbed.cmake
-extern const char page_css[];
-extern const char page_js[];
-extern const char heat_map_js[];
-extern const char report_page_html[];
-extern const char report_page_css[];
-extern const char report_base_js[];
-extern const char report_chart_js[];
-extern const char report_grid_js[];
-extern const char report_lines_js[];
-extern const char report_export_js[];
-extern const char report_zoom_js[];
-extern const char report_curves_js[];
-extern const char report_lengths_js[];
-extern const char report_costs_js[];
-extern const char report_tuning_js[];
-extern const char report_sizes_js[];
-extern const char report_attention_js[];
-extern const char report_confusion_js[];
-extern const char report_progress_js[];
-extern const char report_page_js[];
+extern const char report_page[];
 }  // namespace embedded
 
 namespace {
@@ -170,27 +149,14 @@ Json page_data(const Json& results) {
 
 std::string page_title(const Json& results) {
   const std::string title = text_at(results, "title");
-  return escaped_for_html("Comparison: " + (title.empty() ? text_at(results, "name") : title));
+  return "Comparison: " + (title.empty() ? text_at(results, "name") : title);
 }
 
 }  // namespace
 
 std::string report_page(const Json& results) {
   check_results(results);
-  std::string script;
-  for (const std::string_view part :
-       {embedded::report_base_js, embedded::report_grid_js, embedded::report_chart_js,
-        embedded::report_lines_js, embedded::report_export_js, embedded::report_zoom_js,
-        embedded::report_curves_js, embedded::report_lengths_js, embedded::report_costs_js,
-        embedded::report_tuning_js, embedded::report_sizes_js, embedded::report_confusion_js,
-        embedded::report_attention_js, embedded::report_progress_js, embedded::report_page_js})
-    script += part;
-  return fill_template(embedded::report_page_html,
-                       {{"title", page_title(results)},
-                        {"style", std::string(embedded::page_css) + embedded::report_page_css},
-                        {"shared_script", std::string(embedded::page_js) + embedded::heat_map_js},
-                        {"script", std::move(script)},
-                        {"data", escaped_for_script(as_json_text(page_data(results)))}});
+  return filled_page(embedded::report_page, page_title(results), as_json_text(page_data(results)));
 }
 
 }  // namespace zoo

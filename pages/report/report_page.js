@@ -1,5 +1,21 @@
 // The report: question and findings, the table, and every section for which there is data.
 
+import {$, count, data, el, sortableTable} from '../page.js';
+import {buildAttention, buildSamples} from './report_attention.js';
+import {betterSide, duration, halfWidth, isNumber, metric, metricLabel, metricNumber, metricText, metricUnit, pValue,
+        runs, shown, si, THIN, unit} from './report_base.js';
+import {runName, swatch} from './report_chart.js';
+import {buildConfusion} from './report_confusion.js';
+import {buildCost, buildQuality, buildScaling, seedMean} from './report_costs.js';
+import {buildCurves} from './report_curves.js';
+import {factors, factorText, MANY} from './report_factors.js';
+import {buildLengths} from './report_lengths.js';
+import {legendEntries, lookOf, roles} from './report_looks.js';
+import {followProgress} from './report_progress.js';
+import {FEW, selection, whenSelectionChanges} from './report_selection.js';
+import {buildSizes} from './report_sizes.js';
+import {buildTuning} from './report_tuning.js';
+
 // ---- The top ------------------------------------------------------------------------------------------------------
 
 const BUDGETS = {steps: value => count(value, 'step'), tokens: value => `${si(value)} ${unit}s`,

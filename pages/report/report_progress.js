@@ -1,5 +1,9 @@
 // The page of a comparison that still runs: it says how far that is, and loads itself again.
 
+import {$, data} from '../page.js';
+import {runs} from './report_base.js';
+import {selection} from './report_selection.js';
+
 const RELOAD_SECONDS = 10, SILENT_SECONDS = 900;  // after this much silence, the comparison has probably stopped
 
 /**
@@ -30,7 +34,7 @@ const kept = {
   },
 };
 
-function followProgress() {
+export function followProgress() {
   const progress = data.progress;
   if (!progress) return kept.load();
   const {finished, runs: all, finished_trainings: done, trainings, stopped} = progress;

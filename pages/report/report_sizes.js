@@ -1,11 +1,19 @@
 // How the loss falls with the compute: every run of every size, and a power law for each variant.
 
+import {data, el, sortableTable} from '../page.js';
+import {isNumber, pValue, runs, siTick} from './report_base.js';
+import {extent, whenWidthChanges} from './report_chart.js';
+import {saveButtons} from './report_export.js';
+import {drawLine, drawPanels, drawPoints} from './report_lines.js';
+import {lookOf} from './report_looks.js';
+import {whenSelectionChanges} from './report_selection.js';
+
 function estimateText({value, low, high}, digits) {
   const text = value.toFixed(digits);
   return isNumber(low) ? `${text} (${low.toFixed(digits)} to ${high.toFixed(digits)})` : text;
 }
 
-function buildSizes(section) {
+export function buildSizes(section) {
   const fit = data.sizes;
   if (!fit) return false;
   const equal = isNumber(fit.p_equal_exponents) ? ` Equal exponents: ${pValue(fit.p_equal_exponents)}.` : '';

@@ -1,5 +1,13 @@
 // How each variant chose its values: the metric of every candidate after a short training.
 
+import {data, el, sortableTable} from '../page.js';
+import {duration, isNumber, metric, metricLabel, metricNumber, runs, si, THIN, withDigits} from './report_base.js';
+import {extent, robustExtent, tickMetric, whenWidthChanges} from './report_chart.js';
+import {saveButtons} from './report_export.js';
+import {drawLine, drawPanels, drawPoints} from './report_lines.js';
+import {lookOf} from './report_looks.js';
+import {selection, whenSelectionChanges} from './report_selection.js';
+
 /** "lr=0.001" → 0.001; null for a candidate of several keys or without a number. */
 const candidateNumber = name => /^[^,=]+=[^,=]+$/.test(name) && Number(name.split('=')[1]) > 0
     ? Number(name.split('=')[1]) : null;
@@ -10,7 +18,7 @@ function edgeText({chosen, keys_at_edge: keys}) {
   return `at the edge of the grid in ${keys.map(key => key.split('.').at(-1)).join(' and ')}`;
 }
 
-function buildTuning(section) {
+export function buildTuning(section) {
   const tuning = data.tuning, variants = tuning?.variants ?? [];
   if (!variants.length) return false;
   const share = `${withDigits(100 * tuning.share, 2)}${THIN}%`;

@@ -1,10 +1,12 @@
 // Zooming into a chart.
 
+import {placeIn, px, svg} from './report_chart.js';
+
 /**
  * Zooms along x: by dragging, by a double click, which resets, and by the keys + − 0. `around`: the value in the middle
  * of a zoom by key; null: the middle of the axis. `zoomTo` gets {low, high}, or null for the whole.
  */
-function zoomable(host, {charts, around, zoomTo}) {
+export function zoomable(host, {charts, around, zoomTo}) {
   let drag = null;
   const entryOf = target => charts().find(({chart}) => chart.svg.contains(target));
   const xOf = ({chart}, event) =>

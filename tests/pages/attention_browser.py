@@ -102,10 +102,11 @@ def check_scale(page, name, values, columns, causal):
 
 def check_mark(page):
     """Cells beyond the scale have a mark: a pixel in their corner differs from one in their middle."""
+    page.load("pages/heat_map.js", "heatMap")
     pixels = page.run("""(() => {
         const canvas = document.createElement('canvas');
         const view = {values: [500, 100, 100, 100], rows: ['a', 'b'], columns: ['a', 'b'], isHidden: () => false, top: 100};
-        zooMaps.paint(canvas, view, 20);
+        heatMap.paint(canvas, view, 20);
         const copy = document.createElement('canvas');
         Object.assign(copy, {width: 40, height: 40});
         const pen = copy.getContext('2d', {willReadFrequently: true});

@@ -68,7 +68,8 @@ PIXELS = """(() => {
     Object.assign(copy, {width: from.width, height: from.height});
     const pen = copy.getContext('2d', {willReadFrequently: true});
     pen.drawImage(from, 0, 0);
-    const data = zooPage.data, [x, y, w, h] = data.part.map((at, i) => at / (i % 2 ? data.height : data.width));
+    const data = JSON.parse(document.getElementById('data').textContent);
+    const [x, y, w, h] = data.part.map((at, i) => at / (i % 2 ? data.height : data.width));
     return Array.from({length: data.rows * data.columns}, (_, i) => {
         const row = Math.floor(i / data.columns), column = i % data.columns;
         const px = Math.floor((x + w * (column + 0.5) / data.columns) * from.width);
@@ -82,12 +83,13 @@ def check_colours(page, data, kind, layer, head, t):
     """The weights shown alone have the colours of their shares."""
     go(page, f"{kind}-{layer}-{head}-{t}")
     places = weights(data, kind, layer, head, t)[data["special"]:]
+    page.load("pages/attention/picture_view.js", "pictureView")
     page.run("document.querySelector('#show-choice [value=alone]').click()")
     for scale, top in (("relative", max(places)), ("absolute", 1)):
         page.run(f"document.querySelector('#scale-choice [value={scale}]').click()")
         page.settle()
         expected = page.run(f"{json.dumps([min(1, place / top) for place in places])}.map("
-                            "share => zooPicture.heatColour(share).match(/[0-9]+/g).map(Number))")
+                            "share => pictureView.heatColour(share).match(/[0-9]+/g).map(Number))")
         for pixel, colour in zip(page.run(PIXELS), expected):
             check(all(abs(a - b) <= 3 for a, b in zip(pixel, colour)), f"{scale}: a place is {pixel}, not {colour}")
         end = page.run("document.getElementById('ramp-end').textContent")

@@ -364,6 +364,7 @@ def check_attention(page, results):
 def check_confusion(page, results):
     """Every count of every matrix, its shade, and the commonest mistakes."""
     runs = [run for run in results.runs if run.get("confusion")]
+    page.load("pages/page.js", "pageModule")
     page.run("document.querySelectorAll('#confusion details').forEach(node => { node.open = true; })")
     page.settle()
     for run in runs:
@@ -374,7 +375,7 @@ def check_confusion(page, results):
         heads = page.run(f"[...{card}.querySelectorAll('thead th')].map(cell => [cell.textContent, cell.scope])")
         check(heads == [[label, "col"] for label in labels], f"{run['name']}: the columns are {heads}")
         expected = page.run(f"{json.dumps([[n / max(1, sum(row)) for n in row] for row in counts])}.map(row => row.map("
-                            "share => share ? zooPage.colour(share).replace(/ /g, ', ') : 'rgba(0, 0, 0, 0)'))")
+                            "share => share ? pageModule.colour(share).replace(/ /g, ', ') : 'rgba(0, 0, 0, 0)'))")
         shades = page.run(f"[...{card}.querySelectorAll('tbody tr')].map(row => [...row.querySelectorAll('td')].map("
                           "cell => getComputedStyle(cell).backgroundColor))")
         check(shades == expected, f"{run['name']}: the shades are {shades}, not {expected}")

@@ -149,7 +149,7 @@ TEST(ReportPage, NeedsNothingButItself) {
   for (const auto* reference :
        {"https:", "src=", "@import", "url(\"", "url(h", "<link", "{{style}}", "{{script}}"})
     EXPECT_THAT(page, Not(HasSubstr(reference)));
-  EXPECT_EQ(count(page, "http:"), count(page, "'http://www.w3.org/2000/svg'"));  // a name, not an address
+  EXPECT_EQ(count(page, "http:"), count(page, R"("http://www.w3.org/2000/svg")"));  // a name, not an address
   EXPECT_THAT(page, HasSubstr("prefers-color-scheme: dark"));
   EXPECT_THAT(page, HasSubstr("@media print"));
 }

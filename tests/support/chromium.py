@@ -8,7 +8,9 @@ import shutil
 import subprocess
 import tempfile
 import time
+from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 SKIPPED = 77  # the exit code of a check that needs a browser, where there is none
 
@@ -175,6 +177,13 @@ class Browser:
             details = result["exceptionDetails"]
             raise Failure(f"{expression[:120]}: {details.get('exception', {}).get('description', details['text'])}")
         return result["result"].get("value")
+
+    def load(self, module, name):
+        """Makes the exports of a module of the sources, such as pages/page.js, members of a global `name`. The page keeps
+        its own to itself."""
+        program = subprocess.run(["esbuild", "--bundle", "--format=iife", f"--global-name={name}", ROOT / module],
+                                 capture_output=True, text=True, check=True).stdout
+        self.run(program)
 
     def press(self, key):
         """Presses and releases a key, such as ArrowRight, Enter, Escape or +, in the focused element."""

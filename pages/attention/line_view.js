@@ -1,13 +1,14 @@
 // Attention as lines between two columns of tokens: from each token to the tokens it attends to, for one or more heads.
-const zooLines = (() => {
-const {el, plain, tokenLabel, oklch, theme} = zooPage;
-const {MOST, weightText} = zooMaps;
+
+import {MOST, weightText} from '../heat_map.js';
+import {el, oklch, plain, theme, tokenLabel} from '../page.js';
+
 // Lines below a share of the scale are left out; of one token more are shown.
 const LEAST = 0.05, LEAST_OF_ONE = 0.01;
 const STEPS = 20;  // widths of lines
 
 /** The colour of head `index` of `n`: hues with equal distances, every second one darker. */
-function headColour(index, n) {
+export function headColour(index, n) {
   const lightness = theme() === 'dark' ? 0.8 - 0.1 * (index % 2) : 0.6 - 0.12 * (index % 2);
   return `rgb(${oklch(lightness, 0.15, 262 + 360 * index / n).join(' ')})`;
 }
@@ -16,7 +17,7 @@ function headColour(index, n) {
  * Two columns of tokens and the lines between them. A pointer over a token shows its lines alone; a click or the arrow
  * keys choose it, and Escape leaves it. `readout` tells the weights of the token.
  */
-class LineView {
+export class LineView {
   #plot; #readout; #view = null; #svg; #sides; #chosen = null; #pointed = null; #rowHeight = 24;
 
   constructor(plot, readout) {
@@ -186,6 +187,3 @@ class LineView {
         el('span', 'hint', heads.length > 1 ? `mean of ${heads.length} heads` : ''));
   }
 }
-
-return {headColour, LineView};
-})();
