@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks includes between folders (scripts/check_rooms.py), source code that pages quote (scripts/quote_sources.py) and
-# style (clang-format), and looks for mistakes (clang-tidy).
+# Checks includes between folders (scripts/check_rooms.py), modules of JavaScript (scripts/check_pages.py), source code that
+# pages quote (scripts/quote_sources.py) and style (clang-format), and looks for mistakes (clang-tidy).
 # Changes no source. Installs clang-format and clang-tidy into .venv.
 #   scripts/lint.sh            every source: twenty minutes on two cores
 #   scripts/lint.sh FILE...    style and mistakes of these files only
@@ -17,6 +17,7 @@ else
   files=("$@")
 fi
 scripts/check_rooms.py
+scripts/check_pages.py
 scripts/quote_sources.py
 .venv/bin/clang-format --dry-run -Werror "${files[@]}"
 # Options for what clang lacks: g++'s warnings, precompiled headers and OpenMP header; and the headers as programs outside
