@@ -10,32 +10,28 @@ function(zoo_pages folder generator)
     message(FATAL_ERROR "esbuild is missing, which joins the pages' JavaScript: scripts/setup.sh installs it")
   endif()
   string(REGEX REPLACE "/.*" "" library "${folder}")
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS
-    "${PROJECT_SOURCE_DIR}/${library}/*.js" "${PROJECT_SOURCE_DIR}/${library}/*.css" "${PROJECT_SOURCE_DIR}/${library}/*.html")
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources})
+  set(frame "${PROJECT_SOURCE_DIR}/${library}/page.html")
+  set(joined "${PROJECT_BINARY_DIR}/embedded/${folder}")
+  file(GLOB sources CONFIGURE_DEPENDS "${library}/*.js" "${library}/*.css" "${folder}/*.js" "${folder}/*.css" "${folder}/*.html")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources} "${frame}")
   foreach(name IN LISTS ARGN)
-    file(READ "${PROJECT_SOURCE_DIR}/${library}/page.html" page)
+    execute_process(COMMAND "${ZOO_ESBUILD}" --bundle --minify --format=esm --charset=utf8 --log-level=warning
+      "${folder}/${name}.js" "${folder}/${name}.css" "--outdir=${joined}"
+      WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}" COMMAND_ERROR_IS_FATAL ANY)
+    file(READ "${frame}" page)
     file(READ "${PROJECT_SOURCE_DIR}/${folder}/${name}.html" body)
-    foreach(part style:css script:js)
-      string(REGEX MATCH "(.*):(.*)" part "${part}")
-      execute_process(COMMAND "${ZOO_ESBUILD}" --bundle --minify --format=esm --charset=utf8 --log-level=warning
-        "${folder}/${name}.${CMAKE_MATCH_2}" WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
-        OUTPUT_VARIABLE ${CMAKE_MATCH_1} RESULT_VARIABLE failed)
-      if(failed)
-        message(FATAL_ERROR "esbuild cannot join ${folder}/${name}.${CMAKE_MATCH_2}: see above")
-      endif()
-    endforeach()
+    file(READ "${joined}/${name}.css" style)
+    file(READ "${joined}/${name}.js" script)
     foreach(part generator style body script)
       string(REPLACE "{{${part}}}" "${${part}}" page "${page}")
     endforeach()
-    set(output "${PROJECT_BINARY_DIR}/embedded/${folder}/${name}.cpp")
-    file(CONFIGURE OUTPUT "${output}" @ONLY CONTENT "// Made from @folder@/@name@.html, .css and .js.
+    file(CONFIGURE OUTPUT "${joined}/${name}.cpp" @ONLY CONTENT "// Made from @folder@/@name@.html, .css and .js.
 namespace zoo::embedded {
 extern const char @name@[];
 const char @name@[] = R\"embedded(@page@)embedded\";
 }  // namespace zoo::embedded
 ")
-    target_sources(zoo_${library} PRIVATE "${output}")
+    target_sources(zoo_${library} PRIVATE "${joined}/${name}.cpp")
   endforeach()
 endfunction()
 

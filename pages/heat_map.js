@@ -1,17 +1,31 @@
 // Attention maps: the numbers of one text, and a picture of them in which the reader can point at every weight.
 
-import {colour, el, inkOn, plain, rampGradient, tokenLabel} from './page.js';
+import {colour, el, headCell, inkOn, plain, rampGradient, tokenLabel} from './page.js';
 
 export const MOST = 999;  // the integer that stands for a weight of 1
 export const largest = values => values.reduce((most, value) => Math.max(most, value), 0);
-const fraction = (value, top) => top > 0 ? Math.min(1, value / top) : 0;
+export const fraction = (value, top) => top > 0 ? Math.min(1, value / top) : 0;
 export const weightText = value => (value / MOST).toFixed(2);
 export const headName = head => ({mean: 'mean of heads', rollout: 'roll-out'})[head] ?? `head ${head}`;
 
 /**
- * The maps of one text, from the fields that attention_page.h names. Roll-out without a layer is for the last layer. A
- * map is {kind, layer, head}; head is a number, 'mean', or 'rollout' where there is one.
+ * What maps there are in the fields that attention_page.h names: `maps` are kind → layers → heads, `rollouts` are kind and
+ * layer → roll-out; one without a layer is for the last layer. KINDS says what a kind shows. A map is {kind, layer, head};
+ * head is a number, 'mean', or 'rollout' where there is one.
  */
+export function readKinds(data, KINDS) {
+  const maps = Object.fromEntries(data.maps.map(map => [map.kind, map.layers]));
+  const rollouts = new Map((data.rollout ?? []).map(
+      rollout => [rollout.kind + (rollout.layer ?? maps[rollout.kind].length - 1), rollout]));
+  return {
+    KINDS, maps, rollouts, kinds: ['cross', 'encoder', 'decoder'].filter(kind => maps[kind]?.length),
+    titleOf: map => `${KINDS[map.kind].title}, layer ${map.layer}, ${headName(map.head)}`,
+    headsOf: kind => [...maps[kind][0].keys(), 'mean',
+                      ...(maps[kind].some((_, layer) => rollouts.has(kind + layer)) ? ['rollout'] : [])],
+  };
+}
+
+/** The maps of one text: what readKinds() returns, and their weights. */
 export function readMaps(data) {
   const answered = data.target_tokens.length > 0;  // an encoder-decoder's maps
   const source = data.source_tokens, target = data.target_tokens;
@@ -24,16 +38,12 @@ export function readMaps(data) {
     encoder: {title: answered ? 'Encoder self-attention' : 'Self-attention', rows: source, columns: source,
               note: 'Each token looks at all tokens of the text.'},
   };
-  const maps = Object.fromEntries(data.maps.map(map => [map.kind, map.layers]));
-  const kinds = ['cross', 'encoder', 'decoder'].filter(kind => maps[kind] && maps[kind].length);
-  const rollouts = new Map((data.rollout ?? []).map(
-      ({kind, layer, rows}) => [kind + (layer ?? maps[kind].length - 1), rows]));
-  const means = new Map();
+  const reading = readKinds(data, KINDS), {maps, rollouts} = reading, means = new Map();
   /** The weights of one map, row after row, as integers up to MOST; undefined where there is no such map. */
   function weights({kind, layer, head}) {
     const key = kind + layer;
     if (!maps[kind]?.[layer]) return undefined;
-    if (head === 'rollout') return rollouts.get(key);
+    if (head === 'rollout') return rollouts.get(key)?.rows;
     if (head !== 'mean') return maps[kind][layer][head];
     if (!means.has(key)) {
       const heads = maps[kind][layer];
@@ -43,15 +53,12 @@ export function readMaps(data) {
   }
   const isHidden = (kind, t, s) => Boolean(KINDS[kind].causal) && s > t;  // behind the causal mask
   return {
-    answered, KINDS, maps, kinds, weights, isHidden,
+    ...reading, answered, weights, isHidden,
     /** The weights that set a scale. A decoder's first token can only look at itself: its 1 must not set it. */
     free(map) {
       const {rows, columns} = KINDS[map.kind], values = weights(map);
       return isHidden(map.kind, 0, 1) && rows.length > 1 ? values.slice(columns.length) : values;
     },
-    titleOf: map => `${KINDS[map.kind].title}, layer ${map.layer}, ${headName(map.head)}`,
-    headsOf: kind => [...maps[kind][0].keys(), 'mean',
-                      ...(maps[kind].some((_, layer) => rollouts.has(kind + layer)) ? ['rollout'] : [])],
   };
 }
 
@@ -254,11 +261,7 @@ export class HeatMap {
 
 /** A view as a table of numbers. */
 export function numbersTable({values, rows, columns, isHidden}, caption) {
-  const header = (text, scope) => {
-    const cell = el('th', '', el('bdi', '', text));
-    cell.scope = scope;
-    return cell;
-  };
+  const header = (text, scope) => headCell(el('bdi', '', text), scope);
   const table = el('table', '', el('caption', '', caption));
   table.append(el('thead', '', el('tr', '', el('td'), ...columns.map(token => header(token, 'col')))));
   const number = (t, s) => isHidden(t, s) ? '' : (values[t * columns.length + s] / MOST).toFixed(3);

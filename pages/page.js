@@ -8,6 +8,20 @@ export const el = (tag, className, ...children) => {
   node.append(...children);
   return node;
 };
+/** Sets properties of a node, and attributes with a hyphen such as aria-label, and returns the node. */
+export function set(node, values) {
+  for (const [name, value] of Object.entries(values))
+    name.includes('-') ? node.setAttribute(name, value) : node[name] = value;
+  return node;
+}
+/** A button that calls `act`, with a class, content, and what else set() gives it. */
+export function button(className, content, act, values) {
+  const node = set(el('button', className, ...[content].flat()), {type: 'button', ...values});
+  node.addEventListener('click', act);
+  return node;
+}
+export const option = (value, text) => set(el('option', '', text), {value});
+export const headCell = (content, scope, values) => set(el('th', '', ...[content].flat()), {scope, ...values});
 export const count = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
 
 // ---- Tokens -------------------------------------------------------------------------------------------------------
@@ -40,7 +54,7 @@ export function oklch(lightness, chroma, hue) {
 }
 
 // One hue with even steps of lightness from the card's colour to its opposite: readable without colour vision.
-const makeRamp = color => Array.from({length: 256}, (_, i) => `rgb(${color(i / 255).join(' ')})`);
+export const makeRamp = color => Array.from({length: 256}, (_, i) => `rgb(${color(i / 255).join(' ')})`);
 const RAMPS = {
   light: makeRamp(t => oklch(0.972 - 0.652 * t, 0.006 + 0.165 * t ** 0.8, 258)),
   dark: makeRamp(t => oklch(0.255 + 0.675 * t, 0.018 + 0.118 * Math.sin(Math.PI * t ** 1.1), 252)),
@@ -128,16 +142,11 @@ export function sortableTable({caption = '', columns, rows, mayWin = () => true,
       const {value, cell, same = Object.is} = column, own = column.mayWin ?? (() => true);
       const content = cell ? cell(row) : value(row) ?? '–';
       const wins = best[i] !== null && mayWin(row) && own(row) && same(value(row), best[i]);
-      const node = el(i === 0 ? 'th' : 'td', wins ? 'best' : '', content);
-      if (i === 0) node.scope = 'row';
-      return node;
+      return i === 0 ? headCell(content, 'row', {className: wins ? 'best' : ''}) : el('td', wins ? 'best' : '', content);
     }))));
   };
   const headings = columns.map(column => {
-    const button = el('button', 'sort', el('span', '', column.title));
-    button.type = 'button';
-    if (column.hint) button.title = column.hint;
-    button.addEventListener('click', () => {
+    const sort = () => {
       const first = column.better !== 'lower' && typeof (rows.map(column.value).find(v => v !== null)) !== 'string';
       if (sorted.column !== column) Object.assign(sorted, {column, descending: first});
       else if (sorted.descending === first) sorted.descending = !first;
@@ -146,11 +155,9 @@ export function sortableTable({caption = '', columns, rows, mayWin = () => true,
           columns[i] !== sorted.column ? 'none' : sorted.descending ? 'descending' : 'ascending'));
       fill();
       onSort(order());
-    });
-    const heading = el('th', '', button);
-    heading.scope = 'col';
-    heading.setAttribute('aria-sort', 'none');
-    return heading;
+    };
+    const opener = button('sort', el('span', '', column.title), sort, column.hint && {title: column.hint});
+    return headCell(opener, 'col', {'aria-sort': 'none'});
   });
   const table = el('table', 'sortable', el('thead', '', el('tr', '', ...headings)), body);
   if (caption) table.prepend(el('caption', '', caption));

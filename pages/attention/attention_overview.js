@@ -1,7 +1,7 @@
 // A grid of small maps for each kind of attention, layers × heads, and the numbers of the heads. Each opens a map.
 
 import {ARROWS, headColumns, headName, paint} from '../heat_map.js';
-import {data, el, showScrolling, sortableTable} from '../page.js';
+import {data, el, set, showScrolling, sortableTable} from '../page.js';
 
 export const nameOf = ({kind, layer, head}) => `${kind}-${layer}-${head}`;
 
@@ -21,8 +21,7 @@ export class Overview {
     for (const kind of reading.kinds) {
       const {title, note} = reading.KINDS[kind], scroll = el('div', 'scroll', this.#grid(kind));
       const section = el('section', 'card', el('h2', '', title), el('p', 'quiet', note), scroll, this.#table(kind));
-      section.setAttribute('aria-label', `${title}: all layers and heads`);
-      host.append(section);
+      host.append(set(section, {'aria-label': `${title}: all layers and heads`}));
       showScrolling(scroll, `${title}: all layers and heads`);
     }
   }
@@ -55,9 +54,8 @@ export class Overview {
   }
 
   #thumb(map, button) {
-    button.type = 'button';
-    button.title = this.#reading.titleOf(map);
-    button.setAttribute('aria-label', button.title);
+    const title = this.#reading.titleOf(map);
+    set(button, {type: 'button', title, 'aria-label': title});
     button.addEventListener('click', () => this.#open(map));
     button.addEventListener('keydown', event => {
       if (!ARROWS[event.key]) return;
@@ -81,10 +79,8 @@ export class Overview {
   #table(kind) {
     const rows = data.heads.filter(head => head.kind === kind), columns = headColumns(rows, this.#reading.unit);
     for (const row of rows) {
-      const button = el('button', 'open', `${row.layer}.${row.head}`);
-      button.type = 'button';
-      button.value = nameOf(row);
-      button.setAttribute('aria-label', `Open ${this.#reading.titleOf(row)}`);
+      const button = set(el('button', 'open', `${row.layer}.${row.head}`), {
+        type: 'button', value: nameOf(row), 'aria-label': `Open ${this.#reading.titleOf(row)}`});
       this.#rows.set(nameOf(row), {map: {kind, layer: row.layer, head: row.head}, button});
     }
     const name = {title: 'Head', hint: 'Layer and head, from 0. Click a row to open its map.',

@@ -3,7 +3,9 @@
 // #cross-0-rollout for roll-out; #cross-0-1-lines shows it as lines.
 
 import {HeatMap, largest, MOST, numbersTable, partsOf, readMaps, showLegend} from '../heat_map.js';
-import {$, count, data, el, isPrinting, showScrolling, whenThemeChanges} from '../page.js';
+import {$, count, data, el, isPrinting, showScrolling} from '../page.js';
+import {bringIntoSight, markControls, parseName, rolledThrough, roomInside, shapesOf,
+        startControls} from './attention_controls.js';
 import {nameOf, Overview} from './attention_overview.js';
 import {headColour, LineView} from './line_view.js';
 import {showPredictions} from './token_predictions.js';
@@ -11,12 +13,6 @@ import {showPredictions} from './token_predictions.js';
 const reading = readMaps(data), {answered, KINDS, maps, kinds, weights, isHidden, titleOf} = reading;
 // The pixels of a page, and how many cells and numbers are beside each other.
 const PAPER = {width: 660, height: 860, cells: 40, numbers: 10};
-
-function parseName(name) {
-  const [kind, layer, head] = (name || '').split('-');
-  const map = {kind, layer: Number(layer), head: ['mean', 'rollout'].includes(head) ? head : Number(head)};
-  return kinds.includes(kind) && weights(map) ? map : null;
-}
 
 const state = {map: null, show: 'map', rowToken: 'next', heads: new Set(),  // heads: those whose lines are shown
                scale: Math.max(data.source_tokens.length, data.target_tokens.length) > 16 ? 'relative' : 'absolute'};
@@ -60,23 +56,20 @@ function open(map) {
   render();
 }
 
-/** Opens a map and scrolls to it where it is out of sight: on a phone it is above the other maps. */
 function openInSight(map) {
   open(map);
-  const {top, bottom} = $(state.show === 'lines' ? 'lines' : 'plot').getBoundingClientRect();
-  if (bottom < 160 || top > innerHeight - 160) $('detail').scrollIntoView({block: 'start'});
+  bringIntoSight(state.show === 'lines' ? 'lines' : 'plot');
 }
 
-function noteOf({kind, layer, head}) {
-  const crosses = kind === 'cross', asLines = state.show === 'lines';
+function noteOf(map) {
+  const {kind, head} = map, crosses = kind === 'cross', asLines = state.show === 'lines';
   const row = !crosses ? 'a token' : state.rowToken === 'next' ? 'the token being written' : 'the token just read';
   const looksAt = `a ${crosses ? 'source token' : 'token'} that it `;
   const [from, to] = asLines ? ['Left', 'Right'] : ['Row', 'Column'];
   const sides = verb => `${from}: ${row}. ${to}: ${looksAt}${verb}.`;
   const sum = asLines ? ' The thicker a line, the larger the weight.' : ' Each row sums to 1.';
   if (head !== 'rollout') return sides('looks at') + sum;
-  const through = crosses ? 'the encoder and this layer' : layer ? `layers 0 to ${layer}` : 'layer 0';
-  return sides(`comes from, through ${through}`) +
+  return sides(`comes from, through ${rolledThrough(map)}`) +
       ' This assumes that only attention and residual connections mix tokens.' + sum;
 }
 
@@ -85,7 +78,6 @@ function render() {
   if (!map) return;
   const asLines = state.show === 'lines', isRollout = map.head === 'rollout';
   history.replaceState(null, '', `#${nameOf(map)}${asLines ? '-lines' : ''}`);
-  overview.mark(map);
   $('map-title').textContent = asLines && !isRollout ? `${KINDS[map.kind].title}, layer ${map.layer}` : titleOf(map);
   $('map-note').textContent = noteOf(map);
   $('row-choice').hidden = map.kind !== 'cross';
@@ -95,16 +87,11 @@ function render() {
   $('lines').parentElement.hidden = !asLines;
   $('detail').classList.toggle('as-lines', asLines);
   $('plot').parentElement.hidden = asLines || isPrinting();
-  for (const [id, heads, layers] of STEPS) $(id).disabled = !overview.neighbour(map, heads, layers);
-  const chosen = {show: state.show, scale: state.scale, row: state.rowToken};
-  for (const input of document.querySelectorAll('input[type=radio]'))
-    input.checked = input.value === chosen[input.name];
+  markControls(overview, map, {...state, row: state.rowToken});
   $('paper').replaceChildren();
   asLines ? renderLines(map) : renderMap(map);
   if ($('numbers').open) fillTable();
 }
-
-const roomInside = node => node.clientWidth - 2 * parseFloat(getComputedStyle(node).paddingLeft);
 
 function renderMap(map) {
   const view = viewOf(map);
@@ -155,15 +142,13 @@ function fillTable() {
 
 // ---- Begin --------------------------------------------------------------------------------------------------------
 
-const STEPS = [['previous', -1, 0], ['next', 1, 0], ['up', 0, -1], ['down', 0, 1]];
 const quoted = text => el('bdi', '', `“${text}”`);
 $('text').append(quoted(data.text));
 if (answered || data.target) $('text').append(el('span', 'arrow', ' → '), quoted(data.target));
 $('text').classList.toggle('long', data.text.length + data.target.length > 90);
 if (data.name) $('run').textContent = `· ${data.name}`;
 $('summary').textContent = [
-  ...kinds.map(kind =>
-      `${KINDS[kind].title}: ${count(maps[kind].length, 'layer')} × ${count(maps[kind][0].length, 'head')}`),
+  ...shapesOf(reading),
   answered ? `${data.source_tokens.length} source and ${data.target_tokens.length} target tokens`
            : count(data.source_tokens.length, 'token'),
 ].join(' · ');
@@ -174,38 +159,21 @@ for (const [id, name] of [['text', ''], ['plot', ''], ['lines', 'Lines of attent
 $('predictions').hidden = !showPredictions($('predictions-note'), $('positions'));
 $('detail').hidden = !kinds.length;
 
-/** Opens what the address names, if it names a map. */
-function readAddress(name) {
-  const map = parseName(name);
-  if (!map) return false;
-  state.show = name.endsWith('-lines') ? 'lines' : 'map';
-  open(map);
-  return true;
-}
-readAddress(location.hash.slice(1)) || readAddress(new URLSearchParams(location.search).get('open')) ||
-    (kinds.length && open({kind: kinds[0], layer: maps[kinds[0]].length - 1, head: 'mean'}));
+startControls({
+  state, overview, open, render, fillTable,
+  otherwise() { if (kinds.length) open({kind: kinds[0], layer: maps[kinds[0]].length - 1, head: 'mean'}); },
+  readAddress(name) {
+    const {map} = parseName(name);
+    if (!kinds.includes(map.kind) || !weights(map)) return false;
+    state.show = name.endsWith('-lines') ? 'lines' : 'map';
+    open(map);
+    return true;
+  },
+});
 overview.paint();
-
-for (const [id, heads, layers] of STEPS)
-  $(id).addEventListener('click', () => open(overview.neighbour(state.map, heads, layers)));
 const setHeads = heads => { state.heads = new Set(heads); render(); };
-$('show-choice').addEventListener('change', event => { state.show = event.target.value; render(); });
 $('head-choice').addEventListener('change', () =>
     setHeads([...$('head-boxes').querySelectorAll(':checked')].map(input => Number(input.value))));
 $('all-heads').addEventListener('click', () => setHeads(maps[state.map.kind][0].keys()));
 $('no-heads').addEventListener('click', () => setHeads([]));
-$('scale-choice').addEventListener('change', event => {
-  state.scale = event.target.value;
-  overview.paint();
-  render();
-});
 $('row-choice').addEventListener('change', event => { state.rowToken = event.target.value; render(); });
-$('numbers').addEventListener('toggle', () => { if ($('numbers').open) fillTable(); });
-addEventListener('hashchange', () => readAddress(location.hash.slice(1)));
-whenThemeChanges(() => { overview.paint(); render(); });
-let width = $('detail').clientWidth;
-new ResizeObserver(() => {
-  if ($('detail').clientWidth === width) return;  // render() itself changes the height
-  width = $('detail').clientWidth;
-  render();
-}).observe($('detail'));

@@ -2,8 +2,10 @@
 // model says. The address names the map and whose view it is: #encoder-0-1-17 is layer 0, head 1, the row 17 of the map
 // (special places come first), or mean and rollout in place of the head.
 
-import {headName, HeatMap, MOST, numbersTable, showLegend} from '../heat_map.js';
-import {$, count, data, el, isPrinting, showScrolling, whenThemeChanges} from '../page.js';
+import {HeatMap, largest, MOST, numbersTable, readKinds, showLegend} from '../heat_map.js';
+import {$, button, data, el, isPrinting, option, set, showScrolling} from '../page.js';
+import {bringIntoSight, markControls, parseName, rolledThrough, roomInside, shapesOf,
+        startControls} from './attention_controls.js';
 import {nameOf, Overview} from './attention_overview.js';
 import {heatColour, heatOnPicture, percent, PictureView} from './picture_view.js';
 import {predictionBar} from './token_predictions.js';
@@ -22,9 +24,7 @@ const KINDS = {
   decoder: {title: 'Decoder self-attention', rows: queries, columns: queries,
             note: 'Where each object query (row) looks among the queries (column).'},
 };
-const maps = Object.fromEntries(data.maps.map(map => [map.kind, map.layers]));
-const kinds = ['cross', 'encoder', 'decoder'].filter(kind => maps[kind]?.length);
-const rollouts = new Map(data.rollout.map(map => [map.kind + map.layer, map]));
+const kindsRead = readKinds(data, KINDS), {maps, kinds, rollouts} = kindsRead;
 
 /** One row of a packed map (attention_page.h) as fractions. */
 function unpacked(packed, t) {
@@ -43,12 +43,7 @@ function rowOf({kind, layer, head}, t) {
 
 const exists = ({kind, layer, head}) => Boolean(maps[kind]?.[layer]) &&
     (head === 'mean' || (head === 'rollout' ? rollouts.has(kind + layer) : Boolean(maps[kind][layer][head])));
-const reading = {
-  KINDS, kinds, maps, weights: exists, unit: 'place',
-  titleOf: map => `${KINDS[map.kind].title}, layer ${map.layer}, ${headName(map.head)}`,
-  headsOf: kind => [...maps[kind][0].keys(), 'mean',
-                    ...(maps[kind].some((_, layer) => rollouts.has(kind + layer)) ? ['rollout'] : [])],
-};
+const reading = {...kindsRead, weights: exists, unit: 'place'};
 
 // ---- What is chosen -----------------------------------------------------------------------------------------------
 
@@ -59,7 +54,6 @@ const fromOf = kind => kind === 'encoder' ? state.place : state.query;
 const fromName = kind => kind !== 'encoder' ? queries[state.query]
     : state.place < special ? `${placeNames[state.place]} token` : placeNames[state.place];
 const objectOf = query => objects.find(object => object.query === query);
-const most = values => values.reduce((top, value) => Math.max(top, value), 0);
 
 /** The weights that the chosen place or query gives to the places of the picture. */
 const onPlaces = map => rowOf(map, fromOf(map.kind)).slice(special);
@@ -69,16 +63,8 @@ function viewOf(map) {
   const {rows, columns} = KINDS[map.kind], isHidden = () => false;
   const weights = map.kind === 'decoder' ? range(queries.length).flatMap(t => rowOf(map, t)) : onPlaces(map);
   const values = weights.map(weight => weight * MOST);
-  const view = {values, rows, columns, isHidden, top: state.scale === 'absolute' ? MOST : most(values)};
+  const view = {values, rows, columns, isHidden, top: state.scale === 'absolute' ? MOST : largest(values)};
   return map.kind === 'decoder' ? view : {...view, colour: heatColour};
-}
-
-function parseName(name) {
-  const [kind, layer, head, from] = (name || '').split('-');
-  const map = {kind, layer: Number(layer), head: ['mean', 'rollout'].includes(head) ? head : Number(head)};
-  if (!kinds.includes(kind) || !exists(map)) return null;
-  const n = kind === 'encoder' ? placeNames.length : queries.length, t = Number(from);
-  return {map, from: from !== undefined && Number.isInteger(t) && t >= 0 && t < n ? t : null};
 }
 
 // ---- One map, large -----------------------------------------------------------------------------------------------
@@ -122,6 +108,14 @@ function setFrom(t) {
   overview.paint();
 }
 
+/** Shows the view of an object query, in the last layer if another kind of map was open. */
+function openQuery(query) {
+  state.query = query;
+  if (state.map.kind !== 'cross') state.map = {...state.map, kind: 'cross', layer: maps.cross.length - 1, head: 'mean'};
+  render();
+  overview.paint();
+}
+
 function open(map) {
   state.map = map;
   heatMap.forget();
@@ -130,25 +124,24 @@ function open(map) {
 
 function openInSight(map) {
   open(map);
-  const {top, bottom} = $(map.kind === 'decoder' ? 'plot' : 'stage').getBoundingClientRect();
-  if (bottom < 160 || top > innerHeight - 160) $('detail').scrollIntoView({block: 'start'});
+  bringIntoSight(map.kind === 'decoder' ? 'plot' : 'stage');
 }
 
-function noteOf({kind, layer, head}) {
+function noteOf(map) {
+  const {kind, head} = map;
   if (kind === 'decoder') return 'Row: an object query. Column: a query that it looks at. Each row sums to 1.';
   const own = kind === 'encoder' ? 'Click on the picture, or press the arrow keys, to choose another place.'
                                  : 'Click on an object, or press the arrow keys, to choose another query.';
   if (head !== 'rollout') return own;
-  const through = kind === 'cross' ? 'the encoder and this layer' : layer ? `layers 0 to ${layer}` : 'layer 0';
-  return `Where it comes from, through ${through}: this assumes that only attention and residual connections mix ` +
+  return `Where it comes from, through ${rolledThrough(map)}: this assumes that only attention and residual connections mix ` +
       `places. ${own}`;
 }
 
 /** Says in words what the chosen place looks at: at the place under the pointer, or most. */
 function tell() {
   const {map, seen} = state, {kind} = map, row = rowOf(map, fromOf(kind)), places = row.slice(special);
-  const at = seen ?? places.indexOf(most(places)), value = el('span', 'value', percent(places[at]));
-  const share = state.scale === 'absolute' ? places[at] : places[at] / (most(places) || 1);
+  const at = seen ?? places.indexOf(largest(places)), value = el('span', 'value', percent(places[at]));
+  const share = state.scale === 'absolute' ? places[at] : places[at] / (largest(places) || 1);
   Object.assign(value.style, {background: heatOnPicture(share), color: 'var(--ink)'});
   const hints = seen === null ? ['the largest weight on the picture'] : [];
   range(special).forEach(i => hints.push(`${percent(row[i])} on the ${placeNames[i]} token`));
@@ -162,8 +155,6 @@ function tell() {
   });
 }
 
-const roomInside = node => node.clientWidth - 2 * parseFloat(getComputedStyle(node).paddingLeft);
-
 /** The width of the picture: all of the card's, unless it would not fit into the window. */
 function pictureWidth() {
   const ratio = data.width / data.height, most = isPrinting() ? 480 : Math.max(280, innerHeight - 330);
@@ -176,11 +167,9 @@ function render() {
   if (!map) return;
   const onPicture = map.kind !== 'decoder';
   history.replaceState(null, '', `#${nameOf(map)}${onPicture ? `-${fromOf(map.kind)}` : ''}`);
-  overview.mark(map);
   $('map-title').textContent = reading.titleOf(map);
   $('map-note').textContent = noteOf(map);
-  for (const [id, heads, layers] of STEPS) $(id).disabled = !overview.neighbour(map, heads, layers);
-  for (const input of document.querySelectorAll('input[type=radio]')) input.checked = input.value === state[input.name];
+  markControls(overview, map, state);
   $('stage').hidden = $('show-choice').hidden = !onPicture;
   $('plot').parentElement.hidden = onPicture;
   showFrom(map);
@@ -189,7 +178,7 @@ function render() {
 }
 
 function renderPicture(map) {
-  const values = onPlaces(map), top = state.scale === 'absolute' ? 1 : most(values), over = state.show === 'over';
+  const values = onPlaces(map), top = state.scale === 'absolute' ? 1 : largest(values), over = state.show === 'over';
   $('stage').setAttribute('aria-label', `${reading.titleOf(map)}: where ${fromName(map.kind)} looks. Arrow keys choose ` +
                                         `another ${map.kind === 'encoder' ? 'place' : 'query'}.`);
   pictureView.show({values, top, over}, pictureWidth());
@@ -212,21 +201,13 @@ function showFrom({kind}) {
   host.hidden = kind === 'decoder' || (kind === 'encoder' && !special);
   if (host.hidden) return;
   if (kind === 'encoder') {
-    const buttons = range(special).map(i => {
-      const button = el('button', '', `${placeNames[i]} token`);
-      Object.assign(button, {type: 'button', value: i});
-      button.setAttribute('aria-pressed', state.place === i);
-      return button;
-    });
+    const buttons = range(special).map(i => button('', `${placeNames[i]} token`, () => setFrom(i),
+                                                   {'aria-pressed': state.place === i}));
     const place = el('span', 'quiet', state.place < special ? 'or a place of the picture' : placeNames[state.place]);
     return host.replaceChildren(legend, ...buttons, place);
   }
-  const select = el('select', '', ...queries.map((name, t) => {
-    const option = el('option', '', name);
-    return Object.assign(option, {value: t, selected: t === state.query});
-  }));
-  select.setAttribute('aria-label', 'Object query');
-  host.replaceChildren(legend, select);
+  const select = el('select', '', ...queries.map((name, t) => option(t, name)));
+  host.replaceChildren(legend, set(select, {value: state.query, 'aria-label': 'Object query'}));
 }
 
 /** The shown weights as numbers, as they lie on the picture. */
@@ -251,24 +232,21 @@ function showAnswers() {
     const row = predictionBar({token: label, probability: probability ?? score});
     if (score < 0.5) row.classList.add('unlikely');
     if (query === undefined || query === null || !maps.cross) return row;
-    const button = el('button', '', ...row.childNodes);
-    Object.assign(button, {type: 'button', value: query, title: queries[query], className: row.className});
-    button.style.cssText = row.style.cssText;
-    return el('li', '', button);
+    const opener = button(row.className, [...row.childNodes], () => openQuery(query), {title: queries[query]});
+    opener.style.cssText = row.style.cssText;
+    return el('li', '', opener);
   }));
 }
 
 // ---- Begin --------------------------------------------------------------------------------------------------------
 
-const STEPS = [['previous', -1, 0], ['next', 1, 0], ['up', 0, -1], ['down', 0, 1]];
 document.querySelector('main').classList.add('picture');
 const file = data.image.split('/').pop();
 $('text').textContent = file;
 $('text').classList.toggle('long', file.length > 60);
 if (data.name) $('run').textContent = `· ${data.name}`;
 $('summary').textContent = [
-  ...kinds.map(kind =>
-      `${KINDS[kind].title}: ${count(maps[kind].length, 'layer')} × ${count(maps[kind][0].length, 'head')}`),
+  ...shapesOf(reading),
   `${R} × ${C} places${special === 1 ? ' and a class token' : special ? ` and ${special} special vectors` : ''}`,
   ...queries.length ? [`${queries.length} object queries`] : [],
   `picture of ${data.width} × ${data.height} pixels`,
@@ -279,46 +257,19 @@ showAnswers();
 
 /** Opens what the address names, if it names a map. */
 function readAddress(name) {
-  const found = parseName(name);
-  if (!found) return false;
-  if (found.from !== null) state[found.map.kind === 'encoder' ? 'place' : 'query'] = found.from;
-  open(found.map);
+  const {map, rest} = parseName(name), {kind} = map, from = Number(rest);
+  if (!kinds.includes(kind) || !exists(map)) return false;
+  if (rest !== undefined && Number.isInteger(from) && from >= 0 && from < (kind === 'encoder' ? placeNames : queries).length)
+    state[kind === 'encoder' ? 'place' : 'query'] = from;
+  open(map);
   overview.paint();
   return true;
 }
 
-function begin() {
-  readAddress(location.hash.slice(1)) || readAddress(new URLSearchParams(location.search).get('open')) ||
-      readAddress(`${kinds[0]}-${maps[kinds[0]].length - 1}-mean`);
-  document.body.dataset.ready = '';
-}
 Object.assign(image, {src: data.picture});
-image.decode().then(begin);
-
-for (const [id, heads, layers] of STEPS)
-  $(id).addEventListener('click', () => open(overview.neighbour(state.map, heads, layers)));
-$('from-choice').addEventListener('click', event => { if (event.target.type === 'button') setFrom(Number(event.target.value)); });
+image.decode().then(() => {
+  startControls({state, overview, open, render, fillTable, readAddress,
+                 otherwise: () => readAddress(`${kinds[0]}-${maps[kinds[0]].length - 1}-mean`)});
+  document.body.dataset.ready = '';
+});
 $('from-choice').addEventListener('change', event => setFrom(Number(event.target.value)));
-$('answers').addEventListener('click', event => {
-  const button = event.target.closest('button');
-  if (!button) return;
-  state.query = Number(button.value);
-  if (state.map.kind !== 'cross') state.map = {...state.map, kind: 'cross', layer: maps.cross.length - 1, head: 'mean'};
-  render();
-  overview.paint();
-});
-$('show-choice').addEventListener('change', event => { state.show = event.target.value; render(); });
-$('scale-choice').addEventListener('change', event => {
-  state.scale = event.target.value;
-  overview.paint();
-  render();
-});
-$('numbers').addEventListener('toggle', () => { if ($('numbers').open) fillTable(); });
-addEventListener('hashchange', () => readAddress(location.hash.slice(1)));
-whenThemeChanges(() => { overview.paint(); render(); });
-let width = $('detail').clientWidth;
-new ResizeObserver(() => {
-  if ($('detail').clientWidth === width) return;
-  width = $('detail').clientWidth;
-  render();
-}).observe($('detail'));

@@ -1,7 +1,7 @@
 // Attention as lines between two columns of tokens: from each token to the tokens it attends to, for one or more heads.
 
 import {MOST, weightText} from '../heat_map.js';
-import {el, oklch, plain, theme, tokenLabel} from '../page.js';
+import {el, oklch, plain, set, theme, tokenLabel} from '../page.js';
 
 // Lines below a share of the scale are left out; of one token more are shown.
 const LEAST = 0.05, LEAST_OF_ONE = 0.01;
@@ -59,12 +59,8 @@ export class LineView {
       const {heading, list} = this.#sides[side];
       heading.textContent = view.titles[side];
       list.setAttribute('aria-label', view.titles[side]);
-      list.replaceChildren(...tokens.map((token, i) => {
-        const button = el('button', 'end', tokenLabel(token), el('span', 'share'));
-        button.type = 'button';
-        button.value = i;
-        return button;
-      }));
+      list.replaceChildren(...tokens.map((token, i) =>
+          set(el('button', 'end', tokenLabel(token), el('span', 'share')), {type: 'button', value: i})));
     });
     if (this.#chosen && !this.#buttonOf(this.#chosen)) this.#chosen = null;
     this.#pointed = null;

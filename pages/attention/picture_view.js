@@ -1,14 +1,13 @@
 // A picture with the weights of one map on it: where one place of the picture, or one object query, looks.
 
-import {ARROWS} from '../heat_map.js';
-import {el, oklch, theme} from '../page.js';
+import {ARROWS, fraction} from '../heat_map.js';
+import {el, makeRamp, oklch, theme} from '../page.js';
 
 // From the card's colour to orange, which few pictures have much of, and which differs from the mark of the chosen
 // place for eyes of every kind.
-const ramp = color => Array.from({length: 256}, (_, i) => `rgb(${color(i / 255).join(' ')})`);
 const RAMPS = {
-  light: ramp(t => oklch(0.972 - 0.372 * t, 0.006 + 0.175 * t ** 0.8, 48)),
-  dark: ramp(t => oklch(0.255 + 0.525 * t, 0.018 + 0.142 * t, 52)),
+  light: makeRamp(t => oklch(0.972 - 0.372 * t, 0.006 + 0.175 * t ** 0.8, 48)),
+  dark: makeRamp(t => oklch(0.255 + 0.525 * t, 0.018 + 0.142 * t, 52)),
 };
 /** The colour of a share between 0 and 1, where the weights are shown alone. */
 export const heatColour = share => RAMPS[theme()][Math.round(255 * share)];
@@ -58,7 +57,7 @@ export class PictureView {
     const x = column => Math.round((part.x + part.width * column / columns) * W);
     const y = row => Math.round((part.y + part.height * row / rows) * H);
     values.forEach((value, i) => {
-      const row = Math.floor(i / columns), column = i % columns, share = top > 0 ? Math.min(1, value / top) : 0;
+      const row = Math.floor(i / columns), column = i % columns, share = fraction(value, top);
       pen.fillStyle = over ? heatOnPicture(share) : heatColour(share);
       pen.fillRect(x(column), y(row), x(column + 1) - x(column), y(row + 1) - y(row));
     });

@@ -2,8 +2,8 @@
 
 import {exceeds, headColumns, headName, HeatMap, largest, MOST, numbersTable, paint, readMaps, showLegend,
         weightText} from '../heat_map.js';
-import {$, count, data, el, sortableTable, whenThemeChanges} from '../page.js';
-import {choice, runs} from './report_base.js';
+import {$, button, count, el, option, set, sortableTable, whenThemeChanges} from '../page.js';
+import {choice, leftOutNote, runs} from './report_base.js';
 import {runName, whenWidthChanges} from './report_chart.js';
 import {lookOf} from './report_looks.js';
 import {selection, whenSelectionChanges} from './report_selection.js';
@@ -14,10 +14,7 @@ export function buildSamples(section) {
   const inputs = [...new Set(runs.flatMap(run => (run.samples ?? []).map(({input}) => input)))];
   if (!inputs.length) return false;
   const list = el('div', 'samples');
-  if (data.left_out?.samples)
-    section.append(el('p', 'quiet', `The samples of ${count(data.left_out.samples, 'run')} are left out to keep the ` +
-                                    'page small. They are in results.json.'));
-  section.append(list);
+  section.append(...leftOutNote('samples', 'The samples'), list);
   const FIRST = 4;  // inputs that are shown at first
   let open = false;
   const found = (input, chosen) => chosen.flatMap(run => {
@@ -28,9 +25,7 @@ export function buildSamples(section) {
   function outputText(output, reference, tag) {
     const text = el(tag, 'text', el('bdi', '', output || '∅'));
     if (reference === undefined || output.trim() !== reference.trim()) return text;
-    const tick = el('span', 'right', ' ✓');
-    tick.title = 'the same as the reference';
-    text.append(tick);
+    text.append(set(el('span', 'right', ' ✓'), {title: 'the same as the reference'}));
     return text;
   }
 
@@ -122,13 +117,8 @@ export function buildAttention(section) {
 
   const grid = el('div', 'tiles'), controls = el('div', 'bar choices');
   const pick = (label, values, text, key) => {
-    const select = el('select', '', ...values.map(value => {
-      const option = el('option', '', text(value));
-      option.value = value;
-      return option;
-    }));
-    select.value = state[key];
-    select.id = `attention-${key}`;
+    const select = el('select', '', ...values.map(value => option(value, text(value))));
+    set(select, {value: state[key], id: `attention-${key}`});
     select.addEventListener('change', () => {
       state[key] = /^\d+$/.test(select.value) ? Number(select.value) : select.value;
       draw();
@@ -148,11 +138,8 @@ export function buildAttention(section) {
   const sentence = el('p', first.text.length > 90 ? 'sentence long' : 'sentence', el('bdi', '', `“${first.text}”`));
   if (first.target) sentence.append(el('span', 'arrow', ' → '), el('bdi', '', `“${first.target}”`));
   section.append(sentence, controls);
-  if (data.left_out?.attention)
-    section.append(el('p', 'quiet', `The maps of ${count(data.left_out.attention, 'run')} are left out to keep the ` +
-                                    'page small. They are in results.json; zoo attention shows the maps of any run.'));
   const scaleNote = el('p', 'quiet');
-  section.append(grid, scaleNote);
+  section.append(...leftOutNote('attention', 'The maps', '; zoo attention shows the maps of any run'), grid, scaleNote);
 
   const opened = openMaps(viewOf, selection, state);
   let tiles = [];
@@ -162,15 +149,13 @@ export function buildAttention(section) {
     tiles = chosen.filter(run => viewOf(run)).map(run => {
       const view = viewOf(run), place = `layer ${view.layer}${view.layer === view.depth - 1 ? ', the last' : ''}`;
       const picture = el('span', 'picture');
-      const button = el('button', 'tile', el('span', 'tile-name', runName(run)), picture,
-                        el('span', 'quiet', `${place}; ${headName(view.head)}`));
-      button.type = 'button';
-      button.dataset.run = run.name;
-      button.setAttribute('aria-label', `${run.name}: ${view.title}; open the large map`);
-      button.addEventListener('click', () => opened.open(run, {...state}));
-      return {run, button, picture};
+      const content = [el('span', 'tile-name', runName(run)), picture,
+                       el('span', 'quiet', `${place}; ${headName(view.head)}`)];
+      const tile = button('tile', content, () => opened.open(run, {...state}), {
+        'data-run': run.name, 'aria-label': `${run.name}: ${view.title}; open the large map`});
+      return {run, tile, picture};
     });
-    grid.replaceChildren(...tiles.map(({button}) => button));
+    grid.replaceChildren(...tiles.map(({tile}) => tile));
     if (missing.length) {
       const names = missing.flatMap((run, i) => [i ? ', ' : '', el('bdi', '', run.name)]);
       grid.append(el('p', 'quiet missing', 'No such map for ', ...names, '.'));
@@ -285,14 +270,10 @@ function buildHeads(section, open, readings) {
   const name = {title: 'Head', value: ({kind, layer, head}) => `${kind} ${1000 * layer + head}`, cell(row) {
     const text = `${row.kind} ${row.layer}.${row.head}`;
     if (!readings.get(row.run)) return text;
-    const button = el('button', 'link', text);
-    button.type = 'button';
-    button.setAttribute('aria-label', `Open ${row.kind}, layer ${row.layer}, head ${row.head}`);
-    button.addEventListener('click', () => open(row.run, row));
-    return button;
+    return button('link', text, () => open(row.run, row),
+                  {'aria-label': `Open ${row.kind}, layer ${row.layer}, head ${row.head}`});
   }};
-  const select = el('select');
-  select.id = 'heads-run';
+  const select = set(el('select'), {id: 'heads-run'});
   const host = el('div', 'scroll heads-table');
   let table = null;
   function show() {
@@ -304,11 +285,7 @@ function buildHeads(section, open, readings) {
   function offer() {
     const before = select.value, offered = having.filter(run => selection.isChosen(run));
     const list = offered.length ? offered : having;
-    select.replaceChildren(...list.map(run => {
-      const option = el('option', '', run.name);
-      option.value = runs.indexOf(run);
-      return option;
-    }));
+    select.replaceChildren(...list.map(run => option(runs.indexOf(run), run.name)));
     if (list.some(run => String(runs.indexOf(run)) === before)) select.value = before;
     if (select.value !== before || !table) show();
   }

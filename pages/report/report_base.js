@@ -1,6 +1,6 @@
 // Used by every part of the report: its runs, numbers as text, and a choice.
 
-import {data, el} from '../page.js';
+import {count, data, el, set} from '../page.js';
 
 export const runs = data.runs;
 export const unit = data.unit ?? 'token';  // what is counted as tokens
@@ -69,12 +69,13 @@ export const pValue = p => !isNumber(p) ? '' : p < 0.001 ? 'p < 0.001' : p > 0.9
 
 /** A number on the page. Its `data-value` holds the exact value for tests and other programs. */
 export function shown(value, text, field, run = null) {
-  const node = el('span', 'number', text);
-  node.dataset.field = field;
-  if (run) node.dataset.run = run.name;
-  node.dataset.value = isNumber(value) ? String(value) : '';
-  return node;
+  const node = set(el('span', 'number', text), {'data-field': field, 'data-value': isNumber(value) ? value : ''});
+  return run ? set(node, {'data-run': run.name}) : node;
 }
+
+/** What a section says where the page leaves out results of some runs: a paragraph, or nothing. */
+export const leftOutNote = (key, what, end = '') => !data.left_out?.[key] ? [] : [el('p', 'quiet',
+    `${what} of ${count(data.left_out[key], 'run')} are left out to keep the page small. They are in results.json${end}.`)];
 
 // ---- A choice ----------------------------------------------------------------------------------------------------------
 
@@ -82,8 +83,7 @@ export function shown(value, text, field, run = null) {
 export function choice(name, legend, options, chosen, choose) {
   const group = el('fieldset', 'choice', el('legend', '', legend));
   for (const [value, label] of options) {
-    const input = el('input');
-    Object.assign(input, {type: 'radio', name, value, checked: value === chosen});
+    const input = set(el('input'), {type: 'radio', name, value, checked: value === chosen});
     input.addEventListener('change', () => choose(value));
     group.append(el('label', '', input, el('span', '', label)));
   }

@@ -4,10 +4,10 @@ import {el} from '../page.js';
 import {isNumber, metricFactor, withDigits} from './report_base.js';
 import {measure} from './report_labels.js';
 import {lookOf} from './report_looks.js';
+import {whenSelectionChanges} from './report_selection.js';
 
-const SVG = document.createElementNS.bind(document, 'http://www.w3.org/2000/svg');
 export function svg(tag, attributes = {}, ...children) {
-  const node = SVG(tag);
+  const node = document.createElementNS('http://www.w3.org/2000/svg', tag);
   for (const [name, value] of Object.entries(attributes)) if (value !== null) node.setAttribute(name, value);
   node.append(...children);
   return node;
@@ -203,14 +203,11 @@ export function uprightInterval({y: {at, domain}, box: {top, bottom}}, x, low, h
 
 /** The charts, which are drawn anew for paper. */
 const drawings = [];
-addEventListener('beforeprint', () => {
-  document.documentElement.classList.add('printing');
-  for (const {host, draw} of drawings) if (host.clientWidth) draw();
-});
-addEventListener('afterprint', () => {
-  document.documentElement.classList.remove('printing');
-  for (const {host, draw} of drawings) if (host.clientWidth) draw();
-});
+for (const event of ['beforeprint', 'afterprint'])
+  addEventListener(event, () => {
+    document.documentElement.classList.toggle('printing', event === 'beforeprint');
+    for (const {host, draw} of drawings) if (host.clientWidth) draw();
+  });
 
 /** Calls `draw` when `host` becomes visible, when its width changes, and for printing. */
 export function whenWidthChanges(host, draw) {
@@ -223,6 +220,12 @@ export function whenWidthChanges(host, draw) {
   }).observe(host);
 }
 
+/** The same, and when the selection of runs changes. */
+export function whenRunsOrWidthChange(host, draw) {
+  whenSelectionChanges(draw);
+  whenWidthChanges(host, draw);
+}
+
 /** The place of a pointer in the coordinates of a chart. */
 export function placeIn(chart, event) {
   const box = chart.getBoundingClientRect(), scale = chart.viewBox.baseVal.width / box.width;
@@ -231,10 +234,14 @@ export function placeIn(chart, event) {
 
 /**
  * Lets a pointer and the arrow keys move along the stops of a chart, or of several side by side. `host` keeps the focus
- * while its chart is redrawn. `nearest` returns the index of the stop near (x, y) pixels of a chart, or null. `stops`
- * returns the number of stops. `show` gets the index or null.
+ * while its chart is redrawn. `stops` returns the pixels of each stop in its chart, [x, y] or [x]; a pointer reaches the
+ * nearest one within `reach` pixels. `show` gets its index or null.
  */
-export function walkable(host, {nearest, stops, show}) {
+export function walkable(host, {stops, reach = Infinity, show}) {
+  const nearest = (x, y) => {
+    const distances = stops().map(([left, top = y]) => Math.hypot(left - x, top - y)), least = Math.min(...distances);
+    return least < reach ? distances.indexOf(least) : null;
+  };
   let stop = null;
   const go = to => { stop = to; show(to); };
   const pointed = event => {
@@ -246,7 +253,7 @@ export function walkable(host, {nearest, stops, show}) {
   host.addEventListener('pointerleave', event => { if (event.pointerType === 'mouse') go(null); });
   host.addEventListener('blur', () => go(null));
   host.addEventListener('keydown', event => {
-    const last = stops() - 1;
+    const last = stops().length - 1;
     const to = {ArrowRight: stop === null ? 0 : Math.min(last, stop + 1),
                 ArrowLeft: stop === null ? last : Math.max(0, stop - 1), Home: 0, End: last}[event.key];
     if (event.key === 'Escape') go(null);

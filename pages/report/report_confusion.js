@@ -1,7 +1,7 @@
 // Which classes each run takes for which: a matrix for each run, and its commonest mistakes.
 
-import {colour, count, data, el, inkOn, whenThemeChanges} from '../page.js';
-import {runs, THIN} from './report_base.js';
+import {colour, el, headCell, inkOn, whenThemeChanges} from '../page.js';
+import {leftOutNote, runs, THIN} from './report_base.js';
 import {runName} from './report_chart.js';
 import {lookOf} from './report_looks.js';
 import {selection, whenSelectionChanges} from './report_selection.js';
@@ -20,7 +20,7 @@ const sharePercent = share => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)}$
 /** The matrix as a table: the shade of a cell is its share of the row. */
 function confusionTable(run) {
   const {labels, counts} = run.confusion;
-  const heading = (text, scope) => Object.assign(el('th', '', el('bdi', '', text)), {scope, title: text});
+  const heading = (text, scope) => headCell(el('bdi', '', text), scope, {title: text});
   const head = el('tr', '', el('td', 'corner-note', 'right ↓ predicted →'), ...labels.map(label => heading(label, 'col')));
   const body = counts.map((row, i) => {
     const all = row.reduce((total, count) => total + count, 0);
@@ -53,10 +53,7 @@ export function buildConfusion(section) {
   const list = el('div', 'confusions');
   section.append(el('p', 'quiet', 'Validation data, summed over the seeds that did not fail. Rows: the right class. ' +
       'Columns: what was predicted. The shade is the share of the row.'));
-  if (data.left_out?.confusion)
-    section.append(el('p', 'quiet', `The matrices of ${count(data.left_out.confusion, 'run')} are left out to keep the ` +
-                                    'page small. They are in results.json.'));
-  section.append(list);
+  section.append(...leftOutNote('confusion', 'The matrices'), list);
   /** The table is made when it is first opened: many of them would slow the page down. */
   function matrix(run) {
     if (run.confusion.labels.length > WIDEST_MATRIX)

@@ -1,16 +1,16 @@
 // Quality and cost: the metric with its interval, the metric against cost, cost against length.
 
-import {count, data, el} from '../page.js';
+import {count, data, el, headCell} from '../page.js';
 import {betterSide, choice, duration, halfWidth, isNumber, lengthTick, lowerIsBetter, metric, metricLabel, metricText,
         runs, si, siTick} from './report_base.js';
 import {extent, linePath, makeChart, mark, px, robustExtent, runName, svg, tickMetric, uprightInterval, walkable,
-        whenWidthChanges} from './report_chart.js';
+        whenRunsOrWidthChange} from './report_chart.js';
 import {saveButtons} from './report_export.js';
 import {MANY} from './report_factors.js';
 import {measure, shortLabels} from './report_labels.js';
-import {chartHost, drawLine, drawPoints} from './report_lines.js';
+import {chartHost, drawMarkedLines} from './report_lines.js';
 import {lookOf, panelsOf, roles} from './report_looks.js';
-import {selection, whenSelectionChanges} from './report_selection.js';
+import {selection} from './report_selection.js';
 
 const finalText = run => isNumber(run.metric?.mean)
     ? `${metricText(run.metric.mean)}${halfWidth(run) === null ? '' : ` ± ${metricText(halfWidth(run))}`}` : 'failed';
@@ -78,8 +78,7 @@ export function buildQuality(section) {
     return {low: Math.min(low, ...near.map(value => value - span * 0.04)),
             high: Math.max(high, ...near.map(value => value + span * 0.04))};
   }
-  whenSelectionChanges(draw);
-  whenWidthChanges(host, draw);
+  whenRunsOrWidthChange(host, draw);
   return true;
 }
 
@@ -246,16 +245,8 @@ export function buildCost(section) {
     readout.replaceChildren(el('span', 'entry', runName(run), el('b', '', finalText(run)),
                                el('span', 'quiet', cost.say(x))));
   }
-  walkable(host, {
-    stops: () => drawn?.points.length ?? 0, show: tell,
-    nearest(x, y) {
-      if (!drawn?.points.length) return null;
-      const distances = drawn.points.map(({px, py}) => Math.hypot(px - x, py - y)), least = Math.min(...distances);
-      return least < 60 ? distances.indexOf(least) : null;
-    },
-  });
-  whenSelectionChanges(draw);
-  whenWidthChanges(host, draw);
+  walkable(host, {stops: () => drawn?.points.map(({px, py}) => [px, py]) ?? [], reach: 60, show: tell});
+  whenRunsOrWidthChange(host, draw);
   return true;
 }
 
@@ -314,10 +305,10 @@ export function buildScaling(section) {
   /** The fitted exponents of the quantity for each run and part, and the textbook's order where the runs differ in it. */
   function exponents(chosen) {
     const heading = (text, span = 1, rows = 1) =>
-        Object.assign(el('th', '', text), {scope: span > 1 ? 'colgroup' : 'col', colSpan: span, rowSpan: rows});
+        headCell(text, span > 1 ? 'colgroup' : 'col', {colSpan: span, rowSpan: rows});
     const fitted = parts.filter(part => chosen.some(run => isNumber(of(run, part)?.[`${state.quantity}_exponent`])));
     const mixed = part => state.quantity !== 'bytes' && ordersOf(chosen, part).length > 1;
-    const rows = chosen.map(run => el('tr', '', Object.assign(el('th', '', runName(run)), {scope: 'row'}),
+    const rows = chosen.map(run => el('tr', '', headCell(runName(run), 'row'),
         ...fitted.flatMap(part => {
           const entry = of(run, part) ?? {};
           return [...mixed(part) ? [el('td', 'group', entry.order || '–')] : [],
@@ -350,12 +341,8 @@ export function buildScaling(section) {
     for (const power of [1, 2])
       chart.field.append(svg('path', {class: 'guide', d: linePath([x.low, x.high].map(n =>
           [chart.x.at(n), chart.y.at(v0 * (n / n0) ** power)]))}));
-    for (const {look, points} of lines) {
-      drawLine(chart, look, points);
-      drawPoints(chart, look, points);
-    }
+    drawMarkedLines(chart, lines);
   }
-  whenSelectionChanges(draw);
-  whenWidthChanges(grid, draw);
+  whenRunsOrWidthChange(grid, draw);
   return true;
 }

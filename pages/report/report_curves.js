@@ -1,15 +1,15 @@
 // Learning curves: the mean over the seeds that count as a line, its interval as a band, every other seed as a thin line.
 
-import {el} from '../page.js';
+import {button, el} from '../page.js';
 import {choice, duration, isNumber, metric, metricLabel, metricNumber, metricText, runs, si, siTick,
         unit} from './report_base.js';
 import {extent, mark, px, robustExtent, runName, svg, tickMetric, tickNumber, walkable,
-        whenWidthChanges} from './report_chart.js';
+        whenRunsOrWidthChange} from './report_chart.js';
 import {saveButtons} from './report_export.js';
 import {MANY} from './report_factors.js';
 import {chartHost, drawBand, drawLine, drawPanels, drawPoints, pixelsOf} from './report_lines.js';
 import {lookOf} from './report_looks.js';
-import {selection, whenSelectionChanges} from './report_selection.js';
+import {selection} from './report_selection.js';
 import {zoomable} from './report_zoom.js';
 
 const CURVE_X = {
@@ -210,9 +210,7 @@ export function buildCurves(section) {
         draw();
       });
   const smoothing = pick('curve-smoothing', 'Smoothing', [['0', 'none'], ['0.7', 'some'], ['0.93', 'much']], 'kept');
-  const unzoom = el('button', 'link', 'Reset zoom');
-  Object.assign(unzoom, {type: 'button', id: 'curve-unzoom'});
-  unzoom.addEventListener('click', () => zoomTo(null));
+  const unzoom = button('link', 'Reset zoom', () => zoomTo(null), {id: 'curve-unzoom'});
   const legend = el('p', 'quiet');
   section.append(
       el('div', 'bar choices',
@@ -316,17 +314,8 @@ export function buildCurves(section) {
     }
     readout.replaceChildren(...nodes);
   }
-  walkable(host, {
-    stops: () => stops().length, show: tell,
-    nearest(x) {
-      const points = stops();
-      if (!points.length) return null;
-      const distance = i => Math.abs(drawn.charts[0].chart.x.at(points[i].x) - x);
-      return points.reduce((best, _, i) => distance(i) < distance(best) ? i : best, 0);
-    },
-  });
+  walkable(host, {stops: () => stops().map(({x}) => [drawn.charts[0].chart.x.at(x)]), show: tell});
   zoomable(host, {charts: () => drawn?.charts ?? [], around: () => stopNow === null ? null : stops()[stopNow].x, zoomTo});
-  whenSelectionChanges(draw);
-  whenWidthChanges(host, draw);
+  whenRunsOrWidthChange(host, draw);
   return true;
 }

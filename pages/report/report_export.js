@@ -1,6 +1,6 @@
 // Saves a chart as SVG that needs no style sheet, and its numbers as CSV.
 
-import {data, el} from '../page.js';
+import {button, data, el, set} from '../page.js';
 import {px, svg, swatch} from './report_chart.js';
 import {measure} from './report_labels.js';
 import {legendEntries} from './report_looks.js';
@@ -63,9 +63,7 @@ const csvCell = value => {
 const csvText = rows => rows.map(row => row.map(csvCell).join(',')).join('\r\n') + '\r\n';
 
 function download(text, type, name) {
-  const link = el('a');
-  link.href = URL.createObjectURL(new Blob([text], {type}));
-  link.download = name;
+  const link = set(el('a'), {href: URL.createObjectURL(new Blob([text], {type})), download: name});
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
@@ -76,16 +74,9 @@ function download(text, type, name) {
  */
 export function saveButtons(host, {name, title, rows}) {
   const file = ending => `${data.name}-${name}.${ending}`.replace(/[^\w.-]+/g, '-');
-  const button = (text, hint, act) => {
-    const node = el('button', 'save', text);
-    node.type = 'button';
-    node.title = hint;
-    node.dataset.chart = name;
-    node.addEventListener('click', act);
-    return node;
-  };
+  const saver = (text, title, act) => button('save', text, act, {title, 'data-chart': name});
   const picture = () => new XMLSerializer().serializeToString(wholePicture(host, title()));
   return el('div', 'saves',
-            button('SVG', 'Save this picture', () => download(picture(), 'image/svg+xml', file('svg'))),
-            button('CSV', 'Save the numbers of this picture', () => download(csvText(rows()), 'text/csv', file('csv'))));
+            saver('SVG', 'Save this picture', () => download(picture(), 'image/svg+xml', file('svg'))),
+            saver('CSV', 'Save the numbers of this picture', () => download(csvText(rows()), 'text/csv', file('csv'))));
 }

@@ -2,11 +2,11 @@
 
 import {el} from '../page.js';
 import {betterSide, isNumber, lengthTick, metric, metricLabel, metricText, runs} from './report_base.js';
-import {extent, px, robustExtent, runName, svg, tickMetric, walkable, whenWidthChanges} from './report_chart.js';
+import {extent, px, robustExtent, runName, svg, tickMetric, walkable, whenRunsOrWidthChange} from './report_chart.js';
 import {saveButtons} from './report_export.js';
-import {chartHost, drawLine, drawPanels, drawPoints} from './report_lines.js';
+import {chartHost, drawMarkedLines, drawPanels} from './report_lines.js';
 import {lookOf} from './report_looks.js';
-import {selection, whenSelectionChanges} from './report_selection.js';
+import {selection} from './report_selection.js';
 
 /** The metric on texts of lengths other than the training length. */
 export function buildLengths(section) {
@@ -44,10 +44,7 @@ export function buildLengths(section) {
           const at = px(chart.x.at([...trained][0]));
           chart.field.append(svg('line', {class: 'reference', x1: at, x2: at, y1: chart.box.top, y2: chart.box.bottom}));
         }
-        for (const {look, points} of own) {
-          drawLine(chart, look, points);
-          if (!look.faded) drawPoints(chart, look, points);
-        }
+        drawMarkedLines(chart, own);
       },
     });
     drawn = {x: charts[0].chart.x, chosen: lines.filter(({look}) => !look.faded)};
@@ -64,15 +61,7 @@ export function buildLengths(section) {
     });
     readout.replaceChildren(el('span', 'entry-title', `${length} tokens`), ...entries);
   }
-  walkable(host, {
-    stops: () => lengths.length, show: tell,
-    nearest(x) {
-      if (!drawn) return null;
-      const distances = lengths.map(length => Math.abs(drawn.x.at(length) - x));
-      return distances.indexOf(Math.min(...distances));
-    },
-  });
-  whenSelectionChanges(draw);
-  whenWidthChanges(host, draw);
+  walkable(host, {stops: () => drawn ? lengths.map(length => [drawn.x.at(length)]) : [], show: tell});
+  whenRunsOrWidthChange(host, draw);
   return true;
 }

@@ -1,6 +1,6 @@
 // Charts of lines: one chart, or one panel for each part of a grid, with names at the ends of the lines.
 
-import {el} from '../page.js';
+import {el, set} from '../page.js';
 import {isNumber} from './report_base.js';
 import {linePath, makeChart, mark, px, spreadLabels, svg, uprightInterval} from './report_chart.js';
 import {measure, shortLabels} from './report_labels.js';
@@ -8,11 +8,8 @@ import {panelsOf} from './report_looks.js';
 
 /** A box for a chart that can have the focus, and the line below it that says what the reader points at. */
 export function chartHost(section, id) {
-  const host = el('div', 'chart-host'), readout = el('div', 'readout entries');
-  readout.setAttribute('aria-live', 'polite');
-  Object.assign(host, {tabIndex: 0, id});
-  host.setAttribute('role', 'application');
-  host.setAttribute('aria-roledescription', 'chart');
+  const readout = set(el('div', 'readout entries'), {'aria-live': 'polite'});
+  const host = set(el('div', 'chart-host'), {tabIndex: 0, id, role: 'application', 'aria-roledescription': 'chart'});
   section.append(host, readout);
   return {host, readout};
 }
@@ -63,6 +60,14 @@ export function drawPoints(chart, look, points) {
     if (points[i].chosen)
       chart.field.append(svg('circle', {class: 'ring', cx: px(x), cy: px(y), r: 8, stroke: look.colour}));
   });
+}
+
+/** Lines {look, points}, with marks on the points of those that are not faded, or on their `dots`. */
+export function drawMarkedLines(chart, lines) {
+  for (const {look, points, dots = points} of lines) {
+    drawLine(chart, look, points);
+    if (!look.faded) drawPoints(chart, look, dots);
+  }
 }
 
 /**

@@ -1,6 +1,6 @@
 // The report: question and findings, the table, and every section for which there is data.
 
-import {$, count, data, el, sortableTable} from '../page.js';
+import {$, button, count, data, el, headCell, set, sortableTable} from '../page.js';
 import {buildAttention, buildSamples} from './report_attention.js';
 import {betterSide, duration, halfWidth, isNumber, metric, metricLabel, metricNumber, metricText, metricUnit, pValue,
         runs, shown, si, THIN, unit} from './report_base.js';
@@ -70,13 +70,8 @@ function buildKey() {
     selection.reset();
   });
   function chipOf({name, text, look, pressed, act}) {
-    const chip = el('button', 'chip', el('span', 'run-name', ...look ? [swatch(look)] : [], el('bdi', '', text)));
-    chip.type = 'button';
-    chip.dataset.chip = name;
-    chip.setAttribute('aria-pressed', pressed);
-    chip.title = `${text}: click to ${pressed ? 'dim' : 'highlight'}`;
-    chip.addEventListener('click', act);
-    return chip;
+    return button('chip', el('span', 'run-name', ...look ? [swatch(look)] : [], el('bdi', '', text)), act, {
+      'data-chip': name, 'aria-pressed': pressed, title: `${text}: click to ${pressed ? 'dim' : 'highlight'}`});
   }
   /** In a grid a chip for each value, else one for each run. */
   function chipList() {
@@ -119,7 +114,7 @@ function gridTable() {
   if (!keys.length || runs.length > 60) return null;
   /** A text that may be broken after each underscore. */
   const parts = text => text.split('_').flatMap((part, i) => i ? ['_', el('wbr'), part] : [part]);
-  const heading = (text, scope) => Object.assign(el('th', '', ...parts(text)), {scope});
+  const heading = (text, scope) => headCell(parts(text), scope);
   const place = run => keys.map(({of}) => of(run)).join('\n');
   const cellOf = run => {
     if (!run) return el('td', '', '–');
@@ -157,9 +152,8 @@ function metricCell(run, prefix = '') {
   }
   const dull = run.seeds.filter(seed => seed.learnt === false).length;
   if (dull) {
-    const note = el('span', 'failed-note', `${dull} of ${run.seeds.length} never learnt`);
-    note.title = `Their loss is not 2 % below ${run.guess?.unigram?.toFixed(3)}, the loss of guessing the frequencies.`;
-    cell.append(note);
+    const title = `Their loss is not 2 % below ${run.guess?.unigram?.toFixed(3)}, the loss of guessing the frequencies.`;
+    cell.append(set(el('span', 'failed-note', `${dull} of ${run.seeds.length} never learnt`), {title}));
   }
   if (failed.length) {
     const all = failed.length === run.seeds.length, many = run.seeds.length > 1;
@@ -174,10 +168,8 @@ function metricCell(run, prefix = '') {
 function verdictCell(run) {
   const versus = run.versus_baseline;
   if (!versus) return el('span', 'quiet', run.baseline ? '–' : 'baseline');
-  const badge = el('span', `verdict ${versus.verdict}`, VERDICTS[versus.verdict] ?? versus.verdict);
-  badge.dataset.run = run.name;
-  badge.dataset.field = 'verdict';
-  badge.dataset.value = versus.verdict;
+  const badge = set(el('span', `verdict ${versus.verdict}`, VERDICTS[versus.verdict] ?? versus.verdict),
+                    {'data-run': run.name, 'data-field': 'verdict', 'data-value': versus.verdict});
   const cell = el('span', 'verdict-cell', badge);
   if (isNumber(versus.difference)) {
     const signed = value => (value > 0 ? '+' : value < 0 ? '−' : '±') + metricNumber(Math.abs(value));
@@ -209,13 +201,10 @@ function tableColumns() {
       number(title, `speed.${key}`, run => run.speed?.[key] ?? null, value => si(value), 'higher', hint);
   return [
     {title: 'run', value: run => run.name, cell(run) {
-      const name = el('button', 'run-toggle', runName(run)), family = run.architecture?.replaceAll('_', '-') ?? '';
-      if (family !== run.name && families.size > 1) name.append(el('span', 'quiet', family));
-      name.type = 'button';
-      name.setAttribute('aria-pressed', selection.isChosen(run));
-      name.title = 'Highlight this run in the charts, or dim it';
-      name.addEventListener('click', () => selection.toggle(run));
-      return name;
+      const family = run.architecture?.replaceAll('_', '-') ?? '';
+      const content = [runName(run), ...family !== run.name && families.size > 1 ? [el('span', 'quiet', family)] : []];
+      return button('run-toggle', content, () => selection.toggle(run), {
+        'aria-pressed': selection.isChosen(run), title: 'Highlight this run in the charts, or dim it'});
     }},
     {title: metric.label, value: run => run.metric?.mean ?? null, cell: metricCell, better: metric.better,
      mayWin: run => isBestIn(run, 'metric'),
@@ -273,9 +262,7 @@ function buildTable(section) {
   const empty = el('p', 'quiet', 'No run matches the filter.');
   empty.hidden = true;
   const scroll = el('div', `scroll table-scroll${runs.length > MANY ? ' tall' : ''}`, table.table);
-  Object.assign(scroll, {tabIndex: 0});
-  scroll.setAttribute('role', 'region');
-  scroll.setAttribute('aria-label', 'Results, one row per run');
+  set(scroll, {tabIndex: 0, role: 'region', 'aria-label': 'Results, one row per run'});
   const legend = ['Bold: the best value of a column, if its range (interval, or least and largest measurement) touches no other.'];
   if (runs.some(run => halfWidth(run) !== null)) legend.push('± is half the 95 % interval of the mean over the seeds.');
   if (runs.some(run => isNumber(run.versus_baseline?.p_corrected)))
@@ -326,7 +313,6 @@ function buildDifferences(section) {
   const keys = data.differences ?? [];
   if (!keys.length || runs.length < 2) return false;
   const scroll = el('div', 'scroll tall');
-  const heading = (content, scope) => Object.assign(el('th', '', content), {scope});
   const cellOf = (run, key) => {
     const value = one => one.config?.[key] ?? '–', same = value(run) === value(runs[0]);
     return el('td', same || run === runs[0] ? '' : 'differs', el('code', '', value(run)));
@@ -334,9 +320,9 @@ function buildDifferences(section) {
   /** One row per key; with many runs and few keys, one row per run. */
   function draw() {
     const chosen = selection.chosen(), long = chosen.length > 6 && keys.length < chosen.length;
-    const name = (item, scope) => heading(typeof item === 'string' ? el('code', '', item) : runName(item), scope);
+    const name = (item, scope) => headCell(typeof item === 'string' ? el('code', '', item) : runName(item), scope);
     const [across, down] = long ? [keys, chosen] : [chosen, keys];
-    const head = el('tr', '', heading(long ? 'run' : 'key', 'col'), ...across.map(item => name(item, 'col')));
+    const head = el('tr', '', headCell(long ? 'run' : 'key', 'col'), ...across.map(item => name(item, 'col')));
     const rows = down.map(item => el('tr', '', name(item, 'row'), ...across.map(other =>
         long ? cellOf(item, other) : cellOf(other, item))));
     scroll.replaceChildren(el('table', 'differences', el('thead', '', head), el('tbody', '', ...rows)));
@@ -350,9 +336,7 @@ function buildDifferences(section) {
 
 function buildReproduce(section) {
   if (data.command) {
-    const copy = el('button', 'copy', 'Copy');
-    copy.type = 'button';
-    copy.addEventListener('click', async () => {
+    const copy = button('copy', 'Copy', async () => {
       try {
         await navigator.clipboard.writeText(data.command);
         copy.textContent = 'Copied';
@@ -362,13 +346,11 @@ function buildReproduce(section) {
       }
       setTimeout(() => { copy.textContent = 'Copy'; }, 2500);
     });
-    const code = el('code', '', data.command);
-    code.id = 'command';
+    const code = set(el('code', '', data.command), {id: 'command'});
     section.append(el('div', 'command', el('pre', '', code), copy));
   }
   if (data.yaml) {
-    const text = el('code', '', data.yaml);
-    text.id = 'yaml';
+    const text = set(el('code', '', data.yaml), {id: 'yaml'});
     section.append(el('details', 'yaml', el('summary', '', 'The comparison file'), el('pre', '', text)));
   }
   const {machine = {}, versions = {}} = data;
@@ -403,14 +385,10 @@ buildKey();
 whenSelectionChanges(drawPaperLegend);
 drawPaperLegend();
 for (const [id, title, build] of SECTIONS) {
-  const section = el('section', 'card', el('h2', '', title));
-  section.id = id;
-  section.setAttribute('aria-labelledby', `${id}-title`);
-  section.firstChild.id = `${id}-title`;
+  const section = el('section', 'card', set(el('h2', '', title), {id: `${id}-title`}));
+  set(section, {id, 'aria-labelledby': `${id}-title`});
   $('sections').append(section);
   if (!build(section)) { section.remove(); continue; }
-  const link = el('a', '', title);
-  link.href = `#${id}`;
-  $('contents').append(link);
+  $('contents').append(set(el('a', '', title), {href: `#${id}`}));
 }
 followProgress();

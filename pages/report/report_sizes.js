@@ -2,11 +2,10 @@
 
 import {data, el, sortableTable} from '../page.js';
 import {isNumber, pValue, runs, siTick} from './report_base.js';
-import {extent, whenWidthChanges} from './report_chart.js';
+import {extent, whenRunsOrWidthChange} from './report_chart.js';
 import {saveButtons} from './report_export.js';
-import {drawLine, drawPanels, drawPoints} from './report_lines.js';
+import {drawMarkedLines, drawPanels} from './report_lines.js';
 import {lookOf} from './report_looks.js';
-import {whenSelectionChanges} from './report_selection.js';
 
 function estimateText({value, low, high}, digits) {
   const text = value.toFixed(digits);
@@ -38,16 +37,10 @@ export function buildSizes(section) {
       y: {...extent(fit.points.map(({loss}) => loss), {log: true, air: 0.08}), label: fit.loss,
           tick: value => value.toPrecision(3)},
       name: `${title()}, with fitted lines.`,
-      draw(chart, own) {
-        for (const {look, dots, points} of own) {
-          drawLine(chart, look, points);
-          drawPoints(chart, look, dots);
-        }
-      },
+      draw: drawMarkedLines,
     });
   }
-  whenSelectionChanges(draw);
-  whenWidthChanges(host, draw);
+  whenRunsOrWidthChange(host, draw);
   const columns = [
     {title: 'variant', value: ({name}) => name},
     {title: 'exponent', value: ({exponent}) => exponent.value, cell: ({exponent}) => estimateText(exponent, 4)},

@@ -2,11 +2,11 @@
 
 import {data, el, sortableTable} from '../page.js';
 import {duration, isNumber, metric, metricLabel, metricNumber, runs, si, THIN, withDigits} from './report_base.js';
-import {extent, robustExtent, tickMetric, whenWidthChanges} from './report_chart.js';
+import {extent, robustExtent, tickMetric, whenRunsOrWidthChange} from './report_chart.js';
 import {saveButtons} from './report_export.js';
-import {drawLine, drawPanels, drawPoints} from './report_lines.js';
+import {drawMarkedLines, drawPanels} from './report_lines.js';
 import {lookOf} from './report_looks.js';
-import {selection, whenSelectionChanges} from './report_selection.js';
+import {selection} from './report_selection.js';
 
 /** "lr=0.001" → 0.001; null for a candidate of several keys or without a number. */
 const candidateNumber = name => /^[^,=]+=[^,=]+$/.test(name) && Number(name.split('=')[1]) > 0
@@ -67,14 +67,8 @@ function tuningChart(section, variants, names) {
       lines, x: {...extent(values, {log: true, air: 0.03}), label: key, marks: values, tick: value => String(value)},
       y: {...y, label: metricLabel, tick: tickMetric}, height: host.clientWidth < 560 ? 280 : 320,
       name: `${title()}; the chosen value has a ring.`,
-      draw(chart, own) {
-        for (const {look, points} of own) {
-          drawLine(chart, look, points);
-          if (!look.faded) drawPoints(chart, look, points);
-        }
-      },
+      draw: drawMarkedLines,
     });
   }
-  whenSelectionChanges(draw);
-  whenWidthChanges(host, draw);
+  whenRunsOrWidthChange(host, draw);
 }
