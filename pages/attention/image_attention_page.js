@@ -1,6 +1,6 @@
 // Shows where a model looks in a picture: an overview of every layer and head, one of them on the picture, and what the
 // model says. The address names the map and whose view it is: #encoder-0-1-17 is layer 0, head 1, the row 17 of the map
-// (special places come first), or mean and rollout in place of the head.
+// (special tokens come first), or mean and rollout in place of the head.
 
 import {HeatMap, largest, MOST, numbersTable, readKinds, showLegend} from '../heat_map.js';
 import {$, button, data, el, isPrinting, option, set, showScrolling} from '../page.js';
@@ -11,7 +11,7 @@ import {heatColour, heatOnPicture, percent, PictureView} from './picture_view.js
 import {predictionBar} from './token_predictions.js';
 
 const {rows: R, columns: C, special} = data, queries = data.target_tokens;
-const placeNames = data.source_tokens, objects = data.objects ?? [];
+const rowNames = data.source_tokens, objects = data.objects ?? [];
 const range = n => Array.from({length: n}, (_, i) => i);
 
 // ---- The numbers --------------------------------------------------------------------------------------------------
@@ -33,7 +33,7 @@ function unpacked(packed, t) {
   return Array.from(packed.bytes.subarray(t * S, (t + 1) * S), byte => byte * scale);
 }
 
-/** The weights of the row `t` of a map, special places first. */
+/** The weights of the row `t` of a map, special tokens first. */
 function rowOf({kind, layer, head}, t) {
   if (head === 'rollout') return unpacked(rollouts.get(kind + layer), t);
   if (head !== 'mean') return unpacked(maps[kind][layer][head], t);
@@ -47,21 +47,21 @@ const reading = {...kindsRead, weights: exists, unit: 'place'};
 
 // ---- What is chosen -----------------------------------------------------------------------------------------------
 
-// place: a row of the encoder's maps; query: one of the decoder's
-const state = {map: null, place: special ? 0 : Math.floor(R / 2) * C + Math.floor(C / 2),
+// patch: a row of the encoder's maps, special tokens first; query: one of the decoder's
+const state = {map: null, patch: special ? 0 : Math.floor(R / 2) * C + Math.floor(C / 2),
                query: objects.find(({query}) => query !== null)?.query ?? 0, seen: null, show: 'over', scale: 'relative'};
-const fromOf = kind => kind === 'encoder' ? state.place : state.query;
+const fromOf = kind => kind === 'encoder' ? state.patch : state.query;
 const fromName = kind => kind !== 'encoder' ? queries[state.query]
-    : state.place < special ? `${placeNames[state.place]} token` : placeNames[state.place];
+    : state.patch < special ? `${rowNames[state.patch]} token` : rowNames[state.patch];
 const objectOf = query => objects.find(object => object.query === query);
 
-/** The weights that the chosen place or query gives to the places of the picture. */
-const onPlaces = map => rowOf(map, fromOf(map.kind)).slice(special);
+/** The weights that the chosen patch or query gives to the patch grid. */
+const onPatches = map => rowOf(map, fromOf(map.kind)).slice(special);
 
 /** The view of a map that heat_map.js paints. */
 function viewOf(map) {
   const {rows, columns} = KINDS[map.kind], isHidden = () => false;
-  const weights = map.kind === 'decoder' ? range(queries.length).flatMap(t => rowOf(map, t)) : onPlaces(map);
+  const weights = map.kind === 'decoder' ? range(queries.length).flatMap(t => rowOf(map, t)) : onPatches(map);
   const values = weights.map(weight => weight * MOST);
   const view = {values, rows, columns, isHidden, top: state.scale === 'absolute' ? MOST : largest(values)};
   return map.kind === 'decoder' ? view : {...view, colour: heatColour};
@@ -76,9 +76,9 @@ const pictureView = new PictureView($('stage'), image, {rows: R, columns: C, par
 const heatMap = new HeatMap($('plot'), $('readout'));
 const overview = new Overview($('overview'), reading, viewOf, openInSight);
 
-function choose(place, point) {
-  if (place === null && point && state.map.kind === 'encoder') return;  // beside what the model sees
-  if (state.map.kind === 'encoder') return setFrom(place === null ? 0 : special + place);
+function choose(patch, point) {
+  if (patch === null && point && state.map.kind === 'encoder') return;  // beside what the model sees
+  if (state.map.kind === 'encoder') return setFrom(patch === null ? 0 : special + patch);
   if (!point) return setFrom(0);
   const holds = ({box: [x, y, width, height]}) => point.x * data.width >= x && point.x * data.width <= x + width &&
       point.y * data.height >= y && point.y * data.height <= y + height;
@@ -88,8 +88,8 @@ function choose(place, point) {
   if (hit) setFrom(hit.query);
 }
 
-function look(place) {
-  state.seen = place;
+function look(patch) {
+  state.seen = patch;
   tell();
 }
 
@@ -101,9 +101,9 @@ function step(down, across) {
   setFrom(special + clamp(row, R) * C + clamp(column, C));
 }
 
-/** Makes a place or a query the one whose view is shown. */
+/** Makes a patch or a query the one whose view is shown. */
 function setFrom(t) {
-  state[state.map.kind === 'encoder' ? 'place' : 'query'] = t;
+  state[state.map.kind === 'encoder' ? 'patch' : 'query'] = t;
   render();
   overview.paint();
 }
@@ -137,19 +137,19 @@ function noteOf(map) {
       `places. ${own}`;
 }
 
-/** Says in words what the chosen place looks at: at the place under the pointer, or most. */
+/** Says in words what the chosen patch looks at: at the patch under the pointer, or most. */
 function tell() {
-  const {map, seen} = state, {kind} = map, row = rowOf(map, fromOf(kind)), places = row.slice(special);
-  const at = seen ?? places.indexOf(largest(places)), value = el('span', 'value', percent(places[at]));
-  const share = state.scale === 'absolute' ? places[at] : places[at] / (largest(places) || 1);
+  const {map, seen} = state, {kind} = map, row = rowOf(map, fromOf(kind)), patches = row.slice(special);
+  const at = seen ?? patches.indexOf(largest(patches)), value = el('span', 'value', percent(patches[at]));
+  const share = state.scale === 'absolute' ? patches[at] : patches[at] / (largest(patches) || 1);
   Object.assign(value.style, {background: heatOnPicture(share), color: 'var(--ink)'});
   const hints = seen === null ? ['the largest weight on the picture'] : [];
-  range(special).forEach(i => hints.push(`${percent(row[i])} on the ${placeNames[i]} token`));
-  $('readout').replaceChildren(el('b', '', fromName(kind)), ' → ', el('b', '', placeNames[special + at]), ' ', value,
+  range(special).forEach(i => hints.push(`${percent(row[i])} on the ${rowNames[i]} token`));
+  $('readout').replaceChildren(el('b', '', fromName(kind)), ' → ', el('b', '', rowNames[special + at]), ' ', value,
                                el('span', 'hint', hints.join('; ')));
   const object = kind === 'cross' ? objectOf(state.query) : null;
   pictureView.mark({
-    chosen: kind === 'encoder' && state.place >= special ? state.place - special : null, seen,
+    chosen: kind === 'encoder' && state.patch >= special ? state.patch - special : null, seen,
     object: object && {x: object.box[0] / data.width, y: object.box[1] / data.height, width: object.box[2] / data.width,
                        height: object.box[3] / data.height},
   });
@@ -178,7 +178,7 @@ function render() {
 }
 
 function renderPicture(map) {
-  const values = onPlaces(map), top = state.scale === 'absolute' ? 1 : largest(values), over = state.show === 'over';
+  const values = onPatches(map), top = state.scale === 'absolute' ? 1 : largest(values), over = state.show === 'over';
   $('stage').setAttribute('aria-label', `${reading.titleOf(map)}: where ${fromName(map.kind)} looks. Arrow keys choose ` +
                                         `another ${map.kind === 'encoder' ? 'place' : 'query'}.`);
   pictureView.show({values, top, over}, pictureWidth());
@@ -195,16 +195,16 @@ function renderQueries(map) {
   heatMap.show(view, isPrinting() ? 640 : roomInside($('detail')));
 }
 
-/** The choice of whose view is shown: the special places, or the queries. */
+/** The choice of whose view is shown: the special tokens, or the queries. */
 function showFrom({kind}) {
   const host = $('from-choice'), [legend] = host.children;
   host.hidden = kind === 'decoder' || (kind === 'encoder' && !special);
   if (host.hidden) return;
   if (kind === 'encoder') {
-    const buttons = range(special).map(i => button('', `${placeNames[i]} token`, () => setFrom(i),
-                                                   {'aria-pressed': state.place === i}));
-    const place = el('span', 'quiet', state.place < special ? 'or a place of the picture' : placeNames[state.place]);
-    return host.replaceChildren(legend, ...buttons, place);
+    const buttons = range(special).map(i => button('', `${rowNames[i]} token`, () => setFrom(i),
+                                                   {'aria-pressed': state.patch === i}));
+    const other = el('span', 'quiet', state.patch < special ? 'or a place of the picture' : rowNames[state.patch]);
+    return host.replaceChildren(legend, ...buttons, other);
   }
   const select = el('select', '', ...queries.map((name, t) => option(t, name)));
   host.replaceChildren(legend, set(select, {value: state.query, 'aria-label': 'Object query'}));
@@ -259,8 +259,8 @@ showAnswers();
 function readAddress(name) {
   const {map, rest} = parseName(name), {kind} = map, from = Number(rest);
   if (!kinds.includes(kind) || !exists(map)) return false;
-  if (rest !== undefined && Number.isInteger(from) && from >= 0 && from < (kind === 'encoder' ? placeNames : queries).length)
-    state[kind === 'encoder' ? 'place' : 'query'] = from;
+  if (rest !== undefined && Number.isInteger(from) && from >= 0 && from < (kind === 'encoder' ? rowNames : queries).length)
+    state[kind === 'encoder' ? 'patch' : 'query'] = from;
   open(map);
   overview.paint();
   return true;

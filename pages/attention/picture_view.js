@@ -1,10 +1,10 @@
-// A picture with the weights of one map on it: where one place of the picture, or one object query, looks.
+// A picture with the weights of one map on it: where one patch of the picture, or one object query, looks.
 
 import {ARROWS, fraction} from '../heat_map.js';
 import {el, makeRamp, oklch, theme} from '../page.js';
 
 // From the card's colour to orange, which few pictures have much of, and which differs from the mark of the chosen
-// place for eyes of every kind.
+// patch for eyes of every kind.
 const RAMPS = {
   light: makeRamp(t => oklch(0.972 - 0.372 * t, 0.006 + 0.175 * t ** 0.8, 48)),
   dark: makeRamp(t => oklch(0.255 + 0.525 * t, 0.018 + 0.142 * t, 52)),
@@ -12,13 +12,13 @@ const RAMPS = {
 /** The colour of a share between 0 and 1, where the weights are shown alone. */
 export const heatColour = share => RAMPS[theme()][Math.round(255 * share)];
 const ON_PICTURE = oklch(0.74, 0.18, 52).join(' ');
-/** The colour that covers a picture where a place gets this share. */
+/** The colour that covers a picture where a patch gets this share. */
 export const heatOnPicture = share => `rgb(${ON_PICTURE} / ${(0.88 * share).toFixed(3)})`;
 export const percent = weight => `${(100 * weight).toFixed(1)} %`;
 
 /**
- * The picture `image`, of which a grid of `rows` × `columns` places covers `part`: {x, y, width, height} as shares of
- * the picture. `choose(place)` is called for a place at which the reader clicks, `look(place or null)` for the one under
+ * The picture `image`. A patch grid of `rows` × `columns` covers its `part`: {x, y, width, height} as shares of the
+ * picture. `choose(patch)` is called for a patch at which the reader clicks, `look(patch or null)` for the one under
  * the pointer, and `step(rows, columns)` for an arrow key; Escape calls choose(null).
  */
 export class PictureView {
@@ -30,8 +30,8 @@ export class PictureView {
     this.#grid = grid;
     this.#canvas.setAttribute('aria-hidden', 'true');
     host.replaceChildren(this.#canvas, this.#object, this.#chosen, this.#seen);
-    host.addEventListener('click', event => choose(this.#placeAt(event), this.#pointAt(event)));
-    host.addEventListener('pointermove', event => { if (event.pointerType === 'mouse') look(this.#placeAt(event)); });
+    host.addEventListener('click', event => choose(this.#patchAt(event), this.#pointAt(event)));
+    host.addEventListener('pointermove', event => { if (event.pointerType === 'mouse') look(this.#patchAt(event)); });
     host.addEventListener('pointerleave', () => look(null));
     host.addEventListener('keydown', event => {
       if (event.key !== 'Escape' && !ARROWS[event.key]) return;
@@ -42,7 +42,7 @@ export class PictureView {
     });
   }
 
-  /** Draws weights, one for each place, `width` CSS pixels wide; `top` has the strongest colour. */
+  /** Draws weights, one for each patch, `width` CSS pixels wide; `top` has the strongest colour. */
   show({values, top, over}, width) {
     const {rows, columns, part} = this.#grid, {naturalWidth, naturalHeight} = this.#image;
     const height = width * naturalHeight / naturalWidth, density = Math.max(2, devicePixelRatio || 1);
@@ -76,20 +76,20 @@ export class PictureView {
     pen.fill(outside, 'evenodd');
   }
 
-  /** Marks the chosen place, the one under the pointer, and a box in shares of the picture; null: none. */
+  /** Marks the chosen patch, the one under the pointer, and a box in shares of the picture; null: none. */
   mark({chosen = null, seen = null, object = null}) {
-    this.#place(this.#chosen, this.#boxOf(chosen));
-    this.#place(this.#seen, this.#boxOf(seen));
-    this.#place(this.#object, object);
+    this.#put(this.#chosen, this.#boxOf(chosen));
+    this.#put(this.#seen, this.#boxOf(seen));
+    this.#put(this.#object, object);
   }
 
-  #boxOf(place) {
-    if (place === null) return null;
+  #boxOf(patch) {
+    if (patch === null) return null;
     const {rows, columns, part} = this.#grid, width = part.width / columns, height = part.height / rows;
-    return {x: part.x + width * (place % columns), y: part.y + height * Math.floor(place / columns), width, height};
+    return {x: part.x + width * (patch % columns), y: part.y + height * Math.floor(patch / columns), width, height};
   }
 
-  #place(node, box) {
+  #put(node, box) {
     node.hidden = !box;
     if (!box) return;
     const text = share => `${100 * share}%`;
@@ -101,7 +101,7 @@ export class PictureView {
     const box = this.#canvas.getBoundingClientRect();
     return {x: (event.clientX - box.left) / box.width, y: (event.clientY - box.top) / box.height};
   }
-  #placeAt(event) {
+  #patchAt(event) {
     const {rows, columns, part} = this.#grid, {x, y} = this.#pointAt(event);
     const column = Math.floor((x - part.x) / part.width * columns), row = Math.floor((y - part.y) / part.height * rows);
     return row >= 0 && column >= 0 && row < rows && column < columns ? row * columns + column : null;

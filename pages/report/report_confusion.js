@@ -1,4 +1,4 @@
-// Which classes each run takes for which: a matrix for each run, and its commonest mistakes.
+// Which classes each run takes for which: a matrix for each run, and its most frequent confusions.
 
 import {colour, el, headCell, inkOn, whenThemeChanges} from '../page.js';
 import {leftOutNote, runs, THIN} from './report_base.js';
@@ -6,11 +6,12 @@ import {runName} from './report_chart.js';
 import {lookOf} from './report_looks.js';
 import {selection, whenSelectionChanges} from './report_selection.js';
 
-const WIDEST_MATRIX = 100, FOLDED_MATRIX = 20, FOLDED_RUNS = 2, SHOWN_MISTAKES = 5;
+const WIDEST_MATRIX = 100, FOLDED_MATRIX = 20, FOLDED_RUNS = 2, SHOWN_CONFUSIONS = 5;
 
-/** The commonest mistakes: [{right, predicted, count, share}], with the share of the right class. */
-function mistakesOf({labels, counts}) {
-  const sum = row => row.reduce((total, count) => total + count, 0);
+const sum = row => row.reduce((total, count) => total + count, 0);
+
+/** The most frequent confusions: [{right, predicted, count, share}], with the share of the right class. */
+function confusionsOf({labels, counts}) {
   return counts.flatMap((row, i) => row.flatMap((count, j) => i === j || !count ? []
       : [{right: labels[i], predicted: labels[j], count, share: count / sum(row)}])).sort((a, b) => b.count - a.count);
 }
@@ -23,7 +24,7 @@ function confusionTable(run) {
   const heading = (text, scope) => headCell(el('bdi', '', text), scope, {title: text});
   const head = el('tr', '', el('td', 'corner-note', 'right ↓ predicted →'), ...labels.map(label => heading(label, 'col')));
   const body = counts.map((row, i) => {
-    const all = row.reduce((total, count) => total + count, 0);
+    const all = sum(row);
     return el('tr', '', heading(labels[i], 'row'), ...row.map((count, j) => {
       const cell = el('td', i === j ? 'diagonal' : '', `${count}`), share = all ? count / all : 0;
       cell.title = `${labels[i]} taken for ${labels[j]}: ${count} of ${all} (${sharePercent(share)})`;
@@ -37,11 +38,11 @@ function confusionTable(run) {
   return el('div', 'scroll tall', table);
 }
 
-function mistakesList(confusion) {
-  const mistakes = mistakesOf(confusion);
-  if (!mistakes.length) return el('p', 'quiet', 'No mistakes.');
+function confusionsList(confusion) {
+  const confusions = confusionsOf(confusion);
+  if (!confusions.length) return el('p', 'quiet', 'No mistakes.');
   const name = text => el('b', '', el('bdi', '', text));
-  return el('ol', 'mistakes', ...mistakes.slice(0, SHOWN_MISTAKES).map(({right, predicted, count, share}) =>
+  return el('ol', 'confusions-list', ...confusions.slice(0, SHOWN_CONFUSIONS).map(({right, predicted, count, share}) =>
       el('li', '', name(right), ' taken for ', name(predicted), el('span', 'quiet', ` ${count} (${sharePercent(share)})`))));
 }
 
@@ -70,7 +71,7 @@ export function buildConfusion(section) {
     if (!chosen.length)
       return list.replaceChildren(el('p', 'quiet', 'None of the highlighted runs has a matrix here.'));
     list.replaceChildren(...chosen.map(run => {
-      const card = el('article', 'output', el('div', 'output-name', runName(run)), mistakesList(run.confusion), matrix(run));
+      const card = el('article', 'output', el('div', 'output-name', runName(run)), confusionsList(run.confusion), matrix(run));
       card.style.setProperty('--own', lookOf(run).colour);
       card.dataset.run = run.name;
       return card;

@@ -372,7 +372,7 @@ function buildReproduce(section) {
 
 const SECTIONS = [
   ['results', 'Results', buildTable], ['quality', 'Quality', buildQuality], ['curves', 'Learning curves', buildCurves],
-  ['lengths', 'Quality against length', buildLengths], ['confusion', 'Mistakes', buildConfusion],
+  ['lengths', 'Quality against length', buildLengths], ['confusion', 'Confusion matrix', buildConfusion],
   ['cost', 'Quality against cost', buildCost],
   ['sizes', 'Sizes', buildSizes], ['scaling', 'Cost against length', buildScaling], ['tuning', 'Tuning', buildTuning],
   ['samples', 'Samples', buildSamples], ['attention', 'Attention', buildAttention],

@@ -362,7 +362,7 @@ def check_attention(page, results):
 
 
 def check_confusion(page, results):
-    """Every count of every matrix, its shade, and the commonest mistakes."""
+    """Every count of every matrix, its shade, and the most frequent confusions."""
     runs = [run for run in results.runs if run.get("confusion")]
     page.load("pages/page.js", "pageModule")
     page.run("document.querySelectorAll('#confusion details').forEach(node => { node.open = true; })")
@@ -379,11 +379,11 @@ def check_confusion(page, results):
         shades = page.run(f"[...{card}.querySelectorAll('tbody tr')].map(row => [...row.querySelectorAll('td')].map("
                           "cell => getComputedStyle(cell).backgroundColor))")
         check(shades == expected, f"{run['name']}: the shades are {shades}, not {expected}")
-        mistakes = sorted(((n, i, j) for i, row in enumerate(counts) for j, n in enumerate(row) if i != j and n),
-                          key=lambda mistake: -mistake[0])[:5]
-        said = page.run(f"[...{card}.querySelectorAll('.mistakes li')].map(item => item.textContent)")
-        check(len(said) == len(mistakes), f"{run['name']}: the mistakes are {said}")
-        for text, (n, i, j) in zip(said, mistakes):
+        confusions = sorted(((n, i, j) for i, row in enumerate(counts) for j, n in enumerate(row) if i != j and n),
+                          key=lambda confusion: -confusion[0])[:5]
+        said = page.run(f"[...{card}.querySelectorAll('.confusions-list li')].map(item => item.textContent)")
+        check(len(said) == len(confusions), f"{run['name']}: the confusions are {said}")
+        for text, (n, i, j) in zip(said, confusions):
             check(text.startswith(f"{labels[i]} taken for {labels[j]} {n} ("), f"{run['name']}: “{text}” is not {n} {labels[i]}")
     page.run("document.querySelectorAll('#confusion details').forEach(node => { node.open = false; })")
 
