@@ -28,8 +28,8 @@ class Pages(unittest.TestCase):
         return done.returncode, done.stderr
 
     def bundle(self, file):
-        done = subprocess.run(["esbuild", "--bundle", "--log-level=warning", f"pages/{file}"], cwd=self.root,
-                              capture_output=True, text=True)
+        done = subprocess.run(["esbuild", "--bundle", "--minify", "--format=esm", "--log-level=warning", f"pages/{file}"],
+                              cwd=self.root, capture_output=True, text=True)  # as in cmake/ZooEmbed.cmake
         return done.returncode, done.stderr
 
     def plant(self, file, line):
@@ -58,6 +58,7 @@ class Pages(unittest.TestCase):
 
     def test_an_import_of_a_name_that_is_not_there(self):
         self.plant("report/report_zoom.js", "import {zoom} from '../page.js';")
+        self.plant("report/report_zoom.js", "zoom();")
         self.expect("pages/report/report_zoom.js: '../page.js' exports no zoom")
         code, text = self.bundle("report/report_page.js")
         self.assertEqual(code, 1)
