@@ -24,6 +24,9 @@ export const option = (value, text) => set(el('option', '', text), {value});
 export const headCell = (content, scope, values) => set(el('th', '', ...[content].flat()), {scope, ...values});
 export const count = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
 
+/** The width inside the padding of an element. */
+export const roomInside = node => node.clientWidth - 2 * parseFloat(getComputedStyle(node).paddingLeft);
+
 // ---- Tokens -------------------------------------------------------------------------------------------------------
 
 /** A token in a sentence, without SentencePiece's mark for the beginning of a word. */

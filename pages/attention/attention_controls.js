@@ -4,9 +4,6 @@ import {$, count, whenThemeChanges} from '../page.js';
 
 const STEPS = [['previous', -1, 0], ['next', 1, 0], ['up', 0, -1], ['down', 0, 1]];
 
-/** The width inside the padding of an element. */
-export const roomInside = node => node.clientWidth - 2 * parseFloat(getComputedStyle(node).paddingLeft);
-
 /** What a name such as cross-0-1, cross-0-mean or encoder-0-1-17 says: the map, and what follows. */
 export function parseName(name) {
   const [kind, layer, head, rest] = (name || '').split('-');

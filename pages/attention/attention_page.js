@@ -3,9 +3,8 @@
 // #cross-0-rollout for roll-out; #cross-0-1-lines shows it as lines.
 
 import {HeatMap, largest, MOST, numbersTable, partsOf, readMaps, showLegend} from '../heat_map.js';
-import {$, count, data, el, isPrinting, showScrolling} from '../page.js';
-import {bringIntoSight, markControls, parseName, rolledThrough, roomInside, shapesOf,
-        startControls} from './attention_controls.js';
+import {$, count, data, el, isPrinting, roomInside, showScrolling} from '../page.js';
+import {bringIntoSight, markControls, parseName, rolledThrough, shapesOf, startControls} from './attention_controls.js';
 import {nameOf, Overview} from './attention_overview.js';
 import {headColour, LineView} from './line_view.js';
 import {showPredictions} from './token_predictions.js';

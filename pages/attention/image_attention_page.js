@@ -3,9 +3,8 @@
 // (special tokens come first), or mean and rollout in place of the head.
 
 import {HeatMap, largest, MOST, numbersTable, readKinds, showLegend} from '../heat_map.js';
-import {$, button, data, el, isPrinting, option, set, showScrolling} from '../page.js';
-import {bringIntoSight, markControls, parseName, rolledThrough, roomInside, shapesOf,
-        startControls} from './attention_controls.js';
+import {$, button, data, el, isPrinting, option, roomInside, set, showScrolling} from '../page.js';
+import {bringIntoSight, markControls, parseName, rolledThrough, shapesOf, startControls} from './attention_controls.js';
 import {nameOf, Overview} from './attention_overview.js';
 import {heatColour, heatOnPicture, percent, PictureView} from './picture_view.js';
 import {predictionBar} from './token_predictions.js';

@@ -2,10 +2,9 @@
 
 import {exceeds, headColumns, headName, HeatMap, largest, MOST, numbersTable, paint, readMaps, showLegend,
         weightText} from '../heat_map.js';
-import {$, button, count, el, option, set, sortableTable, whenThemeChanges} from '../page.js';
+import {$, button, count, el, option, roomInside, set, sortableTable, whenThemeChanges} from '../page.js';
 import {choice, leftOutNote, runs} from './report_base.js';
-import {runName, whenWidthChanges} from './report_chart.js';
-import {lookOf} from './report_looks.js';
+import {outputCard, runName, whenWidthChanges} from './report_chart.js';
 import {selection, whenSelectionChanges} from './report_selection.js';
 
 // ---- Samples ------------------------------------------------------------------------------------------------------
@@ -32,11 +31,7 @@ export function buildSamples(section) {
   /** The input above the outputs: for long texts. */
   function sampleCard(input, chosen) {
     const samples = found(input, chosen), reference = referenceOf(samples);
-    const outputs = samples.map(({run, output}) => {
-      const card = el('div', 'output', el('div', 'output-name', runName(run)), outputText(output, reference, 'p'));
-      card.style.setProperty('--own', lookOf(run).colour);
-      return card;
-    });
+    const outputs = samples.map(({run, output}) => outputCard(run, outputText(output, reference, 'p')));
     const head = el('div', 'input', el('span', 'tag', 'Input'), el('p', 'text', el('bdi', '', input)));
     if (reference !== undefined) head.append(el('span', 'tag', 'Reference'), el('p', 'text', el('bdi', '', reference)));
     return el('article', 'sample', head, el('div', 'outputs', ...outputs));
@@ -231,9 +226,7 @@ function openMaps(viewOf, selection, defaults) {
     for (const input of dialog.querySelectorAll('input[name="map-scale"]')) input.checked = input.value === state.scale;
     showLegend($('map-ramp'), $('map-ramp-end'), view);
     $('map-plot').setAttribute('aria-label', `${run.name}: ${view.title}. Arrow keys move from weight to weight.`);
-    const style = getComputedStyle($('map-body'));
-    const room = $('map-body').clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
-    heatMap.show(view, room, Math.max(240, innerHeight - 460));
+    heatMap.show(view, roomInside($('map-body')), Math.max(240, innerHeight - 460));
     if ($('map-numbers').open) $('map-table').replaceChildren(numbersTable(view, `${run.name}: ${view.title}`));
   }
   for (const [id, to] of Object.entries(steps))

@@ -4,6 +4,7 @@ import {count, data, el, set} from '../page.js';
 
 export const runs = data.runs;
 export const unit = data.unit ?? 'token';  // what is counted as tokens
+export const sum = values => values.reduce((total, value) => total + value, 0);
 export const isNumber = value => typeof value === 'number' && Number.isFinite(value);
 
 // ---- Numbers ------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // Charts: axes, marks and labels in SVG. The style sheet sets the colours for light, dark and print.
 
-import {el} from '../page.js';
+import {el, set} from '../page.js';
 import {isNumber, metricFactor, withDigits} from './report_base.js';
 import {measure} from './report_labels.js';
 import {lookOf} from './report_looks.js';
@@ -121,6 +121,13 @@ export function swatch(look) {
 }
 /** A run's name after its swatch. */
 export const runName = run => el('span', 'run-name', swatch(lookOf(run)), el('bdi', '', run.name));
+
+/** A card with what a run says, under its name. */
+export function outputCard(run, ...content) {
+  const card = set(el('article', 'output', el('div', 'output-name', runName(run)), ...content), {'data-run': run.name});
+  card.style.setProperty('--own', lookOf(run).colour);
+  return card;
+}
 
 /** The line through points, interrupted where a point is missing. */
 export function linePath(points) {

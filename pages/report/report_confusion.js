@@ -1,14 +1,11 @@
 // Which classes each run takes for which: a matrix for each run, and its most frequent confusions.
 
 import {colour, el, headCell, inkOn, whenThemeChanges} from '../page.js';
-import {leftOutNote, runs, THIN} from './report_base.js';
-import {runName} from './report_chart.js';
-import {lookOf} from './report_looks.js';
+import {leftOutNote, runs, sum, THIN} from './report_base.js';
+import {outputCard} from './report_chart.js';
 import {selection, whenSelectionChanges} from './report_selection.js';
 
 const WIDEST_MATRIX = 100, FOLDED_MATRIX = 20, FOLDED_RUNS = 2, SHOWN_CONFUSIONS = 5;
-
-const sum = row => row.reduce((total, count) => total + count, 0);
 
 /** The most frequent confusions: [{right, predicted, count, share}], with the share of the right class. */
 function confusionsOf({labels, counts}) {
@@ -70,12 +67,7 @@ export function buildConfusion(section) {
     const chosen = having.filter(run => selection.isChosen(run));
     if (!chosen.length)
       return list.replaceChildren(el('p', 'quiet', 'None of the highlighted runs has a matrix here.'));
-    list.replaceChildren(...chosen.map(run => {
-      const card = el('article', 'output', el('div', 'output-name', runName(run)), confusionsList(run.confusion), matrix(run));
-      card.style.setProperty('--own', lookOf(run).colour);
-      card.dataset.run = run.name;
-      return card;
-    }));
+    list.replaceChildren(...chosen.map(run => outputCard(run, confusionsList(run.confusion), matrix(run))));
   }
   whenSelectionChanges(draw);
   whenThemeChanges(draw);

@@ -2,7 +2,7 @@
 
 import {count, data, el, headCell} from '../page.js';
 import {betterSide, choice, duration, halfWidth, isNumber, lengthTick, lowerIsBetter, metric, metricLabel, metricText,
-        runs, si, siTick} from './report_base.js';
+        runs, si, siTick, sum} from './report_base.js';
 import {extent, linePath, makeChart, mark, px, robustExtent, runName, svg, tickMetric, uprightInterval, walkable,
         whenRunsOrWidthChange} from './report_chart.js';
 import {saveButtons} from './report_export.js';
@@ -113,7 +113,7 @@ function qualityRow(chart, run, {text, y, narrow, large}) {
 
 export const seedMean = key => run => {
   const values = run.seeds.filter(seed => seed.end !== 'failed').map(seed => seed[key]).filter(isNumber);
-  return values.length ? values.reduce((a, b) => a + b, 0) / values.length : null;
+  return values.length ? sum(values) / values.length : null;
 };
 const COSTS = {
   parameters: {label: 'parameters', value: run => run.parameters, say: value => `${si(value)} parameters`},

@@ -1,7 +1,7 @@
 // Learning curves: the mean over the seeds that count as a line, its interval as a band, every other seed as a thin line.
 
 import {button, el} from '../page.js';
-import {choice, duration, isNumber, metric, metricLabel, metricNumber, metricText, runs, si, siTick,
+import {choice, duration, isNumber, metric, metricLabel, metricNumber, metricText, runs, si, siTick, sum,
         unit} from './report_base.js';
 import {extent, mark, px, robustExtent, runName, svg, tickMetric, tickNumber, walkable,
         whenRunsOrWidthChange} from './report_chart.js';
@@ -49,9 +49,9 @@ function studentT(freedom) {
 
 /** Mean of values with the 95 % interval that the table has; without an interval for a single value. */
 function interval(values) {
-  const n = values.length, mean = values.reduce((sum, value) => sum + value, 0) / n;
+  const n = values.length, mean = sum(values) / n;
   if (n < 2) return {mean, low: null, high: null};
-  const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  const squares = sum(values.map(value => (value - mean) ** 2));
   const half = studentT(n - 1) * Math.sqrt(squares / (n - 1) / n);
   return {mean, low: mean - half, high: mean + half};
 }
