@@ -141,9 +141,15 @@ function markCorner(pen, x, y, size) {
 
 export const ARROWS = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]};
 
-/** One large map with its tokens. A pointer or the arrow keys choose a weight, and `readout` shows it. */
+const ZOOM = 1.4;  // factor of one step
+const READABLE = 9.5;  // pixels of a cell, below which its token has no label
+
+/**
+ * One large map with its tokens. A pointer or the arrow keys choose a weight, and `readout` shows it. The buttons in the
+ * corner, the keys + and -, and a wheel with Ctrl make cells larger and smaller.
+ */
 export class HeatMap {
-  #parts; #view = null; #cell = null; #cellSize = 0;
+  #parts; #view = null; #cell = null; #cellSize = 0; #room = 0; #height = Infinity; #zoom = 1;
 
   constructor(plot, readout) {
     const canvas = el('canvas'), cursor = el('div', 'cursor');
@@ -151,6 +157,17 @@ export class HeatMap {
                                  columns: el('div', 'columns'), field: el('div', 'field', canvas, cursor)};
     for (const hidden of [canvas, parts.rows, parts.columns]) hidden.setAttribute('aria-hidden', 'true');
     plot.replaceChildren(parts.corner, parts.columns, parts.rows, parts.field);
+    for (const [text, title, factor] of [['−', 'Smaller cells', 1 / ZOOM], ['+', 'Larger cells', ZOOM]]) {
+      const button = Object.assign(el('button', 'zoom', text), {type: 'button', title});
+      button.setAttribute('aria-label', title);
+      button.addEventListener('click', () => this.#zoomBy(factor));
+      parts.corner.append(button);
+    }
+    parts.field.addEventListener('wheel', event => {
+      if (!event.ctrlKey) return;
+      event.preventDefault();  // the browser would enlarge the whole page
+      this.#zoomBy(event.deltaY < 0 ? ZOOM : 1 / ZOOM);
+    }, {passive: false});
     parts.field.addEventListener('pointermove', event => this.#point(this.#cellAt(event)));
     parts.field.addEventListener('pointerdown', event => this.#point(this.#cellAt(event)));
     parts.field.addEventListener('pointerleave', event => { if (event.pointerType === 'mouse') this.#point(null); });
@@ -163,13 +180,24 @@ export class HeatMap {
    */
   show(view, room, height = Infinity) {
     this.#view = view;
-    this.#layOut(room, height);
+    this.#room = room;
+    this.#height = height;
+    this.#layOut();
     this.#showCell();
   }
   forget() { this.#cell = null; }
 
+  #zoomBy(factor) {
+    const before = this.#cellSize;
+    this.#zoom *= factor;
+    this.#layOut();
+    if (this.#cellSize === before) this.#zoom /= factor;  // the smallest or largest cells
+    this.#showCell();
+  }
+
   /** Chooses the size of a cell for the available room, and draws labels and map. */
-  #layOut(room, height) {
+  #layOut() {
+    const room = this.#room, height = this.#height;
     const {canvas, rows: rowLabels, columns: columnLabels} = this.#parts, {rows, columns} = this.#view;
     const pen = new OffscreenCanvas(1, 1).getContext('2d'), font = getComputedStyle(document.body).fontFamily;
     const widest = (tokens, size) => {
@@ -178,12 +206,14 @@ export class HeatMap {
     };
     const labelRoom = Math.min(widest(rows, 14), room * 0.34) + 8;
     const largest = Math.min((room - labelRoom) / columns.length, height / rows.length);
-    const cellSize = this.#cellSize = Math.floor(Math.min(72, Math.max(13, largest)));
-    const fontSize = Math.max(9.5, Math.min(15, cellSize * 0.72));
+    const fitting = Math.min(72, Math.max(13, largest));
+    const cellSize = this.#cellSize = Math.floor(Math.min(96, Math.max(2, fitting * this.#zoom)));
+    const fontSize = Math.max(READABLE, Math.min(15, cellSize * 0.72));
 
     rowLabels.replaceChildren(...rows.map(tokenLabel));
     columnLabels.replaceChildren(...columns.map(tokenLabel));
     columnLabels.classList.toggle('upright', widest(columns, fontSize) > cellSize);
+    for (const labels of [rowLabels, columnLabels]) labels.classList.toggle('unreadable', cellSize < READABLE);
     for (const label of rowLabels.children)
       Object.assign(label.style, {height: `${cellSize}px`, fontSize: `${fontSize}px`, maxWidth: `${labelRoom}px`});
     for (const label of columnLabels.children)
@@ -250,6 +280,7 @@ export class HeatMap {
       event.stopPropagation();
       return this.#point(null);
     }
+    if (event.key === '+' || event.key === '-') return this.#zoomBy(event.key === '+' ? ZOOM : 1 / ZOOM);
     if (!ARROWS[event.key]) return;
     event.preventDefault();
     const {rows, columns} = this.#view, [ds, dt] = ARROWS[event.key], from = this.#cell;

@@ -100,6 +100,24 @@ def check_scale(page, name, values, columns, causal):
     check(abs(float(largest) - max(free) / 999) <= 0.00501, f"{name}: the largest weight is said to be {largest}")
 
 
+def check_zoom(page, name):
+    """The buttons change the size of the cells, down to cells whose tokens have no room, and the pointer still finds them."""
+    page.run(f"location.hash = '{name}'")
+    page.settle()
+    width = "document.querySelector('#plot canvas').getBoundingClientRect().width"
+    small, large = (f"document.querySelectorAll('#plot .zoom')[{i}].click()" for i in (0, 1))
+    fits = page.run(width)
+    page.run(large)
+    check(page.run(width) > 1.2 * fits, f"{name}: larger cells make {fits} pixels {page.run(width)} wide")
+    page.run(f"for (let i = 0; i < 20; ++i) {small}")
+    check(page.run(width) < fits, f"{name}: smaller cells make {fits} pixels {page.run(width)} wide")
+    check(page.run("getComputedStyle(document.querySelector('#plot .rows > *')).visibility") == "hidden",
+          f"{name}: labels stand over each other")
+    page.run(f"for (let i = 0; i < 40 && {width} < {fits}; ++i) {large}")
+    check(page.run("getComputedStyle(document.querySelector('#plot .rows > *')).visibility") == "visible",
+          f"{name}: labels stay away")
+
+
 def check_mark(page):
     """Cells beyond the scale have a mark: a pixel in their corner differs from one in their middle."""
     page.load("pages/heat_map.js", "heatMap")
@@ -322,6 +340,7 @@ def check_page(page, path):
         for layer, head, values in some(heads, 7 if len(heads) < 20 else 2):
             check_map(page, f"{kind}-{layer}-{head}", values, columns[kind], kind == "decoder")
             check_scale(page, f"{kind}-{layer}-{head}", values, columns[kind], kind == "decoder")
+        check_zoom(page, f"{kind}-0-0")
         check_lines(page, data, map_, columns[kind])
     for map_ in some(data["rollout"], 2):
         check_map(page, name_of(map_), map_["rows"], columns[map_["kind"]], map_["kind"] == "decoder")
