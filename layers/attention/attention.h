@@ -44,15 +44,6 @@ class AttentionImpl : public HeadProjectionsImpl, public WeightOwner {
   torch::Tensor mix_with_relative_positions(const Heads& heads, const AttentionContext& context);
 };
 
-class Attention : public torch::nn::ModuleHolder<AttentionImpl> {
- public:
-  using ModuleHolder::ModuleHolder;
-  using Impl = AttentionImpl;
-  /// As forward(). Declared because a braced context does not fit the holder's template:
-  /// attention(x, {.mask = Mask::causal()}).
-  torch::Tensor operator()(const torch::Tensor& x, const AttentionContext& context = {}) {
-    return get()->forward(x, context);
-  }
-};
+using Attention = MixerHolder<AttentionImpl>;
 
 }  // namespace zoo

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
 #include "layers/attention/attention_context.h"
@@ -20,6 +21,19 @@ class MixerImpl : public Module {
   virtual torch::Tensor forward(const torch::Tensor& x, const AttentionContext& context) = 0;
   /// An empty state for `n_rows` rows.
   virtual std::unique_ptr<LayerState> new_state(int64_t n_rows) const = 0;
+};
+
+/// The holder of a mixer, as TORCH_MODULE makes one. Its operator() is declared, because a braced context does
+/// not fit the template of torch::nn::ModuleHolder: attention(x, {.mask = Mask::causal()}).
+template <class Module>
+class MixerHolder : public torch::nn::ModuleHolder<Module> {
+ public:
+  using torch::nn::ModuleHolder<Module>::ModuleHolder;
+  using Impl = Module;
+  /// As forward().
+  torch::Tensor operator()(const torch::Tensor& x, const AttentionContext& context = {}) {
+    return this->get()->forward(x, context);
+  }
 };
 
 }  // namespace zoo

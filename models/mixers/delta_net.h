@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 
-#include <torch/nn/pimpl.h>
 
 #include "layers/attention/qkv_projections.h"
 #include "layers/running/short_convolution.h"
@@ -68,14 +67,7 @@ class DeltaNetImpl : public QkvProjectionsImpl {
   int64_t n_key_heads_;
 };
 
-class DeltaNet : public torch::nn::ModuleHolder<DeltaNetImpl> {
- public:
-  using ModuleHolder::ModuleHolder;
-  using Impl = DeltaNetImpl;
-  torch::Tensor operator()(const torch::Tensor& x, const AttentionContext& context = {}) {
-    return get()->forward(x, context);
-  }
-};
+using DeltaNet = MixerHolder<DeltaNetImpl>;
 
 /// "delta".
 MixerType delta_mixer();

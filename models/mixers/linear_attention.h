@@ -4,7 +4,6 @@
 
 #include <memory>
 
-#include <torch/nn/pimpl.h>
 
 #include "layers/running/feature_attention.h"
 #include "layers/running/projected_mixer.h"
@@ -28,14 +27,7 @@ class LinearAttentionImpl : public ProjectedMixerImpl {
   std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 };
 
-class LinearAttention : public torch::nn::ModuleHolder<LinearAttentionImpl> {
- public:
-  using ModuleHolder::ModuleHolder;
-  using Impl = LinearAttentionImpl;
-  torch::Tensor operator()(const torch::Tensor& x, const AttentionContext& context = {}) {
-    return get()->forward(x, context);
-  }
-};
+using LinearAttention = MixerHolder<LinearAttentionImpl>;
 
 /// "linear".
 MixerType linear_mixer();

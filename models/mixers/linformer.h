@@ -6,7 +6,6 @@
 #include <memory>
 #include <string_view>
 
-#include <torch/nn/pimpl.h>
 
 #include "layers/modules/module.h"
 #include "layers/running/projected_mixer.h"
@@ -81,14 +80,7 @@ class LinformerImpl : public ProjectedMixerImpl {
   bool is_private_ = false;  // neither registered nor of another module: the copy of a clone
 };
 
-class Linformer : public torch::nn::ModuleHolder<LinformerImpl> {
- public:
-  using ModuleHolder::ModuleHolder;
-  using Impl = LinformerImpl;
-  torch::Tensor operator()(const torch::Tensor& x, const AttentionContext& context = {}) {
-    return get()->forward(x, context);
-  }
-};
+using Linformer = MixerHolder<LinformerImpl>;
 
 /// "linformer".
 MixerType linformer_mixer();

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 
-#include <torch/nn/pimpl.h>
 
 #include "layers/running/feature_attention.h"
 #include "layers/running/projected_mixer.h"
@@ -56,14 +55,7 @@ class PerformerImpl : public ProjectedMixerImpl {
   PerformerOptions performer_options_;
 };
 
-class Performer : public torch::nn::ModuleHolder<PerformerImpl> {
- public:
-  using ModuleHolder::ModuleHolder;
-  using Impl = PerformerImpl;
-  torch::Tensor operator()(const torch::Tensor& x, const AttentionContext& context = {}) {
-    return get()->forward(x, context);
-  }
-};
+using Performer = MixerHolder<PerformerImpl>;
 
 /// "performer".
 MixerType performer_mixer();

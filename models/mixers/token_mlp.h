@@ -2,7 +2,6 @@
 // The token mixing of MLP-Mixer (Tolstikhin et al. 2021, section 2): for each channel the same network of two
 // layers over the tokens, W₂ gelu(W₁ xᵀ + b₁) + b₂. It needs no position: each token has its own weights.
 
-#include <torch/nn/pimpl.h>
 
 #include "layers/attention/mixer.h"
 #include "layers/feed_forward.h"
@@ -48,14 +47,7 @@ class TokenMlpImpl : public MixerImpl {
   std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
 };
 
-class TokenMlp : public torch::nn::ModuleHolder<TokenMlpImpl> {
- public:
-  using ModuleHolder::ModuleHolder;
-  using Impl = TokenMlpImpl;
-  torch::Tensor operator()(const torch::Tensor& x, const AttentionContext& context = {}) {
-    return get()->forward(x, context);
-  }
-};
+using TokenMlp = MixerHolder<TokenMlpImpl>;
 
 /// "mlp".
 MixerType mlp_mixer();
