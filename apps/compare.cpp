@@ -83,24 +83,7 @@ Comparison read_comparison(const CompareArguments& arguments) {
                         : comparison_of(targets, arguments.overrides);
   check_something_is_trained(comparison, arguments);
   auto& settings = comparison.settings;
-  if (!arguments.budget.empty()) {
-    const auto budget = parse_budget(arguments.budget);
-    settings.budget = {};
-    switch (budget.kind) {
-      case BudgetKind::steps:
-        settings.budget.steps = budget.amount;
-        break;
-      case BudgetKind::tokens:
-        settings.budget.tokens = budget.amount;
-        break;
-      case BudgetKind::flops:
-        settings.budget.flops = budget.amount;
-        break;
-      case BudgetKind::seconds:
-        settings.budget.seconds = budget.amount;
-        break;
-    }
-  }
+  if (!arguments.budget.empty()) settings.budget = config_of(parse_budget(arguments.budget));
   if (arguments.seeds) settings.seeds = *arguments.seeds;
   if (arguments.match) settings.match = *arguments.match;
   return comparison;

@@ -1,14 +1,17 @@
 #include "comparison/compare.h"
 
+#include <optional>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/device.h"
 #include "base/error.h"
+#include "comparison/collect_results.h"
 #include "comparison/files/comparison_directory.h"
-#include "comparison/results.h"
+#include "comparison/results_json.h"
 #include "comparison/runner.h"
 #include "comparison/running_results.h"
 #include "comparison/tuning.h"
@@ -55,29 +58,31 @@ nlohmann::ordered_json compare(const Comparison& comparison, const CompareOption
                        .jobs = options.jobs,
                        .should_stop = options.should_stop,
                        .on_message = options.on_message};
-  Json tuning;
+  std::optional<TuningResults> tuning;
   if (is_tuned(comparison)) {
     auto tuned = tune(comparison, plan, runner, device);
     if (!tuned) return nullptr;
     plan = make_plan(tuned->comparison);
-    tuning = std::move(tuned->record);
+    tuning = std::move(tuned->results);
   }
   const auto write_page = [&](RunState state) {
-    write_file_atomically(options.dir / "report.html",
-                          report_page(running_results(plan, options.dir, device, origin, state)));
+    write_file_atomically(
+        options.dir / "report.html",
+        report_page(results_json(running_results(plan, options.dir, device, origin, state))));
   };
   runner.on_advance = [&] { write_page(RunState::running); };
   if (train_all(plan, runner) == RunnerEnd::interrupted) {
     write_page(RunState::stopped);
     return nullptr;
   }
-  auto results = collect_results(plan, {.dir = options.dir,
-                                        .device = device,
-                                        .origin = origin,
-                                        .tuning = std::move(tuning),
-                                        .should_stop = options.should_stop,
-                                        .on_message = options.on_message});
-  if (results.is_null()) return nullptr;
+  const auto collected = collect_results(plan, {.dir = options.dir,
+                                                .device = device,
+                                                .origin = origin,
+                                                .tuning = std::move(tuning),
+                                                .should_stop = options.should_stop,
+                                                .on_message = options.on_message});
+  if (!collected) return nullptr;
+  auto results = results_json(*collected);
   write_file_atomically(options.dir / "results.json", results.dump(1) + "\n");
   write_file_atomically(options.dir / "report.html", report_page(results));
   write_file_atomically(options.dir / "report.md", report_markdown(results));

@@ -21,6 +21,10 @@
 namespace zoo {
 namespace {
 
+/// By BudgetKind.
+constexpr std::optional<double> BudgetConfig::* kBudgets[] = {&BudgetConfig::steps, &BudgetConfig::tokens,
+                                                              &BudgetConfig::flops, &BudgetConfig::seconds};
+
 namespace fs = std::filesystem;
 
 /// A variant before it is read: its name, its values in the grid, and the keys in which it differs from the
@@ -271,12 +275,17 @@ void describe(ConfigVisitor& v, ComparisonSettings& c) {
   v.field("scaling", c.scaling, "Measure how the cost of each variant grows with the length of its input.");
 }
 
+BudgetConfig config_of(const Budget& budget) {
+  BudgetConfig config;
+  config.*kBudgets[static_cast<size_t>(budget.kind)] = budget.amount;
+  return config;
+}
+
 std::optional<Budget> Comparison::budget() const {
-  const auto& b = settings.budget;
-  if (b.steps) return Budget{BudgetKind::steps, *b.steps};
-  if (b.tokens) return Budget{BudgetKind::tokens, *b.tokens};
-  if (b.flops) return Budget{BudgetKind::flops, *b.flops};
-  if (b.seconds) return Budget{BudgetKind::seconds, *b.seconds};
+  for (size_t i = 0; i < std::size(kBudgets); ++i) {
+    if (const auto& amount = settings.budget.*kBudgets[i])
+      return Budget{.kind = static_cast<BudgetKind>(i), .amount = *amount};
+  }
   return std::nullopt;
 }
 

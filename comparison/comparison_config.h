@@ -36,6 +36,7 @@ constexpr auto config_names(MatchQuantity) {
 /// One value of a key of the configuration, as the comparison file writes it.
 struct KeyValue {
   std::string key, value;  // "model.n_layers", "8"
+  bool operator==(const KeyValue&) const = default;
 };
 
 /// A set of values that a variant may choose for itself.
@@ -79,6 +80,8 @@ struct BudgetConfig {
   std::optional<double> steps, tokens, flops, seconds;  // at most one
 };
 void describe(ConfigVisitor& v, BudgetConfig& c);
+/// The configuration of one budget.
+BudgetConfig config_of(const Budget& budget);
 
 /// Settings that hold for all rows.
 struct ComparisonSettings {

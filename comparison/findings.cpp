@@ -12,24 +12,23 @@
 #include <fmt/ranges.h>
 
 #include "base/named_enum.h"
-#include "comparison/statistics/paired_test.h"
 #include "comparison/statistics/power.h"
-#include "pages/json.h"
-#include "pages/report/report_document.h"
 
 namespace zoo {
 namespace {
+
+using Runs = std::vector<RunResults>;
 
 /// The metrics of two runs for the seeds that count for both, side by side.
 struct Pairs {
   std::vector<double> values, baseline;
 };
-Pairs pairs_of(const Json& run, const Json& other, const Metric& metric) {
+Pairs pairs_of(const RunResults& run, const RunResults& other) {
   Pairs pairs;
-  for (const auto& seed : run["seeds"]) {
-    for (const auto& twin : other["seeds"]) {
-      if (twin["seed"] != seed["seed"]) continue;
-      const auto value = counted_value(run, seed, metric), baseline = counted_value(other, twin, metric);
+  for (const auto& seed : run.seeds) {
+    for (const auto& twin : other.seeds) {
+      if (twin.seed != seed.seed) continue;
+      const auto value = counted_value(run, seed), baseline = counted_value(other, twin);
       if (!value || !baseline) continue;
       pairs.values.push_back(*value);
       pairs.baseline.push_back(*baseline);
@@ -37,8 +36,6 @@ Pairs pairs_of(const Json& run, const Json& other, const Metric& metric) {
   }
   return pairs;
 }
-
-double mean_of(const std::vector<double>& values) { return mean_interval(values).mean; }
 
 /// The digits after the point of a number with `significant` digits.
 int digits_after_point(double value, int significant) {
@@ -48,23 +45,15 @@ int digits_after_point(double value, int significant) {
 }
 
 /// "1.9070 ± 0.0062", "83.12 ± 0.44 %": two digits of the interval that are not zero; four of a mean without.
-std::string shown(const Json& interval, const Metric& metric) {
+std::string shown(const Interval& interval, const Metric& metric) {
   const double factor = metric.percent ? 100 : 1;
-  const double mean = factor * interval["mean"].get<double>();
+  const double mean = factor * interval.mean;
   const std::string unit = metric.percent ? " %" : "";
-  if (!interval["high"].is_number())
+  if (!interval.high)
     return fmt::format("{:.{}f}{}", mean, digits_after_point(mean, metric.percent ? 3 : 4), unit);
-  const double half = factor * interval["high"].get<double>() - mean;
+  const double half = factor * *interval.high - mean;
   const int digits = digits_after_point(half, 2);
   return fmt::format("{:.{}f} ± {:.{}f}{}", mean, digits, half, digits, unit);
-}
-
-bool is_better(double a, double b, const Metric& metric) {
-  return metric.better == Better::lower ? a < b : a > b;
-}
-
-const Json& run_named(const Json& runs, const Json& name) {
-  return *std::find_if(runs.begin(), runs.end(), [&](const Json& run) { return run["name"] == name; });
 }
 
 /// The corrected values of those that are known, in their places.
@@ -87,14 +76,12 @@ std::optional<int64_t> needed_for(const PairedTest& test, int64_t n_tests) {
   return pairs_needed(test.difference / deviation, n_tests);
 }
 
-bool learnt_in_part(const Json& run) {
+bool learnt_in_part(const RunResults& run) {
   const int64_t n = n_not_learnt(run);
-  return n > 0 && n < std::ssize(run["seeds"]);
+  return n > 0 && n < std::ssize(run.seeds);
 }
 
 using Names = std::vector<std::string>;
-
-std::string run_name(const Json& run) { return run["name"].get<std::string>(); }
 
 /// "a, b and c"
 std::string enumerated(const Names& parts) {
@@ -112,22 +99,21 @@ std::string named(const Names& names) {
 
 /// The runs with one verdict.
 struct Said {
-  std::string_view verdict, than;  // "worse", "is worse than"
+  Verdict verdict;
+  std::string_view than;  // "is worse than"
   Names names = {};
 };
 
 /// The verdicts that some run has, the most frequent first.
-std::vector<Said> verdicts_of(const Json& runs) {
-  std::vector<Said> all = {{"better", "is better than"},
-                           {"worse", "is worse than"},
-                           {"same", "is the same, up to the margin, as"},
-                           {"undecided", "cannot be told from"},
-                           {"unsteady", "cannot be compared with"}};
-  for (const auto& run : runs) {
-    const auto& versus = run["versus_baseline"];
-    if (versus.is_null()) continue;
-    for (auto& said : all) {
-      if (versus["verdict"] == said.verdict) said.names.push_back(run_name(run));
+std::vector<Said> verdicts_of(const Runs& runs) {
+  std::vector<Said> all = {{Verdict::better, "is better than"},
+                           {Verdict::worse, "is worse than"},
+                           {Verdict::same, "is the same, up to the margin, as"},
+                           {Verdict::undecided, "cannot be told from"},
+                           {Verdict::unsteady, "cannot be compared with"}};
+  for (auto& said : all) {
+    for (const auto& run : runs) {
+      if (run.versus_baseline && run.versus_baseline->verdict == said.verdict) said.names.push_back(run.name);
     }
   }
   std::erase_if(all, [](const Said& said) { return said.names.empty(); });
@@ -136,13 +122,12 @@ std::vector<Said> verdicts_of(const Json& runs) {
 }
 
 /// The variants of a grid in which every other run has its own baseline; empty where all share one.
-Names variants_of_grid(const Json& runs) {
+Names variants_of_grid(const Runs& runs) {
   Names variants;
   int64_t n_baselines = 0;
   for (const auto& run : runs) {
-    n_baselines += run["baseline"].is_null();
-    const auto variant = text_at(run, "variant");
-    if (std::ranges::find(variants, variant) == variants.end()) variants.push_back(variant);
+    n_baselines += !run.baseline;
+    if (std::ranges::find(variants, run.variant) == variants.end()) variants.push_back(run.variant);
   }
   return n_baselines > 1 ? variants : Names();
 }
@@ -158,12 +143,12 @@ std::string on_grid(const std::vector<Said>& verdicts, const Names& variants, si
       parts.push_back(
           fmt::format("{} {} {} at {} of {} points of the grid", variants[1], than, variants[0], count, n));
     else if (two)
-      parts.push_back(fmt::format("{} at {}", verdict, count));
+      parts.push_back(fmt::format("{} at {}", name_of(verdict), count));
     else if (parts.empty())
       parts.push_back(fmt::format("Against {} at the same point of the grid, {} of {} runs {} {}",
-                                  variants[0], count, n, count == 1 ? "is" : "are", verdict));
+                                  variants[0], count, n, count == 1 ? "is" : "are", name_of(verdict)));
     else
-      parts.push_back(fmt::format("{} {}", count, verdict));
+      parts.push_back(fmt::format("{} {}", count, name_of(verdict)));
   }
   return enumerated(parts);
 }
@@ -176,22 +161,22 @@ std::string against_one(const std::vector<Said>& verdicts, const std::string& ba
     const auto count = said.names.size();
     const auto who = count > kMostNames ? "" : fmt::format(" ({})", enumerated(said.names));
     parts.push_back(parts.empty() ? fmt::format("Against {}, {} of {} runs {} {}{}", baseline, count, n,
-                                                count == 1 ? "is" : "are", said.verdict, who)
-                                  : fmt::format("{} {}{}", count, said.verdict, who));
+                                                count == 1 ? "is" : "are", name_of(said.verdict), who)
+                                  : fmt::format("{} {}{}", count, name_of(said.verdict), who));
   }
   return enumerated(parts);
 }
 
 /// The runs that failed, or learnt nothing with some seeds: "; a never learnt …".
-std::string without_success(const Json& runs) {
+std::string without_success(const Runs& runs) {
   Names failed, never, partly;
   for (const auto& run : runs) {
-    if (run["metric"].is_null())
-      failed.push_back(run_name(run));
-    else if (n_not_learnt(run) == std::ssize(run["seeds"]))
-      never.push_back(run_name(run));
+    if (!run.metric)
+      failed.push_back(run.name);
+    else if (n_not_learnt(run) == std::ssize(run.seeds))
+      never.push_back(run.name);
     else if (learnt_in_part(run))
-      partly.push_back(run_name(run));
+      partly.push_back(run.name);
   }
   std::string text;
   const auto add = [&](const Names& names, std::string_view what) {
@@ -204,94 +189,95 @@ std::string without_success(const Json& runs) {
 }
 
 /// "The best mean of 4 runs has gpt: 1.907 ± 0.006 bits per byte (mean of 3 seeds, 95 % interval)."
-std::string best_finding(const Json& runs, const Metric& metric) {
-  const Json* best = nullptr;
+std::string best_finding(const Runs& runs, const Metric& metric) {
+  const RunResults* best = nullptr;
   for (const auto& run : runs) {
-    if (run["metric"].is_null()) continue;
-    if (!best || is_better(run["metric"]["mean"], (*best)["metric"]["mean"], metric)) best = &run;
+    if (run.metric && (!best || metric.is_better(run.metric->mean, best->metric->mean))) best = &run;
   }
-  const int64_t n = (*best)["metric"]["n"];
-  return fmt::format("The best mean of {} runs has {}: {} {} {}.", runs.size(), run_name(*best),
-                     shown((*best)["metric"], metric), metric.label,
+  const int64_t n = best->metric->n;
+  return fmt::format("The best mean of {} runs has {}: {} {} {}.", runs.size(), best->name,
+                     shown(*best->metric, metric), metric.label,
                      n > 1 ? fmt::format("(mean of {} seeds, 95 % interval)", n) : "(one seed: no interval)");
 }
 
+bool failed(const RunResults& run) { return !run.metric; }
+
 }  // namespace
 
-std::optional<double> counted_value(const Json& run, const Json& seed, const Metric& metric) {
-  if (member(seed, "learnt") == false && ever_learnt(run)) return std::nullopt;
-  return number_at(seed["valid"], metric.key.c_str());
+bool ever_learnt(const RunResults& run) {
+  return std::ranges::any_of(run.seeds, [](const SeedResults& seed) { return seed.learnt == true; });
 }
 
-void compare_with_baselines(Json& runs, const Metric& metric, const TestRules& rules) {
-  struct Row {
-    size_t run;
-    PairedTest test;
-    double margin;
-    bool unsteady;
-  };
-  std::vector<Row> rows;
+int64_t n_not_learnt(const RunResults& run) {
+  return std::ranges::count_if(run.seeds, [](const SeedResults& seed) { return seed.learnt == false; });
+}
+
+std::optional<double> counted_value(const RunResults& run, const SeedResults& seed) {
+  return seed.learnt == false && ever_learnt(run) ? std::nullopt : seed.metric;
+}
+
+std::optional<Interval> mean_of_seeds(const RunResults& run) {
+  std::vector<double> values;
+  for (const auto& seed : run.seeds) {
+    if (const auto value = counted_value(run, seed)) values.push_back(*value);
+  }
+  return values.empty() ? std::nullopt : std::optional(mean_interval(values));
+}
+
+void compare_with_baselines(Runs& runs, const Metric& metric, const TestRules& rules) {
+  std::vector<RunResults*> tested;
   std::vector<std::optional<double>> p, p_same;
-  for (size_t i = 0; i < runs.size(); ++i) {
-    if (runs[i]["baseline"].is_null()) continue;
-    const auto& baseline = run_named(runs, runs[i]["baseline"]);
-    const auto pairs = pairs_of(runs[i], baseline, metric);
+  for (auto& run : runs) {
+    if (!run.baseline) continue;
+    const auto& baseline = *std::ranges::find(runs, *run.baseline, &RunResults::name);
+    const auto pairs = pairs_of(run, baseline);
     if (pairs.values.empty()) continue;
-    const double margin = metric.percent ? rules.margin : rules.margin * std::abs(mean_of(pairs.baseline));
-    rows.push_back({i, paired_t_test(pairs.values, pairs.baseline), margin,
-                    learnt_in_part(runs[i]) || learnt_in_part(baseline)});
-    if (rows.back().unsteady) {  // no test
-      p.emplace_back();
-      p_same.emplace_back();
-      continue;
+    VersusBaseline versus{.test = paired_t_test(pairs.values, pairs.baseline), .margin = rules.margin};
+    if (!metric.percent) versus.margin *= std::abs(mean_interval(pairs.baseline).mean);
+    p_same.push_back(equivalence_p(versus.test, versus.margin));
+    if (learnt_in_part(run) || learnt_in_part(baseline)) {  // no test
+      versus.verdict = Verdict::unsteady;
+      versus.test.p.reset();
+      p_same.back().reset();
     }
-    p.push_back(rows.back().test.p);
-    p_same.push_back(equivalence_p(rows.back().test, margin));
+    p.push_back(versus.test.p);
+    run.versus_baseline = versus;
+    tested.push_back(&run);
   }
   const int64_t n_tests = std::ranges::count_if(p, [](const auto& one) { return one.has_value(); });
-  const auto p_corrected = corrected_by_holm(p), p_same_corrected = corrected_by_holm(p_same);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const auto& [run, test, margin, unsteady] = rows[i];
-    const auto said = !rules.fair ? Verdict::unfair
-                      : unsteady  ? Verdict::unsteady
-                                  : verdict(test, p_corrected[i], p_same_corrected[i], metric.better);
-    const auto needed = said == Verdict::undecided ? needed_for(test, n_tests) : std::nullopt;
-    runs[run]["versus_baseline"] = {{"difference", test.difference},
-                                    {"low", or_null(test.low)},
-                                    {"high", or_null(test.high)},
-                                    {"n", test.n},
-                                    {"p", or_null(p[i])},
-                                    {"p_corrected", or_null(p_corrected[i])},
-                                    {"margin", margin},
-                                    {"p_same", or_null(p_same_corrected[i])},
-                                    {"seeds_needed", or_null(needed)},
-                                    {"verdict", name_of(said)}};
+  p = corrected_by_holm(p);
+  p_same = corrected_by_holm(p_same);
+  for (size_t i = 0; i < tested.size(); ++i) {
+    auto& versus = *tested[i]->versus_baseline;
+    versus.p_corrected = p[i];
+    versus.p_same = p_same[i];
+    if (versus.verdict != Verdict::unsteady)
+      versus.verdict = verdict(versus.test, p[i], p_same[i], metric.better);
+    if (!rules.fair) versus.verdict = Verdict::unfair;
+    if (versus.verdict == Verdict::undecided) versus.seeds_needed = needed_for(versus.test, n_tests);
   }
 }
 
-Json power_json(const Json& runs) {
+std::optional<Power> power_of(const Runs& runs) {
   int64_t n_tests = 0, n_pairs = 0;
   for (const auto& run : runs) {
-    const auto& versus = run["versus_baseline"];
-    if (versus.is_null() || versus["p"].is_null()) continue;
-    ++n_tests;
-    const int64_t n = versus["n"];
-    n_pairs = n_tests == 1 ? n : std::min(n_pairs, n);
+    if (!run.versus_baseline || !run.versus_baseline->test.p) continue;
+    const int64_t n = run.versus_baseline->test.n;
+    n_pairs = ++n_tests == 1 ? n : std::min(n_pairs, n);
   }
-  if (n_tests == 0) return nullptr;
+  if (n_tests == 0) return std::nullopt;
   // The difference of two independent runs has √2 times the deviation of one.
   constexpr double deviations = 2;
   const double effect = deviations / std::numbers::sqrt2;
-  return {{"deviations", deviations},
-          {"seeds", n_pairs},
-          {"tests", n_tests},
-          {"probability", power_of_test(effect, n_pairs, n_tests)},
-          {"seeds_needed", or_null(pairs_needed(effect, n_tests))}};
+  return Power{.deviations = deviations,
+               .seeds = n_pairs,
+               .tests = n_tests,
+               .probability = power_of_test(effect, n_pairs, n_tests),
+               .seeds_needed = pairs_needed(effect, n_tests)};
 }
 
-std::string verdict_finding(const Json& runs, bool fair) {
-  if (std::ranges::all_of(runs, [](const Json& run) { return run["metric"].is_null(); }))
-    return "No run could be trained to its end.";
+std::string verdict_finding(const Runs& runs, bool fair) {
+  if (std::ranges::all_of(runs, failed)) return "No run could be trained to its end.";
   if (!fair) return "The comparison is not fair, so it has no winner: the notices say what differs.";
   const auto verdicts = verdicts_of(runs);
   const auto variants = variants_of_grid(runs);
@@ -299,17 +285,16 @@ std::string verdict_finding(const Json& runs, bool fair) {
   for (const auto& said : verdicts) n += said.names.size();
   auto text = without_success(runs);
   if (n > 0)
-    return (variants.empty() ? against_one(verdicts, run_name(runs[0]), n) : on_grid(verdicts, variants, n)) +
+    return (variants.empty() ? against_one(verdicts, runs[0].name, n) : on_grid(verdicts, variants, n)) +
            text + ".";
   if (text.empty()) return "";
   text.erase(0, 2);
   return text + ".";
 }
 
-std::string findings(const Json& runs, const Metric& metric, bool fair) {
+std::string findings(const Runs& runs, const Metric& metric, bool fair) {
   auto verdicts = verdict_finding(runs, fair);
-  const bool any = std::ranges::any_of(runs, [](const Json& run) { return !run["metric"].is_null(); });
-  if (!fair || !any) return verdicts;
+  if (!fair || std::ranges::all_of(runs, failed)) return verdicts;
   const auto best = best_finding(runs, metric);
   return verdicts.empty()                 ? best
          : variants_of_grid(runs).empty() ? best + " " + verdicts

@@ -1,13 +1,12 @@
 #pragma once
-// Tests the differences of a comparison and puts its results into words. `runs` is as in docs/comparison.md.
+// Tests the differences of a comparison and puts its results into words.
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
-#include "tasks/metric.h"
+#include "comparison/results.h"
 
 namespace zoo {
 
@@ -19,26 +18,33 @@ struct TestRules {
   bool fair = true;
 };
 
+/// Whether some seed of a run has learnt more than the frequencies of the targets.
+bool ever_learnt(const RunResults& run);
+/// The number of seeds that have not; seeds of which it is unknown are not counted.
+int64_t n_not_learnt(const RunResults& run);
+
 /// The metric of one seed of a run. Nothing where the seed failed, and where it learnt nothing although
 /// another seed of the run did: a mean of both describes neither.
-std::optional<double> counted_value(const nlohmann::ordered_json& run, const nlohmann::ordered_json& seed,
-                                    const Metric& metric);
+std::optional<double> counted_value(const RunResults& run, const SeedResults& seed);
+
+/// The mean of the values that count; nothing where there are none.
+std::optional<Interval> mean_of_seeds(const RunResults& run);
 
 /// Fills in `versus_baseline` of all runs that have a `baseline`: a paired t-test and a test of equivalence
 /// over the seeds that count for both runs. Differences and equivalences are two families of tests, and
 /// Holm's method corrects each for its number of tests. Where one of the two runs learnt with some seeds
 /// only, nothing is tested: the seeds that count would flatter it.
-void compare_with_baselines(nlohmann::ordered_json& runs, const Metric& metric, const TestRules& rules);
+void compare_with_baselines(std::vector<RunResults>& runs, const Metric& metric, const TestRules& rules);
 
-/// How likely these tests find a difference of two standard deviations of a run; null without tests.
-nlohmann::ordered_json power_json(const nlohmann::ordered_json& runs);
+/// How likely these tests find a difference of two standard deviations of a run; nothing without tests.
+std::optional<Power> power_of(const std::vector<RunResults>& runs);
 
 /// A sentence that counts the verdicts against the baselines, and the runs that did not learn. Empty without
 /// any.
-std::string verdict_finding(const nlohmann::ordered_json& runs, bool fair);
+std::string verdict_finding(const std::vector<RunResults>& runs, bool fair);
 
 /// At most two sentences, which the table shows in detail: the verdicts and, if the comparison is fair, the
 /// run with the best mean.
-std::string findings(const nlohmann::ordered_json& runs, const Metric& metric, bool fair);
+std::string findings(const std::vector<RunResults>& runs, const Metric& metric, bool fair);
 
 }  // namespace zoo

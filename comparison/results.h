@@ -1,32 +1,170 @@
 #pragma once
-// Collects the results of a comparison in one JSON document, from which the table and the reports are made.
-// docs/comparison.md describes it.
+// The results of a comparison. results_json() writes them as results.json; docs/comparison.md explains
+// each.
 
-#include <filesystem>
-#include <functional>
+#include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <c10/core/Device.h>
-#include <nlohmann/json.hpp>
 
+#include "analysis/attention_maps.h"
+#include "analysis/scaling.h"
+#include "checkpoints/checkpoint.h"
+#include "checkpoints/guess.h"
 #include "comparison/plan.h"
-#include "comparison/results_header.h"
-#include "pages/json.h"
+#include "comparison/statistics/paired_test.h"
+#include "comparison/statistics/power_law.h"
+#include "io/metrics_log.h"
+#include "pages/report/confusion.h"
+#include "tasks/metric.h"
+#include "tasks/task.h"
 
 namespace zoo {
 
-struct ResultsOptions {
-  std::filesystem::path dir;  // of the comparison, with its runs
-  c10::Device device = c10::kCPU;
-  Origin origin;
-  Json tuning = nullptr;                                              // see Tuned::record
-  std::function<bool()> should_stop = nullptr;                        // called between runs
-  std::function<void(const std::string& line)> on_message = nullptr;  // called with the current task
+/// What a comparison was made from.
+struct Origin {
+  std::string command;  // reproduces the comparison
+  std::string yaml;     // the comparison file; empty without one
 };
 
-/// Evaluates and measures all runs of a plan. Keeps results that take long, each together with everything
-/// that it depends on, and reuses them: scores beside each run, speeds in DIR/measured. Returns null where
-/// `should_stop` ended it. Throws CheckpointError where a run is missing or damaged, and DataError.
-nlohmann::ordered_json collect_results(const ComparisonPlan& plan, const ResultsOptions& options);
+/// How a training ended.
+enum class SeedEnd { all_steps, out_of_time, out_of_patience, interrupted, failed };
+constexpr auto config_names(SeedEnd) {
+  return std::to_array<std::string_view>(
+      {"all_steps", "out_of_time", "out_of_patience", "interrupted", "failed"});
+}
+
+/// A row of metrics.jsonl; NaN where it lacks a number.
+struct CurvePoint {
+  double step, tokens, flops, seconds, loss;
+  double metric;         // of an evaluation
+  double grad_norm, lr;  // of training
+};
+struct Curves {
+  std::vector<CurvePoint> valid, train;
+};
+
+/// One training of a run.
+struct SeedResults {
+  int64_t seed = 0;
+  std::string run = {};  // its directory, relative to the comparison's
+  SeedEnd end = SeedEnd::all_steps;
+  std::optional<std::string> error = {};
+  std::optional<TrainingState> state = {};  // of the newest checkpoint, if there is one
+  Metrics scores = {};                      // of the best weights; empty where the training failed
+  std::optional<double> metric = {};        // the one that ranks the runs
+  std::optional<double> loss = {};          // on validation data
+  std::optional<bool> learnt = {};          // more than the frequencies of the targets; absent where unknown
+  Curves curves = {};
+};
+
+/// A run against its baseline.
+struct VersusBaseline {
+  PairedTest test;    // without p where nothing was tested
+  double margin = 0;  // see equivalence_p()
+  std::optional<double> p_corrected = {}, p_same = {};
+  std::optional<int64_t> seeds_needed = {};  // to decide an undecided test
+  Verdict verdict = Verdict::untested;
+};
+
+/// The metric on sequences of another length.
+struct LengthResult {
+  int64_t length = 0;
+  Interval metric;
+};
+
+/// One number over the measurements of a run.
+struct Measured {
+  double median = 0, least = 0, largest = 0;
+};
+/// Absent: the model does not generate.
+struct RunSpeed {
+  std::optional<Measured> train_tokens_per_second = {}, prompt_tokens_per_second = {},
+                          decode_tokens_per_second = {}, first_token_seconds = {};
+};
+
+/// One variant of the plan.
+struct RunResults {
+  std::string name;
+  std::string variant = {};                  // see Variant
+  std::optional<std::string> baseline = {};  // see PlannedVariant
+  std::vector<SeedResults> seeds = {};
+  std::optional<GuessLosses> guess = {};
+  std::optional<Interval> metric = {};  // of the seeds that count; absent where all failed
+  std::optional<VersusBaseline> versus_baseline = {};
+  std::vector<LengthResult> lengths = {};
+  std::optional<RunSpeed> speed = {};
+  std::vector<ScalingCurve> scaling = {};
+  std::vector<Sample> samples = {};
+  std::optional<AttentionReport> attention = {};
+  std::optional<ConfusionMatrix> confusion = {};  // summed over the seeds that did not fail
+};
+
+/// How likely the tests find a difference of `deviations` standard deviations of a run.
+struct Power {
+  double deviations = 0;
+  int64_t seeds = 0, tests = 0;  // pairs of the smallest test, number of tests
+  double probability = 0;
+  std::optional<int64_t> seeds_needed = {};
+};
+
+/// A variant that has chosen one of its candidates.
+struct TunedVariant {
+  std::string name, chosen;
+  std::vector<std::string> keys_at_edge = {};  // see keys_at_edge()
+  double flops = 0, seconds = 0;               // of all short trainings
+  /// By name, with the mean of the metric; absent where every seed failed.
+  std::vector<std::pair<std::string, std::optional<double>>> candidates = {};
+};
+struct TuningResults {
+  double share = 0;  // of the budget
+  std::vector<int64_t> seeds = {};
+  Budget budget = {};  // of a short training
+  std::vector<TunedVariant> variants = {};
+};
+
+/// Loss against compute, see size_fit().
+struct SizeFit {
+  struct Point {
+    std::string run, variant, size;
+    int64_t seed = 0;
+    double flops = 0, loss = 0;
+  };
+  std::vector<std::string> sizes = {};
+  std::string loss = {};  // what is fitted, for people
+  ScalingFit fit = {};
+  std::vector<std::string> variants = {};
+  std::vector<bool> overlaps = {};  // by variant: whether some of its losses are those of variant 0
+  std::vector<Point> points = {};
+};
+
+/// Whether a comparison goes on.
+enum class RunState { running, stopped };
+
+/// How far a comparison is.
+struct ComparisonProgress {
+  int64_t finished = 0;  // runs
+  int64_t finished_trainings = 0, trainings = 0;
+  RunState state = RunState::running;
+};
+
+struct ComparisonResults {
+  ComparisonPlan plan;
+  Metric metric;  // that ranks the runs
+  c10::Device device;
+  Origin origin;
+  std::vector<Notice> notices = {};
+  std::optional<TuningResults> tuning = {};
+  std::optional<Power> power = {};    // absent without tests
+  std::vector<RunResults> runs = {};  // of plan.variants
+  std::optional<SizeFit> sizes = {};
+  std::string measured = {};                        // the findings
+  std::optional<ComparisonProgress> progress = {};  // absent where all is done
+};
 
 }  // namespace zoo

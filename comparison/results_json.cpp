@@ -1,44 +1,34 @@
 #include "comparison/results_json.h"
 
 #include <algorithm>
-#include <array>
+#include <chrono>
 #include <cmath>
-#include <initializer_list>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include <ATen/Parallel.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
 #include <torch/types.h>
+#include <torch/version.h>
 
-#include "analysis/attention_maps.h"
 #include "analysis/attention_rollout.h"
 #include "analysis/attention_statistics.h"
-#include "base/error.h"
-#include "comparison/scores.h"
-#include "io/files.h"
-#include "io/json_document.h"
+#include "base/machine.h"
+#include "base/version.h"
+#include "comparison/kept_results.h"
+#include "pages/report/best_values.h"
+#include "pages/report/report_document.h"
+#include "tasks/task_type.h"
 
 namespace zoo {
+namespace embedded {  // cmake/ZooEmbed.cmake
+extern const char commit[];
+}  // namespace embedded
+
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr std::array kAxes{"step", "tokens", "flops", "seconds"};
-
-void add_row(Json& lists, const Json& row) {
-  for (const char* axis : kAxes) lists[axis].push_back(row.value(axis, Json()));
-}
-
-/// Whether this is a row of metrics.jsonl. Whatever else a line may hold must not reach the pages.
-bool is_row_of_numbers(const Json& row) {
-  return row.is_object() &&
-         std::ranges::all_of(row, [](const Json& value) { return value.is_number() || value.is_null(); });
-}
-
-Json empty_lists(std::initializer_list<const char*> values) {
-  Json lists;
-  for (const char* axis : kAxes) lists[axis] = Json::array();
-  for (const char* value : values) lists[value] = Json::array();
-  return lists;
-}
 
 /// Integers, 999 for a weight of 1: they keep a report with many maps small.
 Json as_integers(const torch::Tensor& weights) {
@@ -70,86 +60,12 @@ Json rollout_json(const AttentionReport& report) {
   return list;
 }
 
-Json to_json(const Speed& speed) {
-  Json json{{"train_tokens_per_second", speed.train.tokens_per_second},
-            {"prompt_tokens_per_second", nullptr},
-            {"decode_tokens_per_second", nullptr},
-            {"first_token_seconds", nullptr}};
-  if (speed.prompt) json["prompt_tokens_per_second"] = speed.prompt->tokens_per_second;
-  if (speed.decode) {
-    json["decode_tokens_per_second"] = speed.decode->tokens_per_second;
-    json["first_token_seconds"] = speed.decode->first_token_seconds;
-  }
-  return json;
-}
-
 }  // namespace
 
-Json to_json(const Metrics& metrics) {
-  Json json;
-  for (const auto& [name, value] : metrics) json[name] = std::isfinite(value) ? Json(value) : Json();
-  return json;
-}
+// Json(value) calls these.
 
-Json to_json(const Interval& interval) {
-  return {{"mean", interval.mean},
-          {"low", or_null(interval.low)},
-          {"high", or_null(interval.high)},
-          {"deviation", or_null(interval.deviation)},
-          {"n", interval.n}};
-}
-
-Json to_json(const std::vector<Sample>& samples) {
-  Json list = Json::array();
-  for (const auto& sample : samples)
-    list.push_back(
-        {{"input", sample.input}, {"output", sample.output}, {"reference", or_null(sample.reference)}});
-  return list;
-}
-
-Json speeds_json(const std::vector<Speed>& measured) {
-  Json json = to_json(median_of(measured));
-  Json ranges = Json::object();
-  for (const auto& [key, median] : json.items()) {
-    if (!median.is_number()) continue;
-    double least = median, largest = median;
-    for (const auto& speed : measured) {
-      const double value = to_json(speed)[key];
-      least = std::min(least, value);
-      largest = std::max(largest, value);
-    }
-    ranges[key] = {least, largest};
-  }
-  json["ranges"] = std::move(ranges);
-  return json;
-}
-
-Curves read_curves(const fs::path& run_dir, const Metric& metric) {
-  Curves curves{.valid = empty_lists({"valid_loss", "metric"}),
-                .train = empty_lists({"train_loss", "grad_norm", "lr"})};
-  if (!is_there(run_dir / "metrics.jsonl")) return curves;  // killed before its first row
-  const std::string text = read_json_text(run_dir / "metrics.jsonl");
-  for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
-    const auto line = std::string_view(text).substr(begin, end - begin);
-    if (!line.starts_with('{')) continue;  // to parse what is no row takes long
-    const auto row = ordered_json_or_null(line);
-    if (!is_row_of_numbers(row)) continue;
-    if (row.contains("valid_loss")) {
-      add_row(curves.valid, row);
-      curves.valid["valid_loss"].push_back(row["valid_loss"]);
-      curves.valid["metric"].push_back(value_of(metric, row, "valid_"));
-    } else if (row.contains("train_loss")) {
-      add_row(curves.train, row);
-      for (const char* key : {"train_loss", "grad_norm", "lr"})
-        curves.train[key].push_back(row.value(key, Json()));
-    }
-  }
-  return curves;
-}
-
-Json attention_json(const Run& run, const std::string& text) {
-  const auto report = attention_report(run, text);
-  return {{"text", report.text},
+static void to_json(Json& json, const AttentionReport& report) {
+  json = {{"text", report.text},
           {"target", report.answers() ? Json(report.target) : Json()},
           {"source_tokens", report.source_tokens},
           {"target_tokens", report.target_tokens},
@@ -157,6 +73,322 @@ Json attention_json(const Run& run, const std::string& text) {
           {"maps", maps_json(report)},
           {"heads", Json::parse(to_json(head_statistics(report)))},
           {"rollout", rollout_json(report)}};
+}
+
+static void to_json(Json& json, const Budget& budget) {
+  json = {{"kind", name_of(budget.kind)}, {"amount", budget.amount}};
+}
+
+static void to_json(Json& json, const ConfusionMatrix& matrix) {
+  json = {{"labels", matrix.labels}, {"counts", matrix.counts}};
+}
+
+static void to_json(Json& json, const Estimate& estimate) {
+  json = {{"value", estimate.value}, {"low", or_null(estimate.low)}, {"high", or_null(estimate.high)}};
+}
+
+static void to_json(Json& json, const GuessLosses& guess) {
+  json = {{"uniform", guess.uniform}, {"unigram", guess.unigram}};
+}
+
+static void to_json(Json& json, const Interval& interval) {
+  json = {{"mean", interval.mean},
+          {"low", or_null(interval.low)},
+          {"high", or_null(interval.high)},
+          {"deviation", or_null(interval.deviation)},
+          {"n", interval.n}};
+}
+
+static void to_json(Json& json, const LengthResult& result) {
+  json = {{"length", result.length}};
+  json.update(result.metric);
+}
+
+static void to_json(Json& json, const MatchResult& match) {
+  json = {{"quantity", name_of(match.quantity)}, {"target", match.target}, {"spread", match.spread}};
+}
+
+static void to_json(Json& json, const Metric& metric) {
+  json = {{"key", metric.key},
+          {"label", metric.label},
+          {"better", name_of(metric.better)},
+          {"percent", metric.percent}};
+}
+
+static void to_json(Json& json, const Notice& notice) {
+  json = {{"kind", name_of(notice.kind)}, {"text", notice.text}};
+}
+
+static void to_json(Json& json, const Power& power) {
+  json = {{"deviations", power.deviations},
+          {"seeds", power.seeds},
+          {"tests", power.tests},
+          {"probability", power.probability},
+          {"seeds_needed", or_null(power.seeds_needed)}};
+}
+
+static void to_json(Json& json, const Sample& sample) {
+  json = {{"input", sample.input}, {"output", sample.output}, {"reference", or_null(sample.reference)}};
+}
+
+static void to_json(Json& json, const SizeFit::Point& point) {
+  const auto& [run, variant, size, seed, flops, loss] = point;
+  json = {{"run", run},   {"variant", variant}, {"size", size},
+          {"seed", seed}, {"flops", flops},     {"loss", loss}};
+}
+
+static void to_json(Json& json, const SizeFit& sizes) {
+  const auto& [own, shared_exponent, compute_ratios, p_equal_exponents] = sizes.fit;
+  Json variants = Json::array();
+  for (size_t i = 0; i < sizes.variants.size(); ++i) {
+    variants.push_back({{"name", sizes.variants[i]},
+                        {"exponent", own[i].exponent},
+                        {"scale", own[i].scale},
+                        {"compute_ratio", compute_ratios[i]},
+                        {"overlaps", bool{sizes.overlaps[i]}}});
+  }
+  json = {{"names", sizes.sizes},
+          {"loss", sizes.loss},
+          {"exponent", shared_exponent},
+          {"p_equal_exponents", or_null(p_equal_exponents)},
+          {"variants", std::move(variants)},
+          {"points", sizes.points}};
+}
+
+static void to_json(Json& json, const TunedVariant& variant) {
+  Json candidates = Json::array();
+  for (const auto& [name, metric] : variant.candidates)
+    candidates.push_back({{"name", name}, {"metric", or_null(metric)}});
+  json = {{"name", variant.name},
+          {"chosen", variant.chosen},
+          {"at_edge", !variant.keys_at_edge.empty()},
+          {"keys_at_edge", variant.keys_at_edge},
+          {"flops", variant.flops},
+          {"seconds", variant.seconds},
+          {"candidates", std::move(candidates)}};
+}
+
+static void to_json(Json& json, const TuningResults& tuning) {
+  json = {{"share", tuning.share},
+          {"seeds", tuning.seeds},
+          {"budget", tuning.budget},
+          {"variants", tuning.variants}};
+}
+
+static void to_json(Json& json, const VersusBaseline& versus) {
+  const auto& test = versus.test;
+  json = {{"difference", test.difference},
+          {"low", or_null(test.low)},
+          {"high", or_null(test.high)},
+          {"n", test.n},
+          {"p", or_null(test.p)},
+          {"p_corrected", or_null(versus.p_corrected)},
+          {"margin", versus.margin},
+          {"p_same", or_null(versus.p_same)},
+          {"seeds_needed", or_null(versus.seeds_needed)},
+          {"verdict", name_of(versus.verdict)}};
+}
+
+namespace {
+
+/// A row's values of the grid. With `sizes`, the size is one of them.
+std::vector<KeyValue> grid_values_of(const PlannedVariant& variant) {
+  auto values = variant.grid;
+  if (!variant.size.empty()) values.push_back({"size", variant.size});
+  return values;
+}
+
+/// What `values_of_row` gives of all rows, each value once.
+template <class Value, class Of>
+std::vector<Value> distinct(const ComparisonPlan& plan, const Of& values_of_row) {
+  std::vector<Value> all;
+  for (const auto& variant : plan.variants) {
+    for (const auto& value : values_of_row(variant)) {
+      if (std::ranges::find(all, value) == all.end()) all.push_back(value);
+    }
+  }
+  return all;
+}
+
+/// The keys of the grid and their values, in the order of the file. A label is the last word of its key, or
+/// the key where several end alike.
+Json grid_of(const ComparisonPlan& plan) {
+  const auto end = [](std::string_view dotted) { return dotted.substr(dotted.rfind('.') + 1); };
+  const auto pairs = distinct<KeyValue>(plan, grid_values_of);
+  Json grid = Json::array();
+  for (const auto& [key, value] : pairs) {
+    auto entry = std::ranges::find_if(grid, [&](const Json& one) { return one["key"] == key; });
+    if (entry == grid.end()) {
+      const bool alike = std::ranges::any_of(
+          pairs, [&](const KeyValue& other) { return other.key != key && end(other.key) == end(key); });
+      grid.push_back(
+          {{"key", key}, {"label", alike ? key : std::string(end(key))}, {"values", Json::array()}});
+      entry = grid.end() - 1;
+    }
+    (*entry)["values"].push_back(value);
+  }
+  return grid;
+}
+
+Json machine_json(c10::Device device) {
+  const auto machine = machine_info();
+  return {{"cpu", machine.cpu},
+          {"cores", machine.cores},
+          {"threads", at::get_num_threads()},
+          {"memory_bytes", machine.memory_bytes},
+          {"device", device.str()},
+          {"system", machine.system}};
+}
+
+Json versions_json() {
+  const std::string_view commit = embedded::commit;
+  return {{"transformer_zoo", version()},
+          {"commit", commit.empty() ? Json() : Json(commit)},
+          {"libtorch", TORCH_VERSION},
+          {"compiler", __VERSION__}};
+}
+
+std::string time_now() {
+  const auto now = std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
+}
+
+/// A number as metrics.jsonl writes it: a whole one without a point.
+Json plain_number(double value) {
+  constexpr double most = 1e16;
+  if (std::trunc(value) == value && std::abs(value) < most) return static_cast<int64_t>(value);
+  return value;
+}
+
+/// A curve as lists of equal lengths, one per quantity.
+Json curve_json(const std::vector<CurvePoint>& points,
+                std::vector<std::pair<const char*, double CurvePoint::*>> quantities) {
+  Json lists;
+  quantities.insert(quantities.begin(), {{"step", &CurvePoint::step},
+                                         {"tokens", &CurvePoint::tokens},
+                                         {"flops", &CurvePoint::flops},
+                                         {"seconds", &CurvePoint::seconds}});
+  for (const auto& [key, quantity] : quantities) {
+    auto& list = lists[key] = Json::array();
+    for (const auto& point : points) list.push_back(plain_number(point.*quantity));
+  }
+  return lists;
+}
+
+Json seed_json(const SeedResults& seed, const Metric& metric) {
+  const auto known = [&](auto count) { return seed.state ? Json((*seed.state).*count) : Json(); };
+  Json valid = seed.scores;
+  if (seed.metric) valid[metric.key] = *seed.metric;
+  return {{"seed", seed.seed},
+          {"run", seed.run.empty() ? Json() : Json(seed.run)},
+          {"end", name_of(seed.end)},
+          {"error", or_null(seed.error)},
+          {"steps", known(&TrainingState::step)},
+          {"tokens", known(&TrainingState::tokens)},
+          {"flops", known(&TrainingState::flops)},
+          {"seconds", known(&TrainingState::seconds)},
+          {"valid_loss", or_null(seed.loss)},
+          {"valid", std::move(valid)},
+          {"learnt", or_null(seed.learnt)},
+          {"best_step", known(&TrainingState::best_step)},
+          {"peak_memory_bytes", known(&TrainingState::peak_memory_bytes)},
+          {"peak_resident_bytes", known(&TrainingState::peak_resident_bytes)},
+          {"curve", curve_json(seed.curves.valid,
+                               {{"valid_loss", &CurvePoint::loss}, {"metric", &CurvePoint::metric}})},
+          {"train_curve", curve_json(seed.curves.train, {{"train_loss", &CurvePoint::loss},
+                                                         {"grad_norm", &CurvePoint::grad_norm},
+                                                         {"lr", &CurvePoint::lr}})}};
+}
+
+/// The most memory that a seed took, of those that did not fail.
+std::optional<int64_t> peak_of(const RunResults& run) {
+  std::optional<int64_t> peak;
+  for (const auto& seed : run.seeds) {
+    if (seed.end != SeedEnd::failed && seed.state)
+      peak = std::max(peak.value_or(0), seed.state->peak_memory_bytes);
+  }
+  return peak;
+}
+
+Json run_json(const PlannedVariant& variant, const RunResults& run, const Metric& metric) {
+  Json config, grid = Json::object(), seeds = Json::array(), scaling = Json::array();
+  for (const auto& [key, value] : flatten(variant.experiment)) config[key] = value;
+  for (const auto& [key, value] : grid_values_of(variant)) grid[key] = value;
+  for (const auto& seed : run.seeds) seeds.push_back(seed_json(seed, metric));
+  for (const auto& curve : run.scaling) scaling.push_back(to_json(curve));
+  Json json = {{"name", variant.name},
+               {"variant", variant.variant},
+               {"grid", std::move(grid)},
+               {"architecture", variant.experiment.model.architecture.type},
+               {"config", std::move(config)},
+               {"parameters", variant.cost.parameters},
+               {"sequence_length", variant.experiment.data.sequence_length},
+               {"flops_per_token", variant.cost.flops_per_token},
+               {"activation_bytes_per_token", variant.cost.activation_bytes_per_token},
+               {"weight_bytes", variant.cost.weight_bytes},
+               {"cache_bytes_per_token", variant.cost.cache_bytes_per_token},
+               {"state_bytes", variant.cost.state_bytes},
+               {"guess", or_null(run.guess)},
+               {"metric", or_null(run.metric)},
+               {"baseline", or_null(run.baseline)},
+               {"versus_baseline", or_null(run.versus_baseline)},
+               {"lengths", run.lengths},
+               {"seeds", std::move(seeds)},
+               {"speed", or_null(run.speed)},
+               {"peak_memory_bytes", or_null(peak_of(run))},
+               {"scaling", std::move(scaling)},
+               {"samples", run.samples},
+               {"attention", or_null(run.attention)}};
+  if (run.confusion) json["confusion"] = *run.confusion;
+  return json;
+}
+
+}  // namespace
+
+Json results_json(const ComparisonResults& results) {
+  const auto& plan = results.plan;
+  const auto names = [](const PlannedVariant& variant) { return std::vector{variant.variant}; };
+  const auto seeds = [](const PlannedVariant& variant) { return variant.seeds; };
+  Json runs = Json::array();
+  for (size_t i = 0; i < results.runs.size(); ++i)
+    runs.push_back(run_json(plan.variants[i], results.runs[i], results.metric));
+  Json document = {{"schema", kResultsSchema},
+                   {"name", plan.settings.name},
+                   {"title", plan.settings.title},
+                   {"folklore", plan.settings.folklore},
+                   {"measured", results.measured},
+                   {"note", plan.settings.note},
+                   {"command", results.origin.command},
+                   {"yaml", results.origin.yaml.empty() ? Json() : Json(results.origin.yaml)},
+                   {"created", time_now()},
+                   {"machine", machine_json(results.device)},
+                   {"versions", versions_json()},
+                   {"task", plan.variants.front().experiment.task.type},
+                   {"unit", task_type(plan.variants.front().experiment).unit},
+                   {"metric", results.metric},
+                   {"budget", plan.budget},
+                   {"match", or_null(plan.match)},
+                   {"margin", plan.settings.margin},
+                   {"variants", distinct<std::string>(plan, names)},
+                   {"grid", grid_of(plan)},
+                   {"seeds", distinct<int64_t>(plan, seeds)},
+                   {"tuning", or_null(results.tuning)},
+                   {"fair", plan.fair()},
+                   {"notices", results.notices},
+                   {"differences", plan.differences},
+                   {"power", or_null(results.power)},
+                   {"runs", std::move(runs)},
+                   {"sizes", or_null(results.sizes)}};
+  if (const auto& progress = results.progress) {
+    document["progress"] = {{"finished", progress->finished},
+                            {"runs", results.runs.size()},
+                            {"finished_trainings", progress->finished_trainings},
+                            {"trainings", progress->trainings},
+                            {"stopped", progress->state == RunState::stopped}};
+  } else {
+    mark_best_values(document);
+  }
+  return Json::parse(document.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace zoo

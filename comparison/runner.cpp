@@ -245,7 +245,7 @@ fs::path run_dir_of(const fs::path& dir, const PlannedVariant& variant, int64_t 
 }
 
 int64_t most_jobs(const fs::path& dir) {
-  const Json jobs = read_kept(jobs_path(dir), nullptr, KeptKind::number);
+  const Json jobs = read_kept(jobs_path(dir), nullptr);
   return jobs.is_number_integer() ? jobs.get<int64_t>() : 1;
 }
 

@@ -5,19 +5,14 @@
 
 #include <c10/core/Device.h>
 
-#include "comparison/plan.h"
-#include "comparison/results_header.h"
-#include "pages/json.h"
+#include "comparison/results.h"
 
 namespace zoo {
 
-/// Whether a comparison goes on.
-enum class RunState { running, stopped };
-
-/// Results as in docs/comparison.md, with `progress`, from the logs of the trainings alone: the curves so
-/// far, and of finished trainings the best evaluation. Nothing is evaluated, measured or tested. Throws
-/// DataError where a log cannot be read.
-Json running_results(const ComparisonPlan& plan, const std::filesystem::path& dir, c10::Device device,
-                     const Origin& origin, RunState state);
+/// Results with `progress`, from the logs of the trainings alone: the curves so far, and of finished
+/// trainings the best evaluation. Nothing is evaluated, measured or tested. Throws DataError where a log
+/// cannot be read.
+ComparisonResults running_results(const ComparisonPlan& plan, const std::filesystem::path& dir,
+                                  c10::Device device, const Origin& origin, RunState state);
 
 }  // namespace zoo

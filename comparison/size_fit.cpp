@@ -9,15 +9,10 @@
 #include <fmt/ranges.h>
 
 #include "comparison/findings.h"
-#include "comparison/statistics/power_law.h"
 #include "pages/report/report_document.h"
 
 namespace zoo {
 namespace {
-
-Json to_json(const Estimate& estimate) {
-  return {{"value", estimate.value}, {"low", or_null(estimate.low)}, {"high", or_null(estimate.high)}};
-}
 
 /// Whether some losses of two variants are equally good. If not, no measurement shows what compute one of
 /// them needs for the loss of the other.
@@ -35,69 +30,54 @@ bool losses_overlap(const std::vector<LossPoint>& points, int64_t one, int64_t o
 
 }  // namespace
 
-Json size_fit(const ComparisonPlan& plan, const Json& runs, const Metric& metric) {
-  if (plan.sizes.empty()) return nullptr;
+std::optional<SizeFit> size_fit(const ComparisonPlan& plan, const std::vector<RunResults>& runs,
+                                const Metric& metric) {
+  if (plan.sizes.empty()) return std::nullopt;
   const bool by_metric = metric.better == Better::lower;
-  std::vector<std::string> names;
+  SizeFit sizes{.sizes = plan.sizes, .loss = by_metric ? metric.label : "validation loss"};
   std::vector<LossPoint> points;
-  Json shown_points = Json::array();
   for (size_t i = 0; i < plan.variants.size(); ++i) {
     const auto& variant = plan.variants[i];
-    const auto found = std::ranges::find(names, variant.without_size);
-    const auto index = found - names.begin();
-    if (found == names.end()) names.push_back(variant.without_size);
-    for (const auto& seed : runs[i]["seeds"]) {
-      if (!counted_value(runs[i], seed, metric)) continue;
-      const Json& loss = by_metric ? seed["valid"][metric.key] : member(seed, "valid_loss");
-      const Json& flops = member(seed, "flops");
-      if (!loss.is_number() || !flops.is_number()) continue;
-      points.push_back({.variant = index, .flops = flops, .loss = loss});
-      shown_points.push_back({{"run", runs[i]["name"]},
-                              {"variant", variant.without_size},
-                              {"size", variant.size},
-                              {"seed", seed["seed"]},
-                              {"flops", flops},
-                              {"loss", loss}});
+    const auto found = std::ranges::find(sizes.variants, variant.without_size);
+    const auto index = found - sizes.variants.begin();
+    if (found == sizes.variants.end()) sizes.variants.push_back(variant.without_size);
+    for (const auto& seed : runs[i].seeds) {
+      const auto& loss = by_metric ? seed.metric : seed.loss;
+      if (!counted_value(runs[i], seed) || !loss || !seed.state) continue;
+      points.push_back({.variant = index, .flops = seed.state->flops, .loss = *loss});
+      sizes.points.push_back({.run = runs[i].name,
+                              .variant = variant.without_size,
+                              .size = variant.size,
+                              .seed = seed.seed,
+                              .flops = seed.state->flops,
+                              .loss = *loss});
     }
   }
-  ScalingFit fit;
+  const auto n_variants = std::ssize(sizes.variants);
   try {
-    fit = fit_scaling(points, std::ssize(names));
+    sizes.fit = fit_scaling(points, n_variants);
   } catch (const std::invalid_argument&) {
-    return nullptr;
+    return std::nullopt;
   }
-  Json variants = Json::array();
-  for (size_t i = 0; i < names.size(); ++i) {
-    variants.push_back({{"name", names[i]},
-                        {"exponent", to_json(fit.own[i].exponent)},
-                        {"scale", fit.own[i].scale},
-                        {"compute_ratio", to_json(fit.compute_ratios[i])},
-                        {"overlaps", losses_overlap(points, 0, static_cast<int64_t>(i))}});
-  }
-  return {{"names", plan.sizes},
-          {"loss", by_metric ? metric.label : "validation loss"},
-          {"exponent", to_json(fit.shared_exponent)},
-          {"p_equal_exponents", or_null(fit.p_equal_exponents)},
-          {"variants", std::move(variants)},
-          {"points", std::move(shown_points)}};
+  for (int64_t i = 0; i < n_variants; ++i) sizes.overlaps.push_back(losses_overlap(points, 0, i));
+  return sizes;
 }
 
-std::string size_finding(const Json& sizes, bool fair) {
-  if (sizes.is_null() || !fair) return "";
-  const auto& variants = sizes["variants"];
+std::string size_finding(const std::optional<SizeFit>& sizes, bool fair) {
+  if (!sizes || !fair) return "";
   std::vector<std::string> needs;
-  bool all_overlap = true;
-  for (size_t i = 1; i < variants.size(); ++i) {
-    all_overlap = all_overlap && member(variants[i], "overlaps") != false;
-    needs.push_back(fmt::format("{}{} {}", text_at(variants[i], "name"), i == 1 ? " needs" : "",
-                                estimate_text(variants[i]["compute_ratio"], 2)));
+  for (size_t i = 1; i < sizes->variants.size(); ++i) {
+    const auto& [ratio, low, high] = sizes->fit.compute_ratios[i];
+    needs.push_back(fmt::format("{}{} {}", sizes->variants[i], i == 1 ? " needs" : "",
+                                estimate_text(ratio, low, high, 2)));
   }
   if (needs.empty()) return "";
-  auto text = fmt::format("For the same {}, {} times the compute of {}", text_at(sizes, "loss"),
-                          fmt::join(needs, ", "), text_at(variants[0], "name"));
-  if (const auto p = number_at(sizes, "p_equal_exponents"); p && *p < 0.05)
+  auto text = fmt::format("For the same {}, {} times the compute of {}", sizes->loss, fmt::join(needs, ", "),
+                          sizes->variants[0]);
+  if (const auto& p = sizes->fit.p_equal_exponents; p && *p < kSignificance)
     text += fmt::format("; the lines are not parallel (p = {:.3f}), so the ratio changes with the size", *p);
-  if (!all_overlap) text += "; this is extrapolated, as their losses do not overlap";
+  if (std::ranges::find(sizes->overlaps, false) != sizes->overlaps.end())
+    text += "; this is extrapolated, as their losses do not overlap";
   return text + ".";
 }
 

@@ -13,7 +13,7 @@
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/run.h"
 #include "comparison/files/comparison_directory.h"
-#include "comparison/scores.h"
+#include "comparison/kept_results.h"
 #include "comparison/statistics/paired_test.h"
 #include "io/files.h"
 
@@ -25,24 +25,10 @@ namespace fs = std::filesystem;
 /// Tuning uses the seeds from here on. A comparison has at most 1000 seeds, from 1 on.
 constexpr int64_t kFirstSeed = 1001;
 
-BudgetConfig share_of(const Budget& budget, double share) {
-  const double amount = share * budget.amount;
-  BudgetConfig part;
-  switch (budget.kind) {
-    case BudgetKind::steps:
-      part.steps = std::max(1.0, std::round(amount));
-      break;
-    case BudgetKind::tokens:
-      part.tokens = amount;
-      break;
-    case BudgetKind::flops:
-      part.flops = amount;
-      break;
-    case BudgetKind::seconds:
-      part.seconds = amount;
-      break;
-  }
-  return part;
+BudgetConfig share_of(Budget budget, double share) {
+  budget.amount *= share;
+  if (budget.kind == BudgetKind::steps) budget.amount = std::max(1.0, std::round(budget.amount));
+  return config_of(budget);
 }
 
 /// A short training has a short warm-up.
@@ -59,24 +45,19 @@ std::optional<double> number_in(const std::string& text) {
   return number;
 }
 
-Json record_of(const Variant& variant, const std::vector<CandidateOutcome>& outcomes, size_t chosen) {
-  Json candidates = Json::array();
-  double flops = 0, seconds = 0;
+TunedVariant results_of(const Variant& variant, const std::vector<CandidateOutcome>& outcomes,
+                        size_t chosen) {
+  TunedVariant tuned{.name = variant.name,
+                     .chosen = variant.candidates[chosen].name,
+                     .keys_at_edge = keys_at_edge(variant.candidates, variant.candidates[chosen])};
   for (size_t i = 0; i < outcomes.size(); ++i) {
-    const auto& values = outcomes[i].values;
-    candidates.push_back({{"name", variant.candidates[i].name},
-                          {"metric", values.empty() ? Json() : Json(mean_interval(values).mean)}});
-    flops += outcomes[i].flops;
-    seconds += outcomes[i].seconds;
+    const auto& [values, flops, seconds] = outcomes[i];
+    tuned.candidates.push_back({variant.candidates[i].name,
+                                values.empty() ? std::nullopt : std::optional(mean_interval(values).mean)});
+    tuned.flops += flops;
+    tuned.seconds += seconds;
   }
-  const auto edges = keys_at_edge(variant.candidates, variant.candidates[chosen]);
-  return {{"name", variant.name},
-          {"chosen", variant.candidates[chosen].name},
-          {"at_edge", !edges.empty()},
-          {"keys_at_edge", edges},
-          {"flops", flops},
-          {"seconds", seconds},
-          {"candidates", std::move(candidates)}};
+  return tuned;
 }
 
 }  // namespace
@@ -107,9 +88,7 @@ CandidateOutcome outcome_of(const PlannedVariant& candidate, const std::filesyst
       outcome.seconds += state.seconds;
     }
     if (failure_of(run)) continue;
-    const auto scores = scores_of(run, device);
-    if (const auto value = value_of(metric, scores); value.is_number())
-      outcome.values.push_back(value.get<double>());
+    if (const auto value = value_of(metric, scores_of(run, device))) outcome.values.push_back(*value);
   }
   return outcome;
 }
@@ -120,7 +99,7 @@ std::optional<size_t> best_of(const std::vector<CandidateOutcome>& outcomes, siz
   const auto mean = [&](size_t i) { return mean_interval(outcomes[i].values).mean; };
   for (size_t i = 0; i < outcomes.size(); ++i) {
     if (outcomes[i].values.size() < n_seeds) continue;
-    if (!best || (metric.better == Better::lower ? mean(i) < mean(*best) : mean(i) > mean(*best))) best = i;
+    if (!best || metric.is_better(mean(i), mean(*best))) best = i;
   }
   return best;
 }
@@ -161,8 +140,8 @@ std::optional<Tuned> tune(const Comparison& comparison, const ComparisonPlan& pl
   if (train_all(shorts, in_tuning) == RunnerEnd::interrupted) return std::nullopt;
 
   const auto metric = metric_of_runs(shorts, in_tuning.dir);
-  Tuned tuned{.comparison = comparison, .record = nullptr};
-  Json variants = Json::array();
+  Tuned tuned{.comparison = comparison,
+              .results = {.share = comparison.settings.tune.share, .seeds = seeds, .budget = shorts.budget}};
   size_t next = 0;
   for (auto& variant : tuned.comparison.variants) {
     std::vector<CandidateOutcome> outcomes;
@@ -176,15 +155,11 @@ std::optional<Tuned> tune(const Comparison& comparison, const ComparisonPlan& pl
       throw TrainingError(fmt::format("{}: none of its {} candidates could be trained: change tune.grid",
                                       variant.name, outcomes.size()));
     }
-    variants.push_back(record_of(variant, outcomes, *chosen));
+    tuned.results.variants.push_back(results_of(variant, outcomes, *chosen));
     variant.experiment = variant.candidates[*chosen].experiment;
     if (options.on_message)
       options.on_message(fmt::format("{}: tuned to {}", variant.name, variant.candidates[*chosen].name));
   }
-  tuned.record = {{"share", comparison.settings.tune.share},
-                  {"seeds", seeds},
-                  {"budget", {{"kind", name_of(shorts.budget.kind)}, {"amount", shorts.budget.amount}}},
-                  {"variants", std::move(variants)}};
   return tuned;
 }
 

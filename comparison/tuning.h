@@ -11,10 +11,8 @@
 #include <c10/core/Device.h>
 
 #include "comparison/comparison_config.h"
-#include "comparison/plan.h"
+#include "comparison/results.h"
 #include "comparison/runner.h"
-#include "pages/json.h"
-#include "tasks/metric.h"
 
 namespace zoo {
 
@@ -26,7 +24,7 @@ int64_t n_tuning_runs(const Comparison& comparison);
 
 struct Tuned {
   Comparison comparison;  // each variant with its best candidate as its experiment
-  Json record;            // `tuning` in results.json
+  TuningResults results;
 };
 
 /// Trains every candidate of every variant for a share of the budget in `plan`, which is the plan of

@@ -19,6 +19,8 @@ struct Metric {
   bool percent = false;  // shown as a percentage
   /// Another key under which some tasks measure the same; "" = none.
   std::string other_key = {};
+
+  bool is_better(double a, double b) const { return better == Better::lower ? a < b : a > b; }
 };
 
 }  // namespace zoo

@@ -7,28 +7,23 @@
 
 namespace zoo {
 
-/// What a kept value must be, so that those who use it need not ask.
-enum class KeptKind {
-  numbers,  // an object of numbers and nulls
-  object,
-  list,
-  number,
-};
-
-/// The value that keep() wrote; null where there is no such file, where it is damaged or of another kind, or
-/// where its value belongs to another `key`. Throws DataError where a link or a pipe is there.
-Json read_kept(const std::filesystem::path& path, const Json& key, KeptKind kind);
+/// The value that keep() wrote; null where there is no such file, where it is damaged, or where its value
+/// belongs to another `key`. Throws DataError where a link or a pipe is there.
+Json read_kept(const std::filesystem::path& path, const Json& key);
 
 /// Writes a value together with its `key`, which holds everything that it depends on. The directory
 /// exists already. Throws SystemError.
 void keep(const std::filesystem::path& path, const Json& key, const Json& value);
 
-/// The kept value of a file; if there is none, the result of `make`, which is then kept.
-template <class Make>
-Json kept(const std::filesystem::path& path, const Json& key, KeptKind kind, const Make& make) {
-  Json value = read_kept(path, key, kind);
-  if (value.is_null()) keep(path, key, value = make());
-  return value;
+/// The kept value of a file as `read` makes it from JSON. Where `read` returns nothing, as for null, the
+/// result of `make` is kept and read.
+template <class Read, class Make>
+auto kept(const std::filesystem::path& path, const Json& key, const Read& read, const Make& make) {
+  auto value = read(read_kept(path, key));
+  if (value) return value;
+  const Json made = make();
+  keep(path, key, made);
+  return read(made);
 }
 
 }  // namespace zoo

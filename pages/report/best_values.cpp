@@ -1,8 +1,7 @@
 #include "pages/report/best_values.h"
 
 #include <algorithm>
-#include <array>
-#include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,105 +11,64 @@
 namespace zoo {
 namespace {
 
+enum class Best { lowest, highest };
+
 struct Range {
-  double low, high;
+  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
 };
+/// One value per run: absent where it has none, the range of all numbers where its range is unknown.
+using Ranges = std::vector<std::optional<Range>>;
+
+Range known_range(std::optional<double> low, std::optional<double> high) {
+  return low && high ? Range{*low, *high} : Range();
+}
 
 /// Numbers that differ by less are shown alike.
 constexpr double kShownAlike = 1e-3;
 
-std::optional<Range> range_of_count(std::optional<double> value) {
+std::optional<Range> range_of_count(const Json& run, const char* key) {
+  const auto value = number_at(run, key);
   if (!value) return std::nullopt;
   return Range{*value * (1 - kShownAlike / 2), *value * (1 + kShownAlike / 2)};
 }
 
-std::optional<Range> interval_of_metric(const Json& run) {
+std::optional<Range> range_of_metric(const Json& run) {
   const Json& metric = member(run, "metric");
-  const auto low = number_at(metric, "low"), high = number_at(metric, "high");
-  return low && high ? std::optional(Range{*low, *high}) : std::nullopt;
+  if (metric.is_null()) return std::nullopt;
+  return known_range(number_at(metric, "low"), number_at(metric, "high"));
 }
 
 std::optional<Range> range_of_speed(const Json& run, const char* key) {
-  const Json& range = member(member(member(run, "speed"), "ranges"), key);
-  if (!range.is_array() || range.size() != 2 || !range[0].is_number() || !range[1].is_number())
-    return std::nullopt;
-  return Range{range[0], range[1]};
+  const Json &speed = member(run, "speed"), &range = member(member(speed, "ranges"), key);
+  if (!number_at(speed, key)) return std::nullopt;
+  const auto bound = [&](size_t i) {
+    return range.is_array() && range.size() == 2 && range[i].is_number()
+               ? std::optional(range[i].get<double>())
+               : std::nullopt;
+  };
+  return known_range(bound(0), bound(1));
 }
 
-std::vector<double> seconds_of(const Json& run) {
+std::optional<Range> range_of_seconds(const Json& run) {
   std::vector<double> values;
   for (const auto& seed : run["seeds"]) {
     const auto seconds = number_at(seed, "seconds");
     if (text_at(seed, "end") != "failed" && seconds) values.push_back(*seconds);
   }
-  return values;
-}
-
-std::optional<Range> range_of_seconds(const Json& run) {
-  const auto values = seconds_of(run);
-  if (values.size() < 2) return std::nullopt;
+  if (values.size() < 2) return values.empty() ? std::nullopt : std::optional(Range());
   const auto [low, high] = std::ranges::minmax(values);
   return Range{low, high};
 }
 
-struct Column {
-  std::string name;
-  bool less;  // whether less is better
-  std::function<std::optional<Range>(const Json& run)> range;
-  /// Whether the run has a value, whose range may be unknown.
-  std::function<bool(const Json& run)> has_value;
-};
-
-Column counted(const char* key) {
-  return {.name = key,
-          .less = true,
-          .range = [key](const Json& run) { return range_of_count(number_at(run, key)); },
-          .has_value = [key](const Json& run) { return number_at(run, key).has_value(); }};
-}
-
-Column speed(const char* key) {
-  return {.name = std::string("speed.") + key,
-          .less = false,
-          .range = [key](const Json& run) { return range_of_speed(run, key); },
-          .has_value = [key](const Json& run) { return number_at(member(run, "speed"), key).has_value(); }};
-}
-
-std::vector<Column> columns_of(const Json& results) {
-  const std::string quantity = text_at(member(results, "match"), "quantity");
-  std::vector<Column> columns;
-  if (member(results, "fair") == true) {
-    columns.push_back({.name = "metric",
-                       .less = text_at(results["metric"], "better") == "lower",
-                       .range = interval_of_metric,
-                       .has_value = [](const Json& run) { return !member(run, "metric").is_null(); }});
-  }
-  if (quantity != "parameters") columns.push_back(counted("parameters"));
-  if (quantity != "flops") columns.push_back(counted("flops_per_token"));
-  columns.push_back(counted("peak_memory_bytes"));
-  columns.push_back(
-      {.name = "seconds", .less = true, .range = range_of_seconds, .has_value = [](const Json& run) {
-         return !seconds_of(run).empty();
-       }});
-  for (const char* key : {"train_tokens_per_second", "prompt_tokens_per_second", "decode_tokens_per_second"})
-    columns.push_back(speed(key));
-  return columns;
-}
-
-/// The only run whose range lies on the better side of all others; nothing if there is none.
-std::optional<size_t> best_of(const Json& runs, const Column& column) {
-  const auto beats = [&](const Json& run, const Json& other) {
-    if (has_failed(other) || !column.has_value(other)) return true;
-    const auto ours = column.range(run), theirs = column.range(other);
-    return ours && theirs && (column.less ? ours->high < theirs->low : ours->low > theirs->high);
-  };
-  int64_t n_values = 0;
-  for (const auto& run : runs) n_values += !has_failed(run) && column.has_value(run);
-  if (n_values < 2) return std::nullopt;
-  for (size_t i = 0; i < runs.size(); ++i) {
-    if (has_failed(runs[i]) || !column.has_value(runs[i])) continue;
-    size_t n_beaten = 0;
-    for (size_t j = 0; j < runs.size(); ++j) n_beaten += j == i || beats(runs[i], runs[j]);
-    if (n_beaten == runs.size()) return i;
+/// The only run whose range lies below all others; nothing if there is none.
+std::optional<size_t> lowest(const Ranges& ranges) {
+  const auto is_value = [](const auto& range) { return range.has_value(); };
+  if (std::ranges::count_if(ranges, is_value) < 2) return std::nullopt;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const auto is_beaten = [&](const auto& other) {
+      return &other == &ranges[i] || !other || ranges[i]->high < other->low;
+    };
+    if (ranges[i] && std::ranges::all_of(ranges, is_beaten)) return i;
   }
   return std::nullopt;
 }
@@ -120,9 +78,26 @@ std::optional<size_t> best_of(const Json& runs, const Column& column) {
 void mark_best_values(Json& results) {
   auto& runs = results["runs"];
   for (auto& run : runs) run["best_in"] = Json::array();
-  for (const auto& column : columns_of(results)) {
-    if (const auto best = best_of(runs, column)) runs[*best]["best_in"].push_back(column.name);
+  const auto mark = [&](const std::string& column, Best best, const auto& range_of) {
+    Ranges ranges;
+    for (const auto& run : runs) {
+      ranges.push_back(has_failed(run) ? std::nullopt : range_of(run));
+      if (auto& range = ranges.back(); range && best == Best::highest) range = {-range->high, -range->low};
+    }
+    if (const auto i = lowest(ranges)) runs[*i]["best_in"].push_back(column);
+  };
+  if (member(results, "fair") == true)
+    mark("metric", text_at(results["metric"], "better") == "lower" ? Best::lowest : Best::highest,
+         range_of_metric);
+  const auto matched = text_at(member(results, "match"), "quantity");
+  for (const char* key : {"parameters", "flops_per_token", "peak_memory_bytes"}) {
+    if (matched.empty() || !std::string_view(key).starts_with(matched))
+      mark(key, Best::lowest, [&](const Json& run) { return range_of_count(run, key); });
   }
+  mark("seconds", Best::lowest, range_of_seconds);
+  for (const char* key : {"train_tokens_per_second", "prompt_tokens_per_second", "decode_tokens_per_second"})
+    mark(std::string("speed.") + key, Best::highest,
+         [&](const Json& run) { return range_of_speed(run, key); });
 }
 
 bool is_best_in(const Json& run, std::string_view column) {

@@ -19,13 +19,14 @@ bool is_row_of_counts(const Json& row, size_t n) {
   return row.is_array() && row.size() == n && std::ranges::all_of(row, is_count);
 }
 
-/// A matrix {"labels", "counts"}.
-std::optional<Confusion> read_confusion(const Json& json) {
+}  // namespace
+
+std::optional<ConfusionMatrix> confusion_matrix(const Json& json) {
   const Json &labels = member(json, "labels"), &counts = member(json, "counts");
   if (!labels.is_array() || !counts.is_array() || labels.empty() || labels.size() != counts.size())
     return std::nullopt;
   if (!std::ranges::all_of(labels, [](const Json& label) { return label.is_string(); })) return std::nullopt;
-  Confusion confusion{.labels = labels.get<std::vector<std::string>>(), .counts = {}};
+  ConfusionMatrix confusion{.labels = labels.get<std::vector<std::string>>(), .counts = {}};
   for (const auto& row : counts) {
     if (!is_row_of_counts(row, labels.size())) return std::nullopt;
     confusion.counts.push_back(row.get<std::vector<int64_t>>());
@@ -33,25 +34,21 @@ std::optional<Confusion> read_confusion(const Json& json) {
   return confusion;
 }
 
-}  // namespace
+std::optional<ConfusionMatrix> confusion_of(const Json& run) {
+  return confusion_matrix(member(run, "confusion"));
+}
 
-std::optional<Confusion> confusion_of(const Json& run) { return read_confusion(member(run, "confusion")); }
-
-void add_confusion(Json& sum, const Json& more) {
-  const auto added = read_confusion(more);
-  if (!added) return;
-  auto before = read_confusion(sum);
-  if (!before) {
+void add_confusion(std::optional<ConfusionMatrix>& sum, const std::optional<ConfusionMatrix>& more) {
+  if (!sum) {
     sum = more;
     return;
   }
-  if (before->labels != added->labels) return;
-  for (size_t i = 0; i < before->counts.size(); ++i)
-    std::ranges::transform(before->counts[i], added->counts[i], before->counts[i].begin(), std::plus());
-  sum["counts"] = before->counts;
+  if (!more || more->labels != sum->labels) return;
+  for (size_t i = 0; i < sum->counts.size(); ++i)
+    std::ranges::transform(sum->counts[i], more->counts[i], sum->counts[i].begin(), std::plus());
 }
 
-std::vector<Mistake> commonest_mistakes(const Confusion& confusion, size_t most) {
+std::vector<Mistake> commonest_mistakes(const ConfusionMatrix& confusion, size_t most) {
   std::vector<Mistake> mistakes;
   for (size_t i = 0; i < confusion.counts.size(); ++i) {
     const auto& row = confusion.counts[i];

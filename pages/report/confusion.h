@@ -11,17 +11,20 @@
 namespace zoo {
 
 /// C classes.
-struct Confusion {
+struct ConfusionMatrix {
   std::vector<std::string> labels;           // C
   std::vector<std::vector<int64_t>> counts;  // C × C: rows = the right class, columns = the predicted one
 };
 
 /// `confusion` of a run in results.json; absent where there is none, or where it is no matrix of counts for
 /// its labels.
-std::optional<Confusion> confusion_of(const Json& run);
+std::optional<ConfusionMatrix> confusion_of(const Json& run);
 
-/// sum ← sum + more, both {"labels", "counts"} or null. Nothing is added where the labels differ.
-void add_confusion(Json& sum, const Json& more);
+/// The matrix of {"labels", "counts"}, as above.
+std::optional<ConfusionMatrix> confusion_matrix(const Json& json);
+
+/// sum ← sum + more. Nothing is added where the labels differ.
+void add_confusion(std::optional<ConfusionMatrix>& sum, const std::optional<ConfusionMatrix>& more);
 
 /// A class that was taken for another.
 struct Mistake {
@@ -31,6 +34,6 @@ struct Mistake {
 };
 
 /// The `most` commonest mistakes, the commonest first; ties in the order of the labels.
-std::vector<Mistake> commonest_mistakes(const Confusion& confusion, size_t most);
+std::vector<Mistake> commonest_mistakes(const ConfusionMatrix& confusion, size_t most);
 
 }  // namespace zoo

@@ -58,6 +58,13 @@ std::string budget_text(const Json& results) {
   return amount(value) + " " + (kind == "tokens" ? unit_of(results) + "s" : kind);
 }
 
+/// The text of the estimate {value, low, high} at `key`.
+std::string estimate_at(const Json& object, const char* key, int decimals) {
+  const Json& estimate = member(object, key);
+  return estimate_text(number_at(estimate, "value"), number_at(estimate, "low"), number_at(estimate, "high"),
+                       decimals);
+}
+
 /// A description of the row that the others are compared with.
 std::string_view baseline_rule(const Json& runs) {
   const auto n = std::count_if(runs.begin(), runs.end(),
@@ -120,13 +127,13 @@ std::string sizes(const Json& results) {
   if (!fit.is_object()) return "";
   std::vector<Row> rows;
   for (const auto& variant : fit["variants"])
-    rows.push_back({plain(text_at(variant, "name")), estimate_text(member(variant, "exponent"), 4),
-                    estimate_text(member(variant, "compute_ratio"), 3)});
+    rows.push_back({plain(text_at(variant, "name")), estimate_at(variant, "exponent", 4),
+                    estimate_at(variant, "compute_ratio", 3)});
   auto text = fmt::format(
       "## Sizes\n\nFits of {} = A · FLOPs^(-exponent) over the sizes and seeds, with 95 % "
       "intervals. The compute is that for the same loss as the first variant, from lines with "
       "the common exponent {}.",
-      plain(text_at(fit, "loss")), estimate_text(member(fit, "exponent"), 4));
+      plain(text_at(fit, "loss")), estimate_at(fit, "exponent", 4));
   if (const auto p = number_at(fit, "p_equal_exponents"))
     text += fmt::format(" Equal exponents: {}.", p_text(*p));
   return text + "\n\n" + table({"variant", "exponent", "compute"}, rows, 1) + "\n";

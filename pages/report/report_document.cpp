@@ -94,9 +94,8 @@ void check_results(const Json& results) {
   for (size_t i = 0; i < runs.size(); ++i) check_run(runs[i], fmt::format("runs[{}]", i));
 }
 
-std::string estimate_text(const Json& estimate, int decimals) {
-  const auto value = number_at(estimate, "value"), low = number_at(estimate, "low"),
-             high = number_at(estimate, "high");
+std::string estimate_text(std::optional<double> value, std::optional<double> low, std::optional<double> high,
+                          int decimals) {
   if (!value) return "–";
   auto text = fmt::format("{:.{}f}", *value, decimals);
   if (low && high) text += fmt::format(" ({:.{}f} to {:.{}f})", *low, decimals, *high, decimals);
@@ -106,10 +105,6 @@ std::string estimate_text(const Json& estimate, int decimals) {
 bool has_failed(const Json& run) {
   const auto failed = [](const Json& seed) { return text_at(seed, "end") == "failed"; };
   return !run["seeds"].empty() && std::ranges::all_of(run["seeds"], failed);
-}
-
-bool ever_learnt(const nlohmann::ordered_json& run) {
-  return std::ranges::any_of(run["seeds"], [](const Json& seed) { return member(seed, "learnt") == true; });
 }
 
 int64_t n_not_learnt(const nlohmann::ordered_json& run) {

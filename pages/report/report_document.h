@@ -24,13 +24,13 @@ std::optional<double> number_at(const nlohmann::ordered_json& object, const char
 
 /// Whether a run has seeds, and all of them failed.
 bool has_failed(const nlohmann::ordered_json& run);
-/// Whether some seed of a run has learnt more than the frequencies of the targets.
-bool ever_learnt(const nlohmann::ordered_json& run);
-/// The number of seeds that have not; failed seeds are not counted.
+/// The number of seeds that have not learnt more than the frequencies of the targets; failed seeds are not
+/// counted.
 int64_t n_not_learnt(const nlohmann::ordered_json& run);
 
-/// "0.80 (0.71 to 0.90)", of an estimate {value, low, high} with so many decimals.
-std::string estimate_text(const nlohmann::ordered_json& estimate, int decimals);
+/// "0.80 (0.71 to 0.90)", of an estimate and its interval with so many decimals; "–" without a value.
+std::string estimate_text(std::optional<double> value, std::optional<double> low, std::optional<double> high,
+                          int decimals);
 
 /// The text at `key`; empty where there is none.
 std::string text_at(const nlohmann::ordered_json& object, const char* key);

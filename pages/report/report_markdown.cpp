@@ -29,8 +29,6 @@ size_t failed_seeds(const Json& run) {
   }));
 }
 
-/// Whether every seed of a run failed. Such a run is never the best.
-
 std::string metric_cell(const Json& run, const MetricText& metric, bool best) {
   const auto mean = number_at(run["metric"], "mean");
   const size_t failed = failed_seeds(run), seeds = run["seeds"].size();

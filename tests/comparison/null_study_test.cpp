@@ -7,10 +7,8 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "comparison/findings.h"
-#include "pages/json.h"
 #include "tests/support/training.h"
 #include "training/trainer.h"
 
@@ -33,16 +31,14 @@ std::vector<double> real_losses() {
 }
 
 /// A study of kNames rows with kSeeds of these losses each.
-Json study(const std::vector<double>& losses) {
-  Json runs = Json::array();
+std::vector<RunResults> study(const std::vector<double>& losses) {
+  std::vector<RunResults> runs;
   for (size_t i = 0; i < kNames; ++i) {
-    Json seeds = Json::array();
+    RunResults run{.name = std::to_string(i)};
+    if (i > 0) run.baseline = "0";
     for (size_t j = 0; j < kSeeds; ++j)
-      seeds.push_back({{"seed", j + 1}, {"valid", {{"loss", losses[i * kSeeds + j]}}}});
-    runs.push_back({{"name", std::to_string(i)},
-                    {"baseline", i == 0 ? Json() : Json("0")},
-                    {"versus_baseline", nullptr},
-                    {"seeds", std::move(seeds)}});
+      run.seeds.push_back({.seed = static_cast<int64_t>(j) + 1, .metric = losses[i * kSeeds + j]});
+    runs.push_back(std::move(run));
   }
   return runs;
 }
@@ -58,9 +54,9 @@ TEST(RealNullStudy, DeclaresADifferenceInAtMostFivePercent) {
     std::ranges::shuffle(losses, random);
     auto runs = study(losses);
     compare_with_baselines(runs, {.key = "loss", .label = "loss"}, {.margin = 0});
-    found += std::any_of(runs.begin() + 1, runs.end(), [](const Json& run) {
-      const auto said = run["versus_baseline"]["verdict"].get<std::string>();
-      return said == "better" || said == "worse";
+    found += std::any_of(runs.begin() + 1, runs.end(), [](const RunResults& run) {
+      const auto said = run.versus_baseline.value().verdict;
+      return said == Verdict::better || said == Verdict::worse;
     });
   }
   const double rate = static_cast<double>(found) / n_studies;

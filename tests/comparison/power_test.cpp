@@ -8,11 +8,9 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "comparison/findings.h"
 #include "comparison/statistics/paired_test.h"
-#include "pages/json.h"
 
 namespace zoo {
 namespace {
@@ -20,32 +18,28 @@ namespace {
 const Metric kLoss{.key = "loss", .label = "loss"};
 
 /// Made-up results of variants that have the true values `means` and a standard deviation of 1 per run.
-Json study(const std::vector<double>& means, int64_t n_seeds, std::mt19937_64& random) {
-  Json runs = Json::array();
+std::vector<RunResults> study(const std::vector<double>& means, int64_t n_seeds, std::mt19937_64& random) {
+  std::vector<RunResults> runs;
   for (size_t i = 0; i < means.size(); ++i) {
-    Json seeds = Json::array();
+    RunResults run{.name = std::to_string(i)};
+    if (i > 0) run.baseline = "0";
     for (int64_t seed = 1; seed <= n_seeds; ++seed)
-      seeds.push_back(
-          {{"seed", seed}, {"valid", {{"loss", means[i] + std::normal_distribution<>()(random)}}}});
-    runs.push_back({{"name", std::to_string(i)},
-                    {"baseline", i == 0 ? Json() : Json("0")},
-                    {"versus_baseline", nullptr},
-                    {"seeds", std::move(seeds)}});
+      run.seeds.push_back({.seed = seed, .metric = means[i] + std::normal_distribution<>()(random)});
+    runs.push_back(std::move(run));
   }
   return runs;
 }
 
 /// The share of the studies in which some row has one of the verdicts.
-double share_with(const std::vector<std::string>& verdicts, const std::vector<double>& means, int64_t n_seeds,
+double share_with(const std::vector<Verdict>& verdicts, const std::vector<double>& means, int64_t n_seeds,
                   int64_t n_studies, const TestRules& rules) {
   std::mt19937_64 random(1);
   int64_t n = 0;
   for (int64_t i = 0; i < n_studies; ++i) {
     auto runs = study(means, n_seeds, random);
     compare_with_baselines(runs, kLoss, rules);
-    n += std::any_of(runs.begin() + 1, runs.end(), [&](const Json& run) {
-      const auto said = run["versus_baseline"]["verdict"].get<std::string>();
-      return std::ranges::count(verdicts, said) > 0;
+    n += std::any_of(runs.begin() + 1, runs.end(), [&](const RunResults& run) {
+      return std::ranges::count(verdicts, run.versus_baseline.value().verdict) > 0;
     });
   }
   return static_cast<double>(n) / static_cast<double>(n_studies);
@@ -56,7 +50,8 @@ TEST(NullStudy, DeclaresADifferenceInAtMostFivePercent) {
   const std::vector<double> equal(20, 10.0);
   for (const int64_t n_seeds : {3, 8}) {
     constexpr int64_t n_studies = 800;
-    const double rate = share_with({"better", "worse"}, equal, n_seeds, n_studies, {.margin = 0});
+    const double rate =
+        share_with({Verdict::better, Verdict::worse}, equal, n_seeds, n_studies, {.margin = 0});
     const double noise = 3 * std::sqrt(0.05 * 0.95 / n_studies);
     EXPECT_LT(rate, 0.05 + noise) << n_seeds;
     EXPECT_GT(rate, 0.01) << n_seeds << ": the test never finds anything";
@@ -67,10 +62,11 @@ TEST(NullStudy, CallsRowsTheSameInAtMostFivePercentIfTheyDifferByTheMargin) {
   std::vector<double> apart(10, 50.0);
   apart[0] = 40.0;  // the margin of 0.25 is 10
   constexpr int64_t n_studies = 800;
-  EXPECT_LT(share_with({"same"}, apart, 3, n_studies, {.margin = 0.25}),
+  EXPECT_LT(share_with({Verdict::same}, apart, 3, n_studies, {.margin = 0.25}),
             0.05 + 3 * std::sqrt(0.05 * 0.95 / n_studies));
   const std::vector<double> equal(10, 40.0);
-  EXPECT_GT(share_with({"same"}, equal, 6, 200, {.margin = 0.25}), 0.9) << "equal rows are called the same";
+  EXPECT_GT(share_with({Verdict::same}, equal, 6, 200, {.margin = 0.25}), 0.9)
+      << "equal rows are called the same";
 }
 
 TEST(Power, IsWhatMadeUpStudiesFind) {
@@ -84,8 +80,8 @@ TEST(Power, IsWhatMadeUpStudiesFind) {
     for (int64_t i = 0; i < n_studies; ++i) {
       auto runs = study(means, n_seeds, random);
       compare_with_baselines(runs, kLoss, {.margin = 0});
-      found += runs[1]["versus_baseline"]["verdict"] == "worse";
-      if (i == 0) promised = power_json(runs)["probability"];
+      found += runs[1].versus_baseline->verdict == Verdict::worse;
+      if (i == 0) promised = power_of(runs).value().probability;
     }
     const double rate = static_cast<double>(found) / n_studies;
     const double noise = 3.5 * std::sqrt(promised * (1 - promised) / n_studies);
@@ -113,7 +109,7 @@ TEST(Power, OfAComparisonWithoutTestsIsUnknown) {
   std::mt19937_64 random(3);
   auto runs = study({10, 10}, 1, random);
   compare_with_baselines(runs, kLoss, {});
-  EXPECT_TRUE(power_json(runs).is_null());
+  EXPECT_FALSE(power_of(runs));
 }
 
 }  // namespace

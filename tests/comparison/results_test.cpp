@@ -1,15 +1,14 @@
 // What a comparison collects from its runs, without the program: sums over seeds, and results so far.
 
-#include "comparison/results.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/run.h"
+#include "comparison/collect_results.h"
+#include "comparison/results_json.h"
 #include "comparison/running_results.h"
-#include "comparison/statistics/paired_test.h"
 #include "io/files.h"
 #include "tests/support/training.h"
 
@@ -38,8 +37,9 @@ class CollectedResults : public ::testing::Test {
     return plan;
   }
   Json collected(const ComparisonPlan& plan) const {
-    return collect_results(
+    const auto results = collect_results(
         plan, {.dir = world_.path("comparison"), .origin = {.command = "zoo compare", .yaml = ""}});
+    return results_json(results.value());
   }
 
   TinyWorld world_;
@@ -114,12 +114,12 @@ TEST_F(CollectedResults, SoFarHaveTheBestEvaluation) {
   const auto so_far = [&] {
     return running_results(plan_of({dir}), world_.path("comparison"), c10::kCPU, {}, RunState::running);
   };
-  EXPECT_EQ(so_far()["runs"][0]["seeds"][0]["valid"]["accuracy"], 0.6);
-  EXPECT_EQ(so_far()["runs"][0]["metric"]["mean"], 0.6);
-  EXPECT_EQ(so_far()["progress"]["finished"], 1);
+  EXPECT_EQ(so_far().runs[0].seeds[0].metric, 0.6);
+  EXPECT_EQ(so_far().runs[0].metric->mean, 0.6);
+  EXPECT_EQ(so_far().progress->finished, 1);
   write_file_atomically(dir / kFailureFile, "the loss is not a number");
-  EXPECT_TRUE(so_far()["runs"][0]["metric"].is_null());
-  EXPECT_EQ(so_far()["runs"][0]["seeds"][0]["end"], "failed");
+  EXPECT_FALSE(so_far().runs[0].metric);
+  EXPECT_EQ(so_far().runs[0].seeds[0].end, SeedEnd::failed);
 
   const auto lower = trained("language_modeling", 1, 4000);
   write_file_atomically(lower / "metrics.jsonl",
@@ -128,7 +128,7 @@ TEST_F(CollectedResults, SoFarHaveTheBestEvaluation) {
                         "{\"step\": 3, \"valid_loss\": 2.2, \"valid_bits_per_byte\": 3.2}\n");
   const auto results =
       running_results(plan_of({lower}), world_.path("comparison"), c10::kCPU, {}, RunState::running);
-  EXPECT_EQ(results["runs"][0]["seeds"][0]["valid"]["bits_per_byte"], 3.0);
+  EXPECT_EQ(results.runs[0].seeds[0].metric, 3.0);
 }
 
 }  // namespace

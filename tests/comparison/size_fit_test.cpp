@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 namespace zoo {
 namespace {
@@ -15,12 +14,19 @@ using ::testing::Not;
 
 const Metric kFitted{.key = "loss", .label = "loss"};
 
+/// The state of a training that took these FLOPs.
+TrainingState after(double flops) {
+  TrainingState state;
+  state.flops = flops;
+  return state;
+}
+
 /// The fit of two variants at three sizes. At equal FLOPs, the loss of the second is `factor` times that of
 /// the first.
-nlohmann::ordered_json fit_of_two(double factor) {
+SizeFit fit_of_two(double factor) {
   ComparisonPlan plan;
   plan.sizes = {"small", "medium", "large"};
-  auto runs = nlohmann::ordered_json::array();
+  std::vector<RunResults> runs;
   for (const auto& [variant, times] : {std::pair("gpt", 1.0), std::pair("llama", factor)}) {
     double flops = 1e9;
     for (const auto& size : plan.sizes) {
@@ -31,19 +37,19 @@ nlohmann::ordered_json fit_of_two(double factor) {
       planned.size = size;
       plan.variants.push_back(planned);
       const double loss = times * 10 * std::pow(flops, -0.1);
-      auto seeds = nlohmann::ordered_json::array();
+      runs.push_back({.name = planned.name});
       for (int seed = 1; seed <= 2; ++seed)
-        seeds.push_back({{"seed", seed}, {"flops", flops}, {"valid", {{"loss", loss * (1 + 1e-4 * seed)}}}});
-      runs.push_back({{"name", planned.name}, {"seeds", seeds}});
+        runs.back().seeds.push_back(
+            {.seed = seed, .state = after(flops), .metric = loss * (1 + 1e-4 * seed)});
     }
   }
-  return size_fit(plan, runs, kFitted);
+  return size_fit(plan, runs, kFitted).value();
 }
 
 TEST(SizeFit, SaysWhatComputeTheSameLossNeeds) {
   const auto near = fit_of_two(0.95);
-  EXPECT_EQ(near["variants"][1]["overlaps"], true);
-  EXPECT_NEAR(near["variants"][1]["compute_ratio"]["value"].get<double>(), std::pow(0.95, 10), 1e-3);
+  EXPECT_EQ(near.overlaps[1], true);
+  EXPECT_NEAR(near.fit.compute_ratios[1].value, std::pow(0.95, 10), 1e-3);
   EXPECT_THAT(size_finding(near, true), HasSubstr("For the same loss, llama needs 0.60"));
   EXPECT_THAT(size_finding(near, true), Not(HasSubstr("extrapolated")));
   EXPECT_EQ(size_finding(near, false), "") << "an unfair comparison has no finding";
@@ -51,15 +57,15 @@ TEST(SizeFit, SaysWhatComputeTheSameLossNeeds) {
 
 TEST(SizeFit, SaysWhereNoMeasurementSupportsTheRatio) {
   const auto far = fit_of_two(0.6);  // better at the smallest size than the first at the largest
-  EXPECT_EQ(far["variants"][1]["overlaps"], false);
-  EXPECT_EQ(far["variants"][0]["overlaps"], true) << "with itself";
+  EXPECT_EQ(far.overlaps[1], false);
+  EXPECT_EQ(far.overlaps[0], true) << "with itself";
   EXPECT_THAT(size_finding(far, true), HasSubstr("; this is extrapolated, as their losses do not overlap."));
 }
 
 /// Runs of two variants at two sizes, two seeds each: loss(variant, size, seed).
 struct SmallStudy {
   ComparisonPlan plan;
-  nlohmann::ordered_json runs = nlohmann::ordered_json::array();
+  std::vector<RunResults> runs;
 };
 template <class Loss>
 SmallStudy study_of(const Metric& metric, Loss loss) {
@@ -72,16 +78,16 @@ SmallStudy study_of(const Metric& metric, Loss loss) {
       planned.without_size = fmt::format("v{}", variant);
       planned.size = study.plan.sizes[static_cast<size_t>(size)];
       study.plan.variants.push_back(planned);
-      auto seeds = nlohmann::ordered_json::array();
+      RunResults run{.name = planned.name};
       for (int seed = 1; seed <= 2; ++seed) {
         const double value = loss(variant, size, seed);
-        seeds.push_back({{"seed", seed},
-                         {"flops", 1e9 * std::pow(10, size) * (1 + variant)},
-                         {"learnt", value < 5},
-                         {"valid_loss", value},
-                         {"valid", {{metric.key, metric.better == Better::lower ? value : 1 / value}}}});
+        run.seeds.push_back({.seed = seed,
+                             .state = after(1e9 * std::pow(10, size) * (1 + variant)),
+                             .metric = metric.better == Better::lower ? value : 1 / value,
+                             .loss = value,
+                             .learnt = value < 5});
       }
-      study.runs.push_back({{"name", planned.name}, {"seeds", seeds}});
+      study.runs.push_back(std::move(run));
     }
   }
   return study;
@@ -94,34 +100,34 @@ TEST(SizeFit, ASeedThatLearntNothingIsNoPoint) {
   const auto study = study_of(kFitted, [](int variant, int size, int seed) {
     return variant == 1 && size == 0 && seed == 2 ? 6.9 : small_loss(variant, size, seed);
   });
-  const auto fit = size_fit(study.plan, study.runs, kFitted);
-  EXPECT_EQ(fit["points"].size(), 7U);
-  for (const auto& point : fit["points"]) {
-    EXPECT_LT(point["loss"].get<double>(), 5);
-    const bool is_second = point["variant"] == "v1";
-    EXPECT_EQ(point["flops"].get<double>(), (point["size"] == "small" ? 1e9 : 1e10) * (is_second ? 2 : 1));
+  const auto fit = size_fit(study.plan, study.runs, kFitted).value();
+  EXPECT_EQ(fit.points.size(), 7U);
+  for (const auto& point : fit.points) {
+    EXPECT_LT(point.loss, 5);
+    const bool is_second = point.variant == "v1";
+    EXPECT_EQ(point.flops, (point.size == "small" ? 1e9 : 1e10) * (is_second ? 2 : 1));
   }
-  EXPECT_EQ(fit["loss"], "loss");
-  EXPECT_EQ(fit["names"], (nlohmann::ordered_json{"small", "large"}));
+  EXPECT_EQ(fit.loss, "loss");
+  EXPECT_EQ(fit.sizes, (std::vector<std::string>{"small", "large"}));
 }
 
 // Where a higher metric is better, the law is that of the loss.
 TEST(SizeFit, OfAnAccuracyIsThatOfTheLoss) {
   const Metric accuracy{.key = "accuracy", .label = "accuracy", .better = Better::higher};
   const auto study = study_of(accuracy, small_loss);
-  const auto fit = size_fit(study.plan, study.runs, accuracy);
-  EXPECT_EQ(fit["loss"], "validation loss");
-  ASSERT_EQ(fit["points"].size(), 8U);
-  EXPECT_DOUBLE_EQ(fit["points"][7]["loss"].get<double>(), small_loss(1, 1, 2));
+  const auto fit = size_fit(study.plan, study.runs, accuracy).value();
+  EXPECT_EQ(fit.loss, "validation loss");
+  ASSERT_EQ(fit.points.size(), 8U);
+  EXPECT_DOUBLE_EQ(fit.points[7].loss, small_loss(1, 1, 2));
 }
 
 TEST(SizeFit, OfOneSizeIsNone) {
   auto study = study_of(kFitted, small_loss);
   for (size_t i : {1, 3})
-    for (auto& seed : study.runs[i]["seeds"]) seed["flops"] = nullptr;
-  EXPECT_TRUE(size_fit(study.plan, study.runs, kFitted).is_null());
+    for (auto& seed : study.runs[i].seeds) seed.state.reset();
+  EXPECT_FALSE(size_fit(study.plan, study.runs, kFitted));
   study.plan.sizes.clear();
-  EXPECT_TRUE(size_fit(study.plan, study.runs, kFitted).is_null());
+  EXPECT_FALSE(size_fit(study.plan, study.runs, kFitted));
 }
 
 }  // namespace

@@ -48,16 +48,17 @@ TEST(Confusion, WhatIsNoMatrixIsNone) {
 }
 
 TEST(Confusion, OfSeedsIsTheirSum) {
-  Json sum;
-  add_confusion(sum, nullptr);
-  EXPECT_TRUE(sum.is_null());
-  add_confusion(sum, matrix({{1, 2}, {3, 4}}, {"a", "b"}));
-  add_confusion(sum, matrix({{10, 20}, {30, 40}}, {"a", "b"}));
-  EXPECT_EQ(sum["counts"], Json({{11, 22}, {33, 44}}));
-  add_confusion(sum, matrix({{1, 1}, {1, 1}}, {"a", "other"}));
-  add_confusion(sum, "damaged");
-  EXPECT_EQ(sum["counts"], Json({{11, 22}, {33, 44}}));
-  EXPECT_EQ(sum["labels"], Json({"a", "b"}));
+  std::optional<ConfusionMatrix> sum;
+  add_confusion(sum, std::nullopt);
+  EXPECT_FALSE(sum);
+  add_confusion(sum, confusion_matrix(matrix({{1, 2}, {3, 4}}, {"a", "b"})));
+  add_confusion(sum, confusion_matrix(matrix({{10, 20}, {30, 40}}, {"a", "b"})));
+  const std::vector<std::vector<int64_t>> counts = {{11, 22}, {33, 44}};
+  EXPECT_EQ(sum->counts, counts);
+  add_confusion(sum, confusion_matrix(matrix({{1, 1}, {1, 1}}, {"a", "other"})));
+  add_confusion(sum, confusion_matrix("damaged"));
+  EXPECT_EQ(sum->counts, counts);
+  EXPECT_EQ(sum->labels, (std::vector<std::string>{"a", "b"}));
 }
 
 TEST(Confusion, TheCommonestMistakesComeFirst) {
