@@ -1,4 +1,4 @@
-// zoo compare: architectures side by side under one budget.
+// zoo compare: architectures side by side under one budget, and the reports of results that are there.
 
 #include "comparison/compare.h"
 
@@ -23,6 +23,8 @@
 #include "base/process.h"
 #include "comparison/tuning.h"
 #include "io/config/find_config.h"
+#include "io/files.h"
+#include "io/json_document.h"
 #include "pages/report/table.h"
 #include "training/stop_signals.h"
 
@@ -99,7 +101,26 @@ void show_plan(const ComparisonPlan& plan, int64_t n_tuning) {
   for (const auto& notice : plan.notices) std::cerr << "note: " << notice.text << '\n';
 }
 
+/// Whether the target is the results.json of a comparison, whose reports are made again.
+bool is_results_file(const std::filesystem::path& path) {
+  return path.extension() == ".json" && std::filesystem::is_regular_file(path);
+}
+
+void make_reports(const CompareArguments& arguments) {
+  const auto& path = arguments.targets.front();
+  const auto dir = arguments.out.empty() ? path.parent_path() : arguments.out;
+  const auto text = read_file(path, Follow::everything, JsonLimits::bytes);
+  try {
+    write_reports(parse_ordered_json(text), dir);
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: no results of a comparison: {}", path.string(), error.what()));
+  }
+  std::cout << "report   " << (dir / "report.html").string() << '\n';
+}
+
 void run(const CompareArguments& arguments) {
+  if (arguments.targets.size() == 1 && is_results_file(arguments.targets.front()))
+    return make_reports(arguments);
   parse_device(arguments.device);  // throws before anything is read
   const auto comparison = read_comparison(arguments);
   std::optional<StopSignals> signals;  // set once there is a plan: before, there is nothing to save
@@ -147,7 +168,9 @@ void add_compare(CLI::App& app) {
       app.add_subcommand("compare", "Train architectures under one budget and show them side by side");
   command
       ->add_option("CONFIG|RUN", arguments->targets,
-                   "Configurations (trained now), finished runs (only evaluated), or one comparison file")
+                   "Configurations (trained now), finished runs (only evaluated), one comparison file, or a "
+                   "results.json "
+                   "whose reports are made again")
       ->type_name("PATH")
       ->required();
   add_overrides(*command, arguments->overrides);

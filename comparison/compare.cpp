@@ -84,9 +84,15 @@ nlohmann::ordered_json compare(const Comparison& comparison, const CompareOption
   if (!collected) return nullptr;
   auto results = results_json(*collected);
   write_file_atomically(options.dir / "results.json", results.dump(1) + "\n");
-  write_file_atomically(options.dir / "report.html", report_page(results));
-  write_file_atomically(options.dir / "report.md", report_markdown(results));
+  write_reports(results, options.dir);
   return results;
+}
+
+void write_reports(const nlohmann::ordered_json& results, const std::filesystem::path& dir) {
+  const auto page = report_page(results), markdown = report_markdown(results);
+  if (!dir.empty()) make_directory(dir);
+  write_file_atomically(dir / "report.html", page);
+  write_file_atomically(dir / "report.md", markdown);
 }
 
 }  // namespace zoo

@@ -33,4 +33,8 @@ struct CompareOptions {
 /// remove_comparison, train_all and collect_results.
 nlohmann::ordered_json compare(const Comparison& comparison, const CompareOptions& options);
 
+/// Writes DIR/report.html and DIR/report.md from a results.json, and makes DIR if need be. Throws DataError
+/// where it is not as docs/comparison.md describes, SystemError.
+void write_reports(const nlohmann::ordered_json& results, const std::filesystem::path& dir);
+
 }  // namespace zoo

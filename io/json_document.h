@@ -1,7 +1,6 @@
 #pragma once
-// JSON from files that anybody may have written. nlohmann's parser alone takes any depth and any size: 4 MB
-// of
-// "[{[{…" become 1 GB of values.
+// JSON from files that anybody may have written. nlohmann's parser alone takes any depth and any size: from
+// 4 MB of "[{[{…" it makes 1 GB of values.
 
 #include <filesystem>
 #include <string_view>

@@ -118,6 +118,18 @@ TEST_F(Compare, TellsTheWorseFromTheEqual) {
   EXPECT_THAT(read_file(dir_ / "c/report.html"), HasSubstr("Sheep"));
   EXPECT_THAT(read_file(dir_ / "c/report.md"), HasSubstr("Slow learners learn slowly."));
 
+  // The reports are made of the results alone.
+  const auto remade = run("c/results.json --out again");
+  ASSERT_EQ(remade.code, 0) << remade.err;
+  EXPECT_EQ(remade.out, "report   again/report.html\n");
+  for (const std::string name : {"report.html", "report.md"})
+    EXPECT_EQ(read_file(dir_ / "again" / name), read_file(dir_ / "c" / name)) << name;
+  dir_.write("other.json", "{\"mine\": 1}");
+  const auto refused = run("other.json --out e");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("other.json: no results of a comparison: "));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "e"));
+
   // Finished runs are only evaluated.
   const auto evaluated = run("c/runs/one/seed-1 c/runs/slow/seed-1 --out d --json");
   ASSERT_EQ(evaluated.code, 0) << evaluated.err;
