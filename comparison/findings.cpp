@@ -132,37 +132,40 @@ Names variants_of_grid(const Runs& runs) {
   return n_baselines > 1 ? variants : Names();
 }
 
+/// "1 of 3 runs is worse than gpt", "2 of 3 runs are worse than gpt"
+std::string counted(const Said& said, const std::string& baseline, size_t n) {
+  constexpr std::string_view is = "is ";
+  const auto count = said.names.size();
+  const bool plural = count > 1 && said.than.starts_with(is);
+  return fmt::format("{} of {} runs {}{} {}", count, n, plural ? "are " : "",
+                     plural ? said.than.substr(is.size()) : said.than, baseline);
+}
+
 /// "post-norm is worse than pre-norm at 3 of 6 points of the grid, better at 1 and undecided at 2"; with more
-/// variants "Against gpt at the same point of the grid, 5 of 12 runs are worse and 7 undecided".
+/// variants "5 of 12 runs are worse than gpt at the same point of the grid and 7 undecided".
 std::string on_grid(const std::vector<Said>& verdicts, const Names& variants, size_t n) {
+  const auto& first = verdicts.front();
   const bool two = variants.size() == 2;
-  Names parts;
-  for (const auto& [verdict, than, names] : verdicts) {
-    const auto count = names.size();
-    if (two && parts.empty())
-      parts.push_back(
-          fmt::format("{} {} {} at {} of {} points of the grid", variants[1], than, variants[0], count, n));
-    else if (two)
-      parts.push_back(fmt::format("{} at {}", name_of(verdict), count));
-    else if (parts.empty())
-      parts.push_back(fmt::format("Against {} at the same point of the grid, {} of {} runs {} {}",
-                                  variants[0], count, n, count == 1 ? "is" : "are", name_of(verdict)));
-    else
-      parts.push_back(fmt::format("{} {}", count, name_of(verdict)));
+  Names parts = {two ? fmt::format("{} {} {} at {} of {} points of the grid", variants[1], first.than,
+                                   variants[0], first.names.size(), n)
+                     : counted(first, variants[0], n) + " at the same point of the grid"};
+  for (size_t i = 1; i < verdicts.size(); ++i) {
+    const auto verdict = name_of(verdicts[i].verdict);
+    const auto count = verdicts[i].names.size();
+    parts.push_back(two ? fmt::format("{} at {}", verdict, count) : fmt::format("{} {}", count, verdict));
   }
   return enumerated(parts);
 }
 
-/// "Against gpt, 2 of 3 runs are worse (a and b) and 1 undecided (c)"; with two runs "a is worse than gpt".
+/// "2 of 3 runs are worse than gpt (a and b) and 1 undecided (c)"; with two runs "a is worse than gpt".
 std::string against_one(const std::vector<Said>& verdicts, const std::string& baseline, size_t n) {
   if (n == 1) return fmt::format("{} {} {}", verdicts.front().names.front(), verdicts.front().than, baseline);
   Names parts;
   for (const auto& said : verdicts) {
     const auto count = said.names.size();
-    const auto who = count > kMostNames ? "" : fmt::format(" ({})", enumerated(said.names));
-    parts.push_back(parts.empty() ? fmt::format("Against {}, {} of {} runs {} {}{}", baseline, count, n,
-                                                count == 1 ? "is" : "are", name_of(said.verdict), who)
-                                  : fmt::format("{} {}{}", count, name_of(said.verdict), who));
+    const auto what =
+        parts.empty() ? counted(said, baseline, n) : fmt::format("{} {}", count, name_of(said.verdict));
+    parts.push_back(count > kMostNames ? what : fmt::format("{} ({})", what, enumerated(said.names)));
   }
   return enumerated(parts);
 }
@@ -188,15 +191,15 @@ std::string without_success(const Runs& runs) {
   return text;
 }
 
-/// "The best mean of 4 runs has gpt: 1.907 ± 0.006 bits per byte (mean of 3 seeds, 95 % interval)."
+/// "gpt has the best mean of 4 runs: 1.907 ± 0.006 bits per byte (mean of 3 seeds, 95 % interval)."
 std::string best_finding(const Runs& runs, const Metric& metric) {
   const RunResults* best = nullptr;
   for (const auto& run : runs) {
     if (run.metric && (!best || metric.is_better(run.metric->mean, best->metric->mean))) best = &run;
   }
   const int64_t n = best->metric->n;
-  return fmt::format("The best mean of {} runs has {}: {} {} {}.", runs.size(), best->name,
-                     shown(*best->metric, metric), metric.label,
+  const auto what = runs.size() == 1 ? "" : fmt::format("the best mean of {} runs: ", runs.size());
+  return fmt::format("{} has {}{} {} {}.", best->name, what, shown(*best->metric, metric), metric.label,
                      n > 1 ? fmt::format("(mean of {} seeds, 95 % interval)", n) : "(one seed: no interval)");
 }
 

@@ -72,8 +72,8 @@ std::string size_finding(const std::optional<SizeFit>& sizes, bool fair) {
                                 estimate_text(ratio, low, high, 2)));
   }
   if (needs.empty()) return "";
-  auto text = fmt::format("For the same {}, {} times the compute of {}", sizes->loss, fmt::join(needs, ", "),
-                          sizes->variants[0]);
+  auto text = fmt::format("{} times the compute of {} for the same {}", fmt::join(needs, ", "),
+                          sizes->variants[0], sizes->loss);
   if (const auto& p = sizes->fit.p_equal_exponents; p && *p < kSignificance)
     text += fmt::format("; the lines are not parallel (p = {:.3f}), so the ratio changes with the size", *p);
   if (std::ranges::find(sizes->overlaps, false) != sizes->overlaps.end())

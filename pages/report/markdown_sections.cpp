@@ -216,8 +216,8 @@ std::string facts(const Json& results) {
                             member(metric, "percent") == true ? "points" : "%"));
   if (const Json& power = member(results, "power"); power.is_object()) {
     auto text = fmt::format(
-        "with {} seeds and {} tests, a difference of {:g} standard deviations of a run is "
-        "found with a probability of {:.0f} %",
+        "{} seeds in {} tests find a difference of {:g} standard deviations of a run with a probability of "
+        "{:.0f} %",
         power["seeds"].dump(), power["tests"].dump(), number_at(power, "deviations").value_or(0),
         100 * number_at(power, "probability").value_or(0));
     if (const auto needed = number_at(power, "seeds_needed"))

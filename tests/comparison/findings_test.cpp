@@ -61,20 +61,19 @@ TEST(Findings, TellBetterFromWorseByTheDirectionOfTheMetric) {
     EXPECT_NEAR(runs[1].versus_baseline->test.difference, 0.1003, 1e-3);
     EXPECT_GE(runs[1].versus_baseline->p_corrected, runs[1].versus_baseline->test.p);
     const auto text = findings(runs, metric, true);
-    EXPECT_THAT(text,
-                HasSubstr(high ? "The best mean of 4 runs has more" : "The best mean of 4 runs has less"));
+    EXPECT_THAT(
+        text, HasSubstr(high ? "more has the best mean of 4 runs: " : "less has the best mean of 4 runs: "));
     EXPECT_THAT(
         text,
-        HasSubstr(
-            high ? " Against base, 1 of 3 runs is better (more), 1 worse (less) and 1 undecided (alike)."
-                 : " Against base, 1 of 3 runs is better (less), 1 worse (more) and 1 undecided (alike)."));
+        HasSubstr(high ? " 1 of 3 runs is better than base (more), 1 worse (less) and 1 undecided (alike)."
+                       : " 1 of 3 runs is better than base (less), 1 worse (more) and 1 undecided (alike)."));
     EXPECT_THAT(text, HasSubstr("(mean of 3 seeds, 95 % interval)."));
     runs.erase(runs.begin() + 2, runs.end());
     EXPECT_THAT(findings(runs, metric, true),
                 HasSubstr(high ? " more is better than base." : " more is worse than base."));
   }
-  EXPECT_THAT(findings({run_of("a", {0.5})}, kAccuracy, true),
-              HasSubstr("50.0 % accuracy (one seed: no interval)"));
+  EXPECT_EQ(findings({run_of("a", {0.5})}, kAccuracy, true),
+            "a has 50.0 % accuracy (one seed: no interval).");
 }
 
 TEST(Findings, PairOnlyTheSeedsThatBothHave) {
@@ -96,14 +95,14 @@ TEST(Findings, EachRunIsComparedWithItsOwnBaseline) {
   EXPECT_EQ(runs[3].versus_baseline->verdict, Verdict::better);
   EXPECT_EQ(
       findings(runs, kBits, true),
-      "b is better than a at 1 of 2 points of the grid and worse at 1. The best mean of 4 runs has a, n=1: "
+      "b is better than a at 1 of 2 points of the grid and worse at 1. a, n=1 has the best mean of 4 runs: "
       "1.10 ± 0.25 bits per byte (mean of 3 seeds, 95 % interval).");
   runs.push_back(run_of("c, n=1", {1.5, 1.6, 1.701}));
   runs[4].variant = "c";
   runs[4].baseline = "a, n=1";
   compare_with_baselines(runs, kBits, {});
   EXPECT_EQ(verdict_finding(runs, true),
-            "Against a at the same point of the grid, 2 of 3 runs are worse and 1 better.");
+            "2 of 3 runs are worse than a at the same point of the grid and 1 better.");
 }
 
 TEST(Findings, OneSeedIsNoTest) {
@@ -117,7 +116,7 @@ TEST(Findings, RunsThatFailedAreNamedAndNeverBest) {
   Runs runs = against_first({run_of("base", {1.0, 1.1}), run_of("wild", {kFailed, kFailed})});
   compare_with_baselines(runs, kBits, {});
   EXPECT_FALSE(runs[1].versus_baseline);
-  EXPECT_THAT(findings(runs, kBits, true), ::testing::AllOf(HasSubstr("The best mean of 2 runs has base"),
+  EXPECT_THAT(findings(runs, kBits, true), ::testing::AllOf(HasSubstr("base has the best mean of 2 runs: "),
                                                             HasSubstr(" wild failed with every seed.")));
   EXPECT_EQ(findings({run_of("wild", {kFailed})}, kBits, true), "No run could be trained to its end.");
 }
@@ -187,7 +186,7 @@ TEST(Findings, ABaselineThatDidNotAlwaysLearnIsNoBaseline) {
   compare_with_baselines(runs, kBits, {});
   EXPECT_EQ(runs[1].versus_baseline->verdict, Verdict::unsteady);
   EXPECT_THAT(findings(runs, kBits, true),
-              HasSubstr("Against base, 2 of 2 runs are unsteady (other and third)"));
+              HasSubstr("2 of 2 runs cannot be compared with base (other and third)"));
 }
 
 // What all tests of a comparison promise is what the one with the fewest pairs can find.
@@ -226,7 +225,7 @@ TEST(Findings, ManyRunsAreCounted) {
   runs = against_first(runs);
   compare_with_baselines(runs, kBits, {});
   const auto text = findings(runs, kBits, true);
-  EXPECT_THAT(text, HasSubstr("Against base, 20 of 20 runs are undecided."));
+  EXPECT_THAT(text, HasSubstr("20 of 20 runs cannot be told from base."));
   EXPECT_EQ(std::ranges::count(text, '\n'), 0);
   EXPECT_LT(text.size(), 250U);
 }
