@@ -74,8 +74,8 @@ constexpr CostColumn kColumns[] = {
     {"parameters", nullptr, "parameters", ""},
     {"FLOPs / {}", nullptr, "flops_per_token", ""},
     {"training {}s/s", "speed", "train_tokens_per_second", ""},
-    {"reading tokens/s", "speed", "prompt_tokens_per_second", ""},
-    {"writing tokens/s", "speed", "decode_tokens_per_second", ""},
+    {"prefill tokens/s", "speed", "prompt_tokens_per_second", ""},
+    {"decode tokens/s", "speed", "decode_tokens_per_second", ""},
     {"peak memory", nullptr, "peak_memory_bytes", "B"},
 };
 

@@ -214,8 +214,8 @@ function tableColumns() {
     own('parameters', 'parameters', '', 'lower'),
     own(`FLOPs / ${unit}`, 'flops_per_token', '', 'lower', 'Forward pass'),
     speed(`training ${unit}s/s`, 'train_tokens_per_second'),
-    speed('reading tokens/s', 'prompt_tokens_per_second', 'Reading a prompt'),
-    speed('writing tokens/s', 'decode_tokens_per_second', 'Decoding, token by token'),
+    speed('prefill tokens/s', 'prompt_tokens_per_second', 'Reading a prompt'),
+    speed('decode tokens/s', 'decode_tokens_per_second', 'Decoding, token by token'),
     own('peak memory', 'peak_memory_bytes', 'B', 'lower', 'Memory of tensors during training'),
     number('training time', 'seconds', seedMean('seconds'), duration, 'lower', 'Mean over the seeds, with evaluation'),
   ].filter(({value}, i) => i < 2 || runs.some(run => (value(run) ?? null) !== null));

@@ -57,7 +57,12 @@ TEST(ReportMarkdown, SaysWhatWasSaidAndWhatWasMeasured) {
 
 TEST(ReportMarkdown, LaysRunsSideBySide) {
   const auto page = report_markdown(two_runs());
-  EXPECT_THAT(page, HasSubstr("| run | accuracy (%) | against the baseline | parameters | FLOPs / token |"));
+  EXPECT_THAT(page, HasSubstr("| run | accuracy (%) | against the baseline | parameters | FLOPs / token | "
+                              "training tokens/s | prefill tokens/s | decode tokens/s |"));
+  EXPECT_THAT(
+      page,
+      HasSubstr("- Power: 3 seeds in 2 tests find a difference of 2 standard deviations of a run with a "
+                "probability of 34 %; 7 seeds find it with 80 %"));
   EXPECT_THAT(page, HasSubstr("\n|---|---:|---:|---:|---:|"));
   EXPECT_THAT(page, HasSubstr("\n| encoder | **68.44** ± 0.44 | baseline | 1.23 M |"));
   EXPECT_THAT(
