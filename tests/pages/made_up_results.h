@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "comparison/findings.h"
 #include "comparison/statistics/paired_test.h"
 #include "pages/report/best_values.h"
 
