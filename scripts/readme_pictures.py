@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-"""Draws the README's pictures, docs/images/positions-*.png: two parts of docs/studies/positions.html, in a headless Chromium.
+"""Draws the README's pictures, docs/images/positions-*.png: two parts of the page of docs/studies/positions.json, in a
+headless Chromium. Needs build/release/zoo, which makes the page.
 
   scripts/readme_pictures.py
 """
 
 import base64
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests/support"))
 from chromium import Browser, find_chromium  # noqa: E402
 
-PAGE = ROOT / "docs/studies/positions.html"
 # The width of the window, and an expression for the rectangle [x, y, width, height]: the table up to its verdicts, and
 # the chart up to the name of its axis.
 PARTS = {
@@ -34,9 +36,11 @@ def main():
     program = find_chromium()
     if program is None:
         sys.exit("readme_pictures: there is no Chromium on this machine")
-    with Browser(program) as browser:
+    with tempfile.TemporaryDirectory() as work, Browser(program) as browser:
+        subprocess.run([ROOT / "build/release/zoo", "compare", ROOT / "docs/studies/positions.json", "--out", work], check=True,
+                       stdout=subprocess.DEVNULL)
         for name, (width, rectangle) in PARTS.items():
-            browser.open(PAGE, width)
+            browser.open(Path(work) / "report.html", width)
             x, y, w, h = browser.run(rectangle)
             clip = {"x": x, "y": y, "width": w, "height": h, "scale": 2}  # two pixels each way for one of the window
             image = browser.send("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)

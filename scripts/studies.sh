@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs the studies of configs/compare and writes their pages to docs/studies: NAME.html for a browser, NAME.md for a
-# repository, and an index. Each study takes up to 20 minutes on two cores. An interrupted study goes on where it was.
+# Runs the studies of configs/compare and writes to docs/studies: NAME.json with the results, NAME.md, and an index.
+# `zoo compare docs/studies/NAME.json --out DIR` makes the page for a browser. Each study takes up to 20 minutes on two
+# cores. An interrupted study goes on where it was.
 #   scripts/studies.sh [NAME…]      default: all of configs/compare
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -24,7 +25,7 @@ for name in "${names[@]}"; do
   begin=$SECONDS
   build/release/zoo compare "configs/compare/$name.yaml" --out "runs/studies/$name" --resume --jobs "${STUDY_JOBS:-1}"
   cp "runs/studies/$name/report.md" "docs/studies/$name.md"
-  cp "runs/studies/$name/report.html" "docs/studies/$name.html"
+  cp "runs/studies/$name/results.json" "docs/studies/$name.json"
   printf 'studies: %s took %d s\n\n' "$name" $((SECONDS - begin)) >&2
 done
 

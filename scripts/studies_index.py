@@ -12,7 +12,8 @@ HEAD = """# Studies
 
 Each study compares a few variants of one model on the same data under the same budget, with several seeds. It shows
 what people say and what was measured here, at a small size. `scripts/studies.sh` makes the pages; every page ends with
-its command.
+its command. `zoo compare NAME.json --out DIR` makes the page of a study for a browser, with curves, costs, samples and
+attention maps: `DIR/report.html`.
 """
 SAID, MEASURED, NOTE = "**What people say.** ", "**What was measured.** ", "**Note.** "
 
@@ -23,7 +24,7 @@ def entry(page):
     said, measured, note, name = after(SAID), after(MEASURED), after(NOTE), page.stem
     parts = [f"## [{after('# ') or name}]({page.name})", said, measured and f"**Measured:** {measured}",
              note and f"**Note:** {note}",
-             f"[Table]({page.name}), [page]({name}.html) (download it and open it)"]
+             f"[Table]({page.name}), [results]({name}.json)"]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

@@ -228,8 +228,8 @@ function marginText() {
 }
 
 function powerText({deviations, probability, tests, seeds, seeds_needed: needed}) {
-  const found = `With ${count(seeds, 'seed')} and ${count(tests, 'test')}, a difference of ${deviations} standard deviations ` +
-                `of a run is found with a probability of ${Math.round(100 * probability)}${THIN}%`;
+  const found = `${count(seeds, 'seed')} in ${count(tests, 'test')} find a difference of ${deviations} standard deviations ` +
+                `of a run with a probability of ${Math.round(100 * probability)}${THIN}%`;
   return isNumber(needed) && needed > seeds ? `${found}; ${needed} seeds find it with 80${THIN}%.` : `${found}.`;
 }
 

@@ -101,7 +101,7 @@ std::vector<TableColumn> table_columns(const Json& results) {
       {.title = "training", .place = "seconds"},
       {.title = fmt::format("train {}/s", unit == "token" ? "tok" : unit + "s"),
        .place = "speed.train_tokens_per_second"},
-      {.title = "prompt tok/s", .place = "speed.prompt_tokens_per_second"},
+      {.title = "prefill tok/s", .place = "speed.prompt_tokens_per_second"},
       {.title = "decode tok/s", .place = "speed.decode_tokens_per_second"},
   };
   for (const auto& run : results["runs"]) {
