@@ -15,50 +15,28 @@ namespace zoo {
 namespace {
 
 // Field numbers of event.proto and summary.proto.
-enum EventField { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7 };
-enum SummaryField { kValue = 1 };
-enum ValueField { kTag = 1, kSimpleValue = 2 };
-enum SessionLogField { kStatus = 1 };
+enum EventField : uint64_t { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7 };
+enum SummaryField : uint64_t { kValue = 1 };
+enum ValueField : uint64_t { kTag = 1, kSimpleValue = 2 };
+enum SessionLogField : uint64_t { kStatus = 1 };
 constexpr uint64_t kSessionStart = 1;
 
-/// Writes the fields of one protobuf message.
-class Message {
- public:
-  Message& integer(int field, uint64_t value) {
-    tag(field, 0);
-    varint(value);
-    return *this;
-  }
-  Message& fixed(int field, double value) {
-    tag(field, 1);
-    raw(&value, sizeof value);
-    return *this;
-  }
-  Message& fixed(int field, float value) {
-    tag(field, 5);
-    raw(&value, sizeof value);
-    return *this;
-  }
-  Message& bytes(int field, std::string_view value) {
-    tag(field, 2);
-    varint(value.size());
-    out_ += value;
-    return *this;
-  }
-  const std::string& encoded() const { return out_; }
+static_assert(std::endian::native == std::endian::little, "numbers are little-endian");
+std::string little_endian(auto value) { return {reinterpret_cast<const char*>(&value), sizeof value}; }
 
- private:
-  void tag(int field, uint64_t wire_type) { varint(static_cast<uint64_t>(field) << 3 | wire_type); }
-  void varint(uint64_t value) {
-    for (; value >= 0x80; value >>= 7) out_ += static_cast<char>(value | 0x80);
-    out_ += static_cast<char>(value);
-  }
-  void raw(const void* data, size_t size) { out_.append(static_cast<const char*>(data), size); }
+std::string varint(uint64_t value) {
+  std::string bytes;
+  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
+  return bytes + static_cast<char>(value);
+}
 
-  std::string out_;
-};
-
-static_assert(std::endian::native == std::endian::little, "records are little-endian");
+// The fields of a protobuf message: number and wire type, then the value.
+std::string field(uint64_t number, uint64_t value) { return varint(number << 3) + varint(value); }
+std::string field(uint64_t number, double value) { return varint(number << 3 | 1) + little_endian(value); }
+std::string field(uint64_t number, float value) { return varint(number << 3 | 5) + little_endian(value); }
+std::string field(uint64_t number, const std::string& bytes) {
+  return varint(number << 3 | 2) + varint(bytes.size()) + bytes;
+}
 
 double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -88,8 +66,6 @@ constexpr std::array<uint32_t, 256> make_crc_table() {
 /// A checksum over data that contains checksums is weak, so records hold theirs rotated and shifted.
 uint32_t masked_crc(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xA282EAD8u; }
 
-std::string little_endian(auto value) { return {reinterpret_cast<const char*>(&value), sizeof value}; }
-
 }  // namespace
 
 uint32_t crc32c(std::string_view bytes) {
@@ -108,29 +84,19 @@ std::string tfrecord(std::string_view bytes) {
 
 EventFile::EventFile(const std::filesystem::path& directory, int64_t step)
     : file_(create_event_file(directory)) {
-  file_.write(
-      tfrecord(Message().fixed(kWallTime, wall_time()).bytes(kFileVersion, "brain.Event:2").encoded()));
+  file_.write(tfrecord(field(kWallTime, wall_time()) + field(kFileVersion, std::string("brain.Event:2"))));
   if (step > 0) {
-    const auto start = Message().integer(kStatus, kSessionStart);
-    file_.write(tfrecord(Message()
-                             .fixed(kWallTime, wall_time())
-                             .integer(kStep, static_cast<uint64_t>(step) + 1)
-                             .bytes(kSessionLog, start.encoded())
-                             .encoded()));
+    file_.write(tfrecord(field(kWallTime, wall_time()) + field(kStep, static_cast<uint64_t>(step) + 1) +
+                         field(kSessionLog, field(kStatus, kSessionStart))));
   }
 }
 
 void EventFile::write(int64_t step, const std::map<std::string, double>& scalars) {
-  Message summary;
-  for (const auto& [name, value] : scalars) {
-    const auto entry = Message().bytes(kTag, name).fixed(kSimpleValue, static_cast<float>(value));
-    summary.bytes(kValue, entry.encoded());
-  }
-  file_.write(tfrecord(Message()
-                           .fixed(kWallTime, wall_time())
-                           .integer(kStep, static_cast<uint64_t>(step))
-                           .bytes(kSummary, summary.encoded())
-                           .encoded()));
+  std::string summary;
+  for (const auto& [name, value] : scalars)
+    summary += field(kValue, field(kTag, name) + field(kSimpleValue, static_cast<float>(value)));
+  file_.write(tfrecord(field(kWallTime, wall_time()) + field(kStep, static_cast<uint64_t>(step)) +
+                       field(kSummary, summary)));
 }
 
 }  // namespace zoo

@@ -135,7 +135,7 @@ TEST_F(RunTest, AModelMuchLargerThanItsFileIsNotBuilt) {
     return opening();
   };
   for (const auto& [key, value] :
-       std::vector<std::pair<std::string, std::string>>{{"n_layers", "65536"},
+       std::vector<std::pair<std::string, std::string>>{{"n_layers", "4096"},
                                                         {"d_model", "1048576"},
                                                         {"d_ff", "1048576"},
                                                         {"head_dim", "1048576"},
@@ -150,7 +150,7 @@ TEST_F(RunTest, AModelMuchLargerThanItsFileIsNotBuilt) {
               AllOf(HasSubstr("of another architecture"), HasSubstr("it has no tensor")));
   EXPECT_THAT(message_of<CheckpointError>([&] {
                 auto huge = world.experiment("text_classification", {"training.steps=6"});
-                huge.model.n_layers = 65536;
+                huge.model.n_layers = 4096;
                 world.dir().write("run/config.yaml", dump_config(huge));
                 train(huge, {.run_dir = run, .existing = ExistingRun::resume});
               }),

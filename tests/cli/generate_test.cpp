@@ -415,7 +415,7 @@ TEST(Generate, SaysWhatIsWrongInOneLine) {
       {"decoder --prompt a --max-new-tokens 0", "--max-new-tokens: '0' is not a whole number"},
       {"decoder --prompt a --temperature x", "--temperature: 'x' is not a number"},
       {"decoder --prompt a --min-p 2", "min_p is 2, and must be between 0 and 1"},
-      {"decoder --prompt a --repetition-penalty 0", "repetition_penalty is 0, and must be > 0 and <= 1e+06"},
+      {"decoder --prompt a --repetition-penalty 0", "repetition_penalty is 0, and must be > 0 and <= 1000000"},
       {"nowhere --prompt a", "nowhere: no such run"},
   };
   for (const auto& [arguments, problem] : cases) expect_one_line(generate(arguments), problem);

@@ -51,7 +51,7 @@ TEST_F(Scripts, TheIndexOfStudiesIsMadeOfThePages) {
   EXPECT_THAT(index,
               HasSubstr("## [An encoder, a decoder and both as classifiers](families.md)\n\nEncoders are"));
   EXPECT_THAT(index, HasSubstr("**Measured:** encoder-decoder has the best accuracy"));
-  EXPECT_THAT(index, AllOf(HasSubstr("## [Other](other.md)\n"), HasSubstr("[page](other.html)")));
+  EXPECT_THAT(index, AllOf(HasSubstr("## [Other](other.md)\n"), HasSubstr("[results](other.json)")));
   EXPECT_THAT(index, Not(HasSubstr("old")));
 }
 
