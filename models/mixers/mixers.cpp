@@ -1,6 +1,6 @@
 #include "models/mixers/mixers.h"
 
-// The library's mixers. Each is a function in a file of its own in this folder; here is one line for each.
+// The library's mixers. Each is a function in a file of its own in this folder, and is named here once.
 #define ZOO_MIXERS                                                                                   \
   full_mixer, window_mixer, strided_mixer, fixed_mixer, blocks_mixer, linear_mixer, performer_mixer, \
       delta_mixer, linformer_mixer, mlp_mixer
