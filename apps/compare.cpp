@@ -21,6 +21,7 @@
 #include "apps/commands.h"
 #include "base/error.h"
 #include "base/process.h"
+#include "comparison/files/comparison_directory.h"
 #include "comparison/tuning.h"
 #include "io/config/find_config.h"
 #include "io/files.h"
@@ -109,6 +110,7 @@ bool is_results_file(const std::filesystem::path& path) {
 void make_reports(const CompareArguments& arguments) {
   const auto& path = arguments.targets.front();
   const auto dir = arguments.out.empty() ? path.parent_path() : arguments.out;
+  check_reports(dir);
   const auto text = read_file(path, Follow::everything, JsonLimits::bytes);
   try {
     write_reports(parse_ordered_json(text), dir);

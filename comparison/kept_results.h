@@ -1,6 +1,6 @@
 #pragma once
-// What is known of trained runs from their files: their curves, and their scores, which are kept beside each
-// run because evaluating takes long.
+// Reads the curves and the scores of trained runs from their files. The scores are kept beside each run,
+// because evaluating takes long.
 
 #include <filesystem>
 #include <optional>

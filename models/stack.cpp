@@ -211,6 +211,12 @@ void count_stack(CostAccount& account, const std::string& name, const ModelConfi
     count_table(account, account.path(name, "position_bias.buckets"), config.relative_buckets,
                 config.n_heads);
   }
+  const auto count_scale = [&](std::string path) {
+    account.add({.name = std::move(path),
+                 .kind = "layer scale",
+                 .shape = account.is_detailed() ? fmt::format("{}", config.d_model) : "",
+                 .activation_bytes = n_tokens * static_cast<double>(config.d_model * kFloatBytes)});
+  };
   for (int64_t i = 0; i < n_layers_of(config, role); ++i) {
     const auto layer = account.path(name, "layers", i);
     const MixerPlace place{.model = config, .role = role, .layer = i};
@@ -224,16 +230,10 @@ void count_stack(CostAccount& account, const std::string& name, const ModelConfi
     }
     count_feed_forward(account, account.path(layer, "feed_forward"), feed_forward_options(config), n_tokens);
     count_norms(account, account.path(layer, "residual"), norm, n_norms, n_tokens);
-    const std::vector<std::string_view> sub_layers =
-        !config.layer_scale ? std::vector<std::string_view>{}
-        : with_memory ? std::vector<std::string_view>{"self_attention", "cross_attention", "feed_forward"}
-                      : std::vector<std::string_view>{"self_attention", "feed_forward"};
-    for (const auto sub_layer : sub_layers) {
-      account.add({.name = account.path(layer, fmt::format("residual.{}_scale", sub_layer)),
-                   .kind = "layer scale",
-                   .shape = account.is_detailed() ? fmt::format("{}", config.d_model) : "",
-                   .activation_bytes = n_tokens * static_cast<double>(config.d_model * kFloatBytes)});
-    }
+    if (!config.layer_scale) continue;
+    count_scale(account.path(layer, "residual.self_attention_scale"));
+    if (with_memory) count_scale(account.path(layer, "residual.cross_attention_scale"));
+    count_scale(account.path(layer, "residual.feed_forward_scale"));
   }
   if (wants_final_norm(config.norm_placement))
     count_norms(account, account.path(name, "final_norm"), norm, 1, n_tokens);

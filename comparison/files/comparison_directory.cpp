@@ -131,6 +131,17 @@ bool lies_in(const fs::path& path, const fs::path& dir) {
 
 }  // namespace
 
+void check_reports(const fs::path& dir) {
+  if (is_results(dir / "results.json") || is_report_page(dir / "report.html")) return;
+  for (const auto* const name : {"report.html", "report.md"}) {
+    if (is_there(dir / name)) {
+      throw UsageError(
+          fmt::format("{}: no comparison has written this: move it away, or give another CompareOptions::dir",
+                      (dir / name).string()));
+    }
+  }
+}
+
 void make_comparison_directory(const fs::path& dir) {
   make_directory(dir);
   make_subdirectory(dir / "measured");

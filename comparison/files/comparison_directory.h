@@ -12,6 +12,9 @@
 
 namespace zoo {
 
+/// Throws UsageError if DIR holds a report.html or a report.md that no comparison wrote.
+void check_reports(const std::filesystem::path& dir);
+
 /// Makes DIR and DIR/measured. Throws CheckpointError if DIR/measured is a link or a file, SystemError.
 void make_comparison_directory(const std::filesystem::path& dir);
 

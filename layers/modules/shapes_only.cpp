@@ -13,8 +13,6 @@ ShapesOnly::ShapesOnly() : former_(std::exchange(shapes_only, true)) {}
 
 ShapesOnly::~ShapesOnly() { shapes_only = former_; }
 
-torch::TensorOptions parameter_options() {
-  return torch::dtype(torch::kFloat).device(shapes_only ? torch::kMeta : torch::kCPU);
-}
+torch::TensorOptions parameter_options() { return torch::device(shapes_only ? torch::kMeta : torch::kCPU); }
 
 }  // namespace zoo

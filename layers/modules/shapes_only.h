@@ -18,7 +18,7 @@ class ShapesOnly {
   bool former_;
 };
 
-/// The options with which a module makes its parameters and buffers: float on the CPU, or on the meta device.
+/// The options with which a module makes its parameters and buffers: on the CPU, or on the meta device.
 torch::TensorOptions parameter_options();
 
 }  // namespace zoo

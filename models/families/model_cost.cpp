@@ -19,7 +19,6 @@ PassShape row_of(int64_t length, const ModelFamily& family, const ModelPurpose& 
 
 /// The model's modules and the shapes of their parameters.
 std::shared_ptr<Model> shapes_of(const ModelConfig& config, const ModelPurpose& purpose) {
-  check_model(config, purpose);
   const ShapesOnly shapes_only;
   return model_families().at(config.architecture).make(config, purpose);
 }
@@ -56,6 +55,7 @@ PassShape pass_shape(const Batch& batch) {
 }
 
 double parameter_count(const ModelConfig& config, const ModelPurpose& purpose) {
+  check_model(config, purpose);
   double n = 0;
   for (const auto& parameter : shapes_of(config, purpose)->parameters())
     n += static_cast<double>(parameter.numel());

@@ -1,6 +1,6 @@
 #pragma once
-// What sums over the past cost (layers/running/). FLOPs are those of matrix products, chunks that are filled
-// up included.
+// The cost of sums over the past (layers/running/). FLOPs count matrix products. A chunk that is filled up
+// counts in full.
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "layers/patterns/sparse_patterns.h"
-#include "models/mixers/pattern_mixer.h"
+#include "models/mixers/attention_type.h"
 
 namespace zoo {
 

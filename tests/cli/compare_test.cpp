@@ -129,6 +129,12 @@ TEST_F(Compare, TellsTheWorseFromTheEqual) {
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.err, HasSubstr("other.json: no results of a comparison: "));
   EXPECT_FALSE(std::filesystem::exists(dir_ / "e"));
+  EXPECT_EQ(run("c/results.json --out again").code, 0) << "its own reports are replaced";
+  dir_.write("mine/report.md", "kept");
+  const auto kept = run("c/results.json --out mine");
+  EXPECT_EQ(kept.code, 2);
+  EXPECT_THAT(kept.err, HasSubstr("mine/report.md: no comparison has written this: move it away"));
+  EXPECT_EQ(read_file(dir_ / "mine/report.md"), "kept");
 
   // Finished runs are only evaluated.
   const auto evaluated = run("c/runs/one/seed-1 c/runs/slow/seed-1 --out d --json");

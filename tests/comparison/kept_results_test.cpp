@@ -1,4 +1,4 @@
-// What is read back from kept files is what was written, and nothing else.
+// Kept files give back exactly what was written.
 
 #include "comparison/kept_results.h"
 

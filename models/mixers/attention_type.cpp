@@ -1,4 +1,4 @@
-#include "models/mixers/pattern_mixer.h"
+#include "models/mixers/attention_type.h"
 
 #include <cmath>
 #include <utility>

@@ -1,5 +1,6 @@
 #pragma once
-// What the types of `model.attention` share whose queries see the keys of a pattern only.
+// What the types of `model.attention` share that are softmax attention: over all keys, or over those of a
+// pattern.
 
 #include <functional>
 #include <memory>
@@ -25,7 +26,8 @@ void validate_distance(const MixerPlace& place, std::string_view key, int64_t di
                        const ComplainAboutMixer& complain);
 /// The options of an attention with this pattern.
 AttentionOptions options_with(std::shared_ptr<const AttentionPattern> pattern, const MixerPlace& place);
-/// A type whose attention has the options that `options` gives. Its cost is that of the visible pairs.
+/// A type whose attention has the options that `options` gives. Its cost counts the pairs that its pattern
+/// shows, or all pairs.
 MixerType attention_type(std::string name, std::string doc,
                          std::function<AttentionOptions(const MixerPlace&)> options);
 
