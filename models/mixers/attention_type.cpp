@@ -39,7 +39,7 @@ AttentionOptions options_with(std::shared_ptr<const AttentionPattern> pattern, c
 }
 
 MixerType attention_type(std::string name, std::string doc,
-                         std::function<AttentionOptions(const MixerPlace&)> options) {
+                         const std::function<AttentionOptions(const MixerPlace&)>& options) {
   MixerType type;
   type.name = std::move(name);
   type.doc = std::move(doc);

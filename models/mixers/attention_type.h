@@ -29,6 +29,6 @@ AttentionOptions options_with(std::shared_ptr<const AttentionPattern> pattern, c
 /// A type whose attention has the options that `options` gives. Its cost counts the pairs that its pattern
 /// shows, or all pairs.
 MixerType attention_type(std::string name, std::string doc,
-                         std::function<AttentionOptions(const MixerPlace&)> options);
+                         const std::function<AttentionOptions(const MixerPlace&)>& options);
 
 }  // namespace zoo
