@@ -20,7 +20,10 @@ bool has_file_or_directory(const std::filesystem::path& path) {
 }  // namespace
 
 void describe(ConfigVisitor& v, TokenizerConfig& c) {
-  v.field("type", c.type, "How text is cut into tokens: code points, bytes, or pieces of words.");
+  v.field("type", c.type,
+          "How text is cut into tokens: code points, bytes, pieces of words, or as a directory of the "
+          "Hugging Face "
+          "Hub says.");
   v.field(
       "vocab_size", c.vocab_size,
       "sentencepiece: number of tokens, including special ones; fewer if the text has not so many pieces.",
@@ -42,8 +45,7 @@ void describe(ConfigVisitor& v, TokenizerConfig& c) {
   v.field("lowercase", c.lowercase, "Fold upper case to lower case before anything else.");
   v.field("path", c.path,
           "sentencepiece: use this model file instead of training one, with the normalization of a "
-          "tokenizer.json "
-          "beside it that belongs to it.");
+          "tokenizer.json beside it that belongs to it. hub: the directory with the tokenizer's files.");
 }
 
 void describe(ConfigVisitor& v, DataConfig& c) {
@@ -99,11 +101,16 @@ void validate(const DataConfig& c, const Complain& complain) {
     complain("mask_random",
              fmt::format("and mask_replace add up to {}, more than 1", c.mask_replace + c.mask_random));
   }
-  if (!c.tokenizer.path.text.empty() && c.tokenizer.type != TokenizerKind::sentencepiece) {
-    complain("tokenizer.path", fmt::format("is for type sentencepiece, not {}", name_of(c.tokenizer.type)));
+  const bool is_hub = c.tokenizer.type == TokenizerKind::hub;
+  const bool has_path = !c.tokenizer.path.text.empty();
+  if (has_path && !is_hub && c.tokenizer.type != TokenizerKind::sentencepiece) {
+    complain("tokenizer.path",
+             fmt::format("is for types sentencepiece and hub, not {}", name_of(c.tokenizer.type)));
   }
-  if (!c.tokenizer.path.text.empty() &&
-      (c.tokenizer.normalization || c.tokenizer.byte_fallback || c.tokenizer.special_tokens)) {
+  if (is_hub && !has_path) complain("tokenizer.path", "is missing: type hub needs the tokenizer's directory");
+  if (is_hub && c.tokenizer.lowercase)
+    complain("tokenizer.lowercase", "is not for type hub, whose files say what happens to the text");
+  if (has_path && (c.tokenizer.normalization || c.tokenizer.byte_fallback || c.tokenizer.special_tokens)) {
     complain(
         "tokenizer.path",
         "names a model, which has its own normalization, byte_fallback and special_tokens: remove those");
@@ -124,7 +131,7 @@ void pin_files(DataConfig& c) {
   for (auto* const paths : {&c.train, &c.valid, &c.test}) {
     for (auto& path : *paths) path = pinned(path, has_file_or_prefix);
   }
-  c.tokenizer.path = pinned(c.tokenizer.path, has_file);
+  c.tokenizer.path = pinned(c.tokenizer.path, has_file_or_directory);
 }
 
 namespace {

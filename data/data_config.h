@@ -15,9 +15,9 @@
 
 namespace zoo {
 
-enum class TokenizerKind { character, byte, sentencepiece };
+enum class TokenizerKind { character, byte, sentencepiece, hub };
 constexpr auto config_names(TokenizerKind) {
-  return std::to_array<std::string_view>({"char", "byte", "sentencepiece"});
+  return std::to_array<std::string_view>({"char", "byte", "sentencepiece", "hub"});
 }
 
 /// SentencePiece's two training algorithms.
@@ -47,7 +47,8 @@ struct TokenizerConfig {
   /// them.
   std::optional<bool> special_tokens;
   bool lowercase = false;  // fold case before anything else
-  ConfigPath path;         // use this SentencePiece model instead of training one
+  /// sentencepiece: use this model instead of training one. hub: the directory with the tokenizer's files.
+  ConfigPath path;
 };
 void describe(ConfigVisitor& v, TokenizerConfig& c);
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/text/lowercase.h"
+#include "data/text/unicode/lowercase.h"
 
 namespace zoo {
 namespace {

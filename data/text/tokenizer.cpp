@@ -8,11 +8,26 @@
 #include "base/text.h"
 #include "data/text/byte_tokenizer.h"
 #include "data/text/char_tokenizer.h"
+#include "data/text/hub_tokenizer.h"
 #include "data/text/sentencepiece_tokenizer.h"
 #include "data/text/tokenizer_file.h"
 #include "io/files.h"
 
 namespace zoo {
+namespace {
+
+std::unique_ptr<Tokenizer> read_hub_tokenizer(const std::filesystem::path& dir) {
+  try {
+    auto files = read_hub_files(dir, Follow::links);
+    const auto special = hub_special_tokens(files);
+    return make_hub_tokenizer(std::move(files), special);
+  } catch (const DataError& e) {
+    throw DataError(fmt::format("{}: {}", dir.string(), e.what()));
+  }
+}
+
+}  // namespace
+
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerConfig& config, SpecialTokenSet special,
                                           const TextReader& corpus) {
   switch (config.type) {
@@ -20,6 +35,8 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerConfig& config, Special
       return CharTokenizer::train(corpus, special, config.lowercase);
     case TokenizerKind::byte:
       return std::make_unique<ByteTokenizer>(special, config.lowercase);
+    case TokenizerKind::hub:
+      return read_hub_tokenizer(data_file_or_directory(config.path));
     case TokenizerKind::sentencepiece:
       break;
   }
@@ -50,6 +67,8 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& run_dir) 
         return std::make_unique<CharTokenizer>(std::move(file));
       case TokenizerKind::byte:
         return std::make_unique<ByteTokenizer>(std::move(file));
+      case TokenizerKind::hub:
+        return load_hub_tokenizer(run_dir);
       case TokenizerKind::sentencepiece:
         break;
     }

@@ -21,6 +21,17 @@ using TokenIds = std::vector<int64_t>;
 struct SpecialTokens {
   int64_t pad = -1, unk = -1, bos = -1, eos = -1;
   int64_t mask = -1, cls = -1, sep = -1;
+  /// Further tokens that end a text, besides eos.
+  std::vector<int64_t> other_ends = {};
+  /// The first input of the decoder of an encoder-decoder; -1 = bos.
+  int64_t start = -1;
+};
+
+/// The tokens around a text: before A after. Around a pair of texts: before A between B after. The segment of
+/// all tokens up to `between` is 0, that of B and of `after` in a pair is `second_segment`.
+struct TextFrame {
+  TokenIds before, between, after;
+  int64_t second_segment = 1;
 };
 
 /// Which special tokens a task needs. `none` gives a vocabulary of only the text's symbols (a character model
@@ -48,8 +59,10 @@ class Tokenizer {
   /// Whether decode(encode(text)) is `text`, except for characters that became unk.
   virtual bool keeps_text() const = 0;
   virtual const SpecialTokens& special() const = 0;
+  /// The tokens that this vocabulary puts around each text; nullopt: the task decides.
+  virtual std::optional<TextFrame> frame() const { return std::nullopt; }
   /// Writes RUN/tokenizer.json (char, byte: everything; sentencepiece: the type and special ids, with
-  /// RUN/tokenizer.model beside it). Throws SystemError.
+  /// RUN/tokenizer.model beside it; hub: the same, with the files in RUN/hub/). Throws SystemError.
   virtual void save(const std::filesystem::path& run_dir) const = 0;
   /// Differs between tokenizers that encode differently; a part of the cache key of a corpus. Empty: nothing
   /// is cached.

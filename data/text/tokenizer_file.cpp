@@ -1,6 +1,7 @@
 #include "data/text/tokenizer_file.h"
 
 #include <array>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,6 +30,22 @@ constexpr std::array<std::pair<std::string_view, Member>, 7> special_members = {
 
 constexpr std::string_view file_name = "tokenizer.json";
 
+int64_t token_id(const nlohmann::json& id, std::string_view name) {
+  if (!id.is_number_integer()) throw DataError(fmt::format("the id of {} is not a whole number", name));
+  const auto value = id.get<int64_t>();  // an unsigned number beyond int64 becomes negative
+  if (value < 0) throw DataError(fmt::format("the id of {} is out of range", name));
+  return value;
+}
+
+void read_hub_members(const nlohmann::json& json, TokenizerFile& file) {
+  const auto& special = json.at("special");
+  for (const auto& id : special.at("other_ends"))
+    file.special.other_ends.push_back(token_id(id, "other_ends"));
+  if (const auto& start = special.at("start"); !start.is_null())
+    file.special.start = token_id(start, "start");
+  file.files = json.at("files").get<std::map<std::string, std::string>>();
+}
+
 TokenizerFile from_json(const nlohmann::json& json) {
   TokenizerFile file;
   const auto type = json.at("type").get<std::string>();
@@ -41,10 +58,9 @@ TokenizerFile from_json(const nlohmann::json& json) {
   for (const auto& [name, member] : special_members) {
     const auto& id = json.at("special").at(std::string(name));
     if (id.is_null()) continue;
-    if (!id.is_number_integer()) throw DataError(fmt::format("the id of {} is not a whole number", name));
-    file.special.*member = id.get<int64_t>();  // an unsigned number beyond int64 becomes negative
-    if (file.special.*member < 0) throw DataError(fmt::format("the id of {} is out of range", name));
+    file.special.*member = token_id(id, name);
   }
+  if (file.type == TokenizerKind::hub) read_hub_members(json, file);
   if (file.type == TokenizerKind::character)
     file.symbols = json.at("symbols").get<std::vector<std::string>>();
   if (file.type != TokenizerKind::sentencepiece) return file;
@@ -67,10 +83,16 @@ std::string to_json(const TokenizerFile& file) {
     const int64_t id = file.special.*member;
     special[std::string(name)] = id < 0 ? Json(nullptr) : Json(id);
   }
+  const bool is_hub = file.type == TokenizerKind::hub;
+  if (is_hub) {
+    special["other_ends"] = file.special.other_ends;
+    special["start"] = file.special.start < 0 ? Json(nullptr) : Json(file.special.start);
+  }
   Json json = {
       {"type", std::string(name_of(file.type))}, {"lowercase", file.lowercase}, {"special", special}};
   if (file.type == TokenizerKind::character) json["symbols"] = file.symbols;
   if (file.type == TokenizerKind::sentencepiece) json["model_sha256"] = file.model_sha256;
+  if (is_hub) json["files"] = file.files;
   if (file.normalization == TextNormalization::none) {
     json["normalization"] = std::string(name_of(TextNormalization::none));
     json["marks_lines"] = file.marks_lines;

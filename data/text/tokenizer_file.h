@@ -2,6 +2,7 @@
 // RUN/tokenizer.json: all tokenizers write it, and it is checked when it is read.
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct TokenizerFile {
   /// char only: the code points in the order of their ids, after the special tokens.
   std::vector<std::string> symbols;
   std::string model_sha256;  // sentencepiece only: of tokenizer.model
+  /// hub only: the names of the files in RUN/hub, and their SHA-256.
+  std::map<std::string, std::string> files = {};
 };
 
 /// The file's text. It is also the fingerprint() of a char or byte tokenizer.

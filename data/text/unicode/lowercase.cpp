@@ -1,4 +1,4 @@
-#include "data/text/lowercase.h"
+#include "data/text/unicode/lowercase.h"
 
 #include <clocale>
 #include <cwctype>

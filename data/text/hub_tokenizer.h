@@ -1,0 +1,44 @@
+#pragma once
+// Tokenizers of the Hugging Face Hub: a directory with tokenizer.json, or with the older files vocab.txt,
+// vocab.json and merges.txt, spiece.model and so on.
+//
+//   const auto files = read_hub_files(directory, Follow::links);
+//   const auto tokenizer = make_hub_tokenizer(files, hub_special_tokens(files));
+//
+// Ids and decoded text are those of tokenizers 0.22 and transformers 4.57.
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "data/text/tokenizer.h"
+#include "io/open_file.h"
+
+namespace zoo {
+
+/// The files that describe a tokenizer, by name: tokenizer.json, tokenizer_config.json, vocab.txt …
+using HubFiles = std::map<std::string, std::string>;
+
+/// Whether a file of this name can be a part of a tokenizer.
+bool is_hub_file(std::string_view name);
+/// Whether `dir` has a file that holds the vocabulary of a tokenizer, and is not a run.
+bool has_hub_tokenizer(const std::filesystem::path& dir);
+/// The tokenizer's files in a directory. Throws DataError for one that cannot be read, or is too large.
+HubFiles read_hub_files(const std::filesystem::path& dir, Follow follow);
+
+/// What tokenizer_config.json, special_tokens_map.json and tokenizer.json call pad, unk, bos, eos, mask, cls
+/// and sep. Throws DataError as make_hub_tokenizer() does.
+SpecialTokens hub_special_tokens(const HubFiles& files);
+
+/// The tokenizer that `files` describe. Files that do not describe tokenizers are ignored. `special` says
+/// what its tokens mean. encode() takes the text of special tokens for these tokens, as transformers does;
+/// decode() leaves them out. Throws DataError: no tokenizer, damaged, an id of `special` outside the
+/// vocabulary, or of a kind that is not supported (the message names what is not).
+std::unique_ptr<Tokenizer> make_hub_tokenizer(HubFiles files, const SpecialTokens& special);
+
+/// Loads what save() wrote to a run: RUN/tokenizer.json and RUN/hub/. Throws CheckpointError.
+std::unique_ptr<Tokenizer> load_hub_tokenizer(const std::filesystem::path& run_dir);
+
+}  // namespace zoo
