@@ -166,7 +166,7 @@ struct EncodeArguments {
 
 // {"results": [{"text", "ids", "tokens"}]}, one result per text; without --json, one line of ids per text.
 void encode(const EncodeArguments& arguments) {
-  const auto tokenizer = load_tokenizer(arguments.dir);
+  const auto tokenizer = open_tokenizer(arguments.dir);
   auto results = nlohmann::ordered_json::array();
   const auto encode_one = [&](const std::string& text) {
     const auto ids = tokenizer->encode(text);
@@ -185,7 +185,7 @@ void encode(const EncodeArguments& arguments) {
 void add_encode(CLI::App& app) {
   const auto arguments = std::make_shared<EncodeArguments>();
   auto* command = app.add_subcommand("encode", "Token ids of a text, or of each line of standard input");
-  command->add_option("RUN|DIR", arguments->dir, "Directory with a tokenizer.json")
+  command->add_option("RUN|DIR", arguments->dir, "A run, or a directory with a tokenizer of the Hugging Face Hub")
       ->type_name("DIR")
       ->required();
   command->add_option("--text", arguments->text, "The text")->type_name("TEXT");
@@ -215,7 +215,7 @@ TokenIds ids_in(std::string_view text) {
 
 // {"results": [{"ids", "text"}]}, one result per list of ids; without --json, each text and a line break.
 void decode(const DecodeArguments& arguments) {
-  const auto tokenizer = load_tokenizer(arguments.dir);
+  const auto tokenizer = open_tokenizer(arguments.dir);
   auto results = nlohmann::ordered_json::array();
   const auto decode_one = [&](const std::string& line) {
     const auto ids = ids_in(line);
@@ -233,7 +233,7 @@ void decode(const DecodeArguments& arguments) {
 void add_decode(CLI::App& app) {
   const auto arguments = std::make_shared<DecodeArguments>();
   auto* command = app.add_subcommand("decode", "Text of token ids, or of each line of ids on standard input");
-  command->add_option("RUN|DIR", arguments->dir, "Directory with a tokenizer.json")
+  command->add_option("RUN|DIR", arguments->dir, "A run, or a directory with a tokenizer of the Hugging Face Hub")
       ->type_name("DIR")
       ->required();
   command->add_option("--ids", arguments->ids, "The ids: 1,2,3")->type_name("IDS");

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,7 @@ namespace {
 template <class Json>
 class JsonBuilder final : public nlohmann::json_sax<Json> {
   using Sax = nlohmann::json_sax<Json>;
+  static constexpr bool is_ordered = std::is_same_v<Json, nlohmann::ordered_json>;
 
  public:
   Json take() { return std::move(root_); }
@@ -40,8 +42,8 @@ class JsonBuilder final : public nlohmann::json_sax<Json> {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(typename Sax::string_t& name) override {
-    if (open_.back()->size() == JsonLimits::members)
-      throw DataError(fmt::format("a JSON object with more than {} members", JsonLimits::members));
+    if (is_ordered && open_.back()->size() == JsonLimits::ordered_members)
+      throw DataError(fmt::format("a JSON object with more than {} members", JsonLimits::ordered_members));
     charge(kMember + name.size());
     key_ = std::move(name);
     return true;

@@ -14,7 +14,8 @@ struct JsonLimits {
   static constexpr size_t bytes = size_t{256} << 20;   // of the text
   static constexpr size_t memory = size_t{256} << 20;  // of its values, roughly
   static constexpr size_t depth = 64;                  // of lists and objects in each other
-  static constexpr size_t members = 1000;              // of one object: nlohmann's ordered objects search all
+  // Of one object in the order of the text: nlohmann's ordered objects search all.
+  static constexpr size_t ordered_members = 1000;
 };
 
 /// The value of a JSON text. Throws DataError: not JSON, beyond JsonLimits, or a number that is out of range.

@@ -7,19 +7,134 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
+#include "data/text/hub/text_codec.h"
+#include "data/text/tokenizer_file.h"
 #include "io/files.h"
+#include "io/sha256.h"
 
 namespace zoo {
 namespace {
 
 /// Files with a vocabulary.
-constexpr auto hub_vocabularies =
-    std::to_array<std::string_view>({"tokenizer.json", "vocab.txt", "vocab.json", "spiece.model",
-                                     "tokenizer.model", "sentencepiece.bpe.model"});
+constexpr auto hub_vocabularies = std::to_array<std::string_view>(
+    {"tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model"});
 constexpr auto other_hub_files =
     std::to_array<std::string_view>({"merges.txt", "source.spm", "target.spm", "tokenizer_config.json",
                                      "special_tokens_map.json", "added_tokens.json"});
-constexpr int64_t largest_hub_file = int64_t{64} << 20;
+constexpr int64_t largest_hub_file = int64_t{64} << 20;  // bytes
+constexpr std::string_view hub_folder = "hub";           // of a run
+
+/// A line break and a blank as people see them in a list of tokens.
+std::string with_visible_blanks(std::string_view token) {
+  std::string text;
+  for (const char c : token) {
+    if (c == '\n') {
+      text += "↵";
+    } else if (c == '\t') {
+      text += "⇥";
+    } else if (c == ' ') {
+      text += "▁";
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+class HubTokenizer final : public Tokenizer {
+ public:
+  HubTokenizer(HubFiles files, const SpecialTokens& special) : files_(std::move(files)), special_(special) {
+    std::erase_if(files_, [](const auto& file) { return !is_hub_file(file.first); });
+    codec_ = make_text_codec(files_, read_settings(files_));
+    const auto check = [&](int64_t id) {
+      if (id >= vocab_size()) {
+        throw DataError(fmt::format("the special token {} is outside the vocabulary, which has {} tokens", id,
+                                    vocab_size()));
+      }
+    };
+    for (const int64_t id : {special_.pad, special_.unk, special_.bos, special_.eos, special_.mask,
+                             special_.cls, special_.sep, special_.start})
+      check(id);
+    std::ranges::for_each(special_.other_ends, check);
+  }
+
+  TokenIds encode(std::string_view text) const override {
+    check_utf8(text);
+    return codec_->encode(text, TextPlace::alone);
+  }
+  TokenIds encode_continuation(std::string_view text) const override {
+    check_utf8(text);
+    return codec_->encode(text, TextPlace::continuation);
+  }
+  std::string decode(std::span<const int64_t> ids) const override {
+    for (const int64_t id : ids) check_id(id, vocab_size());
+    return codec_->decode(ids);
+  }
+  std::string label(int64_t id) const override {
+    check_id(id, vocab_size());
+    return with_visible_blanks(codec_->label(id));
+  }
+  int64_t vocab_size() const override { return codec_->id_end(); }
+  bool joins_blanks() const override { return codec_->joins_blanks(); }
+  bool keeps_text() const override { return codec_->keeps_text(); }
+  const SpecialTokens& special() const override { return special_; }
+  std::optional<TextFrame> frame() const override { return codec_->frame(); }
+
+  void save(const std::filesystem::path& run_dir) const override {
+    const auto folder = run_dir / hub_folder;
+    make_subdirectory(folder);
+    for (const auto& [name, content] : files_) write_file_atomically(folder / name, content);
+    write_tokenizer_file(run_dir, {.type = TokenizerKind::hub,
+                                   .lowercase = false,
+                                   .special = special_,
+                                   .symbols = {},
+                                   .model_sha256 = {},
+                                   .files = digests()});
+  }
+
+  std::string fingerprint() const override {
+    std::string result = "hub";
+    for (const auto& [name, digest] : digests()) result += fmt::format(" {} {}", name, digest);
+    return result;
+  }
+
+ private:
+  std::map<std::string, std::string> digests() const {
+    std::map<std::string, std::string> result;
+    for (const auto& [name, content] : files_) result.emplace(name, sha256(content));
+    return result;
+  }
+
+  HubFiles files_;
+  SpecialTokens special_;
+  std::unique_ptr<TextCodec> codec_;
+};
+
+/// The files that RUN/tokenizer.json lists. Throws DataError.
+HubFiles read_saved_files(const std::filesystem::path& folder,
+                          const std::map<std::string, std::string>& digests) {
+  HubFiles files;
+  for (const auto& [name, digest] : digests) {
+    if (!is_hub_file(name)) throw DataError(fmt::format("'{}' is no file of a tokenizer", excerpt(name, 40)));
+    const auto path = folder / name;
+    auto content = read_file(path, Follow::nothing, largest_hub_file);
+    if (sha256(content) != digest)
+      throw DataError(fmt::format("{}: damaged, or does not belong to tokenizer.json", path.string()));
+    files.emplace(name, std::move(content));
+  }
+  return files;
+}
+
+/// Whether a tokenizer.json is of the form that save() writes, which begins with the type.
+bool is_own_tokenizer_file(const std::filesystem::path& path) {
+  if (!has_file(path)) return false;
+  std::array<char, 64> start{};
+  const size_t size = read_at(open_for_reading(path, Follow::links), path, 0, start);
+  std::string text(start.data(), size);
+  std::erase_if(text, [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; });
+  return text.starts_with("{\"type\":");
+}
 
 }  // namespace
 
@@ -29,7 +144,7 @@ bool is_hub_file(std::string_view name) {
 }
 
 bool has_hub_tokenizer(const std::filesystem::path& dir) {
-  if (is_there(dir / "config.yaml")) return false;
+  if (is_there(dir / "config.yaml") || is_own_tokenizer_file(dir / "tokenizer.json")) return false;
   return std::ranges::any_of(hub_vocabularies, [&](auto name) { return has_file(dir / name); });
 }
 
@@ -44,16 +159,35 @@ HubFiles read_hub_files(const std::filesystem::path& dir, Follow follow) {
   return files;
 }
 
-SpecialTokens hub_special_tokens(const HubFiles&) {
-  throw DataError("tokenizers of the Hub are not supported yet");
+SpecialTokens hub_special_tokens(const HubFiles& files) {
+  const auto settings = read_settings(files);
+  const auto codec = make_text_codec(files, settings);
+  const auto id = [&](TokenRole role) {
+    const auto token = settings.token(role);
+    return token.empty() ? int64_t{-1} : codec->find(token);
+  };
+  return {.pad = id(TokenRole::pad),
+          .unk = id(TokenRole::unk),
+          .bos = id(TokenRole::bos),
+          .eos = id(TokenRole::eos),
+          .mask = id(TokenRole::mask),
+          .cls = id(TokenRole::cls),
+          .sep = id(TokenRole::sep)};
 }
 
-std::unique_ptr<Tokenizer> make_hub_tokenizer(HubFiles, const SpecialTokens&) {
-  throw DataError("tokenizers of the Hub are not supported yet");
+std::unique_ptr<Tokenizer> make_hub_tokenizer(HubFiles files, const SpecialTokens& special) {
+  return std::make_unique<HubTokenizer>(std::move(files), special);
 }
 
 std::unique_ptr<Tokenizer> load_hub_tokenizer(const std::filesystem::path& run_dir) {
-  throw CheckpointError(fmt::format("{}: tokenizers of the Hub are not supported yet", run_dir.string()));
+  const TokenizerFile file = read_tokenizer_file(run_dir);
+  const auto folder = run_dir / hub_folder;
+  if (!has_subdirectory(folder)) throw CheckpointError(fmt::format("{}: missing", folder.string()));
+  try {
+    return make_hub_tokenizer(read_saved_files(folder, file.files), file.special);
+  } catch (const DataError& e) {
+    throw CheckpointError(fmt::format("{}: the tokenizer cannot be used: {}", run_dir.string(), e.what()));
+  }
 }
 
 }  // namespace zoo

@@ -59,6 +59,10 @@ std::optional<std::string> vocabulary_note(const TokenizerConfig& config, const 
                      config.vocab_size, tokenizer.vocab_size());
 }
 
+std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& dir) {
+  return has_hub_tokenizer(dir) ? read_hub_tokenizer(dir) : load_tokenizer(dir);
+}
+
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& run_dir) {
   TokenizerFile file = read_tokenizer_file(run_dir);
   try {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "data/data_config.h"
+#include "data/text/hub/text_frame.h"
 
 namespace zoo {
 
@@ -25,13 +26,6 @@ struct SpecialTokens {
   std::vector<int64_t> other_ends = {};
   /// The first input of the decoder of an encoder-decoder; -1 = bos.
   int64_t start = -1;
-};
-
-/// The tokens around a text: before A after. Around a pair of texts: before A between B after. The segment of
-/// all tokens up to `between` is 0, that of B and of `after` in a pair is `second_segment`.
-struct TextFrame {
-  TokenIds before, between, after;
-  int64_t second_segment = 1;
 };
 
 /// Which special tokens a task needs. `none` gives a vocabulary of only the text's symbols (a character model
@@ -81,6 +75,11 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerConfig& config, Special
 
 /// Says that a vocabulary made from `config` has fewer tokens than it asks for; nullopt if it does not.
 std::optional<std::string> vocabulary_note(const TokenizerConfig& config, const Tokenizer& tokenizer);
+
+/// The tokenizer that a run saved, or that a directory of the Hub has (data/text/hub_tokenizer.h), whose
+/// special tokens are then those that its tokenizer's files name. Throws CheckpointError for a run, DataError
+/// for a directory of the Hub.
+std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& dir);
 
 /// The tokenizer that a run saved. Throws CheckpointError.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& run_dir);

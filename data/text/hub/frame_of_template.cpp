@@ -1,0 +1,93 @@
+#include "data/text/hub/frame_of_template.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "data/text/subwords/specification.h"
+#include "data/text/subwords/vocabulary.h"
+
+namespace zoo {
+namespace {
+
+using SpecJson = nlohmann::json;
+
+int64_t checked_template_id(const SpecJson& value) {
+  const int64_t id = value.is_number_integer() ? value.get<int64_t>() : -1;
+  if (id < 0 || id >= kMostTokenIds) throw DataError("tokenizer.json: post_processor: an id is out of range");
+  return id;
+}
+
+/// The tokens before, between and after the texts of a template.
+struct TemplateParts {
+  std::array<std::vector<int64_t>, 3> tokens;
+  size_t n_texts = 0;
+  int64_t segment_of_second = 0;
+};
+
+TemplateParts parts_of(const SpecJson& pieces, const SpecJson& special_tokens) {
+  TemplateParts parts;
+  for (const auto& piece : pieces) {
+    if (const auto text = piece.find("Sequence"); text != piece.end()) {
+      const bool is_first = text->at("id") == "A";
+      if (parts.n_texts > 1 || is_first != (parts.n_texts == 0))
+        throw DataError("tokenizer.json: post_processor: a template without the texts A and B in this order");
+      if (!is_first) parts.segment_of_second = option(*text, "type_id", int64_t{0}) != 0 ? 1 : 0;
+      ++parts.n_texts;
+      continue;
+    }
+    const auto name = piece.at("SpecialToken").at("id").get<std::string>();
+    for (const auto& id : special_tokens.at(name).at("ids"))
+      parts.tokens[parts.n_texts].push_back(checked_template_id(id));
+  }
+  return parts;
+}
+
+TextFrame frame_of_both(const SpecJson& part) {
+  const auto& special_tokens = part.at("special_tokens");
+  const auto one = parts_of(part.at("single"), special_tokens);
+  const auto two = parts_of(part.at("pair"), special_tokens);
+  if (one.n_texts != 1)
+    throw DataError("tokenizer.json: post_processor: the template 'single' is not tokens around one text");
+  return {.before = one.tokens[0],
+          .between = two.tokens[1],
+          .after = one.tokens[1],
+          .second_segment = two.segment_of_second};
+}
+
+void add_to(TextFrame& outer, const TextFrame& inner) {
+  outer.before.insert(outer.before.end(), inner.before.begin(), inner.before.end());
+  outer.between.insert(outer.between.begin(), inner.between.begin(), inner.between.end());
+  outer.after.insert(outer.after.begin(), inner.after.begin(), inner.after.end());
+  outer.second_segment = inner.second_segment;
+}
+
+}  // namespace
+
+TextFrame frame_of_template(const SpecJson& part) {
+  TextFrame frame{.before = {}, .between = {}, .after = {}, .second_segment = 0};
+  if (part.is_null()) return frame;
+  const std::string type = type_of(part);
+  if (type == "ByteLevel") return frame;
+  if (type == "TemplateProcessing") return frame_of_both(part);
+  if (type == "BertProcessing" || type == "RobertaProcessing") {
+    const int64_t sep = checked_template_id(part.at("sep").at(1)),
+                  cls = checked_template_id(part.at("cls").at(1));
+    frame = {.before = {cls}, .between = {sep}, .after = {sep}, .second_segment = 1};
+    if (type == "RobertaProcessing") {
+      frame.between.push_back(sep);
+      frame.second_segment = 0;
+    }
+    return frame;
+  }
+  if (type == "Sequence") {
+    const auto& processors = part.at("processors");
+    for (auto inner = processors.rbegin(); inner != processors.rend(); ++inner)
+      add_to(frame, frame_of_template(*inner));
+    return frame;
+  }
+  refuse_part("the post-processor", type);
+}
+
+}  // namespace zoo

@@ -1,0 +1,211 @@
+// A tokenizer.json (https://huggingface.co/docs/tokenizers): normalizer, pre_tokenizer, model,
+// post_processor, decoder, added_tokens.
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/text/hub/added_tokens.h"
+#include "data/text/hub/frame_of_template.h"
+#include "data/text/hub/text_codec.h"
+#include "data/text/subwords/byte_level.h"
+#include "data/text/subwords/decoder.h"
+#include "data/text/subwords/normalizer.h"
+#include "data/text/subwords/pre_tokenizer.h"
+#include "data/text/subwords/specification.h"
+#include "data/text/subwords/subword_model.h"
+#include "data/text/subwords/word_cache.h"
+
+namespace zoo {
+namespace {
+
+using SpecJson = nlohmann::json;
+
+SpecJson part_of(const SpecJson& document, const char* name) {
+  const auto found = document.find(name);
+  return found == document.end() ? SpecJson(nullptr) : *found;
+}
+
+bool is_of_type(const SpecJson& part, std::string_view type) {
+  return part.is_object() && option(part, "type", "") == type;
+}
+
+/// Whether a part is of this type, or is a Sequence that has one.
+bool has_part(const SpecJson& part, std::string_view type, const char* members) {
+  if (is_of_type(part, type)) return true;
+  if (!is_of_type(part, "Sequence") || !part.contains(members)) return false;
+  return std::ranges::any_of(part[members],
+                             [&](const auto& inner) { return has_part(inner, type, members); });
+}
+
+/// What classes of transformers change in a tokenizer.json that they load.
+void adapt_to_class(SpecJson& document, const TokenizerSettings& settings) {
+  if (!settings.has_config) return;
+  if (const auto part = document.find("pre_tokenizer");
+      part != document.end() && is_of_type(*part, "ByteLevel") && part->contains("add_prefix_space"))
+    (*part)["add_prefix_space"] = settings.flag("add_prefix_space", false);
+  static constexpr auto bert_like =
+      std::to_array<std::string_view>({"BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"});
+  const auto normalizer = document.find("normalizer");
+  if (std::ranges::find(bert_like, settings.type) == bert_like.end() || normalizer == document.end() ||
+      !is_of_type(*normalizer, "BertNormalizer"))
+    return;
+  (*normalizer)["lowercase"] = settings.flag("do_lower_case", true);
+  (*normalizer)["handle_chinese_chars"] = settings.flag("tokenize_chinese_chars", true);
+  const auto strips = settings.config.find("strip_accents");
+  (*normalizer)["strip_accents"] = strips == settings.config.end() ? SpecJson(nullptr) : *strips;
+}
+
+class JsonCodec final : public TextCodec {
+ public:
+  JsonCodec(const SpecJson& document, const TokenizerSettings& settings)
+      : normalizer_(make_normalizer(part_of(document, "normalizer"))),
+        pre_tokenizer_(make_pre_tokenizer(part_of(document, "pre_tokenizer"))),
+        model_(make_subword_model(document.at("model"))),
+        decoder_(make_token_decoder(part_of(document, "decoder"))),
+        cleans_up_(settings.flag("clean_up_tokenization_spaces", false)) {
+    add_tokens(document, settings);
+    frame_ = frame_of(document, settings);
+    for (const auto* const ids : {&frame_.before, &frame_.between, &frame_.after}) {
+      if (std::ranges::any_of(*ids, [&](int64_t id) { return id >= id_end(); }))
+        throw DataError("tokenizer.json: post_processor: an id is out of range");
+    }
+    const auto decoder = part_of(document, "decoder");
+    has_byte_characters_ = has_part(decoder, "ByteLevel", "decoders");
+    joins_blanks_ = has_byte_characters_ || has_part(decoder, "Metaspace", "decoders") ||
+                    has_part(decoder, "Replace", "decoders");
+    keeps_text_ = has_byte_characters_ && !normalizer_ && pre_tokenizer_ && pre_tokenizer_->keeps_text() &&
+                  has_part(part_of(document, "pre_tokenizer"), "ByteLevel", "pretokenizers") &&
+                  model_->keeps_text() && !cleans_up_;
+  }
+
+  std::vector<int64_t> encode(std::string_view text, TextPlace place) const override {
+    std::vector<int64_t> ids;
+    WordCache::Access words(cache_);
+    for (auto& segment : added_.split(text, normalizer_.get())) {
+      if (segment.id >= 0) {
+        ids.push_back(segment.id);
+        continue;
+      }
+      const auto context = !segment.is_first                  ? PieceContext::later
+                           : place == TextPlace::continuation ? PieceContext::continuation
+                                                              : PieceContext::first;
+      CutText pieces(std::move(segment.text));
+      if (pre_tokenizer_) pieces = pre_tokenizer_->cut(pieces, context);
+      for (size_t i = 0; i < pieces.size(); ++i) words.append_ids(*model_, pieces.piece(i), ids);
+    }
+    return ids;
+  }
+
+  std::string decode(std::span<const int64_t> ids) const override {
+    std::vector<std::string> tokens;
+    for (const int64_t id : ids) {
+      const auto text = token(id);
+      if (text.data() && !added_.is_special(text)) tokens.emplace_back(text);
+    }
+    std::string text;
+    if (decoder_) {
+      if (!tokens.empty()) decoder_->apply(tokens);
+      for (const auto& part : tokens) text += part;
+    } else {
+      text = fmt::format("{}", fmt::join(tokens, " "));
+    }
+    return cleans_up_ ? without_needless_blanks(std::move(text)) : text;
+  }
+
+  std::string label(int64_t id) const override {
+    const auto text = token(id);
+    if (!text.data()) return fmt::format("<{}>", id);
+    if (added_.token(id) || !has_byte_characters_) return std::string(text);
+    std::string bytes;
+    append_as_bytes(text, bytes);
+    if (find_invalid_utf8(bytes)) {
+      std::string codes;
+      for (const char byte : bytes) codes += fmt::format("<0x{:02X}>", static_cast<unsigned char>(byte));
+      return codes;
+    }
+    return bytes;
+  }
+
+  int64_t find(std::string_view wanted) const override {
+    const int64_t id = added_.find(wanted);
+    return id >= 0 ? id : model_->vocabulary().find(wanted);
+  }
+
+  int64_t id_end() const override { return std::max(added_.id_end(), model_->vocabulary().id_end()); }
+  TextFrame frame() const override { return frame_; }
+  bool joins_blanks() const override { return joins_blanks_; }
+  bool keeps_text() const override { return keeps_text_; }
+
+ private:
+  std::string_view token(int64_t id) const {
+    const auto* const added = added_.token(id);
+    return added ? std::string_view(added->content) : model_->vocabulary().token(id);
+  }
+
+  void add_token(const AddedToken& token) {
+    const auto& vocabulary = model_->vocabulary();
+    added_.add(token, vocabulary.find(token.content), vocabulary.size());
+  }
+
+  /// Those of tokenizer.json, then what tokenizer_config.json adds to them, as transformers does it.
+  void add_tokens(const SpecJson& document, const TokenizerSettings& settings) {
+    for (const auto& part : part_of(document, "added_tokens")) add_token(added_token(part));
+    std::vector<AddedToken> more;
+    for (const auto& [id, token] : settings.added) {
+      if (!added_.contains(token)) more.push_back(token);
+    }
+    const auto is_known = [&](const AddedToken& token) {
+      return added_.find(token.content) >= 0 ||
+             std::ranges::any_of(more, [&](const auto& other) { return other.content == token.content; });
+    };
+    for (const auto& [role, token] : settings.roles) {
+      if (!is_known(token)) more.push_back(token);
+    }
+    for (const auto& token : settings.additional) {
+      if (!is_known(token)) more.push_back(token);
+    }
+    for (const auto& token : more) add_token(token);
+    added_.index(normalizer_.get());
+  }
+
+  TextFrame frame_of(const SpecJson& document, const TokenizerSettings& settings) const {
+    const bool adds_by_flags = settings.type == "LlamaTokenizer" || settings.type == "CodeLlamaTokenizer" ||
+                               settings.type == "GemmaTokenizer";
+    if (!adds_by_flags) return frame_of_template(part_of(document, "post_processor"));
+    TextFrame frame{.before = {}, .between = {}, .after = {}, .second_segment = 1};
+    const auto add = [&](TokenRole role, std::vector<int64_t>& to) {
+      const int64_t id = find(settings.token(role));
+      if (id < 0)
+        throw DataError("tokenizer_config.json: add_bos_token or add_eos_token without such a token");
+      to.push_back(id);
+      frame.between.push_back(id);
+    };
+    if (settings.flag("add_eos_token", false)) add(TokenRole::eos, frame.after);
+    if (settings.flag("add_bos_token", true)) add(TokenRole::bos, frame.before);
+    return frame;
+  }
+
+  std::unique_ptr<Normalizer> normalizer_;
+  std::unique_ptr<PreTokenizer> pre_tokenizer_;
+  std::unique_ptr<SubwordModel> model_;
+  std::unique_ptr<TokenDecoder> decoder_;
+  AddedTokens added_;
+  TextFrame frame_;
+  bool cleans_up_, has_byte_characters_ = false, joins_blanks_ = false, keeps_text_ = false;
+  mutable WordCache cache_;
+};
+
+}  // namespace
+
+std::unique_ptr<TextCodec> make_json_codec(SpecJson document, const TokenizerSettings& settings) {
+  adapt_to_class(document, settings);
+  return std::make_unique<JsonCodec>(document, settings);
+}
+
+}  // namespace zoo

@@ -1,0 +1,189 @@
+#include "data/text/hub/settings.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/text/subwords/specification.h"
+#include "data/text/subwords/vocabulary.h"
+#include "io/json_document.h"
+
+namespace zoo {
+namespace {
+
+using SpecJson = nlohmann::json;
+
+constexpr auto role_names = std::to_array<std::pair<const char*, TokenRole>>({
+    {"bos_token", TokenRole::bos},
+    {"eos_token", TokenRole::eos},
+    {"unk_token", TokenRole::unk},
+    {"sep_token", TokenRole::sep},
+    {"pad_token", TokenRole::pad},
+    {"cls_token", TokenRole::cls},
+    {"mask_token", TokenRole::mask},
+});
+
+/// The tokens of a class of transformers, unless the files say others.
+std::map<TokenRole, AddedToken> default_roles(std::string_view type) {
+  using enum TokenRole;
+  std::map<TokenRole, AddedToken> roles;
+  const auto set = [&](TokenRole role, const char* content) {
+    roles[role] = {.content = content, .normalized = false, .special = true};
+  };
+  static constexpr auto bert_like =
+      std::to_array<std::string_view>({"BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer",
+                                       "MobileBertTokenizer", "ConvBertTokenizer"});
+  static constexpr auto roberta_like = std::to_array<std::string_view>(
+      {"RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", "LEDTokenizer", "MvpTokenizer"});
+  if (std::ranges::find(bert_like, type) != bert_like.end()) {
+    set(unk, "[UNK]");
+    set(sep, "[SEP]");
+    set(pad, "[PAD]");
+    set(cls, "[CLS]");
+    set(mask, "[MASK]");
+  } else if (std::ranges::find(roberta_like, type) != roberta_like.end()) {
+    set(bos, "<s>");
+    set(eos, "</s>");
+    set(unk, "<unk>");
+    set(sep, "</s>");
+    set(pad, "<pad>");
+    set(cls, "<s>");
+    set(mask, "<mask>");
+    roles[mask].lstrip = true;
+  } else if (type == "GPT2Tokenizer") {
+    for (const auto role : {bos, eos, unk}) set(role, "<|endoftext|>");
+  } else if (type == "Qwen2Tokenizer") {
+    for (const auto role : {eos, unk, pad}) set(role, "<|endoftext|>");
+  } else if (type == "T5Tokenizer" || type == "MarianTokenizer") {
+    set(eos, "</s>");
+    set(unk, "<unk>");
+    set(pad, "<pad>");
+  } else if (type == "LlamaTokenizer" || type == "CodeLlamaTokenizer") {
+    set(bos, "<s>");
+    set(eos, "</s>");
+    set(unk, "<unk>");
+  } else if (type == "GemmaTokenizer") {
+    set(bos, "<bos>");
+    set(eos, "<eos>");
+    set(unk, "<unk>");
+    set(pad, "<pad>");
+  }
+  return roles;
+}
+
+/// "…" or {"content": "…", …}.
+AddedToken special_token(const SpecJson& value, const std::map<std::string, AddedToken>& known) {
+  AddedToken token;
+  if (value.is_string()) {
+    token = {.content = value.get<std::string>(), .normalized = false, .special = true};
+  } else {
+    token = added_token(value);
+    token.normalized = option(value, "normalized", true);
+    token.special = true;
+  }
+  const auto found = known.find(token.content);
+  return found == known.end() ? token : found->second;
+}
+
+void read_roles(const SpecJson& from, const std::map<std::string, AddedToken>& known, TokenizerSettings& to) {
+  for (const auto& [name, role] : role_names) {
+    const auto value = from.find(name);
+    if (value == from.end()) continue;
+    if (value->is_null()) {
+      to.roles.erase(role);
+    } else {
+      to.roles[role] = special_token(*value, known);
+    }
+  }
+  const auto additional = from.find("additional_special_tokens");
+  if (additional == from.end() || additional->is_null()) return;
+  to.additional.clear();
+  for (const auto& value : *additional) to.additional.push_back(special_token(value, known));
+}
+
+int64_t id_of_key(const std::string& key) {
+  int64_t id = -1;
+  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+  if (error != std::errc() || end != key.data() + key.size() || id < 0 || id >= kMostTokenIds)
+    throw DataError(fmt::format("tokenizer_config.json: '{}' is no token id", excerpt(key, 40)));
+  return id;
+}
+
+void read_all(const std::map<std::string, std::string>& files, TokenizerSettings& settings) {
+  if (auto config = json_file(files, "tokenizer_config.json"); !config.is_null()) {
+    settings.config = std::move(config);
+    settings.has_config = true;
+  }
+  settings.type = option(settings.config, "tokenizer_class", "");
+  constexpr std::string_view fast = "Fast";
+  if (settings.type.ends_with(fast)) settings.type.resize(settings.type.size() - fast.size());
+  settings.roles = default_roles(settings.type);
+
+  std::map<std::string, AddedToken> known;
+  const auto decoder = settings.config.find("added_tokens_decoder");
+  const bool lists_added = decoder != settings.config.end() && !decoder->is_null();
+  if (lists_added) {
+    for (const auto& [key, value] : decoder->items()) {
+      auto token = added_token(value);
+      token.normalized = option(value, "normalized", !token.special);
+      known[token.content] = token;
+      settings.added[id_of_key(key)] = std::move(token);
+    }
+  }
+  read_roles(settings.config, known, settings);
+  if (lists_added) return;
+  // Older directories.
+  if (const auto map = json_file(files, "special_tokens_map.json"); !map.is_null())
+    read_roles(map, known, settings);
+  if (const auto added = json_file(files, "added_tokens.json"); !added.is_null()) {
+    for (const auto& [content, id] : added.items()) {
+      if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() >= kMostTokenIds)
+        throw DataError(
+            fmt::format("added_tokens.json: the id of '{}' is out of range", excerpt(content, 40)));
+      const bool special = std::ranges::any_of(
+          settings.roles, [&](const auto& role) { return role.second.content == content; });
+      settings.added[id.get<int64_t>()] = {.content = content, .normalized = !special, .special = special};
+    }
+  }
+}
+
+}  // namespace
+
+bool TokenizerSettings::flag(const char* name, bool otherwise) const {
+  return option(config, name, otherwise);
+}
+
+std::string TokenizerSettings::token(TokenRole role) const {
+  const auto found = roles.find(role);
+  return found == roles.end() ? std::string() : found->second.content;
+}
+
+SpecJson json_file(const std::map<std::string, std::string>& files, const std::string& name) {
+  const auto file = files.find(name);
+  if (file == files.end()) return nullptr;
+  try {
+    auto json = parse_json(file->second);
+    if (json.is_object()) return json;
+  } catch (const DataError& e) {
+    throw DataError(fmt::format("{}: {}", name, e.what()));
+  }
+  throw DataError(fmt::format("{}: not an object in JSON", name));
+}
+
+TokenizerSettings read_settings(const std::map<std::string, std::string>& files) {
+  TokenizerSettings settings;
+  try {
+    read_all(files, settings);
+  } catch (const SpecJson::exception& e) {
+    throw DataError(
+        fmt::format("tokenizer_config.json or special_tokens_map.json: damaged: {}", excerpt(e.what(), 150)));
+  }
+  return settings;
+}
+
+}  // namespace zoo

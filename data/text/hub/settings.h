@@ -1,0 +1,44 @@
+#pragma once
+// What stands beside a vocabulary: tokenizer_config.json, special_tokens_map.json, added_tokens.json.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "data/text/hub/added_tokens.h"
+
+namespace zoo {
+
+/// What a token means to transformers.
+enum class TokenRole { bos, eos, unk, sep, pad, cls, mask };
+
+struct TokenizerSettings {
+  /// tokenizer_config.json; an empty object if there is none.
+  nlohmann::json config = nlohmann::json::object();
+  bool has_config = false;
+  /// tokenizer_class without "Fast": BertTokenizer, GPT2Tokenizer …; empty if the files do not say it.
+  std::string type;
+  /// The tokens with a meaning: what the files say, else what this class has.
+  std::map<TokenRole, AddedToken> roles;
+  std::vector<AddedToken> additional;
+  /// Added tokens by id.
+  std::map<int64_t, AddedToken> added;
+
+  /// Options of the class.
+  bool flag(const char* name, bool otherwise) const;
+  /// The content of the token of this role; empty if there is none.
+  std::string token(TokenRole role) const;
+};
+
+/// Throws DataError for a damaged file.
+TokenizerSettings read_settings(const std::map<std::string, std::string>& files);
+
+/// The value of a JSON file among `files`, which must be an object; null if there is none. Throws DataError.
+nlohmann::json json_file(const std::map<std::string, std::string>& files, const std::string& name);
+
+}  // namespace zoo

@@ -1,0 +1,48 @@
+#include "data/text/hub/text_codec.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/text/hub/old_files.h"
+#include "data/text/subwords/specification.h"
+
+namespace zoo {
+namespace {
+
+bool has_sentencepiece_model(const std::map<std::string, std::string>& files) {
+  return files.contains("spiece.model") || files.contains("tokenizer.model") ||
+         (files.contains("source.spm") && files.contains("vocab.json"));
+}
+
+std::unique_ptr<TextCodec> codec_of(const std::map<std::string, std::string>& files,
+                                    const TokenizerSettings& settings) {
+  if (files.contains("tokenizer.json")) {
+    auto document = json_file(files, "tokenizer.json");
+    const auto model = document.find("model");
+    const bool is_unigram =
+        model != document.end() && model->is_object() && option(*model, "type", "") == "Unigram";
+    if (!is_unigram || !has_sentencepiece_model(files)) return make_json_codec(std::move(document), settings);
+  }
+  if (has_sentencepiece_model(files)) return make_sentencepiece_codec(files, settings);
+  if (auto document = tokenizer_json_of_old_files(files, settings); !document.is_null())
+    return make_json_codec(std::move(document), settings);
+  throw DataError(
+      "no tokenizer: there is no tokenizer.json, vocab.txt, vocab.json with merges.txt, spiece.model or "
+      "tokenizer.model");
+}
+
+}  // namespace
+
+std::unique_ptr<TextCodec> make_text_codec(const std::map<std::string, std::string>& files,
+                                           const TokenizerSettings& settings) {
+  try {
+    return codec_of(files, settings);
+  } catch (const nlohmann::json::exception& e) {
+    throw DataError(fmt::format("the tokenizer is damaged: {}", excerpt(e.what(), 150)));
+  }
+}
+
+}  // namespace zoo

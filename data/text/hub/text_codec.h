@@ -1,0 +1,49 @@
+#pragma once
+// A tokenizer as files of the Hub describe it, without what its tokens mean to a task.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/text/hub/settings.h"
+#include "data/text/hub/text_frame.h"
+
+namespace zoo {
+
+/// Whether a text stands alone or continues another one, whose last word it then may continue.
+enum class TextPlace { alone, continuation };
+
+class TextCodec {
+ public:
+  virtual ~TextCodec() = default;
+  /// Ids of `text`, which is UTF-8, without a frame. The text of an added token becomes this token.
+  virtual std::vector<int64_t> encode(std::string_view text, TextPlace place) const = 0;
+  /// The text of `ids`, which are from 0 to id_end() - 1, without special tokens.
+  virtual std::string decode(std::span<const int64_t> ids) const = 0;
+  /// The token as its file has it, or as the text it stands for if that can be shown.
+  virtual std::string label(int64_t id) const = 0;
+  /// The id of a token; -1 if there is none.
+  virtual int64_t find(std::string_view token) const = 0;
+  /// One more than the largest id.
+  virtual int64_t id_end() const = 0;
+  virtual TextFrame frame() const = 0;
+  virtual bool joins_blanks() const = 0;
+  virtual bool keeps_text() const = 0;
+};
+
+/// The tokenizer that files (by name) describe. Throws DataError: no tokenizer, damaged, or of a kind that is
+/// not supported.
+std::unique_ptr<TextCodec> make_text_codec(const std::map<std::string, std::string>& files,
+                                           const TokenizerSettings& settings);
+
+/// The two kinds. `document` is a tokenizer.json.
+std::unique_ptr<TextCodec> make_json_codec(nlohmann::json document, const TokenizerSettings& settings);
+std::unique_ptr<TextCodec> make_sentencepiece_codec(const std::map<std::string, std::string>& files,
+                                                    const TokenizerSettings& settings);
+
+}  // namespace zoo

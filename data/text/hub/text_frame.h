@@ -1,0 +1,16 @@
+#pragma once
+// What stands around texts in a model's input.
+
+#include <cstdint>
+#include <vector>
+
+namespace zoo {
+
+/// The tokens around a text: before A after. Around a pair of texts: before A between B after. The segment of
+/// all tokens up to `between` is 0, that of B and of `after` in a pair is `second_segment`.
+struct TextFrame {
+  std::vector<int64_t> before, between, after;
+  int64_t second_segment = 1;
+};
+
+}  // namespace zoo

@@ -1,0 +1,28 @@
+#pragma once
+// From tokens to text: the member "decoder" of a tokenizer.json.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace zoo {
+
+class TokenDecoder {
+ public:
+  virtual ~TokenDecoder() = default;
+  /// Changes a list of tokens into a list of parts of the text.
+  virtual void apply(std::vector<std::string>& tokens) const = 0;
+};
+
+/// ByteLevel, WordPiece, Metaspace, Replace, ByteFallback, Fuse, Strip, BPEDecoder, Sequence; nothing for
+/// null (the tokens are then joined by blanks). Throws DataError for another one, nlohmann's exceptions for a
+/// damaged one.
+std::unique_ptr<TokenDecoder> make_token_decoder(const nlohmann::json& part);
+
+/// `text` without the blanks that English text does not have: before full stops, in "do n't", and so on
+/// (clean_up_tokenization_spaces of transformers).
+std::string without_needless_blanks(std::string text);
+
+}  // namespace zoo

@@ -1,0 +1,62 @@
+#include "data/text/subwords/word_piece.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/text/subwords/bpe.h"
+#include "data/text/subwords/specification.h"
+#include "data/text/unicode/characters.h"
+
+namespace zoo {
+namespace {
+
+bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
+
+}  // namespace
+
+WordPiece::WordPiece(const nlohmann::json& part)
+    : vocabulary_(part.at("vocab")),
+      prefix_(option(part, "continuing_subword_prefix", "##")),
+      most_characters_(option(part, "max_input_chars_per_word", int64_t{100})) {
+  const auto unk = option(part, "unk_token", "[UNK]");
+  unk_ = vocabulary_.find(unk);
+  if (unk_ < 0) throw DataError(fmt::format("the unk_token '{}' is no token", excerpt(unk, 40)));
+}
+
+void WordPiece::append_ids(std::string_view piece, std::vector<int64_t>& ids) const {
+  if (std::ranges::count_if(piece, begins_character) > most_characters_) return ids.push_back(unk_);
+  const size_t before = ids.size();
+  std::string key;
+  for (size_t begin = 0; begin < piece.size();) {
+    const std::string_view prefix = begin > 0 ? std::string_view(prefix_) : std::string_view();
+    size_t end = std::min(piece.size(), begin + vocabulary_.longest());
+    int64_t id = -1;
+    for (; end > begin; --end) {
+      if (end < piece.size() && !begins_character(piece[end])) continue;
+      key.assign(prefix).append(piece.substr(begin, end - begin));
+      if ((id = vocabulary_.find(key)) >= 0) break;
+    }
+    if (id < 0) {
+      ids.resize(before);
+      return ids.push_back(unk_);
+    }
+    ids.push_back(id);
+    begin = end;
+  }
+}
+
+std::unique_ptr<SubwordModel> make_subword_model(const nlohmann::json& part) {
+  // Old files do not name the type.
+  const auto type = option(part, "type",
+                           part.contains("merges")                     ? "BPE"
+                           : part.contains("max_input_chars_per_word") ? "WordPiece"
+                                                                       : "unknown");
+  if (type == "BPE") return std::make_unique<Bpe>(part);
+  if (type == "WordPiece") return std::make_unique<WordPiece>(part);
+  refuse_part("the model", type);
+}
+
+}  // namespace zoo

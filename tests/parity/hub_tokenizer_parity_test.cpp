@@ -1,0 +1,145 @@
+// Tokenizers of the Hub against tokenizers and transformers.
+
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/text/hub_tokenizer.h"
+#include "data/text/tokenizer_file.h"
+#include "tests/parity/reference.h"
+
+namespace zoo::testing {
+namespace {
+
+TokenIds ids_in(const torch::Tensor& tensor) {
+  const auto flat = tensor.to(torch::kInt64).contiguous();
+  return {flat.data_ptr<int64_t>(), flat.data_ptr<int64_t>() + flat.numel()};
+}
+
+std::vector<std::string> texts_in(const ReferenceCase& reference, const std::string& name,
+                                  const std::string& lengths) {
+  const auto bytes = reference.get(name).contiguous();
+  const char* at = reinterpret_cast<const char*>(bytes.data_ptr<uint8_t>());
+  std::vector<std::string> texts;
+  for (const int64_t length : ids_in(reference.get(lengths))) {
+    texts.emplace_back(at, static_cast<size_t>(length));
+    at += length;
+  }
+  return texts;
+}
+
+std::vector<TokenIds> lists_in(const ReferenceCase& reference, const std::string& name,
+                               const std::string& lengths) {
+  const auto flat = ids_in(reference.get(name));
+  auto at = flat.begin();
+  std::vector<TokenIds> lists;
+  for (const int64_t length : ids_in(reference.get(lengths))) {
+    lists.emplace_back(at, at + length);
+    at += length;
+  }
+  return lists;
+}
+
+class HubTokenizerParity : public ReferenceTest {
+ protected:
+  explicit HubTokenizerParity(const std::string& script = "reference_hub_tokenizers.py")
+      : ReferenceTest(script) {}
+
+  std::filesystem::path folder(const std::string& name) const { return file(name).parent_path() / name; }
+
+  void compare(const std::string& name) const {
+    const ReferenceCase reference(file(name));
+    const auto files = read_hub_files(folder(name), Follow::nothing);
+    const auto special = hub_special_tokens(files);
+    const auto tokenizer = make_hub_tokenizer(files, special);
+    EXPECT_EQ(TokenIds({special.pad, special.unk, special.bos, special.eos, special.mask, special.cls,
+                        special.sep}),
+              ids_in(reference.output("special")))
+        << name;
+    compare_texts(name, reference, *tokenizer);
+    if (reference.names("output/framed").empty()) return;
+    compare_frames(name, reference, *tokenizer);
+
+    TempDir run;
+    tokenizer->save(run.path());
+    const auto loaded = load_tokenizer(run.path());
+    EXPECT_EQ(loaded->fingerprint(), tokenizer->fingerprint());
+    EXPECT_EQ(loaded->special().sep, special.sep);
+    EXPECT_EQ(loaded->encode("Über to be"), tokenizer->encode("Über to be"));
+  }
+
+ private:
+  static void compare_texts(const std::string& name, const ReferenceCase& reference,
+                            const Tokenizer& tokenizer) {
+    const auto texts = texts_in(reference, "input/texts", "input/text_lengths");
+    const auto expected = lists_in(reference, "output/ids", "output/id_lengths");
+    ASSERT_GE(texts.size(), 300u);
+    int wrong = 0;
+    for (size_t i = 0; i < texts.size() && wrong < 5; ++i) {
+      const auto ids = tokenizer.encode(texts[i]);
+      wrong += ids != expected[i];
+      EXPECT_EQ(ids, expected[i]) << name << " text " << i << ": " << ::testing::PrintToString(texts[i]);
+    }
+    const auto lists = lists_in(reference, "input/lists", "input/list_lengths");
+    const auto decoded = texts_in(reference, "output/decoded", "output/decoded_lengths");
+    for (size_t i = 0; i < lists.size() && wrong < 10; ++i) {
+      const auto text = tokenizer.decode(lists[i]);
+      wrong += text != decoded[i];
+      EXPECT_EQ(text, decoded[i]) << name << " list " << i << ": " << ::testing::PrintToString(lists[i]);
+    }
+  }
+
+  static void compare_frames(const std::string& name, const ReferenceCase& reference,
+                             const Tokenizer& tokenizer) {
+    const auto frame = tokenizer.frame();
+    ASSERT_TRUE(frame) << name;
+    TokenIds one = frame->before, two = frame->before;
+    const auto append = [](TokenIds& to, const TokenIds& more) {
+      to.insert(to.end(), more.begin(), more.end());
+    };
+    const auto a = ids_in(reference.output("a")), b = ids_in(reference.output("b"));
+    append(one, a);
+    append(one, frame->after);
+    EXPECT_EQ(one, ids_in(reference.output("framed"))) << name;
+    append(two, a);
+    append(two, frame->between);
+    TokenIds segments(two.size(), 0);
+    append(two, b);
+    append(two, frame->after);
+    segments.resize(two.size(), frame->second_segment);
+    EXPECT_EQ(two, ids_in(reference.output("pair"))) << name;
+    if (name != "llama3") {  // its template counts the token between as one of the second text
+      EXPECT_EQ(segments, ids_in(reference.output("segments"))) << name;
+    }
+  }
+};
+
+TEST_F(HubTokenizerParity, Gpt2) {
+  for (const auto* name : {"gpt2", "gpt2-files"}) compare(name);
+}
+
+TEST_F(HubTokenizerParity, Roberta) {
+  for (const auto* name : {"roberta", "roberta-blank", "roberta-files"}) compare(name);
+}
+
+TEST_F(HubTokenizerParity, ByteLevelWithOtherPatterns) {
+  for (const auto* name : {"llama3", "o200k", "qwen2", "smollm", "deepseek"}) compare(name);
+}
+
+TEST_F(HubTokenizerParity, ByteFallback) {
+  for (const auto* name : {"llama2", "llama2-first", "gemma"}) compare(name);
+}
+
+TEST_F(HubTokenizerParity, Bert) {
+  for (const auto* name : {"bert", "bert-cased", "bert-accents", "bert-files", "bert-cased-files"})
+    compare(name);
+}
+
+TEST_F(HubTokenizerParity, PartsTogether) {
+  for (int i = 0; i < 16; ++i) compare("pipeline-" + std::to_string(i));
+}
+
+}  // namespace
+}  // namespace zoo::testing

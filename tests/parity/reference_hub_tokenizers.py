@@ -1,0 +1,267 @@
+"""Tokenizers of the Hub by tokenizers and transformers: small ones, trained here on this repository's documentation, and
+random texts of characters that Unicode 3.2 has, because newer characters have other properties in other versions.
+
+A case is a directory NAME, as transformers saves it, beside NAME.safetensors. Lists of texts are bytes and lengths.
+"""
+
+import json
+import pathlib
+import random
+import unicodedata
+
+import torch
+from reference import write_case
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import (AutoTokenizer, BertTokenizerFast, GPT2TokenizerFast, LlamaTokenizerFast,
+                          PreTrainedTokenizerFast, RobertaTokenizerFast)
+
+REPOSITORY = pathlib.Path(__file__).parents[2]
+ALPHABET = pre_tokenizers.ByteLevel.alphabet()
+LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+          r"|\s+(?!\S)|\s+")
+O200K = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+         r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+         r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+
+EMOJI = ["👩‍👩‍👧‍👦", "👍🏽", "❤️", "🇩🇪", "1️⃣", "😀"]
+BLANKS = [" "] * 6 + ["  ", "   ", "\t", "\n", "\n\n", "\r\n", " \n ", "\u00a0", "\u2003", "\u3000", "\u2028", "\u0085",
+                      "\u200b", "\u180e", "\x0b", "\x1f"]
+PIECES = ["don't", "I'LL", "we've", "It'S", "ſ", "İstanbul", "Straße", "naïve", "cafe\u0301", "ﬁn", "①②", "½", "x²", "Ⅷ",
+          "3.14", "1234567", "٣٤٥", "東京", "日本語。", "한국어", "각", "नमस्ते", "ไทย", "שלום", "مرحبا", "e\u0323\u0301",
+          "a" * 300, "foo_bar", "C++", "http://a.b/c?d=1", "...", "?!", "—", "“q”", "\ufffd", "\x00", "\x01", "\x7f",
+          "\ue000", "\U00020000", "\u0130", "ǅ", "Σίσυφος", "\u212a", "\ud7a3", "▁", "Ġ", "<0x41>", "##ing", "##"] + EMOJI
+
+
+def old_characters():
+    by_category = {}
+    for c in range(0x30000):
+        category = unicodedata.ucd_3_2_0.category(chr(c))
+        if category not in ("Cn", "Cs", "Co") and unicodedata.category(chr(c)) == category:
+            by_category.setdefault(category, []).append(chr(c))
+    return list(by_category.values())
+
+
+OLD = old_characters()
+
+
+def corpus():
+    files = sorted((REPOSITORY / "docs").glob("*.md"))[:12] + [REPOSITORY / "README.md"]
+    lines = [line for file in files for line in file.read_text().splitlines() if line.strip()]
+    return lines + ["Die Straße in München ist schön.", "東京は日本の首都です。", "Привет, мир!"] * 20
+
+
+CORPUS = corpus()
+WORDS = sorted({word for line in CORPUS for word in line.split()})
+
+
+def random_texts(rng, n, more=()):
+    texts = ["", " ", "  ", "\n", " a", "a ", "\t\t", "\x00"] + [" ".join(BLANKS)] + list(PIECES) + list(more)
+    while len(texts) < n:
+        text = ""
+        for _ in range(rng.randint(1, 12)):
+            kind = rng.random()
+            if kind < 0.45:
+                text += rng.choice(WORDS)
+            elif kind < 0.65:
+                text += rng.choice(PIECES)
+            elif kind < 0.75 and more:
+                text += rng.choice(more)
+            else:
+                text += "".join(rng.choice(rng.choice(OLD)) for _ in range(rng.randint(1, 4)))
+            if rng.random() < 0.7:
+                text += rng.choice(BLANKS)
+        texts.append(text)
+    return texts
+
+
+def as_bytes(texts):
+    data = [text.encode() for text in texts]
+    return (torch.frombuffer(bytearray(b"".join(data) + b"\0"), dtype=torch.uint8),
+            torch.tensor([len(text) for text in data]))
+
+
+def flat(lists):
+    return torch.tensor([i for ids in lists for i in ids] + [0]), torch.tensor([len(ids) for ids in lists])
+
+
+def write(directory, name, *, n=1200, more=(), keep=None, reference=None, frames=True):
+    """Writes the case of the tokenizer in directory/name. `keep`: only these of its files."""
+    folder = directory / name
+    for file in folder.iterdir():
+        if keep and file.name not in keep:
+            file.unlink()
+    tokenizer = reference or AutoTokenizer.from_pretrained(folder)
+    rng = random.Random(name)
+    texts = random_texts(rng, n, list(more))
+    ids = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
+    lists = ids[:n // 2] + [[rng.randrange(len(tokenizer)) for _ in range(rng.randint(0, 9))] for _ in range(n // 2)]
+    inputs, outputs = {}, {}
+    inputs["texts"], inputs["text_lengths"] = as_bytes(texts)
+    inputs["lists"], inputs["list_lengths"] = flat(lists)
+    outputs["ids"], outputs["id_lengths"] = flat(ids)
+    decoded = [tokenizer.decode(each, skip_special_tokens=True) for each in lists]
+    outputs["decoded"], outputs["decoded_lengths"] = as_bytes(decoded)
+    roles = ["pad", "unk", "bos", "eos", "mask", "cls", "sep"]
+    special = [getattr(tokenizer, f"{role}_token_id") for role in roles]
+    outputs["special"] = torch.tensor([-1 if each is None else each for each in special])
+    if frames:
+        a, b = "to be", "or not"
+        outputs["a"], outputs["b"] = (torch.tensor(tokenizer.encode(t, add_special_tokens=False)) for t in (a, b))
+        outputs["framed"] = torch.tensor(tokenizer(a)["input_ids"])
+        pair = tokenizer(a, b, return_token_type_ids=True)
+        outputs["pair"], outputs["segments"] = torch.tensor(pair["input_ids"]), torch.tensor(pair["token_type_ids"])
+    write_case(directory, name, inputs=inputs, outputs=outputs)
+
+
+def trained_bpe(pre_tokenizer, vocab_size=700, special=(), normalizer=None, alphabet=ALPHABET, **options):
+    tokenizer = Tokenizer(models.BPE(**options))
+    tokenizer.pre_tokenizer = pre_tokenizer
+    if normalizer:
+        tokenizer.normalizer = normalizer
+    trainer = trainers.BpeTrainer(vocab_size=vocab_size, special_tokens=list(special), show_progress=False,
+                                  initial_alphabet=alphabet)
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+def gpt2(directory):
+    tokenizer = trained_bpe(pre_tokenizers.ByteLevel(add_prefix_space=False), special=["<|endoftext|>"])
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    more = ["<|endoftext|>", " <|endoftext|> ", "<|endoftext"]
+    for name, keep in [("gpt2", None), ("gpt2-files", ("vocab.json", "merges.txt", "tokenizer_config.json"))]:
+        GPT2TokenizerFast(tokenizer_object=tokenizer).save_pretrained(directory / name)
+        write(directory, name, more=more, keep=keep)
+
+
+def roberta(directory):
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    tokenizer = trained_bpe(pre_tokenizers.ByteLevel(add_prefix_space=False), special=special)
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    keep = ("vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json")
+    for name, blank, files in [("roberta", False, None), ("roberta-blank", True, None), ("roberta-files", False, keep)]:
+        RobertaTokenizerFast(tokenizer_object=tokenizer, add_prefix_space=blank).save_pretrained(directory / name)
+        write(directory, name, more=["<mask>", " <mask> ", "<s>", "</s>x", "<unk>"], keep=files)
+
+
+def split_and_bytes(pattern):
+    return pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"),
+                                    pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
+def llama3(directory):
+    special = ["<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"]
+    tokenizer = trained_bpe(split_and_bytes(LLAMA3), ignore_merges=True, special=special)
+    template = processors.TemplateProcessing(single="<|begin_of_text|> $A", special_tokens=[("<|begin_of_text|>", 0)],
+                                             pair="<|begin_of_text|> $A <|begin_of_text|>:1 $B:1")
+    tokenizer.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), template])
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token=special[0], eos_token=special[2],
+                                   clean_up_tokenization_spaces=True)
+    fast.save_pretrained(directory / "llama3")
+    write(directory, "llama3", more=special)
+
+
+def other_byte_level(directory):
+    cases = {
+        "o200k": (split_and_bytes(O200K), None),
+        "qwen2": (split_and_bytes(LLAMA3.replace("{1,3}", "")), normalizers.NFC()),
+        "smollm": (pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True),
+                                            pre_tokenizers.ByteLevel(add_prefix_space=False)]), None),
+        "deepseek": (pre_tokenizers.Sequence([
+            pre_tokenizers.Split(Regex(r"\p{N}{1,3}"), "isolated"),
+            pre_tokenizers.Split(Regex("[一-龥぀-ゟ゠-ヿ]+"), "isolated"),
+            pre_tokenizers.Split(Regex(r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?"
+                                       r"[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]), None),
+    }
+    for name, (pre_tokenizer, normalizer) in cases.items():
+        tokenizer = trained_bpe(pre_tokenizer, normalizer=normalizer, special=["<end>"])
+        PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>").save_pretrained(directory / name)
+        write(directory, name, more=["<end>"])
+
+
+def llama2(directory):
+    """BPE of SentencePiece as converted: blanks are ▁, unknown characters are bytes."""
+    trained = trained_bpe(pre_tokenizers.Metaspace(), vocab_size=500, alphabet=[])
+    state = json.loads(trained.to_str())["model"]
+    vocab = {token: i for i, token in enumerate(["<unk>", "<s>", "</s>"] + [f"<0x{i:02X}>" for i in range(256)])}
+    for token in sorted(state["vocab"], key=state["vocab"].get):
+        vocab.setdefault(token, len(vocab))
+    merges = [tuple(merge) for merge in state["merges"]]
+    for name, metaspace in [("llama2", None), ("llama2-first", "first"), ("gemma", "gemma")]:
+        tokenizer = Tokenizer(models.BPE(vocab, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+        decoder = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+        if metaspace == "first":
+            tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+        elif metaspace == "gemma":
+            tokenizer.normalizer = normalizers.Replace(" ", "▁")
+            tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+        else:
+            tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+        if metaspace != "gemma":
+            decoder.append(decoders.Strip(" ", 1, 0))
+        tokenizer.decoder = decoders.Sequence(decoder)
+        tokenizer.add_special_tokens(["<unk>", "<s>", "</s>"])
+        LlamaTokenizerFast(tokenizer_object=tokenizer, add_eos_token=name == "gemma").save_pretrained(directory / name)
+        write(directory, name, more=["<s>", "</s>", " </s> "])
+
+
+def bert(directory):
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    old = ("vocab.txt", "tokenizer_config.json", "special_tokens_map.json")
+    for name, options, keep in [("bert", {}, None), ("bert-cased", {"do_lower_case": False}, None),
+                                ("bert-accents", {"strip_accents": False, "tokenize_chinese_chars": False}, None),
+                                ("bert-files", {}, old), ("bert-cased-files", {"do_lower_case": False}, old)]:
+        lower = options.get("do_lower_case", True)
+        tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+        tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lower, strip_accents=options.get("strip_accents"))
+        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        tokenizer.train_from_iterator(CORPUS, trainers.WordPieceTrainer(vocab_size=900, special_tokens=special,
+                                                                        show_progress=False))
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+        tokenizer.decoder = decoders.WordPiece()
+        BertTokenizerFast(tokenizer_object=tokenizer, clean_up_tokenization_spaces=not lower,
+                          **options).save_pretrained(directory / name)
+        write(directory, name, more=["[MASK]", "[SEP]", "[mask]", "[UNK]", "un" * 60], keep=keep)
+
+
+def pipelines(directory):
+    """Random parts together."""
+    rng = random.Random(5)
+    behaviors = ["removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"]
+    for i in range(16):
+        normalizer = normalizers.Sequence(rng.sample([
+            normalizers.NFC(), normalizers.NFD(), normalizers.NFKC(), normalizers.NFKD(), normalizers.Lowercase(),
+            normalizers.StripAccents(), normalizers.Strip(), normalizers.Replace("e", "x"),
+            normalizers.Replace(Regex(r"\s+"), " "), normalizers.Prepend("_")], rng.randint(0, 3)))
+        cut = rng.sample([
+            pre_tokenizers.Whitespace(), pre_tokenizers.WhitespaceSplit(), pre_tokenizers.BertPreTokenizer(),
+            pre_tokenizers.Digits(), pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.Punctuation(rng.choice(behaviors)), pre_tokenizers.CharDelimiterSplit("a"),
+            pre_tokenizers.Split("o", rng.choice(behaviors)),
+            pre_tokenizers.Split(Regex(r"\w+|[^\w\s]+"), rng.choice(behaviors), invert=rng.random() < 0.5),
+            pre_tokenizers.Split(Regex("[aeiou]*"), rng.choice(behaviors)),
+            pre_tokenizers.Metaspace(prepend_scheme=rng.choice(["always", "first", "never"]),
+                                     split=rng.random() < 0.5)], rng.randint(1, 3))
+        options = {"unk_token": "<unk>", "fuse_unk": rng.random() < 0.5} if rng.random() < 0.7 else {}
+        tokenizer = trained_bpe(pre_tokenizers.Sequence(cut), normalizer=normalizer, vocab_size=500, alphabet=[],
+                                special=["<unk>"], **options)
+        tokenizer.decoder = rng.choice([decoders.Metaspace(), decoders.Fuse(), decoders.WordPiece("x", cleanup=True)])
+        more = []
+        # tokenizers panics where a token of blanks follows one that takes the blanks after it, and for a token
+        # of which the normalizer leaves nothing.
+        keys = ("single_word", "lstrip", "rstrip", "normalized") if i % 2 else ("single_word", "normalized")
+        for content in ["<a>", "<ab>", "Ünit", "the", "İ", "é"] + ([] if i % 2 else ["  ", "\n\n"]):
+            flags = {key: rng.random() < 0.3 for key in keys}
+            if rng.random() < 0.6 and normalizer.normalize_str(content):
+                special = rng.random() < 0.3
+                (tokenizer.add_special_tokens if special else tokenizer.add_tokens)([AddedToken(content, **flags)])
+                more.append(content)
+        more += [" ".join(more), "".join(more), "x" + "x".join(more) + "x"]
+        name = f"pipeline-{i}"
+        PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(directory / name)
+        write(directory, name, n=400, more=more)
+
+
+CASES = [gpt2, roberta, llama3, other_byte_level, llama2, bert, pipelines]
