@@ -141,5 +141,18 @@ TEST_F(HubTokenizerParity, PartsTogether) {
   for (int i = 0; i < 16; ++i) compare("pipeline-" + std::to_string(i));
 }
 
+class HubSentencePieceParity : public HubTokenizerParity {
+ protected:
+  HubSentencePieceParity() : HubTokenizerParity("reference_hub_sentencepiece.py") {}
+};
+
+TEST_F(HubSentencePieceParity, T5) {
+  for (const auto* name : {"t5", "t5-20", "t5-plain"}) compare(name);
+}
+
+TEST_F(HubSentencePieceParity, Llama) { compare("llama"); }
+
+TEST_F(HubSentencePieceParity, Marian) { compare("marian"); }
+
 }  // namespace
 }  // namespace zoo::testing

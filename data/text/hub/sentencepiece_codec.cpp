@@ -54,13 +54,16 @@ std::string text_of_pieces(const PieceModel& model, const std::vector<std::strin
   return text;
 }
 
+/// What str.strip() of Python removes.
+bool is_python_space(char32_t c) { return is_white_space(c) || (c >= 0x1C && c <= 0x1F); }
+
 std::string stripped(std::string_view text, bool left, bool right) {
   size_t begin = 0, end = text.size();
   for (size_t next = begin; left && begin < end; begin = next) {
-    if (!is_white_space(next_code_point(text, next))) break;
+    if (!is_python_space(next_code_point(text, next))) break;
   }
   for (size_t before = end; right && begin < end; end = before) {
-    if (!is_white_space(previous_code_point(text, before))) break;
+    if (!is_python_space(previous_code_point(text, before))) break;
   }
   return std::string(text.substr(begin, end - begin));
 }
@@ -209,12 +212,18 @@ class PieceCodec : public TextCodec {
   bool cleans_up_;
 };
 
+enum class PieceRules { t5, llama };
+
 /// T5Tokenizer and LlamaTokenizer in their "legacy" behaviour, which is the default: each text between added
 /// tokens begins with a blank.
 class OneModelCodec final : public PieceCodec {
  public:
-  OneModelCodec(std::unique_ptr<PieceModel> model, const TokenizerSettings& settings, bool is_t5)
-      : PieceCodec(settings), model_(std::move(model)), adds_blank_(settings.flag("add_prefix_space", true)) {
+  OneModelCodec(std::unique_ptr<PieceModel> model, const TokenizerSettings& settings, PieceRules rules)
+      : PieceCodec(settings),
+        model_(std::move(model)),
+        rules_(rules),
+        adds_blank_(settings.flag("add_prefix_space", true)) {
+    const bool is_t5 = rules == PieceRules::t5;
     if (!settings.flag("legacy", true)) refuse_part("the option legacy of", "false");
     if (is_t5) add_extra_ids(settings);
     finish_added(settings);
@@ -253,7 +262,8 @@ class OneModelCodec final : public PieceCodec {
 
   std::string text_of(std::vector<std::string> pieces) const override {
     if (adds_blank_ && pieces.front().starts_with(word_mark)) pieces.front().erase(0, word_mark.size());
-    return text_of_pieces(*model_, pieces);
+    const std::string text = text_of_pieces(*model_, pieces);
+    return rules_ == PieceRules::t5 ? stripped(text, true, true) : text;
   }
 
   std::optional<std::string> piece(int64_t id) const override {
@@ -282,6 +292,7 @@ class OneModelCodec final : public PieceCodec {
   }
 
   std::unique_ptr<PieceModel> model_;
+  PieceRules rules_;
   bool adds_blank_;
 };
 
@@ -295,15 +306,10 @@ class MarianCodec final : public PieceCodec {
         target_(piece_model(files, files.contains("target.spm") ? "target.spm" : "source.spm")),
         vocabulary_(json_file(files, "vocab.json")) {
     if (settings.flag("separate_vocabs", false)) refuse_part("the option", "separate_vocabs");
-    auto with_roles = settings;
-    for (const auto& [role, content] :
-         {std::pair(TokenRole::unk, "<unk>"), {TokenRole::eos, "</s>"}, {TokenRole::pad, "<pad>"}})
-      with_roles.roles.try_emplace(role,
-                                   AddedToken{.content = content, .normalized = false, .special = true});
-    unk_ = vocabulary_.find(with_roles.token(TokenRole::unk));
+    unk_ = vocabulary_.find(settings.token(TokenRole::unk));
     if (unk_ < 0) throw DataError("vocab.json: it has no unk_token");
-    finish_added(with_roles);
-    frame_.after = {role_id(with_roles, TokenRole::eos, "eos_token")};
+    finish_added(settings);
+    frame_.after = {role_id(settings, TokenRole::eos, "eos_token")};
   }
 
  private:
@@ -342,27 +348,17 @@ class MarianCodec final : public PieceCodec {
 }  // namespace
 
 std::unique_ptr<TextCodec> make_sentencepiece_codec(const std::map<std::string, std::string>& files,
-                                                    const TokenizerSettings& given) {
-  if (files.contains("source.spm")) return std::make_unique<MarianCodec>(files, given);
-  const bool has_t5_name = files.contains("spiece.model");
-  auto settings = given;
-  if (settings.type.empty()) settings.type = has_t5_name ? "T5Tokenizer" : "LlamaTokenizer";
-  const bool is_t5 = settings.type == "T5Tokenizer" || settings.type == "MT5Tokenizer";
-  if (!is_t5 && settings.type != "LlamaTokenizer" && settings.type != "CodeLlamaTokenizer")
-    throw DataError(
-        fmt::format("a SentencePiece model of the class {} without a tokenizer.json is not supported",
-                    excerpt(settings.type, 40)));
-  // Files without tokenizer_config.json name no tokens.
-  const auto name_token = [&](TokenRole role, const char* content) {
-    settings.roles.try_emplace(role, AddedToken{.content = content, .normalized = false, .special = true});
-  };
-  if (!given.has_config) {
-    name_token(TokenRole::unk, "<unk>");
-    name_token(TokenRole::eos, "</s>");
-    name_token(is_t5 ? TokenRole::pad : TokenRole::bos, is_t5 ? "<pad>" : "<s>");
-  }
-  const std::string name = has_t5_name ? "spiece.model" : "tokenizer.model";
-  return std::make_unique<OneModelCodec>(piece_model(files, name), settings, is_t5);
+                                                    const TokenizerSettings& settings) {
+  if (files.contains("source.spm")) return std::make_unique<MarianCodec>(files, settings);
+  const bool has_t5_file = files.contains("spiece.model");
+  const auto& type = settings.type;
+  const bool is_t5 = type == "T5Tokenizer" || type == "MT5Tokenizer" || (type.empty() && has_t5_file);
+  const bool is_llama = type == "LlamaTokenizer" || type == "CodeLlamaTokenizer";
+  if (!is_t5 && !is_llama)
+    throw DataError(fmt::format("a SentencePiece model of the class {} is not supported", excerpt(type, 40)));
+  const std::string name = has_t5_file ? "spiece.model" : "tokenizer.model";
+  return std::make_unique<OneModelCodec>(piece_model(files, name), settings,
+                                         is_t5 ? PieceRules::t5 : PieceRules::llama);
 }
 
 }  // namespace zoo

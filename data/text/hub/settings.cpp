@@ -114,6 +114,16 @@ int64_t id_of_key(const std::string& key) {
   return id;
 }
 
+/// The class that reads such files, where no file names it.
+std::string type_by_files(const std::map<std::string, std::string>& files) {
+  if (files.contains("tokenizer.json")) return {};
+  if (files.contains("source.spm")) return "MarianTokenizer";
+  if (files.contains("spiece.model")) return "T5Tokenizer";
+  if (files.contains("tokenizer.model")) return "LlamaTokenizer";
+  if (files.contains("vocab.txt")) return "BertTokenizer";
+  return files.contains("merges.txt") ? "GPT2Tokenizer" : "";
+}
+
 void read_all(const std::map<std::string, std::string>& files, TokenizerSettings& settings) {
   if (auto config = json_file(files, "tokenizer_config.json"); !config.is_null()) {
     settings.config = std::move(config);
@@ -122,6 +132,7 @@ void read_all(const std::map<std::string, std::string>& files, TokenizerSettings
   settings.type = option(settings.config, "tokenizer_class", "");
   constexpr std::string_view fast = "Fast";
   if (settings.type.ends_with(fast)) settings.type.resize(settings.type.size() - fast.size());
+  if (settings.type.empty()) settings.type = type_by_files(files);
   settings.roles = default_roles(settings.type);
 
   std::map<std::string, AddedToken> known;

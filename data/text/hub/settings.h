@@ -21,7 +21,8 @@ struct TokenizerSettings {
   /// tokenizer_config.json; an empty object if there is none.
   nlohmann::json config = nlohmann::json::object();
   bool has_config = false;
-  /// tokenizer_class without "Fast": BertTokenizer, GPT2Tokenizer …; empty if the files do not say it.
+  /// tokenizer_class without "Fast": BertTokenizer, GPT2Tokenizer …; empty for a tokenizer.json
+  /// without one.
   std::string type;
   /// The tokens with a meaning: what the files say, else what this class has.
   std::map<TokenRole, AddedToken> roles;

@@ -1,0 +1,61 @@
+"""Models of SentencePiece by transformers' own ("slow") tokenizers: T5, Llama, Marian."""
+
+import io
+import json
+
+import sentencepiece
+from reference_hub_tokenizers import CORPUS, write
+from transformers import LlamaTokenizer, MarianTokenizer, T5Tokenizer
+
+
+def model(**options):
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(CORPUS), model_writer=written, minloglevel=3,
+                                             num_threads=1, **options)
+    return written.getvalue()
+
+
+def t5(directory):
+    options = {"vocab_size": 600, "pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1, "pad_piece": "<pad>"}
+    for name, more, keep in [("t5", {}, None), ("t5-20", {"extra_ids": 20}, None), ("t5-plain", {}, ("spiece.model",))]:
+        folder = directory / name
+        folder.mkdir()
+        (folder / "spiece.model").write_bytes(model(**options))
+        tokenizer = T5Tokenizer.from_pretrained(folder, **more)
+        if not keep:
+            tokenizer.save_pretrained(folder)
+        write(directory, name, keep=keep, reference=tokenizer, n=700,
+              more=["<extra_id_0>", " <extra_id_19> x", "</s>", "<pad>", "<extra_id_1><extra_id_0>"])
+
+
+def llama(directory):
+    folder = directory / "llama"
+    folder.mkdir()
+    options = {"model_type": "bpe", "byte_fallback": True, "normalization_rule_name": "identity",
+               "remove_extra_whitespaces": False, "vocab_size": 800}
+    (folder / "tokenizer.model").write_bytes(model(**options))
+    LlamaTokenizer(str(folder / "tokenizer.model"), legacy=True).save_pretrained(folder)
+    tokenizer = LlamaTokenizer.from_pretrained(folder)
+    tokenizer.add_tokens(["<new>"])
+    tokenizer.save_pretrained(folder)
+    write(directory, "llama", reference=tokenizer, n=700, more=["<s>", "</s> a", "<unk>", "<new>", "a<new>b"])
+
+
+def marian(directory):
+    folder = directory / "marian"
+    folder.mkdir()
+    pieces = {}
+    for name, size in [("source", 500), ("target", 400)]:
+        content = model(vocab_size=size)
+        (folder / f"{name}.spm").write_bytes(content)
+        processor = sentencepiece.SentencePieceProcessor(model_proto=content)
+        pieces |= {processor.IdToPiece(i): None for i in range(3, len(processor))}
+    tokens = ["</s>", "<unk>", *sorted(pieces), ">>fra<<", "<pad>"]
+    (folder / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(tokens)}))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "MarianTokenizer", "source_lang": "en",
+                                                              "target_lang": "de"}))
+    write(directory, "marian", reference=MarianTokenizer.from_pretrained(folder), n=700, frames=False,
+          more=["</s>", "<pad>", ">>fra<< to be", ">>x<< y", ">> "])
+
+
+CASES = [t5, llama, marian]
