@@ -90,6 +90,8 @@ DataConfig corpus_of(const TrainTokenizerArguments& arguments) {
 void train_tokenizer(const TrainTokenizerArguments& arguments) {
   auto config = arguments.config;
   config.type = parse_name<TokenizerKind>("--type", arguments.type);
+  if (config.type == TokenizerKind::hub)
+    throw UsageError("--type: a tokenizer of the Hub is not trained here: take char, byte or sentencepiece");
   config.model = parse_name<SentencePieceModel>("--model", arguments.model);
   config.normalization = parse_name<TextNormalization>("--normalization", arguments.normalization);
   config.byte_fallback = arguments.byte_fallback;

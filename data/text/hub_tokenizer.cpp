@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/text/hub/text_codec.h"
+#include "data/text/subwords/decoder.h"
 #include "data/text/tokenizer_file.h"
 #include "io/files.h"
 #include "io/sha256.h"
@@ -70,6 +71,9 @@ class HubTokenizer final : public Tokenizer {
   std::string decode(std::span<const int64_t> ids) const override {
     for (const int64_t id : ids) check_id(id, vocab_size());
     return codec_->decode(ids);
+  }
+  size_t unsettled_bytes(std::string_view text) const override {
+    return codec_->cleans_up() ? bytes_of_possible_blanks(text) : 0;
   }
   std::string label(int64_t id) const override {
     check_id(id, vocab_size());
@@ -161,10 +165,15 @@ HubFiles read_hub_files(const std::filesystem::path& dir, Follow follow) {
 
 SpecialTokens hub_special_tokens(const HubFiles& files) {
   const auto settings = read_settings(files);
-  const auto codec = make_text_codec(files, settings);
-  const auto id = [&](TokenRole role) {
+  std::unique_ptr<TextCodec> codec;  // it takes long to make, and newer files list the ids
+  const auto id = [&](TokenRole role) -> int64_t {
     const auto token = settings.token(role);
-    return token.empty() ? int64_t{-1} : codec->find(token);
+    if (token.empty()) return -1;
+    const auto known = std::ranges::find_if(settings.added,
+                                            [&](const auto& entry) { return entry.second.content == token; });
+    if (known != settings.added.end()) return known->first;
+    if (!codec) codec = make_text_codec(files, settings);
+    return codec->find(token);
   };
   return {.pad = id(TokenRole::pad),
           .unk = id(TokenRole::unk),

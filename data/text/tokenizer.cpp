@@ -106,7 +106,7 @@ std::string StreamDecoder::push(int64_t id) {
   const std::string text = tokenizer_.decode(ids_);
   // SentencePiece decodes byte pieces to U+FFFD until the character is complete. Raw bytes stay bytes.
   if (text.size() <= emitted_.size() || text.ends_with("\uFFFD")) return {};
-  const size_t end = text.size() - incomplete_utf8(text);
+  const size_t end = text.size() - std::max(incomplete_utf8(text), tokenizer_.unsettled_bytes(text));
   if (end <= emitted_.size()) return {};
   std::string piece = text.substr(emitted_.size(), end - emitted_.size());
   // From here on, only the newest ids with text are needed: the next ids are decoded after them.

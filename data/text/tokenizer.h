@@ -45,6 +45,8 @@ class Tokenizer {
   /// Text of `ids`. Special tokens give no text, except that unk gives "⁇". Throws DataError on an id outside
   /// 0 … vocab_size-1. With byte tokens the text may be invalid UTF-8.
   virtual std::string decode(std::span<const int64_t> ids) const = 0;
+  /// How many bytes at the end of a decoded text may change if more ids follow, beside incomplete characters.
+  virtual size_t unsettled_bytes(std::string_view /*text*/) const { return 0; }
   /// How one token is shown to a person: "▁love", "\n" as "↵", "<eos>".
   virtual std::string label(int64_t id) const = 0;
   virtual int64_t vocab_size() const = 0;

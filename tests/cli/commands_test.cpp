@@ -449,6 +449,21 @@ TEST_F(Commands, TokenizersEncodeAndDecode) {
   }
 }
 
+TEST_F(Commands, TakeTokenizersOfTheHub) {
+  dir().write("there/vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nto\nbe\nor\nnot\n##s\n,\n");
+  const auto encoded = document("tokenizer encode there --text 'To be, or nots [SEP]'")["results"][0];
+  EXPECT_EQ(encoded["ids"], json::parse("[5, 6, 10, 7, 8, 9, 3]"));
+  EXPECT_EQ(encoded["tokens"], json::parse(R"(["to", "be", ",", "or", "not", "##s", "[SEP]"])"));
+  EXPECT_EQ(output("tokenizer decode there --ids 5,6,10,7,8,9,3"), "to be, or nots\n");
+
+  train("classifier.yaml --set name=there data.tokenizer.type=hub data.tokenizer.path=there");
+  EXPECT_TRUE(fs::exists(path("runs/there/hub/vocab.txt")));
+  EXPECT_EQ(output("tokenizer encode runs/there --text 'to be'"), "5,6\n");
+  const auto refused = zoo("tokenizer train --type hub --out vocabulary text.txt");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("take char, byte or sentencepiece"));
+}
+
 /// Waits until `file` exists; false if that takes too long.
 bool appears(const fs::path& file) {
   for (int i = 0; i < 240'000; ++i) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,6 +18,7 @@
 #include "data/images/coco_file.h"
 #include "data/images/formats/idx_file.h"
 #include "data/images/image_file.h"
+#include "data/text/hub_tokenizer.h"
 #include "data/text/sentencepiece_tokenizer.h"
 #include "io/config/config_file.h"
 #include "io/files.h"
@@ -54,6 +57,22 @@ void use(const Tokenizer& tokenizer) {
     tokenizer.label(id);
     tokenizer.decode(TokenIds{id});
   }
+}
+
+/// Reads the files of a tokenizer of the Hub, those of them that are not empty.
+void use_hub_files(const std::string& input) {
+  constexpr const char* names[] = {
+      "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt", "vocab.json",
+      "merges.txt"};
+  const auto contents = split(input, std::size(names));
+  HubFiles files;
+  for (size_t i = 0; i < std::size(names); ++i) {
+    if (!contents[i].empty()) files[names[i]] = contents[i];
+  }
+  const auto special = hub_special_tokens(files);
+  const auto tokenizer = make_hub_tokenizer(std::move(files), special);
+  tokenizer->frame();
+  use(*tokenizer);
 }
 
 void read_safetensors(const fs::path& path) {
@@ -146,6 +165,8 @@ std::vector<Target> file_targets(const testing::TempDir& work, const fs::path& s
                        work.write("tokenizer/tokenizer.json", input);
                        use(*load_tokenizer(work / "tokenizer"));
                      }});
+  targets.push_back({"hub", "files of a tokenizer of the Hub, used on some texts", mutate_files,
+                     use_hub_files, hub_seeds()});
   targets.push_back({"png",
                      "a PNG file, brought to the size of a model",
                      mutate_png,

@@ -22,6 +22,8 @@ struct Target {
 
 /// `work` is a directory for the files that the targets read; `sources` is the repository.
 std::vector<Target> file_targets(const testing::TempDir& work, const std::filesystem::path& sources);
+/// Files of tokenizers of the Hub, joined.
+Seeds hub_seeds();
 std::vector<Target> run_targets(const testing::TempDir& work);
 
 }  // namespace zoo::fuzz

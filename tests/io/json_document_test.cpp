@@ -51,7 +51,9 @@ TEST(JsonDocument, HasLimits) {
   std::string members = "{";
   for (int i = 0; i < 1001; ++i) members += fmt::format("\"{}\":0,", i);
   members.back() = '}';
-  EXPECT_THAT(json_problem(members), HasSubstr("more than 1000 members"));
+  EXPECT_THAT(message_of<DataError>([&] { parse_ordered_json(members); }),
+              HasSubstr("more than 1000 members"));
+  EXPECT_EQ(parse_json(members).size(), 1001u);
   // Members of objects beside each other do not add up.
   EXPECT_EQ(json_problem("[" + repeated("{\"a\":0,\"b\":0},", 600) + "{}]"), "no error");
   EXPECT_THAT(json_problem("[" + repeated("{},", 3'000'000) + "{}]"), HasSubstr("more than 256 MiB"));

@@ -89,7 +89,10 @@ void AddedTokens::add(const AddedToken& token, int64_t id, int64_t model_size) {
   if (token.content.empty() || contains(token)) return;
   if (id < 0) id = find(token.content);
   if (id < 0) id = std::max(id_end(), model_size);
-  if (id >= kMostTokenIds) throw DataError("the vocabulary has too many tokens");
+  constexpr size_t most_bytes = size_t{4} << 20;
+  n_bytes_ += token.content.size();
+  if (id >= kMostTokenIds || n_bytes_ > most_bytes)
+    throw DataError("the vocabulary has too many added tokens");
   ids_[token.content] = id;
   tokens_[id] = token;
   if (token.special) special_.insert(token.content);

@@ -81,6 +81,7 @@ class AddedTokens {
   std::map<std::string, int64_t, std::less<>> ids_;
   std::set<std::string, std::less<>> special_;
   TokenFinder raw_, normalized_;
+  size_t n_bytes_ = 0;  // of all contents
 };
 
 }  // namespace zoo

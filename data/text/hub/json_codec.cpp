@@ -141,6 +141,7 @@ class JsonCodec final : public TextCodec {
   TextFrame frame() const override { return frame_; }
   bool joins_blanks() const override { return joins_blanks_; }
   bool keeps_text() const override { return keeps_text_; }
+  bool cleans_up() const override { return cleans_up_; }
 
  private:
   std::string_view token(int64_t id) const {
@@ -204,6 +205,8 @@ class JsonCodec final : public TextCodec {
 }  // namespace
 
 std::unique_ptr<TextCodec> make_json_codec(SpecJson document, const TokenizerSettings& settings) {
+  for (const char* const name : {"normalizer", "pre_tokenizer", "decoder", "post_processor"})
+    check_part_count(part_of(document, name));
   adapt_to_class(document, settings);
   return std::make_unique<JsonCodec>(document, settings);
 }

@@ -124,6 +124,7 @@ class PieceCodec : public TextCodec {
   TextFrame frame() const final { return frame_; }
   bool joins_blanks() const final { return true; }
   bool keeps_text() const final { return false; }
+  bool cleans_up() const final { return cleans_up_; }
 
  protected:
   explicit PieceCodec(const TokenizerSettings& settings)

@@ -34,6 +34,8 @@ class TextCodec {
   virtual TextFrame frame() const = 0;
   virtual bool joins_blanks() const = 0;
   virtual bool keeps_text() const = 0;
+  /// Whether decode() removes blanks that English text does not have (data/text/subwords/decoder.h).
+  virtual bool cleans_up() const = 0;
 };
 
 /// The tokenizer that files (by name) describe. Throws DataError: no tokenizer, damaged, or of a kind that is

@@ -63,8 +63,8 @@ std::pair<std::string, std::string> merged_pair(const nlohmann::json& merge) {
 
 Bpe::Bpe(const nlohmann::json& part)
     : vocabulary_(part.at("vocab")),
-      prefix_(option(part, "continuing_subword_prefix", "")),
-      suffix_(option(part, "end_of_word_suffix", "")),
+      prefix_(short_option(part, "continuing_subword_prefix", "")),
+      suffix_(short_option(part, "end_of_word_suffix", "")),
       byte_fallback_(option(part, "byte_fallback", false)),
       fuse_unk_(option(part, "fuse_unk", false)),
       ignore_merges_(option(part, "ignore_merges", false)) {

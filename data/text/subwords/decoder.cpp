@@ -1,5 +1,6 @@
 #include "data/text/subwords/decoder.h"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 #include <utility>
@@ -16,6 +17,10 @@ namespace {
 
 using SpecJson = nlohmann::json;
 using Tokens = std::vector<std::string>;
+
+constexpr std::pair<std::string_view, std::string_view> needless_blanks[] = {
+    {" .", "."},     {" ?", "?"},   {" !", "!"},   {" ,", ","},     {" ' ", "'"},
+    {" n't", "n't"}, {" 'm", "'m"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
 
 /// Replaces `from`, which is not empty, everywhere.
 void replace_everywhere(std::string& text, std::string_view from, std::string_view to) {
@@ -34,6 +39,12 @@ std::string joined(const Tokens& tokens) {
   std::string text;
   for (const auto& token : tokens) text += token;
   return text;
+}
+
+size_t total_size(const Tokens& tokens) {
+  size_t size = 0;
+  for (const auto& token : tokens) size += token.size() + 1;
+  return size;
 }
 
 class DecodeByteLevel final : public TokenDecoder {
@@ -89,7 +100,7 @@ class DecodeMetaspace final : public TokenDecoder {
 class DecodeReplace final : public TokenDecoder {
  public:
   explicit DecodeReplace(const SpecJson& part)
-      : pattern_(part.at("pattern")), content_(part.at("content").get<std::string>()) {}
+      : pattern_(part.at("pattern")), content_(short_option(part, "content", "")) {}
   void apply(Tokens& tokens) const override {
     for (auto& token : tokens) token = pattern_.replaced(token, content_);
   }
@@ -182,7 +193,11 @@ class DecoderSequence final : public TokenDecoder {
     }
   }
   void apply(Tokens& tokens) const override {
-    for (const auto& part : parts_) part->apply(tokens);
+    const size_t before = total_size(tokens);
+    for (const auto& part : parts_) {
+      part->apply(tokens);
+      check_growth(before, total_size(tokens));
+    }
   }
 
  private:
@@ -207,11 +222,18 @@ std::unique_ptr<TokenDecoder> make_token_decoder(const SpecJson& part) {
 }
 
 std::string without_needless_blanks(std::string text) {
-  static constexpr std::pair<std::string_view, std::string_view> rules[] = {
-      {" .", "."},     {" ?", "?"},   {" !", "!"},   {" ,", ","},     {" ' ", "'"},
-      {" n't", "n't"}, {" 'm", "'m"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
-  for (const auto& [from, to] : rules) replace_everywhere(text, from, to);
+  for (const auto& [from, to] : needless_blanks) replace_everywhere(text, from, to);
   return text;
+}
+
+size_t bytes_of_possible_blanks(std::string_view text) {
+  size_t longest = 0;
+  for (const auto& [from, to] : needless_blanks) {
+    for (size_t n = 1; n < from.size(); ++n) {
+      if (text.ends_with(from.substr(0, n))) longest = std::max(longest, n);
+    }
+  }
+  return longest;
 }
 
 }  // namespace zoo

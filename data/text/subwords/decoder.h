@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -24,5 +25,7 @@ std::unique_ptr<TokenDecoder> make_token_decoder(const nlohmann::json& part);
 /// `text` without the blanks that English text does not have: before full stops, in "do n't", and so on
 /// (clean_up_tokenization_spaces of transformers).
 std::string without_needless_blanks(std::string text);
+/// How many bytes at the end of such a text may change if it goes on: " n" may become "n't".
+size_t bytes_of_possible_blanks(std::string_view text);
 
 }  // namespace zoo

@@ -80,7 +80,7 @@ class StripBlanks final : public Normalizer {
 
 class Prepend final : public Normalizer {
  public:
-  explicit Prepend(const SpecJson& part) : prefix_(part.at("prepend").get<std::string>()) {}
+  explicit Prepend(const SpecJson& part) : prefix_(short_option(part, "prepend", "")) {}
   void apply(std::string& text) const override {
     if (!text.empty()) text.insert(0, prefix_);
   }
@@ -92,7 +92,7 @@ class Prepend final : public Normalizer {
 class Replace final : public Normalizer {
  public:
   explicit Replace(const SpecJson& part)
-      : pattern_(part.at("pattern")), content_(part.at("content").get<std::string>()) {}
+      : pattern_(part.at("pattern")), content_(short_option(part, "content", "")) {}
   void apply(std::string& text) const override { text = pattern_.replaced(text, content_); }
 
  private:
@@ -147,7 +147,11 @@ class NormalizerSequence final : public Normalizer {
     }
   }
   void apply(std::string& text) const override {
-    for (const auto& part : parts_) part->apply(text);
+    const size_t before = text.size();
+    for (const auto& part : parts_) {
+      part->apply(text);
+      check_growth(before, text.size());
+    }
   }
 
  private:

@@ -19,6 +19,15 @@ inline std::string option(const nlohmann::json& part, const char* name, const ch
   return option<std::string>(part, name, otherwise);
 }
 
+/// A text that parts put into other texts, at most this long: a file cannot ask for any amount of memory.
+constexpr size_t kLongestInsert = 256;  // bytes
+std::string short_option(const nlohmann::json& part, const char* name, const char* otherwise);
+/// Throws DataError if a text became much longer through the parts of a tokenizer: a file can double it many
+/// times.
+void check_growth(size_t bytes_before, size_t bytes);
+/// Throws DataError if a part has too many parts in it.
+void check_part_count(const nlohmann::json& part);
+
 /// Throws DataError "tokenizer.json: KIND 'NAME' is not supported".
 [[noreturn]] void refuse_part(std::string_view kind, std::string_view name);
 /// The member "type" of a part.

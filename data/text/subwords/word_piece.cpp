@@ -19,8 +19,9 @@ bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0x
 
 WordPiece::WordPiece(const nlohmann::json& part)
     : vocabulary_(part.at("vocab")),
-      prefix_(option(part, "continuing_subword_prefix", "##")),
+      prefix_(short_option(part, "continuing_subword_prefix", "##")),
       most_characters_(option(part, "max_input_chars_per_word", int64_t{100})) {
+  if (most_characters_ > 1000) refuse_part("max_input_chars_per_word", fmt::format("{}", most_characters_));
   const auto unk = option(part, "unk_token", "[UNK]");
   unk_ = vocabulary_.find(unk);
   if (unk_ < 0) throw DataError(fmt::format("the unk_token '{}' is no token", excerpt(unk, 40)));

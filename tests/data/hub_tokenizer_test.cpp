@@ -1,0 +1,244 @@
+#include "data/text/hub_tokenizer.h"
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "data/text/tokenizer_file.h"
+#include "io/files.h"
+#include "tests/data/support.h"
+#include "tests/support/temp_dir.h"
+
+namespace zoo {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::message_of;
+using ::testing::Not;
+using testing::TempDir;
+using Json = nlohmann::json;
+
+/// "the", "▁", … as bytes of GPT-2, with one special token.
+Json byte_level() {
+  Json vocab = {{"<end>", 0}};
+  std::vector<std::string> characters;
+  for (int byte = 0, next = 256; byte < 256; ++byte) {
+    const bool printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+    const int c = printable ? byte : next++;
+    std::string text;
+    if (c < 0x80) {
+      text += static_cast<char>(c);
+    } else {
+      text += static_cast<char>(0xC0 | c >> 6);
+      text += static_cast<char>(0x80 | (c & 0x3F));
+    }
+    vocab[text] = byte + 1;
+  }
+  vocab["Ġt"] = 257;
+  vocab["he"] = 258;
+  vocab["Ġthe"] = 259;
+  return {{"added_tokens", {{{"id", 0}, {"content", "<end>"}, {"special", true}, {"normalized", false}}}},
+          {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
+          {"decoder", {{"type", "ByteLevel"}}},
+          {"model",
+           {{"type", "BPE"},
+            {"vocab", vocab},
+            {"merges", Json::array({"Ġ t", "h e", Json::array({"Ġt", "he"})})}}}};
+}
+
+std::unique_ptr<Tokenizer> tokenizer_of(const Json& document) {
+  return make_hub_tokenizer({{"tokenizer.json", document.dump()}}, {.eos = 0});
+}
+
+std::string problem_of(const Json& document) {
+  return message_of<DataError>([&] { tokenizer_of(document); });
+}
+
+TEST(HubTokenizer, MergesAndFindsSpecialTokens) {
+  const auto tokenizer = tokenizer_of(byte_level());
+  EXPECT_THAT(tokenizer->encode(" the the<end>"), ElementsAre(259, 259, 0));
+  EXPECT_EQ(tokenizer->decode(TokenIds{259, 0, 259}), " the the");
+  EXPECT_EQ(tokenizer->label(259), "▁the");
+  EXPECT_EQ(tokenizer->label(0), "<end>");
+  EXPECT_EQ(tokenizer->label('\n' + 1), "↵");
+  EXPECT_EQ(tokenizer->vocab_size(), 260);
+  EXPECT_THAT(tokenizer->encode(""), IsEmpty());
+  EXPECT_TRUE(tokenizer->joins_blanks());
+  EXPECT_TRUE(tokenizer->keeps_text());
+  EXPECT_THAT(tokenizer->frame()->before, IsEmpty());
+}
+
+TEST(HubTokenizer, RefusesTextThatIsNotUtf8AndIdsOutsideTheVocabulary) {
+  const auto tokenizer = tokenizer_of(byte_level());
+  EXPECT_THAT(message_of<DataError>([&] { tokenizer->encode("ab\xFF"); }), HasSubstr("not UTF-8 at byte 2"));
+  EXPECT_THAT(message_of<DataError>([&] { tokenizer->decode(TokenIds{260}); }),
+              HasSubstr("260 is not a token id"));
+  EXPECT_THAT(message_of<DataError>([] {
+                make_hub_tokenizer({{"tokenizer.json", byte_level().dump()}},
+                                   {.eos = 1, .other_ends = {260}});
+              }),
+              HasSubstr("260 is outside the vocabulary"));
+}
+
+// A text that is decoded piece by piece is the text that is decoded at once, also of characters in several
+// tokens.
+TEST(HubTokenizer, StreamsItsText) {
+  const auto tokenizer = tokenizer_of(byte_level());
+  const std::string text = " the 日本語 the\n\U0001F98A the";
+  StreamDecoder decoder(*tokenizer);
+  std::string streamed;
+  for (const int64_t id : tokenizer->encode(text)) streamed += decoder.push(id);
+  EXPECT_EQ(streamed + decoder.finish(), text);
+}
+
+TEST(HubTokenizer, StreamsTextWhoseBlanksMayGo) {
+  const auto tokenizer =
+      make_hub_tokenizer({{"tokenizer.json", byte_level().dump()},
+                          {"tokenizer_config.json", R"({"clean_up_tokenization_spaces": true})"}},
+                         {});
+  const std::string text = "I do n't , you 're ' the ' one . n";
+  const auto ids = tokenizer->encode(text);
+  StreamDecoder decoder(*tokenizer);
+  std::string streamed;
+  for (const int64_t id : ids) streamed += decoder.push(id);
+  streamed += decoder.finish();
+  EXPECT_EQ(streamed, "I don't, you're'the'one. n");
+  EXPECT_EQ(streamed, tokenizer->decode(ids));
+}
+
+TEST(HubTokenizer, AContinuationGetsNoBlankBeforeIt) {
+  auto document = byte_level();
+  document["pre_tokenizer"]["add_prefix_space"] = true;
+  const auto tokenizer = tokenizer_of(document);
+  EXPECT_THAT(tokenizer->encode("the"), ElementsAre(259));
+  EXPECT_THAT(tokenizer->encode_continuation("the"), ElementsAre('t' + 1, 258));
+  EXPECT_THAT(tokenizer->encode_continuation(" the"), ElementsAre(259));
+  EXPECT_FALSE(tokenizer->keeps_text());
+}
+
+TEST(HubTokenizer, NamesWhatIsNotSupported) {
+  const auto with = [](const char* part, Json value) {
+    auto document = byte_level();
+    document[part] = std::move(value);
+    return problem_of(document);
+  };
+  EXPECT_THAT(with("normalizer", {{"type", "Precompiled"}}),
+              HasSubstr("the normalizer 'Precompiled' is not supp"));
+  EXPECT_THAT(with("pre_tokenizer", {{"type", "UnicodeScripts"}}),
+              HasSubstr("the pre-tokenizer 'UnicodeScripts'"));
+  EXPECT_THAT(with("decoder", {{"type", "CTC"}}), HasSubstr("the decoder 'CTC'"));
+  EXPECT_THAT(with("post_processor", {{"type", "Other"}}), HasSubstr("the post-processor 'Other'"));
+  EXPECT_THAT(with("model", {{"type", "Unigram"}, {"vocab", Json::array()}}),
+              HasSubstr("the model 'Unigram'"));
+  for (const char* const regex : {"[a&&b]", "[[a]b]", "\\h", "a{2}+", "(?<n>a)", "(", "[a", "\\p{^Han}"}) {
+    const Json split = {{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}};
+    EXPECT_THAT(with("pre_tokenizer", split), HasSubstr("the regular expression '")) << regex;
+  }
+  auto document = byte_level();
+  document["model"]["dropout"] = 0.1;
+  EXPECT_THAT(problem_of(document), HasSubstr("'dropout' is not supported"));
+  EXPECT_THAT(message_of<DataError>([] { make_hub_tokenizer({}, {}); }),
+              HasSubstr("there is no tokenizer.json"));
+}
+
+TEST(HubTokenizer, SaysWhatIsDamaged) {
+  auto document = byte_level();
+  document["model"]["vocab"]["x"] = 5;
+  EXPECT_THAT(problem_of(document), HasSubstr("have the same id"));
+  document["model"]["vocab"]["x"] = int64_t{1} << 40;
+  EXPECT_THAT(problem_of(document), HasSubstr("the id of the token 'x' is no number from 0 to"));
+  document = byte_level();
+  document["model"]["merges"] = {"Ġ zzz"};
+  EXPECT_THAT(problem_of(document), HasSubstr("the merge of 'Ġ' and 'zzz' uses what is no token"));
+  document["model"] = 5;
+  EXPECT_THAT(problem_of(document), HasSubstr("damaged"));
+  EXPECT_THAT(message_of<DataError>([] { make_hub_tokenizer({{"tokenizer.json", "{"}}, {}); }),
+              HasSubstr("tokenizer.json: not valid JSON"));
+  EXPECT_THAT(message_of<DataError>([] { hub_special_tokens({{"tokenizer_config.json", "[]"}}); }),
+              HasSubstr("tokenizer_config.json: not an object"));
+}
+
+// A hundred small parts could make a text of any length.
+TEST(HubTokenizer, PartsCannotMakeATextMuchLonger) {
+  auto document = byte_level();
+  const Json doubling = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aa"}};
+  document["normalizer"] = {{"type", "Sequence"}, {"normalizers", Json(std::vector<Json>(60, doubling))}};
+  const auto tokenizer = tokenizer_of(document);
+  EXPECT_THAT(message_of<DataError>([&] { tokenizer->encode("a"); }), HasSubstr("64 times longer"));
+  document["normalizer"]["normalizers"] = std::vector<Json>(300, doubling);
+  EXPECT_THAT(problem_of(document), HasSubstr("more than 256 parts"));
+}
+
+TEST(HubTokenizer, ARunKeepsItsFiles) {
+  const SpecialTokens special{.pad = 0, .eos = 0, .other_ends = {7, 9}, .start = 3};
+  const HubFiles files = {{"tokenizer.json", byte_level().dump()}, {"config.json", "{}"}};
+  const auto tokenizer = make_hub_tokenizer(files, special);
+  const TempDir run;
+  tokenizer->save(run.path());
+  EXPECT_EQ(read_file(run / "hub/tokenizer.json"), files.at("tokenizer.json"));
+  EXPECT_FALSE(is_there(run / "hub/config.json"));  // no file of a tokenizer
+  const auto loaded = load_tokenizer(run.path());
+  EXPECT_EQ(loaded->special().other_ends, special.other_ends);
+  EXPECT_EQ(loaded->special().start, 3);
+  EXPECT_EQ(loaded->special().bos, -1);
+  EXPECT_EQ(loaded->fingerprint(), tokenizer->fingerprint());
+  EXPECT_EQ(loaded->encode(" the"), tokenizer->encode(" the"));
+  EXPECT_FALSE(has_hub_tokenizer(run.path()));
+  EXPECT_TRUE(has_hub_tokenizer(run / "hub"));
+  EXPECT_EQ(open_tokenizer(run.path())->fingerprint(), tokenizer->fingerprint());
+  EXPECT_EQ(open_tokenizer(run / "hub")->fingerprint(), tokenizer->fingerprint());
+
+  auto other = byte_level();
+  other["model"]["merges"].erase(0);
+  EXPECT_NE(make_hub_tokenizer({{"tokenizer.json", other.dump()}}, special)->fingerprint(),
+            tokenizer->fingerprint());
+}
+
+TEST(HubTokenizer, ARunLeadsToNoOtherFile) {
+  const TempDir run, elsewhere;
+  const auto problem = [&] { return message_of<CheckpointError>([&] { load_tokenizer(run.path()); }); };
+  tokenizer_of(byte_level())->save(run.path());
+  const auto file = run / "hub/tokenizer.json";
+  std::filesystem::copy_file(file, elsewhere / "tokenizer.json");
+
+  auto saved = Json::parse(read_file(run / "tokenizer.json"));
+  const auto good = saved.dump();
+  saved["files"] = {{"../../x", "00"}};
+  run.write("tokenizer.json", saved.dump());
+  EXPECT_THAT(problem(), HasSubstr("'../../x' is no file of a tokenizer"));
+  run.write("tokenizer.json", good);
+  run.write("hub/tokenizer.json", "{}");
+  EXPECT_THAT(problem(), HasSubstr("damaged, or does not belong to tokenizer.json"));
+  std::filesystem::remove(file);
+  std::filesystem::create_symlink(elsewhere / "tokenizer.json", file);
+  EXPECT_THAT(problem(), Not(HasSubstr("no error")));
+  std::filesystem::remove_all(run / "hub");
+  EXPECT_THAT(problem(), HasSubstr("hub: missing"));
+  std::filesystem::create_directory_symlink(elsewhere.path(), run / "hub");
+  EXPECT_THAT(problem(), Not(HasSubstr("no error")));
+}
+
+TEST(HubTokenizer, ANewRunTakesADirectory) {
+  const TempDir dir;
+  dir.write("tokenizer.json", byte_level().dump());
+  dir.write("tokenizer_config.json", R"({"eos_token": "<end>"})");
+  TokenizerConfig config;
+  config.type = TokenizerKind::hub;
+  config.path = {dir.path().string(), {}};
+  const auto tokenizer = make_tokenizer(config, SpecialTokenSet::all, [](const auto&) {});
+  EXPECT_EQ(tokenizer->special().eos, 0);
+  EXPECT_THAT(tokenizer->encode(" the"), ElementsAre(259));
+}
+
+}  // namespace
+}  // namespace zoo
