@@ -187,7 +187,9 @@ void encode(const EncodeArguments& arguments) {
 void add_encode(CLI::App& app) {
   const auto arguments = std::make_shared<EncodeArguments>();
   auto* command = app.add_subcommand("encode", "Token ids of a text, or of each line of standard input");
-  command->add_option("RUN|DIR", arguments->dir, "A run, or a directory with a tokenizer of the Hugging Face Hub")
+  command
+      ->add_option("RUN|DIR", arguments->dir,
+                   "A run, or a directory with a tokenizer of the Hugging Face Hub")
       ->type_name("DIR")
       ->required();
   command->add_option("--text", arguments->text, "The text")->type_name("TEXT");
@@ -235,7 +237,9 @@ void decode(const DecodeArguments& arguments) {
 void add_decode(CLI::App& app) {
   const auto arguments = std::make_shared<DecodeArguments>();
   auto* command = app.add_subcommand("decode", "Text of token ids, or of each line of ids on standard input");
-  command->add_option("RUN|DIR", arguments->dir, "A run, or a directory with a tokenizer of the Hugging Face Hub")
+  command
+      ->add_option("RUN|DIR", arguments->dir,
+                   "A run, or a directory with a tokenizer of the Hugging Face Hub")
       ->type_name("DIR")
       ->required();
   command->add_option("--ids", arguments->ids, "The ids: 1,2,3")->type_name("IDS");

@@ -456,9 +456,9 @@ TEST_F(Commands, TakeTokenizersOfTheHub) {
   EXPECT_EQ(encoded["tokens"], json::parse(R"(["to", "be", ",", "or", "not", "##s", "[SEP]"])"));
   EXPECT_EQ(output("tokenizer decode there --ids 5,6,10,7,8,9,3"), "to be, or nots\n");
 
-  train("classifier.yaml --set name=there data.tokenizer.type=hub data.tokenizer.path=there");
-  EXPECT_TRUE(fs::exists(path("runs/there/hub/vocab.txt")));
-  EXPECT_EQ(output("tokenizer encode runs/there --text 'to be'"), "5,6\n");
+  train("classifier.yaml --set data.tokenizer.type=hub --set data.tokenizer.path=there");
+  EXPECT_TRUE(fs::exists(path("runs/classifier/hub/vocab.txt")));
+  EXPECT_EQ(output("tokenizer encode runs/classifier --text 'to be'"), "5,6\n");
   const auto refused = zoo("tokenizer train --type hub --out vocabulary text.txt");
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.err, HasSubstr("take char, byte or sentencepiece"));

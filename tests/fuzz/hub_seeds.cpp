@@ -9,7 +9,7 @@
 namespace zoo::fuzz {
 namespace {
 
-constexpr const char* byte_level = R"({"version": "1.0", "truncation": null,
+constexpr const char* byte_level_json = R"({"version": "1.0", "truncation": null,
 "added_tokens": [{"id": 12, "content": "<s>", "single_word": false, "lstrip": true, "rstrip": true,
   "normalized": false, "special": true}, {"id": 13, "content": "cat", "single_word": true, "normalized": true}],
 "normalizer": {"type": "NFC"},
@@ -26,7 +26,8 @@ constexpr const char* byte_level = R"({"version": "1.0", "truncation": null,
   "byte_fallback": false, "ignore_merges": true, "vocab": {"a": 0, "c": 1, "t": 2, "Ġ": 3, "h": 4, "e": 5, "th": 6,
   "the": 7, "Ġthe": 8, "at": 9, "aa": 10, "aaaa": 11}, "merges": [["t", "h"], "th e", "Ġ the", "a t", "a a", "aa aa"]}})";
 
-constexpr const char* byte_fallback = R"({"added_tokens": [{"id": 0, "content": "<unk>", "special": true}],
+constexpr const char* byte_fallback_json =
+    R"({"added_tokens": [{"id": 0, "content": "<unk>", "special": true}],
 "normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"},
   {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}, {"type": "Lowercase"}, {"type": "StripAccents"}]},
 "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": true},
@@ -35,7 +36,7 @@ constexpr const char* byte_fallback = R"({"added_tokens": [{"id": 0, "content": 
 "model": {"type": "BPE", "unk_token": "<unk>", "fuse_unk": true, "byte_fallback": true, "end_of_word_suffix": "",
   "vocab": {"<unk>": 0, "▁": 1, "a": 2, "<0x0A>": 3, "t": 4, "<0xC3>": 5, "at": 6}, "merges": ["a t"]}})";
 
-constexpr const char* word_piece = R"({"added_tokens": [{"id": 1, "content": "[CLS]", "special": true}],
+constexpr const char* word_piece_json = R"({"added_tokens": [{"id": 1, "content": "[CLS]", "special": true}],
 "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null,
   "lowercase": true}, "pre_tokenizer": {"type": "BertPreTokenizer"},
 "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 2], "cls": ["[CLS]", 1]},
@@ -43,7 +44,7 @@ constexpr const char* word_piece = R"({"added_tokens": [{"id": 1, "content": "[C
 "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
   "max_input_chars_per_word": 100, "vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "the": 3, "c": 4, "##at": 5}}})";
 
-constexpr const char* config = R"({"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": true,
+constexpr const char* gpt2_settings = R"({"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": true,
 "clean_up_tokenization_spaces": true, "add_bos_token": true, "bos_token": {"content": "<s>", "lstrip": false},
 "added_tokens_decoder": {"3": {"content": "<pad>", "special": true, "normalized": false}}, "pad_token": "<pad>"})";
 
@@ -58,15 +59,16 @@ Seeds hub_seeds() {
   const auto bomb = fmt::format(
       R"({{"normalizer": {{"type": "Sequence", "normalizers": [{}]}}, "model": {{"type": "BPE", "vocab": {{".": 0}}, "merges": []}}}})",
       growing);
-  return {
-      join({byte_level, "{}", "", "", "", ""}),
-      join({byte_level, config, "", "", "", ""}),
-      join({byte_fallback, R"({"tokenizer_class": "LlamaTokenizer", "unk_token": "<unk>"})", "", "", "", ""}),
-      join({word_piece, R"({"tokenizer_class": "BertTokenizer", "do_lower_case": false})", "", "", "", ""}),
-      join({"", R"({"do_lower_case": true})", R"({"unk_token": "[UNK]"})",
-            "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\n##s\n", "", ""}),
-      join({"", config, "", "", R"({"a": 0, "Ġ": 1, "Ġa": 2, "<s>": 4})", "#version: 0.2\nĠ a\n"}),
-      join({bomb, "", "", "", "", ""})};
+  return {join({byte_level_json, "{}", "", "", "", ""}),
+          join({byte_level_json, gpt2_settings, "", "", "", ""}),
+          join({byte_fallback_json, R"({"tokenizer_class": "LlamaTokenizer", "unk_token": "<unk>"})", "", "",
+                "", ""}),
+          join({word_piece_json, R"({"tokenizer_class": "BertTokenizer", "do_lower_case": false})", "", "",
+                "", ""}),
+          join({"", R"({"do_lower_case": true})", R"({"unk_token": "[UNK]"})",
+                "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\n##s\n", "", ""}),
+          join({"", gpt2_settings, "", "", R"({"a": 0, "Ġ": 1, "Ġa": 2, "<s>": 4})", "#version: 0.2\nĠ a\n"}),
+          join({bomb, "", "", "", "", ""})};
 }
 
 }  // namespace zoo::fuzz

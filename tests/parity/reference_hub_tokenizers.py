@@ -1,7 +1,8 @@
-"""Tokenizers of the Hub by tokenizers and transformers: small ones, trained here on this repository's documentation, and
-random texts of characters that Unicode 3.2 has, because newer characters have other properties in other versions.
+"""Tokenizers of the Hub by tokenizers and transformers: small ones, trained here on this repository's documentation.
 
-A case is a directory NAME, as transformers saves it, beside NAME.safetensors. Lists of texts are bytes and lengths.
+The texts are random characters of Unicode 3.2, because newer ones have other properties in other versions, and pieces that
+are hard to cut. A case is a directory NAME, as transformers saves it, beside NAME.safetensors. Lists of texts are bytes and
+lengths.
 """
 
 import json

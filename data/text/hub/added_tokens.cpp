@@ -29,6 +29,17 @@ size_t blanks_at_start(std::string_view text) {
   return at;
 }
 
+/// Whether nothing is left of the first character. tokenizers then takes no piece of the text for its first
+/// one.
+bool loses_start(std::string_view text, const Normalizer* normalizer) {
+  if (!normalizer || text.empty()) return false;
+  size_t end = 0;
+  next_code_point(text, end);
+  std::string first(text.substr(0, end));
+  normalizer->apply(first);
+  return first.empty();
+}
+
 bool ends_with_word(std::string_view text) {
   size_t end = text.size();
   return end > 0 && is_word_character(previous_code_point(text, end));
@@ -143,10 +154,11 @@ std::vector<TextSegment> AddedTokens::split(std::string_view text, const Normali
     }
     std::string changed(part);
     if (normalizer) normalizer->apply(changed);
+    const bool keeps_start = !loses_start(part, normalizer);
     split_by(normalized_, changed, [&](int64_t inner, std::string_view piece) {
       segments.push_back({.id = inner,
                           .text = inner >= 0 ? std::string() : std::string(piece),
-                          .is_first = is_first && piece.data() == changed.data()});
+                          .is_first = is_first && keeps_start && piece.data() == changed.data()});
     });
   });
   return segments;

@@ -1,5 +1,6 @@
 #include "data/text/hub/frame_of_template.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -60,13 +61,13 @@ void add_to(TextFrame& outer, const TextFrame& inner) {
   outer.before.insert(outer.before.end(), inner.before.begin(), inner.before.end());
   outer.between.insert(outer.between.begin(), inner.between.begin(), inner.between.end());
   outer.after.insert(outer.after.begin(), inner.after.begin(), inner.after.end());
-  outer.second_segment = inner.second_segment;
+  outer.second_segment = std::min(outer.second_segment, inner.second_segment);
 }
 
 }  // namespace
 
 TextFrame frame_of_template(const SpecJson& part) {
-  TextFrame frame{.before = {}, .between = {}, .after = {}, .second_segment = 0};
+  TextFrame frame;
   if (part.is_null()) return frame;
   const std::string type = type_of(part);
   if (type == "ByteLevel") return frame;

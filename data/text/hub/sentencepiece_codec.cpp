@@ -233,6 +233,7 @@ class OneModelCodec final : public PieceCodec {
       frame_.after = frame_.between = {eos};
       return;
     }
+    frame_.second_segment = 1;
     if (settings.flag("add_eos_token", false)) {
       frame_.after = {role_id(settings, TokenRole::eos, "eos_token")};
       frame_.between = frame_.after;

@@ -50,6 +50,7 @@ void WordPiece::append_ids(std::string_view piece, std::vector<int64_t>& ids) co
 }
 
 std::unique_ptr<SubwordModel> make_subword_model(const nlohmann::json& part) {
+  if (!part.is_object()) throw DataError("tokenizer.json: damaged: the model is not an object");
   // Old files do not name the type.
   const auto type = option(part, "type",
                            part.contains("merges")                     ? "BPE"
