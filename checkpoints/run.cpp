@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "io/files.h"
 #include "io/json_document.h"
+#include "models/families/families.h"
 #include "models/families/model_cost.h"
 
 namespace zoo {
@@ -190,7 +191,7 @@ Run Run::open(const fs::path& dir, c10::Device device) {
   check_special_tokens(dir, *run.task_);
   run.weights_ = run_weights(dir);
   check_model_size(run.weights_, experiment, *run.task_);
-  run.model_ = make_model(experiment, *run.task_);
+  run.model_ = build_model(experiment.model, run.task_->purpose());
   load_weights(run.weights_, *run.model_);
   run.model_->to(device);
   run.model_->eval();

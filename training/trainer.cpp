@@ -27,6 +27,7 @@
 #include "io/files.h"
 #include "io/metrics_log.h"
 #include "io/progress.h"
+#include "models/families/families.h"
 #include "models/families/model_cost.h"
 #include "parallel/threads.h"
 #include "tasks/epochs.h"
@@ -236,10 +237,11 @@ void Trainer::load(const std::filesystem::path& checkpoint) {
 
 void Trainer::make_parts() {
   torch::manual_seed(static_cast<uint64_t>(config_.seed));
-  if (const auto checkpoint = directory_ ? directory_->checkpoint() : std::nullopt)
-    check_model_size(*checkpoint / "model.safetensors", experiment_, *task_);
-  auto model = make_model(experiment_, *task_);
-  if (experiment_.init_from && directory_ && !directory_->checkpoint())
+  const auto checkpoint = directory_ ? directory_->checkpoint() : std::nullopt;
+  if (checkpoint) check_model_size(*checkpoint / "model.safetensors", experiment_, *task_);
+  auto model = checkpoint ? build_model(experiment_.model, task_->purpose())  // load() comes next
+                          : make_model(experiment_, *task_);
+  if (experiment_.init_from && directory_ && !checkpoint)
     report(load_initial_weights(experiment_, *task_, *model));
   task_->batches(Split::train).use_share(processes_.rank(), processes_.size());
   task_->batches(Split::valid);

@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "layers/attention/pattern_attention.h"
 #include "layers/attention/scaled_dot_product.h"
-#include "layers/modules/shapes_only.h"
+#include "layers/modules/construction.h"
 #include "layers/patterns/window_pattern.h"
 #include "layers/positions/position_bias.h"
 
@@ -32,11 +32,12 @@ AttentionImpl::AttentionImpl(const AttentionOptions& options_) : HeadProjections
     global_v = register_module("global_v", map({width}));
   }
   if (options.shaw_max_distance()) {
-    const int64_t rows = 2 * *options.shaw_max_distance() + 1;
-    relative_keys =
-        register_parameter("relative_keys", torch::randn({rows, head_dim_}, parameter_options()) * 0.02);
-    relative_values =
-        register_parameter("relative_values", torch::randn({rows, head_dim_}, parameter_options()) * 0.02);
+    const auto table = [&] {
+      return drawn_tensor({2 * *options.shaw_max_distance() + 1, head_dim_},
+                          [](torch::Tensor& vectors) { vectors.normal_().mul_(0.02); });
+    };
+    relative_keys = register_parameter("relative_keys", table());
+    relative_values = register_parameter("relative_values", table());
   }
 }
 

@@ -6,6 +6,8 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/utils.h>
 
+#include "layers/modules/construction.h"
+
 namespace zoo {
 namespace {
 
@@ -50,7 +52,8 @@ void copy_tensors(const Tensors& to, const Tensors& from, const std::optional<to
 
 std::shared_ptr<torch::nn::Module> Module::clone(const std::optional<torch::Device>& device) const {
   const torch::NoGradGuard no_grad;
-  const GeneratorGuard guard;
+  const GeneratorGuard guard;  // modules of programs may draw numbers as they like
+  const ConstructionScope scope(Construction::uninitialized);
   auto copy = fresh(device);
   copy_state(*copy, *this, device);
   return copy;

@@ -5,17 +5,16 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "layers/modules/construction.h"
 #include "layers/modules/description.h"
-#include "layers/modules/shapes_only.h"
 
 namespace zoo {
 
 ShortConvolutionImpl::ShortConvolutionImpl(const ShortConvolutionOptions& options_) : options(options_) {
   TORCH_CHECK(options.n_taps() >= 1, "a convolution has at least one tap");
   const double bound = 1 / std::sqrt(static_cast<double>(options.n_taps()));
-  weight = register_parameter(
-      "weight",
-      torch::empty({options.n_channels(), options.n_taps()}, parameter_options()).uniform_(-bound, bound));
+  weight = register_parameter("weight", drawn_tensor({options.n_channels(), options.n_taps()},
+                                                     [&](torch::Tensor& w) { w.uniform_(-bound, bound); }));
 }
 
 ShortConvolutionImpl::Result ShortConvolutionImpl::forward(const torch::Tensor& x,

@@ -5,13 +5,20 @@
 #include <torch/nn/init.h>
 #include <torch/types.h>
 
+#include "layers/modules/construction.h"
 #include "layers/modules/description.h"
-#include "layers/modules/shapes_only.h"
 
 namespace zoo {
+namespace {
+
+torch::Tensor normal_table(int64_t rows, int64_t width) {
+  return drawn_tensor({rows, width}, [](torch::Tensor& table) { table.normal_(); });
+}
+
+}  // namespace
 
 TokenEmbeddingImpl::TokenEmbeddingImpl(const TokenEmbeddingOptions& options_) : options(options_) {
-  set_weight(torch::randn({options.vocab_size(), options.d_model()}, parameter_options()));
+  set_weight(normal_table(options.vocab_size(), options.d_model()));
 }
 
 torch::Tensor TokenEmbeddingImpl::forward(const torch::Tensor& ids) {
@@ -36,16 +43,14 @@ void TokenEmbeddingImpl::visit_weights(const WeightVisitor& visit) const {
 }
 
 torch::nn::Embedding make_table(int64_t rows, int64_t width) {
-  torch::nn::Embedding table(
-      torch::nn::EmbeddingOptions(rows, width)._weight(torch::randn({rows, width}, parameter_options())));
+  torch::nn::Embedding table(torch::nn::EmbeddingOptions(rows, width)._weight(normal_table(rows, width)));
   table->options._weight({});  // a clone would share it
   return table;
 }
 
 OutputProjectionImpl::OutputProjectionImpl(const OutputProjectionOptions& options_) : options(options_) {
-  auto weight = torch::empty({options.vocab_size(), options.d_model()}, parameter_options());
-  torch::nn::init::kaiming_uniform_(weight, std::sqrt(5.0));
-  set_weight(weight);
+  set_weight(drawn_tensor({options.vocab_size(), options.d_model()},
+                          [](torch::Tensor& w) { torch::nn::init::kaiming_uniform_(w, std::sqrt(5.0)); }));
   if (options.bias())
     bias = register_parameter("bias", torch::zeros({options.vocab_size()}, parameter_options()));
 }

@@ -5,21 +5,19 @@
 #include <torch/nn/init.h>
 #include <torch/types.h>
 
+#include "layers/modules/construction.h"
 #include "layers/modules/description.h"
-#include "layers/modules/shapes_only.h"
 
 namespace zoo {
 
 LinearImpl::LinearImpl(const LinearOptions& options_) : options(options_) {
   TORCH_CHECK(!options.parts().empty(), "a linear map has at least one part");
-  auto weight = torch::empty({n_outputs(), n_inputs()}, parameter_options());
-  torch::nn::init::kaiming_uniform_(weight, std::sqrt(5.0));
-  set_weight(weight);
+  set_weight(drawn_tensor({n_outputs(), n_inputs()},
+                          [](torch::Tensor& w) { torch::nn::init::kaiming_uniform_(w, std::sqrt(5.0)); }));
   if (!options.bias()) return;
   const double bound = n_inputs() > 0 ? 1.0 / std::sqrt(static_cast<double>(n_inputs())) : 0.0;
-  bias = torch::empty({n_outputs()}, parameter_options());
-  torch::nn::init::uniform_(bias, -bound, bound);
-  bias = register_parameter("bias", bias);
+  bias = register_parameter(
+      "bias", drawn_tensor({n_outputs()}, [&](torch::Tensor& b) { b.uniform_(-bound, bound); }));
 }
 
 int64_t LinearImpl::rows_before(size_t part) const {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <torch/types.h>
 
-#include "layers/modules/shapes_only.h"
+#include "layers/modules/construction.h"
 #include "models/families/model_description.h"
 
 namespace zoo {
@@ -113,8 +113,8 @@ DetrModel::DetrModel(const ModelConfig& config, const ModelPurpose& purpose)
   require_positions(embedder, purpose.image);
   embedder_ = register_module("embedder", FeatureMapEmbedder(embedder));
   encoder_ = register_module("encoder", Stack(config, StackRole::encoder));
-  queries_ = register_parameter(
-      "queries", torch::randn({detr_config(config).n_queries, config.d_model}, parameter_options()));
+  queries_ = register_parameter("queries", drawn_tensor({detr_config(config).n_queries, config.d_model},
+                                                        [](torch::Tensor& q) { q.normal_(); }));
   decoder_ = register_module("decoder", Stack(config, StackRole::decoder_with_memory));
   if (!wants_final_norm(config.norm_placement))
     decoder_norm_ = register_module("decoder_norm", Norm(norm_options(config, config.d_model)));

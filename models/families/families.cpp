@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include "base/error.h"
+#include "layers/modules/construction.h"
 #include "models/families/decoder.h"
 #include "models/families/detr.h"
 #include "models/families/encoder.h"
@@ -136,6 +137,12 @@ std::shared_ptr<Model> make_model(const ModelConfig& config, const ModelPurpose&
   auto model = model_families().at(config.architecture).make(config, purpose);
   initialize(*model, config);
   return model;
+}
+
+std::shared_ptr<Model> build_model(const ModelConfig& config, const ModelPurpose& purpose) {
+  check_model(config, purpose);
+  const ConstructionScope scope(Construction::uninitialized);
+  return model_families().at(config.architecture).make(config, purpose);
 }
 
 }  // namespace zoo

@@ -32,8 +32,9 @@ struct ModelFamily : TypeInfo {
   bool has_memory = false;
   /// The heads that its models can have.
   std::vector<HeadKind> heads;
-  /// Builds a model, not yet initialised, on the CPU. Its modules make their tensors with parameter_options()
-  /// (layers/modules/shapes_only.h), so that a model is counted without memory.
+  /// Builds a model, not yet initialised, on the CPU. Its modules make their tensors with
+  /// parameter_options(), or drawn_tensor() for random values (layers/modules/construction.h), so that a
+  /// model is counted without memory and loaded without drawing.
   std::function<std::shared_ptr<Model>(const ModelConfig& config, const ModelPurpose& purpose)> make;
   /// Adds the cost of a forward pass.
   std::function<void(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
@@ -73,5 +74,8 @@ void check_model(const ModelConfig& config, const ModelPurpose& purpose);
 /// Builds and initialises a model on the CPU. Weights are drawn from the default generator
 /// (torch::manual_seed). Throws ConfigError as check_model().
 std::shared_ptr<Model> make_model(const ModelConfig& config, const ModelPurpose& purpose);
+/// Builds a model on the CPU for weights that are loaded next: its parameters and buffers have memory, but
+/// any values, and no random number is drawn. Throws ConfigError as check_model().
+std::shared_ptr<Model> build_model(const ModelConfig& config, const ModelPurpose& purpose);
 
 }  // namespace zoo

@@ -4,7 +4,7 @@
 #include <map>
 #include <memory>
 
-#include "layers/modules/shapes_only.h"
+#include "layers/modules/construction.h"
 #include "models/families/families.h"
 
 namespace zoo {
@@ -19,7 +19,7 @@ PassShape row_of(int64_t length, const ModelFamily& family, const ModelPurpose& 
 
 /// The model's modules and the shapes of their parameters.
 std::shared_ptr<Model> shapes_of(const ModelConfig& config, const ModelPurpose& purpose) {
-  const ShapesOnly shapes_only;
+  const ConstructionScope scope(Construction::shapes_only);
   return model_families().at(config.architecture).make(config, purpose);
 }
 

@@ -6,8 +6,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "layers/modules/construction.h"
 #include "layers/modules/description.h"
-#include "layers/modules/shapes_only.h"
 #include "layers/running/delta_rule.h"
 #include "layers/running/projected_mixer.h"
 #include "layers/running/running_state.h"
@@ -57,15 +57,14 @@ void DeltaNetImpl::make_decay() {
   constexpr double largest_rate = 16, shortest_step = 1e-3, longest_step = 0.1, least_step = 1e-4,
                    least_rate = 1e-3;
   const int64_t n_heads = options.n_heads();
-  a_log = register_parameter(
-      "A_log",
-      torch::empty({n_heads}, parameter_options()).uniform_(0, largest_rate).clamp_min(least_rate).log());
-  const auto steps = torch::empty({n_heads}, parameter_options())
-                         .uniform_(std::log(shortest_step), std::log(longest_step))
-                         .exp()
-                         .clamp_min(least_step);
-  dt_bias =
-      register_parameter("dt_bias", steps + (-torch::expm1(-steps)).log());  // softplus of it is `steps`
+  a_log = register_parameter("A_log", drawn_tensor({n_heads}, [&](torch::Tensor& rates) {
+                               rates.uniform_(0, largest_rate).clamp_min_(least_rate).log_();
+                             }));
+  dt_bias = register_parameter("dt_bias", drawn_tensor({n_heads}, [&](torch::Tensor& steps) {
+                                 steps.uniform_(std::log(shortest_step), std::log(longest_step));
+                                 steps.exp_().clamp_min_(least_step);
+                                 steps.add_((-torch::expm1(-steps)).log());  // softplus gives the steps back
+                               }));
 }
 
 torch::Tensor DeltaNetImpl::forward(const torch::Tensor& x, const AttentionContext& context) {

@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "layers/attention/scaled_dot_product.h"
+#include "layers/modules/construction.h"
 #include "layers/modules/description.h"
-#include "layers/modules/shapes_only.h"
 #include "models/mixers/mixer_checks.h"
 
 namespace zoo {
@@ -33,8 +33,9 @@ PositionProjectionImpl::PositionProjectionImpl(const PositionProjectionOptions& 
   TORCH_CHECK(options.n_slots() > 0 && options.n_slots() <= options.n_positions(), options.n_slots(),
               " slots for ", options.n_positions(), " positions");
   const auto drawn = [this] {
-    return torch::randn({options.n_slots(), options.n_positions()}, parameter_options()) /
-           std::sqrt(static_cast<double>(options.n_slots()));
+    const double root = std::sqrt(static_cast<double>(options.n_slots()));
+    return drawn_tensor({options.n_slots(), options.n_positions()},
+                        [&](torch::Tensor& matrix) { matrix.normal_().div_(root); });
   };
   keys = register_parameter("keys", drawn());
   if (options.separate_values()) values = register_parameter("values", drawn());

@@ -7,7 +7,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "layers/modules/shapes_only.h"
+#include "layers/modules/construction.h"
 #include "models/mixers/mixer_checks.h"
 #include "models/mixers/running_costs.h"
 
@@ -31,12 +31,11 @@ torch::Tensor orthogonal_features(int64_t n_features, int64_t head_dim) {
   for (int64_t left = n_features; left > 0; left -= head_dim) {
     // LAPACK chooses the signs of R's diagonal. Only with positive ones has Q no preferred directions, and
     // without that the estimate would not converge to the softmax kernel.
-    const auto [orthogonal, triangular] =
-        torch::linalg_qr(torch::randn({head_dim, head_dim}, parameter_options()));
+    const auto [orthogonal, triangular] = torch::linalg_qr(torch::randn({head_dim, head_dim}));
     const auto uniform = orthogonal * triangular.diagonal().sign();
     blocks.push_back(uniform.t().narrow(0, 0, std::min(left, head_dim)));
   }
-  const auto norms = torch::randn({n_features, head_dim}, parameter_options()).norm(2, 1, /*keepdim=*/true);
+  const auto norms = torch::randn({n_features, head_dim}).norm(2, 1, /*keepdim=*/true);
   return torch::cat(blocks) * norms;
 }
 
@@ -45,7 +44,9 @@ PerformerImpl::PerformerImpl(const PerformerOptions& options_)
   TORCH_CHECK(options.dropout() == 0, "Performer has no weights that could be dropped");
   const int64_t n_features = options_.n_features().value_or(default_features(head_dim()));
   TORCH_CHECK(n_features > 0, "Performer needs at least one feature");
-  features = register_buffer("features", orthogonal_features(n_features, head_dim()));
+  features = register_buffer("features", drawn_tensor({n_features, head_dim()}, [&](torch::Tensor& drawn) {
+                               drawn = orthogonal_features(n_features, head_dim());
+                             }));
 }
 
 /// φ(x) = (exp(along - half - stabiliser) + ε)/√m

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <torch/types.h>
 
+#include "layers/modules/construction.h"
 #include "layers/modules/description.h"
-#include "layers/modules/shapes_only.h"
 
 namespace zoo {
 namespace {
@@ -25,9 +25,8 @@ ConvolutionImpl::ConvolutionImpl(const ConvolutionOptions& options_) : options(o
   const int64_t K = options.kernel_size();
   TORCH_CHECK(K % 2 == 1, "the kernel of a convolution must have an odd size, not ", K);
   const double std = std::sqrt(2.0 / static_cast<double>(options.n_outputs() * K * K));
-  weight = register_parameter(
-      "weight",
-      torch::empty({options.n_outputs(), options.n_inputs(), K, K}, parameter_options()).normal_(0, std));
+  weight = register_parameter("weight", drawn_tensor({options.n_outputs(), options.n_inputs(), K, K},
+                                                     [&](torch::Tensor& w) { w.normal_(0, std); }));
 }
 
 torch::Tensor ConvolutionImpl::forward(const torch::Tensor& x) {

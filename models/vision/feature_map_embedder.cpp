@@ -7,8 +7,8 @@
 #include <torch/types.h>
 
 #include "base/error.h"
+#include "layers/modules/construction.h"
 #include "layers/modules/description.h"
-#include "layers/modules/shapes_only.h"
 #include "layers/positions/positions.h"
 
 namespace zoo {

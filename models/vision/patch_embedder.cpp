@@ -3,8 +3,8 @@
 #include <torch/types.h>
 
 #include "layers/kernels/dropout.h"
+#include "layers/modules/construction.h"
 #include "layers/modules/description.h"
-#include "layers/modules/shapes_only.h"
 #include "layers/positions/positions.h"
 
 namespace zoo {

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "models/families/model_keys.h"
+#include "models/mixers/mixers.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"
 
@@ -122,6 +123,44 @@ TEST(Initialization, SameSeedSameWeights) {
       EXPECT_TRUE(torch::equal(weights(3), weights(3)));
       EXPECT_FALSE(torch::equal(weights(3), weights(4)));
       EXPECT_TRUE(weights(3).isfinite().all().item<bool>());
+    }
+  }
+}
+
+/// All parameters and buffers of a model, by name.
+torch::OrderedDict<std::string, torch::Tensor> tensors_of(const Model& model) {
+  auto tensors = model.named_parameters();
+  tensors.update(model.named_buffers());
+  return tensors;
+}
+
+TEST(BuildModel, MakesTheSameTensorsAndDrawsNoNumbers) {
+  const auto next_number = [] { return torch::rand({1}).item<double>(); };
+  torch::manual_seed(7);
+  const double first = next_number();
+  for (const auto architecture : kArchitectures) {
+    auto configs = varied_configs(architecture);
+    const auto add = [&](const char* mixer) {
+      configs.push_back(small_config(architecture));
+      configs.back().attention = {Selection(mixer)};
+      configs.back().attention.front().options = mixer_types().at(Selection(mixer)).make_options();
+    };
+    if (architecture != Architecture::encoder_decoder) add("performer");
+    if (architecture == Architecture::decoder) add("delta");
+    if (architecture == Architecture::encoder) add("linformer");
+    for (const auto& config : configs) {
+      SCOPED_TRACE(described(config));
+      const auto drawn = make_model(config, purpose_of(architecture));
+      torch::manual_seed(7);
+      const auto built = build_model(config, purpose_of(architecture));
+      EXPECT_EQ(next_number(), first);
+      const auto tensors = tensors_of(*built);
+      EXPECT_EQ(tensors.keys(), tensors_of(*drawn).keys());
+      for (const auto& item : tensors_of(*drawn)) {
+        EXPECT_EQ(tensors[item.key()].sizes(), item.value().sizes()) << item.key();
+        EXPECT_TRUE(tensors[item.key()].is_cpu()) << item.key();
+        EXPECT_EQ(tensors[item.key()].requires_grad(), item.value().requires_grad()) << item.key();
+      }
     }
   }
 }
