@@ -210,7 +210,7 @@ Speed measure_speed(Task& task, c10::Device device, const MeasureOptions& option
   model->to(device);
   store_weights(*model, experiment.generation.weights);
   const InferenceScope scope(*model);
-  const int64_t vocab_size = task.tokenizer().vocab_size();
+  const int64_t vocab_size = std::min(task.tokenizer().vocab_size(), model->n_outputs());
   speed.prompt = measure_prompt(*model->generative(), vocab_size, device, length, options);
   speed.decode = measure_decode(*model->generative(), vocab_size, device, length, options.seconds);
   return speed;

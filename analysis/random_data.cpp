@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <limits>
 #include <system_error>
 #include <vector>
 
@@ -219,7 +220,10 @@ RandomTask::RandomTask(const Experiment& experiment, const Vocabulary& known)
   } else {
     kind_ = "random tokens";
     vocabulary = {.tokenizer = std::make_shared<NumberTokenizer>(
-                      known.tokenizer ? known.tokenizer->vocab_size() : vocab_size_of(experiment)),
+                      known.tokenizer ? std::min(known.tokenizer->vocab_size(),
+                                                 experiment.model.vocab_size.value_or(
+                                                     std::numeric_limits<int64_t>::max()))
+                                      : vocab_size_of(experiment)),
                   .labels = names_of_classes(known, 2)};
     random.data.train = {write_texts(dir_, experiment, vocabulary)};
   }

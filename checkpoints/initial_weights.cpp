@@ -53,7 +53,7 @@ Experiment resolved(Experiment experiment) {
   model.n_kv_heads = model.kv_heads();
   model.head_dim = model.head_width();
   model.d_ff = model.feed_forward_width();
-  model.qkv_bias = model.qkv_bias.value_or(model.bias);
+  for (auto* const bias : {&model.qkv_bias, &model.out_bias, &model.ff_bias}) *bias = bias->value_or(model.bias);
   return experiment;
 }
 

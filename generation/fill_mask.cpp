@@ -100,7 +100,7 @@ FilledMasks fill_masks(Model& model, const Tokenizer& tokenizer, const TokenIds&
   if (special.eos >= 0) forbidden.push_back(special.eos);
   const SuppressTokens suppress(forbidden, tokenizer.vocab_size(), torch::kCPU);
   const auto allowed = suppress.process(log_probabilities(model, ids, positions), {});
-  const auto [values, tokens] = allowed.topk(std::min(options.candidates, tokenizer.vocab_size()), 1);
+  const auto [values, tokens] = allowed.topk(std::min({options.candidates, tokenizer.vocab_size(), allowed.size(1)}), 1);
   FilledMasks result{.prompt_ids = prompt, .masks = {}, .outputs = {}};
   for (int64_t mask = 0; mask < values.size(0); ++mask) {
     auto& candidates = result.masks.emplace_back();

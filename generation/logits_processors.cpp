@@ -20,12 +20,16 @@ torch::Tensor process(const LogitsProcessors& processors, torch::Tensor logits,
 }
 
 SuppressTokens::SuppressTokens(const TokenIds& ids, int64_t vocab_size, torch::Device device)
-    : ids_(torch::tensor(ids, torch::kInt64).to(device)), vocab_size_(vocab_size) {}
+    : sorted_(ids), vocab_size_(vocab_size) {
+  std::ranges::sort(sorted_);
+  on_device_ = torch::tensor(sorted_, torch::kInt64).to(device);
+}
 
 torch::Tensor SuppressTokens::process(const torch::Tensor& logits, std::span<const SequenceView>) const {
   const int64_t unused = std::max<int64_t>(0, logits.size(1) - vocab_size_);
-  if (ids_.numel() == 0 && unused == 0) return logits;
-  auto result = logits.index_fill(1, ids_, kImpossible);
+  const auto n_ids = std::ranges::lower_bound(sorted_, logits.size(1)) - sorted_.begin();
+  if (n_ids == 0 && unused == 0) return logits;
+  auto result = logits.index_fill(1, on_device_.narrow(0, 0, n_ids), kImpossible);
   result.narrow(1, logits.size(1) - unused, unused).fill_(kImpossible);
   return result;
 }

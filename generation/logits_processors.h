@@ -31,14 +31,16 @@ using LogitsProcessors = std::vector<std::unique_ptr<const LogitsProcessor>>;
 torch::Tensor process(const LogitsProcessors& processors, torch::Tensor logits,
                       std::span<const SequenceView> rows);
 
-/// Forbids `ids`, and every id from `vocab_size` on if the output layer is larger than the vocabulary.
+/// Forbids `ids`, and every id from `vocab_size` on if the output layer is larger than the vocabulary. Ids
+/// that the output layer lacks need no rule.
 class SuppressTokens final : public LogitsProcessor {
  public:
   SuppressTokens(const TokenIds& ids, int64_t vocab_size, torch::Device device);
   torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
 
  private:
-  torch::Tensor ids_;  // (n) int64
+  TokenIds sorted_;
+  torch::Tensor on_device_;  // (n) int64: the same
   int64_t vocab_size_;
 };
 

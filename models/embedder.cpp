@@ -23,7 +23,7 @@ TokenEmbedderImpl::TokenEmbedderImpl(const ModelConfig& config, const TokenEmbed
       }) {
   if (config.position == Position::learned) {
     position_embedding =
-        register_module("position_embedding", make_table(config.max_positions, config.d_model));
+        register_module("position_embedding", make_table(config.position_rows(), config.d_model));
   }
   if (config.n_segments > 0) {
     segment_embedding = register_module("segment_embedding", make_table(config.n_segments, config.d_model));
@@ -58,8 +58,10 @@ torch::Tensor TokenEmbedderImpl::absolute_positions(const PositionRange& range, 
           fmt::format("a sequence of {} tokens is longer than model.max_positions, {}: shorten it",
                       range.n_keys(), config_.max_positions));
     }
-    if (!range.differs_by_row()) return position_embedding->weight.narrow(0, range.first(), range.count());
-    return position_embedding(range.ids(device));
+    const int64_t offset = config_.position_offset;
+    if (!range.differs_by_row())
+      return position_embedding->weight.narrow(0, offset + range.first(), range.count());
+    return position_embedding(range.ids(device) + offset);
   }
   return config_.position == Position::sinusoidal ? sinusoids_.rows(range, device) : torch::Tensor();
 }
@@ -87,7 +89,7 @@ Embedded TokenEmbedderImpl::forward(const Batch& batch) {
 void count_token_embedder(CostAccount& account, const std::string& name, const ModelConfig& config,
                           double n_tokens) {
   if (config.position == Position::learned)
-    count_table(account, account.path(name, "position_embedding"), config.max_positions, config.d_model);
+    count_table(account, account.path(name, "position_embedding"), config.position_rows(), config.d_model);
   if (config.n_segments > 0)
     count_table(account, account.path(name, "segment_embedding"), config.n_segments, config.d_model);
   if (config.embedding_norm) {

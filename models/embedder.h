@@ -52,7 +52,7 @@ class TokenEmbedderImpl : public EmbedderImpl, public WeightOwner {
   void visit_weights(const WeightVisitor& visit) const override;
   void pretty_print(std::ostream& stream) const override;
 
-  torch::nn::Embedding position_embedding{nullptr};  // (max_positions, D)
+  torch::nn::Embedding position_embedding{nullptr};  // (position_offset + max_positions, D)
   torch::nn::Embedding segment_embedding{nullptr};   // (n_segments, D)
   Norm embedding_norm{nullptr};
 

@@ -69,7 +69,7 @@ torch::Tensor recomputed_layer(const TransformerLayer& layer, const torch::Tenso
 FeedForwardOptions feed_forward_options(const ModelConfig& config) {
   return FeedForwardOptions(config.d_model, config.feed_forward_width())
       .activation(config.activation)
-      .bias(config.bias)
+      .bias(config.ff_bias.value_or(config.bias))
       .dropout(config.activation_dropout)
       .gate(config.gate);
 }

@@ -111,7 +111,14 @@ std::unique_ptr<Task> open_task(const Experiment& experiment, Vocabulary vocabul
 }
 
 std::shared_ptr<Model> make_model(const Experiment& experiment, const Task& task) {
-  return make_model(experiment.model, task.purpose());
+  const auto purpose = task.purpose();
+  const int64_t vocab_size = experiment.model.vocab_size.value_or(purpose.vocab_size);
+  if (vocab_size < purpose.vocab_size && !experiment.init_from) {
+    throw ConfigError(
+        fmt::format("model.vocab_size: {} is less than the {} tokens of the tokenizer: leave the key out",
+                    vocab_size, purpose.vocab_size));
+  }
+  return make_model(experiment.model, purpose);
 }
 
 }  // namespace zoo

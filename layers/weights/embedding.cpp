@@ -2,9 +2,11 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
 #include <torch/nn/init.h>
 #include <torch/types.h>
 
+#include "base/error.h"
 #include "layers/modules/construction.h"
 #include "layers/modules/description.h"
 
@@ -22,6 +24,14 @@ TokenEmbeddingImpl::TokenEmbeddingImpl(const TokenEmbeddingOptions& options_) : 
 }
 
 torch::Tensor TokenEmbeddingImpl::forward(const torch::Tensor& ids) {
+  if (ids.is_cpu() && ids.numel() > 0) {
+    if (const auto highest = ids.max().item<int64_t>(); highest >= options.vocab_size()) {
+      throw DataError(
+          fmt::format("the model has no vector for the token {}: it has model.vocab_size, {}, which is fewer "
+                      "than the tokenizer has: leave the token out of the text",
+                      highest, options.vocab_size()));
+    }
+  }
   const auto vectors = matrix().rows(ids);
   return options.scale() == 1.0 ? vectors : vectors * options.scale();
 }

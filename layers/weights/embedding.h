@@ -20,7 +20,8 @@ struct TokenEmbeddingOptions {
 class TokenEmbeddingImpl : public MatrixModule {
  public:
   explicit TokenEmbeddingImpl(const TokenEmbeddingOptions& options);
-  /// (B, T) int64 → (B, T, D)
+  /// (B, T) int64 → (B, T, D). Throws DataError for an id without a row, if the ids are on the CPU; ids on a
+  /// GPU are checked by LibTorch's kernels.
   torch::Tensor forward(const torch::Tensor& ids);
   void visit_weights(const WeightVisitor& visit) const override;
   void pretty_print(std::ostream& stream) const override;

@@ -90,13 +90,16 @@ struct ModelConfig {
   NormPlacement norm_placement = NormPlacement::pre;
   Position position = Position::learned;
   int64_t max_positions = 1024;  // the most positions that generation uses; learned: also rows of the table
+  int64_t position_offset = 0;  // learned: rows of the table before position 0 (RoBERTa, BART: 2)
   RotaryConfig rotary;
   int64_t relative_buckets = 32;                           // t5
   int64_t relative_max_distance = 128;                     // t5, shaw
   std::vector<Selection> attention = {Selection("full")};  // of mixer_types(); repeated over the layers
   Projection projection = Projection::separate;
   bool bias = true;              // in linear maps and norms
-  std::optional<bool> qkv_bias;  // default: bias
+  std::optional<bool> qkv_bias;  // of query, key and value maps; default: bias
+  std::optional<bool> out_bias;  // of the attention's output map; default: bias
+  std::optional<bool> ff_bias;   // of the feed-forward; default: bias
   bool qk_norm = false;
   std::optional<double> attention_scale;  // default 1/√head_dim
   double dropout = 0.1;                   // on embeddings and sub-layer outputs
@@ -122,6 +125,8 @@ struct ModelConfig {
   // The values of optional keys with defaults applied.
   int64_t kv_heads() const { return n_kv_heads.value_or(n_heads); }
   int64_t head_width() const { return head_dim.value_or(d_model / n_heads); }
+  /// Rows of a table of learned positions.
+  int64_t position_rows() const { return max_positions + position_offset; }
   int64_t rotary_width() const { return std::llround(static_cast<double>(head_width()) * rotary.fraction); }
   int64_t feed_forward_width() const { return d_ff.value_or(4 * d_model); }
   int64_t decoder_layers() const { return n_decoder_layers.value_or(n_layers); }

@@ -121,11 +121,6 @@ void check_model(const ModelConfig& config, const ModelPurpose& purpose) {
   const int64_t vocab_size = config.vocab_size.value_or(purpose.vocab_size);
   if (reads_tokens && vocab_size < 1)
     throw ConfigError("model.vocab_size: not given, and there is no tokenizer to take it from");
-  if (vocab_size < purpose.vocab_size) {
-    throw ConfigError(
-        fmt::format("model.vocab_size: {} is less than the {} tokens of the tokenizer: leave the key out",
-                    vocab_size, purpose.vocab_size));
-  }
   if (!predicts_tokens(purpose.head) && purpose.n_classes < 1) {
     throw ConfigError(purpose.head == HeadKind::regression ? "a regression model needs at least one output"
                                                            : "a classifier needs at least one class");

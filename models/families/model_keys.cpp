@@ -62,6 +62,9 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("position", c.position, "How the model encodes the order of tokens.");
   v.field("max_positions", c.max_positions, "Longest sequence; rows of the table if position is learned.",
           Limits::between(1, kLargestTable));
+  v.field("position_offset", c.position_offset,
+          "learned: rows of the table before the one of position 0, which no position uses (RoBERTa, BART: 2).",
+          Limits::between(0, kLargestTable));
   v.field("rotary", c.rotary, "Rotary positions.");
   v.field("relative_buckets", c.relative_buckets, "t5: buckets of relative positions.",
           Limits::between(2, kWidest));
@@ -71,6 +74,8 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("projection", c.projection, "Query, key and value as three matrices or stacked in one.");
   v.field("bias", c.bias, "Biases in linear maps and layer norms.");
   v.field("qkv_bias", c.qkv_bias, "Biases of the query, key and value maps; default bias.");
+  v.field("out_bias", c.out_bias, "Biases of the output maps of attention; default bias.");
+  v.field("ff_bias", c.ff_bias, "Biases of the feed-forward; default bias.");
   v.field("qk_norm", c.qk_norm, "Normalise each head's queries and keys.");
   v.field("attention_scale", c.attention_scale, "Factor on the attention scores; default 1/sqrt(head_dim).",
           Limits::positive());
@@ -132,6 +137,8 @@ void validate(const ModelConfig& c, const Complain& complain) {
       complain("rotary.high_frequency_factor", "must be greater than low_frequency_factor");
     }
   }
+  if (c.position_offset > 0 && (c.position != Position::learned || shape == FamilyShape::other))
+    complain("position_offset", "is for tables of learned positions of tokens: leave it out");
   if (c.position == Position::t5 && c.relative_buckets < 4 && shape != FamilyShape::decoder)
     complain("relative_buckets", "must be at least 4: in an encoder half of the buckets are for later keys");
   if (c.position == Position::t5 && c.relative_max_distance <= c.relative_buckets / 2) {

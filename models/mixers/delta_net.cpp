@@ -165,7 +165,7 @@ DeltaNetOptions delta_options(const MixerPlace& place) {
       .head_dim(config.head_dim)
       .projection(config.projection)
       .qkv_bias(config.qkv_bias.value_or(config.bias))
-      .out_bias(config.bias)
+      .out_bias(config.out_bias.value_or(config.bias))
       .n_taps(keys.conv)
       .gated(keys.gated)
       .output_gate(keys.output_gate)

@@ -25,7 +25,7 @@ AttentionOptions cross_attention_options(const ModelConfig& config) {
                      .head_dim(config.head_dim)
                      .projection(config.projection)
                      .qkv_bias(config.qkv_bias.value_or(config.bias))
-                     .out_bias(config.bias)
+                     .out_bias(config.out_bias.value_or(config.bias))
                      .dropout(config.attention_dropout)
                      .scale(config.attention_scale);
   if (config.qk_norm) options.qk_norm(norm_options(config, config.head_width()));

@@ -2,14 +2,27 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <torch/types.h>
 
+#include "base/error.h"
 #include "layers/kernels/cross_entropy.h"
 
 namespace zoo {
 namespace {
 
 constexpr int64_t kCpuLogitsBytes = int64_t{32} << 20, kGpuLogitsBytes = int64_t{1} << 30;
+
+/// Targets on a GPU are checked by LibTorch's kernels.
+void check_targets(const Model& model, const torch::Tensor& targets) {
+  if (!targets.is_cpu() || targets.numel() == 0) return;
+  if (const auto highest = targets.max().item<int64_t>(); highest >= model.n_outputs()) {
+    throw DataError(
+        fmt::format("the model cannot predict the token {}: it has model.vocab_size, {}, which is fewer than "
+                    "the tokenizer has: leave the token out of the text",
+                    highest, model.n_outputs()));
+  }
+}
 
 }  // namespace
 
@@ -20,12 +33,14 @@ int64_t TokenCrossEntropy::targets_at_once(const Model& model) const {
 }
 
 torch::Tensor TokenCrossEntropy::loss(Model& model, const Batch& part) const {
+  check_targets(model, part.targets);
   return cross_entropy_sum(model.logits(model.features(part)), part.targets,
                            {.label_smoothing = options_.label_smoothing});
 }
 
 LossAndGradients TokenCrossEntropy::differentiate(Model& model, const Batch& part,
                                                   const GradientRequest& request) const {
+  check_targets(model, part.targets);
   const int64_t chunk = targets_at_once(model);
   const auto features = model.features(part);
   if (part.n_targets() > chunk) return differentiate_in_chunks(model, part, features, chunk, request);

@@ -106,6 +106,8 @@ TEST(Temperature, MayBeAsSmallAsANumberCanBe) {
 TEST(SuppressTokens, ForbidsIdsAndWhatIsAboveTheVocabulary) {
   EXPECT_THAT(kept_by(SuppressTokens({0, 2}, 4, torch::kCPU), {1, 2, 3, 4, 5, 6}),
               ElementsAre(false, true, false, true, false, false));
+  EXPECT_THAT(kept_by(SuppressTokens({7, 2, 4}, 9, torch::kCPU), {1, 2, 3, 4}),
+              ElementsAre(true, true, false, true));
   EXPECT_THAT(kept_by(SuppressTokens({}, 4, torch::kCPU), {1, 2, 3, 4}), ElementsAre(true, true, true, true));
 }
 

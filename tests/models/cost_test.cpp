@@ -36,6 +36,8 @@ std::vector<ModelConfig> variants() {
   with([](ModelConfig& c) { c.norm = NormKind::rms_norm; });
   with([](ModelConfig& c) { c.bias = false; });
   with([](ModelConfig& c) { c.bias = false, c.qkv_bias = true; });
+  with([](ModelConfig& c) { c.bias = false, c.out_bias = true; });
+  with([](ModelConfig& c) { c.ff_bias = false, c.position_offset = 2; });
   with([](ModelConfig& c) { c.n_kv_heads = 2, c.qk_norm = true, c.head_dim = 10; });
   with([](ModelConfig& c) { c.activation = Activation::swiglu, c.d_ff = 40; });
   with([](ModelConfig& c) { c.activation = Activation::geglu, c.gate = GateProjection::fused; });

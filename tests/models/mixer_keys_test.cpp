@@ -82,7 +82,7 @@ Keys joined(Keys keys, const Keys& more) {
 }
 
 /// Keys of every mixer that projects queries, keys and values; then of those that score pairs.
-const Keys kProjecting = {"d_model", "n_heads", "head_dim", "projection", "bias", "qkv_bias"};
+const Keys kProjecting = {"d_model", "n_heads", "head_dim", "projection", "bias", "qkv_bias", "out_bias"};
 const Keys kNormalising = {"n_kv_heads", "qk_norm", "norm", "norm_eps", "norm_unit_offset"};
 
 TEST(MixerKeys, OfAttentionAndItsPatterns) {
@@ -138,7 +138,8 @@ TEST(MixerKeys, OfAttentionOverAMemory) {
         return made_by_module(*attention, [&] { return attention(x, {.memory = memory}); });
       });
   EXPECT_THAT(keys, UnorderedElementsAreArray(
-                        joined(joined(kProjecting, kNormalising), {"attention_scale", "attention_dropout"})));
+                        joined(joined(kProjecting, kNormalising),
+                               {"attention_scale", "attention_softcap", "attention_dropout"})));
 }
 
 }  // namespace

@@ -82,6 +82,15 @@ TEST_F(ModelParity, LlamaWithFusedProjections) {
   check("llama_fused", config);
 }
 
+TEST_F(ModelParity, LlamaWithBiases) {
+  auto config = llama_like();
+  config.qkv_bias = config.out_bias = true;
+  check("llama_attention_bias", config);
+  config.qkv_bias = config.out_bias = false;
+  config.ff_bias = true;
+  check("llama_mlp_bias", config);
+}
+
 TEST_F(ModelParity, Qwen) {
   auto config = llama_like();
   config.norm_eps = 1e-6;
@@ -231,6 +240,19 @@ TEST_F(ModelParity, T5) {
 }
 
 TEST_F(ModelParity, Bart) { check("bart", small_bart()); }
+
+TEST_F(ModelParity, BartWithItsWholeTableOfPositions) {
+  auto config = small_bart();
+  config.position_offset = 2;
+  check("bart_offset", config);
+}
+
+TEST_F(ModelParity, RobertaHasPositionsFromTwoOn) {
+  auto config = bert();
+  config.n_segments = 1;
+  config.position_offset = 2;
+  check("roberta", config, {.head = HeadKind::masked_language_modeling});
+}
 
 }  // namespace
 }  // namespace zoo::testing

@@ -11,7 +11,7 @@ from reference import (
 from safetensors.torch import save_file
 from transformers import (
     BartConfig, BertConfig, BigBirdConfig, Gemma2Config, Gemma3TextConfig, GPT2Config, LlamaConfig, LongformerConfig,
-    MistralConfig, MptConfig, PhiConfig, Qwen2Config, Qwen3Config, T5Config,
+    MistralConfig, MptConfig, PhiConfig, Qwen2Config, Qwen3Config, RobertaConfig, T5Config,
 )  # fmt: skip
 from transformers.models.bart.modeling_bart import BartForConditionalGeneration
 from transformers.models.bert.modeling_bert import BertForMaskedLM, BertForSequenceClassification
@@ -26,6 +26,7 @@ from transformers.models.mpt.modeling_mpt import MptForCausalLM
 from transformers.models.phi.modeling_phi import PhiForCausalLM
 from transformers.models.qwen2.modeling_qwen2 import Qwen2ForCausalLM
 from transformers.models.qwen3.modeling_qwen3 import Qwen3ForCausalLM
+from transformers.models.roberta.modeling_roberta import RobertaForMaskedLM
 from transformers.models.t5.modeling_t5 import T5ForConditionalGeneration
 
 # The constants and the shape of small_config() in tests/support/small_models.h.
@@ -183,6 +184,11 @@ def llama(out):
     write_decoder(out, "llama_fused", LlamaForCausalLM(config), lambda model: llama_like_parameters(model, fused=True))
 
 
+    for name, biases in {"attention": {"attention_bias": True}, "mlp": {"mlp_bias": True}}.items():
+        config = LlamaConfig(**SHAPE, rms_norm_eps=1e-5, tie_word_embeddings=True, **biases)
+        write_decoder(out, f"llama_{name}_bias", LlamaForCausalLM(config), llama_like_parameters)
+
+
 def qwen(out):
     config = Qwen2Config(**SHAPE, rms_norm_eps=1e-6, rope_theta=1e6, tie_word_embeddings=True)
     write_decoder(out, "qwen2", Qwen2ForCausalLM(config), llama_like_parameters)
@@ -329,6 +335,23 @@ def longformer(out):
             {"ids": ids, "lengths": lengths},
             call={"position_ids": torch.arange(n).expand(B, n), "global_attention_mask": is_global.long()},
         )  # fmt: skip
+
+
+def roberta(out):
+    config = RobertaConfig(
+        vocab_size=V, hidden_size=D, num_hidden_layers=LAYERS, num_attention_heads=HEADS, intermediate_size=WIDTH,
+        max_position_embeddings=POSITIONS + 2, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+        type_vocab_size=1, pad_token_id=1, attn_implementation="eager", layer_norm_eps=1e-12,
+    )  # fmt: skip
+    model = normal_(RobertaForMaskedLM(config))
+    ids = tokens(B, T)
+    ids[ids == 1] = 3  # padding counts no positions
+    ids[visible(LENGTHS, T) == 0] = 1
+    head = model.lm_head
+    write_masked(
+        out, "roberta", model, model.roberta, (head.dense, head.layer_norm, head.bias),
+        {"ids": ids, "lengths": LENGTHS}, call={},
+    )  # fmt: skip
 
 
 def counter_random(*coordinates):
@@ -593,11 +616,11 @@ def make_bart():
     return BartForConditionalGeneration(config)
 
 
-def bart_parameters(model):
-    # BART's position tables begin with two unused rows.
+def bart_parameters(model, first=2):
+    """BART's position tables begin with two unused rows. `first`: the first row that the zoo's tables have."""
     entries = {"token_embedding.weight": plain(model.model.shared.weight)}
     for side, stack in (("encoder", model.model.encoder), ("decoder", model.model.decoder)):
-        table = rows(stack.embed_positions.weight, 2, 2 + POSITIONS)
+        table = rows(stack.embed_positions.weight, first, 2 + POSITIONS)
         entries |= {f"{side}_embedder.position_embedding.weight": table}
         entries |= linear(f"{side}_embedder.embedding_norm", stack.layernorm_embedding)
         for i, layer in enumerate(stack.layers):
@@ -634,6 +657,8 @@ def bart(out):
         return model(input_ids=source, attention_mask=source_visible, decoder_input_ids=target).logits
 
     write_encoder_decoder(out, "bart", forward, lambda: bart_parameters(model))
+    model.zero_grad()
+    write_encoder_decoder(out, "bart_offset", forward, lambda: bart_parameters(model, first=0))
 
 
 # ---- ten steps of AdamW ---------------------------------------------------------------------------------------------
@@ -690,5 +715,5 @@ def adamw(out):
 
 
 CASES = [
-    gpt2, llama, qwen, gemma2, mistral, gemma3, phi, mpt, bert, longformer, big_bird, transformer, t5, bart, adamw,
+    gpt2, llama, qwen, gemma2, mistral, gemma3, phi, mpt, bert, longformer, roberta, big_bird, transformer, t5, bart, adamw,
 ]  # fmt: skip

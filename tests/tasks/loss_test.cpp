@@ -1,14 +1,20 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "base/error.h"
 #include "layers/kernels/cross_entropy.h"
 #include "tasks/evaluation.h"
+#include "tasks/objectives/token_cross_entropy.h"
+#include "tests/support/errors.h"
 #include "tests/support/small_models.h"
 
 namespace zoo::testing {
 namespace {
+
+using ::testing::HasSubstr;
 
 std::shared_ptr<Model> decoder_with_dropout() {
   auto config = small_config(Architecture::decoder);
@@ -106,6 +112,25 @@ TEST(ConfusionCounts, TooManyClassesHaveNoMatrix) {
   counts.finish({.confusion = &matrix});
   EXPECT_FALSE(matrix.defined());
   EXPECT_DOUBLE_EQ(counts.accuracy(), 0.5);
+}
+
+// Published tables may lack rows for tokens that were added to the tokenizer later.
+TEST(SmallTable, OnlyTokensWithoutARowAreRefused) {
+  const torch::NoGradGuard no_grad;
+  for (const auto architecture : kArchitectures) {
+    auto config = small_config(architecture);
+    config.vocab_size = kVocabulary - 1;
+    const auto model = random_model(config);
+    const auto refusal_of = [&](int64_t read, int64_t predicted) {
+      auto batch = small_batch(architecture, {.ids = torch::full({1, 5}, read)});
+      if (architecture == Architecture::encoder_decoder) batch.decoder.ids = batch.input.ids;
+      batch.targets.fill_(predicted);
+      return message_of<DataError>([&] { TokenCrossEntropy().loss(*model, batch); });
+    };
+    EXPECT_EQ(refusal_of(kVocabulary - 2, kVocabulary - 2), "no error");
+    EXPECT_THAT(refusal_of(kVocabulary - 1, 0), HasSubstr("no vector for the token 30"));
+    EXPECT_THAT(refusal_of(0, kVocabulary - 1), HasSubstr("cannot predict the token 30"));
+  }
 }
 
 }  // namespace
