@@ -31,6 +31,11 @@ RotaryOptions rotary_options(const ModelConfig& config) {
       .high_frequency_factor(r.high_frequency_factor);
 }
 
+/// Of the layers with a window.
+RotaryOptions local_rotary_options(const ModelConfig& config) {
+  return rotary_options(config).theta(*config.rotary.local_theta).scaling(RotaryScaling::none).factor(1);
+}
+
 /// The tensors of a context, besides x, that may need gradients. Masks and rotary tables never do.
 std::array<torch::Tensor*, 5> differentiable(LayerContext& context) {
   return {&context.self.bias, &context.self.query_positions, &context.cross.memory,
@@ -105,6 +110,8 @@ TransformerLayerOptions layer_options(const ModelConfig& config, StackRole role,
 StackImpl::StackImpl(const ModelConfig& config, StackRole role)
     : config_(config), role_(role), shared_(std::make_shared<SharedModules>()) {
   if (config.position == Position::rotary) rotary = register_module("rotary", Rotary(rotary_options(config)));
+  if (config.position == Position::rotary && config.rotary.local_theta)
+    local_rotary = register_module("local_rotary", Rotary(local_rotary_options(config)));
   if (config.position == Position::alibi) alibi_slopes_ = alibi_slopes(config.n_heads);
   if (config.position == Position::t5) {
     const auto direction = role == StackRole::encoder ? Direction::bidirectional : Direction::causal;
@@ -156,6 +163,11 @@ torch::Tensor StackImpl::score_bias(const PositionRange& range, torch::Device de
   return alibi_bias(alibi_slopes_, range);
 }
 
+/// Whether a layer has the angles of windows.
+bool StackImpl::is_local(int64_t layer) const {
+  return local_rotary && mixer_types().at(config_.attention_of(layer)).is_local;
+}
+
 torch::Tensor StackImpl::normalised(const torch::Tensor& x) { return final_norm ? final_norm(x) : x; }
 
 torch::Tensor StackImpl::forward(const StackInput& input) {
@@ -163,6 +175,7 @@ torch::Tensor StackImpl::forward(const StackInput& input) {
   const auto device = x.device();
   const PositionRange range = input.state ? input.range : PositionRange(0, x.size(1));
   const auto table = rotary ? rotary(range, device) : RotaryTable{};
+  const auto local_table = local_rotary ? local_rotary(range, device) : RotaryTable{};
   const Mask mask = range.differs_by_row() ? input.mask.from(range.offsets()) : input.mask;
 
   LayerContext context;
@@ -185,6 +198,7 @@ torch::Tensor StackImpl::forward(const StackInput& input) {
                          torch::GradMode::is_enabled() && !input.state && !input.self_maps &&
                          !input.cross_maps;
   for (size_t i = 0; i < layers.size(); ++i) {
+    context.self.rotary = is_local(static_cast<int64_t>(i)) ? &local_table : &table;
     if (input.state) {
       context.self.state = input.state->layers()[i].get();
       context.cross.remembered = input.state->memory(i);

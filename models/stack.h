@@ -55,6 +55,7 @@ class StackImpl : public Module {
 
   std::vector<TransformerLayer> layers;
   Rotary rotary{nullptr};
+  Rotary local_rotary{nullptr};  // of the layers with a window, if they have another base
   T5Bias position_bias{nullptr};
   Norm final_norm{nullptr};
 
@@ -65,6 +66,8 @@ class StackImpl : public Module {
  private:
   torch::Tensor score_bias(const PositionRange& range, torch::Device device);
   torch::Tensor normalised(const torch::Tensor& x);
+
+  bool is_local(int64_t layer) const;
 
   ModelConfig config_;
   StackRole role_;

@@ -53,6 +53,7 @@ std::shared_ptr<torch::nn::Module> AttentionImpl::fresh(const std::optional<torc
 void AttentionImpl::pretty_print(std::ostream& stream) const {
   stream << described("Attention")
                 .add("scale", options.scale())
+                .add("softcap", options.softcap())
                 .add("shaw_max_distance", options.shaw_max_distance())
                 .add("pattern",
                      options.pattern() ? std::optional(options.pattern()->description()) : std::nullopt)
@@ -135,8 +136,8 @@ torch::Tensor AttentionImpl::mix_with_relative_positions(const Heads& heads,
   auto bias = torch::einsum(by_row ? "bhtd,btsd->bhts" : "bhtd,tsd->bhts", {heads.q * scale(), key_vectors});
   if (context.bias.defined()) bias = bias + context.bias;
   const double dropout = is_training() ? options.dropout() : 0.0;
-  const auto [output, weights] =
-      explicit_attention(heads.q, heads.k, heads.v, {context.mask, bias, options.scale(), dropout});
+  const auto [output, weights] = explicit_attention(
+      heads.q, heads.k, heads.v, {context.mask, bias, options.scale(), dropout, options.softcap()});
   if (context.maps) context.maps->push_back(weights);
   return output + torch::einsum(by_row ? "bhts,btsd->bhtd" : "bhts,tsd->bhtd", {weights, value_vectors});
 }
@@ -144,7 +145,7 @@ torch::Tensor AttentionImpl::mix_with_relative_positions(const Heads& heads,
 /// (B, H, T, Dh)
 torch::Tensor AttentionImpl::mix(const Heads& heads, const AttentionContext& context) {
   const double dropout = is_training() ? options.dropout() : 0.0;
-  const ScaledDotProductOptions call{context.mask, context.bias, options.scale(), dropout};
+  const ScaledDotProductOptions call{context.mask, context.bias, options.scale(), dropout, options.softcap()};
   if (!context.maps) return fused_attention(heads.q, heads.k, heads.v, call);
   const auto result = explicit_attention(heads.q, heads.k, heads.v, call);
   context.maps->push_back(result.weights);
@@ -176,6 +177,7 @@ torch::Tensor AttentionImpl::mix_pattern(const torch::Tensor& x, const Heads& he
                                         .mask = context.mask,
                                         .scale = scale(),
                                         .dropout = is_training() ? options.dropout() : 0.0,
+                                        .softcap = options.softcap(),
                                         .ids = context.ids,
                                         .state = context.state,
                                         .range = context.range,
@@ -213,8 +215,10 @@ torch::Tensor AttentionImpl::with_global_queries(const torch::Tensor& mixed, con
   auto queries = chosen.new_zeros({x.size(0), static_cast<int64_t>(most), options.n_heads(), head_dim_});
   queries.index_put_({row, place}, chosen);
   queries = queries.transpose(1, 2);  // (B, H, most, Dh)
-  const ScaledDotProductOptions call{
-      .mask = Mask::lengths(context.mask.ends()), .scale = scale(), .dropout = dropout};
+  const ScaledDotProductOptions call{.mask = Mask::lengths(context.mask.ends()),
+                                     .scale = scale(),
+                                     .dropout = dropout,
+                                     .softcap = options.softcap()};
   const auto keys = split_heads(global_k(x), n_kv_heads_), values = split_heads(global_v(x), n_kv_heads_);
   // `to` (B, H, T, …) with the global rows of `from` (B, H, most, …).
   const auto replaced = [&](const torch::Tensor& to, const torch::Tensor& from) {

@@ -33,6 +33,9 @@ struct AttentionOptions {
   TORCH_ARG(double, dropout) = 0.0;
   /// Factor on the scores; default 1/√Dh. T5 uses 1.
   TORCH_ARG(std::optional<double>, scale) = std::nullopt;
+  /// c: the scores become c·tanh(scores/c) before the mask (Gemma 2); default: they stay. Uses attention step
+  /// by step instead of the fused kernel.
+  TORCH_ARG(std::optional<double>, softcap) = std::nullopt;
   /// Normalises each head's queries and keys before positions are applied (Qwen3); its size must be Dh.
   TORCH_ARG(std::optional<NormOptions>, qk_norm) = std::nullopt;
   /// n: adds learned vectors for the relative positions -n … n to keys and values (Shaw et al. 2018), in

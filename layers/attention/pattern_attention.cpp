@@ -21,11 +21,11 @@ torch::Tensor over_whole_sequences(const torch::Tensor& q, const torch::Tensor& 
                                    const PatternCall& call) {
   const int64_t n = q.size(2);
   const auto visible = call.pattern.visible({.length = n, .lengths = call.mask.ends(), .ids = call.ids});
-  if (!call.maps) return banded_attention(q, k, v, visible, call.scale, call.dropout);
+  if (!call.maps) return banded_attention(q, k, v, visible, call.scale, call.dropout, call.softcap);
   auto mask = Mask::keep(as_mask(visible, n, q.device()));
   if (call.mask.ends().defined()) mask = mask & Mask::lengths(call.mask.ends());
-  const auto result =
-      explicit_attention(q, k, v, {.mask = mask, .scale = call.scale, .dropout = call.dropout});
+  const auto result = explicit_attention(
+      q, k, v, {.mask = mask, .scale = call.scale, .dropout = call.dropout, .softcap = call.softcap});
   call.maps->push_back(result.weights);
   return result.output;
 }
@@ -37,7 +37,10 @@ torch::Tensor over_positions(const torch::Tensor& q, const torch::Tensor& k, con
                              const PatternCall& call) {
   const auto keys = key_positions.unsqueeze(1);
   const auto visible = call.pattern.sees(query_positions.unsqueeze(2), keys).logical_and(keys.ge(0));
-  return fused_attention(q, k, v, {.mask = Mask::keep(visible), .scale = call.scale});  // (B or 1, T, S)
+  return fused_attention(q, k, v,
+                         {.mask = Mask::keep(visible),  // (B or 1, T, S)
+                          .scale = call.scale,
+                          .softcap = call.softcap});
 }
 
 /// (B or 1, T): the positions of the tokens of a range, -1 for padding.
@@ -55,7 +58,7 @@ torch::Tensor next_token(const torch::Tensor& q, const torch::Tensor& k, const t
   state.write(k, v, *call.range);
   if (call.pattern.sees_all_in_reach()) {
     const auto all = state.of_equal_rows(call.range->n_keys());
-    return fused_attention(q, all.keys, all.values, {.scale = call.scale});
+    return fused_attention(q, all.keys, all.values, {.scale = call.scale, .softcap = call.softcap});
   }
   const auto now = state.after(*call.range);
   return over_positions(q, now.keys, now.values, token_positions(*call.range, q.device()), now.positions,
@@ -98,7 +101,7 @@ torch::Tensor over_all_keys(const torch::Tensor& q, const KeysAndValues& all, co
   if (range.count() == 1 && !range.differs_by_row()) {
     const auto seen = call.pattern.sees(range.ids(q.device()), keys).nonzero().squeeze(1);
     return fused_attention(q, all.keys.index_select(2, seen), all.values.index_select(2, seen),
-                           {.scale = call.scale});
+                           {.scale = call.scale, .softcap = call.softcap});
   }
   const auto queries = range.differs_by_row() ? range.columns() : range.ids(q.device()).unsqueeze(0);
   return over_positions(q, all.keys, all.values, queries, keys.unsqueeze(0), call);

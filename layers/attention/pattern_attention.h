@@ -2,6 +2,7 @@
 // Self-attention in which queries see the keys of a pattern only: over whole sequences, and token by token.
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <torch/types.h>
@@ -18,6 +19,7 @@ struct PatternCall {
   Mask mask;  // causality and lengths
   double scale = 1;
   double dropout = 0;                          // on the weights; 0 outside training
+  std::optional<double> softcap = {};          // as in ScaledDotProductOptions
   torch::Tensor ids = {};                      // (B, T) int64: token ids; may be undefined
   LayerState* state = nullptr;                 // of new_pattern_state(); needs `range`
   const PositionRange* range = nullptr;        // with a state: the positions of the tokens

@@ -7,6 +7,7 @@
 
 #include "layers/kernels/attention/cpu_attention.h"
 #include "layers/kernels/dropout.h"
+#include "layers/kernels/soft_cap.h"
 
 namespace zoo {
 namespace {
@@ -39,9 +40,10 @@ double scale_of(const torch::Tensor& q, const ScaledDotProductOptions& options) 
 torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                               const ScaledDotProductOptions& options) {
   // The fused CPU kernel has no dropout: LibTorch, too, would go step by step, with a slower dropout. No
-  // fused kernel takes a scale that is not positive: LibTorch takes its square root.
+  // fused kernel takes a scale that is not positive: LibTorch takes its square root. None caps scores.
   const double scale = scale_of(q, options);
-  if ((options.dropout > 0 && q.is_cpu()) || scale <= 0) return explicit_attention(q, k, v, options).output;
+  if ((options.dropout > 0 && q.is_cpu()) || scale <= 0 || options.softcap)
+    return explicit_attention(q, k, v, options).output;
   const int64_t n_queries = q.size(2), n_keys = k.size(2);
   const bool grouped = q.size(1) != k.size(1);
   const bool needs_no_tensor = options.mask.is_causal_or_lengths() && !options.bias.defined();
@@ -73,6 +75,7 @@ AttentionResult explicit_attention(const torch::Tensor& q, const torch::Tensor& 
 
   auto scores = torch::matmul(q * scale, keys.transpose(-2, -1));  // (B, H, T, S)
   if (options.bias.defined()) scores = scores + options.bias;
+  scores = soft_capped(scores, options.softcap);
   const auto visible = options.mask.materialize(q.size(2), k.size(2), q.device());
   if (visible.defined()) scores = scores.masked_fill(visible.logical_not(), kMinusInfinity);
   auto weights = torch::_safe_softmax(scores, -1);  // zeros, not NaN, where nothing is visible

@@ -16,6 +16,9 @@ struct ScaledDotProductOptions {
   torch::Tensor bias = {};      // broadcastable to (B, H, T, S), added to the scaled scores; may be undefined
   std::optional<double> scale;  // default 1/√Dh
   double dropout = 0.0;         // on the weights; the caller passes 0 outside training
+  /// c: the scores become c·tanh(scores/c) before the mask (Gemma 2). No fused kernel does this, so attention
+  /// goes step by step.
+  std::optional<double> softcap = {};
 };
 
 /// q: (B, H, T, Dh), k: (B, K, S, Dh), v: (B, K, S, Dv), H a multiple of K: each key/value head serves H/K

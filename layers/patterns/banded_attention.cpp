@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "layers/kernels/attention/cpu_attention.h"
 #include "layers/kernels/dropout.h"
+#include "layers/kernels/soft_cap.h"
 
 namespace zoo {
 namespace {
@@ -81,7 +82,8 @@ torch::Tensor gathered(const torch::Tensor& x, const torch::Tensor& positions) {
 /// Attention of rows that share their bands.
 torch::Tensor attention_of_equal_rows(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                                       const Bands& bands, const torch::Tensor& lengths, double scale,
-                                      double dropout_probability, const RowSeed& seed) {
+                                      double dropout_probability, const RowSeed& seed,
+                                      std::optional<double> softcap) {
   constexpr double hidden = -std::numeric_limits<double>::infinity();
   const int64_t n_rows = q.size(0), n_heads = q.size(1), n_queries = q.size(2), n_kv_heads = k.size(1),
                 group = n_heads / n_kv_heads;
@@ -109,7 +111,7 @@ torch::Tensor attention_of_equal_rows(const torch::Tensor& q, const torch::Tenso
           gathering.keys.unsqueeze(0).lt(lengths.to(q.device()).view({-1, 1, 1}));  // (B, P, M)
       visible = visible.logical_and(exists.view({n_rows, 1, -1, 1, 1, n_keys}));
     }
-    auto scores = torch::matmul(queries, keys.transpose(-2, -1)).to(type);
+    auto scores = soft_capped(torch::matmul(queries, keys.transpose(-2, -1)).to(type), softcap);
     scores = scores.masked_fill(visible.logical_not(), hidden);
     const auto rows = gathering.queries.flatten().expand({n_rows, n_heads, -1});
     largest.scatter_reduce_(2, rows, flat(scores.detach().amax(-1)), "amax");
@@ -142,23 +144,26 @@ torch::Tensor attention_of_equal_rows(const torch::Tensor& q, const torch::Tenso
 }  // namespace
 
 torch::Tensor gathered_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
-                                 const VisiblePairs& visible, double scale, double dropout) {
+                                 const VisiblePairs& visible, double scale, double dropout,
+                                 std::optional<double> softcap) {
   const RowSeed seed = dropout > 0 ? draw_row_seed() : RowSeed();
   if (visible.rows.size() == 1)
-    return attention_of_equal_rows(q, k, v, visible.row(0), visible.lengths, scale, dropout, seed);
+    return attention_of_equal_rows(q, k, v, visible.row(0), visible.lengths, scale, dropout, seed, softcap);
   std::vector<torch::Tensor> rows;
   for (int64_t b = 0; b < q.size(0); ++b) {
     const auto one = [&](const torch::Tensor& x) { return x.defined() ? x.narrow(0, b, 1) : x; };
     rows.push_back(attention_of_equal_rows(one(q), one(k), one(v), visible.row(b), one(visible.lengths),
-                                           scale, dropout, {seed.seed, seed.first_row + b}));
+                                           scale, dropout, {seed.seed, seed.first_row + b}, softcap));
   }
   return torch::cat(rows);
 }
 
 torch::Tensor banded_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
-                               const VisiblePairs& visible, double scale, double dropout) {
-  if (dropout == 0 && scale > 0 && has_cpu_attention(q, k, v)) return cpu_attention(q, k, v, visible, scale);
-  return gathered_attention(q, k, v, visible, scale, dropout);
+                               const VisiblePairs& visible, double scale, double dropout,
+                               std::optional<double> softcap) {
+  if (dropout == 0 && scale > 0 && !softcap && has_cpu_attention(q, k, v))
+    return cpu_attention(q, k, v, visible, scale);
+  return gathered_attention(q, k, v, visible, scale, dropout, softcap);
 }
 
 }  // namespace zoo

@@ -7,6 +7,7 @@
 #include <torch/types.h>
 
 #include "base/error.h"
+#include "layers/kernels/soft_cap.h"
 #include "layers/modules/construction.h"
 #include "layers/modules/description.h"
 
@@ -74,7 +75,7 @@ OutputProjectionImpl::OutputProjectionImpl(const OutputProjectionOptions& option
 
 torch::Tensor OutputProjectionImpl::forward(const torch::Tensor& hidden) {
   const auto scaled = options.scale() == 1.0 ? hidden : hidden * options.scale();
-  return (tied_ ? tied_->matrix() : matrix()).product(scaled, bias);
+  return soft_capped((tied_ ? tied_->matrix() : matrix()).product(scaled, bias), options.softcap());
 }
 
 std::shared_ptr<torch::nn::Module> OutputProjectionImpl::fresh(
@@ -89,6 +90,7 @@ void OutputProjectionImpl::pretty_print(std::ostream& stream) const {
                 .add("vocab_size", options.vocab_size())
                 .add("bias", options.bias())
                 .add("scale", options.scale())
+                .add("softcap", options.softcap())
                 .add("tied", tied_ != nullptr)
                 .add("format", (tied_ ? tied_->matrix() : matrix()).format());
 }

@@ -1,6 +1,8 @@
 #pragma once
 // Tokens to vectors, and vectors to scores over the vocabulary.
 
+#include <optional>
+
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/pimpl.h>
 
@@ -43,6 +45,8 @@ struct OutputProjectionOptions {
   TORCH_ARG(bool, bias) = false;
   /// Factor on the hidden states before the product: D^-0.5 in T5 with tied embeddings.
   TORCH_ARG(double, scale) = 1.0;
+  /// c: the logits become c·tanh(logits/c) (Gemma 2); default: they stay.
+  TORCH_ARG(std::optional<double>, softcap) = std::nullopt;
 };
 
 /// xWᵀ + b over the vocabulary. Tied: W is the matrix of the token embedding (Press & Wolf 2017), which saves

@@ -98,6 +98,8 @@ void count_attention(CostAccount& account, std::string name, std::string kind,
   const double n_visible = pattern ? static_cast<double>(n_pairs(pattern->bands(shape.n_keys))) : t * s;
   // QKᵀ and the product with V. Shaw's vectors need each product once more.
   const double scores = (shaw ? 8 : 4) * b * n_visible * static_cast<double>(q_width);
+  // Attention that is capped goes step by step: tanh and softmax keep their results.
+  const double kept_pairs = options.softcap() ? 2 * b * n_visible * static_cast<double>(sizes.n_heads) : 0;
   const auto reach = pattern ? pattern->reach() : std::nullopt;
   const int64_t bytes_of_a_token = 2 * kv_width * kFloatBytes;
   account.add({.name = std::move(name),
@@ -106,7 +108,8 @@ void count_attention(CostAccount& account, std::string name, std::string kind,
                             ? sizes.text() + (pattern ? ", " + pattern->description() : std::string())
                             : std::string(),
                .flops = projections + scores,
-               .activation_bytes = bytes(b * t, 2 * q_width + d_model) + bytes(b * s, 2 * kv_width),
+               .activation_bytes =
+                   bytes(b * t, 2 * q_width + d_model) + bytes(b * s, 2 * kv_width) + bytes_of(kept_pairs),
                .state_bytes_per_token = reach ? 0 : bytes_of_a_token,
                .state_bytes = reach ? (reach->first + reach->recent) * bytes_of_a_token : 0});
 }

@@ -29,7 +29,7 @@ struct CostEntry {
   std::string kind;                   // "self-attention", "feed-forward", "norm", "embedding", …
   std::string shape;                  // input and output widths: "768 → 3072 → 768"
   double flops = 0;                   // of matrix products alone, a multiply-add = 2
-  double activation_bytes = 0;        // float32 kept for the backward pass, with fused attention
+  double activation_bytes = 0;        // float32 kept for the backward; fused attention, unless capped
   int64_t state_bytes_per_token = 0;  // float32 cache in generation, for each token of a sequence
   /// float32 that generation keeps for each sequence, whatever its length: running sums, or the most that a
   /// window keeps.

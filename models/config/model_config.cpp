@@ -7,6 +7,10 @@
 namespace zoo {
 void describe(ConfigVisitor& v, RotaryConfig& c) {
   v.field("theta", c.theta, "Base of the angles' geometric sequence.", Limits::positive());
+  v.field(
+      "local_theta", c.local_theta,
+      "Base in the layers whose attention is a window; their angles are not scaled. Default: as the others.",
+      Limits::positive());
   v.field("layout", c.layout, "Which elements form a pair: interleaved (2i, 2i+1) or half (i, i + width/2).");
   v.field("fraction", c.fraction, "Part of each head that is rotated.",
           {.min = 0, .max = 1, .min_excluded = true});

@@ -58,9 +58,18 @@ constexpr auto config_names(Initialization) {
   return std::to_array<std::string_view>({"normal", "xavier_uniform", "detr", "t5"});
 }
 
+/// The activation behind the pooler: tanh in BERT, RoBERTa and BART, relu in DistilBERT, gelu in ELECTRA.
+enum class PoolerActivation { tanh, relu, gelu };
+constexpr auto config_names(PoolerActivation) {
+  return std::to_array<std::string_view>({"tanh", "relu", "gelu"});
+}
+
 /// `model.rotary:`, see RotaryOptions.
 struct RotaryConfig {
   double theta = 10000.0;
+  /// Base in the layers whose attention is a window, and which are never scaled (Gemma 3); default: as in the
+  /// other layers.
+  std::optional<double> local_theta;
   RotaryLayout layout = RotaryLayout::half;
   double fraction = 1.0;
   RotaryScaling scaling = RotaryScaling::none;
@@ -90,7 +99,7 @@ struct ModelConfig {
   NormPlacement norm_placement = NormPlacement::pre;
   Position position = Position::learned;
   int64_t max_positions = 1024;  // the most positions that generation uses; learned: also rows of the table
-  int64_t position_offset = 0;  // learned: rows of the table before position 0 (RoBERTa, BART: 2)
+  int64_t position_offset = 0;   // learned: rows of the table before position 0 (RoBERTa, BART: 2)
   RotaryConfig rotary;
   int64_t relative_buckets = 32;                           // t5
   int64_t relative_max_distance = 128;                     // t5, shaw
@@ -101,22 +110,27 @@ struct ModelConfig {
   std::optional<bool> out_bias;  // of the attention's output map; default: bias
   std::optional<bool> ff_bias;   // of the feed-forward; default: bias
   bool qk_norm = false;
-  std::optional<double> attention_scale;  // default 1/√head_dim
-  double dropout = 0.1;                   // on embeddings and sub-layer outputs
-  double attention_dropout = 0.0;         // on attention weights
-  double activation_dropout = 0.0;        // inside the feed-forward
-  std::optional<double> layer_scale;      // see ResidualOptions
-  double stochastic_depth = 0.0;          // in the last layer; 0 in the first, and in between in proportion
-  bool tie_embeddings = true;             // the output projection uses the matrix of the token embedding
-  bool share_embeddings = true;           // encoder_decoder: one table for both sides
-  bool scale_embeddings = false;          // token vectors × √d_model
-  bool embedding_norm = false;            // a norm on the embeddings (BERT)
-  int64_t n_segments = 0;                 // encoder: sentence A/B embeddings (BERT: 2)
-  bool output_bias = false;               // in the output projection
+  std::optional<double> attention_scale;    // default 1/√head_dim
+  std::optional<double> attention_softcap;  // c: scores become c·tanh(scores/c) (Gemma 2: 50)
+  double dropout = 0.1;                     // on embeddings and sub-layer outputs
+  double attention_dropout = 0.0;           // on attention weights
+  double activation_dropout = 0.0;          // inside the feed-forward
+  std::optional<double> layer_scale;        // see ResidualOptions
+  double stochastic_depth = 0.0;            // in the last layer; 0 in the first, and in between in proportion
+  bool tie_embeddings = true;               // the output projection uses the matrix of the token embedding
+  bool share_embeddings = true;             // encoder_decoder: one table for both sides
+  bool scale_embeddings = false;            // token vectors × √d_model
+  bool embedding_norm = false;              // a norm on the embeddings (BERT)
+  int64_t n_segments = 0;                   // encoder: sentence A/B embeddings (BERT: 2)
+  bool output_bias = false;                 // in the output projection
   /// Factor on the hidden states before the output projection (T5 with tied embeddings: D^-0.5).
   std::optional<double> output_scale;
+  std::optional<double> logits_softcap;  // c: token logits become c·tanh(logits/c) (Gemma 2: 30)
   bool mlm_transform = true;  // masked language modelling: dense + activation + norm before the projection
-  bool pooler = true;         // classification by an encoder: dense + tanh on the class token (BERT)
+  /// Dense + activation on the class token (BERT), or on the last token of an encoder_decoder (BART): in
+  /// encoder and encoder_decoder for classification, in encoder and vit without a head.
+  bool pooler = true;
+  PoolerActivation pooler_activation = PoolerActivation::tanh;
   Initialization init = Initialization::normal;
   double init_std = 0.02;
   /// init normal: output matrices of sub-layers start with deviation init_std/√(2·n_layers) (GPT-2).

@@ -1,5 +1,6 @@
 #include "models/families/model_keys.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -62,9 +63,10 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("position", c.position, "How the model encodes the order of tokens.");
   v.field("max_positions", c.max_positions, "Longest sequence; rows of the table if position is learned.",
           Limits::between(1, kLargestTable));
-  v.field("position_offset", c.position_offset,
-          "learned: rows of the table before the one of position 0, which no position uses (RoBERTa, BART: 2).",
-          Limits::between(0, kLargestTable));
+  v.field(
+      "position_offset", c.position_offset,
+      "learned: rows of the table before the one of position 0, which no position uses (RoBERTa, BART: 2).",
+      Limits::between(0, kLargestTable));
   v.field("rotary", c.rotary, "Rotary positions.");
   v.field("relative_buckets", c.relative_buckets, "t5: buckets of relative positions.",
           Limits::between(2, kWidest));
@@ -78,6 +80,9 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("ff_bias", c.ff_bias, "Biases of the feed-forward; default bias.");
   v.field("qk_norm", c.qk_norm, "Normalise each head's queries and keys.");
   v.field("attention_scale", c.attention_scale, "Factor on the attention scores; default 1/sqrt(head_dim).",
+          Limits::positive());
+  v.field("attention_softcap", c.attention_softcap,
+          "c: attention scores become c tanh(scores/c), as in Gemma 2; default: they stay.",
           Limits::positive());
   v.field("dropout", c.dropout, "Dropout on embeddings and sub-layer outputs.", {.min = 0, .max = 0.99});
   v.field("attention_dropout", c.attention_dropout, "Dropout on attention weights.", {.min = 0, .max = 0.99});
@@ -100,9 +105,17 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("output_bias", c.output_bias, "A bias in the output projection.");
   v.field("output_scale", c.output_scale, "Factor on the hidden states before the output projection.",
           Limits::positive());
+  v.field("logits_softcap", c.logits_softcap,
+          "c: scores of tokens become c tanh(scores/c), as in Gemma 2; default: they stay.",
+          Limits::positive());
   v.field("mlm_transform", c.mlm_transform,
           "Masked language modelling: dense, activation and norm before the output.");
-  v.field("pooler", c.pooler, "Classification by an encoder: dense and tanh on the class token.");
+  v.field(
+      "pooler", c.pooler,
+      "Dense and activation on the class token: encoder, and vit without a head. In an encoder_decoder that "
+      "classifies: on the last token.");
+  v.field("pooler_activation", c.pooler_activation,
+          "The activation of the pooler: tanh in BERT, relu in DistilBERT.");
   v.field("init", c.init, "Distribution of the initial weights.");
   v.field("init_std", c.init_std, "normal: standard deviation.", Limits::positive());
   v.field("init_residual_scaling", c.init_residual_scaling,
@@ -129,6 +142,9 @@ void validate(const ModelConfig& c, const Complain& complain) {
     }
     if (c.rotary.scaling == RotaryScaling::ntk && c.rotary_width() <= 2)
       complain("rotary.scaling", "ntk needs wider heads");
+    if (c.rotary.local_theta &&
+        std::ranges::none_of(c.attention, [](const auto& a) { return mixer_types().at(a).is_local; }))
+      complain("rotary.local_theta", "is for layers whose attention is a window, and there are none");
     if (c.rotary.scaling == RotaryScaling::none && c.rotary.factor != 1)
       complain("rotary.factor", "has no effect without rotary.scaling: set rotary.scaling");
     if (c.rotary.scaling != RotaryScaling::none && c.rotary.factor == 1)

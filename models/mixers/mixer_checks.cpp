@@ -22,11 +22,19 @@ void refuse_dropout(const MixerPlace& place, const ComplainAboutMixer& complain)
   }
 }
 
+void refuse_softcap(const MixerPlace& place, const ComplainAboutMixer& complain) {
+  if (place.model.attention_softcap) {
+    complain(fmt::format("{} has no attention scores to cap: leave out model.attention_softcap",
+                         place.selection().type));
+  }
+}
+
 void refuse_scale(const MixerPlace& place, const ComplainAboutMixer& complain) {
   if (place.model.attention_scale) {
     complain(fmt::format("{} has no attention scores to scale: leave out model.attention_scale",
                          place.selection().type));
   }
+  refuse_softcap(place, complain);
 }
 
 }  // namespace zoo

@@ -14,7 +14,9 @@ void refuse_positions(const MixerPlace& place, std::initializer_list<Position> r
                       std::string_view instead, const ComplainAboutMixer& complain);
 /// Complains about model.attention_dropout.
 void refuse_dropout(const MixerPlace& place, const ComplainAboutMixer& complain);
-/// Complains about model.attention_scale.
+/// Complains about model.attention_softcap.
+void refuse_softcap(const MixerPlace& place, const ComplainAboutMixer& complain);
+/// Complains about model.attention_scale and model.attention_softcap.
 void refuse_scale(const MixerPlace& place, const ComplainAboutMixer& complain);
 
 }  // namespace zoo

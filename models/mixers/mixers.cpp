@@ -27,7 +27,8 @@ AttentionOptions cross_attention_options(const ModelConfig& config) {
                      .qkv_bias(config.qkv_bias.value_or(config.bias))
                      .out_bias(config.out_bias.value_or(config.bias))
                      .dropout(config.attention_dropout)
-                     .scale(config.attention_scale);
+                     .scale(config.attention_scale)
+                     .softcap(config.attention_softcap);
   if (config.qk_norm) options.qk_norm(norm_options(config, config.head_width()));
   return options;
 }

@@ -188,6 +188,7 @@ MixerType performer_mixer() {
     refuse_positions(place, {Position::alibi, Position::t5, Position::shaw},
                      "none, sinusoidal, learned or rotary", complain);
     refuse_dropout(place, complain);
+    refuse_softcap(place, complain);
   };
   return type;
 }

@@ -65,6 +65,7 @@ MixerType window_mixer() {
   auto type =
       attention_type("window", "A sliding window, and global tokens (Longformer, Mistral).", window_options);
   type.complexity = "nwd";
+  type.is_local = true;
   type.make_options = options_of<WindowConfig>();
   type.validate = validate_window;
   return type;

@@ -86,7 +86,8 @@ const Keys kProjecting = {"d_model", "n_heads", "head_dim", "projection", "bias"
 const Keys kNormalising = {"n_kv_heads", "qk_norm", "norm", "norm_eps", "norm_unit_offset"};
 
 TEST(MixerKeys, OfAttentionAndItsPatterns) {
-  const auto attention = joined(joined(kProjecting, kNormalising), {"attention_scale", "attention_dropout"});
+  const auto attention = joined(joined(kProjecting, kNormalising),
+                                {"attention_scale", "attention_softcap", "attention_dropout"});
   const auto expect = [&](StackRole role, const std::string& keys, const Keys& own) {
     SCOPED_TRACE(keys);
     EXPECT_THAT(keys_of_mixer(role, keys), UnorderedElementsAreArray(joined(attention, own)));
@@ -137,9 +138,9 @@ TEST(MixerKeys, OfAttentionOverAMemory) {
         const auto x = some_vectors(5, config.d_model), memory = some_vectors(7, config.d_model);
         return made_by_module(*attention, [&] { return attention(x, {.memory = memory}); });
       });
-  EXPECT_THAT(keys, UnorderedElementsAreArray(
-                        joined(joined(kProjecting, kNormalising),
-                               {"attention_scale", "attention_softcap", "attention_dropout"})));
+  EXPECT_THAT(
+      keys, UnorderedElementsAreArray(joined(joined(kProjecting, kNormalising),
+                                             {"attention_scale", "attention_softcap", "attention_dropout"})));
 }
 
 }  // namespace
