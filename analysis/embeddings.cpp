@@ -68,7 +68,7 @@ void finish(torch::Tensor& vectors, const EmbedOptions& options) {
 bool has_pooler(const Run& run) {
   const auto& config = run.experiment().model;
   return config.architecture == Architecture::encoder && config.pooler &&
-         !predicts_tokens(run.task().purpose().head);
+         predicts_once(run.task().purpose().head);
 }
 
 }  // namespace
@@ -80,7 +80,8 @@ EmbedOptions embed_options(const Run& run, std::optional<EmbeddingPooling> pooli
     throw UsageError(fmt::format("the task {} has no texts: they cannot be embedded", type.name));
   if (pooling == EmbeddingPooling::pooler && !has_pooler(run)) {
     throw UsageError(
-        "this model has no pooler, which belongs to a classifier with an encoder and model.pooler: take "
+        "this model has no pooler, which belongs to an encoder that classifies or has no head, with "
+        "model.pooler: take "
         "another pooling");
   }
   const bool decodes = shape_of(experiment.model) == FamilyShape::decoder;

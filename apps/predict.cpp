@@ -46,8 +46,8 @@ constexpr double kLeastScore = 0.5;
 /// Throws UsageError if the run's task makes no predictions.
 void require_predictions(const Run& run, const std::filesystem::path& dir) {
   const auto& type = task_type(run.experiment());
-  if (type.predicts_from != PredictionInput::nothing) return;
   const auto head = run.task().purpose().head;
+  if (type.predicts_from != PredictionInput::nothing && head != HeadKind::none) return;
   const char* const advice = head == HeadKind::language_modeling ? ": zoo generate writes text with it"
                              : head == HeadKind::masked_language_modeling
                                  ? ": zoo generate fills masks with it"

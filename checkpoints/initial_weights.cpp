@@ -40,7 +40,8 @@ bool may_change(std::string_view key) {
   constexpr auto free = std::to_array<std::string_view>(
       {"model.vocab_size", "model.n_layers", "model.n_decoder_layers", "model.max_positions", "model.dropout",
        "model.attention_dropout", "model.activation_dropout", "model.output_bias", "model.mlm_transform",
-       "model.pooler", "model.init", "model.init_std", "model.init_residual_scaling"});
+       "model.pooler", "model.pooler_activation", "model.init", "model.init_std",
+       "model.init_residual_scaling"});
   if (key.starts_with("data.tokenizer.")) return false;
   if (!key.starts_with("model.") || std::ranges::find(free, key) != free.end()) return true;
   // These keys make a context longer after training (Chen et al. 2023; Peng et al. 2023).
@@ -53,7 +54,8 @@ Experiment resolved(Experiment experiment) {
   model.n_kv_heads = model.kv_heads();
   model.head_dim = model.head_width();
   model.d_ff = model.feed_forward_width();
-  for (auto* const bias : {&model.qkv_bias, &model.out_bias, &model.ff_bias}) *bias = bias->value_or(model.bias);
+  for (auto* const bias : {&model.qkv_bias, &model.out_bias, &model.ff_bias})
+    *bias = bias->value_or(model.bias);
   return experiment;
 }
 

@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include "layers/kernels/dropout.h"
+#include "layers/kernels/gelu.h"
 #include "layers/modules/description.h"
 #include "models/embedder.h"
 
@@ -12,6 +13,18 @@ namespace {
 
 bool has_transform(const ModelConfig& config, HeadKind head) {
   return head == HeadKind::masked_language_modeling && config.mlm_transform;
+}
+
+torch::Tensor activate_pooled(PoolerActivation activation, const torch::Tensor& x) {
+  switch (activation) {
+    case PoolerActivation::tanh:
+      return torch::tanh(x);
+    case PoolerActivation::relu:
+      return torch::relu(x);
+    case PoolerActivation::gelu:
+      return gelu(x, Phi::exact);
+  }
+  C10_THROW_ERROR(ValueError, "unknown PoolerActivation");
 }
 
 LinearOptions classifier_options(const ModelConfig& config, const ModelPurpose& purpose) {
@@ -27,7 +40,8 @@ ModelHeadImpl::ModelHeadImpl(const ModelConfig& config, const ModelPurpose& purp
   if (!predicts_tokens(purpose.head)) {
     if (pooling == Pooling::pooler)
       pooler = register_module("pooler", Linear(LinearOptions(d_model, d_model)));
-    classifier = register_module("classifier", Linear(classifier_options(config, purpose)));
+    if (purpose.head != HeadKind::none)
+      classifier = register_module("classifier", Linear(classifier_options(config, purpose)));
     return;
   }
   if (has_transform(config, purpose.head)) {
@@ -36,24 +50,26 @@ ModelHeadImpl::ModelHeadImpl(const ModelConfig& config, const ModelPurpose& purp
   }
   const auto options = OutputProjectionOptions(d_model, token->options.vocab_size())
                            .bias(config.output_bias)
-                           .scale(config.output_scale.value_or(1.0));
+                           .scale(config.output_scale.value_or(1.0))
+                           .softcap(config.logits_softcap);
   output = register_module(
       "output", config.tie_embeddings ? OutputProjection(options, token) : OutputProjection(options));
 }
 
 torch::Tensor ModelHeadImpl::prepare(const torch::Tensor& hidden) {
   if (transform) return norm(activate(config_.activation, transform(hidden)));
-  if (!classifier) return hidden;
-  const auto pooled = pooler ? torch::tanh(pooler(hidden)) : hidden;
-  return dropout(pooled, is_training() ? config_.dropout : 0.0);
+  const auto pooled = pooler ? activate_pooled(config_.pooler_activation, pooler(hidden)) : hidden;
+  return classifier ? dropout(pooled, is_training() ? config_.dropout : 0.0) : pooled;
 }
 
 torch::Tensor ModelHeadImpl::project(const torch::Tensor& features) {
-  return classifier ? classifier(features) : output(features);
+  if (output) return output(features);
+  return classifier ? classifier(features) : features;
 }
 
 int64_t ModelHeadImpl::n_outputs() const {
-  return classifier ? classifier->n_outputs() : output->options.vocab_size();
+  if (output) return output->options.vocab_size();
+  return classifier ? classifier->n_outputs() : config_.d_model;
 }
 
 std::shared_ptr<torch::nn::Module> ModelHeadImpl::fresh(const std::optional<torch::Device>& device) const {
@@ -76,8 +92,10 @@ void count_head(CostAccount& account, const ModelConfig& config, const ModelPurp
   if (!predicts_tokens(purpose.head)) {
     if (pooling == Pooling::pooler)
       count_linear(account, account.path("head", "pooler"), "linear", {d_model, d_model}, n_targets);
-    count_linear(account, account.path("head", "classifier"), "linear", classifier_options(config, purpose),
-                 n_targets);
+    if (purpose.head != HeadKind::none) {
+      count_linear(account, account.path("head", "classifier"), "linear", classifier_options(config, purpose),
+                   n_targets);
+    }
     return;
   }
   if (has_transform(config, purpose.head)) {

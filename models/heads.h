@@ -11,7 +11,8 @@
 
 namespace zoo {
 
-/// Whether a classifier has a pooler: dense and tanh on the class token (BERT).
+/// Whether a head has a pooler: dense and an activation on the class token (BERT), or on the vector that a
+/// classifier reads.
 enum class Pooling { none, pooler };
 
 class ModelHeadImpl : public Module {
@@ -22,17 +23,17 @@ class ModelHeadImpl : public Module {
                 Pooling pooling = Pooling::none);
   /// (…, D) → (…, D)
   torch::Tensor prepare(const torch::Tensor& hidden);
-  /// (…, D) → (…, V) or (…, C)
+  /// (…, D) → (…, V) or (…, C); the features themselves without a head
   torch::Tensor project(const torch::Tensor& features);
-  /// V or C
+  /// V or C; D without a head
   int64_t n_outputs() const;
   void pretty_print(std::ostream& stream) const override;
 
   Linear transform{nullptr};  // masked language modelling: D → D, activation, norm
   Norm norm{nullptr};
   OutputProjection output{nullptr};  // language modelling, masked or not
-  Linear pooler{nullptr};            // classification: D → D, tanh
-  Linear classifier{nullptr};        // classification, regression: D → C
+  Linear pooler{nullptr};            // D → D, model.pooler_activation
+  Linear classifier{nullptr};        // classification, of tokens too, and regression: D → C
 
  protected:
   std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;

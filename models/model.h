@@ -39,9 +39,10 @@ class Model : public Module {
  public:
   /// (N, D): the final hidden states from which the batch's targets are predicted, in their order.
   virtual torch::Tensor features(const Batch& batch) = 0;
-  /// (…, D) → (…, V) token logits, or (…, C) class logits or regressed numbers.
+  /// (…, D) → (…, V) token logits, or (…, C) class logits or regressed numbers; the features themselves, if
+  /// the model has no head.
   virtual torch::Tensor logits(const torch::Tensor& features) = 0;
-  /// The last size of logits(): V or C.
+  /// The last size of logits(): V or C; D without a head.
   virtual int64_t n_outputs() const = 0;
   /// The final hidden states of every position, (B, T, D); the encoder's if there is one.
   virtual torch::Tensor hidden_states(const Batch& batch) = 0;
@@ -137,16 +138,22 @@ enum class HeadKind {
   language_modeling,         // scores of the next token
   masked_language_modeling,  // scores of a hidden token
   classification,            // scores of classes, once per row
+  token_classification,      // scores of classes, for each token
   regression,                // numbers, once per row
   detection,                 // scores of classes and a box, for each object query
+  none,                      // no scores: logits() are the features, once per row with an encoder
 };
 constexpr auto config_names(HeadKind) {
-  return std::to_array<std::string_view>(
-      {"language_modeling", "masked_language_modeling", "classification", "regression", "detection"});
+  return std::to_array<std::string_view>({"language_modeling", "masked_language_modeling", "classification",
+                                          "token_classification", "regression", "detection", "none"});
 }
-/// Whether a head scores tokens, at many positions of a row. Other heads predict once per row.
+/// Whether a head scores tokens of the vocabulary.
 constexpr bool predicts_tokens(HeadKind head) {
   return head == HeadKind::language_modeling || head == HeadKind::masked_language_modeling;
+}
+/// Whether a head predicts once per row, not at many positions.
+constexpr bool predicts_once(HeadKind head) {
+  return !predicts_tokens(head) && head != HeadKind::token_classification;
 }
 
 /// Whether a generating decoder continues or answers its prompt. (An encoder-decoder always answers.)

@@ -17,6 +17,9 @@ TaskType text_to_text();
 TaskType text_classification();
 /// Prediction of the marked tokens of each text with a decoder: associative recall, induction.
 TaskType marked_tokens();
+/// No task: models without a head, for the vectors and attention maps of texts, or of images.
+TaskType text_features();
+TaskType image_features();
 /// Classification of images with a vit.
 TaskType image_classification();
 /// Detection of objects in pictures with a detr.

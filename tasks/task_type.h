@@ -29,7 +29,7 @@ enum class TextLayout {
 };
 
 /// The parts of a vocabulary that every run of a task must have.
-enum class VocabularyNeeds { nothing, tokenizer, tokenizer_and_labels, labels_and_pixels };
+enum class VocabularyNeeds { nothing, tokenizer, tokenizer_and_labels, labels_and_pixels, pixels };
 
 struct TaskType : TypeInfo {
   /// The metrics besides "loss" that training.best_by may name.

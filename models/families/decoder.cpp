@@ -68,7 +68,8 @@ ModelFamily decoder_family() {
   family.name = name_of(Architecture::decoder);
   family.doc = "GPT-2, Llama and similar models: every position sees the positions before it.";
   family.shape = FamilyShape::decoder;
-  family.heads = {HeadKind::language_modeling, HeadKind::classification, HeadKind::regression};
+  family.heads = {HeadKind::language_modeling, HeadKind::classification, HeadKind::token_classification,
+                  HeadKind::regression, HeadKind::none};
   family.make = [](const ModelConfig& config, const ModelPurpose& purpose) -> std::shared_ptr<Model> {
     return std::make_shared<DecoderModel>(config, purpose);
   };

@@ -7,7 +7,9 @@
 namespace zoo {
 namespace {
 
-Pooling pooling(const ModelConfig& config) { return config.pooler ? Pooling::pooler : Pooling::none; }
+Pooling encoder_pooling(const ModelConfig& config, const ModelPurpose& purpose) {
+  return config.pooler && predicts_once(purpose.head) ? Pooling::pooler : Pooling::none;
+}
 
 void count_encoder(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
                    const PassShape& shape) {
@@ -17,7 +19,8 @@ void count_encoder(CostAccount& account, const ModelConfig& config, const ModelP
   count_token_embedder(account, "encoder_embedder", config, n_tokens);
   count_stack(account, "encoder", config, StackRole::encoder,
               {.batch_size = shape.batch_size, .n_queries = shape.length, .n_keys = shape.length});
-  count_head(account, config, purpose, pooling(config), static_cast<double>(shape.n_targets));
+  count_head(account, config, purpose, encoder_pooling(config, purpose),
+             static_cast<double>(shape.n_targets));
 }
 
 }  // namespace
@@ -27,7 +30,8 @@ EncoderModel::EncoderModel(const ModelConfig& config, const ModelPurpose& purpos
   token_embedding_ = register_module("token_embedding", make_token_embedding(config, purpose.vocab_size));
   encoder_embedder_ = register_module("encoder_embedder", TokenEmbedder(config, token_embedding_));
   encoder_ = register_module("encoder", Stack(config, StackRole::encoder));
-  head_ = register_module("head", ModelHead(config, purpose, token_embedding_, pooling(config)));
+  head_ =
+      register_module("head", ModelHead(config, purpose, token_embedding_, encoder_pooling(config, purpose)));
 }
 
 torch::Tensor EncoderModel::encode(const Batch& batch, std::vector<torch::Tensor>* maps) {
@@ -40,7 +44,7 @@ torch::Tensor EncoderModel::encode(const Batch& batch, std::vector<torch::Tensor
 
 torch::Tensor EncoderModel::features(const Batch& batch) {
   const auto hidden = encode(batch, nullptr);
-  const bool pooled = !predicts_tokens(purpose_.head) && !batch.positions.defined();
+  const bool pooled = predicts_once(purpose_.head) && !batch.positions.defined();
   return head_->prepare(pooled ? hidden.select(1, 0) : select_positions(hidden, batch.positions));
 }
 
@@ -57,7 +61,8 @@ ModelFamily encoder_family() {
   family.name = name_of(Architecture::encoder);
   family.doc = "BERT and similar models: every position sees all positions.";
   family.shape = FamilyShape::encoder;
-  family.heads = {HeadKind::masked_language_modeling, HeadKind::classification, HeadKind::regression};
+  family.heads = {HeadKind::masked_language_modeling, HeadKind::classification,
+                  HeadKind::token_classification, HeadKind::regression, HeadKind::none};
   family.make = [](const ModelConfig& config, const ModelPurpose& purpose) -> std::shared_ptr<Model> {
     return std::make_shared<EncoderModel>(config, purpose);
   };

@@ -8,6 +8,30 @@
 namespace zoo {
 namespace {
 
+/// BART's classifier has a dense map and tanh before its last map. A model without a head has no pooler.
+Pooling two_sided_pooling(const ModelConfig& config, const ModelPurpose& purpose) {
+  const bool scores_rows = predicts_once(purpose.head) && purpose.head != HeadKind::none;
+  return config.pooler && scores_rows ? Pooling::pooler : Pooling::none;
+}
+
+/// The batch with a decoder that reads the source behind the start token, if it has none: to classify, BART
+/// reads the source on both sides (Lewis et al. 2020, section 3.1).
+Batch with_decoder(const Batch& batch, int64_t start_token) {
+  if (batch.decoder.defined()) return batch;
+  Batch both = batch;
+  const auto& ids = batch.input.ids;
+  const auto start = torch::full({ids.size(0), 1}, start_token, ids.options());
+  both.decoder = {.ids = torch::cat({start, ids.narrow(1, 0, ids.size(1) - 1)}, 1),
+                  .lengths = batch.input.lengths};
+  return both;
+}
+
+/// (B, D): the vector of each row's last token, which is eos.
+torch::Tensor last_of_rows(const torch::Tensor& hidden, const torch::Tensor& lengths) {
+  if (!lengths.defined()) return hidden.select(1, hidden.size(1) - 1);
+  return hidden.index({torch::arange(hidden.size(0), lengths.options()), lengths - 1});
+}
+
 void count_encoder_decoder(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
                            const PassShape& shape) {
   const int64_t vocab_size = config.vocab_size.value_or(purpose.vocab_size);
@@ -23,7 +47,8 @@ void count_encoder_decoder(CostAccount& account, const ModelConfig& config, cons
   count_token_embedder(account, "decoder_embedder", config, n_target);
   count_stack(account, "decoder", config, StackRole::decoder_with_memory,
               {.batch_size = shape.batch_size, .n_queries = shape.decoder_length, .n_keys = shape.length});
-  count_head(account, config, purpose, Pooling::none, static_cast<double>(shape.n_targets));
+  count_head(account, config, purpose, two_sided_pooling(config, purpose),
+             static_cast<double>(shape.n_targets));
 }
 
 }  // namespace
@@ -40,7 +65,8 @@ EncoderDecoderModel::EncoderDecoderModel(const ModelConfig& config, const ModelP
   encoder_ = register_module("encoder", Stack(config, StackRole::encoder));
   decoder_embedder_ = register_module("decoder_embedder", TokenEmbedder(config, token_embedding_));
   decoder_ = register_module("decoder", Stack(config, StackRole::decoder_with_memory));
-  head_ = register_module("head", ModelHead(config, purpose, token_embedding_));
+  head_ = register_module("head",
+                          ModelHead(config, purpose, token_embedding_, two_sided_pooling(config, purpose)));
 }
 
 torch::Tensor EncoderDecoderModel::encode(const Batch& batch, std::vector<torch::Tensor>* maps) {
@@ -67,12 +93,18 @@ torch::Tensor EncoderDecoderModel::decode(const Batch& batch, AttentionMaps* map
 }
 
 torch::Tensor EncoderDecoderModel::features(const Batch& batch) {
-  return head_->prepare(select_positions(decode(batch, nullptr), batch.positions));
+  const auto whole = with_decoder(batch, purpose_.start_token);
+  const auto hidden = decode(whole, nullptr);
+  const bool once = predicts_once(purpose_.head) && !batch.positions.defined();
+  return head_->prepare(once ? last_of_rows(hidden, whole.decoder.lengths)
+                             : select_positions(hidden, batch.positions));
 }
 
 torch::Tensor EncoderDecoderModel::hidden_states(const Batch& batch) { return encode(batch, nullptr); }
 
-void EncoderDecoderModel::attention_maps(const Batch& batch, AttentionMaps& maps) { decode(batch, &maps); }
+void EncoderDecoderModel::attention_maps(const Batch& batch, AttentionMaps& maps) {
+  decode(with_decoder(batch, purpose_.start_token), &maps);
+}
 
 DecodingState EncoderDecoderModel::begin(const TokenBatch& prompts) {
   Batch sources;
@@ -105,7 +137,8 @@ ModelFamily encoder_decoder_family() {
   family.doc = "The original Transformer, T5 and similar models: reads one sequence and writes another.";
   family.shape = FamilyShape::encoder_decoder;
   family.has_memory = true;
-  family.heads = {HeadKind::language_modeling};
+  family.heads = {HeadKind::language_modeling, HeadKind::classification, HeadKind::regression,
+                  HeadKind::none};
   family.make = [](const ModelConfig& config, const ModelPurpose& purpose) -> std::shared_ptr<Model> {
     return std::make_shared<EncoderDecoderModel>(config, purpose);
   };

@@ -18,7 +18,9 @@ class EncoderDecoderModel : public Model, public GenerativeModel {
   int64_t n_outputs() const override { return head_->n_outputs(); }
   torch::Tensor hidden_states(const Batch& batch) override;
   void attention_maps(const Batch& batch, AttentionMaps& maps) override;
-  GenerativeModel* generative() override { return this; }
+  GenerativeModel* generative() override {
+    return purpose_.head == HeadKind::language_modeling ? this : nullptr;
+  }
 
   DecodingState begin(const TokenBatch& prompts) override;
   TokenBatch first_tokens(const TokenBatch& prompts) override;

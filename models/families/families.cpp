@@ -28,10 +28,14 @@ std::string_view purpose_name(HeadKind head) {
       return "fill masks";
     case HeadKind::classification:
       return "have a classification head";
+    case HeadKind::token_classification:
+      return "classify tokens";
     case HeadKind::regression:
       return "have a regression head";
     case HeadKind::detection:
       return "find objects";
+    case HeadKind::none:
+      return "be without a head";
   }
   return "";
 }
@@ -61,7 +65,7 @@ void check_mixers(const ModelConfig& config, const ModelPurpose& purpose) {
 /// Tokens for a family of the library.
 Batch example_of_tokens(const ModelConfig& config, const ModelPurpose& purpose, int64_t length) {
   const int64_t vocab_size = config.vocab_size.value_or(purpose.vocab_size);
-  const bool once = !predicts_tokens(purpose.head);
+  const bool once = predicts_once(purpose.head);
   Batch batch;
   batch.input.ids = (torch::arange(length, torch::kInt64) * 31).remainder(vocab_size).unsqueeze(0);
   if (config.architecture == Architecture::encoder_decoder) batch.decoder.ids = batch.input.ids;
@@ -121,7 +125,7 @@ void check_model(const ModelConfig& config, const ModelPurpose& purpose) {
   const int64_t vocab_size = config.vocab_size.value_or(purpose.vocab_size);
   if (reads_tokens && vocab_size < 1)
     throw ConfigError("model.vocab_size: not given, and there is no tokenizer to take it from");
-  if (!predicts_tokens(purpose.head) && purpose.n_classes < 1) {
+  if (!predicts_tokens(purpose.head) && purpose.head != HeadKind::none && purpose.n_classes < 1) {
     throw ConfigError(purpose.head == HeadKind::regression ? "a regression model needs at least one output"
                                                            : "a classifier needs at least one class");
   }

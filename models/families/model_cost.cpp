@@ -14,7 +14,7 @@ namespace {
 PassShape row_of(int64_t length, const ModelFamily& family, const ModelPurpose& purpose) {
   return {.length = length,
           .decoder_length = family.shape == FamilyShape::encoder_decoder ? length : 0,
-          .n_targets = predicts_tokens(purpose.head) ? length : 1};
+          .n_targets = predicts_once(purpose.head) ? 1 : length};
 }
 
 /// The model's modules and the shapes of their parameters.

@@ -59,7 +59,7 @@ ModelFamily resnet_family() {
   family.name = "resnet";
   family.doc = "Residual network: convolutions over an image. It uses no other key of model: than dropout.";
   family.make_options = options_of<ResnetConfig>();
-  family.heads = {HeadKind::classification, HeadKind::regression};
+  family.heads = {HeadKind::classification, HeadKind::regression, HeadKind::none};
   family.make = [](const ModelConfig& config, const ModelPurpose& purpose) -> std::shared_ptr<Model> {
     return std::make_shared<ResnetModel>(config, purpose);
   };

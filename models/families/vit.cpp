@@ -14,6 +14,11 @@ namespace {
 
 const VitConfig& vit_config(const ModelConfig& config) { return config.architecture.as<VitConfig>(); }
 
+/// The published vision transformers have a pooler where they have no other head (ViTModel).
+Pooling vit_pooling(const ModelConfig& config, const ModelPurpose& purpose) {
+  return config.pooler && purpose.head == HeadKind::none ? Pooling::pooler : Pooling::none;
+}
+
 PatchEmbedderOptions embedder_options(const ModelConfig& config, const ModelPurpose& purpose) {
   const auto& vit = vit_config(config);
   const ImageShape image{.channels = vit.n_channels.value_or(purpose.image.channels),
@@ -40,7 +45,7 @@ void count_vit(CostAccount& account, const ModelConfig& config, const ModelPurpo
   count_patch_embedder(account, "embedder", options, shape.batch_size, n_patches);
   count_stack(account, "encoder", config, StackRole::encoder,
               {.batch_size = shape.batch_size, .n_queries = length, .n_keys = length});
-  count_head(account, config, purpose, Pooling::none, static_cast<double>(shape.batch_size));
+  count_head(account, config, purpose, vit_pooling(config, purpose), static_cast<double>(shape.batch_size));
 }
 
 void validate_vit(const ModelConfig& config, const Complain& complain) {
@@ -110,7 +115,7 @@ VitModel::VitModel(const ModelConfig& config, const ModelPurpose& purpose)
                                   options.patch_size(), shorter));
   embedder_ = register_module("embedder", PatchEmbedder(options));
   encoder_ = register_module("encoder", Stack(config, StackRole::encoder));
-  head_ = register_module("head", ModelHead(config, purpose, nullptr));
+  head_ = register_module("head", ModelHead(config, purpose, nullptr, vit_pooling(config, purpose)));
 }
 
 torch::Tensor VitModel::encode(const Batch& batch, std::vector<torch::Tensor>* maps) {
@@ -146,7 +151,7 @@ ModelFamily vit_family() {
   family.name = "vit";
   family.doc = "Vision transformer: an encoder over the patches of an image.";
   family.make_options = options_of<VitConfig>();
-  family.heads = {HeadKind::classification, HeadKind::regression};
+  family.heads = {HeadKind::classification, HeadKind::regression, HeadKind::none};
   family.make = [](const ModelConfig& config, const ModelPurpose& purpose) -> std::shared_ptr<Model> {
     return std::make_shared<VitModel>(config, purpose);
   };

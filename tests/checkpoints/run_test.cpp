@@ -190,6 +190,51 @@ TEST_F(RunTest, NumbersOfAStateAreWhatTheyCount) {
   EXPECT_EQ(with("step", 4), "no error");
 }
 
+/// Turns a run of a classifier into one of a model without its last layer.
+void take_head_away(const fs::path& run, const char* task) {
+  auto experiment = read_run_experiment(run);
+  experiment.task = task_types().select(task);
+  write_file_atomically(run / "config.yaml", dump_config(experiment));
+  const SafetensorsFile file(run / "model.safetensors");
+  TensorMap kept;
+  for (const auto& name : file.names())
+    if (!name.starts_with("head.classifier.")) kept.emplace(name, file.tensor(name).clone());
+  save_safetensors(run / "bare", kept);
+  fs::rename(run / "bare", run / "model.safetensors");
+}
+
+TEST_F(RunTest, WithoutAHeadHasFeaturesAndNothingElse) {
+  const auto classifier = Run::open(run);
+  take_head_away(run, "text_features");
+  const auto bare = Run::open(run);
+  const auto ids = torch::tensor(classifier.tokenizer().encode("sun moon"), torch::kInt64).unsqueeze(0);
+  const Batch batch{.input = {.ids = ids}};
+  const torch::NoGradGuard no_grad;
+  EXPECT_TRUE(torch::equal(bare.model().features(batch), classifier.model().features(batch)));
+  EXPECT_EQ(bare.model().generative(), nullptr);
+  EXPECT_THAT(message_of<UsageError>([&] { bare.evaluate(Split::valid); }),
+              HasSubstr("text_features has no"));
+  EXPECT_THAT(message_of<UsageError>([&] { bare.task().predict(bare.model(), {"sun"}, {}); }),
+              HasSubstr("text_features makes no predictions"));
+  const auto training = world.experiment("text_classification", {"task=text_features"});
+  EXPECT_THAT(message_of<UsageError>([&] { train(training, {.run_dir = world.path("new")}); }),
+              HasSubstr("text_features has no data"));
+}
+
+TEST(ImageRun, WithoutAHeadHasFeatures) {
+  const TinyWorld world;
+  const auto dir = world.path("run");
+  train(world.image_experiment({"training.steps=1", "model.pooler=false"}), {.run_dir = dir});
+  const auto classifier = Run::open(dir);
+  take_head_away(dir, "image_features");
+  const auto bare = Run::open(dir);
+  const Batch batch{.fields = {{fields::kImages, torch::randn({2, 1, 8, 8})}}};
+  const torch::NoGradGuard no_grad;
+  EXPECT_TRUE(torch::equal(bare.model().features(batch), classifier.model().features(batch)));
+  EXPECT_THAT(message_of<UsageError>([&] { bare.evaluate(Split::valid); }),
+              HasSubstr("image_features has no"));
+}
+
 TEST(Checkpoint, TiedWeightsAreStoredOnce) {
   const TinyWorld world;
   const auto result =

@@ -145,6 +145,7 @@ TEST(BuildModel, MakesTheSameTensorsAndDrawsNoNumbers) {
     auto configs = varied_configs(architecture);
     const auto add = [&](const char* mixer) {
       configs.push_back(small_config(architecture));
+      configs.back().max_positions = 512;
       configs.back().attention = {Selection(mixer)};
       configs.back().attention.front().options = mixer_types().at(Selection(mixer)).make_options();
     };

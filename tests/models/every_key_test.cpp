@@ -41,6 +41,10 @@ std::vector<Subject> subjects() {
       {text(decoder + "position: rotary, norm: rms_norm, head_dim: 16, rotary: {scaling: yarn, factor: 4, "
                       "original_max_positions: 4096}")},
       {text(decoder + "position: rotary, rotary: {scaling: llama3, factor: 4, original_max_positions: 8}")},
+      {text(decoder + "position: rotary, rotary: {local_theta: 500}, attention: [{type: window, size: 2}, "
+                      "full], attention_softcap: 2, logits_softcap: 3")},
+      {text(encoder + "position: learned, position_offset: 2"), HeadKind::token_classification},
+      {text(encoder + "position: learned, pooler_activation: relu"), HeadKind::none},
       {text(decoder + "position: alibi, norm_placement: sandwich, projection: fused")},
       {text(decoder + "position: t5, relative_buckets: 8, relative_max_distance: 6, init: t5")},
       {text(decoder + "position: shaw, relative_max_distance: 3, norm_placement: parallel")},
@@ -155,12 +159,13 @@ const char* no_effect(const std::string& key, const ModelConfig& config, HeadKin
   if (is({"max_positions"}) && config.position != Position::learned)
     return "limits what is generated, and tables of learned positions";
   if (reads_images(config) && is({"vocab_size", "tie_embeddings", "scale_embeddings", "embedding_norm",
-                                  "max_positions", "output_bias", "output_scale"}))
+                                  "max_positions", "output_bias", "output_scale", "logits_softcap"}))
     return "images have no tokens";
-  if (is({"tie_embeddings", "output_bias", "output_scale"}) && !is_token_head)
+  if (is({"tie_embeddings", "output_bias", "output_scale", "logits_softcap"}) && !is_token_head)
     return "classes are not tokens";
   if (is({"mlm_transform"}) && head != HeadKind::masked_language_modeling) return "nothing is masked";
-  if (is({"pooler"}) && (head != HeadKind::classification || reads_images(config)))
+  const bool pools = head == HeadKind::classification || head == HeadKind::none;
+  if (is({"pooler", "pooler_activation"}) && (!pools || reads_images(config)))
     return "only encoders of texts pool";
   if (is({"init_std", "init_residual_scaling"}) && config.init != Initialization::normal)
     return "for init: normal";

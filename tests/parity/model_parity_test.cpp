@@ -116,6 +116,21 @@ TEST_F(ModelParity, Gemma2HasSandwichNorms) {
   check("gemma2", config);
 }
 
+TEST_F(ModelParity, Gemma2CapsScoresAndLogits) {
+  auto config = llama_like();
+  config.norm_eps = 1e-6;
+  config.norm_unit_offset = true;
+  config.norm_placement = NormPlacement::sandwich;
+  config.activation = Activation::geglu_tanh;
+  config.head_dim = 12;
+  config.attention_scale = 1 / std::sqrt(10.0);
+  config.attention_softcap = 1.5;
+  config.logits_softcap = 3;
+  config.scale_embeddings = true;
+  config.attention = {Selection("window", WindowConfig{.size = 3}), Selection("full")};
+  check("gemma2_soft_caps", config);
+}
+
 TEST_F(ModelParity, MistralHasSlidingWindows) {
   auto config = llama_like();
   config.tie_embeddings = false;
@@ -134,6 +149,10 @@ TEST_F(ModelParity, Gemma3MixesWindowsAndFullAttention) {
   config.attention_scale = 1 / std::sqrt(10.0);
   config.scale_embeddings = true;
   config.attention = {Selection("window", WindowConfig{.size = 3}), Selection("full")};
+  config.rotary.theta = 5e5;
+  config.rotary.local_theta = 1e4;
+  config.rotary.scaling = RotaryScaling::linear;
+  config.rotary.factor = 4;
   check("gemma3", config);
 }
 
@@ -199,6 +218,37 @@ TEST_F(ModelParity, BertClassifier) {
   check("bert_classifier", bert(), {.head = HeadKind::classification, .n_classes = 5});
 }
 
+TEST_F(ModelParity, BertTokenClassifier) {
+  check("bert_tokens", bert(), {.head = HeadKind::token_classification, .n_classes = 5});
+}
+
+// Segments take part in vectors, maps and gradients.
+TEST_F(ModelParity, BertWithoutAHead) {
+  const auto model = make_model(bert(), {.head = HeadKind::none, .vocab_size = kVocabulary});
+  ReferenceCase reference(file("bert_headless"));
+  reference.load(*model);
+  const Batch batch{.input = {reference.input("ids"), reference.input("lengths")},
+                    .segments = reference.input("segments")};
+  const auto pooled = model->features(batch);
+  reference.expect_output("pooled", pooled);
+  reference.expect_output("pooled", model->logits(pooled));
+  EXPECT_EQ(model->n_outputs(), kWidth);
+  reference.expect_output("hidden", model->hidden_states(batch));
+  AttentionMaps maps;
+  model->attention_maps(batch, maps);
+  ASSERT_EQ(maps.encoder.size(), 2U);
+  for (size_t i = 0; i < 2; ++i) reference.expect_output("map_" + std::to_string(i), maps.encoder[i]);
+  pooled.square().sum().backward();
+  reference.expect_gradients(model.get());
+}
+
+TEST_F(ModelParity, DistilBertClassifierHasRelu) {
+  auto config = bert();
+  config.n_segments = 0;
+  config.pooler_activation = PoolerActivation::relu;
+  check("distilbert_classifier", config, {.head = HeadKind::classification, .n_classes = 5});
+}
+
 TEST_F(ModelParity, BertEmbeddings) {
   const auto model =
       make_model(bert(), {.head = HeadKind::classification, .vocab_size = kVocabulary, .n_classes = 5});
@@ -240,6 +290,10 @@ TEST_F(ModelParity, T5) {
 }
 
 TEST_F(ModelParity, Bart) { check("bart", small_bart()); }
+
+TEST_F(ModelParity, BartClassifier) {
+  check("bart_classifier", small_bart(), {.head = HeadKind::classification, .n_classes = 5});
+}
 
 TEST_F(ModelParity, BartWithItsWholeTableOfPositions) {
   auto config = small_bart();

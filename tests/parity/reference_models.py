@@ -10,12 +10,15 @@ from reference import (
 )  # fmt: skip
 from safetensors.torch import save_file
 from transformers import (
-    BartConfig, BertConfig, BigBirdConfig, Gemma2Config, Gemma3TextConfig, GPT2Config, LlamaConfig, LongformerConfig,
+    BartConfig, BertConfig, BigBirdConfig, DistilBertConfig, Gemma2Config, Gemma3TextConfig, GPT2Config, LlamaConfig, LongformerConfig,
     MistralConfig, MptConfig, PhiConfig, Qwen2Config, Qwen3Config, RobertaConfig, T5Config,
 )  # fmt: skip
-from transformers.models.bart.modeling_bart import BartForConditionalGeneration
-from transformers.models.bert.modeling_bert import BertForMaskedLM, BertForSequenceClassification
+from transformers.models.bart.modeling_bart import BartForConditionalGeneration, BartForSequenceClassification
+from transformers.models.bert.modeling_bert import (
+    BertForMaskedLM, BertForSequenceClassification, BertForTokenClassification, BertModel,
+)  # fmt: skip
 from transformers.models.big_bird.modeling_big_bird import BigBirdBlockSparseAttention, BigBirdForMaskedLM
+from transformers.models.distilbert.modeling_distilbert import DistilBertForSequenceClassification
 from transformers.models.gemma2.modeling_gemma2 import Gemma2ForCausalLM
 from transformers.models.gemma3.modeling_gemma3 import Gemma3ForCausalLM
 from transformers.models.gpt2.modeling_gpt2 import GPT2LMHeadModel
@@ -202,6 +205,11 @@ def gemma2(out):
         sliding_window=64, rms_norm_eps=1e-6, pad_token_id=None,
     )  # fmt: skip
     write_decoder(out, "gemma2", Gemma2ForCausalLM(config), llama_like_parameters)
+    config = Gemma2Config(
+        **SHAPE, head_dim=12, query_pre_attn_scalar=10, attn_logit_softcapping=1.5, final_logit_softcapping=3.0,
+        sliding_window=4, layer_types=["sliding_attention", "full_attention"], rms_norm_eps=1e-6, pad_token_id=None,
+    )  # fmt: skip
+    write_decoder(out, "gemma2_soft_caps", Gemma2ForCausalLM(config), llama_like_parameters)
 
 
 def mistral(out):
@@ -210,10 +218,11 @@ def mistral(out):
 
 
 def gemma3(out):
-    """A layer with a sliding window and a full one. Their rotary positions have the same base here."""
+    """A layer with a sliding window and a full one, whose rotary positions have another base and are scaled."""
     config = Gemma3TextConfig(
         **SHAPE, head_dim=12, query_pre_attn_scalar=10, sliding_window=4, rms_norm_eps=1e-6, pad_token_id=None,
-        layer_types=["sliding_attention", "full_attention"], rope_theta=1e4, rope_local_base_freq=1e4,
+        layer_types=["sliding_attention", "full_attention"], rope_theta=5e5, rope_local_base_freq=1e4,
+        rope_scaling={"rope_type": "linear", "factor": 4.0},
     )  # fmt: skip
     write_decoder(out, "gemma3", Gemma3ForCausalLM(config), llama_like_parameters)
 
@@ -440,6 +449,26 @@ def bert(out):
         ),
     )  # fmt: skip
 
+    model = normal_(BertModel(config))
+    result = model(**call, output_attentions=True)
+    maps = {f"map_{i}": weights for i, weights in enumerate(result.attentions)}
+    write_case(
+        out, "bert_headless", inputs=inputs,
+        outputs={"pooled": result.pooler_output, "hidden": result.last_hidden_state} | maps,
+        loss=result.pooler_output.square().sum(),
+        parameters=parts(bert_parameters(model), linear("head.pooler", model.pooler.dense)),
+    )  # fmt: skip
+
+    model = normal_(BertForTokenClassification(config))
+    targets = torch.randint(0, classes, (len(positions),))
+    logits = model(**call).logits.flatten(0, 1)[positions]
+    loss = F.cross_entropy(logits, targets)
+    write_case(
+        out, "bert_tokens", inputs=inputs | {"positions": positions, "targets": targets},
+        outputs={"logits": logits, "loss": loss}, loss=loss,
+        parameters=parts(bert_parameters(model.bert), linear("head.classifier", model.classifier)),
+    )  # fmt: skip
+
     model = normal_(BertForSequenceClassification(config))
     targets = torch.randint(0, classes, (B,))
     result = model(**call, labels=targets)
@@ -459,6 +488,44 @@ def bert(out):
             linear("head.pooler", model.bert.pooler.dense),
             linear("head.classifier", model.classifier),
         ),
+    )  # fmt: skip
+
+
+def distilbert(out):
+    classes = 5
+    config = DistilBertConfig(
+        vocab_size=V, dim=D, n_layers=LAYERS, n_heads=HEADS, hidden_dim=WIDTH, max_position_embeddings=POSITIONS,
+        dropout=0.0, attention_dropout=0.0, seq_classif_dropout=0.0, pad_token_id=None, num_labels=classes,
+        attn_implementation="eager",
+    )  # fmt: skip
+    model = normal_(DistilBertForSequenceClassification(config))
+    table = model.distilbert.embeddings
+    entries = parts(
+        {
+            "token_embedding.weight": plain(table.word_embeddings.weight),
+            "encoder_embedder.position_embedding.weight": plain(table.position_embeddings.weight),
+        },
+        linear("encoder_embedder.embedding_norm", table.LayerNorm),
+        linear("head.pooler", model.pre_classifier),
+        linear("head.classifier", model.classifier),
+    )
+    for i, layer in enumerate(model.distilbert.transformer.layer):
+        at, attention = f"encoder.layers.{i}", layer.attention
+        entries |= parts(
+            linear(f"{at}.self_attention.q", attention.q_lin),
+            linear(f"{at}.self_attention.k", attention.k_lin),
+            linear(f"{at}.self_attention.v", attention.v_lin),
+            linear(f"{at}.self_attention.out", attention.out_lin),
+            linear(f"{at}.feed_forward.up", layer.ffn.lin1),
+            linear(f"{at}.feed_forward.down", layer.ffn.lin2),
+            linear(f"{at}.residual.self_attention_norm", layer.sa_layer_norm),
+            linear(f"{at}.residual.feed_forward_norm", layer.output_layer_norm),
+        )
+    ids, targets = tokens(B, T), torch.randint(0, classes, (B,))
+    result = model(input_ids=ids, attention_mask=visible(LENGTHS, T), labels=targets)
+    write_case(
+        out, "distilbert_classifier", inputs={"ids": ids, "lengths": LENGTHS, "targets": targets},
+        outputs={"logits": result.logits, "loss": result.loss}, loss=result.loss, parameters=entries,
     )  # fmt: skip
 
 
@@ -607,13 +674,16 @@ def t5(out):
         write_encoder_decoder(out, name, forward, lambda: parameters(model))
 
 
-def make_bart():
-    config = BartConfig(
+def bart_config(**more):
+    return BartConfig(
         vocab_size=V, d_model=D, encoder_layers=LAYERS, decoder_layers=LAYERS, encoder_attention_heads=HEADS,
         decoder_attention_heads=HEADS, encoder_ffn_dim=WIDTH, decoder_ffn_dim=WIDTH, max_position_embeddings=POSITIONS,
-        dropout=0.0, attention_dropout=0.0, activation_dropout=0.0, pad_token_id=None, **EAGER,
+        dropout=0.0, attention_dropout=0.0, activation_dropout=0.0, **(EAGER | {"pad_token_id": None} | more),
     )  # fmt: skip
-    return BartForConditionalGeneration(config)
+
+
+def make_bart():
+    return BartForConditionalGeneration(bart_config())
 
 
 def bart_parameters(model, first=2):
@@ -659,6 +729,27 @@ def bart(out):
     write_encoder_decoder(out, "bart", forward, lambda: bart_parameters(model))
     model.zero_grad()
     write_encoder_decoder(out, "bart_offset", forward, lambda: bart_parameters(model, first=0))
+
+
+def bart_classifier(out):
+    """The source on both sides, and the last end token of the decoder."""
+    classes, pad, end = 5, 0, 2
+    config = bart_config(
+        num_labels=classes, pad_token_id=pad, eos_token_id=end, decoder_start_token_id=START, classifier_dropout=0.0
+    )
+    model = normal_(BartForSequenceClassification(config))
+    ids, targets = torch.randint(3, V, (B, T)), torch.randint(0, classes, (B,))
+    ids[torch.arange(B), LENGTHS - 1] = end
+    ids[visible(LENGTHS, T) == 0] = pad
+    result = model(input_ids=ids, attention_mask=visible(LENGTHS, T), labels=targets)
+    head = model.classification_head
+    write_case(
+        out, "bart_classifier", inputs={"ids": ids, "lengths": LENGTHS, "targets": targets},
+        outputs={"logits": result.logits, "loss": result.loss}, loss=result.loss,
+        parameters=parts(
+            bart_parameters(model), linear("head.pooler", head.dense), linear("head.classifier", head.out_proj)
+        ),
+    )  # fmt: skip
 
 
 # ---- ten steps of AdamW ---------------------------------------------------------------------------------------------
@@ -715,5 +806,6 @@ def adamw(out):
 
 
 CASES = [
-    gpt2, llama, qwen, gemma2, mistral, gemma3, phi, mpt, bert, longformer, roberta, big_bird, transformer, t5, bart, adamw,
+    gpt2, llama, qwen, gemma2, mistral, gemma3, phi, mpt, bert, distilbert, longformer, roberta,
+    big_bird, transformer, t5, bart, bart_classifier, adamw,
 ]  # fmt: skip

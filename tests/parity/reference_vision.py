@@ -9,7 +9,7 @@ from reference import linear, normal_, plain, write_case
 from safetensors.torch import save_file
 from torch import nn
 from transformers import ViTConfig
-from transformers.models.vit.modeling_vit import ViTForImageClassification
+from transformers.models.vit.modeling_vit import ViTForImageClassification, ViTModel
 
 # The shape of small_vit() in vision_parity_test.cpp.
 D, HEADS, WIDTH, LAYERS, CLASSES = 24, 4, 40, 2, 5
@@ -21,8 +21,8 @@ def shaped(parameter, *shape):
     return (lambda p: p.reshape(shape), parameter)
 
 
-def vit_parameters(model):
-    table = model.vit.embeddings
+def vit_parameters(vit):
+    table = vit.embeddings
     convolution = table.patch_embeddings.projection
     entries = {
         "embedder.class_token": shaped(table.cls_token, 1, D),
@@ -30,7 +30,7 @@ def vit_parameters(model):
         "embedder.projection.weight": shaped(convolution.weight, D, -1),
         "embedder.projection.bias": plain(convolution.bias),
     }
-    for i, layer in enumerate(model.vit.encoder.layer):
+    for i, layer in enumerate(vit.encoder.layer):
         at, attention = f"encoder.layers.{i}", layer.attention
         for name, module in {
             "self_attention.q": attention.attention.query,
@@ -43,8 +43,7 @@ def vit_parameters(model):
             "residual.feed_forward_norm": layer.layernorm_after,
         }.items():
             entries |= linear(f"{at}.{name}", module)
-    entries |= linear("encoder.final_norm", model.vit.layernorm)
-    return entries | linear("head.classifier", model.classifier)
+    return entries | linear("encoder.final_norm", vit.layernorm)
 
 
 def vit(out):
@@ -60,8 +59,19 @@ def vit(out):
         result = model(pixel_values=images, labels=targets, interpolate_pos_encoding=True)
         write_case(
             out, name, inputs={"images": images, "targets": targets},
-            outputs={"logits": result.logits, "loss": result.loss}, loss=result.loss, parameters=vit_parameters(model),
+            outputs={"logits": result.logits, "loss": result.loss}, loss=result.loss,
+            parameters=vit_parameters(model.vit) | linear("head.classifier", model.classifier),
         )  # fmt: skip
+
+    model = normal_(ViTModel(config))
+    images = torch.randn(B, CHANNELS, IMAGE, IMAGE)
+    result = model(pixel_values=images)
+    write_case(
+        out, "vit_headless", inputs={"images": images},
+        outputs={"pooled": result.pooler_output, "hidden": result.last_hidden_state},
+        loss=result.pooler_output.square().sum(),
+        parameters=vit_parameters(model) | linear("head.pooler", model.pooler.dense),
+    )  # fmt: skip
 
 
 class Mixer(nn.Module):

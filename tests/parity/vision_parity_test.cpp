@@ -56,6 +56,19 @@ TEST_F(VisionParity, VitAtThreeSizesOfImages) {
   for (const char* const name : {"vit", "vit_larger", "vit_smaller"}) check(name, small_vit());
 }
 
+TEST_F(VisionParity, VitWithoutAHead) {
+  const auto model =
+      make_model(small_vit(), {.head = HeadKind::none, .image = {.channels = 3, .height = 12, .width = 12}});
+  ReferenceCase reference(file("vit_headless"));
+  reference.load(*model);
+  const Batch batch{.fields = {{"images", reference.input("images")}}};
+  const auto pooled = model->features(batch);
+  reference.expect_output("pooled", pooled);
+  reference.expect_output("hidden", model->hidden_states(batch));
+  pooled.square().sum().backward();
+  reference.expect_gradients(model.get());
+}
+
 TEST_F(VisionParity, MlpMixer) {
   auto config = small_vit();
   config.architecture =

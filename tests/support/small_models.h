@@ -155,6 +155,18 @@ inline std::vector<ModelConfig> varied_configs(Architecture architecture) {
                  WindowConfig{.size = 2, .dilation = 2, .global = GlobalTokens::first, .n_global = 2}),
        full},
       Position::rotary);
+  auto gemma = small_config(architecture, Position::rotary);
+  gemma.attention = {window, full};
+  gemma.attention_softcap = 1.5;
+  gemma.logits_softcap = 3;
+  gemma.rotary.theta = 5e5;
+  gemma.rotary.local_theta = 1e4;
+  gemma.rotary.scaling = RotaryScaling::linear;
+  gemma.rotary.factor = 2;
+  configs.push_back(gemma);
+  auto roberta = small_config(architecture);
+  roberta.position_offset = 2;
+  configs.push_back(roberta);
   add({Selection("strided", StridedConfig{.stride = 3})});
   add({Selection("fixed", FixedConfig{.stride = 4, .n_summary = 1}), window});
   add({Selection("blocks", BlocksConfig{.size = 2, .n_random = 1})});
