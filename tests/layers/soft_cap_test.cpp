@@ -29,7 +29,7 @@ TEST(SoftCap, IsThatOfTheFormulaInEveryKernel) {
   const auto q = torch::randn({2, 3, n, 8}).requires_grad_(), k = torch::randn({2, 3, n, 8}),
              v = torch::randn({2, 3, n, 8});
   const auto gradient_of = [&](const torch::Tensor& y) {
-    return torch::autograd::grad({y.square().sum()}, {q}).front();
+    return torch::autograd::grad({y.square().sum()}, {q}, /*grad_outputs=*/{}, /*retain_graph=*/true).front();
   };
   const auto expect_same = [&](const torch::Tensor& y, const torch::Tensor& expected) {
     EXPECT_TRUE(torch::allclose(y, expected, 1e-4, 1e-5));
