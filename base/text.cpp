@@ -162,6 +162,26 @@ std::optional<std::string> nearest(std::string_view name, std::span<const std::s
   return best ? std::optional(*best) : std::nullopt;
 }
 
+bool matches_pattern(std::string_view pattern, std::string_view text) {
+  size_t p = 0, t = 0;
+  std::optional<size_t> star;  // the last `*`, which stands for as little as possible
+  size_t resume = 0;           // what follows this `*` begins here
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = t;
+    } else if (p < pattern.size() && pattern[p] == text[t]) {
+      ++p, ++t;
+    } else if (star) {
+      p = *star + 1;
+      t = ++resume;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == pattern.npos;
+}
+
 std::string excerpt(std::string_view text, size_t max_bytes) {
   std::string result;
   for (size_t at = 0; at < text.size();) {

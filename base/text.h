@@ -33,6 +33,10 @@ size_t edit_distance(std::string_view a, std::string_view b);
 /// and so do '-' and '_'. Candidates with the name as a word count as near (warmup, warmup_steps).
 std::optional<std::string> nearest(std::string_view name, std::span<const std::string> candidates);
 
+/// Whether `pattern` stands for the whole of `text`: each `*` stands for any bytes, also for none, and every
+/// other byte for itself.
+bool matches_pattern(std::string_view pattern, std::string_view text);
+
 /// `text` for a message of one line: control characters and broken UTF-8 are escaped, and the text is cut
 /// after about `max_bytes`.
 std::string excerpt(std::string_view text, size_t max_bytes = 80);

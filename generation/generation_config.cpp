@@ -25,6 +25,7 @@ class RangeChecker final : public ConfigVisitor {
   void choice(const FieldInfo&, std::span<const std::string_view>, size_t&) override {}
   void select(const FieldInfo&, const TypeList&, Selection&) override {}
   void select(const FieldInfo&, const TypeList&, std::vector<Selection>&) override {}
+  void structs(const FieldInfo&, StructList&) override {}
   bool begin_group(const FieldInfo&) override { return true; }
   void end_group() override {}
   bool begin_optional(const FieldInfo&, bool has_value) override { return has_value; }

@@ -153,6 +153,7 @@ class Flattener final : public ConfigVisitor {
     if (texts.size() == 1) return add(field, texts.front());
     add_list(field, texts);
   }
+  void structs(const FieldInfo& field, StructList& list) override { add(field, to_text(list)); }
   bool begin_group(const FieldInfo& field) override {
     starts_.push_back(prefix_.size());
     prefix_ += fmt::format("{}.", field.key);

@@ -297,6 +297,30 @@ void ConfigReader::select(const FieldInfo& field, const TypeList& types, std::ve
   }
 }
 
+void ConfigReader::structs(const FieldInfo& field, StructList& list) {
+  const ConfigNode* node = find(field);
+  if (!node) return;
+  constexpr std::string_view expected = "a list of groups of keys, as in [{key: value}]";
+  if (node->kind != ConfigNode::Kind::kList) fail(field, *node, expected);
+  list.resize(0);
+  for (size_t i = 0; i < node->items.size(); ++i) {
+    const auto& item = node->items[i];
+    if (!item.is_map()) fail(field, item, expected);
+    const auto path = fmt::format("{}[{}]", path_of(field), i);
+    known_[path];
+    list.resize(i + 1);
+    groups_.push_back({&item, path});
+    list.visit(i, *this);
+    groups_.pop_back();
+    std::vector<Unknown> unknown;
+    collect_unknown(item, path, unknown);
+    if (!unknown.empty()) {
+      throw ConfigError(fmt::format("{}: unknown key '{}' in {}{}", unknown.front().place.text(),
+                                    excerpt(unknown.front().key, 200), path, suggestion(unknown.front())));
+    }
+  }
+}
+
 bool ConfigReader::begin_group(const FieldInfo& field) {
   const ConfigNode* node = find(field);
   // "generation:" with everything below it commented out is an empty group.

@@ -33,6 +33,7 @@ class ConfigReader final : public ConfigVisitor {
   void choice(const FieldInfo& field, std::span<const std::string_view> names, size_t& index) override;
   void select(const FieldInfo& field, const TypeList& types, Selection& value) override;
   void select(const FieldInfo& field, const TypeList& types, std::vector<Selection>& values) override;
+  void structs(const FieldInfo& field, StructList& list) override;
   bool begin_group(const FieldInfo& field) override;
   void end_group() override;
   bool begin_optional(const FieldInfo& field, bool has_value) override;

@@ -104,6 +104,7 @@ class FlowWriter final : public ConfigVisitor {
   void select(const FieldInfo& field, const TypeList&, std::vector<Selection>& values) override {
     add(field, list_of(values));
   }
+  void structs(const FieldInfo& field, StructList& list) override { add(field, list_of(list)); }
   bool begin_group(const FieldInfo& field) override {
     add(field, "{");
     first_ = true;
@@ -128,6 +129,16 @@ class FlowWriter final : public ConfigVisitor {
     if (values.size() == 1) return to_text(values.front());
     std::string out = "[";
     for (const auto& value : values) out += (out.size() > 1 ? ", " : "") + to_text(value);
+    return out + "]";
+  }
+  static std::string list_of(StructList& list) {
+    std::string out = "[";
+    for (size_t i = 0; i < list.size(); ++i) {
+      FlowWriter keys;
+      keys.first_ = true;
+      list.visit(i, keys);
+      out += (i > 0 ? ", {" : "{") + keys.text + "}";
+    }
     return out + "]";
   }
 
@@ -167,6 +178,7 @@ class Dumper final : public detail::ConfigText {
   void select(const FieldInfo& field, const TypeList&, std::vector<Selection>& values) override {
     line(field, FlowWriter::list_of(values));
   }
+  void structs(const FieldInfo& field, StructList& list) override { line(field, FlowWriter::list_of(list)); }
 
   bool begin_group(const FieldInfo& field) override {
     optional_ = false;
@@ -273,6 +285,13 @@ class ReferenceWriter final : public detail::ConfigText {
     add(field, FlowWriter::list_of(values),
         fmt::format("one of {}, or a list of them, repeated in order", fmt::join(types.names(), ", ")));
     show_types(field, types);
+  }
+  void structs(const FieldInfo& field, StructList& list) override {
+    add(field, FlowWriter::list_of(list), "list of groups of the keys below");
+    open_.push_back({columns_.size(), true, path_of(field)});
+    columns_.push_back(0);
+    list.visit_new(*this);
+    open_.pop_back();
   }
 
   bool begin_group(const FieldInfo& field) override {
@@ -382,6 +401,8 @@ std::string to_text(const Selection& selection) {
   return keys.text.empty() ? yaml(selection.type)
                            : fmt::format("{{type: {}{}}}", yaml(selection.type), keys.text);
 }
+
+std::string to_text(StructList& list) { return FlowWriter::list_of(list); }
 
 std::unique_ptr<detail::ConfigText> detail::make_dumper() { return std::make_unique<Dumper>(); }
 std::unique_ptr<detail::ConfigText> detail::make_reference_writer() {

@@ -57,6 +57,23 @@ struct AutoOr {
 
 class TypeList;
 struct Selection;
+class ConfigVisitor;
+
+/// A list of structs with a describe(), for visitors, which do not know the struct.
+class StructList {
+ public:
+  virtual ~StructList() = default;
+  virtual size_t size() const = 0;
+  /// Added structs have their defaults.
+  virtual void resize(size_t size) = 0;
+  /// Visits the keys of struct number `i`.
+  virtual void visit(size_t i, ConfigVisitor& visitor) = 0;
+  /// Visits the keys of a struct with its defaults, which does not become part of the list.
+  virtual void visit_new(ConfigVisitor& visitor) const = 0;
+};
+
+/// The text of a list in a configuration: [{key: value, …}, …].
+std::string to_text(StructList& list);
 
 /// Visits every key of a configuration. Derived classes read, write or document it.
 class ConfigVisitor {
@@ -64,8 +81,8 @@ class ConfigVisitor {
   virtual ~ConfigVisitor() = default;
 
   /// Visits one key: a bool, int64_t, double, string, path, a list of the last four, a named enumeration, a
-  /// struct with its own describe(), or an optional (absent = decided from other keys) or AutoOr of any of
-  /// these.
+  /// struct with its own describe() or a list of them, or an optional (absent = decided from other keys) or
+  /// AutoOr of any of these.
   template <class T>
   void field(std::string_view key, T& value, std::string_view doc, Limits limits = {}) {
     visit(FieldInfo{key, doc, limits}, value);
@@ -95,6 +112,7 @@ class ConfigVisitor {
   virtual void choice(const FieldInfo& field, std::span<const std::string_view> names, size_t& index) = 0;
   virtual void select(const FieldInfo& field, const TypeList& types, Selection& value) = 0;
   virtual void select(const FieldInfo& field, const TypeList& types, std::vector<Selection>& values) = 0;
+  virtual void structs(const FieldInfo& field, StructList& list) = 0;
   /// A nested struct is visited between these two calls; false leaves it out.
   virtual bool begin_group(const FieldInfo& field) = 0;
   virtual void end_group() = 0;
@@ -125,6 +143,10 @@ class ConfigVisitor {
   }
 
   template <class T>
+    requires requires(ConfigVisitor& v, T& value) { describe(v, value); }
+  void visit(const FieldInfo& field, std::vector<T>& values);
+
+  template <class T>
   void visit(const FieldInfo& field, std::optional<T>& value) {
     if (!begin_optional(field, value.has_value())) {
       value.reset();
@@ -144,6 +166,29 @@ class ConfigVisitor {
     visit(field, *value.value);
   }
 };
+
+template <class Struct>
+class StructListOf final : public StructList {
+ public:
+  explicit StructListOf(std::vector<Struct>& values) : values_(values) {}
+  size_t size() const override { return values_.size(); }
+  void resize(size_t size) override { values_.resize(size); }
+  void visit(size_t i, ConfigVisitor& visitor) override { describe(visitor, values_[i]); }
+  void visit_new(ConfigVisitor& visitor) const override {
+    Struct fresh;
+    describe(visitor, fresh);
+  }
+
+ private:
+  std::vector<Struct>& values_;
+};
+
+template <class T>
+  requires requires(ConfigVisitor& v, T& value) { describe(v, value); }
+void ConfigVisitor::visit(const FieldInfo& field, std::vector<T>& values) {
+  StructListOf<T> list(values);
+  structs(field, list);
+}
 
 inline void ConfigVisitor::paths(const FieldInfo& field, std::vector<ConfigPath>& values) {
   std::vector<std::string> texts;

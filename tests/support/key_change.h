@@ -65,6 +65,7 @@ class KeyChange final : public ConfigVisitor {
     for (size_t i = 0; i < values.size(); ++i)
       visit_keys(i == 0 ? std::string(field.key) : fmt::format("{}[{}]", field.key, i), values[i]);
   }
+  void structs(const FieldInfo& field, StructList&) override { note(field); }
   bool begin_group(const FieldInfo& field) override {
     groups_.push_back(path_of(field) + ".");
     return true;
