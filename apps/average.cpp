@@ -1,4 +1,5 @@
-// zoo average: the mean of a run's last checkpoints as a new run.
+// New runs from a run. zoo average: the mean of its last checkpoints; zoo merge: its adapters added to its
+// weights.
 
 #include <filesystem>
 #include <iostream>
@@ -15,6 +16,7 @@
 #include "apps/commands.h"
 #include "base/device.h"
 #include "checkpoints/average_run.h"
+#include "checkpoints/merge_run.h"
 
 namespace zoo {
 namespace {
@@ -46,6 +48,19 @@ void run(AverageArguments arguments) {
   std::cout << (arguments.json ? as_json(averaged) : as_text(arguments.run, averaged));
 }
 
+struct MergeArguments {
+  std::filesystem::path run, out;
+  bool json = false;
+};
+
+void merge(const MergeArguments& arguments) {
+  const auto merged = merge_run(arguments.run, arguments.out);
+  const nlohmann::json document = {{"run", merged.run_dir.string()}, {"adapters", merged.n_adapters}};
+  std::cout << (arguments.json
+                    ? document.dump() + "\n"
+                    : fmt::format("{}: {} adapters merged\n", merged.run_dir.string(), merged.n_adapters));
+}
+
 }  // namespace
 
 void add_average(CLI::App& app) {
@@ -62,6 +77,15 @@ void add_average(CLI::App& app) {
   add_device(*command, arguments->device);
   add_json(*command, arguments->json);
   command->callback([arguments] { run(*arguments); });
+}
+
+void add_merge(CLI::App& app) {
+  const auto arguments = std::make_shared<MergeArguments>();
+  auto* command = app.add_subcommand("merge", "Add the adapters of a run (training.lora) to its weights");
+  add_run(*command, arguments->run);
+  command->add_option("OUT", arguments->out, "Directory of the new run")->required()->option_text(" ");
+  add_json(*command, arguments->json);
+  command->callback([arguments] { merge(*arguments); });
 }
 
 }  // namespace zoo

@@ -18,6 +18,7 @@ void add_predict(CLI::App& app);
 void add_embed(CLI::App& app);
 void add_evaluate(CLI::App& app);
 void add_average(CLI::App& app);
+void add_merge(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_bench(CLI::App& app);

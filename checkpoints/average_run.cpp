@@ -6,6 +6,7 @@
 #include <torch/utils.h>
 
 #include "base/error.h"
+#include "checkpoints/base_weights.h"
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/run.h"
 #include "checkpoints/weight_average.h"
@@ -70,15 +71,6 @@ std::vector<fs::path> newest_checkpoints(const fs::path& run_dir, const Training
   return checkpoints;
 }
 
-void write_run(const fs::path& place, const Run& run) {
-  if (place.has_parent_path()) make_directory(place.parent_path());
-  write_directory_atomically(place, [&](const fs::path& dir) {
-    save_weights(dir / "model.safetensors", run.model());
-    write_run_vocabulary(dir, run.task().vocabulary());
-    write_file_atomically(dir / "config.yaml", dump_config(run.experiment()));
-  });
-}
-
 }  // namespace
 
 AveragedRun average_run(const fs::path& run_dir, const AverageOptions& options) {
@@ -90,14 +82,14 @@ AveragedRun average_run(const fs::path& run_dir, const AverageOptions& options) 
   std::vector<fs::path> files;
   for (const auto& checkpoint : checkpoints) {
     result.steps.push_back(*step_of(checkpoint));
-    files.push_back(checkpoint / "model.safetensors");
+    files.push_back(checkpoint / weights_name(run.model()));
   }
   load_weights(files.front(), run.model());
   files.erase(files.begin());
   {
     const SubstituteWeights averaged(run.model(), mean_weights(run.model(), files));
     result.loss = run.evaluate(Split::valid).at("loss");
-    write_run(result.run_dir, run);
+    write_run(result.run_dir, run.experiment(), run.task().vocabulary(), run.model());
   }
   return result;
 }

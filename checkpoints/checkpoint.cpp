@@ -11,6 +11,7 @@
 #include <torch/utils.h>
 
 #include "base/error.h"
+#include "checkpoints/base_weights.h"
 #include "checkpoints/finite.h"
 #include "io/files.h"
 #include "io/json_document.h"
@@ -181,13 +182,14 @@ void load_tensors(const fs::path& path, const TensorMap& tensors, Wanted wanted)
 }
 
 void load_weights(const fs::path& path, const torch::nn::Module& module) {
-  load_tensors(path, named_tensors(module));
+  load_tensors(path, stored_tensors(module));
   check_finite(path, named_weights(module));
 }
 
-void save_weights(const fs::path& path, const torch::nn::Module& module) {
-  replace_file_atomically(
-      path, [&](const fs::path& temporary) { save_safetensors(temporary, named_tensors(module)); });
+void save_weights(const fs::path& path, const torch::nn::Module& module, const StringMap& metadata) {
+  replace_file_atomically(path, [&](const fs::path& temporary) {
+    save_safetensors(temporary, stored_tensors(module), metadata);
+  });
 }
 
 std::optional<std::string> find_not_finite(const TrainedParts& parts) {
@@ -202,7 +204,7 @@ void save_checkpoint(const fs::path& run_dir, const TrainedParts& parts, const T
   make_subdirectory(parent);
   const fs::path name = fmt::format("step-{}", state.step);
   write_directory_atomically(parent / name, [&](const fs::path& dir) {
-    save_safetensors(dir / "model.safetensors", named_tensors(parts.model));
+    save_safetensors(dir / weights_name(parts.model), stored_tensors(parts.model), belongs_to(parts.base));
     save_safetensors(dir / "optimizer.safetensors", parts.optimizer);
     if (parts.average) save_safetensors(dir / "average.safetensors", parts.average->state());
     write_file_atomically(dir / "state.json", to_json(state).dump(2) + "\n");
@@ -270,7 +272,9 @@ TrainingState read_training_state(const fs::path& checkpoint) {
 
 TrainingState load_checkpoint(const fs::path& checkpoint, const TrainedParts& parts, Wanted optimizer) {
   auto state = read_training_state(checkpoint);
-  load_weights(checkpoint / "model.safetensors", parts.model);
+  const auto weights = checkpoint / weights_name(parts.model);
+  if (!parts.base.empty()) check_belongs_to(weights, parts.base);
+  load_weights(weights, parts.model);
   const auto load = [&](const char* name, const TensorMap& tensors, Wanted wanted) {
     load_tensors(checkpoint / name, tensors, wanted);
     check_finite(checkpoint / name, tensors);

@@ -1,7 +1,8 @@
 #pragma once
 // The files of a run. A checkpoint is a directory that is complete as soon as it is visible:
 //
-//   RUN/checkpoints/step-N/model.safetensors      weights
+//   RUN/checkpoints/step-N/model.safetensors      weights; with adapters adapter.safetensors instead
+//                                                 (checkpoints/base_weights.h)
 //                          optimizer.safetensors  state of the optimiser
 //                          average.safetensors    moving average of the weights, if one is kept
 //                          state.json             TrainingState
@@ -59,19 +60,23 @@ enum class Wanted { all_tensors, some_tensors };
 void load_tensors(const std::filesystem::path& path, const TensorMap& tensors,
                   Wanted wanted = Wanted::all_tensors);
 
-/// Copies the weights and buffers of a file into `module`. Throws CheckpointError as load_tensors(), and
-/// names the first tensor of weights that is not finite.
+/// Copies the weights and buffers of a file into `module`: all, or those beside the base. Throws
+/// CheckpointError as load_tensors(), and names the first tensor of weights that is not finite.
 void load_weights(const std::filesystem::path& path, const torch::nn::Module& module);
 
 /// Replaces RUN/model.safetensors (or another file) by the weights of `module`, atomically. A link there is
 /// replaced, not followed. Throws SystemError.
-void save_weights(const std::filesystem::path& path, const torch::nn::Module& module);
+/// `metadata`: of the file.
+void save_weights(const std::filesystem::path& path, const torch::nn::Module& module,
+                  const StringMap& metadata = {});
 
 /// Everything that a training changes. A checkpoint holds all of it.
 struct TrainedParts {
   torch::nn::Module& model;
   TensorMap optimizer;           // state of the optimiser: all of it to save, this process's part to load
   const MovingAverage* average;  // null = there is no average
+  /// With adapters: the hash of the run's base, to which the weights belong. Empty: it is not compared.
+  std::string base = {};
 };
 
 /// Names the first tensor that is infinite or NaN, if there is one: weights, state of the optimiser, average.

@@ -16,9 +16,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "checkpoints/base_weights.h"
 #include "checkpoints/finite.h"
 #include "checkpoints/run.h"
 #include "io/safetensors.h"
+#include "models/lora.h"
 
 namespace zoo {
 namespace {
@@ -81,6 +83,13 @@ void check_special_tokens(const Experiment& experiment, const Source& source) {
                   source.dir.string(), type.name));
 }
 
+/// The run whose weights a model takes must have them in one file.
+void require_merged(const Source& source) {
+  if (!source.experiment.training.lora) return;
+  fail(fmt::format("{} has adapters (training.lora): merge them into its weights first, with merge_run()",
+                   source.dir.string()));
+}
+
 Source open_source(const Experiment& experiment) {
   const auto dir = find_path(*experiment.init_from, [](const std::filesystem::path& path) {
     std::error_code ignored;
@@ -91,6 +100,7 @@ Source open_source(const Experiment& experiment) {
   Source source{.dir = *dir, .experiment = {}, .vocabulary = {}};
   try {
     source.experiment = read_run_experiment(source.dir);
+    require_merged(source);
     check_agreement(experiment, source);
     source.vocabulary = read_run_vocabulary(source.dir, task_type(source.experiment));
   } catch (const CheckpointError& error) {
@@ -126,6 +136,19 @@ std::string modules_of(const std::vector<std::string>& parameters) {
   return shown == modules.size() ? text : fmt::format("{} and {} more", text, modules.size() - shown);
 }
 
+/// Throws ConfigError if a new parameter is not trained.
+void check_adapted(const torch::nn::Module& model, const std::vector<std::string>& fresh) {
+  const auto trained = stored_tensors(model);
+  for (const auto& name : fresh) {
+    if (trained.contains(name)) continue;
+    throw ConfigError(
+        fmt::format("training.lora.trained: {} is not in the run that init_from names, and would stay "
+                    "random: add a pattern "
+                    "for it",
+                    name));
+  }
+}
+
 }  // namespace
 
 Vocabulary initial_vocabulary(const Experiment& experiment) {
@@ -159,6 +182,7 @@ std::string load_initial_weights(const Experiment& experiment, const Task& task,
   tensors.update(model.named_buffers());  // such as Performer's random features
   for (const auto& item : tensors) {
     const auto& name = item.key();
+    if (is_adapter_parameter(name)) continue;  // its first value changes nothing
     if (!file.contains(name) || (is_classifier(name) && !same_classes)) {
       fresh.push_back(name);
       continue;
@@ -173,6 +197,7 @@ std::string load_initial_weights(const Experiment& experiment, const Task& task,
     found.emplace_back(wanted, name);
     used.insert(name);
   }
+  if (has_adapters(model)) check_adapted(model, fresh);
   if (found.empty()) {
     fail(fmt::format("{} has no weights of this model: name a run of the same architecture", path.string()));
   }

@@ -1,6 +1,7 @@
 #include "checkpoints/run.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -9,10 +10,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "checkpoints/base_weights.h"
 #include "io/files.h"
 #include "io/json_document.h"
 #include "models/families/families.h"
 #include "models/families/model_cost.h"
+#include "models/lora.h"
 
 namespace zoo {
 namespace {
@@ -158,14 +161,38 @@ void write_run_vocabulary(const fs::path& dir, const Vocabulary& vocabulary) {
 }
 
 fs::path run_weights(const fs::path& dir) {
-  fs::path best = dir / "model.safetensors";
-  if (is_there(best)) return best;
-  if (const auto checkpoint = newest_checkpoint(dir)) return *checkpoint / "model.safetensors";
+  constexpr auto names = std::to_array<const char*>({"model.safetensors", "adapter.safetensors"});
+  for (const char* name : names) {
+    if (is_there(dir / name)) return dir / name;
+  }
+  if (const auto checkpoint = newest_checkpoint(dir)) {
+    for (const char* name : names) {
+      if (is_there(*checkpoint / name)) return *checkpoint / name;
+    }
+    return *checkpoint / names.front();
+  }
   throw CheckpointError(
       fmt::format("{}: no weights yet: neither model.safetensors nor a checkpoint", dir.string()));
 }
 
-void check_model_size(const fs::path& weights, const Experiment& experiment, const Task& task) {
+void write_run(const fs::path& dir, const Experiment& experiment, const Vocabulary& vocabulary,
+               const Model& model) {
+  if (dir.has_parent_path()) make_directory(dir.parent_path());
+  write_directory_atomically(dir, [&](const fs::path& temporary) {
+    const auto base = has_adapters(model) ? save_base(temporary, model) : "";
+    save_weights(temporary / weights_name(model), model, belongs_to(base));
+    write_run_vocabulary(temporary, vocabulary);
+    write_file_atomically(temporary / "config.yaml", dump_config(experiment));
+  });
+}
+
+void check_model_size(const fs::path& path, const Experiment& experiment, const Task& task) {
+  auto weights = path;
+  if (experiment.training.lora) {
+    // Nearly all weights are in the base: RUN/base.safetensors.
+    const auto dir = path.parent_path();
+    weights = (step_of(dir) ? dir.parent_path().parent_path() : dir) / kBaseFile;
+  }
   const SafetensorsFile file(weights);
   // A model that is little larger than its file is built, and then the first tensor that differs is named.
   constexpr double spare = 1e6;
@@ -191,8 +218,8 @@ Run Run::open(const fs::path& dir, c10::Device device) {
   check_special_tokens(dir, *run.task_);
   run.weights_ = run_weights(dir);
   check_model_size(run.weights_, experiment, *run.task_);
-  run.model_ = build_model(experiment.model, run.task_->purpose());
-  load_weights(run.weights_, *run.model_);
+  run.model_ = build_model(experiment, *run.task_);
+  load_run_weights(dir, run.weights_, *run.model_, BaseCheck::none);
   run.model_->to(device);
   run.model_->eval();
   return run;

@@ -36,13 +36,18 @@ Vocabulary read_run_vocabulary(const std::filesystem::path& dir, const TaskType&
 /// Writes them. Throws SystemError.
 void write_run_vocabulary(const std::filesystem::path& dir, const Vocabulary& vocabulary);
 
-/// The file with the best weights of a run, RUN/model.safetensors; while there is none, the weights of the
-/// newest checkpoint. Throws CheckpointError.
+/// The file with the best weights of a run, RUN/model.safetensors or, with adapters, RUN/adapter.safetensors;
+/// while there is none, the weights of the newest checkpoint. Throws CheckpointError.
 std::filesystem::path run_weights(const std::filesystem::path& dir);
 
-/// Compares a configuration with the header of a file of weights, before a model is built: a few bytes of
-/// text can describe a model of any size. Throws CheckpointError if the model would be much larger than the
-/// file.
+/// Writes a run that was not trained itself: configuration, vocabulary, and weights, with adapters also their
+/// base. The directory appears when it is complete. Throws SystemError.
+void write_run(const std::filesystem::path& dir, const Experiment& experiment, const Vocabulary& vocabulary,
+               const Model& model);
+
+/// Compares a configuration with the header of a file of weights (with adapters, of the base of its run),
+/// before a model is built: a few bytes of text can describe a model of any size. Throws CheckpointError if
+/// the model would be much larger than the file.
 void check_model_size(const std::filesystem::path& weights, const Experiment& experiment, const Task& task);
 
 /// A run that is opened to use its model.

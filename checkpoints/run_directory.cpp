@@ -23,11 +23,11 @@ bool is_fixed(std::string_view key, bool has_checkpoint) {
   constexpr auto fixed = std::to_array<std::string_view>(
       {"task", "init_from", "training.seed", "training.batch_size", "training.effective_batch_size",
        "training.batch_tokens", "training.optimizer.type", "training.optimizer.momentum",
-       "training.ema_decay", "training.best_by", "training.objective"});
+       "training.ema_decay", "training.best_by", "training.objective", "training.freeze", "training.lora"});
   if (key == "data.test") return false;
   // A checkpoint has a hash of the content of these files, so they may have been moved.
   if (has_checkpoint && (key == "data.train" || key == "data.valid")) return false;
-  return key.starts_with("data.") || key.starts_with("model.") ||
+  return key.starts_with("data.") || key.starts_with("model.") || key.starts_with("training.lora.") ||
          std::find(fixed.begin(), fixed.end(), key) != fixed.end();
 }
 
@@ -48,7 +48,12 @@ void check_same(const fs::path& run_dir, const Experiment& started, const Experi
         std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.key == key; });
     return found == values.end() ? std::string("null") : found->value;
   };
-  for (const auto& [key, value] : now) {
+  auto keys = now;
+  // Those of a group that only the old configuration has.
+  for (const auto& [key, value] : before) {
+    if (std::ranges::find(now, key, &ConfigValue::key) == now.end()) keys.push_back({key, "null"});
+  }
+  for (const auto& [key, value] : keys) {
     const auto old = value_in(before, key);
     if (is_fixed(key, has_checkpoint) && old != value && !is_same_path(key, started, wanted)) {
       throw ConfigError(
@@ -154,7 +159,7 @@ bool RunDirectory::successor_died() const { return stands_aside(replaced_) && !n
 
 /// Throws if resuming the run would start it over and replace weights that it has.
 void RunDirectory::check_can_go_on() const {
-  if (!is_there(path_ / "model.safetensors")) return;
+  if (!is_there(path_ / "model.safetensors") && !is_there(path_ / "adapter.safetensors")) return;
   if (!is_there(path_ / "metrics.jsonl")) {
     throw UsageError(fmt::format(
         "{}: this run has weights, but no training to resume, such as an average; start another run from "

@@ -1,9 +1,11 @@
 #include "checkpoints/weight_average.h"
 
 #include <algorithm>
+#include <set>
 
 #include <torch/utils.h>
 
+#include "checkpoints/base_weights.h"
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/finite.h"
 
@@ -11,11 +13,13 @@ namespace zoo {
 
 namespace {
 
-/// The tensors of a model that are averaged. They are those of the modules themselves, whose data can be
-/// exchanged.
+/// The tensors of a model that are averaged; frozen ones do not change. They are those of the modules
+/// themselves, whose data can be exchanged.
 TensorMap averaged_tensors(const torch::nn::Module& model) {
   TensorMap tensors;
-  for (const auto& item : model.named_parameters()) tensors.emplace(item.key(), item.value());
+  for (const auto& item : model.named_parameters()) {
+    if (item.value().requires_grad()) tensors.emplace(item.key(), item.value());
+  }
   for (const auto& item : model.named_buffers()) {
     if (item.value().is_floating_point()) tensors.emplace(item.key(), item.value());
   }
@@ -68,23 +72,33 @@ void SubstituteWeights::exchange() {
 
 TensorMap mean_weights(const torch::nn::Module& model, const std::vector<std::filesystem::path>& files) {
   const torch::NoGradGuard no_grad;
-  const auto own = named_tensors(model);
+  const auto own = stored_tensors(model);
   TensorMap means, loaded;
+  std::set<std::string> equal;  // in all files so far: their mean must not differ by rounding
   for (const auto& [name, tensor] : own) {
     means.emplace(name, tensor.clone());
     loaded.emplace(name, torch::empty_like(tensor));
+    equal.insert(name);
   }
   for (const auto& file : files) {
     load_tensors(file, loaded);
     TensorMap weights;
-    for (const auto& item : model.named_parameters()) weights.emplace(item.key(), loaded.at(item.key()));
+    for (const auto& item : model.named_parameters()) {
+      if (loaded.contains(item.key())) weights.emplace(item.key(), loaded.at(item.key()));
+    }
     check_finite(file, weights);
     for (auto& [name, mean] : means) {
+      if (!torch::equal(own.at(name), loaded.at(name))) equal.erase(name);
       if (mean.is_floating_point()) mean.add_(loaded.at(name));
     }
   }
   for (auto& [name, mean] : means) {
-    if (mean.is_floating_point()) mean.div_(static_cast<double>(files.size() + 1));
+    if (!mean.is_floating_point()) continue;
+    if (equal.contains(name)) {
+      mean.copy_(own.at(name));
+    } else {
+      mean.div_(static_cast<double>(files.size() + 1));
+    }
   }
   return means;
 }

@@ -13,8 +13,8 @@
 
 namespace zoo {
 
-/// Exponential moving average of the parameters of a model and of its floating-point buffers, such as the
-/// running means of batch norm, which belong to the parameters: after update number t = 0, 1, …
+/// Exponential moving average of the trained parameters of a model and of its floating-point buffers, such as
+/// the running means of batch norm, which belong to the parameters: after update number t = 0, 1, …
 ///   average ← d·average + (1 - d)·parameter, d = min(decay, (1 + t)/(10 + t)).
 /// The warm-up of d removes the first weights, which are noise, from the average (as in
 /// tf.train.ExponentialMovingAverage with num_updates).
@@ -42,8 +42,8 @@ class MovingAverage {
 /// copied, so changes of either weights meanwhile persist.
 class SubstituteWeights {
  public:
-  /// `weights` has a tensor for every parameter and floating-point buffer of `model`, with the same shape,
-  /// type and device.
+  /// `weights` has a tensor for every trained parameter and floating-point buffer of `model`, with the same
+  /// shape, type and device.
   SubstituteWeights(torch::nn::Module& model, const TensorMap& weights);
   ~SubstituteWeights() { exchange(); }
   SubstituteWeights(const SubstituteWeights&) = delete;
@@ -60,7 +60,7 @@ class SubstituteWeights {
 
 /// The mean of the weights of `model` and the weights in `files`, by name, on the model's device (Vaswani et
 /// al. 2017, section 6.1). All must have the same architecture. Tensors that are not floating-point are taken
-/// from the model. Throws CheckpointError.
+/// from the model; so are those that are equal in all. Throws CheckpointError.
 TensorMap mean_weights(const torch::nn::Module& model, const std::vector<std::filesystem::path>& files);
 
 }  // namespace zoo

@@ -47,7 +47,8 @@ FeedForwardImpl::FeedForwardImpl(const FeedForwardOptions& options_) : options(o
   };
   const bool gated = is_gated(options.activation());
   if (gated && options.gate() == GateProjection::fused) {
-    gate_up = register_module("gate_up", map({d_model, {{d_ff}, {d_ff}}}));
+    gate_up = register_module(
+        "gate_up", map({d_model, {{.n_outputs = d_ff, .name = "gate"}, {.n_outputs = d_ff, .name = "up"}}}));
   } else {
     if (gated) gate = register_module("gate", map({d_model, d_ff}));
     up = register_module("up", map({d_model, d_ff}));

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "data/text/corpus.h"
 #include "models/families/families.h"
+#include "models/lora.h"
 #include "tasks/evaluation.h"
 #include "tasks/library_tasks.h"
 #include "tasks/objectives/token_cross_entropy.h"
@@ -118,7 +119,16 @@ std::shared_ptr<Model> make_model(const Experiment& experiment, const Task& task
         fmt::format("model.vocab_size: {} is less than the {} tokens of the tokenizer: leave the key out",
                     vocab_size, purpose.vocab_size));
   }
-  return make_model(experiment.model, purpose);
+  auto model = make_model(experiment.model, purpose);
+  if (const auto& lora = experiment.training.lora) add_adapters(*model, *lora, purpose.head);
+  return model;
+}
+
+std::shared_ptr<Model> build_model(const Experiment& experiment, const Task& task) {
+  const auto purpose = task.purpose();
+  auto model = build_model(experiment.model, purpose);
+  if (const auto& lora = experiment.training.lora) add_adapters(*model, *lora, purpose.head);
+  return model;
 }
 
 }  // namespace zoo

@@ -101,7 +101,10 @@ class Task {
 /// data.
 std::unique_ptr<Task> open_task(const Experiment& experiment, Vocabulary vocabulary);
 
-/// The model of an experiment on the CPU, initialised with the default generator. Throws ConfigError.
+/// The model of an experiment, with adapters if training.lora is set, on the CPU, initialised with the
+/// default generator. Throws ConfigError.
 std::shared_ptr<Model> make_model(const Experiment& experiment, const Task& task);
+/// The same without initial weights: every tensor must be loaded before use.
+std::shared_ptr<Model> build_model(const Experiment& experiment, const Task& task);
 
 }  // namespace zoo

@@ -69,6 +69,29 @@ void describe(ConfigVisitor& v, OptimizerConfig& c) {
   v.field("muon", c.muon, "Keys for muon only.");
 }
 
+void describe(ConfigVisitor& v, ParameterGroupConfig& c) {
+  v.field("pattern", c.pattern, "Names of parameters, in which * stands for any characters, also for dots.");
+  v.field("lr_factor", c.lr_factor, "Factor on the scheduled learning rate.",
+          {.min = 0, .max = 1e6, .min_excluded = true});
+  v.field(
+      "weight_decay", c.weight_decay,
+      "Weight decay of all these parameters; default: as optimizer.weight_decay and optimizer.decayed say.",
+      Limits::at_least(0));
+}
+
+void describe(ConfigVisitor& v, LoraConfig& c) {
+  v.field("rank", c.rank, "Rank of the adapters.", Limits::between(1, 65536));
+  v.field("alpha", c.alpha, "The output of an adapter is multiplied by alpha / rank.", Limits::positive());
+  v.field("dropout", c.dropout, "Dropout of the inputs of the adapters.", {.min = 0, .max = 0.99});
+  v.field(
+      "targets", c.targets,
+      "Patterns of the linear maps that get adapters; * stands for any characters, also for dots. Maps that "
+      "are stacked in one matrix have the names of separate ones (q, k, v; gate, up).");
+  v.field("trained", c.trained,
+          "Patterns of other parameters that are trained, too. Default: the head of a classifier (head.*); "
+          "nothing for models that predict tokens.");
+}
+
 void describe(ConfigVisitor& v, ScheduleConfig& c) {
   v.field("type", c.type, "The learning rate as a function of the step.");
   v.field("warmup_steps", c.warmup_steps, "Steps in which the learning rate rises to its peak.",
@@ -117,6 +140,17 @@ void describe(ConfigVisitor& v, TrainingConfig& c) {
           row_limits());
   v.field("optimizer", c.optimizer, "How gradients become steps.");
   v.field("schedule", c.schedule, "The learning rate over time.");
+  v.field("freeze", c.freeze,
+          "Patterns of the names of parameters that keep their values: * stands for any characters, also for "
+          "dots, as in [\"token_embedding.*\", \"encoder.layers.0.*\"].");
+  v.field(
+      "parameter_groups", c.parameter_groups,
+      "Parameters with a learning rate or weight decay of their own, by patterns of their names. The first "
+      "pattern that matches a parameter counts.");
+  v.field(
+      "lora", c.lora,
+      "LoRA (Hu et al. 2021): the weights stay as they are, and linear maps get adapters of low rank, which "
+      "are trained.");
   v.field("precision", c.precision,
           "Number format of the matrix products: fp32, bf16, or fp16 with dynamic loss scaling; weights are "
           "always fp32. auto: bf16 where it is faster, else fp32.");
@@ -198,6 +232,23 @@ void validate_batches(const TrainingConfig& c, const Complain& complain) {
   }
 }
 
+/// Whether they stand for anything is known when there is a model.
+void validate_names(const TrainingConfig& c, const Complain& complain) {
+  const auto check = [&](std::string_view key, const std::string& pattern) {
+    if (pattern.empty()) complain(key, "has an empty pattern, which no name matches");
+  };
+  for (const auto& pattern : c.freeze) check("freeze", pattern);
+  for (const auto& group : c.parameter_groups) check("parameter_groups", group.pattern);
+  if (!c.lora) return;
+  if (!c.freeze.empty())
+    complain("freeze",
+             "has no meaning beside lora, which freezes all parameters except lora.trained: leave it out");
+  if (c.lora->targets.empty()) complain("lora.targets", "names no linear map");
+  for (const auto& pattern : c.lora->targets) check("lora.targets", pattern);
+  if (c.lora->trained)
+    for (const auto& pattern : *c.lora->trained) check("lora.trained", pattern);
+}
+
 }  // namespace
 
 // What depends on the number of steps is checked again when epochs have become steps.
@@ -215,6 +266,7 @@ void validate(const TrainingConfig& c, const Complain& complain) {
     if (!(beta >= 0 && beta < 1))
       complain("optimizer.betas", fmt::format("must be >= 0 and < 1, not {}", beta));
   }
+  validate_names(c, complain);
   const auto type = c.optimizer.type;
   if (c.optimizer.momentum > 0 && type != OptimizerKind::sgd) {
     const std::string_view instead = type == OptimizerKind::muon        ? "muon.momentum"

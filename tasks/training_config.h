@@ -10,6 +10,7 @@
 #include "io/config/config_file.h"
 #include "io/config/registry.h"
 #include "layers/activation_checkpointing.h"
+#include "models/lora.h"
 #include "models/precision.h"
 
 namespace zoo {
@@ -67,6 +68,16 @@ struct OptimizerConfig {
 };
 void describe(ConfigVisitor& v, OptimizerConfig& c);
 
+/// Parameters with a learning rate or a weight decay of their own.
+struct ParameterGroupConfig {
+  std::string pattern;                 // of their names, see matches_pattern()
+  double lr_factor = 1;                // on the scheduled learning rate
+  std::optional<double> weight_decay;  // default: optimizer.weight_decay for those in optimizer.decayed
+};
+void describe(ConfigVisitor& v, ParameterGroupConfig& c);
+
+void describe(ConfigVisitor& v, LoraConfig& c);
+
 /// The learning rate as a function of the step, see training/schedule.h.
 enum class ScheduleKind { constant, linear, cosine, warmup_stable_decay, noam, inverse_sqrt };
 constexpr auto config_names(ScheduleKind) {
@@ -102,6 +113,9 @@ struct TrainingConfig {
   int64_t gradient_accumulation = 1;
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
+  std::vector<std::string> freeze;                     // patterns of names of parameters
+  std::vector<ParameterGroupConfig> parameter_groups;  // the first one with a matching pattern counts
+  std::optional<LoraConfig> lora;
   Precision precision = Precision::automatic;
   ActivationCheckpointing activation_checkpointing = ActivationCheckpointing::none;
   bool cuda_graphs = false;                 // see training/gradients/step_graph.h

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "layers/kernels/tensor_lists.h"
+#include "models/name_patterns.h"
 #include "training/optimizers/parameters.h"
 
 namespace zoo {
@@ -24,7 +25,9 @@ Learner::Learner(const Experiment& experiment, std::shared_ptr<Model> model,
         "training.batch_size: auto lets some rows of a batch through the model at a time, but batch norm is "
         "over "
         "all rows: give a number, or choose norm: group or frozen_batch");
+  freeze_parameters(*model_, config_.freeze);
   auto parameters = parameters_of(*model_);
+  apply_groups(config_.parameter_groups, parameters);
   if (config_.parallel.shard_optimizer && !processes.is_alone()) {
     shards_.emplace(processes, parameters);
     parameters = shards_->own();
@@ -98,8 +101,8 @@ TrainedParts Learner::gather() {
           average_.get()};
 }
 
-TrainingState Learner::load(const std::filesystem::path& checkpoint) {
-  return load_checkpoint(checkpoint, {*model_, optimizer_->state(), average_.get()},
+TrainingState Learner::load(const std::filesystem::path& checkpoint, const std::string& base) {
+  return load_checkpoint(checkpoint, {*model_, optimizer_->state(), average_.get(), base},
                          shards_ ? Wanted::some_tensors : Wanted::all_tensors);
 }
 

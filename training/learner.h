@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <torch/types.h>
@@ -60,8 +61,8 @@ class Learner {
   /// Everything that a checkpoint holds, complete in the first process only: the others get it without the
   /// optimiser's state. Collective.
   TrainedParts gather();
-  /// Restores this process's part of a checkpoint. Throws CheckpointError.
-  TrainingState load(const std::filesystem::path& checkpoint);
+  /// Restores this process's part of a checkpoint. `base`: as in TrainedParts. Throws CheckpointError.
+  TrainingState load(const std::filesystem::path& checkpoint, const std::string& base = {});
 
  private:
   /// The losses of the batches, then the norm: (n_batches + 1) on the device.

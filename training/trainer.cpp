@@ -17,6 +17,7 @@
 #include "base/random.h"
 #include "base/stopwatch.h"
 #include "base/tensor_memory.h"
+#include "checkpoints/base_weights.h"
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/finite.h"
 #include "checkpoints/guess.h"
@@ -111,6 +112,7 @@ class Trainer {
   void evaluate_at_start();
   void evaluate();
   bool keep_if_best(const Metrics& metrics);
+  void save_best() const;
   void try_mean();
   void save();
   void warn_if_nothing_learnt() const;
@@ -127,6 +129,7 @@ class Trainer {
   std::unique_ptr<Learner> learner_;
   std::unique_ptr<MetricsLog> metrics_;
   TrainingState state_;
+  std::string base_;  // with adapters: the hash of RUN/base.safetensors, in the first process
   Agreed agreed_;
 
   double valid_loss_ = 0;  // of the last evaluation
@@ -200,6 +203,7 @@ void Trainer::start() {
   }
   state_.data = data;
   directory_->begin(task_->vocabulary(), config_.steps);
+  if (config_.lora && !directory_->checkpoint()) base_ = save_base(run_dir_, learner_->model());
   directory_->truncate_samples(state_.sample_bytes);
   std::error_code ignored;
   std::filesystem::remove(run_dir_ / kFailureFile, ignored);
@@ -230,7 +234,7 @@ uint64_t Trainer::seed_step() {
 /// Keeps the checkpoint's loss scale only if it was made with fp16 and this training uses fp16, too.
 void Trainer::load(const std::filesystem::path& checkpoint) {
   const LossScale fresh = state_.loss_scale;
-  state_ = learner_->load(checkpoint);
+  state_ = learner_->load(checkpoint, base_);
   const bool was_scaled = state_.loss_scale != LossScale();
   if (!was_scaled || learner_->precision() != Precision::fp16) state_.loss_scale = fresh;
 }
@@ -239,8 +243,9 @@ void Trainer::make_parts() {
   torch::manual_seed(static_cast<uint64_t>(config_.seed));
   const auto checkpoint = directory_ ? directory_->checkpoint() : std::nullopt;
   if (checkpoint) check_model_size(*checkpoint / "model.safetensors", experiment_, *task_);
-  auto model = checkpoint ? build_model(experiment_.model, task_->purpose())  // load() comes next
+  auto model = checkpoint ? build_model(experiment_, *task_)  // load() comes next
                           : make_model(experiment_, *task_);
+  if (config_.lora && checkpoint) base_ = load_base(run_dir_, *model, BaseCheck::hash);
   if (experiment_.init_from && directory_ && !checkpoint)
     report(load_initial_weights(experiment_, *task_, *model));
   task_->batches(Split::train).use_share(processes_.rank(), processes_.size());
@@ -493,10 +498,15 @@ bool Trainer::keep_if_best(const Metrics& metrics) {
   // All processes have the same weights, so they take the same decision.
   if (const auto name = find_not_finite(named_weights(learner_->model())))
     fail(fmt::format("step {}: the weights of {} are not numbers", state_.step, *name));
-  if (processes_.is_first()) save_weights(run_dir_ / "model.safetensors", learner_->model());
+  if (processes_.is_first()) save_best();
   state_.best_score = score;
   state_.best_step = state_.step;
   return true;
+}
+
+void Trainer::save_best() const {
+  const auto& model = learner_->model();
+  save_weights(run_dir_ / weights_name(model), model, belongs_to(base_));
 }
 
 /// Evaluates the mean of the weights of the last checkpoints and of now, and keeps it if it is better.
@@ -508,7 +518,7 @@ void Trainer::try_mean() {
     // Checkpoints from stops do not count, so that a stopped run ends like one that was not stopped.
     if (step >= state_.step || step % config_.checkpoint_every != 0) continue;
     if (std::ssize(steps) == *config_.average_last) break;
-    files.push_back(checkpoint / "model.safetensors");
+    files.push_back(checkpoint / weights_name(learner_->model()));
     steps.push_back(step);
   }
   if (files.empty()) return report("training.average_last: there is no checkpoint before the last step");
@@ -524,7 +534,8 @@ void Trainer::try_mean() {
 void Trainer::save() {
   state_.seconds = seconds();
   state_.peak_resident_bytes = std::max(state_.peak_resident_bytes, peak_resident_bytes());
-  const auto parts = learner_->gather();
+  auto parts = learner_->gather();
+  parts.base = base_;
   // If a checkpoint cannot be written, all processes end.
   processes_.run_or_fail_together([&] {
     if (!processes_.is_first()) return;

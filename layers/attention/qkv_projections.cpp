@@ -19,8 +19,9 @@ QkvProjectionsImpl::QkvProjectionsImpl(int64_t d_model, int64_t n_heads, std::op
 
 void QkvProjectionsImpl::make_qkv(int64_t n_query_heads, int64_t n_key_heads, int64_t n_value_heads,
                                   Projection projection, bool bias) {
-  const LinearPart queries{n_query_heads * head_dim_, WeightUse::query}, keys{n_key_heads * head_dim_},
-      values{n_value_heads * head_dim_};
+  const LinearPart queries{n_query_heads * head_dim_, WeightUse::query, "q"},
+      keys{n_key_heads * head_dim_, WeightUse::hidden, "k"},
+      values{n_value_heads * head_dim_, WeightUse::hidden, "v"};
   const auto map = [&](std::vector<LinearPart> parts) {
     return Linear(LinearOptions(d_model_, std::move(parts)).bias(bias));
   };

@@ -52,7 +52,8 @@ torch::Tensor gradient_of_input(const torch::Tensor& gradient, const torch::Tens
 struct LinearFunction : torch::autograd::Function<LinearFunction> {
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, const torch::Tensor& weight,
                                const std::optional<torch::Tensor>& bias) {
-    context->save_for_backward({x, weight});
+    // Only the gradient of the weight needs x.
+    context->save_for_backward({weight.requires_grad() ? x : torch::Tensor(), weight});
     context->saved_data["has_bias"] = bias.has_value();
     return onednn_linear(x, weight, bias);
   }
@@ -61,8 +62,10 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
     const auto saved = context->get_saved_variables();
     const auto &x = saved[0], &weight = saved[1];
     const auto rows = gradients[0].reshape({-1, weight.size(0)});  // (N, O)
+    auto sizes = gradients[0].sizes().vec();
+    sizes.back() = weight.size(1);
     Tensors result(3);
-    if (context->needs_input_grad(0)) result[0] = gradient_of_input(rows, weight).view(x.sizes());
+    if (context->needs_input_grad(0)) result[0] = gradient_of_input(rows, weight).view(sizes);
     if (context->needs_input_grad(1)) result[1] = gradient_of_weight(rows, x.reshape({-1, weight.size(1)}));
     if (context->saved_data["has_bias"].toBool() && context->needs_input_grad(2)) result[2] = rows.sum(0);
     return result;

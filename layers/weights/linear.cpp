@@ -1,10 +1,16 @@
 #include "layers/weights/linear.h"
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include <torch/nn/init.h>
 #include <torch/types.h>
+#include <torch/utils.h>
 
+#include "layers/kernels/dropout.h"
+#include "layers/kernels/linear.h"
 #include "layers/modules/construction.h"
 #include "layers/modules/description.h"
 
@@ -28,15 +34,83 @@ int64_t LinearImpl::rows_before(size_t part) const {
 
 int64_t LinearImpl::n_outputs() const { return rows_before(options.parts().size()); }
 
+torch::Tensor LinearImpl::forward(const torch::Tensor& x) const {
+  if (adapters_.empty()) return matrix().product(x, bias);
+  const auto outputs = adapted_parts(x, {.first = 0, .count = options.parts().size()});
+  return outputs.size() == 1 ? outputs.front() : torch::cat(outputs, -1);
+}
+
 torch::Tensor LinearImpl::forward_some(const torch::Tensor& x, const LinearParts& parts) const {
   const int64_t begin = rows_before(parts.first), end = rows_before(parts.first + parts.count);
-  return matrix().product(x, bias, begin, end - begin);
+  if (adapters_.empty()) return matrix().product(x, bias, begin, end - begin);
+  const auto outputs = adapted_parts(x, parts);
+  return outputs.size() == 1 ? outputs.front() : torch::cat(outputs, -1);
 }
 
 std::vector<torch::Tensor> LinearImpl::forward_parts(const torch::Tensor& x) const {
+  if (!adapters_.empty()) return adapted_parts(x, {.first = 0, .count = options.parts().size()});
   std::vector<int64_t> sizes;
   for (const auto& part : options.parts()) sizes.push_back(part.n_outputs);
   return forward(x).split_with_sizes(sizes, -1);
+}
+
+const LinearImpl::Adapter* LinearImpl::adapter_of(size_t part) const {
+  const auto found = std::ranges::find(adapters_, part, &Adapter::part);
+  return found == adapters_.end() ? nullptr : &*found;
+}
+
+torch::Tensor LinearImpl::with_adapter(const torch::Tensor& y, const torch::Tensor& x, size_t part) const {
+  const auto* const adapter = adapter_of(part);
+  if (!adapter) return y;
+  const double p = is_training() ? adapter->options.dropout : 0.0;
+  const auto reduced = zoo::linear(p > 0 ? dropout(x, p) : x, adapter->a) * adapter->scale();  // (…, r)
+  return y + zoo::linear(reduced, adapter->b).to(y.scalar_type());
+}
+
+std::vector<torch::Tensor> LinearImpl::adapted_parts(const torch::Tensor& x, const LinearParts& parts) const {
+  const int64_t begin = rows_before(parts.first), end = rows_before(parts.first + parts.count);
+  std::vector<int64_t> sizes;
+  for (size_t i = 0; i < parts.count; ++i) sizes.push_back(options.parts()[parts.first + i].n_outputs);
+  auto outputs = matrix().product(x, bias, begin, end - begin).split_with_sizes(sizes, -1);
+  for (size_t i = 0; i < parts.count; ++i) outputs[i] = with_adapter(outputs[i], x, parts.first + i);
+  return outputs;
+}
+
+std::string LinearImpl::adapter_suffix(size_t part) const {
+  return options.parts().size() == 1 ? "" : "_" + std::string(options.parts()[part].name);
+}
+
+void LinearImpl::add_adapter(size_t part, const AdapterOptions& adapter) {
+  TORCH_CHECK(part < options.parts().size() && !adapter_of(part),
+              "this map has an adapter, or does not exist");
+  TORCH_CHECK(adapter.rank > 0, "an adapter has a positive rank");
+  auto a = torch::empty({adapter.rank, n_inputs()}, parameter_options());
+  torch::nn::init::kaiming_uniform_(a, std::sqrt(5.0));
+  auto b = torch::zeros({options.parts()[part].n_outputs, adapter.rank}, parameter_options());
+  const auto suffix = adapter_suffix(part);
+  adapters_.push_back({.part = part,
+                       .options = adapter,
+                       .a = register_parameter("lora_a" + suffix, a),
+                       .b = register_parameter("lora_b" + suffix, b)});
+}
+
+int64_t LinearImpl::merge_adapters() {
+  const torch::NoGradGuard no_grad;
+  for (const auto& adapter : adapters_) {
+    const auto rows = matrix().parameter().detach().narrow(0, rows_before(adapter.part),
+                                                           options.parts()[adapter.part].n_outputs);
+    const auto product = adapter.b.to(torch::kDouble).mm(adapter.a.to(torch::kDouble)) * adapter.scale();
+    rows.copy_(rows.to(torch::kDouble) + product);
+    parameters_.erase("lora_a" + adapter_suffix(adapter.part));
+    parameters_.erase("lora_b" + adapter_suffix(adapter.part));
+  }
+  return std::ssize(std::exchange(adapters_, {}));
+}
+
+void LinearImpl::take_settings(const torch::nn::Module& from) {
+  MatrixModule::take_settings(from);
+  for (const auto& adapter : dynamic_cast<const LinearImpl&>(from).adapters_)
+    add_adapter(adapter.part, adapter.options);
 }
 
 std::shared_ptr<torch::nn::Module> LinearImpl::fresh(const std::optional<torch::Device>&) const {
@@ -44,11 +118,13 @@ std::shared_ptr<torch::nn::Module> LinearImpl::fresh(const std::optional<torch::
 }
 
 void LinearImpl::pretty_print(std::ostream& stream) const {
+  const auto rank = adapters_.empty() ? std::nullopt : std::optional(adapters_.front().options.rank);
   stream << Description("Linear")
                 .add("n_inputs", n_inputs())
                 .add("n_outputs", n_outputs())
                 .add("bias", options.bias())
-                .add("format", matrix().format());
+                .add("format", matrix().format())
+                .add("adapter_rank", rank);
 }
 
 void LinearImpl::visit_weights(const WeightVisitor& visit) const {

@@ -1,6 +1,14 @@
 #pragma once
 // A linear map y = x Wᵀ + b, or several maps of the same input, stacked in one matrix.
+//
+// Each of the maps can have an adapter of low rank r (LoRA, Hu et al. 2021), which is trained in place of W:
+//
+//     y = x Wᵀ + b + (alpha / r) · dropout(x) Aᵀ Bᵀ        A (r, I), B (O, r)
+//
+// B begins as zero, so the map does not change at first.
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <torch/nn/pimpl.h>
@@ -14,6 +22,14 @@ namespace zoo {
 struct LinearPart {
   int64_t n_outputs;
   WeightUse use = WeightUse::hidden;
+  /// Its name among several parts, such as "q".
+  std::string_view name = {};
+};
+
+struct AdapterOptions {
+  int64_t rank = 8;
+  double alpha = 16;
+  double dropout = 0;  // of the input, in training
 };
 
 struct LinearOptions {
@@ -38,11 +54,19 @@ class LinearImpl : public MatrixModule {
  public:
   explicit LinearImpl(const LinearOptions& options);
   /// (…, I) → (…, O)
-  torch::Tensor forward(const torch::Tensor& x) const { return matrix().product(x, bias); }
+  torch::Tensor forward(const torch::Tensor& x) const;
   /// The outputs of some parts only, concatenated.
   torch::Tensor forward_some(const torch::Tensor& x, const LinearParts& parts) const;
   /// The outputs of all parts separately, as views of (…, O).
   std::vector<torch::Tensor> forward_parts(const torch::Tensor& x) const;
+
+  /// Gives a part, which has none yet, an adapter: the parameters lora_a (r, I), drawn as in torch.nn.Linear,
+  /// and lora_b (O, r), zeros. With several parts their names end in "_NAME" of the part.
+  void add_adapter(size_t part, const AdapterOptions& adapter);
+  bool has_adapters() const { return !adapters_.empty(); }
+  /// Adds the products of the adapters to the matrix, which must have the format fp32, and removes them.
+  /// Returns their number.
+  int64_t merge_adapters();
 
   int64_t n_inputs() const { return options.n_inputs(); }
   int64_t n_outputs() const;
@@ -54,9 +78,23 @@ class LinearImpl : public MatrixModule {
 
  protected:
   std::shared_ptr<torch::nn::Module> fresh(const std::optional<torch::Device>& device) const override;
+  void take_settings(const torch::nn::Module& from) override;
 
  private:
+  struct Adapter {
+    size_t part;
+    AdapterOptions options;
+    torch::Tensor a, b;
+    double scale() const { return options.alpha / static_cast<double>(options.rank); }
+  };
   int64_t rows_before(size_t part) const;
+  const Adapter* adapter_of(size_t part) const;
+  std::string adapter_suffix(size_t part) const;
+  torch::Tensor with_adapter(const torch::Tensor& y, const torch::Tensor& x, size_t part) const;
+  /// The outputs of some parts, each with its adapter.
+  std::vector<torch::Tensor> adapted_parts(const torch::Tensor& x, const LinearParts& parts) const;
+
+  std::vector<Adapter> adapters_;
 };
 TORCH_MODULE(Linear);
 

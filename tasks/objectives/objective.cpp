@@ -38,6 +38,8 @@ torch::Tensor laid_out_like(const torch::Tensor& parameter, const torch::Tensor&
 
 Gradients gradients_of(const torch::Tensor& output, const torch::Tensor& output_gradient,
                        const std::vector<torch::Tensor>& inputs) {
+  // Nothing that the output depends on is trained.
+  if (!output.requires_grad()) return Gradients(inputs.size());
   const Gradients output_gradients = output_gradient.defined() ? Gradients{output_gradient} : Gradients{};
   auto gradients = torch::autograd::grad({output}, inputs, output_gradients, /*retain_graph=*/false,
                                          /*create_graph=*/false, /*allow_unused=*/true);

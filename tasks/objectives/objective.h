@@ -19,7 +19,8 @@ namespace zoo {
 using Gradients = std::vector<torch::Tensor>;
 
 /// The gradients of `inputs` for an output with the gradient `output_gradient`; undefined = the output is a
-/// scalar, with the gradient 1. A gradient has the strides of its input.
+/// scalar, with the gradient 1. A gradient has the strides of its input, and is undefined if the output does
+/// not depend on the input.
 Gradients gradients_of(const torch::Tensor& output, const torch::Tensor& output_gradient,
                        const std::vector<torch::Tensor>& inputs);
 

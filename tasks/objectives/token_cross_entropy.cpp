@@ -63,18 +63,24 @@ LossAndGradients TokenCrossEntropy::differentiate_in_chunks(Model& model, const 
   for (int64_t i = 0; i < n_chunks; ++i) {
     const int64_t begin = n * i / n_chunks, count = n * (i + 1) / n_chunks - begin;
     auto inputs = request.parameters;
-    inputs.push_back(all.narrow(0, begin, count).requires_grad_());
+    inputs.push_back(all.narrow(0, begin, count).requires_grad_(features.requires_grad()));
     const auto loss =
         cross_entropy_sum(model.logits(inputs.back()), part.targets.narrow(0, begin, count),
                           {.label_smoothing = options_.label_smoothing, .weight = request.weight});
     total += loss.detach();
+    const auto logits_from = inputs.back();
+    if (!logits_from.requires_grad()) inputs.pop_back();
     auto found = gradients_of(loss, {}, inputs);
-    feature_gradients.push_back(found.back());
-    found.pop_back();
+    if (logits_from.requires_grad()) {
+      feature_gradients.push_back(found.back());
+      found.pop_back();
+    }
     add_gradients(gradients, found);
   }
   request.before_last_pass(gradients);
-  add_gradients(gradients, gradients_of(features, torch::cat(feature_gradients), request.parameters));
+  // Nothing below the features may be trained.
+  if (features.requires_grad())
+    add_gradients(gradients, gradients_of(features, torch::cat(feature_gradients), request.parameters));
   return {.loss = total, .gradients = std::move(gradients)};
 }
 

@@ -521,7 +521,7 @@ TEST_F(Commands, TrainShowsUnitsAndWhatIsLeft) {
 
 TEST_F(Commands, HelpDescribesEveryOption) {
   for (const std::string command :
-       {"", "train", "generate", "predict", "embed", "evaluate", "average", "inspect", "attention", "config",
+       {"", "train", "generate", "predict", "embed", "evaluate", "average", "merge", "inspect", "attention", "config",
         "tokenizer", "tokenizer train", "tokenizer encode", "tokenizer decode", "bench", "compare",
         "completion"}) {
     SCOPED_TRACE("zoo " + command + " --help");

@@ -51,11 +51,28 @@ Optimizer::Optimizer(const OptimizerConfig& config, const std::vector<Parameter>
   // One schedule for both: the ratio of the two rates is constant.
   if (is_muon) add_groups(make_adamw(config), config.muon.adamw_lr.value_or(config.lr) / config.lr);
 
+  const size_t first_own = groups_.size();
   for (const auto& parameter : parameters) {
     const size_t first = is_muon && parameter.role != ParameterRole::hidden_matrix ? 2 : 0;
-    auto& group = groups_[first + (is_decayed(parameter.role, config.decayed) ? 0 : 1)];
+    const size_t usual = first + (is_decayed(parameter.role, config.decayed) ? 0 : 1);
+    auto& group = groups_[group_for(parameter, usual, first_own)];
     group.slots.push_back({parameter, group.rule->initial_state(parameter.tensor.detach())});
   }
+}
+
+/// `usual`: the group of parameters like this one without values of their own. Groups for such values begin
+/// at `first_own`.
+size_t Optimizer::group_for(const Parameter& parameter, size_t usual, size_t first_own) {
+  if (parameter.lr_factor == 1 && !parameter.weight_decay) return usual;
+  const auto rule = groups_[usual].rule;
+  const double lr_factor = groups_[usual].lr_factor * parameter.lr_factor,
+               decay = parameter.weight_decay.value_or(groups_[usual].weight_decay);
+  for (size_t i = first_own; i < groups_.size(); ++i) {
+    if (groups_[i].rule == rule && groups_[i].lr_factor == lr_factor && groups_[i].weight_decay == decay)
+      return i;
+  }
+  groups_.push_back({rule, lr_factor, decay, {}});
+  return groups_.size() - 1;
 }
 
 void Optimizer::step(double lr) {

@@ -16,8 +16,8 @@
 namespace zoo {
 
 /// Updates parameters from their gradients, by the rule that the configuration names. With muon, Muon updates
-/// the matrices of the hidden layers and AdamW all other parameters. A parameter without a gradient stays as
-/// it is, without decay.
+/// the matrices of the hidden layers and AdamW all other parameters. Parameters may have a learning rate and
+/// a weight decay of their own (Parameter). A parameter without a gradient stays as it is, without decay.
 class Optimizer {
  public:
   /// `parameters` are all or some parameters of a model, on their final device; the optimiser shares them.
@@ -45,6 +45,8 @@ class Optimizer {
     double weight_decay;
     std::vector<Slot> slots;
   };
+
+  size_t group_for(const Parameter& parameter, size_t usual, size_t first_own);
 
   std::vector<Group> groups_;
 };

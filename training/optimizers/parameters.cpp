@@ -1,10 +1,13 @@
 #include "training/optimizers/parameters.h"
 
+#include <algorithm>
 #include <map>
 
 #include <torch/utils.h>
 
+#include "base/text.h"
 #include "layers/weights/weights.h"
+#include "models/name_patterns.h"
 
 namespace zoo {
 namespace {
@@ -68,6 +71,21 @@ std::vector<Parameter> parameters_of(const torch::nn::Module& module) {
     }
   }
   return parameters;
+}
+
+void apply_groups(const std::vector<ParameterGroupConfig>& groups, std::vector<Parameter>& parameters) {
+  if (groups.empty()) return;
+  std::vector<std::string> patterns, names;
+  for (const auto& group : groups) patterns.push_back(group.pattern);
+  for (const auto& parameter : parameters) names.push_back(parameter.name);
+  require_matches("training.parameter_groups", patterns, names, "trained parameter");
+  for (auto& parameter : parameters) {
+    const auto group = std::ranges::find_if(
+        groups, [&](const auto& one) { return matches_pattern(one.pattern, parameter.name); });
+    if (group == groups.end()) continue;
+    parameter.lr_factor = group->lr_factor;
+    parameter.weight_decay = group->weight_decay;
+  }
 }
 
 }  // namespace zoo

@@ -2,11 +2,14 @@
 // The parameters of a model and the role of each: optimisers treat matrices, tables and vectors differently.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <torch/nn/module.h>
 #include <torch/types.h>
+
+#include "tasks/training_config.h"
 
 namespace zoo {
 
@@ -25,10 +28,16 @@ struct Parameter {
   /// The numbers of rows of the matrices that are stacked in it, in order, such as a fused layer's queries,
   /// keys and values. Empty: it is one matrix, or none.
   std::vector<int64_t> stacked_rows = {};
+  double lr_factor = 1;
+  std::optional<double> weight_decay = std::nullopt;  // in place of what its role gives it
 };
 
 /// The parameters of `module` that are trained, in the order of the module. A parameter that is used twice
 /// appears once.
 std::vector<Parameter> parameters_of(const torch::nn::Module& module);
+
+/// Gives parameters the learning rate and the weight decay of the first group whose pattern matches. Throws
+/// ConfigError for a pattern that matches none of them.
+void apply_groups(const std::vector<ParameterGroupConfig>& groups, std::vector<Parameter>& parameters);
 
 }  // namespace zoo

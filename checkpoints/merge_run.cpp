@@ -1,0 +1,28 @@
+#include "checkpoints/merge_run.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "checkpoints/base_weights.h"
+#include "checkpoints/run.h"
+#include "io/files.h"
+#include "models/lora.h"
+
+namespace zoo {
+
+MergedRun merge_run(const std::filesystem::path& run_dir, const std::filesystem::path& out) {
+  if (is_there(out))
+    throw UsageError(fmt::format("{}: exists already; name another directory", out.string()));
+  auto experiment = read_run_experiment(run_dir);
+  if (!experiment.training.lora)
+    throw UsageError(
+        fmt::format("{}: has no adapters to merge: it was trained without training.lora", run_dir.string()));
+  const auto run = Run::open(run_dir);
+  load_base(run_dir, run.model(), BaseCheck::hash);
+  const MergedRun merged{.run_dir = out, .n_adapters = merge_adapters(run.model())};
+  experiment.training.lora.reset();
+  write_run(out, experiment, run.task().vocabulary(), run.model());
+  return merged;
+}
+
+}  // namespace zoo
