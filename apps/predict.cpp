@@ -23,6 +23,7 @@
 #include "base/text.h"
 #include "data/images/draw_boxes.h"
 #include "data/images/image_file.h"
+#include "data/text/corpus.h"
 #include "io/files.h"
 
 namespace zoo {
@@ -31,6 +32,7 @@ namespace {
 struct PredictArguments {
   RunArguments run;
   TextArguments texts;
+  std::vector<std::string> seconds;  // the second text of each pair, whose first text is in texts.texts
   std::vector<std::filesystem::path> images;
   std::optional<int64_t> top;
   std::optional<double> min_score;
@@ -114,19 +116,34 @@ bool reads_images(const Run& run) {
   return task_type(run.experiment()).predicts_from == PredictionInput::image_file;
 }
 
+/// --text and --pair as inputs, if the run classifies pairs. Throws UsageError.
+TextArguments with_seconds(TextArguments texts, const std::vector<std::string>& seconds, const Run& run) {
+  if (seconds.empty()) return texts;
+  if (run.experiment().data.pair_column.empty())
+    throw UsageError("--pair: this run classifies single texts: leave it out");
+  if (seconds.size() != texts.texts.size()) {
+    throw UsageError(fmt::format("--pair: there are {} second texts, but {} first ones (--text)",
+                                 seconds.size(), texts.texts.size()));
+  }
+  for (size_t i = 0; i < seconds.size(); ++i) texts.texts[i] += kBetweenPairs + seconds[i];
+  return texts;
+}
+
 /// The inputs that the arguments name. Throws UsageError for texts where the run reads images, and the other
 /// way round.
 std::vector<std::string> inputs_of(const PredictArguments& arguments, const Run& run) {
   if (!arguments.texts.texts.empty()) require_input(run, PredictionInput::text, "--text");
+  if (!arguments.seconds.empty()) require_input(run, PredictionInput::text, "--pair");
   if (!arguments.images.empty()) require_input(run, PredictionInput::image_file, "--image");
-  return reads_images(run) ? image_files(arguments.images, arguments.texts.files)
-                           : read_texts(arguments.texts, run.experiment().data);
+  return reads_images(run)
+             ? image_files(arguments.images, arguments.texts.files)
+             : read_texts(with_seconds(arguments.texts, arguments.seconds, run), run.experiment().data);
 }
 
 /// Whether a person types the texts and sees each answer at once.
 bool is_conversation(const PredictArguments& arguments, const Run& run) {
-  return !reads_images(run) && !arguments.texts.names_texts() && arguments.images.empty() &&
-         !arguments.json && input_is_typed();
+  return !reads_images(run) && !arguments.texts.names_texts() && arguments.seconds.empty() &&
+         arguments.images.empty() && !arguments.json && input_is_typed();
 }
 
 void answer_typed_texts(const PredictArguments& arguments, const Run& run) {
@@ -196,6 +213,13 @@ void add_predict(CLI::App& app) {
   auto* command = app.add_subcommand("predict", "Classify texts or images, or find objects in images");
   add_run(*command, arguments->run.dir);
   add_texts(*command, arguments->texts);
+  command
+      ->add_option(
+          "--pair", arguments->seconds,
+          "The second text of a pair whose first is --text; may be repeated. In --input, and on standard "
+          "input, a tab separates the texts of a pair")
+      ->option_text("TEXT")
+      ->allow_extra_args(false);
   add_images(*command, arguments->images);
   command
       ->add_option(

@@ -68,6 +68,10 @@ void describe(ConfigVisitor& v, DataConfig& c) {
       "text_column", c.text_column,
       "Name of the text column in a tab-separated file (NAME.tsv; for text_classification any file). With "
       "several names, the first one that the header has is used.");
+  v.field("pair_column", c.pair_column,
+          "text_classification with an encoder: name of the column of second texts, or several as in "
+          "text_column: "
+          "pairs of texts are classified. Default none.");
   v.field("label_column", c.label_column, "text_classification: name of the label column.");
   v.field("answer_mark", c.answer_mark,
           "marked_tokens: the token after each of these is predicted; default \"=\".");

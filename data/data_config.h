@@ -67,6 +67,8 @@ struct DataConfig {
   std::string source = "de", target = "en";  // text_to_text: file name suffixes
   /// Names of the text column of a tab-separated file. The first one that the header has is used.
   std::vector<std::string> text_column = {"sentence"};
+  /// text_classification: names of the column of second texts. None: a text is classified, not a pair.
+  std::vector<std::string> pair_column = {};
   std::string label_column = "label";
   /// marked_tokens: the token after each of these is predicted; default "=".
   std::optional<std::string> answer_mark;

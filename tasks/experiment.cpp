@@ -90,6 +90,7 @@ void validate(const Experiment& c, const Complain& complain) {
   }
   refuse_key(c, "data.prefix_length", c.data.prefix_length.has_value(), "language_modeling", complain);
   refuse_key(c, "data.answer_mark", c.data.answer_mark.has_value(), "marked_tokens", complain);
+  refuse_key(c, "data.pair_column", !c.data.pair_column.empty(), "text_classification", complain);
   refuse_key(c, "data.target_length", c.data.target_length.has_value(), "text_to_text", complain);
 }
 

@@ -1,7 +1,8 @@
-// One label for each text.
+// One label for each text, or for each pair of texts.
 
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
 
 #include <fmt/format.h>
 #include <torch/types.h>
@@ -12,6 +13,34 @@
 #include "data/text/text_batches.h"
 
 namespace zoo {
+
+std::pair<int64_t, int64_t> cut_longest_first(int64_t first, int64_t second, int64_t most) {
+  if (first + second <= most) return {first, second};
+  const auto [shorter, longer] = std::minmax(first, second);
+  // The shorter one stays whole if it takes no more than half of the room; else both get half. An odd token
+  // goes to the longer text, or to the second of two that are equal.
+  const int64_t of_shorter = std::min(shorter, most / 2), of_longer = most - of_shorter;
+  if (first <= second) return {of_shorter, of_longer};
+  return {of_longer, of_shorter};
+}
+
+FramedPair frame_pair(const TokenIds& first, const TokenIds& second, int64_t length,
+                      const SpecialTokens& special) {
+  if (length < kPairSpecials) throw std::invalid_argument("a pair must have room for its special tokens");
+  const auto [n_first, n_second] =
+      cut_longest_first(std::ssize(first), std::ssize(second), length - kPairSpecials);
+  FramedPair pair;
+  pair.ids.reserve(static_cast<size_t>(n_first + n_second + kPairSpecials));
+  pair.ids.push_back(special.cls);
+  pair.ids.insert(pair.ids.end(), first.begin(), first.begin() + n_first);
+  pair.ids.push_back(special.sep);
+  pair.segments.assign(pair.ids.size(), 0);
+  pair.ids.insert(pair.ids.end(), second.begin(), second.begin() + n_second);
+  pair.ids.push_back(special.sep);
+  pair.segments.resize(pair.ids.size(), 1);
+  return pair;
+}
+
 namespace {
 
 class ClassificationBatches : public PlannedBatches {
@@ -82,6 +111,59 @@ class ClassificationBatches : public PlannedBatches {
   SpecialTokens special_;
 };
 
+class PairClassificationBatches : public PlannedBatches {
+ public:
+  PairClassificationBatches(TokenStore first, TokenStore second, std::vector<int64_t> labels, int64_t length,
+                            const SpecialTokens& special, const BatchOptions& options)
+      : PlannedBatches(options),
+        first_(std::move(first)),
+        second_(std::move(second)),
+        labels_(std::move(labels)),
+        longest_(length),
+        special_(special) {
+    require_special(special.pad, "<pad>", "text_classification");
+    require_special(special.cls, "<cls>", "text_classification with an encoder");
+    require_special(special.sep, "<sep>", "text_classification with an encoder");
+    if (length < kPairSpecials) throw std::invalid_argument("pairs must have room for their special tokens");
+    if (first_.n_rows() != second_.n_rows() || first_.n_rows() != std::ssize(labels_)) {
+      throw DataError(fmt::format("{} and {} texts but {} labels: the numbers must be equal", first_.n_rows(),
+                                  second_.n_rows(), labels_.size()));
+    }
+    for (int64_t i = 0; i < first_.n_rows(); ++i)
+      lengths_.push_back(std::min(first_.row_length(i) + second_.row_length(i) + kPairSpecials, length));
+    if (lengths_.empty()) throw DataError("there are no texts to classify");
+  }
+
+ protected:
+  EpochPlan make_plan(int64_t epoch) const override { return plan_epoch(lengths_, options(), epoch); }
+
+  Batch make(int64_t, std::span<const int64_t> examples) const override {
+    std::vector<int64_t> lengths;
+    for (const int64_t i : examples) lengths.push_back(lengths_[static_cast<size_t>(i)]);
+    PaddedRows rows(lengths, special_.pad), segments(lengths, 0);
+    Batch batch;
+    batch.targets = int64_tensor(std::ssize(examples));
+    for (int64_t b = 0; b < std::ssize(examples); ++b) {
+      const int64_t example = examples[static_cast<size_t>(b)];
+      const auto pair = frame_pair(first_.row(example), second_.row(example), longest_, special_);
+      std::ranges::copy(pair.ids, rows.row(b));
+      std::ranges::copy(pair.segments, segments.row(b));
+      batch.targets.mutable_data_ptr<int64_t>()[b] = labels_[static_cast<size_t>(example)];
+    }
+    batch.input = rows.batch();
+    batch.segments = segments.batch().ids;
+    batch.tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+    return batch;
+  }
+
+ private:
+  TokenStore first_, second_;
+  std::vector<int64_t> labels_;
+  std::vector<int64_t> lengths_;  // as the model sees them
+  int64_t longest_;
+  SpecialTokens special_;
+};
+
 }  // namespace
 
 std::unique_ptr<BatchSource> classification_batches(TokenStore texts, std::vector<int64_t> labels,
@@ -90,6 +172,14 @@ std::unique_ptr<BatchSource> classification_batches(TokenStore texts, std::vecto
                                                     const BatchOptions& options) {
   return std::make_unique<ClassificationBatches>(std::move(texts), std::move(labels), length, position,
                                                  special, options);
+}
+
+std::unique_ptr<BatchSource> pair_classification_batches(TokenStore first, TokenStore second,
+                                                         std::vector<int64_t> labels, int64_t length,
+                                                         const SpecialTokens& special,
+                                                         const BatchOptions& options) {
+  return std::make_unique<PairClassificationBatches>(std::move(first), std::move(second), std::move(labels),
+                                                     length, special, options);
 }
 
 }  // namespace zoo

@@ -89,15 +89,30 @@ void keep_part_of_text(const DataConfig& config, Split split, std::vector<std::s
 }
 
 struct Row {
-  std::string text, label;
+  std::string text, label, second;
 };
 
+/// The columns of a text: one, or two for pairs.
+std::vector<ColumnNames> text_columns(const DataConfig& config) {
+  std::vector<ColumnNames> columns{config.text_column};
+  if (!config.pair_column.empty()) columns.push_back(config.pair_column);
+  return columns;
+}
+
+std::string joined_pair(const std::string& first, const std::string& second) {
+  return first + kBetweenPairs + second;
+}
+
 void read_rows(const std::filesystem::path& path, const DataConfig& config, std::vector<Row>& out) {
-  read_table(path, {config.text_column, {config.label_column}},
-             [&](size_t line, std::vector<std::string> row) {
-               if (is_blank(row[1])) throw DataError(fmt::format("{}:{}: no label", path.string(), line));
-               out.push_back({std::move(row[0]), std::move(row[1])});
-             });
+  auto columns = text_columns(config);
+  const bool has_pairs = columns.size() > 1;
+  columns.insert(columns.begin() + 1, {config.label_column});
+  read_table(path, columns, [&](size_t line, std::vector<std::string> row) {
+    if (is_blank(row[1])) throw DataError(fmt::format("{}:{}: no label", path.string(), line));
+    out.push_back({.text = std::move(row[0]),
+                   .label = std::move(row[1]),
+                   .second = has_pairs ? std::move(row[2]) : std::string()});
+  });
 }
 
 /// Appends the documents of a file. In a table, the rows already separate the texts.
@@ -203,17 +218,33 @@ LabelledTexts read_labelled(const DataConfig& config, Split split) {
   LabelledTexts result;
   for (Row& row : rows) {
     result.texts.push_back(std::move(row.text));
+    if (!config.pair_column.empty()) result.pairs.push_back(std::move(row.second));
     result.labels.push_back(std::move(row.label));
   }
   return result;
+}
+
+std::vector<std::string> LabelledTexts::inputs() const {
+  if (pairs.empty()) return texts;
+  std::vector<std::string> result;
+  for (size_t i = 0; i < texts.size(); ++i) result.push_back(joined_pair(texts[i], pairs[i]));
+  return result;
+}
+
+std::pair<std::string, std::string> split_pair(const std::string& input) {
+  const size_t tab = input.find(kBetweenPairs);
+  if (tab == input.npos || input.find(kBetweenPairs, tab + 1) != input.npos)
+    throw DataError("a pair is two texts with one tab between them (data.pair_column)");
+  return {input.substr(0, tab), input.substr(tab + 1)};
 }
 
 std::vector<std::string> read_texts(const std::filesystem::path& path, const DataConfig& config) {
   if (path.extension() != ".tsv")
     return lines_of_text(read_file(path, Follow::everything, kMostInputBytes), path.string());
   std::vector<std::string> texts;
-  read_table(path, {config.text_column},
-             [&](size_t, std::vector<std::string> row) { texts.push_back(std::move(row[0])); });
+  read_table(path, text_columns(config), [&](size_t, std::vector<std::string> row) {
+    texts.push_back(row.size() > 1 ? joined_pair(row[0], row[1]) : std::move(row[0]));
+  });
   if (texts.empty()) throw DataError(fmt::format("{}: the table has no rows", path.string()));
   return texts;
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "data/data_config.h"
@@ -36,15 +37,24 @@ ParallelTexts read_parallel(const DataConfig& config, Split split);
 
 struct LabelledTexts {
   std::vector<std::string> texts;
+  std::vector<std::string> pairs;   // the second text of each row; none without config.pair_column
   std::vector<std::string> labels;  // as written in the file
+
+  /// The texts as inputs of a task: pairs with kBetweenPairs between them.
+  std::vector<std::string> inputs() const;
 };
+/// Stands between the two texts of a pair where a task takes one input.
+inline constexpr char kBetweenPairs = '\t';
+/// The two texts of such an input. Throws DataError unless it has one tab.
+std::pair<std::string, std::string> split_pair(const std::string& input);
+
 /// Rows of tab-separated files with a header line (no quoting, as in GLUE). Throws DataError with file and
 /// line.
 LabelledTexts read_labelled(const DataConfig& config, Split split);
 
 /// Texts to use a trained model on: the lines of a file, blank ones included, or the texts of a table
-/// (NAME.tsv), as read_labelled() reads them. `path` is not looked for below the data root. Throws DataError
-/// as read_documents().
+/// (NAME.tsv), as read_labelled() reads them, with a tab between the texts of pairs. `path` is not looked for
+/// below the data root. Throws DataError as read_documents().
 std::vector<std::string> read_texts(const std::filesystem::path& path, const DataConfig& config);
 /// The lines of `content`, checked like the lines of a file. Errors call it `name`.
 std::vector<std::string> lines_of_text(std::string content, std::string_view name);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "data/batch_source.h"
@@ -59,6 +60,28 @@ std::unique_ptr<BatchSource> classification_batches(TokenStore texts, std::vecto
                                                     int64_t length, ClassPosition position,
                                                     const SpecialTokens& special,
                                                     const BatchOptions& options);
+
+/// A sequence with special tokens, and for each token 0 or 1: the text to which it belongs (BERT's segments).
+struct FramedPair {
+  TokenIds ids, segments;
+};
+
+/// Special tokens in a framed pair.
+inline constexpr int64_t kPairSpecials = 3;
+
+/// <cls> first <sep> second <sep>, at most `length` tokens (at least kPairSpecials): the longer text is cut
+/// first, as by the strategy "longest_first" of tokenizers. Segments: 0 as far as the first <sep>, then 1.
+FramedPair frame_pair(const TokenIds& first, const TokenIds& second, int64_t length,
+                      const SpecialTokens& special);
+
+/// The numbers of tokens of two texts that are kept if there is room for `most` together.
+std::pair<int64_t, int64_t> cut_longest_first(int64_t first, int64_t second, int64_t most);
+
+/// One label for each pair of texts, rows of the two stores, as frame_pair() makes them, with their segments.
+std::unique_ptr<BatchSource> pair_classification_batches(TokenStore first, TokenStore second,
+                                                         std::vector<int64_t> labels, int64_t length,
+                                                         const SpecialTokens& special,
+                                                         const BatchOptions& options);
 
 /// Each row of `texts` is read from its beginning, at most `length` tokens of it. The tokens that follow a
 /// token `mark` are predicted, each from the tokens before it; the marks themselves are not read.

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "data/epoch_plan.h"
+#include "data/text/corpus.h"
 #include "data/text/padded_rows.h"
 #include "data/text/text_batches.h"
 #include "data/text/token_store.h"
@@ -43,23 +44,39 @@ class TextClassification : public Task {
     return result;
   }
 
+  /// Token ids without special tokens.
+  struct EncodedText {
+    TokenIds text, second;  // second: of a pair; else empty
+  };
+
   /// What turns texts into scores of the classes.
   struct Scorer {
-    /// (B, C) float on the CPU. The softmax of a row is the probabilities of the classes. Texts are token ids
-    /// without special tokens; the scorer cuts those that are too long.
-    std::function<torch::Tensor(const std::vector<TokenIds>& texts)> scores;
+    /// (B, C) float on the CPU. The softmax of a row is the probabilities of the classes. The scorer cuts
+    /// texts that are too long.
+    std::function<torch::Tensor(const std::vector<EncodedText>& texts)> scores;
     int64_t most_rows;  // texts in one call
   };
   virtual Scorer scorer(Model& model) const = 0;
   /// The number of special tokens around a text.
   virtual int64_t n_special_tokens() const = 0;
 
-  TokenIds encode(const std::string& text) const {
-    return tokenizer().encode(beginning_to_read(without_blanks_at_end(text), length_limit()));
+  /// Whether pairs of texts are classified.
+  bool reads_pairs() const { return !experiment().data.pair_column.empty(); }
+
+  EncodedText encode(const std::string& input) const {
+    if (!reads_pairs()) return {.text = encode_text(input), .second = {}};
+    const auto [first, second] = split_pair(input);
+    return {.text = encode_text(first), .second = encode_text(second)};
+  }
+
+  static std::vector<TokenIds> first_texts(const std::vector<EncodedText>& encoded) {
+    std::vector<TokenIds> texts;
+    for (const auto& each : encoded) texts.push_back(each.text);
+    return texts;
   }
 
   /// (N, C) float on the CPU: the scores of all texts, computed with batches of similar lengths.
-  torch::Tensor class_scores(Model& model, const std::vector<TokenIds>& texts,
+  torch::Tensor class_scores(Model& model, const std::vector<EncodedText>& texts,
                              const PredictOptions& options = {}) const {
     constexpr int64_t most_tokens = 4096;
     const InferenceScope scope(model);
@@ -68,7 +85,9 @@ class TextClassification : public Task {
     for (const auto& text : texts) lengths.push_back(std::min(length_with_specials(text), length_limit()));
     auto all = torch::empty({std::ssize(texts), std::ssize(labels())});
     const auto score_batch = [&](std::span<const int64_t> examples) {
-      all.index_copy_(0, int64_tensor(examples), classifier.scores(rows_at(texts, examples)));
+      std::vector<EncodedText> rows;
+      for (const int64_t i : examples) rows.push_back(texts[static_cast<size_t>(i)]);
+      all.index_copy_(0, int64_tensor(examples), classifier.scores(rows));
     };
     for_each_batch(lengths, {.rows = classifier.most_rows, .tokens = most_tokens}, score_batch,
                    options.on_progress);
@@ -77,29 +96,35 @@ class TextClassification : public Task {
 
  private:
   int64_t length_limit() const { return experiment().data.sequence_length; }
-  int64_t length_with_specials(const TokenIds& text) const { return std::ssize(text) + n_special_tokens(); }
+  int64_t length_with_specials(const EncodedText& text) const {
+    return std::ssize(text.text) + std::ssize(text.second) + n_special_tokens();
+  }
+  TokenIds encode_text(const std::string& text) const {
+    return tokenizer().encode(beginning_to_read(without_blanks_at_end(text), length_limit()));
+  }
 
   /// The rows of samples: `inputs`, or the first rows of the validation data.
   LabelledTexts rows_to_show(const std::vector<std::string>& inputs) const {
     constexpr size_t n_samples = 5;
-    if (!inputs.empty()) return {.texts = inputs, .labels = {}};
-    auto rows = read_labelled(experiment().data, Split::valid);
-    rows.texts.resize(std::min(n_samples, rows.texts.size()));
-    rows.labels.resize(rows.texts.size());
-    return rows;
+    if (!inputs.empty()) return {.texts = inputs, .pairs = {}, .labels = {}};
+    const auto rows = read_labelled(experiment().data, Split::valid);
+    LabelledTexts shown{.texts = rows.inputs(), .pairs = {}, .labels = rows.labels};
+    shown.texts.resize(std::min(n_samples, shown.texts.size()));
+    shown.labels.resize(shown.texts.size());
+    return shown;
   }
 };
 
 std::vector<Prediction> TextClassification::predict(Model& model, const std::vector<std::string>& inputs,
                                                     const PredictOptions& options) {
   std::vector<Prediction> predictions;
-  std::vector<TokenIds> texts;
+  std::vector<EncodedText> texts;
   std::vector<size_t> origins;  // of the texts among the inputs: those with tokens
   for (const auto& input : inputs) {
     try {
       auto text = encode(input);
       predictions.push_back({.input = input, .cut = length_with_specials(text) > length_limit()});
-      if (text.empty()) continue;
+      if (text.text.empty() && text.second.empty()) continue;
       texts.push_back(std::move(text));
       origins.push_back(predictions.size() - 1);
     } catch (const DataError& error) {
@@ -115,7 +140,7 @@ std::vector<Prediction> TextClassification::predict(Model& model, const std::vec
 
 std::vector<Sample> TextClassification::samples(Model& model, const std::vector<std::string>& inputs) {
   const auto rows = rows_to_show(inputs);
-  std::vector<TokenIds> texts;
+  std::vector<EncodedText> texts;
   for (const auto& text : rows.texts) texts.push_back(encode(text));
   const auto predicted = int64_values(class_scores(model, texts).argmax(1));
   std::vector<Sample> samples;
@@ -161,18 +186,22 @@ class ClassificationByHead final : public TextClassification {
  private:
   std::unique_ptr<BatchSource> open(Split split) override {
     const auto rows = read_labelled(experiment().data, split);
-    return make_batches(tokenize(rows.texts, tokenizer(), RowEnding::bare), classes(rows),
+    return make_batches(tokenize(rows.texts, tokenizer(), RowEnding::bare),
+                        tokenize(rows.pairs, tokenizer(), RowEnding::bare), classes(rows),
                         batch_options(split));
   }
 
   Scorer scorer(Model& model) const override {
     constexpr int64_t most_rows = 1024;
-    const auto scores = [this, &model](const std::vector<TokenIds>& texts) {
+    const auto scores = [this, &model](const std::vector<EncodedText>& texts) {
       BatchOptions one_batch;
       one_batch.batch_size = std::ssize(texts);
       one_batch.order = BatchOptions::Order::sequential;
+      std::vector<TokenIds> seconds;
+      for (const auto& text : texts) seconds.push_back(text.second);
       const auto source =
-          make_batches(TokenStore::from_rows(texts), std::vector<int64_t>(texts.size(), 0), one_batch);
+          make_batches(TokenStore::from_rows(first_texts(texts)), TokenStore::from_rows(seconds),
+                       std::vector<int64_t>(texts.size(), 0), one_batch);
       const auto batch = source->batch(0, 0).to(model.device());
       return model.logits(model.features(batch)).to(torch::kCPU, torch::kFloat);
     };
@@ -182,10 +211,18 @@ class ClassificationByHead final : public TextClassification {
   ClassPosition class_position() const {
     return shape_of(experiment().model) == FamilyShape::encoder ? ClassPosition::first : ClassPosition::last;
   }
-  int64_t n_special_tokens() const override { return class_position() == ClassPosition::first ? 2 : 1; }
+  int64_t n_special_tokens() const override {
+    if (reads_pairs()) return kPairSpecials;
+    return class_position() == ClassPosition::first ? 2 : 1;
+  }
 
-  std::unique_ptr<BatchSource> make_batches(TokenStore texts, std::vector<int64_t> classes,
-                                            const BatchOptions& options) const {
+  /// `seconds` are read only if there are pairs.
+  std::unique_ptr<BatchSource> make_batches(TokenStore texts, TokenStore seconds,
+                                            std::vector<int64_t> classes, const BatchOptions& options) const {
+    if (reads_pairs()) {
+      return pair_classification_batches(std::move(texts), std::move(seconds), std::move(classes),
+                                         experiment().data.sequence_length, tokenizer().special(), options);
+    }
     return classification_batches(std::move(texts), std::move(classes), experiment().data.sequence_length,
                                   class_position(), tokenizer().special(), options);
   }
@@ -210,7 +247,7 @@ class ClassificationByText final : public TextClassification {
     if (options.max_batches) n_rows = n_rows_of(batches(split), *options.max_batches);
     const int64_t begin = n_rows * options.rank() / options.n_processes(),
                   end = n_rows * (options.rank() + 1) / options.n_processes();
-    std::vector<TokenIds> texts;
+    std::vector<EncodedText> texts;
     for (int64_t i = begin; i < end; ++i) texts.push_back(encode(rows.texts[static_cast<size_t>(i)]));
     ConfusionCounts counts(static_cast<int64_t>(labels().size()));
     counts.add(class_scores(model, texts).argmax(1),
@@ -239,7 +276,7 @@ class ClassificationByText final : public TextClassification {
                                                               experiment().data.sequence_length);
     // Every pair of a text and a class is a row with logits over the whole vocabulary.
     constexpr int64_t most_pairs = 256;
-    return {.scores = [likelihood](const std::vector<TokenIds>& texts) { return (*likelihood)(texts); },
+    return {.scores = [likelihood](const auto& texts) { return (*likelihood)(first_texts(texts)); },
             .most_rows = std::max<int64_t>(1, most_pairs / std::ssize(labels()))};
   }
   int64_t n_special_tokens() const override { return 1; }
@@ -254,7 +291,7 @@ std::unique_ptr<Task> make_text_classification(const Experiment& experiment, Voc
     // same tokens, so that the families are comparable.
     if (!vocabulary.tokenizer) {
       vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all,
-                                                {&rows.texts, &vocabulary.labels});
+                                                {&rows.texts, &rows.pairs, &vocabulary.labels});
     }
   }
   if (as_text) return std::make_unique<ClassificationByText>(experiment, std::move(vocabulary));
@@ -265,6 +302,11 @@ void validate_text_classification(const Experiment& experiment, const Complain& 
   require_shape(experiment, {FamilyShape::encoder, FamilyShape::decoder, FamilyShape::encoder_decoder},
                 "encoder, decoder or encoder_decoder", complain);
   require_positions(experiment, "data.sequence_length", experiment.data.sequence_length, complain);
+  if (experiment.data.pair_column.empty()) return;
+  if (shape_of(experiment.model) != FamilyShape::encoder)
+    complain("data.pair_column", "is for an encoder, which reads both texts of a pair at once");
+  if (experiment.model.n_segments == 1)
+    complain("model.n_segments", "must be 2 for data.pair_column, or 0: a pair has two segments");
 }
 
 }  // namespace
