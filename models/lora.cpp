@@ -58,9 +58,9 @@ void add_adapters(Model& model, const LoraConfig& config, HeadKind head) {
   for (const auto& [name, map, part] : targets_of(model)) {
     if (!matches_any(config.targets, name)) continue;
     const int64_t n_outputs = map->options.parts()[part].n_outputs;
-    if (const int64_t most = std::max(map->n_inputs(), n_outputs); config.rank > most) {
+    if (const int64_t most = std::min(map->n_inputs(), n_outputs); config.rank > most) {
       throw ConfigError(
-          fmt::format("training.lora.rank: {} is more than {}, the larger side of the matrix of {}",
+          fmt::format("training.lora.rank: {} is more than {}, the smaller side of the matrix of {}",
                       config.rank, most, name));
     }
     map->add_adapter(part, {.rank = config.rank, .alpha = config.alpha, .dropout = config.dropout});

@@ -31,7 +31,7 @@ struct LoraConfig {
 std::vector<std::string> adapter_targets(const torch::nn::Module& model);
 
 /// Adds adapters to `model`, and freezes everything else except the parameters in config.trained. Throws
-/// ConfigError for a pattern without a match, and for a rank that is larger than a matrix.
+/// ConfigError for a pattern without a match, and for a rank that is larger than a side of a matrix.
 void add_adapters(Model& model, const LoraConfig& config, HeadKind head);
 
 /// Whether `name` is the name of a parameter of an adapter.

@@ -31,7 +31,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-TrainOptions resuming(const fs::path& run) { return {.run_dir = run, .existing = ExistingRun::resume}; }
+TrainOptions going_on_with(const fs::path& run) { return {.run_dir = run, .existing = ExistingRun::resume}; }
 
 class FineTuning : public ::testing::Test {
  protected:
@@ -351,7 +351,7 @@ TEST_F(FineTuning, AKilledRunGoesOnToTheSameBits) {
   ASSERT_EQ(Child([&] { return train(experiment, {.run_dir = world.path("whole")}), 0; }).wait(), 0);
   for (const int64_t step : {1, 4, 6, 7, 13, 20}) {
     Child child([&, at = step] {
-      auto options = resuming(run);
+      auto options = going_on_with(run);
       options.on_progress = [&](const TrainProgress& progress) {
         if (progress.step == at && progress.message.empty()) ::raise(SIGKILL);
       };
@@ -359,7 +359,7 @@ TEST_F(FineTuning, AKilledRunGoesOnToTheSameBits) {
     });
     ASSERT_EQ(child.wait(), -SIGKILL) << "at step " << step;
   }
-  ASSERT_EQ(Child([&] { return train(experiment, resuming(run)), 0; }).wait(), 0);
+  ASSERT_EQ(Child([&] { return train(experiment, going_on_with(run)), 0; }).wait(), 0);
   for (const char* file :
        {"base.safetensors", "adapter.safetensors", "samples.txt", "checkpoints/last/adapter.safetensors",
         "checkpoints/last/optimizer.safetensors", "checkpoints/last/average.safetensors"})
@@ -370,7 +370,7 @@ TEST_F(FineTuning, AKilledRunGoesOnToTheSameBits) {
 TEST_F(FineTuning, AnotherBaseIsRefused) {
   train(tuned({kLora, "training.steps=8"}), {.run_dir = run});
   train(tuned({kLora, "training.seed=7", "training.steps=8"}), {.run_dir = world.path("other")});
-  const auto go_on = [&] { train(tuned({kLora, "training.steps=12"}), resuming(run)); };
+  const auto go_on = [&] { train(tuned({kLora, "training.steps=12"}), going_on_with(run)); };
   // The adapters of another base: the same one, until one of its numbers is changed.
   TensorMap tensors;
   StringMap metadata;
@@ -386,7 +386,7 @@ TEST_F(FineTuning, AnotherBaseIsRefused) {
   save_safetensors(run / kBaseFile, tensors, {{"sha256", hash_of_tensors(tensors)}});
   EXPECT_THAT(message_of<CheckpointError>(go_on), HasSubstr("belongs to another base.safetensors"));
   EXPECT_THAT(message_of<CheckpointError>([&] { Run::open(run); }), HasSubstr("belongs to another"));
-  EXPECT_THAT(message_of<ConfigError>([&] { train(tuned({"training.steps=12"}), resuming(run)); }),
+  EXPECT_THAT(message_of<ConfigError>([&] { train(tuned({"training.steps=12"}), going_on_with(run)); }),
               HasSubstr("training.lora"));
 }
 
