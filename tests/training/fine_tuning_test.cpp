@@ -12,6 +12,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "checkpoints/average_run.h"
 #include "checkpoints/base_weights.h"
 #include "checkpoints/merge_run.h"
 #include "checkpoints/run.h"
@@ -82,6 +83,18 @@ TEST_F(FineTuning, FrozenParametersKeepTheirBits) {
   const SafetensorsFile optimizer(run / "checkpoints/last/optimizer.safetensors");
   ASSERT_GT(optimizer.n_tensors(), 0U);
   for (const auto& name : optimizer.names()) EXPECT_FALSE(is_frozen(name)) << name;
+}
+
+/// The mean of many equal numbers may differ from them by rounding.
+TEST_F(FineTuning, MeansOfCheckpointsKeepFrozenParameters) {
+  train(tuned({kFreeze, "training.steps=11", "training.checkpoint_every=1", "training.keep_checkpoints=11"}),
+        {.run_dir = run});
+  average_run(run, {.out = world.path("mean"), .last = 11});
+  const SafetensorsFile before(source / "model.safetensors"), after(world.path("mean") / "model.safetensors");
+  for (const auto& name : before.names()) {
+    if (!is_frozen(name)) continue;
+    EXPECT_TRUE(torch::equal(before.tensor(name), after.tensor(name))) << name;
+  }
 }
 
 TEST_F(FineTuning, TheHeadAloneCanBeTrained) {
