@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -206,6 +207,13 @@ void read_exactly(const Descriptor& file, const std::filesystem::path& path, uin
   if (got < size) fail(path, "it ends at byte {}; was it cut while it was read?", offset + got);
 }
 
+/// Nothing for a type that is not supported.
+std::optional<torch::ScalarType> type_of(std::string_view dtype) {
+  const auto at =
+      std::find_if(std::begin(kDtypes), std::end(kDtypes), [&](const Dtype& d) { return d.name == dtype; });
+  return at == std::end(kDtypes) ? std::nullopt : std::optional(at->type);
+}
+
 size_t rank_of(torch::ScalarType type) {
   const auto at =
       std::find_if(std::begin(kDtypes), std::end(kDtypes), [&](const Dtype& d) { return d.type == type; });
@@ -243,12 +251,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
     const std::string shown = excerpt(name);
     if (!raw.dtype || !raw.shape || !raw.offsets)
       fail(path, "'{}' lacks dtype, shape or data_offsets", shown);
-    const auto dtype = std::find_if(std::begin(kDtypes), std::end(kDtypes),
-                                    [&](const Dtype& d) { return d.name == *raw.dtype; });
-    if (dtype == std::end(kDtypes)) {
-      throw CheckpointError(fmt::format("'{}': the tensor '{}' has the dtype '{}', which is not one of {}",
-                                        path.string(), shown, excerpt(*raw.dtype), kDtypeNames));
-    }
+    const auto type = type_of(*raw.dtype);
     if (raw.offsets->size() != 2) fail(path, "data_offsets of '{}' are not two numbers", shown);
     const uint64_t begin = (*raw.offsets)[0], end = (*raw.offsets)[1];
     if (begin > end) fail(path, "'{}' begins at byte {}, after its end at byte {}", shown, begin, end);
@@ -256,12 +259,15 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
       fail(path, "'{}' ends at byte {} of the data, which has {} bytes; is the file truncated?", shown, end,
            data_size);
     }
-    const auto size = size_in_bytes(*raw.shape, c10::elementSize(dtype->type));
+    const auto size = size_in_bytes(*raw.shape, type ? c10::elementSize(*type) : 1);
     if (!size) fail(path, "the shape of '{}' overflows 64 bits", shown);
-    if (*size != end - begin) {
+    // Numbers of an unknown type have at least one bit.
+    if (!type && *size > 8 * (end - begin))
+      fail(path, "'{}' has {} numbers by its shape, but {} bytes", shown, *size, end - begin);
+    if (type && *size != end - begin) {
       fail(path, "'{}' takes {} bytes by dtype and shape, but {} by its offsets", shown, *size, end - begin);
     }
-    entries_.emplace(name, Entry{dtype->type, std::vector<int64_t>(raw.shape->begin(), raw.shape->end()),
+    entries_.emplace(name, Entry{*raw.dtype, std::vector<int64_t>(raw.shape->begin(), raw.shape->end()),
                                  static_cast<size_t>(begin), static_cast<size_t>(end)});
   }
 
@@ -283,10 +289,13 @@ std::vector<std::string> SafetensorsFile::names() const {
   return result;
 }
 
-int64_t SafetensorsFile::n_elements() const {
+int64_t n_elements(const TensorSource& source) {
   int64_t n = 0;
-  for (const auto& [name, entry] : entries_)
-    n += static_cast<int64_t>((entry.end - entry.begin) / c10::elementSize(entry.dtype));
+  for (const auto& name : source.names()) {
+    const auto shape = source.shape(name);
+    // The product of the other dimensions of an empty tensor may be beyond int64.
+    if (std::ranges::find(shape, 0) == shape.end()) n += c10::multiply_integers(shape);
+  }
   return n;
 }
 
@@ -298,56 +307,73 @@ const SafetensorsFile::Entry& SafetensorsFile::entry(const std::string& name) co
                                     near ? fmt::format("; did you mean '{}'?", *near) : ""));
 }
 
-void SafetensorsFile::read_data(const Entry& entry, void* to) const {
-  read_exactly(file_, path_, data_offset_ + entry.begin, to, entry.end - entry.begin);
+torch::ScalarType SafetensorsFile::dtype(const std::string& name) const {
+  const auto& stored = entry(name).dtype;
+  if (const auto type = type_of(stored)) return *type;
+  throw CheckpointError(fmt::format("'{}': the tensor '{}' has the dtype '{}', which is not one of {}",
+                                    path_.string(), excerpt(name), excerpt(stored), kDtypeNames));
 }
 
-torch::Tensor SafetensorsFile::tensor(const std::string& name) const {
-  const Entry& stored = entry(name);
-  auto tensor = torch::empty(stored.shape, torch::TensorOptions().dtype(stored.dtype));
-  if (stored.begin == stored.end) return tensor;
-  if (stored.dtype != torch::kBool) {
-    read_data(stored, tensor.data_ptr());
-    return tensor;
+void SafetensorsFile::read_data(size_t begin, size_t size, void* to) const {
+  read_exactly(file_, path_, data_offset_ + begin, to, size);
+}
+
+/// Reads piece by piece, so that a tensor that is converted is not in memory twice.
+void SafetensorsFile::read_converted(const Entry& stored, torch::ScalarType type,
+                                     const torch::Tensor& to) const {
+  constexpr int64_t most_bytes = int64_t{16} << 20;
+  const auto item = static_cast<int64_t>(c10::elementSize(type));
+  const auto n = static_cast<int64_t>(stored.end - stored.begin) / item;
+  auto flat = to.view({-1});
+  for (int64_t begin = 0; begin < n; begin += most_bytes / item) {
+    const int64_t count = std::min(n - begin, most_bytes / item);
+    const auto piece = torch::empty({count}, torch::TensorOptions().dtype(type));
+    read_data(stored.begin + static_cast<size_t>(begin * item), static_cast<size_t>(count * item),
+              piece.data_ptr());
+    flat.narrow(0, begin, count).copy_(piece);
   }
-  const auto bytes =
-      torch::empty(stored.shape, torch::kUInt8);  // a bool that is neither 0 nor 1 must not exist
-  read_data(stored, bytes.data_ptr());
-  if (!bytes.le(1).all().item<bool>())
-    fail(path_, "'{}' has the dtype BOOL, but holds bytes other than 0 and 1", excerpt(name));
-  return bytes.to(torch::kBool);
 }
 
 void SafetensorsFile::read_into(const torch::Tensor& to, const std::string& name) const {
   const Entry& stored = entry(name);
-  const bool is_alike = to.is_cpu() && to.is_contiguous() && to.scalar_type() == stored.dtype &&
-                        stored.dtype != torch::kBool && to.sizes() == stored.shape;
-  if (!is_alike) {
+  const auto type = dtype(name);
+  TORCH_CHECK(to.sizes() == stored.shape, name, " is read into a tensor of another shape");
+  if (stored.begin == stored.end) return;
+  if (type == torch::kBool) {
+    // A bool that is neither 0 nor 1 must not exist.
+    const auto bytes = torch::empty(stored.shape, torch::kUInt8);
+    read_data(stored.begin, stored.end - stored.begin, bytes.data_ptr());
+    if (!bytes.le(1).all().item<bool>())
+      fail(path_, "'{}' has the dtype BOOL, but holds bytes other than 0 and 1", excerpt(name));
+    torch::Tensor(to).copy_(bytes);
+  } else if (to.is_cpu() && to.is_contiguous() && to.scalar_type() == type) {
+    read_data(stored.begin, stored.end - stored.begin, to.data_ptr());
+  } else if (to.is_contiguous()) {
+    read_converted(stored, type, to);
+  } else {
     torch::Tensor(to).copy_(tensor(name));
-  } else if (stored.begin != stored.end) {
-    read_data(stored, to.data_ptr());
   }
 }
 
-void save_safetensors(const std::filesystem::path& path, const TensorMap& tensors,
-                      const StringMap& metadata) {
-  std::vector<const TensorMap::value_type*> order;
-  for (const auto& item : tensors) {
-    const auto& [name, tensor] = item;
-    const bool writable = tensor.defined() && tensor.layout() == torch::kStrided &&
-                          rank_of(tensor.scalar_type()) < std::size(kDtypes) && name != kMetadataKey;
-    if (!writable) {
-      throw CheckpointError(
-          fmt::format("cannot write '{}': the tensor '{}' has a name, layout or dtype that the "
-                      "safetensors format does not support (dtypes: {})",
-                      path.string(), excerpt(name), kDtypeNames));
-    }
-    order.push_back(&item);
-  }
-  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-    return rank_of(a->second.scalar_type()) < rank_of(b->second.scalar_type());
-  });
+namespace {
 
+/// What the header says of a tensor.
+struct HeaderEntry {
+  std::string name;
+  torch::ScalarType dtype;
+  std::vector<int64_t> shape;
+
+  size_t n_bytes() const {
+    if (std::ranges::find(shape, 0) != shape.end()) return 0;
+    return static_cast<size_t>(c10::multiply_integers(shape)) * c10::elementSize(dtype);
+  }
+};
+
+/// Writes a file: the header, then the data of each entry, which `data` gives: on the CPU and contiguous.
+void write_safetensors(const std::filesystem::path& path, std::vector<HeaderEntry> entries,
+                       const StringMap& metadata,
+                       const std::function<torch::Tensor(const std::string& name)>& data) {
+  std::ranges::stable_sort(entries, {}, [](const HeaderEntry& entry) { return rank_of(entry.dtype); });
   std::string header = "{";
   if (!metadata.empty()) {
     std::string pairs;
@@ -358,13 +384,11 @@ void save_safetensors(const std::filesystem::path& path, const TensorMap& tensor
     header += fmt::format("\"{}\":{{{}}}", kMetadataKey, pairs);
   }
   size_t offset = 0;
-  for (const auto* item : order) {
-    const auto& [name, tensor] = *item;
-    const size_t end = offset + static_cast<size_t>(tensor.numel()) * tensor.element_size();
-    header +=
-        fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
-                    header.size() > 1 ? "," : "", quoted_json(name, path),
-                    kDtypes[rank_of(tensor.scalar_type())].name, fmt::join(tensor.sizes(), ","), offset, end);
+  for (const auto& entry : entries) {
+    const size_t end = offset + entry.n_bytes();
+    header += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
+                          header.size() > 1 ? "," : "", quoted_json(entry.name, path),
+                          kDtypes[rank_of(entry.dtype)].name, fmt::join(entry.shape, ","), offset, end);
     offset = end;
   }
   header += '}';
@@ -378,12 +402,41 @@ void save_safetensors(const std::filesystem::path& path, const TensorMap& tensor
   OutputFile file(path, OutputFile::Mode::kReplace);
   file.write({reinterpret_cast<const char*>(&header_size), 8});
   file.write(header);
-  for (const auto* item : order) {
-    const auto plain = item->second.detach().resolve_conj().resolve_neg().to(torch::kCPU).contiguous();
+  for (const auto& entry : entries) {
+    const auto plain = data(entry.name);
     file.write({static_cast<const char*>(plain.data_ptr()), plain.nbytes()});
   }
   file.sync();
   file.close();
+}
+
+}  // namespace
+
+void save_safetensors(const std::filesystem::path& path, const TensorMap& tensors,
+                      const StringMap& metadata) {
+  std::vector<HeaderEntry> entries;
+  for (const auto& [name, tensor] : tensors) {
+    const bool writable = tensor.defined() && tensor.layout() == torch::kStrided &&
+                          rank_of(tensor.scalar_type()) < std::size(kDtypes) && name != kMetadataKey;
+    if (!writable) {
+      throw CheckpointError(
+          fmt::format("cannot write '{}': the tensor '{}' has a name, layout or dtype that the "
+                      "safetensors format does not support (dtypes: {})",
+                      path.string(), excerpt(name), kDtypeNames));
+    }
+    entries.push_back({name, tensor.scalar_type(), tensor.sizes().vec()});
+  }
+  write_safetensors(path, std::move(entries), metadata, [&](const std::string& name) {
+    return tensors.at(name).detach().resolve_conj().resolve_neg().to(torch::kCPU).contiguous();
+  });
+}
+
+void copy_safetensors(const std::filesystem::path& path, const TensorSource& source,
+                      const StringMap& metadata) {
+  std::vector<HeaderEntry> entries;
+  for (const auto& name : source.names()) entries.push_back({name, source.dtype(name), source.shape(name)});
+  write_safetensors(path, std::move(entries), metadata,
+                    [&](const std::string& name) { return source.tensor(name); });
 }
 
 }  // namespace zoo

@@ -10,6 +10,7 @@
 #include <torch/types.h>
 
 #include "io/open_file.h"
+#include "io/tensor_source.h"
 
 namespace zoo {
 
@@ -19,34 +20,32 @@ using StringMap = std::map<std::string, std::string>;
 /// A file of tensors. Opening reads and checks only the header. Every length, offset and shape is checked
 /// against the file's size. Ranges must not overlap or leave holes. The data is read when it is asked for,
 /// and not mapped: a mapped file that becomes shorter kills the process.
-class SafetensorsFile {
+class SafetensorsFile final : public TensorSource {
  public:
-  /// Throws a CheckpointError that names the path and the problem.
+  /// Throws a CheckpointError that names the path and the problem. Links are followed.
   explicit SafetensorsFile(const std::filesystem::path& path);
 
-  std::vector<std::string> names() const;
-  bool contains(const std::string& name) const { return entries_.contains(name); }
+  std::vector<std::string> names() const override;
+  bool contains(const std::string& name) const override { return entries_.contains(name); }
   size_t n_tensors() const { return entries_.size(); }
-  /// The number of elements of all tensors.
-  int64_t n_elements() const;
-  const std::vector<int64_t>& shape(const std::string& name) const { return entry(name).shape; }
-  torch::ScalarType dtype(const std::string& name) const { return entry(name).dtype; }
-  /// Reads a tensor. Like shape() and dtype(), throws CheckpointError if there is none of this name; also if
-  /// its data is damaged.
-  torch::Tensor tensor(const std::string& name) const;
-  /// Reads it into a tensor of the same shape, without a copy in between if that has the same type and lies
-  /// in the CPU's memory as the file does. Throws as tensor().
-  void read_into(const torch::Tensor& tensor, const std::string& name) const;
+  std::vector<int64_t> shape(const std::string& name) const override { return entry(name).shape; }
+  /// A file may have tensors of types that are not supported; only who asks for one of them gets an error.
+  torch::ScalarType dtype(const std::string& name) const override;
+  /// Without a copy in between if the tensor has the stored type and lies in the CPU's memory as the file
+  /// does.
+  void read_into(const torch::Tensor& tensor, const std::string& name) const override;
+  std::string place() const override { return path_.string(); }
   const StringMap& metadata() const { return metadata_; }
 
  private:
   struct Entry {
-    torch::ScalarType dtype;
+    std::string dtype;  // as the file says
     std::vector<int64_t> shape;
     size_t begin, end;  // bytes from the start of the data
   };
   const Entry& entry(const std::string& name) const;
-  void read_data(const Entry& entry, void* to) const;
+  void read_converted(const Entry& entry, torch::ScalarType type, const torch::Tensor& to) const;
+  void read_data(size_t begin, size_t size, void* to) const;
 
   std::filesystem::path path_;
   Descriptor file_;
@@ -54,6 +53,14 @@ class SafetensorsFile {
   std::map<std::string, Entry> entries_;
   StringMap metadata_;
 };
+
+/// The number of elements of all tensors.
+int64_t n_elements(const TensorSource& source);
+
+/// Writes all tensors of a source, one after the other, so that only one is in memory. Otherwise as
+/// save_safetensors(). Throws also what the source throws.
+void copy_safetensors(const std::filesystem::path& path, const TensorSource& source,
+                      const StringMap& metadata = {});
 
 /// Writes `tensors` (from any device, made contiguous) and `metadata` to `path`, and flushes them to the
 /// disk. Not atomic: write into a temporary directory and rename that directory (io/files.h). Throws

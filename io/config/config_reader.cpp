@@ -57,6 +57,7 @@ std::optional<std::string> meant_by(const std::string& word, const std::vector<s
                                                                     {"transformer", "encoder_decoder"},
                                                                     {"translation", "text_to_text"},
                                                                     {"classification", "text_classification"},
+                                                                    {"ner", "token_classification"},
                                                                     {"detection", "object_detection"},
                                                                     {"swish", "silu"},
                                                                     {"half", "fp16"},

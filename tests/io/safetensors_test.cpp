@@ -188,9 +188,24 @@ class HostileSafetensors : public ::testing::TestWithParam<Hostile> {};
 TEST_P(HostileSafetensors, IsRefusedWithThePath) {
   const TempDir dir;
   const auto path = dir.write("hostile.safetensors", GetParam().bytes);
-  const std::string message = message_of<CheckpointError>([&] { SafetensorsFile{path}; });
+  const std::string message = message_of<CheckpointError>([&] {
+    const SafetensorsFile file(path);
+    for (const auto& name : file.names()) file.tensor(name);
+  });
   EXPECT_THAT(message, HasSubstr(path.string()));
   EXPECT_THAT(message, EndsWith(GetParam().expected));
+}
+
+// A file may have tensors of types that nobody asks for.
+TEST(Safetensors, OfAnUnknownTypeAreRefusedWhenTheyAreRead) {
+  const TempDir dir;
+  const auto path = dir.write("mixed", file_of(R"({"x":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]},)"
+                                               R"("y":{"dtype":"U8","shape":[2],"data_offsets":[4,6]}})",
+                                               6));
+  const SafetensorsFile file(path);
+  EXPECT_EQ(file.tensor("y").numel(), 2);
+  EXPECT_EQ(file.shape("x"), std::vector<int64_t>{4});
+  EXPECT_THAT(message_of<CheckpointError>([&] { file.tensor("x"); }), HasSubstr("the dtype 'F8_E4M3'"));
 }
 
 std::string length_only(uint64_t length, std::string_view rest = "{}") {
@@ -273,6 +288,8 @@ INSTANTIATE_TEST_SUITE_P(
         Hostile{"not_utf8", file_of("{\"\xff\":{}}"), "the header is not valid JSON at byte 3"},
         Hostile{"unknown_dtype", entry(R"("dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4])"),
                 "the dtype 'F8_E4M3', which is not one of F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL"},
+        Hostile{"unknown_dtype_too_large", entry(R"("dtype":"F4","shape":[33],"data_offsets":[0,4])"),
+                "'x' has 33 numbers by its shape, but 4 bytes"},
         Hostile{"no_dtype", entry(R"("shape":[1],"data_offsets":[0,4])"),
                 "'x' lacks dtype, shape or data_offsets"},
         Hostile{"no_shape", entry(R"("dtype":"F32","data_offsets":[0,4])"),
