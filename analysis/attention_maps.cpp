@@ -155,8 +155,8 @@ AttentionReport attention_report(Model& model, const Tokenizer& tokenizer, const
   Batch batch;
   batch.input = one_row(source);
   if (two_sides) {
-    require_special_token(tokenizer.special().bos, "<bos>");
-    TokenIds read = {tokenizer.special().bos};
+    require_special_token(decoder_start(tokenizer.special()), "<bos>");
+    TokenIds read = {decoder_start(tokenizer.special())};
     read.insert(read.end(), target.ids.begin(), target.ids.end() - 1);
     report.target_tokens = labels_of(tokenizer, read);
     report.target_next = labels_of(tokenizer, target.ids);

@@ -24,8 +24,8 @@ struct EncodedTexts {
 
 EncodedTexts encode_all(const Tokenizer& tokenizer, const std::vector<std::string>& texts,
                         const EmbedOptions& options) {
-  const auto room =
-      static_cast<size_t>(std::max<int64_t>(options.max_length - n_special_tokens(options.layout), 0));
+  const auto room = static_cast<size_t>(
+      std::max<int64_t>(options.max_length - n_special_tokens(tokenizer, options.layout), 0));
   EncodedTexts encoded;
   for (const auto& text : texts) {
     const size_t number = encoded.rows.size() + 1;

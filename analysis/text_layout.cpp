@@ -12,6 +12,11 @@ TokenIds encode_text(const Tokenizer& tokenizer, std::string_view text, TextLayo
 }
 
 TokenIds with_special_tokens(const Tokenizer& tokenizer, TokenIds ids, TextLayout layout) {
+  if (const auto frame = tokenizer.frame()) {
+    ids.insert(ids.begin(), frame->before.begin(), frame->before.end());
+    ids.insert(ids.end(), frame->after.begin(), frame->after.end());
+    return ids;
+  }
   const auto& special = tokenizer.special();
   switch (layout) {
     case TextLayout::tokens:
@@ -32,7 +37,8 @@ TokenIds with_special_tokens(const Tokenizer& tokenizer, TokenIds ids, TextLayou
   return ids;
 }
 
-int64_t n_special_tokens(TextLayout layout) {
+int64_t n_special_tokens(const Tokenizer& tokenizer, TextLayout layout) {
+  if (const auto frame = tokenizer.frame()) return std::ssize(frame->before) + std::ssize(frame->after);
   switch (layout) {
     case TextLayout::tokens:
       return 0;

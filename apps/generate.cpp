@@ -68,15 +68,15 @@ TokenIds prompt_ids(std::string_view text) {
 /// How the prompts of a run become tokens.
 struct PromptReader {
   const Tokenizer& tokenizer;
-  int64_t max_length;  // the most tokens that the model reads
-  bool has_masks;
+  int64_t max_length;             // the most tokens that the model reads
+  const GenerativeModel* writer;  // null: the model fills masks
 
   size_t most_bytes() const { return most_prompt_bytes(max_length); }
 
   Prompt read(std::string text) const {
     check_prompt_size(text, max_length);
     check_utf8(text);
-    auto ids = has_masks ? encode_masked(tokenizer, text) : tokenizer.encode(text);
+    auto ids = writer ? encode_prompt(tokenizer, text, *writer) : encode_masked(tokenizer, text);
     return {.text = std::move(text), .ids = std::move(ids)};
   }
 };
@@ -203,7 +203,7 @@ class Writer {
         generator_(run.model(), run.tokenizer()),
         reader_{.tokenizer = run.tokenizer(),
                 .max_length = run.model().generative()->max_length(),
-                .has_masks = false} {}
+                .writer = run.model().generative()} {}
 
   void run() const {
     if (is_conversation(arguments_)) return converse();
@@ -314,7 +314,7 @@ void fill_masks(const GenerateArguments& arguments, const Run& run) {
   const FillMaskOptions options{.candidates = arguments.num_samples.value_or(kMaskCandidates),
                                 .max_length = run.experiment().model.max_positions};
   const PromptReader reader{
-      .tokenizer = run.tokenizer(), .max_length = options.max_length, .has_masks = true};
+      .tokenizer = run.tokenizer(), .max_length = options.max_length, .writer = nullptr};
   const auto fill = [&](const Prompt& prompt) {
     return zoo::fill_masks(run.model(), run.tokenizer(), prompt.ids, options);
   };

@@ -19,6 +19,11 @@ struct Candidate {
   double total;
 };
 
+/// The candidates of a prompt in one step: enough that `beams` of them do not end.
+size_t n_candidates(const SearchLimits& limits, const BeamOptions& options) {
+  return std::max<size_t>(2, 1 + limits.ends.size()) * static_cast<size_t>(options.beams);
+}
+
 /// The beams of one prompt.
 class PromptBeams {
  public:
@@ -47,7 +52,7 @@ class PromptBeams {
     std::ranges::sort(candidates, [](const Candidate& a, const Candidate& b) {
       return std::tuple(-a.total, a.beam, a.token) < std::tuple(-b.total, b.beam, b.token);
     });
-    candidates.resize(std::min(candidates.size(), 2 * beams));
+    candidates.resize(std::min(candidates.size(), n_candidates(*limits_, *options_)));
     const bool last_step =
         static_cast<int64_t>(running_.front().hypothesis.ids.size()) + 1 >= limits_->max_new_tokens;
     std::vector<Running> next;
@@ -77,7 +82,7 @@ class PromptBeams {
   /// Whether the newest token ends the beam with eos or a stop text.
   bool has_ended(Running& beam) const {
     const int64_t token = beam.hypothesis.ids.back();
-    if (token == limits_->eos) return true;
+    if (limits_->is_end(token)) return true;
     if (!beam.decoder) return false;
     beam.decoder->push(token);
     return beam.decoder->stopped();
@@ -120,7 +125,8 @@ struct Best {
 };
 
 Best best_tokens(const torch::Tensor& logits, const LogitsProcessors& processors,
-                 const std::vector<SequenceView>& views, int64_t k) {
+                 const std::vector<SequenceView>& views, size_t n) {
+  const auto k = static_cast<int64_t>(n);
   const auto logprobs = logits.log_softmax(1);
   const auto [scores, tokens] = process(processors, logprobs, views).topk(std::min(k, logits.size(1)), 1);
   // All three are transferred at once. A double holds every id exactly.
@@ -146,7 +152,7 @@ std::vector<std::vector<Hypothesis>> beam_search(GenerativeModel& model, torch::
     for (size_t p = 0; p < prompts.size(); ++p) {
       for (const auto& beam : searches[p].running()) views.push_back({prompts[p], beam.hypothesis.ids});
     }
-    const auto best = best_tokens(logits, processors, views, 2 * options.beams);
+    const auto best = best_tokens(logits, processors, views, n_candidates(limits, options));
     const auto scores = best.scores.accessor<double, 2>();
     const auto tokens = best.tokens.accessor<int64_t, 2>();
     const auto logprobs = best.logprobs.accessor<double, 2>();

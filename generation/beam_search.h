@@ -1,8 +1,9 @@
 #pragma once
-// Beam search over B prompts at once, as in Hugging Face transformers. Each step ranks the 2·beams likeliest
-// continuations of a prompt's beams. Those among the first `beams` that end, with eos or a stop text, become
-// finished hypotheses. The first `beams` that do not end are the next beams. Hypotheses are ranked by
-// log-probability / length^penalty; the length includes eos.
+// Beam search over B prompts at once, as in Hugging Face transformers. Each step ranks the likeliest
+// continuations of a prompt's beams: 2·beams, or more if there are several end tokens. Those among the first
+// `beams` that end, with an end token or a stop text, become finished hypotheses. The first `beams` that do
+// not end are the next beams. Hypotheses are ranked by log-probability / length^penalty; the length includes
+// the end token.
 
 #include <vector>
 

@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "generation/logits_processors.h"
 #include "generation/prompt.h"
-#include "generation/special_tokens.h"
 #include "models/inference_scope.h"
 #include "models/model.h"
 
@@ -78,11 +77,14 @@ FilledMasks fill_masks(Model& model, const Tokenizer& tokenizer, const TokenIds&
                        const FillMaskOptions& options) {
   const auto& special = tokenizer.special();
   check_prompt_ids(prompt, tokenizer, 0);
-  TokenIds ids;
-  if (special.cls >= 0) ids.push_back(special.cls);
+  TextFrame frame;
+  if (special.cls >= 0) frame.before.push_back(special.cls);
+  if (special.sep >= 0) frame.after.push_back(special.sep);
+  frame = tokenizer.frame().value_or(frame);
+  TokenIds ids = frame.before;
   const auto offset = static_cast<int64_t>(ids.size());
   ids.insert(ids.end(), prompt.begin(), prompt.end());
-  if (special.sep >= 0) ids.push_back(special.sep);
+  ids.insert(ids.end(), frame.after.begin(), frame.after.end());
 
   std::vector<int64_t> positions;
   for (size_t i = 0; i < prompt.size(); ++i) {
@@ -96,11 +98,12 @@ FilledMasks fill_masks(Model& model, const Tokenizer& tokenizer, const TokenIds&
                     ids.size(), options.max_length));
   }
 
-  auto forbidden = tokens_without_text(special);
-  if (special.eos >= 0) forbidden.push_back(special.eos);
+  auto forbidden = tokenizer.never_generated();
+  for (const int64_t end : end_tokens(special)) forbidden.push_back(end);
   const SuppressTokens suppress(forbidden, tokenizer.vocab_size(), torch::kCPU);
   const auto allowed = suppress.process(log_probabilities(model, ids, positions), {});
-  const auto [values, tokens] = allowed.topk(std::min({options.candidates, tokenizer.vocab_size(), allowed.size(1)}), 1);
+  const auto [values, tokens] =
+      allowed.topk(std::min({options.candidates, tokenizer.vocab_size(), allowed.size(1)}), 1);
   FilledMasks result{.prompt_ids = prompt, .masks = {}, .outputs = {}};
   for (int64_t mask = 0; mask < values.size(0); ++mask) {
     auto& candidates = result.masks.emplace_back();

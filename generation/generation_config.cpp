@@ -71,6 +71,12 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
   v.field("no_repeat_ngram_size", c.no_repeat_ngram_size,
           "Sequences of this many tokens are not said twice; 0 = they may be.", Limits::at_least(0));
   v.field("stop", c.stop, "An output ends before the first of these texts.");
+  v.field("suppress_tokens", c.suppress_tokens, "Ids of tokens that are never generated.");
+  v.field("forced_first_token", c.forced_first_token, "Id of the first token of each output; default: any.",
+          Limits::at_least(0));
+  v.field("forced_last_token", c.forced_last_token,
+          "Id of token number max_new_tokens of an output that has not ended before; default: any.",
+          Limits::at_least(0));
   v.field("num_samples", c.num_samples, "Outputs for each prompt; with beam search the n best.",
           Limits::between(1, static_cast<double>(kMostSamples)));
   v.field("seed", c.seed, "Seed of the sampler: the same seed gives the same text.", Limits::at_least(0));

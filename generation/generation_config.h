@@ -2,6 +2,7 @@
 // The `generation:` part of a configuration: the defaults of `zoo generate`, and the options of a Generator.
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,7 +39,10 @@ struct GenerationConfig {
   WeightFormat weights = WeightFormat::fp32;
   int64_t batch_size =
       32;  // sequences (prompts × beams or samples) at once; changes outputs by rounding at most
-  std::vector<std::string> stop = {};  // an output ends before the first of these texts
+  std::vector<std::string> stop = {};              // an output ends before the first of these texts
+  std::vector<int64_t> suppress_tokens = {};       // ids that are never generated
+  std::optional<int64_t> forced_first_token = {};  // the first token of an output
+  std::optional<int64_t> forced_last_token = {};   // token number max_new_tokens, if an output comes to it
   // What they count as said before: repetition.h.
   double repetition_penalty = 1;     // 1 = off
   double presence_penalty = 0;       // 0 = off

@@ -10,7 +10,6 @@
 #include "generation/beam_search.h"
 #include "generation/prompt.h"
 #include "generation/repetition.h"
-#include "generation/special_tokens.h"
 #include "models/inference_scope.h"
 
 namespace zoo {
@@ -32,7 +31,7 @@ int64_t first_token(const Tokenizer& tokenizer) {
   } catch (const DataError&) {
     // Not in the vocabulary.
   }
-  const auto meaningless = tokens_without_text(special);
+  const auto meaningless = tokenizer.never_generated();
   for (int64_t id = 0;; ++id) {
     if (std::ranges::find(meaningless, id) == meaningless.end()) return id;
   }
@@ -95,8 +94,7 @@ Generator::Generator(Model& model, const Tokenizer& tokenizer)
                 std::shared_ptr<const Tokenizer>(std::shared_ptr<void>(), &tokenizer)) {}
 
 TokenIds Generator::encode(const std::string& prompt) const {
-  check_prompt_size(prompt, model_->generative()->max_length());
-  return tokenizer_->encode(prompt);
+  return encode_prompt(*tokenizer_, prompt, *model_->generative());
 }
 
 TokenIds Generator::model_input(const TokenIds& prompt, size_t index) const {
@@ -106,7 +104,12 @@ TokenIds Generator::model_input(const TokenIds& prompt, size_t index) const {
     if (input.empty()) input.push_back(first_token(*tokenizer_));
     return input;
   }
-  if (const int64_t eos = tokenizer_->special().eos; eos >= 0) input.push_back(eos);
+  if (const auto frame = tokenizer_->frame()) {
+    input.insert(input.begin(), frame->before.begin(), frame->before.end());
+    input.insert(input.end(), frame->after.begin(), frame->after.end());
+  } else if (const int64_t eos = tokenizer_->special().eos; eos >= 0) {
+    input.push_back(eos);
+  }
   // A sequence that holds the prompt also needs room for at least one token of the answer.
   const bool within = model_->generative()->sequence_has_prompt();
   const int64_t limit = model_->generative()->max_length() - (within ? 1 : 0);
@@ -120,8 +123,23 @@ TokenIds Generator::model_input(const TokenIds& prompt, size_t index) const {
 
 LogitsProcessors Generator::processors(const GenerationConfig& options) const {
   LogitsProcessors list;
-  list.push_back(std::make_unique<SuppressTokens>(tokens_without_text(tokenizer_->special()),
-                                                  tokenizer_->vocab_size(), model_->device()));
+  auto named = options.suppress_tokens;
+  for (const auto& forced : {options.forced_first_token, options.forced_last_token}) {
+    if (forced) named.push_back(*forced);
+  }
+  for (const int64_t id : named) {
+    if (id < 0 || id >= tokenizer_->vocab_size()) {
+      throw UsageError(fmt::format("generation: {} is not a token id: this vocabulary has 0 to {}", id,
+                                   tokenizer_->vocab_size() - 1));
+    }
+  }
+  auto suppressed = tokenizer_->never_generated();
+  suppressed.insert(suppressed.end(), options.suppress_tokens.begin(), options.suppress_tokens.end());
+  list.push_back(std::make_unique<SuppressTokens>(suppressed, tokenizer_->vocab_size(), model_->device()));
+  if (options.forced_first_token)
+    list.push_back(std::make_unique<ForcedToken>(*options.forced_first_token, 0));
+  if (options.forced_last_token)
+    list.push_back(std::make_unique<ForcedToken>(*options.forced_last_token, options.max_new_tokens - 1));
   const auto said = continues_prompt() ? PresentTokens::in_prompt_or_output : PresentTokens::in_output;
   if (options.repetition_penalty != 1)
     list.push_back(std::make_unique<RepetitionPenalty>(options.repetition_penalty, said));
@@ -139,7 +157,7 @@ LogitsProcessors Generator::processors(const GenerationConfig& options) const {
 }
 
 SearchLimits Generator::limits(const GenerationConfig& options, size_t input_length) const {
-  SearchLimits limits{.max_new_tokens = options.max_new_tokens, .eos = tokenizer_->special().eos};
+  SearchLimits limits{.max_new_tokens = options.max_new_tokens, .ends = end_tokens(tokenizer_->special())};
   if (continues_prompt()) return limits;  // SequenceReader shortens sequences that become too long
   const auto& model = *model_->generative();
   const int64_t taken = model.sequence_has_prompt() ? static_cast<int64_t>(input_length) : 0;

@@ -16,7 +16,7 @@ namespace zoo {
 
 /// One generated text.
 struct Output {
-  /// Generated tokens. If generation came to an end, the last one is eos, or completes a stop text.
+  /// Generated tokens. If generation came to an end, the last one is an end token, or completes a stop text.
   TokenIds ids;
   /// The decoded ids, up to a stop text. If the model continues prompts, prompt + text is the whole text.
   std::string text;
@@ -33,12 +33,13 @@ struct Generation {
 
 /// Generates text with any generative model.
 ///
-/// A decoder reads the prompt's tokens unchanged. An empty prompt becomes eos, because documents follow eos
-/// in training; without eos it becomes bos, else a line break, else the first token. An encoder-decoder reads
-/// the prompt and eos. A model that answers gives empty outputs without tokens for an empty prompt. Special
-/// tokens other than eos are never generated. An output ends with eos, before a stop text, or after
-/// max_new_tokens; in an encoder-decoder also after the model's max_length(). A decoder continues beyond that
-/// length, see SequenceReader.
+/// A decoder reads the prompt's tokens unchanged; those of a text include what Tokenizer::frame() puts before
+/// it. An empty prompt becomes eos, because documents follow eos in training; without eos it becomes bos,
+/// else a line break, else the first token. An encoder-decoder reads the prompt in the vocabulary's frame, or
+/// the prompt and eos. A model that answers gives empty outputs without tokens for an empty prompt.
+/// Tokenizer::never_generated() and suppress_tokens are never generated. An output ends with an end token,
+/// before a stop text, or after max_new_tokens; in an encoder-decoder also after the model's max_length(). A
+/// decoder continues beyond that length, see SequenceReader.
 ///
 /// The outputs for a prompt depend on the options and on its index among the prompts, not on the other
 /// prompts. With temperature 0 the likeliest token is taken. With beam > 1, temperature, top_k, top_p and

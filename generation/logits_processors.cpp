@@ -34,6 +34,19 @@ torch::Tensor SuppressTokens::process(const torch::Tensor& logits, std::span<con
   return result;
 }
 
+torch::Tensor ForcedToken::process(const torch::Tensor& logits, std::span<const SequenceView> rows) const {
+  auto result = logits;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    if (std::ssize(rows[row].generated) != position_) continue;
+    if (result.is_same(logits)) result = logits.clone();
+    auto scores = result[static_cast<int64_t>(row)];
+    const auto kept = logits[static_cast<int64_t>(row)][id_].clone();
+    scores.fill_(-std::numeric_limits<float>::infinity());
+    scores[id_].copy_(kept);
+  }
+  return result;
+}
+
 torch::Tensor Temperature::process(const torch::Tensor& logits, std::span<const SequenceView>) const {
   if (temperature_ == 1.0) return logits;
   // The largest logit is subtracted first, so nothing overflows: with a tiny temperature the likeliest token

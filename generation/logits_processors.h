@@ -44,6 +44,16 @@ class SuppressTokens final : public LogitsProcessor {
   int64_t vocab_size_;
 };
 
+/// Forbids all tokens but one as number `position` of the generated ones, counted from 0.
+class ForcedToken final : public LogitsProcessor {
+ public:
+  ForcedToken(int64_t id, int64_t position) : id_(id), position_(position) {}
+  torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
+
+ private:
+  int64_t id_, position_;
+};
+
 /// logits / temperature. A temperature below 1 makes likely tokens likelier. Any temperature > 0 is allowed.
 class Temperature final : public LogitsProcessor {
  public:

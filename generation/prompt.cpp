@@ -28,6 +28,15 @@ void check_prompt_size(std::string_view text, int64_t max_length) {
                   most_prompt_bytes(max_length), max_length));
 }
 
+TokenIds encode_prompt(const Tokenizer& tokenizer, std::string_view text, const GenerativeModel& model) {
+  check_prompt_size(text, model.max_length());
+  auto ids = tokenizer.encode(text);
+  if (!model.continues_prompt()) return ids;
+  if (const auto frame = tokenizer.frame())
+    ids.insert(ids.begin(), frame->before.begin(), frame->before.end());
+  return ids;
+}
+
 std::string_view beginning_to_read(std::string_view text, int64_t max_length) {
   size_t n = most_prompt_bytes(max_length);
   if (text.size() <= n) return text;

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "data/text/tokenizer.h"
+#include "models/model.h"
 
 namespace zoo {
 
@@ -17,6 +18,10 @@ size_t most_prompt_bytes(int64_t max_length);
 
 /// Throws DataError if `text` has more bytes than most_prompt_bytes().
 void check_prompt_size(std::string_view text, int64_t max_length);
+
+/// The tokens of a prompt, and before them those with which the vocabulary begins a text if the model
+/// continues it. Throws DataError as check_prompt_size() and Tokenizer::encode().
+TokenIds encode_prompt(const Tokenizer& tokenizer, std::string_view text, const GenerativeModel& model);
 
 /// `text`, or its first most_prompt_bytes() bytes, up to the end of a character. For a model that reads only
 /// the first `max_length` tokens of a text.

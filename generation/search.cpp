@@ -68,7 +68,7 @@ torch::Tensor SamplingSearch::next_logits() {
 /// Whether the newest token of a row is its last one.
 bool SamplingSearch::has_ended(size_t row) {
   const auto& ids = outputs_[row].ids;
-  if (ids.back() == limits_.eos || std::ssize(ids) >= limits_.max_new_tokens) return true;
+  if (limits_.is_end(ids.back()) || std::ssize(ids) >= limits_.max_new_tokens) return true;
   if (decoders_.empty()) return false;
   decoders_[row].push(ids.back());
   return decoders_[row].stopped();

@@ -1,6 +1,7 @@
 #pragma once
 // Greedy search and sampling: one token after another. (Beam search: beam_search.h.)
 
+#include <algorithm>
 #include <vector>
 
 #include "generation/continuation_decoder.h"
@@ -13,15 +14,18 @@ namespace zoo {
 /// The conditions that end every search.
 struct SearchLimits {
   int64_t max_new_tokens = 200;
-  int64_t eos = -1;  // -1: the vocabulary has none
+  TokenIds ends = {};  // tokens that end an output; empty: there are none
   /// If there are stop texts, one decoder for each prompt: an output ends with the token that completes a
   /// stop text there. Empty: there are none.
   std::vector<ContinuationDecoder> decoders = {};
+
+  bool is_end(int64_t token) const { return std::ranges::find(ends, token) != ends.end(); }
 };
 
 /// A continuation, finished or unfinished.
 struct Hypothesis {
-  TokenIds ids;  // generated tokens; the last one is eos, or completes a stop text, if the search came to it
+  TokenIds ids;  // generated tokens; the last one is an end token, or completes a stop text, if the search
+                 // came to it
   std::vector<double> logprobs;  // natural logarithm, by the model itself (before any processor)
   double total = 0;              // sum of logprobs
 

@@ -84,6 +84,11 @@ class HubTokenizer final : public Tokenizer {
   bool keeps_text() const override { return codec_->keeps_text(); }
   const SpecialTokens& special() const override { return special_; }
   std::optional<TextFrame> frame() const override { return codec_->frame(); }
+  /// transformers forbids no token by itself; generation.suppress_tokens has those that a model forbids.
+  TokenIds never_generated() const override { return {}; }
+  void export_files(const std::filesystem::path& dir) const override {
+    for (const auto& [name, content] : files_) write_file_atomically(dir / name, content);
+  }
 
   void save(const std::filesystem::path& run_dir) const override {
     const auto folder = run_dir / hub_folder;

@@ -97,7 +97,7 @@ class TwoSides final : public PairBatches {
   TwoSides(TokenStore source, TokenStore target, int64_t source_length, int64_t target_length,
            const SpecialTokens& special, const BatchOptions& options)
       : PairBatches(std::move(source), std::move(target), source_length, target_length, special, options) {
-    require_special(special.bos, "<bos>", "text_to_text");
+    require_special(decoder_start(special), "<bos>", "text_to_text");
   }
 
  private:
@@ -113,7 +113,7 @@ class TwoSides final : public PairBatches {
     for (size_t b = 0; b < examples.size(); ++b) {
       const auto row = static_cast<int64_t>(b);
       copy_source(examples[b], source.row(row));
-      decoder.row(row)[0] = special().bos;
+      decoder.row(row)[0] = decoder_start(special());
       copy_target(examples[b], decoder.row(row) + 1);
     }
     Batch batch;

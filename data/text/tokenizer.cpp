@@ -28,6 +28,26 @@ std::unique_ptr<Tokenizer> read_hub_tokenizer(const std::filesystem::path& dir) 
 
 }  // namespace
 
+int64_t decoder_start(const SpecialTokens& special) {
+  return special.start >= 0 ? special.start : special.bos;
+}
+
+TokenIds end_tokens(const SpecialTokens& special) {
+  TokenIds ids = special.other_ends;
+  if (special.eos >= 0) ids.insert(ids.begin(), special.eos);
+  return ids;
+}
+
+TokenIds Tokenizer::never_generated() const {
+  const auto& names = special();
+  const auto ends = end_tokens(names);
+  TokenIds ids;
+  for (const int64_t id : {names.pad, names.unk, names.bos, names.mask, names.cls, names.sep}) {
+    if (id >= 0 && std::ranges::find(ends, id) == ends.end()) ids.push_back(id);
+  }
+  return ids;
+}
+
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerConfig& config, SpecialTokenSet special,
                                           const TextReader& corpus) {
   switch (config.type) {

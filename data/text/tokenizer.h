@@ -57,13 +57,23 @@ class Tokenizer {
   virtual const SpecialTokens& special() const = 0;
   /// The tokens that this vocabulary puts around each text; nullopt: the task decides.
   virtual std::optional<TextFrame> frame() const { return std::nullopt; }
+  /// The tokens that a model never generates. By default the special tokens that do not end a text.
+  virtual TokenIds never_generated() const;
   /// Writes RUN/tokenizer.json (char, byte: everything; sentencepiece: the type and special ids, with
   /// RUN/tokenizer.model beside it; hub: the same, with the files in RUN/hub/). Throws SystemError.
   virtual void save(const std::filesystem::path& run_dir) const = 0;
+  /// Writes the files from which Hugging Face transformers makes this tokenizer to `dir`. By default: none.
+  /// Throws SystemError.
+  virtual void export_files(const std::filesystem::path&) const {}
   /// Differs between tokenizers that encode differently; a part of the cache key of a corpus. Empty: nothing
   /// is cached.
   virtual std::string fingerprint() const { return {}; }
 };
+
+/// What the decoder of an encoder-decoder reads first; -1 = the vocabulary has no such token.
+int64_t decoder_start(const SpecialTokens& special);
+/// The tokens that end a generated text: eos and others, if the vocabulary has any.
+TokenIds end_tokens(const SpecialTokens& special);
 
 /// Calls `sink` with each text of a corpus.
 using TextReader = std::function<void(const std::function<void(std::string_view)>& sink)>;

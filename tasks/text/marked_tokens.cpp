@@ -33,7 +33,7 @@ class MarkedTokens final : public Task {
   ModelPurpose purpose() const override {
     return {.head = HeadKind::language_modeling,
             .vocab_size = tokenizer().vocab_size(),
-            .start_token = tokenizer().special().bos};
+            .start_token = decoder_start(tokenizer().special())};
   }
 
   Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {

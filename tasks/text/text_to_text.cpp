@@ -30,7 +30,7 @@ class TextToText final : public Task {
     return {.head = HeadKind::language_modeling,
             .prompt = PromptUse::answered,
             .vocab_size = tokenizer().vocab_size(),
-            .start_token = tokenizer().special().bos};
+            .start_token = decoder_start(tokenizer().special())};
   }
 
   /// Includes bits per byte of the target, which is comparable between tokenizers, unlike the loss per token.

@@ -37,7 +37,7 @@ void enumerate(const HistoryModel& model, TokenIds& text, Hypothesis so_far, con
     auto longer = so_far;
     longer.append(token, logprobs[token].item<double>());
     const bool is_longest = static_cast<int64_t>(longer.ids.size()) == limits.max_new_tokens;
-    if (token == limits.eos || is_longest || ends(longer.ids)) {
+    if (limits.is_end(token) || is_longest || ends(longer.ids)) {
       out.push_back({longer.ids, longer.total / std::pow(static_cast<double>(longer.ids.size()), penalty)});
       continue;
     }
@@ -57,7 +57,7 @@ std::vector<Ranked> enumerated(const HistoryModel& model, TokenIds prompt, const
 
 // With enough beams for every continuation, beam search is exhaustive: it gives all of them, best first.
 TEST(BeamSearch, OfFullWidthFindsEverythingInOrder) {
-  const SearchLimits limits{.max_new_tokens = 4, .eos = 3};
+  const SearchLimits limits{.max_new_tokens = 4, .ends = {3}};
   const std::vector<TokenIds> prompts = {{0}, {1, 2, 0}, {2, 2}};
   for (const double penalty : {0.0, 0.6, 1.0, 2.0, -1.0}) {
     HistoryModel model({.vocab_size = 4});
@@ -88,7 +88,7 @@ TEST(BeamSearch, OfFullWidthFindsEverythingUpToStopTexts) {
   const auto tokenizer = four_letters();
   const std::vector<std::string> stops = {"ba", "c"};
   const std::vector<TokenIds> prompts = {{0}, {1}, {1, 2, 1}};
-  SearchLimits limits{.max_new_tokens = 4, .eos = 3};
+  SearchLimits limits{.max_new_tokens = 4, .ends = {3}};
   for (const auto& prompt : prompts) limits.decoders.emplace_back(*tokenizer, prompt, stops);
   const Ends has_stop_text = [&](const TokenIds& ids) {
     const auto text = tokenizer->decode(ids);
@@ -105,7 +105,7 @@ TEST(BeamSearch, OfFullWidthFindsEverythingUpToStopTexts) {
 }
 
 TEST(BeamSearch, OfSufficientWidthFindsTheBest) {
-  const SearchLimits limits{.max_new_tokens = 5, .eos = 2};
+  const SearchLimits limits{.max_new_tokens = 5, .ends = {2}};
   for (int64_t start = 0; start < 12; ++start) {
     HistoryModel model({.vocab_size = 3});
     const TokenIds prompt = {start % 3, start / 3};
@@ -118,7 +118,7 @@ TEST(BeamSearch, OfSufficientWidthFindsTheBest) {
 
 TEST(BeamSearch, WithOneBeamIsGreedySearch) {
   const std::vector<TokenIds> prompts = {{1, 2, 3, 4, 5}, {0}, {6, 6}, {2, 1}, {3}};
-  const SearchLimits limits{.max_new_tokens = 20, .eos = 6};
+  const SearchLimits limits{.max_new_tokens = 20, .ends = {6}};
   HistoryModel model({.vocab_size = 7});
   const auto found = beam_search(model, torch::kCPU, prompts, kNoRules, limits, {.beams = 1});
   const GreedySampler sampler;
@@ -136,7 +136,7 @@ TEST(BeamSearch, WithOneBeamIsGreedySearch) {
 
 TEST(BeamSearch, OfManyPromptsIsThatOfEachAlone) {
   const std::vector<TokenIds> prompts = {{1, 2, 3, 4, 5}, {0}, {6, 6}, {2, 1}, {3}};
-  const SearchLimits limits{.max_new_tokens = 15, .eos = 6};
+  const SearchLimits limits{.max_new_tokens = 15, .ends = {6}};
   for (const bool continues : {true, false}) {
     // The sequences also become longer than the decoder sees, each at another time.
     HistoryModel model({.vocab_size = 7, .max_length = continues ? 9 : 15, .continues_prompt = continues});
@@ -152,7 +152,7 @@ TEST(BeamSearch, OfManyPromptsIsThatOfEachAlone) {
 TEST(BeamSearch, ReportsTheLogprobsOfTheModel) {
   HistoryModel model({.vocab_size = 6});
   const auto found =
-      beam_search(model, torch::kCPU, {{2, 3}}, kNoRules, {.max_new_tokens = 8, .eos = 5}, {.beams = 4});
+      beam_search(model, torch::kCPU, {{2, 3}}, kNoRules, {.max_new_tokens = 8, .ends = {5}}, {.beams = 4});
   for (const auto& hypothesis : found.front()) {
     TokenIds text = {2, 3};
     for (size_t i = 0; i < hypothesis.ids.size(); ++i) {
@@ -166,8 +166,8 @@ TEST(BeamSearch, NeverTakesWhatIsForbidden) {
   HistoryModel model({.vocab_size = 6});
   LogitsProcessors rules;
   rules.push_back(std::make_unique<SuppressTokens>(TokenIds{0, 2}, 6, torch::kCPU));
-  const auto found =
-      beam_search(model, torch::kCPU, {{1}, {3, 4}}, rules, {.max_new_tokens = 6, .eos = 5}, {.beams = 50});
+  const auto found = beam_search(model, torch::kCPU, {{1}, {3, 4}}, rules, {.max_new_tokens = 6, .ends = {5}},
+                                 {.beams = 50});
   size_t n = 0;
   for (const auto& hypotheses : found) {
     for (const auto& hypothesis : hypotheses) {

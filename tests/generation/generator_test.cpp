@@ -12,7 +12,6 @@
 
 #include "base/error.h"
 #include "generation/prompt.h"
-#include "generation/special_tokens.h"
 #include "tests/support/errors.h"
 #include "tests/support/text_models.h"
 
@@ -48,7 +47,7 @@ Hypothesis greedy_by_hand(Model& model, const Tokenizer& tokenizer, TokenIds pro
     prompt.push_back(special.eos);
     n = std::min(n, limit);
   }
-  const SuppressTokens suppress(tokens_without_text(special), tokenizer.vocab_size(), torch::kCPU);
+  const SuppressTokens suppress(tokenizer.never_generated(), tokenizer.vocab_size(), torch::kCPU);
   Hypothesis result;
   while (static_cast<int64_t>(result.ids.size()) < n &&
          (result.ids.empty() || result.ids.back() != special.eos)) {

@@ -55,7 +55,7 @@ TEST(GreedySearch, FollowsTheTableUntilEos) {
   for (const auto& [from, to] : std::vector<std::pair<int, int>>{{0, 1}, {1, 2}, {2, 3}, {4, 4}})
     table[from][to] = 9;
   BigramModel model(table);
-  const auto outputs = run(model, {{0}, {4, 1}, {4}}, {.max_new_tokens = 4, .eos = 3});
+  const auto outputs = run(model, {{0}, {4, 1}, {4}}, {.max_new_tokens = 4, .ends = {3}});
   EXPECT_THAT(outputs[0].ids, ElementsAre(1, 2, 3));
   EXPECT_THAT(outputs[1].ids, ElementsAre(2, 3));
   EXPECT_THAT(outputs[2].ids, ElementsAre(4, 4, 4, 4));
@@ -70,7 +70,7 @@ TEST(GreedySearch, FollowsTheTableUntilEos) {
 TEST(GreedySearch, OfManyPromptsIsThatOfEachAlone) {
   HistoryModel model({.vocab_size = 7});
   const std::vector<TokenIds> prompts = {{1, 2, 3, 4, 5}, {0}, {6, 6}, {2, 1}, {5, 4, 3, 2, 1, 0}, {3}};
-  const SearchLimits limits{.max_new_tokens = 30, .eos = 6};
+  const SearchLimits limits{.max_new_tokens = 30, .ends = {6}};
   const auto together = run(model, prompts, limits);
   std::set<size_t> lengths;
   for (size_t i = 0; i < prompts.size(); ++i) {
@@ -84,7 +84,7 @@ TEST(GreedySearch, DropsFinishedRows) {
   HistoryModel model({.vocab_size = 7});
   const std::vector<TokenIds> prompts = {{1}, {0}, {6}, {2}};
   int64_t tokens = 0;
-  for (const auto& output : run(model, prompts, {.max_new_tokens = 30, .eos = 6}))
+  for (const auto& output : run(model, prompts, {.max_new_tokens = 30, .ends = {6}}))
     tokens += static_cast<int64_t>(output.ids.size());
   EXPECT_EQ(model.tokens_read, tokens) << "the last token of an output is not read, but its prompt is";
 }
@@ -123,7 +123,7 @@ TEST(GreedySearch, ReadsALongTextLessThanTwice) {
 TEST(Sampling, DependsOnSeedPromptAndSampleAlone) {
   HistoryModel model({.vocab_size = 20, .spread = 2});
   const std::vector<TokenIds> prompts = {{1, 2, 3}, {4}};
-  const SearchLimits limits{.max_new_tokens = 12, .eos = 0};
+  const SearchLimits limits{.max_new_tokens = 12, .ends = {0}};
   const RandomSampler sampler(42);
   const std::vector<SampleRow> rows = {{0, {.prompt = 0, .sample = 0}},
                                        {0, {.prompt = 0, .sample = 1}},

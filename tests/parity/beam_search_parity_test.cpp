@@ -43,7 +43,7 @@ class BeamSearchParity : public ReferenceTest {
           for (const int64_t start : starts) {
             const auto found =
                 beam_search(model, torch::kCPU, {{start}}, kNoRules,
-                            {.max_new_tokens = max_new_tokens, .eos = logits.size(0) - 1},
+                            {.max_new_tokens = max_new_tokens, .ends = {logits.size(0) - 1}},
                             {.beams = beams, .length_penalty = penalty, .early_stopping = stopping});
             expect_same(reference,
                         fmt::format("{} beams, penalty {:g}, early stopping {}, from {}", beams, penalty,
@@ -70,7 +70,7 @@ class BeamSearchParity : public ReferenceTest {
     const torch::NoGradGuard no_grad;
     for (const double penalty : {0.0, 1.0}) {
       const auto found = beam_search(*model->generative(), torch::kCPU, prompts, kNoRules,
-                                     {.max_new_tokens = 9, .eos = reference.input("eos").item<int64_t>()},
+                                     {.max_new_tokens = 9, .ends = {reference.input("eos").item<int64_t>()}},
                                      {.beams = 4, .length_penalty = penalty});
       for (size_t i = 0; i < prompts.size(); ++i) {
         expect_same(reference, fmt::format("prompt {}, penalty {:g}", i, penalty), found[i], penalty);

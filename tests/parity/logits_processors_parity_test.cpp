@@ -14,7 +14,7 @@
 namespace zoo::testing {
 namespace {
 
-constexpr int64_t kPromptLength = 5, kNewTokens = 14, kNoEnd = -1;
+constexpr int64_t kPromptLength = 5, kNewTokens = 14;
 
 TokenIds to_ids(const torch::Tensor& tensor) {
   const auto ids = tensor.contiguous();
@@ -43,7 +43,7 @@ class LogitsProcessorsParity : public ReferenceTest {
 
   static std::vector<TokenIds> search(Model& model, const std::vector<TokenIds>& prompts, int64_t beams,
                                       const LogitsProcessors& rules) {
-    const SearchLimits limits{.max_new_tokens = kNewTokens, .eos = kNoEnd};
+    const SearchLimits limits{.max_new_tokens = kNewTokens, .ends = {}};
     std::vector<TokenIds> found;
     if (beams > 1) {
       for (const auto& best :
