@@ -137,7 +137,11 @@ std::string write_texts(const fs::path& dir, const Experiment& experiment, const
   const auto path = dir / (has_labels ? "texts.tsv" : "texts.txt");
   const auto& labels = vocabulary.labels;
   const auto label = [&](int64_t i) {
-    return i == 0 ? data.label_column : labels[static_cast<size_t>(i) % labels.size()];
+    if (i == 0) return data.label_column;
+    const auto& name = labels[static_cast<size_t>(i) % labels.size()];
+    std::string row = name;
+    for (int64_t token = 1; type.labels_tokens && token < length; ++token) row += " " + name;
+    return row;
   };
   write_rows(path, texts.n_rows(), [&](int64_t i) {
     if (!has_labels) return texts.row(length);
@@ -220,14 +224,15 @@ RandomTask::RandomTask(const Experiment& experiment, const Vocabulary& known)
   } else {
     kind_ = "random tokens";
     vocabulary = {.tokenizer = std::make_shared<NumberTokenizer>(
-                      known.tokenizer ? std::min(known.tokenizer->vocab_size(),
-                                                 experiment.model.vocab_size.value_or(
-                                                     std::numeric_limits<int64_t>::max()))
-                                      : vocab_size_of(experiment)),
+                      known.tokenizer
+                          ? std::min(known.tokenizer->vocab_size(), experiment.model.vocab_size.value_or(
+                                                                        std::numeric_limits<int64_t>::max()))
+                          : vocab_size_of(experiment)),
                   .labels = names_of_classes(known, 2)};
     random.data.train = {write_texts(dir_, experiment, vocabulary)};
   }
   random.data.valid = random.data.train;
+  random.data.label_unit = type.labels_tokens ? LabelUnit::word : LabelUnit::automatic;
   if (random.data.documents != DocumentSplit::none) random.data.documents = DocumentSplit::line;
   task_ = open_task(random, vocabulary);
 }

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "checkpoints/run.h"
+#include "checkpoints/stored_model.h"
 #include "tasks/task.h"
 
 namespace zoo {
@@ -15,10 +15,7 @@ std::vector<std::vector<Speed>> measure_in_turns(const std::vector<MeasuredRun>&
   constexpr double kQuantities = 3;  // training, reading prompts, writing
   const MeasureOptions once{.seconds = options.seconds / kQuantities / kTurns, .length = {}};
   std::vector<std::unique_ptr<Task>> tasks;
-  for (const auto& run : runs) {
-    const auto experiment = read_run_experiment(run.dir);
-    tasks.push_back(open_task(experiment, read_run_vocabulary(run.dir, task_type(experiment))));
-  }
+  for (const auto& run : runs) tasks.push_back(open_stored_model(run.dir).task);
   std::vector<std::vector<Speed>> speeds(runs.size());
   for (int turn = 1; turn <= kTurns; ++turn) {
     for (size_t i = 0; i < runs.size(); ++i) {

@@ -25,7 +25,7 @@ struct MeasuredRun {
 /// Measures each run three times, in turns: a, b, c, a, b, c, …. A machine's speed drifts by more than the
 /// difference between two architectures; in turns, slow and fast minutes affect all runs alike. Returns the
 /// three measurements of each run in the order of `runs`, or nothing where `should_stop` ended it. Throws the
-/// errors of read_run_experiment(), read_run_vocabulary(), open_task() and measure_speed().
+/// errors of open_stored_model() and measure_speed().
 std::vector<std::vector<Speed>> measure_in_turns(const std::vector<MeasuredRun>& runs,
                                                  const SpeedOptions& options);
 

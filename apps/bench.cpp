@@ -24,9 +24,9 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoints/initial_weights.h"
-#include "checkpoints/run.h"
+#include "checkpoints/stored_model.h"
+#include "experiments/own_text.h"
 #include "models/families/model_cost.h"
-#include "tasks/recipes/own_text.h"
 #include "tasks/task.h"
 
 namespace zoo {
@@ -153,21 +153,18 @@ BenchTask task_of(const BenchArguments& arguments) {
   const bool is_run = std::filesystem::is_directory(arguments.target);
   if (is_run && !arguments.overrides.empty())
     throw UsageError("--set changes a configuration, not a run that is finished");
-  const auto experiment = is_run ? read_run_experiment(arguments.target)
-                                 : load_experiment_or_text(arguments.target, arguments.overrides);
-  Vocabulary vocabulary;
-  if (is_run) vocabulary = read_run_vocabulary(arguments.target, task_type(experiment));
-  const auto missing = missing_data(experiment);
   BenchTask task;
-  if (missing) {
-    if (!is_run) vocabulary = initial_vocabulary(experiment);
+  if (is_run) task.own = open_stored_model(arguments.target).task;
+  const auto experiment =
+      is_run ? task.own->experiment() : load_experiment_or_text(arguments.target, arguments.overrides);
+  if (const auto missing = missing_data(experiment)) {
+    const auto vocabulary = is_run ? task.own->vocabulary() : initial_vocabulary(experiment);
     task.random = std::make_unique<RandomTask>(experiment, vocabulary);
     std::cerr << fmt::format("note: {}; the model is measured with {}\n", excerpt(*missing, kLongMessage),
                              task.random->description());
-  } else {
-    task.own = is_run ? open_task(experiment, vocabulary) : make_task(experiment);
+  } else if (!is_run) {
+    task.own = make_task(experiment);
   }
-  if (is_run) check_model_size(run_weights(arguments.target), experiment, task.get());
   return task;
 }
 

@@ -80,6 +80,8 @@ int command_line(int argc, char** argv) {
   add_embed(app);
   add_evaluate(app);
   add_average(app);
+  add_import(app);
+  add_export(app);
   add_merge(app);
   add_compare(app);
   add_inspect(app);

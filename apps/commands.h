@@ -25,5 +25,7 @@ void add_bench(CLI::App& app);
 void add_attention(CLI::App& app);
 void add_config(CLI::App& app);
 void add_tokenizer(CLI::App& app);
+void add_import(CLI::App& app);
+void add_export(CLI::App& app);
 
 }  // namespace zoo

@@ -17,13 +17,14 @@
 #include "apps/arguments/options.h"
 #include "apps/commands.h"
 #include "base/error.h"
-#include "checkpoints/run.h"
+#include "checkpoints/stored_model.h"
+#include "experiments/load_experiment.h"
+#include "experiments/own_text.h"
 #include "io/config/config_file.h"
 #include "io/config/config_reference.h"
 #include "io/config/find_config.h"
 #include "io/files.h"
 #include "tasks/experiment.h"
-#include "tasks/recipes/own_text.h"
 
 namespace zoo {
 namespace {
@@ -102,7 +103,7 @@ void show_config(const ConfigArguments& arguments) {
   }
   if (!arguments.overrides.empty())
     throw UsageError("--set changes a configuration, not a run that is finished");
-  std::cout << dump_config(read_run_experiment(path));
+  std::cout << dump_config(read_stored_experiment(path));
 }
 
 }  // namespace

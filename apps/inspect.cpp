@@ -21,10 +21,10 @@
 #include "apps/commands.h"
 #include "checkpoints/initial_weights.h"
 #include "checkpoints/run.h"
+#include "experiments/own_text.h"
 #include "io/text_width.h"
 #include "models/families/families.h"
 #include "models/families/model_cost.h"
-#include "tasks/recipes/own_text.h"
 #include "tasks/task.h"
 
 namespace zoo {

@@ -1,5 +1,5 @@
-// zoo predict: what a trained model says about new inputs: the class of a text or of an image, or the objects
-// in an image.
+// zoo predict: what a trained model says about new inputs: the class of a text, of its words or of an image,
+// or the objects in an image.
 
 #include <algorithm>
 #include <filesystem>
@@ -65,6 +65,12 @@ void require_objects(const PredictArguments& arguments, const Run& run) {
   if (option)
     throw UsageError(fmt::format("{}: {} classifies, it finds no objects: leave it out", option,
                                  arguments.run.dir.string()));
+}
+
+/// Throws UsageError for an option that a task with one label for each word has no use for.
+void refuse_top_of_tokens(const PredictArguments& arguments, const Run& run) {
+  if (arguments.top && task_type(run.experiment()).labels_tokens)
+    throw UsageError("--top: this run gives each word or character one label: leave it out");
 }
 
 /// The files in `out` for the pictures with boxes of these inputs: STEM.png, or STEM-2.png, STEM-3.png, … for
@@ -179,6 +185,7 @@ void predict(const PredictArguments& arguments) {
   require_predictions(run, arguments.run.dir);
   const auto& data = run.experiment().data;
   require_objects(arguments, run);
+  refuse_top_of_tokens(arguments, run);
   if (is_conversation(arguments, run)) return answer_typed_texts(arguments, run);
   const auto inputs = inputs_of(arguments, run);
   const auto pictures =
@@ -210,7 +217,8 @@ void predict(const PredictArguments& arguments) {
 
 void add_predict(CLI::App& app) {
   const auto arguments = std::make_shared<PredictArguments>();
-  auto* command = app.add_subcommand("predict", "Classify texts or images, or find objects in images");
+  auto* command =
+      app.add_subcommand("predict", "Classify texts, their words or images, or find objects in images");
   add_run(*command, arguments->run.dir);
   add_texts(*command, arguments->texts);
   command
@@ -240,7 +248,8 @@ void add_predict(CLI::App& app) {
                    "like the inputs; files of these names are replaced")
       ->type_name("DIR");
   add_json(*command, arguments->json,
-           "One JSON document: {\"results\": [{\"input\", \"labels\": [{\"label\", \"probability\"}]}]}, or "
+           "One JSON document: {\"results\": [{\"input\", \"labels\": [{\"label\", \"probability\"}]}]}, "
+           "for words {\"input\", \"tokens\": [{\"token\", \"label\", \"probability\"}]}, or "
            "for objects {\"input\", \"objects\": [{\"label\", \"score\", \"box\": [x, y, width, height]}]}");
   command->add_flag("--strict", arguments->strict,
                     "End at the first image that cannot be read, instead of skipping it");
@@ -249,7 +258,9 @@ void add_predict(CLI::App& app) {
   command->footer(
       "Prints a line for each input: label, probability, label, probability, ..., the likeliest first, "
       "separated by tabs. The probabilities of all labels sum to 1. A text without tokens, such as an empty "
-      "line, has no labels. Texts that are too long are cut as in training. If the model "
+      "line, has no labels. Texts that are too long are cut as in training. A model of the task "
+      "token_classification prints a line for each word or character that it read: word, label, probability, "
+      "and an empty line after each text. If the model "
       "reads images, --input and standard input list their paths, one a line, and where there are several "
       "the "
       "line begins with the path. Images that cannot be read are named and skipped, and the exit code is 1 "

@@ -18,9 +18,10 @@
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/run.h"
 #include "checkpoints/run_directory.h"
+#include "experiments/load_experiment.h"
+#include "experiments/own_text.h"
 #include "io/progress.h"
 #include "parallel/launcher.h"
-#include "tasks/recipes/own_text.h"
 #include "training/stop_signals.h"
 #include "training/trainer.h"
 

@@ -81,6 +81,11 @@ std::string load_base(const fs::path& run_dir, const torch::nn::Module& model, B
   return hash;
 }
 
+std::string hash_of_base(const SafetensorsFile& base) {
+  const auto found = base.metadata().find(kHash);
+  return found == base.metadata().end() ? "" : found->second;
+}
+
 StringMap belongs_to(const std::string& base) {
   return base.empty() ? StringMap() : StringMap{{kBase, base}};
 }
@@ -89,15 +94,6 @@ void check_belongs_to(const fs::path& weights, const std::string& base) {
   if (metadata_of(weights, kBase) == base) return;
   throw CheckpointError(
       fmt::format("{}: belongs to another {} than the one in this run", weights.string(), kBaseFile));
-}
-
-void load_run_weights(const fs::path& run_dir, const fs::path& weights, const torch::nn::Module& model,
-                      BaseCheck check) {
-  if (has_adapters(model)) {
-    const auto base = load_base(run_dir, model, check);
-    check_belongs_to(weights, base);
-  }
-  load_weights(weights, model);
 }
 
 }  // namespace zoo

@@ -32,13 +32,12 @@ enum class BaseCheck { none, hash };
 /// Reads RUN/base.safetensors into `model`. Returns its hash. Throws CheckpointError.
 std::string load_base(const std::filesystem::path& run_dir, const torch::nn::Module& model, BaseCheck check);
 
+/// The hash that RUN/base.safetensors says it has; empty if it says none.
+std::string hash_of_base(const SafetensorsFile& base);
+
 /// The metadata of weights that belong to the base with this hash; none if `base` is empty.
 StringMap belongs_to(const std::string& base);
 /// Throws CheckpointError if the file of weights belongs to another base than the one with this hash.
 void check_belongs_to(const std::filesystem::path& weights, const std::string& base);
-
-/// Reads weights and, for a model with adapters, the base of the run `run_dir`. Throws CheckpointError.
-void load_run_weights(const std::filesystem::path& run_dir, const std::filesystem::path& weights,
-                      const torch::nn::Module& model, BaseCheck check);
 
 }  // namespace zoo

@@ -154,35 +154,55 @@ TensorMap named_tensors(const torch::nn::Module& module) {
   return tensors;
 }
 
-void load_tensors(const fs::path& path, const TensorMap& tensors, Wanted wanted) {
-  const SafetensorsFile file(path);
+namespace {
+
+enum class Types { equal, floating };
+
+bool fits(torch::ScalarType stored, torch::ScalarType wanted, Types types) {
+  if (stored == wanted) return true;
+  return types == Types::floating && c10::isFloatingType(stored) && c10::isFloatingType(wanted);
+}
+
+/// The checks of load_tensors(), then the copy.
+void load(const TensorSource& source, const TensorMap& tensors, Wanted wanted, Types types) {
   const auto fail = [&](const std::string& problem) {
-    throw CheckpointError(fmt::format("{}: of another architecture: {}", path.string(), problem));
+    throw CheckpointError(fmt::format("{}: of another architecture: {}", source.place(), problem));
   };
   for (const auto& [name, tensor] : tensors) {
-    if (!file.contains(name)) fail(fmt::format("it has no tensor '{}'", name));
+    if (!source.contains(name)) fail(fmt::format("it has no tensor '{}'", name));
   }
-  for (const auto& name : file.names()) {
+  for (const auto& name : source.names()) {
     if (wanted == Wanted::all_tensors && !tensors.contains(name))
       fail(fmt::format("its tensor '{}' is not in the model", name));
   }
   for (const auto& [name, tensor] : tensors) {
-    if (tensor.sizes() != file.shape(name)) {
-      fail(fmt::format("its tensor '{}' is ({}), the model's is ({})", name,
-                       fmt::join(file.shape(name), ", "), fmt::join(tensor.sizes(), ", ")));
+    if (const auto shape = source.shape(name); tensor.sizes() != shape) {
+      fail(fmt::format("its tensor '{}' is ({}), the model's is ({})", name, fmt::join(shape, ", "),
+                       fmt::join(tensor.sizes(), ", ")));
     }
-    if (file.dtype(name) != tensor.scalar_type()) {
+    if (const auto stored = source.dtype(name); !fits(stored, tensor.scalar_type(), types)) {
       throw CheckpointError(
-          fmt::format("{}: stored in another type: its tensor '{}' is {}, the model's is {}", path.string(),
-                      name, c10::toString(file.dtype(name)), c10::toString(tensor.scalar_type())));
+          fmt::format("{}: stored in another type: its tensor '{}' is {}, the model's is {}", source.place(),
+                      name, c10::toString(stored), c10::toString(tensor.scalar_type())));
     }
   }
   const torch::NoGradGuard no_grad;
-  for (const auto& [name, tensor] : tensors) file.read_into(tensor, name);
+  for (const auto& [name, tensor] : tensors) source.read_into(tensor, name);
+}
+
+}  // namespace
+
+void load_tensors(const fs::path& path, const TensorMap& tensors, Wanted wanted) {
+  load(SafetensorsFile(path), tensors, wanted, Types::equal);
+}
+
+void load_weights(const TensorSource& source, const torch::nn::Module& module) {
+  load(source, named_tensors(module), Wanted::all_tensors, Types::floating);
+  check_finite(source.place(), named_weights(module));
 }
 
 void load_weights(const fs::path& path, const torch::nn::Module& module) {
-  load_tensors(path, stored_tensors(module));
+  load(SafetensorsFile(path), stored_tensors(module), Wanted::all_tensors, Types::floating);
   check_finite(path, named_weights(module));
 }
 

@@ -60,8 +60,11 @@ enum class Wanted { all_tensors, some_tensors };
 void load_tensors(const std::filesystem::path& path, const TensorMap& tensors,
                   Wanted wanted = Wanted::all_tensors);
 
-/// Copies the weights and buffers of a file into `module`: all, or those beside the base. Throws
+/// Copies weights and buffers into `module`. Numbers of another floating-point type are converted. Throws
 /// CheckpointError as load_tensors(), and names the first tensor of weights that is not finite.
+void load_weights(const TensorSource& source, const torch::nn::Module& module);
+
+/// The same from a file: all tensors, or with adapters those beside the base.
 void load_weights(const std::filesystem::path& path, const torch::nn::Module& module);
 
 /// Replaces RUN/model.safetensors (or another file) by the weights of `module`, atomically. A link there is

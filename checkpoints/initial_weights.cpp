@@ -18,18 +18,20 @@
 #include "base/text.h"
 #include "checkpoints/base_weights.h"
 #include "checkpoints/finite.h"
-#include "checkpoints/run.h"
+#include "checkpoints/stored_model.h"
 #include "io/safetensors.h"
 #include "models/lora.h"
 
 namespace zoo {
 namespace {
 
-/// The run that `init_from` names.
+/// The model that `init_from` names.
 struct Source {
   std::filesystem::path dir;
-  Experiment experiment;
-  Vocabulary vocabulary;
+  StoredModel model;
+
+  const Experiment& experiment() const { return model.task->experiment(); }
+  const Vocabulary& vocabulary() const { return model.task->vocabulary(); }
 };
 
 [[noreturn]] void fail(const std::string& problem) {
@@ -52,17 +54,12 @@ bool may_change(std::string_view key) {
 
 /// Gives keys without a value the value that follows from other keys.
 Experiment resolved(Experiment experiment) {
-  auto& model = experiment.model;
-  model.n_kv_heads = model.kv_heads();
-  model.head_dim = model.head_width();
-  model.d_ff = model.feed_forward_width();
-  for (auto* const bias : {&model.qkv_bias, &model.out_bias, &model.ff_bias})
-    *bias = bias->value_or(model.bias);
+  experiment.model = resolved(experiment.model);
   return experiment;
 }
 
 void check_agreement(const Experiment& experiment, const Source& source) {
-  const auto here = flatten(resolved(experiment)), there = flatten(resolved(source.experiment));
+  const auto here = flatten(resolved(experiment)), there = flatten(resolved(source.experiment()));
   for (const auto& [key, value] : here) {
     if (may_change(key)) continue;
     const auto other = std::ranges::find(there, key, &ConfigValue::key);
@@ -75,8 +72,8 @@ void check_agreement(const Experiment& experiment, const Source& source) {
 void check_special_tokens(const Experiment& experiment, const Source& source) {
   const auto& type = task_type(experiment);
   if (!type.needs_tokenizer()) return;
-  if (!source.vocabulary.tokenizer) fail(fmt::format("{} has no tokenizer", source.dir.string()));
-  if (!type.requires_special_tokens(experiment) || source.vocabulary.tokenizer->special().eos >= 0) return;
+  if (!source.vocabulary().tokenizer) fail(fmt::format("{} has no tokenizer", source.dir.string()));
+  if (!type.requires_special_tokens(experiment) || source.vocabulary().tokenizer->special().eos >= 0) return;
   fail(
       fmt::format("the vocabulary of {} is for one stream of text and lacks the special tokens that {} "
                   "needs: train it with data.documents, or with a tokenizer of type sentencepiece",
@@ -85,7 +82,7 @@ void check_special_tokens(const Experiment& experiment, const Source& source) {
 
 /// The run whose weights a model takes must have them in one file.
 void require_merged(const Source& source) {
-  if (!source.experiment.training.lora) return;
+  if (!source.experiment().training.lora) return;
   fail(fmt::format("{} has adapters (training.lora): merge them into its weights first, with merge_run()",
                    source.dir.string()));
 }
@@ -97,17 +94,15 @@ Source open_source(const Experiment& experiment) {
   });
   if (!dir)
     fail(fmt::format("{}: no such run{}", experiment.init_from->text, places_of(*experiment.init_from)));
-  Source source{.dir = *dir, .experiment = {}, .vocabulary = {}};
   try {
-    source.experiment = read_run_experiment(source.dir);
+    Source source{.dir = *dir, .model = open_stored_model(*dir)};
     require_merged(source);
     check_agreement(experiment, source);
-    source.vocabulary = read_run_vocabulary(source.dir, task_type(source.experiment));
+    check_special_tokens(experiment, source);
+    return source;
   } catch (const CheckpointError& error) {
     fail(error.what());
   }
-  check_special_tokens(experiment, source);
-  return source;
 }
 
 bool is_classifier(std::string_view parameter) { return parameter.starts_with("head.classifier."); }
@@ -153,8 +148,10 @@ void check_adapted(const torch::nn::Module& model, const std::vector<std::string
 
 Vocabulary initial_vocabulary(const Experiment& experiment) {
   if (!experiment.init_from) return {};
-  const auto source = open_source(experiment).vocabulary;
-  return {.tokenizer = source.tokenizer, .pixels = source.pixels};
+  const auto source = open_source(experiment);
+  auto vocabulary = source.vocabulary();
+  vocabulary.labels.clear();  // the classes are those of the new data
+  return vocabulary;
 }
 
 std::unique_ptr<Task> make_task(const Experiment& experiment) {
@@ -164,16 +161,16 @@ std::unique_ptr<Task> make_task(const Experiment& experiment) {
 std::string load_initial_weights(const Experiment& experiment, const Task& task, Model& model) {
   const auto source = open_source(experiment);
   // If this run was killed before its first checkpoint, it already has a vocabulary.
-  if (source.vocabulary.tokenizer &&
-      source.vocabulary.tokenizer->fingerprint() != task.tokenizer().fingerprint()) {
+  if (source.vocabulary().tokenizer &&
+      source.vocabulary().tokenizer->fingerprint() != task.tokenizer().fingerprint()) {
     fail(
         fmt::format("{} has another vocabulary than when this run was started: train anew with "
                     "ExistingRun::replace",
                     source.dir.string()));
   }
-  const bool same_classes = source.vocabulary.labels == task.vocabulary().labels;
-  const auto path = run_weights(source.dir);
-  const SafetensorsFile file(path);
+  const bool same_classes = source.vocabulary().labels == task.vocabulary().labels;
+  const TensorSource& file = *source.model.tensors;
+  const auto path = file.place();
 
   std::vector<std::pair<torch::Tensor, std::string>> found;
   std::vector<std::string> fresh;
@@ -189,17 +186,17 @@ std::string load_initial_weights(const Experiment& experiment, const Task& task,
     }
     const auto& wanted = item.value();
     if (wanted.sizes() != file.shape(name)) {
-      fail(fmt::format(
-          "{} has '{}' as ({}), this model as ({}): copy the keys of model: that set this shape "
-          "from that run's config.yaml",
-          path.string(), name, fmt::join(file.shape(name), ", "), fmt::join(wanted.sizes(), ", ")));
+      fail(
+          fmt::format("{} has '{}' as ({}), this model as ({}): copy the keys of model: that set this shape "
+                      "from that run's config.yaml",
+                      path, name, fmt::join(file.shape(name), ", "), fmt::join(wanted.sizes(), ", ")));
     }
     found.emplace_back(wanted, name);
     used.insert(name);
   }
   if (has_adapters(model)) check_adapted(model, fresh);
   if (found.empty()) {
-    fail(fmt::format("{} has no weights of this model: name a run of the same architecture", path.string()));
+    fail(fmt::format("{} has no weights of this model: name a run of the same architecture", path));
   }
 
   const torch::NoGradGuard no_grad;
@@ -210,11 +207,11 @@ std::string load_initial_weights(const Experiment& experiment, const Task& task,
   }
   check_finite(path, copied);
 
-  auto text = fmt::format("starts from {}: {} of {} tensors", path.string(), found.size(),
-                          found.size() + fresh.size());
+  auto text =
+      fmt::format("starts from {}: {} of {} tensors", path, found.size(), found.size() + fresh.size());
   if (!fresh.empty()) text += fmt::format("; new: {}", modules_of(fresh));
   const bool new_classes = std::ranges::any_of(fresh, is_classifier);
-  if (const auto why = difference_of(source.vocabulary.labels, task.vocabulary().labels);
+  if (const auto why = difference_of(source.vocabulary().labels, task.vocabulary().labels);
       new_classes && !why.empty())
     text += fmt::format(" ({})", why);
   std::vector<std::string> left;

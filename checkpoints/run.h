@@ -45,17 +45,12 @@ std::filesystem::path run_weights(const std::filesystem::path& dir);
 void write_run(const std::filesystem::path& dir, const Experiment& experiment, const Vocabulary& vocabulary,
                const Model& model);
 
-/// Compares a configuration with the header of a file of weights (with adapters, of the base of its run),
-/// before a model is built: a few bytes of text can describe a model of any size. Throws CheckpointError if
-/// the model would be much larger than the file.
-void check_model_size(const std::filesystem::path& weights, const Experiment& experiment, const Task& task);
-
-/// A run that is opened to use its model.
+/// A trained model that is opened for use: a run, or a directory in Hugging Face's form.
 class Run {
  public:
-  /// Opens a run with the weights of run_weights(). The model is in evaluation mode on `device`. Throws
-  /// CheckpointError: not a run, a file is missing or damaged, weights of another architecture, weights that
-  /// are not finite.
+  /// Opens it with the weights of run_weights(), or those of the directory. The model is in evaluation mode
+  /// on `device`. Throws CheckpointError: not a run, a file is missing or damaged, weights of another
+  /// architecture, weights that are not finite.
   static Run open(const std::filesystem::path& dir, c10::Device device = c10::kCPU);
 
   const std::filesystem::path& dir() const { return dir_; }

@@ -14,6 +14,8 @@
 
 #include "base/error.h"
 #include "checkpoints/run.h"
+#include "experiments/load_experiment.h"
+#include "interop/foreign_files.h"
 #include "io/config/config_tree.h"
 #include "io/config/find_config.h"
 #include "io/files.h"
@@ -389,6 +391,13 @@ Comparison comparison_of(const std::vector<fs::path>& configs_and_runs,
     std::error_code ignored;
     Variant variant;
     if (has_directory(path)) {
+      if (is_foreign(path)) {
+        throw UsageError(
+            fmt::format("{}: a directory in Hugging Face's form names no data to compare it on; compare "
+                        "configurations with "
+                        "init_from: {}",
+                        path.string(), path.string()));
+      }
       variant.experiment = read_run_experiment(path);
       variant.finished.push_back({path, variant.experiment.training.seed});
       if (!runs.insert(fs::weakly_canonical(path, ignored).string()).second)

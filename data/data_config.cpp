@@ -72,7 +72,13 @@ void describe(ConfigVisitor& v, DataConfig& c) {
           "text_classification with an encoder: name of the column of second texts, or several as in "
           "text_column: "
           "pairs of texts are classified. Default none.");
-  v.field("label_column", c.label_column, "text_classification: name of the label column.");
+  v.field("label_column", c.label_column,
+          "text_classification, token_classification: name of the label column.");
+  v.field(
+      "label_unit", c.label_unit,
+      "token_classification: whether each word of a text has a label, or each character. auto: each "
+      "character if the texts are single words and the classes single characters, as residues of proteins "
+      "are.");
   v.field("answer_mark", c.answer_mark,
           "marked_tokens: the token after each of these is predicted; default \"=\".");
   v.field("sequence_length", c.sequence_length, "Longest sequence in tokens; longer ones are cut.",

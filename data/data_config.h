@@ -58,6 +58,16 @@ constexpr auto config_names(DocumentSplit) {
   return std::to_array<std::string_view>({"none", "line", "blank_line", "percent"});
 }
 
+/// What has a label in token_classification.
+enum class LabelUnit {
+  automatic,  // a character in texts that are one word, else a word
+  word,       // words are separated by blanks
+  character
+};
+constexpr auto config_names(LabelUnit) {
+  return std::to_array<std::string_view>({"auto", "word", "character"});
+}
+
 struct DataConfig {
   /// Files. For text_to_text each is a prefix: PREFIX.source, PREFIX.target.
   std::vector<ConfigPath> train, valid, test;
@@ -70,6 +80,7 @@ struct DataConfig {
   /// text_classification: names of the column of second texts. None: a text is classified, not a pair.
   std::vector<std::string> pair_column = {};
   std::string label_column = "label";
+  LabelUnit label_unit = LabelUnit::automatic;  // token_classification
   /// marked_tokens: the token after each of these is predicted; default "=".
   std::optional<std::string> answer_mark;
   int64_t sequence_length = 256;         // longest sequence in tokens; longer ones are cut

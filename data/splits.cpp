@@ -22,6 +22,16 @@ const std::vector<ConfigPath>& files_to_read(const DataConfig& config, Split spl
 
 bool is_shared(const DataConfig& config, Split split) { return config.valid.empty() && split != Split::test; }
 
+size_t train_part(const DataConfig& config, size_t n) {
+  return static_cast<size_t>((1.0 - config.valid_fraction) * static_cast<double>(n));
+}
+
+void fail_empty(const DataConfig& config, Split split, std::string_view rows) {
+  const auto& files = files_to_read(config, split);
+  throw DataError(fmt::format("{}: no {} for {}{}", data_path(files.front()).string(), rows, name_of(split),
+                              is_shared(config, split) ? "; the text is too short to be split" : ""));
+}
+
 std::vector<int64_t> random_order(int64_t n) {
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);

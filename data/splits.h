@@ -2,6 +2,7 @@
 // The three splits of a corpus, and the files that they are read from.
 
 #include <array>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,21 @@ const std::vector<ConfigPath>& files_to_read(const DataConfig& config, Split spl
 
 /// Whether train and valid are two parts of the same files, and `split` is one of them.
 bool is_shared(const DataConfig& config, Split split);
+
+/// How many of `n` items belong to train if train and valid share files: the first int((1 -
+/// valid_fraction)·n).
+size_t train_part(const DataConfig& config, size_t n);
+
+/// Keeps the rows that belong to `split`: a part if train and valid share files, else all.
+template <class Row>
+void keep_part(const DataConfig& config, Split split, std::vector<Row>& rows) {
+  if (!is_shared(config, split)) return;
+  const auto cut = rows.begin() + static_cast<std::ptrdiff_t>(train_part(config, rows.size()));
+  split == Split::train ? rows.erase(cut, rows.end()) : rows.erase(rows.begin(), cut);
+}
+
+/// Throws DataError: the files of `split` have no `rows` ("documents").
+[[noreturn]] void fail_empty(const DataConfig& config, Split split, std::string_view rows);
 
 /// The numbers 0 … n - 1 in an order that depends on n alone.
 std::vector<int64_t> random_order(int64_t n);

@@ -39,7 +39,8 @@ std::vector<Target> targets_of(const torch::nn::Module& model) {
 
 std::vector<std::string> trained_patterns(const LoraConfig& config, HeadKind head) {
   if (config.trained) return *config.trained;
-  const bool is_classifier = head == HeadKind::classification || head == HeadKind::regression;
+  const bool is_classifier = head == HeadKind::classification || head == HeadKind::token_classification ||
+                             head == HeadKind::regression;
   return is_classifier ? std::vector<std::string>{"head.*"} : std::vector<std::string>{};
 }
 

@@ -7,9 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/text.h"
-#include "io/config/find_config.h"
 #include "io/files.h"
-#include "tasks/experiment_defaults.h"
 #include "tasks/task_checks.h"
 #include "tasks/task_type.h"
 
@@ -31,20 +29,6 @@ void validate_best_by(const Experiment& c, const TaskType& type, const Complain&
   if (metric == "loss" || std::ranges::find(type.best_by, metric, &Metric::key) != type.best_by.end()) return;
   complain("training.best_by", fmt::format("cannot be {} for {}, which has {}", metric, type.name,
                                            fmt::join(type.metric_names(), ", ")));
-}
-
-/// Keys that `file` does not set stay as they are.
-void read_and_check(const ConfigFile& file, Experiment& experiment) {
-  file.read(experiment);
-  pin_paths(experiment);
-  const bool lacks_source = experiment.init_from && !find_source(experiment);
-  validate(experiment, [&](std::string_view key, std::string_view problem) {
-    // A key that the run would have given is no mistake of the file.
-    if (lacks_source && !file.sets(key) && key != "init_from")
-      file.fail("init_from", fmt::format("{}: no such run{}", experiment.init_from->text,
-                                         places_of(*experiment.init_from)));
-    file.fail(key, problem);
-  });
 }
 
 }  // namespace
@@ -91,34 +75,33 @@ void validate(const Experiment& c, const Complain& complain) {
   refuse_key(c, "data.prefix_length", c.data.prefix_length.has_value(), "language_modeling", complain);
   refuse_key(c, "data.answer_mark", c.data.answer_mark.has_value(), "marked_tokens", complain);
   refuse_key(c, "data.pair_column", !c.data.pair_column.empty(), "text_classification", complain);
+  refuse_key(c, "data.label_unit", c.data.label_unit != LabelUnit::automatic, "token_classification",
+             complain);
   refuse_key(c, "data.target_length", c.data.target_length.has_value(), "text_to_text", complain);
 }
 
-Experiment load_experiment(const std::filesystem::path& path, const std::vector<std::string>& overrides) {
-  const auto file = find_config(path.string());
-  Experiment defaults;
-  defaults.name = file.stem().string();
-  return read_experiment(ConfigFile::load(file, overrides), std::move(defaults));
+void check_experiment(const ConfigFile& file, const Experiment& experiment) {
+  validate(experiment, [&](std::string_view key, std::string_view problem) { file.fail(key, problem); });
 }
+
+namespace {
+
+Experiment complete_experiment(const ConfigFile& file) {
+  Experiment experiment;
+  file.read(experiment);
+  pin_paths(experiment);
+  check_experiment(file, experiment);
+  return experiment;
+}
+
+}  // namespace
 
 Experiment load_complete_experiment(const std::filesystem::path& path) {
-  Experiment experiment;
-  experiment.name = path.stem().string();
-  const auto file = ConfigFile::load_complete(path);
-  read_and_check(file, experiment);
-  return experiment;
+  return complete_experiment(ConfigFile::load_complete(path));
 }
 
-Experiment parse_experiment(std::string_view text, std::string_view name,
-                            const std::vector<std::string>& overrides) {
-  Experiment defaults;
-  return read_experiment(ConfigFile::parse(text, name, overrides), std::move(defaults));
-}
-
-Experiment read_experiment(const ConfigFile& file, Experiment defaults) {
-  auto experiment = defaults_for(file, std::move(defaults));
-  read_and_check(file, experiment);
-  return experiment;
+Experiment parse_complete_experiment(std::string_view text, std::string_view name) {
+  return complete_experiment(ConfigFile::parse(text, name));
 }
 
 void pin_paths(Experiment& experiment) {

@@ -28,19 +28,13 @@ void describe(ConfigVisitor& v, Experiment& c);
 /// Checks each part, and whether the parts fit together.
 void validate(const Experiment& c, const Complain& complain);
 
-/// Reads and checks a configuration; each override is `dotted.key=value`. `path` is a file, or the name of a
-/// configuration that comes with the program (io/config/find_config.h). Without a key `name` of its own the
-/// experiment has the name of the file: "gpt2" for configs/models/gpt2.yaml. Paths of files and runs that are
-/// there are pinned (io/config/config_path.h). Throws ConfigError.
-Experiment load_experiment(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
 /// Reads the configuration of a run: complete, so it extends no other, and a file, not a link. Throws
 /// ConfigError.
 Experiment load_complete_experiment(const std::filesystem::path& path);
-Experiment parse_experiment(std::string_view text, std::string_view name,
-                            const std::vector<std::string>& overrides = {});
-/// Keys that `file` does not set are as in `defaults`, or as the run that `init_from` names or the family of
-/// the model has them (tasks/experiment_defaults.h).
-Experiment read_experiment(const ConfigFile& file, Experiment defaults);
+/// Reads a complete configuration from a text; `name` stands for its path in messages. Throws ConfigError.
+Experiment parse_complete_experiment(std::string_view text, std::string_view name);
+/// Checks an experiment that was read from `file`. Throws ConfigError, which names the place in the file.
+void check_experiment(const ConfigFile& file, const Experiment& experiment);
 /// Pins the paths of files and runs that are there.
 void pin_paths(Experiment& experiment);
 

@@ -18,8 +18,10 @@ std::vector<std::string> distinct_labels(std::vector<std::string> all) {
 }
 
 int64_t class_of(const std::string& label, const std::vector<std::string>& labels) {
-  const auto found = std::ranges::lower_bound(labels, label);
-  if (found != labels.end() && *found == label) return found - labels.begin();
+  auto found = std::ranges::lower_bound(labels, label);
+  // Classes of a directory of the Hub are in the order of its config.json.
+  if (found == labels.end() || *found != label) found = std::ranges::find(labels, label);
+  if (found != labels.end()) return found - labels.begin();
   throw UnknownSymbolError(fmt::format("the label '{}' does not occur in the training data", excerpt(label)));
 }
 

@@ -14,8 +14,8 @@ namespace zoo {
 /// The different ones of the labels of all examples, sorted.
 std::vector<std::string> distinct_labels(std::vector<std::string> all);
 
-/// The class of a label; `labels` are sorted. Throws UnknownSymbolError for a label that the training data do
-/// not have.
+/// The class of a label; it is found faster if `labels` are sorted. Throws UnknownSymbolError for a label
+/// that the training data do not have.
 int64_t class_of(const std::string& label, const std::vector<std::string>& labels);
 
 /// The classes with their probabilities, (C) double on the CPU, the likeliest first.

@@ -15,6 +15,8 @@ TaskType text_to_text();
 /// Classification of texts: with an encoder at its class token, with a decoder at its last token, or with an
 /// encoder-decoder that writes the name of the class.
 TaskType text_classification();
+/// A class for each word or character of a text, with an encoder or a decoder.
+TaskType token_classification();
 /// Prediction of the marked tokens of each text with a decoder: associative recall, induction.
 TaskType marked_tokens();
 /// No task: models without a head, for the vectors and attention maps of texts, or of images.

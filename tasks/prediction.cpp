@@ -36,6 +36,14 @@ nlohmann::ordered_json objects_json(const std::vector<LabelledBox>& objects, int
   return list;
 }
 
+nlohmann::ordered_json tokens_json(const std::vector<LabelledToken>& tokens) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& [token, predicted] : tokens) {
+    list.push_back({{"token", token}, {"label", predicted.label}, {"probability", predicted.probability}});
+  }
+  return list;
+}
+
 /// Text on one line, whole, with control characters escaped.
 std::string on_one_line(std::string_view text) { return excerpt(text, std::string::npos); }
 
@@ -53,6 +61,15 @@ std::string objects_text(const std::string& input, const std::vector<LabelledBox
                         on_one_line(label), score, box.x, box.y, box.width, box.height);
   }
   return text;
+}
+
+std::string tokens_text(const std::vector<LabelledToken>& tokens) {
+  std::string text;
+  for (const auto& [token, predicted] : tokens) {
+    text += fmt::format("{}\t{}\t{:.4f}\n", on_one_line(token), on_one_line(predicted.label),
+                        predicted.probability);
+  }
+  return text + '\n';
 }
 
 }  // namespace
@@ -77,9 +94,11 @@ UnlikelyObjects keep_best_objects(std::vector<Prediction>& predictions, double m
 
 std::string to_json(const std::vector<Prediction>& predictions, int64_t top) {
   auto results = nlohmann::ordered_json::array();
-  for (const auto& [input, labels, cut, objects, on_white] : predictions) {
+  for (const auto& [input, labels, cut, objects, on_white, tokens] : predictions) {
     auto& result = results.emplace_back(nlohmann::ordered_json{{"input", input}});
-    if (objects) {
+    if (tokens) {
+      result["tokens"] = tokens_json(*tokens);
+    } else if (objects) {
       result["objects"] = objects_json(*objects, top);
     } else {
       result["labels"] = labels_json(labels, top);
@@ -92,7 +111,11 @@ std::string to_json(const std::vector<Prediction>& predictions, int64_t top) {
 
 std::string to_text(const std::vector<Prediction>& predictions, int64_t top, InputColumn column) {
   std::string text;
-  for (const auto& [input, labels, cut, objects, on_white] : predictions) {
+  for (const auto& [input, labels, cut, objects, on_white, tokens] : predictions) {
+    if (tokens) {
+      text += tokens_text(*tokens);
+      continue;
+    }
     if (!objects && column == InputColumn::first) text += on_one_line(input) + '\t';
     text += objects ? objects_text(input, *objects, top) : labels_text(labels, top);
   }

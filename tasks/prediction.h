@@ -25,6 +25,12 @@ struct LabelProbability {
   double probability = 0;
 };
 
+/// A word or a character of a text with its likeliest class.
+struct LabelledToken {
+  std::string token;
+  LabelProbability predicted;
+};
+
 /// What a model predicts for one input.
 struct Prediction {
   std::string input;  // as given
@@ -38,6 +44,8 @@ struct Prediction {
   std::optional<std::vector<LabelledBox>> objects = std::nullopt;
   /// Whether parts of a picture were transparent, which were put on white.
   bool on_white = false;
+  /// The words or characters of a text that the model read, in order. Absent unless the task labels each.
+  std::optional<std::vector<LabelledToken>> tokens = std::nullopt;
 };
 
 struct PredictOptions {
@@ -64,7 +72,8 @@ UnlikelyObjects keep_best_objects(std::vector<Prediction>& predictions, double m
 /// One document, as `zoo predict --json` prints it: {"results": [{"input": text, "labels": [{"label": text,
 /// "probability": number}]}]}, with at most `top` labels for each input. A prediction with objects is
 /// {"input": text, "objects": [{"label": text, "score": number, "box": [x, y, width, height]}]} instead, in
-/// pixels of the picture as it is in its file, rounded to two digits after the point.
+/// pixels of the picture as it is in its file, rounded to two digits after the point. A prediction with
+/// tokens is {"input": text, "tokens": [{"token": text, "label": text, "probability": number}]}.
 std::string to_json(const std::vector<Prediction>& predictions, int64_t top = kEveryLabel);
 
 /// Whether a line for a class begins with its input.
@@ -72,8 +81,9 @@ enum class InputColumn { none, first };
 
 /// One line for each input: label, probability, label, probability, …, separated by tabs, with at most `top`
 /// labels, after the input where it is wanted. The line is empty if there are no labels. A prediction with
-/// objects has a line for each of them
-/// instead: input, label, score, x, y, width, height. Control characters in labels and inputs are escaped.
+/// objects has a line for each of them instead: input, label, score, x, y, width, height. A prediction with
+/// tokens has a line for each of them, token, label, probability, and then an empty line. Control characters
+/// in labels and inputs are escaped.
 std::string to_text(const std::vector<Prediction>& predictions, int64_t top = kEveryLabel,
                     InputColumn column = InputColumn::none);
 

@@ -88,9 +88,10 @@ ImageInputs Task::read_inputs(const std::vector<std::string>&) const {
 }
 
 Registry<TaskType>& task_types() {
-  static Registry<TaskType> types("task", {language_modeling(), masked_language_modeling(), text_to_text(),
-                                           text_classification(), marked_tokens(), text_features(),
-                                           image_classification(), object_detection(), image_features()});
+  static Registry<TaskType> types(
+      "task", {language_modeling(), masked_language_modeling(), text_to_text(), text_classification(),
+               token_classification(), marked_tokens(), text_features(), image_classification(),
+               object_detection(), image_features()});
   return types;
 }
 

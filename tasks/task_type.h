@@ -52,6 +52,8 @@ struct TaskType : TypeInfo {
   PredictionInput predicts_from = PredictionInput::nothing;
   /// Whether Task::predict() finds objects in pictures (Prediction::objects).
   bool finds_objects = false;
+  /// Whether each word or character of a text has a label (Prediction::tokens), not the text.
+  bool labels_tokens = false;
 
   bool needs_tokenizer() const {
     return needs == VocabularyNeeds::tokenizer || needs == VocabularyNeeds::tokenizer_and_labels;

@@ -183,7 +183,8 @@ void describe(ConfigVisitor& v, TrainingConfig& c) {
           Limits::at_least(1));
   v.field("best_by", c.best_by,
           "The metric on the validation data that decides which weights are kept: loss, accuracy "
-          "(text_classification, masked_language_modeling), bleu (text_to_text; each evaluation then also "
+          "(text_classification, token_classification, masked_language_modeling), bleu (text_to_text; each "
+          "evaluation then also "
           "translates the validation data with the options of generation), or a metric of another task.");
   v.field("checkpoint_every", c.checkpoint_every, "Steps from one checkpoint to the next.",
           Limits::at_least(1));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,9 @@ struct Vocabulary {
   std::shared_ptr<const Tokenizer> tokenizer = nullptr;  // RUN/tokenizer.*; null if the task has none
   std::vector<std::string> labels = {};        // RUN/labels.json: names of the classes, if the task has any
   std::optional<PixelStatistics> pixels = {};  // RUN/pixels.json, if the task has images
+  /// RUN/hub/: the small files of the directory in Hugging Face's form from which the model came, if it did,
+  /// by name. An export gives them back.
+  std::map<std::string, std::string> foreign_files = {};
 };
 
 }  // namespace zoo

@@ -24,6 +24,7 @@
 #include "checkpoints/initial_weights.h"
 #include "checkpoints/run.h"
 #include "checkpoints/run_directory.h"
+#include "checkpoints/stored_model.h"
 #include "checkpoints/weight_average.h"
 #include "io/files.h"
 #include "io/metrics_log.h"
@@ -242,7 +243,10 @@ void Trainer::load(const std::filesystem::path& checkpoint) {
 void Trainer::make_parts() {
   torch::manual_seed(static_cast<uint64_t>(config_.seed));
   const auto checkpoint = directory_ ? directory_->checkpoint() : std::nullopt;
-  if (checkpoint) check_model_size(*checkpoint / "model.safetensors", experiment_, *task_);
+  if (checkpoint) {
+    check_model_size(SafetensorsFile(config_.lora ? run_dir_ / kBaseFile : *checkpoint / "model.safetensors"),
+                     *task_);
+  }
   auto model = checkpoint ? build_model(experiment_, *task_)  // load() comes next
                           : make_model(experiment_, *task_);
   if (config_.lora && checkpoint) base_ = load_base(run_dir_, *model, BaseCheck::hash);

@@ -41,19 +41,6 @@ void split_documents(const std::string& text, DocumentSplit split, std::vector<s
   finish();
 }
 
-/// How many of `n` items belong to train if train and valid share files.
-size_t train_part(const DataConfig& config, size_t n) {
-  return static_cast<size_t>((1.0 - config.valid_fraction) * static_cast<double>(n));
-}
-
-/// Keeps the rows that belong to `split`: a part if train and valid share files, else all.
-template <class Row>
-void keep_part(const DataConfig& config, Split split, std::vector<Row>& rows) {
-  if (!is_shared(config, split)) return;
-  const auto cut = rows.begin() + static_cast<ptrdiff_t>(train_part(config, rows.size()));
-  split == Split::train ? rows.erase(cut, rows.end()) : rows.erase(rows.begin(), cut);
-}
-
 /// Bytes that the first `n` code points of `text` take.
 size_t prefix_bytes(std::string_view text, size_t n) {
   size_t at = 0;
@@ -80,12 +67,6 @@ void keep_part_of_text(const DataConfig& config, Split split, std::vector<std::s
     text = split == Split::train ? text.substr(0, cut) : text.substr(cut);
   }
   std::erase_if(texts, [](const std::string& text) { return text.empty(); });
-}
-
-[[noreturn]] void fail_empty(const DataConfig& config, Split split, std::string_view rows) {
-  const auto& files = files_to_read(config, split);
-  throw DataError(fmt::format("{}: no {} for {}{}", data_path(files.front()).string(), rows, name_of(split),
-                              is_shared(config, split) ? "; the text is too short to be split" : ""));
 }
 
 struct Row {

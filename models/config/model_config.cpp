@@ -31,6 +31,15 @@ void describe(ConfigVisitor& v, RotaryConfig& c) {
           "llama3: wavelengths below original_max_positions / this are kept.", Limits::positive());
 }
 
+ModelConfig resolved(ModelConfig config) {
+  config.n_kv_heads = config.kv_heads();
+  config.head_dim = config.head_width();
+  config.d_ff = config.feed_forward_width();
+  for (auto* const bias : {&config.qkv_bias, &config.out_bias, &config.ff_bias})
+    *bias = bias->value_or(config.bias);
+  return config;
+}
+
 NormOptions norm_options(const ModelConfig& config, int64_t size) {
   return NormOptions(size)
       .kind(config.norm)

@@ -150,6 +150,9 @@ struct ModelConfig {
   }
 };
 
+/// The same configuration with values for the keys whose default follows from other keys.
+ModelConfig resolved(ModelConfig config);
+
 /// The configuration's options for a norm over `size` numbers.
 NormOptions norm_options(const ModelConfig& config, int64_t size);
 

@@ -67,9 +67,10 @@ std::optional<int64_t> input_length(const ModelConfig& config, const ModelPurpos
 /// Why Model::attention_maps() would fail for this configuration, in one line; nullopt: it does not.
 std::optional<std::string> why_no_maps(const ModelConfig& config);
 
-/// Throws ConfigError if config and purpose do not fit: a masked language model on a decoder, and all problems
-/// that validate() finds (models/families/model_keys.h). A table may have fewer rows than the tokenizer has
-/// tokens, as in published models whose tokenizer grew later: a token without a row is an error when it is read.
+/// Throws ConfigError if config and purpose do not fit: a masked language model on a decoder, and all
+/// problems that validate() finds (models/families/model_keys.h). A table may have fewer rows than the
+/// tokenizer has tokens, as in published models whose tokenizer grew later: a token without a row is an error
+/// when it is read.
 void check_model(const ModelConfig& config, const ModelPurpose& purpose);
 
 /// Builds and initialises a model on the CPU. Weights are drawn from the default generator

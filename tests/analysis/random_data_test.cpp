@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include "experiments/load_experiment.h"
+
 namespace zoo {
 namespace {
 

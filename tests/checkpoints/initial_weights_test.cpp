@@ -13,6 +13,7 @@
 #include <torch/types.h>
 
 #include "checkpoints/run.h"
+#include "experiments/load_experiment.h"
 #include "io/safetensors.h"
 #include "tests/support/training.h"
 #include "training/trainer.h"

@@ -41,6 +41,7 @@ training: {{steps: 2, batch_size: 4, evaluate_every: 2, checkpoint_every: 2, thr
     };
     config("writer", "language_modeling", "decoder", "text.txt");
     config("translator", "text_to_text", "encoder_decoder", "pairs");
+    config("tagger", "token_classification", "encoder", "none.tsv");
     config("classifier", "text_classification", "encoder", "table.tsv");
   }
 
@@ -152,7 +153,7 @@ TEST_F(Bench, UsesRandomTokensWithoutData) {
     expect_training(document);
     return outcome.err;
   };
-  for (const char* task : {"writer", "translator", "classifier"}) {
+  for (const char* task : {"writer", "translator", "classifier", "tagger"}) {
     EXPECT_THAT(measure(fmt::format("{}.yaml --set data.train=nowhere", task)), HasSubstr("nowhere"));
     EXPECT_THAT(measure(fmt::format("{}.yaml --set data.train=[]", task)), HasSubstr("names no files"));
   }

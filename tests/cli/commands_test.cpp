@@ -521,8 +521,8 @@ TEST_F(Commands, TrainShowsUnitsAndWhatIsLeft) {
 
 TEST_F(Commands, HelpDescribesEveryOption) {
   for (const std::string command :
-       {"", "train", "generate", "predict", "embed", "evaluate", "average", "merge", "inspect", "attention", "config",
-        "tokenizer", "tokenizer train", "tokenizer encode", "tokenizer decode", "bench", "compare",
+       {"", "train", "generate", "predict", "embed", "evaluate", "average", "merge", "inspect", "attention",
+        "config", "tokenizer", "tokenizer train", "tokenizer encode", "tokenizer decode", "bench", "compare",
         "completion"}) {
     SCOPED_TRACE("zoo " + command + " --help");
     const auto help = output(command + " --help");

@@ -33,6 +33,7 @@
 #include "base/error.h"
 #include "comparison/compare.h"
 #include "comparison/comparison_config.h"
+#include "experiments/load_experiment.h"
 #include "tasks/experiment.h"
 #include "tests/cli/support.h"
 

@@ -20,6 +20,7 @@
 #include "data/images/image_file.h"
 #include "data/text/hub_tokenizer.h"
 #include "data/text/sentencepiece_tokenizer.h"
+#include "experiments/load_experiment.h"
 #include "io/config/config_file.h"
 #include "io/files.h"
 #include "io/safetensors.h"
@@ -77,7 +78,7 @@ void use_hub_files(const std::string& input) {
 
 void read_safetensors(const fs::path& path) {
   const SafetensorsFile file(path);
-  file.n_elements();
+  n_elements(file);
   for (const auto& name : file.names()) file.tensor(name).sum();
 }
 

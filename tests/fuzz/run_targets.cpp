@@ -15,6 +15,7 @@
 #include "comparison/files/comparison_directory.h"
 #include "comparison/files/kept_json.h"
 #include "comparison/kept_results.h"
+#include "experiments/load_experiment.h"
 #include "io/config/config_file.h"
 #include "io/file_lock.h"
 #include "io/files.h"
@@ -81,6 +82,7 @@ class Runs {
     add("masked_language_modeling", "architecture: encoder, n_segments: 2, embedding_norm: true",
         "tokenizer: {type: char}");
     add("text_classification", "architecture: encoder, position: t5", "tokenizer: {type: byte}");
+    add("token_classification", "architecture: decoder, position: rotary", "tokenizer: {type: char}");
     add("text_to_text", "architecture: encoder_decoder, position: shaw", "tokenizer: {type: char}");
   }
 
@@ -113,6 +115,7 @@ class Runs {
     vocabulary.tokenizer = make_tokenizer(config, SpecialTokenSet::all, [](const auto& sink) {
       sink("to be or not to be\nthat is the question");
     });
+    if (task == "token_classification") vocabulary.labels = {"O", "B-X", "I-X"};
     if (task == "text_classification") vocabulary.labels = {"blue", "green", "red"};
     const auto opened = open_task(experiment, vocabulary);
     torch::manual_seed(1);

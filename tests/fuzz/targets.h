@@ -25,5 +25,6 @@ std::vector<Target> file_targets(const testing::TempDir& work, const std::filesy
 /// Files of tokenizers of the Hub, joined.
 Seeds hub_seeds();
 std::vector<Target> run_targets(const testing::TempDir& work);
+std::vector<Target> hub_targets(const testing::TempDir& work, const std::filesystem::path& sources);
 
 }  // namespace zoo::fuzz

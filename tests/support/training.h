@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <iostream>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,6 +19,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "experiments/load_experiment.h"
 #include "io/files.h"
 #include "tasks/experiment.h"
 #include "tests/support/environment.h"
@@ -33,7 +35,7 @@ class TinyWorld {
  public:
   TinyWorld() : data_("ZOO_DATA", (dir_ / "data").string()), cache_("ZOO_CACHE", (dir_ / "cache").string()) {
     static constexpr const char* words[] = {"sun", "moon", "star", "sea", "wind", "rain", "tree", "bird"};
-    std::string text, german, english, table = "sentence\tlabel\n";
+    std::string text, german, english, table = "sentence\tlabel\n", tagged = "sentence\tlabel\n";
     uint32_t random = 7;
     const auto word = [&] {
       random = random * 1664525u + 1013904223u;
@@ -51,11 +53,13 @@ class TinyWorld {
       german += line + "\n";
       english += reversed + "\n";
       table += fmt::format("{}\t{}\n", line, i % 3 == 0 ? "blue" : i % 3 == 1 ? "red" : "dark green");
+      tagged += fmt::format("{}\t{}\n", line, sky_labels(line));
     }
     dir_.write("data/text.txt", text);
     dir_.write("data/pairs.de", german);
     dir_.write("data/pairs.en", english);
     dir_.write("data/table.tsv", table);
+    dir_.write("data/tagged.tsv", tagged);
     write_image_classes(dir_, "data/");
     write_marked_pictures(dir_, "data/");
   }
@@ -98,7 +102,8 @@ training:
   Experiment experiment(std::string_view task, const std::vector<std::string>& overrides = {}) const {
     if (task == "image_classification") return image_experiment(overrides);
     if (task == "object_detection") return detection_experiment(overrides);
-    const bool pairs = task == "text_to_text", table = task == "text_classification";
+    const bool pairs = task == "text_to_text", table = task == "text_classification",
+               tagged = task == "token_classification";
     const char* const architecture = task == "language_modeling" ? "decoder"
                                      : pairs                     ? "encoder_decoder"
                                                                  : "encoder";
@@ -113,11 +118,26 @@ training:
 generation: {{max_new_tokens: 12, temperature: 0.8}}
 )",
                                         task,
-                                        pairs   ? "pairs"
-                                        : table ? "table.tsv"
-                                                : "text.txt",
+                                        pairs    ? "pairs"
+                                        : table  ? "table.tsv"
+                                        : tagged ? "tagged.tsv"
+                                                 : "text.txt",
                                         architecture),
                             "tiny.yaml", overrides);
+  }
+
+  /// Words of the sky are entities: the labels of a line. Rain is not counted.
+  static std::string sky_labels(const std::string& line) {
+    std::istringstream words(line);
+    std::string labels;
+    bool in_sky = false;
+    for (std::string word; words >> word;) {
+      const bool is_sky = word == "sun" || word == "moon" || word == "star";
+      const std::string label = is_sky ? (in_sky ? "I-SKY" : "B-SKY") : word == "rain" ? "-" : "O";
+      labels += (labels.empty() ? "" : " ") + label;
+      in_sky = is_sky;
+    }
+    return labels;
   }
 
  private:

@@ -11,6 +11,7 @@
 
 #include "base/random.h"
 #include "checkpoints/run.h"
+#include "experiments/load_experiment.h"
 #include "tests/support/training.h"
 
 namespace zoo::testing {
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 class Examples : public ::testing::Test {
  protected:
   Examples() : root_("ZOO_DATA", world_.path("own").string()) {
-    std::string text, letters, table = "review\trating\n", german, english;
+    std::string text, letters, table = "review\trating\n", german, english, names = "sentence\tlabels\n";
     CounterRandom random({3});
     const std::vector<std::string> good = {"splendid", "fine", "lovely"}, bad = {"dull", "poor", "weak"},
                                    de = {"rot", "blau", "alt", "neu"}, en = {"red", "blue", "old", "new"};
@@ -31,6 +32,7 @@ class Examples : public ::testing::Test {
       text += "the quick brown fox jumps over the lazy dog\n";
       letters += std::string(20, static_cast<char>('a' + random.below(8))) + "\n";
       table += fmt::format("a {} film\t{}\n", (i % 2 ? good : bad)[word], i % 2 ? "up" : "down");
+      names += fmt::format("{} und {} {}\tO O B-PER I-PER\n", de[first], good[word], bad[word]);
       german += fmt::format("{} und {}\n", de[first], de[second]);
       english += fmt::format("{} and {}\n", en[first], en[second]);
     }
@@ -38,6 +40,7 @@ class Examples : public ::testing::Test {
     dir.write("own/mytext.txt", text);
     dir.write("own/letters.txt", letters);
     dir.write("own/reviews.tsv", table);
+    dir.write("own/names.tsv", names);
     dir.write("own/lines.de", german);
     dir.write("own/lines.en", english);
     write_pictures();
@@ -112,6 +115,8 @@ TEST_F(Examples, OfTextsLearn) {
   EXPECT_LT(learn(example("masked-text", with({"data.train=letters.txt", "training.steps=400"}))), 0.7)
       << "a guess has 2.1";
   EXPECT_LT(learn(example("table", small)), 0.2) << "two classes: a guess has 0.69";
+  EXPECT_LT(learn(example("names", with({"data.sequence_length=48"}))), 0.2)
+      << "three classes: a guess has 0.87";
   EXPECT_LT(learn(example("parallel-text", with({"training.steps=300"}))), 0.6) << "a guess has 3";
 }
 

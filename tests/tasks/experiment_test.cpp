@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "experiments/load_experiment.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,9 +1,10 @@
-#include "tasks/recipes/own_text.h"
+#include "experiments/own_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "experiments/load_experiment.h"
 #include "models/families/model_cost.h"
 #include "tasks/task_type.h"
 #include "tests/support/errors.h"

@@ -9,6 +9,7 @@
 
 #include "checkpoints/initial_weights.h"
 #include "checkpoints/run.h"
+#include "experiments/load_experiment.h"
 #include "tasks/evaluation.h"
 #include "tasks/text/label_likelihood.h"
 #include "tests/support/training.h"
@@ -43,7 +44,9 @@ TEST(Task, UntrainedModelsScoreAsChance) {
       {"masked_language_modeling", {}},
       {"text_to_text", {}},
       {"text_to_text", {"model.architecture=decoder", "model.max_positions=48"}},
-      {"text_classification", {}}};
+      {"text_classification", {}},
+      {"token_classification", {}},
+      {"token_classification", {"model.architecture=decoder"}}};
   for (const auto& [name, overrides] : all) {
     SCOPED_TRACE(fmt::format("{} {}", name, overrides.size()));
     const auto task = make_task(world.experiment(name, overrides));

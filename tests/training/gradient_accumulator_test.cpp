@@ -197,7 +197,9 @@ TEST(MixedRows, GoThroughTheModelTogether) {
       const auto [model, batch] = images_for(norm);
       return accumulated(model, {batch}, {.n_parts = n_parts});
     };
-    expect_equal(outcome_of(1), outcome_of(2), norm == ChannelNormKind::batch ? 1e-9 : 1e-4);
+    // oneDNN convolves half of a batch with another algorithm than the whole, on AVX2 with larger differences
+    // in rounding: 1.02e-4 of the gradients of 18 layers.
+    expect_equal(outcome_of(1), outcome_of(2), norm == ChannelNormKind::batch ? 1e-9 : 1e-3);
   }
 }
 

@@ -241,9 +241,9 @@ class WhitespaceSplit final : public PreTokenizer {
   bool keeps_text() const override { return false; }
 };
 
-class Split final : public PreTokenizer {
+class PatternSplit final : public PreTokenizer {
  public:
-  explicit Split(const SpecJson& part)
+  explicit PatternSplit(const SpecJson& part)
       : pattern_(part.at("pattern")),
         behavior_(split_behavior(part.at("behavior").get<std::string>())),
         invert_(option(part, "invert", false)) {}
@@ -347,7 +347,7 @@ std::unique_ptr<PreTokenizer> make_pre_tokenizer(const SpecJson& part) {
   if (type == "BertPreTokenizer") return std::make_unique<BertWords>();
   if (type == "Whitespace") return std::make_unique<WordsAndSymbols>();
   if (type == "WhitespaceSplit") return std::make_unique<WhitespaceSplit>();
-  if (type == "Split") return std::make_unique<Split>(part);
+  if (type == "Split") return std::make_unique<PatternSplit>(part);
   if (type == "Metaspace") return std::make_unique<Metaspace>(part);
   if (type == "Digits") return std::make_unique<Digits>(part);
   if (type == "Punctuation") return std::make_unique<Punctuation>(part);

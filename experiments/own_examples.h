@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "tasks/recipes/own_text.h"
+#include "experiments/own_text.h"
 
 namespace zoo {
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/load_experiment.h"
 #include "tasks/experiment.h"
 
 namespace zoo {
@@ -34,7 +35,7 @@ bool are_own_texts(const std::vector<std::filesystem::path>& files);
 
 /// A GPT for these texts, with a size, a vocabulary and a training that suit their length: a run ends within
 /// minutes on two cores. One table (NAME.tsv) or one directory of pictures gets a classifier instead
-/// (tasks/recipes/own_examples.h). The last part of the texts is for validation. Each override is
+/// (experiments/own_examples.h). The last part of the texts is for validation. Each override is
 /// `dotted.key=value`. With `init_from=RUN` among them, the model, its vocabulary and its task are those of
 /// the run, and only the training is chosen. Throws DataError for a file that is missing, empty, too short,
 /// or no UTF-8 text, and ConfigError for an override.

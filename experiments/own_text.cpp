@@ -1,4 +1,4 @@
-#include "tasks/recipes/own_text.h"
+#include "experiments/own_text.h"
 
 #include <algorithm>
 #include <array>
@@ -15,11 +15,11 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/text/corpus.h"
+#include "experiments/load_experiment.h"
+#include "experiments/own_examples.h"
 #include "io/config/yaml_text.h"
 #include "io/files.h"
 #include "models/families/model_cost.h"
-#include "tasks/experiment_defaults.h"
-#include "tasks/recipes/own_examples.h"
 #include "tasks/task_type.h"
 
 namespace zoo {
@@ -151,18 +151,10 @@ int64_t steps_for(const Size& size, double tokens, int64_t sequence_length) {
   return rounded(std::clamp(size.passes * tokens / step_tokens, least_steps, most_steps));
 }
 
-/// Throws ConfigError if there is no such run.
-Experiment experiment_of_source(const std::string& source) {
-  Experiment named;
-  named.init_from = ConfigPath(source);
-  if (const auto dir = find_source(named)) return load_complete_experiment(*dir / "config.yaml");
-  throw ConfigError(fmt::format("init_from: {}: no such run{}", source, places_of(*named.init_from)));
-}
-
 /// For a model that has been trained before: small steps keep what it has learnt.
 std::string yaml_of_tuning(const std::string& name, const std::vector<fs::path>& files, const Size& size,
                            const Facts& facts, double tokens, const std::string& source) {
-  const auto before = experiment_of_source(source);
+  const auto before = experiment_of_source(ConfigPath(source));
   const int64_t steps = steps_for(size, tokens, before.data.sequence_length);
   return fmt::format(
       R"(# Chosen for {bytes} of text. Task, model and vocabulary are those of the run. `zoo config` explains the keys.

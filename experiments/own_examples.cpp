@@ -1,4 +1,4 @@
-#include "tasks/recipes/own_examples.h"
+#include "experiments/own_examples.h"
 
 #include <algorithm>
 #include <array>
@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "checkpoints/stored_model.h"
 #include "data/images/image_set.h"
 #include "data/text/corpus.h"
 #include "data/text_files.h"
@@ -200,7 +201,7 @@ model:
 
 }  // namespace
 
-bool is_own_pictures(const fs::path& path) { return has_directory(path) && !has_file(path / "config.yaml"); }
+bool is_own_pictures(const fs::path& path) { return has_directory(path) && !is_stored_model(path); }
 
 std::optional<TextRecipe> recipe_for_examples(const std::vector<fs::path>& files) {
   if (files.size() != 1) return std::nullopt;

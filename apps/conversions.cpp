@@ -1,5 +1,4 @@
-// New runs from a run. zoo average: the mean of its last checkpoints; zoo merge: its adapters added to its
-// weights.
+// zoo average, merge, import and export: runs and directories in Hugging Face's form that are made from
 
 #include <filesystem>
 #include <iostream>
@@ -16,6 +15,7 @@
 #include "apps/commands.h"
 #include "base/device.h"
 #include "checkpoints/average_run.h"
+#include "checkpoints/import_run.h"
 #include "checkpoints/merge_run.h"
 
 namespace zoo {
@@ -61,6 +61,38 @@ void merge(const MergeArguments& arguments) {
                     : fmt::format("{}: {} adapters merged\n", merged.run_dir.string(), merged.n_adapters));
 }
 
+struct ConversionArguments {
+  std::filesystem::path from, to;
+  std::optional<ExportedType> type;
+  bool json = false;
+};
+
+void import_directory(const ConversionArguments& arguments) {
+  const auto imported = import_run(arguments.from, arguments.to);
+  if (arguments.json) {
+    const nlohmann::ordered_json document = {{"run", arguments.to.string()},
+                                             {"model_type", imported.model_type},
+                                             {"task", imported.task},
+                                             {"tensors", imported.n_tensors},
+                                             {"parameters", imported.n_parameters}};
+    std::cout << document.dump() << '\n';
+    return;
+  }
+  std::cout << fmt::format("{}: {} for {}, {} parameters in {} tensors\n", arguments.to.string(),
+                           imported.model_type, imported.task, imported.n_parameters, imported.n_tensors);
+}
+
+void export_directory(const ConversionArguments& arguments) {
+  const auto model_type = export_run(arguments.from, arguments.to, arguments.type);
+  if (arguments.json) {
+    const nlohmann::ordered_json document = {{"directory", arguments.to.string()},
+                                             {"model_type", model_type}};
+    std::cout << document.dump() << '\n';
+    return;
+  }
+  std::cout << fmt::format("{}: {}, for AutoModel.from_pretrained()\n", arguments.to.string(), model_type);
+}
+
 }  // namespace
 
 void add_average(CLI::App& app) {
@@ -86,6 +118,33 @@ void add_merge(CLI::App& app) {
   command->add_option("OUT", arguments->out, "Directory of the new run")->required()->option_text(" ");
   add_json(*command, arguments->json);
   command->callback([arguments] { merge(*arguments); });
+}
+
+void add_import(CLI::App& app) {
+  const auto arguments = std::make_shared<ConversionArguments>();
+  auto* command =
+      app.add_subcommand("import", "Make a run from a directory that was downloaded from Hugging Face");
+  command->add_option("DIRECTORY", arguments->from, "A directory with config.json and safetensors")
+      ->type_name("DIR")
+      ->required();
+  command->add_option("RUN", arguments->to, "The directory of the new run")->type_name("DIR")->required();
+  add_json(*command, arguments->json);
+  command->callback([arguments] { import_directory(*arguments); });
+}
+
+void add_export(CLI::App& app) {
+  const auto arguments = std::make_shared<ConversionArguments>();
+  auto* command =
+      app.add_subcommand("export", "Write a run as a directory that Hugging Face transformers opens");
+  add_run(*command, arguments->from);
+  command->add_option("DIRECTORY", arguments->to, "The new directory")->type_name("DIR")->required();
+  command
+      ->add_option("--weights", arguments->type,
+                   "The type of the weights: fp32, fp16 or bf16; default: the one in which the run has them")
+      ->transform(one_of<ExportedType>())
+      ->option_text("FORMAT");
+  add_json(*command, arguments->json);
+  command->callback([arguments] { export_directory(*arguments); });
 }
 
 }  // namespace zoo

@@ -1,0 +1,83 @@
+#include "checkpoints/import_run.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "checkpoints/run.h"
+#include "checkpoints/stored_model.h"
+#include "interop/foreign_files.h"
+#include "interop/foreign_model.h"
+#include "io/files.h"
+#include "io/safetensors.h"
+#include "models/lora.h"
+
+namespace zoo {
+
+namespace fs = std::filesystem;
+
+ImportedRun import_run(const fs::path& dir, const fs::path& run_dir) {
+  if (is_run(dir)) throw UsageError(fmt::format("{}: is a run already", dir.string()));
+  if (!is_foreign(dir)) {
+    throw UsageError(
+        fmt::format("{}: there is no config.json in it, as in a download from Hugging Face", dir.string()));
+  }
+  if (is_there(run_dir))
+    throw UsageError(fmt::format("{}: exists already; name a new directory", run_dir.string()));
+  const auto foreign = open_foreign(dir);
+  if (run_dir.has_parent_path()) make_directory(run_dir.parent_path());
+  write_directory_atomically(run_dir, [&](const fs::path& made) {
+    copy_safetensors(made / "model.safetensors", *foreign.tensors);
+    write_run_vocabulary(made, foreign.task->vocabulary());
+    write_file_atomically(made / "config.yaml", dump_config(foreign.task->experiment()));
+  });
+  return {.model_type = foreign.family->model_type,
+          .task = foreign.task->experiment().task.type,
+          .n_tensors = static_cast<int64_t>(foreign.tensors->names().size()),
+          .n_parameters = n_elements(*foreign.tensors)};
+}
+
+namespace {
+
+/// Tensors in memory.
+class TensorsOfModel final : public TensorSource {
+ public:
+  TensorsOfModel(std::string place, TensorMap tensors)
+      : place_(std::move(place)), tensors_(std::move(tensors)) {}
+  std::vector<std::string> names() const override {
+    std::vector<std::string> result;
+    for (const auto& [name, tensor] : tensors_) result.push_back(name);
+    return result;
+  }
+  bool contains(const std::string& name) const override { return tensors_.contains(name); }
+  std::vector<int64_t> shape(const std::string& name) const override {
+    return tensors_.at(name).sizes().vec();
+  }
+  torch::ScalarType dtype(const std::string& name) const override { return tensors_.at(name).scalar_type(); }
+  void read_into(const torch::Tensor& to, const std::string& name) const override {
+    torch::Tensor(to).copy_(tensors_.at(name));
+  }
+  std::string place() const override { return place_; }
+
+ private:
+  std::string place_;
+  TensorMap tensors_;
+};
+
+}  // namespace
+
+std::string export_run(const fs::path& run_dir, const fs::path& dir, std::optional<ExportedType> type) {
+  const auto stored = open_stored_model(run_dir);
+  if (stored.task->experiment().training.lora) {
+    const auto run = Run::open(run_dir);
+    merge_adapters(run.model());
+    const auto merged = std::make_shared<TensorsOfModel>(run_dir.string(), named_tensors(run.model()));
+    return export_foreign(dir, run.task(), merged, type);
+  }
+  return export_foreign(dir, *stored.task, stored.tensors, type);
+}
+
+}  // namespace zoo

@@ -1,0 +1,28 @@
+#pragma once
+// Directories in Hugging Face's form to runs, and back.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "interop/foreign_export.h"
+
+namespace zoo {
+
+struct ImportedRun {
+  std::string model_type;  // of config.json
+  std::string task;
+  int64_t n_tensors = 0, n_parameters = 0;
+};
+
+/// Makes the new run `run_dir` from a foreign directory. The weights keep the types in which they are stored.
+/// Throws CheckpointError as open_foreign(); UsageError if `dir` is a run already or `run_dir` exists;
+/// SystemError.
+ImportedRun import_run(const std::filesystem::path& dir, const std::filesystem::path& run_dir);
+
+/// Writes the weights, with adapters merged into them, and the vocabulary of a run or of a foreign directory
+/// to a new foreign directory. Returns its model_type. Throws as export_foreign() and open_stored_model().
+std::string export_run(const std::filesystem::path& run_dir, const std::filesystem::path& dir,
+                       std::optional<ExportedType> type = std::nullopt);
+
+}  // namespace zoo

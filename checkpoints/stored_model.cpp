@@ -1,0 +1,128 @@
+#include "checkpoints/stored_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "checkpoints/base_weights.h"
+#include "checkpoints/run.h"
+#include "interop/foreign_files.h"
+#include "interop/foreign_model.h"
+#include "io/joined_tensors.h"
+#include "models/families/model_cost.h"
+
+namespace zoo {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Throws CheckpointError if the run lacks what a classifier needs, or if that does not fit its images.
+void check_labels(const fs::path& dir, const Experiment& experiment, const Vocabulary& vocabulary) {
+  const auto& type = task_type(experiment);
+  if (type.needs_labels() && vocabulary.labels.empty()) {
+    throw CheckpointError(fmt::format("{}: missing: a classifier cannot be used without its labels",
+                                      (dir / "labels.json").string()));
+  }
+  auto sorted = vocabulary.labels;
+  std::ranges::sort(sorted);
+  if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end()) {
+    throw CheckpointError(fmt::format("{}: damaged: two classes have the name '{}'",
+                                      (dir / "labels.json").string(), excerpt(*twice)));
+  }
+  if (type.needs != VocabularyNeeds::labels_and_pixels && type.needs != VocabularyNeeds::pixels) return;
+  const auto path = dir / "pixels.json";
+  if (!vocabulary.pixels)
+    throw CheckpointError(fmt::format("{}: missing: images cannot be normalised without it", path.string()));
+  const auto n_channels = static_cast<size_t>(experiment.data.images.channels);
+  const auto& [mean, deviation] = *vocabulary.pixels;
+  const bool fits = mean.size() == n_channels && deviation.size() == n_channels &&
+                    std::ranges::all_of(mean, [](double x) { return std::isfinite(x); }) &&
+                    std::ranges::all_of(deviation, [](double x) { return std::isfinite(x) && x > 0; });
+  if (!fits) {
+    throw CheckpointError(
+        fmt::format("{}: damaged: not a mean and a positive deviation for each of {} channels", path.string(),
+                    n_channels));
+  }
+}
+
+/// Throws CheckpointError if the vocabulary lacks a special token that stands in every text of the task.
+void check_special_tokens(const fs::path& dir, const Task& task) {
+  const auto& type = task_type(task.experiment());
+  if (!type.layout || !task.vocabulary().tokenizer) return;
+  const auto& special = task.tokenizer().special();
+  const auto require = [&](int64_t id, std::string_view name) {
+    if (id >= 0) return;
+    throw CheckpointError(fmt::format("{}: the vocabulary has no {}, which the task {} needs",
+                                      (dir / "tokenizer.json").string(), name, type.name));
+  };
+  switch (type.layout(task.experiment())) {
+    case TextLayout::tokens:
+      break;
+    case TextLayout::source_and_target:
+      require(decoder_start(special), "<bos>");
+      [[fallthrough]];
+    case TextLayout::tokens_eos:
+    case TextLayout::question_and_answer:
+      require(special.pad, "<pad>");
+      require(special.eos, "<eos>");
+      break;
+    case TextLayout::cls_tokens_sep:
+      require(special.cls, "<cls>");
+      require(special.sep, "<sep>");
+      break;
+  }
+}
+
+StoredModel open_run_files(const fs::path& dir) {
+  const auto experiment = read_run_experiment(dir);
+  auto vocabulary = read_run_vocabulary(dir, task_type(experiment));
+  check_labels(dir, experiment, vocabulary);
+  StoredModel model{.task = open_task(experiment, std::move(vocabulary)), .tensors = nullptr};
+  check_special_tokens(dir, *model.task);
+  const auto path = run_weights(dir);
+  model.tensors = std::make_shared<SafetensorsFile>(path);
+  if (experiment.training.lora) {
+    const auto base = std::make_shared<SafetensorsFile>(dir / kBaseFile);
+    check_belongs_to(path, hash_of_base(*base));
+    model.tensors = std::make_shared<JoinedTensors>(
+        path.string(), std::vector<std::shared_ptr<const TensorSource>>{base, model.tensors});
+  }
+  check_model_size(*model.tensors, *model.task);
+  return model;
+}
+
+}  // namespace
+
+void check_model_size(const TensorSource& source, const Task& task) {
+  const auto& experiment = task.experiment();
+  // A model that is little larger than its file is built, and then the first tensor that differs is named.
+  constexpr double spare = 1e6;
+  constexpr int64_t spare_layers = 64;
+  const auto stored = static_cast<double>(n_elements(source));
+  const double wanted = parameter_count(experiment.model, task.purpose());
+  const auto n_layers = std::max(experiment.model.n_layers, experiment.model.decoder_layers());
+  if (wanted <= 2 * stored + spare && n_layers <= std::ssize(source.names()) + spare_layers) return;
+  throw CheckpointError(
+      fmt::format("{}: of another architecture: the configuration describes a model with {} layers and "
+                  "{:.3g} parameters, but the file has {} tensors with {:.3g}",
+                  source.place(), n_layers, wanted, std::ssize(source.names()), stored));
+}
+
+bool is_stored_model(const fs::path& dir) { return is_run(dir) || is_foreign(dir); }
+
+Experiment read_stored_experiment(const fs::path& dir) {
+  return is_foreign(dir) ? read_foreign_experiment(dir) : read_run_experiment(dir);
+}
+
+StoredModel open_stored_model(const fs::path& dir) {
+  if (!is_foreign(dir)) return open_run_files(dir);
+  auto foreign = open_foreign(dir);
+  return {.task = std::move(foreign.task), .tensors = std::move(foreign.tensors)};
+}
+
+}  // namespace zoo

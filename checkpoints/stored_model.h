@@ -1,0 +1,36 @@
+#pragma once
+// A trained model on the disk, before it is built: a run of ours, or a directory in Hugging Face's form. All
+// commands that use a trained model open it here, so that they take both.
+
+#include <filesystem>
+#include <memory>
+
+#include "io/tensor_source.h"
+#include "tasks/experiment.h"
+#include "tasks/task.h"
+
+namespace zoo {
+
+struct StoredModel {
+  std::unique_ptr<Task> task;  // with configuration and vocabulary
+  /// The weights by the names of our modules, maybe in other types; nothing is read yet.
+  std::shared_ptr<const TensorSource> tensors;
+};
+
+/// Whether `dir` holds one.
+bool is_stored_model(const std::filesystem::path& dir);
+
+/// The configuration alone. Throws CheckpointError: the directory holds no model, or its configuration is
+/// damaged or not supported.
+Experiment read_stored_experiment(const std::filesystem::path& dir);
+
+/// Opens all parts. Throws CheckpointError: also if files are missing or damaged, or if the weights are of
+/// another architecture than the configuration says. (Of a run only the size of the model is compared;
+/// load_tensors() compares the rest.)
+StoredModel open_stored_model(const std::filesystem::path& dir);
+
+/// Compares a configuration with stored weights, before a model is built: a few bytes of text can
+/// describe a model of any size. Throws CheckpointError if the model would be much larger than the weights.
+void check_model_size(const TensorSource& source, const Task& task);
+
+}  // namespace zoo

@@ -1,0 +1,46 @@
+#pragma once
+// Texts with a label for each word or character, as files have them.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/data_config.h"
+#include "data/splits.h"
+
+namespace zoo {
+
+/// The label of a word or character that is not counted: neither trained on nor measured.
+inline constexpr std::string_view kNotCounted = "-";
+
+/// The words of a text, which blanks separate, or its characters (code points).
+std::vector<std::string_view> units_of(std::string_view text, LabelUnit unit);
+
+/// A text and its labels, which are as many as its units.
+struct TaggedText {
+  std::string text;
+  std::string labels;  // single characters if the unit is the character; else separated by blanks
+  LabelUnit unit = LabelUnit::word;
+  std::string place;  // "FILE:LINE"
+};
+
+/// What has a label in a text for which there are no labels. LabelUnit::automatic: the character if the text
+/// is one word and each of the classes is one character.
+LabelUnit unit_of(std::string_view text, LabelUnit configured, const std::vector<std::string>& classes);
+
+/// The rows of tables (NAME.tsv, data.text_column and data.label_column), or the sentences of files with a
+/// word a line: word, blank or tab, …, label, with an empty line between sentences (the form of CoNLL-2003,
+/// whose lines -DOCSTART- are skipped).
+///
+/// `classes` are those of the model; empty = not known yet. With LabelUnit::automatic, all tables of a split
+/// have one unit: the character if each of their texts and fields of labels is one word, unless a class is
+/// longer than a character. Throws DataError with file and line: other numbers of labels than of units, no
+/// labels, a label that is not one of the classes.
+std::vector<TaggedText> read_tagged(const DataConfig& config, Split split,
+                                    const std::vector<std::string>& classes);
+
+/// The different labels of the texts that are counted, sorted, but `O` first, which stands outside of
+/// entities. Throws DataError if there are none.
+std::vector<std::string> classes_of(const std::vector<TaggedText>& texts);
+
+}  // namespace zoo

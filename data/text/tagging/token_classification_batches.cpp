@@ -1,0 +1,69 @@
+#include "data/text/tagging/token_classification_batches.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <torch/types.h>
+
+#include "base/error.h"
+#include "data/epoch_plan.h"
+#include "data/text/padded_rows.h"
+
+namespace zoo {
+namespace {
+
+class TokenClassificationBatches : public PlannedBatches {
+ public:
+  TokenClassificationBatches(std::vector<TokensWithClasses> rows, TokenFrame frame,
+                             const BatchOptions& options)
+      : PlannedBatches(options), rows_(std::move(rows)), frame_(std::move(frame)) {
+    if (rows_.empty()) throw DataError("there are no labels that are counted");
+    for (const auto& row : rows_) lengths_.push_back(std::ssize(row.ids) + frame_.n_tokens());
+  }
+
+ protected:
+  EpochPlan make_plan(int64_t epoch) const override { return plan_epoch(lengths_, options(), epoch); }
+
+  Batch make(int64_t, std::span<const int64_t> examples) const override {
+    std::vector<const TokensWithClasses*> rows;
+    for (const int64_t i : examples) rows.push_back(&rows_[static_cast<size_t>(i)]);
+    return token_classification_batch(rows, frame_);
+  }
+
+ private:
+  std::vector<TokensWithClasses> rows_;
+  TokenFrame frame_;
+  std::vector<int64_t> lengths_;  // with the frame
+};
+
+}  // namespace
+
+Batch token_classification_batch(const std::vector<const TokensWithClasses*>& rows, const TokenFrame& frame) {
+  std::vector<int64_t> lengths;
+  for (const auto* row : rows) lengths.push_back(std::ssize(row->ids) + frame.n_tokens());
+  PaddedRows padded(lengths, frame.pad);
+  std::vector<int64_t> positions, classes;
+  for (int64_t b = 0; b < std::ssize(rows); ++b) {
+    const auto& row = *rows[static_cast<size_t>(b)];
+    auto* at = std::ranges::copy(frame.before, padded.row(b)).out;
+    at = std::ranges::copy(row.ids, at).out;
+    std::ranges::copy(frame.after, at);
+    for (const int64_t position : row.positions)
+      positions.push_back(b * padded.width() + std::ssize(frame.before) + position);
+    classes.insert(classes.end(), row.classes.begin(), row.classes.end());
+  }
+  Batch batch;
+  batch.input = padded.batch();
+  batch.positions = int64_tensor(positions);
+  batch.targets = int64_tensor(classes);
+  batch.tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  return batch;
+}
+
+std::unique_ptr<BatchSource> token_classification_batches(std::vector<TokensWithClasses> rows,
+                                                          TokenFrame frame, const BatchOptions& options) {
+  return std::make_unique<TokenClassificationBatches>(std::move(rows), std::move(frame), options);
+}
+
+}  // namespace zoo

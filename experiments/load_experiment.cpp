@@ -1,0 +1,91 @@
+#include "experiments/load_experiment.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "checkpoints/stored_model.h"
+#include "io/config/find_config.h"
+#include "models/families/families.h"
+
+namespace zoo {
+namespace {
+
+/// Takes the keys that weights and vocabulary of a run belong to. The corpora and the training are not among
+/// them.
+void inherit(const Experiment& source, Experiment& defaults) {
+  defaults.task = source.task;
+  defaults.model = source.model;
+  auto& data = defaults.data;
+  data.tokenizer = source.data.tokenizer;
+  data.answer_mark = source.data.answer_mark;
+  data.sequence_length = source.data.sequence_length;
+  data.target_length = source.data.target_length;
+  data.prefix_length = source.data.prefix_length;
+  data.images.size = source.data.images.size;
+  data.images.max_size = source.data.images.max_size;
+  data.images.padding = source.data.images.padding;
+  data.images.channels = source.data.images.channels;
+}
+
+}  // namespace
+
+std::optional<std::filesystem::path> find_source(const Experiment& experiment) {
+  if (!experiment.init_from) return std::nullopt;
+  return find_path(*experiment.init_from, is_stored_model);
+}
+
+Experiment experiment_of_source(const ConfigPath& init_from) {
+  Experiment named;
+  named.init_from = init_from;
+  const auto dir = find_source(named);
+  if (!dir)
+    throw ConfigError(fmt::format("init_from: {}: no such run{}", init_from.text, places_of(init_from)));
+  return read_stored_experiment(*dir);
+}
+
+namespace {
+
+/// `defaults` with the values of the source or the family for the keys that `file` does not set.
+Experiment defaults_for(const ConfigFile& file, Experiment defaults) {
+  auto first = defaults;
+  file.read(first);  // to know the source and the family
+  if (const auto dir = find_source(first)) {
+    inherit(read_stored_experiment(*dir), defaults);
+    return defaults;
+  }
+  const auto& family = model_families().at(first.model.architecture);
+  if (family.set_defaults) family.set_defaults(defaults.model);
+  return defaults;
+}
+
+}  // namespace
+
+Experiment read_experiment(const ConfigFile& file, Experiment defaults) {
+  auto experiment = defaults_for(file, std::move(defaults));
+  file.read(experiment);
+  pin_paths(experiment);
+  const bool lacks_source = experiment.init_from && !find_source(experiment);
+  validate(experiment, [&](std::string_view key, std::string_view problem) {
+    // A key that the source would have given is no mistake of the file.
+    if (lacks_source && !file.sets(key) && key != "init_from")
+      file.fail("init_from", fmt::format("{}: no such run{}", experiment.init_from->text,
+                                         places_of(*experiment.init_from)));
+    file.fail(key, problem);
+  });
+  return experiment;
+}
+
+Experiment load_experiment(const std::filesystem::path& path, const std::vector<std::string>& overrides) {
+  const auto file = find_config(path.string());
+  Experiment defaults;
+  defaults.name = file.stem().string();
+  return read_experiment(ConfigFile::load(file, overrides), std::move(defaults));
+}
+
+Experiment parse_experiment(std::string_view text, std::string_view name,
+                            const std::vector<std::string>& overrides) {
+  const Experiment defaults;
+  return read_experiment(ConfigFile::parse(text, name, overrides), defaults);
+}
+
+}  // namespace zoo

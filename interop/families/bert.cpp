@@ -1,0 +1,171 @@
+// BERT (Devlin et al. 2019) and its kindred: RoBERTa (Liu et al. 2019) and DistilBERT (Sanh et al. 2019).
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "interop/families/common.h"
+#include "interop/families/families.h"
+
+namespace zoo {
+namespace {
+
+bool has_lm_head(const Experiment& experiment) { return experiment.task.type == "masked_language_modeling"; }
+
+bool labels_tokens(const Experiment& experiment) { return experiment.task.type == "token_classification"; }
+
+void read_bert_like(ForeignConfig& from, Experiment& to) {
+  auto& model = to.model;
+  model.architecture = Architecture::encoder;
+  model.vocab_size = from.integer("vocab_size", 30522);
+  model.d_model = from.integer("hidden_size", 768);
+  model.n_layers = from.integer("num_hidden_layers", 12);
+  model.n_heads = from.integer("num_attention_heads", 12);
+  model.d_ff = from.integer("intermediate_size", 3072);
+  model.activation = read_activation(from, "hidden_act", "gelu");
+  model.norm_eps = from.number("layer_norm_eps", 1e-12);
+  model.norm_placement = NormPlacement::post;
+  model.embedding_norm = true;
+  model.position = Position::learned;
+  model.n_segments = from.integer("type_vocab_size", 2);
+  model.dropout = from.number("hidden_dropout_prob", 0.1);
+  model.attention_dropout = from.number("attention_probs_dropout_prob", 0.1);
+  model.tie_embeddings = from.flag("tie_word_embeddings", true);
+  model.output_bias = true;
+  model.init_residual_scaling = false;
+  from.require("position_embedding_type", "absolute");
+  from.require("is_decoder", false);
+  from.require("add_cross_attention", false);
+  from.ignore({"classifier_dropout", "directionality", "pooler_fc_size", "pooler_num_attention_heads",
+               "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type"});
+}
+
+void read_bert(ForeignConfig& from, Experiment& to) {
+  read_bert_like(from, to);
+  to.model.max_positions = from.integer("max_position_embeddings", 512);
+}
+
+/// The first position of a token is row 2 of the table: the row of the padding's id, 1, comes before.
+constexpr int64_t kRobertaOffset = 2;
+
+void read_roberta(ForeignConfig& from, Experiment& to) {
+  read_bert_like(from, to);
+  to.model.position_offset = kRobertaOffset;
+  to.model.max_positions = from.integer("max_position_embeddings", 512) - kRobertaOffset;
+  // The head of masked language modelling has GELU, whatever the layers have.
+  if (to.task.type == "masked_language_modeling" && to.model.activation != Activation::gelu)
+    from.fail("hidden_act", "only gelu is supported with a head for masked tokens");
+  if (from.json().contains("pad_token_id")) from.require("pad_token_id", kRobertaOffset - 1);
+}
+
+void write_bert_like(const Experiment& from, nlohmann::json& to) {
+  const auto& model = from.model;
+  to["hidden_size"] = model.d_model;
+  to["num_hidden_layers"] = model.n_layers;
+  to["num_attention_heads"] = model.n_heads;
+  to["intermediate_size"] = model.feed_forward_width();
+  to["hidden_act"] = foreign_name(model.activation);
+  to["layer_norm_eps"] = model.norm_eps;
+  to["type_vocab_size"] = model.n_segments;
+  to["hidden_dropout_prob"] = model.dropout;
+  to["attention_probs_dropout_prob"] = model.attention_dropout;
+  to["max_position_embeddings"] = model.max_positions + model.position_offset;
+}
+
+/// Embeddings and layers below `body`, "bert." for example.
+TensorRules body_rules(const Experiment& experiment, const std::string& body) {
+  const std::string ours = "encoder.layers.{}.", theirs = body + "encoder.layer.{}.";
+  TensorRules rules;
+  rules.prefix(body).layers(experiment.model.n_layers);
+  rules.module("token_embedding", body + "embeddings.word_embeddings");
+  rules.module("encoder_embedder.position_embedding", body + "embeddings.position_embeddings");
+  rules.module("encoder_embedder.segment_embedding", body + "embeddings.token_type_embeddings");
+  rules.module("encoder_embedder.embedding_norm", body + "embeddings.LayerNorm");
+  rules.module(ours + "self_attention.q", theirs + "attention.self.query");
+  rules.module(ours + "self_attention.k", theirs + "attention.self.key");
+  rules.module(ours + "self_attention.v", theirs + "attention.self.value");
+  rules.module(ours + "self_attention.out", theirs + "attention.output.dense");
+  rules.module(ours + "residual.self_attention_norm", theirs + "attention.output.LayerNorm");
+  rules.module(ours + "feed_forward.up", theirs + "intermediate.dense");
+  rules.module(ours + "feed_forward.down", theirs + "output.dense");
+  rules.module(ours + "residual.feed_forward_norm", theirs + "output.LayerNorm");
+  // A table of 0, 1, … that older versions saved.
+  rules.ignore(body + "embeddings.position_ids");
+  return rules;
+}
+
+TensorRules bert_rules(const Experiment& experiment) {
+  auto rules = body_rules(experiment, "bert.");
+  if (has_lm_head(experiment)) {
+    rules.module("head.transform", "cls.predictions.transform.dense");
+    rules.module("head.norm", "cls.predictions.transform.LayerNorm");
+    rules.tensor("head.output.bias", "cls.predictions.bias");
+    rules.tensor("head.output.weight", "cls.predictions.decoder.weight");
+    rules.copy("cls.predictions.decoder.bias", "cls.predictions.bias");
+    if (experiment.model.tie_embeddings)
+      rules.copy("cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight");
+    // Parts of the pre-training that masked language modelling does not use.
+    rules.ignore("cls.seq_relationship.*").ignore("bert.pooler.*");
+  } else if (labels_tokens(experiment)) {
+    rules.module("head.classifier", "classifier");
+    rules.ignore("bert.pooler.*").ignore("cls.*");
+  } else {
+    rules.module("head.pooler", "bert.pooler.dense");
+    rules.module("head.classifier", "classifier");
+    rules.ignore("cls.*");
+  }
+  return rules;
+}
+
+}  // namespace
+
+TensorRules roberta_rules(const Experiment& experiment, const std::string& body) {
+  auto rules = body_rules(experiment, body);
+  if (has_lm_head(experiment)) {
+    rules.module("head.transform", "lm_head.dense");
+    rules.module("head.norm", "lm_head.layer_norm");
+    rules.tensor("head.output.bias", "lm_head.bias");
+    rules.tensor("head.output.weight", "lm_head.decoder.weight");
+    rules.copy("lm_head.decoder.bias", "lm_head.bias");
+    if (experiment.model.tie_embeddings)
+      rules.copy("lm_head.decoder.weight", body + "embeddings.word_embeddings.weight");
+    rules.ignore(body + "pooler.*");
+  } else if (labels_tokens(experiment)) {
+    rules.module("head.classifier", "classifier");
+    rules.ignore(body + "pooler.*").ignore("lm_head.*");
+  } else {
+    const bool has_classifier = experiment.task.type == "text_classification";
+    rules.module("head.pooler", has_classifier ? "classifier.dense" : body + "pooler.dense");
+    rules.module("head.classifier", "classifier.out_proj");
+    rules.ignore("lm_head.*");
+    if (has_classifier) rules.ignore(body + "pooler.*");
+  }
+  return rules;
+}
+
+ForeignFamily bert_foreign() {
+  return {.model_type = "bert",
+          .doc = "BERT (Devlin et al. 2019)",
+          .classes = {{"BertForMaskedLM", "masked_language_modeling"},
+                      {"BertForPreTraining", "masked_language_modeling"},
+                      {"BertForSequenceClassification", "text_classification"},
+                      {"BertForTokenClassification", "token_classification"},
+                      {"BertModel", "text_features"}},
+          .read = read_bert,
+          .write = write_bert_like,
+          .rules = bert_rules};
+}
+
+ForeignFamily roberta_foreign() {
+  return {.model_type = "roberta",
+          .doc = "RoBERTa (Liu et al. 2019)",
+          .classes = {{"RobertaForMaskedLM", "masked_language_modeling"},
+                      {"RobertaForSequenceClassification", "text_classification"},
+                      {"RobertaForTokenClassification", "token_classification"},
+                      {"RobertaModel", "text_features"}},
+          .read = read_roberta,
+          .write = write_bert_like,
+          .rules = [](const Experiment& experiment) { return roberta_rules(experiment, "roberta."); }};
+}
+
+}  // namespace zoo

@@ -1,0 +1,167 @@
+#include "interop/families/common.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "models/mixers/window.h"
+
+namespace zoo {
+namespace {
+
+struct NamedActivation {
+  std::string_view name;
+  Activation plain;
+  std::optional<Activation> gated;
+};
+
+/// The first name of an activation is the one that is written.
+constexpr auto kActivations = std::to_array<NamedActivation>({
+    {"relu", Activation::relu, Activation::reglu},
+    {"gelu", Activation::gelu, Activation::geglu},
+    {"gelu_python", Activation::gelu, Activation::geglu},
+    {"gelu_new", Activation::gelu_tanh, Activation::geglu_tanh},
+    {"gelu_pytorch_tanh", Activation::gelu_tanh, Activation::geglu_tanh},
+    {"gelu_fast", Activation::gelu_tanh, Activation::geglu_tanh},
+    {"silu", Activation::silu, Activation::swiglu},
+    {"swish", Activation::silu, Activation::swiglu},
+});
+
+const NamedActivation& find_activation(ForeignConfig& from, std::string_view key,
+                                       const std::string& default_name) {
+  const auto name = from.text(key, default_name);
+  const auto* const found = std::ranges::find(kActivations, name, &NamedActivation::name);
+  if (found == kActivations.end()) from.fail(key, "this activation is not known");
+  return *found;
+}
+
+}  // namespace
+
+Activation read_activation(ForeignConfig& from, std::string_view key, const std::string& default_name) {
+  return find_activation(from, key, default_name).plain;
+}
+
+Activation read_gated_activation(ForeignConfig& from, std::string_view key, const std::string& default_name) {
+  return *find_activation(from, key, default_name).gated;
+}
+
+std::string foreign_name(Activation activation) {
+  const auto* const found = std::ranges::find_if(kActivations, [&](const NamedActivation& named) {
+    return named.plain == activation || named.gated == activation;
+  });
+  return std::string(found->name);
+}
+
+void read_rotary(ForeignConfig& from, double default_theta, ModelConfig& to) {
+  to.position = Position::rotary;
+  auto& rotary = to.rotary;
+  rotary.theta = from.number("rope_theta", default_theta);
+  auto scaling = from.object("rope_scaling");
+  if (!scaling) return;
+  // Older files name the kind "type".
+  const auto kind = scaling->has("rope_type") ? scaling->text("rope_type") : scaling->text("type", "default");
+  scaling->ignore({"type", "rope_type"});
+  if (kind == "default") return scaling->finish();
+  rotary.factor = scaling->number("factor");
+  if (kind == "linear") {
+    rotary.scaling = RotaryScaling::linear;
+  } else if (kind == "llama3") {
+    rotary.scaling = RotaryScaling::llama3;
+    rotary.low_frequency_factor = scaling->number("low_freq_factor");
+    rotary.high_frequency_factor = scaling->number("high_freq_factor");
+    rotary.original_max_positions = scaling->integer("original_max_position_embeddings");
+  } else if (kind == "yarn") {
+    rotary.scaling = RotaryScaling::yarn;
+    rotary.original_max_positions = scaling->integer("original_max_position_embeddings", to.max_positions);
+    rotary.attention_factor = scaling->optional_number("attention_factor");
+    rotary.beta_fast = scaling->number("beta_fast", 32);
+    rotary.beta_slow = scaling->number("beta_slow", 1);
+    scaling->require("truncate", true);
+  } else {
+    scaling->fail(scaling->has("rope_type") ? "rope_type" : "type",
+                  "only default, linear, llama3 and yarn are supported");
+  }
+  // A factor of 1 scales nothing, and our configuration then has no scaling.
+  if (rotary.factor == 1) {
+    const double theta = rotary.theta;
+    rotary = RotaryConfig();
+    rotary.theta = theta;
+  }
+  scaling->finish();
+}
+
+void write_rotary(const ModelConfig& from, nlohmann::json& to) {
+  const auto& rotary = from.rotary;
+  to["rope_theta"] = rotary.theta;
+  to["rope_scaling"] = nullptr;
+  if (rotary.scaling == RotaryScaling::none) return;
+  nlohmann::json scaling = {{"rope_type", name_of(rotary.scaling)}, {"factor", rotary.factor}};
+  if (rotary.scaling == RotaryScaling::llama3) {
+    scaling["low_freq_factor"] = rotary.low_frequency_factor;
+    scaling["high_freq_factor"] = rotary.high_frequency_factor;
+  }
+  if (rotary.scaling == RotaryScaling::llama3 || rotary.scaling == RotaryScaling::yarn)
+    scaling["original_max_position_embeddings"] = rotary.original_max_positions;
+  if (rotary.scaling == RotaryScaling::yarn) {
+    scaling["beta_fast"] = rotary.beta_fast;
+    scaling["beta_slow"] = rotary.beta_slow;
+    if (rotary.attention_factor) scaling["attention_factor"] = *rotary.attention_factor;
+  }
+  to["rope_scaling"] = std::move(scaling);
+}
+
+std::vector<bool> read_windows(ForeignConfig& from, const std::vector<bool>& rule) {
+  const auto types = from.texts("layer_types");
+  if (types.empty()) return rule;
+  if (types.size() != rule.size()) from.fail("layer_types", "has not one entry for each layer");
+  std::vector<bool> result;
+  for (const auto& type : types) {
+    if (type != "full_attention" && type != "sliding_attention")
+      from.fail("layer_types", "only full_attention and sliding_attention are supported");
+    result.push_back(type == "sliding_attention");
+  }
+  return result;
+}
+
+nlohmann::json layer_types_of(const ModelConfig& model) {
+  auto types = nlohmann::json::array();
+  for (const bool is_window : windows_of(model))
+    types.push_back(is_window ? "sliding_attention" : "full_attention");
+  return types;
+}
+
+void set_windows(const std::vector<bool>& is_window, int64_t size, ModelConfig& to) {
+  size_t period = 1;
+  const auto repeats = [&] {
+    for (size_t i = period; i < is_window.size(); ++i) {
+      if (is_window[i] != is_window[i - period]) return false;
+    }
+    return true;
+  };
+  while (period < is_window.size() && !repeats()) ++period;
+  to.attention.clear();
+  for (size_t i = 0; i < period; ++i) {
+    to.attention.push_back(i < is_window.size() && is_window[i]
+                               ? Selection("window", WindowConfig{.size = size - 1})
+                               : Selection("full"));
+  }
+}
+
+std::vector<bool> windows_of(const ModelConfig& model) {
+  std::vector<bool> result;
+  for (int64_t layer = 0; layer < model.n_layers; ++layer)
+    result.push_back(model.attention_of(layer).type == "window");
+  return result;
+}
+
+std::optional<int64_t> window_of(const ModelConfig& model) {
+  for (const auto& selection : model.attention) {
+    if (selection.type == "window") return selection.as<WindowConfig>().size + 1;
+  }
+  return std::nullopt;
+}
+
+}  // namespace zoo

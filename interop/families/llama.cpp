@@ -1,0 +1,211 @@
+// Llama (Touvron et al. 2023) and its relatives: Mistral (Jiang et al. 2023), Qwen2 (Yang et al. 2024) and
+// Qwen3 (Yang et al. 2025). The same names; they differ in biases, windows and norms of queries and keys.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "interop/families/common.h"
+#include "interop/families/families.h"
+
+namespace zoo {
+namespace {
+
+struct LlamaDefaults {
+  int64_t vocab_size = 32000, max_positions = 2048, n_kv_heads = 0;  // 0: as many as there are query heads
+  int64_t d_model = 4096, d_ff = 11008;
+  double norm_eps = 1e-6;
+};
+
+/// What the whole kindred has.
+void read_llama_like(ForeignConfig& from, const LlamaDefaults& defaults, Experiment& to) {
+  auto& model = to.model;
+  model.architecture = Architecture::decoder;
+  model.vocab_size = from.integer("vocab_size", defaults.vocab_size);
+  model.d_model = from.integer("hidden_size", defaults.d_model);
+  model.d_ff = from.integer("intermediate_size", defaults.d_ff);
+  model.n_layers = from.integer("num_hidden_layers", 32);
+  model.n_heads = from.integer("num_attention_heads", 32);
+  model.n_kv_heads = from.has("num_key_value_heads") || defaults.n_kv_heads == 0
+                         ? from.optional_integer("num_key_value_heads")
+                         : defaults.n_kv_heads;
+  model.max_positions = from.integer("max_position_embeddings", defaults.max_positions);
+  model.activation = read_gated_activation(from, "hidden_act", "silu");
+  model.norm = NormKind::rms_norm;
+  model.norm_eps = from.number("rms_norm_eps", defaults.norm_eps);
+  model.attention_dropout = from.number("attention_dropout", 0);
+  model.tie_embeddings = from.flag("tie_word_embeddings", false);
+  model.bias = false;
+  model.dropout = 0;
+  read_rotary(from, 10000, model);
+}
+
+void read_llama(ForeignConfig& from, Experiment& to) {
+  read_llama_like(from, {}, to);
+  to.model.head_dim = from.optional_integer("head_dim");
+  const bool has_bias = from.flag("attention_bias", false);
+  to.model.qkv_bias = to.model.out_bias = has_bias;
+  to.model.ff_bias = from.flag("mlp_bias", false);
+  from.require("rope_interleaved", false);
+  // They say how an older program divided its work, or are remarks.
+  from.ignore({"pretraining_tp", "is_llama_config"});
+}
+
+void read_mistral(ForeignConfig& from, Experiment& to) {
+  read_llama_like(from, {.max_positions = 4096 * 32, .n_kv_heads = 8, .d_ff = 14336}, to);
+  to.model.head_dim = from.optional_integer("head_dim");
+  // A file without the key has the default, and null says that there is no window.
+  const bool is_null = from.json().contains("sliding_window") && !from.has("sliding_window");
+  const auto window = is_null ? std::nullopt : std::optional(from.integer("sliding_window", 4096));
+  from.ignore({"sliding_window"});
+  if (window) set_windows({true}, *window, to.model);
+}
+
+/// Qwen's windows: layer_types, or else the layers from max_window_layers on.
+void read_qwen_windows(ForeignConfig& from, Experiment& to) {
+  const bool uses_windows = from.flag("use_sliding_window", false);
+  const auto size = from.optional_integer("sliding_window");
+  const auto first = from.integer("max_window_layers", 28);
+  std::vector<bool> rule;
+  for (int64_t layer = 0; layer < to.model.n_layers; ++layer)
+    rule.push_back(uses_windows && size && layer >= first);
+  const auto is_window = read_windows(from, rule);
+  if (std::ranges::find(is_window, true) == is_window.end()) return;
+  if (!size) from.fail("sliding_window", "is missing for the layers that have a window");
+  set_windows(is_window, *size, to.model);
+}
+
+void read_qwen2(ForeignConfig& from, Experiment& to) {
+  read_llama_like(from, {.vocab_size = 151936, .max_positions = 32768, .n_kv_heads = 32, .d_ff = 22016}, to);
+  to.model.qkv_bias = true;
+  read_qwen_windows(from, to);
+}
+
+void read_qwen3(ForeignConfig& from, Experiment& to) {
+  read_llama_like(from, {.vocab_size = 151936, .max_positions = 32768, .n_kv_heads = 32, .d_ff = 22016}, to);
+  to.model.head_dim = from.integer("head_dim", 128);
+  to.model.qk_norm = true;
+  to.model.qkv_bias = to.model.out_bias = from.flag("attention_bias", false);
+  read_qwen_windows(from, to);
+}
+
+void write_llama_like(const Experiment& from, nlohmann::json& to) {
+  const auto& model = from.model;
+  to["hidden_size"] = model.d_model;
+  to["intermediate_size"] = model.feed_forward_width();
+  to["num_hidden_layers"] = model.n_layers;
+  to["num_attention_heads"] = model.n_heads;
+  to["num_key_value_heads"] = model.kv_heads();
+  to["max_position_embeddings"] = model.max_positions;
+  to["hidden_act"] = foreign_name(model.activation);
+  to["rms_norm_eps"] = model.norm_eps;
+  to["attention_dropout"] = model.attention_dropout;
+  write_rotary(model, to);
+}
+
+void write_llama(const Experiment& from, nlohmann::json& to) {
+  write_llama_like(from, to);
+  to["head_dim"] = from.model.head_width();
+  to["attention_bias"] = from.model.qkv_bias.value_or(from.model.bias);
+  to["mlp_bias"] = from.model.ff_bias.value_or(from.model.bias);
+}
+
+void write_mistral(const Experiment& from, nlohmann::json& to) {
+  write_llama_like(from, to);
+  to["head_dim"] = from.model.head_width();
+  const auto window = window_of(from.model);
+  to["sliding_window"] = window ? nlohmann::json(*window) : nlohmann::json(nullptr);
+}
+
+void write_qwen_windows(const Experiment& from, nlohmann::json& to) {
+  const auto size = window_of(from.model);
+  to["layer_types"] = layer_types_of(from.model);
+  to["use_sliding_window"] = size.has_value();
+  to["sliding_window"] = size ? nlohmann::json(*size) : nlohmann::json(nullptr);
+}
+
+void write_qwen2(const Experiment& from, nlohmann::json& to) {
+  write_llama_like(from, to);
+  write_qwen_windows(from, to);
+}
+
+void write_qwen3(const Experiment& from, nlohmann::json& to) {
+  write_llama_like(from, to);
+  to["head_dim"] = from.model.head_width();
+  to["attention_bias"] = from.model.qkv_bias.value_or(from.model.bias);
+  write_qwen_windows(from, to);
+}
+
+TensorRules llama_rules(const Experiment& experiment) {
+  const auto& model = experiment.model;
+  const int64_t q_rows = model.n_heads * model.head_width(), kv_rows = model.kv_heads() * model.head_width();
+  const int64_t d_ff = model.feed_forward_width();
+  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
+  TensorRules rules;
+  rules.prefix("model.").layers(model.n_layers);
+  rules.module("token_embedding", "model.embed_tokens");
+  rules.module(ours + "residual.self_attention_norm", theirs + "input_layernorm");
+  for (const std::string name : {"q", "k", "v"})
+    rules.module(ours + "self_attention." + name, theirs + "self_attn." + name + "_proj");
+  rules.modules({ours + "self_attention.qkv"},
+                {theirs + "self_attn.q_proj", theirs + "self_attn.k_proj", theirs + "self_attn.v_proj"},
+                {q_rows, kv_rows, kv_rows});
+  rules.module(ours + "self_attention.out", theirs + "self_attn.o_proj");
+  rules.module(ours + "self_attention.q_norm", theirs + "self_attn.q_norm");
+  rules.module(ours + "self_attention.k_norm", theirs + "self_attn.k_norm");
+  rules.module(ours + "residual.feed_forward_norm", theirs + "post_attention_layernorm");
+  rules.module(ours + "feed_forward.gate", theirs + "mlp.gate_proj");
+  rules.module(ours + "feed_forward.up", theirs + "mlp.up_proj");
+  rules.modules({ours + "feed_forward.gate_up"}, {theirs + "mlp.gate_proj", theirs + "mlp.up_proj"},
+                {d_ff, d_ff});
+  rules.module(ours + "feed_forward.down", theirs + "mlp.down_proj");
+  rules.module("decoder.final_norm", "model.norm");
+  rules.module("head.output", "lm_head");
+  rules.module("head.classifier", "score");
+  if (model.tie_embeddings) rules.copy("lm_head.weight", "model.embed_tokens.weight");
+  // Tables that older versions saved; they follow from the configuration.
+  rules.ignore("model.layers.*.self_attn.rotary_emb.inv_freq");
+  return rules;
+}
+
+}  // namespace
+
+ForeignFamily llama_foreign() {
+  return {.model_type = "llama",
+          .doc = "Llama 1 to 3 (Touvron et al. 2023), and the many models of its shape",
+          .classes = {{"LlamaForCausalLM", "language_modeling"}, {"LlamaModel", "text_features"}},
+          .read = read_llama,
+          .write = write_llama,
+          .rules = llama_rules};
+}
+
+ForeignFamily mistral_foreign() {
+  return {.model_type = "mistral",
+          .doc = "Mistral (Jiang et al. 2023): Llama with a sliding window",
+          .classes = {{"MistralForCausalLM", "language_modeling"}, {"MistralModel", "text_features"}},
+          .read = read_mistral,
+          .write = write_mistral,
+          .rules = llama_rules};
+}
+
+ForeignFamily qwen2_foreign() {
+  return {.model_type = "qwen2",
+          .doc = "Qwen2 and Qwen2.5 (Yang et al. 2024): Llama with biases on queries, keys and values",
+          .classes = {{"Qwen2ForCausalLM", "language_modeling"}, {"Qwen2Model", "text_features"}},
+          .read = read_qwen2,
+          .write = write_qwen2,
+          .rules = llama_rules};
+}
+
+ForeignFamily qwen3_foreign() {
+  return {.model_type = "qwen3",
+          .doc = "Qwen3 (Yang et al. 2025): Llama with norms on each head's queries and keys",
+          .classes = {{"Qwen3ForCausalLM", "language_modeling"}, {"Qwen3Model", "text_features"}},
+          .read = read_qwen3,
+          .write = write_qwen3,
+          .rules = llama_rules};
+}
+
+}  // namespace zoo

@@ -1,0 +1,118 @@
+// T5 (Raffel et al. 2020), also version 1.1 (Shazeer 2020).
+
+#include <cmath>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "interop/families/common.h"
+#include "interop/families/families.h"
+
+namespace zoo {
+namespace {
+
+/// T5's positions are relative, so its sequences have no greatest length. This one is far beyond its
+/// training.
+constexpr int64_t kLongest = 32768;
+
+void read_t5(ForeignConfig& from, Experiment& to) {
+  auto& model = to.model;
+  model.architecture = Architecture::encoder_decoder;
+  model.vocab_size = from.integer("vocab_size", 32128);
+  model.d_model = from.integer("d_model", 512);
+  model.n_heads = from.integer("num_heads", 8);
+  model.head_dim = from.integer("d_kv", 64);
+  model.d_ff = from.integer("d_ff", 2048);
+  model.n_layers = from.integer("num_layers", 6);
+  model.n_decoder_layers = from.optional_integer("num_decoder_layers");
+  model.position = Position::t5;
+  model.relative_buckets = from.integer("relative_attention_num_buckets", 32);
+  model.relative_max_distance = from.integer("relative_attention_max_distance", 128);
+  model.max_positions = kLongest;
+  model.norm = NormKind::rms_norm;
+  model.norm_eps = from.number("layer_norm_epsilon", 1e-6);
+  model.dropout = model.attention_dropout = model.activation_dropout = from.number("dropout_rate", 0.1);
+  model.bias = false;
+  model.attention_scale = 1;
+  model.init = Initialization::t5;
+  model.tie_embeddings = from.flag("tie_word_embeddings", true);
+  if (model.tie_embeddings) model.output_scale = 1 / std::sqrt(static_cast<double>(model.d_model));
+  const auto activation = from.text("feed_forward_proj", "relu");
+  if (activation == "relu") {
+    model.activation = Activation::relu;
+  } else if (activation == "gated-gelu") {
+    model.activation = Activation::geglu_tanh;
+  } else {
+    from.fail("feed_forward_proj", "only relu and gated-gelu are supported");
+  }
+  // The first two follow from feed_forward_proj.
+  from.ignore({"dense_act_fn", "is_gated_act", "classifier_dropout", "n_positions"});
+}
+
+void write_t5(const Experiment& from, nlohmann::json& to) {
+  const auto& model = from.model;
+  to["d_model"] = model.d_model;
+  to["num_heads"] = model.n_heads;
+  to["d_kv"] = model.head_width();
+  to["d_ff"] = model.feed_forward_width();
+  to["num_layers"] = model.n_layers;
+  to["num_decoder_layers"] = model.decoder_layers();
+  to["relative_attention_num_buckets"] = model.relative_buckets;
+  to["relative_attention_max_distance"] = model.relative_max_distance;
+  to["layer_norm_epsilon"] = model.norm_eps;
+  to["dropout_rate"] = model.dropout;
+  to["feed_forward_proj"] = is_gated(model.activation) ? "gated-gelu" : "relu";
+  to["is_encoder_decoder"] = true;
+}
+
+TensorRules t5_rules(const Experiment& experiment) {
+  const auto& model = experiment.model;
+  TensorRules rules;
+  rules.layers(std::max(model.n_layers, model.decoder_layers()));
+  rules.module("token_embedding", "shared");
+  for (const std::string side : {"encoder", "decoder"}) {
+    const bool reads_memory = side == "decoder";
+    const std::string ours = side + ".layers.{}.", theirs = side + ".block.{}.layer.";
+    const auto attention = [&](const std::string& name, const std::string& number,
+                               const std::string& their_name) {
+      for (const std::string part : {"q", "k", "v"})
+        rules.module(ours + name + "." + part, theirs + number + "." + their_name + "." + part);
+      rules.module(ours + name + ".out", theirs + number + "." + their_name + ".o");
+      rules.module(ours + "residual." + name + "_norm", theirs + number + ".layer_norm");
+    };
+    attention("self_attention", "0", "SelfAttention");
+    if (reads_memory) attention("cross_attention", "1", "EncDecAttention");
+    const std::string dense = theirs + (reads_memory ? "2" : "1") + ".DenseReluDense.";
+    if (is_gated(model.activation)) {
+      rules.module(ours + "feed_forward.gate", dense + "wi_0");
+      rules.module(ours + "feed_forward.up", dense + "wi_1");
+    } else {
+      rules.module(ours + "feed_forward.up", dense + "wi");
+    }
+    rules.module(ours + "feed_forward.down", dense + "wo");
+    rules.module(ours + "residual.feed_forward_norm", theirs + (reads_memory ? "2" : "1") + ".layer_norm");
+    // The first layer has the table of all.
+    rules.module(side + ".position_bias.buckets",
+                 side + ".block.0.layer.0.SelfAttention.relative_attention_bias");
+    rules.module(side + ".final_norm", side + ".final_layer_norm");
+    rules.copy(side + ".embed_tokens.weight", "shared.weight");
+  }
+  rules.module("head.output", "lm_head");
+  if (model.tie_embeddings) rules.copy("lm_head.weight", "shared.weight");
+  // Older files have a table that no version used.
+  rules.ignore("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight");
+  return rules;
+}
+
+}  // namespace
+
+ForeignFamily t5_foreign() {
+  return {.model_type = "t5",
+          .doc = "T5 1.0 and 1.1 (Raffel et al. 2020)",
+          .classes = {{"T5ForConditionalGeneration", "text_to_text"}},
+          .read = read_t5,
+          .write = write_t5,
+          .rules = t5_rules};
+}
+
+}  // namespace zoo

@@ -1,0 +1,95 @@
+// The vision transformer (Dosovitskiy et al. 2021).
+
+#include "models/families/vit.h"
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "interop/families/common.h"
+#include "interop/families/families.h"
+
+namespace zoo {
+namespace {
+
+void read_vit(ForeignConfig& from, Experiment& to) {
+  auto& model = to.model;
+  auto& images = to.data.images;
+  images.size = from.integer("image_size", 224);
+  images.channels = from.integer("num_channels", 3);
+  model.architecture = Selection("vit", VitConfig{.patch_size = from.integer("patch_size", 16),
+                                                  .image_size = images.size,
+                                                  .n_channels = images.channels});
+  model.d_model = from.integer("hidden_size", 768);
+  model.n_layers = from.integer("num_hidden_layers", 12);
+  model.n_heads = from.integer("num_attention_heads", 12);
+  model.d_ff = from.integer("intermediate_size", 3072);
+  model.activation = read_activation(from, "hidden_act", "gelu");
+  model.norm_eps = from.number("layer_norm_eps", 1e-12);
+  model.position = Position::learned;
+  model.dropout = from.number("hidden_dropout_prob", 0);
+  model.attention_dropout = from.number("attention_probs_dropout_prob", 0);
+  model.qkv_bias = from.flag("qkv_bias", true);
+  from.ignore({"encoder_stride", "pooler_output_size", "pooler_act"});
+}
+
+void write_vit(const Experiment& from, nlohmann::json& to) {
+  const auto& model = from.model;
+  const auto& vit = model.architecture.as<VitConfig>();
+  to["image_size"] = vit.image_size.value_or(from.data.images.size);
+  to["num_channels"] = vit.n_channels.value_or(from.data.images.channels);
+  to["patch_size"] = vit.patch_size;
+  to["hidden_size"] = model.d_model;
+  to["num_hidden_layers"] = model.n_layers;
+  to["num_attention_heads"] = model.n_heads;
+  to["intermediate_size"] = model.feed_forward_width();
+  to["hidden_act"] = foreign_name(model.activation);
+  to["layer_norm_eps"] = model.norm_eps;
+  to["hidden_dropout_prob"] = model.dropout;
+  to["attention_probs_dropout_prob"] = model.attention_dropout;
+  to["qkv_bias"] = model.qkv_bias.value_or(model.bias);
+}
+
+TensorRules vit_rules(const Experiment& experiment) {
+  const auto& model = experiment.model;
+  const auto& vit = model.architecture.as<VitConfig>();
+  const int64_t size = vit.image_size.value_or(experiment.data.images.size);
+  const int64_t channels = vit.n_channels.value_or(experiment.data.images.channels);
+  const int64_t side = size / vit.patch_size, n_tokens = side * side + 1;
+  const std::string ours = "encoder.layers.{}.", theirs = "vit.encoder.layer.{}.";
+  TensorRules rules;
+  rules.prefix("vit.").layers(model.n_layers);
+  rules.tensor("embedder.class_token", "vit.embeddings.cls_token", Move::reshaped, {1, 1, model.d_model});
+  rules.tensor("embedder.positions", "vit.embeddings.position_embeddings", Move::reshaped,
+               {1, n_tokens, model.d_model});
+  // A convolution there, a linear map of the numbers of a patch here.
+  rules.tensor("embedder.projection.weight", "vit.embeddings.patch_embeddings.projection.weight",
+               Move::reshaped, {model.d_model, channels, vit.patch_size, vit.patch_size});
+  rules.tensor("embedder.projection.bias", "vit.embeddings.patch_embeddings.projection.bias");
+  rules.module(ours + "self_attention.q", theirs + "attention.attention.query");
+  rules.module(ours + "self_attention.k", theirs + "attention.attention.key");
+  rules.module(ours + "self_attention.v", theirs + "attention.attention.value");
+  rules.module(ours + "self_attention.out", theirs + "attention.output.dense");
+  rules.module(ours + "feed_forward.up", theirs + "intermediate.dense");
+  rules.module(ours + "feed_forward.down", theirs + "output.dense");
+  rules.module(ours + "residual.self_attention_norm", theirs + "layernorm_before");
+  rules.module(ours + "residual.feed_forward_norm", theirs + "layernorm_after");
+  rules.module("encoder.final_norm", "vit.layernorm");
+  rules.module("head.classifier", "classifier");
+  rules.module("head.pooler", "vit.pooler.dense");
+  if (experiment.task.type == "image_classification") rules.ignore("vit.pooler.*");
+  return rules;
+}
+
+}  // namespace
+
+ForeignFamily vit_foreign() {
+  return {.model_type = "vit",
+          .doc = "ViT (Dosovitskiy et al. 2021)",
+          .classes = {{"ViTForImageClassification", "image_classification"}, {"ViTModel", "image_features"}},
+          .read = read_vit,
+          .write = write_vit,
+          .rules = vit_rules};
+}
+
+}  // namespace zoo

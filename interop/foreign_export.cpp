@@ -1,0 +1,225 @@
+#include "interop/foreign_export.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <torch/types.h>
+
+#include "base/error.h"
+#include "interop/foreign_model.h"
+#include "io/files.h"
+#include "io/json_document.h"
+#include "io/safetensors.h"
+
+namespace zoo {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+/// Whether the outputs of a trained model do not depend on a key of `model`.
+bool is_for_training(std::string_view key) {
+  constexpr auto keys = std::to_array<std::string_view>(
+      {"model.dropout", "model.attention_dropout", "model.activation_dropout", "model.stochastic_depth",
+       "model.init", "model.init_std", "model.init_residual_scaling", "model.projection", "model.gate",
+       "model.mlm_transform", "model.pooler"});
+  return std::ranges::find(keys, key) != keys.end();
+}
+
+/// The first key of the model that has another value; empty if all that matter are equal.
+std::string difference(const Experiment& wanted, const Experiment& expressed) {
+  const auto values_of = [](Experiment experiment) {
+    experiment.model = resolved(experiment.model);
+    return flatten(std::move(experiment));
+  };
+  const auto there = values_of(expressed);
+  for (const auto& [key, value] : values_of(wanted)) {
+    if (!key.starts_with("model.") || is_for_training(key)) continue;
+    const auto found = std::ranges::find(there, key, &ConfigValue::key);
+    if (found == there.end() || found->value != value) return key;
+  }
+  return {};
+}
+
+std::string_view dtype_name(torch::ScalarType type) {
+  switch (type) {
+    case torch::kHalf:
+      return "float16";
+    case torch::kBFloat16:
+      return "bfloat16";
+    default:
+      return "float32";
+  }
+}
+
+/// The class of the task's models in a family; empty if the family has none for it.
+std::string class_for(const ForeignFamily& family, const Experiment& experiment) {
+  const auto found = std::ranges::find(family.classes, experiment.task.type, &ForeignClass::task);
+  return found == family.classes.end() ? std::string() : found->name;
+}
+
+/// The configuration of the directory that the model came from; an empty object if it came from none.
+Json origin_of(const Task& task) {
+  const auto& files = task.vocabulary().foreign_files;
+  const auto found = files.find("config.json");
+  return found == files.end() ? Json::object() : parse_json(found->second);
+}
+
+void write_tokens(const Task& task, Json& to) {
+  if (!task.vocabulary().tokenizer) return;
+  const auto& special = task.tokenizer().special();
+  const auto set = [&](const char* key, int64_t id) { to[key] = id < 0 ? Json(nullptr) : Json(id); };
+  set("bos_token_id", special.bos);
+  set("pad_token_id", special.pad);
+  set("eos_token_id", special.eos);
+  if (!special.other_ends.empty()) {
+    to["eos_token_id"] = Json::array({special.eos});
+    for (const int64_t id : special.other_ends) to["eos_token_id"].push_back(id);
+  }
+  if (special.start >= 0) set("decoder_start_token_id", special.start);
+}
+
+void write_labels(const Task& task, Json& to) {
+  const auto& labels = task.vocabulary().labels;
+  if (labels.empty()) return;
+  to["id2label"] = Json::object();
+  to["label2id"] = Json::object();
+  for (size_t i = 0; i < labels.size(); ++i) {
+    to["id2label"][std::to_string(i)] = labels[i];
+    to["label2id"][labels[i]] = i;
+  }
+}
+
+/// A family with the config.json that describes the model.
+struct Chosen {
+  const ForeignFamily* family = nullptr;
+  Json config;
+};
+
+/// How a family describes the model; the text says why it cannot, or is empty.
+std::string describe_in(const ForeignFamily& family, const Task& task, const Json& origin, Chosen& chosen) {
+  const auto& experiment = task.experiment();
+  const auto name = class_for(family, experiment);
+  if (name.empty()) return fmt::format("has no models for {}", experiment.task.type);
+  const bool is_own = origin.value("model_type", "") == family.model_type;
+  auto config = is_own ? origin : Json::object();
+  config["architectures"] = Json::array({name});
+  config["model_type"] = family.model_type;
+  write_labels(task, config);
+  const auto expressed = [&](const Json& json) {
+    ForeignConfig written("config.json", json);
+    const auto generation = read_generation({}, {}, written);
+    return describe_foreign(std::move(written), generation, experiment.name).experiment;
+  };
+  try {
+    // A file that says the same already keeps its own words.
+    if (!is_own || !difference(experiment, expressed(config)).empty()) {
+      config["vocab_size"] = experiment.model.vocab_size.value_or(task.purpose().vocab_size);
+      config["tie_word_embeddings"] = experiment.model.tie_embeddings;
+      write_tokens(task, config);
+      family.write(experiment, config);
+      auto wanted = experiment;
+      wanted.model.vocab_size = config["vocab_size"].get<int64_t>();
+      if (const auto key = difference(wanted, expressed(config)); !key.empty())
+        return fmt::format("has another {}", key);
+    }
+  } catch (const CheckpointError& error) {
+    return error.what();
+  }
+  chosen = {.family = &family, .config = std::move(config)};
+  return {};
+}
+
+Chosen choose_family(const Task& task) {
+  const auto origin = origin_of(task);
+  std::vector<const ForeignFamily*> order;
+  for (const auto& family : foreign_families()) order.push_back(&family);
+  std::ranges::stable_partition(order, [&](const ForeignFamily* family) {
+    return family->model_type == origin.value("model_type", "");
+  });
+  std::string reasons;
+  for (const auto* family : order) {
+    Chosen chosen;
+    const auto reason = describe_in(*family, task, origin, chosen);
+    if (reason.empty()) return chosen;
+    reasons += fmt::format("{}{} {}", reasons.empty() ? "" : "; ", family->model_type, reason);
+  }
+  throw ConfigError(fmt::format("no family of transformers computes what this model does: {}", reasons));
+}
+
+/// Floating-point tensors of another source in one type.
+class ConvertedTensors final : public TensorSource {
+ public:
+  ConvertedTensors(std::shared_ptr<const TensorSource> source, torch::ScalarType type)
+      : source_(std::move(source)), type_(type) {}
+  std::vector<std::string> names() const override { return source_->names(); }
+  bool contains(const std::string& name) const override { return source_->contains(name); }
+  std::vector<int64_t> shape(const std::string& name) const override { return source_->shape(name); }
+  torch::ScalarType dtype(const std::string& name) const override {
+    const auto stored = source_->dtype(name);
+    return c10::isFloatingType(stored) ? type_ : stored;
+  }
+  void read_into(const torch::Tensor& to, const std::string& name) const override {
+    source_->read_into(to, name);
+  }
+  std::string place() const override { return source_->place(); }
+
+ private:
+  std::shared_ptr<const TensorSource> source_;
+  torch::ScalarType type_;
+};
+
+torch::ScalarType scalar_type(ExportedType type) {
+  switch (type) {
+    case ExportedType::fp16:
+      return torch::kHalf;
+    case ExportedType::bf16:
+      return torch::kBFloat16;
+    case ExportedType::fp32:
+      break;
+  }
+  return torch::kFloat;
+}
+
+/// The type of most numbers.
+torch::ScalarType main_type(const TensorSource& source) {
+  std::map<torch::ScalarType, int64_t> counts;
+  for (const auto& name : source.names())
+    counts[source.dtype(name)] += c10::multiply_integers(source.shape(name));
+  return std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; })->first;
+}
+
+}  // namespace
+
+std::string export_foreign(const fs::path& dir, const Task& task,
+                           const std::shared_ptr<const TensorSource>& tensors,
+                           std::optional<ExportedType> type) {
+  if (is_there(dir)) throw UsageError(fmt::format("{}: exists already; name a new directory", dir.string()));
+  auto [family, config] = choose_family(task);
+  auto foreign = tensor_mapping(*family, task.experiment(), task.purpose())
+                     .exported(tensors, task.purpose().head == HeadKind::none ? ForeignNames::without_prefix
+                                                                              : ForeignNames::with_prefix);
+  if (type) foreign = std::make_shared<ConvertedTensors>(foreign, scalar_type(*type));
+  // Newer files say dtype, older ones torch_dtype.
+  const char* const dtype_key = config.contains("dtype") ? "dtype" : "torch_dtype";
+  const bool has_origin = !task.vocabulary().foreign_files.empty();
+  if (type || !has_origin || config.contains(dtype_key)) config[dtype_key] = dtype_name(main_type(*foreign));
+  if (dir.has_parent_path()) make_directory(dir.parent_path());
+  write_directory_atomically(dir, [&](const fs::path& made) {
+    for (const auto& [name, content] : task.vocabulary().foreign_files) {
+      if (name != "config.json") write_file_atomically(made / name, content);
+    }
+    write_file_atomically(made / "config.json", config.dump(2) + "\n");
+    if (const auto& tokenizer = task.vocabulary().tokenizer) tokenizer->export_files(made);
+    copy_safetensors(made / "model.safetensors", *foreign, {{"format", "pt"}});
+  });
+  return family->model_type;
+}
+
+}  // namespace zoo

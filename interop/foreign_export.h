@@ -1,0 +1,28 @@
+#pragma once
+// Writes a model as a directory that Hugging Face transformers opens.
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "io/tensor_source.h"
+#include "tasks/task.h"
+
+namespace zoo {
+
+/// The types in which weights can be exported.
+enum class ExportedType { fp32, fp16, bf16 };
+constexpr auto config_names(ExportedType) {
+  return std::to_array<std::string_view>({"fp32", "fp16", "bf16"});
+}
+
+/// Writes config.json, model.safetensors, generation_config.json and the tokenizer's files to the new
+/// directory `dir`. A model that came from such a directory gets back the keys and files that it came with.
+/// `tensors` are those of the task's model, by our names. Without a `type` they keep theirs. Returns the
+/// family's model_type. Throws ConfigError if no family computes what this model does (says for the nearest
+/// family which key differs), UsageError if `dir` exists, CheckpointError as the tensors do, SystemError.
+std::string export_foreign(const std::filesystem::path& dir, const Task& task,
+                           const std::shared_ptr<const TensorSource>& tensors,
+                           std::optional<ExportedType> type = std::nullopt);
+
+}  // namespace zoo

@@ -1,0 +1,23 @@
+#include "interop/foreign_families.h"
+
+#include <algorithm>
+
+#include "interop/families/families.h"
+
+namespace zoo {
+
+const std::vector<ForeignFamily>& foreign_families() {
+  static const std::vector<ForeignFamily> families = {
+      gpt2_foreign(),       llama_foreign(),  mistral_foreign(), qwen2_foreign(),   qwen3_foreign(),
+      gemma2_foreign(),     gemma3_foreign(), bert_foreign(),    roberta_foreign(), distilbert_foreign(),
+      longformer_foreign(), t5_foreign(),     bart_foreign(),    vit_foreign()};
+  return families;
+}
+
+const ForeignFamily* find_foreign_family(std::string_view model_type) {
+  const auto& families = foreign_families();
+  const auto found = std::ranges::find(families, model_type, &ForeignFamily::model_type);
+  return found == families.end() ? nullptr : &*found;
+}
+
+}  // namespace zoo

@@ -1,0 +1,18 @@
+#pragma once
+// The families that are known. To add one, write a file in interop/families and list it in
+// foreign_families.cpp.
+
+#include <string_view>
+#include <vector>
+
+#include "interop/rules/foreign_family.h"
+
+namespace zoo {
+
+/// All families, in the order in which an export tries them.
+const std::vector<ForeignFamily>& foreign_families();
+
+/// The family of this model_type; null if there is none.
+const ForeignFamily* find_foreign_family(std::string_view model_type);
+
+}  // namespace zoo

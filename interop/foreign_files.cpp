@@ -1,0 +1,152 @@
+#include "interop/foreign_files.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/text/hub_tokenizer.h"
+#include "io/files.h"
+#include "io/joined_tensors.h"
+#include "io/json_document.h"
+#include "io/safetensors.h"
+
+namespace zoo {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWeights = "model.safetensors";
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos &&
+         name.find('\0') == name.npos;
+}
+
+bool is_within(const fs::path& path, const fs::path& dir) {
+  const auto [end, rest] = std::mismatch(dir.begin(), dir.end(), path.begin(), path.end());
+  return end == dir.end();
+}
+
+std::shared_ptr<const TensorSource> open_shards(const fs::path& dir) {
+  const auto index = dir / kIndex;
+  const auto fail = [&](const std::string& problem) {
+    throw CheckpointError(fmt::format("{}: {}", index.string(), problem));
+  };
+  nlohmann::json json;
+  try {
+    json = parse_json(read_foreign_file(dir, kIndex));
+  } catch (const DataError& error) {
+    fail(error.what());
+  }
+  const auto weight_map = json.is_object() ? json.find("weight_map") : json.end();
+  if (!json.is_object() || weight_map == json.end() || !weight_map->is_object())
+    fail("it has no object weight_map, which says in which file a tensor is");
+  std::map<std::string, std::set<std::string>> names_in;
+  for (const auto& [name, file] : weight_map->items()) {
+    if (!file.is_string()) fail(fmt::format("the place of '{}' is not the name of a file", excerpt(name)));
+    names_in[file.get<std::string>()].insert(name);
+  }
+  constexpr size_t most_files = 1000;  // each of them stays open
+  if (names_in.empty() || names_in.size() > most_files)
+    fail(fmt::format("it names {} files; 1 to {} are supported", names_in.size(), most_files));
+  std::vector<std::shared_ptr<const TensorSource>> files;
+  for (const auto& [file, names] : names_in) {
+    if (!is_plain_name(file))
+      fail(fmt::format("'{}' is not the name of a file in this directory", excerpt(file)));
+    auto tensors = std::make_shared<SafetensorsFile>(foreign_file(dir, file));
+    for (const auto& name : names) {
+      if (!tensors->contains(name)) fail(fmt::format("'{}' is not in {}", excerpt(name), excerpt(file)));
+    }
+    for (const auto& name : tensors->names()) {
+      if (!names.contains(name))
+        fail(fmt::format("'{}' in {} is not listed, or is listed in another file", excerpt(name),
+                         excerpt(file)));
+    }
+    files.push_back(std::move(tensors));
+  }
+  return std::make_shared<JoinedTensors>(index.string(), std::move(files));
+}
+
+}  // namespace
+
+bool is_foreign(const fs::path& dir) {
+  return has_file(dir / "config.json") && !has_file(dir / "config.yaml");
+}
+
+bool has_foreign_file(const fs::path& dir, const std::string& name) {
+  return is_plain_name(name) && has_file(dir / name);
+}
+
+fs::path foreign_file(const fs::path& dir, const std::string& name) {
+  if (!is_plain_name(name)) {
+    throw CheckpointError(
+        fmt::format("{}: '{}' is not the name of a file in this directory", dir.string(), excerpt(name)));
+  }
+  std::error_code missing;
+  const auto root = fs::canonical(dir, missing);
+  const auto target = missing ? fs::path() : fs::canonical(dir / name, missing);
+  if (missing) throw CheckpointError(fmt::format("{}: {}", (dir / name).string(), missing.message()));
+  const auto snapshots = root.parent_path();
+  const bool is_in_cache =
+      snapshots.filename() == "snapshots" && is_within(target, snapshots.parent_path() / "blobs");
+  if (!is_within(target, root) && !is_in_cache) {
+    throw CheckpointError(fmt::format("{}: a link that leads out of the directory, which is not followed",
+                                      (dir / name).string()));
+  }
+  return target;
+}
+
+std::string read_foreign_file(const fs::path& dir, const std::string& name) {
+  const auto path = foreign_file(dir, name);
+  try {
+    return read_file(path, Follow::nothing, kMostForeignBytes);
+  } catch (const DataError& error) {
+    throw CheckpointError(error.what());
+  }
+}
+
+std::map<std::string, std::string> read_small_files(const fs::path& dir) {
+  constexpr auto names = std::to_array<std::string_view>(
+      {"config.json", "generation_config.json", "preprocessor_config.json", "tokenizer.json",
+       "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt",
+       "merges.txt", "spiece.model", "tokenizer.model", "sentencepiece.bpe.model", "source.spm", "target.spm",
+       "chat_template.jinja"});
+  std::map<std::string, std::string> files;
+  for (const auto name : names) {
+    if (has_foreign_file(dir, std::string(name)))
+      files.emplace(name, read_foreign_file(dir, std::string(name)));
+  }
+  return files;
+}
+
+std::map<std::string, std::string> other_small_files(const fs::path& dir) {
+  auto files = read_small_files(dir);
+  std::erase_if(files, [](const auto& file) { return is_hub_file(file.first); });
+  return files;
+}
+
+std::shared_ptr<const TensorSource> open_foreign_tensors(const fs::path& dir) {
+  if (has_foreign_file(dir, kWeights)) return std::make_shared<SafetensorsFile>(foreign_file(dir, kWeights));
+  if (has_foreign_file(dir, kIndex)) return open_shards(dir);
+  constexpr auto others = std::to_array<std::string_view>(
+      {"pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5", "flax_model.msgpack"});
+  for (const auto name : others) {
+    if (!has_foreign_file(dir, std::string(name))) continue;
+    throw CheckpointError(
+        fmt::format("{}: only safetensors are read; transformers converts it: "
+                    "AutoModel.from_pretrained(DIR).save_pretrained(NEW)",
+                    (dir / name).string()));
+  }
+  throw CheckpointError(fmt::format("{}: no weights: neither {} nor {}", dir.string(), kWeights, kIndex));
+}
+
+}  // namespace zoo

@@ -1,0 +1,44 @@
+#pragma once
+// The files of a directory in Hugging Face's form: a download, a snapshot in the Hub's cache, or what
+// save_pretrained() of transformers wrote. It may come from a stranger: nothing outside of it is read.
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "io/tensor_source.h"
+
+namespace zoo {
+
+/// Whether there is a config.json in it, and no config.yaml, which makes a directory a run.
+bool is_foreign(const std::filesystem::path& dir);
+
+/// Whether the directory has a file of this name.
+bool has_foreign_file(const std::filesystem::path& dir, const std::string& name);
+
+/// The file that `name` leads to. The files of a snapshot in the Hub's cache are links to the folder blobs
+/// beside the folder of the snapshots; other links may not leave the directory. Throws CheckpointError: it
+/// leads elsewhere, there is none, or `name` is not the plain name of a file.
+std::filesystem::path foreign_file(const std::filesystem::path& dir, const std::string& name);
+
+/// The most bytes of a file that is not one of weights.
+inline constexpr int64_t kMostForeignBytes = int64_t{64} << 20;
+
+/// The content of a file. Throws CheckpointError as foreign_file(), and if it is larger than
+/// kMostForeignBytes or cannot be read.
+std::string read_foreign_file(const std::filesystem::path& dir, const std::string& name);
+
+/// The small files that belong to a model besides its weights: tokenizer, configuration, chat template, by
+/// name.
+std::map<std::string, std::string> read_small_files(const std::filesystem::path& dir);
+/// Those of them that the tokenizer does not read.
+std::map<std::string, std::string> other_small_files(const std::filesystem::path& dir);
+
+/// The tensors of model.safetensors, or of the files that model.safetensors.index.json lists. Throws
+/// CheckpointError: there are none (says what to do with weights in other forms), a file is missing or
+/// damaged, a tensor is in two files, or file and index differ.
+std::shared_ptr<const TensorSource> open_foreign_tensors(const std::filesystem::path& dir);
+
+}  // namespace zoo

@@ -1,0 +1,232 @@
+#include "interop/foreign_model.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/text/hub_tokenizer.h"
+#include "interop/foreign_files.h"
+#include "interop/foreign_tokens.h"
+#include "io/config/config_file.h"
+#include "io/json_document.h"
+#include "layers/modules/construction.h"
+#include "models/families/families.h"
+#include "tasks/task.h"
+
+namespace zoo {
+namespace {
+
+namespace fs = std::filesystem;
+using SmallFiles = std::map<std::string, std::string>;
+
+ForeignConfig parsed_config(const fs::path& dir, const SmallFiles& files) {
+  const auto path = (dir / "config.json").string();
+  const auto found = files.find("config.json");
+  if (found == files.end()) throw CheckpointError(fmt::format("{}: missing", path));
+  try {
+    return {path, parse_json(found->second)};
+  } catch (const DataError& error) {
+    throw CheckpointError(fmt::format("{}: {}", path, error.what()));
+  }
+}
+
+const ForeignFamily& family_of(ForeignConfig& config) {
+  const auto type = config.text("model_type");
+  if (const auto* family = find_foreign_family(type)) return *family;
+  std::vector<std::string> known;
+  for (const auto& family : foreign_families()) known.push_back(family.model_type);
+  config.fail("model_type", fmt::format("this family is not known; known are {}", fmt::join(known, ", ")));
+}
+
+/// The task of the class that config.json names, or of the family's first class.
+std::string task_of(ForeignConfig& config, const ForeignFamily& family) {
+  const auto names = config.texts("architectures");
+  if (names.empty()) return family.classes.front().task;
+  const auto found = std::ranges::find(family.classes, names.front(), &ForeignClass::name);
+  if (found != family.classes.end()) return found->task;
+  std::vector<std::string> known;
+  for (const auto& known_class : family.classes) known.push_back(known_class.name);
+  config.fail("architectures", fmt::format("of {} are known {}", family.model_type, fmt::join(known, ", ")));
+}
+
+/// Keys of every config.json that do not change what a model computes.
+void ignore_common_keys(ForeignConfig& config) {
+  config.ignore({"transformers_version",
+                 "torch_dtype",
+                 "dtype",
+                 "_name_or_path",
+                 "_commit_hash",
+                 "_attn_implementation",
+                 "_attn_implementation_autoset",
+                 "attn_implementation",
+                 "initializer_range",
+                 "initializer_factor",
+                 "is_decoder",
+                 "is_encoder_decoder",
+                 "output_attentions",
+                 "output_hidden_states",
+                 "return_dict",
+                 "torchscript",
+                 "use_bfloat16",
+                 "chunk_size_feed_forward",
+                 "tie_encoder_decoder",
+                 "cross_attention_hidden_size",
+                 "prefix",
+                 "problem_type",
+                 "task_specific_params",
+                 "finetuning_task",
+                 "tokenizer_class",
+                 "tf_legacy_loss",
+                 "gradient_checkpointing",
+                 "id2label",
+                 "label2id",
+                 "num_labels",
+                 "_num_labels",
+                 "output_past",
+                 "use_return_dict",
+                 "model_max_length",
+                 "unsloth_version",
+                 "unsloth_fixed",
+                 "transformers.js_config"});
+  config.require("pruned_heads", nlohmann::json::object());
+  // They would need a program of the author's, or arithmetic that is not here.
+  for (const std::string_view key : {"auto_map", "quantization_config"}) {
+    if (config.has(key)) config.fail(key, "this is not supported");
+  }
+  config.ignore({"auto_map", "quantization_config"});
+}
+
+/// The names of the classes in the order of their numbers.
+std::vector<std::string> labels_of(const ForeignConfig& config) {
+  const auto found = config.json().find("id2label");
+  if (found == config.json().end() || !found->is_object()) return {};
+  std::vector<std::string> labels(found->size());
+  for (const auto& [number, name] : found->items()) {
+    size_t index = labels.size();
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), index);
+    const bool is_good = error == std::errc() && end == number.data() + number.size() &&
+                         index < labels.size() && name.is_string() && labels[index].empty();
+    if (!is_good) config.fail("id2label", "not the names of classes 0, 1, …");
+    labels[index] = name.get<std::string>();
+  }
+  return labels;
+}
+
+/// How preprocessor_config.json normalises pixels; without the file all values are between -1 and 1.
+PixelStatistics read_pixels(const fs::path& dir, const SmallFiles& files, int64_t n_channels) {
+  const auto n = static_cast<size_t>(n_channels);
+  PixelStatistics pixels{.mean = std::vector(n, 0.5), .deviation = std::vector(n, 0.5)};
+  const auto found = files.find("preprocessor_config.json");
+  if (found == files.end()) return pixels;
+  const auto path = (dir / found->first).string();
+  try {
+    const auto json = parse_json(found->second);
+    pixels.mean = json.value("image_mean", pixels.mean);
+    pixels.deviation = json.value("image_std", pixels.deviation);
+  } catch (const DataError& error) {
+    throw CheckpointError(fmt::format("{}: {}", path, error.what()));
+  } catch (const nlohmann::json::exception&) {
+    throw CheckpointError(fmt::format("{}: image_mean and image_std are not lists of numbers", path));
+  }
+  const bool fits = pixels.mean.size() == n && pixels.deviation.size() == n &&
+                    std::ranges::all_of(pixels.mean, [](double x) { return std::isfinite(x); }) &&
+                    std::ranges::all_of(pixels.deviation, [](double x) { return std::isfinite(x) && x > 0; });
+  if (!fits) {
+    throw CheckpointError(fmt::format(
+        "{}: image_mean and image_std are not a mean and a positive deviation for each of {} channels", path,
+        n_channels));
+  }
+  return pixels;
+}
+
+/// The name of the directory as the name of a run.
+std::string name_of_run(const fs::path& dir) {
+  std::error_code error;
+  const auto full = fs::weakly_canonical(dir, error);
+  auto name = (full.has_filename() ? full : full.parent_path()).filename().string();
+  std::ranges::replace_if(name, [](unsigned char byte) { return byte < 0x20; }, '-');
+  while (name.starts_with('.')) name.erase(0, 1);
+  return name.empty() ? "imported" : name;
+}
+
+/// The experiment as its own config.yaml gives it, so that every limit of a key is checked.
+Experiment checked(const Experiment& experiment, const std::string& place) {
+  try {
+    return parse_complete_experiment(dump_config(experiment), place);
+  } catch (const ConfigError& error) {
+    throw CheckpointError(fmt::format("it describes a model that cannot be built: {}", error.what()));
+  }
+}
+
+/// The shapes of all tensors of a model, which is not made.
+TensorShapes shapes_of(const ModelConfig& config, const ModelPurpose& purpose) {
+  check_model(config, purpose);
+  const ConstructionScope shapes_only(Construction::shapes_only);
+  const auto model = model_families().at(config.architecture).make(config, purpose);
+  TensorShapes shapes;
+  for (const auto& item : model->named_parameters()) shapes.emplace(item.key(), item.value().sizes().vec());
+  for (const auto& item : model->named_buffers()) shapes.emplace(item.key(), item.value().sizes().vec());
+  return shapes;
+}
+
+}  // namespace
+
+ForeignDescription describe_foreign(ForeignConfig config, const ForeignGeneration& generation,
+                                    const fs::path& dir) {
+  ForeignDescription result;
+  result.family = &family_of(config);
+  auto& experiment = result.experiment;
+  experiment.name = name_of_run(dir);
+  experiment.task = Selection(task_of(config, *result.family));
+  experiment.generation = generation.options;
+  experiment.data.tokenizer.type = TokenizerKind::hub;
+  experiment.data.tokenizer.path = ConfigPath(dir.string());
+  ignore_common_keys(config);
+  result.family->read(config, experiment);
+  config.finish();
+  result.labels = labels_of(config);
+  constexpr int64_t usual_window = 1024;
+  experiment.data.sequence_length = std::min(usual_window, experiment.model.max_positions);
+  experiment = checked(experiment, config.place());
+  return result;
+}
+
+TensorMapping tensor_mapping(const ForeignFamily& family, const Experiment& experiment,
+                             const ModelPurpose& purpose) {
+  return {family.rules(experiment), shapes_of(experiment.model, purpose)};
+}
+
+Experiment read_foreign_experiment(const fs::path& dir) {
+  const auto files = read_small_files(dir);
+  auto config = parsed_config(dir, files);
+  const auto generation = read_generation(dir, files, config);
+  return describe_foreign(std::move(config), generation, dir).experiment;
+}
+
+ForeignModel open_foreign(const fs::path& dir) {
+  auto files = read_small_files(dir);
+  auto config = parsed_config(dir, files);
+  const auto generation = read_generation(dir, files, config);
+  auto described = describe_foreign(std::move(config), generation, dir);
+  const auto& type = task_type(described.experiment);
+  Vocabulary vocabulary;
+  if (type.needs_tokenizer()) vocabulary.tokenizer = read_tokenizer(dir, files, generation);
+  if (type.needs_labels()) vocabulary.labels = std::move(described.labels);
+  if (type.needs == VocabularyNeeds::labels_and_pixels || type.needs == VocabularyNeeds::pixels)
+    vocabulary.pixels = read_pixels(dir, files, described.experiment.data.images.channels);
+  std::erase_if(files, [](const auto& file) { return is_hub_file(file.first); });  // the tokenizer has them
+  vocabulary.foreign_files = std::move(files);
+  auto task = open_task(described.experiment, std::move(vocabulary));
+  auto tensors = tensor_mapping(*described.family, described.experiment, task->purpose())
+                     .imported(open_foreign_tensors(dir));
+  return {.family = described.family, .task = std::move(task), .tensors = std::move(tensors)};
+}
+
+}  // namespace zoo

@@ -1,0 +1,45 @@
+#pragma once
+// A foreign directory as a task with its configuration and vocabulary, and tensors with our names.
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "interop/foreign_families.h"
+#include "interop/foreign_tokens.h"
+#include "io/tensor_source.h"
+#include "tasks/task.h"
+
+namespace zoo {
+
+struct ForeignModel {
+  const ForeignFamily* family = nullptr;
+  std::unique_ptr<Task> task;
+  std::shared_ptr<const TensorSource> tensors;  // with our names and shapes, in the stored types
+};
+
+/// Opens a directory with config.json, safetensors and a tokenizer; reads no weights yet. Throws
+/// CheckpointError, which names the file and what in it is not supported.
+ForeignModel open_foreign(const std::filesystem::path& dir);
+
+/// The configuration alone; its name is that of the directory. Throws CheckpointError likewise.
+Experiment read_foreign_experiment(const std::filesystem::path& dir);
+
+/// What a config.json says.
+struct ForeignDescription {
+  const ForeignFamily* family = nullptr;
+  Experiment experiment;            // with the task of the class that the file names
+  std::vector<std::string> labels;  // names of classes
+};
+
+/// `dir`: the directory, whose name becomes that of the experiment. Throws CheckpointError for what is not
+/// known or not supported.
+ForeignDescription describe_foreign(ForeignConfig config, const ForeignGeneration& generation,
+                                    const std::filesystem::path& dir);
+
+/// The tensors of a model with this configuration by their foreign names.
+TensorMapping tensor_mapping(const ForeignFamily& family, const Experiment& experiment,
+                             const ModelPurpose& purpose);
+
+}  // namespace zoo

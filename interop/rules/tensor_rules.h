@@ -1,0 +1,92 @@
+#pragma once
+// How the tensors of a foreign checkpoint are named and laid out, as data that works in both directions:
+// import reads a foreign file under our names, export writes ours under the foreign names.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/tensor_source.h"
+
+namespace zoo {
+
+/// What happens to a stack of tensors on its way. Each move is undone by itself.
+enum class Move {
+  plain,
+  transposed,  // a matrix is stored as (in, out) there, as (out, in) here
+  reshaped,    // the same numbers in the same order under another shape
+};
+
+/// Tensors here and there. The rows (first dimension) of `ours`, one below the other, are those of `theirs`:
+/// so one rule says that three matrices there are one here, or the reverse.
+struct TensorRule {
+  std::vector<std::string> ours, theirs;
+  Move move = Move::plain;
+  /// Several `theirs`: rows of each. Reshaped: the foreign shape. Otherwise empty: it follows.
+  std::vector<int64_t> their_sizes = {};
+};
+
+/// The rules of a model. Names may have the placeholder {}, which stands for 0 … n_layers - 1.
+class TensorRules {
+ public:
+  /// Every tensor of a module (weight, bias and so on). A tensor that our model lacks is no part of the rule.
+  TensorRules& module(std::string ours, std::string theirs, Move move = Move::plain);
+  /// The modules of both sides form stacks. `rows`: of each of `theirs`, if there are several.
+  TensorRules& modules(std::vector<std::string> ours, std::vector<std::string> theirs,
+                       std::vector<int64_t> rows = {}, Move move = Move::plain);
+  /// One tensor. `shape`: the foreign one, if it is reshaped.
+  TensorRules& tensor(std::string ours, std::string theirs, Move move = Move::plain,
+                      std::vector<int64_t> shape = {});
+  /// A foreign tensor that a file may have, and then must be equal to another one: tied matrices that were
+  /// saved twice. It is not exported.
+  TensorRules& copy(std::string theirs, std::string original);
+  /// Foreign tensors that a file may have and that do not matter; `*` stands for any text. They are not
+  /// exported.
+  TensorRules& ignore(std::string pattern);
+  /// The foreign names of a model without a head lack this beginning: "bert.".
+  TensorRules& prefix(std::string prefix);
+  /// The number of layers for which {} stands.
+  TensorRules& layers(int64_t n_layers);
+
+ private:
+  friend class TensorMapping;
+  std::vector<TensorRule> tensors_, modules_;  // in modules_ the names lack the last part
+  std::vector<std::pair<std::string, std::string>> copies_;
+  std::vector<std::string> ignored_;
+  std::string prefix_;
+  int64_t n_layers_ = 0;
+};
+
+/// Shapes of tensors by name.
+using TensorShapes = std::map<std::string, std::vector<int64_t>>;
+
+/// Which foreign names a model has: without a head they lack TensorRules::prefix().
+enum class ForeignNames { with_prefix, without_prefix };
+
+/// The rules for the tensors of one model.
+class TensorMapping {
+ public:
+  /// `ours`: all tensors of our model. Throws Error if a tensor has no rule, or two: a mistake in the rules.
+  TensorMapping(const TensorRules& rules, TensorShapes ours);
+
+  /// A foreign checkpoint under our names. Throws CheckpointError: a tensor is missing, is not known, has
+  /// another shape, or differs from the tensor that it must be a copy of.
+  std::shared_ptr<const TensorSource> imported(const std::shared_ptr<const TensorSource>& foreign) const;
+  /// Tensors of our model under the foreign names. `ours` must have the shapes of this mapping.
+  std::shared_ptr<const TensorSource> exported(const std::shared_ptr<const TensorSource>& ours,
+                                               ForeignNames names) const;
+
+ private:
+  std::string missing_prefix(const TensorSource& foreign) const;
+
+  std::vector<TensorRule> rules_;
+  std::vector<std::pair<std::string, std::string>> copies_;
+  std::vector<std::string> ignored_;
+  std::string prefix_;
+  TensorShapes ours_;
+};
+
+}  // namespace zoo

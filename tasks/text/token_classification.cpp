@@ -1,0 +1,278 @@
+// Predicts the class of each word or character of a text, with an encoder or a decoder: named entities, parts
+// of speech, secondary structure of proteins.
+
+#include <algorithm>
+#include <functional>
+#include <string_view>
+#include <unordered_map>
+
+#include <fmt/format.h>
+#include <torch/types.h>
+
+#include "base/error.h"
+#include "data/epoch_plan.h"
+#include "data/text/padded_rows.h"
+#include "data/text/tagging/tagged_texts.h"
+#include "data/text/tagging/token_classification_batches.h"
+#include "data/text/tagging/unit_encoder.h"
+#include "generation/prompt.h"
+#include "models/families/families.h"
+#include "models/inference_scope.h"
+#include "models/model.h"
+#include "tasks/evaluation.h"
+#include "tasks/library_tasks.h"
+#include "tasks/metrics/entity_metrics.h"
+#include "tasks/task_checks.h"
+#include "tasks/text/text_tasks.h"
+
+namespace zoo {
+namespace {
+
+class TokenClassification final : public Task {
+ public:
+  using Task::Task;
+
+  ModelPurpose purpose() const override {
+    return {.head = HeadKind::token_classification,
+            .vocab_size = tokenizer().vocab_size(),
+            .n_classes = std::ssize(labels())};
+  }
+
+  Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override;
+  std::vector<Prediction> predict(Model& model, const std::vector<std::string>& inputs,
+                                  const PredictOptions& options) override;
+  std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override;
+
+ private:
+  const std::vector<std::string>& labels() const { return vocabulary().labels; }
+
+  std::unique_ptr<BatchSource> open(Split split) override;
+
+  TokenFrame frame() const {
+    const auto& special = tokenizer().special();
+    TokenFrame result{.pad = std::max<int64_t>(special.pad, 0)};
+    if (shape_of(experiment().model) == FamilyShape::encoder) {
+      require_special(special.cls, "<cls>", "token_classification with an encoder");
+      require_special(special.sep, "<sep>", "token_classification with an encoder");
+      result.before = {special.cls};
+      result.after = {special.sep};
+    }
+    return result;
+  }
+  /// Tokens of a text that a model reads, without the frame.
+  int64_t most_tokens() const { return experiment().data.sequence_length - frame().n_tokens(); }
+
+  /// Adds precision, recall and F1 of the entities of a split. The predictions and the right classes are
+  /// those of this process's batches, in their order. Collective.
+  void add_entity_metrics(const std::vector<int64_t>& predicted, const std::vector<int64_t>& actual,
+                          Split split, const EvaluationOptions& options, Metrics& metrics);
+};
+
+std::unique_ptr<BatchSource> TokenClassification::open(Split split) {
+  std::unordered_map<std::string_view, int64_t> classes;
+  for (size_t i = 0; i < labels().size(); ++i) classes.emplace(labels()[i], static_cast<int64_t>(i));
+  UnitEncoder encode(tokenizer());
+  std::vector<TokensWithClasses> rows;
+  int64_t n_cut = 0;
+  const auto texts = read_tagged(experiment().data, split, labels());
+  for (const auto& text : texts) {
+    auto aligned = encode(text.text, text.unit, most_tokens());
+    n_cut += aligned.cut ? 1 : 0;
+    TokensWithClasses row{.ids = std::move(aligned.ids), .positions = {}, .classes = {}};
+    const auto names = units_of(text.labels, text.unit);
+    for (size_t i = 0; i < aligned.first.size(); ++i) {
+      if (aligned.first[i] < 0 || names[i] == kNotCounted) continue;
+      row.positions.push_back(aligned.first[i]);
+      row.classes.push_back(classes.at(names[i]));
+    }
+    if (!row.positions.empty()) rows.push_back(std::move(row));
+  }
+  if (n_cut > 0) {
+    add_notes(
+        {fmt::format("{} of {} texts for {} are longer than data.sequence_length, {}: their ends are cut, "
+                     "with the labels",
+                     n_cut, texts.size(), name_of(split), experiment().data.sequence_length)});
+  }
+  return token_classification_batches(std::move(rows), frame(), batch_options(split));
+}
+
+Metrics TokenClassification::evaluate(Model& model, Split split, const EvaluationOptions& options) {
+  const bool has_entities = mark_entities(labels());
+  if (options.wanted == "entity_f1" && !has_entities)
+    throw ConfigError("training.best_by: entity_f1 needs labels of entities, such as B-PER; there are none");
+  ConfusionCounts counts(std::ssize(labels()));
+  std::vector<int64_t> predicted, actual;
+  const auto look = [&](const torch::Tensor& logits, const torch::Tensor& targets) {
+    const auto best = logits.argmax(-1);
+    counts.add(best, targets);
+    if (!has_entities) return;
+    for (auto [list, values] : {std::pair{&predicted, best}, std::pair{&actual, targets}}) {
+      const auto more = int64_values(values);
+      list->insert(list->end(), more.begin(), more.end());
+    }
+  };
+  Metrics metrics = loss_metrics(score(model, batches(split), options, look));
+  counts.finish(options);
+  metrics["accuracy"] = counts.accuracy();
+  metrics["f1"] = counts.macro_f1();
+  if (has_entities) add_entity_metrics(predicted, actual, split, options, metrics);
+  return metrics;
+}
+
+void TokenClassification::add_entity_metrics(const std::vector<int64_t>& predicted,
+                                             const std::vector<int64_t>& actual, Split split,
+                                             const EvaluationOptions& options, Metrics& metrics) {
+  EntityCounts entities;
+  size_t begin = 0;
+  const auto add_text = [&](size_t n) {
+    std::vector<std::string_view> guesses, right;
+    for (size_t i = begin; i < begin + n; ++i) {
+      guesses.emplace_back(labels()[static_cast<size_t>(predicted[i])]);
+      right.emplace_back(labels()[static_cast<size_t>(actual[i])]);
+    }
+    entities.add(guesses, right);
+    begin += n;
+  };
+  for_each_own_batch(batches(split), options, [&](const Batch& batch) {
+    std::vector<size_t> n_targets(static_cast<size_t>(batch.n_rows()));
+    for (const int64_t position : int64_values(batch.positions))
+      ++n_targets[static_cast<size_t>(position / batch.input.length())];
+    for (const size_t n : n_targets) add_text(n);
+  });
+  const auto sums = torch::tensor({entities.found, entities.predicted, entities.actual}, torch::kLong);
+  sum_over_processes(options, sums);
+  const auto all = int64_values(sums);
+  entities = {.found = all[0], .predicted = all[1], .actual = all[2]};
+  metrics["entity_precision"] = entities.precision();
+  metrics["entity_recall"] = entities.recall();
+  metrics["entity_f1"] = entities.f1();
+}
+
+std::vector<Prediction> TokenClassification::predict(Model& model, const std::vector<std::string>& inputs,
+                                                     const PredictOptions& options) {
+  constexpr int64_t most_rows = 1024, most_tokens_at_once = 4096;
+  const int64_t most = most_tokens();
+  const auto around = frame();
+  UnitEncoder encode(tokenizer());
+  std::vector<Prediction> predictions;
+  std::vector<TokensWithClasses> rows;             // of the inputs with tokens
+  std::vector<std::vector<LabelledToken*>> units;  // of each row, where its positions' predictions go
+  std::vector<int64_t> lengths;
+  predictions.reserve(inputs.size());  // `units` points into it
+  for (const auto& input : inputs) {
+    auto& prediction = predictions.emplace_back(Prediction{.input = input});
+    auto& tokens = prediction.tokens.emplace();
+    const auto text = beginning_to_read(without_blanks_at_end(input), experiment().data.sequence_length);
+    const auto unit = unit_of(text, experiment().data.label_unit, labels());
+    AlignedTokens aligned;
+    try {
+      aligned = encode(text, unit, most);
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("text {}: {}", predictions.size(), error.what()));
+    }
+    prediction.cut = aligned.cut;
+    const auto spelled = units_of(text, unit);
+    TokensWithClasses row{.ids = std::move(aligned.ids), .positions = {}, .classes = {}};
+    for (size_t i = 0; i < aligned.first.size(); ++i) {
+      if (aligned.first[i] < 0) continue;
+      row.positions.push_back(aligned.first[i]);
+      tokens.push_back({.token = std::string(spelled[i]), .predicted = {}});
+    }
+    if (row.positions.empty()) continue;
+    row.classes.resize(row.positions.size());
+    lengths.push_back(std::ssize(row.ids) + around.n_tokens());
+    rows.push_back(std::move(row));
+    auto& places = units.emplace_back();
+    for (auto& token : tokens) places.push_back(&token);
+  }
+
+  const InferenceScope scope(model);
+  const auto predict_batch = [&](std::span<const int64_t> examples) {
+    std::vector<const TokensWithClasses*> chosen;
+    for (const int64_t i : examples) chosen.push_back(&rows[static_cast<size_t>(i)]);
+    const auto batch = token_classification_batch(chosen, around).to(model.device());
+    const auto logits = model.logits(model.features(batch)).to(torch::kCPU, torch::kDouble);
+    const auto [best, classes] = logits.softmax(1).max(1);
+    if (best.isnan().any().item<bool>()) fail_not_a_number();
+    const auto numbers = int64_values(classes);
+    size_t at = 0;
+    for (const int64_t i : examples) {
+      for (auto* token : units[static_cast<size_t>(i)]) {
+        token->predicted = {.label = labels()[static_cast<size_t>(numbers[at])],
+                            .probability = best[static_cast<int64_t>(at)].item<double>()};
+        ++at;
+      }
+    }
+  };
+  for_each_batch(lengths, {.rows = most_rows, .tokens = most_tokens_at_once}, predict_batch,
+                 options.on_progress);
+  return predictions;
+}
+
+std::vector<Sample> TokenClassification::samples(Model& model, const std::vector<std::string>& inputs) {
+  constexpr size_t n_samples = 5;
+  auto shown = inputs;
+  std::vector<std::string> references;
+  if (inputs.empty()) {
+    for (auto& text : read_tagged(experiment().data, Split::valid, labels())) {
+      if (shown.size() == n_samples) break;
+      shown.push_back(std::move(text.text));
+      references.push_back(std::move(text.labels));
+    }
+  }
+  std::vector<Sample> samples;
+  for (const auto& prediction : predict(model, shown, {})) {
+    const auto unit = unit_of(prediction.input, experiment().data.label_unit, labels());
+    Sample sample{.input = prediction.input, .output = {}};
+    for (const auto& token : *prediction.tokens) {
+      if (unit == LabelUnit::word && !sample.output.empty()) sample.output += ' ';
+      sample.output += token.predicted.label;
+    }
+    if (!references.empty()) sample.reference = references[samples.size()];
+    samples.push_back(std::move(sample));
+  }
+  return samples;
+}
+
+std::unique_ptr<Task> make_token_classification(const Experiment& experiment, Vocabulary vocabulary) {
+  if (!vocabulary.tokenizer || vocabulary.labels.empty()) {
+    const auto rows = read_tagged(experiment.data, Split::train, vocabulary.labels);
+    if (vocabulary.labels.empty()) vocabulary.labels = classes_of(rows);
+    if (!vocabulary.tokenizer) {
+      std::vector<std::string> texts;
+      for (const auto& row : rows) texts.push_back(row.text);
+      vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all, {&texts});
+    }
+  }
+  return std::make_unique<TokenClassification>(experiment, std::move(vocabulary));
+}
+
+void validate_token_classification(const Experiment& experiment, const Complain& complain) {
+  require_shape(experiment, {FamilyShape::encoder, FamilyShape::decoder}, "encoder or decoder", complain);
+  require_positions(experiment, "data.sequence_length", experiment.data.sequence_length, complain);
+}
+
+}  // namespace
+
+TaskType token_classification() {
+  const Metric accuracy{.key = "accuracy", .label = "accuracy", .better = Better::higher, .percent = true};
+  TaskType type;
+  type.name = "token_classification";
+  type.doc = "The class of each word or character of a text, such as named entities.";
+  type.best_by = {accuracy,
+                  {.key = "f1", .label = "F1", .better = Better::higher, .percent = true},
+                  {.key = "entity_f1", .label = "F1 of entities", .better = Better::higher, .percent = true}};
+  type.comparison = accuracy;
+  type.needs = VocabularyNeeds::tokenizer_and_labels;
+  type.predicts_from = PredictionInput::text;
+  type.labels_tokens = true;
+  type.make = make_token_classification;
+  type.validate = validate_token_classification;
+  type.layout = [](const Experiment& experiment) {
+    return shape_of(experiment.model) == FamilyShape::encoder ? TextLayout::cls_tokens_sep
+                                                              : TextLayout::tokens;
+  };
+  return type;
+}
+
+}  // namespace zoo

@@ -1,0 +1,277 @@
+// Directories in Hugging Face's form that are damaged, unusual, or meant to do harm: one line each.
+
+#include "interop/foreign_files.h"
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <torch/types.h>
+
+#include "base/error.h"
+#include "checkpoints/import_run.h"
+#include "checkpoints/run.h"
+#include "checkpoints/stored_model.h"
+#include "interop/foreign_model.h"
+#include "io/files.h"
+#include "io/safetensors.h"
+#include "tests/support/errors.h"
+#include "tests/support/temp_dir.h"
+
+namespace zoo::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+/// A Llama with one layer and five tokens.
+class TinyLlama {
+ public:
+  TinyLlama() {
+    config_ = {{"architectures", {"LlamaForCausalLM"}},
+               {"model_type", "llama"},
+               {"vocab_size", 5},
+               {"hidden_size", 4},
+               {"intermediate_size", 6},
+               {"num_hidden_layers", 1},
+               {"num_attention_heads", 2},
+               {"max_position_embeddings", 8},
+               {"rms_norm_eps", 1e-5},
+               {"tie_word_embeddings", true},
+               {"eos_token_id", 4}};
+    torch::manual_seed(1);
+    const auto add = [&](const std::string& name, std::vector<int64_t> shape) {
+      tensors_.emplace(name, torch::randn(shape));
+    };
+    add("model.embed_tokens.weight", {5, 4});
+    add("model.norm.weight", {4});
+    const std::string layer = "model.layers.0.";
+    for (const std::string part : {"q", "k", "v", "o"})
+      add(layer + "self_attn." + part + "_proj.weight", {4, 4});
+    add(layer + "mlp.gate_proj.weight", {6, 4});
+    add(layer + "mlp.up_proj.weight", {6, 4});
+    add(layer + "mlp.down_proj.weight", {4, 6});
+    add(layer + "input_layernorm.weight", {4});
+    add(layer + "post_attention_layernorm.weight", {4});
+    write("tokenizer.json",
+          R"({"version": "1.0", "added_tokens": [], "normalizer": null, "post_processor": null,
+      "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+      "decoder": {"type": "ByteLevel"},
+      "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 2, "ab": 3, "<end>": 4}, "merges": ["a b"]}})");
+    save();
+  }
+
+  void save() const {
+    write("config.json", config_.dump());
+    save_safetensors(path() / "model.safetensors", tensors_);
+  }
+  void write(const std::string& name, const std::string& content) const {
+    dir_.write("tiny/" + name, content);
+  }
+  /// Divides the tensors into two files with an index.
+  void shard() const {
+    TensorMap first, second;
+    Json map = Json::object();
+    for (const auto& [name, tensor] : tensors_) {
+      auto& part = first.size() <= second.size() ? first : second;
+      part.emplace(name, tensor);
+      map[name] = &part == &first ? "one.safetensors" : "two.safetensors";
+    }
+    save_safetensors(path() / "one.safetensors", first);
+    save_safetensors(path() / "two.safetensors", second);
+    write("model.safetensors.index.json", Json{{"weight_map", map}}.dump());
+    fs::remove(path() / "model.safetensors");
+  }
+  fs::path path() const { return dir_ / "tiny"; }
+  fs::path beside(const std::string& name) const { return dir_ / name; }
+  Json& config() { return config_; }
+  TensorMap& tensors() { return tensors_; }
+  /// What opening says.
+  std::string problem() const {
+    return message_of<CheckpointError>([&] { Run::open(path()); });
+  }
+  std::string problem_with(const std::function<void(TinyLlama&)>& change) {
+    change(*this);
+    save();
+    return problem();
+  }
+
+ private:
+  TempDir dir_;
+  Json config_;
+  TensorMap tensors_;
+};
+
+TEST(ForeignDirectory, IsOpenedAsItIsAndInParts) {
+  TinyLlama tiny;
+  const auto whole = Run::open(tiny.path());
+  tiny.shard();
+  const auto sharded = Run::open(tiny.path());
+  Batch batch;
+  batch.input.ids = torch::tensor({{0, 3, 2}});
+  EXPECT_TRUE(whole.model().hidden_states(batch).equal(sharded.model().hidden_states(batch)));
+  EXPECT_EQ(whole.experiment().name, "tiny");
+  EXPECT_TRUE(is_stored_model(tiny.path()));
+  EXPECT_FALSE(is_stored_model(tiny.beside("nothing")));
+}
+
+TEST(ForeignDirectory, OfHalfPrecisionIsConverted) {
+  TinyLlama tiny;
+  for (auto& [name, tensor] : tiny.tensors()) tensor = tensor.to(torch::kBFloat16);
+  tiny.tensors().at("model.norm.weight") = tiny.tensors().at("model.norm.weight").to(torch::kHalf);
+  tiny.save();
+  const auto run = Run::open(tiny.path());
+  const auto parameters = run.model().named_parameters();
+  EXPECT_TRUE(parameters["token_embedding.weight"].equal(
+      tiny.tensors().at("model.embed_tokens.weight").to(torch::kFloat)));
+  EXPECT_TRUE(parameters["decoder.final_norm.weight"].equal(
+      tiny.tensors().at("model.norm.weight").to(torch::kFloat)));
+}
+
+TEST(ForeignConfigKeys, ThatMightMatterAreNamed) {
+  const auto problem_of = [](const std::string& key, const Json& value) {
+    TinyLlama tiny;
+    return tiny.problem_with([&](TinyLlama& model) { model.config()[key] = value; });
+  };
+  EXPECT_THAT(problem_of("sparse_attention", 3),
+              HasSubstr("config.json: sparse_attention is 3: this key is not known, and might change"));
+  EXPECT_EQ(problem_of("sparse_attention", nullptr), "no error");
+  EXPECT_EQ(problem_of("transformers_version", "5.0"), "no error");
+  EXPECT_THAT(problem_of("rope_interleaved", true), HasSubstr("only false is supported"));
+  EXPECT_THAT(problem_of("rope_scaling", {{"rope_type", "dynamic"}, {"factor", 2.0}}),
+              HasSubstr("only default, linear, llama3 and yarn are supported"));
+  EXPECT_THAT(problem_of("hidden_act", "mish"), HasSubstr("this activation is not known"));
+  EXPECT_THAT(problem_of("hidden_size", "wide"),
+              HasSubstr("hidden_size is \"wide\": expected a whole number"));
+  EXPECT_THAT(problem_of("hidden_size", -4), HasSubstr("d_model"));
+  EXPECT_THAT(problem_of("num_hidden_layers", 100000000), HasSubstr("n_layers"));
+  EXPECT_THAT(problem_of("model_type", "mamba"),
+              HasSubstr("this family is not known; known are gpt2, llama"));
+  EXPECT_THAT(problem_of("architectures", {"LlamaForQuestionAnswering"}),
+              HasSubstr("of llama are known LlamaForCausalLM"));
+  EXPECT_THAT(problem_of("quantization_config", {{"bits", 4}}), HasSubstr("this is not supported"));
+  EXPECT_THAT(problem_of("auto_map", {{"AutoModel", "code.Model"}}), HasSubstr("this is not supported"));
+  EXPECT_THAT(problem_of("eos_token_id", "end"), HasSubstr("eos_token_id"));
+}
+
+TEST(ForeignTensors, ThatDoNotFitAreNamed) {
+  const auto problem_with = [](const std::function<void(TensorMap&)>& change) {
+    TinyLlama tiny;
+    return tiny.problem_with([&](TinyLlama& model) { change(model.tensors()); });
+  };
+  EXPECT_THAT(problem_with([](TensorMap& tensors) { tensors.erase("model.norm.weight"); }),
+              HasSubstr("it has no tensor 'model.norm.weight'"));
+  EXPECT_THAT(
+      problem_with([](TensorMap& tensors) { tensors.emplace("model.extra.weight", torch::ones({2})); }),
+      HasSubstr("its tensor 'model.extra.weight' is not in the model"));
+  EXPECT_THAT(problem_with([](TensorMap& tensors) { tensors.at("model.norm.weight") = torch::ones({3}); }),
+              HasSubstr("its tensor 'model.norm.weight' is (3), but (4) by its config.json"));
+  EXPECT_THAT(
+      problem_with([](TensorMap& tensors) { tensors.emplace("lm_head.weight", torch::ones({5, 4})); }),
+      HasSubstr("'lm_head.weight' differs from 'model.embed_tokens.weight', but its config.json says "
+                "that they are one"));
+  EXPECT_EQ(problem_with([](TensorMap& tensors) {
+              tensors.emplace("lm_head.weight", tensors.at("model.embed_tokens.weight").clone());
+            }),
+            "no error");
+  EXPECT_THAT(problem_with([](TensorMap& tensors) { tensors.at("model.norm.weight").fill_(NAN); }),
+              HasSubstr("decoder.final_norm.weight"));
+}
+
+TEST(ForeignIndex, LeadsOnlyToFilesOfItsDirectory) {
+  const auto problem_with = [](const std::string& key, const Json& value) {
+    TinyLlama tiny;
+    tiny.shard();
+    auto index = Json::parse(read_file(tiny.path() / "model.safetensors.index.json"));
+    index["weight_map"][key] = value;
+    tiny.write("model.safetensors.index.json", index.dump());
+    return tiny.problem();
+  };
+  const std::string norm = "model.norm.weight";
+  EXPECT_THAT(problem_with(norm, "../x.safetensors"),
+              HasSubstr("'../x.safetensors' is not the name of a file in this directory"));
+  EXPECT_THAT(problem_with(norm, "/etc/passwd"), HasSubstr("is not the name of a file in this directory"));
+  EXPECT_THAT(problem_with(norm, 7), HasSubstr("the place of 'model.norm.weight' is not the name of a file"));
+  EXPECT_THAT(problem_with(norm, "three.safetensors"),
+              HasSubstr("is not listed, or is listed in another file"));
+  EXPECT_THAT(problem_with("other", "one.safetensors"), HasSubstr("'other' is not in one.safetensors"));
+  TinyLlama tiny;
+  tiny.shard();
+  tiny.write("model.safetensors.index.json", "[1]");
+  EXPECT_THAT(tiny.problem(), HasSubstr("it has no object weight_map"));
+}
+
+TEST(ForeignIndex, HasEachTensorOnce) {
+  TinyLlama tiny;
+  tiny.shard();
+  save_safetensors(tiny.path() / "two.safetensors", tiny.tensors());
+  EXPECT_THAT(tiny.problem(), HasSubstr("is not listed, or is listed in another file"));
+}
+
+TEST(ForeignLinks, AreFollowedWithinTheDirectoryAndTheHubsCache) {
+  TinyLlama tiny;
+  // As the Hub's cache has it: snapshots/REVISION/NAME → ../../blobs/HASH.
+  const auto root = tiny.beside("models--tiny");
+  fs::create_directories(root / "snapshots" / "1");
+  fs::create_directories(root / "blobs");
+  for (const char* name : {"config.json", "model.safetensors", "tokenizer.json"}) {
+    fs::copy_file(tiny.path() / name, root / "blobs" / (std::string("blob-") + name));
+    fs::create_symlink(fs::path("../../blobs") / (std::string("blob-") + name),
+                       root / "snapshots" / "1" / name);
+  }
+  Run::open(root / "snapshots" / "1");
+
+  fs::rename(tiny.path() / "model.safetensors", tiny.beside("elsewhere"));
+  fs::create_symlink(tiny.beside("elsewhere"), tiny.path() / "model.safetensors");
+  EXPECT_THAT(tiny.problem(), HasSubstr("a link that leads out of the directory, which is not followed"));
+}
+
+TEST(ForeignDirectory, WithOtherFilesOfWeightsSaysWhatToDo) {
+  TinyLlama tiny;
+  fs::remove(tiny.path() / "model.safetensors");
+  EXPECT_THAT(tiny.problem(), HasSubstr("no weights: neither model.safetensors nor"));
+  tiny.write("pytorch_model.bin", "x");
+  EXPECT_THAT(tiny.problem(), HasSubstr("only safetensors are read; transformers converts it"));
+}
+
+TEST(Imports, AreRunsWithTheStoredTypes) {
+  TinyLlama tiny;
+  tiny.tensors().at("model.norm.weight") = tiny.tensors().at("model.norm.weight").to(torch::kHalf);
+  tiny.save();
+  const auto imported = import_run(tiny.path(), tiny.beside("runs/one"));
+  EXPECT_EQ(imported.model_type, "llama");
+  EXPECT_TRUE(is_run(tiny.beside("runs/one")));
+  const SafetensorsFile weights(tiny.beside("runs/one") / "model.safetensors");
+  EXPECT_EQ(weights.dtype("decoder.final_norm.weight"), torch::kHalf);
+  EXPECT_EQ(weights.dtype("token_embedding.weight"), torch::kFloat);
+  Run::open(tiny.beside("runs/one"));
+  EXPECT_THAT(message_of<UsageError>([&] { import_run(tiny.path(), tiny.beside("runs/one")); }),
+              HasSubstr("exists already; name a new directory"));
+  EXPECT_THAT(message_of<UsageError>([&] { import_run(tiny.beside("runs/one"), tiny.beside("runs/two")); }),
+              HasSubstr("is a run already"));
+  EXPECT_THAT(message_of<UsageError>([&] { import_run(tiny.beside("runs"), tiny.beside("runs/two")); }),
+              HasSubstr("there is no config.json in it"));
+}
+
+TEST(Exports, OfWhatNoFamilyComputesNameTheKey) {
+  TinyLlama tiny;
+  import_run(tiny.path(), tiny.beside("run"));
+  const auto config = tiny.beside("run") / "config.yaml";
+  auto text = read_file(config);
+  const std::string key = "norm_placement: pre";
+  ASSERT_NE(text.find(key), text.npos);
+  text.replace(text.find(key), key.size(), "norm_placement: residual_post");
+  write_file_atomically(config, text);
+  EXPECT_THAT(message_of<ConfigError>([&] { export_run(tiny.beside("run"), tiny.beside("out")); }),
+              HasSubstr("llama has another model.norm_placement"));
+  EXPECT_FALSE(fs::exists(tiny.beside("out")));
+}
+
+}  // namespace
+}  // namespace zoo::testing

@@ -1,0 +1,215 @@
+// Directories as transformers writes them, opened as the commands open them, against what transformers
+// computes; and the way back.
+
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include "checkpoints/import_run.h"
+#include "checkpoints/run.h"
+#include "generation/generator.h"
+#include "tests/parity/reference.h"
+#include "tests/support/temp_dir.h"
+
+namespace zoo::testing {
+namespace {
+
+constexpr double kTolerance = 1e-4;
+
+class ForeignModels : public ReferenceTest, public ::testing::WithParamInterface<std::string> {
+ protected:
+  ForeignModels() : ReferenceTest("reference_interop.py") {}
+
+  std::filesystem::path directory() const { return file(GetParam()).replace_extension(); }
+  SafetensorsFile reference() const { return SafetensorsFile(file(GetParam())); }
+};
+
+/// The rows of (B, T, …) that are real tokens.
+torch::Tensor real_rows(const torch::Tensor& tensor, const torch::Tensor& lengths) {
+  std::vector<torch::Tensor> rows;
+  for (int64_t row = 0; row < tensor.size(0); ++row)
+    rows.push_back(tensor[row].narrow(0, 0, lengths[row].item<int64_t>()));
+  return torch::cat(rows);
+}
+
+/// The maps (L, B, H, T, S) of the real queries and keys.
+void expect_equal_maps(const std::vector<torch::Tensor>& ours, const torch::Tensor& theirs,
+                       const torch::Tensor& n_queries, const torch::Tensor& n_keys, const std::string& what) {
+  ASSERT_EQ(static_cast<int64_t>(ours.size()), theirs.size(0)) << what;
+  for (int64_t layer = 0; layer < theirs.size(0); ++layer) {
+    for (int64_t row = 0; row < theirs.size(1); ++row) {
+      const auto real = [&](const torch::Tensor& maps) {
+        return maps[row]
+            .narrow(1, 0, n_queries[row].item<int64_t>())
+            .narrow(2, 0, n_keys[row].item<int64_t>());
+      };
+      expect_close(real(ours[static_cast<size_t>(layer)]), real(theirs[layer]), what, kTolerance);
+    }
+  }
+}
+
+Batch batch_of(const SafetensorsFile& reference) {
+  Batch batch;
+  if (reference.contains("images")) {
+    batch.fields.emplace(fields::kImages, reference.tensor("images"));
+    batch.targets = torch::zeros({reference.shape("images").front()}, torch::kInt64);
+    return batch;
+  }
+  batch.input = {.ids = reference.tensor("ids"), .lengths = reference.tensor("lengths")};
+  if (reference.contains("segments")) batch.segments = reference.tensor("segments");
+  if (reference.contains("target")) batch.decoder.ids = reference.tensor("target");
+  return batch;
+}
+
+TEST_P(ForeignModels, ComputeWhatTransformersComputes) {
+  const torch::NoGradGuard no_grad;
+  const auto run = Run::open(directory());
+  const auto reference = this->reference();
+  auto& model = run.model();
+  const auto batch = batch_of(reference);
+  const bool has_lengths = batch.input.defined();
+  const auto lengths = has_lengths ? batch.input.lengths : torch::Tensor();
+  const bool has_head = reference.contains("logits");
+  const auto expected = has_head ? reference.tensor("logits") : torch::Tensor();
+  const auto logits = model.logits(model.features(batch));
+  const auto hidden = model.hidden_states(batch), expected_hidden = reference.tensor("hidden");
+  if (!has_lengths) {
+    expect_close(logits, expected, "logits", kTolerance);
+    expect_close(hidden, expected_hidden, "hidden states", kTolerance);
+  } else {
+    expect_close(real_rows(hidden, lengths), real_rows(expected_hidden, lengths), "hidden states",
+                 kTolerance);
+    if (!has_head) {
+      // Without a head there are no logits.
+    } else if (expected.dim() == 2 || batch.decoder.ids.defined()) {
+      expect_close(logits.view_as(expected), expected, "logits", kTolerance);
+    } else {
+      expect_close(real_rows(logits.view_as(expected), lengths), real_rows(expected, lengths), "logits",
+                   kTolerance);
+    }
+  }
+  if (reference.contains("left_logits")) {
+    expect_close(real_rows(logits.view_as(expected), lengths),
+                 real_rows(reference.tensor("left_logits"), lengths), "padded on the left", kTolerance);
+  }
+  if (!reference.contains("maps")) return;
+  AttentionMaps maps;
+  model.attention_maps(batch, maps);
+  const bool decodes = maps.encoder.empty();
+  const auto& own = decodes ? maps.decoder : maps.encoder;
+  const auto theirs = reference.tensor("maps");
+  const auto all = torch::full({theirs.size(1)}, theirs.size(3), torch::kInt64);
+  const auto n_keys = has_lengths ? lengths : all;
+  expect_equal_maps(own, theirs, n_keys, n_keys, "maps");
+  if (!reference.contains("cross_maps")) return;
+  const auto n_targets = torch::full({theirs.size(1)}, batch.decoder.ids.size(1), torch::kInt64);
+  expect_equal_maps(maps.decoder, reference.tensor("decoder_maps"), n_targets, n_targets, "decoder's maps");
+  expect_equal_maps(maps.cross, reference.tensor("cross_maps"), n_targets, lengths, "cross maps");
+}
+
+TEST_P(ForeignModels, DecodeWithACacheAsWithout) {
+  const torch::NoGradGuard no_grad;
+  const auto run = Run::open(directory());
+  const auto reference = this->reference();
+  auto* const model = run.model().generative();
+  if (!model) GTEST_SKIP() << "generates no text";
+  const auto expected = reference.tensor("logits");
+  const TokenBatch prompts{.ids = reference.tensor("ids"), .lengths = reference.tensor("lengths")};
+  const bool answers = reference.contains("target");
+  const auto read = answers ? reference.tensor("target") : prompts.ids;
+  auto state = model->begin(prompts);
+  std::vector<torch::Tensor> columns;
+  for (int64_t t = 0; t < read.size(1); ++t)
+    columns.push_back(model->forward({.ids = read.narrow(1, t, 1)}, state, LogitsAt::last_token()));
+  const auto logits = torch::stack(columns, 1);
+  const auto n = answers ? torch::full({read.size(0)}, read.size(1), torch::kInt64) : prompts.lengths;
+  expect_close(real_rows(logits, n), real_rows(expected, n), "token by token", kTolerance);
+}
+
+TEST_P(ForeignModels, GenerateWhatTransformersGenerates) {
+  const auto reference = this->reference();
+  if (!reference.contains("greedy")) GTEST_SKIP() << "generates no text";
+  const auto run = Run::open(directory());
+  const Generator generator(run.model(), run.tokenizer());
+  const auto ids_of = [](const torch::Tensor& row) {
+    const auto flat = row.flatten().contiguous();
+    return TokenIds(flat.data_ptr<int64_t>(), flat.data_ptr<int64_t>() + flat.numel());
+  };
+  auto prompt = ids_of(reference.tensor("prompt"));
+  auto options = run.experiment().generation;
+  options.max_new_tokens = 9;
+  const auto outputs_with = [&](int64_t beams) {
+    options.beam = beams;
+    options.early_stopping = EarlyStopping::first_finished;
+    return generator.generate(std::vector<TokenIds>{prompt}, options).front().outputs.front().ids;
+  };
+  EXPECT_EQ(outputs_with(1), ids_of(reference.tensor("greedy")));
+  EXPECT_EQ(outputs_with(3), ids_of(reference.tensor("beams")));
+}
+
+std::vector<std::string> cases() {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& family, int n) {
+    for (int i = 0; i < n; ++i) names.push_back(family + "_" + std::to_string(i));
+  };
+  add("gpt2", 3);
+  add("llama", 4);
+  add("mistral", 2);
+  add("qwen2", 3);
+  add("qwen3", 3);
+  add("gemma2", 2);
+  add("gemma3", 2);
+  add("bert", 4);
+  add("roberta", 2);
+  add("distilbert", 3);
+  add("bert_tokens", 2);
+  add("roberta_tokens", 1);
+  add("distilbert_tokens", 1);
+  add("longformer", 1);
+  add("t5", 3);
+  add("bart", 2);
+  add("vit", 2);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, ForeignModels, ::testing::ValuesIn(cases()),
+                         [](const auto& test) { return test.param; });
+
+class ForeignExports : public ReferenceTest {
+ protected:
+  ForeignExports() : ReferenceTest("reference_interop.py") {}
+};
+
+/// Runs check_exports.py; returns what it prints.
+std::string checked(const std::filesystem::path& originals, const std::filesystem::path& exports,
+                    const std::filesystem::path& log) {
+  const auto folder = std::filesystem::absolute(__FILE__).parent_path();
+  const char* const chosen = std::getenv("ZOO_PYTHON");
+  const std::string python =
+      chosen ? chosen : (folder / "../../.venv/bin/python3").lexically_normal().string();
+  const std::string command = "'" + python + "' '" + (folder / "check_exports.py").string() + "' '" +
+                              originals.string() + "' '" + exports.string() + "' >'" + log.string() +
+                              "' 2>/dev/null";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  std::ostringstream text;
+  text << std::ifstream(log).rdbuf();
+  return text.str();
+}
+
+TEST_F(ForeignExports, GiveBackWhatWasImported) {
+  const TempDir dir;
+  const auto originals = file("gpt2_0").parent_path();
+  for (const auto& name : cases()) {
+    import_run(originals / name, dir.path() / "runs" / name);
+    export_run(dir.path() / "runs" / name, dir.path() / "exports" / name);
+  }
+  EXPECT_EQ(checked(originals, dir.path() / "exports", dir.path() / "log.txt"),
+            "{}\n" + std::to_string(cases().size()) + " directories\n");
+}
+
+}  // namespace
+}  // namespace zoo::testing

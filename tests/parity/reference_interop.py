@@ -1,0 +1,439 @@
+"""Tiny checkpoints of each family as transformers writes them, with random shapes within the family's rules, and what
+transformers computes with them: logits, hidden states, attention maps, greedy and beam output.
+
+For each case NAME: NAME/ is the directory of the model, NAME.safetensors has the inputs and outputs.
+"""
+
+import random
+
+import torch
+from reference import contiguous
+from safetensors.torch import save_file
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+
+TEXT = """The cat sat on the mat. A dog ran after the cat, and the cat ran up a tree. It was 1984, or was it 2024?
+Wherever you go, there you are. She said: "I don't know what you're talking about." Zwölf Boxkämpfer jagen Viktor."""
+# Odd sizes: no power of two, no multiple of another.
+B, T = 3, 11
+LENGTHS = torch.tensor([11, 7, 1])
+
+
+def byte_level_bpe(vocab_size, specials):
+    """A tokenizer as that of GPT-2."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size, special_tokens=specials, show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )  # fmt: skip
+    tokenizer.train_from_iterator([TEXT], trainer)
+    return tokenizer
+
+
+def begins_with_bos(tokenizer, bos):
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{bos} $A", pair=f"{bos} $A {bos} $B", special_tokens=[(bos, tokenizer.token_to_id(bos))]
+    )
+    return tokenizer
+
+
+def random_weights(model):
+    """All weights random, so that none can be left out unnoticed; small enough for logits near 1."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            is_gain = parameter.dim() == 1 and name.endswith("weight")
+            parameter.normal_(1.0 if is_gain and "gemma" not in type(model).__name__.lower() else 0.0, 0.2)
+    return model.eval()
+
+
+def visible(lengths, n):
+    return (torch.arange(n)[None] < lengths[:, None]).long()
+
+
+def padded_left(ids, lengths):
+    """The same rows with the padding in front."""
+    return torch.stack([row.roll(ids.shape[1] - int(n)) for row, n in zip(ids, lengths)])
+
+
+def write_model(out, name, model, tokenizer, dtype, *, sharded):
+    directory = out / name
+    model.to(dtype).save_pretrained(directory, max_shard_size="20KB" if sharded else "5GB")
+    tokenizer.save_pretrained(directory)
+    # Numbers are compared in fp32, with the weights as they were rounded.
+    return type(model).from_pretrained(directory, dtype=torch.float32, attn_implementation="eager").eval()
+
+
+def causal(out, name, config, *, tokenizer, seed, generate=True):
+    """Writes a causal language model and its outputs."""
+    # transformers would also write tokens that only the table has, and the zoo does not.
+    config.vocab_size = len(tokenizer) if generate else len(tokenizer) + 7
+    draw = random.Random(seed)
+    torch.manual_seed(seed)
+    vocab_size = config.vocab_size
+    # pad_token_id differs from all ids of the inputs, since transformers treats it in its own way.
+    model = random_weights(AutoModelForCausalLM.from_config(config, attn_implementation="eager"))
+    dtype = [torch.float32, torch.bfloat16, torch.float16][seed % 3]
+    model = write_model(out, name, model, tokenizer, dtype, sharded=seed % 2 == 1)
+    n_tokens = min(len(tokenizer), vocab_size)
+    ids = torch.randint(3, n_tokens, (B, T))
+    mask = visible(LENGTHS, T)
+    with torch.no_grad():
+        result = model(
+            input_ids=ids, attention_mask=mask, output_hidden_states=True, output_attentions=True, use_cache=False
+        )
+        left_mask = mask.flip(1)
+        left = model(
+            input_ids=padded_left(ids, LENGTHS), attention_mask=left_mask, use_cache=False,
+            position_ids=(left_mask.cumsum(1) - 1).clamp(min=0),
+        ).logits  # fmt: skip
+    tensors = {
+        "ids": ids, "lengths": LENGTHS, "logits": result.logits, "hidden": result.hidden_states[-1],
+        "maps": torch.stack(result.attentions),
+        "left_logits": torch.stack([row.roll(int(n) - T, 0) for row, n in zip(left, LENGTHS)]),
+    }  # fmt: skip
+    prompt = ids[:1, : draw.randint(2, 6)]
+    tensors["prompt"] = prompt
+    if generate:
+        common = {"max_new_tokens": 9, "do_sample": False, "pad_token_id": 0}
+        with torch.no_grad():
+            greedy = model.generate(prompt, attention_mask=torch.ones_like(prompt), **common)
+            beams = model.generate(
+                prompt, attention_mask=torch.ones_like(prompt), num_beams=3, num_return_sequences=1,
+                early_stopping=True, **common,
+            )  # fmt: skip
+        tensors |= {"greedy": greedy[:, prompt.shape[1] :], "beams": beams[:, prompt.shape[1] :]}
+    save_file({key: contiguous(value) for key, value in tensors.items()}, out / f"{name}.safetensors")
+
+
+def shape(draw, *, grouped=True):
+    """A random shape of the Llama kindred."""
+    head_dim = draw.choice([4, 6, 10])
+    kv_heads = draw.choice([1, 2, 3]) if grouped else draw.choice([2, 3, 5])
+    heads = kv_heads * (draw.choice([1, 2, 3]) if grouped else 1)
+    return {
+        "hidden_size": heads * head_dim, "num_attention_heads": heads, "num_key_value_heads": kv_heads,
+        "intermediate_size": draw.choice([13, 22, 37]), "num_hidden_layers": draw.choice([1, 2, 3]),
+        "max_position_embeddings": draw.choice([32, 64]), "vocab_size": 300,
+    }  # fmt: skip
+
+
+def fast(tokenizer, **names):
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
+
+
+def gpt2(out):
+    from transformers import GPT2Config
+
+    for seed in range(3):
+        draw = random.Random(f"gpt2 {seed}")
+        heads, width = draw.choice([2, 3, 5]), draw.choice([4, 6])
+        config = GPT2Config(
+            vocab_size=300, n_embd=heads * width, n_head=heads, n_layer=draw.choice([1, 2, 3]),
+            n_inner=draw.choice([None, 17]), n_positions=draw.choice([32, 48]), bos_token_id=0, eos_token_id=0,
+            activation_function=draw.choice(["gelu_new", "relu", "gelu"]),
+        )  # fmt: skip
+        tokenizer = fast(byte_level_bpe(290, ["<|endoftext|>"]), eos_token="<|endoftext|>", bos_token="<|endoftext|>")
+        causal(out, f"gpt2_{seed}", config, tokenizer=tokenizer, seed=seed, generate=seed != 2)
+
+
+def llama_tokenizer():
+    tokenizer = begins_with_bos(byte_level_bpe(290, ["<s>", "</s>", "<end>"]), "<s>")
+    return fast(tokenizer, bos_token="<s>", eos_token="</s>")
+
+
+def llama(out):
+    from transformers import LlamaConfig
+
+    scalings = [
+        None,
+        {"rope_type": "linear", "factor": 2.0},
+        {
+            "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 16,
+        },
+        {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8},
+    ]  # fmt: skip
+    for seed, scaling in enumerate(scalings):
+        draw = random.Random(f"llama {seed}")
+        config = LlamaConfig(
+            **shape(draw), tie_word_embeddings=bool(seed % 2), rope_theta=draw.choice([1e4, 5e5]), rope_scaling=scaling,
+            rms_norm_eps=draw.choice([1e-5, 1e-6]), bos_token_id=0, eos_token_id=[1, 2] if seed == 0 else 1,
+        )  # fmt: skip
+        causal(out, f"llama_{seed}", config, tokenizer=llama_tokenizer(), seed=seed)
+
+
+def mistral(out):
+    from transformers import MistralConfig
+
+    for seed in range(2):
+        draw = random.Random(f"mistral {seed}")
+        config = MistralConfig(
+            **shape(draw), head_dim=draw.choice([6, 8]), sliding_window=[None, 4][seed], bos_token_id=0, eos_token_id=1
+        )
+        causal(out, f"mistral_{seed}", config, tokenizer=llama_tokenizer(), seed=seed)
+
+
+def qwen(out):
+    from transformers import Qwen2Config, Qwen3Config
+
+    for seed in range(3):
+        draw = random.Random(f"qwen {seed}")
+        sizes = shape(draw) | {"num_hidden_layers": 3}
+        windows = {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1} if seed == 2 else {}
+        tokenizer = fast(byte_level_bpe(290, ["<|endoftext|>", "<|im_end|>"]), eos_token="<|im_end|>")
+        special = {"bos_token_id": None, "eos_token_id": 1}
+        config = Qwen2Config(**sizes, **windows, **special, tie_word_embeddings=bool(seed % 2), rope_theta=1e6)
+        causal(out, f"qwen2_{seed}", config, tokenizer=tokenizer, seed=seed)
+        config = Qwen3Config(**sizes, **windows, **special, head_dim=8, tie_word_embeddings=bool(seed % 2))
+        causal(out, f"qwen3_{seed}", config, tokenizer=tokenizer, seed=seed)
+
+
+def gemma(out):
+    from transformers import Gemma2Config, Gemma3TextConfig
+
+    for seed in range(2):
+        draw = random.Random(f"gemma {seed}")
+        sizes = shape(draw) | {"num_hidden_layers": 3 + seed, "head_dim": draw.choice([6, 8])}
+        special = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": None, "sliding_window": 4}
+        caps = {"attn_logit_softcapping": 5.0, "final_logit_softcapping": 3.0} if seed == 0 else {}
+        config = Gemma2Config(**sizes, **special, query_pre_attn_scalar=10, **caps)
+        causal(out, f"gemma2_{seed}", config, tokenizer=llama_tokenizer(), seed=seed)
+        scaling = {"rope_type": "linear", "factor": 8.0} if seed == 1 else None
+        config = Gemma3TextConfig(
+            **sizes, **special, query_pre_attn_scalar=10, rope_theta=1e6, rope_local_base_freq=1e3,
+            rope_scaling=scaling, sliding_window_pattern=2,
+        )  # fmt: skip
+        causal(out, f"gemma3_{seed}", config, tokenizer=llama_tokenizer(), seed=seed)
+
+
+def word_pieces():
+    """A tokenizer as that of BERT."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer.train_from_iterator([TEXT], trainers.WordPieceTrainer(vocab_size=200, special_tokens=specials))
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    return fast(
+        tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]"
+    )
+
+
+def roberta_tokenizer():
+    tokenizer = byte_level_bpe(290, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
+    return fast(
+        tokenizer, bos_token="<s>", pad_token="<pad>", eos_token="</s>", unk_token="<unk>", cls_token="<s>",
+        sep_token="</s>", mask_token="<mask>",
+    )  # fmt: skip
+
+
+def encoded(out, name, model_class, config, tokenizer, seed, call=None):
+    """Writes a masked language model or a classifier of texts, and its outputs."""
+    torch.manual_seed(seed)
+    model = random_weights(model_class._from_config(config, attn_implementation="eager"))
+    dtype = [torch.float32, torch.bfloat16, torch.float16][seed % 3]
+    model = write_model(out, name, model, tokenizer, dtype, sharded=seed % 2 == 1)
+    ids = torch.randint(5, 190, (B, T))
+    segments = torch.randint(0, 2, (B, T)) if getattr(config, "type_vocab_size", 1) > 1 else None
+    mask = visible(LENGTHS, T)
+    inputs = {"input_ids": ids, "attention_mask": mask, "output_hidden_states": True, "output_attentions": True}
+    if segments is not None:
+        inputs["token_type_ids"] = segments
+    with torch.no_grad():
+        result = model(**inputs, **(call(ids) if call else {}))
+    tensors = {"ids": ids, "lengths": LENGTHS, "hidden": result.hidden_states[-1]}
+    if "logits" in result:
+        tensors["logits"] = result.logits
+    if segments is not None:
+        tensors["segments"] = segments
+    if name.split("_")[0] != "longformer":  # its maps have a form of their own
+        tensors["maps"] = torch.stack(result.attentions)
+    save_file({key: contiguous(value) for key, value in tensors.items()}, out / f"{name}.safetensors")
+
+
+def encoder_shape(draw):
+    heads, width = draw.choice([2, 3, 5]), draw.choice([4, 6])
+    return {
+        "hidden_size": heads * width, "num_attention_heads": heads, "intermediate_size": draw.choice([13, 22, 37]),
+        "num_hidden_layers": draw.choice([1, 2, 3]), "hidden_act": draw.choice(["gelu", "relu", "gelu_new"]),
+    }  # fmt: skip
+
+
+LABELS = {"id2label": {0: "bad", 1: "so-so", 2: "good"}, "label2id": {"bad": 0, "so-so": 1, "good": 2}}
+
+
+def bert(out):
+    from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification, BertModel
+
+    for seed, model_class in enumerate((BertForMaskedLM, BertForSequenceClassification, BertForMaskedLM, BertModel)):
+        config = BertConfig(
+            **encoder_shape(random.Random(f"bert {seed}")), vocab_size=200, max_position_embeddings=16 + 8 * seed,
+            **LABELS,
+        )  # fmt: skip
+        encoded(out, f"bert_{seed}", model_class, config, word_pieces(), seed)
+
+
+def roberta(out):
+    from transformers import RobertaConfig, RobertaForMaskedLM, RobertaForSequenceClassification
+
+    for seed, model_class in enumerate((RobertaForMaskedLM, RobertaForSequenceClassification)):
+        config = RobertaConfig(
+            **encoder_shape(random.Random(f"roberta {seed}")) | {"hidden_act": "gelu"}, vocab_size=300,
+            max_position_embeddings=20 + 7 * seed, type_vocab_size=1, **LABELS,
+        )  # fmt: skip
+        encoded(out, f"roberta_{seed}", model_class, config, roberta_tokenizer(), seed)
+
+
+def distilbert(out):
+    from transformers import (
+        DistilBertConfig, DistilBertForMaskedLM, DistilBertForSequenceClassification, DistilBertModel,
+    )  # fmt: skip
+
+    for seed, model_class in enumerate((DistilBertForMaskedLM, DistilBertForSequenceClassification, DistilBertModel)):
+        sizes = encoder_shape(random.Random(f"distilbert {seed}"))
+        config = DistilBertConfig(
+            vocab_size=200, dim=sizes["hidden_size"], n_heads=sizes["num_attention_heads"],
+            hidden_dim=sizes["intermediate_size"], n_layers=sizes["num_hidden_layers"], max_position_embeddings=16,
+            **LABELS,
+        )  # fmt: skip
+        encoded(out, f"distilbert_{seed}", model_class, config, word_pieces(), seed)
+
+
+def token_classifiers(out):
+    """One class for each token; `O` first, as annotators write them."""
+    from transformers import BertConfig, BertForTokenClassification, DistilBertConfig, DistilBertForTokenClassification
+    from transformers import RobertaConfig, RobertaForTokenClassification
+
+    names = ["O", "B-PER", "I-PER", "B-LOC"]
+    labels = {"id2label": dict(enumerate(names)), "label2id": {name: i for i, name in enumerate(names)}}
+    for seed in range(2):
+        sizes = encoder_shape(random.Random(f"token classifiers {seed}"))
+        config = BertConfig(**sizes, vocab_size=200, max_position_embeddings=16 + 7 * seed, **labels)
+        encoded(out, f"bert_tokens_{seed}", BertForTokenClassification, config, word_pieces(), seed)
+    config = RobertaConfig(**sizes, vocab_size=300, max_position_embeddings=20, type_vocab_size=1, **labels)
+    encoded(out, "roberta_tokens_0", RobertaForTokenClassification, config, roberta_tokenizer(), 0)
+    config = DistilBertConfig(
+        vocab_size=200, dim=sizes["hidden_size"], n_heads=sizes["num_attention_heads"],
+        hidden_dim=sizes["intermediate_size"], n_layers=2, max_position_embeddings=16, **labels,
+    )  # fmt: skip
+    encoded(out, "distilbert_tokens_0", DistilBertForTokenClassification, config, word_pieces(), 1)
+
+
+def longformer(out):
+    from transformers import LongformerConfig, LongformerForMaskedLM
+
+    def first_is_global(ids):
+        return {"global_attention_mask": (torch.arange(ids.shape[1]).expand(ids.shape) == 0).long()}
+
+    sizes = encoder_shape(random.Random("longformer")) | {"num_hidden_layers": 2, "hidden_act": "gelu"}
+    config = LongformerConfig(
+        **sizes, vocab_size=300, max_position_embeddings=26, type_vocab_size=1, attention_window=[4, 6],
+        pad_token_id=1,
+    )  # fmt: skip
+    encoded(out, "longformer_0", LongformerForMaskedLM, config, roberta_tokenizer(), 0, call=first_is_global)
+
+
+def t5_tokenizer():
+    tokenizer = byte_level_bpe(290, ["<pad>", "</s>", "<unk>"])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 1)]
+    )
+    return fast(tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>")
+
+
+def sequence_to_sequence(out, name, model_class, config, tokenizer, seed, *, before=(), after=()):
+    """`before` and `after`: the ids that the tokenizer puts around a text, as the zoo does by itself."""
+    torch.manual_seed(seed)
+    model = random_weights(model_class._from_config(config, attn_implementation="eager"))
+    dtype = [torch.float32, torch.bfloat16, torch.float16][seed % 3]
+    model = write_model(out, name, model, tokenizer, dtype, sharded=seed % 2 == 1)
+    n_tokens = len(tokenizer)
+    ids, target = torch.randint(5, n_tokens, (B, T)), torch.randint(5, n_tokens, (B, 7))
+    mask = visible(LENGTHS, T)
+    with torch.no_grad():
+        result = model(
+            input_ids=ids, attention_mask=mask, decoder_input_ids=target, output_hidden_states=True,
+            output_attentions=True, use_cache=False,
+        )  # fmt: skip
+        common = {"max_new_tokens": 9, "do_sample": False}
+        prompt = ids[:1]
+        framed = torch.cat([torch.tensor([list(before)], dtype=torch.int64), prompt, torch.tensor([list(after)])], 1)
+        greedy = model.generate(framed, **common)
+        beams = model.generate(framed, num_beams=3, num_return_sequences=1, early_stopping=True, **common)
+    tensors = {
+        "ids": ids, "lengths": LENGTHS, "target": target, "logits": result.logits,
+        "hidden": result.encoder_last_hidden_state, "maps": torch.stack(result.encoder_attentions),
+        "decoder_maps": torch.stack(result.decoder_attentions), "cross_maps": torch.stack(result.cross_attentions),
+        "prompt": prompt, "greedy": greedy[:, 1:], "beams": beams[:, 1:],
+    }  # fmt: skip
+    save_file({key: contiguous(value) for key, value in tensors.items()}, out / f"{name}.safetensors")
+
+
+def t5(out):
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    for seed in range(3):
+        draw = random.Random(f"t5 {seed}")
+        config = T5Config(
+            vocab_size=300, d_model=draw.choice([12, 18]), d_kv=draw.choice([4, 6]), num_heads=draw.choice([2, 3]),
+            d_ff=draw.choice([13, 22]), num_layers=draw.choice([1, 2]), num_decoder_layers=draw.choice([1, 2, 3]),
+            relative_attention_num_buckets=8, relative_attention_max_distance=6, decoder_start_token_id=0,
+            feed_forward_proj=["relu", "gated-gelu", "relu"][seed], tie_word_embeddings=seed != 1,
+        )  # fmt: skip
+        tokenizer = t5_tokenizer()
+        config.vocab_size = len(tokenizer)
+        sequence_to_sequence(out, f"t5_{seed}", T5ForConditionalGeneration, config, tokenizer, seed, after=[1])
+
+
+def bart(out):
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    for seed in range(2):
+        draw = random.Random(f"bart {seed}")
+        heads = draw.choice([2, 3])
+        ff = draw.choice([13, 22])
+        config = BartConfig(
+            vocab_size=300, d_model=heads * draw.choice([4, 6]), encoder_layers=draw.choice([1, 2]),
+            decoder_layers=draw.choice([1, 3]), encoder_attention_heads=heads, decoder_attention_heads=heads,
+            encoder_ffn_dim=ff, decoder_ffn_dim=ff, max_position_embeddings=32, scale_embedding=bool(seed),
+            forced_bos_token_id=0 if seed else None,
+        )  # fmt: skip
+        tokenizer = roberta_tokenizer()
+        config.vocab_size = len(tokenizer)
+        sequence_to_sequence(
+            out, f"bart_{seed}", BartForConditionalGeneration, config, tokenizer, seed, before=[0], after=[2]
+        )
+
+
+def vit(out):
+    from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
+
+    for seed in range(2):
+        draw = random.Random(f"vit {seed}")
+        config = ViTConfig(
+            **encoder_shape(draw), image_size=[12, 15][seed], patch_size=[4, 3][seed], num_channels=3,
+            qkv_bias=bool(seed % 2 == 0), **LABELS,
+        )  # fmt: skip
+        torch.manual_seed(seed)
+        model = random_weights(ViTForImageClassification._from_config(config, attn_implementation="eager"))
+        directory = out / f"vit_{seed}"
+        model.to([torch.float32, torch.bfloat16][seed]).save_pretrained(directory)
+        ViTImageProcessor(size={"height": config.image_size, "width": config.image_size}).save_pretrained(directory)
+        model = ViTForImageClassification.from_pretrained(
+            directory, dtype=torch.float32, attn_implementation="eager"
+        ).eval()
+        images = torch.randn(B, 3, config.image_size, config.image_size)
+        with torch.no_grad():
+            result = model(images, output_hidden_states=True, output_attentions=True)
+            hidden = model.vit.layernorm(result.hidden_states[-1])
+        tensors = {
+            "images": images, "logits": result.logits, "hidden": hidden, "maps": torch.stack(result.attentions)
+        }  # fmt: skip
+        save_file({key: contiguous(value) for key, value in tensors.items()}, out / f"vit_{seed}.safetensors")
+
+
+CASES = [gpt2, llama, mistral, qwen, gemma, bert, roberta, distilbert, token_classifiers, longformer, t5, bart, vit]
