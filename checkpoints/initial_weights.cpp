@@ -73,7 +73,11 @@ void check_special_tokens(const Experiment& experiment, const Source& source) {
   const auto& type = task_type(experiment);
   if (!type.needs_tokenizer()) return;
   if (!source.vocabulary().tokenizer) fail(fmt::format("{} has no tokenizer", source.dir.string()));
-  if (!type.requires_special_tokens(experiment) || source.vocabulary().tokenizer->special().eos >= 0) return;
+  if (!type.requires_special_tokens(experiment)) return;
+  // The vocabulary of a foreign encoder has no eos, and that of a foreign decoder no cls.
+  const auto& special = source.vocabulary().tokenizer->special();
+  const bool frames = type.layout && type.layout(experiment) == TextLayout::cls_tokens_sep;
+  if (frames ? special.cls >= 0 && special.sep >= 0 : special.eos >= 0) return;
   fail(
       fmt::format("the vocabulary of {} is for one stream of text and lacks the special tokens that {} "
                   "needs: train it with data.documents, or with a tokenizer of type sentencepiece",

@@ -6,17 +6,22 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
 #include "checkpoints/import_run.h"
 #include "checkpoints/run.h"
+#include "experiments/load_experiment.h"
 #include "generation/generator.h"
 #include "tests/parity/reference.h"
 #include "tests/support/temp_dir.h"
+#include "training/trainer.h"
 
 namespace zoo::testing {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr double kTolerance = 1e-4;
 
@@ -209,6 +214,49 @@ TEST_F(ForeignExports, GiveBackWhatWasImported) {
   }
   EXPECT_EQ(checked(originals, dir.path() / "exports", dir.path() / "log.txt"),
             "{}\n" + std::to_string(cases().size()) + " directories\n");
+}
+
+/// Trains two steps of `task` from a foreign directory; returns what the training says first.
+std::string started_from(const std::filesystem::path& directory, const std::string& task,
+                         const TempDir& dir) {
+  std::string table = "sentence\tlabel\n", text;
+  for (int i = 0; i < 12; ++i) {
+    table += "the cat sat on the mat " + std::to_string(i) + "\t" + (i % 2 == 0 ? "dull" : "fine") + "\n";
+    text += "the cat sat on the mat, and the dog ran after the cat " + std::to_string(i) + "\n";
+  }
+  const auto data =
+      task == "text_classification" ? dir.write("table.tsv", table) : dir.write("text.txt", text);
+  const auto experiment =
+      parse_experiment("task: " + task + "\ninit_from: " + directory.string() +
+                           "\ndata: {train: " + data.string() + ", valid: " + data.string() +
+                           ", sequence_length: 12}\ntraining: {steps: 2, batch_size: 4, evaluate_every: 2}\n",
+                       "test");
+  std::string said;
+  TrainOptions options;
+  options.run_dir = dir.path() / "run";
+  options.on_progress = [&](const TrainProgress& progress) { said += progress.message + "\n"; };
+  train(experiment, options);
+  Run::open(options.run_dir);
+  return said;
+}
+
+// The vocabulary of an encoder has no end token, and that of a decoder no tokens around a text.
+TEST_F(ForeignExports, AreStartingPointsOfTrainings) {
+  const auto model = [&](const std::string& name) { return file(name).replace_extension(); };
+  {
+    const TempDir dir;
+    EXPECT_THAT(started_from(model("bert_3"), "text_classification", dir), HasSubstr("new: head.classifier"));
+  }
+  {
+    const TempDir dir;
+    EXPECT_THAT(started_from(model("bert_0"), "masked_language_modeling", dir), HasSubstr("starts from"));
+  }
+  {
+    const TempDir dir;
+    EXPECT_THAT(started_from(model("llama_1"), "language_modeling", dir), HasSubstr("starts from"));
+    // What was trained here is opened by transformers: its family is that of the origin.
+    EXPECT_EQ(export_run(dir.path() / "run", dir.path() / "export"), "llama");
+  }
 }
 
 }  // namespace
