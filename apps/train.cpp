@@ -18,6 +18,7 @@
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/run.h"
 #include "checkpoints/run_directory.h"
+#include "checkpoints/stored_model.h"
 #include "experiments/load_experiment.h"
 #include "experiments/own_text.h"
 #include "io/progress.h"
@@ -119,6 +120,11 @@ Experiment experiment_of_run(const TrainArguments& arguments) {
 
 Experiment experiment_of(const TrainArguments& arguments) {
   if (is_given_run(arguments)) return experiment_of_run(arguments);
+  if (arguments.files.size() == 1 && is_stored_model(arguments.files.front())) {
+    const auto dir = arguments.files.front().string();
+    throw UsageError(fmt::format(
+        "{} is a model from Hugging Face: a configuration with `init_from: {}` starts from its weights", dir, dir));
+  }
   if (!are_own_texts(arguments.files)) return load_experiment(arguments.files.front(), arguments.overrides);
   const auto recipe = recipe_for(arguments.files, arguments.overrides);
   show_recipe(arguments, recipe);
