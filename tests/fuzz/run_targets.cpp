@@ -111,8 +111,8 @@ class Runs {
                              "16}\ngeneration: {max_new_tokens: 4}\n",
                          "fuzzed.yaml");
     Vocabulary vocabulary;
-    TokenizerConfig config = experiment.data.tokenizer;
-    vocabulary.tokenizer = make_tokenizer(config, SpecialTokenSet::all, [](const auto& sink) {
+    TokenizerConfig tokens = experiment.data.tokenizer;
+    vocabulary.tokenizer = make_tokenizer(tokens, SpecialTokenSet::all, [](const auto& sink) {
       sink("to be or not to be\nthat is the question");
     });
     if (task == "token_classification") vocabulary.labels = {"O", "B-X", "I-X"};
