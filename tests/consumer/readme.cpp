@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <zoo/checkpoints/run.h>
+#include <zoo/experiments/load_experiment.h>
 #include <zoo/generation/generator.h>
 #include <zoo/layers/attention/attention.h>
 #include <zoo/training/trainer.h>
