@@ -1,5 +1,7 @@
 // Predicts hidden tokens from the tokens on both sides.
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <torch/types.h>
 
@@ -52,7 +54,10 @@ class MaskedLanguageModeling final : public Task {
   Sample first_window(Model& model) {
     const InferenceScope scope(model);
     const auto batch = batches(Split::valid).batch(0, 0);
-    const auto guesses = model.logits(model.features(batch.to(model.device()))).argmax(-1).to(torch::kCPU);
+    // A foreign model's table may have rows that are no tokens.
+    const auto logits = model.logits(model.features(batch.to(model.device())));
+    const int64_t n_tokens = std::min(logits.size(-1), tokenizer().vocab_size());
+    const auto guesses = logits.narrow(-1, 0, n_tokens).argmax(-1).to(torch::kCPU);
     const int64_t length = batch.input.length();
     const auto ids = batch.input.ids[0].contiguous();
     const TokenIds window(ids.const_data_ptr<int64_t>(), ids.const_data_ptr<int64_t>() + length);
