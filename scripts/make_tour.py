@@ -38,7 +38,8 @@ def output_of(command):
     done = subprocess.run(["bash", "-c", command], cwd=ROOT, env=environment, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"make_tour: {command}\n{done.stderr}")
-    return "".join(line.rstrip() + "\n" for line in done.stdout.splitlines())
+    # The page does not say where the repository is.
+    return "".join(line.rstrip().replace(f"{ROOT}/", "") + "\n" for line in done.stdout.splitlines())
 
 
 def commands_of(block):
