@@ -9,6 +9,7 @@
 
 #include "interop/families/common.h"
 #include "interop/families/families.h"
+#include "interop/families/llama.h"
 
 namespace zoo {
 namespace {
@@ -20,31 +21,28 @@ std::vector<bool> windows_with_period(int64_t n_layers, int64_t period) {
   return result;
 }
 
-void read_gemma(ForeignConfig& from, int64_t usual_period, Experiment& to) {
+void read_gemma(ForeignConfig& from, int64_t usual_period, double usual_theta, Experiment& to) {
+  read_llama_like(from,
+                  {.vocab_size = 256000,
+                   .max_positions = 8192,
+                   .n_kv_heads = 4,
+                   .d_model = 2304,
+                   .d_ff = 9216,
+                   .n_layers = 26,
+                   .n_heads = 8,
+                   .tie_embeddings = true,
+                   .rotary_theta = usual_theta},
+                  to);
   auto& model = to.model;
-  model.architecture = Architecture::decoder;
-  model.vocab_size = from.integer("vocab_size", 256000);
-  model.d_model = from.integer("hidden_size", 2304);
-  model.d_ff = from.integer("intermediate_size", 9216);
-  model.n_layers = from.integer("num_hidden_layers", 26);
-  model.n_heads = from.integer("num_attention_heads", 8);
-  model.n_kv_heads = from.integer("num_key_value_heads", 4);
   model.head_dim = from.integer("head_dim", 256);
-  model.max_positions = from.integer("max_position_embeddings", 8192);
   model.activation = read_gated_activation(from, "hidden_activation", "gelu_pytorch_tanh");
-  model.norm = NormKind::rms_norm;
-  model.norm_eps = from.number("rms_norm_eps", 1e-6);
   model.norm_unit_offset = true;
   model.norm_placement = NormPlacement::sandwich;
   model.attention_scale = 1 / std::sqrt(from.number("query_pre_attn_scalar", 256));
   model.attention_softcap = from.optional_number("attn_logit_softcapping");
   model.logits_softcap = from.optional_number("final_logit_softcapping");
-  model.attention_dropout = from.number("attention_dropout", 0);
   model.scale_embeddings = true;
-  model.tie_embeddings = from.flag("tie_word_embeddings", true);
-  model.bias = false;
   model.qkv_bias = model.out_bias = from.flag("attention_bias", false);
-  model.dropout = 0;
   const auto size = from.integer("sliding_window", 4096);
   int64_t period = usual_period;
   for (const std::string_view key : {"sliding_window_pattern", "_sliding_window_pattern"}) {
@@ -58,42 +56,30 @@ void read_gemma(ForeignConfig& from, int64_t usual_period, Experiment& to) {
   from.ignore({"hidden_act", "cache_implementation"});
 }
 
-void read_gemma2(ForeignConfig& from, Experiment& to) {
-  read_gemma(from, 2, to);
-  read_rotary(from, 10000, to.model);
-}
+void read_gemma2(ForeignConfig& from, Experiment& to) { read_gemma(from, 2, 10000, to); }
 
 void read_gemma3(ForeignConfig& from, Experiment& to) {
-  read_gemma(from, 6, to);
+  read_gemma(from, 6, 1000000, to);
   to.model.qk_norm = true;
-  read_rotary(from, 1000000, to.model);
   to.model.rotary.local_theta = from.number("rope_local_base_freq", 10000);
 }
 
 void write_gemma(const Experiment& from, nlohmann::json& to) {
+  write_llama_like(from, to);
   const auto& model = from.model;
   const auto or_null = [](const std::optional<double>& value) {
     return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
   };
   const double scale = model.attention_scale.value_or(1 / std::sqrt(static_cast<double>(model.head_width())));
-  to["hidden_size"] = model.d_model;
-  to["intermediate_size"] = model.feed_forward_width();
-  to["num_hidden_layers"] = model.n_layers;
-  to["num_attention_heads"] = model.n_heads;
-  to["num_key_value_heads"] = model.kv_heads();
   to["head_dim"] = model.head_width();
-  to["max_position_embeddings"] = model.max_positions;
   to["hidden_activation"] =
       model.activation == Activation::geglu_tanh ? "gelu_pytorch_tanh" : foreign_name(model.activation);
-  to["rms_norm_eps"] = model.norm_eps;
   to["query_pre_attn_scalar"] = 1 / (scale * scale);
   to["attn_logit_softcapping"] = or_null(model.attention_softcap);
   to["final_logit_softcapping"] = or_null(model.logits_softcap);
-  to["attention_dropout"] = model.attention_dropout;
   to["attention_bias"] = model.qkv_bias.value_or(model.bias);
   to["sliding_window"] = window_of(model).value_or(model.max_positions);
   to["layer_types"] = layer_types_of(model);
-  write_rotary(model, to);
 }
 
 void write_gemma2(const Experiment& from, nlohmann::json& to) {
@@ -107,25 +93,11 @@ void write_gemma3(const Experiment& from, nlohmann::json& to) {
 }
 
 TensorRules gemma_rules(const Experiment& experiment) {
-  const auto& model = experiment.model;
-  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
-  TensorRules rules;
-  rules.prefix("model.").layers(model.n_layers);
-  rules.module("token_embedding", "model.embed_tokens");
-  rules.module(ours + "residual.self_attention_norm", theirs + "input_layernorm");
-  for (const std::string name : {"q", "k", "v"})
-    rules.module(ours + "self_attention." + name, theirs + "self_attn." + name + "_proj");
-  rules.module(ours + "self_attention.out", theirs + "self_attn.o_proj");
-  rules.module(ours + "self_attention.q_norm", theirs + "self_attn.q_norm");
-  rules.module(ours + "self_attention.k_norm", theirs + "self_attn.k_norm");
-  rules.module(ours + "residual.self_attention_output_norm", theirs + "post_attention_layernorm");
-  rules.module(ours + "residual.feed_forward_norm", theirs + "pre_feedforward_layernorm");
-  for (const std::string name : {"gate", "up", "down"})
-    rules.module(ours + "feed_forward." + name, theirs + "mlp." + name + "_proj");
-  rules.module(ours + "residual.feed_forward_output_norm", theirs + "post_feedforward_layernorm");
-  rules.module("decoder.final_norm", "model.norm");
-  rules.module("head.output", "lm_head");
-  if (model.tie_embeddings) rules.copy("lm_head.weight", "model.embed_tokens.weight");
+  const std::string ours = "decoder.layers.{}.residual.", theirs = "model.layers.{}.";
+  auto rules = llama_like_rules(experiment);
+  rules.module(ours + "self_attention_output_norm", theirs + "post_attention_layernorm");
+  rules.module(ours + "feed_forward_norm", theirs + "pre_feedforward_layernorm");
+  rules.module(ours + "feed_forward_output_norm", theirs + "post_feedforward_layernorm");
   return rules;
 }
 

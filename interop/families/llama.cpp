@@ -1,6 +1,8 @@
 // Llama (Touvron et al. 2023) and its relatives: Mistral (Jiang et al. 2023), Qwen2 (Yang et al. 2024) and
 // Qwen3 (Yang et al. 2025). The same names; they differ in biases, windows and norms of queries and keys.
 
+#include "interop/families/llama.h"
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -11,39 +13,85 @@
 #include "interop/families/families.h"
 
 namespace zoo {
-namespace {
 
-struct LlamaDefaults {
-  int64_t vocab_size = 32000, max_positions = 2048, n_kv_heads = 0;  // 0: as many as there are query heads
-  int64_t d_model = 4096, d_ff = 11008;
-  double norm_eps = 1e-6;
-};
-
-/// What the whole kindred has.
 void read_llama_like(ForeignConfig& from, const LlamaDefaults& defaults, Experiment& to) {
   auto& model = to.model;
   model.architecture = Architecture::decoder;
   model.vocab_size = from.integer("vocab_size", defaults.vocab_size);
   model.d_model = from.integer("hidden_size", defaults.d_model);
   model.d_ff = from.integer("intermediate_size", defaults.d_ff);
-  model.n_layers = from.integer("num_hidden_layers", 32);
-  model.n_heads = from.integer("num_attention_heads", 32);
+  model.n_layers = from.integer("num_hidden_layers", defaults.n_layers);
+  model.n_heads = from.integer("num_attention_heads", defaults.n_heads);
   model.n_kv_heads = from.has("num_key_value_heads") || defaults.n_kv_heads == 0
                          ? from.optional_integer("num_key_value_heads")
                          : defaults.n_kv_heads;
   model.max_positions = from.integer("max_position_embeddings", defaults.max_positions);
-  model.activation = read_gated_activation(from, "hidden_act", "silu");
   model.norm = NormKind::rms_norm;
-  model.norm_eps = from.number("rms_norm_eps", defaults.norm_eps);
+  model.norm_eps = from.number("rms_norm_eps", 1e-6);
   model.attention_dropout = from.number("attention_dropout", 0);
-  model.tie_embeddings = from.flag("tie_word_embeddings", false);
+  model.tie_embeddings = from.flag("tie_word_embeddings", defaults.tie_embeddings);
   model.bias = false;
   model.dropout = 0;
-  read_rotary(from, 10000, model);
+  read_rotary(from, defaults.rotary_theta, model);
+}
+
+void write_llama_like(const Experiment& from, nlohmann::json& to) {
+  const auto& model = from.model;
+  to["hidden_size"] = model.d_model;
+  to["intermediate_size"] = model.feed_forward_width();
+  to["num_hidden_layers"] = model.n_layers;
+  to["num_attention_heads"] = model.n_heads;
+  to["num_key_value_heads"] = model.kv_heads();
+  to["max_position_embeddings"] = model.max_positions;
+  to["rms_norm_eps"] = model.norm_eps;
+  to["attention_dropout"] = model.attention_dropout;
+  write_rotary(model, to);
+}
+
+TensorRules llama_like_rules(const Experiment& experiment) {
+  const auto& model = experiment.model;
+  const int64_t q_rows = model.n_heads * model.head_width(), kv_rows = model.kv_heads() * model.head_width();
+  const int64_t d_ff = model.feed_forward_width();
+  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
+  TensorRules rules;
+  rules.prefix("model.").layers(model.n_layers);
+  rules.module("token_embedding", "model.embed_tokens");
+  rules.module(ours + "residual.self_attention_norm", theirs + "input_layernorm");
+  for (const std::string name : {"q", "k", "v"})
+    rules.module(ours + "self_attention." + name, theirs + "self_attn." + name + "_proj");
+  rules.modules({ours + "self_attention.qkv"},
+                {theirs + "self_attn.q_proj", theirs + "self_attn.k_proj", theirs + "self_attn.v_proj"},
+                {q_rows, kv_rows, kv_rows});
+  rules.module(ours + "self_attention.out", theirs + "self_attn.o_proj");
+  rules.module(ours + "self_attention.q_norm", theirs + "self_attn.q_norm");
+  rules.module(ours + "self_attention.k_norm", theirs + "self_attn.k_norm");
+  for (const std::string name : {"gate", "up", "down"})
+    rules.module(ours + "feed_forward." + name, theirs + "mlp." + name + "_proj");
+  rules.modules({ours + "feed_forward.gate_up"}, {theirs + "mlp.gate_proj", theirs + "mlp.up_proj"},
+                {d_ff, d_ff});
+  rules.module("decoder.final_norm", "model.norm");
+  rules.module("head.output", "lm_head");
+  if (model.tie_embeddings) rules.copy("lm_head.weight", "model.embed_tokens.weight");
+  // Tables that older versions saved; they follow from the configuration.
+  rules.ignore("model.layers.*.self_attn.rotary_emb.inv_freq");
+  return rules;
+}
+
+namespace {
+
+/// What Llama, Mistral and Qwen have beyond read_llama_like().
+void read_silu_decoder(ForeignConfig& from, const LlamaDefaults& defaults, Experiment& to) {
+  read_llama_like(from, defaults, to);
+  to.model.activation = read_gated_activation(from, "hidden_act", "silu");
+}
+
+void write_silu_decoder(const Experiment& from, nlohmann::json& to) {
+  write_llama_like(from, to);
+  to["hidden_act"] = foreign_name(from.model.activation);
 }
 
 void read_llama(ForeignConfig& from, Experiment& to) {
-  read_llama_like(from, {}, to);
+  read_silu_decoder(from, {}, to);
   to.model.head_dim = from.optional_integer("head_dim");
   const bool has_bias = from.flag("attention_bias", false);
   to.model.qkv_bias = to.model.out_bias = has_bias;
@@ -54,7 +102,7 @@ void read_llama(ForeignConfig& from, Experiment& to) {
 }
 
 void read_mistral(ForeignConfig& from, Experiment& to) {
-  read_llama_like(from, {.max_positions = 4096 * 32, .n_kv_heads = 8, .d_ff = 14336}, to);
+  read_silu_decoder(from, {.max_positions = 4096 * 32, .n_kv_heads = 8, .d_ff = 14336}, to);
   to.model.head_dim = from.optional_integer("head_dim");
   // A file without the key has the default, and null says that there is no window.
   const bool is_null = from.json().contains("sliding_window") && !from.has("sliding_window");
@@ -78,42 +126,30 @@ void read_qwen_windows(ForeignConfig& from, Experiment& to) {
 }
 
 void read_qwen2(ForeignConfig& from, Experiment& to) {
-  read_llama_like(from, {.vocab_size = 151936, .max_positions = 32768, .n_kv_heads = 32, .d_ff = 22016}, to);
+  read_silu_decoder(from, {.vocab_size = 151936, .max_positions = 32768, .n_kv_heads = 32, .d_ff = 22016},
+                    to);
   to.model.qkv_bias = true;
   read_qwen_windows(from, to);
 }
 
 void read_qwen3(ForeignConfig& from, Experiment& to) {
-  read_llama_like(from, {.vocab_size = 151936, .max_positions = 32768, .n_kv_heads = 32, .d_ff = 22016}, to);
+  read_silu_decoder(from, {.vocab_size = 151936, .max_positions = 32768, .n_kv_heads = 32, .d_ff = 22016},
+                    to);
   to.model.head_dim = from.integer("head_dim", 128);
   to.model.qk_norm = true;
   to.model.qkv_bias = to.model.out_bias = from.flag("attention_bias", false);
   read_qwen_windows(from, to);
 }
 
-void write_llama_like(const Experiment& from, nlohmann::json& to) {
-  const auto& model = from.model;
-  to["hidden_size"] = model.d_model;
-  to["intermediate_size"] = model.feed_forward_width();
-  to["num_hidden_layers"] = model.n_layers;
-  to["num_attention_heads"] = model.n_heads;
-  to["num_key_value_heads"] = model.kv_heads();
-  to["max_position_embeddings"] = model.max_positions;
-  to["hidden_act"] = foreign_name(model.activation);
-  to["rms_norm_eps"] = model.norm_eps;
-  to["attention_dropout"] = model.attention_dropout;
-  write_rotary(model, to);
-}
-
 void write_llama(const Experiment& from, nlohmann::json& to) {
-  write_llama_like(from, to);
+  write_silu_decoder(from, to);
   to["head_dim"] = from.model.head_width();
   to["attention_bias"] = from.model.qkv_bias.value_or(from.model.bias);
   to["mlp_bias"] = from.model.ff_bias.value_or(from.model.bias);
 }
 
 void write_mistral(const Experiment& from, nlohmann::json& to) {
-  write_llama_like(from, to);
+  write_silu_decoder(from, to);
   to["head_dim"] = from.model.head_width();
   const auto window = window_of(from.model);
   to["sliding_window"] = window ? nlohmann::json(*window) : nlohmann::json(nullptr);
@@ -127,46 +163,21 @@ void write_qwen_windows(const Experiment& from, nlohmann::json& to) {
 }
 
 void write_qwen2(const Experiment& from, nlohmann::json& to) {
-  write_llama_like(from, to);
+  write_silu_decoder(from, to);
   write_qwen_windows(from, to);
 }
 
 void write_qwen3(const Experiment& from, nlohmann::json& to) {
-  write_llama_like(from, to);
+  write_silu_decoder(from, to);
   to["head_dim"] = from.model.head_width();
   to["attention_bias"] = from.model.qkv_bias.value_or(from.model.bias);
   write_qwen_windows(from, to);
 }
 
 TensorRules llama_rules(const Experiment& experiment) {
-  const auto& model = experiment.model;
-  const int64_t q_rows = model.n_heads * model.head_width(), kv_rows = model.kv_heads() * model.head_width();
-  const int64_t d_ff = model.feed_forward_width();
-  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
-  TensorRules rules;
-  rules.prefix("model.").layers(model.n_layers);
-  rules.module("token_embedding", "model.embed_tokens");
-  rules.module(ours + "residual.self_attention_norm", theirs + "input_layernorm");
-  for (const std::string name : {"q", "k", "v"})
-    rules.module(ours + "self_attention." + name, theirs + "self_attn." + name + "_proj");
-  rules.modules({ours + "self_attention.qkv"},
-                {theirs + "self_attn.q_proj", theirs + "self_attn.k_proj", theirs + "self_attn.v_proj"},
-                {q_rows, kv_rows, kv_rows});
-  rules.module(ours + "self_attention.out", theirs + "self_attn.o_proj");
-  rules.module(ours + "self_attention.q_norm", theirs + "self_attn.q_norm");
-  rules.module(ours + "self_attention.k_norm", theirs + "self_attn.k_norm");
-  rules.module(ours + "residual.feed_forward_norm", theirs + "post_attention_layernorm");
-  rules.module(ours + "feed_forward.gate", theirs + "mlp.gate_proj");
-  rules.module(ours + "feed_forward.up", theirs + "mlp.up_proj");
-  rules.modules({ours + "feed_forward.gate_up"}, {theirs + "mlp.gate_proj", theirs + "mlp.up_proj"},
-                {d_ff, d_ff});
-  rules.module(ours + "feed_forward.down", theirs + "mlp.down_proj");
-  rules.module("decoder.final_norm", "model.norm");
-  rules.module("head.output", "lm_head");
+  auto rules = llama_like_rules(experiment);
+  rules.module("decoder.layers.{}.residual.feed_forward_norm", "model.layers.{}.post_attention_layernorm");
   rules.module("head.classifier", "score");
-  if (model.tie_embeddings) rules.copy("lm_head.weight", "model.embed_tokens.weight");
-  // Tables that older versions saved; they follow from the configuration.
-  rules.ignore("model.layers.*.self_attn.rotary_emb.inv_freq");
   return rules;
 }
 

@@ -1,5 +1,6 @@
 #include "interop/rules/foreign_config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -11,7 +12,20 @@
 namespace zoo {
 namespace {
 
-std::string shown(const nlohmann::json& value) {
+using Json = nlohmann::json;
+
+/// An unsigned number beyond int64 is not one of any model.
+bool is_integer(const Json& value) {
+  return value.is_number_integer() && !(value.is_number_unsigned() && value.get<int64_t>() < 0);
+}
+
+bool is_number(const Json& value) { return value.is_number() && std::isfinite(value.get<double>()); }
+
+bool is_flag(const Json& value) { return value.is_boolean(); }
+
+bool is_text(const Json& value) { return value.is_string(); }
+
+std::string shown(const Json& value) {
   constexpr size_t most = 60;
   return excerpt(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), most);
 }
@@ -40,39 +54,39 @@ const nlohmann::json* ForeignConfig::find(std::string_view key) {
   return has(key) ? &*json_.find(key) : nullptr;
 }
 
-const nlohmann::json& ForeignConfig::at(std::string_view key) {
-  if (const auto* found = find(key)) return *found;
-  throw CheckpointError(fmt::format("{}: the key {} is missing", place_, key));
+template <class T>
+T ForeignConfig::value(std::string_view key, const std::optional<T>& default_value, bool (*fits)(const Json&),
+                       std::string_view expected) {
+  const auto* found = find(key);
+  if (!found && default_value) return *default_value;
+  if (!found) throw CheckpointError(fmt::format("{}: the key {} is missing", place_, key));
+  if (!fits(*found)) fail(key, expected);
+  return found->get<T>();
+}
+
+template <class T>
+std::vector<T> ForeignConfig::list(std::string_view key, bool (*fits)(const Json&),
+                                   std::string_view expected) {
+  const auto* found = find(key);
+  if (!found) return {};
+  if (!found->is_array() || !std::ranges::all_of(*found, fits)) fail(key, expected);
+  return found->get<std::vector<T>>();
 }
 
 int64_t ForeignConfig::integer(std::string_view key, std::optional<int64_t> default_value) {
-  if (default_value && !has(key)) return accounted_.emplace(key), *default_value;
-  const auto& value = at(key);
-  // An unsigned number beyond int64 is not one of any model.
-  if (!value.is_number_integer() || (value.is_number_unsigned() && value.get<int64_t>() < 0))
-    fail(key, "expected a whole number");
-  return value.get<int64_t>();
+  return value(key, default_value, is_integer, "expected a whole number");
 }
 
 double ForeignConfig::number(std::string_view key, std::optional<double> default_value) {
-  if (default_value && !has(key)) return accounted_.emplace(key), *default_value;
-  const auto& value = at(key);
-  if (!value.is_number() || !std::isfinite(value.get<double>())) fail(key, "expected a number");
-  return value.get<double>();
+  return value(key, default_value, is_number, "expected a number");
 }
 
 bool ForeignConfig::flag(std::string_view key, std::optional<bool> default_value) {
-  if (default_value && !has(key)) return accounted_.emplace(key), *default_value;
-  const auto& value = at(key);
-  if (!value.is_boolean()) fail(key, "expected true or false");
-  return value.get<bool>();
+  return value(key, default_value, is_flag, "expected true or false");
 }
 
 std::string ForeignConfig::text(std::string_view key, std::optional<std::string> default_value) {
-  if (default_value && !has(key)) return accounted_.emplace(key), *default_value;
-  const auto& value = at(key);
-  if (!value.is_string()) fail(key, "expected a text");
-  return value.get<std::string>();
+  return value(key, default_value, is_text, "expected a text");
 }
 
 std::optional<int64_t> ForeignConfig::optional_integer(std::string_view key) {
@@ -88,27 +102,11 @@ std::optional<std::string> ForeignConfig::optional_text(std::string_view key) {
 }
 
 std::vector<std::string> ForeignConfig::texts(std::string_view key) {
-  const auto* value = find(key);
-  if (!value) return {};
-  std::vector<std::string> result;
-  if (!value->is_array()) fail(key, "expected a list of texts");
-  for (const auto& item : *value) {
-    if (!item.is_string()) fail(key, "expected a list of texts");
-    result.push_back(item.get<std::string>());
-  }
-  return result;
+  return list<std::string>(key, is_text, "expected a list of texts");
 }
 
 std::vector<int64_t> ForeignConfig::integers(std::string_view key) {
-  const auto* value = find(key);
-  if (!value) return {};
-  std::vector<int64_t> result;
-  if (!value->is_array()) fail(key, "expected a list of whole numbers");
-  for (const auto& item : *value) {
-    if (!item.is_number_integer()) fail(key, "expected a list of whole numbers");
-    result.push_back(item.get<int64_t>());
-  }
-  return result;
+  return list<int64_t>(key, is_integer, "expected a list of whole numbers");
 }
 
 std::vector<int64_t> ForeignConfig::integer_or_integers(std::string_view key) {

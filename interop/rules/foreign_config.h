@@ -57,7 +57,12 @@ class ForeignConfig {
 
  private:
   const nlohmann::json* find(std::string_view key);
-  const nlohmann::json& at(std::string_view key);
+  /// The value of a key if it fits; `expected` says what would.
+  template <class T>
+  T value(std::string_view key, const std::optional<T>& default_value, bool (*fits)(const nlohmann::json&),
+          std::string_view expected);
+  template <class T>
+  std::vector<T> list(std::string_view key, bool (*fits)(const nlohmann::json&), std::string_view expected);
 
   std::string place_;
   nlohmann::json json_;

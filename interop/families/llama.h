@@ -1,0 +1,28 @@
+#pragma once
+// What Llama and its relatives share: Mistral, Qwen, Gemma. Their feed-forward networks and some of their
+// norms differ.
+
+#include <cstdint>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "interop/rules/foreign_family.h"
+
+namespace zoo {
+
+/// The values of keys that a config.json may lack.
+struct LlamaDefaults {
+  int64_t vocab_size = 32000, max_positions = 2048, n_kv_heads = 0;  // 0: as many as there are query heads
+  int64_t d_model = 4096, d_ff = 11008, n_layers = 32, n_heads = 32;
+  bool tie_embeddings = false;
+  double rotary_theta = 10000;
+};
+
+/// Reads all but the activation, the width of heads, windows and biases. Throws CheckpointError.
+void read_llama_like(ForeignConfig& from, const LlamaDefaults& defaults, Experiment& to);
+/// Writes the same keys.
+void write_llama_like(const Experiment& from, nlohmann::json& to);
+/// All but the norm before the feed-forward network, which has another name in each family, and other heads.
+TensorRules llama_like_rules(const Experiment& experiment);
+
+}  // namespace zoo
