@@ -1,8 +1,11 @@
 #include "analysis/text_layout.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "generation/prompt.h"
 
 namespace zoo {
 
@@ -12,11 +15,7 @@ TokenIds encode_text(const Tokenizer& tokenizer, std::string_view text, TextLayo
 }
 
 TokenIds with_special_tokens(const Tokenizer& tokenizer, TokenIds ids, TextLayout layout) {
-  if (const auto frame = tokenizer.frame()) {
-    ids.insert(ids.begin(), frame->before.begin(), frame->before.end());
-    ids.insert(ids.end(), frame->after.begin(), frame->after.end());
-    return ids;
-  }
+  if (const auto frame = tokenizer.frame()) return framed(*frame, std::move(ids));
   const auto& special = tokenizer.special();
   switch (layout) {
     case TextLayout::tokens:

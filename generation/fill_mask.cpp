@@ -81,10 +81,8 @@ FilledMasks fill_masks(Model& model, const Tokenizer& tokenizer, const TokenIds&
   if (special.cls >= 0) frame.before.push_back(special.cls);
   if (special.sep >= 0) frame.after.push_back(special.sep);
   frame = tokenizer.frame().value_or(frame);
-  TokenIds ids = frame.before;
-  const auto offset = static_cast<int64_t>(ids.size());
-  ids.insert(ids.end(), prompt.begin(), prompt.end());
-  ids.insert(ids.end(), frame.after.begin(), frame.after.end());
+  TokenIds ids = framed(frame, prompt);
+  const auto offset = std::ssize(frame.before);
 
   std::vector<int64_t> positions;
   for (size_t i = 0; i < prompt.size(); ++i) {

@@ -105,8 +105,7 @@ TokenIds Generator::model_input(const TokenIds& prompt, size_t index) const {
     return input;
   }
   if (const auto frame = tokenizer_->frame()) {
-    input.insert(input.begin(), frame->before.begin(), frame->before.end());
-    input.insert(input.end(), frame->after.begin(), frame->after.end());
+    input = framed(*frame, std::move(input));
   } else if (const int64_t eos = tokenizer_->special().eos; eos >= 0) {
     input.push_back(eos);
   }

@@ -1,6 +1,7 @@
 #include "generation/prompt.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -31,9 +32,14 @@ void check_prompt_size(std::string_view text, int64_t max_length) {
 TokenIds encode_prompt(const Tokenizer& tokenizer, std::string_view text, const GenerativeModel& model) {
   check_prompt_size(text, model.max_length());
   auto ids = tokenizer.encode(text);
-  if (!model.continues_prompt()) return ids;
-  if (const auto frame = tokenizer.frame())
-    ids.insert(ids.begin(), frame->before.begin(), frame->before.end());
+  const auto frame = tokenizer.frame();
+  if (!frame || !model.continues_prompt()) return ids;
+  return framed({.before = frame->before, .between = {}, .after = {}}, std::move(ids));
+}
+
+TokenIds framed(const TextFrame& frame, TokenIds ids) {
+  ids.insert(ids.begin(), frame.before.begin(), frame.before.end());
+  ids.insert(ids.end(), frame.after.begin(), frame.after.end());
   return ids;
 }
 

@@ -23,6 +23,9 @@ void check_prompt_size(std::string_view text, int64_t max_length);
 /// continues it. Throws DataError as check_prompt_size() and Tokenizer::encode().
 TokenIds encode_prompt(const Tokenizer& tokenizer, std::string_view text, const GenerativeModel& model);
 
+/// A single text within its frame: before, ids, after.
+TokenIds framed(const TextFrame& frame, TokenIds ids);
+
 /// `text`, or its first most_prompt_bytes() bytes, up to the end of a character. For a model that reads only
 /// the first `max_length` tokens of a text.
 std::string_view beginning_to_read(std::string_view text, int64_t max_length);
