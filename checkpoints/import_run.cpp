@@ -7,13 +7,13 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "checkpoints/merge_run.h"
 #include "checkpoints/run.h"
 #include "checkpoints/stored_model.h"
 #include "interop/foreign_files.h"
 #include "interop/foreign_model.h"
 #include "io/files.h"
 #include "io/safetensors.h"
-#include "models/lora.h"
 
 namespace zoo {
 
@@ -28,12 +28,8 @@ ImportedRun import_run(const fs::path& dir, const fs::path& run_dir) {
   if (is_there(run_dir))
     throw UsageError(fmt::format("{}: exists already; name a new directory", run_dir.string()));
   const auto foreign = open_foreign(dir);
-  if (run_dir.has_parent_path()) make_directory(run_dir.parent_path());
-  write_directory_atomically(run_dir, [&](const fs::path& made) {
-    copy_safetensors(made / "model.safetensors", *foreign.tensors);
-    write_run_vocabulary(made, foreign.task->vocabulary());
-    write_file_atomically(made / "config.yaml", dump_config(foreign.task->experiment()));
-  });
+  write_run(run_dir, foreign.task->experiment(), foreign.task->vocabulary(),
+            [&](const fs::path& made) { copy_safetensors(made / "model.safetensors", *foreign.tensors); });
   return {.model_type = foreign.family->model_type,
           .task = foreign.task->experiment().task.type,
           .n_tensors = static_cast<int64_t>(foreign.tensors->names().size()),
@@ -70,13 +66,13 @@ class TensorsOfModel final : public TensorSource {
 }  // namespace
 
 std::string export_run(const fs::path& run_dir, const fs::path& dir, std::optional<ExportedType> type) {
-  const auto stored = open_stored_model(run_dir);
-  if (stored.task->experiment().training.lora) {
+  if (read_stored_experiment(run_dir).training.lora) {
     const auto run = Run::open(run_dir);
-    merge_adapters(run.model());
+    merge_adapters_of(run);
     const auto merged = std::make_shared<TensorsOfModel>(run_dir.string(), named_tensors(run.model()));
     return export_foreign(dir, run.task(), merged, type);
   }
+  const auto stored = open_stored_model(run_dir);
   return export_foreign(dir, *stored.task, stored.tensors, type);
 }
 

@@ -10,6 +10,11 @@
 
 namespace zoo {
 
+int64_t merge_adapters_of(const Run& run) {
+  load_base(run.dir(), run.model(), BaseCheck::hash);
+  return merge_adapters(run.model());
+}
+
 MergedRun merge_run(const std::filesystem::path& run_dir, const std::filesystem::path& out) {
   if (is_there(out))
     throw UsageError(fmt::format("{}: exists already; name another directory", out.string()));
@@ -18,8 +23,7 @@ MergedRun merge_run(const std::filesystem::path& run_dir, const std::filesystem:
     throw UsageError(
         fmt::format("{}: has no adapters to merge: it was trained without training.lora", run_dir.string()));
   const auto run = Run::open(run_dir);
-  load_base(run_dir, run.model(), BaseCheck::hash);
-  const MergedRun merged{.run_dir = out, .n_adapters = merge_adapters(run.model())};
+  const MergedRun merged{.run_dir = out, .n_adapters = merge_adapters_of(run)};
   experiment.training.lora.reset();
   write_run(out, experiment, run.task().vocabulary(), run.model());
   return merged;

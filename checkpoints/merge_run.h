@@ -6,6 +6,8 @@
 
 namespace zoo {
 
+class Run;
+
 struct MergedRun {
   std::filesystem::path run_dir;
   int64_t n_adapters = 0;
@@ -15,5 +17,9 @@ struct MergedRun {
 /// configuration without training.lora. Throws UsageError (`out` exists, the run has no adapters),
 /// CheckpointError (as Run::open; the base is not the one that was trained with).
 MergedRun merge_run(const std::filesystem::path& run_dir, const std::filesystem::path& out);
+
+/// Checks the base of an opened run with adapters by its hash, and adds the adapters to the weights. Returns
+/// their number. Throws CheckpointError.
+int64_t merge_adapters_of(const Run& run);
 
 }  // namespace zoo

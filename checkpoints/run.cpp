@@ -1,5 +1,6 @@
 #include "checkpoints/run.h"
 
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -122,10 +123,17 @@ fs::path run_weights(const fs::path& dir) {
 
 void write_run(const fs::path& dir, const Experiment& experiment, const Vocabulary& vocabulary,
                const Model& model) {
-  if (dir.has_parent_path()) make_directory(dir.parent_path());
-  write_directory_atomically(dir, [&](const fs::path& temporary) {
+  write_run(dir, experiment, vocabulary, [&](const fs::path& temporary) {
     const auto base = has_adapters(model) ? save_base(temporary, model) : "";
     save_weights(temporary / weights_name(model), model, belongs_to(base));
+  });
+}
+
+void write_run(const fs::path& dir, const Experiment& experiment, const Vocabulary& vocabulary,
+               const std::function<void(const fs::path& dir)>& write_weights) {
+  if (dir.has_parent_path()) make_directory(dir.parent_path());
+  write_directory_atomically(dir, [&](const fs::path& temporary) {
+    write_weights(temporary);
     write_run_vocabulary(temporary, vocabulary);
     write_file_atomically(temporary / "config.yaml", dump_config(experiment));
   });

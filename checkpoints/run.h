@@ -2,6 +2,7 @@
 // A trained model on the disk, as written by `zoo train`.
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,9 @@ std::filesystem::path run_weights(const std::filesystem::path& dir);
 /// base. The directory appears when it is complete. Throws SystemError.
 void write_run(const std::filesystem::path& dir, const Experiment& experiment, const Vocabulary& vocabulary,
                const Model& model);
+/// The same with weights that `write_weights` writes into the directory.
+void write_run(const std::filesystem::path& dir, const Experiment& experiment, const Vocabulary& vocabulary,
+               const std::function<void(const std::filesystem::path& dir)>& write_weights);
 
 /// A trained model that is opened for use: a run, or a directory in Hugging Face's form.
 class Run {

@@ -1,7 +1,6 @@
 #include "checkpoints/stored_model.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -38,12 +37,8 @@ void check_labels(const fs::path& dir, const Experiment& experiment, const Vocab
   const auto path = dir / "pixels.json";
   if (!vocabulary.pixels)
     throw CheckpointError(fmt::format("{}: missing: images cannot be normalised without it", path.string()));
-  const auto n_channels = static_cast<size_t>(experiment.data.images.channels);
-  const auto& [mean, deviation] = *vocabulary.pixels;
-  const bool fits = mean.size() == n_channels && deviation.size() == n_channels &&
-                    std::ranges::all_of(mean, [](double x) { return std::isfinite(x); }) &&
-                    std::ranges::all_of(deviation, [](double x) { return std::isfinite(x) && x > 0; });
-  if (!fits) {
+  const int64_t n_channels = experiment.data.images.channels;
+  if (!can_normalize(*vocabulary.pixels, n_channels)) {
     throw CheckpointError(
         fmt::format("{}: damaged: not a mean and a positive deviation for each of {} channels", path.string(),
                     n_channels));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -26,6 +27,21 @@ namespace fs = std::filesystem;
 constexpr const char* kWeights = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 
+/// Beside the files of the tokenizer, hub_file_names().
+constexpr auto kOtherFiles =
+    std::to_array<std::string_view>({"config.json", "generation_config.json", "preprocessor_config.json",
+                                     "sentencepiece.bpe.model", "chat_template.jinja"});
+
+/// Those of the named files that are there.
+std::map<std::string, std::string> read_named(const fs::path& dir, std::span<const std::string_view> names) {
+  std::map<std::string, std::string> files;
+  for (const auto view : names) {
+    const std::string name(view);
+    if (has_foreign_file(dir, name)) files.emplace(name, read_foreign_file(dir, name));
+  }
+  return files;
+}
+
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos &&
          name.find('\0') == name.npos;
@@ -41,12 +57,7 @@ std::shared_ptr<const TensorSource> open_shards(const fs::path& dir) {
   const auto fail = [&](const std::string& problem) {
     throw CheckpointError(fmt::format("{}: {}", index.string(), problem));
   };
-  nlohmann::json json;
-  try {
-    json = parse_json(read_foreign_file(dir, kIndex));
-  } catch (const DataError& error) {
-    fail(error.what());
-  }
+  const auto json = parse_foreign_json(index, read_foreign_file(dir, kIndex));
   const auto weight_map = json.is_object() ? json.find("weight_map") : json.end();
   if (!json.is_object() || weight_map == json.end() || !weight_map->is_object())
     fail("it has no object weight_map, which says in which file a tensor is");
@@ -114,24 +125,22 @@ std::string read_foreign_file(const fs::path& dir, const std::string& name) {
   }
 }
 
-std::map<std::string, std::string> read_small_files(const fs::path& dir) {
-  constexpr auto names = std::to_array<std::string_view>(
-      {"config.json", "generation_config.json", "preprocessor_config.json", "tokenizer.json",
-       "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt",
-       "merges.txt", "spiece.model", "tokenizer.model", "sentencepiece.bpe.model", "source.spm", "target.spm",
-       "chat_template.jinja"});
-  std::map<std::string, std::string> files;
-  for (const auto name : names) {
-    if (has_foreign_file(dir, std::string(name)))
-      files.emplace(name, read_foreign_file(dir, std::string(name)));
+nlohmann::json parse_foreign_json(const fs::path& path, const std::string& text) {
+  try {
+    return parse_json(text);
+  } catch (const DataError& error) {
+    throw CheckpointError(fmt::format("{}: {}", path.string(), error.what()));
   }
+}
+
+std::map<std::string, std::string> read_small_files(const fs::path& dir) {
+  auto files = read_named(dir, kOtherFiles);
+  files.merge(read_named(dir, hub_file_names()));
   return files;
 }
 
 std::map<std::string, std::string> other_small_files(const fs::path& dir) {
-  auto files = read_small_files(dir);
-  std::erase_if(files, [](const auto& file) { return is_hub_file(file.first); });
-  return files;
+  return read_named(dir, kOtherFiles);
 }
 
 std::shared_ptr<const TensorSource> open_foreign_tensors(const fs::path& dir) {

@@ -8,6 +8,8 @@
 #include <memory>
 #include <string>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "io/tensor_source.h"
 
 namespace zoo {
@@ -30,10 +32,13 @@ inline constexpr int64_t kMostForeignBytes = int64_t{64} << 20;
 /// kMostForeignBytes or cannot be read.
 std::string read_foreign_file(const std::filesystem::path& dir, const std::string& name);
 
+/// The value of a JSON text from the file `path`. Throws CheckpointError, which names the file.
+nlohmann::json parse_foreign_json(const std::filesystem::path& path, const std::string& text);
+
 /// The small files that belong to a model besides its weights: tokenizer, configuration, chat template, by
 /// name.
 std::map<std::string, std::string> read_small_files(const std::filesystem::path& dir);
-/// Those of them that the tokenizer does not read.
+/// Those of them that the tokenizer does not read; the others are not opened.
 std::map<std::string, std::string> other_small_files(const std::filesystem::path& dir);
 
 /// The tensors of model.safetensors, or of the files that model.safetensors.index.json lists. Throws

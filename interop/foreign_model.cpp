@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,7 +14,6 @@
 #include "interop/foreign_files.h"
 #include "interop/foreign_tokens.h"
 #include "io/config/config_file.h"
-#include "io/json_document.h"
 #include "layers/modules/construction.h"
 #include "models/families/families.h"
 #include "tasks/task.h"
@@ -30,11 +28,7 @@ ForeignConfig parsed_config(const fs::path& dir, const SmallFiles& files) {
   const auto path = (dir / "config.json").string();
   const auto found = files.find("config.json");
   if (found == files.end()) throw CheckpointError(fmt::format("{}: missing", path));
-  try {
-    return {path, parse_json(found->second)};
-  } catch (const DataError& error) {
-    throw CheckpointError(fmt::format("{}: {}", path, error.what()));
-  }
+  return {path, parse_foreign_json(path, found->second)};
 }
 
 const ForeignFamily& family_of(ForeignConfig& config) {
@@ -126,19 +120,14 @@ PixelStatistics read_pixels(const fs::path& dir, const SmallFiles& files, int64_
   const auto found = files.find("preprocessor_config.json");
   if (found == files.end()) return pixels;
   const auto path = (dir / found->first).string();
+  const auto json = parse_foreign_json(path, found->second);
   try {
-    const auto json = parse_json(found->second);
     pixels.mean = json.value("image_mean", pixels.mean);
     pixels.deviation = json.value("image_std", pixels.deviation);
-  } catch (const DataError& error) {
-    throw CheckpointError(fmt::format("{}: {}", path, error.what()));
   } catch (const nlohmann::json::exception&) {
     throw CheckpointError(fmt::format("{}: image_mean and image_std are not lists of numbers", path));
   }
-  const bool fits = pixels.mean.size() == n && pixels.deviation.size() == n &&
-                    std::ranges::all_of(pixels.mean, [](double x) { return std::isfinite(x); }) &&
-                    std::ranges::all_of(pixels.deviation, [](double x) { return std::isfinite(x) && x > 0; });
-  if (!fits) {
+  if (!can_normalize(pixels, n_channels)) {
     throw CheckpointError(fmt::format(
         "{}: image_mean and image_std are not a mean and a positive deviation for each of {} channels", path,
         n_channels));
@@ -204,7 +193,7 @@ TensorMapping tensor_mapping(const ForeignFamily& family, const Experiment& expe
 }
 
 Experiment read_foreign_experiment(const fs::path& dir) {
-  const auto files = read_small_files(dir);
+  const auto files = other_small_files(dir);
   auto config = parsed_config(dir, files);
   const auto generation = read_generation(dir, files, config);
   return describe_foreign(std::move(config), generation, dir).experiment;

@@ -6,20 +6,12 @@
 
 #include "base/error.h"
 #include "data/text/hub_tokenizer.h"
-#include "io/json_document.h"
+#include "interop/foreign_files.h"
 
 namespace zoo {
 namespace {
 
 namespace fs = std::filesystem;
-
-ForeignConfig parsed(const fs::path& path, const std::string& text) {
-  try {
-    return {path.string(), parse_json(text)};
-  } catch (const DataError& error) {
-    throw CheckpointError(fmt::format("{}: {}", path.string(), error.what()));
-  }
-}
 
 int64_t token_id(ForeignConfig& from, std::string_view key) {
   const auto id = from.optional_integer(key);
@@ -100,7 +92,8 @@ ForeignGeneration read_generation(const fs::path& dir, const std::map<std::strin
   if (found == files.end()) {
     read_options(config, result.options);
   } else {
-    auto own = parsed(dir / found->first, found->second);
+    const auto path = dir / found->first;
+    ForeignConfig own(path.string(), parse_foreign_json(path, found->second));
     read_tokens(own, result);
     read_options(own, result.options);
     read_forced_tokens(own, result.options);

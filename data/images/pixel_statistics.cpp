@@ -8,6 +8,13 @@
 
 namespace zoo {
 
+bool can_normalize(const PixelStatistics& pixels, int64_t n_channels) {
+  const auto& [mean, deviation] = pixels;
+  return std::ssize(mean) == n_channels && std::ssize(deviation) == n_channels &&
+         std::ranges::all_of(mean, [](double x) { return std::isfinite(x); }) &&
+         std::ranges::all_of(deviation, [](double x) { return std::isfinite(x) && x > 0; });
+}
+
 PixelStatistics measure_pixels(int64_t n_images, const std::function<Image(int64_t)>& image_of) {
   constexpr int64_t most_images = 2048, n_values = 256;
   constexpr double white = 255;

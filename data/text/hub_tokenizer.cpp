@@ -17,12 +17,11 @@
 namespace zoo {
 namespace {
 
-/// Files with a vocabulary.
-constexpr auto hub_vocabularies = std::to_array<std::string_view>(
-    {"tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model"});
-constexpr auto other_hub_files =
-    std::to_array<std::string_view>({"merges.txt", "source.spm", "target.spm", "tokenizer_config.json",
-                                     "special_tokens_map.json", "added_tokens.json"});
+constexpr auto hub_names = std::to_array<std::string_view>(
+    {"tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model", "merges.txt",
+     "source.spm", "target.spm", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"});
+/// Those with a vocabulary come first.
+constexpr auto hub_vocabularies = std::span(hub_names).first(5);
 constexpr int64_t largest_hub_file = int64_t{64} << 20;  // bytes
 constexpr std::string_view hub_folder = "hub";           // of a run
 
@@ -147,10 +146,9 @@ bool is_own_tokenizer_file(const std::filesystem::path& path) {
 
 }  // namespace
 
-bool is_hub_file(std::string_view name) {
-  return std::ranges::find(hub_vocabularies, name) != hub_vocabularies.end() ||
-         std::ranges::find(other_hub_files, name) != other_hub_files.end();
-}
+std::span<const std::string_view> hub_file_names() { return hub_names; }
+
+bool is_hub_file(std::string_view name) { return std::ranges::find(hub_names, name) != hub_names.end(); }
 
 bool has_hub_tokenizer(const std::filesystem::path& dir) {
   if (is_there(dir / "config.yaml") || is_own_tokenizer_file(dir / "tokenizer.json")) return false;
@@ -163,8 +161,7 @@ HubFiles read_hub_files(const std::filesystem::path& dir, Follow follow) {
     const auto path = dir / name;
     if (is_there(path)) files.emplace(name, read_file(path, follow, largest_hub_file));
   };
-  std::ranges::for_each(hub_vocabularies, read);
-  std::ranges::for_each(other_hub_files, read);
+  std::ranges::for_each(hub_names, read);
   return files;
 }
 

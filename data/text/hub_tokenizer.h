@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,8 @@ namespace zoo {
 /// The files that describe a tokenizer, by name: tokenizer.json, tokenizer_config.json, vocab.txt …
 using HubFiles = std::map<std::string, std::string>;
 
+/// The names that files of a tokenizer can have.
+std::span<const std::string_view> hub_file_names();
 /// Whether a file of this name can be a part of a tokenizer.
 bool is_hub_file(std::string_view name);
 /// Whether `dir` has a file that holds the vocabulary of a tokenizer, and is not a run.
