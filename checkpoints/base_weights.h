@@ -1,7 +1,7 @@
 #pragma once
-// The weights of a run with adapters (training.lora). What is not trained is written once, as
-// RUN/base.safetensors. Checkpoints, and the best weights, hold only what is trained, as adapter.safetensors,
-// and the hash of the base to which it belongs.
+// The weights of a run with adapters (training.lora). RUN/base.safetensors has the weights that are not
+// trained; it is written once. Each checkpoint, and the run for its best weights, has an adapter.safetensors
+// with the trained weights and the hash of their base.
 
 #include <filesystem>
 #include <string>

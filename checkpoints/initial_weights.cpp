@@ -74,7 +74,7 @@ void check_special_tokens(const Experiment& experiment, const Source& source) {
   if (!type.needs_tokenizer()) return;
   if (!source.vocabulary().tokenizer) fail(fmt::format("{} has no tokenizer", source.dir.string()));
   if (!type.requires_special_tokens(experiment)) return;
-  // The vocabulary of a foreign encoder has no eos, and that of a foreign decoder no cls.
+  // A foreign encoder has a vocabulary without eos. A foreign decoder has one without cls.
   const auto& special = source.vocabulary().tokenizer->special();
   const bool frames = type.layout && type.layout(experiment) == TextLayout::cls_tokens_sep;
   if (frames ? special.cls >= 0 && special.sep >= 0 : special.eos >= 0) return;

@@ -23,7 +23,8 @@ struct ForeignModel {
 /// CheckpointError, which names the file and what in it is not supported.
 ForeignModel open_foreign(const std::filesystem::path& dir);
 
-/// The configuration alone; its name is that of the directory. Throws CheckpointError likewise.
+/// Reads only the configuration. The experiment has the name of the directory. Throws CheckpointError
+/// likewise.
 Experiment read_foreign_experiment(const std::filesystem::path& dir);
 
 /// What a config.json says.
@@ -33,7 +34,7 @@ struct ForeignDescription {
   std::vector<std::string> labels;  // names of classes
 };
 
-/// `dir`: the directory, whose name becomes that of the experiment. Throws CheckpointError for what is not
+/// `dir`: the experiment gets its name. Throws CheckpointError for what is not
 /// known or not supported.
 ForeignDescription describe_foreign(ForeignConfig config, const ForeignGeneration& generation,
                                     const std::filesystem::path& dir);

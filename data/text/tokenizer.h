@@ -70,7 +70,7 @@ class Tokenizer {
   virtual std::string fingerprint() const { return {}; }
 };
 
-/// What the decoder of an encoder-decoder reads first; -1 = the vocabulary has no such token.
+/// The first token that the decoder of an encoder-decoder reads; -1 = the vocabulary has no such token.
 int64_t decoder_start(const SpecialTokens& special);
 /// The tokens that end a generated text: eos and others, if the vocabulary has any.
 TokenIds end_tokens(const SpecialTokens& special);

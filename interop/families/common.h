@@ -1,5 +1,5 @@
 #pragma once
-// What the config.json of several families have in common.
+// Keys of config.json that several families share.
 
 #include <optional>
 #include <string>

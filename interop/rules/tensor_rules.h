@@ -13,7 +13,7 @@
 
 namespace zoo {
 
-/// What happens to a stack of tensors on its way. Each move is undone by itself.
+/// How a stack of tensors changes between the two sides. The same move leads back.
 enum class Move {
   plain,
   transposed,  // a matrix is stored as (in, out) there, as (out, in) here

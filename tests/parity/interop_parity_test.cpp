@@ -208,11 +208,8 @@ class ForeignExports : public ReferenceTest {
 std::string checked(const std::filesystem::path& originals, const std::filesystem::path& exports,
                     const std::filesystem::path& log) {
   const auto folder = std::filesystem::absolute(__FILE__).parent_path();
-  const char* const chosen = std::getenv("ZOO_PYTHON");
-  const std::string python =
-      chosen ? chosen : (folder / "../../.venv/bin/python3").lexically_normal().string();
-  const std::string command = "'" + python + "' '" + (folder / "check_exports.py").string() + "' '" +
-                              originals.string() + "' '" + exports.string() + "' >'" + log.string() +
+  const std::string command = "'" + reference_python() + "' '" + (folder / "check_exports.py").string() +
+                              "' '" + originals.string() + "' '" + exports.string() + "' >'" + log.string() +
                               "' 2>/dev/null";
   EXPECT_EQ(std::system(command.c_str()), 0);
   std::ostringstream text;

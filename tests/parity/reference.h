@@ -32,18 +32,23 @@ namespace zoo::testing {
 constexpr double kForwardTolerance = 1e-5;   // of the largest value, at least 1
 constexpr double kGradientTolerance = 1e-4;  // of the tensor's norm
 
+/// The Python that has the reference implementations: $ZOO_PYTHON, or that of .venv.
+inline std::string reference_python() {
+  if (const char* const chosen = std::getenv("ZOO_PYTHON")) return chosen;
+  return (std::filesystem::absolute(__FILE__).parent_path() / "../../.venv/bin/python3")
+      .lexically_normal()
+      .string();
+}
+
 /// Runs a script, by default all scripts in one Python process, as make_references.py describes. If there is
 /// no Python, OUT/missing.txt says so.
 inline void make_references(const std::filesystem::path& out, const std::string& script = "") {
   constexpr int not_found = 127;
   const auto folder = std::filesystem::absolute(__FILE__).parent_path();
-  const char* chosen = std::getenv("ZOO_PYTHON");
-  const std::string python =
-      chosen ? chosen : (folder / "../../.venv/bin/python3").lexically_normal().string();
   std::filesystem::create_directories(out);
   std::filesystem::remove(out / "missing.txt");
   const auto log = out / "log.txt";
-  const std::string command = "OMP_NUM_THREADS=1 '" + python + "' '" +
+  const std::string command = "OMP_NUM_THREADS=1 '" + reference_python() + "' '" +
                               (folder / "make_references.py").string() + "' --out '" + out.string() + "' " +
                               script + " >'" + log.string() + "' 2>&1";
   const int status = std::system(command.c_str());
