@@ -24,20 +24,23 @@ std::pair<int64_t, int64_t> cut_longest_first(int64_t first, int64_t second, int
   return {of_longer, of_shorter};
 }
 
-FramedPair frame_pair(const TokenIds& first, const TokenIds& second, int64_t length,
-                      const SpecialTokens& special) {
-  if (length < kPairSpecials) throw std::invalid_argument("a pair must have room for its special tokens");
+FramedPair frame_pair(const TokenIds& first, const TokenIds& second, int64_t length, const TextFrame& frame) {
+  const int64_t n_special = frame.n_tokens_of_pair();
+  if (length < n_special) throw std::invalid_argument("a pair must have room for its special tokens");
   const auto [n_first, n_second] =
-      cut_longest_first(std::ssize(first), std::ssize(second), length - kPairSpecials);
+      cut_longest_first(std::ssize(first), std::ssize(second), length - n_special);
   FramedPair pair;
-  pair.ids.reserve(static_cast<size_t>(n_first + n_second + kPairSpecials));
-  pair.ids.push_back(special.cls);
-  pair.ids.insert(pair.ids.end(), first.begin(), first.begin() + n_first);
-  pair.ids.push_back(special.sep);
+  pair.ids.reserve(static_cast<size_t>(n_first + n_second + n_special));
+  const auto append = [&](const TokenIds& ids, int64_t count) {
+    pair.ids.insert(pair.ids.end(), ids.begin(), ids.begin() + count);
+  };
+  append(frame.before, std::ssize(frame.before));
+  append(first, n_first);
+  append(frame.between, std::ssize(frame.between));
   pair.segments.assign(pair.ids.size(), 0);
-  pair.ids.insert(pair.ids.end(), second.begin(), second.begin() + n_second);
-  pair.ids.push_back(special.sep);
-  pair.segments.resize(pair.ids.size(), 1);
+  append(second, n_second);
+  append(frame.after, std::ssize(frame.after));
+  pair.segments.resize(pair.ids.size(), frame.second_segment);
   return pair;
 }
 
@@ -114,23 +117,23 @@ class ClassificationBatches : public PlannedBatches {
 class PairClassificationBatches : public PlannedBatches {
  public:
   PairClassificationBatches(TokenStore first, TokenStore second, std::vector<int64_t> labels, int64_t length,
-                            const SpecialTokens& special, const BatchOptions& options)
+                            TextFrame frame, int64_t pad, const BatchOptions& options)
       : PlannedBatches(options),
         first_(std::move(first)),
         second_(std::move(second)),
         labels_(std::move(labels)),
         longest_(length),
-        special_(special) {
-    require_special(special.pad, "<pad>", "text_classification");
-    require_special(special.cls, "<cls>", "text_classification with an encoder");
-    require_special(special.sep, "<sep>", "text_classification with an encoder");
-    if (length < kPairSpecials) throw std::invalid_argument("pairs must have room for their special tokens");
+        frame_(std::move(frame)),
+        pad_(pad) {
+    require_special(pad, "<pad>", "text_classification");
+    const int64_t n_special = frame_.n_tokens_of_pair();
+    if (length < n_special) throw std::invalid_argument("pairs must have room for their special tokens");
     if (first_.n_rows() != second_.n_rows() || first_.n_rows() != std::ssize(labels_)) {
       throw DataError(fmt::format("{} and {} texts but {} labels: the numbers must be equal", first_.n_rows(),
                                   second_.n_rows(), labels_.size()));
     }
     for (int64_t i = 0; i < first_.n_rows(); ++i)
-      lengths_.push_back(std::min(first_.row_length(i) + second_.row_length(i) + kPairSpecials, length));
+      lengths_.push_back(std::min(first_.row_length(i) + second_.row_length(i) + n_special, length));
     if (lengths_.empty()) throw DataError("there are no texts to classify");
   }
 
@@ -140,12 +143,12 @@ class PairClassificationBatches : public PlannedBatches {
   Batch make(int64_t, std::span<const int64_t> examples) const override {
     std::vector<int64_t> lengths;
     for (const int64_t i : examples) lengths.push_back(lengths_[static_cast<size_t>(i)]);
-    PaddedRows rows(lengths, special_.pad), segments(lengths, 0);
+    PaddedRows rows(lengths, pad_), segments(lengths, 0);
     Batch batch;
     batch.targets = int64_tensor(std::ssize(examples));
     for (int64_t b = 0; b < std::ssize(examples); ++b) {
       const int64_t example = examples[static_cast<size_t>(b)];
-      const auto pair = frame_pair(first_.row(example), second_.row(example), longest_, special_);
+      const auto pair = frame_pair(first_.row(example), second_.row(example), longest_, frame_);
       std::ranges::copy(pair.ids, rows.row(b));
       std::ranges::copy(pair.segments, segments.row(b));
       batch.targets.mutable_data_ptr<int64_t>()[b] = labels_[static_cast<size_t>(example)];
@@ -161,7 +164,8 @@ class PairClassificationBatches : public PlannedBatches {
   std::vector<int64_t> labels_;
   std::vector<int64_t> lengths_;  // as the model sees them
   int64_t longest_;
-  SpecialTokens special_;
+  TextFrame frame_;
+  int64_t pad_;
 };
 
 }  // namespace
@@ -176,10 +180,10 @@ std::unique_ptr<BatchSource> classification_batches(TokenStore texts, std::vecto
 
 std::unique_ptr<BatchSource> pair_classification_batches(TokenStore first, TokenStore second,
                                                          std::vector<int64_t> labels, int64_t length,
-                                                         const SpecialTokens& special,
+                                                         TextFrame frame, int64_t pad,
                                                          const BatchOptions& options) {
   return std::make_unique<PairClassificationBatches>(std::move(first), std::move(second), std::move(labels),
-                                                     length, special, options);
+                                                     length, std::move(frame), pad, options);
 }
 
 }  // namespace zoo

@@ -66,21 +66,19 @@ struct FramedPair {
   TokenIds ids, segments;
 };
 
-/// Special tokens in a framed pair.
-inline constexpr int64_t kPairSpecials = 3;
-
-/// <cls> first <sep> second <sep>, at most `length` tokens (at least kPairSpecials): the longer text is cut
-/// first, as by the strategy "longest_first" of tokenizers. Segments: 0 as far as the first <sep>, then 1.
-FramedPair frame_pair(const TokenIds& first, const TokenIds& second, int64_t length,
-                      const SpecialTokens& special);
+/// The two texts in their frame, such as <cls> first <sep> second <sep>, in at most `length` tokens (at least
+/// frame.n_tokens_of_pair()). The longer text is cut first, as by the strategy "longest_first" of tokenizers.
+/// Segments: 0 as far as the second text, then frame.second_segment.
+FramedPair frame_pair(const TokenIds& first, const TokenIds& second, int64_t length, const TextFrame& frame);
 
 /// The numbers of tokens of two texts that are kept if there is room for `most` together.
 std::pair<int64_t, int64_t> cut_longest_first(int64_t first, int64_t second, int64_t most);
 
 /// One label for each pair of texts, rows of the two stores, as frame_pair() makes them, with their segments.
+/// `pad` fills the shorter rows of a batch.
 std::unique_ptr<BatchSource> pair_classification_batches(TokenStore first, TokenStore second,
                                                          std::vector<int64_t> labels, int64_t length,
-                                                         const SpecialTokens& special,
+                                                         TextFrame frame, int64_t pad,
                                                          const BatchOptions& options);
 
 /// Each row of `texts` is read from its beginning, at most `length` tokens of it. The tokens that follow a

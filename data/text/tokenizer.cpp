@@ -9,6 +9,7 @@
 #include "data/text/byte_tokenizer.h"
 #include "data/text/char_tokenizer.h"
 #include "data/text/hub_tokenizer.h"
+#include "data/text/padded_rows.h"
 #include "data/text/sentencepiece_tokenizer.h"
 #include "data/text/tokenizer_file.h"
 #include "io/files.h"
@@ -36,6 +37,14 @@ TokenIds end_tokens(const SpecialTokens& special) {
   TokenIds ids = special.other_ends;
   if (special.eos >= 0) ids.insert(ids.begin(), special.eos);
   return ids;
+}
+
+TextFrame encoder_frame(const Tokenizer& tokenizer, const char* task) {
+  if (auto frame = tokenizer.frame()) return *std::move(frame);
+  const auto& special = tokenizer.special();
+  require_special(special.cls, "<cls>", task);
+  require_special(special.sep, "<sep>", task);
+  return {.before = {special.cls}, .between = {special.sep}, .after = {special.sep}};
 }
 
 TokenIds Tokenizer::never_generated() const {

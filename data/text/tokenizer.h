@@ -75,6 +75,11 @@ int64_t decoder_start(const SpecialTokens& special);
 /// The tokens that end a generated text: eos and others, if the vocabulary has any.
 TokenIds end_tokens(const SpecialTokens& special);
 
+/// What an encoder reads around a text and around a pair of texts: the vocabulary's frame, or else
+/// <cls> A <sep> and <cls> A <sep> B <sep>. Throws DataError if the vocabulary lacks these tokens; `task` is
+/// the name of what needs them.
+TextFrame encoder_frame(const Tokenizer& tokenizer, const char* task);
+
 /// Calls `sink` with each text of a corpus.
 using TextReader = std::function<void(const std::function<void(std::string_view)>& sink)>;
 

@@ -9,6 +9,7 @@
 
 #include "data/text/text_batches.h"
 #include "data/text/token_store.h"
+#include "generation/prompt.h"
 #include "models/families/families.h"
 #include "tasks/evaluation.h"
 #include "tasks/library_tasks.h"
@@ -72,7 +73,9 @@ class LanguageModeling final : public Task {
   std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override {
     constexpr size_t prompt_length = 16;
     std::vector<TokenIds> prompts;
-    for (const auto& input : inputs) prompts.push_back(tokenizer().encode(input));
+    const auto before = has_encoder(experiment()) ? TokenIds{} : tokenizer().frame().value_or(TextFrame{}).before;
+    for (const auto& input : inputs)
+      prompts.push_back(framed({.before = before, .between = {}, .after = {}}, tokenizer().encode(input)));
     if (prompts.empty()) {
       batches(Split::valid);  // opens the validation text
       if (!has_encoder(experiment()) && needs_special_tokens(experiment()))

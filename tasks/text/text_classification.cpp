@@ -212,8 +212,15 @@ class ClassificationByHead final : public TextClassification {
     return shape_of(experiment().model) == FamilyShape::encoder ? ClassPosition::first : ClassPosition::last;
   }
   int64_t n_special_tokens() const override {
-    if (reads_pairs()) return kPairSpecials;
+    if (reads_pairs()) return pair_frame().n_tokens_of_pair();
     return class_position() == ClassPosition::first ? 2 : 1;
+  }
+
+  /// What stands around the texts of a pair. A model with one segment has both texts in it.
+  TextFrame pair_frame() const {
+    auto frame = encoder_frame(tokenizer(), "text_classification with an encoder");
+    if (experiment().model.n_segments == 1) frame.second_segment = 0;
+    return frame;
   }
 
   /// `seconds` are read only if there are pairs.
@@ -221,7 +228,8 @@ class ClassificationByHead final : public TextClassification {
                                             std::vector<int64_t> classes, const BatchOptions& options) const {
     if (reads_pairs()) {
       return pair_classification_batches(std::move(texts), std::move(seconds), std::move(classes),
-                                         experiment().data.sequence_length, tokenizer().special(), options);
+                                         experiment().data.sequence_length, pair_frame(),
+                                         tokenizer().special().pad, options);
     }
     return classification_batches(std::move(texts), std::move(classes), experiment().data.sequence_length,
                                   class_position(), tokenizer().special(), options);
@@ -305,8 +313,6 @@ void validate_text_classification(const Experiment& experiment, const Complain& 
   if (experiment.data.pair_column.empty()) return;
   if (shape_of(experiment.model) != FamilyShape::encoder)
     complain("data.pair_column", "is for an encoder, which reads both texts of a pair at once");
-  if (experiment.model.n_segments == 1)
-    complain("model.n_segments", "must be 2 for data.pair_column, or 0: a pair has two segments");
 }
 
 }  // namespace

@@ -48,17 +48,13 @@ class TokenClassification final : public Task {
 
   std::unique_ptr<BatchSource> open(Split split) override;
 
-  TokenFrame frame() const {
-    const auto& special = tokenizer().special();
-    TokenFrame result{.pad = std::max<int64_t>(special.pad, 0)};
-    if (shape_of(experiment().model) == FamilyShape::encoder) {
-      require_special(special.cls, "<cls>", "token_classification with an encoder");
-      require_special(special.sep, "<sep>", "token_classification with an encoder");
-      result.before = {special.cls};
-      result.after = {special.sep};
-    }
-    return result;
+  /// What stands around a text: nothing for a decoder, unless the vocabulary says otherwise.
+  TextFrame frame() const {
+    return shape_of(experiment().model) == FamilyShape::encoder
+               ? encoder_frame(tokenizer(), "token_classification with an encoder")
+               : tokenizer().frame().value_or(TextFrame{});
   }
+  int64_t pad() const { return std::max<int64_t>(tokenizer().special().pad, 0); }
   /// Tokens of a text that a model reads, without the frame.
   int64_t most_tokens() const { return experiment().data.sequence_length - frame().n_tokens(); }
 
@@ -93,7 +89,7 @@ std::unique_ptr<BatchSource> TokenClassification::open(Split split) {
                      "with the labels",
                      n_cut, texts.size(), name_of(split), experiment().data.sequence_length)});
   }
-  return token_classification_batches(std::move(rows), frame(), batch_options(split));
+  return token_classification_batches(std::move(rows), frame(), pad(), batch_options(split));
 }
 
 Metrics TokenClassification::evaluate(Model& model, Split split, const EvaluationOptions& options) {
@@ -190,7 +186,7 @@ std::vector<Prediction> TokenClassification::predict(Model& model, const std::ve
   const auto predict_batch = [&](std::span<const int64_t> examples) {
     std::vector<const TokensWithClasses*> chosen;
     for (const int64_t i : examples) chosen.push_back(&rows[static_cast<size_t>(i)]);
-    const auto batch = token_classification_batch(chosen, around).to(model.device());
+    const auto batch = token_classification_batch(chosen, around, pad()).to(model.device());
     const auto logits = model.logits(model.features(batch)).to(torch::kCPU, torch::kDouble);
     const auto [best, classes] = logits.softmax(1).max(1);
     if (best.isnan().any().item<bool>()) fail_not_a_number();

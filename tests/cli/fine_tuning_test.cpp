@@ -142,8 +142,8 @@ training: {steps: 200, batch_size: 16, evaluate_every: 100, threads: 1, optimize
               AllOf(HasSubstr("text 1: "), HasSubstr("one tab")));
   EXPECT_THAT(run("predict pairs --device cpu --text x --pair x --pair y", 2),
               HasSubstr("--pair: there are 2"));
-  EXPECT_THAT(run("train pairs.yaml --device cpu --out x --set model.n_segments=1", 2),
-              HasSubstr("model.n_segments"));
+  // With one segment, or none, the model tells the texts apart by the token between them.
+  run("train pairs.yaml --device cpu --out x --set model.n_segments=1 --set training.steps=2");
   EXPECT_THAT(
       run("train pairs.yaml --device cpu --out x --set model.architecture=decoder --set model.n_segments=0",
           2),

@@ -18,16 +18,25 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr SpecialTokens kSpecial = {.pad = 0, .unk = 1, .bos = 2, .eos = 3, .mask = 4, .cls = 5, .sep = 6};
+const TextFrame kFrame = {.before = {5}, .between = {6}, .after = {6}};
 
 TEST(FramedPairs, HaveSegmentsAndRoom) {
-  const auto whole = frame_pair({10, 11}, {20}, 9, kSpecial);
+  const auto whole = frame_pair({10, 11}, {20}, 9, kFrame);
   EXPECT_THAT(whole.ids, ElementsAre(5, 10, 11, 6, 20, 6));
   EXPECT_THAT(whole.segments, ElementsAre(0, 0, 0, 0, 1, 1));
-  const auto cut = frame_pair({10, 11, 12, 13}, {20}, 6, kSpecial);
+  const auto cut = frame_pair({10, 11, 12, 13}, {20}, 6, kFrame);
   EXPECT_THAT(cut.ids, ElementsAre(5, 10, 11, 6, 20, 6));
-  EXPECT_THAT(frame_pair({}, {}, 3, kSpecial).segments, ElementsAre(0, 0, 1));
-  EXPECT_THROW(frame_pair({1}, {2}, 2, kSpecial), std::invalid_argument);
+  EXPECT_THAT(frame_pair({}, {}, 3, kFrame).segments, ElementsAre(0, 0, 1));
+  EXPECT_THROW(frame_pair({1}, {2}, 2, kFrame), std::invalid_argument);
+}
+
+TEST(FramedPairs, MayHaveTwoTokensBetweenAndOneSegment) {
+  // RoBERTa's frame: <s> A </s></s> B </s>, all of it in segment 0.
+  const TextFrame frame{.before = {1}, .between = {2, 2}, .after = {2}, .second_segment = 0};
+  const auto pair = frame_pair({10, 11, 12}, {20}, 7, frame);
+  EXPECT_THAT(pair.ids, ElementsAre(1, 10, 11, 2, 2, 20, 2));
+  EXPECT_THAT(pair.segments, ElementsAre(0, 0, 0, 0, 0, 0, 0));
+  EXPECT_THROW(frame_pair({1}, {2}, 3, frame), std::invalid_argument);
 }
 
 TEST(FramedPairs, LoseTokensOfTheLongerTextFirst) {
@@ -50,7 +59,7 @@ TEST(PairBatches, PadTokensAndSegments) {
   const auto first = TokenStore::from_rows({{10, 11, 12}, {13}}),
              second = TokenStore::from_rows({{20}, {21}});
   const auto source = pair_classification_batches(
-      first, second, {1, 0}, 20, kSpecial,
+      first, second, {1, 0}, 20, kFrame, /*pad=*/0,
       {.batch_size = 2, .batch_tokens = {}, .order = BatchOptions::Order::sequential});
   const auto batch = source->batch(0, 0);
   EXPECT_THAT(int64_values(batch.input.ids.flatten()),
@@ -59,10 +68,10 @@ TEST(PairBatches, PadTokensAndSegments) {
   EXPECT_THAT(int64_values(batch.input.lengths), ElementsAre(7, 5));
   EXPECT_THAT(int64_values(batch.targets), ElementsAre(1, 0));
   EXPECT_EQ(batch.tokens, 12);
-  EXPECT_THROW(pair_classification_batches(first, TokenStore::from_rows({{1}}), {1, 0}, 20, kSpecial, {}),
+  EXPECT_THROW(pair_classification_batches(first, TokenStore::from_rows({{1}}), {1, 0}, 20, kFrame, 0, {}),
                DataError);
-  EXPECT_THROW(pair_classification_batches(first, second, {1}, 20, kSpecial, {}), DataError);
-  EXPECT_THROW(pair_classification_batches(first, second, {1, 0}, 20, {.pad = 0}, {}), DataError);
+  EXPECT_THROW(pair_classification_batches(first, second, {1}, 20, kFrame, 0, {}), DataError);
+  EXPECT_THROW(pair_classification_batches(first, second, {1, 0}, 20, kFrame, -1, {}), DataError);
 }
 
 TEST(PairTables, HaveTwoTextsARow) {

@@ -194,7 +194,8 @@ TEST(UnitEncoder, WordsAreEncodedAsInTheirText) {
 TEST(TokenClassificationBatches, PutEachClassAtItsToken) {
   const TokensWithClasses a{.ids = {11, 12, 13}, .positions = {0, 2}, .classes = {1, 0}};
   const TokensWithClasses b{.ids = {21}, .positions = {0}, .classes = {2}};
-  const auto batch = token_classification_batch({&a, &b}, {.before = {2}, .after = {3}, .pad = 9});
+  const auto batch =
+      token_classification_batch({&a, &b}, {.before = {2}, .between = {}, .after = {3}}, /*pad=*/9);
   EXPECT_THAT(int64_values(batch.input.ids), ElementsAre(2, 11, 12, 13, 3, 2, 21, 3, 9, 9));
   EXPECT_THAT(batch.input.row_lengths(), ElementsAre(5, 3));
   EXPECT_THAT(int64_values(batch.positions), ElementsAre(1, 3, 6));
@@ -203,7 +204,7 @@ TEST(TokenClassificationBatches, PutEachClassAtItsToken) {
   // A part of the batch has the positions of its own rows.
   const auto last = take_rows(batch, 1, 1);
   EXPECT_THAT(int64_values(last.targets), ElementsAre(2));
-  EXPECT_THAT(message_of<DataError>([] { token_classification_batches({}, {}, {}); }),
+  EXPECT_THAT(message_of<DataError>([] { token_classification_batches({}, {}, 0, {}); }),
               HasSubstr("no labels that are counted"));
 }
 

@@ -2,6 +2,7 @@
 // What stands around texts in a model's input.
 
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 namespace zoo {
@@ -11,6 +12,10 @@ namespace zoo {
 struct TextFrame {
   std::vector<int64_t> before, between, after;
   int64_t second_segment = 1;
+
+  /// The numbers of tokens around one text and around a pair.
+  int64_t n_tokens() const { return std::ssize(before) + std::ssize(after); }
+  int64_t n_tokens_of_pair() const { return n_tokens() + std::ssize(between); }
 };
 
 }  // namespace zoo

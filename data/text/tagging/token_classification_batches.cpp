@@ -15,9 +15,9 @@ namespace {
 
 class TokenClassificationBatches : public PlannedBatches {
  public:
-  TokenClassificationBatches(std::vector<TokensWithClasses> rows, TokenFrame frame,
+  TokenClassificationBatches(std::vector<TokensWithClasses> rows, TextFrame frame, int64_t pad,
                              const BatchOptions& options)
-      : PlannedBatches(options), rows_(std::move(rows)), frame_(std::move(frame)) {
+      : PlannedBatches(options), rows_(std::move(rows)), frame_(std::move(frame)), pad_(pad) {
     if (rows_.empty()) throw DataError("there are no labels that are counted");
     for (const auto& row : rows_) lengths_.push_back(std::ssize(row.ids) + frame_.n_tokens());
   }
@@ -28,21 +28,23 @@ class TokenClassificationBatches : public PlannedBatches {
   Batch make(int64_t, std::span<const int64_t> examples) const override {
     std::vector<const TokensWithClasses*> rows;
     for (const int64_t i : examples) rows.push_back(&rows_[static_cast<size_t>(i)]);
-    return token_classification_batch(rows, frame_);
+    return token_classification_batch(rows, frame_, pad_);
   }
 
  private:
   std::vector<TokensWithClasses> rows_;
-  TokenFrame frame_;
+  TextFrame frame_;
+  int64_t pad_;
   std::vector<int64_t> lengths_;  // with the frame
 };
 
 }  // namespace
 
-Batch token_classification_batch(const std::vector<const TokensWithClasses*>& rows, const TokenFrame& frame) {
+Batch token_classification_batch(const std::vector<const TokensWithClasses*>& rows, const TextFrame& frame,
+                                 int64_t pad) {
   std::vector<int64_t> lengths;
   for (const auto* row : rows) lengths.push_back(std::ssize(row->ids) + frame.n_tokens());
-  PaddedRows padded(lengths, frame.pad);
+  PaddedRows padded(lengths, pad);
   std::vector<int64_t> positions, classes;
   for (int64_t b = 0; b < std::ssize(rows); ++b) {
     const auto& row = *rows[static_cast<size_t>(b)];
@@ -62,8 +64,9 @@ Batch token_classification_batch(const std::vector<const TokensWithClasses*>& ro
 }
 
 std::unique_ptr<BatchSource> token_classification_batches(std::vector<TokensWithClasses> rows,
-                                                          TokenFrame frame, const BatchOptions& options) {
-  return std::make_unique<TokenClassificationBatches>(std::move(rows), std::move(frame), options);
+                                                          TextFrame frame, int64_t pad,
+                                                          const BatchOptions& options) {
+  return std::make_unique<TokenClassificationBatches>(std::move(rows), std::move(frame), pad, options);
 }
 
 }  // namespace zoo

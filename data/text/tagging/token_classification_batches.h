@@ -10,14 +10,6 @@
 
 namespace zoo {
 
-/// The tokens around each text.
-struct TokenFrame {
-  TokenIds before = {}, after = {};
-  int64_t pad = 0;  // behind the shorter rows of a batch; models do not see it
-
-  int64_t n_tokens() const { return std::ssize(before) + std::ssize(after); }
-};
-
 /// The tokens of a text, without a frame, and the classes at some of them.
 struct TokensWithClasses {
   TokenIds ids;
@@ -25,11 +17,14 @@ struct TokensWithClasses {
   std::vector<int64_t> classes;    // 0 … C-1, as many
 };
 
-/// These rows as a batch; its targets are at the positions, row by row.
-Batch token_classification_batch(const std::vector<const TokensWithClasses*>& rows, const TokenFrame& frame);
+/// These rows in their frame as a batch; its targets are at the positions, row by row. `pad` is behind the
+/// shorter rows, and models do not see it.
+Batch token_classification_batch(const std::vector<const TokensWithClasses*>& rows, const TextFrame& frame,
+                                 int64_t pad);
 
 /// Batches of all rows. Each row has a class at least. Throws DataError if there are no rows.
 std::unique_ptr<BatchSource> token_classification_batches(std::vector<TokensWithClasses> rows,
-                                                          TokenFrame frame, const BatchOptions& options);
+                                                          TextFrame frame, int64_t pad,
+                                                          const BatchOptions& options);
 
 }  // namespace zoo
