@@ -35,7 +35,7 @@ namespace {
 
 struct CompareArguments {
   std::vector<std::filesystem::path> targets;
-  std::vector<std::string> overrides;
+  std::vector<std::string> overrides, data;
   std::string budget;
   std::optional<int64_t> seeds;
   std::optional<MatchQuantity> match;
@@ -60,6 +60,7 @@ std::string command_line(const CompareArguments& arguments) {
   std::string command = "zoo compare";
   for (const auto& target : arguments.targets) command += " " + quoted(target.string());
   for (const auto& text : arguments.overrides) command += " --set " + quoted(text);
+  for (const auto& file : arguments.data) command += " --data " + quoted(file);
   if (!arguments.budget.empty()) command += " --budget " + quoted(arguments.budget);
   if (arguments.seeds) command += fmt::format(" --seeds {}", *arguments.seeds);
   if (arguments.match) command += fmt::format(" --match {}", name_of(*arguments.match));
@@ -82,9 +83,11 @@ Comparison read_comparison(const CompareArguments& arguments) {
   auto targets = arguments.targets;
   for (auto& target : targets)
     if (!std::filesystem::is_directory(target)) target = find_config(target.string());
+  if (targets.size() == 1 && is_comparison_file(targets.front()) && !arguments.data.empty())
+    throw UsageError("--data: a comparison file names its data: write data.valid in it");
   auto comparison = targets.size() == 1 && is_comparison_file(targets.front())
                         ? load_comparison(targets.front(), arguments.overrides)
-                        : comparison_of(targets, arguments.overrides);
+                        : comparison_of(targets, arguments.overrides, arguments.data);
   check_something_is_trained(comparison, arguments);
   auto& settings = comparison.settings;
   if (!arguments.budget.empty()) settings.budget = config_of(parse_budget(arguments.budget));
@@ -170,10 +173,10 @@ void add_compare(CLI::App& app) {
   auto* command =
       app.add_subcommand("compare", "Train architectures under one budget and show them side by side");
   command
-      ->add_option("CONFIG|RUN", arguments->targets,
-                   "Configurations (trained now), finished runs (only evaluated), one comparison file, or a "
-                   "results.json "
-                   "whose reports are made again")
+      ->add_option("CONFIG|RUN|DIRECTORY", arguments->targets,
+                   "Configurations (trained now), finished runs (only evaluated), directories in Hugging "
+                   "Face's form (with --data), one comparison file, or a results.json whose reports are made "
+                   "again")
       ->type_name("PATH")
       ->required();
   add_overrides(*command, arguments->overrides);
@@ -189,6 +192,10 @@ void add_compare(CLI::App& app) {
                    "Scale widths until parameters or FLOPs per token agree within 2 %")
       ->transform(one_of<MatchQuantity>())
       ->option_text("parameters|flops");
+  command
+      ->add_option("--data", arguments->data,
+                   "Evaluate finished runs and directories in Hugging Face's form on these files")
+      ->type_name("FILE");
   command->add_option("--out", arguments->out, "Directory of the comparison; default: runs/NAME")
       ->type_name("DIR");
   auto* resume =

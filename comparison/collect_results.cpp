@@ -28,8 +28,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Without a checkpoint, a training counts as interrupted.
-SeedEnd end_of(const TrainingConfig& training, const std::optional<TrainingState>& state) {
+/// Without a checkpoint, a training counts as interrupted, unless there are weights from elsewhere.
+SeedEnd end_of(const fs::path& run_dir, const TrainingConfig& training,
+               const std::optional<TrainingState>& state) {
+  if (!state && is_there(run_dir / "model.safetensors")) return SeedEnd::elsewhere;
   if (!state || !is_finished(*state, training)) return SeedEnd::interrupted;
   if (state->step >= training.steps) return SeedEnd::all_steps;
   return training.is_out_of_patience(state->step, state->best_step) ? SeedEnd::out_of_patience
@@ -179,7 +181,7 @@ class Collector {
       throw CheckpointError(
           fmt::format("{}: not trained to its end: continue with ExistingRun::resume", dir.string()));
     if (checkpoint) results.state = read_training_state(*checkpoint);
-    results.end = results.error ? SeedEnd::failed : end_of(variant.experiment.training, results.state);
+    results.end = results.error ? SeedEnd::failed : end_of(dir, variant.experiment.training, results.state);
     note_end(fmt::format("{}, seed {}", variant.name, seed), results);
     if (!results.error) results.scores = scores_of(dir, options_.device);
     results.metric = value_of(results_.metric, results.scores);

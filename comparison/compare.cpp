@@ -10,6 +10,7 @@
 #include "base/device.h"
 #include "base/error.h"
 #include "comparison/collect_results.h"
+#include "comparison/copied_models.h"
 #include "comparison/files/comparison_directory.h"
 #include "comparison/results_json.h"
 #include "comparison/runner.h"
@@ -39,7 +40,7 @@ std::vector<fs::path> finished_runs(const Comparison& comparison) {
 
 }  // namespace
 
-nlohmann::ordered_json compare(const Comparison& comparison, const CompareOptions& options) {
+nlohmann::ordered_json compare(const Comparison& given, const CompareOptions& options) {
   const auto device = parse_device(options.device);
   if (is_taken(options.dir) && options.existing == ExistingRun::refuse) {
     throw UsageError(
@@ -47,6 +48,8 @@ nlohmann::ordered_json compare(const Comparison& comparison, const CompareOption
                     "CompareOptions::dir chooses another",
                     options.dir.string()));
   }
+  auto comparison = given;
+  copy_models(comparison, options.dir);
   auto plan = make_plan(comparison);
   if (options.on_plan) options.on_plan(plan);
   if (options.existing == ExistingRun::replace) remove_comparison(options.dir, finished_runs(comparison));

@@ -13,7 +13,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "checkpoints/run.h"
+#include "checkpoints/stored_model.h"
+#include "comparison/copied_models.h"
 #include "experiments/load_experiment.h"
 #include "interop/foreign_files.h"
 #include "io/config/config_tree.h"
@@ -384,21 +385,19 @@ Variant* same_but_for_seed(std::vector<Variant>& variants, const Variant& run) {
 }  // namespace
 
 Comparison comparison_of(const std::vector<fs::path>& configs_and_runs,
-                         const std::vector<std::string>& overrides) {
+                         const std::vector<std::string>& overrides, const std::vector<std::string>& data) {
   Comparison comparison;
   std::set<std::string> runs;
   for (const auto& path : configs_and_runs) {
     std::error_code ignored;
     Variant variant;
     if (has_directory(path)) {
-      if (is_foreign(path)) {
-        throw UsageError(
-            fmt::format("{}: a directory in Hugging Face's form names no data to compare it on; compare "
-                        "configurations with "
-                        "init_from: {}",
-                        path.string(), path.string()));
+      if (is_foreign(path) && data.empty()) {
+        throw UsageError(fmt::format(
+            "{}: a directory in Hugging Face's form names no data to compare it on; add --data FILE",
+            path.string()));
       }
-      variant.experiment = read_run_experiment(path);
+      variant.experiment = read_stored_experiment(path);
       variant.finished.push_back({path, variant.experiment.training.seed});
       if (!runs.insert(fs::weakly_canonical(path, ignored).string()).second)
         throw UsageError(fmt::format("{}: the same run is given twice", path.string()));
@@ -406,6 +405,9 @@ Comparison comparison_of(const std::vector<fs::path>& configs_and_runs,
         row->finished.push_back(variant.finished.front());
         continue;
       }
+    } else if (!data.empty()) {
+      throw UsageError(fmt::format(
+          "{}: --data is for finished runs and directories; a configuration names its data", path.string()));
     } else if (is_comparison_file(path)) {
       throw UsageError(fmt::format("{}: this is a comparison file: give it alone", path.string()));
     } else {
@@ -416,6 +418,7 @@ Comparison comparison_of(const std::vector<fs::path>& configs_and_runs,
   }
   make_names_unique(comparison.variants);
   for (auto& variant : comparison.variants) variant.variant = variant.name;
+  if (!data.empty()) evaluate_on(comparison, data);
   return comparison;
 }
 

@@ -50,6 +50,9 @@ struct Candidate {
 struct FinishedRun {
   std::filesystem::path dir;
   int64_t seed = 0;  // of its training
+  /// The run, or the directory in Hugging Face's form, that copy_models() copies first; empty: nothing is
+  /// copied.
+  std::filesystem::path source = {};
 };
 
 /// One row of the comparison.
@@ -121,9 +124,12 @@ bool is_comparison_file(const std::filesystem::path& path);
 Comparison load_comparison(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
 
 /// A comparison of configurations and finished runs, in the given order. Runs of one configuration with
-/// unequal seeds are one row. Equal names get a number. Throws ConfigError, CheckpointError, and UsageError
-/// for the same run twice or for a comparison file.
+/// unequal seeds are one row. Equal names get a number. With `data`, all of them are finished runs or
+/// directories in Hugging Face's form, and these files replace their validation data. Throws ConfigError,
+/// CheckpointError, and UsageError for the same run twice, for a comparison file, and for a directory in
+/// Hugging Face's form without `data`.
 Comparison comparison_of(const std::vector<std::filesystem::path>& configs_and_runs,
-                         const std::vector<std::string>& overrides = {});
+                         const std::vector<std::string>& overrides = {},
+                         const std::vector<std::string>& data = {});
 
 }  // namespace zoo

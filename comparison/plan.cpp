@@ -142,8 +142,9 @@ void check_steps_of_seeds(ComparisonPlan& plan, const PlannedVariant& variant) {
   }
 }
 
-/// The budget if none is given: the steps that the first variant has taken or will take. If all variants are
-/// finished runs that the same max_seconds ended, the budget is these seconds.
+/// The budget if none is given: the steps that the first variant has taken or will take, 0 where nothing
+/// tells how it was trained. If all variants are finished runs that the same max_seconds ended, the budget is
+/// these seconds.
 Budget default_budget(const std::vector<PlannedVariant>& variants) {
   const auto& first = variants.front().experiment.training;
   const auto ended_by_clock = [&](const PlannedVariant& v) {
@@ -153,7 +154,8 @@ Budget default_budget(const std::vector<PlannedVariant>& variants) {
   if (first.max_seconds && std::all_of(variants.begin(), variants.end(), ended_by_clock))
     return {BudgetKind::seconds, *first.max_seconds};
   const auto& planned = variants.front().planned;
-  return {BudgetKind::steps, static_cast<double>(planned ? planned->steps : first.steps)};
+  const int64_t to_train = variants.front().runs.empty() ? first.steps : 0;
+  return {BudgetKind::steps, static_cast<double>(planned ? planned->steps : to_train)};
 }
 
 /// Replaces the configuration's limits with the budget.
@@ -257,9 +259,9 @@ ComparisonPlan make_plan(const Comparison& comparison) {
     if (first->name != variant.name) planned.baseline = first->name;
     for (int i = 2; !slugs.insert(planned.slug).second; ++i)
       planned.slug = fmt::format("{}-{}", slug_of(variant.name), i);
-    for (const auto& [run, seed] : variant.finished) {
-      planned.runs.push_back(run);
-      planned.seeds.push_back(seed);
+    for (const auto& finished : variant.finished) {
+      planned.runs.push_back(finished.dir);
+      planned.seeds.push_back(finished.seed);
     }
     if (planned.runs.empty()) {
       for (int64_t seed = 1; seed <= plan.settings.seeds; ++seed) planned.seeds.push_back(seed);

@@ -33,10 +33,11 @@ struct Origin {
 };
 
 /// How a training ended.
-enum class SeedEnd { all_steps, out_of_time, out_of_patience, interrupted, failed };
+/// `elsewhere`: it was not trained here, so nothing is known of its training.
+enum class SeedEnd { all_steps, out_of_time, out_of_patience, interrupted, failed, elsewhere };
 constexpr auto config_names(SeedEnd) {
   return std::to_array<std::string_view>(
-      {"all_steps", "out_of_time", "out_of_patience", "interrupted", "failed"});
+      {"all_steps", "out_of_time", "out_of_patience", "interrupted", "failed", "elsewhere"});
 }
 
 /// A row of metrics.jsonl; NaN where it lacks a number.

@@ -63,6 +63,19 @@ std::optional<fs::path> foreign_run(const fs::path& runs) {
   return std::nullopt;
 }
 
+/// The first entry of DIR/models that is no copied model.
+std::optional<fs::path> foreign_model(const fs::path& models) {
+  for (const auto& variant : entries_of(models)) {
+    if (!is_folder(variant)) return variant;
+    for (const auto& entry : entries_of(variant)) {
+      const auto name = entry.filename().string();
+      const bool ours = seed_in(name) && is_folder(entry) && is_there(entry / "config.yaml");
+      if (!ours && !is_temporary(name)) return entry;
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<fs::path> foreign_measurement(const fs::path& measured) {
   for (const auto& entry : entries_of(measured)) {
     const auto name = entry.filename().string();
@@ -115,6 +128,11 @@ std::optional<fs::path> foreign_entry(const fs::path& dir) {
   } else if (is_there(dir / "tuning")) {
     return dir / "tuning";
   }
+  if (is_folder(dir / "models")) {
+    if (auto found = foreign_model(dir / "models")) return found;
+  } else if (is_there(dir / "models")) {
+    return dir / "models";
+  }
   if (is_results(dir / "results.json")) return std::nullopt;
   for (const auto name : kReports) {
     if (is_there(dir / name) && !is_report_page(dir / name)) return dir / name;
@@ -162,12 +180,18 @@ void remove_comparison(const fs::path& dir, const std::vector<fs::path>& needed)
                     "move it away, or give another CompareOptions::dir",
                     foreign->string()));
   }
-  const auto remove = [&](std::string_view name) {
+  const auto remove = [&](const fs::path& name) {
     std::error_code error;
     fs::remove_all(dir / name, error);
     if (error)
       throw SystemError(fmt::format("cannot remove '{}': {}", (dir / name).string(), error.message()));
   };
+  if (is_folder(dir / "models")) {
+    for (const auto& model : entries_of(dir / "models")) {
+      const auto inside = [&](const fs::path& run) { return lies_in(run, model); };
+      if (std::ranges::none_of(needed, inside)) remove(fs::path("models") / model.filename());
+    }
+  }
   remove("runs");
   remove("tuning");
   remove("measured");

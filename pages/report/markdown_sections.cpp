@@ -52,7 +52,7 @@ std::string budget_text(const Json& results) {
   const Json& budget = member(results, "budget");
   const auto value = number_at(budget, "amount");
   const std::string kind = text_at(budget, "kind");
-  if (!value) return "";
+  if (!value || *value == 0) return "";  // 0: nothing was trained here
   if (kind == "flops") return amount(value, "FLOP");
   if (kind == "steps") return fmt::format("{:.0f} {}", *value, *value == 1 ? "step" : "steps");
   return amount(value) + " " + (kind == "tokens" ? unit_of(results) + "s" : kind);

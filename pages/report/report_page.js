@@ -35,7 +35,7 @@ function fillTop() {
     ['Runs', String(runs.length)],
     ['Task', data.task?.replaceAll('_', ' ')],
     ['Metric', `${metric.label}, ${betterSide}`],
-    ['Budget of a run', data.budget && (BUDGETS[data.budget.kind] ?? String)(data.budget.amount)],
+    ['Budget of a run', data.budget?.amount > 0 && (BUDGETS[data.budget.kind] ?? String)(data.budget.amount)],
     [data.seeds.length === 1 ? 'Seed' : 'Seeds', data.seeds.length > 6 ? data.seeds.length : data.seeds.join(', ')],
     ['Matched', data.match && `${data.match.quantity} at ${si(data.match.target)}, within ` +
                               `${(100 * data.match.spread).toFixed(1)}${THIN}%`],
@@ -277,7 +277,8 @@ function buildTable(section) {
 
 /** A table of every seed of the runs shown, filled when it is opened. */
 function seedsTable() {
-  const ENDS = {all_steps: 'all steps', out_of_time: 'out of time', interrupted: 'interrupted', failed: 'failed'};
+  const ENDS = {all_steps: 'all steps', out_of_time: 'out of time', interrupted: 'interrupted', failed: 'failed',
+                elsewhere: 'trained elsewhere'};
   const host = el('div', 'scroll tall'), details = el('details', '', el('summary', '', 'Every seed'), host);
   const number = (title, key, text) =>
       ({title, value: ({seed}) => seed[key] ?? null, cell: ({seed}) => text(seed[key])});

@@ -426,7 +426,7 @@ TEST_F(Compare, BadInputIsOneLine) {
     EXPECT_THAT(outcome.err, HasSubstr(words)) << arguments;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   };
-  expect("", "CONFIG|RUN is required");
+  expect("", "CONFIG|RUN|DIRECTORY is required");
   expect("none.yaml", "none.yaml");
   expect("base.yaml --budget epochs=3", "--budget epochs=3: write it as steps=N");
   expect("base.yaml --seeds 0", "--seeds");

@@ -1,0 +1,22 @@
+#pragma once
+// Models that were trained elsewhere, evaluated on data that the user names: directories in Hugging Face's
+// form, and runs. Each becomes a run of the comparison, so that nothing is written beside the originals.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "comparison/comparison_config.h"
+
+namespace zoo {
+
+/// Lets the finished runs of a comparison be evaluated on `files`, in place of the data that they name. Texts
+/// are cut into sequences of one length, the shortest of all.
+void evaluate_on(Comparison& comparison, const std::vector<std::string>& files);
+
+/// Copies each run with a FinishedRun::source to DIR/models/SLUG/seed-N, with the configuration of its
+/// variant, and replaces its source with the copy. A copy that is there already and has this configuration is
+/// kept. Throws CheckpointError as open_stored_model(), and SystemError.
+void copy_models(Comparison& comparison, const std::filesystem::path& dir);
+
+}  // namespace zoo

@@ -1,0 +1,82 @@
+// Directories in Hugging Face's form, in the commands: out of a run, into a run, and side by side.
+
+#include <filesystem>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "io/files.h"
+#include "tests/cli/support.h"
+
+namespace zoo::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// What GPT-2 computes, with a vocabulary that transformers can read.
+constexpr const char* kLikeGpt2 = R"(
+name: tiny
+task: language_modeling
+data: {train: train.txt, valid: valid.txt, sequence_length: 24,
+       tokenizer: {type: sentencepiece, vocab_size: 300, model: bpe}}
+model: {architecture: decoder, d_model: 16, n_layers: 2, n_heads: 2, max_positions: 32, dropout: 0,
+        position: learned, activation: gelu_tanh, norm_placement: pre, tie_embeddings: true}
+training: {steps: 3, batch_size: 4, threads: 1}
+)";
+
+class HubDirectories : public ::testing::Test {
+ protected:
+  HubDirectories() {
+    std::string text;
+    for (int i = 0; i < 60; ++i) text += "the ship came home at night and nobody heard the bell\n";
+    for (const char* name : {"train.txt", "valid.txt", "other.txt"}) dir.write(name, text);
+    dir.write("tiny.yaml", kLikeGpt2);
+    run("train tiny.yaml --device cpu --out tiny");
+    run("export tiny hub");
+  }
+  std::string run(const std::string& arguments, int code = 0) const {
+    const auto outcome = run_zoo(dir, arguments);
+    EXPECT_EQ(outcome.code, code) << arguments << outcome.err;
+    return code == 0 ? outcome.out : outcome.err;
+  }
+
+  TempDir dir;
+};
+
+TEST_F(HubDirectories, AreComparedOnFilesOfTheUser) {
+  const auto original = run("evaluate hub --data other.txt --json --device cpu");
+  const auto results = json::parse(run("compare hub tiny --data other.txt --out side --json --device cpu"));
+  ASSERT_EQ(results["runs"].size(), 2);
+  const auto scores = results["runs"][0]["seeds"][0]["valid"];
+  EXPECT_NEAR(scores["loss"].get<double>(), json::parse(original)["loss"].get<double>(), 1e-5);
+  for (const auto& one : results["runs"]) {
+    EXPECT_EQ(one["seeds"][0]["end"], "elsewhere");
+    EXPECT_NEAR(one["seeds"][0]["valid"]["loss"].get<double>(), scores["loss"].get<double>(), 1e-5);
+  }
+  EXPECT_EQ(results["budget"]["amount"], 0);
+  // The report has no budget, and the directory of the Hub has no new files.
+  const auto report = read_file(dir / "side/report.md", Follow::nothing);
+  EXPECT_THAT(report, AllOf(HasSubstr("Seeds"), Not(HasSubstr("Budget of a run"))));
+  EXPECT_FALSE(fs::exists(dir / "hub/evaluation.json"));
+  // The same command replaces what it wrote, and nothing else.
+  run("compare hub tiny --data other.txt --out side --overwrite --device cpu");
+  dir.write("side/models/mine.txt", "mine");
+  EXPECT_THAT(run("compare hub tiny --data other.txt --out side --overwrite --device cpu", 2),
+              HasSubstr("mine.txt"));
+}
+
+TEST_F(HubDirectories, NeedDataForAComparison) {
+  EXPECT_THAT(run("compare hub tiny --out x --device cpu", 2), HasSubstr("--data FILE"));
+  EXPECT_THAT(run("compare tiny.yaml --data other.txt --out x --device cpu", 2),
+              HasSubstr("tiny.yaml: --data is for finished runs"));
+  EXPECT_THAT(run("compare hub --data missing.txt --out x --device cpu", 2), HasSubstr("missing.txt"));
+}
+
+}  // namespace
+}  // namespace zoo::testing
