@@ -375,7 +375,7 @@ TEST_F(Commands, ConfigExplainsOneKey) {
   EXPECT_THAT(output("config patience"), HasSubstr("evaluations in a row"));
   EXPECT_EQ(zoo("config patiense").code, 2);
   EXPECT_THAT(output("config --list"),
-              AllOf(HasSubstr("\nmodels\n"), HasSubstr("  gpt2 "), HasSubstr("GPT-2 124M (Radford et al")));
+              AllOf(HasSubstr("\nmodels\n"), HasSubstr("  gpt2 "), HasSubstr("  GPT-2 124M\n")));
 }
 
 TEST_F(Commands, ShellsCompleteCommands) {
@@ -394,7 +394,7 @@ _zoo; printf '%s\n' "${{COMPREPLY[@]}}"
   EXPECT_EQ(words_after("zoo tra_"), "train\n");
   EXPECT_EQ(words_after("zoo train --over_"), "--overwrite\n");
   EXPECT_EQ(words_after("zoo train x.yaml --set training.pati_"), "training.patience=\n");
-  EXPECT_EQ(words_after("zoo inspect gpt2_"), "gpt2\n");
+  EXPECT_EQ(words_after("zoo inspect gpt2-x_"), "gpt2-xl\n");
   EXPECT_EQ(words_after("zoo tokenizer enc_"), "encode\n");
   EXPECT_THAT(output("completion zsh"), StartsWith("autoload -U +X bashcompinit && bashcompinit\n"));
 }
