@@ -1,0 +1,318 @@
+"""The published models of configs/models: what their config.json on the Hub says about the shape and the arithmetic of
+the model, and the class of transformers that has the head of our task. Keys that only say how a model is trained, saved or
+generates are left out.
+
+MODELS has an entry for each name after "Published as" in configs/models. tests/parity/catalogue_test.py builds them.
+"""
+
+from typing import NamedTuple
+
+
+class Published(NamedTuple):
+    class_name: str
+    config: dict
+
+    def file(self):
+        """config.json"""
+        return {"architectures": [self.class_name], **self.config}
+
+
+MODELS = {}
+
+
+def add(class_name, family, sizes):
+    """`sizes`: what differs between the models of a family, by name."""
+    for name, size in sizes.items():
+        MODELS[name] = Published(class_name, family | size)
+
+
+def width(hidden, layers, heads, **more):
+    """The sizes of encoders, whose inner width is four times the outer one."""
+    return {
+        "hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": heads,
+        "intermediate_size": 4 * hidden, **more,
+    }  # fmt: skip
+
+
+BASE, LARGE = width(768, 12, 12), width(1024, 24, 16)
+
+BERT = {
+    "model_type": "bert", "vocab_size": 30522, "max_position_embeddings": 512, "type_vocab_size": 2,
+    "hidden_act": "gelu", "layer_norm_eps": 1e-12, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1,
+    "pad_token_id": 0,
+}  # fmt: skip
+add("BertForMaskedLM", BERT, {
+    "google-bert/bert-base-uncased": BASE,
+    "google-bert/bert-base-cased": BASE | {"vocab_size": 28996},
+    "google-bert/bert-large-uncased": LARGE,
+    "google-bert/bert-large-cased": LARGE | {"vocab_size": 28996},
+    "google/bert_uncased_L-2_H-128_A-2": width(128, 2, 2),
+    "google/bert_uncased_L-4_H-256_A-4": width(256, 4, 4),
+    "google/bert_uncased_L-4_H-512_A-8": width(512, 4, 8),
+    "google/bert_uncased_L-8_H-512_A-8": width(512, 8, 8),
+})  # fmt: skip
+
+ROBERTA = BERT | {
+    "model_type": "roberta", "vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1,
+    "layer_norm_eps": 1e-5, "pad_token_id": 1,
+}  # fmt: skip
+add("RobertaForMaskedLM", ROBERTA, {"FacebookAI/roberta-base": BASE, "FacebookAI/roberta-large": LARGE})
+
+LONGFORMER = ROBERTA | {"model_type": "longformer", "max_position_embeddings": 4098, "sep_token_id": 2}
+add("LongformerForMaskedLM", LONGFORMER, {
+    "allenai/longformer-base-4096": BASE | {"attention_window": [512] * 12},
+    "allenai/longformer-large-4096": LARGE | {"attention_window": [512] * 24},
+})  # fmt: skip
+
+BIG_BIRD = BERT | {
+    "model_type": "big_bird", "vocab_size": 50358, "max_position_embeddings": 4096, "hidden_act": "gelu_new",
+    "attention_type": "block_sparse", "block_size": 64, "num_random_blocks": 3, "rescale_embeddings": False,
+    "use_bias": True,
+}  # fmt: skip
+add("BigBirdForMaskedLM", BIG_BIRD, {"google/bigbird-roberta-base": BASE, "google/bigbird-roberta-large": LARGE})
+
+DISTILBERT = {
+    "model_type": "distilbert", "vocab_size": 30522, "max_position_embeddings": 512, "dim": 768, "hidden_dim": 3072,
+    "n_layers": 6, "n_heads": 12, "activation": "gelu", "dropout": 0.1, "attention_dropout": 0.1, "pad_token_id": 0,
+}  # fmt: skip
+add("DistilBertForMaskedLM", DISTILBERT, {
+    "distilbert/distilbert-base-uncased": {},
+    "distilbert/distilbert-base-cased": {"vocab_size": 28996},
+})  # fmt: skip
+
+GPT2 = {
+    "model_type": "gpt2", "vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12,
+    "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "attn_pdrop": 0.1, "embd_pdrop": 0.1,
+    "resid_pdrop": 0.1,
+}  # fmt: skip
+add("GPT2LMHeadModel", GPT2, {
+    "openai-community/gpt2": {},
+    "openai-community/gpt2-medium": {"n_embd": 1024, "n_layer": 24, "n_head": 16},
+    "openai-community/gpt2-large": {"n_embd": 1280, "n_layer": 36, "n_head": 20},
+    "openai-community/gpt2-xl": {"n_embd": 1600, "n_layer": 48, "n_head": 25},
+    "distilbert/distilgpt2": {"n_layer": 6},
+})  # fmt: skip
+
+
+def t5(d_model, d_kv, d_ff, layers, heads):
+    return {
+        "d_model": d_model, "d_kv": d_kv, "d_ff": d_ff, "num_layers": layers, "num_decoder_layers": layers,
+        "num_heads": heads,
+    }  # fmt: skip
+
+
+T5 = {
+    "model_type": "t5", "vocab_size": 32128, "relative_attention_num_buckets": 32, "layer_norm_epsilon": 1e-6,
+    "dropout_rate": 0.1, "feed_forward_proj": "relu", "is_encoder_decoder": True, "n_positions": 512,
+    "pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0,
+}  # fmt: skip
+add("T5ForConditionalGeneration", T5, {
+    "google-t5/t5-small": t5(512, 64, 2048, 6, 8),
+    "google-t5/t5-base": t5(768, 64, 3072, 12, 12),
+    "google-t5/t5-large": t5(1024, 64, 4096, 24, 16),
+    "google-t5/t5-3b": t5(1024, 128, 16384, 24, 32),
+    "google-t5/t5-11b": t5(1024, 128, 65536, 24, 128),
+})  # fmt: skip
+T5_V1_1 = T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
+for size, shape in {
+    "small": t5(512, 64, 1024, 8, 6),
+    "base": t5(768, 64, 2048, 12, 12),
+    "large": t5(1024, 64, 2816, 24, 16),
+    "xl": t5(2048, 64, 5120, 24, 32),
+    "xxl": t5(4096, 64, 10240, 24, 64),
+}.items():
+    names = (f"google/t5-v1_1-{size}", f"google/flan-t5-{size}")
+    add("T5ForConditionalGeneration", T5_V1_1, dict.fromkeys(names, shape))
+
+
+def two_sides(d_model, layers, heads, d_ff):
+    return {
+        "d_model": d_model, "encoder_layers": layers, "decoder_layers": layers, "encoder_attention_heads": heads,
+        "decoder_attention_heads": heads, "encoder_ffn_dim": d_ff, "decoder_ffn_dim": d_ff,
+    }  # fmt: skip
+
+
+BART = {
+    "model_type": "bart", "vocab_size": 50265, "max_position_embeddings": 1024, "activation_function": "gelu",
+    "dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1, "scale_embedding": False,
+    "is_encoder_decoder": True, "bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2,
+}  # fmt: skip
+add("BartForConditionalGeneration", BART, {
+    "facebook/bart-base": two_sides(768, 6, 12, 3072),
+    "facebook/bart-large": two_sides(1024, 12, 16, 4096),
+})  # fmt: skip
+MARIAN = {
+    "model_type": "marian", "vocab_size": 58101, "max_position_embeddings": 512, "activation_function": "swish",
+    "dropout": 0.1, "attention_dropout": 0.0, "activation_dropout": 0.0, "scale_embedding": True,
+    "is_encoder_decoder": True, "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 58100,
+    "decoder_start_token_id": 58100,
+}  # fmt: skip
+add("MarianMTModel", MARIAN, {"Helsinki-NLP/opus-mt-en-de": two_sides(512, 6, 8, 2048)})
+
+
+def llama(hidden, layers, heads, kv_heads, inner, **more):
+    return {
+        "hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads, "intermediate_size": inner, **more,
+    }  # fmt: skip
+
+
+LLAMA = {
+    "model_type": "llama", "vocab_size": 32000, "max_position_embeddings": 2048, "hidden_act": "silu",
+    "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2,
+}  # fmt: skip
+add("LlamaForCausalLM", LLAMA, {
+    "huggyllama/llama-7b": llama(4096, 32, 32, 32, 11008),
+    "huggyllama/llama-13b": llama(5120, 40, 40, 40, 13824),
+    "huggyllama/llama-30b": llama(6656, 60, 52, 52, 17920),
+    "huggyllama/llama-65b": llama(8192, 80, 64, 64, 22016, rms_norm_eps=1e-5),
+})  # fmt: skip
+LLAMA2 = LLAMA | {"rms_norm_eps": 1e-5, "max_position_embeddings": 4096}
+add("LlamaForCausalLM", LLAMA2, {
+    "meta-llama/Llama-2-7b-hf": llama(4096, 32, 32, 32, 11008),
+    "meta-llama/Llama-2-13b-hf": llama(5120, 40, 40, 40, 13824),
+    "meta-llama/Llama-2-70b-hf": llama(8192, 80, 64, 8, 28672),
+    "TinyLlama/TinyLlama-1.1B-Chat-v1.0": llama(2048, 22, 32, 4, 5632, max_position_embeddings=2048),
+})  # fmt: skip
+
+
+def llama3_scaling(factor):
+    return {
+        "rope_type": "llama3", "factor": factor, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192,
+    }  # fmt: skip
+
+
+LLAMA3 = LLAMA2 | {
+    "vocab_size": 128256, "max_position_embeddings": 131072, "rope_theta": 500000.0,
+    "rope_scaling": llama3_scaling(8.0), "bos_token_id": 128000, "eos_token_id": 128001,
+}  # fmt: skip
+LLAMA3_2 = {"rope_scaling": llama3_scaling(32.0), "tie_word_embeddings": True}
+add("LlamaForCausalLM", LLAMA3, {
+    "meta-llama/Llama-3.1-8B": llama(4096, 32, 32, 8, 14336),
+    "meta-llama/Llama-3.1-70B": llama(8192, 80, 64, 8, 28672),
+    "meta-llama/Llama-3.1-405B": llama(16384, 126, 128, 8, 53248),
+    "meta-llama/Llama-3.2-1B": llama(2048, 16, 32, 8, 8192, head_dim=64, **LLAMA3_2),
+    "meta-llama/Llama-3.2-3B": llama(3072, 28, 24, 8, 8192, head_dim=128, **LLAMA3_2),
+})  # fmt: skip
+
+SMOLLM2 = LLAMA2 | {
+    "vocab_size": 49152, "max_position_embeddings": 8192, "rope_theta": 100000.0, "tie_word_embeddings": True,
+    "bos_token_id": 0, "eos_token_id": 0,
+}  # fmt: skip
+add("LlamaForCausalLM", SMOLLM2, {
+    "HuggingFaceTB/SmolLM2-135M": llama(576, 30, 9, 3, 1536),
+    "HuggingFaceTB/SmolLM2-360M": llama(960, 32, 15, 5, 2560),
+    "HuggingFaceTB/SmolLM2-1.7B": llama(2048, 24, 32, 32, 8192, rope_theta=130000.0),
+})  # fmt: skip
+
+MISTRAL = LLAMA2 | {"model_type": "mistral", "max_position_embeddings": 32768}
+add("MistralForCausalLM", MISTRAL, {
+    "mistralai/Mistral-7B-v0.1": llama(4096, 32, 32, 8, 14336, sliding_window=4096),
+    "mistralai/Mistral-7B-v0.3": llama(
+        4096, 32, 32, 8, 14336, sliding_window=None, vocab_size=32768, rope_theta=1000000.0
+    ),
+})  # fmt: skip
+
+QWEN2 = {
+    "model_type": "qwen2", "vocab_size": 152064, "max_position_embeddings": 131072, "hidden_act": "silu",
+    "rms_norm_eps": 1e-6, "rope_theta": 1000000.0, "tie_word_embeddings": False, "use_sliding_window": False,
+    "bos_token_id": 151643, "eos_token_id": 151643,
+}  # fmt: skip
+TIED = {"tie_word_embeddings": True, "vocab_size": 151936}
+SHORT = {"max_position_embeddings": 32768}
+QWEN2_SIZES = {
+    "0.5B": llama(896, 24, 14, 2, 4864, **TIED),
+    "1.5B": llama(1536, 28, 12, 2, 8960, **TIED),
+    "7B": llama(3584, 28, 28, 4, 18944),
+    "72B": llama(8192, 80, 64, 8, 29568, rms_norm_eps=1e-5),
+}  # fmt: skip
+add("Qwen2ForCausalLM", QWEN2, {f"Qwen/Qwen2-{size}": shape for size, shape in QWEN2_SIZES.items()})
+QWEN2_5_SIZES = QWEN2_SIZES | {
+    "0.5B": QWEN2_SIZES["0.5B"] | SHORT,
+    "3B": llama(2048, 36, 16, 2, 11008, **TIED, **SHORT),
+    "14B": llama(5120, 48, 40, 8, 13824, rms_norm_eps=1e-5),
+    "32B": llama(5120, 64, 40, 8, 27648, rms_norm_eps=1e-5),
+}
+add("Qwen2ForCausalLM", QWEN2, {f"Qwen/Qwen2.5-{size}": shape for size, shape in QWEN2_5_SIZES.items()})
+
+QWEN3 = QWEN2 | {
+    "model_type": "qwen3", "vocab_size": 151936, "max_position_embeddings": 40960, "head_dim": 128,
+    "attention_bias": False, "eos_token_id": 151645,
+}  # fmt: skip
+add("Qwen3ForCausalLM", QWEN3, {
+    "Qwen/Qwen3-0.6B": llama(1024, 28, 16, 8, 3072, **TIED),
+    "Qwen/Qwen3-1.7B": llama(2048, 28, 16, 8, 6144, **TIED),
+    "Qwen/Qwen3-4B": llama(2560, 36, 32, 8, 9728, **TIED),
+    "Qwen/Qwen3-8B": llama(4096, 36, 32, 8, 12288),
+    "Qwen/Qwen3-14B": llama(5120, 40, 40, 8, 17408),
+    "Qwen/Qwen3-32B": llama(5120, 64, 64, 8, 25600),
+})  # fmt: skip
+
+GEMMA2 = {
+    "model_type": "gemma2", "vocab_size": 256000, "max_position_embeddings": 8192, "rms_norm_eps": 1e-6,
+    "hidden_activation": "gelu_pytorch_tanh", "rope_theta": 10000.0, "sliding_window": 4096,
+    "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "bos_token_id": 2, "eos_token_id": 1,
+    "pad_token_id": 0,
+}  # fmt: skip
+add("Gemma2ForCausalLM", GEMMA2, {
+    "google/gemma-2-2b": llama(2304, 26, 8, 4, 9216, head_dim=256, query_pre_attn_scalar=256),
+    "google/gemma-2-9b": llama(3584, 42, 16, 8, 14336, head_dim=256, query_pre_attn_scalar=256),
+    "google/gemma-2-27b": llama(4608, 46, 32, 16, 36864, head_dim=128, query_pre_attn_scalar=144),
+})  # fmt: skip
+GEMMA3 = {
+    "model_type": "gemma3_text", "vocab_size": 262144, "max_position_embeddings": 32768, "rms_norm_eps": 1e-6,
+    "hidden_activation": "gelu_pytorch_tanh", "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0,
+    "sliding_window": 512, "query_pre_attn_scalar": 256, "head_dim": 256, "bos_token_id": 2, "eos_token_id": 1,
+    "pad_token_id": 0,
+}  # fmt: skip
+add("Gemma3ForCausalLM", GEMMA3, {
+    "google/gemma-3-270m": llama(640, 18, 4, 1, 2048),
+    "google/gemma-3-1b-pt": llama(1152, 26, 4, 1, 6912),
+})  # fmt: skip
+
+CLASSES = {"id2label": {i: str(i) for i in range(1000)}, "label2id": {str(i): i for i in range(1000)}}
+# The names of timm have the shapes of its code, with the keys of transformers.
+VIT = {
+    "model_type": "vit", "image_size": 224, "patch_size": 16, "num_channels": 3, "hidden_act": "gelu",
+    "layer_norm_eps": 1e-12, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "qkv_bias": True,
+    **CLASSES,
+}  # fmt: skip
+add("ViTForImageClassification", VIT, {
+    "timm/vit_tiny_patch16_224.augreg_in21k_ft_in1k": width(192, 12, 3),
+    "timm/vit_small_patch16_224.augreg_in21k_ft_in1k": width(384, 12, 6),
+    "google/vit-base-patch16-224": BASE,
+    "google/vit-base-patch32-224-in21k": BASE | {"patch_size": 32},
+    "google/vit-large-patch16-224": LARGE,
+    "google/vit-huge-patch14-224-in21k": width(1280, 32, 16, patch_size=14),
+})  # fmt: skip
+
+
+def resnet(kind, *depths):
+    sizes = [64, 128, 256, 512] if kind == "basic" else [256, 512, 1024, 2048]
+    return {"layer_type": kind, "depths": list(depths), "hidden_sizes": sizes, "embedding_size": 64}
+
+
+RESNETS = {
+    "microsoft/resnet-18": resnet("basic", 2, 2, 2, 2),
+    "microsoft/resnet-34": resnet("basic", 3, 4, 6, 3),
+    "microsoft/resnet-50": resnet("bottleneck", 3, 4, 6, 3),
+}
+add("ResNetForImageClassification", {"model_type": "resnet", "num_channels": 3, **CLASSES}, RESNETS)
+
+# The files name backbones of timm, which are these networks.
+DETR = {
+    "model_type": "detr", "num_queries": 100, "num_labels": 91, "use_timm_backbone": False,
+    "use_pretrained_backbone": False, "backbone": None, "position_embedding_type": "sine", "dropout": 0.1,
+    "activation_function": "relu", **two_sides(256, 6, 8, 2048),
+}  # fmt: skip
+
+
+def detr(backbone):
+    return {"backbone_config": {"model_type": "resnet", "out_features": ["stage4"], **RESNETS[backbone]}}
+
+
+add("DetrForObjectDetection", DETR, {
+    "facebook/detr-resnet-50": detr("microsoft/resnet-50"),
+    "facebook/detr-resnet-50-dc5": detr("microsoft/resnet-50"),
+})  # fmt: skip
