@@ -14,11 +14,13 @@ using After = ConvolutionWithNormImpl::After;
 
 constexpr int64_t kStages = 4, kBottleneck = 4;
 
-bool has_bottlenecks(const ResnetConfig& config) { return config.depth == ResnetDepth::layers_50; }
+bool has_bottlenecks(const ResnetConfig& config) { return config.depth >= ResnetDepth::layers_50; }
 
 /// The number of blocks of each stage.
 std::array<int64_t, kStages> blocks_of(ResnetDepth depth) {
   if (depth == ResnetDepth::layers_18) return {2, 2, 2, 2};
+  if (depth == ResnetDepth::layers_101) return {3, 4, 23, 3};
+  if (depth == ResnetDepth::layers_152) return {3, 8, 36, 3};
   return {3, 4, 6, 3};
 }
 
@@ -72,7 +74,8 @@ void count_pool(CostAccount& account, std::string name, double n_numbers) {
 
 void describe(ConfigVisitor& v, ResnetConfig& c) {
   constexpr double widest = 1 << 14;
-  v.field("depth", c.depth, "Layers: 18 and 34 have blocks of two convolutions, 50 has bottlenecks.");
+  v.field("depth", c.depth,
+          "Layers: 18 and 34 have blocks of two convolutions, the others have bottlenecks.");
   v.field("width", c.width, "Channels of the first stage; each of the four stages has twice as many.",
           Limits::between(1, widest));
   v.field("stem_stride", c.stem_stride,

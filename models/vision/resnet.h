@@ -17,10 +17,12 @@
 namespace zoo {
 
 /// The number of layers with weights of the published networks. 18 and 34 have blocks of two 3 × 3
-/// convolutions; 50 has bottlenecks (1 × 1, 3 × 3, 1 × 1) with a stride in the 3 × 3 one, as in torchvision
-/// and transformers ("v1.5").
-enum class ResnetDepth { layers_18, layers_34, layers_50 };
-constexpr auto config_names(ResnetDepth) { return std::to_array<std::string_view>({"18", "34", "50"}); }
+/// convolutions; deeper ones have bottlenecks (1 × 1, 3 × 3, 1 × 1) with a stride in the 3 × 3 one, as in
+/// torchvision and transformers ("v1.5").
+enum class ResnetDepth { layers_18, layers_34, layers_50, layers_101, layers_152 };
+constexpr auto config_names(ResnetDepth) {
+  return std::to_array<std::string_view>({"18", "34", "50", "101", "152"});
+}
 
 /// How much smaller the image is after the first layers.
 ///   4  a 7 × 7 convolution with stride 2 and a 3 × 3 maximum with stride 2: the published networks

@@ -297,6 +297,8 @@ RESNETS = {
     "microsoft/resnet-18": resnet("basic", 2, 2, 2, 2),
     "microsoft/resnet-34": resnet("basic", 3, 4, 6, 3),
     "microsoft/resnet-50": resnet("bottleneck", 3, 4, 6, 3),
+    "microsoft/resnet-101": resnet("bottleneck", 3, 4, 23, 3),
+    "microsoft/resnet-152": resnet("bottleneck", 3, 8, 36, 3),
 }
 add("ResNetForImageClassification", {"model_type": "resnet", "num_channels": 3, **CLASSES}, RESNETS)
 
@@ -315,4 +317,5 @@ def detr(backbone):
 add("DetrForObjectDetection", DETR, {
     "facebook/detr-resnet-50": detr("microsoft/resnet-50"),
     "facebook/detr-resnet-50-dc5": detr("microsoft/resnet-50"),
+    "facebook/detr-resnet-101": detr("microsoft/resnet-101"),
 })  # fmt: skip
