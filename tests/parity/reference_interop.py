@@ -437,3 +437,16 @@ def vit(out):
 
 
 CASES = [gpt2, llama, mistral, qwen, gemma, bert, roberta, distilbert, token_classifiers, longformer, t5, bart, vit]
+
+# What the table of docs/hub.md says of a family beside what is compared; made by scripts/make_hub_table.py.
+REMARKS = {
+    "gpt2": "not `scale_attn_by_inverse_layer_idx`",
+    "llama": "rotary scaling linear, llama3, yarn; not dynamic, longrope",
+    "mistral": "with the sliding window",
+    "qwen2": "also windows by layer",
+    "qwen3": "also windows by layer",
+    "gemma2": "with soft caps",
+    "gemma3_text": "with two rotary bases",
+    "longformer": "the first token is global",
+    "vit": "pictures are cut to a square here, squeezed there",
+}

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Keeps the table of families in docs/hub.md equal to what the tests compare with transformers.
+
+  scripts/make_hub_table.py           fails if the table is not current
+  scripts/make_hub_table.py --write   writes it into the page
+
+A row for each family of interop/foreign_families.cpp:
+  - its words and classes are those of its ForeignFamily in interop/families/
+  - what is compared: the directories that tests/parity/reference_interop.py has written, if
+    tests/parity/interop_parity_test.cpp reads them
+  - remarks: REMARKS in tests/parity/reference_interop.py
+ZOO_REFERENCES: the folder of the references; default build/release/tests/references. `ctest --preset release -R
+parity.References` makes them.
+"""
+
+import argparse
+import ast
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs/hub.md"
+CASES, REFERENCE = ROOT / "tests/parity/interop_parity_test.cpp", ROOT / "tests/parity/reference_interop.py"
+BEGIN, END = "<!-- families: begin, made by scripts/make_hub_table.py --write -->", "<!-- families: end -->"
+SKIPPED = 77
+# What a tensor of a reference stands for.
+COMPARED = {
+    "logits": "logits", "hidden": "hidden states", "maps": "attention maps", "left_logits": "padding on the left",
+    "cache": "token by token with a cache", "greedy": "greedy search", "beams": "beam search", "boxes": "boxes",
+}
+TYPES = {"F32": "fp32", "BF16": "bf16", "F16": "fp16"}
+
+
+class Problem(Exception):
+    pass
+
+
+class Missing(Problem):
+    """The references are not there."""
+
+
+def joined(text):
+    """The value of C++ string literals that follow one another."""
+    return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', text))
+
+
+def families():
+    """{model_type: (words, {class: task})}, in the order of the program."""
+    sources = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "interop/families").glob("*.cpp")))
+    result = {}
+    for function in re.findall(r"(\w+_foreign)\(\)", (ROOT / "interop/foreign_families.cpp").read_text(encoding="utf-8")):
+        body = re.search(rf"^ForeignFamily {function}\(\) {{(.*?)^}}", sources, re.MULTILINE | re.DOTALL)
+        parts = body and re.search(r"\.model_type = (.*?),\s*\.doc = (.*?),\s*\.classes = {(.*?)},\s*\.read", body[1], re.DOTALL)
+        if not parts:
+            raise Problem(f"interop/families: {function}() has no .model_type, .doc, .classes and .read")
+        model_type, words, classes = parts.groups()
+        result[joined(model_type)] = joined(words), dict(re.findall(r'{"(\w+)",\s*"(\w+)"}', classes))
+    return result
+
+
+def cases():
+    """The names of the cases that the test reads, and of those that generate."""
+    text = CASES.read_text(encoding="utf-8")
+
+    def names(function):
+        body = re.search(rf"^std::vector<std::string> {function}\(\) {{(.*?)^}}", text, re.MULTILINE | re.DOTALL)
+        found = re.findall(r'{"(\w+)", (\d+)}', body[1] if body else "")
+        if not found:
+            raise Problem(f"{CASES.name}: {function}() has no cases")
+        return {f"{name}_{i}" for name, count in found for i in range(int(count))}
+    writers = names("writers")
+    return writers | names("cases"), writers
+
+
+def header(path):
+    """{tensor: {"dtype", "shape", …}} of a safetensors file."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        return {name: entry for name, entry in json.loads(file.read(length)).items() if name != "__metadata__"}
+
+
+def references():
+    """The directories of models, by name."""
+    folder = Path(os.environ.get("ZOO_REFERENCES", ROOT / "build/release/tests/references")) / "reference_interop"
+    found = {path.parent.name: path.parent for path in sorted(folder.glob("*/config.json"))}
+    if not found:
+        raise Missing(f"{folder} has no references; ctest --preset release -R parity.References makes them")
+    return found
+
+
+def compared():
+    """{model_type: (classes, what is compared, types of weights)}"""
+    read, writers = cases()
+    directories = references()
+    if read != directories.keys():
+        names = ", ".join(sorted(read ^ directories.keys()))
+        raise Problem(f"{REFERENCE.name} and {CASES.name} have different cases: {names}; or the references are old")
+    result = {}
+    for name, directory in directories.items():
+        config = json.loads((directory / "config.json").read_text(encoding="utf-8"))
+        classes, what, types = result.setdefault(config["model_type"], (set(), set(), set()))
+        classes.update(config["architectures"])
+        what.update(header(directory.with_name(f"{name}.safetensors")))
+        if name in writers:
+            what.add("cache")
+        weights = next(directory.glob("*.safetensors"))
+        types.update(entry["dtype"] for entry in header(weights).values())
+    return result
+
+
+def remarks():
+    for node in ast.parse(REFERENCE.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "REMARKS":
+            return ast.literal_eval(node.value)
+    raise Problem(f"{REFERENCE.name} lacks REMARKS")
+
+
+def table():
+    known, seen, notes = families(), compared(), remarks()
+    for model_type in (seen.keys() | notes.keys()) - known.keys():
+        raise Problem(f"interop/foreign_families.cpp has no family {model_type}")
+    lines = [
+        "| `model_type` | models | tasks that are compared | equal to transformers | opened, but not compared | remarks |",
+        "|---|---|---|---|---|---|",
+    ]
+    for model_type, (words, classes) in known.items():
+        if model_type not in seen:
+            raise Problem(f"{REFERENCE.name} has no case for {model_type}")
+        used, what, types = seen[model_type]
+        missing = used - classes.keys()
+        if missing:
+            raise Problem(f"interop/families: {model_type} lacks {', '.join(sorted(missing))}")
+        cells = [
+            f"`{model_type}`", words, ", ".join(dict.fromkeys(task for name, task in classes.items() if name in used)),
+            ", ".join(text for name, text in COMPARED.items() if name in what)
+            + "; " + ", ".join(text for name, text in TYPES.items() if name in types),
+            ", ".join(f"`{name}`" for name in classes if name not in used) or "–", notes.get(model_type, ""),
+        ]  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    try:
+        page = PAGE.read_text(encoding="utf-8")
+        before, begin, rest = page.partition(BEGIN)
+        _, end, after = rest.partition(END)
+        if not begin or not end:
+            raise Problem(f"{PAGE.name} lacks the lines {BEGIN} and {END}")
+        new = f"{before}{BEGIN}\n\n{table()}\n\n{END}{after}"
+        if arguments.write:
+            PAGE.write_text(new, encoding="utf-8")
+        elif new != page:
+            raise Problem(f"{PAGE.relative_to(ROOT)} is not current; run scripts/make_hub_table.py --write")
+    except (Problem, OSError) as problem:
+        print(f"make_hub_table: {problem}", file=sys.stderr)
+        may_skip = isinstance(problem, Missing) and "ZOO_REQUIRE_REFERENCES" not in os.environ
+        sys.exit(SKIPPED if may_skip else 1)
+
+
+if __name__ == "__main__":
+    main()
