@@ -8,8 +8,8 @@
 #include <c10/core/Device.h>
 #include <nlohmann/json.hpp>
 
-#include "comparison/comparison_config.h"
-#include "comparison/plan.h"
+#include "comparison/planning/comparison_config.h"
+#include "comparison/planning/plan.h"
 #include "training/trainer.h"
 
 namespace zoo {

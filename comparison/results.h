@@ -16,7 +16,7 @@
 #include "analysis/scaling.h"
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/guess.h"
-#include "comparison/plan.h"
+#include "comparison/planning/plan.h"
 #include "comparison/statistics/paired_test.h"
 #include "comparison/statistics/power_law.h"
 #include "io/metrics_log.h"

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "comparison/plan.h"
+#include "comparison/planning/plan.h"
 
 namespace zoo {
 

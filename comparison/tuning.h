@@ -10,7 +10,7 @@
 
 #include <c10/core/Device.h>
 
-#include "comparison/comparison_config.h"
+#include "comparison/planning/comparison_config.h"
 #include "comparison/results.h"
 #include "comparison/runner.h"
 

@@ -19,9 +19,10 @@ void check_reports(const std::filesystem::path& dir);
 /// Makes DIR and DIR/measured. Throws CheckpointError if DIR/measured is a link or a file, SystemError.
 void make_comparison_directory(const std::filesystem::path& dir);
 
-/// Removes the files of a comparison, and nothing else; of DIR/models, what is not among `needed`. Throws UsageError before anything is removed: where
-/// DIR/runs or DIR/measured holds an entry that no comparison writes, where another program wrote a report,
-/// or where one of the `needed` runs would be removed. Throws SystemError.
+/// Removes the files of a comparison, and nothing else; of DIR/models, what is not among `needed`. Throws
+/// UsageError before anything is removed: where DIR/runs or DIR/measured holds an entry that no comparison
+/// writes, where another program wrote a report, or where one of the `needed` runs would be removed. Throws
+/// SystemError.
 void remove_comparison(const std::filesystem::path& dir, const std::vector<std::filesystem::path>& needed);
 
 }  // namespace zoo

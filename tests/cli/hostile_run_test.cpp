@@ -32,7 +32,7 @@
 #include "apps/command_line.h"
 #include "base/error.h"
 #include "comparison/compare.h"
-#include "comparison/comparison_config.h"
+#include "comparison/planning/comparison_config.h"
 #include "experiments/load_experiment.h"
 #include "tasks/experiment.h"
 #include "tests/cli/support.h"

@@ -1,6 +1,6 @@
 // What a comparison file may contain, and its errors.
 
-#include "comparison/comparison_config.h"
+#include "comparison/planning/comparison_config.h"
 
 #include <functional>
 

@@ -1,6 +1,6 @@
 // Equal sizes, equal budgets, and notices where something is not equal.
 
-#include "comparison/plan.h"
+#include "comparison/planning/plan.h"
 
 #include <cmath>
 
@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "checkpoints/checkpoint.h"
-#include "comparison/fairness.h"
-#include "comparison/matching.h"
+#include "comparison/planning/fairness.h"
+#include "comparison/planning/matching.h"
 #include "comparison/runner.h"
 #include "tests/support/training.h"
 

@@ -12,7 +12,7 @@
 #include <torch/types.h>
 
 #include "base/error.h"
-#include "comparison/comparison_config.h"
+#include "comparison/planning/comparison_config.h"
 #include "data/images/annotated_image.h"
 #include "data/images/augment.h"
 #include "data/images/coco_file.h"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "comparison/comparison_config.h"
+#include "comparison/planning/comparison_config.h"
 #include "tasks/task.h"
 
 namespace zoo {

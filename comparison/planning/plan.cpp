@@ -1,4 +1,4 @@
-#include "comparison/plan.h"
+#include "comparison/planning/plan.h"
 
 #include <algorithm>
 #include <cctype>
@@ -12,8 +12,8 @@
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/initial_weights.h"
 #include "checkpoints/run.h"
-#include "comparison/fairness.h"
-#include "comparison/matching.h"
+#include "comparison/planning/fairness.h"
+#include "comparison/planning/matching.h"
 #include "tasks/epochs.h"
 #include "tasks/task.h"
 

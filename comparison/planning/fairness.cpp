@@ -1,4 +1,4 @@
-#include "comparison/fairness.h"
+#include "comparison/planning/fairness.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "comparison/plan.h"
+#include "comparison/planning/plan.h"
 #include "tasks/task_type.h"
 
 namespace zoo {

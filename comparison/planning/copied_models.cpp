@@ -1,4 +1,4 @@
-#include "comparison/copied_models.h"
+#include "comparison/planning/copied_models.h"
 
 #include <algorithm>
 #include <system_error>
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "checkpoints/run.h"
 #include "checkpoints/stored_model.h"
-#include "comparison/plan.h"
+#include "comparison/planning/plan.h"
 #include "io/files.h"
 #include "io/safetensors.h"
 #include "tasks/task_type.h"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "comparison/comparison_config.h"
+#include "comparison/planning/comparison_config.h"
 #include "models/families/model_cost.h"
 
 namespace zoo {

@@ -1,4 +1,4 @@
-#include "comparison/comparison_config.h"
+#include "comparison/planning/comparison_config.h"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "checkpoints/stored_model.h"
-#include "comparison/copied_models.h"
+#include "comparison/planning/copied_models.h"
 #include "experiments/load_experiment.h"
 #include "interop/foreign_files.h"
 #include "io/config/config_tree.h"

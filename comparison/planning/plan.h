@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "comparison/budget.h"
-#include "comparison/comparison_config.h"
+#include "comparison/planning/budget.h"
+#include "comparison/planning/comparison_config.h"
 #include "models/families/model_cost.h"
 
 namespace zoo {

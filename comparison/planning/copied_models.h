@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "comparison/comparison_config.h"
+#include "comparison/planning/comparison_config.h"
 
 namespace zoo {
 

@@ -1,4 +1,4 @@
-#include "comparison/budget.h"
+#include "comparison/planning/budget.h"
 
 #include <algorithm>
 #include <cmath>

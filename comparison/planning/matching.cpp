@@ -1,4 +1,4 @@
-#include "comparison/matching.h"
+#include "comparison/planning/matching.h"
 
 #include <algorithm>
 #include <cmath>
