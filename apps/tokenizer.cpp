@@ -163,22 +163,36 @@ void add_train_tokenizer(CLI::App& app) {
 struct EncodeArguments {
   std::filesystem::path dir;
   std::optional<std::string> text;
-  bool json = false;
+  bool offsets = false, json = false;
 };
 
-// {"results": [{"text", "ids", "tokens"}]}, one result per text; without --json, one line of ids per text.
+// {"results": [{"text", "ids", "tokens", "offsets"}]}, one result per text; without --json, one line of ids
+// per text, or of id:begin-end. Offsets are code points of the text.
 void encode(const EncodeArguments& arguments) {
   const auto tokenizer = open_tokenizer(arguments.dir);
   auto results = nlohmann::ordered_json::array();
   const auto encode_one = [&](const std::string& text) {
-    const auto ids = tokenizer->encode(text);
+    TokenIds ids;
+    auto offsets = nlohmann::ordered_json::array();
+    std::vector<std::string> places;
+    if (arguments.offsets) {
+      for (const auto& [id, begin, end] : tokenizer->encode_with_places(text)) {
+        ids.push_back(id);
+        offsets.push_back({begin, end});
+        places.push_back(fmt::format("{}:{}-{}", id, begin, end));
+      }
+    } else {
+      ids = tokenizer->encode(text);
+    }
     if (!arguments.json) {
-      std::cout << fmt::format("{}\n", fmt::join(ids, ","));
+      std::cout << (arguments.offsets ? fmt::format("{}\n", fmt::join(places, ","))
+                                      : fmt::format("{}\n", fmt::join(ids, ",")));
       return;
     }
     std::vector<std::string> tokens;
     for (const int64_t id : ids) tokens.push_back(tokenizer->label(id));
     results.push_back({{"text", text}, {"ids", ids}, {"tokens", tokens}});
+    if (arguments.offsets) results.back()["offsets"] = offsets;
   };
   arguments.text ? encode_one(*arguments.text) : for_each_line(encode_one);
   if (arguments.json) print_json({{"results", results}});
@@ -193,6 +207,8 @@ void add_encode(CLI::App& app) {
       ->type_name("DIR")
       ->required();
   command->add_option("--text", arguments->text, "The text")->type_name("TEXT");
+  command->add_flag("--offsets", arguments->offsets,
+                    "Where each token stands in the text: code points, from and up to but not including");
   add_json(*command, arguments->json, "One JSON document on standard output, with the tokens");
   command->callback([arguments] { encode(*arguments); });
 }

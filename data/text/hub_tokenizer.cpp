@@ -67,6 +67,10 @@ class HubTokenizer final : public Tokenizer {
     check_utf8(text);
     return codec_->encode(text, TextPlace::continuation);
   }
+  std::vector<PlacedToken> encode_with_places(std::string_view text) const override {
+    check_utf8(text);
+    return codec_->encode_with_places(text);
+  }
   std::string decode(std::span<const int64_t> ids) const override {
     for (const int64_t id : ids) check_id(id, vocab_size());
     return codec_->decode(ids);

@@ -57,6 +57,10 @@ TokenIds Tokenizer::never_generated() const {
   return ids;
 }
 
+std::vector<PlacedToken> Tokenizer::encode_with_places(std::string_view) const {
+  throw DataError("this kind of tokenizer does not say where its tokens stand in a text");
+}
+
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerConfig& config, SpecialTokenSet special,
                                           const TextReader& corpus) {
   switch (config.type) {

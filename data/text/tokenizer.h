@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "data/data_config.h"
+#include "data/text/hub/placed_token.h"
 #include "data/text/hub/text_frame.h"
 
 namespace zoo {
@@ -42,6 +43,9 @@ class Tokenizer {
   /// Ids of a text that follows other tokens. If it begins without a blank, it continues their last word.
   /// Differs from encode() only for tokenizers that mark the beginning of words. Throws as encode() does.
   virtual TokenIds encode_continuation(std::string_view text) const { return encode(text); }
+  /// As encode(), with the code points of `text` that each token stands for, as transformers'
+  /// return_offsets_mapping says them. Throws DataError, too, if this kind of tokenizer does not know them.
+  virtual std::vector<PlacedToken> encode_with_places(std::string_view text) const;
   /// Text of `ids`. Special tokens give no text, except that unk gives "⁇". Throws DataError on an id outside
   /// 0 … vocab_size-1. With byte tokens the text may be invalid UTF-8.
   virtual std::string decode(std::span<const int64_t> ids) const = 0;

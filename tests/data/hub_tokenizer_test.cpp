@@ -132,14 +132,12 @@ TEST(HubTokenizer, NamesWhatIsNotSupported) {
     document[part] = std::move(value);
     return problem_of(document);
   };
-  EXPECT_THAT(with("normalizer", {{"type", "Precompiled"}}),
-              HasSubstr("the normalizer 'Precompiled' is not supp"));
+  EXPECT_THAT(with("normalizer", {{"type", "Other"}}), HasSubstr("the normalizer 'Other' is not supp"));
   EXPECT_THAT(with("pre_tokenizer", {{"type", "UnicodeScripts"}}),
               HasSubstr("the pre-tokenizer 'UnicodeScripts'"));
-  EXPECT_THAT(with("decoder", {{"type", "CTC"}}), HasSubstr("the decoder 'CTC'"));
+  EXPECT_THAT(with("decoder", {{"type", "Other"}}), HasSubstr("the decoder 'Other'"));
   EXPECT_THAT(with("post_processor", {{"type", "Other"}}), HasSubstr("the post-processor 'Other'"));
-  EXPECT_THAT(with("model", {{"type", "Unigram"}, {"vocab", Json::array()}}),
-              HasSubstr("the model 'Unigram'"));
+  EXPECT_THAT(with("model", {{"type", "Other"}, {"vocab", Json::array()}}), HasSubstr("the model 'Other'"));
   for (const char* const regex : {"[a&&b]", "[[a]b]", "\\h", "a{2}+", "(?<n>a)", "(", "[a", "\\p{^Han}"}) {
     const Json split = {{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}};
     EXPECT_THAT(with("pre_tokenizer", split), HasSubstr("the regular expression '")) << regex;
@@ -160,12 +158,42 @@ TEST(HubTokenizer, SaysWhatIsDamaged) {
   document = byte_level();
   document["model"]["merges"] = {"Ġ zzz"};
   EXPECT_THAT(problem_of(document), HasSubstr("the merge of 'Ġ' and 'zzz' uses what is no token"));
+  document["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", "AAAA"}};
+  EXPECT_THAT(problem_of(document), HasSubstr("precompiled_charsmap is damaged: it has no trie"));
+  document["normalizer"]["precompiled_charsmap"] = "A*==";
+  EXPECT_THAT(problem_of(document), HasSubstr("precompiled_charsmap is not Base64"));
+  document["normalizer"] = nullptr;
+  document["model"] = {
+      {"type", "Unigram"}, {"unk_id", 1}, {"vocab", Json::array({Json::array({"a", -1.0})})}};
+  EXPECT_THAT(problem_of(document), HasSubstr("the unk_id 1 is no token"));
   document["model"] = 5;
   EXPECT_THAT(problem_of(document), HasSubstr("damaged"));
   EXPECT_THAT(message_of<DataError>([] { make_hub_tokenizer({{"tokenizer.json", "{"}}, {}); }),
               HasSubstr("tokenizer.json: not valid JSON"));
   EXPECT_THAT(message_of<DataError>([] { hub_special_tokens({{"tokenizer_config.json", "[]"}}); }),
               HasSubstr("tokenizer_config.json: not an object"));
+}
+
+// Without an unk, a text with unknown characters has no tokens.
+TEST(HubTokenizer, RefusesTextsThatItsModelCannotCut) {
+  for (const Json& model : {Json{{"type", "Unigram"}, {"vocab", Json::array({Json::array({"a", -1.0})})}},
+                            Json{{"type", "WordLevel"}, {"vocab", {{"a", 0}}}}}) {
+    auto document = byte_level();
+    document["model"] = model;
+    document["pre_tokenizer"] = nullptr;
+    const auto tokenizer = tokenizer_of(document);
+    EXPECT_THAT(tokenizer->encode("a"), ElementsAre(0));
+    EXPECT_THAT(message_of<DataError>([&] { tokenizer->encode("é"); }), HasSubstr("is no token"));
+  }
+}
+
+TEST(HubTokenizer, SaysWhereTokensStand) {
+  const auto tokenizer = tokenizer_of(byte_level());
+  const std::vector<PlacedToken> expected = {{'a' + 1, 0, 1}, {258, 1, 3}, {0, 3, 8}, {259, 8, 12}};
+  EXPECT_EQ(tokenizer->encode_with_places("ahe<end> the"), expected);
+  // Both bytes of a character stand where it stands.
+  EXPECT_THAT(tokenizer->encode_with_places("é"),
+              ElementsAre(::testing::Field(&PlacedToken::end, 1), ::testing::Field(&PlacedToken::end, 1)));
 }
 
 // A hundred small parts could make a text of any length.

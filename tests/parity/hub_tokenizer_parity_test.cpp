@@ -82,12 +82,29 @@ class HubTokenizerParity : public ReferenceTest {
       wrong += ids != expected[i];
       EXPECT_EQ(ids, expected[i]) << name << " text " << i << ": " << ::testing::PrintToString(texts[i]);
     }
+    compare_places(name, reference, tokenizer, texts);
     const auto lists = lists_in(reference, "input/lists", "input/list_lengths");
     const auto decoded = texts_in(reference, "output/decoded", "output/decoded_lengths");
     for (size_t i = 0; i < lists.size() && wrong < 10; ++i) {
       const auto text = tokenizer.decode(lists[i]);
       wrong += text != decoded[i];
       EXPECT_EQ(text, decoded[i]) << name << " list " << i << ": " << ::testing::PrintToString(lists[i]);
+    }
+  }
+
+  static void compare_places(const std::string& name, const ReferenceCase& reference,
+                             const Tokenizer& tokenizer, const std::vector<std::string>& texts) {
+    if (reference.names("output/places").empty()) return;
+    const auto expected = lists_in(reference, "output/places", "output/place_lengths");
+    int wrong = 0;
+    for (size_t i = 0; i < texts.size() && wrong < 5; ++i) {
+      TokenIds places;
+      for (const auto& token : tokenizer.encode_with_places(texts[i])) {
+        places.push_back(static_cast<int64_t>(token.begin));
+        places.push_back(static_cast<int64_t>(token.end));
+      }
+      wrong += places != expected[i];
+      EXPECT_EQ(places, expected[i]) << name << " text " << i << ": " << ::testing::PrintToString(texts[i]);
     }
   }
 
@@ -136,13 +153,25 @@ TEST_F(HubTokenizerParity, ByteFallback) {
   for (const auto* name : {"llama2", "llama2-first", "gemma"}) compare(name);
 }
 
+TEST_F(HubTokenizerParity, PrefixesAndSuffixes) {
+  for (const auto* name : {"clip", "prefixed", "prefixed-suffixed"}) compare(name);
+}
+
+TEST_F(HubTokenizerParity, Unigram) {
+  for (const auto* name : {"unigram", "unigram-bytes", "unigram-ties"}) compare(name);
+}
+
+TEST_F(HubTokenizerParity, WordLevel) {
+  for (const auto* name : {"words", "letters"}) compare(name);
+}
+
 TEST_F(HubTokenizerParity, Bert) {
   for (const auto* name : {"bert", "bert-cased", "bert-accents", "bert-files", "bert-cased-files"})
     compare(name);
 }
 
 TEST_F(HubTokenizerParity, PartsTogether) {
-  for (int i = 0; i < 16; ++i) compare("pipeline-" + std::to_string(i));
+  for (int i = 0; i < 24; ++i) compare("pipeline-" + std::to_string(i));
 }
 
 class HubSentencePieceParity : public HubTokenizerParity {

@@ -1,15 +1,18 @@
 """Tokenizers of the Hub by tokenizers and transformers: small ones, trained here on this repository's documentation.
 
-The texts are random characters of Unicode 3.2, because newer ones have other properties in other versions, and pieces that
-are hard to cut. A case is a directory NAME, as transformers saves it, beside NAME.safetensors. Lists of texts are bytes and
+The texts are random characters of every category, new and unassigned ones among them, and pieces that are hard to cut. A
+case is a directory NAME, as transformers saves it, beside NAME.safetensors. Lists of texts are bytes and
 lengths.
 """
 
+import functools
+import io
 import json
 import pathlib
 import random
 import unicodedata
 
+import sentencepiece
 import torch
 from reference import write_case
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -33,16 +36,23 @@ PIECES = ["don't", "I'LL", "we've", "It'S", "ſ", "İstanbul", "Straße", "naïv
           "\ue000", "\U00020000", "\u0130", "ǅ", "Σίσυφος", "\u212a", "\ud7a3", "▁", "Ġ", "<0x41>", "##ing", "##"] + EMOJI
 
 
-def old_characters():
+def characters():
+    """Every code point by its category; those that are newer than Python's Unicode are among the unassigned ones."""
     by_category = {}
-    for c in range(0x30000):
-        category = unicodedata.ucd_3_2_0.category(chr(c))
-        if category not in ("Cn", "Cs", "Co") and unicodedata.category(chr(c)) == category:
+    for c in range(0x110000):
+        category = unicodedata.category(chr(c))
+        if category != "Cs":
             by_category.setdefault(category, []).append(chr(c))
-    return list(by_category.values())
+    newer = [chr(c) for first, last in NEWER for c in range(first, last)]
+    return list(by_category.values()) + [newer]
 
 
-OLD = old_characters()
+# Parts of Unicode 15 and 16: letters, marks, digits, symbols.
+NEWER = [(0x0897, 0x0898), (0x0CF3, 0x0CF4), (0x1C89, 0x1C8B), (0xA7CB, 0xA7CE), (0x105C0, 0x105F4), (0x10D40, 0x10D66),
+         (0x10EFC, 0x10F00), (0x11241, 0x11242), (0x11F00, 0x11F5B), (0x16D40, 0x16D7A), (0x1E030, 0x1E06E),
+         (0x1E4EC, 0x1E4FA), (0x1FAE8, 0x1FAEA), (0x31350, 0x31380)]
+
+ALL = characters()
 
 
 def corpus():
@@ -68,7 +78,7 @@ def random_texts(rng, n, more=()):
             elif kind < 0.75 and more:
                 text += rng.choice(more)
             else:
-                text += "".join(rng.choice(rng.choice(OLD)) for _ in range(rng.randint(1, 4)))
+                text += "".join(rng.choice(rng.choice(ALL)) for _ in range(rng.randint(1, 4)))
             if rng.random() < 0.7:
                 text += rng.choice(BLANKS)
         texts.append(text)
@@ -100,6 +110,9 @@ def write(directory, name, *, n=1200, more=(), keep=None, reference=None, frames
     inputs["texts"], inputs["text_lengths"] = as_bytes(texts)
     inputs["lists"], inputs["list_lengths"] = flat(lists)
     outputs["ids"], outputs["id_lengths"] = flat(ids)
+    if tokenizer.is_fast:
+        places = [tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"] for text in texts]
+        outputs["places"], outputs["place_lengths"] = flat([[i for place in each for i in place] for each in places])
     decoded = [tokenizer.decode(each, skip_special_tokens=True) for each in lists]
     outputs["decoded"], outputs["decoded_lengths"] = as_bytes(decoded)
     roles = ["pad", "unk", "bos", "eos", "mask", "cls", "sep"]
@@ -231,11 +244,12 @@ def pipelines(directory):
     """Random parts together."""
     rng = random.Random(5)
     behaviors = ["removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"]
-    for i in range(16):
+    for i in range(24):
         normalizer = normalizers.Sequence(rng.sample([
             normalizers.NFC(), normalizers.NFD(), normalizers.NFKC(), normalizers.NFKD(), normalizers.Lowercase(),
             normalizers.StripAccents(), normalizers.Strip(), normalizers.Replace("e", "x"),
-            normalizers.Replace(Regex(r"\s+"), " "), normalizers.Prepend("_")], rng.randint(0, 3)))
+            normalizers.Replace(Regex(r"\s+"), " "), normalizers.Prepend("_"), normalizers.Precompiled(charsmap()),
+            normalizers.Nmt(), normalizers.BertNormalizer(lowercase=rng.random() < 0.5, strip_accents=rng.random() < 0.5)], rng.randint(0, 3)))
         cut = rng.sample([
             pre_tokenizers.Whitespace(), pre_tokenizers.WhitespaceSplit(), pre_tokenizers.BertPreTokenizer(),
             pre_tokenizers.Digits(), pre_tokenizers.Digits(individual_digits=True),
@@ -265,4 +279,102 @@ def pipelines(directory):
         write(directory, name, n=400, more=more)
 
 
-CASES = [gpt2, roberta, llama3, other_byte_level, llama2, bert, pipelines]
+def clip(directory):
+    """A suffix ends words (CLIP), a prefix continues them, and a character without a token is unknown."""
+    lower = normalizers.Sequence([normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Lowercase()])
+    cut = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|"
+                                   r"[^\s\p{L}\p{N}]+"), "removed", invert=True),
+        pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    for name, options in [("clip", {"end_of_word_suffix": "</w>"}), ("prefixed", {"continuing_subword_prefix": "##"}),
+                          ("prefixed-suffixed", {"continuing_subword_prefix": "@@", "end_of_word_suffix": "</w>"})]:
+        tokenizer = Tokenizer(models.BPE(unk_token="<end>", fuse_unk=name == "prefixed", **options))
+        tokenizer.normalizer, tokenizer.pre_tokenizer = lower, cut
+        tokenizer.train_from_iterator(CORPUS, trainers.BpeTrainer(
+            vocab_size=700, special_tokens=["<start>", "<end>"], show_progress=False,
+            initial_alphabet=ALPHABET if name == "clip" else [], **options))
+        tokenizer.post_processor = processors.RobertaProcessing(("<end>", 1), ("<start>", 0), False, False)
+        tokenizer.decoder = decoders.BPEDecoder(suffix=options.get("end_of_word_suffix", "</w>"))
+        PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<end>").save_pretrained(directory / name)
+        write(directory, name, more=["<start>", "<end>"], n=800)
+
+
+def field(message, number):
+    """The bytes of a field of a message in protobuf's form."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        key = varint()
+        size = {0: 0, 1: 8, 5: 4}.get(key & 7)
+        if size is None:
+            size = varint()
+        elif key & 7 == 0:
+            varint()
+        if key >> 3 == number:
+            return message[at:at + size]
+        at += size
+    raise KeyError(number)
+
+
+@functools.cache
+def charsmap():
+    """The rules of SentencePiece's nmt_nfkc, from a model that it trained."""
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(CORPUS), model_writer=written, minloglevel=3,
+                                             num_threads=1, vocab_size=600)
+    return field(field(written.getvalue(), 3), 2)
+
+
+def unigram(directory):
+    """T5's and XLM-R's: Precompiled, Metaspace, Unigram; and scores that make one text's ways equally good."""
+    rules = charsmap()
+    trained = Tokenizer(models.Unigram())
+    trained.normalizer = normalizers.Precompiled(rules)
+    trained.pre_tokenizer = pre_tokenizers.Metaspace()
+    trained.train_from_iterator(CORPUS, trainers.UnigramTrainer(vocab_size=600, unk_token="<unk>", show_progress=False,
+                                                                special_tokens=["<pad>", "</s>", "<unk>"]))
+    pieces = [tuple(piece) for piece in json.loads(trained.to_str())["model"]["vocab"]]
+    bytes_ = [(f"<0x{i:02X}>", -30.0) for i in range(256)]
+    whole = [(piece, float(round(score))) for piece, score in pieces] + [("é東", -3.0), ("  ", -4.0)]
+    collapse = normalizers.Sequence([normalizers.Precompiled(rules), normalizers.Replace(Regex(" {2,}"), " ")])
+    for name, vocab, byte_fallback, normalizer, scheme in [
+            ("unigram", pieces, False, normalizers.Precompiled(rules), "always"),
+            ("unigram-bytes", pieces + bytes_, True, collapse, "first"),
+            ("unigram-ties", whole, False, normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC()]), "never")]:
+        tokenizer = Tokenizer(models.Unigram(vocab, unk_id=2, byte_fallback=byte_fallback))
+        tokenizer.normalizer = normalizer
+        cut = [pre_tokenizers.Metaspace(prepend_scheme=scheme, split=name != "unigram-ties")]
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit()] * (name == "unigram") + cut)
+        tokenizer.decoder = decoders.Metaspace(prepend_scheme=scheme)
+        tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", pair="$A </s> $B </s>",
+                                                                 special_tokens=[("</s>", 1)])
+        tokenizer.add_special_tokens(["<pad>", "</s>", "<unk>"])
+        PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="</s>", unk_token="<unk>",
+                                pad_token="<pad>").save_pretrained(directory / name)
+        write(directory, name, more=["</s>", " <pad> "])
+
+
+def word_level(directory):
+    for name, cut in [("words", pre_tokenizers.Whitespace()), ("letters", pre_tokenizers.FixedLength(2))]:
+        tokenizer = Tokenizer(models.WordLevel(unk_token="[UNK]"))
+        tokenizer.normalizer = normalizers.ByteLevel() if name == "letters" else None
+        tokenizer.pre_tokenizer = cut
+        tokenizer.train_from_iterator(CORPUS, trainers.WordLevelTrainer(vocab_size=500, special_tokens=["[UNK]", "<pad>"],
+                                                                        show_progress=False))
+        tokenizer.decoder = decoders.CTC() if name == "letters" else None
+        PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]").save_pretrained(directory / name)
+        write(directory, name, more=["[UNK]", "the the|a"], n=500)
+
+
+CASES = [clip, unigram, word_level, gpt2, roberta, llama3, other_byte_level, llama2, bert, pipelines]

@@ -29,15 +29,18 @@ size_t blanks_at_start(std::string_view text) {
   return at;
 }
 
-/// Whether nothing is left of the first character. tokenizers then takes no piece of the text for its first
-/// one.
+/// Whether what is left of the text does not begin where it began, to tokenizers, which then takes no piece
+/// of it for the first one.
 bool loses_start(std::string_view text, const Normalizer* normalizer) {
   if (!normalizer || text.empty()) return false;
   size_t end = 0;
   next_code_point(text, end);
-  std::string first(text.substr(0, end));
+  AlignedText first(std::string(text.substr(0, end)), Alignment::dropped);
   normalizer->apply(first);
-  return first.empty();
+  if (first.size() > 0) return false;
+  AlignedText whole{std::string(text), Alignment::kept};
+  normalizer->apply(whole);
+  return whole.size() == 0 || whole.origin({0, 1}).begin > 0;
 }
 
 bool ends_with_word(std::string_view text) {
@@ -117,9 +120,9 @@ void AddedTokens::index(const Normalizer* normalizer) {
       raw_.add(token.content, id);
       continue;
     }
-    std::string content = token.content;
+    AlignedText content(token.content, Alignment::dropped);
     if (normalizer) normalizer->apply(content);
-    normalized_.add(content, id);
+    normalized_.add(content.text(), id);
   }
 }
 
@@ -144,21 +147,26 @@ void AddedTokens::split_by(const TokenFinder& finder, std::string_view text, con
   if (done < text.size()) use(int64_t{-1}, text.substr(done));
 }
 
-std::vector<TextSegment> AddedTokens::split(std::string_view text, const Normalizer* normalizer) const {
+std::vector<TextSegment> AddedTokens::split(std::string_view text, const Normalizer* normalizer,
+                                            Alignment alignment) const {
   std::vector<TextSegment> segments;
   split_by(raw_, text, [&](int64_t id, std::string_view part) {
     const bool is_first = part.data() == text.data();
+    AlignedText changed(std::string(part), alignment, static_cast<size_t>(part.data() - text.data()));
     if (id >= 0) {
-      segments.push_back({.id = id, .text = {}, .is_first = is_first});
+      segments.push_back({.id = id, .text = std::move(changed), .is_first = is_first});
       return;
     }
-    std::string changed(part);
     if (normalizer) normalizer->apply(changed);
     const bool keeps_start = !loses_start(part, normalizer);
-    split_by(normalized_, changed, [&](int64_t inner, std::string_view piece) {
+    const char* const start = changed.text().data();
+    split_by(normalized_, changed.text(), [&](int64_t inner, std::string_view piece) {
+      const bool is_start = piece.data() == start;
+      const auto begin = static_cast<size_t>(piece.data() - start);
+      const bool is_all = piece.size() == changed.size();
       segments.push_back({.id = inner,
-                          .text = inner >= 0 ? std::string() : std::string(piece),
-                          .is_first = is_first && keeps_start && piece.data() == changed.data()});
+                          .text = is_all ? changed : changed.part({begin, begin + piece.size()}),
+                          .is_first = is_first && keeps_start && is_start});
     });
   });
   return segments;

@@ -32,7 +32,7 @@ AddedToken added_token(const nlohmann::json& part);
 /// A part of a text: an added token, or text for the model.
 struct TextSegment {
   int64_t id = -1;   // of the added token; -1: text
-  std::string text;  // normalised
+  AlignedText text;  // normalised; of an added token: the text that stands for it
   bool is_first = false;
 };
 
@@ -62,7 +62,8 @@ class AddedTokens {
   void index(const Normalizer* normalizer);
 
   /// Cuts a text into added tokens and text between them. `normalizer` may be null.
-  std::vector<TextSegment> split(std::string_view text, const Normalizer* normalizer) const;
+  std::vector<TextSegment> split(std::string_view text, const Normalizer* normalizer,
+                                 Alignment alignment) const;
 
   /// The id of a token; -1 if it is none of these.
   int64_t find(std::string_view content) const;

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "data/text/hub/added_tokens.h"
 #include "data/text/hub/frame_of_template.h"
+#include "data/text/hub/places.h"
 #include "data/text/hub/text_codec.h"
 #include "data/text/subwords/byte_level.h"
 #include "data/text/subwords/decoder.h"
@@ -71,6 +72,7 @@ class JsonCodec final : public TextCodec {
         cleans_up_(settings.flag("clean_up_tokenization_spaces", false)) {
     add_tokens(document, settings);
     frame_ = frame_of(document, settings);
+    trims_ = trims_of_places(part_of(document, "post_processor"));
     for (const auto* const ids : {&frame_.before, &frame_.between, &frame_.after}) {
       if (std::ranges::any_of(*ids, [&](int64_t id) { return id >= id_end(); }))
         throw DataError("tokenizer.json: post_processor: an id is out of range");
@@ -87,19 +89,43 @@ class JsonCodec final : public TextCodec {
   std::vector<int64_t> encode(std::string_view text, TextPlace place) const override {
     std::vector<int64_t> ids;
     WordCache::Access words(cache_);
-    for (auto& segment : added_.split(text, normalizer_.get())) {
+    for (auto& segment : added_.split(text, normalizer_.get(), Alignment::dropped)) {
       if (segment.id >= 0) {
         ids.push_back(segment.id);
         continue;
       }
-      const auto context = !segment.is_first                  ? PieceContext::later
-                           : place == TextPlace::continuation ? PieceContext::continuation
-                                                              : PieceContext::first;
-      CutText pieces(std::move(segment.text));
-      if (pre_tokenizer_) pieces = pre_tokenizer_->cut(pieces, context);
+      const CutText pieces = pieces_of(std::move(segment), place);
       for (size_t i = 0; i < pieces.size(); ++i) words.append_ids(*model_, pieces.piece(i), ids);
     }
     return ids;
+  }
+
+  std::vector<PlacedToken> encode_with_places(std::string_view text) const override {
+    std::vector<PlacedToken> placed;
+    std::vector<std::string> texts;  // of the tokens, as tokenizers has them
+    std::vector<SubwordToken> tokens;
+    for (auto& segment : added_.split(text, normalizer_.get(), Alignment::kept)) {
+      if (segment.id >= 0) {
+        const auto origin =
+            segment.text.size() == 0 ? TextRange{} : segment.text.origin({0, segment.text.size()});
+        placed.push_back({segment.id, origin.begin, origin.end});
+        texts.push_back(segment.text.text());
+        continue;
+      }
+      const CutText pieces = pieces_of(std::move(segment), TextPlace::alone);
+      for (size_t i = 0; i < pieces.size(); ++i) {
+        tokens.clear();
+        model_->append_tokens(pieces.piece(i), tokens);
+        for (const auto& token : tokens) {
+          const TextRange origin = origin_of(pieces, i, token);
+          placed.push_back({token.id, origin.begin, origin.end});
+          texts.emplace_back(model_->vocabulary().token(token.id));
+        }
+      }
+    }
+    to_code_points(text, placed);
+    for (const bool adds_blank : trims_) trim_places(texts, adds_blank, placed);
+    return placed;
   }
 
   std::string decode(std::span<const int64_t> ids) const override {
@@ -144,6 +170,24 @@ class JsonCodec final : public TextCodec {
   bool cleans_up() const override { return cleans_up_; }
 
  private:
+  CutText pieces_of(TextSegment segment, TextPlace place) const {
+    const auto context = !segment.is_first                  ? PieceContext::later
+                         : place == TextPlace::continuation ? PieceContext::continuation
+                                                            : PieceContext::first;
+    CutText pieces(std::move(segment.text));
+    if (pre_tokenizer_) pre_tokenizer_->cut(pieces, context);
+    return pieces;
+  }
+
+  /// The bytes of the whole text that a token of a piece stands for.
+  static TextRange origin_of(const CutText& pieces, size_t i, const SubwordToken& token) {
+    const TextRange piece = pieces.range(i);
+    const size_t begin = std::min(piece.begin + token.begin, piece.end),
+                 end = std::min(piece.begin + token.end, piece.end);
+    if (begin == end) return {token.begin, token.end};  // as in tokenizers
+    return pieces.whole().origin({begin, end});
+  }
+
   std::string_view token(int64_t id) const {
     const auto* const added = added_.token(id);
     return added ? std::string_view(added->content) : model_->vocabulary().token(id);
@@ -198,6 +242,7 @@ class JsonCodec final : public TextCodec {
   std::unique_ptr<TokenDecoder> decoder_;
   AddedTokens added_;
   TextFrame frame_;
+  std::vector<bool> trims_;  // see trims_of_places()
   bool cleans_up_, has_byte_characters_ = false, joins_blanks_ = false, keeps_text_ = false;
   mutable WordCache cache_;
 };

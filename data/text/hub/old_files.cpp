@@ -93,9 +93,10 @@ SpecJson gpt2_document(const std::map<std::string, std::string>& files, const To
   } else {
     document["pre_tokenizer"] = bytes;
   }
-  document["post_processor"] = {{"type", "ByteLevel"}};
+  document["post_processor"] = {{"type", "ByteLevel"}, {"trim_offsets", false}};
   if (is_roberta) {
     document["post_processor"] = {{"type", "RobertaProcessing"},
+                                  {"add_prefix_space", adds_blank},
                                   {"sep", token_and_id(vocab, settings.token(TokenRole::sep))},
                                   {"cls", token_and_id(vocab, settings.token(TokenRole::cls))}};
   } else if (settings.flag("add_bos_token", false)) {

@@ -83,6 +83,10 @@ class PieceCodec : public TextCodec {
     return ids;
   }
 
+  std::vector<PlacedToken> encode_with_places(std::string_view) const final {
+    throw DataError("a SentencePiece model does not say where its tokens stand in a text");
+  }
+
   std::string decode(std::span<const int64_t> ids) const final {
     std::vector<std::string> parts, pieces;
     const auto flush = [&] {

@@ -19,13 +19,7 @@ bool has_sentencepiece_model(const std::map<std::string, std::string>& files) {
 
 std::unique_ptr<TextCodec> codec_of(const std::map<std::string, std::string>& files,
                                     const TokenizerSettings& settings) {
-  if (files.contains("tokenizer.json")) {
-    auto document = json_file(files, "tokenizer.json");
-    const auto model = document.find("model");
-    const bool is_unigram =
-        model != document.end() && model->is_object() && option(*model, "type", "") == "Unigram";
-    if (!is_unigram || !has_sentencepiece_model(files)) return make_json_codec(std::move(document), settings);
-  }
+  if (files.contains("tokenizer.json")) return make_json_codec(json_file(files, "tokenizer.json"), settings);
   if (has_sentencepiece_model(files)) return make_sentencepiece_codec(files, settings);
   if (auto document = tokenizer_json_of_old_files(files, settings); !document.is_null())
     return make_json_codec(std::move(document), settings);

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/text/hub/placed_token.h"
 #include "data/text/hub/settings.h"
 #include "data/text/hub/text_frame.h"
 
@@ -23,6 +24,9 @@ class TextCodec {
   virtual ~TextCodec() = default;
   /// Ids of `text`, which is UTF-8, without a frame. The text of an added token becomes this token.
   virtual std::vector<int64_t> encode(std::string_view text, TextPlace place) const = 0;
+  /// The same with the places of the tokens, as tokenizers gives them. Throws DataError if this
+  /// kind of tokenizer does not know them.
+  virtual std::vector<PlacedToken> encode_with_places(std::string_view text) const = 0;
   /// The text of `ids`, which are from 0 to id_end() - 1, without special tokens.
   virtual std::string decode(std::span<const int64_t> ids) const = 0;
   /// The token as its file has it, or as the text it stands for if that can be shown.

@@ -43,6 +43,7 @@ const BpeMerge* BpeMerges::find(int32_t left, int32_t right) const {
 struct Bpe::Symbol {
   int32_t id;
   int32_t previous, next;  // -1: none
+  uint32_t size;           // bytes of the piece
 };
 
 namespace {
@@ -115,13 +116,17 @@ void Bpe::read_merges(const nlohmann::json& merges) {
 std::vector<Bpe::Symbol> Bpe::symbols_of(std::string_view piece) const {
   std::vector<Symbol> symbols;
   symbols.reserve(piece.size());
-  const auto add = [&](int32_t id) { symbols.push_back({id, 0, 0}); };
+  const auto add = [&](int32_t id, size_t size) {
+    symbols.push_back({id, 0, 0, static_cast<uint32_t>(size)});
+  };
   bool owes_unk = false;
+  size_t unk_size = 0;
   std::string marked;
   for (size_t at = 0; at < piece.size();) {
     const size_t begin = at;
     next_code_point(piece, at);
-    auto character = piece.substr(begin, at - begin);
+    const size_t size = at - begin;
+    auto character = piece.substr(begin, size);
     const bool has_prefix = begin > 0 && !prefix_.empty();
     const bool has_suffix = at == piece.size() && !suffix_.empty();
     if (has_prefix || has_suffix) {
@@ -129,21 +134,22 @@ std::vector<Bpe::Symbol> Bpe::symbols_of(std::string_view piece) const {
       character = marked;
     }
     if (const auto id = vocabulary_.find(character); id >= 0) {
-      if (owes_unk) add(unk_);
+      if (owes_unk) add(unk_, unk_size);
       owes_unk = false;
-      add(static_cast<int32_t>(id));
+      add(static_cast<int32_t>(id), size);
       continue;
     }
     const auto byte_id = [&](char byte) { return byte_ids_[static_cast<unsigned char>(byte)]; };
     if (byte_fallback_ && std::ranges::all_of(character, [&](char byte) { return byte_id(byte) >= 0; })) {
       // An unk that is due comes after these bytes: so it is in tokenizers.
-      for (const char byte : character) add(byte_id(byte));
+      for (const char byte : character) add(byte_id(byte), 1);
     } else if (unk_ >= 0) {
-      if (owes_unk && !fuse_unk_) add(unk_);
+      if (owes_unk && !fuse_unk_) add(unk_, unk_size);
+      unk_size = owes_unk && fuse_unk_ ? unk_size + size : size;
       owes_unk = true;
     }
   }
-  if (owes_unk) add(unk_);
+  if (owes_unk) add(unk_, unk_size);
   for (size_t i = 0; i < symbols.size(); ++i) {
     symbols[i].previous = static_cast<int32_t>(i) - 1;
     symbols[i].next = i + 1 < symbols.size() ? static_cast<int32_t>(i) + 1 : -1;
@@ -164,6 +170,7 @@ void Bpe::merge_short(std::vector<Symbol>& symbols) const {
     }
     if (!best) return;
     symbols[where].id = best->id;
+    symbols[where].size += symbols[where + 1].size;
     symbols.erase(symbols.begin() + static_cast<ptrdiff_t>(where) + 1);
   }
 }
@@ -194,23 +201,28 @@ void Bpe::merge_long(std::vector<Symbol>& symbols) const {
     Symbol& left = at(next.where);
     Symbol& right = at(left.next);
     left.id = next.id;
+    left.size += right.size;
     left.next = right.next;
     if (right.next >= 0) at(right.next).previous = next.where;
-    right = {-1, -1, -1};
+    right = {-1, -1, -1, 0};
     consider(left.previous);
     consider(next.where);
   }
   std::erase_if(symbols, [](const Symbol& symbol) { return symbol.id < 0; });
 }
 
-void Bpe::append_ids(std::string_view piece, std::vector<int64_t>& ids) const {
+void Bpe::append_tokens(std::string_view piece, std::vector<SubwordToken>& tokens) const {
   if (ignore_merges_) {
-    if (const auto id = vocabulary_.find(piece); id >= 0) return ids.push_back(id);
+    if (const auto id = vocabulary_.find(piece); id >= 0) return tokens.push_back({id, 0, piece.size()});
   }
   constexpr size_t shortest_long = 48;
   auto symbols = symbols_of(piece);
   symbols.size() < shortest_long ? merge_short(symbols) : merge_long(symbols);
-  for (const auto& symbol : symbols) ids.push_back(symbol.id);
+  size_t begin = 0;
+  for (const auto& symbol : symbols) {
+    tokens.push_back({symbol.id, begin, begin + symbol.size});
+    begin += symbol.size;
+  }
 }
 
 }  // namespace zoo

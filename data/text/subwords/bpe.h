@@ -40,7 +40,7 @@ class Bpe final : public SubwordModel {
  public:
   explicit Bpe(const nlohmann::json& part);
 
-  void append_ids(std::string_view piece, std::vector<int64_t>& ids) const override;
+  void append_tokens(std::string_view piece, std::vector<SubwordToken>& tokens) const override;
   const SubwordVocabulary& vocabulary() const override { return vocabulary_; }
   bool keeps_text() const override { return keeps_text_; }
 

@@ -22,6 +22,11 @@ constexpr std::pair<std::string_view, std::string_view> needless_blanks[] = {
     {" .", "."},     {" ?", "?"},   {" !", "!"},   {" ,", ","},     {" ' ", "'"},
     {" n't", "n't"}, {" 'm", "'m"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
 
+/// The same with one rule more, which tokenizers has.
+constexpr std::pair<std::string_view, std::string_view> clean_up_of_words[] = {
+    {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+    {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+
 /// Replaces `from`, which is not empty, everywhere.
 void replace_everywhere(std::string& text, std::string_view from, std::string_view to) {
   size_t at = text.find(from);
@@ -66,14 +71,11 @@ class DecodeWordPiece final : public TokenDecoder {
       auto& token = tokens[i];
       if (i > 0) token = token.starts_with(prefix_) ? token.substr(prefix_.size()) : " " + token;
       if (!cleans_up_) continue;
-      for (const auto& [from, to] : clean_up) replace_everywhere(token, from, to);
+      for (const auto& [from, to] : clean_up_of_words) replace_everywhere(token, from, to);
     }
   }
 
  private:
-  static constexpr std::pair<std::string_view, std::string_view> clean_up[] = {
-      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
-      {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
   std::string prefix_;
   bool cleans_up_;
 };
@@ -185,6 +187,31 @@ class DecodeBpe final : public TokenDecoder {
   std::string suffix_;
 };
 
+/// Connectionist temporal classification: equal tokens that follow each other are one.
+class DecodeCtc final : public TokenDecoder {
+ public:
+  explicit DecodeCtc(const SpecJson& part)
+      : pad_(option(part, "pad_token", "<pad>")),
+        delimiter_(option(part, "word_delimiter_token", "|")),
+        cleans_up_(option(part, "cleanup", true)) {
+    if (pad_.empty() || delimiter_.empty()) throw DataError("tokenizer.json: a token of CTC is empty");
+  }
+  void apply(Tokens& tokens) const override {
+    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+    for (auto& token : tokens) {
+      replace_everywhere(token, pad_, "");
+      if (!cleans_up_) continue;
+      for (const auto& [from, to] : clean_up_of_words) replace_everywhere(token, from, to);
+      replace_everywhere(token, delimiter_, " ");
+    }
+    std::erase_if(tokens, [](const std::string& token) { return token.empty(); });
+  }
+
+ private:
+  std::string pad_, delimiter_;
+  bool cleans_up_;
+};
+
 class DecoderSequence final : public TokenDecoder {
  public:
   explicit DecoderSequence(const SpecJson& part) {
@@ -217,6 +244,7 @@ std::unique_ptr<TokenDecoder> make_token_decoder(const SpecJson& part) {
   if (type == "Fuse") return std::make_unique<DecodeFuse>();
   if (type == "Strip") return std::make_unique<DecodeStrip>(part);
   if (type == "BPEDecoder") return std::make_unique<DecodeBpe>(part);
+  if (type == "CTC") return std::make_unique<DecodeCtc>(part);
   if (type == "Sequence") return std::make_unique<DecoderSequence>(part);
   refuse_part("the decoder", type);
 }

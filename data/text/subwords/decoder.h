@@ -17,9 +17,9 @@ class TokenDecoder {
   virtual void apply(std::vector<std::string>& tokens) const = 0;
 };
 
-/// ByteLevel, WordPiece, Metaspace, Replace, ByteFallback, Fuse, Strip, BPEDecoder, Sequence; nothing for
-/// null (the tokens are then joined by blanks). Throws DataError for another one, nlohmann's exceptions for a
-/// damaged one.
+/// ByteLevel, WordPiece, Metaspace, Replace, ByteFallback, Fuse, Strip, BPEDecoder, CTC, Sequence; nothing
+/// for null (the tokens are then joined by blanks). Throws DataError for another one, nlohmann's exceptions
+/// for a damaged one.
 std::unique_ptr<TokenDecoder> make_token_decoder(const nlohmann::json& part);
 
 /// `text` without the blanks that English text does not have: before full stops, in "do n't", and so on

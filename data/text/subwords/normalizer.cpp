@@ -1,11 +1,12 @@
 #include "data/text/subwords/normalizer.h"
 
 #include <algorithm>
-#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "data/text/subwords/byte_level.h"
+#include "data/text/subwords/precompiled.h"
 #include "data/text/subwords/replacement.h"
 #include "data/text/subwords/specification.h"
 #include "data/text/unicode/characters.h"
@@ -15,34 +16,63 @@ namespace {
 
 using SpecJson = nlohmann::json;
 
-/// `text` with each code point replaced by what `change(c, to)` appends to `to`.
+bool is_ascii_text(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+/// The code point that comes next in the old text.
+char32_t next_of(const AlignedText& text, const TextRewriter& to) {
+  size_t at = to.position();
+  return next_code_point(text.text(), at);
+}
+
+/// Each character becomes change(c).
 template <class Change>
-std::string changed_code_points(std::string_view text, const Change& change) {
-  std::string result;
-  result.reserve(text.size() + text.size() / 8);
-  for (size_t at = 0; at < text.size();) change(next_code_point(text, at), result);
-  return result;
+void map_characters(AlignedText& text, const Change& change) {
+  TextRewriter to(text);
+  while (to.position() < text.size()) to.replace(change(next_of(text, to)));
+  to.finish();
 }
 
-std::string in_lower_case(std::string_view text) {
+template <class IsRemoved>
+void remove_characters(AlignedText& text, const IsRemoved& is_removed) {
+  TextRewriter to(text);
+  bool changed = false;
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    if (is_removed(next_code_point(text.text(), at))) {
+      to.drop(at - begin);
+      changed = true;
+    } else {
+      to.keep(at - begin);
+    }
+  }
+  if (changed) to.finish();
+}
+
+void to_normal_form(AlignedText& text, NormalForm form) {
+  if (is_ascii_text(text.text())) return;
+  std::vector<NormalCharacter> characters;
+  append_normal_form(text.text(), form, characters);
+  rewrite(text, characters);
+}
+
+void to_lower_case(AlignedText& text) {
   std::u32string lower;
-  return changed_code_points(text, [&](char32_t c, std::string& to) {
+  TextRewriter to(text);
+  while (to.position() < text.size()) {
     lower.clear();
-    append_lower(c, lower);
-    for (const char32_t part : lower) append_utf8(part, to);
-  });
-}
-
-std::string without(bool (*is_removed)(char32_t), std::string_view text) {
-  return changed_code_points(text, [&](char32_t c, std::string& to) {
-    if (!is_removed(c)) append_utf8(c, to);
-  });
+    append_lower(next_of(text, to), lower);
+    to.replace(lower.front());
+    for (size_t i = 1; i < lower.size(); ++i) to.insert(lower[i]);
+  }
+  to.finish();
 }
 
 class ToNormalForm final : public Normalizer {
  public:
   explicit ToNormalForm(NormalForm form) : form_(form) {}
-  void apply(std::string& text) const override { text = in_normal_form(text, form_); }
+  void apply(AlignedText& text) const override { to_normal_form(text, form_); }
 
  private:
   NormalForm form_;
@@ -50,12 +80,12 @@ class ToNormalForm final : public Normalizer {
 
 class Lowercase final : public Normalizer {
  public:
-  void apply(std::string& text) const override { text = in_lower_case(text); }
+  void apply(AlignedText& text) const override { to_lower_case(text); }
 };
 
 class StripAccents final : public Normalizer {
  public:
-  void apply(std::string& text) const override { text = without(is_mark, text); }
+  void apply(AlignedText& text) const override { remove_characters(text, is_combining_mark); }
 };
 
 class StripBlanks final : public Normalizer {
@@ -63,26 +93,66 @@ class StripBlanks final : public Normalizer {
   explicit StripBlanks(const SpecJson& part)
       : left_(part.at("strip_left").get<bool>()), right_(part.at("strip_right").get<bool>()) {}
 
-  void apply(std::string& text) const override {
+  void apply(AlignedText& text) const override {
     size_t begin = 0, end = text.size();
     for (size_t next = begin; left_ && begin < end; begin = next) {
-      if (!is_white_space(next_code_point(text, next))) break;
+      if (!is_white_space(next_code_point(text.text(), next))) break;
     }
     for (size_t before = end; right_ && begin < end; end = before) {
-      if (!is_white_space(previous_code_point(text, before))) break;
+      if (!is_white_space(previous_code_point(text.text(), before))) break;
     }
-    text = text.substr(begin, end - begin);
+    TextRewriter to(text);
+    to.drop(begin);
+    to.keep(end - begin);
+    to.finish();
   }
 
  private:
   bool left_, right_;
 };
 
+/// What Google's translation systems do to control characters and blanks.
+class Nmt final : public Normalizer {
+ public:
+  void apply(AlignedText& text) const override {
+    remove_characters(text, [](char32_t c) {
+      return (c >= 1 && c <= 8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F;
+    });
+    map_characters(text, [](char32_t c) {
+      const bool is_blank = c == 9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 ||
+                            (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
+                            c == 0xFEFF || c == 0xFFFD;
+      return is_blank ? U' ' : c;
+    });
+  }
+};
+
+class BytesAsCharacters final : public Normalizer {
+ public:
+  void apply(AlignedText& text) const override {
+    AlignedText result({}, text.alignment());
+    std::string characters;
+    for (size_t i = 0; i < text.size(); ++i) {
+      characters.clear();
+      append_as_characters(std::string_view(text.text()).substr(i, 1), characters);
+      result.append(characters, text, {i, i + 1});
+    }
+    text = std::move(result);
+  }
+};
+
 class Prepend final : public Normalizer {
  public:
   explicit Prepend(const SpecJson& part) : prefix_(short_option(part, "prepend", "")) {}
-  void apply(std::string& text) const override {
-    if (!text.empty()) text.insert(0, prefix_);
+
+  void apply(AlignedText& text) const override {
+    if (text.size() == 0 || prefix_.empty()) return;
+    size_t end = 0;
+    next_code_point(text.text(), end);
+    AlignedText result = text.part({0, 0});
+    result.append(prefix_, text, {0, end});
+    result.append(text, {0, text.size()});
+    text = std::move(result);
   }
 
  private:
@@ -93,7 +163,17 @@ class Replace final : public Normalizer {
  public:
   explicit Replace(const SpecJson& part)
       : pattern_(part.at("pattern")), content_(short_option(part, "content", "")) {}
-  void apply(std::string& text) const override { text = pattern_.replaced(text, content_); }
+
+  void apply(AlignedText& text) const override {
+    TextRewriter to(text);
+    pattern_.for_each_match(text.text(), [&](size_t begin, size_t end) {
+      to.keep(begin - to.position());
+      to.drop(end - begin);
+      to.insert(content_);
+    });
+    to.keep_rest();
+    to.finish();
+  }
 
  private:
   TextPattern pattern_;
@@ -115,25 +195,48 @@ class BertRules final : public Normalizer {
         lowercases_(option(part, "lowercase", true)),
         strips_accents_(option(part, "strip_accents", lowercases_)) {}
 
-  void apply(std::string& text) const override {
-    if (cleans_) text = changed_code_points(text, clean);
-    if (parts_chinese_) text = changed_code_points(text, part_chinese);
-    if (strips_accents_) text = without(is_nonspacing_mark, in_normal_form(text, NormalForm::nfd));
-    if (lowercases_) text = in_lower_case(text);
+  void apply(AlignedText& text) const override {
+    if (text.alignment() == Alignment::dropped && is_ascii_text(text.text())) return apply_to_ascii(text);
+    if (cleans_) {
+      remove_characters(text, [](char32_t c) { return c == 0 || c == 0xFFFD || is_bert_removed(c); });
+      map_characters(text, [](char32_t c) { return is_white_space(c) ? U' ' : c; });
+    }
+    if (parts_chinese_) part_chinese(text);
+    if (strips_accents_) {
+      to_normal_form(text, NormalForm::nfd);
+      remove_characters(text, is_bert_nonspacing);
+    }
+    if (lowercases_) to_lower_case(text);
   }
 
  private:
-  static void clean(char32_t c, std::string& to) {
-    const bool is_break = c == '\t' || c == '\n' || c == '\r';
-    if (c == 0 || c == 0xFFFD || (!is_break && is_other(c))) return;
-    append_utf8(is_white_space(c) ? U' ' : c, to);
+  /// The same for most texts, at once.
+  void apply_to_ascii(AlignedText& text) const {
+    std::string result;
+    result.reserve(text.size());
+    for (const char c : text.text()) {
+      const bool is_blank = c == ' ' || (c >= '\t' && c <= '\r');
+      if (cleans_ && ((c < ' ' && c != '\t' && c != '\n' && c != '\r') || c == 0x7F)) continue;
+      result += cleans_ && is_blank                   ? ' '
+                : lowercases_ && c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32)
+                                                      : c;
+    }
+    text = AlignedText(std::move(result), Alignment::dropped);
   }
 
-  static void part_chinese(char32_t c, std::string& to) {
-    const bool is_chinese = is_chinese_character(c);
-    if (is_chinese) to += ' ';
-    append_utf8(c, to);
-    if (is_chinese) to += ' ';
+  static void part_chinese(AlignedText& text) {
+    TextRewriter to(text);
+    while (to.position() < text.size()) {
+      const char32_t c = next_of(text, to);
+      if (is_chinese_character(c)) {
+        to.replace(U' ');
+        to.insert(c);
+        to.insert(U' ');
+      } else {
+        to.replace(c);
+      }
+    }
+    to.finish();
   }
 
   bool cleans_, parts_chinese_, lowercases_, strips_accents_;
@@ -146,7 +249,7 @@ class NormalizerSequence final : public Normalizer {
       if (auto made = make_normalizer(each)) parts_.push_back(std::move(made));
     }
   }
-  void apply(std::string& text) const override {
+  void apply(AlignedText& text) const override {
     const size_t before = text.size();
     for (const auto& part : parts_) {
       part->apply(text);
@@ -172,6 +275,9 @@ std::unique_ptr<Normalizer> make_normalizer(const SpecJson& part) {
   if (type == "Strip") return std::make_unique<StripBlanks>(part);
   if (type == "Prepend") return std::make_unique<Prepend>(part);
   if (type == "Replace") return std::make_unique<Replace>(part);
+  if (type == "Precompiled") return make_precompiled(part);
+  if (type == "Nmt") return std::make_unique<Nmt>();
+  if (type == "ByteLevel") return std::make_unique<BytesAsCharacters>();
   if (type == "BertNormalizer") return std::make_unique<BertRules>(part);
   if (type == "Sequence") return std::make_unique<NormalizerSequence>(part);
   refuse_part("the normalizer", type);

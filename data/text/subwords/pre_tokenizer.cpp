@@ -1,6 +1,9 @@
 #include "data/text/subwords/pre_tokenizer.h"
 
+#include <algorithm>
 #include <functional>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -38,17 +41,16 @@ struct TextPart {
 /// Receives the parts of one piece in their order, and appends the new pieces.
 class PieceSplitter {
  public:
-  PieceSplitter(std::string_view piece, SplitBehavior behavior, CutText& to)
-      : piece_(piece), behavior_(behavior), to_(to) {}
+  PieceSplitter(size_t begin, SplitBehavior behavior, std::vector<TextRange>& to)
+      : behavior_(behavior), to_(to), begin_(begin), end_(begin) {}
 
   void add(const TextPart& part) {
-    const auto text = piece_.substr(part.begin, part.end - part.begin);
     switch (behavior_) {
       case SplitBehavior::removed:
-        if (!part.is_match) to_.append(text);
+        if (!part.is_match) append({part.begin, part.end});
         return;
       case SplitBehavior::isolated:
-        to_.append(text);
+        append({part.begin, part.end});
         return;
       case SplitBehavior::contiguous:
         if (part.is_match != last_is_match_) flush();
@@ -67,41 +69,45 @@ class PieceSplitter {
   void finish() { flush(); }
 
  private:
+  void append(TextRange piece) {
+    if (piece.size() > 0) to_.push_back(piece);
+  }
   void flush() {
-    to_.append(piece_.substr(begin_, end_ - begin_));
+    append({begin_, end_});
     begin_ = end_;
   }
 
-  std::string_view piece_;
   SplitBehavior behavior_;
-  CutText& to_;
-  size_t begin_ = 0, end_ = 0;
+  std::vector<TextRange>& to_;
+  size_t begin_, end_;
   bool last_is_match_ = false;
 };
 
 /// Splits every piece. `matches(piece, use)` calls use(begin, end) for each match.
 template <class Matches>
-CutText split_pieces(const CutText& text, SplitBehavior behavior, bool invert, const Matches& matches) {
-  CutText result({});
+void split_pieces(CutText& text, SplitBehavior behavior, bool invert, const Matches& matches) {
+  std::vector<TextRange> result;
+  result.reserve(text.size() + text.whole().size() / 4);
   for (size_t i = 0; i < text.size(); ++i) {
     const auto piece = text.piece(i);
-    PieceSplitter splitter(piece, behavior, result);
+    const size_t start = text.range(i).begin;
+    PieceSplitter splitter(start, behavior, result);
     size_t done = 0;
     matches(piece, [&](size_t begin, size_t end) {
-      if (begin > done) splitter.add({done, begin, invert});
-      splitter.add({begin, end, !invert});
+      if (begin > done) splitter.add({start + done, start + begin, invert});
+      splitter.add({start + begin, start + end, !invert});
       done = end;
     });
-    if (done < piece.size()) splitter.add({done, piece.size(), invert});
+    if (done < piece.size()) splitter.add({start + done, start + piece.size(), invert});
     splitter.finish();
   }
-  return result;
+  text.set_pieces(std::move(result));
 }
 
 /// The same for single code points.
 template <class IsMatch>
-CutText split_at(const CutText& text, SplitBehavior behavior, const IsMatch& is_match) {
-  return split_pieces(text, behavior, false, [&](std::string_view piece, const auto& use) {
+void split_at(CutText& text, SplitBehavior behavior, const IsMatch& is_match) {
+  split_pieces(text, behavior, false, [&](std::string_view piece, const auto& use) {
     for (size_t at = 0; at < piece.size();) {
       const size_t begin = at;
       if (is_match(next_code_point(piece, at))) use(begin, at);
@@ -109,10 +115,37 @@ CutText split_at(const CutText& text, SplitBehavior behavior, const IsMatch& is_
   });
 }
 
-bool is_bert_punctuation(char32_t c) {
-  const bool is_ascii =
-      (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
-  return is_ascii || is_punctuation(c);
+/// Writes a text with its pieces anew.
+class PieceWriter {
+ public:
+  explicit PieceWriter(CutText& text) : from_(text), to_(text.whole().part({0, 0})) {}
+
+  /// Begins a piece; it ends where the next one begins.
+  void begin_piece() {
+    if (to_.size() > begin_) pieces_.push_back({begin_, to_.size()});
+    begin_ = to_.size();
+  }
+  /// `bytes` stand for the bytes `origin` of the old text.
+  void append(std::string_view bytes, TextRange origin) { to_.append(bytes, from_.whole(), origin); }
+  void keep(TextRange part) { to_.append(from_.whole(), part); }
+  void finish() {
+    begin_piece();
+    from_.set(std::move(to_), std::move(pieces_));
+  }
+
+ private:
+  CutText& from_;
+  AlignedText to_;
+  std::vector<TextRange> pieces_;
+  size_t begin_ = 0;
+};
+
+/// Where the first character of a piece stands.
+TextRange first_character(const CutText& text, size_t i) {
+  const TextRange range = text.range(i);
+  size_t end = range.begin;
+  next_code_point(text.whole().text(), end);
+  return {range.begin, end};
 }
 
 class ByteLevel final : public PreTokenizer {
@@ -122,31 +155,47 @@ class ByteLevel final : public PreTokenizer {
       words_.emplace(R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)");
   }
 
-  CutText cut(const CutText& text, PieceContext context) const override {
-    CutText result({});
-    std::string marked, characters;
+  void cut(CutText& text, PieceContext context) const override {
+    if (adds_blank_) add_blanks(text, context);
+    if (words_) {
+      split_pieces(text, SplitBehavior::isolated, false,
+                   [&](std::string_view piece, const auto& use) { words_->for_each_match(piece, use); });
+    }
+    PieceWriter to(text);
+    std::string characters;
     for (size_t i = 0; i < text.size(); ++i) {
-      auto piece = text.piece(i);
-      const bool is_continuation = i == 0 && context == PieceContext::continuation;
-      if (adds_blank_ && !is_continuation && !piece.starts_with(' '))
-        piece = marked.assign(" ").append(piece);
-      const auto add = [&](size_t begin, size_t end) {
+      to.begin_piece();
+      const auto piece = text.piece(i);
+      const TextRange range = text.range(i);
+      if (text.whole().alignment() == Alignment::dropped) {
         characters.clear();
-        append_as_characters(piece.substr(begin, end - begin), characters);
-        result.append(characters);
-      };
-      if (words_) {
-        words_->for_each_match(piece, add);  // every character is in a match
-      } else {
-        add(0, piece.size());
+        append_as_characters(piece, characters);
+        to.append(characters, range);
+        continue;
+      }
+      for (size_t at = 0; at < piece.size(); ++at) {
+        characters.clear();
+        append_as_characters(piece.substr(at, 1), characters);
+        to.append(characters, {range.begin + at, range.begin + at + 1});
       }
     }
-    return result;
+    to.finish();
   }
 
   bool keeps_text() const override { return !adds_blank_; }
 
  private:
+  static void add_blanks(CutText& text, PieceContext context) {
+    PieceWriter to(text);
+    for (size_t i = 0; i < text.size(); ++i) {
+      to.begin_piece();
+      const bool is_continuation = i == 0 && context == PieceContext::continuation;
+      if (!is_continuation && !text.piece(i).starts_with(' ')) to.append(" ", first_character(text, i));
+      to.keep(text.range(i));
+    }
+    to.finish();
+  }
+
   bool adds_blank_;
   std::optional<Pattern> words_;
 };
@@ -167,24 +216,30 @@ class Metaspace final : public PreTokenizer {
     first_ = scheme == "first";
   }
 
-  CutText cut(const CutText& text, PieceContext context) const override {
-    CutText marked({});
-    std::string changed;
+  void cut(CutText& text, PieceContext context) const override {
+    PieceWriter to(text);
     for (size_t i = 0; i < text.size(); ++i) {
-      changed.clear();
-      for (const char c : text.piece(i)) c == ' ' ? changed.append(mark_) : changed.append(1, c);
+      to.begin_piece();
+      const auto piece = text.piece(i);
+      const size_t start = text.range(i).begin;
       const auto here = i == 0 ? context : PieceContext::later;
       const bool wants_mark =
           here != PieceContext::continuation && (always_ || (first_ && here == PieceContext::first));
-      if (wants_mark && !changed.starts_with(mark_)) changed.insert(0, mark_);
-      marked.append(changed);
+      if (wants_mark && !piece.starts_with(mark_) && !piece.starts_with(' '))
+        to.append(mark_, first_character(text, i));
+      for (size_t done = 0; done < piece.size();) {
+        const size_t blank = std::min(piece.find(' ', done), piece.size());
+        if (blank > done) to.keep({start + done, start + blank});
+        if (blank < piece.size()) to.append(mark_, {start + blank, start + blank + 1});
+        done = blank + 1;
+      }
     }
-    if (!splits_) return marked;
-    return split_pieces(
-        marked, SplitBehavior::merged_with_next, false, [&](std::string_view piece, const auto& use) {
-          for (size_t at = piece.find(mark_); at != piece.npos; at = piece.find(mark_, at + mark_.size()))
-            use(at, at + mark_.size());
-        });
+    to.finish();
+    if (!splits_) return;
+    split_pieces(text, SplitBehavior::merged_with_next, false, [&](std::string_view piece, const auto& use) {
+      for (size_t at = piece.find(mark_); at != piece.npos; at = piece.find(mark_, at + mark_.size()))
+        use(at, at + mark_.size());
+    });
   }
 
   bool keeps_text() const override { return false; }
@@ -196,9 +251,9 @@ class Metaspace final : public PreTokenizer {
 
 class BertWords final : public PreTokenizer {
  public:
-  CutText cut(const CutText& text, PieceContext) const override {
-    const auto words = split_at(text, SplitBehavior::removed, is_white_space);
-    return split_at(words, SplitBehavior::isolated, is_bert_punctuation);
+  void cut(CutText& text, PieceContext) const override {
+    split_at(text, SplitBehavior::removed, is_white_space);
+    split_at(text, SplitBehavior::isolated, is_bert_punctuation);
   }
   bool keeps_text() const override { return false; }
 };
@@ -206,23 +261,24 @@ class BertWords final : public PreTokenizer {
 /// Runs of word characters, and runs of others, without blanks.
 class WordsAndSymbols final : public PreTokenizer {
  public:
-  CutText cut(const CutText& text, PieceContext) const override {
-    CutText result({});
+  void cut(CutText& text, PieceContext) const override {
+    std::vector<TextRange> result;
     for (size_t i = 0; i < text.size(); ++i) {
       const auto piece = text.piece(i);
+      const size_t start = text.range(i).begin;
       Kind kind = Kind::blank;
       size_t begin = 0;
       for (size_t at = 0; at < piece.size();) {
         const size_t here = at;
         const Kind next = kind_of(next_code_point(piece, at));
         if (next == kind) continue;
-        if (kind != Kind::blank) result.append(piece.substr(begin, here - begin));
+        if (kind != Kind::blank) result.push_back({start + begin, start + here});
         begin = here;
         kind = next;
       }
-      if (kind != Kind::blank) result.append(piece.substr(begin));
+      if (kind != Kind::blank) result.push_back({start + begin, start + piece.size()});
     }
-    return result;
+    text.set_pieces(std::move(result));
   }
   bool keeps_text() const override { return false; }
 
@@ -235,8 +291,8 @@ class WordsAndSymbols final : public PreTokenizer {
 
 class WhitespaceSplit final : public PreTokenizer {
  public:
-  CutText cut(const CutText& text, PieceContext) const override {
-    return split_at(text, SplitBehavior::removed, is_white_space);
+  void cut(CutText& text, PieceContext) const override {
+    split_at(text, SplitBehavior::removed, is_white_space);
   }
   bool keeps_text() const override { return false; }
 };
@@ -248,10 +304,9 @@ class PatternSplit final : public PreTokenizer {
         behavior_(split_behavior(part.at("behavior").get<std::string>())),
         invert_(option(part, "invert", false)) {}
 
-  CutText cut(const CutText& text, PieceContext) const override {
-    return split_pieces(text, behavior_, invert_, [&](std::string_view piece, const auto& use) {
-      pattern_.for_each_match(piece, use);
-    });
+  void cut(CutText& text, PieceContext) const override {
+    split_pieces(text, behavior_, invert_,
+                 [&](std::string_view piece, const auto& use) { pattern_.for_each_match(piece, use); });
   }
   bool keeps_text() const override { return behavior_ != SplitBehavior::removed; }
 
@@ -270,8 +325,8 @@ class CharDelimiterSplit final : public PreTokenizer {
     if (text.empty() || end != text.size())
       throw DataError("tokenizer.json: CharDelimiterSplit's delimiter is not one character");
   }
-  CutText cut(const CutText& text, PieceContext) const override {
-    return split_at(text, SplitBehavior::removed, [&](char32_t c) { return c == delimiter_; });
+  void cut(CutText& text, PieceContext) const override {
+    split_at(text, SplitBehavior::removed, [&](char32_t c) { return c == delimiter_; });
   }
   bool keeps_text() const override { return false; }
 
@@ -284,9 +339,7 @@ class Digits final : public PreTokenizer {
   explicit Digits(const SpecJson& part)
       : behavior_(option(part, "individual_digits", false) ? SplitBehavior::isolated
                                                            : SplitBehavior::contiguous) {}
-  CutText cut(const CutText& text, PieceContext) const override {
-    return split_at(text, behavior_, is_number);
-  }
+  void cut(CutText& text, PieceContext) const override { split_at(text, behavior_, is_number); }
   bool keeps_text() const override { return true; }
 
  private:
@@ -297,13 +350,38 @@ class Punctuation final : public PreTokenizer {
  public:
   explicit Punctuation(const SpecJson& part)
       : behavior_(split_behavior(option(part, "behavior", "Isolated"))) {}
-  CutText cut(const CutText& text, PieceContext) const override {
-    return split_at(text, behavior_, is_bert_punctuation);
-  }
+  void cut(CutText& text, PieceContext) const override { split_at(text, behavior_, is_bert_punctuation); }
   bool keeps_text() const override { return behavior_ != SplitBehavior::removed; }
 
  private:
   SplitBehavior behavior_;
+};
+
+/// Pieces of equally many characters.
+class FixedLength final : public PreTokenizer {
+ public:
+  explicit FixedLength(const SpecJson& part) : length_(option(part, "length", int64_t{5})) {
+    if (length_ < 1) throw DataError("tokenizer.json: FixedLength's length is less than 1");
+  }
+  void cut(CutText& text, PieceContext) const override {
+    std::vector<TextRange> result;
+    for (size_t i = 0; i < text.size(); ++i) {
+      const TextRange piece = text.range(i);
+      int64_t n = 0;
+      for (size_t at = piece.begin, begin = at; at < piece.end;) {
+        next_code_point(text.whole().text(), at);
+        if (++n < length_ && at < piece.end) continue;
+        result.push_back({begin, at});
+        begin = at;
+        n = 0;
+      }
+    }
+    text.set_pieces(std::move(result));
+  }
+  bool keeps_text() const override { return true; }
+
+ private:
+  int64_t length_;
 };
 
 class PreTokenizerSequence final : public PreTokenizer {
@@ -313,10 +391,8 @@ class PreTokenizerSequence final : public PreTokenizer {
       if (auto made = make_pre_tokenizer(each)) parts_.push_back(std::move(made));
     }
   }
-  CutText cut(const CutText& text, PieceContext context) const override {
-    CutText result = text;
-    for (const auto& part : parts_) result = part->cut(result, context);
-    return result;
+  void cut(CutText& text, PieceContext context) const override {
+    for (const auto& part : parts_) part->cut(text, context);
   }
   bool keeps_text() const override {
     bool keeps = true;
@@ -330,14 +406,8 @@ class PreTokenizerSequence final : public PreTokenizer {
 
 }  // namespace
 
-CutText::CutText(std::string text) : text_(std::move(text)) {
-  if (!text_.empty()) ends_.push_back(text_.size());
-}
-
-void CutText::append(std::string_view piece) {
-  if (piece.empty()) return;
-  text_ += piece;
-  ends_.push_back(text_.size());
+CutText::CutText(AlignedText text) : text_(std::move(text)) {
+  if (text_.size() > 0) pieces_.push_back({0, text_.size()});
 }
 
 std::unique_ptr<PreTokenizer> make_pre_tokenizer(const SpecJson& part) {
@@ -352,6 +422,7 @@ std::unique_ptr<PreTokenizer> make_pre_tokenizer(const SpecJson& part) {
   if (type == "Digits") return std::make_unique<Digits>(part);
   if (type == "Punctuation") return std::make_unique<Punctuation>(part);
   if (type == "CharDelimiterSplit") return std::make_unique<CharDelimiterSplit>(part);
+  if (type == "FixedLength") return std::make_unique<FixedLength>(part);
   if (type == "Sequence") return std::make_unique<PreTokenizerSequence>(part);
   refuse_part("the pre-tokenizer", type);
 }

@@ -1,5 +1,7 @@
 #include "data/text/subwords/specification.h"
 
+#include <cstdint>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -35,6 +37,28 @@ void check_part_count(const nlohmann::json& part) {
     for (const auto& inner : value) again(inner, again);
   };
   count(part, count);
+}
+
+std::optional<std::string> from_base64(std::string_view text) {
+  if (text.size() % 4 != 0) return std::nullopt;
+  const auto digit = [](char c) -> int {
+    if (c >= 'A' && c <= 'Z') return c - 'A';
+    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+    if (c >= '0' && c <= '9') return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+  };
+  size_t n_digits = text.size();
+  while (n_digits > 0 && text.size() - n_digits < 2 && text[n_digits - 1] == '=') --n_digits;
+  std::string bytes;
+  bytes.reserve(3 * text.size() / 4);
+  uint32_t bits = 0;
+  for (size_t i = 0; i < n_digits; ++i) {
+    const int value = digit(text[i]);
+    if (value < 0) return std::nullopt;
+    bits = bits << 6 | static_cast<uint32_t>(value);
+    if (i % 4 != 0) bytes += static_cast<char>(bits >> (6 - 2 * (i % 4)));
+  }
+  return bytes;
 }
 
 std::string type_of(const nlohmann::json& part) { return part.at("type").get<std::string>(); }

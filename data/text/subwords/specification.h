@@ -1,6 +1,7 @@
 #pragma once
 // Reading the parts of a tokenizer.json.
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,6 +31,8 @@ void check_part_count(const nlohmann::json& part);
 
 /// Throws DataError "tokenizer.json: KIND 'NAME' is not supported".
 [[noreturn]] void refuse_part(std::string_view kind, std::string_view name);
+/// The bytes of a text in Base64; nullopt if it is none.
+std::optional<std::string> from_base64(std::string_view text);
 /// The member "type" of a part.
 std::string type_of(const nlohmann::json& part);
 

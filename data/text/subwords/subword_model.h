@@ -12,17 +12,25 @@
 
 namespace zoo {
 
+/// A token, and the bytes of the piece that it stands for.
+struct SubwordToken {
+  int64_t id;
+  size_t begin, end;
+};
+
 class SubwordModel {
  public:
   virtual ~SubwordModel() = default;
-  /// Appends the ids of `piece`, which is UTF-8. Pieces with equal text have equal ids.
-  virtual void append_ids(std::string_view piece, std::vector<int64_t>& ids) const = 0;
+  /// Appends the tokens of `piece`, which is UTF-8. Pieces with equal text have equal tokens.
+  virtual void append_tokens(std::string_view piece, std::vector<SubwordToken>& tokens) const = 0;
+  void append_ids(std::string_view piece, std::vector<int64_t>& ids) const;
   virtual const SubwordVocabulary& vocabulary() const = 0;
   /// Whether a text without unknown characters can be put together from its tokens.
   virtual bool keeps_text() const = 0;
 };
 
-/// BPE or WordPiece. Throws DataError for another model, nlohmann's exceptions for a damaged one.
+/// BPE, WordPiece, Unigram or WordLevel. Throws DataError for another model, nlohmann's exceptions for a
+/// damaged one.
 std::unique_ptr<SubwordModel> make_subword_model(const nlohmann::json& part);
 
 }  // namespace zoo

@@ -21,6 +21,9 @@ class SubwordVocabulary {
   SubwordVocabulary() = default;
   /// From an object {token: id}. Throws DataError for an id that is out of range or that two tokens have.
   explicit SubwordVocabulary(const nlohmann::json& vocab);
+  /// Adds a token with the next id. Of equal tokens, find() gives the last one. Throws DataError if there are
+  /// too many.
+  void append(std::string_view token);
   SubwordVocabulary(SubwordVocabulary&&) = default;
   SubwordVocabulary& operator=(SubwordVocabulary&&) = default;
 
@@ -45,6 +48,46 @@ class SubwordVocabulary {
   std::vector<std::string_view> tokens_;
   std::unordered_map<std::string_view, int64_t> ids_;
   size_t longest_ = 0;
+};
+
+/// Finds the texts that begin at a place: a tree of bytes, whose edges are in one table.
+class TokenTrie {
+ public:
+  static constexpr uint32_t root = 0;
+  static constexpr uint32_t none = ~uint32_t{0};
+
+  /// `id`, which is not negative, replaces that of an equal text. Empty texts are left out.
+  void add(std::string_view text, int32_t id);
+  /// The node after one more byte; none if no text goes on so.
+  uint32_t next(uint32_t node, char byte) const {
+    if (edges_.empty()) return none;
+    const Edge& edge = edges_[place(key(node, byte))];
+    return edge.to;
+  }
+  /// The id of the text that ends at this node; -1 if none does.
+  int32_t id(uint32_t node) const { return ids_[node]; }
+  bool empty() const { return n_edges_ == 0; }
+
+ private:
+  struct Edge {
+    uint64_t key = free_edge;
+    uint32_t to = none;
+  };
+  static constexpr uint64_t free_edge = ~uint64_t{0};
+  static uint64_t key(uint32_t node, char byte) {
+    return uint64_t{node} << 8 | static_cast<unsigned char>(byte);
+  }
+  size_t place(uint64_t key) const {
+    const size_t mask = edges_.size() - 1;
+    size_t at = (key * 0x9E3779B97F4A7C15u >> 24) & mask;
+    while (edges_[at].key != key && edges_[at].key != free_edge) at = (at + 1) & mask;
+    return at;
+  }
+  void grow();
+
+  std::vector<Edge> edges_;  // open addressing
+  std::vector<int32_t> ids_ = {-1};
+  size_t n_edges_ = 0;
 };
 
 }  // namespace zoo

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/text/subwords/bpe.h"
 #include "data/text/subwords/specification.h"
 #include "data/text/unicode/characters.h"
 
@@ -27,9 +26,10 @@ WordPiece::WordPiece(const nlohmann::json& part)
   if (unk_ < 0) throw DataError(fmt::format("the unk_token '{}' is no token", excerpt(unk, 40)));
 }
 
-void WordPiece::append_ids(std::string_view piece, std::vector<int64_t>& ids) const {
-  if (std::ranges::count_if(piece, begins_character) > most_characters_) return ids.push_back(unk_);
-  const size_t before = ids.size();
+void WordPiece::append_tokens(std::string_view piece, std::vector<SubwordToken>& tokens) const {
+  if (std::ranges::count_if(piece, begins_character) > most_characters_)
+    return tokens.push_back({unk_, 0, piece.size()});
+  const size_t before = tokens.size();
   std::string key;
   for (size_t begin = 0; begin < piece.size();) {
     const std::string_view prefix = begin > 0 ? std::string_view(prefix_) : std::string_view();
@@ -41,24 +41,12 @@ void WordPiece::append_ids(std::string_view piece, std::vector<int64_t>& ids) co
       if ((id = vocabulary_.find(key)) >= 0) break;
     }
     if (id < 0) {
-      ids.resize(before);
-      return ids.push_back(unk_);
+      tokens.resize(before);
+      return tokens.push_back({unk_, 0, piece.size()});
     }
-    ids.push_back(id);
+    tokens.push_back({id, begin, end});
     begin = end;
   }
-}
-
-std::unique_ptr<SubwordModel> make_subword_model(const nlohmann::json& part) {
-  if (!part.is_object()) throw DataError("tokenizer.json: damaged: the model is not an object");
-  // Old files do not name the type.
-  const auto type = option(part, "type",
-                           part.contains("merges")                     ? "BPE"
-                           : part.contains("max_input_chars_per_word") ? "WordPiece"
-                                                                       : "unknown");
-  if (type == "BPE") return std::make_unique<Bpe>(part);
-  if (type == "WordPiece") return std::make_unique<WordPiece>(part);
-  refuse_part("the model", type);
 }
 
 }  // namespace zoo

@@ -13,7 +13,7 @@ class WordPiece final : public SubwordModel {
   explicit WordPiece(const nlohmann::json& part);
 
   /// One unk for a word that is too long, or that tokens cannot make.
-  void append_ids(std::string_view piece, std::vector<int64_t>& ids) const override;
+  void append_tokens(std::string_view piece, std::vector<SubwordToken>& tokens) const override;
   const SubwordVocabulary& vocabulary() const override { return vocabulary_; }
   bool keeps_text() const override { return false; }
 

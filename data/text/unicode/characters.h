@@ -1,35 +1,49 @@
 #pragma once
-// Properties of characters and normal forms of texts, by the library utf8proc (Unicode 15.0 in Debian 12).
-// Tokenizers of the Hub know other versions: Rust's own functions Unicode 16, the normal forms and the rules
-// of BERT older ones. Texts with code points that are newer than the older version can get other tokens.
+// Properties of characters and normal forms of texts, as tokenizers has them (data/text/unicode/tables.h).
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace zoo {
 
 enum class NormalForm { nfc, nfd, nfkc, nfkd };
 
-/// `text`, which is UTF-8, in this normal form. Throws DataError if it is not UTF-8.
-std::string in_normal_form(std::string_view text, NormalForm form);
+/// A character of a normal form, and what becomes of the characters of the text: with 1 it is new; with 0 it
+/// takes the place of the next character; with -n it does so, and the n characters after that one are left
+/// out.
+struct NormalCharacter {
+  char32_t c;
+  int32_t change;
+};
+/// Appends the normal form of `text`, which is UTF-8, by the library utf8proc.
+void append_normal_form(std::string_view text, NormalForm form, std::vector<NormalCharacter>& to);
 
 /// The property White_Space.
 bool is_white_space(char32_t c);
-/// A control character (Cc), a format character (Cf), a surrogate or a character for private use.
-bool is_other(char32_t c);
-/// A nonspacing mark (Mn), such as an accent.
-bool is_nonspacing_mark(char32_t c);
-/// A mark of any kind (Mn, Mc, Me).
-bool is_mark(char32_t c);
+/// Removed by BERT: control characters, formats, private use.
+bool is_bert_removed(char32_t c);
+/// A nonspacing mark to BERT, such as an accent.
+bool is_bert_nonspacing(char32_t c);
+/// ASCII punctuation and symbols, and punctuation of other scripts.
+bool is_bert_punctuation(char32_t c);
+/// A mark of any kind.
+bool is_combining_mark(char32_t c);
 /// A number (Nd, Nl, No).
 bool is_number(char32_t c);
-/// Punctuation (P…).
-bool is_punctuation(char32_t c);
 /// A character of words: a letter, a mark, a digit, a connector or a joiner, as `\w` of Rust's regex.
 bool is_word_character(char32_t c);
 
 /// Appends `c` in lower case, which may be several characters.
 void append_lower(char32_t c, std::u32string& to);
+
+/// The end of the grapheme that begins at `at`, if it has at most `most` bytes; else something larger than
+/// at + most. `text` is UTF-8.
+size_t grapheme_end(std::string_view text, size_t at, size_t most);
+
+/// The character that patterns read for `c`: see StandIn in data/text/unicode/tables.h.
+char32_t stand_in_for(char32_t c);
 
 /// The code point at `at` of a text that is UTF-8; `at` moves behind it.
 char32_t next_code_point(std::string_view text, size_t& at);

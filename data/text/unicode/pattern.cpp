@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -12,12 +13,18 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/text/unicode/characters.h"
 
 namespace zoo {
 namespace {
 
 constexpr size_t longest_expression = 8192;
 constexpr uint32_t most_steps = 2'000'000;  // of one match, as PCRE2 counts them
+
+/// `\w` of Oniguruma: also letters in circles and some numbers.
+constexpr std::string_view word_characters =
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE}\x{24B6}-\x{24E9})"
+    R"(\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
 
 [[noreturn]] void refuse_expression(std::string_view expression, std::string_view why) {
   throw DataError(fmt::format("the regular expression '{}' {}", excerpt(expression, 60), why));
@@ -91,9 +98,9 @@ class Translation {
     } else if (c == 'S') {
       to_ += "\\P{White_Space}";
     } else if (c == 'w') {
-      to_ += in_class_ ? "\\p{L}\\p{M}\\p{Nd}\\p{Pc}" : "[\\p{L}\\p{M}\\p{Nd}\\p{Pc}]";
+      to_ += in_class_ ? std::string(word_characters) : fmt::format("[{}]", word_characters);
     } else if (c == 'W' && !in_class_) {
-      to_ += "[^\\p{L}\\p{M}\\p{Nd}\\p{Pc}]";
+      to_ += fmt::format("[^{}]", word_characters);
     } else if (c == 'p' || c == 'P') {
       return property();
     } else if (c == 'd' || c == 'D' || c == 'r' || c == 'n' || c == 't' || c == 'f' || c == 'v') {
@@ -150,6 +157,25 @@ T* made_by_pcre2(T* made) {
   return made;
 }
 
+/// `text` with stand-ins for characters that PCRE2 does not know; nullopt if it has none. Offsets stay.
+std::optional<std::string> with_stand_ins(std::string_view text) {
+  // The first one has three bytes.
+  const auto is_long = [](char byte) { return static_cast<unsigned char>(byte) >= 0xE0; };
+  size_t at = static_cast<size_t>(std::ranges::find_if(text, is_long) - text.begin());
+  std::optional<std::string> result;
+  while (at < text.size()) {
+    const size_t begin = at;
+    const char32_t c = next_code_point(text, at);
+    const char32_t instead = stand_in_for(c);
+    if (instead == c) continue;
+    if (!result) result = std::string(text);
+    std::string bytes;
+    append_utf8(instead, bytes);
+    result->replace(begin, at - begin, bytes);
+  }
+  return result;
+}
+
 const PCRE2_UCHAR8* units(std::string_view text) {
   return reinterpret_cast<const PCRE2_UCHAR8*>(text.data() ? text.data() : "");
 }
@@ -196,7 +222,9 @@ Pattern::~Pattern() = default;
 Pattern::Pattern(Pattern&&) noexcept = default;
 Pattern& Pattern::operator=(Pattern&&) noexcept = default;
 
-void Pattern::for_each_match(std::string_view text, const std::function<void(size_t, size_t)>& use) const {
+void Pattern::for_each_match(std::string_view given, const std::function<void(size_t, size_t)>& use) const {
+  const auto changed = with_stand_ins(given);
+  const std::string_view text = changed ? std::string_view(*changed) : given;
   const pcre2_code* const code = compiled_->code.get();
   const std::unique_ptr<pcre2_match_data, FreePcre2> data(
       made_by_pcre2(pcre2_match_data_create_from_pattern(code, nullptr)));

@@ -1,6 +1,7 @@
 #pragma once
 // Regular expressions over Unicode, by the library PCRE2 (Unicode 14.0 in Debian 12), in the notation of
-// Oniguruma that tokenizers of the Hub use. Code points that Unicode 14 does not know have no property here.
+// Oniguruma that tokenizers of the Hub use. A code point that Oniguruma takes for something else, because its
+// Unicode is newer, is read as another one of the same kind (data/text/unicode/tables.h).
 //
 //   const Pattern words(R"( ?\p{L}+|\s+)");
 //   words.for_each_match(text, [&](size_t begin, size_t end) { … });
