@@ -32,6 +32,10 @@ double quantile(std::vector<double> values, double share) {
   return *found;
 }
 
+void stop_if_told(const ShouldStop& should_stop) {
+  if (should_stop && should_stop()) throw MeasurementStopped{};  // NOLINT(bugprone-std-exception-baseclass)
+}
+
 double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
 
 /// The steps of a training from its first batch on, as the trainer takes them.
@@ -72,7 +76,8 @@ class TrainingSteps {
   int64_t tokens_ = 0;
 };
 
-TrainingSpeed measure_training(Task& task, c10::Device device, double budget) {
+TrainingSpeed measure_training(Task& task, c10::Device device, const MeasureOptions& options) {
+  const double budget = options.seconds;
   constexpr double kRounds = 5;
   constexpr int64_t kMostSteps = 100;
   torch::manual_seed(static_cast<uint64_t>(task.experiment().training.seed));
@@ -80,6 +85,7 @@ TrainingSpeed measure_training(Task& task, c10::Device device, double budget) {
   TrainingSteps steps(task, device);
   steps.take(1, costliest_batch(task));  // also the first step, which is slow
   const int64_t peak = memory.peak();
+  stop_if_told(options.should_stop);
   const Stopwatch watch;
   steps.take(1);
   const double once = watch.seconds();
@@ -87,7 +93,8 @@ TrainingSpeed measure_training(Task& task, c10::Device device, double budget) {
   // Batches differ in size, so each repeat takes the same round of steps.
   const auto n_steps = std::clamp(static_cast<int64_t>(budget / kRounds / once), int64_t{1}, kMostSteps);
   int64_t tokens = 0;
-  const double seconds = measure_times([&] { tokens = steps.take(n_steps); }, device, budget).median;
+  const double seconds =
+      measure_times([&] { tokens = steps.take(n_steps); }, device, budget, options.should_stop).median;
   return {.tokens_per_second = static_cast<double>(tokens) / seconds,
           .step_seconds = seconds / static_cast<double>(n_steps),
           .tokens_per_step = static_cast<double>(tokens) / static_cast<double>(n_steps),
@@ -111,7 +118,7 @@ PromptSpeed measure_prompt(GenerativeModel& model, int64_t vocab_size, c10::Devi
     DecodingState state;
     model.prefill(prompts, state);
   };
-  const double seconds = measure_times(read, device, options.seconds).median;
+  const double seconds = measure_times(read, device, options.seconds, options.should_stop).median;
   return {.tokens_per_second = static_cast<double>(n_tokens) / seconds,
           .prompts = options.prompts,
           .length = length};
@@ -149,12 +156,14 @@ Speed median_of(std::span<const Speed> speeds) {
   return result;
 }
 
-Times measure_times(const std::function<void()>& work, c10::Device device, double budget) {
+Times measure_times(const std::function<void()>& work, c10::Device device, double budget,
+                    const ShouldStop& should_stop) {
   work();
   synchronize(device);
   std::vector<double> seconds;
   const Stopwatch all;
   while (seconds.size() < kFewestRepeats || all.seconds() < budget) {
+    stop_if_told(should_stop);
     const Stopwatch one;
     work();
     synchronize(device);
@@ -164,7 +173,7 @@ Times measure_times(const std::function<void()>& work, c10::Device device, doubl
 }
 
 DecodeSpeed measure_decode(GenerativeModel& model, int64_t vocab_size, c10::Device device, int64_t length,
-                           double seconds) {
+                           double seconds, const ShouldStop& should_stop) {
   constexpr int64_t kMostTokens = 128;
   DecodeSpeed speed;
   speed.prompt_length = std::max<int64_t>(length / 2, 1);
@@ -182,8 +191,7 @@ DecodeSpeed measure_decode(GenerativeModel& model, int64_t vocab_size, c10::Devi
     search.step();
     first.push_back(until_first.seconds());
     const Stopwatch until_last;
-    while (search.step()) {
-    }
+    while (search.step()) stop_if_told(should_stop);
     rest.push_back(until_last.seconds());
   };
   write();
@@ -202,7 +210,7 @@ Speed measure_speed(Task& task, c10::Device device, const MeasureOptions& option
   if (const auto threads = experiment.training.threads; threads > 0)
     at::set_num_threads(static_cast<int>(threads));
   Speed speed;
-  speed.train = measure_training(task, device, options.seconds);
+  speed.train = measure_training(task, device, options);
 
   // A new model, because some training steps at an unsuitable learning rate might have made weights NaN.
   const auto model = make_model(experiment, task);
@@ -212,7 +220,8 @@ Speed measure_speed(Task& task, c10::Device device, const MeasureOptions& option
   const InferenceScope scope(*model);
   const int64_t vocab_size = std::min(task.tokenizer().vocab_size(), model->n_outputs());
   speed.prompt = measure_prompt(*model->generative(), vocab_size, device, length, options);
-  speed.decode = measure_decode(*model->generative(), vocab_size, device, length, options.seconds);
+  speed.decode =
+      measure_decode(*model->generative(), vocab_size, device, length, options.seconds, options.should_stop);
   return speed;
 }
 

@@ -13,10 +13,16 @@
 
 namespace zoo {
 
+/// Asked between the repeats of a measurement; true: it ends with MeasurementStopped.
+using ShouldStop = std::function<bool()>;
+/// A measurement that ShouldStop ended.
+struct MeasurementStopped {};
+
 struct MeasureOptions {
   double seconds = 1.0;  // for each of the three; at least three repeats, even if they take longer
   std::optional<int64_t> length = {};  // of a sequence in generation, in tokens; default data.sequence_length
   int64_t prompts = 8;                 // read at once
+  ShouldStop should_stop = nullptr;
 };
 
 /// Optimiser steps as `zoo train` takes them, including reading the batch.
@@ -51,13 +57,13 @@ struct Speed {
 
 /// Measures the model of a task on its training data, with initial weights, because speed does not depend on
 /// weights. Seeds the default generator, and sets the number of threads to training.threads. Throws DataError
-/// and ConfigError as training does, UsageError for a length beyond model.max_positions.
+/// and ConfigError as training does, UsageError for a length beyond model.max_positions, MeasurementStopped.
 Speed measure_speed(Task& task, c10::Device device, const MeasureOptions& options = {});
 
 /// Measures the greedy decoding of one sequence of `length` tokens by `model`, which has `vocab_size` tokens.
-/// Repeats it for `seconds`, at least three times.
+/// Repeats it for `seconds`, at least three times. Throws MeasurementStopped.
 DecodeSpeed measure_decode(GenerativeModel& model, int64_t vocab_size, c10::Device device, int64_t length,
-                           double seconds);
+                           double seconds, const ShouldStop& should_stop = nullptr);
 
 /// The median of each number over several measurements of one model; at least one.
 Speed median_of(std::span<const Speed> speeds);
@@ -69,7 +75,8 @@ struct Times {
 };
 
 /// The times of `work` on `device`. After a first run that does not count, it repeats `work` until `budget`
-/// seconds are over, at least three times.
-Times measure_times(const std::function<void()>& work, c10::Device device, double budget);
+/// seconds are over, at least three times. Throws MeasurementStopped.
+Times measure_times(const std::function<void()>& work, c10::Device device, double budget,
+                    const ShouldStop& should_stop = nullptr);
 
 }  // namespace zoo

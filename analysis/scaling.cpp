@@ -103,8 +103,8 @@ class ScalingMeter {
       int64_t position = length;
       read(PositionRange(position++, 1));  // a cache that grows by doubling has grown
       const int64_t bytes = state->bytes();
-      const Times times =
-          measure_times([&] { read(PositionRange(position++, 1)); }, device_, options_.seconds);
+      const Times times = measure_times([&] { read(PositionRange(position++, 1)); }, device_,
+                                        options_.seconds, options_.should_stop);
       add(curve, length, times, bytes);
     }
     fit(curve);
@@ -195,7 +195,7 @@ class ScalingMeter {
       prepare(length)();  // grows tables of positions, so that neither time nor bytes count them
       const TensorMemory memory(device_);
       const auto pass = prepare(length);
-      const Times times = measure_times(pass, device_, options_.seconds);
+      const Times times = measure_times(pass, device_, options_.seconds, options_.should_stop);
       curve.flops.push_back(flops(length));
       add(curve, length, times, memory.peak());
     }

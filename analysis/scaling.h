@@ -13,6 +13,7 @@
 #include <c10/core/Device.h>
 #include <nlohmann/json_fwd.hpp>
 
+#include "analysis/measure.h"
 #include "models/model.h"
 
 namespace zoo {
@@ -61,6 +62,7 @@ struct ScalingOptions {
   double max_flops = 2e10;  // of the longest forward pass; for the parts of a layer: of that layer
   int64_t max_bytes = int64_t{1} << 30;  // of the tensors at a length, estimated from the previous length
   double seconds = 0.05;  // time to measure each length; at least three repeats, even if they take longer
+  ShouldStop should_stop = nullptr;
 };
 /// Options for which a measurement takes a few seconds on this kind of device.
 ScalingOptions scaling_options(c10::Device device);
@@ -68,7 +70,7 @@ ScalingOptions scaling_options(c10::Device device);
 /// Measures all parts of a model with initial weights. A table of learned positions is made long enough. For
 /// an encoder-decoder, the parts of a layer are the encoder's. Returns nothing for a model whose cost does
 /// not grow with a length: a residual network, or an MLP over a fixed number of tokens. Seeds the default
-/// generator. Throws ConfigError as make_model() does.
+/// generator. Throws ConfigError as make_model() does, MeasurementStopped.
 std::vector<ScalingCurve> measure_scaling(const ModelConfig& config, const ModelPurpose& purpose,
                                           c10::Device device, const ScalingOptions& options = {});
 

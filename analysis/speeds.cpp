@@ -13,7 +13,8 @@ std::vector<std::vector<Speed>> measure_in_turns(const std::vector<MeasuredRun>&
                                                  const SpeedOptions& options) {
   constexpr int kTurns = 3;
   constexpr double kQuantities = 3;  // training, reading prompts, writing
-  const MeasureOptions once{.seconds = options.seconds / kQuantities / kTurns, .length = {}};
+  const MeasureOptions once{
+      .seconds = options.seconds / kQuantities / kTurns, .length = {}, .should_stop = options.should_stop};
   std::vector<std::unique_ptr<Task>> tasks;
   for (const auto& run : runs) tasks.push_back(open_stored_model(run.dir).task);
   std::vector<std::vector<Speed>> speeds(runs.size());
@@ -22,7 +23,11 @@ std::vector<std::vector<Speed>> measure_in_turns(const std::vector<MeasuredRun>&
       if (options.should_stop && options.should_stop()) return {};
       if (options.on_message)
         options.on_message(fmt::format("measuring {}, turn {} of {}", runs[i].name, turn, kTurns));
-      speeds[i].push_back(measure_speed(*tasks[i], options.device, once));
+      try {
+        speeds[i].push_back(measure_speed(*tasks[i], options.device, once));
+      } catch (const MeasurementStopped&) {
+        return {};
+      }
     }
   }
   return speeds;

@@ -74,7 +74,7 @@ class Collector {
                  .notices = notices(),
                  .tuning = options.tuning} {}
 
-  std::optional<ComparisonResults> collect() {
+  std::optional<ComparisonResults> collect() try {
     for (const auto& variant : plan_.variants) {
       if (stopped() || !add_run(variant)) return std::nullopt;
     }
@@ -89,6 +89,8 @@ class Collector {
     results_.measured =
         of_sizes.empty() ? findings(runs, metric, fair) : verdict_finding(runs, fair) + " " + of_sizes;
     return std::move(results_);
+  } catch (const MeasurementStopped&) {
+    return std::nullopt;
   }
 
  private:
@@ -228,9 +230,11 @@ class Collector {
     const auto path = options_.dir / "measured" / (variant.slug + "-scaling.json");
     results.scaling = *kept(path, measuring_key(run_dir), scaling_in, [&] {
       say(fmt::format("measuring {} over its length", variant.name));
+      auto scaling = scaling_options(options_.device);
+      scaling.should_stop = options_.should_stop;
       Json curves = Json::array();
-      for (const auto& curve : measure_scaling(variant.experiment.model, run.task().purpose(),
-                                               options_.device, scaling_options(options_.device)))
+      for (const auto& curve :
+           measure_scaling(variant.experiment.model, run.task().purpose(), options_.device, scaling))
         curves.push_back(to_json(curve));
       return curves;
     });

@@ -12,10 +12,12 @@
 #include <torch/types.h>
 
 #include "base/error.h"
+#include "data/text/tokenizer.h"
 #include "interop/foreign_model.h"
 #include "io/files.h"
 #include "io/json_document.h"
 #include "io/safetensors.h"
+#include "tasks/task_type.h"
 
 namespace zoo {
 namespace {
@@ -55,6 +57,20 @@ std::string_view dtype_name(torch::ScalarType type) {
       return "bfloat16";
     default:
       return "float32";
+  }
+}
+
+/// What stands around a text in the task's inputs.
+TextFrame frame_of(const Task& task) {
+  const auto& type = task_type(task.experiment());
+  if (!type.layout) return {};
+  switch (type.layout(task.experiment())) {
+    case TextLayout::cls_tokens_sep:
+      return encoder_frame(task.tokenizer(), "this task");
+    case TextLayout::tokens:
+      return {};
+    default:
+      return {.before = {}, .between = {}, .after = {task.tokenizer().special().eos}};
   }
 }
 
@@ -216,7 +232,7 @@ std::string export_foreign(const fs::path& dir, const Task& task,
       if (name != "config.json") write_file_atomically(made / name, content);
     }
     write_file_atomically(made / "config.json", config.dump(2) + "\n");
-    if (const auto& tokenizer = task.vocabulary().tokenizer) tokenizer->export_files(made);
+    if (const auto& tokenizer = task.vocabulary().tokenizer) tokenizer->export_files(made, frame_of(task));
     copy_safetensors(made / "model.safetensors", *foreign, {{"format", "pt"}});
   });
   return family->model_type;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "data/text/hub/exported_vocabulary.h"
 #include "data/text/unicode/lowercase.h"
 
 namespace zoo {
@@ -52,6 +53,16 @@ std::string ByteTokenizer::label(int64_t id) const {
   if (byte == ' ') return "▁";
   return byte > 0x20 && byte < 0x7F ? std::string(1, static_cast<char>(byte))
                                     : fmt::format("<0x{:02X}>", byte);
+}
+
+void ByteTokenizer::export_files(const std::filesystem::path& dir, const TextFrame& frame) const {
+  std::vector<std::string> bytes;
+  for (int byte = 0; byte < 256; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
+  export_vocabulary(dir, {.special = special_names(file_.special),
+                          .symbols = std::move(bytes),
+                          .kind = SymbolKind::byte,
+                          .letters = file_.lowercase ? LetterCase::folded : LetterCase::as_written,
+                          .frame = frame});
 }
 
 }  // namespace zoo

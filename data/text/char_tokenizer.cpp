@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/text/hub/exported_vocabulary.h"
 #include "data/text/unicode/lowercase.h"
 
 namespace zoo {
@@ -96,6 +97,14 @@ std::string CharTokenizer::label(int64_t id) const {
   if (symbol == "\n") return "↵";
   if (symbol == "\t") return "⇥";
   return symbol == " " ? "▁" : excerpt(symbol);
+}
+
+void CharTokenizer::export_files(const std::filesystem::path& dir, const TextFrame& frame) const {
+  export_vocabulary(dir, {.special = special_names(file_.special),
+                          .symbols = file_.symbols,
+                          .kind = SymbolKind::character,
+                          .letters = file_.lowercase ? LetterCase::folded : LetterCase::as_written,
+                          .frame = frame});
 }
 
 }  // namespace zoo

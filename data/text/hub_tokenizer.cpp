@@ -89,7 +89,7 @@ class HubTokenizer final : public Tokenizer {
   std::optional<TextFrame> frame() const override { return codec_->frame(); }
   /// transformers forbids no token by itself; generation.suppress_tokens has those that a model forbids.
   TokenIds never_generated() const override { return {}; }
-  void export_files(const std::filesystem::path& dir) const override {
+  void export_files(const std::filesystem::path& dir, const TextFrame&) const override {
     for (const auto& [name, content] : files_) write_file_atomically(dir / name, content);
   }
 

@@ -66,9 +66,9 @@ class Tokenizer {
   /// Writes RUN/tokenizer.json (char, byte: everything; sentencepiece: the type and special ids, with
   /// RUN/tokenizer.model beside it; hub: the same, with the files in RUN/hub/). Throws SystemError.
   virtual void save(const std::filesystem::path& run_dir) const = 0;
-  /// Writes the files from which Hugging Face transformers makes this tokenizer to `dir`. By default: none.
-  /// Throws SystemError.
-  virtual void export_files(const std::filesystem::path&) const {}
+  /// Writes the files from which Hugging Face transformers makes this tokenizer to `dir`. `frame` stands
+  /// around texts if frame() says nothing. By default: no files. Throws SystemError.
+  virtual void export_files(const std::filesystem::path& /*dir*/, const TextFrame& /*frame*/) const {}
   /// Differs between tokenizers that encode differently; a part of the cache key of a corpus. Empty: nothing
   /// is cached.
   virtual std::string fingerprint() const { return {}; }

@@ -141,6 +141,12 @@ std::string_view special_label(const SpecialTokens& special, int64_t id) {
   return {};
 }
 
+std::vector<std::string> special_names(const SpecialTokens& special) {
+  std::vector<std::string> names;
+  for (int64_t id = 0; id < count(special); ++id) names.emplace_back(special_label(special, id));
+  return names;
+}
+
 void check_id(int64_t id, int64_t vocab_size) {
   if (id < 0 || id >= vocab_size) {
     throw DataError(fmt::format("{} is not a token id: this vocabulary has 0 to {}", id, vocab_size - 1));

@@ -39,6 +39,8 @@ SpecialTokens special_tokens(SpecialTokenSet set);
 int64_t count(const SpecialTokens& special);
 /// "<eos>", or empty if `id` is not a special token.
 std::string_view special_label(const SpecialTokens& special, int64_t id);
+/// The names of all special tokens, by id.
+std::vector<std::string> special_names(const SpecialTokens& special);
 /// Throws DataError unless 0 ≤ id < vocab_size.
 void check_id(int64_t id, int64_t vocab_size);
 /// Throws DataError with the byte offset unless `text` is UTF-8.

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 // These tests check that measurements are consistent, not how fast anything is.
 
-constexpr MeasureOptions kQuick{.seconds = 0.01};
+const MeasureOptions kQuick{.seconds = 0.01};
 
 // Longer than a busy machine keeps a process waiting for its turn.
 constexpr std::chrono::milliseconds kLong{1500};
@@ -35,6 +35,13 @@ TEST(MeasureTimes, LeavesOutTheFirstTimeAndRepeatsThreeTimes) {
   };
   EXPECT_LT(measure_times(slow_at_first, torch::kCPU, 0).median, kLongSeconds);
   EXPECT_EQ(calls, 4);
+}
+
+TEST(MeasureTimes, EndsBetweenRepeatsWhereItIsTold) {
+  int calls = 0;
+  const auto stopped = [&] { return calls == 2; };
+  EXPECT_THROW(measure_times([&] { ++calls; }, torch::kCPU, /*budget=*/1000, stopped), MeasurementStopped);
+  EXPECT_EQ(calls, 2);
 }
 
 TEST(MeasureTimes, IsNotMovedByOneDisturbance) {
@@ -103,6 +110,22 @@ TEST_F(MeasureSpeed, OfModelsThatDoNotGenerateIsThatOfTrainingAlone) {
   }
   const auto decoder = world_.experiment("text_classification", {"model.architecture=decoder"});
   EXPECT_FALSE(measure(decoder).prompt);
+}
+
+TEST_F(MeasureSpeed, EndsInEveryPartWhereItIsTold) {
+  const auto task = make_task(world_.experiment("language_modeling"));
+  int asked = 0;  // how often a whole measurement asks
+  MeasureOptions options{.seconds =
+                             0};  // three repeats of each, so the number of questions is always the same
+  options.should_stop = [&] { return ++asked < 0; };
+  measure_speed(*task, torch::kCPU, options);
+  const int all = asked;
+  for (int last = 1; last <= all; last += std::max(1, all / 8)) {
+    asked = 0;
+    options.should_stop = [&] { return ++asked == last; };
+    EXPECT_THROW(measure_speed(*task, torch::kCPU, options), MeasurementStopped) << last << " of " << all;
+    EXPECT_EQ(asked, last);
+  }
 }
 
 TEST_F(MeasureSpeed, OfAnEncoderDecoder) {

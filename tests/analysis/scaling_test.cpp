@@ -34,7 +34,7 @@ ModelConfig small(Architecture architecture = Architecture::decoder) {
 }
 
 const ModelPurpose kWriter{.vocab_size = 19, .start_token = 1};
-constexpr ScalingOptions kQuick{.fewest = 3, .max_flops = 1, .seconds = 0};
+const ScalingOptions kQuick{.fewest = 3, .max_flops = 1, .seconds = 0};
 
 std::vector<ScalingCurve> measure(const ModelConfig& config, const ScalingOptions& options = kQuick,
                                   const ModelPurpose& purpose = kWriter) {

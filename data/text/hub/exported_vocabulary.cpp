@@ -1,0 +1,142 @@
+#include "data/text/hub/exported_vocabulary.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "data/text/subwords/byte_level.h"
+#include "io/files.h"
+
+namespace zoo {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+OrderedJson vocab_of(const ExportedVocabulary& vocabulary) {
+  OrderedJson ids = OrderedJson::object();
+  int64_t id = 0;
+  for (const auto& name : vocabulary.special) ids[name] = id++;
+  for (const auto& symbol : vocabulary.symbols) {
+    std::string token;
+    if (vocabulary.kind == SymbolKind::byte) {
+      append_as_characters(symbol, token);
+    } else {
+      token = symbol;
+    }
+    ids[token] = id++;
+  }
+  return ids;
+}
+
+OrderedJson model_of(const ExportedVocabulary& vocabulary) {
+  if (vocabulary.kind == SymbolKind::character)
+    return {{"type", "WordLevel"}, {"vocab", vocab_of(vocabulary)}, {"unk_token", "<unk>"}};
+  return {{"type", "BPE"},
+          {"dropout", nullptr},
+          {"unk_token", nullptr},
+          {"continuing_subword_prefix", nullptr},
+          {"end_of_word_suffix", nullptr},
+          {"fuse_unk", false},
+          {"byte_fallback", false},
+          {"ignore_merges", false},
+          {"vocab", vocab_of(vocabulary)},
+          {"merges", OrderedJson::array()}};
+}
+
+/// One piece for each symbol.
+OrderedJson pre_tokenizer_of(SymbolKind kind) {
+  if (kind == SymbolKind::byte)
+    return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", false}};
+  return {
+      {"type", "Split"}, {"pattern", {{"Regex", R"([\s\S])"}}}, {"behavior", "Isolated"}, {"invert", false}};
+}
+
+OrderedJson decoder_of(SymbolKind kind) {
+  if (kind == SymbolKind::byte)
+    return {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}};
+  return {{"type", "Fuse"}};
+}
+
+/// TemplateProcessing, or null without a frame.
+OrderedJson post_processor_of(const ExportedVocabulary& vocabulary) {
+  const auto& frame = vocabulary.frame;
+  if (frame.n_tokens_of_pair() == 0) return nullptr;
+  OrderedJson used = OrderedJson::object();
+  const auto special = [&](const std::vector<int64_t>& ids, int64_t segment, OrderedJson& to) {
+    for (const int64_t id : ids) {
+      const auto& name = vocabulary.special.at(static_cast<size_t>(id));
+      used[name] = {{"id", name}, {"ids", {id}}, {"tokens", {name}}};
+      to.push_back({{"SpecialToken", {{"id", name}, {"type_id", segment}}}});
+    }
+  };
+  const auto text = [](const char* name, int64_t segment, OrderedJson& to) {
+    to.push_back({{"Sequence", {{"id", name}, {"type_id", segment}}}});
+  };
+  OrderedJson single = OrderedJson::array(), pair = OrderedJson::array();
+  special(frame.before, 0, single);
+  text("A", 0, single);
+  special(frame.after, 0, single);
+  special(frame.before, 0, pair);
+  text("A", 0, pair);
+  special(frame.between, 0, pair);
+  text("B", frame.second_segment, pair);
+  special(frame.after, frame.second_segment, pair);
+  return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", used}};
+}
+
+OrderedJson added_tokens_of(const ExportedVocabulary& vocabulary) {
+  OrderedJson added = OrderedJson::array();
+  int64_t id = 0;
+  for (const auto& name : vocabulary.special) {
+    added.push_back({{"id", id++},
+                     {"content", name},
+                     {"single_word", false},
+                     {"lstrip", false},
+                     {"rstrip", false},
+                     {"normalized", false},
+                     {"special", true}});
+  }
+  return added;
+}
+
+/// The class of the tokenizer, and which special token has which part.
+OrderedJson config_of(const ExportedVocabulary& vocabulary) {
+  constexpr auto parts = std::to_array<std::pair<std::string_view, const char*>>({{"<pad>", "pad_token"},
+                                                                                  {"<unk>", "unk_token"},
+                                                                                  {"<bos>", "bos_token"},
+                                                                                  {"<eos>", "eos_token"},
+                                                                                  {"<mask>", "mask_token"},
+                                                                                  {"<cls>", "cls_token"},
+                                                                                  {"<sep>", "sep_token"}});
+  OrderedJson config{{"tokenizer_class", "PreTrainedTokenizerFast"},
+                     {"clean_up_tokenization_spaces", false},
+                     {"model_input_names", {"input_ids", "attention_mask"}}};
+  for (const auto& [name, key] : parts) {
+    if (std::ranges::find(vocabulary.special, name) != vocabulary.special.end()) config[key] = name;
+  }
+  if (vocabulary.frame.second_segment != 0 && !vocabulary.frame.between.empty())
+    config["model_input_names"] = {"input_ids", "token_type_ids", "attention_mask"};
+  return config;
+}
+
+}  // namespace
+
+void export_vocabulary(const std::filesystem::path& dir, const ExportedVocabulary& vocabulary) {
+  const bool folds = vocabulary.letters == LetterCase::folded;
+  const OrderedJson tokenizer{{"version", "1.0"},
+                              {"truncation", nullptr},
+                              {"padding", nullptr},
+                              {"added_tokens", added_tokens_of(vocabulary)},
+                              {"normalizer", folds ? OrderedJson{{"type", "Lowercase"}} : OrderedJson()},
+                              {"pre_tokenizer", pre_tokenizer_of(vocabulary.kind)},
+                              {"post_processor", post_processor_of(vocabulary)},
+                              {"decoder", decoder_of(vocabulary.kind)},
+                              {"model", model_of(vocabulary)}};
+  write_file_atomically(dir / "tokenizer.json", tokenizer.dump(2) + "\n");
+  write_file_atomically(dir / "tokenizer_config.json", config_of(vocabulary).dump(2) + "\n");
+}
+
+}  // namespace zoo

@@ -1,0 +1,33 @@
+#pragma once
+// A vocabulary of bytes or characters as the files from which Hugging Face transformers makes a tokenizer.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "data/text/hub/text_frame.h"
+
+namespace zoo {
+
+/// What a token that is not special stands for.
+enum class SymbolKind { byte, character };
+/// Whether texts are folded to lower case before they are encoded.
+enum class LetterCase { as_written, folded };
+
+struct ExportedVocabulary {
+  /// The names of the special tokens, ids 0, 1, …, such as "<eos>".
+  std::vector<std::string> special;
+  /// The symbols, with the ids that follow. `byte`: one byte each; `character`: one code point.
+  std::vector<std::string> symbols;
+  SymbolKind kind = SymbolKind::character;
+  LetterCase letters = LetterCase::as_written;
+  /// What stands around a text, all of it special tokens.
+  TextFrame frame = {};
+};
+
+/// Writes DIR/tokenizer.json, a byte-level BPE without merges or a WordLevel model over characters, and
+/// DIR/tokenizer_config.json. Throws SystemError.
+void export_vocabulary(const std::filesystem::path& dir, const ExportedVocabulary& vocabulary);
+
+}  // namespace zoo

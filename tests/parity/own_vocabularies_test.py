@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""The vocabularies of bytes and characters that `zoo export` writes give transformers the same tokens as ours.
+
+  own_vocabularies_test.py PROGRAM
+
+ZOO_PYTHON: a Python with transformers; default that of .venv.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PYTHON = os.environ.get("ZOO_PYTHON", str(ROOT / ".venv/bin/python3"))
+SKIPPED = 77
+
+TEXT = "Où est la mer ?\nthe ship came home at night\n“Who is there?” she asked; 山高水長\t1, 22, 333\n"
+TEXTS = [TEXT, "the mer", "unseen: Ω ß", "  two  blanks ", "<eos> is text", ""]
+
+RUN = """
+task: {task}
+data: {{train: train.txt, valid: train.txt, sequence_length: 16, tokenizer: {{type: {kind}, lowercase: {lowercase}}}}}
+model: {{architecture: {architecture}, d_model: 16, n_layers: 1, n_heads: 2, max_positions: 16, position: learned,
+        {keys}}}
+training: {{steps: 1, batch_size: 2, threads: 1}}
+"""
+MODELS = {
+    "language_modeling": ("decoder", "activation: gelu_tanh, norm_placement: pre, tie_embeddings: true"),
+    "masked_language_modeling": ("encoder", "activation: gelu, norm_placement: post, n_segments: 2, embedding_norm: true, "
+                                            "output_bias: true"),
+}
+
+
+def main():
+    if not pathlib.Path(PYTHON).is_file():
+        print(f"there is no {PYTHON}; scripts/setup.sh --tests makes it")
+        sys.exit(1 if "ZOO_REQUIRE_REFERENCES" in os.environ else SKIPPED)
+    if "ZOO_OWN_VOCABULARIES" not in os.environ:  # begin again with the packages of that Python
+        os.environ["ZOO_OWN_VOCABULARIES"] = "begun"
+        os.execv(PYTHON, [PYTHON, __file__, *sys.argv[1:]])
+    from transformers import AutoTokenizer
+
+    program = pathlib.Path(sys.argv[1]).resolve()
+    with tempfile.TemporaryDirectory() as made:
+        made = pathlib.Path(made)
+        (made / "train.txt").write_text(TEXT * 20)
+
+        def zoo(*words, text=None):
+            done = subprocess.run([program, *words], cwd=made, input=text, capture_output=True, text=True)
+            assert done.returncode == 0, (words, done.stderr)
+            return done.stdout
+
+        for task, (architecture, keys) in MODELS.items():
+            for kind in ("char", "byte"):
+                for lowercase in ("false", "true"):
+                    name = f"{task}-{kind}-{lowercase}"
+                    (made / f"{name}.yaml").write_text(RUN.format(task=task, kind=kind, lowercase=lowercase,
+                                                                  architecture=architecture, keys=keys))
+                    zoo("train", f"{name}.yaml", "--out", name, "--device", "cpu")
+                    zoo("export", name, f"{name}-hub")
+                    theirs = AutoTokenizer.from_pretrained(made / f"{name}-hub")
+                    for text in TEXTS:
+                        # The vocabulary of a decoder has no token for an unknown character.
+                        if kind == "char" and theirs.unk_token is None and not set(text) <= set(TEXT):
+                            continue
+                        ids = json.loads(zoo("tokenizer", "encode", name, "--text", text, "--json"))["results"][0]["ids"]
+                        again = json.loads(zoo("tokenizer", "encode", f"{name}-hub", "--text", text, "--json"))["results"][0]["ids"]
+                        encoded = theirs(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+                        assert ids == encoded == again, (name, text, ids, encoded, again)
+                        if kind == "byte" and lowercase == "false": assert theirs.decode(ids) == text
+                    framed = theirs("the", "mer")
+                    if task == "masked_language_modeling":
+                        assert framed["input_ids"][0] == theirs.cls_token_id
+                        assert framed["input_ids"].count(theirs.sep_token_id) == 2
+                        assert framed["token_type_ids"][-1] == 1
+    print("equal")
+
+
+if __name__ == "__main__":
+    main()
