@@ -18,8 +18,11 @@ TokenEmbedding make_token_embedding(const ModelConfig& config, int64_t vocab_siz
 }
 
 TokenEmbedderImpl::TokenEmbedderImpl(const ModelConfig& config, const TokenEmbedding& token)
-    : config_(config), token_(token.ptr()), sinusoids_([d_model = config.d_model](const auto& positions) {
-        return sinusoidal_positions(positions, d_model);
+    : config_(config),
+      token_(token.ptr()),
+      sinusoids_([d_model = config.d_model, layout = config.sinusoid_layout](const torch::Tensor& positions) {
+        constexpr double base = 10000;
+        return sinusoidal_positions(positions, d_model, base, layout);
       }) {
   if (config.position == Position::learned) {
     position_embedding =

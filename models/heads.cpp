@@ -23,12 +23,14 @@ torch::Tensor activate_pooled(PoolerActivation activation, const torch::Tensor& 
       return torch::relu(x);
     case PoolerActivation::gelu:
       return gelu(x, Phi::exact);
+    case PoolerActivation::gelu_tanh:
+      return gelu(x, Phi::by_tanh);
   }
   C10_THROW_ERROR(ValueError, "unknown PoolerActivation");
 }
 
 LinearOptions classifier_options(const ModelConfig& config, const ModelPurpose& purpose) {
-  return linear_options(config.d_model, purpose.n_classes, WeightUse::scores);
+  return linear_options(config.d_model, purpose.n_classes, WeightUse::scores).bias(config.classifier_bias);
 }
 
 }  // namespace

@@ -86,6 +86,8 @@ BlocksPattern::BlocksPattern(Direction direction, const BlockOptions& options)
   TORCH_CHECK(
       options.size() > 0 && options.n_window() >= 0 && options.n_global() >= 0 && options.n_random() >= 0,
       "blocks need a positive size, and no negative number of blocks");
+  TORCH_CHECK(options.full_up_to() == 0 || direction == Direction::bidirectional,
+              "full_up_to is for a bidirectional pattern");
 }
 
 bool BlocksPattern::is_global(int64_t block, int64_t n_blocks) const {
@@ -110,6 +112,10 @@ std::vector<int64_t> BlocksPattern::blocks_of(int64_t block, int64_t n_blocks) c
 
 Bands BlocksPattern::bands(int64_t n) const {
   Bands bands;
+  if (n <= options_.full_up_to()) {
+    bands.push_back(Band::all({.first = 0, .step = 1, .count = n}, {.first = 0, .step = 1, .count = n}));
+    return bands;
+  }
   const int64_t n_blocks = blocks_in(n, options_.size());
   for (int64_t block = 0; block < n_blocks; ++block) {
     const auto queries = positions_of(block, block + 1, options_.size(), n);

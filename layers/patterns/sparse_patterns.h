@@ -47,6 +47,8 @@ struct BlockOptions {
   /// The first blocks that see and are seen everywhere. In a bidirectional pattern also as many last blocks,
   /// as in BigBird-ITC.
   TORCH_ARG(int64_t, n_global) = 1;
+  /// Bidirectional: sequences of at most so many positions see everything.
+  TORCH_ARG(int64_t, full_up_to) = 0;
   /// Other blocks that a block sees, drawn at random.
   TORCH_ARG(int64_t, n_random) = 3;
   TORCH_ARG(int64_t, seed) = 0;
@@ -57,7 +59,8 @@ struct BlockOptions {
 /// bidirectional one. All heads see the same blocks.
 class BlocksPattern final : public AttentionPattern {
  public:
-  /// Throws c10::Error if an option is negative or the size is not positive.
+  /// Throws c10::Error if an option is negative or the size is not positive, or full_up_to is set for a
+  /// causal pattern.
   BlocksPattern(Direction direction, const BlockOptions& options);
 
   Bands bands(int64_t n) const override;

@@ -64,12 +64,15 @@ torch::Tensor PositionTable::first_rows(int64_t n_positions, torch::Device devic
   return rows_;
 }
 
-torch::Tensor sinusoidal_positions(const torch::Tensor& positions, int64_t d_model, double base) {
+torch::Tensor sinusoidal_positions(const torch::Tensor& positions, int64_t d_model, double base,
+                                   SinusoidLayout layout) {
   const auto options = torch::dtype(torch::kFloat64).device(positions.device());
   const int64_t pairs = (d_model + 1) / 2;
   const auto rates =
       torch::exp(torch::arange(pairs, options) * (-2.0 * std::log(base) / static_cast<double>(d_model)));
   const auto angles = positions.to(torch::kFloat64).unsqueeze(-1) * rates;  // (…, pairs)
+  if (layout == SinusoidLayout::half)
+    return torch::cat({angles.sin(), angles.cos()}, -1).narrow(-1, 0, d_model).to(torch::kFloat32);
   auto shape = positions.sizes().vec();
   shape.push_back(2 * pairs);
   const auto encoding = torch::stack({angles.sin(), angles.cos()}, -1).reshape(shape);

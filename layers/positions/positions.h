@@ -2,9 +2,11 @@
 // The positions of the tokens of a call, and the absolute encodings that are added to embeddings. Relative
 // encodings (rotary, biases, Shaw) are in other headers.
 
+#include <array>
 #include <functional>
 #include <mutex>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <torch/types.h>
@@ -69,9 +71,19 @@ class PositionTable {
   std::vector<torch::Tensor> outgrown_;  // kept, because a recorded CUDA graph may still read them
 };
 
+/// The order of sines and cosines in a vector of sinusoidal positions.
+///   interleaved  sine and cosine of each rate beside each other (Vaswani et al. 2017)
+///   half         all sines, then all cosines, as the authors' code and Marian have them
+enum class SinusoidLayout { interleaved, half };
+constexpr auto config_names(SinusoidLayout) {
+  return std::to_array<std::string_view>({"interleaved", "half"});
+}
+
 /// PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(pos / 10000^(2i/D)) (Vaswani et al. 2017,
-/// section 3.5). positions: any shape (…), int64 or float. Returns (…, D) float32. D ≥ 1 may be odd.
-torch::Tensor sinusoidal_positions(const torch::Tensor& positions, int64_t d_model, double base = 10000.0);
+/// section 3.5), or the same numbers in another order. positions: any shape (…), int64 or float. Returns
+/// (…, D) float32. D ≥ 1 may be odd.
+torch::Tensor sinusoidal_positions(const torch::Tensor& positions, int64_t d_model, double base = 10000.0,
+                                   SinusoidLayout layout = SinusoidLayout::interleaved);
 
 /// The positions of a grid of H × W places, such as the patches of an image, row by row: (H·W, D) float32.
 /// The first half of a vector encodes the place's row, the second half its column, both with sinusoids

@@ -13,6 +13,7 @@
 #include "io/config/registry.h"
 #include "layers/attention/attention.h"
 #include "layers/feed_forward.h"
+#include "layers/positions/positions.h"
 #include "layers/positions/rotary.h"
 #include "layers/residual.h"
 #include "layers/weights/norm.h"
@@ -58,10 +59,11 @@ constexpr auto config_names(Initialization) {
   return std::to_array<std::string_view>({"normal", "xavier_uniform", "detr", "t5"});
 }
 
-/// The activation behind the pooler: tanh in BERT, RoBERTa and BART, relu in DistilBERT, gelu in ELECTRA.
-enum class PoolerActivation { tanh, relu, gelu };
+/// The activation behind the pooler: tanh in BERT, RoBERTa and BART, relu in DistilBERT, gelu in ELECTRA,
+/// gelu_tanh in BigBird.
+enum class PoolerActivation { tanh, relu, gelu, gelu_tanh };
 constexpr auto config_names(PoolerActivation) {
-  return std::to_array<std::string_view>({"tanh", "relu", "gelu"});
+  return std::to_array<std::string_view>({"tanh", "relu", "gelu", "gelu_tanh"});
 }
 
 /// `model.rotary:`, see RotaryOptions.
@@ -100,6 +102,7 @@ struct ModelConfig {
   Position position = Position::learned;
   int64_t max_positions = 1024;  // the most positions that generation uses; learned: also rows of the table
   int64_t position_offset = 0;   // learned: rows of the table before position 0 (RoBERTa, BART: 2)
+  SinusoidLayout sinusoid_layout = SinusoidLayout::interleaved;  // sinusoidal
   RotaryConfig rotary;
   int64_t relative_buckets = 32;                           // t5
   int64_t relative_max_distance = 128;                     // t5, shaw
@@ -110,7 +113,9 @@ struct ModelConfig {
   std::optional<bool> out_bias;  // of the attention's output map; default: bias
   std::optional<bool> ff_bias;   // of the feed-forward; default: bias
   bool qk_norm = false;
-  std::optional<double> attention_scale;    // default 1/√head_dim
+  std::optional<double> attention_scale;  // default 1/√head_dim
+  bool attention_scale_by_layer =
+      false;  // self-attention in layer i = 1, 2, …: scores also / i (Mistral's GPT-2)
   std::optional<double> attention_softcap;  // c: scores become c·tanh(scores/c) (Gemma 2: 50)
   double dropout = 0.1;                     // on embeddings and sub-layer outputs
   double attention_dropout = 0.0;           // on attention weights
@@ -131,6 +136,7 @@ struct ModelConfig {
   /// encoder and encoder_decoder for classification, in encoder and vit without a head.
   bool pooler = true;
   PoolerActivation pooler_activation = PoolerActivation::tanh;
+  bool classifier_bias = true;  // in the last map of a head that classifies
   Initialization init = Initialization::normal;
   double init_std = 0.02;
   /// init normal: output matrices of sub-layers start with deviation init_std/√(2·n_layers) (GPT-2).

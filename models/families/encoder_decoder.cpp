@@ -35,8 +35,10 @@ torch::Tensor last_of_rows(const torch::Tensor& hidden, const torch::Tensor& len
 void count_encoder_decoder(CostAccount& account, const ModelConfig& config, const ModelPurpose& purpose,
                            const PassShape& shape) {
   const int64_t vocab_size = config.vocab_size.value_or(purpose.vocab_size);
+  // Without a text of its own the decoder reads the source, see with_decoder().
+  const int64_t decoder_length = shape.decoder_length > 0 ? shape.decoder_length : shape.length;
   const auto n_source = static_cast<double>(shape.batch_size * shape.length),
-             n_target = static_cast<double>(shape.batch_size * shape.decoder_length);
+             n_target = static_cast<double>(shape.batch_size * decoder_length);
   count_table(account, account.path("", "token_embedding"), vocab_size, config.d_model,
               config.share_embeddings ? n_source + n_target : n_target, config.share_embeddings ? 2 : 1);
   if (!config.share_embeddings)
@@ -46,7 +48,7 @@ void count_encoder_decoder(CostAccount& account, const ModelConfig& config, cons
               {.batch_size = shape.batch_size, .n_queries = shape.length, .n_keys = shape.length});
   count_token_embedder(account, "decoder_embedder", config, n_target);
   count_stack(account, "decoder", config, StackRole::decoder_with_memory,
-              {.batch_size = shape.batch_size, .n_queries = shape.decoder_length, .n_keys = shape.length});
+              {.batch_size = shape.batch_size, .n_queries = decoder_length, .n_keys = shape.length});
   count_head(account, config, purpose, two_sided_pooling(config, purpose),
              static_cast<double>(shape.n_targets));
 }

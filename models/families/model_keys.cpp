@@ -67,6 +67,8 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
       "position_offset", c.position_offset,
       "learned: rows of the table before the one of position 0, which no position uses (RoBERTa, BART: 2).",
       Limits::between(0, kLargestTable));
+  v.field("sinusoid_layout", c.sinusoid_layout,
+          "sinusoidal: sines and cosines take turns, or all sines come first (Marian).");
   v.field("rotary", c.rotary, "Rotary positions.");
   v.field("relative_buckets", c.relative_buckets, "t5: buckets of relative positions.",
           Limits::between(2, kWidest));
@@ -81,6 +83,8 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("qk_norm", c.qk_norm, "Normalise each head's queries and keys.");
   v.field("attention_scale", c.attention_scale, "Factor on the attention scores; default 1/sqrt(head_dim).",
           Limits::positive());
+  v.field("attention_scale_by_layer", c.attention_scale_by_layer,
+          "Self-attention: the scores of layer i = 1, 2, ... are also divided by i.");
   v.field("attention_softcap", c.attention_softcap,
           "c: attention scores become c tanh(scores/c), as in Gemma 2; default: they stay.",
           Limits::positive());
@@ -116,6 +120,7 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
       "classifies: on the last token.");
   v.field("pooler_activation", c.pooler_activation,
           "The activation of the pooler: tanh in BERT, relu in DistilBERT.");
+  v.field("classifier_bias", c.classifier_bias, "A bias in the last map of a head that classifies.");
   v.field("init", c.init, "Distribution of the initial weights.");
   v.field("init_std", c.init_std, "normal: standard deviation.", Limits::positive());
   v.field("init_residual_scaling", c.init_residual_scaling,
@@ -155,6 +160,9 @@ void validate(const ModelConfig& c, const Complain& complain) {
   }
   if (c.position_offset > 0 && (c.position != Position::learned || shape == FamilyShape::other))
     complain("position_offset", "is for tables of learned positions of tokens: leave it out");
+  if (c.sinusoid_layout != SinusoidLayout::interleaved &&
+      (c.position != Position::sinusoidal || shape == FamilyShape::other))
+    complain("sinusoid_layout", "is for sinusoidal positions of tokens: leave it out");
   if (c.position == Position::t5 && c.relative_buckets < 4 && shape != FamilyShape::decoder)
     complain("relative_buckets", "must be at least 4: in an encoder half of the buckets are for later keys");
   if (c.position == Position::t5 && c.relative_max_distance <= c.relative_buckets / 2) {

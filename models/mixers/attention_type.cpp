@@ -35,7 +35,7 @@ void validate_distance(const MixerPlace& place, std::string_view key, int64_t di
 }
 
 AttentionOptions options_with(std::shared_ptr<const AttentionPattern> pattern, const MixerPlace& place) {
-  return self_attention_options(place.model).pattern(std::move(pattern));
+  return self_attention_options(place).pattern(std::move(pattern));
 }
 
 MixerType attention_type(std::string name, std::string doc,

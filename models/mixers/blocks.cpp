@@ -19,6 +19,9 @@ void describe(ConfigVisitor& v, BlocksConfig& c) {
   v.field("n_random", c.n_random, "Random blocks that a block sees.", Limits::between(0, kLargestDistance));
   v.field("seed", c.seed, "Seed of the random blocks; each layer draws its own.",
           Limits::between(0, kLargestDistance));
+  v.field("full_up_to", c.full_up_to,
+          "encoder: sequences of at most so many positions see everything, as BigBird in transformers.",
+          Limits::between(0, kLargestDistance));
 }
 
 namespace {
@@ -30,12 +33,16 @@ std::shared_ptr<const AttentionPattern> blocks_pattern(const MixerPlace& place) 
                                                                   .n_window(c.window)
                                                                   .n_global(c.n_global)
                                                                   .n_random(c.n_random)
-                                                                  .seed(c.seed + place.layer));
+                                                                  .seed(c.seed + place.layer)
+                                                                  .full_up_to(c.full_up_to));
 }
 
 void validate_blocks(const MixerPlace& place, const ComplainAboutMixer& complain) {
   validate_pattern(place, complain);
-  validate_distance(place, "size", place.selection().as<BlocksConfig>().size, complain);
+  const auto& c = place.selection().as<BlocksConfig>();
+  validate_distance(place, "size", c.size, complain);
+  if (c.full_up_to > 0 && direction_of(place) == Direction::causal)
+    complain("full_up_to is for an encoder: a decoder would see more or less as its text grows");
 }
 
 }  // namespace

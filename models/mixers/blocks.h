@@ -14,6 +14,7 @@ struct BlocksConfig {
   int64_t n_global = 1;
   int64_t n_random = 3;
   int64_t seed = 0;
+  int64_t full_up_to = 0;
 };
 void describe(ConfigVisitor& v, BlocksConfig& c);
 

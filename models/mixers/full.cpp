@@ -6,7 +6,7 @@ namespace zoo {
 
 MixerType full_mixer() {
   return attention_type("full", "Multi-head attention over all visible keys.",
-                        [](const MixerPlace& place) { return self_attention_options(place.model); });
+                        [](const MixerPlace& place) { return self_attention_options(place); });
 }
 
 }  // namespace zoo

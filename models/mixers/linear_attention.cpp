@@ -64,7 +64,7 @@ namespace {
 
 void count_linear_attention(CostAccount& account, std::string name, const MixerPlace& place,
                             const AttentionShape& shape) {
-  const auto options = self_attention_options(place.model);
+  const auto options = self_attention_options(place);
   const HeadSizes sizes(options);
   const bool rotary = place.model.position == Position::rotary;
   const auto n_rows = static_cast<double>(shape.batch_size);
@@ -90,7 +90,7 @@ MixerType linear_mixer() {
   type.doc = "Linear attention (Katharopoulos et al. 2020): elu + 1 in place of softmax.";
   type.complexity = "nd²";
   type.make = [](const MixerPlace& place) -> std::shared_ptr<MixerImpl> {
-    return LinearAttention(self_attention_options(place.model)).ptr();
+    return LinearAttention(self_attention_options(place)).ptr();
   };
   type.count = count_linear_attention;
   type.validate = [](const MixerPlace& place, const ComplainAboutMixer& complain) {

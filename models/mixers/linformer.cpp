@@ -139,7 +139,7 @@ std::string shared_name(const LinformerKeys& keys) { return fmt::format("linform
 
 std::shared_ptr<MixerImpl> make_linformer(const MixerPlace& place) {
   const auto& keys = place.selection().as<LinformerKeys>();
-  const auto attention = self_attention_options(place.model);
+  const auto attention = self_attention_options(place);
   const auto projection = projection_options(place);
   if (keys.share != LinformerSharing::layer || !place.shared)
     return std::make_shared<LinformerImpl>(attention, projection);
@@ -191,7 +191,7 @@ void count_linformer(CostAccount& account, std::string name, const AttentionOpti
 void count_linformer_layer(CostAccount& account, const std::string& name, const MixerPlace& place,
                            const AttentionShape& shape) {
   const auto& keys = place.selection().as<LinformerKeys>();
-  count_linformer(account, name, self_attention_options(place.model), keys.k, shape);
+  count_linformer(account, name, self_attention_options(place), keys.k, shape);
   if (keys.share != LinformerSharing::layer) {
     count_position_projection(account, account.path(name, "projection"), projection_options(place));
   } else if (!is_made_earlier(place)) {

@@ -34,6 +34,10 @@ void refuse_scale(const MixerPlace& place, const ComplainAboutMixer& complain) {
     complain(fmt::format("{} has no attention scores to scale: leave out model.attention_scale",
                          place.selection().type));
   }
+  if (place.model.attention_scale_by_layer) {
+    complain(fmt::format("{} has no attention scores to scale: leave out model.attention_scale_by_layer",
+                         place.selection().type));
+  }
   refuse_softcap(place, complain);
 }
 

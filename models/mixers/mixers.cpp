@@ -1,5 +1,7 @@
 #include "models/mixers/mixers.h"
 
+#include <cmath>
+
 // The library's mixers. Each is a function in a file of its own in this folder, and is named here once.
 #define ZOO_MIXERS                                                                                   \
   full_mixer, window_mixer, strided_mixer, fixed_mixer, blocks_mixer, linear_mixer, performer_mixer, \
@@ -33,8 +35,14 @@ AttentionOptions cross_attention_options(const ModelConfig& config) {
   return options;
 }
 
-AttentionOptions self_attention_options(const ModelConfig& config) {
+AttentionOptions self_attention_options(const MixerPlace& place) {
+  const auto& config = place.model;
   auto options = cross_attention_options(config);
+  if (config.attention_scale_by_layer) {
+    const double scale =
+        config.attention_scale.value_or(1 / std::sqrt(static_cast<double>(config.head_width())));
+    options.scale(scale / static_cast<double>(place.layer + 1));
+  }
   if (config.position == Position::shaw) options.shaw_max_distance(config.relative_max_distance);
   return options;
 }

@@ -77,8 +77,9 @@ struct MixerType : TypeInfo {
 /// Holds "full", multi-head attention over all visible keys, and added types.
 Registry<MixerType>& mixer_types();
 
-/// The configuration's options of an attention. Only self-attention has Shaw's vectors.
-AttentionOptions self_attention_options(const ModelConfig& config);
+/// The configuration's options of an attention. Only self-attention has Shaw's vectors, and scores that
+/// depend on the layer.
+AttentionOptions self_attention_options(const MixerPlace& place);
 AttentionOptions cross_attention_options(const ModelConfig& config);
 
 }  // namespace zoo

@@ -147,7 +147,7 @@ void describe(ConfigVisitor& v, PerformerKeys& keys) {
 }
 
 PerformerOptions performer_options(const MixerPlace& place) {
-  return PerformerOptions(self_attention_options(place.model))
+  return PerformerOptions(self_attention_options(place))
       .n_features(place.selection().as<PerformerKeys>().n_features);
 }
 

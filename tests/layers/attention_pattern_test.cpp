@@ -141,6 +141,16 @@ TEST(AttentionPattern, BlocksSeeNeighboursGlobalsAndSomeOthers) {
   EXPECT_NE(pattern.blocks_of(9, 20), other.blocks_of(9, 20));
 }
 
+TEST(AttentionPattern, ShortSequencesSeeEverythingIfAsked) {
+  const auto options = BlockOptions().size(4).n_random(1).full_up_to(40);
+  const BlocksPattern pattern(Direction::bidirectional, options);
+  EXPECT_TRUE(visible_pairs(pattern.bands(40), 40, 40).all().item<bool>());
+  const BlocksPattern usual(Direction::bidirectional, BlockOptions().size(4).n_random(1));
+  EXPECT_TRUE(torch::equal(visible_pairs(pattern.bands(41), 41, 41), visible_pairs(usual.bands(41), 41, 41)));
+  EXPECT_FALSE(visible_pairs(usual.bands(40), 40, 40).all().item<bool>());
+  EXPECT_THROW(BlocksPattern(Direction::causal, options), c10::Error);
+}
+
 TEST(AttentionPattern, RandomBlocksOfARowDoNotDependOnPadding) {
   const BlocksPattern pattern(Direction::bidirectional, BlockOptions().size(4).n_random(2));
   const auto rows = pattern.visible({.length = 60, .lengths = torch::tensor({60, 41})});

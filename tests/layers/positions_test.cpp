@@ -109,6 +109,19 @@ TEST(GridPositions, AreSinusoidsOfRowAndColumn) {
 }
 
 // The threads of a training use the same model, each with a batch of another length.
+TEST(Sinusoids, InHalvesAreTheSameNumbers) {
+  const auto positions = torch::arange(9);
+  for (const int64_t width : {6, 7, 1}) {
+    const auto halves = sinusoidal_positions(positions, width, 10000, SinusoidLayout::half);
+    const auto usual = sinusoidal_positions(positions, width);
+    const int64_t n_sines = (width + 1) / 2;
+    for (int64_t i = 0; i < width; ++i) {
+      const int64_t place = i % 2 == 0 ? i / 2 : n_sines + i / 2;
+      EXPECT_TRUE(halves.select(1, place).equal(usual.select(1, i))) << width << " " << i;
+    }
+  }
+}
+
 TEST(PositionTable, GrowsUnderTheHandsOfSeveralThreads) {
   constexpr int kTables = 5000;
   constexpr int64_t kThreads = 4;

@@ -57,7 +57,9 @@ std::vector<Subject> subjects() {
       {text(encoder + "position: learned, attention: [{type: mlp, length: 16}, "
                       "{type: performer, n_features: 9}], activation: gelu"),
        classify},
-      {text(encoder + "position: none, attention: {type: blocks, size: 2, n_random: 1, window: 0}"), fill},
+      {text(encoder + "position: none, attention: {type: blocks, size: 2, n_random: 1, window: 0, "
+                      "full_up_to: 13}"),
+       fill},
       {text(encoder + "position: learned, attention: {type: window, size: 1, global: ids, global_ids: [2]}"),
        classify},
       {text("architecture: encoder_decoder, position: learned, n_decoder_layers: 3")},
@@ -136,7 +138,7 @@ const char* no_effect(const std::string& key, const ModelConfig& config, HeadKin
   const bool is_token_head =
       head == HeadKind::language_modeling || head == HeadKind::masked_language_modeling;
   if (config.architecture.type == "resnet" && !begins("architecture.") &&
-      !is({"dropout", "init", "init_std"}))
+      !is({"dropout", "init", "init_std", "classifier_bias"}))
     return "a residual network has no layers of a transformer";
   const bool only_delta = config.attention.size() == 1 && config.attention.front() == "delta";
   if (only_delta && is({"n_kv_heads", "qk_norm"}))
@@ -163,6 +165,7 @@ const char* no_effect(const std::string& key, const ModelConfig& config, HeadKin
     return "images have no tokens";
   if (is({"tie_embeddings", "output_bias", "output_scale", "logits_softcap"}) && !is_token_head)
     return "classes are not tokens";
+  if (is({"classifier_bias"}) && (is_token_head || head == HeadKind::none)) return "nothing is classified";
   if (is({"mlm_transform"}) && head != HeadKind::masked_language_modeling) return "nothing is masked";
   const bool pools = head == HeadKind::classification || head == HeadKind::none;
   if (is({"pooler", "pooler_activation"}) && (!pools || reads_images(config)))

@@ -9,7 +9,7 @@ from transformers import ResNetConfig, ResNetForImageClassification
 # The shapes of resnet_parity_test.cpp.
 WIDTH, CHANNELS, CLASSES = 6, 3, 5
 B, HEIGHT, WIDTH_OF_IMAGE = 4, 40, 72
-DEPTHS = {18: [2, 2, 2, 2], 34: [3, 4, 6, 3], 50: [3, 4, 6, 3]}
+DEPTHS = {18: [2, 2, 2, 2], 34: [3, 4, 6, 3], 50: [3, 4, 6, 3], 101: [3, 4, 23, 3]}
 
 
 def groups(channels):
@@ -37,10 +37,10 @@ def with_dilation(stage):
 
 
 def network(depth, stem_stride, norm, dilation):
-    expansion = 4 if depth == 50 else 1
+    expansion = 4 if depth >= 50 else 1
     config = ResNetConfig(
         num_channels=CHANNELS, embedding_size=WIDTH, hidden_sizes=[WIDTH * expansion * 2**i for i in range(4)],
-        depths=DEPTHS[depth], layer_type="bottleneck" if depth == 50 else "basic", num_labels=CLASSES,
+        depths=DEPTHS[depth], layer_type="bottleneck" if depth >= 50 else "basic", num_labels=CLASSES,
     )  # fmt: skip
     model = ResNetForImageClassification(config)
     if stem_stride != 4:
@@ -118,6 +118,7 @@ def networks(out):
     for options in (
         (18, 4, "batch"), (34, 2, "batch"), (50, 4, "batch"), (50, 1, "batch"), (18, 1, "frozen_batch"),
         (50, 4, "frozen_batch"), (18, 4, "group"), (50, 2, "group"), (34, 1, "batch", True), (50, 4, "frozen_batch", True),
+        (101, 4, "frozen_batch"),
     ):  # fmt: skip
         case(out, *options)
 

@@ -31,11 +31,12 @@ std::vector<Case> cases() {
                     dilation ? "_dilated" : ""),
         {.depth = depth, .width = kWidth, .stem_stride = stem_stride, .norm = norm, .dilation = dilation}};
   };
-  return {of(layers_18, StemStride::four, batch),       of(layers_34, StemStride::two, batch),
-          of(layers_50, StemStride::four, batch),       of(layers_50, StemStride::one, batch),
-          of(layers_18, StemStride::one, frozen_batch), of(layers_50, StemStride::four, frozen_batch),
-          of(layers_18, StemStride::four, group),       of(layers_50, StemStride::two, group),
-          of(layers_34, StemStride::one, batch, true),  of(layers_50, StemStride::four, frozen_batch, true)};
+  return {of(layers_18, StemStride::four, batch),        of(layers_34, StemStride::two, batch),
+          of(layers_50, StemStride::four, batch),        of(layers_50, StemStride::one, batch),
+          of(layers_18, StemStride::one, frozen_batch),  of(layers_50, StemStride::four, frozen_batch),
+          of(layers_18, StemStride::four, group),        of(layers_50, StemStride::two, group),
+          of(layers_34, StemStride::one, batch, true),   of(layers_50, StemStride::four, frozen_batch, true),
+          of(layers_101, StemStride::four, frozen_batch)};
 }
 
 class ResnetParity : public ReferenceTest {
