@@ -46,30 +46,41 @@ FramedPair frame_pair(const TokenIds& first, const TokenIds& second, int64_t len
 
 namespace {
 
+/// What stands around a text if the vocabulary does not say it.
+TextFrame usual_frame(ClassPosition position, const SpecialTokens& special) {
+  if (position == ClassPosition::first) {
+    require_special(special.cls, "<cls>", "text_classification with an encoder");
+    require_special(special.sep, "<sep>", "text_classification with an encoder");
+    return {.before = {special.cls}, .between = {}, .after = {special.sep}};
+  }
+  require_special(special.eos, "<eos>", "text_classification with a decoder");
+  return {.before = {}, .between = {}, .after = {special.eos}};
+}
+
 class ClassificationBatches : public PlannedBatches {
  public:
   ClassificationBatches(TokenStore texts, std::vector<int64_t> labels, int64_t length, ClassPosition position,
-                        const SpecialTokens& special, const BatchOptions& options)
+                        const SpecialTokens& special, const BatchOptions& options,
+                        const std::optional<TextFrame>& frame)
       : PlannedBatches(options),
         texts_(std::move(texts)),
         labels_(std::move(labels)),
         position_(position),
-        special_(special) {
-    require_special(special.pad, "<pad>", "text_classification");
-    if (position == ClassPosition::first) {
-      require_special(special.cls, "<cls>", "text_classification with an encoder");
-      require_special(special.sep, "<sep>", "text_classification with an encoder");
-    } else {
-      require_special(special.eos, "<eos>", "text_classification with a decoder");
-    }
-    const int64_t added = position == ClassPosition::first ? 2 : 1;
-    if (length < added) throw std::invalid_argument("sequences must have room for their special tokens");
+        pad_(special.pad),
+        frame_(frame ? *frame : usual_frame(position, special)) {
+    // The last token of a row sees no padding, so any token will do.
+    if (pad_ < 0 && position == ClassPosition::last) pad_ = std::max<int64_t>(special.eos, 0);
+    require_special(pad_, "<pad>", "text_classification");
+    const int64_t added = std::ssize(frame_.before) + std::ssize(frame_.after);
+    if (length < std::max<int64_t>(added, 1))
+      throw std::invalid_argument("sequences must have room for their special tokens");
     if (texts_.n_rows() != static_cast<int64_t>(labels_.size())) {
       throw DataError(
           fmt::format("{} texts but {} labels: the numbers must be equal", texts_.n_rows(), labels_.size()));
     }
+    // A row has a token at least, also if nothing stands around an empty text.
     for (int64_t i = 0; i < texts_.n_rows(); ++i)
-      lengths_.push_back(std::min(texts_.row_length(i) + added, length));
+      lengths_.push_back(std::clamp<int64_t>(texts_.row_length(i) + added, 1, length));
     if (lengths_.empty()) throw DataError("there are no texts to classify");
   }
 
@@ -79,7 +90,7 @@ class ClassificationBatches : public PlannedBatches {
   Batch make(int64_t, std::span<const int64_t> examples) const override {
     std::vector<int64_t> lengths;
     for (const int64_t i : examples) lengths.push_back(lengths_[static_cast<size_t>(i)]);
-    PaddedRows rows(lengths, special_.pad);
+    PaddedRows rows(lengths, pad_);
     const auto n = static_cast<int64_t>(examples.size());
     const bool first = position_ == ClassPosition::first;
     Batch batch;
@@ -90,15 +101,14 @@ class ClassificationBatches : public PlannedBatches {
       const int64_t length = lengths[static_cast<size_t>(b)];
       const int64_t begin = texts_.row_begin(example);
       int64_t* const row = rows.row(b);
-      if (first) {
-        row[0] = special_.cls;
-        texts_.copy(begin, begin + length - 2, row + 1);
-        row[length - 1] = special_.sep;
-      } else {
-        texts_.copy(begin, begin + length - 1, row);
-        row[length - 1] = special_.eos;
-        batch.positions.mutable_data_ptr<int64_t>()[b] = b * rows.width() + length - 1;
-      }
+      const int64_t n_before = std::ssize(frame_.before);
+      const int64_t n_text =
+          std::min(length - n_before - std::ssize(frame_.after), texts_.row_length(example));
+      std::fill_n(row, length, pad_);
+      std::ranges::copy(frame_.before, row);
+      texts_.copy(begin, begin + n_text, row + n_before);
+      std::ranges::copy(frame_.after, row + n_before + n_text);
+      if (!first) batch.positions.mutable_data_ptr<int64_t>()[b] = b * rows.width() + length - 1;
       batch.targets.mutable_data_ptr<int64_t>()[b] = labels_[static_cast<size_t>(example)];
     }
     batch.input = rows.batch();
@@ -111,7 +121,8 @@ class ClassificationBatches : public PlannedBatches {
   std::vector<int64_t> labels_;
   std::vector<int64_t> lengths_;  // as the model sees them
   ClassPosition position_;
-  SpecialTokens special_;
+  int64_t pad_;
+  TextFrame frame_;
 };
 
 class PairClassificationBatches : public PlannedBatches {
@@ -172,10 +183,10 @@ class PairClassificationBatches : public PlannedBatches {
 
 std::unique_ptr<BatchSource> classification_batches(TokenStore texts, std::vector<int64_t> labels,
                                                     int64_t length, ClassPosition position,
-                                                    const SpecialTokens& special,
-                                                    const BatchOptions& options) {
+                                                    const SpecialTokens& special, const BatchOptions& options,
+                                                    const std::optional<TextFrame>& frame) {
   return std::make_unique<ClassificationBatches>(std::move(texts), std::move(labels), length, position,
-                                                 special, options);
+                                                 special, options, frame);
 }
 
 std::unique_ptr<BatchSource> pair_classification_batches(TokenStore first, TokenStore second,

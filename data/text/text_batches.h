@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -55,11 +56,12 @@ std::unique_ptr<BatchSource> text_to_text_batches(TokenStore source, TokenStore 
 /// The token that a classifier reads: a first `<cls>` (the text is `<cls> … <sep>`; positions stay
 /// undefined), or the last token (`… <eos>`; positions point at it).
 enum class ClassPosition { first, last };
-/// One label, 0 … n_classes-1, for each row of `texts`.
+/// One label, 0 … n_classes-1, for each row of `texts`. `frame`: what stands around a text, if the vocabulary
+/// says it. Texts that are too long are cut, their frame is not.
 std::unique_ptr<BatchSource> classification_batches(TokenStore texts, std::vector<int64_t> labels,
                                                     int64_t length, ClassPosition position,
-                                                    const SpecialTokens& special,
-                                                    const BatchOptions& options);
+                                                    const SpecialTokens& special, const BatchOptions& options,
+                                                    const std::optional<TextFrame>& frame = std::nullopt);
 
 /// A sequence with special tokens, and for each token 0 or 1: the text to which it belongs (BERT's segments).
 struct FramedPair {

@@ -1,5 +1,7 @@
 // Predicts the class of a text, with each of the three families.
 
+#include "tasks/text/text_classification.h"
+
 #include <algorithm>
 #include <functional>
 
@@ -160,7 +162,7 @@ int64_t n_rows_of(BatchSource& source, int64_t n_batches) {
   return n_rows;
 }
 
-/// Classifies with a head on the encoder's class token or the decoder's last token.
+/// Classifies with a head on the encoder's class token, or on the last token of the other families.
 class ClassificationByHead final : public TextClassification {
  public:
   using TextClassification::TextClassification;
@@ -168,7 +170,10 @@ class ClassificationByHead final : public TextClassification {
   ModelPurpose purpose() const override {
     return {.head = HeadKind::classification,
             .vocab_size = tokenizer().vocab_size(),
-            .n_classes = static_cast<int64_t>(labels().size())};
+            .n_classes = static_cast<int64_t>(labels().size()),
+            .start_token = shape_of(experiment().model) == FamilyShape::encoder_decoder
+                               ? decoder_start(tokenizer().special())
+                               : -1};
   }
 
   Metrics evaluate(Model& model, Split split, const EvaluationOptions& options) override {
@@ -213,7 +218,14 @@ class ClassificationByHead final : public TextClassification {
   }
   int64_t n_special_tokens() const override {
     if (reads_pairs()) return pair_frame().n_tokens_of_pair();
-    return class_position() == ClassPosition::first ? 2 : 1;
+    if (class_position() == ClassPosition::first) return 2;
+    const auto around = frame();
+    return around ? around->n_tokens() : 1;
+  }
+
+  /// What the vocabulary puts around a text whose last token is read.
+  std::optional<TextFrame> frame() const {
+    return class_position() == ClassPosition::last ? tokenizer().frame() : std::nullopt;
   }
 
   /// What stands around the texts of a pair. A model with one segment has both texts in it.
@@ -232,7 +244,7 @@ class ClassificationByHead final : public TextClassification {
                                          tokenizer().special().pad, options);
     }
     return classification_batches(std::move(texts), std::move(classes), experiment().data.sequence_length,
-                                  class_position(), tokenizer().special(), options);
+                                  class_position(), tokenizer().special(), options, frame());
   }
 };
 
@@ -291,7 +303,7 @@ class ClassificationByText final : public TextClassification {
 };
 
 std::unique_ptr<Task> make_text_classification(const Experiment& experiment, Vocabulary vocabulary) {
-  const bool as_text = shape_of(experiment.model) == FamilyShape::encoder_decoder;
+  const bool as_text = class_answer(experiment) == ClassAnswer::text;
   if (!vocabulary.tokenizer || vocabulary.labels.empty()) {
     const auto rows = read_labelled(experiment.data, Split::train);
     vocabulary.labels = distinct_labels(rows.labels);
@@ -310,6 +322,9 @@ void validate_text_classification(const Experiment& experiment, const Complain& 
   require_shape(experiment, {FamilyShape::encoder, FamilyShape::decoder, FamilyShape::encoder_decoder},
                 "encoder, decoder or encoder_decoder", complain);
   require_positions(experiment, "data.sequence_length", experiment.data.sequence_length, complain);
+  if (class_answer(experiment) == ClassAnswer::text &&
+      shape_of(experiment.model) != FamilyShape::encoder_decoder)
+    complain("task.answer", "text is for an encoder_decoder: the other families answer by a head");
   if (experiment.data.pair_column.empty()) return;
   if (shape_of(experiment.model) != FamilyShape::encoder)
     complain("data.pair_column", "is for an encoder, which reads both texts of a pair at once");
@@ -317,11 +332,25 @@ void validate_text_classification(const Experiment& experiment, const Complain& 
 
 }  // namespace
 
+void describe(ConfigVisitor& v, TextClassificationConfig& c) {
+  v.field("answer", c.answer,
+          "How the class is said: by a head that scores the classes, or (encoder_decoder) as text; default: "
+          "text in an encoder_decoder, else head.");
+}
+
+ClassAnswer class_answer(const Experiment& experiment) {
+  const auto usual =
+      shape_of(experiment.model) == FamilyShape::encoder_decoder ? ClassAnswer::text : ClassAnswer::head;
+  if (!experiment.task.options) return usual;
+  return experiment.task.as<TextClassificationConfig>().answer.value_or(usual);
+}
+
 TaskType text_classification() {
   const Metric accuracy{.key = "accuracy", .label = "accuracy", .better = Better::higher, .percent = true};
   TaskType type;
   type.name = "text_classification";
   type.doc = "The class of a text.";
+  type.make_options = options_of<TextClassificationConfig>();
   type.best_by = {accuracy};
   type.comparison = accuracy;
   type.needs = VocabularyNeeds::tokenizer_and_labels;

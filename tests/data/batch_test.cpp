@@ -597,6 +597,24 @@ TEST(Classification, LooksAtTheFirstOrTheLastToken) {
   EXPECT_THAT(values(batch.positions), ElementsAre(2, 9, 10));
 }
 
+// The frame of a tokenizer of the Hub. Texts are cut, their frame is not.
+TEST(Classification, LooksAtTheLastTokenOfAFrame) {
+  const auto texts = TokenStore::from_rows({{10, 11}, {12, 13, 14, 15}, {}});
+  const BatchOptions options{.batch_size = 3, .batch_tokens = {}, .order = Order::sequential};
+  const auto batch_with = [&](const TextFrame& frame, const SpecialTokens& special) {
+    return classification_batches(texts, {1, 0, 2}, 5, ClassPosition::last, special, options, frame)
+        ->batch(0, 0);
+  };
+  auto batch = batch_with({.before = {8}, .between = {}, .after = {9}}, all_special);
+  EXPECT_THAT(values(batch.input.ids), ElementsAre(8, 10, 11, 9, 0, 8, 12, 13, 14, 9, 8, 9, 0, 0, 0));
+  EXPECT_THAT(values(batch.positions), ElementsAre(3, 9, 11));
+  // Without a frame and without padding: a token for the empty text, and padding that nobody reads.
+  batch = batch_with({}, {.eos = 7});
+  EXPECT_THAT(values(batch.input.lengths), ElementsAre(2, 4, 1));
+  EXPECT_THAT(values(batch.input.ids), ElementsAre(10, 11, 7, 7, 12, 13, 14, 15, 7, 7, 7, 7));
+  EXPECT_THAT(values(batch.positions), ElementsAre(1, 7, 8));
+}
+
 TEST(Classification, LabelsStayWithTheirTexts) {
   const auto source = classification_batches(numbered_rows(500, 1), counting(500, 0), 20, ClassPosition::last,
                                              all_special, {.batch_size = 10, .batch_tokens = {}});

@@ -1,6 +1,9 @@
 #include "tasks/task.h"
 
 #include <numbers>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +15,7 @@
 #include "experiments/load_experiment.h"
 #include "tasks/evaluation.h"
 #include "tasks/text/label_likelihood.h"
+#include "tests/support/errors.h"
 #include "tests/support/training.h"
 
 namespace zoo::testing {
@@ -301,8 +305,10 @@ TEST(Task, SourcesTooLongForTheModelAreCut) {
 
 // Each of the three families can learn to classify the same rows, whose texts determine the class.
 TEST(Task, EachFamilyClassifies) {
-  for (const char* architecture : {"encoder", "decoder", "encoder_decoder"}) {
-    SCOPED_TRACE(architecture);
+  const std::vector<std::pair<std::string, std::string>> answers = {
+      {"encoder", "head"}, {"decoder", "head"}, {"encoder_decoder", "text"}, {"encoder_decoder", "head"}};
+  for (const auto& [architecture, answer] : answers) {
+    SCOPED_TRACE(architecture + " " + answer);
     const TinyWorld world;
     std::string table = "sentence\tlabel\n";
     for (int i = 0; i < 60; ++i)
@@ -310,12 +316,24 @@ TEST(Task, EachFamilyClassifies) {
     world.dir().write("data/table.tsv", table);
     const auto result =
         train(world.experiment("text_classification",
-                               {std::string("model.architecture=") + architecture, "model.dropout=0",
+                               {"model.architecture=" + architecture,
+                                "task={type: text_classification, answer: " + answer + "}", "model.dropout=0",
                                 "training.steps=40", "training.batch_size=16"}),
               {.run_dir = world.path("run")});
     const auto last = timeless_metrics(result.run_dir).back();
     EXPECT_EQ(last.at("valid_accuracy"), 1.0);
     EXPECT_EQ(last.at("valid_f1"), 1.0);
+  }
+}
+
+TEST(Task, OnlyAnEncoderDecoderAnswersInText) {
+  const TinyWorld world;
+  for (const char* architecture : {"encoder", "decoder"}) {
+    EXPECT_THAT(message_of<ConfigError>([&] {
+                  world.experiment("text_classification", {std::string("model.architecture=") + architecture,
+                                                           "task={type: text_classification, answer: text}"});
+                }),
+                HasSubstr("task.answer text is for an encoder_decoder"));
   }
 }
 
