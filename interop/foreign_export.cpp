@@ -30,19 +30,26 @@ bool is_for_training(std::string_view key) {
   constexpr auto keys = std::to_array<std::string_view>(
       {"model.dropout", "model.attention_dropout", "model.activation_dropout", "model.stochastic_depth",
        "model.init", "model.init_std", "model.init_residual_scaling", "model.projection", "model.gate",
-       "model.mlm_transform", "model.pooler"});
+       "model.mlm_transform"});
   return std::ranges::find(keys, key) != keys.end();
 }
 
+/// Whether a key is only about a head that this model does not have.
+bool is_for_another_head(std::string_view key, HeadKind head) {
+  const bool classifies = head == HeadKind::classification;
+  return (key == "model.pooler" && !classifies) ||
+         (key == "model.classifier_bias" && !classifies && head != HeadKind::token_classification);
+}
+
 /// The first key of the model that has another value; empty if all that matter are equal.
-std::string difference(const Experiment& wanted, const Experiment& expressed) {
+std::string difference(const Experiment& wanted, const Experiment& expressed, HeadKind head) {
   const auto values_of = [](Experiment experiment) {
     experiment.model = resolved(experiment.model);
     return flatten(std::move(experiment));
   };
   const auto there = values_of(expressed);
   for (const auto& [key, value] : values_of(wanted)) {
-    if (!key.starts_with("model.") || is_for_training(key)) continue;
+    if (!key.starts_with("model.") || is_for_training(key) || is_for_another_head(key, head)) continue;
     const auto found = std::ranges::find(there, key, &ConfigValue::key);
     if (found == there.end() || found->value != value) return key;
   }
@@ -75,8 +82,13 @@ TextFrame frame_of(const Task& task) {
 }
 
 /// The class of the task's models in a family; empty if the family has none for it.
-std::string class_for(const ForeignFamily& family, const Experiment& experiment) {
-  const auto found = std::ranges::find(family.classes, experiment.task.type, &ForeignClass::task);
+std::string class_for(const ForeignFamily& family, const Task& task) {
+  const auto& type = task.experiment().task.type;
+  // A model that writes the names of classes is one that writes texts.
+  const bool writes_classes =
+      type == "text_classification" && task.purpose().head == HeadKind::language_modeling;
+  const auto found =
+      std::ranges::find(family.classes, writes_classes ? "text_to_text" : type, &ForeignClass::task);
   return found == family.classes.end() ? std::string() : found->name;
 }
 
@@ -104,12 +116,12 @@ void write_tokens(const Task& task, Json& to) {
 void write_labels(const Task& task, Json& to) {
   const auto& labels = task.vocabulary().labels;
   if (labels.empty()) return;
-  to["id2label"] = Json::object();
+  auto names = Json::object();
+  for (size_t i = 0; i < labels.size(); ++i) names[std::to_string(i)] = labels[i];
+  if (to.contains("id2label") && to["id2label"] == names) return;
+  to["id2label"] = std::move(names);
   to["label2id"] = Json::object();
-  for (size_t i = 0; i < labels.size(); ++i) {
-    to["id2label"][std::to_string(i)] = labels[i];
-    to["label2id"][labels[i]] = i;
-  }
+  for (size_t i = 0; i < labels.size(); ++i) to["label2id"][labels[i]] = i;
 }
 
 /// A family with the config.json that describes the model.
@@ -121,7 +133,8 @@ struct Chosen {
 /// How a family describes the model; the text says why it cannot, or is empty.
 std::string describe_in(const ForeignFamily& family, const Task& task, const Json& origin, Chosen& chosen) {
   const auto& experiment = task.experiment();
-  const auto name = class_for(family, experiment);
+  const auto name = class_for(family, task);
+  const auto head = task.purpose().head;
   if (name.empty()) return fmt::format("has no models for {}", experiment.task.type);
   const bool is_own = origin.value("model_type", "") == family.model_type;
   auto config = is_own ? origin : Json::object();
@@ -135,14 +148,17 @@ std::string describe_in(const ForeignFamily& family, const Task& task, const Jso
   };
   try {
     // A file that says the same already keeps its own words.
-    if (!is_own || !difference(experiment, expressed(config)).empty()) {
-      config["vocab_size"] = experiment.model.vocab_size.value_or(task.purpose().vocab_size);
-      config["tie_word_embeddings"] = experiment.model.tie_embeddings;
-      write_tokens(task, config);
-      family.write(experiment, config);
+    if (!is_own || !difference(experiment, expressed(config), head).empty()) {
       auto wanted = experiment;
-      wanted.model.vocab_size = config["vocab_size"].get<int64_t>();
-      if (const auto key = difference(wanted, expressed(config)); !key.empty())
+      if (task.vocabulary().tokenizer) {
+        const int64_t vocab_size = experiment.model.vocab_size.value_or(task.purpose().vocab_size);
+        wanted.model.vocab_size = vocab_size;
+        config["vocab_size"] = vocab_size;
+        config["tie_word_embeddings"] = experiment.model.tie_embeddings;
+        write_tokens(task, config);
+      }
+      family.write(experiment, config);
+      if (const auto key = difference(wanted, expressed(config), head); !key.empty())
         return fmt::format("has another {}", key);
     }
   } catch (const CheckpointError& error) {
@@ -218,7 +234,7 @@ std::string export_foreign(const fs::path& dir, const Task& task,
                            std::optional<ExportedType> type) {
   if (is_there(dir)) throw UsageError(fmt::format("{}: exists already; name a new directory", dir.string()));
   auto [family, config] = choose_family(task);
-  auto foreign = tensor_mapping(*family, task.experiment(), task.purpose())
+  auto foreign = tensor_mapping(*family, task.experiment(), task.purpose(), config)
                      .exported(tensors, task.purpose().head == HeadKind::none ? ForeignNames::without_prefix
                                                                               : ForeignNames::with_prefix);
   if (type) foreign = std::make_shared<ConvertedTensors>(foreign, scalar_type(*type));

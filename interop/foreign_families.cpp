@@ -8,9 +8,10 @@ namespace zoo {
 
 const std::vector<ForeignFamily>& foreign_families() {
   static const std::vector<ForeignFamily> families = {
-      gpt2_foreign(),       llama_foreign(),  mistral_foreign(), qwen2_foreign(),   qwen3_foreign(),
-      gemma2_foreign(),     gemma3_foreign(), bert_foreign(),    roberta_foreign(), distilbert_foreign(),
-      longformer_foreign(), t5_foreign(),     bart_foreign(),    vit_foreign()};
+      gpt2_foreign(),       llama_foreign(),    mistral_foreign(), qwen2_foreign(),   qwen3_foreign(),
+      gemma2_foreign(),     gemma3_foreign(),   bert_foreign(),    roberta_foreign(), distilbert_foreign(),
+      longformer_foreign(), big_bird_foreign(), t5_foreign(),      bart_foreign(),    marian_foreign(),
+      vit_foreign(),        detr_foreign()};
   return families;
 }
 

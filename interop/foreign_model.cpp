@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/text/hub_tokenizer.h"
+#include "interop/families/common.h"
 #include "interop/foreign_files.h"
 #include "interop/foreign_tokens.h"
 #include "io/config/config_file.h"
@@ -50,53 +51,6 @@ std::string task_of(ForeignConfig& config, const ForeignFamily& family) {
   config.fail("architectures", fmt::format("of {} are known {}", family.model_type, fmt::join(known, ", ")));
 }
 
-/// Keys of every config.json that do not change what a model computes.
-void ignore_common_keys(ForeignConfig& config) {
-  config.ignore({"transformers_version",
-                 "torch_dtype",
-                 "dtype",
-                 "_name_or_path",
-                 "_commit_hash",
-                 "_attn_implementation",
-                 "_attn_implementation_autoset",
-                 "attn_implementation",
-                 "initializer_range",
-                 "initializer_factor",
-                 "is_decoder",
-                 "is_encoder_decoder",
-                 "output_attentions",
-                 "output_hidden_states",
-                 "return_dict",
-                 "torchscript",
-                 "use_bfloat16",
-                 "chunk_size_feed_forward",
-                 "tie_encoder_decoder",
-                 "cross_attention_hidden_size",
-                 "prefix",
-                 "problem_type",
-                 "task_specific_params",
-                 "finetuning_task",
-                 "tokenizer_class",
-                 "tf_legacy_loss",
-                 "gradient_checkpointing",
-                 "id2label",
-                 "label2id",
-                 "num_labels",
-                 "_num_labels",
-                 "output_past",
-                 "use_return_dict",
-                 "model_max_length",
-                 "unsloth_version",
-                 "unsloth_fixed",
-                 "transformers.js_config"});
-  config.require("pruned_heads", nlohmann::json::object());
-  // They would need a program of the author's, or arithmetic that is not here.
-  for (const std::string_view key : {"auto_map", "quantization_config"}) {
-    if (config.has(key)) config.fail(key, "this is not supported");
-  }
-  config.ignore({"auto_map", "quantization_config"});
-}
-
 /// The names of the classes in the order of their numbers.
 std::vector<std::string> labels_of(const ForeignConfig& config) {
   const auto found = config.json().find("id2label");
@@ -113,10 +67,14 @@ std::vector<std::string> labels_of(const ForeignConfig& config) {
   return labels;
 }
 
-/// How preprocessor_config.json normalises pixels; without the file all values are between -1 and 1.
-PixelStatistics read_pixels(const fs::path& dir, const SmallFiles& files, int64_t n_channels) {
+/// How preprocessor_config.json normalises pixels. Without it, DETR's have the statistics of ImageNet, and
+/// those of others are between -1 and 1.
+PixelStatistics read_pixels(const fs::path& dir, const SmallFiles& files, const Experiment& experiment) {
+  const int64_t n_channels = experiment.data.images.channels;
   const auto n = static_cast<size_t>(n_channels);
   PixelStatistics pixels{.mean = std::vector(n, 0.5), .deviation = std::vector(n, 0.5)};
+  if (task_type(experiment).finds_objects && n_channels == 3)
+    pixels = {.mean = {0.485, 0.456, 0.406}, .deviation = {0.229, 0.224, 0.225}};
   const auto found = files.find("preprocessor_config.json");
   if (found == files.end()) return pixels;
   const auto path = (dir / found->first).string();
@@ -135,6 +93,42 @@ PixelStatistics read_pixels(const fs::path& dir, const SmallFiles& files, int64_
   return pixels;
 }
 
+/// The experiment as its own config.yaml gives it, so that every limit of a key is checked.
+Experiment checked(const Experiment& experiment, const std::string& place) {
+  try {
+    return parse_complete_experiment(dump_config(experiment), place);
+  } catch (const ConfigError& error) {
+    throw CheckpointError(fmt::format("it describes a model that cannot be built: {}", error.what()));
+  }
+}
+
+/// How large the pictures are in which objects are found: preprocessor_config.json, or else 800 pixels at the
+/// shorter side and at most 1333 at the longer one.
+void read_picture_sizes(const fs::path& dir, const SmallFiles& files, Experiment& to) {
+  if (!task_type(to).finds_objects) return;
+  auto& images = to.data.images;
+  images.size = 800;
+  images.max_size = 1333;
+  const auto found = files.find("preprocessor_config.json");
+  if (found == files.end()) return;
+  const auto path = dir / found->first;
+  ForeignConfig config(path.string(), parse_foreign_json(path, found->second));
+  for (const std::string_view step : {"do_resize", "do_rescale", "do_normalize"}) config.require(step, true);
+  constexpr int64_t bilinear = 2;
+  config.require("resample", bilinear);
+  const bool has_object = config.has("size") && config.json()["size"].is_object();
+  if (has_object) {
+    auto size = *config.object("size");
+    images.size = size.integer("shortest_edge");
+    images.max_size = size.optional_integer("longest_edge");
+    size.finish();
+  } else {  // older files
+    images.size = config.integer("size", images.size);
+    images.max_size = config.optional_integer("max_size").value_or(*images.max_size);
+  }
+  to = checked(to, config.place());
+}
+
 /// The name of the directory as the name of a run.
 std::string name_of_run(const fs::path& dir) {
   std::error_code error;
@@ -143,15 +137,6 @@ std::string name_of_run(const fs::path& dir) {
   std::ranges::replace_if(name, [](unsigned char byte) { return byte < 0x20; }, '-');
   while (name.starts_with('.')) name.erase(0, 1);
   return name.empty() ? "imported" : name;
-}
-
-/// The experiment as its own config.yaml gives it, so that every limit of a key is checked.
-Experiment checked(const Experiment& experiment, const std::string& place) {
-  try {
-    return parse_complete_experiment(dump_config(experiment), place);
-  } catch (const ConfigError& error) {
-    throw CheckpointError(fmt::format("it describes a model that cannot be built: {}", error.what()));
-  }
 }
 
 /// The shapes of all tensors of a model, which is not made.
@@ -181,6 +166,7 @@ ForeignDescription describe_foreign(ForeignConfig config, const ForeignGeneratio
   result.family->read(config, experiment);
   config.finish();
   result.labels = labels_of(config);
+  result.config = config.json();
   constexpr int64_t usual_window = 1024;
   experiment.data.sequence_length = std::min(usual_window, experiment.model.max_positions);
   experiment = checked(experiment, config.place());
@@ -188,15 +174,18 @@ ForeignDescription describe_foreign(ForeignConfig config, const ForeignGeneratio
 }
 
 TensorMapping tensor_mapping(const ForeignFamily& family, const Experiment& experiment,
-                             const ModelPurpose& purpose) {
-  return {family.rules(experiment), shapes_of(experiment.model, purpose)};
+                             const ModelPurpose& purpose, const nlohmann::json& config) {
+  return {family.rules_of_file ? family.rules_of_file(experiment, config) : family.rules(experiment),
+          shapes_of(experiment.model, purpose)};
 }
 
 Experiment read_foreign_experiment(const fs::path& dir) {
   const auto files = other_small_files(dir);
   auto config = parsed_config(dir, files);
   const auto generation = read_generation(dir, files, config);
-  return describe_foreign(std::move(config), generation, dir).experiment;
+  auto experiment = describe_foreign(std::move(config), generation, dir).experiment;
+  read_picture_sizes(dir, files, experiment);
+  return experiment;
 }
 
 ForeignModel open_foreign(const fs::path& dir) {
@@ -204,16 +193,17 @@ ForeignModel open_foreign(const fs::path& dir) {
   auto config = parsed_config(dir, files);
   const auto generation = read_generation(dir, files, config);
   auto described = describe_foreign(std::move(config), generation, dir);
+  read_picture_sizes(dir, files, described.experiment);
   const auto& type = task_type(described.experiment);
   Vocabulary vocabulary;
   if (type.needs_tokenizer()) vocabulary.tokenizer = read_tokenizer(dir, files, generation);
   if (type.needs_labels()) vocabulary.labels = std::move(described.labels);
   if (type.needs == VocabularyNeeds::labels_and_pixels || type.needs == VocabularyNeeds::pixels)
-    vocabulary.pixels = read_pixels(dir, files, described.experiment.data.images.channels);
+    vocabulary.pixels = read_pixels(dir, files, described.experiment);
   std::erase_if(files, [](const auto& file) { return is_hub_file(file.first); });  // the tokenizer has them
   vocabulary.foreign_files = std::move(files);
   auto task = open_task(described.experiment, std::move(vocabulary));
-  auto tensors = tensor_mapping(*described.family, described.experiment, task->purpose())
+  auto tensors = tensor_mapping(*described.family, described.experiment, task->purpose(), described.config)
                      .imported(open_foreign_tensors(dir));
   return {.family = described.family, .task = std::move(task), .tensors = std::move(tensors)};
 }

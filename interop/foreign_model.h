@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "interop/foreign_families.h"
 #include "interop/foreign_tokens.h"
 #include "io/tensor_source.h"
@@ -32,6 +34,7 @@ struct ForeignDescription {
   const ForeignFamily* family = nullptr;
   Experiment experiment;            // with the task of the class that the file names
   std::vector<std::string> labels;  // names of classes
+  nlohmann::json config;            // what the file says
 };
 
 /// `dir`: the experiment gets its name. Throws CheckpointError for what is not
@@ -39,8 +42,9 @@ struct ForeignDescription {
 ForeignDescription describe_foreign(ForeignConfig config, const ForeignGeneration& generation,
                                     const std::filesystem::path& dir);
 
-/// The tensors of a model with this configuration by their foreign names.
+/// The tensors of a model with this configuration by their foreign names. `config`: config.json, which
+/// describes the same model.
 TensorMapping tensor_mapping(const ForeignFamily& family, const Experiment& experiment,
-                             const ModelPurpose& purpose);
+                             const ModelPurpose& purpose, const nlohmann::json& config);
 
 }  // namespace zoo

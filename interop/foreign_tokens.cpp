@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "data/text/hub_tokenizer.h"
+#include "interop/families/common.h"
 #include "interop/foreign_files.h"
 
 namespace zoo {
@@ -98,36 +99,7 @@ ForeignGeneration read_generation(const fs::path& dir, const std::map<std::strin
     read_options(own, result.options);
     read_forced_tokens(own, result.options);
   }
-  // Older versions wrote these into config.json, whatever the model is.
-  config.ignore({"do_sample",
-                 "temperature",
-                 "top_k",
-                 "top_p",
-                 "min_p",
-                 "typical_p",
-                 "num_beams",
-                 "num_beam_groups",
-                 "diversity_penalty",
-                 "length_penalty",
-                 "repetition_penalty",
-                 "encoder_no_repeat_ngram_size",
-                 "no_repeat_ngram_size",
-                 "max_new_tokens",
-                 "max_length",
-                 "min_length",
-                 "early_stopping",
-                 "num_return_sequences",
-                 "output_scores",
-                 "return_dict_in_generate",
-                 "remove_invalid_values",
-                 "exponential_decay_length_penalty",
-                 "suppress_tokens",
-                 "begin_suppress_tokens",
-                 "bad_words_ids",
-                 "forced_bos_token_id",
-                 "forced_eos_token_id",
-                 "sep_token_id",
-                 "use_cache"});
+  ignore_generation_keys(config);
   return result;
 }
 

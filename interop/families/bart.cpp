@@ -1,12 +1,16 @@
-// BART (Lewis et al. 2020). It differs from the 2017 Transformer in GELU, learned positions and a norm on the
-// embeddings.
+// BART (Lewis et al. 2020) and Marian (Junczys-Dowmunt et al. 2018). BART differs from the 2017 Transformer
+// in GELU, learned positions and a norm on the embeddings, Marian in the order of sines and cosines.
 
+#include <algorithm>
 #include <string>
 
 #include <nlohmann/json.hpp>
+#include <torch/types.h>
 
 #include "interop/families/common.h"
 #include "interop/families/families.h"
+#include "layers/positions/positions.h"
+#include "tasks/text/text_classification.h"
 
 namespace zoo {
 namespace {
@@ -14,10 +18,13 @@ namespace {
 /// The first position of a token is row 2 of the table.
 constexpr int64_t kBartOffset = 2;
 
-void read_bart(ForeignConfig& from, Experiment& to) {
+bool scores_classes(const Experiment& experiment) { return experiment.task.type == "text_classification"; }
+
+/// All but the positions and the norm on the embeddings.
+void read_bart_like(ForeignConfig& from, int64_t usual_vocabulary, Experiment& to) {
   auto& model = to.model;
   model.architecture = Architecture::encoder_decoder;
-  model.vocab_size = from.integer("vocab_size", 50265);
+  model.vocab_size = from.integer("vocab_size", usual_vocabulary);
   model.d_model = from.integer("d_model", 1024);
   model.n_layers = from.integer("encoder_layers", 12);
   model.n_decoder_layers = from.integer("decoder_layers", 12);
@@ -26,11 +33,8 @@ void read_bart(ForeignConfig& from, Experiment& to) {
   model.d_ff = from.integer("encoder_ffn_dim", 4096);
   from.require("decoder_ffn_dim", *model.d_ff);
   model.max_positions = from.integer("max_position_embeddings", 1024);
-  model.position = Position::learned;
-  model.position_offset = kBartOffset;
   model.activation = read_activation(from, "activation_function", "gelu");
   model.norm_placement = NormPlacement::post;
-  model.embedding_norm = true;
   model.scale_embeddings = from.flag("scale_embedding", false);
   model.output_bias = true;
   model.dropout = from.number("dropout", 0.1);
@@ -38,12 +42,33 @@ void read_bart(ForeignConfig& from, Experiment& to) {
   model.activation_dropout = from.number("activation_dropout", 0);
   model.tie_embeddings = from.flag("tie_word_embeddings", true);
   from.require("normalize_before", false);
-  from.require("normalize_embedding", true);
   from.require("add_final_layer_norm", false);
   from.require("add_bias_logits", false);
-  from.require("static_position_embeddings", false);
   from.ignore({"encoder_layerdrop", "decoder_layerdrop", "num_hidden_layers", "classifier_dropout",
                "init_std", "classif_dropout", "extra_pos_embeddings", "force_bos_token_to_be_generated"});
+}
+
+void read_bart(ForeignConfig& from, Experiment& to) {
+  read_bart_like(from, 50265, to);
+  auto& model = to.model;
+  model.position = Position::learned;
+  model.position_offset = kBartOffset;
+  model.embedding_norm = true;
+  from.require("normalize_embedding", true);
+  from.require("static_position_embeddings", false);
+  if (scores_classes(to))
+    to.task = Selection("text_classification", TextClassificationConfig{.answer = ClassAnswer::head});
+}
+
+void read_marian(ForeignConfig& from, Experiment& to) {
+  read_bart_like(from, 58101, to);
+  auto& model = to.model;
+  model.position = Position::sinusoidal;
+  model.sinusoid_layout = SinusoidLayout::half;
+  from.require("normalize_embedding", false);
+  from.require("static_position_embeddings", true);
+  from.require("share_encoder_decoder_embeddings", true);
+  from.require("decoder_vocab_size", *model.vocab_size);
 }
 
 void write_bart(const Experiment& from, nlohmann::json& to) {
@@ -60,6 +85,12 @@ void write_bart(const Experiment& from, nlohmann::json& to) {
   to["attention_dropout"] = model.attention_dropout;
   to["activation_dropout"] = model.activation_dropout;
   to["is_encoder_decoder"] = true;
+}
+
+void write_marian(const Experiment& from, nlohmann::json& to) {
+  write_bart(from, to);
+  to["decoder_vocab_size"] = to["vocab_size"];
+  to["share_encoder_decoder_embeddings"] = true;
 }
 
 TensorRules bart_rules(const Experiment& experiment) {
@@ -83,6 +114,19 @@ TensorRules bart_rules(const Experiment& experiment) {
     rules.module(side + "_embedder.position_embedding", "model." + side + ".embed_positions");
     rules.module(side + "_embedder.embedding_norm", "model." + side + ".layernorm_embedding");
     rules.copy("model." + side + ".embed_tokens.weight", "model.shared.weight");
+    if (model.position == Position::sinusoidal) {
+      rules.computed("model." + side + ".embed_positions.weight",
+                     [n = model.max_positions, d_model = model.d_model, layout = model.sinusoid_layout] {
+                       constexpr double base = 10000;
+                       return sinusoidal_positions(torch::arange(n), d_model, base, layout);
+                     });
+    }
+  }
+  if (scores_classes(experiment)) {
+    rules.module("head.pooler", "classification_head.dense");
+    rules.module("head.classifier", "classification_head.out_proj");
+    rules.ignore("final_logits_bias").ignore("lm_head.weight");
+    return rules;
   }
   rules.tensor("head.output.bias", "final_logits_bias", Move::reshaped, {1, model.vocab_size.value_or(0)});
   rules.tensor("head.output.weight", "lm_head.weight");
@@ -95,9 +139,19 @@ TensorRules bart_rules(const Experiment& experiment) {
 ForeignFamily bart_foreign() {
   return {.model_type = "bart",
           .doc = "BART (Lewis et al. 2020)",
-          .classes = {{"BartForConditionalGeneration", "text_to_text"}},
+          .classes = {{"BartForConditionalGeneration", "text_to_text"},
+                      {"BartForSequenceClassification", "text_classification"}},
           .read = read_bart,
           .write = write_bart,
+          .rules = bart_rules};
+}
+
+ForeignFamily marian_foreign() {
+  return {.model_type = "marian",
+          .doc = "Marian (Junczys-Dowmunt et al. 2018), such as OPUS-MT: translation between two languages",
+          .classes = {{"MarianMTModel", "text_to_text"}},
+          .read = read_marian,
+          .write = write_marian,
           .rules = bart_rules};
 }
 

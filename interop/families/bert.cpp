@@ -1,4 +1,4 @@
-// BERT (Devlin et al. 2019) and its kindred: RoBERTa (Liu et al. 2019) and DistilBERT (Sanh et al. 2019).
+// BERT (Devlin et al. 2019) and its kindred: RoBERTa (Liu et al. 2019) and BigBird (Zaheer et al. 2020).
 
 #include <string>
 
@@ -6,6 +6,7 @@
 
 #include "interop/families/common.h"
 #include "interop/families/families.h"
+#include "models/mixers/blocks.h"
 
 namespace zoo {
 namespace {
@@ -14,15 +15,21 @@ bool has_lm_head(const Experiment& experiment) { return experiment.task.type == 
 
 bool labels_tokens(const Experiment& experiment) { return experiment.task.type == "token_classification"; }
 
-void read_bert_like(ForeignConfig& from, Experiment& to) {
+/// The values of keys that a config.json may lack.
+struct BertDefaults {
+  int64_t vocab_size = 30522;
+  std::string activation = "gelu";
+};
+
+void read_bert_like(ForeignConfig& from, const BertDefaults& defaults, Experiment& to) {
   auto& model = to.model;
   model.architecture = Architecture::encoder;
-  model.vocab_size = from.integer("vocab_size", 30522);
+  model.vocab_size = from.integer("vocab_size", defaults.vocab_size);
   model.d_model = from.integer("hidden_size", 768);
   model.n_layers = from.integer("num_hidden_layers", 12);
   model.n_heads = from.integer("num_attention_heads", 12);
   model.d_ff = from.integer("intermediate_size", 3072);
-  model.activation = read_activation(from, "hidden_act", "gelu");
+  model.activation = read_activation(from, "hidden_act", defaults.activation);
   model.norm_eps = from.number("layer_norm_eps", 1e-12);
   model.norm_placement = NormPlacement::post;
   model.embedding_norm = true;
@@ -41,15 +48,46 @@ void read_bert_like(ForeignConfig& from, Experiment& to) {
 }
 
 void read_bert(ForeignConfig& from, Experiment& to) {
-  read_bert_like(from, to);
+  read_bert_like(from, {}, to);
   to.model.max_positions = from.integer("max_position_embeddings", 512);
+}
+
+/// transformers reads sequences of at most so many blocks, and so many for each random one, without gaps.
+constexpr int64_t kFullBlocks = 5, kFullBlocksForRandom = 2;
+
+void read_big_bird(ForeignConfig& from, Experiment& to) {
+  read_bert_like(from, {.vocab_size = 50358, .activation = "gelu_new"}, to);
+  auto& model = to.model;
+  model.max_positions = from.integer("max_position_embeddings", 4096);
+  model.scale_embeddings = from.flag("rescale_embeddings", false);
+  model.qkv_bias = from.flag("use_bias", true);
+  const auto type = from.text("attention_type", "block_sparse");
+  const int64_t size = from.integer("block_size", 64), n_random = from.integer("num_random_blocks", 3);
+  if (type == "block_sparse") {
+    BlocksConfig blocks{.size = size, .n_random = n_random};
+    blocks.full_up_to = (kFullBlocks + kFullBlocksForRandom * n_random) * size;
+    model.attention = {Selection("blocks", blocks)};
+  } else if (type != "original_full") {
+    from.fail("attention_type", "only block_sparse and original_full are supported");
+  }
+  if (to.task.type != "text_classification") return;
+  // The pooler of its classifier has the activation of the layers.
+  if (model.activation == Activation::gelu_tanh) {
+    model.pooler_activation = PoolerActivation::gelu_tanh;
+  } else if (model.activation == Activation::gelu) {
+    model.pooler_activation = PoolerActivation::gelu;
+  } else if (model.activation == Activation::relu) {
+    model.pooler_activation = PoolerActivation::relu;
+  } else {
+    from.fail("hidden_act", "only gelu, gelu_new and relu are supported in a classifier");
+  }
 }
 
 /// The first position of a token is row 2 of the table: the row of the padding's id, 1, comes before.
 constexpr int64_t kRobertaOffset = 2;
 
 void read_roberta(ForeignConfig& from, Experiment& to) {
-  read_bert_like(from, to);
+  read_bert_like(from, {}, to);
   to.model.position_offset = kRobertaOffset;
   to.model.max_positions = from.integer("max_position_embeddings", 512) - kRobertaOffset;
   // The head of masked language modelling has GELU, whatever the layers have.
@@ -70,6 +108,18 @@ void write_bert_like(const Experiment& from, nlohmann::json& to) {
   to["hidden_dropout_prob"] = model.dropout;
   to["attention_probs_dropout_prob"] = model.attention_dropout;
   to["max_position_embeddings"] = model.max_positions + model.position_offset;
+}
+
+void write_big_bird(const Experiment& from, nlohmann::json& to) {
+  write_bert_like(from, to);
+  const auto& model = from.model;
+  const auto& attention = model.attention_of(0);
+  to["rescale_embeddings"] = model.scale_embeddings;
+  to["use_bias"] = model.qkv_bias.value_or(model.bias);
+  to["attention_type"] = attention.type == "blocks" ? "block_sparse" : "original_full";
+  if (attention.type != "blocks") return;
+  to["block_size"] = attention.as<BlocksConfig>().size;
+  to["num_random_blocks"] = attention.as<BlocksConfig>().n_random;
 }
 
 /// Embeddings and layers below `body`, "bert." for example.
@@ -117,6 +167,17 @@ TensorRules bert_rules(const Experiment& experiment) {
   return rules;
 }
 
+TensorRules big_bird_rules(const Experiment& experiment) {
+  if (has_lm_head(experiment) || labels_tokens(experiment)) return bert_rules(experiment);
+  auto rules = body_rules(experiment, "bert.");
+  const bool has_classifier = experiment.task.type == "text_classification";
+  rules.module("head.pooler", has_classifier ? "classifier.dense" : "bert.pooler");
+  rules.module("head.classifier", "classifier.out_proj");
+  rules.ignore("cls.*");
+  if (has_classifier) rules.ignore("bert.pooler.*");
+  return rules;
+}
+
 }  // namespace
 
 TensorRules roberta_rules(const Experiment& experiment, const std::string& body) {
@@ -154,6 +215,19 @@ ForeignFamily bert_foreign() {
           .read = read_bert,
           .write = write_bert_like,
           .rules = bert_rules};
+}
+
+ForeignFamily big_bird_foreign() {
+  return {.model_type = "big_bird",
+          .doc = "BigBird (Zaheer et al. 2020): BERT with blocks of keys",
+          .classes = {{"BigBirdForMaskedLM", "masked_language_modeling"},
+                      {"BigBirdForPreTraining", "masked_language_modeling"},
+                      {"BigBirdForSequenceClassification", "text_classification"},
+                      {"BigBirdForTokenClassification", "token_classification"},
+                      {"BigBirdModel", "text_features"}},
+          .read = read_big_bird,
+          .write = write_big_bird,
+          .rules = big_bird_rules};
 }
 
 ForeignFamily roberta_foreign() {

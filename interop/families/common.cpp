@@ -40,6 +40,85 @@ const NamedActivation& find_activation(ForeignConfig& from, std::string_view key
 
 }  // namespace
 
+void ignore_common_keys(ForeignConfig& config) {
+  config.ignore({"transformers_version",
+                 "torch_dtype",
+                 "dtype",
+                 "_name_or_path",
+                 "_commit_hash",
+                 "_attn_implementation",
+                 "_attn_implementation_autoset",
+                 "attn_implementation",
+                 "initializer_range",
+                 "initializer_factor",
+                 "is_decoder",
+                 "is_encoder_decoder",
+                 "output_attentions",
+                 "output_hidden_states",
+                 "return_dict",
+                 "torchscript",
+                 "use_bfloat16",
+                 "chunk_size_feed_forward",
+                 "tie_encoder_decoder",
+                 "cross_attention_hidden_size",
+                 "prefix",
+                 "problem_type",
+                 "task_specific_params",
+                 "finetuning_task",
+                 "tokenizer_class",
+                 "tf_legacy_loss",
+                 "gradient_checkpointing",
+                 "id2label",
+                 "label2id",
+                 "num_labels",
+                 "_num_labels",
+                 "output_past",
+                 "use_return_dict",
+                 "model_max_length",
+                 "unsloth_version",
+                 "unsloth_fixed",
+                 "transformers.js_config"});
+  config.require("pruned_heads", nlohmann::json::object());
+  // They would need a program of the author's, or arithmetic that is not here.
+  for (const std::string_view key : {"auto_map", "quantization_config"}) {
+    if (config.has(key)) config.fail(key, "this is not supported");
+  }
+  config.ignore({"auto_map", "quantization_config"});
+}
+
+// Older versions wrote these into config.json, whatever the model is.
+void ignore_generation_keys(ForeignConfig& config) {
+  config.ignore({"do_sample",
+                 "temperature",
+                 "top_k",
+                 "top_p",
+                 "min_p",
+                 "typical_p",
+                 "num_beams",
+                 "num_beam_groups",
+                 "diversity_penalty",
+                 "length_penalty",
+                 "repetition_penalty",
+                 "encoder_no_repeat_ngram_size",
+                 "no_repeat_ngram_size",
+                 "max_new_tokens",
+                 "max_length",
+                 "min_length",
+                 "early_stopping",
+                 "num_return_sequences",
+                 "output_scores",
+                 "return_dict_in_generate",
+                 "remove_invalid_values",
+                 "exponential_decay_length_penalty",
+                 "suppress_tokens",
+                 "begin_suppress_tokens",
+                 "bad_words_ids",
+                 "forced_bos_token_id",
+                 "forced_eos_token_id",
+                 "sep_token_id",
+                 "use_cache"});
+}
+
 Activation read_activation(ForeignConfig& from, std::string_view key, const std::string& default_name) {
   return find_activation(from, key, default_name).plain;
 }

@@ -14,6 +14,12 @@
 
 namespace zoo {
 
+/// Accounts for keys of every config.json that do not change what a model computes. Throws CheckpointError
+/// for those that need a program of the author's, or arithmetic that is not here.
+void ignore_common_keys(ForeignConfig& config);
+/// The same for keys that say how texts are generated.
+void ignore_generation_keys(ForeignConfig& config);
+
 /// The activation that a key names, "gelu_new" for example. Throws CheckpointError for others than ours.
 Activation read_activation(ForeignConfig& from, std::string_view key, const std::string& default_name);
 /// The same for a gated feed-forward network, of which the key names the activation of the gate.

@@ -14,13 +14,16 @@ ForeignFamily qwen2_foreign();
 ForeignFamily qwen3_foreign();
 ForeignFamily bert_foreign();
 ForeignFamily roberta_foreign();
+ForeignFamily big_bird_foreign();
 ForeignFamily distilbert_foreign();
 ForeignFamily longformer_foreign();
 ForeignFamily gemma2_foreign();
 ForeignFamily gemma3_foreign();
 ForeignFamily t5_foreign();
 ForeignFamily bart_foreign();
+ForeignFamily marian_foreign();
 ForeignFamily vit_foreign();
+ForeignFamily detr_foreign();
 
 /// The rules of RoBERTa, for a model whose tensors have names that begin with `body`: "roberta.".
 TensorRules roberta_rules(const Experiment& experiment, const std::string& body);

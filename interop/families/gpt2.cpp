@@ -25,10 +25,13 @@ void read_gpt2(ForeignConfig& from, Experiment& to) {
   model.position = Position::learned;
   model.projection = Projection::fused;
   from.require("scale_attn_weights", true);
-  from.require("scale_attn_by_inverse_layer_idx", false);
+  model.attention_scale_by_layer = from.flag("scale_attn_by_inverse_layer_idx", false);
+  model.classifier_bias = false;
   from.require("add_cross_attention", false);
-  from.ignore({"embd_pdrop", "n_ctx", "reorder_and_upcast_attn", "summary_type", "summary_use_proj",
-               "summary_activation", "summary_proj_to_labels", "summary_first_dropout"});
+  // Another order of the same arithmetic, in more precise numbers.
+  from.ignore({"reorder_and_upcast_attn"});
+  from.ignore({"embd_pdrop", "n_ctx", "summary_type", "summary_use_proj", "summary_activation",
+               "summary_proj_to_labels", "summary_first_dropout"});
 }
 
 void write_gpt2(const Experiment& from, nlohmann::json& to) {
@@ -42,6 +45,7 @@ void write_gpt2(const Experiment& from, nlohmann::json& to) {
   to["layer_norm_epsilon"] = model.norm_eps;
   to["resid_pdrop"] = to["embd_pdrop"] = model.dropout;
   to["attn_pdrop"] = model.attention_dropout;
+  to["scale_attn_by_inverse_layer_idx"] = model.attention_scale_by_layer;
 }
 
 TensorRules gpt2_rules(const Experiment& experiment) {
@@ -74,7 +78,9 @@ TensorRules gpt2_rules(const Experiment& experiment) {
 ForeignFamily gpt2_foreign() {
   return {.model_type = "gpt2",
           .doc = "GPT-2 (Radford et al. 2019)",
-          .classes = {{"GPT2LMHeadModel", "language_modeling"}, {"GPT2Model", "text_features"}},
+          .classes = {{"GPT2LMHeadModel", "language_modeling"},
+                      {"GPT2ForSequenceClassification", "text_classification"},
+                      {"GPT2Model", "text_features"}},
           .read = read_gpt2,
           .write = write_gpt2,
           .rules = gpt2_rules};

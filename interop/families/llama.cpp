@@ -31,6 +31,7 @@ void read_llama_like(ForeignConfig& from, const LlamaDefaults& defaults, Experim
   model.attention_dropout = from.number("attention_dropout", 0);
   model.tie_embeddings = from.flag("tie_word_embeddings", defaults.tie_embeddings);
   model.bias = false;
+  model.classifier_bias = false;
   model.dropout = 0;
   read_rotary(from, defaults.rotary_theta, model);
 }
@@ -186,7 +187,9 @@ TensorRules llama_rules(const Experiment& experiment) {
 ForeignFamily llama_foreign() {
   return {.model_type = "llama",
           .doc = "Llama 1 to 3 (Touvron et al. 2023), and the many models of its shape",
-          .classes = {{"LlamaForCausalLM", "language_modeling"}, {"LlamaModel", "text_features"}},
+          .classes = {{"LlamaForCausalLM", "language_modeling"},
+                      {"LlamaForSequenceClassification", "text_classification"},
+                      {"LlamaModel", "text_features"}},
           .read = read_llama,
           .write = write_llama,
           .rules = llama_rules};
@@ -195,7 +198,9 @@ ForeignFamily llama_foreign() {
 ForeignFamily mistral_foreign() {
   return {.model_type = "mistral",
           .doc = "Mistral (Jiang et al. 2023): Llama with a sliding window",
-          .classes = {{"MistralForCausalLM", "language_modeling"}, {"MistralModel", "text_features"}},
+          .classes = {{"MistralForCausalLM", "language_modeling"},
+                      {"MistralForSequenceClassification", "text_classification"},
+                      {"MistralModel", "text_features"}},
           .read = read_mistral,
           .write = write_mistral,
           .rules = llama_rules};
@@ -204,7 +209,9 @@ ForeignFamily mistral_foreign() {
 ForeignFamily qwen2_foreign() {
   return {.model_type = "qwen2",
           .doc = "Qwen2 and Qwen2.5 (Yang et al. 2024): Llama with biases on queries, keys and values",
-          .classes = {{"Qwen2ForCausalLM", "language_modeling"}, {"Qwen2Model", "text_features"}},
+          .classes = {{"Qwen2ForCausalLM", "language_modeling"},
+                      {"Qwen2ForSequenceClassification", "text_classification"},
+                      {"Qwen2Model", "text_features"}},
           .read = read_qwen2,
           .write = write_qwen2,
           .rules = llama_rules};
@@ -213,7 +220,9 @@ ForeignFamily qwen2_foreign() {
 ForeignFamily qwen3_foreign() {
   return {.model_type = "qwen3",
           .doc = "Qwen3 (Yang et al. 2025): Llama with norms on each head's queries and keys",
-          .classes = {{"Qwen3ForCausalLM", "language_modeling"}, {"Qwen3Model", "text_features"}},
+          .classes = {{"Qwen3ForCausalLM", "language_modeling"},
+                      {"Qwen3ForSequenceClassification", "text_classification"},
+                      {"Qwen3Model", "text_features"}},
           .read = read_qwen3,
           .write = write_qwen3,
           .rules = llama_rules};

@@ -56,6 +56,7 @@ ForeignFamily longformer_foreign() {
           .doc = "Longformer (Beltagy et al. 2020)",
           .classes = {{"LongformerForMaskedLM", "masked_language_modeling"},
                       {"LongformerForSequenceClassification", "text_classification"},
+                      {"LongformerForTokenClassification", "token_classification"},
                       {"LongformerModel", "text_features"}},
           .read = read_longformer,
           .write = write_longformer,

@@ -30,7 +30,9 @@ struct ForeignFamily {
   /// model: what is written is read again and compared.
   void (*write)(const Experiment& from, nlohmann::json& to);
   /// The names of the tensors of a model that has this configuration.
-  TensorRules (*rules)(const Experiment& experiment);
+  TensorRules (*rules)(const Experiment& experiment) = nullptr;
+  /// In place of `rules`, if names also depend on how config.json, an object, says the same.
+  TensorRules (*rules_of_file)(const Experiment& experiment, const nlohmann::json& config) = nullptr;
 };
 
 }  // namespace zoo

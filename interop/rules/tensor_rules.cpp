@@ -151,6 +151,14 @@ bool are_equal(const TensorSource& source, const std::string& a, const std::stri
          source.tensor(a).equal(source.tensor(b));
 }
 
+/// Whether a tensor has these values, up to the precision of its type.
+bool has_values(const TensorSource& source, const std::string& name, const torch::Tensor& values) {
+  if (torch::IntArrayRef(source.shape(name)) != values.sizes()) return false;
+  const auto type = source.dtype(name);
+  const double precision = type == torch::kBFloat16 ? 1e-2 : type == torch::kHalf ? 1e-3 : 1e-5;
+  return torch::allclose(source.tensor(name).to(torch::kFloat), values, /*rtol=*/0, precision);
+}
+
 }  // namespace
 
 TensorRules& TensorRules::module(std::string ours, std::string theirs, Move move) {
@@ -174,6 +182,11 @@ TensorRules& TensorRules::copy(std::string theirs, std::string original) {
   return *this;
 }
 
+TensorRules& TensorRules::computed(std::string theirs, std::function<torch::Tensor()> values) {
+  computed_.emplace_back(std::move(theirs), std::move(values));
+  return *this;
+}
+
 TensorRules& TensorRules::ignore(std::string pattern) {
   ignored_.push_back(std::move(pattern));
   return *this;
@@ -190,7 +203,11 @@ TensorRules& TensorRules::layers(int64_t n_layers) {
 }
 
 TensorMapping::TensorMapping(const TensorRules& rules, TensorShapes ours)
-    : copies_(rules.copies_), ignored_(rules.ignored_), prefix_(rules.prefix_), ours_(std::move(ours)) {
+    : copies_(rules.copies_),
+      computed_(rules.computed_),
+      ignored_(rules.ignored_),
+      prefix_(rules.prefix_),
+      ours_(std::move(ours)) {
   std::set<std::string> with_rule;
   const auto add = [&](const TensorRule& rule) {
     for (const auto& name : rule.ours) {
@@ -267,6 +284,13 @@ std::shared_ptr<const TensorSource> TensorMapping::imported(
       fail(*foreign,
            fmt::format("its tensor '{}' differs from '{}', but its config.json says that they are one",
                        second, first));
+    }
+  }
+  for (const auto& [name, values] : computed_) {
+    const auto stored = name_in_file(name);
+    if (!foreign->contains(stored) || !used.insert(stored).second) continue;
+    if (!has_values(*foreign, stored, values())) {
+      fail(*foreign, fmt::format("its tensor '{}' has other values than its config.json gives", stored));
     }
   }
   for (const auto& name : foreign->names()) {

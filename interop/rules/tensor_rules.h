@@ -3,11 +3,14 @@
 // import reads a foreign file under our names, export writes ours under the foreign names.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <torch/types.h>
 
 #include "io/tensor_source.h"
 
@@ -43,6 +46,9 @@ class TensorRules {
   /// A foreign tensor that a file may have, and then must be equal to another one: tied matrices that were
   /// saved twice. It is not exported.
   TensorRules& copy(std::string theirs, std::string original);
+  /// A foreign tensor that a file may have, and then must have these values, up to the precision of its type.
+  /// It is not exported.
+  TensorRules& computed(std::string theirs, std::function<torch::Tensor()> values);
   /// Foreign tensors that a file may have and that do not matter; `*` stands for any text. They are not
   /// exported.
   TensorRules& ignore(std::string pattern);
@@ -55,6 +61,7 @@ class TensorRules {
   friend class TensorMapping;
   std::vector<TensorRule> tensors_, modules_;  // in modules_ the names lack the last part
   std::vector<std::pair<std::string, std::string>> copies_;
+  std::vector<std::pair<std::string, std::function<torch::Tensor()>>> computed_;
   std::vector<std::string> ignored_;
   std::string prefix_;
   int64_t n_layers_ = 0;
@@ -84,6 +91,7 @@ class TensorMapping {
 
   std::vector<TensorRule> rules_;
   std::vector<std::pair<std::string, std::string>> copies_;
+  std::vector<std::pair<std::string, std::function<torch::Tensor()>>> computed_;
   std::vector<std::string> ignored_;
   std::string prefix_;
   TensorShapes ours_;

@@ -259,6 +259,28 @@ TEST(Imports, AreRunsWithTheStoredTypes) {
               HasSubstr("there is no config.json in it"));
 }
 
+// Marian's sinusoids: some files have them.
+TEST(ComputedTensors, ThatAreStoredMustHaveTheirValues) {
+  const TempDir dir;
+  TensorRules rules;
+  rules.module("out", "there").computed("table", [] { return torch::arange(6, torch::kFloat).view({2, 3}); });
+  const TensorMapping mapping(rules, {{"out.weight", {2}}});
+  const auto problem_with = [&](const torch::Tensor& table) {
+    TensorMap tensors = {{"there.weight", torch::ones({2})}};
+    if (table.defined()) tensors.emplace("table", table);
+    save_safetensors(dir.path() / "x.safetensors", tensors);
+    return message_of<CheckpointError>(
+        [&] { mapping.imported(std::make_shared<SafetensorsFile>(dir.path() / "x.safetensors")); });
+  };
+  const auto right = torch::arange(6, torch::kFloat).view({2, 3});
+  EXPECT_EQ(problem_with({}), "no error");
+  EXPECT_EQ(problem_with(right), "no error");
+  EXPECT_EQ(problem_with((right + 1e-4).to(torch::kHalf)), "no error");
+  EXPECT_THAT(problem_with(right + 1e-4),
+              HasSubstr("its tensor 'table' has other values than its config.json"));
+  EXPECT_THAT(problem_with(right.view({3, 2})), HasSubstr("other values"));
+}
+
 TEST(Exports, OfWhatNoFamilyComputesNameTheKey) {
   TinyLlama tiny;
   import_run(tiny.path(), tiny.beside("run"));

@@ -69,7 +69,9 @@ def main():
                         ids = json.loads(zoo("tokenizer", "encode", name, "--text", text, "--json"))["results"][0]["ids"]
                         again = json.loads(zoo("tokenizer", "encode", f"{name}-hub", "--text", text, "--json"))["results"][0]["ids"]
                         encoded = theirs(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
-                        assert ids == encoded == again, (name, text, ids, encoded, again)
+                        assert ids == encoded, (name, text, ids, encoded)
+                        # A tokenizer of the Hub finds its special tokens in a text.
+                        assert again == theirs(text, add_special_tokens=False)["input_ids"], (name, text, again)
                         if kind == "byte" and lowercase == "false": assert theirs.decode(ids) == text
                     framed = theirs("the", "mer")
                     if task == "masked_language_modeling":

@@ -4,11 +4,16 @@ transformers computes with them: logits, hidden states, attention maps, greedy a
 For each case NAME: NAME/ is the directory of the model, NAME.safetensors has the inputs and outputs.
 """
 
+import io
+import json
 import random
+import shutil
 
+import sentencepiece
 import torch
+from PIL import Image
 from reference import contiguous
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
@@ -130,9 +135,10 @@ def gpt2(out):
         draw = random.Random(f"gpt2 {seed}")
         heads, width = draw.choice([2, 3, 5]), draw.choice([4, 6])
         config = GPT2Config(
-            vocab_size=300, n_embd=heads * width, n_head=heads, n_layer=draw.choice([1, 2, 3]),
+            vocab_size=300, n_embd=heads * width, n_head=heads, n_layer=3 if seed == 1 else draw.choice([1, 2, 3]),
             n_inner=draw.choice([None, 17]), n_positions=draw.choice([32, 48]), bos_token_id=0, eos_token_id=0,
             activation_function=draw.choice(["gelu_new", "relu", "gelu"]),
+            scale_attn_by_inverse_layer_idx=seed == 1, reorder_and_upcast_attn=seed == 1,
         )  # fmt: skip
         tokenizer = fast(byte_level_bpe(290, ["<|endoftext|>"]), eos_token="<|endoftext|>", bos_token="<|endoftext|>")
         causal(out, f"gpt2_{seed}", config, tokenizer=tokenizer, seed=seed, generate=seed != 2)
@@ -235,6 +241,8 @@ def encoded(out, name, model_class, config, tokenizer, seed, call=None):
     """Writes a masked language model or a classifier of texts, and its outputs."""
     torch.manual_seed(seed)
     model = random_weights(model_class._from_config(config, attn_implementation="eager"))
+    if name.startswith("big_bird") and model_class.__name__ != "BigBirdModel":
+        model.bert.pooler = None  # no class but BigBirdModel uses it
     dtype = [torch.float32, torch.bfloat16, torch.float16][seed % 3]
     model = write_model(out, name, model, tokenizer, dtype, sharded=seed % 2 == 1)
     ids = torch.randint(5, 190, (B, T))
@@ -252,7 +260,19 @@ def encoded(out, name, model_class, config, tokenizer, seed, call=None):
         tensors["segments"] = segments
     if name.split("_")[0] != "longformer":  # its maps have a form of their own
         tensors["maps"] = torch.stack(result.attentions)
+    if "SequenceClassification" in model_class.__name__ and not call:
+        tensors |= probabilities(model, tokenizer)
     save_file({key: contiguous(value) for key, value in tensors.items()}, out / f"{name}.safetensors")
+
+
+SENTENCES = ["The cat sat on it.", "a dog", "You don't know?"]
+
+
+def probabilities(model, tokenizer):
+    """Of the classes of some texts, each by itself."""
+    with torch.no_grad():
+        logits = [model(torch.tensor([tokenizer(text).input_ids])).logits for text in SENTENCES]
+    return {"probabilities": torch.cat(logits).softmax(1)}
 
 
 def encoder_shape(draw):
@@ -286,6 +306,72 @@ def roberta(out):
             max_position_embeddings=20 + 7 * seed, type_vocab_size=1, **LABELS,
         )  # fmt: skip
         encoded(out, f"roberta_{seed}", model_class, config, roberta_tokenizer(), seed)
+
+
+def decoder_classifiers(out):
+    """They read the last token that is no padding."""
+    from transformers import (
+        GPT2Config, GPT2ForSequenceClassification, LlamaConfig, LlamaForSequenceClassification, MistralConfig,
+        MistralForSequenceClassification, Qwen2Config, Qwen2ForSequenceClassification, Qwen3Config,
+        Qwen3ForSequenceClassification,
+    )  # fmt: skip
+
+    special = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2, **LABELS}
+    names = ["llama", "mistral", "qwen2", "qwen3", "gpt2"]
+    cases = [
+        (LlamaForSequenceClassification, LlamaConfig), (MistralForSequenceClassification, MistralConfig),
+        (Qwen2ForSequenceClassification, Qwen2Config), (Qwen3ForSequenceClassification, Qwen3Config),
+    ]  # fmt: skip
+    models = [
+        (model_class, config_class(**shape(random.Random(f"classifier {i}")) | {"vocab_size": 290}, **special))
+        for i, (model_class, config_class) in enumerate(cases)
+    ]
+    models.append((
+        GPT2ForSequenceClassification,
+        GPT2Config(vocab_size=290, n_embd=12, n_head=3, n_layer=2, n_positions=64, **special),
+    ))  # fmt: skip
+    for seed, (name, (model_class, config)) in enumerate(zip(names, models)):
+        tokenizer = llama_tokenizer()
+        if name == "gpt2":
+            tokenizer = fast(byte_level_bpe(290, ["<s>", "</s>", "<end>"]), bos_token="<s>", eos_token="</s>")
+        torch.manual_seed(seed)
+        model = random_weights(model_class._from_config(config, attn_implementation="eager"))
+        dtype = [torch.float32, torch.bfloat16, torch.float16][seed % 3]
+        model = write_model(out, f"{name}_texts_0", model, tokenizer, dtype, sharded=seed % 2 == 1)
+        mask = visible(LENGTHS, T)
+        ids = torch.randint(3, 290, (B, T)) * mask + 2 * (1 - mask)
+        with torch.no_grad():
+            result = model(input_ids=ids, attention_mask=mask, output_hidden_states=True, output_attentions=True)
+        tensors = {
+            "ids": ids, "lengths": LENGTHS, "hidden": result.hidden_states[-1], "logits": result.logits,
+            "maps": torch.stack(result.attentions), "positions": torch.arange(B) * T + LENGTHS - 1,
+            **probabilities(model, tokenizer),
+        }  # fmt: skip
+        save_file({key: contiguous(value) for key, value in tensors.items()}, out / f"{name}_texts_0.safetensors")
+
+
+def big_bird(out):
+    from transformers import (
+        BigBirdConfig, BigBirdForMaskedLM, BigBirdForSequenceClassification, BigBirdForTokenClassification,
+        BigBirdModel,
+    )  # fmt: skip
+
+    classes = (BigBirdForMaskedLM, BigBirdForSequenceClassification, BigBirdModel, BigBirdForTokenClassification)
+    for seed, model_class in enumerate(classes):
+        # transformers reads texts as short as these without gaps in both cases.
+        config = BigBirdConfig(
+            **encoder_shape(random.Random(f"big bird {seed}")), vocab_size=200, max_position_embeddings=16 + 8 * seed,
+            attention_type=["original_full", "block_sparse"][seed % 2], block_size=4, num_random_blocks=1 + seed,
+            use_bias=seed != 0, rescale_embeddings=seed == 0, sep_token_id=3, pad_token_id=0, **LABELS,
+        )  # fmt: skip
+        encoded(out, f"big_bird_{seed}", model_class, config, word_pieces(), seed)
+        if seed == 0:  # as transformers writes it by itself
+            shutil.copytree(out / "big_bird_0", out / "big_bird_stored_0")
+            shutil.copy(out / "big_bird_0.safetensors", out / "big_bird_stored_0.safetensors")
+            path = out / "big_bird_stored_0" / "model.safetensors"
+            n = config.hidden_size
+            pooler = {"bert.pooler.weight": torch.randn(n, n), "bert.pooler.bias": torch.randn(n)}
+            save_file(load_file(path) | pooler, path, {"format": "pt"})
 
 
 def distilbert(out):
@@ -324,7 +410,9 @@ def token_classifiers(out):
 
 
 def longformer(out):
-    from transformers import LongformerConfig, LongformerForMaskedLM
+    from transformers import (
+        LongformerConfig, LongformerForMaskedLM, LongformerForSequenceClassification, LongformerForTokenClassification,
+    )  # fmt: skip
 
     def first_is_global(ids):
         return {"global_attention_mask": (torch.arange(ids.shape[1]).expand(ids.shape) == 0).long()}
@@ -335,6 +423,13 @@ def longformer(out):
         pad_token_id=1,
     )  # fmt: skip
     encoded(out, "longformer_0", LongformerForMaskedLM, config, roberta_tokenizer(), 0, call=first_is_global)
+    classes = (LongformerForSequenceClassification, LongformerForTokenClassification)
+    for seed, model_class in enumerate(classes, start=1):
+        config = LongformerConfig(
+            **sizes, vocab_size=300, max_position_embeddings=26, type_vocab_size=1, attention_window=4, pad_token_id=1,
+            **LABELS,
+        )  # fmt: skip
+        encoded(out, f"longformer_{seed}", model_class, config, roberta_tokenizer(), seed, call=first_is_global)
 
 
 def t5_tokenizer():
@@ -349,9 +444,13 @@ def sequence_to_sequence(out, name, model_class, config, tokenizer, seed, *, bef
     """`before` and `after`: the ids that the tokenizer puts around a text, as the zoo does by itself."""
     torch.manual_seed(seed)
     model = random_weights(model_class._from_config(config, attn_implementation="eager"))
+    if hasattr(model, "final_logits_bias"):
+        model.final_logits_bias.normal_(0, 0.3)
+        if config.bad_words_ids:  # a token that is likely, but may not be written
+            model.final_logits_bias[0, config.bad_words_ids[0][0]] = 9.0
     dtype = [torch.float32, torch.bfloat16, torch.float16][seed % 3]
     model = write_model(out, name, model, tokenizer, dtype, sharded=seed % 2 == 1)
-    n_tokens = len(tokenizer)
+    n_tokens = len(tokenizer) - 1  # the last token may be the padding, which transformers would hide
     ids, target = torch.randint(5, n_tokens, (B, T)), torch.randint(5, n_tokens, (B, 7))
     mask = visible(LENGTHS, T)
     with torch.no_grad():
@@ -409,6 +508,87 @@ def bart(out):
         )
 
 
+def bart_classifier(out):
+    """It reads the last end token behind the decoder, which reads the same text."""
+    from transformers import BartConfig, BartForSequenceClassification
+
+    config = BartConfig(
+        vocab_size=300, d_model=12, encoder_layers=2, decoder_layers=1, encoder_attention_heads=3,
+        decoder_attention_heads=3, encoder_ffn_dim=13, decoder_ffn_dim=13, max_position_embeddings=32, **LABELS,
+    )  # fmt: skip
+    tokenizer = roberta_tokenizer()
+    config.vocab_size = len(tokenizer)
+    torch.manual_seed(0)
+    model = random_weights(BartForSequenceClassification._from_config(config, attn_implementation="eager"))
+    model = write_model(out, "bart_texts_0", model, tokenizer, torch.bfloat16, sharded=True)
+    mask = visible(LENGTHS, T)
+    ids = torch.randint(5, config.vocab_size, (B, T)) * mask + 1 - mask
+    ids[torch.arange(B), LENGTHS - 1] = 2
+    with torch.no_grad():
+        result = model(input_ids=ids, attention_mask=mask, output_attentions=True, use_cache=False)
+    tensors = {
+        "ids": ids, "lengths": LENGTHS, "hidden": result.encoder_last_hidden_state, "logits": result.logits,
+        "maps": torch.stack(result.encoder_attentions), **probabilities(model, tokenizer),
+    }  # fmt: skip
+    save_file({key: contiguous(value) for key, value in tensors.items()}, out / "bart_texts_0.safetensors")
+
+
+def marian_tokenizer(directory):
+    from transformers import MarianTokenizer
+
+    directory.mkdir()
+    pieces = {}
+    for name, size in [("source", 90), ("target", 80)]:
+        written = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(TEXT.split("\n") * 3), model_writer=written, minloglevel=3, num_threads=1,
+            vocab_size=size, hard_vocab_limit=False,
+        )  # fmt: skip
+        (directory / f"{name}.spm").write_bytes(written.getvalue())
+        processor = sentencepiece.SentencePieceProcessor(model_proto=written.getvalue())
+        pieces |= {processor.IdToPiece(i): None for i in range(3, len(processor))}
+    tokens = ["</s>", "<unk>", *sorted(pieces), "<pad>"]
+    (directory / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(tokens)}))
+    return MarianTokenizer.from_pretrained(directory, source_lang="en", target_lang="de")
+
+
+def marian(out):
+    from transformers import MarianConfig, MarianMTModel
+
+    for seed in range(3):
+        draw = random.Random(f"marian {seed}")
+        heads = draw.choice([1, 3])
+        ff = draw.choice([13, 22])
+        tokenizer = marian_tokenizer(out / f"marian_files_{seed}")
+        pad = tokenizer.pad_token_id
+        config = MarianConfig(
+            vocab_size=len(tokenizer), d_model=heads * draw.choice([5, 7]), encoder_layers=draw.choice([1, 2]),
+            decoder_layers=draw.choice([1, 3]), encoder_attention_heads=heads, decoder_attention_heads=heads,
+            encoder_ffn_dim=ff, decoder_ffn_dim=ff, max_position_embeddings=32, scale_embedding=bool(seed),
+            activation_function=["swish", "gelu", "relu"][seed], decoder_start_token_id=pad, pad_token_id=pad,
+            eos_token_id=0, forced_eos_token_id=0, bad_words_ids=[[pad]], static_position_embeddings=True,
+        )  # fmt: skip
+        name = f"marian_{seed}"
+        sequence_to_sequence(out, name, MarianMTModel, config, tokenizer, seed, after=[0])
+        if seed == 2:
+            with_stored_positions(out, name, config)
+
+
+def with_stored_positions(out, name, config):
+    """The same model as other versions wrote it: with its sinusoids, which it does not need."""
+    from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
+
+    shutil.copytree(out / name, out / "marian_stored_0")
+    shutil.copy(out / f"{name}.safetensors", out / "marian_stored_0.safetensors")
+    table = MarianSinusoidalPositionalEmbedding(config.max_position_embeddings, config.d_model)
+    table._init_weight()
+    path = out / "marian_stored_0" / "model.safetensors"
+    tensors = load_file(path)
+    for side in ("encoder", "decoder"):
+        tensors[f"model.{side}.embed_positions.weight"] = table.weight.detach().half().clone()
+    save_file(tensors, path, {"format": "pt"})
+
+
 def vit(out):
     from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
 
@@ -436,11 +616,103 @@ def vit(out):
         save_file({key: contiguous(value) for key, value in tensors.items()}, out / f"vit_{seed}.safetensors")
 
 
-CASES = [gpt2, llama, mistral, qwen, gemma, bert, roberta, distilbert, token_classifiers, longformer, t5, bart, vit]
+def random_norms(model):
+    """The fixed numbers of a frozen backbone, and weights that keep the size of its features."""
+    for module in model.modules():
+        if isinstance(module, torch.nn.Conv2d):
+            torch.nn.init.kaiming_normal_(module.weight)
+    for name, buffer in model.named_buffers():
+        if name.endswith(("running_var", "normalization.weight")):
+            buffer.uniform_(0.5, 1.5)
+        elif name.endswith(("running_mean", "normalization.bias")):
+            buffer.normal_(0, 0.2)
+
+
+def timm_name(name):
+    """The name in timm's networks of a tensor of transformers' ResNet."""
+    before = "model.backbone.conv_encoder.model."
+    if not name.startswith(before):
+        return name
+    parts = name[len(before) :].split(".")
+    kind, last = parts[-2] == "convolution", parts[-1]
+    if parts[0] == "embedder":
+        return f"{before}{'conv1' if kind else 'bn1'}.{last}"
+    stage, block = int(parts[2]) + 1, parts[4]
+    if parts[5] == "shortcut":
+        return f"{before}layer{stage}.{block}.downsample.{0 if kind else 1}.{last}"
+    return f"{before}layer{stage}.{block}.{'conv' if kind else 'bn'}{int(parts[6]) + 1}.{last}"
+
+
+def detr(out):
+    from transformers import DetrConfig, DetrForObjectDetection, DetrImageProcessor, ResNetConfig
+
+    names = ["N/A", "cat", "dog", "N/A", "tree"]
+    labels = {"id2label": dict(enumerate(names)), "label2id": {"N/A": 0, "cat": 1, "dog": 2, "tree": 4}}
+    basic, bottleneck = ("basic", [2, 2, 2, 2]), ("bottleneck", [3, 4, 6, 3])
+    for seed, (depth, depths) in enumerate([basic, bottleneck, basic]):
+        is_timm = seed == 2  # its networks have no other width
+        channels = 64 if is_timm else 4
+        expansion = 4 if depth == "bottleneck" else 1
+        backbone = ResNetConfig(
+            embedding_size=channels, hidden_sizes=[channels * expansion * 2**i for i in range(4)], depths=depths,
+            layer_type=depth, out_features=["stage4"],
+        )  # fmt: skip
+        config = DetrConfig(
+            use_timm_backbone=False, use_pretrained_backbone=False, backbone=None, backbone_config=backbone,
+            num_queries=5, d_model=24, encoder_layers=2, decoder_layers=1 + seed, encoder_attention_heads=4,
+            decoder_attention_heads=4, encoder_ffn_dim=22, decoder_ffn_dim=22,
+            position_embedding_type=["sine", "learned", "sine"][seed], **labels,
+        )  # fmt: skip
+        torch.manual_seed(seed)
+        model = random_weights(DetrForObjectDetection._from_config(config, attn_implementation="eager"))
+        random_norms(model)
+        model.model.input_projection.weight.data *= 0.05
+        model.model.query_position_embeddings.weight.data *= 20  # queries that find objects of their own
+        directory = out / f"detr_{seed}"
+        model.to([torch.float32, torch.bfloat16, torch.float32][seed]).save_pretrained(directory)
+        DetrImageProcessor(size={"shortest_edge": 64, "longest_edge": 100}).save_pretrained(directory)
+        model = DetrForObjectDetection.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager")
+        model.eval()
+        if is_timm:
+            path = directory / "model.safetensors"
+            tensors = {timm_name(name): tensor for name, tensor in load_file(path).items()}
+            save_file(tensors, path, {"format": "pt"})
+            path = directory / "config.json"
+            written = json.loads(path.read_text()) | {
+                "use_timm_backbone": True, "backbone": "resnet18", "backbone_config": None, "dilation": False
+            }  # fmt: skip
+            path.write_text(json.dumps(written))
+        images = torch.randn(B, 3, 70, 101)
+        with torch.no_grad():
+            result = model(images, output_attentions=True)
+        # A picture as a file. The processor resizes it, unless the network would enlarge the rounding of its pixels.
+        height, width = (64, 85) if depth == "bottleneck" else (75, 100)
+        picture = torch.nn.functional.interpolate(torch.rand(1, 3, 5, 7), (height, width), mode="bicubic")
+        picture = picture.clamp(0, 1)[0]
+        picture = Image.fromarray((picture * 255).byte().permute(1, 2, 0).numpy())
+        picture.save(out / f"detr_{seed}.png")
+        processor = DetrImageProcessor.from_pretrained(directory)
+        with torch.no_grad():
+            found = model(**processor(picture, return_tensors="pt"))
+        found = processor.post_process_object_detection(found, threshold=0, target_sizes=[(height, width)])[0]
+        order = found["scores"].argsort(descending=True)
+        corners = found["boxes"][order].clamp(min=0).minimum(torch.tensor([width, height] * 2))
+        tensors = {
+            "images": images, "logits": result.logits.flatten(0, 1), "boxes": result.pred_boxes,
+            "found_scores": found["scores"][order], "found_labels": found["labels"][order], "found_corners": corners,
+            "hidden": result.encoder_last_hidden_state, "maps": torch.stack(result.encoder_attentions),
+            "decoder_maps": torch.stack(result.decoder_attentions), "cross_maps": torch.stack(result.cross_attentions),
+        }  # fmt: skip
+        save_file({key: contiguous(value) for key, value in tensors.items()}, out / f"detr_{seed}.safetensors")
+
+
+CASES = [
+    gpt2, llama, mistral, qwen, gemma, decoder_classifiers, bert, roberta, big_bird, distilbert, token_classifiers,
+    longformer, t5, bart, bart_classifier, marian, vit, detr,
+]  # fmt: skip
 
 # What the table of docs/hub.md says of a family beside what is compared; made by scripts/make_hub_table.py.
 REMARKS = {
-    "gpt2": "not `scale_attn_by_inverse_layer_idx`",
     "llama": "rotary scaling linear, llama3, yarn; not dynamic, longrope",
     "mistral": "with the sliding window",
     "qwen2": "also windows by layer",
@@ -448,5 +720,10 @@ REMARKS = {
     "gemma2": "with soft caps",
     "gemma3_text": "with two rotary bases",
     "longformer": "the first token is global",
+    "big_bird": "`block_sparse`: texts of up to (5 + 2 `num_random_blocks`) `block_size` tokens, which see everything; in "
+    "longer ones transformers takes the first block for each random one. The pooler that its classes do not use is not "
+    "written",
+    "marian": "one vocabulary for both languages (`vocab.json`, `source.spm`, `target.spm`)",
+    "detr": "names of timm and of transformers; a picture that is much longer than wide may be a pixel larger or smaller",
     "vit": "pictures are cut to a square here, squeezed there",
 }

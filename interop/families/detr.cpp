@@ -1,0 +1,253 @@
+// DETR (Carion et al. 2020). Its backbone has the names of timm's residual networks, or of transformers' own.
+
+#include "models/families/detr.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "interop/families/common.h"
+#include "interop/families/families.h"
+
+namespace zoo {
+namespace {
+
+constexpr int64_t kResnetStages = 4, kUsualWidth = 64;
+
+struct PublishedResnet {
+  ResnetDepth depth;
+  std::string_view name;  // in timm
+  std::array<int64_t, kResnetStages> blocks;
+  int64_t n_convolutions;  // of a block
+
+  int64_t expansion() const { return n_convolutions == 3 ? 4 : 1; }
+};
+
+constexpr auto kResnets = std::to_array<PublishedResnet>({
+    {ResnetDepth::layers_18, "resnet18", {2, 2, 2, 2}, 2},
+    {ResnetDepth::layers_34, "resnet34", {3, 4, 6, 3}, 2},
+    {ResnetDepth::layers_50, "resnet50", {3, 4, 6, 3}, 3},
+    {ResnetDepth::layers_101, "resnet101", {3, 4, 23, 3}, 3},
+});
+
+const PublishedResnet& published(ResnetDepth depth) {
+  return *std::ranges::find(kResnets, depth, &PublishedResnet::depth);
+}
+
+/// A backbone of the package timm, which has the published widths.
+void read_timm_backbone(ForeignConfig& from, int64_t n_channels, ResnetConfig& to) {
+  // The tag after the name says from where the first weights were.
+  const auto name = from.text("backbone", "resnet50");
+  const auto* const found =
+      std::ranges::find(kResnets, name.substr(0, name.find('.')), &PublishedResnet::name);
+  if (found == kResnets.end())
+    from.fail("backbone", "only resnet18, resnet34, resnet50 and resnet101 are supported");
+  to.depth = found->depth;
+  to.width = kUsualWidth;
+  to.dilation = from.flag("dilation", false);
+  from.require("backbone_config", nullptr);
+  auto options = from.object("backbone_kwargs");
+  if (!options) return;
+  options->require("out_indices", nlohmann::json::array({1, 2, 3, 4}));
+  options->require("in_chans", n_channels);
+  options->require("output_stride", to.dilation ? 16 : 32);
+  options->finish();
+}
+
+/// A backbone of transformers.
+void read_own_backbone(ForeignConfig& from, int64_t n_channels, ResnetConfig& to) {
+  from.require("dilation", false);
+  from.require("backbone", nullptr);
+  from.require("backbone_kwargs", nullptr);
+  to.depth = ResnetDepth::layers_50;
+  to.width = kUsualWidth;
+  auto config = from.object("backbone_config");
+  if (!config) return;
+  config->require("model_type", "resnet");
+  const auto type = config->text("layer_type", "bottleneck");
+  const auto depths = config->integers("depths");
+  const auto fits = [&](const PublishedResnet& resnet) {
+    const bool same_depths =
+        depths.empty() ? resnet.depth == ResnetDepth::layers_50 : std::ranges::equal(depths, resnet.blocks);
+    return same_depths && type == (resnet.n_convolutions == 3 ? "bottleneck" : "basic");
+  };
+  const auto* const found = std::ranges::find_if(kResnets, fits);
+  if (found == kResnets.end())
+    config->fail("depths", "only those of ResNet-18, 34, 50 and 101 are supported");
+  to.depth = found->depth;
+  to.width = config->integer("embedding_size", kUsualWidth);
+  auto widths = nlohmann::json::array();
+  for (int64_t stage = 0; stage < kResnetStages; ++stage)
+    widths.push_back((to.width << stage) * found->expansion());
+  if (!config->has("hidden_sizes") && to.width != kUsualWidth) config->fail("embedding_size", "is not 64");
+  config->require("hidden_sizes", widths);
+  config->require("num_channels", n_channels);
+  config->require("hidden_act", "relu");
+  config->require("downsample_in_first_stage", false);
+  config->require("downsample_in_bottleneck", false);
+  config->require("out_features", nlohmann::json::array({"stage4"}));
+  config->require("out_indices", nlohmann::json::array({kResnetStages}));
+  config->require("add_cross_attention", false);
+  config->ignore({"stage_names", "architectures", "tie_word_embeddings", "bos_token_id", "eos_token_id",
+                  "pad_token_id", "decoder_start_token_id"});
+  ignore_common_keys(*config);
+  ignore_generation_keys(*config);
+  config->finish();
+}
+
+void read_detr(ForeignConfig& from, Experiment& to) {
+  auto& model = to.model;
+  auto& images = to.data.images;
+  images.channels = from.integer("num_channels", 3);
+  DetrConfig detr{.n_queries = from.integer("num_queries", 100)};
+  detr.backbone.norm = ChannelNormKind::frozen_batch;
+  if (from.flag("use_timm_backbone", true)) {
+    read_timm_backbone(from, images.channels, detr.backbone);
+  } else {
+    read_own_backbone(from, images.channels, detr.backbone);
+  }
+  model.architecture = Selection("detr", detr);
+  model.d_model = from.integer("d_model", 256);
+  model.n_layers = from.integer("encoder_layers", 6);
+  model.n_decoder_layers = from.integer("decoder_layers", 6);
+  model.n_heads = from.integer("encoder_attention_heads", 8);
+  from.require("decoder_attention_heads", model.n_heads);
+  model.d_ff = from.integer("encoder_ffn_dim", 2048);
+  from.require("decoder_ffn_dim", *model.d_ff);
+  model.activation = read_activation(from, "activation_function", "relu");
+  model.norm_placement = NormPlacement::post;
+  model.init = Initialization::detr;
+  model.dropout = from.number("dropout", 0.1);
+  model.attention_dropout = from.number("attention_dropout", 0);
+  model.activation_dropout = from.number("activation_dropout", 0);
+  const auto positions = from.text("position_embedding_type", "sine");
+  if (positions != "sine" && positions != "learned")
+    from.fail("position_embedding_type", "only sine and learned are supported");
+  model.position = positions == "sine" ? Position::sinusoidal : Position::learned;
+  // They are of the training, or follow from others.
+  from.ignore({"auxiliary_loss", "use_pretrained_backbone", "class_cost", "bbox_cost", "giou_cost",
+               "mask_loss_coefficient", "dice_loss_coefficient", "bbox_loss_coefficient",
+               "giou_loss_coefficient", "eos_coefficient", "encoder_layerdrop", "decoder_layerdrop",
+               "num_hidden_layers", "init_std", "init_xavier_std", "scale_embedding", "classifier_dropout",
+               "max_position_embeddings", "tie_word_embeddings"});
+}
+
+void write_detr(const Experiment& from, nlohmann::json& to) {
+  const auto& model = from.model;
+  const auto& detr = model.architecture.as<DetrConfig>();
+  const auto& resnet = published(detr.backbone.depth);
+  to["num_channels"] = from.data.images.channels;
+  to["num_queries"] = detr.n_queries;
+  to["use_timm_backbone"] = false;
+  to["use_pretrained_backbone"] = false;
+  to["backbone"] = to["backbone_kwargs"] = to["dilation"] = nullptr;
+  auto widths = nlohmann::json::array();
+  for (int64_t stage = 0; stage < kResnetStages; ++stage)
+    widths.push_back((detr.backbone.width << stage) * resnet.expansion());
+  to["backbone_config"] = {{"model_type", "resnet"},
+                           {"layer_type", resnet.n_convolutions == 3 ? "bottleneck" : "basic"},
+                           {"depths", resnet.blocks},
+                           {"embedding_size", detr.backbone.width},
+                           {"hidden_sizes", widths},
+                           {"num_channels", from.data.images.channels},
+                           {"out_features", nlohmann::json::array({"stage4"})}};
+  to["d_model"] = model.d_model;
+  to["encoder_layers"] = to["num_hidden_layers"] = model.n_layers;
+  to["decoder_layers"] = model.decoder_layers();
+  to["encoder_attention_heads"] = to["decoder_attention_heads"] = model.n_heads;
+  to["encoder_ffn_dim"] = to["decoder_ffn_dim"] = model.feed_forward_width();
+  to["activation_function"] = foreign_name(model.activation);
+  to["dropout"] = model.dropout;
+  to["attention_dropout"] = model.attention_dropout;
+  to["activation_dropout"] = model.activation_dropout;
+  to["position_embedding_type"] = model.position == Position::learned ? "learned" : "sine";
+  to["is_encoder_decoder"] = true;
+}
+
+/// The two forms of names of a residual network.
+enum class BackboneNames { timm, transformers };
+
+void add_backbone_rules(BackboneNames names, const PublishedResnet& resnet, TensorRules& rules) {
+  const std::string ours = "embedder.backbone.", theirs = "model.backbone.conv_encoder.model.";
+  const bool is_timm = names == BackboneNames::timm;
+  const auto add = [&](const std::string& our_name, const std::string& convolution, const std::string& norm) {
+    rules.module(ours + our_name + ".convolution", theirs + convolution);
+    rules.module(ours + our_name + ".norm", theirs + norm);
+  };
+  const auto add_own = [&](const std::string& our_name, const std::string& name) {
+    add(our_name, name + ".convolution", name + ".normalization");
+  };
+  is_timm ? add("stem", "conv1", "bn1") : add_own("stem", "embedder.embedder");
+  for (int64_t stage = 0; stage < kResnetStages; ++stage) {
+    for (int64_t block = 0; block < resnet.blocks[static_cast<size_t>(stage)]; ++block) {
+      const auto our_block = fmt::format("stages.{}.{}.", stage, block);
+      const auto their_block = is_timm ? fmt::format("layer{}.{}.", stage + 1, block)
+                                       : fmt::format("encoder.stages.{}.layers.{}.", stage, block);
+      for (int64_t i = 0; i < resnet.n_convolutions; ++i) {
+        const auto our_layer = fmt::format("{}layers.{}", our_block, i);
+        is_timm ? add(our_layer, fmt::format("{}conv{}", their_block, i + 1),
+                      fmt::format("{}bn{}", their_block, i + 1))
+                : add_own(our_layer, fmt::format("{}layer.{}", their_block, i));
+      }
+      is_timm ? add(our_block + "shortcut", their_block + "downsample.0", their_block + "downsample.1")
+              : add_own(our_block + "shortcut", their_block + "shortcut");
+    }
+  }
+  rules.ignore(theirs + "*.num_batches_tracked");
+}
+
+TensorRules detr_rules(const Experiment& experiment, const nlohmann::json& config) {
+  const auto names =
+      config.value("use_timm_backbone", true) ? BackboneNames::timm : BackboneNames::transformers;
+  const auto& model = experiment.model;
+  const auto& detr = model.architecture.as<DetrConfig>();
+  const auto& resnet = published(detr.backbone.depth);
+  TensorRules rules;
+  rules.layers(std::max(model.n_layers, model.decoder_layers()));
+  add_backbone_rules(names, resnet, rules);
+  const int64_t n_features = (detr.backbone.width << (kResnetStages - 1)) * resnet.expansion();
+  // A convolution of single pixels there, a linear map here.
+  rules.tensor("embedder.projection.weight", "model.input_projection.weight", Move::reshaped,
+               {model.d_model, n_features, 1, 1});
+  rules.tensor("embedder.projection.bias", "model.input_projection.bias");
+  rules.tensor("embedder.row_table", "model.backbone.position_embedding.row_embeddings.weight");
+  rules.tensor("embedder.column_table", "model.backbone.position_embedding.column_embeddings.weight");
+  rules.tensor("queries", "model.query_position_embeddings.weight");
+  for (const std::string side : {"encoder", "decoder"}) {
+    const std::string ours = side + ".layers.{}.", theirs = "model." + side + ".layers.{}.";
+    const auto attention = [&](const std::string& name, const std::string& their_name) {
+      for (const std::string part : {"q", "k", "v"})
+        rules.module(ours + name + "." + part, theirs + their_name + "." + part + "_proj");
+      rules.module(ours + name + ".out", theirs + their_name + ".out_proj");
+      rules.module(ours + "residual." + name + "_norm", theirs + their_name + "_layer_norm");
+    };
+    attention("self_attention", "self_attn");
+    if (side == "decoder") attention("cross_attention", "encoder_attn");
+    rules.module(ours + "feed_forward.up", theirs + "fc1");
+    rules.module(ours + "feed_forward.down", theirs + "fc2");
+    rules.module(ours + "residual.feed_forward_norm", theirs + "final_layer_norm");
+  }
+  rules.module("decoder_norm", "model.decoder.layernorm");
+  rules.module("head.classifier", "class_labels_classifier");
+  constexpr auto boxes = std::to_array<std::string_view>({"first", "second", "last"});
+  for (size_t i = 0; i < boxes.size(); ++i)
+    rules.module(fmt::format("box_head.{}", boxes[i]), fmt::format("bbox_predictor.layers.{}", i));
+  return rules;
+}
+
+}  // namespace
+
+ForeignFamily detr_foreign() {
+  return {.model_type = "detr",
+          .doc = "DETR (Carion et al. 2020)",
+          .classes = {{"DetrForObjectDetection", "object_detection"}},
+          .read = read_detr,
+          .write = write_detr,
+          .rules_of_file = detr_rules};
+}
+
+}  // namespace zoo
