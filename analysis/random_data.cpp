@@ -96,7 +96,7 @@ class Texts {
 int64_t vocab_size_of(const Experiment& experiment) {
   const auto& config = experiment.data.tokenizer;
   if (experiment.model.vocab_size) return *experiment.model.vocab_size;
-  if (config.type == TokenizerKind::sentencepiece) return config.vocab_size;
+  if (learns_vocabulary(config.type)) return config.vocab_size;
   if (config.type == TokenizerKind::hub)
     return open_tokenizer(data_file_or_directory(config.path))->vocab_size();
   constexpr int64_t n_bytes = 256;

@@ -40,7 +40,7 @@ struct InspectArguments {
 // The purpose of the task's model. Reads the corpus only if the configuration is not enough to know it.
 ModelPurpose purpose_of(const Experiment& experiment) {
   const auto& tokenizer = experiment.data.tokenizer;
-  const bool size_known = experiment.model.vocab_size || tokenizer.type == TokenizerKind::sentencepiece;
+  const bool size_known = experiment.model.vocab_size || learns_vocabulary(tokenizer.type);
   const auto& type = task_type(experiment);
   const int64_t vocab_size = experiment.model.vocab_size.value_or(tokenizer.vocab_size);
   const bool can_tell = type.purpose && (size_known || !type.needs_tokenizer());

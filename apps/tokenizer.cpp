@@ -91,7 +91,9 @@ void train_tokenizer(const TrainTokenizerArguments& arguments) {
   auto config = arguments.config;
   config.type = parse_name<TokenizerKind>("--type", arguments.type);
   if (config.type == TokenizerKind::hub)
-    throw UsageError("--type: a tokenizer of the Hub is not trained here: take char, byte or sentencepiece");
+    throw UsageError(
+        "--type: a tokenizer of the Hub is not trained here: take char, byte, sentencepiece, bpe or "
+        "wordpiece");
   config.model = parse_name<SentencePieceModel>("--model", arguments.model);
   config.normalization = parse_name<TextNormalization>("--normalization", arguments.normalization);
   config.byte_fallback = arguments.byte_fallback;
@@ -102,7 +104,11 @@ void train_tokenizer(const TrainTokenizerArguments& arguments) {
   });
   if (const auto note = vocabulary_note(config, *tokenizer)) std::cerr << *note << '\n';
   make_directory(arguments.out);
-  tokenizer->save(arguments.out);
+  if (config.type == TokenizerKind::bpe || config.type == TokenizerKind::wordpiece) {
+    tokenizer->export_files(arguments.out);  // a directory as those of the Hub
+  } else {
+    tokenizer->save(arguments.out);
+  }
   if (arguments.json) {
     print_json({{"path", arguments.out.string()},
                 {"type", arguments.type},
@@ -125,10 +131,10 @@ void add_train_tokenizer(CLI::App& app) {
   command->add_option("--out", arguments->out, "Directory to write tokenizer.json and tokenizer.model to")
       ->type_name("DIR")
       ->required();
-  command->add_option("--type", arguments->type, "char, byte or sentencepiece")
+  command->add_option("--type", arguments->type, "char, byte, sentencepiece, bpe (of bytes) or wordpiece")
       ->type_name("TYPE")
       ->capture_default_str();
-  command->add_option("--vocab-size", arguments->config.vocab_size, "Tokens (sentencepiece)")
+  command->add_option("--vocab-size", arguments->config.vocab_size, "Tokens (sentencepiece, bpe, wordpiece)")
       ->check(whole_number(8, 1000000))
       ->option_text(fmt::format("N={}", arguments->config.vocab_size));
   command->add_option("--model", arguments->model, "unigram or bpe (sentencepiece)")

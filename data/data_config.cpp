@@ -41,7 +41,7 @@ void describe(ConfigVisitor& v, TokenizerConfig& c) {
   v.field(
       "special_tokens", c.special_tokens,
       "Whether the vocabulary has <pad>, <bos>, <eos>, <mask>, <cls> and <sep>; default: for sentencepiece, "
-      "and where the task needs them.");
+      "bpe and wordpiece, and where the task needs them.");
   v.field("lowercase", c.lowercase, "Fold upper case to lower case before anything else.");
   v.field("path", c.path,
           "sentencepiece: use this model file instead of training one, with the normalization of a "

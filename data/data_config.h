@@ -15,9 +15,9 @@
 
 namespace zoo {
 
-enum class TokenizerKind { character, byte, sentencepiece, hub };
+enum class TokenizerKind { character, byte, sentencepiece, hub, bpe, wordpiece };
 constexpr auto config_names(TokenizerKind) {
-  return std::to_array<std::string_view>({"char", "byte", "sentencepiece", "hub"});
+  return std::to_array<std::string_view>({"char", "byte", "sentencepiece", "hub", "bpe", "wordpiece"});
 }
 
 /// SentencePiece's two training algorithms.
@@ -34,17 +34,23 @@ constexpr auto config_names(SentencePieceModel) {
 enum class TextNormalization { nfkc, none };
 constexpr auto config_names(TextNormalization) { return std::to_array<std::string_view>({"nfkc", "none"}); }
 
+/// Whether a tokenizer of this kind learns its vocabulary, of config.vocab_size tokens, from a corpus.
+constexpr bool learns_vocabulary(TokenizerKind kind) {
+  return kind == TokenizerKind::sentencepiece || kind == TokenizerKind::bpe ||
+         kind == TokenizerKind::wordpiece;
+}
+
 struct TokenizerConfig {
   TokenizerKind type = TokenizerKind::sentencepiece;
-  int64_t vocab_size = 8000;                               // sentencepiece only
+  int64_t vocab_size = 8000;                               // of those that are trained
   SentencePieceModel model = SentencePieceModel::unigram;  // sentencepiece only
   double character_coverage = 1.0;                         // sentencepiece only
   // sentencepiece only. The defaults lose nothing of a text: `none` and true. A model from `path` has its
   // own.
   std::optional<TextNormalization> normalization;
   std::optional<bool> byte_fallback;  // unknown characters become bytes, not unk
-  /// Default: sentencepiece has them, so that other tasks can use the vocabulary; others if the task needs
-  /// them.
+  /// Default: those that are trained have them, so that other tasks can use the vocabulary; others if the
+  /// task needs them.
   std::optional<bool> special_tokens;
   bool lowercase = false;  // fold case before anything else
   /// sentencepiece: use this model instead of training one. hub: the directory with the tokenizer's files.

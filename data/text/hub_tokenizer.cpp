@@ -11,6 +11,7 @@
 #include "data/text/hub/text_codec.h"
 #include "data/text/subwords/decoder.h"
 #include "data/text/tokenizer_file.h"
+#include "data/text/trainers/subword_trainer.h"
 #include "io/files.h"
 #include "io/sha256.h"
 
@@ -18,10 +19,12 @@ namespace zoo {
 namespace {
 
 constexpr auto hub_names = std::to_array<std::string_view>(
-    {"tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model", "merges.txt",
+    {"tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model", "tiktoken.model",
+     "tokenizer.tiktoken", "gpt2.tiktoken", "multilingual.tiktoken", "qwen.tiktoken", "r50k_base.tiktoken",
+     "p50k_base.tiktoken", "cl100k_base.tiktoken", "o200k_base.tiktoken", "merges.txt",
      "source.spm", "target.spm", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"});
 /// Those with a vocabulary come first.
-constexpr auto hub_vocabularies = std::span(hub_names).first(5);
+constexpr auto hub_vocabularies = std::span(hub_names).first(14);
 constexpr int64_t largest_hub_file = int64_t{64} << 20;  // bytes
 constexpr std::string_view hub_folder = "hub";           // of a run
 
@@ -46,7 +49,9 @@ class HubTokenizer final : public Tokenizer {
  public:
   HubTokenizer(HubFiles files, const SpecialTokens& special) : files_(std::move(files)), special_(special) {
     std::erase_if(files_, [](const auto& file) { return !is_hub_file(file.first); });
-    codec_ = make_text_codec(files_, read_settings(files_));
+    const auto settings = read_settings(files_);
+    framed_by_task_ = settings.flag("frame_by_task", false);
+    codec_ = make_text_codec(files_, settings);
     const auto check = [&](int64_t id) {
       if (id >= vocab_size()) {
         throw DataError(fmt::format("the special token {} is outside the vocabulary, which has {} tokens", id,
@@ -67,6 +72,9 @@ class HubTokenizer final : public Tokenizer {
     check_utf8(text);
     return codec_->encode(text, TextPlace::continuation);
   }
+  size_t part_end(std::string_view text, size_t begin, size_t size) const override {
+    return codec_->part_end(text, begin, size);
+  }
   std::vector<PlacedToken> encode_with_places(std::string_view text) const override {
     check_utf8(text);
     return codec_->encode_with_places(text);
@@ -86,9 +94,13 @@ class HubTokenizer final : public Tokenizer {
   bool joins_blanks() const override { return codec_->joins_blanks(); }
   bool keeps_text() const override { return codec_->keeps_text(); }
   const SpecialTokens& special() const override { return special_; }
-  std::optional<TextFrame> frame() const override { return codec_->frame(); }
+  std::optional<TextFrame> frame() const override {
+    return framed_by_task_ ? std::nullopt : std::optional(codec_->frame());
+  }
   /// transformers forbids no token by itself; generation.suppress_tokens has those that a model forbids.
-  TokenIds never_generated() const override { return {}; }
+  TokenIds never_generated() const override {
+    return framed_by_task_ ? Tokenizer::never_generated() : TokenIds();
+  }
   void export_files(const std::filesystem::path& dir, const TextFrame&) const override {
     for (const auto& [name, content] : files_) write_file_atomically(dir / name, content);
   }
@@ -121,6 +133,7 @@ class HubTokenizer final : public Tokenizer {
   HubFiles files_;
   SpecialTokens special_;
   std::unique_ptr<TextCodec> codec_;
+  bool framed_by_task_ = false;  // a vocabulary that was trained here
 };
 
 /// The files that RUN/tokenizer.json lists. Throws DataError.
@@ -192,6 +205,31 @@ SpecialTokens hub_special_tokens(const HubFiles& files) {
 
 std::unique_ptr<Tokenizer> make_hub_tokenizer(HubFiles files, const SpecialTokens& special) {
   return std::make_unique<HubTokenizer>(std::move(files), special);
+}
+
+std::unique_ptr<Tokenizer> train_hub_tokenizer(const TokenizerConfig& config, SpecialTokenSet special,
+                                               const TextReader& corpus) {
+  const bool is_word_piece = config.type == TokenizerKind::wordpiece;
+  SubwordTraining training{.kind = is_word_piece ? SubwordKind::word_piece : SubwordKind::byte_bpe,
+                           .vocab_size = config.vocab_size,
+                           .lowercase = config.lowercase,
+                           .special = {}};
+  auto ids = special_tokens(special);
+  if (special == SpecialTokenSet::all) {
+    for (const char* const name : {"pad", "unk", "bos", "eos", "mask", "cls", "sep"})
+      training.special.emplace_back(fmt::format("{}_token", name), fmt::format("<{}>", name));
+  } else if (is_word_piece) {
+    training.special.emplace_back("unk_token", "<unk>");
+    ids.unk = 0;
+  }
+  return make_hub_tokenizer(train_subwords(training,
+                                           [&](const std::function<void(std::string_view)>& sink) {
+                                             corpus([&](std::string_view text) {
+                                               check_utf8(text);
+                                               sink(text);
+                                             });
+                                           }),
+                            ids);
 }
 
 std::unique_ptr<Tokenizer> load_hub_tokenizer(const std::filesystem::path& run_dir) {

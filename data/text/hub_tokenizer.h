@@ -41,6 +41,11 @@ SpecialTokens hub_special_tokens(const HubFiles& files);
 /// vocabulary, or of a kind that is not supported (the message names what is not).
 std::unique_ptr<Tokenizer> make_hub_tokenizer(HubFiles files, const SpecialTokens& special);
 
+/// Trains the tokenizer of type bpe or wordpiece that `config` describes (data/text/trainers/). It is one of
+/// the Hub whose frames the task decides. Throws DataError as make_tokenizer() does.
+std::unique_ptr<Tokenizer> train_hub_tokenizer(const TokenizerConfig& config, SpecialTokenSet special,
+                                               const TextReader& corpus);
+
 /// Loads what save() wrote to a run: RUN/tokenizer.json and RUN/hub/. Throws CheckpointError.
 std::unique_ptr<Tokenizer> load_hub_tokenizer(const std::filesystem::path& run_dir);
 

@@ -1,12 +1,15 @@
 #include "data/text/token_store.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -204,6 +207,43 @@ std::filesystem::path cache_root() {
   return {};
 }
 
+void encode_in_order(const std::vector<std::string>& texts, const Tokenizer& tokenizer,
+                     const std::function<void(TokenIds ids)>& use) {
+  constexpr size_t part_size = size_t{1} << 17, bytes_at_once = size_t{1} << 22;
+  struct Part {
+    std::string_view text;
+    bool is_last = false;  // of its text
+    TokenIds ids = {};
+  };
+  std::vector<Part> parts;
+  size_t n_bytes = 0;
+  TokenIds row;
+  const auto finish = [&] {
+    std::atomic<size_t> next = 0;
+    const auto n_threads = std::min<int64_t>(std::ssize(parts), at::get_num_threads());
+    at::parallel_for(0, n_threads, 1, [&](int64_t, int64_t) {
+      for (size_t i = next++; i < parts.size(); i = next++) parts[i].ids = tokenizer.encode(parts[i].text);
+    });
+    for (Part& part : parts) {
+      row.insert(row.end(), part.ids.begin(), part.ids.end());
+      if (part.is_last) use(std::exchange(row, {}));
+    }
+    parts.clear();
+    n_bytes = 0;
+  };
+  for (const std::string_view text : texts) {
+    size_t begin = 0;
+    do {
+      const size_t end = tokenizer.part_end(text, begin, part_size);
+      parts.push_back({.text = text.substr(begin, end - begin), .is_last = end == text.size()});
+      n_bytes += end - begin;
+      begin = end;
+      if (n_bytes >= bytes_at_once) finish();
+    } while (begin < text.size());
+  }
+  finish();
+}
+
 TokenStore tokenize(const std::vector<std::string>& texts, const Tokenizer& tokenizer, RowEnding ending) {
   const auto root = tokenizer.fingerprint().empty() ? std::filesystem::path() : cache_root();
   const std::string key = root.empty() ? std::string() : cache_key(texts, tokenizer, ending);
@@ -214,11 +254,10 @@ TokenStore tokenize(const std::vector<std::string>& texts, const Tokenizer& toke
 
   Builder builder(bytes_per_id(tokenizer.vocab_size()));
   const int64_t eos = ending == RowEnding::end_of_sequence ? tokenizer.special().eos : -1;
-  for (const std::string& text : texts) {
-    TokenIds ids = tokenizer.encode(text);
+  encode_in_order(texts, tokenizer, [&](TokenIds ids) {
     if (eos >= 0) ids.push_back(eos);
     builder.add(ids);
-  }
+  });
   const std::string image = builder.finish(key);
   if (!root.empty()) {
     try {

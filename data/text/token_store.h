@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -44,6 +45,11 @@ class TokenStore {
   explicit TokenStore(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
   std::shared_ptr<const Data> data_;
 };
+
+/// Calls `use` with the ids of each of the texts, in their order. LibTorch's threads encode them, long ones
+/// in parts (Tokenizer::part_end), a few megabytes at a time. Throws DataError as Tokenizer::encode does.
+void encode_in_order(const std::vector<std::string>& texts, const Tokenizer& tokenizer,
+                     const std::function<void(TokenIds ids)>& use);
 
 /// The ids of `texts`, one row for each text. They are cached in a file of cache_root() whose name is the
 /// hash of tokenizer, ending and texts. A damaged file is replaced; if no file can be written, the ids stay

@@ -70,6 +70,9 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerConfig& config, Special
       return std::make_unique<ByteTokenizer>(special, config.lowercase);
     case TokenizerKind::hub:
       return read_hub_tokenizer(data_file_or_directory(config.path));
+    case TokenizerKind::bpe:
+    case TokenizerKind::wordpiece:
+      return train_hub_tokenizer(config, special, corpus);
     case TokenizerKind::sentencepiece:
       break;
   }
@@ -86,7 +89,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerConfig& config, Special
 }
 
 std::optional<std::string> vocabulary_note(const TokenizerConfig& config, const Tokenizer& tokenizer) {
-  const bool is_trained = config.type == TokenizerKind::sentencepiece && config.path.text.empty();
+  const bool is_trained = learns_vocabulary(config.type) && config.path.text.empty();
   if (!is_trained || tokenizer.vocab_size() >= config.vocab_size) return std::nullopt;
   return fmt::format("the training text has too few pieces for a vocabulary of {}: it has {} tokens",
                      config.vocab_size, tokenizer.vocab_size());
@@ -106,6 +109,9 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& run_dir) 
         return std::make_unique<ByteTokenizer>(std::move(file));
       case TokenizerKind::hub:
         return load_hub_tokenizer(run_dir);
+      case TokenizerKind::bpe:
+      case TokenizerKind::wordpiece:
+        throw DataError("such tokenizers are saved as those of the Hub");
       case TokenizerKind::sentencepiece:
         break;
     }

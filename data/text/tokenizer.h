@@ -43,6 +43,11 @@ class Tokenizer {
   /// Ids of a text that follows other tokens. If it begins without a blank, it continues their last word.
   /// Differs from encode() only for tokenizers that mark the beginning of words. Throws as encode() does.
   virtual TokenIds encode_continuation(std::string_view text) const { return encode(text); }
+  /// A place, after `begin` and about `size` bytes further, where `text` can be cut: the ids of both parts
+  /// are those of the whole. text.size() if there is none, or none is known.
+  virtual size_t part_end(std::string_view text, size_t /*begin*/, size_t /*size*/) const {
+    return text.size();
+  }
   /// As encode(), with the code points of `text` that each token stands for, as transformers'
   /// return_offsets_mapping says them. Throws DataError, too, if this kind of tokenizer does not know them.
   virtual std::vector<PlacedToken> encode_with_places(std::string_view text) const;

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "data/text/sentencepiece_tokenizer.h"
+#include "data/text/token_store.h"
 #include "io/files.h"
 #include "tests/data/support.h"
 #include "tests/support/environment.h"
@@ -624,6 +625,101 @@ TEST(StreamDecoder, NeedsNoMoreThanTheNewestIds) {
   for (int i = 0; i < 2000; ++i) text += " sieht das Kind .";
   const TokenIds ids = tokenizer->encode(text);
   EXPECT_EQ(stream(*tokenizer, ids), text);  // would take minutes if each step decoded everything
+}
+
+// ---- bpe, wordpiece
+
+TEST(TrainedSubwords, BytePairsGiveEveryTextBack) {
+  const auto tokenizer = make(TokenizerKind::bpe, SpecialTokenSet::all, sentences(300), 400);
+  EXPECT_GT(tokenizer->vocab_size(), 7 + 256);
+  EXPECT_LE(tokenizer->vocab_size(), 400);
+  EXPECT_TRUE(tokenizer->keeps_text());
+  const std::string text = random_text(3, 400) + " \n\n東\x01";
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
+  EXPECT_EQ(stream(*tokenizer, tokenizer->encode(text)), text);
+  EXPECT_LT(tokenizer->encode(sentences(300).front()).size(), sentences(300).front().size());
+}
+
+TEST(TrainedSubwords, TheTaskFramesTextsAsWithOtherVocabulariesOfOurOwn) {
+  for (const auto kind : {TokenizerKind::bpe, TokenizerKind::wordpiece}) {
+    const auto tokenizer = make(kind, SpecialTokenSet::all, sentences(300), 400);
+    EXPECT_EQ(tokenizer->frame(), std::nullopt);
+    EXPECT_EQ(tokenizer->special().eos, 3);
+    EXPECT_THAT(tokenizer->never_generated(), ::testing::Contains(tokenizer->special().pad));
+    EXPECT_EQ(tokenizer->label(2), "<bos>");
+  }
+  EXPECT_EQ(make(TokenizerKind::wordpiece, SpecialTokenSet::none, sentences(300), 400)->special().unk, 0);
+}
+
+TEST(TrainedSubwords, TheSameTextsGiveTheSameVocabulary) {
+  for (const auto kind : {TokenizerKind::bpe, TokenizerKind::wordpiece}) {
+    auto texts = sentences(300);
+    const auto first = make(kind, SpecialTokenSet::all, texts, 400)->fingerprint();
+    std::ranges::reverse(texts);  // their order does not matter
+    EXPECT_EQ(make(kind, SpecialTokenSet::all, texts, 400)->fingerprint(), first);
+    texts.front() += " zzz zzz zzz zzz";
+    EXPECT_NE(make(kind, SpecialTokenSet::all, texts, 400)->fingerprint(), first);
+  }
+}
+
+TEST(TrainedSubwords, ARunKeepsThem) {
+  for (const auto kind : {TokenizerKind::bpe, TokenizerKind::wordpiece}) {
+    const TempDir run;
+    const auto tokenizer = make(kind, SpecialTokenSet::all, sentences(300), 400);
+    tokenizer->save(run.path());
+    const auto loaded = load_tokenizer(run.path());
+    EXPECT_EQ(loaded->fingerprint(), tokenizer->fingerprint());
+    EXPECT_EQ(loaded->frame(), std::nullopt);
+    EXPECT_EQ(loaded->special().mask, tokenizer->special().mask);
+  }
+}
+
+// WordPiece has words for what it has seen: the pieces of a word are the word.
+TEST(TrainedSubwords, WordPiecesMakeUpTheWords) {
+  const auto tokenizer = make(TokenizerKind::wordpiece, SpecialTokenSet::all, sentences(300), 300);
+  for (const auto& text : sentences(300)) {
+    const auto ids = tokenizer->encode(text);
+    EXPECT_THAT(ids, ::testing::Not(::testing::Contains(tokenizer->special().unk)));
+    std::string letters;
+    for (const int64_t id : ids) {
+      const auto label = tokenizer->label(id);
+      letters += label.starts_with("##") ? label.substr(2) : label;
+    }
+    std::string expected = text;
+    std::erase_if(expected, [](char c) { return c == ' ' || c == '\n'; });
+    EXPECT_EQ(letters, expected);
+  }
+  EXPECT_EQ(tokenizer->encode("東").size(), 1u);
+  EXPECT_EQ(tokenizer->encode("東").front(), tokenizer->special().unk);
+}
+
+TEST(TrainedSubwords, SayWhatIsWrong) {
+  EXPECT_THAT(message_of<DataError>([] { make(TokenizerKind::bpe, SpecialTokenSet::all, {"abc"}, 200); }),
+              HasSubstr("200 is too small: the characters of the text need 263"));
+  EXPECT_THAT(
+      message_of<DataError>([] { make(TokenizerKind::wordpiece, SpecialTokenSet::all, {"abc"}, 11); }),
+      HasSubstr("11 is too small: the characters of the text need 12"));
+  EXPECT_THAT(message_of<DataError>([] { make(TokenizerKind::bpe, SpecialTokenSet::all, {""}, 300); }),
+              HasSubstr("the training text is empty"));
+  EXPECT_THAT(message_of<DataError>([] { make(TokenizerKind::bpe, SpecialTokenSet::all, {"\xFF"}, 300); }),
+              HasSubstr("UTF-8"));
+}
+
+// Long texts are encoded in parts, by several threads.
+TEST(TrainedSubwords, APartOfATextIsEncodedAsWithinTheText) {
+  std::string text;
+  while (text.size() < 3'000'000)
+    text += text.size() % 7 == 0 ? "don't stop, é東 now. " : "to be or  not\n\nto be ";
+  for (const auto kind : {TokenizerKind::bpe, TokenizerKind::wordpiece}) {
+    const auto tokenizer = make(kind, SpecialTokenSet::all, {text.substr(0, 5000)}, 400);
+    ASSERT_LT(tokenizer->part_end(text, 0, 1000), 1100u);
+    std::vector<TokenIds> rows;
+    encode_in_order({"to be", text, ""}, *tokenizer, [&](TokenIds ids) { rows.push_back(std::move(ids)); });
+    ASSERT_EQ(rows.size(), 3u);
+    EXPECT_EQ(rows[0], tokenizer->encode("to be"));
+    EXPECT_TRUE(rows[1] == tokenizer->encode(text));
+    EXPECT_TRUE(rows[2].empty());
+  }
 }
 
 }  // namespace

@@ -62,9 +62,14 @@ void use(const Tokenizer& tokenizer) {
 
 /// Reads the files of a tokenizer of the Hub, those of them that are not empty.
 void use_hub_files(const std::string& input) {
-  constexpr const char* names[] = {
-      "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt", "vocab.json",
-      "merges.txt"};
+  constexpr const char* names[] = {"tokenizer.json",
+                                   "tokenizer_config.json",
+                                   "special_tokens_map.json",
+                                   "vocab.txt",
+                                   "vocab.json",
+                                   "merges.txt",
+                                   "tokenizer.model",
+                                   "gpt2.tiktoken"};
   const auto contents = split(input, std::size(names));
   HubFiles files;
   for (size_t i = 0; i < std::size(names); ++i) {
@@ -74,6 +79,13 @@ void use_hub_files(const std::string& input) {
   const auto tokenizer = make_hub_tokenizer(std::move(files), special);
   tokenizer->frame();
   use(*tokenizer);
+  for (const char* const text : {"the cat  sat on <s>", "é\u0301 東 \U0001F469\u200D"}) {
+    try {
+      tokenizer->encode_with_places(text);
+    } catch (const DataError&) {
+      continue;  // a model of SentencePiece, or a character that the vocabulary does not have
+    }
+  }
 }
 
 void read_safetensors(const fs::path& path) {

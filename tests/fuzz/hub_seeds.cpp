@@ -44,13 +44,29 @@ constexpr const char* word_piece_json = R"({"added_tokens": [{"id": 1, "content"
 "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
   "max_input_chars_per_word": 100, "vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "the": 3, "c": 4, "##at": 5}}})";
 
+constexpr const char* unigram_json =
+    R"({"added_tokens": [{"id": 0, "content": "<s>", "special": true, "lstrip": true}],
+"normalizer": {"type": "Sequence", "normalizers": [{"type": "Precompiled", "precompiled_charsmap": ""}, {"type": "Nmt"},
+  {"type": "NFKC"}, {"type": "ByteLevel"}, {"type": "Strip", "strip_left": true, "strip_right": true}]},
+"pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"},
+  {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true}, {"type": "FixedLength", "length": 3}]},
+"post_processor": {"type": "Sequence", "processors": [{"type": "ByteLevel", "trim_offsets": true},
+  {"type": "RobertaProcessing", "sep": ["</s>", 1], "cls": ["<s>", 0], "trim_offsets": true, "add_prefix_space": false}]},
+"decoder": {"type": "CTC", "pad_token": "<s>", "word_delimiter_token": "▁", "cleanup": true},
+"model": {"type": "Unigram", "unk_id": 0, "byte_fallback": true,
+  "vocab": [["<s>", 0.0], ["▁", -1.5], ["the", -2], ["t", -3], ["▁t", -1e300], ["<0x41>", -9.0], ["a", -4.0]]}})";
+
+constexpr const char* word_level_json = R"({"pre_tokenizer": {"type": "Whitespace"},
+"model": {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, "the": 1, "cat": 2}}})";
+
 constexpr const char* gpt2_settings = R"({"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": true,
 "clean_up_tokenization_spaces": true, "add_bos_token": true, "bos_token": {"content": "<s>", "lstrip": false},
 "added_tokens_decoder": {"3": {"content": "<pad>", "special": true, "normalized": false}}, "pad_token": "<pad>"})";
 
 }  // namespace
 
-/// tokenizer.json, tokenizer_config.json, special_tokens_map.json, vocab.txt, vocab.json, merges.txt.
+/// tokenizer.json, tokenizer_config.json, special_tokens_map.json, vocab.txt, vocab.json, merges.txt,
+/// tokenizer.model, gpt2.tiktoken.
 Seeds hub_seeds() {
   // Each part makes the text eight times longer.
   std::string growing = R"({"type": "Replace", "pattern": {"Regex": "."}, "content": "........"})";
@@ -59,7 +75,11 @@ Seeds hub_seeds() {
   const auto bomb = fmt::format(
       R"({{"normalizer": {{"type": "Sequence", "normalizers": [{}]}}, "model": {{"type": "BPE", "vocab": {{".": 0}}, "merges": []}}}})",
       growing);
-  return {join({byte_level_json, "{}", "", "", "", ""}),
+  return {join({unigram_json, "{}", "", "", "", ""}),
+          join({word_level_json, "", "", "", "", ""}),
+          join({"", "", "", "", "", "", "YQ== 0\nYg== 1\nYWI= 2\n", ""}),
+          join({"", "", "", "", "", "", "", "YQ== 0\nYg== 1\nIA== 2\nIGE= 3\n"}),
+          join({byte_level_json, "{}", "", "", "", ""}),
           join({byte_level_json, gpt2_settings, "", "", "", ""}),
           join({byte_fallback_json, R"({"tokenizer_class": "LlamaTokenizer", "unk_token": "<unk>"})", "", "",
                 "", ""}),

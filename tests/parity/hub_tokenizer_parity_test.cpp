@@ -9,38 +9,10 @@
 #include "data/text/hub_tokenizer.h"
 #include "data/text/tokenizer_file.h"
 #include "tests/parity/reference.h"
+#include "tests/parity/token_lists.h"
 
 namespace zoo::testing {
 namespace {
-
-TokenIds ids_in(const torch::Tensor& tensor) {
-  const auto flat = tensor.to(torch::kInt64).contiguous();
-  return {flat.data_ptr<int64_t>(), flat.data_ptr<int64_t>() + flat.numel()};
-}
-
-std::vector<std::string> texts_in(const ReferenceCase& reference, const std::string& name,
-                                  const std::string& lengths) {
-  const auto bytes = reference.get(name).contiguous();
-  const char* at = reinterpret_cast<const char*>(bytes.data_ptr<uint8_t>());
-  std::vector<std::string> texts;
-  for (const int64_t length : ids_in(reference.get(lengths))) {
-    texts.emplace_back(at, static_cast<size_t>(length));
-    at += length;
-  }
-  return texts;
-}
-
-std::vector<TokenIds> lists_in(const ReferenceCase& reference, const std::string& name,
-                               const std::string& lengths) {
-  const auto flat = ids_in(reference.get(name));
-  auto at = flat.begin();
-  std::vector<TokenIds> lists;
-  for (const int64_t length : ids_in(reference.get(lengths))) {
-    lists.emplace_back(at, at + length);
-    at += length;
-  }
-  return lists;
-}
 
 class HubTokenizerParity : public ReferenceTest {
  protected:
@@ -165,6 +137,10 @@ TEST_F(HubTokenizerParity, WordLevel) {
   for (const auto* name : {"words", "letters"}) compare(name);
 }
 
+TEST_F(HubTokenizerParity, Tiktoken) {
+  for (const auto* name : {"tiktoken", "tiktoken-gpt2"}) compare(name);
+}
+
 TEST_F(HubTokenizerParity, Bert) {
   for (const auto* name : {"bert", "bert-cased", "bert-accents", "bert-files", "bert-cased-files"})
     compare(name);
@@ -186,6 +162,67 @@ TEST_F(HubSentencePieceParity, T5) {
 TEST_F(HubSentencePieceParity, Llama) { compare("llama"); }
 
 TEST_F(HubSentencePieceParity, Marian) { compare("marian"); }
+
+/// Much text, for tokenizers of the usual shapes.
+class TokenizersAtScale : public ReferenceTest {
+ protected:
+  /// The ids of texts in parts are those of whole texts.
+  static void compare_parts(const std::string& name, const Tokenizer& tokenizer,
+                            const std::vector<std::string>& texts, const std::vector<TokenIds>& expected);
+  TokenizersAtScale() : ReferenceTest("reference_tokenizers_at_scale.py") {}
+
+  void compare(const std::string& name) const {
+    const ReferenceCase reference(file(name));
+    const auto tokenizer =
+        make_hub_tokenizer(read_hub_files(file(name).parent_path() / name, Follow::nothing), {});
+    const auto texts = texts_in(reference, "input/texts", "input/text_lengths");
+    const auto expected = lists_in(reference, "output/ids", "output/id_lengths");
+    ASSERT_GE(texts.size(), 7000u);
+    int wrong = 0;
+    for (size_t i = 0; i < texts.size() && wrong < 3; ++i) {
+      const auto ids = tokenizer->encode(texts[i]);
+      if (ids == expected[i]) continue;
+      ++wrong;
+      const auto at = std::ranges::mismatch(ids, expected[i]).in1 - ids.begin();
+      ADD_FAILURE() << name << " text " << i << " differs at token " << at << ": "
+                    << ::testing::PrintToString(texts[i].substr(0, 300));
+    }
+    compare_parts(name, *tokenizer, texts, expected);
+    const auto lists = lists_in(reference, "input/lists", "input/list_lengths");
+    const auto decoded = texts_in(reference, "output/decoded", "output/decoded_lengths");
+    for (size_t i = 0; i < lists.size() && wrong < 5; ++i) {
+      wrong += tokenizer->decode(lists[i]) != decoded[i];
+      EXPECT_EQ(tokenizer->decode(lists[i]), decoded[i]) << name << " list " << i;
+    }
+  }
+};
+
+void TokenizersAtScale::compare_parts(const std::string& name, const Tokenizer& tokenizer,
+                                      const std::vector<std::string>& texts,
+                                      const std::vector<TokenIds>& expected) {
+  int64_t n_parts = 0;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const std::string_view text = texts[i];
+    TokenIds ids;
+    for (size_t begin = 0; begin < text.size(); ++n_parts) {
+      const size_t end = tokenizer.part_end(text, begin, 1 + (i + begin) % 90);
+      const auto part = tokenizer.encode(text.substr(begin, end - begin));
+      ids.insert(ids.end(), part.begin(), part.end());
+      begin = end;
+    }
+    ASSERT_EQ(ids == expected[i], true) << name << " text " << i << ": " << text.substr(0, 300);
+  }
+  if (name == "llama2") return;  // one piece from the beginning to the end
+  EXPECT_GT(n_parts, 3 * std::ssize(texts)) << name;
+}
+
+TEST_F(TokenizersAtScale, BytePairs) {
+  for (const auto* name : {"gpt2", "llama3", "llama2"}) compare(name);
+}
+
+TEST_F(TokenizersAtScale, WordPieceAndUnigram) {
+  for (const auto* name : {"bert", "unigram"}) compare(name);
+}
 
 }  // namespace
 }  // namespace zoo::testing

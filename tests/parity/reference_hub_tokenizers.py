@@ -18,6 +18,7 @@ from reference import write_case
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (AutoTokenizer, BertTokenizerFast, GPT2TokenizerFast, LlamaTokenizerFast,
                           PreTrainedTokenizerFast, RobertaTokenizerFast)
+from transformers.models.gpt2.tokenization_gpt2 import bytes_to_unicode
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
 ALPHABET = pre_tokenizers.ByteLevel.alphabet()
@@ -95,8 +96,9 @@ def flat(lists):
     return torch.tensor([i for ids in lists for i in ids] + [0]), torch.tensor([len(ids) for ids in lists])
 
 
-def write(directory, name, *, n=1200, more=(), keep=None, reference=None, frames=True):
-    """Writes the case of the tokenizer in directory/name. `keep`: only these of its files."""
+def write(directory, name, *, n=1200, more=(), keep=None, reference=None, frames=True, known=None):
+    """Writes the case of the tokenizer in directory/name. `keep`: only these of its files. `known`: an older Unicode,
+    whose characters alone are in the texts."""
     folder = directory / name
     for file in folder.iterdir():
         if keep and file.name not in keep:
@@ -104,6 +106,9 @@ def write(directory, name, *, n=1200, more=(), keep=None, reference=None, frames
     tokenizer = reference or AutoTokenizer.from_pretrained(folder)
     rng = random.Random(name)
     texts = random_texts(rng, n, list(more))
+    if known:
+        texts = ["".join(c for c in text if known.category(c) not in ("Cn", "Co") and
+                         unicodedata.category(c) == known.category(c)) for text in texts]
     ids = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
     lists = ids[:n // 2] + [[rng.randrange(len(tokenizer)) for _ in range(rng.randint(0, 9))] for _ in range(n // 2)]
     inputs, outputs = {}, {}
@@ -194,7 +199,7 @@ def other_byte_level(directory):
         write(directory, name, more=["<end>"])
 
 
-def llama2(directory):
+def llama2_tokenizer(cut=None):
     """BPE of SentencePiece as converted: blanks are ▁, unknown characters are bytes."""
     trained = trained_bpe(pre_tokenizers.Metaspace(), vocab_size=500, alphabet=[])
     state = json.loads(trained.to_str())["model"]
@@ -202,21 +207,26 @@ def llama2(directory):
     for token in sorted(state["vocab"], key=state["vocab"].get):
         vocab.setdefault(token, len(vocab))
     merges = [tuple(merge) for merge in state["merges"]]
-    for name, metaspace in [("llama2", None), ("llama2-first", "first"), ("gemma", "gemma")]:
-        tokenizer = Tokenizer(models.BPE(vocab, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
-        decoder = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
-        if metaspace == "first":
-            tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
-        elif metaspace == "gemma":
-            tokenizer.normalizer = normalizers.Replace(" ", "▁")
-            tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
-        else:
-            tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-        if metaspace != "gemma":
-            decoder.append(decoders.Strip(" ", 1, 0))
-        tokenizer.decoder = decoders.Sequence(decoder)
-        tokenizer.add_special_tokens(["<unk>", "<s>", "</s>"])
-        LlamaTokenizerFast(tokenizer_object=tokenizer, add_eos_token=name == "gemma").save_pretrained(directory / name)
+    tokenizer = Tokenizer(models.BPE(vocab, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    decoder = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    if cut == "first":
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+    elif cut == "gemma":
+        tokenizer.normalizer = normalizers.Replace(" ", "▁")
+        tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    else:
+        tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    if cut != "gemma":
+        decoder.append(decoders.Strip(" ", 1, 0))
+    tokenizer.decoder = decoders.Sequence(decoder)
+    tokenizer.add_special_tokens(["<unk>", "<s>", "</s>"])
+    return tokenizer
+
+
+def llama2(directory):
+    for name, cut in [("llama2", None), ("llama2-first", "first"), ("gemma", "gemma")]:
+        LlamaTokenizerFast(tokenizer_object=llama2_tokenizer(cut),
+                           add_eos_token=name == "gemma").save_pretrained(directory / name)
         write(directory, name, more=["<s>", "</s>", " </s> "])
 
 
@@ -277,6 +287,54 @@ def pipelines(directory):
         name = f"pipeline-{i}"
         PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(directory / name)
         write(directory, name, n=400, more=more)
+
+
+def tiktoken(directory):
+    """Files of tiktoken. The reference joins the neighbours whose bytes have the smallest rank, as its own code does."""
+    import base64
+
+    import regex
+    trained = trained_bpe(split_and_bytes(LLAMA3), vocab_size=900)
+    vocab = json.loads(trained.to_str())["model"]["vocab"]
+    byte_of = {c: b for b, c in bytes_to_unicode().items()}
+    ranks = {bytes(byte_of[c] for c in token): rank for token, rank in vocab.items()}
+    names = {rank: token for token, rank in ranks.items()}
+    gpt2_pattern = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+
+    class Reference:
+        is_fast = False
+
+        def __init__(self, pattern):
+            self.pattern = regex.compile(pattern)
+
+        def __len__(self):
+            return len(ranks)
+
+        def __getattr__(self, name):  # no special tokens
+            return None
+
+        def piece(self, data):
+            if data in ranks:
+                return [ranks[data]]
+            parts = [bytes([b]) for b in data]
+            while True:
+                pairs = [(ranks.get(a + b, 1 << 30), i) for i, (a, b) in enumerate(zip(parts, parts[1:]))]
+                best = min(pairs, default=(1 << 30, 0))
+                if best[0] == 1 << 30:
+                    return [ranks[part] for part in parts]
+                parts[best[1]:best[1] + 2] = [parts[best[1]] + parts[best[1] + 1]]
+
+        def encode(self, text, add_special_tokens):
+            return [i for match in self.pattern.finditer(text) for i in self.piece(match.group().encode())]
+
+        def decode(self, ids, skip_special_tokens):
+            return b"".join(names[i] for i in ids).decode("utf-8", "replace")
+
+    for case, name, pattern in [("tiktoken", "tokenizer.model", LLAMA3), ("tiktoken-gpt2", "gpt2.tiktoken", gpt2_pattern)]:
+        (directory / case).mkdir()
+        lines = [base64.b64encode(token).decode() + f" {rank}\n" for token, rank in ranks.items()]
+        (directory / case / name).write_text("".join(lines))
+        write(directory, case, n=600, reference=Reference(pattern), frames=False, known=unicodedata.ucd_3_2_0)
 
 
 def clip(directory):
@@ -377,4 +435,4 @@ def word_level(directory):
         write(directory, name, more=["[UNK]", "the the|a"], n=500)
 
 
-CASES = [clip, unigram, word_level, gpt2, roberta, llama3, other_byte_level, llama2, bert, pipelines]
+CASES = [tiktoken, clip, unigram, word_level, gpt2, roberta, llama3, other_byte_level, llama2, bert, pipelines]

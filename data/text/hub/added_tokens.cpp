@@ -109,6 +109,7 @@ void AddedTokens::add(const AddedToken& token, int64_t id, int64_t model_size) {
     throw DataError("the vocabulary has too many added tokens");
   ids_[token.content] = id;
   tokens_[id] = token;
+  have_blanks_ = have_blanks_ || token.content.find(' ') != token.content.npos;
   if (token.special) special_.insert(token.content);
 }
 

@@ -65,6 +65,8 @@ class AddedTokens {
   std::vector<TextSegment> split(std::string_view text, const Normalizer* normalizer,
                                  Alignment alignment) const;
 
+  /// Whether a token has a blank within it.
+  bool have_blanks() const { return have_blanks_; }
   /// The id of a token; -1 if it is none of these.
   int64_t find(std::string_view content) const;
   /// The token with this id; null if it is none of these.
@@ -83,6 +85,7 @@ class AddedTokens {
   std::set<std::string, std::less<>> special_;
   TokenFinder raw_, normalized_;
   size_t n_bytes_ = 0;  // of all contents
+  bool have_blanks_ = false;
 };
 
 }  // namespace zoo

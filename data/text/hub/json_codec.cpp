@@ -84,11 +84,35 @@ class JsonCodec final : public TextCodec {
     keeps_text_ = has_byte_characters_ && !normalizer_ && pre_tokenizer_ && pre_tokenizer_->keeps_text() &&
                   has_part(part_of(document, "pre_tokenizer"), "ByteLevel", "pretokenizers") &&
                   model_->keeps_text() && !cleans_up_;
+    can_be_cut_ = (!normalizer_ || normalizer_->keeps_to_words()) && pre_tokenizer_ &&
+                  pre_tokenizer_->at_blanks() == AtBlanks::cuts && !added_.have_blanks();
   }
 
+  /// A long text in parts, so that what is between it and its ids takes little memory.
   std::vector<int64_t> encode(std::string_view text, TextPlace place) const override {
+    constexpr size_t part_size = size_t{1} << 20;
     std::vector<int64_t> ids;
-    WordCache::Access words(cache_);
+    WordCaches::Access words(caches_);
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = part_end(text, begin, part_size);
+      append_part(text.substr(begin, end - begin), begin == 0 ? place : TextPlace::alone, words, ids);
+      begin = end;
+    }
+    return ids;
+  }
+
+  size_t part_end(std::string_view text, size_t begin, size_t size) const override {
+    if (!can_be_cut_ || text.size() - begin <= size) return text.size();
+    const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+    for (size_t at = begin + size; at + 1 < text.size(); ++at) {
+      if (text[at] == ' ' && is_letter(text[at - 1]) && is_letter(text[at + 1])) return at;
+    }
+    return text.size();
+  }
+
+ private:
+  void append_part(std::string_view text, TextPlace place, WordCaches::Access& words,
+                   std::vector<int64_t>& ids) const {
     for (auto& segment : added_.split(text, normalizer_.get(), Alignment::dropped)) {
       if (segment.id >= 0) {
         ids.push_back(segment.id);
@@ -97,9 +121,9 @@ class JsonCodec final : public TextCodec {
       const CutText pieces = pieces_of(std::move(segment), place);
       for (size_t i = 0; i < pieces.size(); ++i) words.append_ids(*model_, pieces.piece(i), ids);
     }
-    return ids;
   }
 
+ public:
   std::vector<PlacedToken> encode_with_places(std::string_view text) const override {
     std::vector<PlacedToken> placed;
     std::vector<std::string> texts;  // of the tokens, as tokenizers has them
@@ -244,7 +268,8 @@ class JsonCodec final : public TextCodec {
   TextFrame frame_;
   std::vector<bool> trims_;  // see trims_of_places()
   bool cleans_up_, has_byte_characters_ = false, joins_blanks_ = false, keeps_text_ = false;
-  mutable WordCache cache_;
+  bool can_be_cut_ = false;  // before a blank between letters
+  mutable WordCaches caches_;
 };
 
 }  // namespace

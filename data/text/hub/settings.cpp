@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/text/hub/tiktoken.h"
 #include "data/text/subwords/specification.h"
 #include "data/text/subwords/vocabulary.h"
 #include "io/json_document.h"
@@ -119,7 +120,8 @@ std::string type_by_files(const std::map<std::string, std::string>& files) {
   if (files.contains("tokenizer.json")) return {};
   if (files.contains("source.spm")) return "MarianTokenizer";
   if (files.contains("spiece.model")) return "T5Tokenizer";
-  if (files.contains("tokenizer.model")) return "LlamaTokenizer";
+  if (const auto model = files.find("tokenizer.model"); model != files.end())
+    return is_tiktoken_file(model->second) ? "" : "LlamaTokenizer";
   if (files.contains("vocab.txt")) return "BertTokenizer";
   return files.contains("merges.txt") ? "GPT2Tokenizer" : "";
 }

@@ -7,10 +7,20 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/text/hub/old_files.h"
+#include "data/text/hub/tiktoken.h"
 #include "data/text/subwords/specification.h"
 
 namespace zoo {
 namespace {
+
+/// The name of a file of tiktoken; empty if there is none.
+std::string tiktoken_name(const std::map<std::string, std::string>& files) {
+  for (const auto& [name, content] : files) {
+    const bool can_be = name.ends_with(".tiktoken") || name == "tiktoken.model" || name == "tokenizer.model";
+    if (can_be && is_tiktoken_file(content)) return name;
+  }
+  return {};
+}
 
 bool has_sentencepiece_model(const std::map<std::string, std::string>& files) {
   return files.contains("spiece.model") || files.contains("tokenizer.model") ||
@@ -20,12 +30,14 @@ bool has_sentencepiece_model(const std::map<std::string, std::string>& files) {
 std::unique_ptr<TextCodec> codec_of(const std::map<std::string, std::string>& files,
                                     const TokenizerSettings& settings) {
   if (files.contains("tokenizer.json")) return make_json_codec(json_file(files, "tokenizer.json"), settings);
+  if (const auto name = tiktoken_name(files); !name.empty())
+    return make_json_codec(tokenizer_json_of_tiktoken(name, files.at(name)), settings);
   if (has_sentencepiece_model(files)) return make_sentencepiece_codec(files, settings);
   if (auto document = tokenizer_json_of_old_files(files, settings); !document.is_null())
     return make_json_codec(std::move(document), settings);
   throw DataError(
-      "no tokenizer: there is no tokenizer.json, vocab.txt, vocab.json with merges.txt, spiece.model or "
-      "tokenizer.model");
+      "no tokenizer: there is no tokenizer.json, vocab.txt, vocab.json with merges.txt, spiece.model, "
+      "tokenizer.model or file of tiktoken");
 }
 
 }  // namespace

@@ -24,6 +24,11 @@ class TextCodec {
   virtual ~TextCodec() = default;
   /// Ids of `text`, which is UTF-8, without a frame. The text of an added token becomes this token.
   virtual std::vector<int64_t> encode(std::string_view text, TextPlace place) const = 0;
+  /// A place, after `begin` and about `size` bytes further, where `text` can be cut: the ids of both parts
+  /// are those of the whole. text.size() if there is none.
+  virtual size_t part_end(std::string_view text, size_t /*begin*/, size_t /*size*/) const {
+    return text.size();
+  }
   /// The same with the places of the tokens, as tokenizers gives them. Throws DataError if this
   /// kind of tokenizer does not know them.
   virtual std::vector<PlacedToken> encode_with_places(std::string_view text) const = 0;

@@ -73,6 +73,7 @@ class ToNormalForm final : public Normalizer {
  public:
   explicit ToNormalForm(NormalForm form) : form_(form) {}
   void apply(AlignedText& text) const override { to_normal_form(text, form_); }
+  bool keeps_to_words() const override { return true; }
 
  private:
   NormalForm form_;
@@ -81,11 +82,13 @@ class ToNormalForm final : public Normalizer {
 class Lowercase final : public Normalizer {
  public:
   void apply(AlignedText& text) const override { to_lower_case(text); }
+  bool keeps_to_words() const override { return true; }
 };
 
 class StripAccents final : public Normalizer {
  public:
   void apply(AlignedText& text) const override { remove_characters(text, is_combining_mark); }
+  bool keeps_to_words() const override { return true; }
 };
 
 class StripBlanks final : public Normalizer {
@@ -114,6 +117,7 @@ class StripBlanks final : public Normalizer {
 /// What Google's translation systems do to control characters and blanks.
 class Nmt final : public Normalizer {
  public:
+  bool keeps_to_words() const override { return true; }
   void apply(AlignedText& text) const override {
     remove_characters(text, [](char32_t c) {
       return (c >= 1 && c <= 8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F;
@@ -195,6 +199,7 @@ class BertRules final : public Normalizer {
         lowercases_(option(part, "lowercase", true)),
         strips_accents_(option(part, "strip_accents", lowercases_)) {}
 
+  bool keeps_to_words() const override { return true; }
   void apply(AlignedText& text) const override {
     if (text.alignment() == Alignment::dropped && is_ascii_text(text.text())) return apply_to_ascii(text);
     if (cleans_) {
@@ -244,6 +249,9 @@ class BertRules final : public Normalizer {
 
 class NormalizerSequence final : public Normalizer {
  public:
+  bool keeps_to_words() const override {
+    return std::ranges::all_of(parts_, [](const auto& part) { return part->keeps_to_words(); });
+  }
   explicit NormalizerSequence(const SpecJson& part) {
     for (const auto& each : part.at("normalizers")) {
       if (auto made = make_normalizer(each)) parts_.push_back(std::move(made));

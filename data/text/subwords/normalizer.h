@@ -14,6 +14,9 @@ class Normalizer {
   virtual ~Normalizer() = default;
   /// Changes `text`, which is UTF-8.
   virtual void apply(AlignedText& text) const = 0;
+  /// Whether a text that is cut before a blank between two letters of ASCII changes in the same way in both
+  /// parts, and keeps the blank.
+  virtual bool keeps_to_words() const { return false; }
 };
 
 /// NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, Strip, Prepend, Replace, BertNormalizer, Precompiled, Nmt,

@@ -183,6 +183,8 @@ class ByteLevel final : public PreTokenizer {
   }
 
   bool keeps_text() const override { return !adds_blank_; }
+  /// Without the pattern, blanks are not seen any more.
+  AtBlanks at_blanks() const override { return words_ ? AtBlanks::cuts : AtBlanks::unknown; }
 
  private:
   static void add_blanks(CutText& text, PieceContext context) {
@@ -243,6 +245,7 @@ class Metaspace final : public PreTokenizer {
   }
 
   bool keeps_text() const override { return false; }
+  AtBlanks at_blanks() const override { return splits_ ? AtBlanks::cuts : AtBlanks::unknown; }
 
  private:
   std::string mark_;
@@ -251,6 +254,7 @@ class Metaspace final : public PreTokenizer {
 
 class BertWords final : public PreTokenizer {
  public:
+  AtBlanks at_blanks() const override { return AtBlanks::cuts; }
   void cut(CutText& text, PieceContext) const override {
     split_at(text, SplitBehavior::removed, is_white_space);
     split_at(text, SplitBehavior::isolated, is_bert_punctuation);
@@ -261,6 +265,7 @@ class BertWords final : public PreTokenizer {
 /// Runs of word characters, and runs of others, without blanks.
 class WordsAndSymbols final : public PreTokenizer {
  public:
+  AtBlanks at_blanks() const override { return AtBlanks::cuts; }
   void cut(CutText& text, PieceContext) const override {
     std::vector<TextRange> result;
     for (size_t i = 0; i < text.size(); ++i) {
@@ -291,18 +296,38 @@ class WordsAndSymbols final : public PreTokenizer {
 
 class WhitespaceSplit final : public PreTokenizer {
  public:
+  AtBlanks at_blanks() const override { return AtBlanks::cuts; }
   void cut(CutText& text, PieceContext) const override {
     split_at(text, SplitBehavior::removed, is_white_space);
   }
   bool keeps_text() const override { return false; }
 };
 
+/// The patterns of well-known vocabularies: Llama 3, Qwen, o200k, DeepSeek.
+AtBlanks known_at_blanks(const SpecJson& pattern) {
+  static constexpr std::string_view cutting[] = {
+      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+      R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+      R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+  static constexpr std::string_view harmless[] = {R"(\p{N}{1,3})", R"(\p{N})", R"(\d)",
+                                                  "[一-龥぀-ゟ゠-ヿ]+"};
+  const auto regex = pattern.find("Regex");
+  if (regex == pattern.end()) return AtBlanks::unknown;
+  const auto text = regex->get<std::string>();
+  if (std::ranges::find(cutting, text) != std::end(cutting)) return AtBlanks::cuts;
+  return std::ranges::find(harmless, text) != std::end(harmless) ? AtBlanks::nothing : AtBlanks::unknown;
+}
+
 class PatternSplit final : public PreTokenizer {
  public:
   explicit PatternSplit(const SpecJson& part)
       : pattern_(part.at("pattern")),
         behavior_(split_behavior(part.at("behavior").get<std::string>())),
-        invert_(option(part, "invert", false)) {}
+        invert_(option(part, "invert", false)),
+        at_blanks_(behavior_ == SplitBehavior::isolated && !invert_ ? known_at_blanks(part.at("pattern"))
+                                                                    : AtBlanks::unknown) {}
+  AtBlanks at_blanks() const override { return at_blanks_; }
 
   void cut(CutText& text, PieceContext) const override {
     split_pieces(text, behavior_, invert_,
@@ -314,6 +339,7 @@ class PatternSplit final : public PreTokenizer {
   TextPattern pattern_;
   SplitBehavior behavior_;
   bool invert_;
+  AtBlanks at_blanks_;
 };
 
 class CharDelimiterSplit final : public PreTokenizer {
@@ -336,6 +362,7 @@ class CharDelimiterSplit final : public PreTokenizer {
 
 class Digits final : public PreTokenizer {
  public:
+  AtBlanks at_blanks() const override { return AtBlanks::nothing; }
   explicit Digits(const SpecJson& part)
       : behavior_(option(part, "individual_digits", false) ? SplitBehavior::isolated
                                                            : SplitBehavior::contiguous) {}
@@ -386,6 +413,13 @@ class FixedLength final : public PreTokenizer {
 
 class PreTokenizerSequence final : public PreTokenizer {
  public:
+  /// After a cut, the other parts see the pieces only.
+  AtBlanks at_blanks() const override {
+    for (const auto& part : parts_) {
+      if (part->at_blanks() != AtBlanks::nothing) return part->at_blanks();
+    }
+    return AtBlanks::nothing;
+  }
   explicit PreTokenizerSequence(const SpecJson& part) {
     for (const auto& each : part.at("pretokenizers")) {
       if (auto made = make_pre_tokenizer(each)) parts_.push_back(std::move(made));

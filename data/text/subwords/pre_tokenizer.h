@@ -42,11 +42,19 @@ class CutText {
 /// former only; none does before a continuation.
 enum class PieceContext { first, later, continuation };
 
+/// What a pre-tokenizer does at a blank between two letters of ASCII, whatever stands further away.
+enum class AtBlanks {
+  unknown,
+  nothing,  // whether the text goes on there changes no other piece
+  cuts      // a piece ends before the blank
+};
+
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
   /// Cuts the pieces of `text` further. `context` is that of its first piece; the others are `later`.
   virtual void cut(CutText& text, PieceContext context) const = 0;
+  virtual AtBlanks at_blanks() const { return AtBlanks::unknown; }
   /// Whether the pieces, joined, are the text, apart from how it is written.
   virtual bool keeps_text() const = 0;
 };

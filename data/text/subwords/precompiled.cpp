@@ -18,6 +18,7 @@ namespace {
 
 class Precompiled final : public Normalizer {
  public:
+  bool keeps_to_words() const override { return true; }
   explicit Precompiled(std::string charsmap) : charsmap_(std::move(charsmap)) {
     check_charsmap(charsmap_);
     uint32_t size = 0;

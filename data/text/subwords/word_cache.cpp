@@ -1,5 +1,10 @@
 #include "data/text/subwords/word_cache.h"
 
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <utility>
+
 namespace zoo {
 namespace {
 
@@ -8,23 +13,58 @@ constexpr size_t longest_cached_word = 64;  // bytes
 
 }  // namespace
 
-void WordCache::Access::append_ids(const SubwordModel& model, std::string_view word,
-                                   std::vector<int64_t>& ids) {
-  if (!lock_.owns_lock() || word.size() > longest_cached_word) return model.append_ids(word, ids);
-  if (const auto found = cache_.words_.find(word); found != cache_.words_.end()) {
-    const auto begin = cache_.ids_.begin() + found->second.begin;
-    ids.insert(ids.end(), begin, begin + found->second.size);
+void WordCache::grow() {
+  const auto old = std::exchange(entries_, std::vector<Entry>(std::max<size_t>(1024, 4 * entries_.size())));
+  const size_t mask = entries_.size() - 1;
+  for (const Entry& entry : old) {
+    if (entry.length == 0) continue;
+    size_t at = entry.hash & mask;
+    while (entries_[at].length != 0) at = (at + 1) & mask;
+    entries_[at] = entry;
+  }
+}
+
+void WordCache::clear() {
+  entries_.clear();
+  texts_.clear();
+  ids_.clear();
+  n_entries_ = 0;
+}
+
+void WordCache::append_ids(const SubwordModel& model, std::string_view word, std::vector<int64_t>& ids) {
+  if (word.empty() || word.size() > longest_cached_word) return model.append_ids(word, ids);
+  if (2 * n_entries_ >= entries_.size()) grow();
+  const uint64_t hash = std::hash<std::string_view>()(word);
+  const size_t mask = entries_.size() - 1;
+  size_t at = hash & mask;
+  for (; entries_[at].length != 0; at = (at + 1) & mask) {
+    const Entry& entry = entries_[at];
+    if (entry.hash != hash || entry.length != word.size() ||
+        std::memcmp(texts_.data() + entry.text_begin, word.data(), word.size()) != 0)
+      continue;
+    const auto begin = ids_.begin() + entry.begin;
+    ids.insert(ids.end(), begin, begin + entry.size);
     return;
   }
   const size_t before = ids.size();
   model.append_ids(word, ids);
-  if (cache_.words_.size() >= most_cached_words) {
-    cache_.words_.clear();
-    cache_.ids_.clear();
+  entries_[at] = {.hash = hash,
+                  .begin = static_cast<uint32_t>(ids_.size()),
+                  .size = static_cast<uint32_t>(ids.size() - before),
+                  .text_begin = static_cast<uint32_t>(texts_.size()),
+                  .length = static_cast<uint32_t>(word.size())};
+  texts_ += word;
+  for (size_t i = before; i < ids.size(); ++i) ids_.push_back(static_cast<int32_t>(ids[i]));
+  if (++n_entries_ >= most_cached_words) clear();
+}
+
+WordCaches::Access::Access(WordCaches& caches) {
+  for (auto& [mutex, cache] : caches.caches_) {
+    lock_ = std::unique_lock(mutex, std::try_to_lock);
+    if (!lock_.owns_lock()) continue;
+    cache_ = &cache;
+    return;
   }
-  const auto begin = static_cast<uint32_t>(cache_.ids_.size());
-  cache_.ids_.insert(cache_.ids_.end(), ids.begin() + static_cast<ptrdiff_t>(before), ids.end());
-  cache_.words_.emplace(word, Range{begin, static_cast<uint32_t>(ids.size() - before)});
 }
 
 }  // namespace zoo

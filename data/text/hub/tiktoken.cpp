@@ -1,0 +1,118 @@
+#include "data/text/hub/tiktoken.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/text/subwords/byte_level.h"
+#include "data/text/subwords/specification.h"
+#include "data/text/subwords/vocabulary.h"
+
+namespace zoo {
+namespace {
+
+using SpecJson = nlohmann::json;
+
+struct RankedToken {
+  std::string bytes;
+  int64_t rank = 0;
+};
+
+std::optional<RankedToken> token_in(std::string_view line) {
+  const size_t blank = line.find(' ');
+  if (blank == 0 || blank == line.npos) return std::nullopt;
+  auto bytes = from_base64(line.substr(0, blank));
+  RankedToken token;
+  const char* const end = line.data() + line.size();
+  const auto number = std::from_chars(line.data() + blank + 1, end, token.rank);
+  if (!bytes || bytes->empty() || number.ec != std::errc() || number.ptr != end) return std::nullopt;
+  token.bytes = std::move(*bytes);
+  return token;
+}
+
+/// The first line of `text`, which loses it.
+std::string_view take_line(std::string_view& text) {
+  const size_t end = std::min(text.find('\n'), text.size());
+  auto line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+std::string as_characters(std::string_view bytes) {
+  std::string text;
+  append_as_characters(bytes, text);
+  return text;
+}
+
+SpecJson pre_tokenizer_for(const std::string& name) {
+  const auto begins = [&](std::string_view start) { return name.starts_with(start); };
+  if (begins("gpt2") || begins("multilingual") || begins("r50k") || begins("p50k"))
+    return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}};
+  const char* pattern =
+      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  if (begins("qwen")) {
+    pattern =
+        R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  } else if (begins("o200k")) {
+    pattern =
+        R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  }
+  const SpecJson split = {
+      {"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}, {"invert", false}};
+  const SpecJson bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+  return {{"type", "Sequence"}, {"pretokenizers", SpecJson::array({split, bytes})}};
+}
+
+}  // namespace
+
+bool is_tiktoken_file(std::string_view content) { return token_in(take_line(content)).has_value(); }
+
+SpecJson tokenizer_json_of_tiktoken(const std::string& name, std::string_view content) {
+  constexpr size_t longest_token = 1024;
+  std::vector<RankedToken> tokens;
+  for (int64_t line = 1; !content.empty(); ++line) {
+    const auto text = take_line(content);
+    if (text.empty()) continue;
+    auto token = token_in(text);
+    if (!token || token->bytes.size() > longest_token || token->rank < 0 || token->rank >= kMostTokenIds)
+      throw DataError(fmt::format("{}: line {} is no token in Base64 with its rank", name, line));
+    tokens.push_back(std::move(*token));
+  }
+  std::unordered_map<std::string_view, int64_t> ranks;
+  for (const auto& token : tokens) {
+    if (!ranks.emplace(token.bytes, token.rank).second)
+      throw DataError(fmt::format("{}: the token of rank {} is there twice", name, token.rank));
+  }
+  std::ranges::stable_sort(tokens, {}, &RankedToken::rank);
+  SpecJson vocab = SpecJson::object(), merges = SpecJson::array();
+  for (const auto& [bytes, rank] : tokens) {
+    vocab[as_characters(bytes)] = rank;
+    std::vector<std::tuple<int64_t, int64_t, size_t>> cuts;
+    for (size_t i = 1; i < bytes.size(); ++i) {
+      const auto left = ranks.find(std::string_view(bytes).substr(0, i)),
+                 right = ranks.find(std::string_view(bytes).substr(i));
+      if (left != ranks.end() && right != ranks.end()) cuts.emplace_back(left->second, right->second, i);
+    }
+    std::ranges::sort(cuts);
+    for (const auto& [left, right, at] : cuts)
+      merges.push_back({as_characters(std::string_view(bytes).substr(0, at)),
+                        as_characters(std::string_view(bytes).substr(at))});
+  }
+  SpecJson document = {{"pre_tokenizer", pre_tokenizer_for(name)},
+                       {"decoder", {{"type", "ByteLevel"}}},
+                       {"post_processor", {{"type", "ByteLevel"}, {"trim_offsets", false}}}};
+  document["model"] = {{"type", "BPE"}, {"ignore_merges", true}};
+  document["model"]["vocab"] = std::move(vocab);
+  document["model"]["merges"] = std::move(merges);
+  return document;
+}
+
+}  // namespace zoo
