@@ -18,11 +18,26 @@
 namespace zoo {
 namespace {
 
-constexpr auto hub_names = std::to_array<std::string_view>(
-    {"tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model", "tiktoken.model",
-     "tokenizer.tiktoken", "gpt2.tiktoken", "multilingual.tiktoken", "qwen.tiktoken", "r50k_base.tiktoken",
-     "p50k_base.tiktoken", "cl100k_base.tiktoken", "o200k_base.tiktoken", "merges.txt",
-     "source.spm", "target.spm", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"});
+constexpr auto hub_names = std::to_array<std::string_view>({"tokenizer.json",
+                                                            "vocab.txt",
+                                                            "vocab.json",
+                                                            "spiece.model",
+                                                            "tokenizer.model",
+                                                            "tiktoken.model",
+                                                            "tokenizer.tiktoken",
+                                                            "gpt2.tiktoken",
+                                                            "multilingual.tiktoken",
+                                                            "qwen.tiktoken",
+                                                            "r50k_base.tiktoken",
+                                                            "p50k_base.tiktoken",
+                                                            "cl100k_base.tiktoken",
+                                                            "o200k_base.tiktoken",
+                                                            "merges.txt",
+                                                            "source.spm",
+                                                            "target.spm",
+                                                            "tokenizer_config.json",
+                                                            "special_tokens_map.json",
+                                                            "added_tokens.json"});
 /// Those with a vocabulary come first.
 constexpr auto hub_vocabularies = std::span(hub_names).first(14);
 constexpr int64_t largest_hub_file = int64_t{64} << 20;  // bytes

@@ -298,7 +298,7 @@ def tiktoken(directory):
     vocab = json.loads(trained.to_str())["model"]["vocab"]
     byte_of = {c: b for b, c in bytes_to_unicode().items()}
     ranks = {bytes(byte_of[c] for c in token): rank for token, rank in vocab.items()}
-    names = {rank: token for token, rank in ranks.items()}
+    names = {rank: token for token, rank in ranks.items()} | {len(ranks): b""}
     gpt2_pattern = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
     class Reference:
@@ -308,7 +308,7 @@ def tiktoken(directory):
             self.pattern = regex.compile(pattern)
 
         def __len__(self):
-            return len(ranks)
+            return len(ranks) + 1
 
         def __getattr__(self, name):  # no special tokens
             return None
@@ -333,7 +333,8 @@ def tiktoken(directory):
     for case, name, pattern in [("tiktoken", "tokenizer.model", LLAMA3), ("tiktoken-gpt2", "gpt2.tiktoken", gpt2_pattern)]:
         (directory / case).mkdir()
         lines = [base64.b64encode(token).decode() + f" {rank}\n" for token, rank in ranks.items()]
-        (directory / case / name).write_text("".join(lines))
+        # Whisper's vocabulary ends with a token of no bytes.
+        (directory / case / name).write_text("".join(lines) + f"= {len(ranks)}\n")
         write(directory, case, n=600, reference=Reference(pattern), frames=False, known=unicodedata.ucd_3_2_0)
 
 

@@ -97,9 +97,9 @@ def write_tokenizer(directory, name, tokenizer, texts, save=True):
     folder.mkdir(exist_ok=True)
     if save:
         tokenizer.save(str(folder / "tokenizer.json"))
-    rng = random.Random(4)
+    rng, size = random.Random(4), tokenizer.get_vocab_size()
     encoded = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-    lists = [[rng.randrange(tokenizer.get_vocab_size()) for _ in range(rng.randint(1, 12))] for _ in range(3000)]
+    lists = [[rng.randrange(size) for _ in range(rng.randint(1, 12))] for _ in range(3000)]
     lists += [each.ids for each in encoded[:200]]
     inputs = dict(zip(("texts", "text_lengths"), as_bytes(texts)))
     outputs = {}
@@ -159,7 +159,7 @@ def public_vocabularies(directory):
         tokenizer = Tokenizer(models.BPE({names[token]: rank for token, rank in ranks.items()},
                                          [merge[3:] for merge in sorted(merges)], ignore_merges=True))
         tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-        name = f"public-{file.stem}"
+        name = f"public-whisper-{file.stem}"
         (directory / name).mkdir()
         (directory / name / file.name).write_bytes(file.read_bytes())
         write_tokenizer(directory, name, tokenizer, texts, save=False)

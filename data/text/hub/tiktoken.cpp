@@ -28,11 +28,13 @@ struct RankedToken {
 std::optional<RankedToken> token_in(std::string_view line) {
   const size_t blank = line.find(' ');
   if (blank == 0 || blank == line.npos) return std::nullopt;
-  auto bytes = from_base64(line.substr(0, blank));
+  const auto digits = line.substr(0, blank);
+  // Whisper's vocabulary ends with a token of no bytes, written so.
+  auto bytes = digits == "=" ? std::optional<std::string>("") : from_base64(digits);
   RankedToken token;
   const char* const end = line.data() + line.size();
   const auto number = std::from_chars(line.data() + blank + 1, end, token.rank);
-  if (!bytes || bytes->empty() || number.ec != std::errc() || number.ptr != end) return std::nullopt;
+  if (!bytes || number.ec != std::errc() || number.ptr != end) return std::nullopt;
   token.bytes = std::move(*bytes);
   return token;
 }
