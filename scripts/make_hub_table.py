@@ -72,7 +72,7 @@ def cases():
             raise Problem(f"{CASES.name}: {function}() has no cases")
         return {f"{name}_{i}" for name, count in found for i in range(int(count))}
     writers = names("writers")
-    return writers | names("cases"), writers
+    return writers | names("cases") | names("opened"), writers
 
 
 def header(path):
