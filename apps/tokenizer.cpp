@@ -105,7 +105,7 @@ void train_tokenizer(const TrainTokenizerArguments& arguments) {
   if (const auto note = vocabulary_note(config, *tokenizer)) std::cerr << *note << '\n';
   make_directory(arguments.out);
   if (config.type == TokenizerKind::bpe || config.type == TokenizerKind::wordpiece) {
-    tokenizer->export_files(arguments.out);  // a directory as those of the Hub
+    tokenizer->export_files(arguments.out, /*frame=*/{});  // a directory as those of the Hub
   } else {
     tokenizer->save(arguments.out);
   }

@@ -5,9 +5,11 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/text/hub/exported_vocabulary.h"
 #include "data/text/hub/text_codec.h"
 #include "data/text/subwords/decoder.h"
 #include "data/text/tokenizer_file.h"
@@ -116,8 +118,13 @@ class HubTokenizer final : public Tokenizer {
   TokenIds never_generated() const override {
     return framed_by_task_ ? Tokenizer::never_generated() : TokenIds();
   }
-  void export_files(const std::filesystem::path& dir, const TextFrame&) const override {
+  void export_files(const std::filesystem::path& dir, const TextFrame& frame) const override {
     for (const auto& [name, content] : files_) write_file_atomically(dir / name, content);
+    if (!framed_by_task_ || !files_.contains("tokenizer.json")) return;
+    // transformers does not know the task, so the file says what it puts around texts.
+    auto file = nlohmann::ordered_json::parse(files_.at("tokenizer.json"));
+    file["post_processor"] = post_processor_of(frame, [&](int64_t id) { return codec_->label(id); });
+    write_file_atomically(dir / "tokenizer.json", file.dump(2) + "\n");
   }
 
   void save(const std::filesystem::path& run_dir) const override {

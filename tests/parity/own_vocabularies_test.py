@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The vocabularies of bytes and characters that `zoo export` writes give transformers the same tokens as ours.
+"""The vocabularies of bytes, characters, BPE and WordPiece that `zoo export` writes give transformers the same tokens as ours.
 
   own_vocabularies_test.py PROGRAM
 
@@ -27,6 +27,7 @@ model: {{architecture: {architecture}, d_model: 16, n_layers: 1, n_heads: 2, max
         {keys}}}
 training: {{steps: 1, batch_size: 2, threads: 1}}
 """
+KINDS = [("char", ("false", "true")), ("byte", ("false", "true")), ("bpe", ("false",)), ("wordpiece", ("true",))]
 MODELS = {
     "language_modeling": ("decoder", "activation: gelu_tanh, norm_placement: pre, tie_embeddings: true"),
     "masked_language_modeling": ("encoder", "activation: gelu, norm_placement: post, n_segments: 2, embedding_norm: true, "
@@ -53,9 +54,13 @@ def main():
             assert done.returncode == 0, (words, done.stderr)
             return done.stdout
 
+        def encode(directory, text):
+            found = json.loads(zoo("tokenizer", "encode", directory, "--text", text, "--json"))
+            return found["results"][0]["ids"]
+
         for task, (architecture, keys) in MODELS.items():
-            for kind in ("char", "byte"):
-                for lowercase in ("false", "true"):
+            for kind, folds in KINDS:
+                for lowercase in folds:
                     name = f"{task}-{kind}-{lowercase}"
                     (made / f"{name}.yaml").write_text(RUN.format(task=task, kind=kind, lowercase=lowercase,
                                                                   architecture=architecture, keys=keys))
@@ -66,13 +71,15 @@ def main():
                         # The vocabulary of a decoder has no token for an unknown character.
                         if kind == "char" and theirs.unk_token is None and not set(text) <= set(TEXT):
                             continue
-                        ids = json.loads(zoo("tokenizer", "encode", name, "--text", text, "--json"))["results"][0]["ids"]
-                        again = json.loads(zoo("tokenizer", "encode", f"{name}-hub", "--text", text, "--json"))["results"][0]["ids"]
-                        encoded = theirs(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+                        ids, again = encode(name, text), encode(f"{name}-hub", text)
+                        # Special tokens in a text are characters to the vocabularies of characters and bytes.
+                        encoded = theirs(text, add_special_tokens=False, split_special_tokens=kind in ("char", "byte"))
+                        encoded = encoded["input_ids"]
                         assert ids == encoded, (name, text, ids, encoded)
                         # A tokenizer of the Hub finds its special tokens in a text.
                         assert again == theirs(text, add_special_tokens=False)["input_ids"], (name, text, again)
-                        if kind == "byte" and lowercase == "false": assert theirs.decode(ids) == text
+                        if kind == "byte" and lowercase == "false":
+                            assert theirs.decode(ids) == text
                     framed = theirs("the", "mer")
                     if task == "masked_language_modeling":
                         assert framed["input_ids"][0] == theirs.cls_token_id

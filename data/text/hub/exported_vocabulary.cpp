@@ -60,33 +60,6 @@ OrderedJson decoder_of(SymbolKind kind) {
   return {{"type", "Fuse"}};
 }
 
-/// TemplateProcessing, or null without a frame.
-OrderedJson post_processor_of(const ExportedVocabulary& vocabulary) {
-  const auto& frame = vocabulary.frame;
-  if (frame.n_tokens_of_pair() == 0) return nullptr;
-  OrderedJson used = OrderedJson::object();
-  const auto special = [&](const std::vector<int64_t>& ids, int64_t segment, OrderedJson& to) {
-    for (const int64_t id : ids) {
-      const auto& name = vocabulary.special.at(static_cast<size_t>(id));
-      used[name] = {{"id", name}, {"ids", {id}}, {"tokens", {name}}};
-      to.push_back({{"SpecialToken", {{"id", name}, {"type_id", segment}}}});
-    }
-  };
-  const auto text = [](const char* name, int64_t segment, OrderedJson& to) {
-    to.push_back({{"Sequence", {{"id", name}, {"type_id", segment}}}});
-  };
-  OrderedJson single = OrderedJson::array(), pair = OrderedJson::array();
-  special(frame.before, 0, single);
-  text("A", 0, single);
-  special(frame.after, 0, single);
-  special(frame.before, 0, pair);
-  text("A", 0, pair);
-  special(frame.between, 0, pair);
-  text("B", frame.second_segment, pair);
-  special(frame.after, frame.second_segment, pair);
-  return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", used}};
-}
-
 OrderedJson added_tokens_of(const ExportedVocabulary& vocabulary) {
   OrderedJson added = OrderedJson::array();
   int64_t id = 0;
@@ -124,7 +97,33 @@ OrderedJson config_of(const ExportedVocabulary& vocabulary) {
 
 }  // namespace
 
+OrderedJson post_processor_of(const TextFrame& frame, const std::function<std::string(int64_t id)>& name_of) {
+  if (frame.n_tokens_of_pair() == 0) return nullptr;
+  OrderedJson used = OrderedJson::object();
+  const auto special = [&](const std::vector<int64_t>& ids, int64_t segment, OrderedJson& to) {
+    for (const int64_t id : ids) {
+      const auto name = name_of(id);
+      used[name] = {{"id", name}, {"ids", {id}}, {"tokens", {name}}};
+      to.push_back({{"SpecialToken", {{"id", name}, {"type_id", segment}}}});
+    }
+  };
+  const auto text = [](const char* name, int64_t segment, OrderedJson& to) {
+    to.push_back({{"Sequence", {{"id", name}, {"type_id", segment}}}});
+  };
+  OrderedJson single = OrderedJson::array(), pair = OrderedJson::array();
+  special(frame.before, 0, single);
+  text("A", 0, single);
+  special(frame.after, 0, single);
+  special(frame.before, 0, pair);
+  text("A", 0, pair);
+  special(frame.between, 0, pair);
+  text("B", frame.second_segment, pair);
+  special(frame.after, frame.second_segment, pair);
+  return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", used}};
+}
+
 void export_vocabulary(const std::filesystem::path& dir, const ExportedVocabulary& vocabulary) {
+  const auto name_of = [&](int64_t id) { return vocabulary.special.at(static_cast<size_t>(id)); };
   const bool folds = vocabulary.letters == LetterCase::folded;
   const OrderedJson tokenizer{{"version", "1.0"},
                               {"truncation", nullptr},
@@ -132,7 +131,7 @@ void export_vocabulary(const std::filesystem::path& dir, const ExportedVocabular
                               {"added_tokens", added_tokens_of(vocabulary)},
                               {"normalizer", folds ? OrderedJson{{"type", "Lowercase"}} : OrderedJson()},
                               {"pre_tokenizer", pre_tokenizer_of(vocabulary.kind)},
-                              {"post_processor", post_processor_of(vocabulary)},
+                              {"post_processor", post_processor_of(vocabulary.frame, name_of)},
                               {"decoder", decoder_of(vocabulary.kind)},
                               {"model", model_of(vocabulary)}};
   write_file_atomically(dir / "tokenizer.json", tokenizer.dump(2) + "\n");

@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "data/text/hub/text_frame.h"
 
@@ -25,6 +28,11 @@ struct ExportedVocabulary {
   /// What stands around a text, all of it special tokens.
   TextFrame frame = {};
 };
+
+/// The post_processor of a tokenizer.json that puts this frame around texts and pairs; null for an empty one.
+/// `name_of` gives the text of a special token.
+nlohmann::ordered_json post_processor_of(const TextFrame& frame,
+                                         const std::function<std::string(int64_t id)>& name_of);
 
 /// Writes DIR/tokenizer.json, a byte-level BPE without merges or a WordLevel model over characters, and
 /// DIR/tokenizer_config.json. Throws SystemError.
