@@ -73,7 +73,8 @@ class LanguageModeling final : public Task {
   std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override {
     constexpr size_t prompt_length = 16;
     std::vector<TokenIds> prompts;
-    const auto before = has_encoder(experiment()) ? TokenIds{} : tokenizer().frame().value_or(TextFrame{}).before;
+    const auto before =
+        has_encoder(experiment()) ? TokenIds{} : tokenizer().frame().value_or(TextFrame{}).before;
     for (const auto& input : inputs)
       prompts.push_back(framed({.before = before, .between = {}, .after = {}}, tokenizer().encode(input)));
     if (prompts.empty()) {
