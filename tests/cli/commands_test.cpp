@@ -461,7 +461,7 @@ TEST_F(Commands, TakeTokenizersOfTheHub) {
   EXPECT_EQ(output("tokenizer encode runs/classifier --text 'to be'"), "5,6\n");
   const auto refused = zoo("tokenizer train --type hub --out vocabulary text.txt");
   EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("take char, byte or sentencepiece"));
+  EXPECT_THAT(refused.err, HasSubstr("take char, byte, sentencepiece, bpe or wordpiece"));
 }
 
 /// Waits until `file` exists; false if that takes too long.
