@@ -32,6 +32,7 @@ constexpr auto kResnets = std::to_array<PublishedResnet>({
     {ResnetDepth::layers_34, "resnet34", {3, 4, 6, 3}, 2},
     {ResnetDepth::layers_50, "resnet50", {3, 4, 6, 3}, 3},
     {ResnetDepth::layers_101, "resnet101", {3, 4, 23, 3}, 3},
+    {ResnetDepth::layers_152, "resnet152", {3, 8, 36, 3}, 3},
 });
 
 const PublishedResnet& published(ResnetDepth depth) {
@@ -45,7 +46,7 @@ void read_timm_backbone(ForeignConfig& from, int64_t n_channels, ResnetConfig& t
   const auto* const found =
       std::ranges::find(kResnets, name.substr(0, name.find('.')), &PublishedResnet::name);
   if (found == kResnets.end())
-    from.fail("backbone", "only resnet18, resnet34, resnet50 and resnet101 are supported");
+    from.fail("backbone", "only resnet18, resnet34, resnet50, resnet101 and resnet152 are supported");
   to.depth = found->depth;
   to.width = kUsualWidth;
   to.dilation = from.flag("dilation", false);
@@ -77,7 +78,7 @@ void read_own_backbone(ForeignConfig& from, int64_t n_channels, ResnetConfig& to
   };
   const auto* const found = std::ranges::find_if(kResnets, fits);
   if (found == kResnets.end())
-    config->fail("depths", "only those of ResNet-18, 34, 50 and 101 are supported");
+    config->fail("depths", "only those of ResNet-18, 34, 50, 101 and 152 are supported");
   to.depth = found->depth;
   to.width = config->integer("embedding_size", kUsualWidth);
   auto widths = nlohmann::json::array();
