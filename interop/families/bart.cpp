@@ -99,18 +99,7 @@ TensorRules bart_rules(const Experiment& experiment) {
   rules.layers(std::max(model.n_layers, model.decoder_layers()));
   rules.module("token_embedding", "model.shared");
   for (const std::string side : {"encoder", "decoder"}) {
-    const std::string ours = side + ".layers.{}.", theirs = "model." + side + ".layers.{}.";
-    const auto attention = [&](const std::string& name, const std::string& their_name) {
-      for (const std::string part : {"q", "k", "v"})
-        rules.module(ours + name + "." + part, theirs + their_name + "." + part + "_proj");
-      rules.module(ours + name + ".out", theirs + their_name + ".out_proj");
-      rules.module(ours + "residual." + name + "_norm", theirs + their_name + "_layer_norm");
-    };
-    attention("self_attention", "self_attn");
-    if (side == "decoder") attention("cross_attention", "encoder_attn");
-    rules.module(ours + "feed_forward.up", theirs + "fc1");
-    rules.module(ours + "feed_forward.down", theirs + "fc2");
-    rules.module(ours + "residual.feed_forward_norm", theirs + "final_layer_norm");
+    add_bart_layers(side, rules);
     rules.module(side + "_embedder.position_embedding", "model." + side + ".embed_positions");
     rules.module(side + "_embedder.embedding_norm", "model." + side + ".layernorm_embedding");
     rules.copy("model." + side + ".embed_tokens.weight", "model.shared.weight");

@@ -134,6 +134,21 @@ std::string foreign_name(Activation activation) {
   return std::string(found->name);
 }
 
+void add_bart_layers(const std::string& side, TensorRules& rules) {
+  const std::string ours = side + ".layers.{}.", theirs = "model." + side + ".layers.{}.";
+  const auto attention = [&](const std::string& name, const std::string& their_name) {
+    for (const std::string part : {"q", "k", "v"})
+      rules.module(ours + name + "." + part, theirs + their_name + "." + part + "_proj");
+    rules.module(ours + name + ".out", theirs + their_name + ".out_proj");
+    rules.module(ours + "residual." + name + "_norm", theirs + their_name + "_layer_norm");
+  };
+  attention("self_attention", "self_attn");
+  if (side == "decoder") attention("cross_attention", "encoder_attn");
+  rules.module(ours + "feed_forward.up", theirs + "fc1");
+  rules.module(ours + "feed_forward.down", theirs + "fc2");
+  rules.module(ours + "residual.feed_forward_norm", theirs + "final_layer_norm");
+}
+
 void read_rotary(ForeignConfig& from, double default_theta, ModelConfig& to) {
   to.position = Position::rotary;
   auto& rotary = to.rotary;

@@ -9,6 +9,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "interop/rules/foreign_config.h"
+#include "interop/rules/tensor_rules.h"
 #include "layers/feed_forward.h"
 #include "models/config/model_config.h"
 
@@ -26,6 +27,10 @@ Activation read_activation(ForeignConfig& from, std::string_view key, const std:
 Activation read_gated_activation(ForeignConfig& from, std::string_view key, const std::string& default_name);
 /// The name that transformers has for an activation, or for the one of a gate.
 std::string foreign_name(Activation activation);
+
+/// The names that the layers of `side`, "encoder" or "decoder", have in BART and in the families made from
+/// it.
+void add_bart_layers(const std::string& side, TensorRules& rules);
 
 /// rope_theta and rope_scaling.
 void read_rotary(ForeignConfig& from, double default_theta, ModelConfig& to);

@@ -16,38 +16,32 @@
 namespace zoo {
 namespace {
 
-constexpr int64_t kResnetStages = 4, kUsualWidth = 64;
+constexpr int64_t kUsualWidth = 64;
+constexpr auto kDepths =
+    std::to_array({ResnetDepth::layers_18, ResnetDepth::layers_34, ResnetDepth::layers_50,
+                   ResnetDepth::layers_101, ResnetDepth::layers_152});
 
-struct PublishedResnet {
-  ResnetDepth depth;
-  std::string_view name;  // in timm
-  std::array<int64_t, kResnetStages> blocks;
-  int64_t n_convolutions;  // of a block
+/// The name of a published network in timm.
+std::string timm_name(ResnetDepth depth) { return fmt::format("resnet{}", name_of(depth)); }
 
-  int64_t expansion() const { return n_convolutions == 3 ? 4 : 1; }
-};
+/// What transformers calls the kind of its blocks.
+const char* layer_type(ResnetDepth depth) { return has_bottlenecks(depth) ? "bottleneck" : "basic"; }
 
-constexpr auto kResnets = std::to_array<PublishedResnet>({
-    {ResnetDepth::layers_18, "resnet18", {2, 2, 2, 2}, 2},
-    {ResnetDepth::layers_34, "resnet34", {3, 4, 6, 3}, 2},
-    {ResnetDepth::layers_50, "resnet50", {3, 4, 6, 3}, 3},
-    {ResnetDepth::layers_101, "resnet101", {3, 4, 23, 3}, 3},
-    {ResnetDepth::layers_152, "resnet152", {3, 8, 36, 3}, 3},
-});
-
-const PublishedResnet& published(ResnetDepth depth) {
-  return *std::ranges::find(kResnets, depth, &PublishedResnet::depth);
+/// The channels that each stage gives.
+nlohmann::json widths_of(const ResnetConfig& config) {
+  auto widths = nlohmann::json::array();
+  for (int64_t stage = 0; stage < kResnetStages; ++stage) widths.push_back(n_outputs_of_stage(config, stage));
+  return widths;
 }
 
 /// A backbone of the package timm, which has the published widths.
 void read_timm_backbone(ForeignConfig& from, int64_t n_channels, ResnetConfig& to) {
   // The tag after the name says from where the first weights were.
   const auto name = from.text("backbone", "resnet50");
-  const auto* const found =
-      std::ranges::find(kResnets, name.substr(0, name.find('.')), &PublishedResnet::name);
-  if (found == kResnets.end())
+  const auto* const found = std::ranges::find(kDepths, name.substr(0, name.find('.')), timm_name);
+  if (found == kDepths.end())
     from.fail("backbone", "only resnet18, resnet34, resnet50, resnet101 and resnet152 are supported");
-  to.depth = found->depth;
+  to.depth = *found;
   to.width = kUsualWidth;
   to.dilation = from.flag("dilation", false);
   from.require("backbone_config", nullptr);
@@ -71,21 +65,18 @@ void read_own_backbone(ForeignConfig& from, int64_t n_channels, ResnetConfig& to
   config->require("model_type", "resnet");
   const auto type = config->text("layer_type", "bottleneck");
   const auto depths = config->integers("depths");
-  const auto fits = [&](const PublishedResnet& resnet) {
+  const auto fits = [&](ResnetDepth depth) {
     const bool same_depths =
-        depths.empty() ? resnet.depth == ResnetDepth::layers_50 : std::ranges::equal(depths, resnet.blocks);
-    return same_depths && type == (resnet.n_convolutions == 3 ? "bottleneck" : "basic");
+        depths.empty() ? depth == ResnetDepth::layers_50 : std::ranges::equal(depths, blocks_of(depth));
+    return same_depths && type == layer_type(depth);
   };
-  const auto* const found = std::ranges::find_if(kResnets, fits);
-  if (found == kResnets.end())
+  const auto* const found = std::ranges::find_if(kDepths, fits);
+  if (found == kDepths.end())
     config->fail("depths", "only those of ResNet-18, 34, 50, 101 and 152 are supported");
-  to.depth = found->depth;
+  to.depth = *found;
   to.width = config->integer("embedding_size", kUsualWidth);
-  auto widths = nlohmann::json::array();
-  for (int64_t stage = 0; stage < kResnetStages; ++stage)
-    widths.push_back((to.width << stage) * found->expansion());
   if (!config->has("hidden_sizes") && to.width != kUsualWidth) config->fail("embedding_size", "is not 64");
-  config->require("hidden_sizes", widths);
+  config->require("hidden_sizes", widths_of(to));
   config->require("num_channels", n_channels);
   config->require("hidden_act", "relu");
   config->require("downsample_in_first_stage", false);
@@ -140,20 +131,16 @@ void read_detr(ForeignConfig& from, Experiment& to) {
 void write_detr(const Experiment& from, nlohmann::json& to) {
   const auto& model = from.model;
   const auto& detr = model.architecture.as<DetrConfig>();
-  const auto& resnet = published(detr.backbone.depth);
   to["num_channels"] = from.data.images.channels;
   to["num_queries"] = detr.n_queries;
   to["use_timm_backbone"] = false;
   to["use_pretrained_backbone"] = false;
   to["backbone"] = to["backbone_kwargs"] = to["dilation"] = nullptr;
-  auto widths = nlohmann::json::array();
-  for (int64_t stage = 0; stage < kResnetStages; ++stage)
-    widths.push_back((detr.backbone.width << stage) * resnet.expansion());
   to["backbone_config"] = {{"model_type", "resnet"},
-                           {"layer_type", resnet.n_convolutions == 3 ? "bottleneck" : "basic"},
-                           {"depths", resnet.blocks},
+                           {"layer_type", layer_type(detr.backbone.depth)},
+                           {"depths", blocks_of(detr.backbone.depth)},
                            {"embedding_size", detr.backbone.width},
-                           {"hidden_sizes", widths},
+                           {"hidden_sizes", widths_of(detr.backbone)},
                            {"num_channels", from.data.images.channels},
                            {"out_features", nlohmann::json::array({"stage4"})}};
   to["d_model"] = model.d_model;
@@ -172,7 +159,9 @@ void write_detr(const Experiment& from, nlohmann::json& to) {
 /// The two forms of names of a residual network.
 enum class BackboneNames { timm, transformers };
 
-void add_backbone_rules(BackboneNames names, const PublishedResnet& resnet, TensorRules& rules) {
+void add_backbone_rules(BackboneNames names, ResnetDepth depth, TensorRules& rules) {
+  const auto n_blocks = blocks_of(depth);
+  const int64_t n_convolutions = has_bottlenecks(depth) ? 3 : 2;  // of a block
   const std::string ours = "embedder.backbone.", theirs = "model.backbone.conv_encoder.model.";
   const bool is_timm = names == BackboneNames::timm;
   const auto add = [&](const std::string& our_name, const std::string& convolution, const std::string& norm) {
@@ -184,11 +173,11 @@ void add_backbone_rules(BackboneNames names, const PublishedResnet& resnet, Tens
   };
   is_timm ? add("stem", "conv1", "bn1") : add_own("stem", "embedder.embedder");
   for (int64_t stage = 0; stage < kResnetStages; ++stage) {
-    for (int64_t block = 0; block < resnet.blocks[static_cast<size_t>(stage)]; ++block) {
+    for (int64_t block = 0; block < n_blocks[static_cast<size_t>(stage)]; ++block) {
       const auto our_block = fmt::format("stages.{}.{}.", stage, block);
       const auto their_block = is_timm ? fmt::format("layer{}.{}.", stage + 1, block)
                                        : fmt::format("encoder.stages.{}.layers.{}.", stage, block);
-      for (int64_t i = 0; i < resnet.n_convolutions; ++i) {
+      for (int64_t i = 0; i < n_convolutions; ++i) {
         const auto our_layer = fmt::format("{}layers.{}", our_block, i);
         is_timm ? add(our_layer, fmt::format("{}conv{}", their_block, i + 1),
                       fmt::format("{}bn{}", their_block, i + 1))
@@ -206,11 +195,10 @@ TensorRules detr_rules(const Experiment& experiment, const nlohmann::json& confi
       config.value("use_timm_backbone", true) ? BackboneNames::timm : BackboneNames::transformers;
   const auto& model = experiment.model;
   const auto& detr = model.architecture.as<DetrConfig>();
-  const auto& resnet = published(detr.backbone.depth);
   TensorRules rules;
   rules.layers(std::max(model.n_layers, model.decoder_layers()));
-  add_backbone_rules(names, resnet, rules);
-  const int64_t n_features = (detr.backbone.width << (kResnetStages - 1)) * resnet.expansion();
+  add_backbone_rules(names, detr.backbone.depth, rules);
+  const int64_t n_features = n_outputs_of_stage(detr.backbone, kResnetStages - 1);
   // A convolution of single pixels there, a linear map here.
   rules.tensor("embedder.projection.weight", "model.input_projection.weight", Move::reshaped,
                {model.d_model, n_features, 1, 1});
@@ -218,20 +206,7 @@ TensorRules detr_rules(const Experiment& experiment, const nlohmann::json& confi
   rules.tensor("embedder.row_table", "model.backbone.position_embedding.row_embeddings.weight");
   rules.tensor("embedder.column_table", "model.backbone.position_embedding.column_embeddings.weight");
   rules.tensor("queries", "model.query_position_embeddings.weight");
-  for (const std::string side : {"encoder", "decoder"}) {
-    const std::string ours = side + ".layers.{}.", theirs = "model." + side + ".layers.{}.";
-    const auto attention = [&](const std::string& name, const std::string& their_name) {
-      for (const std::string part : {"q", "k", "v"})
-        rules.module(ours + name + "." + part, theirs + their_name + "." + part + "_proj");
-      rules.module(ours + name + ".out", theirs + their_name + ".out_proj");
-      rules.module(ours + "residual." + name + "_norm", theirs + their_name + "_layer_norm");
-    };
-    attention("self_attention", "self_attn");
-    if (side == "decoder") attention("cross_attention", "encoder_attn");
-    rules.module(ours + "feed_forward.up", theirs + "fc1");
-    rules.module(ours + "feed_forward.down", theirs + "fc2");
-    rules.module(ours + "residual.feed_forward_norm", theirs + "final_layer_norm");
-  }
+  for (const char* const side : {"encoder", "decoder"}) add_bart_layers(side, rules);
   rules.module("decoder_norm", "model.decoder.layernorm");
   rules.module("head.classifier", "class_labels_classifier");
   constexpr auto boxes = std::to_array<std::string_view>({"first", "second", "last"});

@@ -8,21 +8,22 @@
 #include "layers/modules/description.h"
 
 namespace zoo {
-namespace {
 
-using After = ConvolutionWithNormImpl::After;
+bool has_bottlenecks(ResnetDepth depth) { return depth >= ResnetDepth::layers_50; }
 
-constexpr int64_t kStages = 4, kBottleneck = 4;
-
-bool has_bottlenecks(const ResnetConfig& config) { return config.depth >= ResnetDepth::layers_50; }
-
-/// The number of blocks of each stage.
-std::array<int64_t, kStages> blocks_of(ResnetDepth depth) {
+std::array<int64_t, kResnetStages> blocks_of(ResnetDepth depth) {
   if (depth == ResnetDepth::layers_18) return {2, 2, 2, 2};
   if (depth == ResnetDepth::layers_101) return {3, 4, 23, 3};
   if (depth == ResnetDepth::layers_152) return {3, 8, 36, 3};
   return {3, 4, 6, 3};
 }
+
+namespace {
+
+using After = ConvolutionWithNormImpl::After;
+
+/// How many times the channels of a block's other convolutions its last one has.
+int64_t expansion_of(const ResnetConfig& config) { return has_bottlenecks(config.depth) ? 4 : 1; }
 
 ConvolutionOptions stem_options(const ResnetOptions& options) {
   const auto& config = options.config();
@@ -38,15 +39,15 @@ ConvolutionOptions pool_options(const ResnetConfig& config) {
 
 ResnetBlockOptions block_options(const ResnetOptions& options, int64_t stage, int64_t block) {
   const auto& config = options.config();
-  const int64_t expansion = has_bottlenecks(config) ? kBottleneck : 1;
+  const int64_t expansion = expansion_of(config);
   const int64_t width = config.width << stage;
   const int64_t before = stage == 0 ? config.width : width / 2 * expansion;
-  const bool shrinks = block == 0 && stage > 0, dilated = config.dilation && stage == kStages - 1;
+  const bool shrinks = block == 0 && stage > 0, dilated = config.dilation && stage == kResnetStages - 1;
   // Up to the place where a stride would be, pixels are as near to each other as before.
   return {.n_inputs = block == 0 ? before : width * expansion,
           .width = width,
           .stride = shrinks && !dilated ? 2 : 1,
-          .bottleneck = has_bottlenecks(config),
+          .bottleneck = has_bottlenecks(config.depth),
           .norm = config.norm,
           .first_dilation = dilated && !shrinks ? 2 : 1,
           .dilation = dilated ? 2 : 1};
@@ -56,7 +57,7 @@ ResnetBlockOptions block_options(const ResnetOptions& options, int64_t stage, in
 template <class Visit>
 void for_each_block(const ResnetOptions& options, const Visit& visit) {
   const auto n_blocks = blocks_of(options.config().depth);
-  for (int64_t stage = 0; stage < kStages; ++stage) {
+  for (int64_t stage = 0; stage < kResnetStages; ++stage) {
     for (int64_t block = 0; block < n_blocks[static_cast<size_t>(stage)]; ++block)
       visit(stage, block, block_options(options, stage, block));
   }
@@ -88,16 +89,18 @@ void describe(ConfigVisitor& v, ResnetConfig& c) {
           "The last stage keeps the size of the map, and its kernels read every second pixel (DETR-DC5).");
 }
 
+int64_t n_outputs_of_stage(const ResnetConfig& config, int64_t stage) {
+  return (config.width << stage) * expansion_of(config);
+}
+
 int64_t ResnetOptions::stride() const {
   const int64_t of_stem = config_.stem_stride == StemStride::four  ? 4
                           : config_.stem_stride == StemStride::two ? 2
                                                                    : 1;
-  return of_stem << (config_.dilation ? kStages - 2 : kStages - 1);
+  return of_stem << (config_.dilation ? kResnetStages - 2 : kResnetStages - 1);
 }
 
-int64_t ResnetOptions::n_outputs() const {
-  return (config_.width << (kStages - 1)) * (has_bottlenecks(config_) ? kBottleneck : 1);
-}
+int64_t ResnetOptions::n_outputs() const { return n_outputs_of_stage(config_, kResnetStages - 1); }
 
 ConvolutionWithNormImpl::ConvolutionWithNormImpl(const ConvolutionOptions& options, ChannelNormKind kind,
                                                  After after)
@@ -180,7 +183,7 @@ MapSize count_resnet_block(CostAccount& account, const std::string& name, const 
 ResnetImpl::ResnetImpl(const ResnetOptions& options_) : options(options_) {
   stem =
       register_module("stem", ConvolutionWithNorm(stem_options(options), options.config().norm, After::relu));
-  std::array<torch::nn::ModuleList, kStages> stages;
+  std::array<torch::nn::ModuleList, kResnetStages> stages;
   for_each_block(options, [&](int64_t stage, int64_t, const ResnetBlockOptions& block) {
     blocks.emplace_back(block);
     stages[static_cast<size_t>(stage)]->push_back(blocks.back());

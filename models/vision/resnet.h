@@ -41,9 +41,16 @@ struct ResnetConfig {
 };
 void describe(ConfigVisitor& v, ResnetConfig& c);
 
+inline constexpr int64_t kResnetStages = 4;
+/// The number of blocks of each stage.
+std::array<int64_t, kResnetStages> blocks_of(ResnetDepth depth);
+bool has_bottlenecks(ResnetDepth depth);
+/// Channels of what a stage gives: width · 1, 2, 4 or 8, and four times that with bottlenecks.
+int64_t n_outputs_of_stage(const ResnetConfig& config, int64_t stage);
+
 struct ResnetOptions {
   ResnetOptions(int64_t n_channels, ResnetConfig config) : n_channels_(n_channels), config_(config) {}
-  /// Channels of the result: 8 · width, and four times that with bottlenecks.
+  /// Channels of the result, which is that of the last stage.
   int64_t n_outputs() const;
   /// The side, in pixels of the image, of the place that a pixel of the result stands for.
   int64_t stride() const;
