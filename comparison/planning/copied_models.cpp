@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "checkpoints/run.h"
 #include "checkpoints/stored_model.h"
+#include "comparison/files/kept_json.h"
 #include "comparison/planning/plan.h"
 #include "io/files.h"
 #include "io/safetensors.h"
@@ -18,25 +19,34 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void copy_model(const fs::path& source, const fs::path& to, const Experiment& experiment) {
-  if (experiment.training.lora) {
-    const auto run = Run::open(source);
-    return write_run(to, experiment, run.task().vocabulary(), run.model());
-  }
-  const auto stored = open_stored_model(source);
-  write_run(to, experiment, stored.task->vocabulary(),
-            [&](const fs::path& made) { copy_safetensors(made / "model.safetensors", *stored.tensors); });
+constexpr const char* kSource = "source.json";  // in a copy: the key of what it is a copy of
+
+/// What a copy depends on.
+Json key_of(const fs::path& source, const TensorSource& tensors, const Experiment& experiment) {
+  std::error_code ignored;
+  const fs::path weights = tensors.place();
+  return {{"source", fs::weakly_canonical(source, ignored).string()},
+          {"weights", weights.filename().string()},
+          {"bytes", fs::file_size(weights, ignored)},
+          {"written", fs::last_write_time(weights, ignored).time_since_epoch().count()},
+          {"config", dump_config(experiment)}};
 }
 
-/// Whether a copy with this configuration is there; removes another one.
-bool is_kept(const fs::path& copy, const std::string& config) {
-  if (!is_there(copy)) return false;
-  if (has_subdirectory(copy) && is_run(copy) && read_file(copy / "config.yaml", Follow::nothing) == config)
-    return true;
+/// Makes the copy unless it is there.
+void copy_model(const fs::path& source, const fs::path& to, const Experiment& experiment) {
+  const auto stored = open_stored_model(source);
+  const auto key = key_of(source, *stored.tensors, experiment);
+  if (has_subdirectory(to) && read_kept(to / kSource, key) == true) return;
   std::error_code error;
-  fs::remove_all(copy, error);
-  if (error) throw SystemError(fmt::format("cannot remove '{}': {}", copy.string(), error.message()));
-  return false;
+  fs::remove_all(to, error);
+  if (error) throw SystemError(fmt::format("cannot remove '{}': {}", to.string(), error.message()));
+  if (experiment.training.lora) {
+    write_run(to, experiment, stored.task->vocabulary(), Run::open(source).model());
+  } else {
+    write_run(to, experiment, stored.task->vocabulary(),
+              [&](const fs::path& made) { copy_safetensors(made / "model.safetensors", *stored.tensors); });
+  }
+  keep(to / kSource, key, true);
 }
 
 }  // namespace
@@ -57,15 +67,17 @@ void evaluate_on(Comparison& comparison, const std::vector<std::string>& files) 
 }
 
 void copy_models(Comparison& comparison, const fs::path& dir) {
-  for (auto& variant : comparison.variants) {
+  const auto slugs = slugs_of(comparison.variants);
+  for (size_t i = 0; i < slugs.size(); ++i) {
+    auto& variant = comparison.variants[i];
     for (auto& [run, seed, source] : variant.finished) {
       if (source.empty()) continue;
       make_directory(dir);
       make_subdirectory(dir / "models");
-      const auto parent = dir / "models" / slug_of(variant.name);
+      const auto parent = dir / "models" / slugs[i];
       make_subdirectory(parent);
       run = parent / fmt::format("seed-{}", seed);
-      if (!is_kept(run, dump_config(variant.experiment))) copy_model(source, run, variant.experiment);
+      copy_model(source, run, variant.experiment);
     }
   }
 }

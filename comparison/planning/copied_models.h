@@ -15,8 +15,8 @@ namespace zoo {
 void evaluate_on(Comparison& comparison, const std::vector<std::string>& files);
 
 /// Copies each run with a FinishedRun::source to DIR/models/SLUG/seed-N, with the configuration of its
-/// variant, and replaces its source with the copy. A copy that is there already and has this configuration is
-/// kept. Throws CheckpointError as open_stored_model(), and SystemError.
+/// variant, and replaces its source with the copy. A copy that is there already is kept if neither source nor
+/// configuration have changed. Throws CheckpointError as open_stored_model(), and SystemError.
 void copy_models(Comparison& comparison, const std::filesystem::path& dir);
 
 }  // namespace zoo

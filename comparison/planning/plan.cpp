@@ -4,7 +4,6 @@
 #include <cctype>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -239,13 +238,25 @@ std::string slug_of(std::string_view name) {
   return slug.empty() || slug.front() == '.' ? "variant" + slug : slug;
 }
 
+std::vector<std::string> slugs_of(const std::vector<Variant>& variants) {
+  std::vector<std::string> slugs;
+  for (const auto& variant : variants) {
+    auto slug = slug_of(variant.name);
+    for (int i = 2; std::ranges::find(slugs, slug) != slugs.end(); ++i)
+      slug = fmt::format("{}-{}", slug_of(variant.name), i);
+    slugs.push_back(std::move(slug));
+  }
+  return slugs;
+}
+
 ComparisonPlan make_plan(const Comparison& comparison) {
   check_comparable(comparison);
   ComparisonPlan plan{.settings = comparison.settings, .sizes = comparison.sizes};
-  std::set<std::string> slugs;
-  for (const auto& variant : comparison.variants) {
+  const auto slugs = slugs_of(comparison.variants);
+  for (size_t i = 0; i < slugs.size(); ++i) {
+    const auto& variant = comparison.variants[i];
     PlannedVariant planned{.name = variant.name,
-                           .slug = slug_of(variant.name),
+                           .slug = slugs[i],
                            .experiment = variant.experiment,
                            .variant = variant.variant,
                            .grid = variant.grid,
@@ -257,8 +268,6 @@ ComparisonPlan make_plan(const Comparison& comparison) {
     const auto first = std::find_if(comparison.variants.begin(), comparison.variants.end(),
                                     [&](const Variant& other) { return other.cell == variant.cell; });
     if (first->name != variant.name) planned.baseline = first->name;
-    for (int i = 2; !slugs.insert(planned.slug).second; ++i)
-      planned.slug = fmt::format("{}-{}", slug_of(variant.name), i);
     for (const auto& finished : variant.finished) {
       planned.runs.push_back(finished.dir);
       planned.seeds.push_back(finished.seed);

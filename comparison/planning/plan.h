@@ -71,5 +71,7 @@ ComparisonPlan make_plan(const Comparison& comparison);
 
 /// "pre-norm, n_layers=2" → "pre-norm-n_layers-2"
 std::string slug_of(std::string_view name);
+/// The slugs of all variants; equal ones get a number.
+std::vector<std::string> slugs_of(const std::vector<Variant>& variants);
 
 }  // namespace zoo
