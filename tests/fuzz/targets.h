@@ -24,6 +24,7 @@ struct Target {
 std::vector<Target> file_targets(const testing::TempDir& work, const std::filesystem::path& sources);
 /// Files of tokenizers of the Hub, joined.
 Seeds hub_seeds();
+std::vector<Target> template_targets();
 std::vector<Target> run_targets(const testing::TempDir& work);
 std::vector<Target> hub_targets(const testing::TempDir& work, const std::filesystem::path& sources);
 
