@@ -19,6 +19,7 @@
 
 #include "apps/arguments/options.h"
 #include "apps/arguments/token_ids.h"
+#include "apps/chat/render_chat.h"
 #include "apps/commands.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -277,6 +278,7 @@ void add_tokenizer(CLI::App& app) {
   add_train_tokenizer(*command);
   add_encode(*command);
   add_decode(*command);
+  add_render_chat(*command);
 }
 
 }  // namespace zoo

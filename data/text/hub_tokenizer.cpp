@@ -39,7 +39,8 @@ constexpr auto hub_names = std::to_array<std::string_view>({"tokenizer.json",
                                                             "target.spm",
                                                             "tokenizer_config.json",
                                                             "special_tokens_map.json",
-                                                            "added_tokens.json"});
+                                                            "added_tokens.json",
+                                                            "chat_template.jinja"});
 /// Those with a vocabulary come first.
 constexpr auto hub_vocabularies = std::span(hub_names).first(14);
 constexpr int64_t largest_hub_file = int64_t{64} << 20;  // bytes

@@ -1,0 +1,99 @@
+#include "data/text/chats/chat_template.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "io/files.h"
+#include "tests/support/temp_dir.h"
+
+namespace zoo {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::TempDir;
+
+// Tokens: letters and signs by byte, and two special ones.
+constexpr const char* tokenizer_json = R"({"added_tokens": [{"id": 7, "content": "<e>", "special": true},
+  {"id": 8, "content": "<u>", "special": true}], "normalizer": null, "post_processor": null,
+  "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false},
+  "decoder": {"type": "ByteLevel"}, "model": {"type": "BPE", "merges": [],
+  "vocab": {"a": 0, "<": 1, "e": 2, ">": 3, "u": 4, "h": 5, "i": 6}}})";
+
+Conversation said(const std::string& text) {
+  return {{"messages", {{{"role", "user"}, {"content", text}}}}, {"add_generation_prompt", true}};
+}
+
+std::string problem(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+class ChatTemplates : public ::testing::Test {
+ protected:
+  void write(const std::string& chat_template) {
+    write_file_atomically(dir_ / "tokenizer.json", tokenizer_json);
+    const nlohmann::json config = {{"eos_token", "<e>"}, {"chat_template", chat_template}};
+    write_file_atomically(dir_ / "tokenizer_config.json", config.dump());
+  }
+  TokenIds ids(const std::string& text, MarksInMessages marks = MarksInMessages::text) const {
+    return read_chat_template(dir_.path()).encode(*open_tokenizer(dir_.path()), said(text), {}, marks);
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(ChatTemplates, SpecialTokensInMessagesAreText) {
+  write("{% for m in messages %}<u>{{ m.content }}{{ eos_token }}{% endfor %}");
+  EXPECT_THAT(ids("hi"), ElementsAre(8, 5, 6, 7));
+  EXPECT_THAT(ids("<e>"), ElementsAre(8, 1, 2, 3, 7));
+  EXPECT_THAT(ids("<u><e>"), ElementsAre(8, 1, 4, 3, 1, 2, 3, 7));
+  EXPECT_THAT(ids("<e>", MarksInMessages::tokens), ElementsAre(8, 7, 7));
+  // Parts of a special token in the message and the template do not make one, where the message has it whole.
+  EXPECT_THAT(ids("a<e>a"), ElementsAre(8, 0, 1, 2, 3, 0, 7));
+}
+
+TEST_F(ChatTemplates, SaysIfATemplateDoesMoreWithSpecialTokens) {
+  write("{% for m in messages %}{{ m.content | length }}{{ m.content }}{% endfor %}");
+  EXPECT_THAT(problem([&] { ids("<e>"); }), HasSubstr("the text of a special token"));
+}
+
+TEST_F(ChatTemplates, AFileCountsMoreThanTheConfiguration) {
+  write("a");
+  write_file_atomically(dir_ / "chat_template.jinja", "hi{{ eos_token }}");
+  EXPECT_EQ(read_chat_template(dir_.path()).render(said("")).text, "hi<e>");
+}
+
+TEST_F(ChatTemplates, ToolsHaveATemplateOfTheirOwn) {
+  write("a");
+  const nlohmann::json config = {
+      {"chat_template",
+       {{{"name", "default"}, {"template", "a"}}, {{"name", "tool_use"}, {"template", "h"}}}}};
+  write_file_atomically(dir_ / "tokenizer_config.json", config.dump());
+  const auto chat = read_chat_template(dir_.path());
+  auto conversation = said("");
+  EXPECT_EQ(chat.render(conversation).text, "a");
+  conversation["tools"] = nlohmann::ordered_json::array();
+  EXPECT_EQ(chat.render(conversation).text, "h");
+}
+
+TEST_F(ChatTemplates, ErrorsAreOneLine) {
+  write("{{ raise_exception('roles\nmust alternate') }}");
+  EXPECT_EQ(problem([&] { ids("hi"); }), "the chat template: line 1: roles\\nmust alternate");
+  EXPECT_THAT(problem([&] { read_chat_template(dir_.path()).render({{"messages", 1}}); }),
+              HasSubstr("\"messages\""));
+  write_file_atomically(dir_ / "tokenizer_config.json", "{}");
+  EXPECT_THAT(problem([&] { read_chat_template(dir_.path()); }), HasSubstr("there is no chat template"));
+}
+
+}  // namespace
+}  // namespace zoo
