@@ -18,6 +18,7 @@
 #include "apps/arguments/options.h"
 #include "apps/arguments/run_arguments.h"
 #include "apps/arguments/token_ids.h"
+#include "apps/chat/chat.h"
 #include "apps/commands.h"
 #include "apps/console/prompt_lines.h"
 #include "base/error.h"
@@ -37,7 +38,8 @@ struct GenerateArguments {
   std::optional<std::filesystem::path> input;
   std::optional<int64_t> max_new_tokens, beam, top_k, no_repeat_ngram_size, seed, num_samples;
   std::optional<double> temperature, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty;
-  bool stream = false, json = false;
+  bool stream = false, json = false, chat = false, special_tokens = false;
+  std::optional<std::string> system;
 
   bool names_prompts() const { return !prompts.empty() || prompt_ids || input; }
 };
@@ -273,6 +275,43 @@ class Writer {
   const PromptReader reader_;
 };
 
+// ---- conversations
+
+/// Each prompt, or line of standard input, is the next message of one conversation. A person types messages.
+void chat(const GenerateArguments& arguments, const Run& run) {
+  if (arguments.prompt_ids) throw UsageError("--chat reads messages, not --prompt-ids");
+  const auto options = options_of(arguments, run.experiment().generation);
+  if (options.num_samples > 1)
+    throw UsageError("--chat gives one answer to a message: leave out --num-samples");
+  Chat chat(run, options,
+            {.system = arguments.system,
+             .marks = arguments.special_tokens ? MarksInMessages::tokens : MarksInMessages::text});
+  const size_t most_bytes = most_prompt_bytes(run.model().generative()->max_length());
+  if (is_conversation(arguments) && options.beam == 1) return converse_with(chat, most_bytes);
+  const auto messages = prompt_texts(arguments, most_bytes);
+  if (messages.empty()) fail_without_prompts();
+  auto results = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < messages.size(); ++i) {
+    if (!arguments.json && options.beam == 1) {
+      chat.answer(messages[i], i);
+      continue;
+    }
+    const auto generation = chat.answer_at_once(messages[i]);
+    if (arguments.json) {
+      results.push_back(result_json({.text = messages[i], .ids = generation.prompt_ids}, generation.outputs));
+    } else {
+      write(generation.outputs[0].text + "\n");
+    }
+  }
+  if (arguments.json) write_json(std::move(results));
+}
+
+void check_chat_options(const GenerateArguments& arguments) {
+  if (arguments.chat) return;
+  if (arguments.system) throw UsageError("--system belongs to --chat");
+  if (arguments.special_tokens) throw UsageError("--special-tokens belongs to --chat");
+}
+
 // ---- models that fill masks
 
 void refuse_options_of_writers(const GenerateArguments& arguments) {
@@ -341,7 +380,9 @@ void generate(const GenerateArguments& arguments) {
   if (arguments.stream && arguments.json) {
     throw UsageError("--stream contradicts --json, which is one document at the end");
   }
+  check_chat_options(arguments);
   const auto run = open_run(arguments.run);
+  if (arguments.chat) return chat(arguments, run);
   if (run.task().purpose().head == HeadKind::masked_language_modeling) return fill_masks(arguments, run);
   Writer(arguments, run).run();
 }
@@ -411,6 +452,12 @@ void add_generate(CLI::App& app) {
                    "Outputs for each prompt; with beam search the n best; candidates for each <mask>")
       ->type_name("N")
       ->check(whole_number(1, kMostSamples));
+  command->add_flag("--chat", arguments->chat,
+                    "Hold a conversation by the model's chat template: on a terminal until /exit; else each "
+                    "prompt, or line of standard input, is the next message");
+  command->add_option("--system", arguments->system, "With --chat: the system prompt")->option_text("TEXT");
+  command->add_flag("--special-tokens", arguments->special_tokens,
+                    "With --chat: take the text of special tokens in messages for these tokens");
   command->add_flag("--stream", arguments->stream, "Write text as it is generated");
   add_json(*command, arguments->json);
   add_weights(*command, arguments->run.weights);
