@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "data/text/hub_tokenizer.h"
 #include "io/files.h"
+#include "io/gguf/gguf_file.h"
 #include "io/joined_tensors.h"
 #include "io/json_document.h"
 #include "io/safetensors.h"
@@ -90,7 +91,7 @@ std::shared_ptr<const TensorSource> open_shards(const fs::path& dir) {
 }  // namespace
 
 bool is_foreign(const fs::path& dir) {
-  return has_file(dir / "config.json") && !has_file(dir / "config.yaml");
+  return (has_file(dir / "config.json") && !has_file(dir / "config.yaml")) || is_gguf(dir);
 }
 
 bool has_foreign_file(const fs::path& dir, const std::string& name) {

@@ -14,6 +14,8 @@
 #include "interop/families/common.h"
 #include "interop/foreign_files.h"
 #include "interop/foreign_tokens.h"
+#include "interop/gguf/gguf_model.h"
+#include "io/gguf/gguf_file.h"
 #include "io/config/config_file.h"
 #include "layers/modules/construction.h"
 #include "models/families/families.h"
@@ -180,7 +182,7 @@ TensorMapping tensor_mapping(const ForeignFamily& family, const Experiment& expe
 }
 
 Experiment read_foreign_experiment(const fs::path& dir) {
-  const auto files = other_small_files(dir);
+  const auto files = is_gguf(dir) ? open_gguf(dir).files : other_small_files(dir);
   auto config = parsed_config(dir, files);
   const auto generation = read_generation(dir, files, config);
   auto experiment = describe_foreign(std::move(config), generation, dir).experiment;
@@ -189,7 +191,8 @@ Experiment read_foreign_experiment(const fs::path& dir) {
 }
 
 ForeignModel open_foreign(const fs::path& dir) {
-  auto files = read_small_files(dir);
+  auto gguf = is_gguf(dir) ? open_gguf(dir) : GgufModel{};
+  auto files = gguf.tensors ? std::move(gguf.files) : read_small_files(dir);
   auto config = parsed_config(dir, files);
   const auto generation = read_generation(dir, files, config);
   auto described = describe_foreign(std::move(config), generation, dir);
@@ -204,7 +207,7 @@ ForeignModel open_foreign(const fs::path& dir) {
   vocabulary.foreign_files = std::move(files);
   auto task = open_task(described.experiment, std::move(vocabulary));
   auto tensors = tensor_mapping(*described.family, described.experiment, task->purpose(), described.config)
-                     .imported(open_foreign_tensors(dir));
+                     .imported(gguf.tensors ? gguf.tensors : open_foreign_tensors(dir));
   return {.family = described.family, .task = std::move(task), .tensors = std::move(tensors)};
 }
 

@@ -1,0 +1,80 @@
+#include "interop/gguf/gguf_keys.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace zoo {
+
+void GgufKeys::fail(std::string_view key, std::string_view problem) const {
+  throw CheckpointError(fmt::format("{}: {}: {}", place_, key, problem));
+}
+
+const nlohmann::json& GgufKeys::value(const std::string& key) const {
+  const auto found = keys_.find(key);
+  if (found == keys_.end()) fail(key, "missing");
+  return *found;
+}
+
+int64_t GgufKeys::integer(const std::string& key) const {
+  const auto& found = value(key);
+  constexpr uint64_t most = uint64_t{1} << 62;
+  if (!found.is_number_integer() || (found.is_number_unsigned() && found.get<uint64_t>() > most))
+    fail(key, "not a whole number");
+  return found.get<int64_t>();
+}
+
+double GgufKeys::number(const std::string& key) const {
+  const auto& found = value(key);
+  if (!found.is_number()) fail(key, "not a number");
+  return found.get<double>();
+}
+
+std::string GgufKeys::text(const std::string& key) const {
+  const auto& found = value(key);
+  if (!found.is_string()) fail(key, "not a text");
+  return found.get<std::string>();
+}
+
+std::vector<std::string> GgufKeys::texts(const std::string& key) const {
+  const auto& found = value(key);
+  if (!found.is_array()) fail(key, "not a list");
+  std::vector<std::string> result;
+  result.reserve(found.size());
+  for (const auto& one : found) {
+    if (!one.is_string()) fail(key, "not a list of texts");
+    result.push_back(one.get<std::string>());
+  }
+  return result;
+}
+
+std::vector<int64_t> GgufKeys::integers(const std::string& key) const {
+  const auto& found = value(key);
+  if (!found.is_array()) fail(key, "not a list");
+  std::vector<int64_t> result;
+  result.reserve(found.size());
+  for (const auto& one : found) {
+    if (!one.is_number_integer()) fail(key, "not a list of whole numbers");
+    result.push_back(one.get<int64_t>());
+  }
+  return result;
+}
+
+int64_t GgufKeys::integer(const std::string& key, int64_t otherwise) const {
+  return has(key) ? integer(key) : otherwise;
+}
+double GgufKeys::number(const std::string& key, double otherwise) const {
+  return has(key) ? number(key) : otherwise;
+}
+std::string GgufKeys::text(const std::string& key, const std::string& otherwise) const {
+  return has(key) ? text(key) : otherwise;
+}
+bool GgufKeys::flag(const std::string& key, bool otherwise) const {
+  if (!has(key)) return otherwise;
+  const auto& found = value(key);
+  if (!found.is_boolean()) fail(key, "not true or false");
+  return found.get<bool>();
+}
+
+}  // namespace zoo

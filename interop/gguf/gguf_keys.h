@@ -1,0 +1,43 @@
+#pragma once
+// The keys of a GGUF file, read with their types.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace zoo {
+
+/// Every message names the file and the key.
+class GgufKeys {
+ public:
+  /// `keys` must outlive it.
+  GgufKeys(std::string place, const nlohmann::json& keys) : place_(std::move(place)), keys_(keys) {}
+
+  bool has(const std::string& key) const { return keys_.contains(key); }
+  // Throw CheckpointError: the key is missing, or has another type.
+  int64_t integer(const std::string& key) const;
+  double number(const std::string& key) const;
+  std::string text(const std::string& key) const;
+  std::vector<std::string> texts(const std::string& key) const;
+  std::vector<int64_t> integers(const std::string& key) const;
+  // The same with a default.
+  int64_t integer(const std::string& key, int64_t otherwise) const;
+  double number(const std::string& key, double otherwise) const;
+  std::string text(const std::string& key, const std::string& otherwise) const;
+  bool flag(const std::string& key, bool otherwise) const;
+
+  const std::string& place() const { return place_; }
+  [[noreturn]] void fail(std::string_view key, std::string_view problem) const;
+
+ private:
+  const nlohmann::json& value(const std::string& key) const;
+
+  std::string place_;
+  const nlohmann::json& keys_;
+};
+
+}  // namespace zoo
