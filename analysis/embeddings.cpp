@@ -8,7 +8,7 @@
 #include "analysis/text_layout.h"
 #include "base/error.h"
 #include "data/epoch_plan.h"
-#include "data/text/padded_rows.h"
+#include "data/text/batches/padded_rows.h"
 #include "generation/prompt.h"
 #include "models/families/families.h"
 #include "models/inference_scope.h"

@@ -53,7 +53,7 @@ void describe(ConfigVisitor& v, DataConfig& c) {
           "Training files, or directories of images. They are looked for beside the file that names them, in "
           "the working directory, and "
           "in the data root ($ZOO_DATA, else ./datasets). text_to_text: each is a prefix, for PREFIX.source "
-          "and PREFIX.target.");
+          "and PREFIX.target, or a table with the columns source and target.");
   v.field("valid", c.valid, "Validation files; none = use the end of the training text.");
   v.field("test", c.test, "Test files, for `zoo evaluate`.");
   v.field("valid_fraction", c.valid_fraction,
@@ -61,13 +61,18 @@ void describe(ConfigVisitor& v, DataConfig& c) {
           {.min = 0, .max = 0.9, .min_excluded = true});
   v.field("documents", c.documents,
           "How a text file is divided into documents; `percent`: lines of % separate them. With `none`, each "
-          "file is one document. Otherwise each row of a table (NAME.tsv) is one.");
+          "file is one document. Otherwise each row of a table (NAME.tsv, NAME.jsonl, NAME.parquet) is one.");
+  v.field("chat", c.chat,
+          "language_modeling by a decoder: train on conversations (NAME.jsonl, an object with \"messages\" a "
+          "line), as the chat template of the tokenizer writes them. Only the answers of the assistant are "
+          "predicted.");
   v.field("source", c.source, "text_to_text: suffix of the source files.");
   v.field("target", c.target, "text_to_text: suffix of the target files.");
   v.field(
       "text_column", c.text_column,
-      "Name of the text column in a tab-separated file (NAME.tsv; for text_classification any file). With "
-      "several names, the first one that the header has is used.");
+      "Name of the text column in a table: tab-separated (NAME.tsv; for text_classification any file), lines "
+      "of JSON (NAME.jsonl) or Parquet (NAME.parquet). With several names, the first one that the table has "
+      "is used. outer.inner is a column in a column.");
   v.field("pair_column", c.pair_column,
           "text_classification with an encoder: name of the column of second texts, or several as in "
           "text_column: "

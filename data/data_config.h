@@ -75,14 +75,17 @@ constexpr auto config_names(LabelUnit) {
 }
 
 struct DataConfig {
-  /// Files. For text_to_text each is a prefix: PREFIX.source, PREFIX.target.
+  /// Files. For text_to_text each is a prefix, PREFIX.source and PREFIX.target, or a table.
   std::vector<ConfigPath> train, valid, test;
   /// Without `valid`: share of the training text, from its end, that becomes the validation split.
   double valid_fraction = 0.1;
   DocumentSplit documents = DocumentSplit::none;
+  /// language_modeling: the files are conversations (data/text/chats/conversations.h), whose answers are
+  /// predicted.
+  bool chat = false;
   std::string source = "de", target = "en";  // text_to_text: file name suffixes
-  /// Names of the text column of a tab-separated file. The first one that the header has is used.
-  std::vector<std::string> text_column = {"sentence"};
+  /// Names of the text column of a table. The first one that it has is used.
+  std::vector<std::string> text_column = {"sentence", "text"};
   /// text_classification: names of the column of second texts. None: a text is classified, not a pair.
   std::vector<std::string> pair_column = {};
   std::string label_column = "label";

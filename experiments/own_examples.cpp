@@ -14,9 +14,9 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoints/stored_model.h"
+#include "data/files/tables.h"
 #include "data/images/image_set.h"
 #include "data/text/corpus.h"
-#include "data/text_files.h"
 #include "io/config/yaml_text.h"
 #include "io/files.h"
 
@@ -75,22 +75,16 @@ std::optional<std::string> find_column(const std::vector<std::string>& header,
   return std::nullopt;
 }
 
-std::vector<std::string> header_of(const fs::path& file) {
-  const auto text = read_text(file);
-  const auto line = lines_of(text).front();
-  std::vector<std::string> header(1);
-  for (const char c : line) {
-    if (c == '\t') {
-      header.emplace_back();
-    } else {
-      header.back().push_back(c);
-    }
-  }
-  return header;
+std::optional<std::string> text_column_of(const std::vector<std::string>& header) {
+  return find_column(header, {"text", "sentence", "review", "comment", "content", "message", "title"});
+}
+
+std::optional<std::string> label_column_of(const std::vector<std::string>& header) {
+  return find_column(header, {"label", "class", "category", "sentiment", "rating", "target"});
 }
 
 Columns columns_of(const fs::path& file) {
-  const auto header = header_of(file);
+  const auto header = columns_of_table(file);
   if (header.size() < 2) {
     const bool has_commas = header.front().find_first_of(",;") != std::string::npos;
     throw DataError(fmt::format("{}:1: {}", file.string(),
@@ -98,8 +92,8 @@ Columns columns_of(const fs::path& file) {
                                            : "a table of texts and their labels has two columns or more, "
                                              "separated by tabs, and a header"));
   }
-  auto text = find_column(header, {"text", "sentence", "review", "comment", "content", "message", "title"});
-  auto label = find_column(header, {"label", "class", "category", "sentiment", "rating", "target"});
+  auto text = text_column_of(header);
+  auto label = label_column_of(header);
   if (header.size() == 2) {
     if (text && !label) label = header[0] == *text ? header[1] : header[0];
     if (label && !text) text = header[0] == *label ? header[1] : header[0];
@@ -203,12 +197,23 @@ model:
 
 bool is_own_pictures(const fs::path& path) { return has_directory(path) && !is_stored_model(path); }
 
+bool is_own_table(const fs::path& path) { return is_table(path) || path.extension() == ".csv"; }
+
 std::optional<TextRecipe> recipe_for_examples(const std::vector<fs::path>& files) {
   if (files.size() != 1) return std::nullopt;
   const auto& file = files.front();
   if (is_own_pictures(file)) return recipe_for_pictures(file);
-  const bool is_table = file.extension() == ".tsv" || file.extension() == ".csv";
-  return is_table ? std::optional(recipe_for_table(file)) : std::nullopt;
+  if (!is_own_table(file) || read_own_rows(file)) return std::nullopt;
+  return recipe_for_table(file);
+}
+
+std::optional<OwnRows> read_own_rows(const fs::path& file) {
+  if (!is_table(file) || table_form(file) == TableForm::tsv) return std::nullopt;
+  const auto header = columns_of_table(file);
+  if (std::ranges::find(header, "messages") != header.end()) return OwnRows{.conversations = true};
+  const auto text = text_column_of(header);
+  if (!text || label_column_of(header)) return std::nullopt;
+  return OwnRows{.text_column = *text};
 }
 
 }  // namespace zoo

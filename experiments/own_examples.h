@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "experiments/own_text.h"
@@ -11,6 +12,18 @@ namespace zoo {
 
 /// Whether `path` is a directory that is no run.
 bool is_own_pictures(const std::filesystem::path& path);
+
+/// Whether the name is that of a table, or of one in a form that is refused with a hint (.csv).
+bool is_own_table(const std::filesystem::path& path);
+
+/// A table whose rows are texts without labels, or conversations.
+struct OwnRows {
+  bool conversations = false;
+  std::string text_column = {};
+};
+
+/// What lines of JSON or a Parquet file hold, if it is no table of texts and labels. Throws DataError.
+std::optional<OwnRows> read_own_rows(const std::filesystem::path& file);
 
 /// A recipe for one table with a column of texts and one of labels, or for one directory with a subdirectory
 /// of pictures for each class: a small encoder, or a small vision transformer. Its experiment is not set yet.

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/text/chats/conversations.h"
 #include "data/text/corpus.h"
 #include "experiments/load_experiment.h"
 #include "experiments/own_examples.h"
@@ -63,29 +64,67 @@ std::string shown_size(int64_t bytes) {
                              : fmt::format("{:.1f} MB", size / 1e6);
 }
 
-/// Reads and checks the texts as training will.
-Facts read_facts(const std::vector<fs::path>& files) {
+/// How the files are read: texts as they are, rows of tables, conversations.
+DataConfig data_of(const std::vector<fs::path>& files) {
+  DataConfig data;
+  std::optional<OwnRows> rows;
+  for (const auto& file : files) {
+    data.train.emplace_back(file.string());
+    const bool is_first = data.train.size() == 1;
+    const auto more = read_own_rows(file);
+    if (is_own_table(file) && !more)
+      throw DataError(fmt::format("{}: a table is not one text: give it alone", file.string()));
+    const bool fits =
+        is_first ||
+        (more.has_value() == rows.has_value() &&
+         (!more || (more->conversations == rows->conversations && more->text_column == rows->text_column)));
+    if (!fits)
+      throw DataError(
+          fmt::format("{}: the files are not of one form: give those of one form", file.string()));
+    rows = more;
+  }
+  data.valid = data.train;
+  if (!rows) return data;
+  data.chat = rows->conversations;
+  data.documents = DocumentSplit::line;
+  if (!rows->text_column.empty()) data.text_column = {rows->text_column};
+  return data;
+}
+
+/// The lines of `data:` that say how the files are read.
+std::string reading_yaml(const DataConfig& data) {
+  if (data.chat) return "  chat: true  # only the answers of the assistant are predicted\n";
+  if (data.documents == DocumentSplit::none) return "";
+  return fmt::format("  documents: line  # each row\n  text_column: {}\n",
+                     yaml_text(data.text_column.front()));
+}
+
+void add_text(std::string_view text, const std::string& name, Facts& facts, std::vector<bool>& present) {
+  if (const size_t at = text.find('\0'); at != text.npos)
+    throw DataError(fmt::format("{}: a byte 0 at {}: this is no text", name, at));
+  facts.bytes += static_cast<int64_t>(text.size());
+  for (const char32_t c : decode_utf8(text)) {
+    ++facts.characters;
+    present[c] = true;
+  }
+}
+
+/// Reads and checks the texts as training will; of conversations all messages.
+Facts read_facts(const std::vector<fs::path>& files, const DataConfig& data) {
   Facts facts;
   std::vector<bool> present(0x110000);
-  for (const auto& file : files) {
-    if (file.extension() == ".tsv" || file.extension() == ".csv")
-      throw DataError(fmt::format("{}: a table is not one text: give it alone", file.string()));
-    DataConfig data;
-    data.train = data.valid = {ConfigPath(file.string())};
-    for (const auto& text : read_documents(data, Split::train)) {
-      if (const size_t at = text.find('\0'); at != text.npos)
-        throw DataError(fmt::format("{}: a byte 0 at {}: this is no text", file.string(), at));
-      facts.bytes += static_cast<int64_t>(text.size());
-      for (const char32_t c : decode_utf8(text)) {
-        ++facts.characters;
-        present[c] = true;
-      }
-    }
+  const auto name = files.front().string();
+  if (data.chat) {
+    visit_conversations(data, Split::train, [&](const Conversation& conversation, const std::string& place) {
+      add_text(conversation["messages"].dump(), place, facts, present);
+    });
+  } else {
+    visit_documents(data, Split::train, [&](std::string_view text) { add_text(text, name, facts, present); });
   }
   facts.distinct = std::ranges::count(present, true);
   if (facts.characters < static_cast<int64_t>(least_characters)) {
     throw DataError(fmt::format("{}: {} characters are too short a text to learn from: give at least {}",
-                                files.front().string(), facts.characters, least_characters));
+                                name, facts.characters, least_characters));
   }
   return facts;
 }
@@ -140,9 +179,9 @@ std::optional<std::string> source_in(const std::vector<std::string>& overrides) 
 }
 
 /// The files as a YAML list.
-std::string listed(const std::vector<fs::path>& files) {
+std::string listed(const std::vector<ConfigPath>& files) {
   std::vector<std::string> train;
-  for (const auto& file : files) train.push_back(yaml_text(file.string()));
+  for (const auto& file : files) train.push_back(yaml_text(file.text));
   return fmt::format("[{}]", fmt::join(train, ", "));
 }
 
@@ -152,7 +191,7 @@ int64_t steps_for(const Size& size, double tokens, int64_t sequence_length) {
 }
 
 /// For a model that has been trained before: small steps keep what it has learnt.
-std::string yaml_of_tuning(const std::string& name, const std::vector<fs::path>& files, const Size& size,
+std::string yaml_of_tuning(const std::string& name, const DataConfig& data, const Size& size,
                            const Facts& facts, double tokens, const std::string& source) {
   const auto before = experiment_of_source(ConfigPath(source));
   const int64_t steps = steps_for(size, tokens, before.data.sequence_length);
@@ -162,7 +201,7 @@ name: {name}
 init_from: {source}
 data:
   train: {train}
-  valid_fraction: {valid_fraction}  # the end of the text
+{reading}  valid_fraction: {valid_fraction}  # the end of the text
 training:
   steps: {steps}
   max_seconds: {most_seconds}  # on a slow machine the learning rate falls sooner
@@ -175,16 +214,16 @@ training:
   keep_checkpoints: 1
 )",
       fmt::arg("bytes", shown_size(facts.bytes)), fmt::arg("name", yaml_text(name)),
-      fmt::arg("source", yaml_text(source)), fmt::arg("train", listed(files)),
-      fmt::arg("valid_fraction", size.valid_fraction), fmt::arg("steps", steps),
-      fmt::arg("most_seconds", most_seconds), fmt::arg("batch_size", size.batch_size),
-      fmt::arg("warmup", std::max<int64_t>(steps / 20, 5)),
+      fmt::arg("source", yaml_text(source)), fmt::arg("train", listed(data.train)),
+      fmt::arg("reading", reading_yaml(data)), fmt::arg("valid_fraction", size.valid_fraction),
+      fmt::arg("steps", steps), fmt::arg("most_seconds", most_seconds),
+      fmt::arg("batch_size", size.batch_size), fmt::arg("warmup", std::max<int64_t>(steps / 20, 5)),
       fmt::arg("evaluate_every", std::max<int64_t>(steps / 10, 1)),
       fmt::arg("checkpoint_every", std::max<int64_t>(steps / 4, 1)));
 }
 
-std::string yaml_of(const std::string& name, const std::vector<fs::path>& files, const Size& size,
-                    const Facts& facts, double tokens) {
+std::string yaml_of(const std::string& name, const DataConfig& data, const Size& size, const Facts& facts,
+                    double tokens) {
   const int64_t steps = steps_for(size, tokens, size.sequence_length);
   return fmt::format(
       R"(# Chosen for {bytes} of text. `zoo config` explains the keys.
@@ -192,7 +231,7 @@ name: {name}
 task: language_modeling
 data:
   train: {train}
-  valid_fraction: {valid_fraction}  # the end of the text
+{reading}  valid_fraction: {valid_fraction}  # the end of the text
   sequence_length: {length}
   tokenizer: {tokenizer}
 model:
@@ -222,12 +261,13 @@ training:
 generation: {{temperature: 0.8, top_k: 50, max_new_tokens: 200}}
 )",
       fmt::arg("bytes", shown_size(facts.bytes)), fmt::arg("name", yaml_text(name)),
-      fmt::arg("train", listed(files)), fmt::arg("valid_fraction", size.valid_fraction),
-      fmt::arg("length", size.sequence_length), fmt::arg("tokenizer", tokenizer_yaml(size, facts)),
-      fmt::arg("d_model", size.d_model), fmt::arg("n_layers", size.n_layers),
-      fmt::arg("n_heads", size.n_heads), fmt::arg("dropout", fmt::format("{:.1f}", size.dropout)),
-      fmt::arg("steps", steps), fmt::arg("most_seconds", most_seconds),
-      fmt::arg("batch_size", size.batch_size), fmt::arg("warmup", std::max<int64_t>(steps / 20, 5)),
+      fmt::arg("train", listed(data.train)), fmt::arg("reading", reading_yaml(data)),
+      fmt::arg("valid_fraction", size.valid_fraction), fmt::arg("length", size.sequence_length),
+      fmt::arg("tokenizer", tokenizer_yaml(size, facts)), fmt::arg("d_model", size.d_model),
+      fmt::arg("n_layers", size.n_layers), fmt::arg("n_heads", size.n_heads),
+      fmt::arg("dropout", fmt::format("{:.1f}", size.dropout)), fmt::arg("steps", steps),
+      fmt::arg("most_seconds", most_seconds), fmt::arg("batch_size", size.batch_size),
+      fmt::arg("warmup", std::max<int64_t>(steps / 20, 5)),
       fmt::arg("evaluate_every", std::max<int64_t>(steps / 10, 1)),
       fmt::arg("checkpoint_every", std::max<int64_t>(steps / 4, 1)));
 }
@@ -311,15 +351,21 @@ TextRecipe recipe_for(const std::vector<fs::path>& files, const std::vector<std:
     recipe->experiment = parse_experiment(recipe->yaml, recipe->name + ".yaml", overrides);
     return *std::move(recipe);
   }
-  const Facts facts = read_facts(files);
+  const auto data = data_of(files);
+  const auto source = source_in(overrides);
+  if (data.chat && !source) {
+    throw DataError(fmt::format(
+        "{}: conversations train a model that has a chat template: name it, --set init_from=DIRECTORY",
+        files.front().string()));
+  }
+  const Facts facts = read_facts(files, data);
   const Size& size = size_for(facts);
   TextRecipe recipe;
   recipe.name = name_of_run(files.front());
   recipe.bytes = facts.bytes;
   recipe.tokens = (1 - size.valid_fraction) * static_cast<double>(facts.bytes) / bytes_per_token(size, facts);
-  const auto source = source_in(overrides);
-  recipe.yaml = source ? yaml_of_tuning(recipe.name, files, size, facts, recipe.tokens, *source)
-                       : yaml_of(recipe.name, files, size, facts, recipe.tokens);
+  recipe.yaml = source ? yaml_of_tuning(recipe.name, data, size, facts, recipe.tokens, *source)
+                       : yaml_of(recipe.name, data, size, facts, recipe.tokens);
   recipe.experiment = parse_experiment(recipe.yaml, recipe.name + ".yaml", overrides);
   return recipe;
 }

@@ -34,7 +34,7 @@ bool is_own_text(const std::filesystem::path& path);
 bool are_own_texts(const std::vector<std::filesystem::path>& files);
 
 /// A GPT for these texts, with a size, a vocabulary and a training that suit their length: a run ends within
-/// minutes on two cores. One table (NAME.tsv) or one directory of pictures gets a classifier instead
+/// minutes on two cores. One table of texts and labels or one directory of pictures gets a classifier instead
 /// (experiments/own_examples.h). The last part of the texts is for validation. Each override is
 /// `dotted.key=value`. With `init_from=RUN` among them, the model, its vocabulary and its task are those of
 /// the run, and only the training is chosen. Throws DataError for a file that is missing, empty, too short,

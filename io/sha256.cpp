@@ -2,10 +2,10 @@
 
 #include "io/sha256.h"
 
-#include <array>
+#include <algorithm>
 #include <bit>
-#include <cstdint>
-#include <cstring>
+
+#include "io/open_file.h"
 
 namespace zoo {
 namespace {
@@ -55,20 +55,30 @@ void compress(State& state, const unsigned char* block) {
 
 }  // namespace
 
-std::string sha256(std::string_view bytes) {
-  State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  const auto* const data = reinterpret_cast<const unsigned char*>(bytes.data());
-  const size_t whole = bytes.size() / 64 * 64;
-  for (size_t at = 0; at < whole; at += 64) compress(state, data + at);
+void Sha256::add(std::string_view bytes) {
+  constexpr size_t block = 64;
+  n_bytes_ += bytes.size();
+  if (!rest_.empty()) {
+    const size_t missing = std::min(block - rest_.size(), bytes.size());
+    rest_.append(bytes.substr(0, missing));
+    bytes.remove_prefix(missing);
+    if (rest_.size() < block) return;
+    compress(state_, reinterpret_cast<const unsigned char*>(rest_.data()));
+    rest_.clear();
+  }
+  for (; bytes.size() >= block; bytes.remove_prefix(block))
+    compress(state_, reinterpret_cast<const unsigned char*>(bytes.data()));
+  rest_ = bytes;
+}
 
+std::string Sha256::digest() const {
+  State state = state_;
   // The rest, a 1 bit, zeros, and the number of bits in 8 bytes fill one block or two.
   std::array<unsigned char, 128> tail{};
-  const size_t rest = bytes.size() - whole;
-  if (rest > 0) std::memcpy(tail.data(), data + whole, rest);
-  tail[rest] = 0x80;
-  const size_t tail_size = rest < 56 ? 64 : 128;
-  const uint64_t bits = uint64_t{bytes.size()} * 8;
+  std::ranges::copy(rest_, tail.begin());
+  tail[rest_.size()] = 0x80;
+  const size_t tail_size = rest_.size() < 56 ? 64 : 128;
+  const uint64_t bits = n_bytes_ * 8;
   for (size_t i = 0; i < 8; ++i) tail[tail_size - 1 - i] = static_cast<unsigned char>(bits >> (8 * i));
   for (size_t at = 0; at < tail_size; at += 64) compress(state, tail.data() + at);
 
@@ -77,6 +87,24 @@ std::string sha256(std::string_view bytes) {
     for (int shift = 28; shift >= 0; shift -= 4) digest += "0123456789abcdef"[word >> shift & 0xF];
   }
   return digest;
+}
+
+std::string sha256(std::string_view bytes) {
+  Sha256 sum;
+  sum.add(bytes);
+  return sum.digest();
+}
+
+std::string sha256_of_file(const std::filesystem::path& path) {
+  constexpr size_t piece_bytes = size_t{1} << 20;
+  const auto file = open_for_reading(path, Follow::links);
+  Sha256 sum;
+  std::string piece(piece_bytes, '\0');
+  for (uint64_t offset = 0;; offset += piece_bytes) {
+    const size_t n = read_at(file, path, offset, piece);
+    sum.add(std::string_view(piece).substr(0, n));
+    if (n < piece_bytes) return sum.digest();
+  }
 }
 
 }  // namespace zoo

@@ -13,6 +13,8 @@ import re
 import sys
 from pathlib import Path
 
+from page_section import with_section
+
 MOST_SOURCES = 15  # a header and its .cpp count as one
 BEGIN, END = "<!-- rooms: begin, made by scripts/check_rooms.py --draw -->", "<!-- rooms: end -->"
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.MULTILINE)
@@ -85,7 +87,7 @@ def reduced(arrows):
 
 def drawing(root, floors, arrows):
     node = {folder: folder.replace("/", "_") for folder in floors}
-    lines = [BEGIN, "", "| folder | what is in it | sources | includes |", "|---|---|---|---|"]
+    lines = ["| folder | what is in it | sources | includes |", "|---|---|---|---|"]
     order = list(floors)
     for folder in reversed(order):
         included = ", ".join(sorted(arrows[folder], key=order.index)) or "–"
@@ -96,7 +98,7 @@ def drawing(root, floors, arrows):
     fewer = reduced(arrows)
     for folder in reversed(order):
         lines += [f"  {node[folder]} --> {node[target]}" for target in sorted(fewer[folder], key=order.index, reverse=True)]
-    return "\n".join(lines + ["```", "", END])
+    return "\n".join(lines + ["```"])
 
 
 def main():
@@ -109,17 +111,14 @@ def main():
     problems, arrows = check(root, floors)
     document = root / "docs/architecture.md"
     text = document.read_text()
-    before, begin, rest = text.partition(BEGIN)
-    old, end, after = rest.partition(END)
-    if not begin or not end:
+    new = with_section(text, BEGIN, END, drawing(root, floors, arrows))
+    if new is None:
         problems.append("docs/architecture.md: the marks around the drawing of the folders are missing")
-    else:
-        new = before + drawing(root, floors, arrows) + after
-        if arguments.draw:
-            document.write_text(new)
-        elif new != text:
-            problems.append("docs/architecture.md: the drawing does not match the sources; "
-                            "run scripts/check_rooms.py --draw")
+    elif arguments.draw:
+        document.write_text(new)
+    elif new != text:
+        problems.append("docs/architecture.md: the drawing does not match the sources; "
+                        "run scripts/check_rooms.py --draw")
     for problem in problems:
         print(f"check_rooms: {problem}", file=sys.stderr)
     return 1 if problems else 0

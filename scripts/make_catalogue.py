@@ -19,6 +19,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from page_section import with_section
+
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER, PAGE = ROOT / "configs/models", ROOT / "docs/models.md"
 BEGIN, END = "<!-- catalogue: begin, made by scripts/make_catalogue.py --write -->", "<!-- catalogue: end -->"
@@ -28,9 +30,9 @@ FAMILIES = {"decoder": "Decoders", "encoder": "Encoders", "encoder_decoder": "En
 ABOUT = f"""FLOPs are those of a forward pass: matrix products, where a multiply-add counts as two. For texts they are for one token
 in a sequence of {LENGTH} tokens; with two sides, the source and the target have {LENGTH} tokens each, and a token of either
 counts. For images they are for one picture: 224 × 224 pixels, with DETR 800 × 800. Parameters include the head: the
-prediction of tokens or masked tokens, 1,000 classes, or the boxes of 91 classes. A tied matrix counts once. Memory is that of
-the weights, and in generation that of the keys and values of one sequence with as many tokens as the model can have
-(`max_positions`); those of the source, with two sides, are not counted. 1 GB is 10⁹ bytes."""
+prediction of tokens or masked tokens, 1,000 classes, or the boxes of 91 classes. A tied matrix counts once. The last columns are
+memory: of the weights, and, for models that generate, of the keys and values of one sequence with as many tokens as the model
+can have (`max_positions`). Keys and values of a source are not counted. 1 GB is 10⁹ bytes."""
 
 
 class Problem(Exception):
@@ -149,11 +151,9 @@ def tables(costs):
 def check(costs, write):
     """Returns whether the page has the tables; `write`: writes them."""
     page = PAGE.read_text(encoding="utf-8")
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
+    new = with_section(page, BEGIN, END, tables(costs))
+    if new is None:
         raise Problem(f"{PAGE.name} lacks the lines {BEGIN} and {END}")
-    new = f"{before}{BEGIN}\n\n{tables(costs)}\n\n{END}{after}"
     if write:
         PAGE.write_text(new, encoding="utf-8")
     return write or new == page

@@ -21,6 +21,8 @@ import re
 import sys
 from pathlib import Path
 
+from page_section import with_section
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/hub.md"
 CASES, REFERENCE = ROOT / "tests/parity/interop_parity_test.cpp", ROOT / "tests/parity/reference_interop.py"
@@ -149,11 +151,9 @@ def main():
     arguments = parser.parse_args()
     try:
         page = PAGE.read_text(encoding="utf-8")
-        before, begin, rest = page.partition(BEGIN)
-        _, end, after = rest.partition(END)
-        if not begin or not end:
+        new = with_section(page, BEGIN, END, table())
+        if new is None:
             raise Problem(f"{PAGE.name} lacks the lines {BEGIN} and {END}")
-        new = f"{before}{BEGIN}\n\n{table()}\n\n{END}{after}"
         if arguments.write:
             PAGE.write_text(new, encoding="utf-8")
         elif new != page:

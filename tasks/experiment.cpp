@@ -66,13 +66,14 @@ void validate(const Experiment& c, const Complain& complain) {
   if (type.validate) type.validate(c, complain);
   if (type.requires_special_tokens(c) && c.data.tokenizer.special_tokens == false)
     complain("data.tokenizer.special_tokens", "cannot be false: the task needs them");
-  if (c.training.batch_tokens && type.has_windows) {
+  if (c.training.batch_tokens && type.has_windows && !c.data.chat) {
     complain(
         "training.batch_tokens",
         fmt::format("is not for {}, whose windows are all data.sequence_length long: use training.batch_size",
                     type.name));
   }
   refuse_key(c, "data.prefix_length", c.data.prefix_length.has_value(), "language_modeling", complain);
+  refuse_key(c, "data.chat", c.data.chat, "language_modeling", complain);
   refuse_key(c, "data.answer_mark", c.data.answer_mark.has_value(), "marked_tokens", complain);
   refuse_key(c, "data.pair_column", !c.data.pair_column.empty(), "text_classification", complain);
   refuse_key(c, "data.label_unit", c.data.label_unit != LabelUnit::automatic, "token_classification",

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "data/images/image_listing.h"
 #include "data/text/corpus.h"
-#include "data/text_files.h"
+#include "data/files/text_files.h"
 #include "io/files.h"
 
 namespace zoo {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/text_files.h"
+#include "data/files/text_files.h"
 
 namespace zoo {
 

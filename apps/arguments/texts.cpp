@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/text/corpus.h"
-#include "data/text_files.h"
+#include "data/files/text_files.h"
 #include "io/progress.h"
 
 namespace zoo {

@@ -28,7 +28,7 @@ namespace {
 struct RenderArguments {
   std::filesystem::path dir, messages;
   std::optional<std::string> now;
-  bool add_generation_prompt = false, ids = false, special_tokens = false, json = false;
+  bool add_generation_prompt = false, ids = false, special_tokens = false, answers = false, json = false;
 };
 
 std::tm time_of(const RenderArguments& arguments) {
@@ -76,15 +76,29 @@ std::vector<Conversation> read_conversations(const RenderArguments& arguments) {
   return conversations;
 }
 
-// {"results": [{"text", "generated": [[begin, end]], "ids"} or {"error"}]}, one for each conversation.
-// `generated` counts bytes.
+/// What data.chat trains on: the token ids and the answers among them, as [begin, end].
+void add_answers(const ChatTemplate& chat, const Tokenizer& tokenizer, const Conversation& conversation,
+                 nlohmann::ordered_json& result) {
+  const auto encoded = chat.encode_answers(tokenizer, conversation);
+  auto answers = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < encoded.answers.size(); i += 2)
+    answers.push_back({encoded.answers[i], encoded.answers[i + 1]});
+  result["ids"] = encoded.ids;
+  result["answers"] = std::move(answers);
+}
+
+// {"results": [{"text", "generated": [[begin, end]], "ids", "answers"} or {"error"}]}, one for each
+// conversation. `generated` counts bytes, `answers` tokens.
 void render_chat(const RenderArguments& arguments) {
   const auto chat = read_chat_template(arguments.dir);
-  const auto tokenizer = arguments.ids ? open_tokenizer(arguments.dir) : nullptr;
+  if (arguments.answers && !arguments.json) throw UsageError("--answers: needs --json");
+  const bool has_ids = arguments.ids || arguments.answers;
+  const auto tokenizer = has_ids ? open_tokenizer(arguments.dir) : nullptr;
   const auto now = time_of(arguments);
   const auto marks = arguments.special_tokens ? MarksInMessages::tokens : MarksInMessages::text;
   auto results = nlohmann::ordered_json::array();
   for (const auto& conversation : read_conversations(arguments)) {
+    const size_t number = results.size();
     try {
       const auto rendered = chat.render(conversation, now);
       const auto ids = tokenizer ? chat.encode(*tokenizer, conversation, now, marks) : TokenIds();
@@ -96,8 +110,10 @@ void render_chat(const RenderArguments& arguments) {
       for (const auto& [begin, end] : rendered.generated) generated.push_back({begin, end});
       results.push_back({{"text", rendered.text}, {"generated", std::move(generated)}});
       if (tokenizer) results.back()["ids"] = ids;
+      if (arguments.answers) add_answers(chat, *tokenizer, conversation, results.back());
     } catch (const DataError& error) {
       if (!arguments.json) throw;
+      if (results.size() > number) results.erase(number);
       results.push_back({{"error", error.what()}});
     }
   }
@@ -126,6 +142,8 @@ void add_render_chat(CLI::App& app) {
   command->add_flag("--ids", arguments->ids, "The token ids in place of the text");
   command->add_flag("--special-tokens", arguments->special_tokens,
                     "With --ids: take the text of special tokens in messages for these tokens");
+  command->add_flag("--answers", arguments->answers,
+                    "With --json: also the tokens that training with data.chat predicts");
   command->add_option("--now", arguments->now, "The time for templates that write the date; default: now")
       ->type_name("'YYYY-MM-DD HH:MM'");
   add_json(*command, arguments->json,

@@ -10,9 +10,9 @@
 #include "base/text.h"
 #include "data/directory.h"
 #include "data/epoch_plan.h"
+#include "data/files/tables.h"
 #include "data/images/image_file.h"
 #include "data/images/image_listing.h"
-#include "data/text_files.h"
 #include "io/files.h"
 
 namespace zoo {
@@ -90,14 +90,15 @@ void LabelledImages::add_directory(const fs::path& path) {
 }
 
 void LabelledImages::add_list(const fs::path& path, const std::string& label_column) {
-  read_table(path, {{"image"}, {label_column}}, [&](size_t line, std::vector<std::string> row) {
-    const fs::path file(row[0]);
-    if (row[0].empty() || !stays_below(file)) {
+  read_table(path, {{"image"}, {label_column}}, [&](TableRow row) {
+    auto& [line, fields] = row;
+    const fs::path file(fields[0]);
+    if (fields[0].empty() || !stays_below(file)) {
       throw DataError(fmt::format("{}:{}: '{}' is no path of a file in the directory of this list",
-                                  path.string(), line, excerpt(row[0])));
+                                  path.string(), line, excerpt(fields[0])));
     }
-    if (row[1].empty()) throw DataError(fmt::format("{}:{}: no label", path.string(), line));
-    entries_.push_back({.label = std::move(row[1]), .file = path.parent_path() / file, .array = nullptr});
+    if (fields[1].empty()) throw DataError(fmt::format("{}:{}: no label", path.string(), line));
+    entries_.push_back({.label = std::move(fields[1]), .file = path.parent_path() / file, .array = nullptr});
   });
 }
 
@@ -114,7 +115,7 @@ LabelledImages read_images(const DataConfig& config, Split split) {
     std::error_code ignored;
     if (fs::is_directory(path, ignored)) {
       images.add_directory(path);
-    } else if (path.extension() == ".tsv") {
+    } else if (is_table(path)) {
       images.add_list(path, config.label_column);
     } else if (is_idx_name(path)) {
       images.add_idx(path, config.images.label_names);

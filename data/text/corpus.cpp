@@ -2,44 +2,52 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/text_files.h"
+#include "data/files/line_reader.h"
+#include "data/files/tables.h"
+#include "data/files/text_files.h"
 #include "io/files.h"
 #include "io/sha256.h"
 
 namespace zoo {
 namespace {
 
-/// Appends the documents of a text.
-void split_documents(const std::string& text, DocumentSplit split, std::vector<std::string>& out) {
-  if (split == DocumentSplit::none) {
-    out.push_back(text);
-    return;
-  }
-  std::string document;
-  const auto finish = [&] {
-    const size_t first_line = document.find_first_not_of('\n');
-    if (!is_blank(document))
-      out.emplace_back(without_blanks_at_end(std::string_view(document).substr(first_line)));
-    document.clear();
-  };
-  for (const std::string_view line : lines_of(text)) {
-    const bool separator = split == DocumentSplit::line         ? true
-                           : split == DocumentSplit::blank_line ? is_blank(line)
-                                                                : without_blanks_at_end(line) == "%";
-    if (split == DocumentSplit::line) document = line;
+using DocumentVisitor = std::function<void(std::string_view document)>;
+
+/// Puts lines together to documents.
+class DocumentSplitter {
+ public:
+  DocumentSplitter(DocumentSplit split, const DocumentVisitor& visit) : split_(split), visit_(visit) {}
+
+  void add(std::string_view line) {
+    const bool separator = split_ == DocumentSplit::line         ? true
+                           : split_ == DocumentSplit::blank_line ? is_blank(line)
+                                                                 : without_blanks_at_end(line) == "%";
+    if (split_ == DocumentSplit::line) document_ = line;
     if (separator) {
       finish();
     } else {
-      document.append(line).push_back('\n');
+      document_.append(line).push_back('\n');
     }
   }
-  finish();
-}
+  void finish() {
+    if (!is_blank(document_)) {
+      const size_t first_line = document_.find_first_not_of('\n');
+      visit_(without_blanks_at_end(std::string_view(document_).substr(first_line)));
+    }
+    document_.clear();
+  }
+
+ private:
+  DocumentSplit split_;
+  const DocumentVisitor& visit_;
+  std::string document_;
+};
 
 /// Bytes that the first `n` code points of `text` take.
 size_t prefix_bytes(std::string_view text, size_t n) {
@@ -80,7 +88,10 @@ std::vector<ColumnNames> text_columns(const DataConfig& config) {
   return columns;
 }
 
-std::string joined_pair(const std::string& first, const std::string& second) {
+/// A tab within a text becomes a blank: it would end the first text.
+std::string joined_pair(std::string first, std::string second) {
+  std::ranges::replace(first, kBetweenPairs, ' ');
+  std::ranges::replace(second, kBetweenPairs, ' ');
   return first + kBetweenPairs + second;
 }
 
@@ -88,27 +99,54 @@ void read_rows(const std::filesystem::path& path, const DataConfig& config, std:
   auto columns = text_columns(config);
   const bool has_pairs = columns.size() > 1;
   columns.insert(columns.begin() + 1, {config.label_column});
-  read_table(path, columns, [&](size_t line, std::vector<std::string> row) {
-    if (is_blank(row[1])) throw DataError(fmt::format("{}:{}: no label", path.string(), line));
-    out.push_back({.text = std::move(row[0]),
-                   .label = std::move(row[1]),
-                   .second = has_pairs ? std::move(row[2]) : std::string()});
+  read_table(path, columns, [&](TableRow row) {
+    auto& fields = row.fields;
+    if (is_blank(fields[1])) throw DataError(fmt::format("{}:{}: no label", path.string(), row.number));
+    out.push_back({.text = std::move(fields[0]),
+                   .label = std::move(fields[1]),
+                   .second = has_pairs ? std::move(fields[2]) : std::string()});
   });
 }
 
-/// Appends the documents of a file. In a table, the rows already separate the texts.
-void read_documents_of(const std::filesystem::path& path, const DataConfig& config,
-                       std::vector<std::string>& out) {
-  if (path.extension() != ".tsv") return split_documents(read_text(path), config.documents, out);
+/// The text of a file that is one document; in a table each row is a line.
+std::string whole_text_of(const std::filesystem::path& path, const DataConfig& config) {
+  if (!is_table(path)) return read_text(path);
   std::string whole;
-  read_table(path, {config.text_column}, [&](size_t, std::vector<std::string> row) {
-    if (config.documents == DocumentSplit::none) {
-      whole += row[0] + "\n";
-    } else if (!is_blank(row[0])) {
-      out.push_back(std::move(row[0]));
-    }
-  });
-  if (!whole.empty()) out.push_back(std::move(whole));
+  read_table(path, {config.text_column}, [&](const TableRow& row) { whole += row.fields[0] + "\n"; });
+  return whole;
+}
+
+/// The documents of a file. In a table, the rows already separate the texts.
+void visit_documents_of(const std::filesystem::path& path, const DataConfig& config,
+                        const DocumentVisitor& visit) {
+  if (is_table(path)) {
+    return read_table(path, {config.text_column}, [&](const TableRow& row) {
+      if (!is_blank(row.fields[0])) visit(row.fields[0]);
+    });
+  }
+  bool is_empty = true;
+  DocumentSplitter splitter(config.documents, visit);
+  for (LineReader lines(path); lines.next();) {
+    is_empty = is_empty && is_blank(lines.line());
+    splitter.add(lines.line());
+  }
+  splitter.finish();
+  if (is_empty) throw DataError(fmt::format("{}: the file is empty", path.string()));
+}
+
+/// The documents of all files of a split, train and valid together if they share files.
+void visit_all_documents(const DataConfig& config, Split split, const DocumentVisitor& visit) {
+  for (const auto& file : files_to_read(config, split)) visit_documents_of(data_path(file), config, visit);
+}
+
+void visit_whole_texts(const DataConfig& config, Split split, const DocumentVisitor& visit) {
+  std::vector<std::string> texts;
+  for (const auto& file : files_to_read(config, split)) {
+    auto text = whole_text_of(data_path(file), config);
+    if (!text.empty()) texts.push_back(std::move(text));
+  }
+  keep_part_of_text(config, split, texts);
+  for (const auto& text : texts) visit(text);
 }
 
 /// Throws DataError if `prefix` is one of the two files that it should be the common part of.
@@ -120,19 +158,71 @@ void check_prefix(const ConfigPath& prefix, const DataConfig& config) {
   }
 }
 
+struct TextPair {
+  std::string source, target;
+};
+
+/// Appends the pairs of PREFIX.source and PREFIX.target.
+void read_pair_files(const ConfigPath& prefix, const DataConfig& config, std::vector<TextPair>& pairs) {
+  check_prefix(prefix, config);
+  const auto source_path = data_path(prefix + ("." + config.source));
+  const auto target_path = data_path(prefix + ("." + config.target));
+  const std::string source_text = read_text(source_path);
+  const std::string target_text = read_text(target_path);
+  const auto sources = lines_of(source_text);
+  const auto targets = lines_of(target_text);
+  if (sources.size() != targets.size()) {
+    throw DataError(fmt::format("{} has {} lines and {} has {}: the numbers must be equal",
+                                source_path.string(), sources.size(), target_path.string(), targets.size()));
+  }
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (is_blank(sources[i]) || is_blank(targets[i])) continue;
+    pairs.push_back({.source = std::string(without_blanks_at_end(sources[i])),
+                     .target = std::string(without_blanks_at_end(targets[i]))});
+  }
+}
+
+/// Appends the pairs of a table. Line ends within a text become blanks: a text is a line.
+void read_pair_table(const std::filesystem::path& path, const DataConfig& config,
+                     std::vector<TextPair>& pairs) {
+  const auto names = [](const std::string& side) { return ColumnNames{side, "translation." + side}; };
+  read_table(path, {names(config.source), names(config.target)}, [&](TableRow row) {
+    for (auto& text : row.fields) std::ranges::replace(text, '\n', ' ');
+    if (is_blank(row.fields[0]) || is_blank(row.fields[1])) return;
+    pairs.push_back({.source = std::move(row.fields[0]), .target = std::move(row.fields[1])});
+  });
+}
+
 }  // namespace
+
+void visit_documents(const DataConfig& config, Split split, const DocumentVisitor& visit) {
+  size_t seen = 0, visited = 0;
+  const auto count = [&](std::string_view) { ++seen; };
+  const auto visit_counted = [&](std::string_view document) {
+    ++visited;
+    visit(document);
+  };
+  if (config.documents == DocumentSplit::none) {
+    visit_whole_texts(config, split, visit_counted);
+  } else if (!is_shared(config, split)) {
+    visit_all_documents(config, split, visit_counted);
+  } else {
+    visit_all_documents(config, split, count);
+    const size_t n_train = train_part(config, std::exchange(seen, 0));
+    visit_all_documents(config, split, [&](std::string_view document) {
+      if ((seen++ < n_train) == (split == Split::train)) visit_counted(document);
+    });
+  }
+  if (visited == 0) fail_empty(config, split, "documents");
+}
+
+TextReader reader_of(const DataConfig& config, Split split) {
+  return [=](const DocumentVisitor& sink) { visit_documents(config, split, sink); };
+}
 
 std::vector<std::string> read_documents(const DataConfig& config, Split split) {
   std::vector<std::string> documents;
-  for (const auto& file : files_to_read(config, split)) {
-    read_documents_of(data_path(file), config, documents);
-  }
-  if (config.documents == DocumentSplit::none) {
-    keep_part_of_text(config, split, documents);
-  } else {
-    keep_part(config, split, documents);
-  }
-  if (documents.empty()) fail_empty(config, split, "documents");
+  visit_documents(config, split, [&](std::string_view document) { documents.emplace_back(document); });
   return documents;
 }
 
@@ -143,7 +233,7 @@ std::string hash_of_data(const DataConfig& config) {
       const size_t before = hashes.size();
       for (const auto& name : {file, file + ("." + config.source), file + ("." + config.target)}) {
         try {
-          hashes += sha256(read_file(data_path(name), Follow::links));
+          hashes += sha256_of_file(data_path(name));
         } catch (const DataError&) {  // `file` is a file or a prefix, so some of these names do not exist
         }
       }
@@ -155,28 +245,10 @@ std::string hash_of_data(const DataConfig& config) {
 }
 
 ParallelTexts read_parallel(const DataConfig& config, Split split) {
-  struct Pair {
-    std::string source, target;
-  };
-  std::vector<Pair> pairs;
-  for (const auto& prefix : files_to_read(config, split)) {
-    check_prefix(prefix, config);
-    const auto source_path = data_path(prefix + ("." + config.source));
-    const auto target_path = data_path(prefix + ("." + config.target));
-    const std::string source_text = read_text(source_path);
-    const std::string target_text = read_text(target_path);
-    const auto sources = lines_of(source_text);
-    const auto targets = lines_of(target_text);
-    if (sources.size() != targets.size()) {
-      throw DataError(fmt::format("{} has {} lines and {} has {}: the numbers must be equal",
-                                  source_path.string(), sources.size(), target_path.string(),
-                                  targets.size()));
-    }
-    for (size_t i = 0; i < sources.size(); ++i) {
-      if (is_blank(sources[i]) || is_blank(targets[i])) continue;
-      pairs.push_back(
-          {std::string(without_blanks_at_end(sources[i])), std::string(without_blanks_at_end(targets[i]))});
-    }
+  std::vector<TextPair> pairs;
+  for (const auto& file : files_to_read(config, split)) {
+    is_table(file.text) ? read_pair_table(data_path(file), config, pairs)
+                        : read_pair_files(file, config, pairs);
   }
   keep_part(config, split, pairs);
   if (pairs.empty()) {
@@ -184,7 +256,7 @@ ParallelTexts read_parallel(const DataConfig& config, Split split) {
                                 files_to_read(config, split).front().text, config.source, name_of(split)));
   }
   ParallelTexts result;
-  for (Pair& pair : pairs) {
+  for (auto& pair : pairs) {
     result.source.push_back(std::move(pair.source));
     result.target.push_back(std::move(pair.target));
   }
@@ -220,11 +292,12 @@ std::pair<std::string, std::string> split_pair(const std::string& input) {
 }
 
 std::vector<std::string> read_texts(const std::filesystem::path& path, const DataConfig& config) {
-  if (path.extension() != ".tsv")
+  if (!is_table(path))
     return lines_of_text(read_file(path, Follow::everything, kMostInputBytes), path.string());
   std::vector<std::string> texts;
-  read_table(path, text_columns(config), [&](size_t, std::vector<std::string> row) {
-    texts.push_back(row.size() > 1 ? joined_pair(row[0], row[1]) : std::move(row[0]));
+  read_table(path, text_columns(config), [&](TableRow row) {
+    auto& fields = row.fields;
+    texts.push_back(fields.size() > 1 ? joined_pair(fields[0], fields[1]) : std::move(fields[0]));
   });
   if (texts.empty()) throw DataError(fmt::format("{}: the table has no rows", path.string()));
   return texts;

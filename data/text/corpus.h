@@ -3,15 +3,16 @@
 // line ends.
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "data/data_config.h"
+#include "data/files/text_files.h"
 #include "data/splits.h"
-#include "data/text/token_store.h"
-#include "data/text_files.h"
+#include "data/text/tokenizer.h"
 
 namespace zoo {
 
@@ -22,17 +23,24 @@ std::string hash_of_data(const DataConfig& config);
 // is left out of the training split. The training split has the first int((1 - valid_fraction)·n) of n items.
 // With DocumentSplit::none the items are code points, as in nanoGPT; otherwise they are documents or rows.
 
-/// Documents of the text files of `split`, in order; none is blank. With DocumentSplit::none each file is one
-/// document. In a tab-separated file (NAME.tsv) the text of each row is a document, or a line of the document
-/// with DocumentSplit::none. Throws DataError for a missing or empty file and for invalid UTF-8 (with file,
-/// line and byte).
+/// Calls `visit` with the documents of the text files of `split`, in order; none is blank. With
+/// DocumentSplit::none each file is one document, which is read as a whole; other documents are read one by
+/// one. In a table (data/files/tables.h) the text of each row is a document, or a line of the document with
+/// DocumentSplit::none. Throws DataError for a missing or empty file and for invalid UTF-8 (with file, line
+/// and byte).
+void visit_documents(const DataConfig& config, Split split,
+                     const std::function<void(std::string_view document)>& visit);
+/// Reads the documents each time that it is called.
+TextReader reader_of(const DataConfig& config, Split split);
+/// The documents, all in memory.
 std::vector<std::string> read_documents(const DataConfig& config, Split split);
 
 struct ParallelTexts {
   std::vector<std::string> source, target;  // of equal size
 };
-/// Lines of PREFIX.source and PREFIX.target. Pairs with a blank side are left out. Throws DataError, also if
-/// the numbers of lines differ.
+/// Lines of PREFIX.source and PREFIX.target, or the rows of a table with the columns `source` and `target`,
+/// or translation.source and translation.target. Pairs with a blank side are left out. Throws DataError, also
+/// if the numbers of lines differ.
 ParallelTexts read_parallel(const DataConfig& config, Split split);
 
 struct LabelledTexts {
@@ -48,13 +56,12 @@ inline constexpr char kBetweenPairs = '\t';
 /// The two texts of such an input. Throws DataError unless it has one tab.
 std::pair<std::string, std::string> split_pair(const std::string& input);
 
-/// Rows of tab-separated files with a header line (no quoting, as in GLUE). Throws DataError with file and
-/// line.
+/// Rows of tables. Throws DataError with file and line.
 LabelledTexts read_labelled(const DataConfig& config, Split split);
 
-/// Texts to use a trained model on: the lines of a file, blank ones included, or the texts of a table
-/// (NAME.tsv), as read_labelled() reads them, with a tab between the texts of pairs. `path` is not looked for
-/// below the data root. Throws DataError as read_documents().
+/// Texts to use a trained model on: the lines of a file, blank ones included, or the texts of a table, as
+/// read_labelled() reads them, with a tab between the texts of pairs. `path` is not looked for below the data
+/// root. Throws DataError as read_documents().
 std::vector<std::string> read_texts(const std::filesystem::path& path, const DataConfig& config);
 /// The lines of `content`, checked like the lines of a file. Errors call it `name`.
 std::vector<std::string> lines_of_text(std::string content, std::string_view name);

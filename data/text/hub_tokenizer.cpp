@@ -95,8 +95,13 @@ class HubTokenizer final : public Tokenizer {
   }
   std::vector<PlacedToken> encode_with_places(std::string_view text) const override {
     check_utf8(text);
-    return codec_->encode_with_places(text);
+    return codec_->encode_with_places(text, TextPlace::alone);
   }
+  std::vector<PlacedToken> encode_continuation_with_places(std::string_view text) const override {
+    check_utf8(text);
+    return codec_->encode_with_places(text, TextPlace::continuation);
+  }
+  HubFiles files() const override { return files_; }
   std::string decode(std::span<const int64_t> ids) const override {
     for (const int64_t id : ids) check_id(id, vocab_size());
     return codec_->decode(ids);

@@ -1,22 +1,17 @@
 #pragma once
-// A tokenised corpus as one memory-mapped array of ids, cached between runs.
+// A tokenised corpus as one memory-mapped array of ids.
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/text/tokenizer.h"
 
 namespace zoo {
-
-/// What follows the tokens of each text.
-enum class RowEnding {
-  end_of_sequence,  // eos, if the vocabulary has one: documents of a stream
-  bare              // nothing: sentences; the batches add special tokens
-};
 
 /// Token ids of many rows (documents, sentences), one after the other. Cheap to copy: copies share the
 /// memory. It is usually a mapped file with 2 bytes per token (4 if the vocabulary has more than 65,536
@@ -35,28 +30,42 @@ class TokenStore {
   TokenIds row(int64_t row) const;
   /// Tokens `begin` … `end` (excluded) of the store.
   TokenIds slice(int64_t begin, int64_t end) const;
+  /// The bytes of the ids as they are stored, and how many bytes an id has.
+  std::string_view stored_ids() const;
+  int64_t bytes_per_id() const;
   /// Copies the same tokens into `out`, which has room for end - begin ids.
   void copy(int64_t begin, int64_t end, int64_t* out) const;
 
  private:
-  friend TokenStore tokenize(const std::vector<std::string>& texts, const Tokenizer& tokenizer,
-                             RowEnding ending);
+  friend class TokenStoreBuilder;
+  friend std::optional<TokenStore> open_store(const std::filesystem::path& path, const std::string& key);
   struct Data;
   explicit TokenStore(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
   std::shared_ptr<const Data> data_;
 };
 
-/// Calls `use` with the ids of each of the texts, in their order. LibTorch's threads encode them, long ones
-/// in parts (Tokenizer::part_end), a few megabytes at a time. Throws DataError as Tokenizer::encode does.
-void encode_in_order(const std::vector<std::string>& texts, const Tokenizer& tokenizer,
-                     const std::function<void(TokenIds ids)>& use);
+/// Makes a store row by row, in memory.
+class TokenStoreBuilder {
+ public:
+  explicit TokenStoreBuilder(int64_t vocab_size);
+  /// Throws std::out_of_range for an id that is not in the vocabulary's range.
+  void add(const TokenIds& ids);
+  /// The store of the rows since the last call.
+  TokenStore finish();
 
-/// The ids of `texts`, one row for each text. They are cached in a file of cache_root() whose name is the
-/// hash of tokenizer, ending and texts. A damaged file is replaced; if no file can be written, the ids stay
-/// in memory. Throws DataError as Tokenizer::encode does.
-TokenStore tokenize(const std::vector<std::string>& texts, const Tokenizer& tokenizer, RowEnding ending);
+ private:
+  uint64_t width_;  // bytes of an id
+  std::vector<uint64_t> offsets_ = {0};
+  std::vector<char> ids_;
+};
 
-/// $ZOO_CACHE, else $XDG_CACHE_HOME/transformer-zoo, else ~/.cache/transformer-zoo; empty if none is set.
-std::filesystem::path cache_root();
+/// The store in a file that write_store() has written with this key; nothing if there is no such file, or if
+/// it is damaged.
+std::optional<TokenStore> open_store(const std::filesystem::path& path, const std::string& key);
+
+/// Writes the rows of all `parts` (at least one, all of one vocabulary) to one file, atomically. Throws
+/// SystemError.
+void write_store(const std::filesystem::path& path, const std::string& key,
+                 const std::vector<TokenStore>& parts);
 
 }  // namespace zoo

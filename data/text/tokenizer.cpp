@@ -9,7 +9,6 @@
 #include "data/text/byte_tokenizer.h"
 #include "data/text/char_tokenizer.h"
 #include "data/text/hub_tokenizer.h"
-#include "data/text/padded_rows.h"
 #include "data/text/sentencepiece_tokenizer.h"
 #include "data/text/tokenizer_file.h"
 #include "io/files.h"
@@ -37,6 +36,11 @@ TokenIds end_tokens(const SpecialTokens& special) {
   TokenIds ids = special.other_ends;
   if (special.eos >= 0) ids.insert(ids.begin(), special.eos);
   return ids;
+}
+
+void require_special(int64_t id, const char* name, const char* task) {
+  if (id < 0)
+    throw DataError(fmt::format("{} needs a {} token, which this tokenizer's vocabulary lacks", task, name));
 }
 
 TextFrame encoder_frame(const Tokenizer& tokenizer, const char* task) {

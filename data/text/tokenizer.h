@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -51,6 +52,10 @@ class Tokenizer {
   /// As encode(), with the code points of `text` that each token stands for, as transformers'
   /// return_offsets_mapping says them. Throws DataError, too, if this kind of tokenizer does not know them.
   virtual std::vector<PlacedToken> encode_with_places(std::string_view text) const;
+  /// The same for encode_continuation().
+  virtual std::vector<PlacedToken> encode_continuation_with_places(std::string_view text) const {
+    return encode_with_places(text);
+  }
   /// Text of `ids`. Special tokens give no text, except that unk gives "⁇". Throws DataError on an id outside
   /// 0 … vocab_size-1. With byte tokens the text may be invalid UTF-8.
   virtual std::string decode(std::span<const int64_t> ids) const = 0;
@@ -74,6 +79,9 @@ class Tokenizer {
   /// Writes the files from which Hugging Face transformers makes this tokenizer to `dir`. `frame` stands
   /// around texts if frame() says nothing. By default: no files. Throws SystemError.
   virtual void export_files(const std::filesystem::path& /*dir*/, const TextFrame& /*frame*/) const {}
+  /// The files of the Hub that describe this tokenizer, by name, its chat template included; none for other
+  /// kinds.
+  virtual std::map<std::string, std::string> files() const { return {}; }
   /// Differs between tokenizers that encode differently; a part of the cache key of a corpus. Empty: nothing
   /// is cached.
   virtual std::string fingerprint() const { return {}; }
@@ -83,6 +91,9 @@ class Tokenizer {
 int64_t decoder_start(const SpecialTokens& special);
 /// The tokens that end a generated text: eos and others, if the vocabulary has any.
 TokenIds end_tokens(const SpecialTokens& special);
+
+/// Throws DataError unless the vocabulary has this special token.
+void require_special(int64_t id, const char* name, const char* task);
 
 /// What an encoder reads around a text and around a pair of texts: the vocabulary's frame, or else
 /// <cls> A <sep> and <cls> A <sep> B <sep>. Throws DataError if the vocabulary lacks these tokens; `task` is

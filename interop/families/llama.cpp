@@ -80,7 +80,7 @@ TensorRules llama_like_rules(const Experiment& experiment) {
 
 namespace {
 
-/// What Llama, Mistral and Qwen have beyond read_llama_like().
+/// The keys of Llama, Mistral and Qwen: those of read_llama_like() and some more.
 void read_silu_decoder(ForeignConfig& from, const LlamaDefaults& defaults, Experiment& to) {
   read_llama_like(from, defaults, to);
   to.model.activation = read_gated_activation(from, "hidden_act", "silu");

@@ -4,7 +4,7 @@
 
 #include <torch/types.h>
 
-#include "data/text/padded_rows.h"
+#include "data/text/batches/padded_rows.h"
 #include "models/inference_scope.h"
 #include "tasks/evaluation.h"
 

@@ -7,8 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "data/text/text_batches.h"
-#include "data/text/token_store.h"
+#include "data/text/batches/text_batches.h"
+#include "data/text/chats/conversations.h"
+#include "data/text/tokenize.h"
 #include "generation/prompt.h"
 #include "models/families/families.h"
 #include "tasks/evaluation.h"
@@ -30,7 +31,7 @@ bool needs_special_tokens(const Experiment& experiment) {
 
 /// The number of words between white space, plus one for the end of each line, also of a last line without a
 /// line break.
-size_t words_in(const std::string& document) {
+size_t words_in(std::string_view document) {
   size_t words = document.ends_with('\n') ? 0 : 1;
   bool within = false;
   for (const char c : document) {
@@ -69,7 +70,8 @@ class LanguageModeling final : public Task {
     return metrics;
   }
 
-  /// Continues the beginning of the validation text. If documents are separate, also writes one from nothing.
+  /// Continues the beginning of the validation text, or answers in its first conversation. If documents are
+  /// separate, also writes one from nothing.
   std::vector<Sample> samples(Model& model, const std::vector<std::string>& inputs) override {
     constexpr size_t prompt_length = 16;
     std::vector<TokenIds> prompts;
@@ -79,6 +81,10 @@ class LanguageModeling final : public Task {
       prompts.push_back(framed({.before = before, .between = {}, .after = {}}, tokenizer().encode(input)));
     if (prompts.empty()) {
       batches(Split::valid);  // opens the validation text
+      if (experiment().data.chat) {
+        const auto beginning = valid_.row(0);
+        return sampled_texts(model, *this, {{beginning.begin(), beginning.begin() + valid_answer_}});
+      }
       if (!has_encoder(experiment()) && needs_special_tokens(experiment()))
         prompts.push_back({tokenizer().special().eos});
       TokenIds beginning = valid_.row(0);
@@ -91,15 +97,17 @@ class LanguageModeling final : public Task {
  private:
   std::unique_ptr<BatchSource> open(Split split) override {
     const auto& data = experiment().data;
-    const auto documents = read_documents(data, split);
+    if (data.chat) return open_conversations(split);
+    const auto documents = reader_of(data, split);
     auto stream = tokenize(documents, tokenizer(), RowEnding::end_of_sequence);
     size_t bytes = 0, words = 0;
-    for (int64_t i = 0; i < stream.n_rows(); ++i) {
-      const auto& document = documents[static_cast<size_t>(i)];
-      const int64_t begin = stream.row_begin(i);
-      bytes += predicted_bytes(tokenizer(), stream, begin, begin + stream.row_length(i), document);
+    int64_t row = 0;
+    documents([&](std::string_view document) {
+      const int64_t begin = stream.row_begin(row);
+      bytes += predicted_bytes(tokenizer(), stream, begin, begin + stream.row_length(row), document);
       words += words_in(document);
-    }
+      ++row;
+    });
     const auto tokens = static_cast<double>(std::max<int64_t>(stream.n_tokens(), 1));
     bytes_per_token_[static_cast<size_t>(split)] = static_cast<double>(bytes) / tokens;
     words_per_token_[static_cast<size_t>(split)] = static_cast<double>(words) / tokens;
@@ -114,15 +122,29 @@ class LanguageModeling final : public Task {
     return language_modeling_batches(std::move(stream), data.sequence_length, prefix, batch_options(split));
   }
 
+  std::unique_ptr<BatchSource> open_conversations(Split split) {
+    const auto& data = experiment().data;
+    auto [tokens, answers, answer_tokens, answer_bytes] = tokenize_conversations(data, split, tokenizer());
+    bytes_per_token_[static_cast<size_t>(split)] =
+        static_cast<double>(answer_bytes) / static_cast<double>(std::max<int64_t>(answer_tokens, 1));
+    if (split == Split::valid) {
+      valid_ = tokens;
+      valid_answer_ = answers.row(0).front();
+    }
+    return answer_batches(std::move(tokens), std::move(answers), data.sequence_length, tokenizer().special(),
+                          batch_options(split));
+  }
+
   std::array<double, 3> bytes_per_token_{}, words_per_token_{};  // by Split
   TokenStore valid_;
+  int64_t valid_answer_ = 0;  // of conversations: where the first answer of the first one begins
 };
 
 std::unique_ptr<Task> make_language_modeling(const Experiment& experiment, Vocabulary vocabulary) {
   if (!vocabulary.tokenizer) {
     const auto needed = needs_special_tokens(experiment) ? SpecialTokenSet::all : SpecialTokenSet::none;
-    const auto documents = read_documents(experiment.data, Split::train);
-    vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, needed, {&documents});
+    vocabulary.tokenizer =
+        make_tokenizer_for(experiment.data.tokenizer, needed, reader_of(experiment.data, Split::train));
   }
   return std::make_unique<LanguageModeling>(experiment, std::move(vocabulary));
 }
@@ -131,6 +153,7 @@ void validate_language_modeling(const Experiment& experiment, const Complain& co
   require_shape(experiment, {FamilyShape::decoder, FamilyShape::encoder_decoder},
                 "decoder or encoder_decoder", complain);
   require_positions(experiment, "data.sequence_length", experiment.data.sequence_length, complain);
+  if (experiment.data.chat) require_shape(experiment, {FamilyShape::decoder}, "decoder", complain);
 }
 
 }  // namespace

@@ -7,10 +7,10 @@
 #include <torch/types.h>
 
 #include "base/error.h"
+#include "data/text/batches/padded_rows.h"
+#include "data/text/batches/text_batches.h"
 #include "data/text/corpus.h"
-#include "data/text/padded_rows.h"
-#include "data/text/text_batches.h"
-#include "data/text/token_store.h"
+#include "data/text/tokenize.h"
 #include "models/inference_scope.h"
 #include "tasks/evaluation.h"
 #include "tasks/library_tasks.h"
@@ -94,7 +94,8 @@ class MarkedTokens final : public Task {
 std::unique_ptr<Task> make_marked_tokens(const Experiment& experiment, Vocabulary vocabulary) {
   if (!vocabulary.tokenizer) {
     const auto texts = texts_of(experiment.data, Split::train);
-    vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all, {&texts});
+    vocabulary.tokenizer =
+        make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all, reader_of({&texts}));
   }
   return std::make_unique<MarkedTokens>(experiment, std::move(vocabulary));
 }

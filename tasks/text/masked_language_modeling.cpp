@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <torch/types.h>
 
-#include "data/text/text_batches.h"
-#include "data/text/token_store.h"
+#include "data/text/batches/text_batches.h"
+#include "data/text/tokenize.h"
 #include "generation/fill_mask.h"
 #include "models/inference_scope.h"
 #include "tasks/evaluation.h"
@@ -84,7 +84,7 @@ class MaskedLanguageModeling final : public Task {
 
   std::unique_ptr<BatchSource> open(Split split) override {
     const auto& data = experiment().data;
-    auto stream = tokenize(read_documents(data, split), tokenizer(), RowEnding::end_of_sequence);
+    auto stream = tokenize(reader_of(data, split), tokenizer(), RowEnding::end_of_sequence);
     const MaskingOptions masking{
         .probability = data.mask_probability, .replace = data.mask_replace, .random = data.mask_random};
     return masked_language_modeling_batches(std::move(stream), data.sequence_length, tokenizer().special(),
@@ -94,8 +94,8 @@ class MaskedLanguageModeling final : public Task {
 
 std::unique_ptr<Task> make_masked_language_modeling(const Experiment& experiment, Vocabulary vocabulary) {
   if (!vocabulary.tokenizer) {
-    const auto documents = read_documents(experiment.data, Split::train);
-    vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all, {&documents});
+    vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all,
+                                              reader_of(experiment.data, Split::train));
   }
   return std::make_unique<MaskedLanguageModeling>(experiment, std::move(vocabulary));
 }

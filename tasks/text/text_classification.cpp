@@ -10,10 +10,10 @@
 
 #include "base/error.h"
 #include "data/epoch_plan.h"
+#include "data/text/batches/padded_rows.h"
+#include "data/text/batches/text_batches.h"
 #include "data/text/corpus.h"
-#include "data/text/padded_rows.h"
-#include "data/text/text_batches.h"
-#include "data/text/token_store.h"
+#include "data/text/tokenize.h"
 #include "generation/prompt.h"
 #include "models/families/families.h"
 #include "models/inference_scope.h"
@@ -223,12 +223,12 @@ class ClassificationByHead final : public TextClassification {
     return around ? around->n_tokens() : 1;
   }
 
-  /// What the vocabulary puts around a text whose last token is read.
+  /// The tokens around a text whose last token is read, if the vocabulary says them.
   std::optional<TextFrame> frame() const {
     return class_position() == ClassPosition::last ? tokenizer().frame() : std::nullopt;
   }
 
-  /// What stands around the texts of a pair. A model with one segment has both texts in it.
+  /// The tokens around the texts of a pair. In a model with one segment, both texts are in this one.
   TextFrame pair_frame() const {
     auto frame = encoder_frame(tokenizer(), "text_classification with an encoder");
     if (experiment().model.n_segments == 1) frame.second_segment = 0;
@@ -311,7 +311,7 @@ std::unique_ptr<Task> make_text_classification(const Experiment& experiment, Voc
     // same tokens, so that the families are comparable.
     if (!vocabulary.tokenizer) {
       vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all,
-                                                {&rows.texts, &rows.pairs, &vocabulary.labels});
+                                                reader_of({&rows.texts, &rows.pairs, &vocabulary.labels}));
     }
   }
   if (as_text) return std::make_unique<ClassificationByText>(experiment, std::move(vocabulary));

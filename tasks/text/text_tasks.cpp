@@ -23,17 +23,11 @@ bool has_token(const TokenStore& store, int64_t begin, int64_t end, int64_t id) 
 
 }  // namespace
 
-std::shared_ptr<const Tokenizer> make_tokenizer_for(
-    const TokenizerConfig& config, SpecialTokenSet needed,
-    const std::vector<const std::vector<std::string>*>& corpora) {
+std::shared_ptr<const Tokenizer> make_tokenizer_for(const TokenizerConfig& config, SpecialTokenSet needed,
+                                                    const TextReader& corpus) {
   const bool all =
       config.special_tokens.value_or(needed == SpecialTokenSet::all || learns_vocabulary(config.type));
-  const auto special = all ? SpecialTokenSet::all : SpecialTokenSet::none;
-  return make_tokenizer(config, special, [&](const std::function<void(std::string_view)>& sink) {
-    for (const auto* corpus : corpora) {
-      for (const auto& text : *corpus) sink(text);
-    }
-  });
+  return make_tokenizer(config, all ? SpecialTokenSet::all : SpecialTokenSet::none, corpus);
 }
 
 size_t predicted_bytes(const Tokenizer& tokenizer, const TokenStore& store, int64_t begin, int64_t end,

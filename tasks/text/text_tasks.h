@@ -4,18 +4,17 @@
 #include <string>
 #include <vector>
 
-#include "data/text/token_store.h"
+#include "data/text/tokenize.h"
 #include "tasks/experiment.h"
 #include "tasks/task.h"
 #include "tasks/task_type.h"
 
 namespace zoo {
 
-/// Makes a tokenizer from texts in memory, for a task without one that needs the special tokens `needed`.
+/// Makes a tokenizer from a corpus, for a task without one that needs the special tokens `needed`.
 /// config.special_tokens may add them, or leave out those that are not needed.
-std::shared_ptr<const Tokenizer> make_tokenizer_for(
-    const TokenizerConfig& config, SpecialTokenSet needed,
-    const std::vector<const std::vector<std::string>*>& corpora);
+std::shared_ptr<const Tokenizer> make_tokenizer_for(const TokenizerConfig& config, SpecialTokenSet needed,
+                                                    const TextReader& corpus);
 
 /// How many bytes of `text` a model predicts when it predicts the tokens `begin` … `end` (excluded) of
 /// `store`, which encode the text. Only bytes that decode() gives back count, so characters that became unk

@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "data/text/batches/text_batches.h"
 #include "data/text/corpus.h"
-#include "data/text/text_batches.h"
-#include "data/text/token_store.h"
+#include "data/text/tokenize.h"
 #include "models/families/families.h"
 #include "tasks/evaluation.h"
 #include "tasks/library_tasks.h"
@@ -102,8 +102,8 @@ class TextToText final : public Task {
 std::unique_ptr<Task> make_text_to_text(const Experiment& experiment, Vocabulary vocabulary) {
   if (!vocabulary.tokenizer) {
     const auto pairs = read_parallel(experiment.data, Split::train);
-    vocabulary.tokenizer =
-        make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all, {&pairs.source, &pairs.target});
+    vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all,
+                                              reader_of({&pairs.source, &pairs.target}));
   }
   return std::make_unique<TextToText>(experiment, std::move(vocabulary));
 }

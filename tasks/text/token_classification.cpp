@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "data/epoch_plan.h"
-#include "data/text/padded_rows.h"
+#include "data/text/batches/padded_rows.h"
 #include "data/text/tagging/tagged_texts.h"
 #include "data/text/tagging/token_classification_batches.h"
 #include "data/text/tagging/unit_encoder.h"
@@ -237,7 +237,8 @@ std::unique_ptr<Task> make_token_classification(const Experiment& experiment, Vo
     if (!vocabulary.tokenizer) {
       std::vector<std::string> texts;
       for (const auto& row : rows) texts.push_back(row.text);
-      vocabulary.tokenizer = make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all, {&texts});
+      vocabulary.tokenizer =
+          make_tokenizer_for(experiment.data.tokenizer, SpecialTokenSet::all, reader_of({&texts}));
     }
   }
   return std::make_unique<TokenClassification>(experiment, std::move(vocabulary));

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "data/epoch_plan.h"
-#include "data/text/padded_rows.h"
+#include "data/text/batches/padded_rows.h"
 #include "generation/generator.h"
 #include "tasks/metrics/text_metrics.h"
 

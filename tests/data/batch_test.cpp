@@ -12,7 +12,7 @@
 #include "data/batch_source.h"
 #include "data/epoch_plan.h"
 #include "data/prefetch.h"
-#include "data/text/text_batches.h"
+#include "data/text/batches/text_batches.h"
 #include "tests/data/support.h"
 
 namespace zoo {

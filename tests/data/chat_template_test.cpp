@@ -95,5 +95,36 @@ TEST_F(ChatTemplates, ErrorsAreOneLine) {
   EXPECT_THAT(problem([&] { read_chat_template(dir_.path()); }), HasSubstr("there is no chat template"));
 }
 
+// Without {% generation %}: what follows the beginning of the assistant's turn, up to the end of the turn.
+TEST_F(ChatTemplates, AnswersAreFoundInTemplatesThatDoNotMarkThem) {
+  const auto answers = [&](const Conversation& conversation) {
+    const auto encoded =
+        read_chat_template(dir_.path()).encode_answers(*open_tokenizer(dir_.path()), conversation);
+    return std::pair(encoded.ids, encoded.answers);
+  };
+  const Conversation conversation = {{"messages",
+                                      {{{"role", "user"}, {"content", "hi"}},
+                                       {{"role", "assistant"}, {"content", "<e>a"}},
+                                       {{"role", "user"}, {"content", "u"}},
+                                       {{"role", "assistant"}, {"content", "a"}}}}};
+  write(
+      "{% for m in messages %}{{ '<u>' if m.role == 'user' else 'hh' }}{{ m.content }}{{ eos_token }}"
+      "{% endfor %}{{ 'hh' if add_generation_prompt }}");
+  const auto [ids, places] = answers(conversation);
+  EXPECT_THAT(ids, ElementsAre(8, 5, 6, 7, 5, 5, 1, 2, 3, 0, 7, 8, 4, 7, 5, 5, 0, 7));
+  EXPECT_THAT(places, ElementsAre(6, 11, 16, 18));
+  // A template that marks them.
+  write(
+      "{% for m in messages %}{% if m.role == 'user' %}<u>{{ m.content }}{% else %}h{% generation %}{{ "
+      "m.content }}"
+      "{{ eos_token }}{% endgeneration %}{% endif %}{% endfor %}");
+  EXPECT_THAT(answers(conversation).second, ElementsAre(4, 9, 12, 14));
+  // Earlier answers are cut.
+  write(
+      "{% for m in messages %}{{ m.content[:1] if not loop.last else m.content }}{{ eos_token }}{% endfor "
+      "%}");
+  EXPECT_THAT(problem([&] { answers(conversation); }), HasSubstr("writes a turn in another way"));
+}
+
 }  // namespace
 }  // namespace zoo

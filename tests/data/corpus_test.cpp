@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <atomic>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "data/text/tokenize.h"
 #include "io/files.h"
 #include "tests/data/support.h"
 
@@ -150,6 +153,61 @@ TEST_F(Corpus, ParallelLinesCorrespond) {
               HasSubstr("p.fr does not exist"));
 }
 
+TEST_F(Corpus, PairsMayStandInATable) {
+  dir_.write("p.jsonl",
+             "{\"translation\": {\"de\": \"eins\\nzwei\", \"en\": \"one\"}}\n{\"translation\": {\"de\": "
+             "\"\", \"en\": \"two\"}}\n"
+             "{\"translation\": {\"de\": \"drei\", \"en\": \"three\"}}\n");
+  DataConfig config = config_of({"p.jsonl"});
+  config.valid = {"p.jsonl"};
+  const auto texts = read_parallel(config, Split::train);
+  EXPECT_THAT(texts.source, ElementsAre("eins zwei", "drei"));
+  EXPECT_THAT(texts.target, ElementsAre("one", "three"));
+}
+
+TEST_F(Corpus, LinesOfJsonAreATable) {
+  dir_.write(
+      "rows.jsonl",
+      "\xEF\xBB\xBF{\"text\": \"one \\u20ac\\r\\n\", \"label\": 1, \"meta\": {\"a\": {\"b\": \"x\"}}}\r\n\n"
+      "{\"label\": true}\n{\"text\": null, \"label\": 0.5}\n");
+  DataConfig config = config_of({"rows.jsonl"}, DocumentSplit::line);
+  config.valid = {"rows.jsonl"};
+  EXPECT_THAT(read_documents(config, Split::train), ElementsAre("one €"));
+  auto rows = read_labelled(config, Split::train);
+  EXPECT_THAT(rows.texts, ElementsAre("one €", "", ""));
+  EXPECT_THAT(rows.labels, ElementsAre("1", "true", "0.5"));
+  config.text_column = {"nothing", "meta.a.b"};
+  EXPECT_THAT(read_documents(config, Split::train), ElementsAre("x"));
+
+  const auto problem = [&](const std::string& content) {
+    dir_.write("rows.jsonl", content);
+    return message_of<DataError>([&] { read_documents(config_of({"rows.jsonl"}), Split::train); });
+  };
+  EXPECT_THAT(problem("{\"text\": \"a\"}\n{\"text\": [1]}\n"),
+              HasSubstr("rows.jsonl:2: \"text\" is a list, not a text"));
+  EXPECT_THAT(problem("{\"text\": \"a\"}\n\n{\"text\"\n"), HasSubstr("rows.jsonl:3: "));
+  EXPECT_THAT(problem("[1]\n"), HasSubstr("rows.jsonl:1: a line is a JSON object"));
+  EXPECT_THAT(problem("{\"a\": 1}\n"),
+              HasSubstr("rows.jsonl: no column \"sentence\" or \"text\"; there are: a"));
+  EXPECT_THAT(problem("{\"text\": \"a\"}\n{\"text\": \"\xff\"}\n"),
+              HasSubstr("rows.jsonl:2: not UTF-8 at byte 24"));
+  EXPECT_THAT(problem(" \n"), HasSubstr("rows.jsonl: the file is empty"));
+}
+
+// The pieces in which a file is read end within lines, line ends and characters.
+TEST_F(Corpus, LinesAreThoseOfTheWholeFile) {
+  std::string content, line;
+  std::vector<std::string> expected;
+  for (size_t i = 0; content.size() < 3'500'000; ++i) {
+    line = i % 1000 == 0 ? std::string(300'000, 'x') : std::string(i % 97, 'y') + "é€";
+    expected.push_back(line);
+    content += line + (i % 3 == 0 ? "\r\n" : "\n");
+  }
+  EXPECT_TRUE(documents(content, DocumentSplit::line) == expected);
+  content.resize(content.size() - 1);
+  EXPECT_TRUE(documents(content, DocumentSplit::line) == expected);
+}
+
 TEST_F(Corpus, LabelledRowsAreReadByColumnName) {
   dir_.write("rows.tsv", "id\tlabel\tsentence\n1\tgood\tquite \"nice\"\n\n2\tbad\t\n");
   DataConfig config = config_of({"rows.tsv"});
@@ -180,9 +238,9 @@ TEST_F(Corpus, TextsForAModelAreLinesOrAColumn) {
 
   dir_.write("rows.tsv", "id\tsentence\n");
   EXPECT_THAT(message_of<DataError>([&] { read("rows.tsv"); }), HasSubstr("rows.tsv: the table has no rows"));
-  dir_.write("rows.tsv", "id\ttext\n1\tone\n");
+  dir_.write("rows.tsv", "id\tbody\n1\tone\n");
   EXPECT_THAT(message_of<DataError>([&] { read("rows.tsv"); }),
-              HasSubstr("rows.tsv:1: no column \"sentence\""));
+              HasSubstr("rows.tsv:1: no column \"sentence\" or \"text\""));
   EXPECT_THAT(message_of<DataError>([&] { read("nowhere.txt"); }), HasSubstr("nowhere.txt"));
   EXPECT_EQ(message_of<DataError>([] { lines_of_text("a\nb\xFF", "here"); }),
             "here:2: not UTF-8 at byte 3: \\xff");
@@ -259,6 +317,60 @@ TEST_F(Cache, AnyDamageIsNoticedAndRepaired) {
     std::ofstream(file, std::ios::binary) << content;
     expect_right(tokenize(texts_, *tokenizer_, RowEnding::bare));
     ASSERT_EQ(read_file(file), good);
+  }
+}
+
+/// A tokenizer that counts the texts it encodes.
+class CountingTokenizer final : public Tokenizer {
+ public:
+  explicit CountingTokenizer(const Tokenizer& counted) : counted_(counted) {}
+  TokenIds encode(std::string_view text) const override {
+    ++n_encoded_;
+    return counted_.encode(text);
+  }
+  std::string decode(std::span<const int64_t> ids) const override { return counted_.decode(ids); }
+  std::string label(int64_t id) const override { return counted_.label(id); }
+  int64_t vocab_size() const override { return counted_.vocab_size(); }
+  bool keeps_text() const override { return counted_.keeps_text(); }
+  const SpecialTokens& special() const override { return counted_.special(); }
+  void save(const std::filesystem::path& dir) const override { counted_.save(dir); }
+  std::string fingerprint() const override { return counted_.fingerprint(); }
+  int64_t n_encoded() const { return n_encoded_; }
+
+ private:
+  const Tokenizer& counted_;
+  mutable std::atomic<int64_t> n_encoded_ = 0;
+};
+
+TEST_F(Cache, AnEncodingThatWasStoppedGoesOn) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < 50; ++i) texts.emplace_back(static_cast<size_t>(i % 7), "first"[i % 5]);
+  texts.emplace_back();
+  texts.emplace_back();
+  const TokenizeOptions small{.part_bytes = 10};
+  struct Stopped {};
+  for (const int stop : {0, 1, 17, 50, 51}) {
+    std::filesystem::remove_all(dir_ / "cache");
+    bool is_encoding = false;  // the first time, the texts are read for the key
+    const CountingTokenizer first(*tokenizer_), second(*tokenizer_);
+    const auto stopping = [&](const std::function<void(std::string_view)>& sink) {
+      for (int i = 0; i < std::ssize(texts); ++i) {
+        if (is_encoding && i == stop) throw Stopped();
+        sink(texts[static_cast<size_t>(i)]);
+      }
+      is_encoding = true;
+    };
+    EXPECT_THROW(tokenize(stopping, first, RowEnding::end_of_sequence, small), Stopped);
+    const auto store = tokenize(texts, second, RowEnding::end_of_sequence, small);
+    ASSERT_EQ(store.n_rows(), std::ssize(texts));
+    for (int64_t i = 0; i < store.n_rows(); ++i) {
+      auto expected = tokenizer_->encode(texts[static_cast<size_t>(i)]);
+      expected.push_back(tokenizer_->special().eos);
+      EXPECT_EQ(store.row(i), expected);
+    }
+    EXPECT_EQ(files().size(), 1);
+    // All but the last part is kept.
+    EXPECT_LT(second.n_encoded(), std::max<int64_t>(std::ssize(texts) - stop + 8, 10));
   }
 }
 

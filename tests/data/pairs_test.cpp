@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "data/text/corpus.h"
-#include "data/text/padded_rows.h"
-#include "data/text/text_batches.h"
+#include "data/text/batches/padded_rows.h"
+#include "data/text/batches/text_batches.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 

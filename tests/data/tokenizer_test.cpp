@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 #include "data/text/sentencepiece_tokenizer.h"
-#include "data/text/token_store.h"
+#include "data/text/tokenize.h"
 #include "io/files.h"
 #include "tests/data/support.h"
 #include "tests/support/environment.h"
@@ -714,7 +714,8 @@ TEST(TrainedSubwords, APartOfATextIsEncodedAsWithinTheText) {
     const auto tokenizer = make(kind, SpecialTokenSet::all, {text.substr(0, 5000)}, 400);
     ASSERT_LT(tokenizer->part_end(text, 0, 1000), 1100u);
     std::vector<TokenIds> rows;
-    encode_in_order({"to be", text, ""}, *tokenizer, [&](TokenIds ids) { rows.push_back(std::move(ids)); });
+    const std::vector<std::string> texts = {"to be", text, ""};
+    encode_in_order(zoo::reader_of({&texts}), *tokenizer, [&](TokenIds ids) { rows.push_back(std::move(ids)); });
     ASSERT_EQ(rows.size(), 3u);
     EXPECT_EQ(rows[0], tokenizer->encode("to be"));
     EXPECT_TRUE(rows[1] == tokenizer->encode(text));

@@ -15,9 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-PYTHON = os.environ.get("ZOO_PYTHON", str(ROOT / ".venv/bin/python3"))
-SKIPPED = 77
+from references_python import ROOT, begin
 
 
 # What transformers counts in another way.
@@ -221,12 +219,7 @@ def unused(paths):
 def main():
     if sys.argv[1:] not in (["parameters"], ["keys"]):
         sys.exit(__doc__)
-    if not Path(PYTHON).is_file():
-        print(f"there is no {PYTHON}; scripts/setup.sh --tests makes it")
-        sys.exit(1 if "ZOO_REQUIRE_REFERENCES" in os.environ else SKIPPED)
-    if "ZOO_CATALOGUE_TEST" not in os.environ:  # begin again with the packages of that Python
-        os.environ["ZOO_CATALOGUE_TEST"] = "begun"
-        os.execv(PYTHON, [PYTHON, __file__, *sys.argv[1:]])
+    begin()
     sys.path.insert(0, str(ROOT / "scripts"))
     from make_catalogue import configurations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Compares `zoo tokenizer chat` with transformers: the text of every conversation by every template, byte for byte, and what
-stands in {% generation %}; where transformers raises an error, the program must, too.
+stands in {% generation %}, also as tokens for training; where transformers raises an error, the program must, too.
 
   chat_template_test.py                the templates of chat_templates.py
   chat_template_test.py DIRECTORY...   those of directories, such as source packages that pip has downloaded and tar unpacked:
@@ -18,10 +18,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-PYTHON = os.environ.get("ZOO_PYTHON", str(ROOT / ".venv/bin/python3"))
+from references_python import ROOT, begin
+
 PROGRAM = os.environ.get("ZOO_PROGRAM", str(ROOT / "build/release/zoo"))
-SKIPPED = 77
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
 NOW = datetime.datetime(2025, 7, 4, 13, 5)
 
@@ -116,20 +115,92 @@ def compare(templates):
     return counts, problems
 
 
+def tokenizer_with(template):
+    """A tokenizer of bytes with a few merges, and the special tokens."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = [*TOKENS.values(), "<|im_start|>", "<|im_end|>"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=400, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+    )
+    texts = [str(message.get("content")) for _, conversation in conversations() for message in conversation["messages"]]
+    tokenizer.train_from_iterator(texts, trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, chat_template=template, **TOKENS)
+
+
+def ranges(mask):
+    """The places of ones: [[begin, end], …]."""
+    edges = [i for i, (a, b) in enumerate(zip([0, *mask], [*mask, 0])) if a != b]
+    return [list(pair) for pair in zip(edges[::2], edges[1::2])]
+
+
+def compare_masks(templates):
+    """The tokens that training predicts, with transformers' return_assistant_tokens_mask."""
+    from transformers.utils import chat_template_utils
+
+    class Clock(datetime.datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls(2024, 7, 26)
+
+    count, problems = 0, []
+    for name, template in templates.items():
+        if "{% generation" not in template and "{%- generation" not in template:
+            continue
+        theirs = tokenizer_with(template)
+        kept = [
+            (title, conversation)
+            for title, conversation in conversations()
+            if not any(token in json.dumps(conversation) for token in theirs.all_special_tokens + ["<|im_"])
+        ]
+        with tempfile.TemporaryDirectory() as folder:
+            theirs.save_pretrained(folder)
+            file = Path(folder) / "conversations.jsonl"
+            file.write_text("".join(json.dumps(conversation) + "\n" for _, conversation in kept))
+            command = [PROGRAM, "tokenizer", "chat", folder, "--messages", file, "--json", "--answers"]
+            results = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["results"]
+        chat_template_utils.datetime = Clock
+        for (title, conversation), result in zip(kept, results, strict=True):
+            options = json.loads(json.dumps(conversation))
+            messages = options.pop("messages")
+            try:
+                expected = theirs.apply_chat_template(
+                    messages, tokenize=True, return_dict=True, return_assistant_tokens_mask=True, **options
+                )
+            except Exception:  # the texts were compared before
+                continue
+            # From an answer without text on, transformers marks all tokens.
+            if any(begin == end for begin, end in result["generated"]):
+                continue
+            count += 1
+            wanted = ranges(expected["assistant_masks"])
+            got = [list(pair) for pair in result.get("answers", [])]
+            joined = []  # answers that touch each other are one range of ones
+            for begin, end in got:
+                if joined and joined[-1][1] >= begin:
+                    joined[-1][1] = end
+                else:
+                    joined.append([begin, end])
+            if "error" in result or result["ids"] != expected["input_ids"] or joined != wanted:
+                problems.append(f"{name}, {title}: answers {joined} instead of {wanted}: {result.get('error')}")
+    return count, problems
+
+
 def main():
-    if not Path(PYTHON).is_file():
-        print(f"there is no {PYTHON}; scripts/setup.sh --tests makes it")
-        sys.exit(1 if "ZOO_REQUIRE_REFERENCES" in os.environ else SKIPPED)
-    if "ZOO_CHAT_TEMPLATE_TEST" not in os.environ:  # begin again with the packages of that Python
-        os.environ["ZOO_CHAT_TEMPLATE_TEST"] = "begun"
-        os.execv(PYTHON, [PYTHON, __file__, *sys.argv[1:]])
+    begin()
     if sys.argv[1:]:
         templates = {name: text for folder in sys.argv[1:] for name, text in templates_in(Path(folder))}
     else:
         from chat_templates import TEMPLATES as templates
     counts, problems = compare(templates)
+    masks, more = compare_masks(templates)
+    problems += more
     print("\n".join(problems[:50]))
-    print(f"{len(templates)} templates: {counts['texts']} texts, {counts['errors']} errors, {len(problems)} differ")
+    print(f"{len(templates)} templates: {counts['texts']} texts, {counts['errors']} errors, {masks} masks, {len(problems)} differ")
     sys.exit(1 if problems else 0)
 
 

@@ -7,7 +7,7 @@
 #include <torch/types.h>
 
 #include "checkpoints/run.h"
-#include "data/text/padded_rows.h"
+#include "data/text/batches/padded_rows.h"
 #include "io/gguf/gguf_file.h"
 #include "models/inference_scope.h"
 #include "tests/parity/reference.h"

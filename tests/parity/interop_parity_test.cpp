@@ -34,7 +34,7 @@ class ForeignModels : public ReferenceTest, public ::testing::WithParamInterface
   std::filesystem::path directory() const { return file(GetParam()).replace_extension(); }
   SafetensorsFile reference() const { return SafetensorsFile(file(GetParam())); }
 
-  /// Of a picture in a file. Both programs resize it and round its pixels.
+  /// Compares the objects in a picture file. Both programs resize the picture and round its pixels.
   void expect_objects(const zoo::Run& run, const SafetensorsFile& reference) const {
     constexpr double pixels = 0.2, close = 2e-3;
     const auto picture = directory().replace_extension(".png").string();

@@ -2,7 +2,7 @@
 
 #include <torch/types.h>
 
-#include "data/text/text_batches.h"
+#include "data/text/batches/text_batches.h"
 #include "models/families/families.h"
 #include "models/lora.h"
 #include "tasks/objectives/token_cross_entropy.h"

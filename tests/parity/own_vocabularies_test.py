@@ -7,15 +7,12 @@ ZOO_PYTHON: a Python with transformers; default that of .venv.
 """
 
 import json
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PYTHON = os.environ.get("ZOO_PYTHON", str(ROOT / ".venv/bin/python3"))
-SKIPPED = 77
+from references_python import begin
 
 TEXT = "Où est la mer ?\nthe ship came home at night\n“Who is there?” she asked; 山高水長\t1, 22, 333\n"
 TEXTS = [TEXT, "the mer", "unseen: Ω ß", "  two  blanks ", "<eos> is text", ""]
@@ -36,12 +33,7 @@ MODELS = {
 
 
 def main():
-    if not pathlib.Path(PYTHON).is_file():
-        print(f"there is no {PYTHON}; scripts/setup.sh --tests makes it")
-        sys.exit(1 if "ZOO_REQUIRE_REFERENCES" in os.environ else SKIPPED)
-    if "ZOO_OWN_VOCABULARIES" not in os.environ:  # begin again with the packages of that Python
-        os.environ["ZOO_OWN_VOCABULARIES"] = "begun"
-        os.execv(PYTHON, [PYTHON, __file__, *sys.argv[1:]])
+    begin()
     from transformers import AutoTokenizer
 
     program = pathlib.Path(sys.argv[1]).resolve()

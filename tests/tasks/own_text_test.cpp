@@ -92,5 +92,26 @@ TEST_F(OwnTextRecipe, NamesOfFilesAreNamesOfRuns) {
   }
 }
 
+TEST_F(OwnTextRecipe, ReadsTablesOfTextsAndConversations) {
+  std::string rows, labelled, chats;
+  for (int i = 0; i < 60; ++i) {
+    rows += "{\"id\": 1, \"content\": \"one line of text\"}\n";
+    labelled += "{\"text\": \"one line of text\", \"label\": 1}\n";
+    chats += "{\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}]}\n";
+  }
+  const auto texts = recipe_for({dir_.write("texts.jsonl", rows)}).experiment;
+  EXPECT_EQ(texts.task.type, "language_modeling");
+  EXPECT_EQ(texts.data.documents, DocumentSplit::line);
+  EXPECT_EQ(texts.data.text_column, std::vector<std::string>{"content"});
+  EXPECT_EQ(recipe_for({dir_.write("labelled.jsonl", labelled)}).experiment.task.type, "text_classification");
+  const auto problem = [](const std::vector<std::filesystem::path>& files) {
+    return testing::message_of<DataError>([&] { recipe_for(files); });
+  };
+  const auto chat = dir_.write("chats.jsonl", chats);
+  EXPECT_THAT(problem({chat}), HasSubstr("--set init_from=DIRECTORY"));
+  EXPECT_THAT(problem({dir_ / "texts.jsonl", chat}), HasSubstr("chats.jsonl: the files are not of one form"));
+  EXPECT_THAT(problem({dir_ / "texts.jsonl", dir_ / "labelled.jsonl"}), HasSubstr("a table is not one text"));
+}
+
 }  // namespace
 }  // namespace zoo

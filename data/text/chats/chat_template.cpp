@@ -20,6 +20,22 @@ bool is_set(const Conversation& conversation, const char* name) {
   return found != conversation.end() && found->is_boolean() && found->get<bool>();
 }
 
+/// What strftime_now tells in training, so that a run can be repeated.
+std::tm date_of_training() {
+  std::tm date{};
+  date.tm_mday = 26;  // 26 July 2024, a Friday
+  date.tm_mon = 6;
+  date.tm_year = 124;
+  date.tm_wday = 5;
+  date.tm_yday = 207;
+  return date;
+}
+
+size_t n_code_points(std::string_view text) {
+  return static_cast<size_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
 // ---- continue_final_message
 
 constexpr std::string_view final_tag = "CONTINUE_FINAL_MESSAGE_TAG";
@@ -213,31 +229,105 @@ RenderedText ChatTemplate::render(const Conversation& conversation, const std::t
   }
 }
 
-TokenIds ChatTemplate::encode(const Tokenizer& tokenizer, const Conversation& conversation,
-                              const std::tm& now, MarksInMessages marks) const {
-  const auto text = render(conversation, now).text;
-  if (marks == MarksInMessages::tokens) return tokenizer.encode(text);
+std::vector<std::string> ChatTemplate::rendered_parts(const Conversation& conversation,
+                                                      const RenderedText& whole, const std::tm& now) const {
   auto with_cuts = conversation;
   const auto cut = cut_for(conversation);
   bool has_special = false;
   for (const auto* name : {"messages", "tools", "documents"}) {
     if (with_cuts.contains(name)) has_special = cut_special(with_cuts[name], special_, cut) || has_special;
   }
-  if (!has_special) return tokenizer.encode(text);
-  const auto parts = parts_between_cuts(render(with_cuts, now).text, cut);
+  if (!has_special) return {whole.text};
+  auto parts = parts_between_cuts(render(with_cuts, now).text, cut);
   std::string joined;
   for (const auto& part : parts) joined += part;
-  if (joined != text) {
+  if (joined != whole.text) {
     throw DataError(
         "a message has the text of a special token, and the template does more with it than write it: "
         "leave it out, or ask for special tokens in messages");
   }
+  return parts;
+}
+
+TokenIds ChatTemplate::encode(const Tokenizer& tokenizer, const Conversation& conversation,
+                              const std::tm& now, MarksInMessages marks) const {
+  const auto whole = render(conversation, now);
+  if (marks == MarksInMessages::tokens) return tokenizer.encode(whole.text);
   TokenIds ids;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const auto more = i == 0 ? tokenizer.encode(parts[i]) : tokenizer.encode_continuation(parts[i]);
+  bool is_first = true;
+  for (const auto& part : rendered_parts(conversation, whole, now)) {
+    const auto more =
+        std::exchange(is_first, false) ? tokenizer.encode(part) : tokenizer.encode_continuation(part);
     ids.insert(ids.end(), more.begin(), more.end());
   }
   return ids;
+}
+
+std::vector<ByteSpan> ChatTemplate::answers_in(const Conversation& conversation,
+                                               const RenderedText& whole) const {
+  if (template_for(conversation).marks_generated_text()) return whole.generated;
+  std::vector<ByteSpan> answers;
+  auto messages = Conversation::array();
+  const auto text_so_far = [&](bool answer_follows) {
+    auto beginning = conversation;
+    beginning["messages"] = messages;
+    beginning["add_generation_prompt"] = answer_follows;
+    return render(beginning, date_of_training()).text;
+  };
+  for (const auto& message : conversation["messages"]) {
+    const bool is_answer = message.is_object() && message.value("role", "") == "assistant";
+    const auto before = is_answer ? text_so_far(true) : std::string();
+    messages.push_back(message);
+    if (!is_answer) continue;
+    const auto after = text_so_far(false);
+    if (!after.starts_with(before) || !whole.text.starts_with(after)) {
+      throw DataError(
+          "the chat template writes a turn in another way when the conversation goes on, and does not mark "
+          "answers with {% generation %}: it is not known which tokens are answers");
+    }
+    answers.push_back({before.size(), after.size()});
+  }
+  return answers;
+}
+
+EncodedConversation ChatTemplate::encode_answers(const Tokenizer& tokenizer,
+                                                 const Conversation& conversation) const {
+  const auto whole = render(conversation, date_of_training());
+  std::vector<PlacedToken> tokens;
+  size_t code_points = 0;  // of the parts so far
+  for (const auto& part : rendered_parts(conversation, whole, date_of_training())) {
+    auto more =
+        tokens.empty() ? tokenizer.encode_with_places(part) : tokenizer.encode_continuation_with_places(part);
+    for (auto [id, begin, end] : more) tokens.push_back({id, begin + code_points, end + code_points});
+    code_points += n_code_points(part);
+  }
+  EncodedConversation result;
+  for (const auto& token : tokens) result.ids.push_back(token.id);
+  for (const auto& [begin, end] : answers_in(conversation, whole)) {
+    const size_t first = n_code_points(std::string_view(whole.text).substr(0, begin));
+    const size_t last = first + n_code_points(std::string_view(whole.text).substr(begin, end - begin));
+    // As transformers: from the token of the first character to that of the last one.
+    const auto from = std::ranges::find_if(
+        tokens, [&](const auto& token) { return token.begin <= first && first < token.end; });
+    const auto to = std::find_if(from, tokens.end(),
+                                 [&](const auto& token) { return token.begin < last && last <= token.end; });
+    if (from == tokens.end() || begin == end) continue;
+    result.answers.push_back(from - tokens.begin());
+    result.answers.push_back(to == tokens.end() ? std::ssize(tokens) : to + 1 - tokens.begin());
+    result.answer_bytes += static_cast<int64_t>(end - begin);
+  }
+  return result;
+}
+
+ChatTemplate chat_template_of(const HubFiles& files) {
+  const auto settings = read_settings(files);
+  auto sources = sources_of(files, settings);
+  if (sources.empty()) {
+    throw DataError(
+        "there is no chat template, neither chat_template.jinja nor chat_template in "
+        "tokenizer_config.json: the model was not made for conversations");
+  }
+  return {std::move(sources), tokens_of(settings), special_of(files, settings)};
 }
 
 ChatTemplate read_chat_template(const std::filesystem::path& dir) {
@@ -245,14 +335,7 @@ ChatTemplate read_chat_template(const std::filesystem::path& dir) {
   const auto files =
       is_run ? read_hub_files(dir / "hub", Follow::nothing) : read_hub_files(dir, Follow::links);
   try {
-    const auto settings = read_settings(files);
-    auto sources = sources_of(files, settings);
-    if (sources.empty()) {
-      throw DataError(
-          "there is no chat template, neither chat_template.jinja nor chat_template in "
-          "tokenizer_config.json: the model was not made for conversations");
-    }
-    return {std::move(sources), tokens_of(settings), special_of(files, settings)};
+    return chat_template_of(files);
   } catch (const nlohmann::json::exception&) {
     throw DataError(fmt::format("{}: tokenizer_config.json or tokenizer.json is damaged", dir.string()));
   } catch (const TemplateError&) {

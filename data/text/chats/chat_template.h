@@ -33,6 +33,13 @@ enum class MarksInMessages {
 /// ends within the last message), and any other variable of the template.
 using Conversation = nlohmann::ordered_json;
 
+/// The tokens of a conversation, and which of them are its answers.
+struct EncodedConversation {
+  TokenIds ids;
+  std::vector<int64_t> answers;  // first token, end, first token, end, … in order
+  int64_t answer_bytes = 0;      // of their text
+};
+
 class ChatTemplate {
  public:
   /// `sources`: templates by name; one is called "default". `tokens`: bos_token and so on. `special`: the
@@ -47,8 +54,17 @@ class ChatTemplate {
   /// messages.
   TokenIds encode(const Tokenizer& tokenizer, const Conversation& conversation, const std::tm& now = {},
                   MarksInMessages marks = MarksInMessages::text) const;
+  /// The same tokens and what the model says among them, for training: what the template marks with
+  /// {% generation %}, as transformers' return_assistant_tokens_mask. A template without it: what stands
+  /// between the place where the assistant's turn begins and the end of this turn. Throws DataError likewise,
+  /// and if the template writes a turn in another way when the conversation goes on.
+  EncodedConversation encode_answers(const Tokenizer& tokenizer, const Conversation& conversation) const;
 
  private:
+  /// The texts between the cuts where special tokens of messages are divided.
+  std::vector<std::string> rendered_parts(const Conversation& conversation, const RenderedText& whole,
+                                          const std::tm& now) const;
+  std::vector<ByteSpan> answers_in(const Conversation& conversation, const RenderedText& whole) const;
   const TextTemplate& template_for(const Conversation& conversation) const;
 
   std::map<std::string, TextTemplate> templates_;
@@ -56,6 +72,8 @@ class ChatTemplate {
   std::vector<std::string> special_;
 };
 
+/// The template among the files of a tokenizer. Throws DataError if there is none.
+ChatTemplate chat_template_of(const std::map<std::string, std::string>& files);
 /// The template of a directory of the Hub, or of a run that was imported from one: chat_template.jinja, or
 /// chat_template in tokenizer_config.json. Throws DataError if there is none.
 ChatTemplate read_chat_template(const std::filesystem::path& dir);

@@ -20,13 +20,7 @@ OrderedJson vocab_of(const ExportedVocabulary& vocabulary) {
   int64_t id = 0;
   for (const auto& name : vocabulary.special) ids[name] = id++;
   for (const auto& symbol : vocabulary.symbols) {
-    std::string token;
-    if (vocabulary.kind == SymbolKind::byte) {
-      append_as_characters(symbol, token);
-    } else {
-      token = symbol;
-    }
-    ids[token] = id++;
+    ids[vocabulary.kind == SymbolKind::byte ? as_characters(symbol) : symbol] = id++;
   }
   return ids;
 }

@@ -13,7 +13,7 @@
 
 namespace zoo {
 
-/// What a token that is not special stands for.
+/// The kind of text that each token stands for, except special ones.
 enum class SymbolKind { byte, character };
 /// Whether texts are folded to lower case before they are encoded.
 enum class LetterCase { as_written, folded };

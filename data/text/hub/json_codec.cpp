@@ -110,21 +110,7 @@ class JsonCodec final : public TextCodec {
     return text.size();
   }
 
- private:
-  void append_part(std::string_view text, TextPlace place, WordCaches::Access& words,
-                   std::vector<int64_t>& ids) const {
-    for (auto& segment : added_.split(text, normalizer_.get(), Alignment::dropped)) {
-      if (segment.id >= 0) {
-        ids.push_back(segment.id);
-        continue;
-      }
-      const CutText pieces = pieces_of(std::move(segment), place);
-      for (size_t i = 0; i < pieces.size(); ++i) words.append_ids(*model_, pieces.piece(i), ids);
-    }
-  }
-
- public:
-  std::vector<PlacedToken> encode_with_places(std::string_view text) const override {
+  std::vector<PlacedToken> encode_with_places(std::string_view text, TextPlace place) const override {
     std::vector<PlacedToken> placed;
     std::vector<std::string> texts;  // of the tokens, as tokenizers has them
     std::vector<SubwordToken> tokens;
@@ -136,7 +122,7 @@ class JsonCodec final : public TextCodec {
         texts.push_back(segment.text.text());
         continue;
       }
-      const CutText pieces = pieces_of(std::move(segment), TextPlace::alone);
+      const CutText pieces = pieces_of(std::move(segment), place);
       for (size_t i = 0; i < pieces.size(); ++i) {
         tokens.clear();
         model_->append_tokens(pieces.piece(i), tokens);
@@ -194,6 +180,18 @@ class JsonCodec final : public TextCodec {
   bool cleans_up() const override { return cleans_up_; }
 
  private:
+  void append_part(std::string_view text, TextPlace place, WordCaches::Access& words,
+                   std::vector<int64_t>& ids) const {
+    for (auto& segment : added_.split(text, normalizer_.get(), Alignment::dropped)) {
+      if (segment.id >= 0) {
+        ids.push_back(segment.id);
+        continue;
+      }
+      const CutText pieces = pieces_of(std::move(segment), place);
+      for (size_t i = 0; i < pieces.size(); ++i) words.append_ids(*model_, pieces.piece(i), ids);
+    }
+  }
+
   CutText pieces_of(TextSegment segment, TextPlace place) const {
     const auto context = !segment.is_first                  ? PieceContext::later
                          : place == TextPlace::continuation ? PieceContext::continuation

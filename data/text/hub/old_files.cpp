@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/text/subwords/known_patterns.h"
 
 namespace zoo {
 namespace {
@@ -81,13 +82,10 @@ SpecJson gpt2_document(const std::map<std::string, std::string>& files, const To
   SpecJson document = {{"decoder", {{"type", "ByteLevel"}}}, {"normalizer", nullptr}};
   if (is_qwen) {
     bytes["use_regex"] = false;
-    const SpecJson split = {
-        {"type", "Split"},
-        {"pattern",
-         {{"Regex",
-           R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}}},
-        {"behavior", "Isolated"},
-        {"invert", false}};
+    const SpecJson split = {{"type", "Split"},
+                            {"pattern", {{"Regex", patterns::qwen2}}},
+                            {"behavior", "Isolated"},
+                            {"invert", false}};
     document["normalizer"] = {{"type", "NFC"}};
     document["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", SpecJson::array({split, bytes})}};
   } else {

@@ -83,7 +83,7 @@ class PieceCodec : public TextCodec {
     return ids;
   }
 
-  std::vector<PlacedToken> encode_with_places(std::string_view) const final {
+  std::vector<PlacedToken> encode_with_places(std::string_view, TextPlace) const final {
     throw DataError("a SentencePiece model does not say where its tokens stand in a text");
   }
 

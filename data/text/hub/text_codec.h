@@ -31,7 +31,7 @@ class TextCodec {
   }
   /// The same with the places of the tokens, as tokenizers gives them. Throws DataError if this
   /// kind of tokenizer does not know them.
-  virtual std::vector<PlacedToken> encode_with_places(std::string_view text) const = 0;
+  virtual std::vector<PlacedToken> encode_with_places(std::string_view text, TextPlace place) const = 0;
   /// The text of `ids`, which are from 0 to id_end() - 1, without special tokens.
   virtual std::string decode(std::span<const int64_t> ids) const = 0;
   /// The token as its file has it, or as the text it stands for if that can be shown.

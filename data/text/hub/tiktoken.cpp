@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "data/text/subwords/byte_level.h"
+#include "data/text/subwords/known_patterns.h"
 #include "data/text/subwords/specification.h"
 #include "data/text/subwords/vocabulary.h"
 
@@ -48,25 +49,13 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
-std::string as_characters(std::string_view bytes) {
-  std::string text;
-  append_as_characters(bytes, text);
-  return text;
-}
-
 SpecJson pre_tokenizer_for(const std::string& name) {
   const auto begins = [&](std::string_view start) { return name.starts_with(start); };
   if (begins("gpt2") || begins("multilingual") || begins("r50k") || begins("p50k"))
     return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}};
-  const char* pattern =
-      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-  if (begins("qwen")) {
-    pattern =
-        R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-  } else if (begins("o200k")) {
-    pattern =
-        R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-  }
+  const auto pattern = begins("qwen")    ? patterns::qwen2
+                       : begins("o200k") ? patterns::o200k
+                                         : patterns::llama3;
   const SpecJson split = {
       {"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}, {"invert", false}};
   const SpecJson bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};

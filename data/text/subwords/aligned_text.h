@@ -58,8 +58,8 @@ class AlignedText {
   Alignment alignment_ = Alignment::dropped;
 };
 
-/// Writes a text anew, from left to right. What it gives as origins is what tokenizers gives
-/// (NormalizedString::transform).
+/// Writes a text anew, from left to right. The origins of its characters are those of tokenizers'
+/// NormalizedString::transform.
 class TextRewriter {
  public:
   explicit TextRewriter(AlignedText& text) : from_(text) { to_.reserve(text.size() + text.size() / 8); }

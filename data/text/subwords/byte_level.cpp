@@ -59,6 +59,12 @@ void append_as_characters(std::string_view bytes, std::string& to) {
   }
 }
 
+std::string as_characters(std::string_view bytes) {
+  std::string text;
+  append_as_characters(bytes, text);
+  return text;
+}
+
 void append_as_bytes(std::string_view token, std::string& to) {
   const size_t before = to.size();
   for (size_t at = 0; at < token.size();) {

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "data/text/subwords/byte_level.h"
+#include "data/text/subwords/known_patterns.h"
 #include "data/text/subwords/replacement.h"
 #include "data/text/subwords/specification.h"
 #include "data/text/unicode/characters.h"
@@ -305,11 +306,8 @@ class WhitespaceSplit final : public PreTokenizer {
 
 /// The patterns of well-known vocabularies: Llama 3, Qwen, o200k, DeepSeek.
 AtBlanks known_at_blanks(const SpecJson& pattern) {
-  static constexpr std::string_view cutting[] = {
-      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-      R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-      R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+  static constexpr std::string_view cutting[] = {patterns::llama3, patterns::qwen2, patterns::o200k,
+                                                 patterns::deepseek};
   static constexpr std::string_view harmless[] = {R"(\p{N}{1,3})", R"(\p{N})", R"(\d)",
                                                   "[一-龥぀-ゟ゠-ヿ]+"};
   const auto regex = pattern.find("Regex");

@@ -56,7 +56,7 @@ class TokenTrie {
   static constexpr uint32_t root = 0;
   static constexpr uint32_t none = ~uint32_t{0};
 
-  /// `id`, which is not negative, replaces that of an equal text. Empty texts are left out.
+  /// id ≥ 0. An equal text gets the new id. Empty texts are left out.
   void add(std::string_view text, int32_t id);
   /// The node after one more byte; none if no text goes on so.
   uint32_t next(uint32_t node, char byte) const {

@@ -10,7 +10,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/text_files.h"
+#include "data/files/tables.h"
+#include "data/files/text_files.h"
 
 namespace zoo {
 namespace {
@@ -47,16 +48,15 @@ bool are_characters(const std::vector<std::string>& classes) {
 /// Appends the rows of a table. Their unit is not decided: automatic.
 void read_tagged_table(const std::filesystem::path& path, const DataConfig& config,
                        std::vector<TaggedText>& out) {
-  read_table(path, {config.text_column, {config.label_column}},
-             [&](size_t line, std::vector<std::string> row) {
-               auto place = fmt::format("{}:{}", path.string(), line);
-               if (is_blank(row[0])) throw DataError(fmt::format("{}: no text", place));
-               if (is_blank(row[1])) throw DataError(fmt::format("{}: no labels", place));
-               out.push_back({.text = std::move(row[0]),
-                              .labels = std::move(row[1]),
-                              .unit = LabelUnit::automatic,
-                              .place = std::move(place)});
-             });
+  read_table(path, {config.text_column, {config.label_column}}, [&](TableRow row) {
+    auto place = fmt::format("{}:{}", path.string(), row.number);
+    if (is_blank(row.fields[0])) throw DataError(fmt::format("{}: no text", place));
+    if (is_blank(row.fields[1])) throw DataError(fmt::format("{}: no labels", place));
+    out.push_back({.text = std::move(row.fields[0]),
+                   .labels = std::move(row.fields[1]),
+                   .unit = LabelUnit::automatic,
+                   .place = std::move(place)});
+  });
 }
 
 /// Appends the sentences of a file with a word a line.
@@ -132,7 +132,7 @@ std::vector<TaggedText> read_tagged(const DataConfig& config, Split split,
   std::vector<TaggedText> rows;
   for (const auto& file : files_to_read(config, split)) {
     const auto path = data_path(file);
-    path.extension() == ".tsv" ? read_tagged_table(path, config, rows) : read_tagged_lines(path, rows);
+    is_table(path) ? read_tagged_table(path, config, rows) : read_tagged_lines(path, rows);
   }
   const auto unit = unit_of_tables(rows, config.label_unit, classes);
   const std::set<std::string_view> known(classes.begin(), classes.end());

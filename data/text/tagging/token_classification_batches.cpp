@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "data/epoch_plan.h"
-#include "data/text/padded_rows.h"
+#include "data/text/batches/padded_rows.h"
 
 namespace zoo {
 namespace {

@@ -64,11 +64,9 @@ PieceCounts count_pieces(const SpecJson& document,
 }
 
 std::vector<std::string> byte_alphabet() {
-  std::vector<std::string> characters(256);
-  for (size_t byte = 0; byte < characters.size(); ++byte) {
-    const char c = static_cast<char>(byte);
-    append_as_characters({&c, 1}, characters[byte]);
-  }
+  std::vector<std::string> characters;
+  for (int byte = 0; byte < 256; ++byte)
+    characters.push_back(as_characters(std::string(1, static_cast<char>(byte))));
   return characters;
 }
 

@@ -153,8 +153,8 @@ void append_lower(char32_t c, std::u32string& to) {
 size_t grapheme_end(std::string_view text, size_t at, size_t most) {
   const size_t begin = at;
   char32_t last = next_code_point(text, at);
-  // Of the longer rules only those matter that can end within `most` bytes, which is 5: flags and sequences
-  // of emoji are longer, and where they begin does not matter then.
+  // Flags and sequences of emoji are longer than `most`, which is 5 bytes. Their rules are left out: it does
+  // not matter where such a cluster ends.
   while (at < text.size() && at - begin <= most) {
     size_t after = at;
     const char32_t next = next_code_point(text, after);

@@ -1,6 +1,6 @@
 #pragma once
-// What tokenizers takes characters for (scripts/make_unicode_tables.py). Each of its parts has tables of its
-// own:
+// The classes of characters in the library tokenizers (scripts/make_unicode_tables.py). Its parts use tables
+// of different versions of Unicode:
 //
 //   bert_…, combining          the crate unicode_categories and the normal forms: Unicode 8 and 9
 //   numeric, word, white_space, lower, grapheme_…   Rust, regex, unicode-segmentation: Unicode 16

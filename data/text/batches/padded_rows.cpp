@@ -1,10 +1,6 @@
-#include "data/text/padded_rows.h"
+#include "data/text/batches/padded_rows.h"
 
 #include <algorithm>
-
-#include <fmt/format.h>
-
-#include "base/error.h"
 
 namespace zoo {
 
@@ -46,11 +42,6 @@ std::vector<std::vector<int64_t>> rows_at(const std::vector<std::vector<int64_t>
   std::vector<std::vector<int64_t>> result;
   for (const int64_t number : numbers) result.push_back(rows[static_cast<size_t>(number)]);
   return result;
-}
-
-void require_special(int64_t id, const char* name, const char* task) {
-  if (id < 0)
-    throw DataError(fmt::format("{} needs a {} token, which this tokenizer's vocabulary lacks", task, name));
 }
 
 }  // namespace zoo

@@ -1,10 +1,8 @@
 #pragma once
-// Text files that are checked: UTF-8 without a byte order mark, with "\n" line ends. Whole, in lines, and in
-// columns.
+// Text files that are checked: UTF-8 without a byte order mark, with "\n" line ends. Whole, and in lines.
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,13 +24,5 @@ std::vector<std::string_view> lines_of(std::string_view text);
 bool is_blank(std::string_view text);
 /// `text` as the functions of this file return fields: without blanks at its end.
 std::string_view without_blanks_at_end(std::string_view text);
-
-/// Alternative names of a column. The first one that the header has is used.
-using ColumnNames = std::vector<std::string>;
-
-/// Calls `visit` for each row below the header of a tab-separated file (no quoting, as in GLUE), with its
-/// line number and its fields of `columns`, in the order of `columns`. Throws DataError.
-void read_table(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
-                const std::function<void(size_t line, std::vector<std::string> row)>& visit);
 
 }  // namespace zoo

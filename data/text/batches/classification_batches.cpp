@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "data/epoch_plan.h"
-#include "data/text/padded_rows.h"
-#include "data/text/text_batches.h"
+#include "data/text/batches/padded_rows.h"
+#include "data/text/batches/text_batches.h"
 
 namespace zoo {
 

@@ -41,7 +41,5 @@ torch::Tensor int64_tensor(int64_t n);
 torch::Tensor int64_tensor(std::span<const int64_t> values);
 /// The values of an int64 tensor, on any device.
 std::vector<int64_t> int64_values(const torch::Tensor& tensor);
-/// Throws DataError unless the vocabulary has this special token.
-void require_special(int64_t id, const char* name, const char* task);
 
 }  // namespace zoo

@@ -88,4 +88,10 @@ std::unique_ptr<BatchSource> pair_classification_batches(TokenStore first, Token
 std::unique_ptr<BatchSource> marked_token_batches(TokenStore texts, int64_t mark, int64_t length,
                                                   const SpecialTokens& special, const BatchOptions& options);
 
+/// Each row of `texts` is read from its beginning, at most `length` tokens of it. Its answers are predicted:
+/// the row of `answers` says where they begin and end, as EncodedConversation::answers. Rows whose answers
+/// are beyond `length` are left out.
+std::unique_ptr<BatchSource> answer_batches(TokenStore texts, TokenStore answers, int64_t length,
+                                            const SpecialTokens& special, const BatchOptions& options);
+
 }  // namespace zoo

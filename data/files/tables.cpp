@@ -1,0 +1,57 @@
+#include "data/files/tables.h"
+
+#include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/files/table_forms.h"
+
+namespace zoo {
+
+TableForm table_form(const std::filesystem::path& path) {
+  const auto ending = path.extension();
+  if (ending == ".jsonl") return TableForm::json_lines;
+  return ending == ".parquet" ? TableForm::parquet : TableForm::tsv;
+}
+
+bool is_table(const std::filesystem::path& path) {
+  return path.extension() == ".tsv" || table_form(path) != TableForm::tsv;
+}
+
+std::string table_endings() { return ".tsv, .jsonl or .parquet"; }
+
+void read_table(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
+                const std::function<void(TableRow row)>& visit) {
+  switch (table_form(path)) {
+    case TableForm::tsv:
+      return read_tsv(path, columns, visit);
+    case TableForm::json_lines:
+      return read_json_lines(path, columns, visit);
+    case TableForm::parquet:
+      return read_parquet(path, columns, visit);
+  }
+}
+
+std::vector<std::string> columns_of_table(const std::filesystem::path& path) {
+  switch (table_form(path)) {
+    case TableForm::tsv:
+      return columns_of_tsv(path);
+    case TableForm::json_lines:
+      return columns_of_json_lines(path);
+    case TableForm::parquet:
+      return columns_of_parquet(path);
+  }
+  throw std::invalid_argument("unknown TableForm");
+}
+
+void fail_column(const std::filesystem::path& path, std::string_view line, const ColumnNames& names,
+                 const std::vector<std::string>& there) {
+  throw DataError(fmt::format("{}{}: no column \"{}\"{}; there are: {}", path.string(), line,
+                              fmt::join(names, "\" or \""), line.empty() ? "" : " in the header",
+                              excerpt(fmt::format("{}", fmt::join(there, ", ")), 200)));
+}
+
+}  // namespace zoo

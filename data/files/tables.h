@@ -1,0 +1,45 @@
+#pragma once
+// Tables of texts: rows with named columns, in three forms.
+//
+//   NAME.tsv      tab-separated, with a header, without quoting (as in GLUE)
+//   NAME.jsonl    lines of JSON: an object for each row; the keys of the first are the columns
+//   NAME.parquet  Apache Parquet, if the build has found Arrow (docs/data.md)
+//
+// A column of a column, such as "de" of "translation", is "translation.de". Files are read in pieces.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace zoo {
+
+enum class TableForm { tsv, json_lines, parquet };
+
+/// The form of a table with this name; other names are read as TableForm::tsv.
+TableForm table_form(const std::filesystem::path& path);
+/// Whether the name is that of a table: it ends as one of the forms.
+bool is_table(const std::filesystem::path& path);
+/// The endings of tables, for messages: ".tsv, .jsonl or .parquet".
+std::string table_endings();
+
+/// Alternative names of a column. The first one that the table has is used.
+using ColumnNames = std::vector<std::string>;
+
+struct TableRow {
+  int64_t number;                   // line of a text file, else row; both from 1 on
+  std::vector<std::string> fields;  // of the columns asked for
+};
+
+/// Calls `visit` for each row with its fields of `columns`, in the order of `columns`. Blanks at the end of a
+/// field are left out. Numbers and truth values become their text in JSON; what is missing or null becomes an
+/// empty field. Throws DataError: a column that is not there, a row that is damaged or too long, a value that
+/// is a list or an object.
+void read_table(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
+                const std::function<void(TableRow row)>& visit);
+
+/// The names of the columns, of JSON lines those of the first line. Throws DataError.
+std::vector<std::string> columns_of_table(const std::filesystem::path& path);
+
+}  // namespace zoo

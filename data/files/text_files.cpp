@@ -1,0 +1,59 @@
+#include "data/files/text_files.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "io/files.h"
+
+namespace zoo {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r\n\f\v";
+
+}  // namespace
+
+std::string cleaned_text(std::string text, std::string_view name) {
+  if (const auto offset = find_invalid_utf8(text)) {
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(*offset), '\n');
+    throw DataError(fmt::format("{}:{}: not UTF-8 at byte {}: {}", name, line, *offset,
+                                excerpt(std::string_view(text).substr(*offset), 16)));
+  }
+  text.erase(0, text.size() - without_byte_order_mark(text).size());
+  if (text.find('\r') != text.npos) {
+    std::string unix_text;
+    unix_text.reserve(text.size());
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text[i] != '\r' || i + 1 == text.size() || text[i + 1] != '\n') unix_text += text[i];
+    }
+    text = std::move(unix_text);
+  }
+  if (is_blank(text)) throw DataError(fmt::format("{}: the file is empty", name));
+  return text;
+}
+
+std::string read_text(const std::filesystem::path& path) {
+  return cleaned_text(read_file(path, Follow::links), path.string());
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+bool is_blank(std::string_view text) { return text.find_first_not_of(kBlanks) == text.npos; }
+
+std::string_view without_blanks_at_end(std::string_view text) {
+  const size_t last = text.find_last_not_of(kBlanks);
+  return text.substr(0, last == text.npos ? 0 : last + 1);
+}
+
+}  // namespace zoo

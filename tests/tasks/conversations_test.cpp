@@ -1,0 +1,107 @@
+// Training on conversations: data.chat.
+
+#include <string>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "checkpoints/run.h"
+#include "experiments/load_experiment.h"
+#include "tests/support/training.h"
+
+namespace zoo::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// One token a letter; <s> begins the turn of the user, </s> ends one.
+constexpr const char* kTokenizer = R"({"added_tokens": [{"id": 6, "content": "<s>", "special": true},
+  {"id": 7, "content": "</s>", "special": true}], "normalizer": null, "post_processor": null,
+  "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false},
+  "decoder": {"type": "ByteLevel"}, "model": {"type": "BPE", "merges": [],
+  "vocab": {"a": 0, "b": 1, "c": 2, "d": 3, ">": 4, "s": 5}}})";
+constexpr const char* kTemplate =
+    "{% for m in messages %}{% if m.role == 'user' %}<s>{{ m.content }}{% else %}>{% generation %}{{ "
+    "m.content "
+    "}}</s>{% endgeneration %}{% endif %}{% endfor %}{{ '>' if add_generation_prompt }}";
+
+class Conversations : public ::testing::Test {
+ protected:
+  Conversations() : root_("ZOO_DATA", world_.path("own").string()) {
+    world_.dir().write("own/hub/tokenizer.json", kTokenizer);
+    write_template(kTemplate);
+    // The answer is the question backwards. What the user says is random.
+    std::string lines;
+    CounterRandom random({5});
+    for (int i = 0; i < 400; ++i) {
+      const std::string question = {letter(random), letter(random)};
+      lines += fmt::format(
+          R"({{"messages": [{{"role": "user", "content": "{}"}}, {{"role": "assistant", "content": "{}"}}]}})"
+          "\n",
+          question, std::string(question.rbegin(), question.rend()));
+    }
+    world_.dir().write("own/chats.jsonl", lines);
+  }
+  static char letter(CounterRandom& random) { return static_cast<char>('a' + random.below(4)); }
+  void write_template(const std::string& text) const {
+    world_.dir().write("own/hub/tokenizer_config.json",
+                       nlohmann::json({{"eos_token", "</s>"}, {"chat_template", text}}).dump());
+  }
+  Experiment experiment(std::vector<std::string> overrides = {}) const {
+    world_.dir().write("own/chats.yaml", R"(
+task: language_modeling
+data: {train: chats.jsonl, chat: true, sequence_length: 8, tokenizer: {type: hub, path: hub}}
+model: {architecture: decoder, d_model: 32, n_layers: 2, n_heads: 4}
+training: {steps: 500, batch_size: 16, threads: 1, evaluate_every: 100000, checkpoint_every: 100000}
+generation: {temperature: 0}
+)");
+    return load_experiment(world_.path("own/chats.yaml"), overrides);
+  }
+  std::string problem(const std::vector<std::string>& overrides = {}) const {
+    try {
+      train(experiment(overrides), {.run_dir = world_.path("failed")});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "none";
+  }
+
+  TinyWorld world_;
+  ScopedEnvironment root_;
+};
+
+TEST_F(Conversations, OnlyAnswersAreLearned) {
+  const auto dir = world_.path("run");
+  train(experiment(), {.run_dir = dir});
+  const auto run = Run::open(dir);
+  // The answers follow from the questions. Predicting the questions, too, would cost ln 4 for each letter.
+  const auto metrics = run.evaluate(Split::valid);
+  EXPECT_LT(metrics.at("loss"), 0.1);
+  EXPECT_NEAR(metrics.at("bits_per_decoded_byte"), metrics.at("loss") * 3 / 6 / std::log(2),
+              1e-6);  // "ab</s>": 3 tokens
+  const auto samples = run.task().samples(run.model());
+  ASSERT_EQ(samples.size(), 1u);
+  ASSERT_EQ(samples[0].input.size(), 3u);  // the special token gives no text
+  EXPECT_EQ(samples[0].output, std::string({samples[0].input[1], samples[0].input[0]}));
+}
+
+TEST_F(Conversations, ErrorsSayWhereAndWhat) {
+  EXPECT_THAT(problem({"task=masked_language_modeling", "model.architecture=encoder"}),
+              HasSubstr("data.chat"));
+  EXPECT_THAT(problem({"data.tokenizer.type=byte", "data.tokenizer.path=\"\""}),
+              HasSubstr("data.chat needs a chat template"));
+  EXPECT_THAT(problem({"data.sequence_length=3", "data.train=chats.jsonl"}),
+              HasSubstr("no conversation has an answer within data.sequence_length"));
+  world_.dir().write("own/chats.jsonl", "{\"messages\": []}\n{\"text\": 1}\n{\"messages\": []}\n");
+  EXPECT_THAT(problem({"data.valid=chats.jsonl"}), HasSubstr("chats.jsonl:2: this is no conversation"));
+  world_.dir().write("own/chats.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n");
+  EXPECT_THAT(problem({"data.valid=chats.jsonl"}),
+              HasSubstr("no conversation has an answer of the assistant"));
+  world_.dir().write("own/chats.txt", "hello\n");
+  EXPECT_THAT(problem({"data.train=chats.txt"}), HasSubstr("conversations are read from NAME.jsonl"));
+}
+
+}  // namespace
+}  // namespace zoo::testing
