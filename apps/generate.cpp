@@ -33,11 +33,12 @@ namespace {
 
 struct GenerateArguments {
   RunArguments run;
-  std::vector<std::string> prompts, stop;
+  std::vector<std::string> prompts, stop, bad_words;
   std::optional<std::string> prompt_ids;
   std::optional<std::filesystem::path> input;
-  std::optional<int64_t> max_new_tokens, beam, top_k, no_repeat_ngram_size, seed, num_samples;
-  std::optional<double> temperature, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty;
+  std::optional<int64_t> max_new_tokens, min_new_tokens, beam, top_k, no_repeat_ngram_size, seed, num_samples;
+  std::optional<double> temperature, top_p, min_p, typical_p;
+  std::optional<double> repetition_penalty, presence_penalty, frequency_penalty;
   bool stream = false, json = false, chat = false, special_tokens = false;
   std::optional<std::string> system;
 
@@ -128,8 +129,11 @@ void write(std::string_view text) {
 nlohmann::ordered_json result_json(const Prompt& prompt, const std::vector<Output>& outputs) {
   auto list = nlohmann::ordered_json::array();
   for (const auto& output : outputs) {
-    list.push_back(
-        {{"text", output.text}, {"ids", output.ids}, {"logprobs", output.logprobs}, {"score", output.score}});
+    list.push_back({{"text", output.text},
+                    {"ids", output.ids},
+                    {"logprobs", output.logprobs},
+                    {"score", output.score},
+                    {"end", name_of(output.end)}});
   }
   return {{"prompt", prompt.text}, {"prompt_ids", prompt.ids}, {"outputs", std::move(list)}};
 }
@@ -173,6 +177,8 @@ GenerationConfig options_of(const GenerateArguments& arguments, GenerationConfig
   set(options.top_k, arguments.top_k);
   set(options.top_p, arguments.top_p);
   set(options.min_p, arguments.min_p);
+  set(options.typical_p, arguments.typical_p);
+  set(options.min_new_tokens, arguments.min_new_tokens);
   set(options.repetition_penalty, arguments.repetition_penalty);
   set(options.presence_penalty, arguments.presence_penalty);
   set(options.frequency_penalty, arguments.frequency_penalty);
@@ -180,18 +186,21 @@ GenerationConfig options_of(const GenerateArguments& arguments, GenerationConfig
   set(options.seed, arguments.seed);
   set(options.num_samples, arguments.num_samples);
   if (!arguments.stop.empty()) options.stop = arguments.stop;
+  if (!arguments.bad_words.empty()) options.bad_words = arguments.bad_words;
   check(options);
   if (options.beam == 1) return options;
   const auto because =
       arguments.beam ? "" : fmt::format(" (the run's default is {} beams: add --beam 1)", options.beam);
   if (arguments.stream)
     throw UsageError("--stream contradicts beam search, which has no text until its end" + because);
-  const bool samples = (arguments.temperature && *arguments.temperature > 0) ||
-                       (arguments.top_k && *arguments.top_k > 0) ||
-                       (arguments.top_p && *arguments.top_p < 1) || (arguments.min_p && *arguments.min_p > 0);
+  const bool samples =
+      (arguments.temperature && *arguments.temperature > 0) || (arguments.top_k && *arguments.top_k > 0) ||
+      (arguments.top_p && *arguments.top_p < 1) || (arguments.min_p && *arguments.min_p > 0) ||
+      (arguments.typical_p && *arguments.typical_p < 1);
   if (samples) {
     throw UsageError(
-        "--temperature, --top-k, --top-p and --min-p contradict beam search, which does not sample" +
+        "--temperature, --top-k, --top-p, --min-p and --typical-p contradict beam search, which does not "
+        "sample" +
         because);
   }
   return options;
@@ -324,6 +333,9 @@ void refuse_options_of_writers(const GenerateArguments& arguments) {
       {"--top-k", arguments.top_k.has_value()},
       {"--top-p", arguments.top_p.has_value()},
       {"--min-p", arguments.min_p.has_value()},
+      {"--typical-p", arguments.typical_p.has_value()},
+      {"--min-new-tokens", arguments.min_new_tokens.has_value()},
+      {"--bad-word", !arguments.bad_words.empty()},
       {"--repetition-penalty", arguments.repetition_penalty.has_value()},
       {"--presence-penalty", arguments.presence_penalty.has_value()},
       {"--frequency-penalty", arguments.frequency_penalty.has_value()},
@@ -401,6 +413,16 @@ void add_rules(CLI::App& command, GenerateArguments& arguments) {
       "P");
   add("--min-p", arguments.min_p,
       "Sample among the tokens that are at least this many times as likely as the likeliest; 0 = all", "P");
+  add("--typical-p", arguments.typical_p,
+      "Sample among the tokens whose information is nearest to the expected one, which make up this "
+      "probability; 1 = all",
+      "P");
+  command
+      .add_option("--min-new-tokens", arguments.min_new_tokens, "No end token before an output has N tokens")
+      ->type_name("N")
+      ->check(whole_number(0));
+  command.add_option("--bad-word", arguments.bad_words, "A text that is never generated; may be repeated")
+      ->type_name("TEXT");
   add("--repetition-penalty", arguments.repetition_penalty,
       "Divides the positive logits of tokens that were said before, and multiplies the negative ones; "
       "1 = off",

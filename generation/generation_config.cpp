@@ -59,6 +59,10 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
   v.field("min_p", c.min_p,
           "Sample among the tokens that are at least this many times as likely as the likeliest; 0 = all.",
           Limits::between(0, 1));
+  v.field("typical_p", c.typical_p,
+          "Sample among the tokens whose information is nearest to the expected one, which make up this "
+          "probability (Meister et al. 2022); 1 = all.",
+          {.min = 0, .max = 1, .min_excluded = true});
   v.field(
       "repetition_penalty", c.repetition_penalty,
       "Divides the positive logits of tokens that were said before, and multiplies the negative ones; 1 = "
@@ -71,6 +75,11 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
   v.field("no_repeat_ngram_size", c.no_repeat_ngram_size,
           "Sequences of this many tokens are not said twice; 0 = they may be.", Limits::at_least(0));
   v.field("stop", c.stop, "An output ends before the first of these texts.");
+  v.field("min_new_tokens", c.min_new_tokens, "No end token before an output has so many tokens.",
+          Limits::at_least(0));
+  v.field("bad_words", c.bad_words,
+          "Texts that are never generated: no output has the tokens of one of them, with or without a blank "
+          "before it.");
   v.field("suppress_tokens", c.suppress_tokens, "Ids of tokens that are never generated.");
   v.field("forced_first_token", c.forced_first_token, "Id of the first token of each output; default: any.",
           Limits::at_least(0));
@@ -92,6 +101,11 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
 void validate(const GenerationConfig& c, const Complain& complain) {
   if (std::ranges::find(c.stop, "") != c.stop.end())
     complain("stop", "has an empty text, which would end every output at once");
+  if (std::ranges::find(c.bad_words, "") != c.bad_words.end()) complain("bad_words", "has an empty text");
+  if (c.min_new_tokens > c.max_new_tokens) {
+    complain("min_new_tokens",
+             fmt::format("{} is more than max_new_tokens {}", c.min_new_tokens, c.max_new_tokens));
+  }
   if (c.beam > 1 && c.num_samples > c.beam) {
     complain("num_samples",
              fmt::format("{} outputs are more than the {} beams of beam search", c.num_samples, c.beam));

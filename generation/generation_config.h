@@ -33,6 +33,7 @@ struct GenerationConfig {
   int64_t top_k = 0;         // 0 = off
   double top_p = 1.0;        // 1 = off
   double min_p = 0;          // 0 = off
+  double typical_p = 1.0;    // 1 = off
   int64_t num_samples = 1;   // outputs per prompt; with beam search the n best
   int64_t seed = 0;
   /// How the commands that load a trained model store its weights.
@@ -40,6 +41,8 @@ struct GenerationConfig {
   int64_t batch_size =
       32;  // sequences (prompts × beams or samples) at once; changes outputs by rounding at most
   std::vector<std::string> stop = {};              // an output ends before the first of these texts
+  int64_t min_new_tokens = 0;                      // an output does not end before so many tokens
+  std::vector<std::string> bad_words = {};         // texts that no output has, as tokens
   std::vector<int64_t> suppress_tokens = {};       // ids that are never generated
   std::optional<int64_t> forced_first_token = {};  // the first token of an output
   std::optional<int64_t> forced_last_token = {};   // token number max_new_tokens, if an output comes to it

@@ -120,6 +120,18 @@ TokenIds Generator::model_input(const TokenIds& prompt, size_t index) const {
   return input;
 }
 
+/// A word may begin a text, follow a blank, or continue a word: it has different tokens.
+std::vector<TokenIds> Generator::tokens_of_bad_words(const GenerationConfig& options) const {
+  std::vector<TokenIds> words;
+  for (const auto& text : options.bad_words) {
+    for (auto& ids :
+         {tokenizer_->encode(text), tokenizer_->encode_continuation(text), tokenizer_->encode(" " + text)}) {
+      if (!ids.empty() && std::ranges::find(words, ids) == words.end()) words.push_back(ids);
+    }
+  }
+  return words;
+}
+
 LogitsProcessors Generator::processors(const GenerationConfig& options) const {
   LogitsProcessors list;
   auto named = options.suppress_tokens;
@@ -147,11 +159,16 @@ LogitsProcessors Generator::processors(const GenerationConfig& options) const {
   }
   if (options.no_repeat_ngram_size > 0)
     list.push_back(std::make_unique<NoRepeatNgram>(options.no_repeat_ngram_size, said));
+  if (!options.bad_words.empty())
+    list.push_back(std::make_unique<BadWords>(tokens_of_bad_words(options), said));
+  if (options.min_new_tokens > 0)
+    list.push_back(std::make_unique<MinNewTokens>(options.min_new_tokens, end_tokens(tokenizer_->special())));
   const bool samples = options.beam == 1 && options.temperature > 0;
   if (samples) list.push_back(std::make_unique<Temperature>(options.temperature));
   if (samples && options.top_k > 0) list.push_back(std::make_unique<TopK>(options.top_k));
   if (samples && options.top_p < 1) list.push_back(std::make_unique<TopP>(options.top_p));
   if (samples && options.min_p > 0) list.push_back(std::make_unique<MinP>(options.min_p));
+  if (samples && options.typical_p < 1) list.push_back(std::make_unique<TypicalP>(options.typical_p));
   return list;
 }
 
@@ -189,6 +206,9 @@ Output Generator::output(const Hypothesis& hypothesis, const TokenIds& prompt,
                 .score = length_normalised(hypothesis, options.length_penalty)};
   for (const int64_t id : hypothesis.ids) result.text += text.push(id);
   result.text += text.finish();
+  const auto ends = end_tokens(tokenizer_->special());
+  const bool has_end = !result.ids.empty() && std::ranges::find(ends, result.ids.back()) != ends.end();
+  result.end = text.stopped() ? OutputEnd::stop_text : has_end ? OutputEnd::end_token : OutputEnd::length;
   return result;
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 // Text from a model: prompts in, continuations (decoder) or answers (encoder-decoder) out.
 
+#include <array>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/text/tokenizer.h"
@@ -14,6 +16,16 @@
 
 namespace zoo {
 
+/// Why an output ended.
+enum class OutputEnd {
+  end_token,  // the model said an end token
+  stop_text,  // one of the stop texts followed
+  length      // it has as many tokens as were asked for, or as the model can write
+};
+constexpr auto config_names(OutputEnd) {
+  return std::to_array<std::string_view>({"end_token", "stop_text", "length"});
+}
+
 /// One generated text.
 struct Output {
   /// Generated tokens. If generation came to an end, the last one is an end token, or completes a stop text.
@@ -23,6 +35,7 @@ struct Output {
   /// Natural log-probability of each token by the model itself, before temperature and other processors.
   std::vector<double> logprobs;
   double score = 0;  // Σ logprobs / length^length_penalty
+  OutputEnd end = OutputEnd::end_token;
 };
 
 /// The outputs for one prompt.
@@ -42,8 +55,8 @@ struct Generation {
 /// decoder continues beyond that length, see SequenceReader.
 ///
 /// The outputs for a prompt depend on the options and on its index among the prompts, not on the other
-/// prompts. With temperature 0 the likeliest token is taken. With beam > 1, temperature, top_k, top_p and
-/// min_p have no effect. Penalties and no_repeat_ngram_size always have.
+/// prompts. With temperature 0 the likeliest token is taken. With beam > 1, temperature, top_k, top_p,
+/// min_p and typical_p have no effect. Penalties and no_repeat_ngram_size always have.
 class Generator {
  public:
   /// Throws UsageError if the model does not generate (a classifier, a masked language model).
@@ -76,6 +89,7 @@ class Generator {
   bool has_nothing_to_answer(const TokenIds& prompt) const;
   TokenIds model_input(const TokenIds& prompt, size_t index) const;
   ContinuationDecoder decoder(const TokenIds& prompt, const GenerationConfig& options) const;
+  std::vector<TokenIds> tokens_of_bad_words(const GenerationConfig& options) const;
   LogitsProcessors processors(const GenerationConfig& options) const;
   SearchLimits limits(const GenerationConfig& options, size_t input_length) const;
   size_t n_together(std::span<const TokenIds> inputs, size_t most, const GenerationConfig& options) const;

@@ -83,4 +83,28 @@ torch::Tensor MinP::process(const torch::Tensor& logits, std::span<const Sequenc
   return logits.masked_fill(logits < least, kImpossible);
 }
 
+torch::Tensor TypicalP::process(const torch::Tensor& logits, std::span<const SequenceView>) const {
+  if (mass_ >= 1) return logits;
+  const auto logprobs = logits.to(torch::kFloat64).log_softmax(1);
+  const auto probabilities = logprobs.exp();
+  const auto entropy = -(logprobs * probabilities).nansum(1, /*keepdim=*/true);  // (B, 1)
+  const auto distance = (-logprobs - entropy).abs();
+  const auto [sorted, order] = distance.sort(1);
+  const auto mass = probabilities.gather(1, order).cumsum(1);
+  const auto last = (mass < mass_).sum(1, /*keepdim=*/true).clamp_max(logits.size(1) - 1);
+  return logits.masked_fill(distance > sorted.gather(1, last), kImpossible);
+}
+
+torch::Tensor MinNewTokens::process(const torch::Tensor& logits, std::span<const SequenceView> rows) const {
+  auto result = logits;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    if (std::ssize(rows[row].generated) >= n_) continue;
+    if (result.is_same(logits)) result = logits.clone();
+    for (const int64_t id : ends_) {
+      if (id < logits.size(1)) result[static_cast<int64_t>(row)][id].fill_(kImpossible);
+    }
+  }
+  return result;
+}
+
 }  // namespace zoo

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <torch/types.h>
@@ -94,6 +95,29 @@ class MinP final : public LogitsProcessor {
 
  private:
   double p_;
+};
+
+/// Keeps the tokens whose information -log p is nearest to its expected value, the entropy, until their
+/// probabilities sum to `mass` or more (locally typical sampling, Meister et al. 2022); equally near tokens
+/// together. 0 < mass ≤ 1.
+class TypicalP final : public LogitsProcessor {
+ public:
+  explicit TypicalP(double mass) : mass_(mass) {}
+  torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
+
+ private:
+  double mass_;
+};
+
+/// Forbids `ends` as long as fewer than n tokens are generated.
+class MinNewTokens final : public LogitsProcessor {
+ public:
+  MinNewTokens(int64_t n, TokenIds ends) : n_(n), ends_(std::move(ends)) {}
+  torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
+
+ private:
+  int64_t n_;
+  TokenIds ends_;
 };
 
 }  // namespace zoo

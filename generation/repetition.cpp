@@ -64,6 +64,16 @@ torch::Tensor replaced(const torch::Tensor& logits, const torch::Tensor& indices
   return logits.flatten().index_copy(0, indices, values).view(logits.sizes());
 }
 
+/// `logits` without the tokens at `places`; rows that would lose all tokens stay.
+torch::Tensor without(const torch::Tensor& logits, const Places& places) {
+  constexpr double impossible = -std::numeric_limits<double>::infinity();
+  if (places.empty()) return logits;
+  const auto result =
+      logits.flatten().index_fill(0, places.indices_on(logits.device()), impossible).view(logits.sizes());
+  const auto nothing_left = result.isneginf().all(1, /*keepdim=*/true);  // (B, 1)
+  return torch::where(nothing_left, logits, result);
+}
+
 }  // namespace
 
 torch::Tensor RepetitionPenalty::process(const torch::Tensor& logits,
@@ -87,13 +97,21 @@ torch::Tensor OccurrencePenalty::process(const torch::Tensor& logits,
 }
 
 torch::Tensor NoRepeatNgram::process(const torch::Tensor& logits, std::span<const SequenceView> rows) const {
-  constexpr double impossible = -std::numeric_limits<double>::infinity();
-  const auto places = repetitions(rows, said_, n_, logits.size(1));
-  if (places.empty()) return logits;
-  const auto result =
-      logits.flatten().index_fill(0, places.indices_on(logits.device()), impossible).view(logits.sizes());
-  const auto nothing_left = result.isneginf().all(1, /*keepdim=*/true);  // (B, 1)
-  return torch::where(nothing_left, logits, result);
+  return without(logits, repetitions(rows, said_, n_, logits.size(1)));
+}
+
+torch::Tensor BadWords::process(const torch::Tensor& logits, std::span<const SequenceView> rows) const {
+  Places places;
+  for (size_t b = 0; b < rows.size(); ++b) {
+    const auto said = said_in(rows[b], said_);
+    for (const auto& word : words_) {
+      const auto before = std::span(word).first(word.size() - 1);
+      if (word.back() >= logits.size(1) || before.size() > said.size()) continue;
+      if (std::ranges::equal(std::span(said).last(before.size()), before))
+        places.indices.push_back(static_cast<int64_t>(b) * logits.size(1) + word.back());
+    }
+  }
+  return without(logits, places);
 }
 
 }  // namespace zoo

@@ -2,6 +2,8 @@
 // Rules against repetition: they change the scores of tokens that were said before.
 
 #include <span>
+#include <utility>
+#include <vector>
 
 #include <torch/types.h>
 
@@ -49,6 +51,18 @@ class NoRepeatNgram final : public LogitsProcessor {
 
  private:
   int64_t n_;
+  PresentTokens said_;
+};
+
+/// Forbids the last token of each of `words` where its other tokens have just been said (`bad_words_ids` in
+/// Hugging Face transformers). Where this would leave no token, it forbids none. No word is empty.
+class BadWords final : public LogitsProcessor {
+ public:
+  BadWords(std::vector<TokenIds> words, PresentTokens said) : words_(std::move(words)), said_(said) {}
+  torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
+
+ private:
+  std::vector<TokenIds> words_;
   PresentTokens said_;
 };
 

@@ -68,6 +68,8 @@ void read_options(ForeignConfig& from, GenerationConfig& to) {
   to.top_k = samples ? from.integer("top_k", usual_top_k) : 0;
   to.top_p = samples ? from.number("top_p", 1) : 1;
   to.min_p = samples ? from.number("min_p", 0) : 0;
+  to.typical_p = samples ? from.number("typical_p", 1) : 1;
+  to.min_new_tokens = from.integer("min_new_tokens", 0);
   to.beam = from.integer("num_beams", 1);
   to.length_penalty = from.number("length_penalty", 1);
   to.repetition_penalty = from.number("repetition_penalty", 1);

@@ -102,6 +102,7 @@ void ignore_generation_keys(ForeignConfig& config) {
                  "encoder_no_repeat_ngram_size",
                  "no_repeat_ngram_size",
                  "max_new_tokens",
+                 "min_new_tokens",
                  "max_length",
                  "min_length",
                  "early_stopping",

@@ -132,7 +132,7 @@ TEST(Generate, PrintsTheDocumentedJson) {
     EXPECT_EQ(result["prompt_ids"].size(), result["prompt"].get<std::string>().size());
     ASSERT_EQ(result["outputs"].size(), 2U);
     for (const auto& output : result["outputs"]) {
-      EXPECT_EQ(keys(output), (std::vector<std::string>{"ids", "logprobs", "score", "text"}));
+      EXPECT_EQ(keys(output), (std::vector<std::string>{"end", "ids", "logprobs", "score", "text"}));
       EXPECT_EQ(output["ids"].size(), 12U);
       EXPECT_EQ(output["logprobs"].size(), 12U);
       EXPECT_EQ(output["text"].get<std::string>().size(), 12U);
@@ -269,7 +269,7 @@ TEST(Generate, AnswersAnEmptyLineWithAnEmptyLine) {
   const auto results = generate_json("translator", "\ndas\n")["results"];
   EXPECT_EQ(results[0], nlohmann::json::parse(
                             R"({"prompt": "", "prompt_ids": [],
-                                "outputs": [{"text": "", "ids": [], "logprobs": [], "score": 0.0}]})"));
+                                "outputs": [{"text": "", "ids": [], "logprobs": [], "score": 0.0, "end": "end_token"}]})"));
   train_decoder();
   EXPECT_NE(generate_json("decoder", "to\n\n")["results"][1]["outputs"][0]["text"], "")
       << "a text may begin from nothing";
@@ -415,7 +415,8 @@ TEST(Generate, SaysWhatIsWrongInOneLine) {
       {"decoder --prompt a --max-new-tokens 0", "--max-new-tokens: '0' is not a whole number"},
       {"decoder --prompt a --temperature x", "--temperature: 'x' is not a number"},
       {"decoder --prompt a --min-p 2", "min_p is 2, and must be between 0 and 1"},
-      {"decoder --prompt a --repetition-penalty 0", "repetition_penalty is 0, and must be > 0 and <= 1000000"},
+      {"decoder --prompt a --repetition-penalty 0",
+       "repetition_penalty is 0, and must be > 0 and <= 1000000"},
       {"nowhere --prompt a", "nowhere: no such run"},
   };
   for (const auto& [arguments, problem] : cases) expect_one_line(generate(arguments), problem);

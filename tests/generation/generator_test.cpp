@@ -513,6 +513,52 @@ TEST(Generator, MinPLeavesTheLikeliest) {
   }
 }
 
+TEST(Generator, BadWordsAndEarlyEndsAreNotSaid) {
+  const auto tokenizer = letters();
+  const auto model = text_model(small_config(Architecture::decoder), *tokenizer);
+  const Generator generator(*model, *tokenizer);
+  for (const int64_t beam : {1, 3}) {
+    for (const double temperature : {0.0, 1.0}) {
+      GenerationConfig options{.max_new_tokens = 30, .beam = beam, .temperature = temperature, .seed = 4};
+      if (beam > 1) options.temperature = 1;
+      const auto before = generator.generate(std::vector<std::string>{"ab"}, options)[0].outputs[0];
+      ASSERT_GE(before.text.size(), 2u);
+      options.bad_words = {before.text.substr(0, 2), before.text.substr(1, 1)};
+      const auto without = generator.generate(std::vector<std::string>{"ab"}, options)[0].outputs[0];
+      for (const auto& word : options.bad_words)
+        EXPECT_EQ(without.text.find(word), std::string::npos) << word;
+      // An output that could end at once goes on.
+      options.bad_words = {};
+      options.stop = {};
+      options.min_new_tokens = 30;
+      const auto all = generator.generate(std::vector<std::string>{"ab"}, options)[0].outputs[0];
+      EXPECT_EQ(std::ssize(all.ids), 30);
+      EXPECT_EQ(std::ranges::count(all.ids, tokenizer->special().eos), 0);
+      EXPECT_EQ(all.end, OutputEnd::length);
+    }
+  }
+}
+
+TEST(Generator, SaysWhyAnOutputEnded) {
+  const auto tokenizer = letters();
+  const auto model = text_model(small_config(Architecture::decoder), *tokenizer);
+  const Generator generator(*model, *tokenizer);
+  const auto end = [&](const GenerationConfig& options) {
+    return generator.generate(std::vector<std::string>{"ab"}, options)[0].outputs[0].end;
+  };
+  GenerationConfig options = kGreedy;
+  options.min_new_tokens = 4;
+  const auto text = generator.generate(std::vector<std::string>{"ab"}, options)[0].outputs[0].text;
+  options.stop = {text.substr(1, 1)};
+  EXPECT_EQ(end(options), OutputEnd::stop_text);
+  options.stop = {};
+  options.max_new_tokens = 4;
+  EXPECT_EQ(end(options), OutputEnd::length);
+  options.min_new_tokens = 0;
+  options.forced_last_token = tokenizer->special().eos;
+  EXPECT_EQ(end(options), OutputEnd::end_token);
+}
+
 TEST(Generator, AnswersNothingWithNothing) {
   const Fixture translator(Architecture::encoder_decoder);
   const std::vector<std::string> prompts = {"abc", "", "de"};
@@ -565,6 +611,16 @@ TEST(Generator, ReadsWeightsThatAreNotNumbersAsDamaged) {
   for (const int64_t beam : {1, 2}) {
     EXPECT_THROW(f.generator.generate(std::vector<std::string>{"a"}, {.beam = beam}), CheckpointError);
   }
+}
+
+TEST(GenerationConfig, ChecksMethodsAgainstEachOther) {
+  const auto problem = [](const GenerationConfig& options) {
+    return message_of<UsageError>([&] { check(options); });
+  };
+  EXPECT_THAT(problem({.max_new_tokens = 3, .min_new_tokens = 4}),
+              HasSubstr("4 is more than max_new_tokens 3"));
+  EXPECT_THAT(problem({.bad_words = {"a", ""}}), HasSubstr("bad_words: has an empty text"));
+  EXPECT_THAT(problem({.typical_p = 0}), HasSubstr("typical_p is 0"));
 }
 
 TEST(GenerationConfig, IsReadAndWritten) {

@@ -116,6 +116,11 @@ TEST_F(LogitsProcessorsParity, OfEachRuleAlone) {
   for (const double p : {0.02, 0.1, 0.5, 1.0}) check(fmt::format("min_p {:g}", p), MinP(p));
   for (const double p : {0.3, 0.9}) check(fmt::format("top_p {:g}", p), TopP(p));
   check("top_k 3", TopK(3));
+  for (const double mass : {0.2, 0.6, 0.9}) check(fmt::format("typical_p {:g}", mass), TypicalP(mass));
+  const std::vector<TokenIds> words = {
+      {3}, {rows[0].back(), 4}, {rows[1][rows[1].size() - 2], rows[1].back(), 5}, {7, 7, 7, 7, 7, 7, 7}};
+  check("bad_words", BadWords(words, PresentTokens::in_prompt_or_output));
+  check("min_new_tokens", MinNewTokens(8, {2, 6}));
   EXPECT_EQ(n_cases + 1, reference.names("output/").size()) << "temperature is below";
   const auto tempered = Temperature(0.7).process(scores, views).softmax(1);
   expect_close(tempered, reference.output("temperature 0.7").softmax(1), "temperature");

@@ -5,8 +5,15 @@ import torch
 from reference import contiguous
 from safetensors.torch import save_file
 from transformers import (
-    MinPLogitsWarper, NoRepeatNGramLogitsProcessor, RepetitionPenaltyLogitsProcessor, TemperatureLogitsWarper,
-    TopKLogitsWarper, TopPLogitsWarper,
+    MinNewTokensLengthLogitsProcessor,
+    MinPLogitsWarper,
+    NoBadWordsLogitsProcessor,
+    NoRepeatNGramLogitsProcessor,
+    RepetitionPenaltyLogitsProcessor,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+    TypicalLogitsWarper,
 )  # fmt: skip
 
 PROMPT, GENERATED = 5, 7
@@ -44,6 +51,12 @@ def processors(out):
     for p in (0.3, 0.9):
         outputs[f"top_p {p:g}"] = TopPLogitsWarper(p)(ids, scores)
     outputs["top_k 3"] = TopKLogitsWarper(3)(ids, scores)
+    for mass in (0.2, 0.6, 0.9):
+        outputs[f"typical_p {mass:g}"] = TypicalLogitsWarper(mass)(ids, scores)
+    words = [[3], [ids[0, -1].item(), 4], [*ids[1, -2:].tolist(), 5], [7] * 7]
+    outputs["bad_words"] = NoBadWordsLogitsProcessor(words)(ids, scores)
+    least = MinNewTokensLengthLogitsProcessor(PROMPT, GENERATED + 1, [2, 6])
+    outputs["min_new_tokens"] = least(ids, scores)
     outputs["temperature 0.7"] = TemperatureLogitsWarper(0.7)(ids, scores)
     tensors = {f"output/{name}": contiguous(value) for name, value in outputs.items()}
     save_file(tensors | {"input/ids": ids, "input/scores": scores}, out / "processors.safetensors")
