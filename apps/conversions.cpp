@@ -1,4 +1,5 @@
-// zoo average, merge, import and export: runs and directories in Hugging Face's form that are made from
+// zoo average, merge, import and export: runs, directories in Hugging Face's form and GGUF files that are
+// made from
 
 #include <filesystem>
 #include <iostream>
@@ -17,6 +18,7 @@
 #include "checkpoints/average_run.h"
 #include "checkpoints/import_run.h"
 #include "checkpoints/merge_run.h"
+#include "interop/gguf_export.h"
 
 namespace zoo {
 namespace {
@@ -82,15 +84,17 @@ void import_directory(const ConversionArguments& arguments) {
                            imported.model_type, imported.task, imported.n_parameters, imported.n_tensors);
 }
 
-void export_directory(const ConversionArguments& arguments) {
-  const auto model_type = export_run(arguments.from, arguments.to, arguments.type);
+void export_model(const ConversionArguments& arguments) {
+  const auto kind = export_run(arguments.from, arguments.to, arguments.type);
+  const bool is_file = is_gguf_name(arguments.to);
   if (arguments.json) {
-    const nlohmann::ordered_json document = {{"directory", arguments.to.string()},
-                                             {"model_type", model_type}};
+    const nlohmann::ordered_json document = {{is_file ? "file" : "directory", arguments.to.string()},
+                                             {is_file ? "architecture" : "model_type", kind}};
     std::cout << document.dump() << '\n';
     return;
   }
-  std::cout << fmt::format("{}: {}, for AutoModel.from_pretrained()\n", arguments.to.string(), model_type);
+  std::cout << fmt::format("{}: {}, for {}\n", arguments.to.string(), kind,
+                           is_file ? "llama.cpp" : "AutoModel.from_pretrained()");
 }
 
 }  // namespace
@@ -122,9 +126,11 @@ void add_merge(CLI::App& app) {
 
 void add_import(CLI::App& app) {
   const auto arguments = std::make_shared<ConversionArguments>();
-  auto* command =
-      app.add_subcommand("import", "Make a run from a directory that was downloaded from Hugging Face");
-  command->add_option("DIRECTORY", arguments->from, "A directory with config.json and safetensors")
+  auto* command = app.add_subcommand(
+      "import", "Make a run from a directory that was downloaded from Hugging Face, or from a GGUF file");
+  command
+      ->add_option("DIRECTORY", arguments->from,
+                   "A directory with config.json and safetensors, or a GGUF file")
       ->type_name("DIR")
       ->required();
   command->add_option("RUN", arguments->to, "The directory of the new run")->type_name("DIR")->required();
@@ -134,17 +140,22 @@ void add_import(CLI::App& app) {
 
 void add_export(CLI::App& app) {
   const auto arguments = std::make_shared<ConversionArguments>();
-  auto* command =
-      app.add_subcommand("export", "Write a run as a directory that Hugging Face transformers opens");
+  auto* command = app.add_subcommand(
+      "export", "Write a run for Hugging Face transformers, or as a GGUF file for llama.cpp");
   add_run(*command, arguments->from);
-  command->add_option("DIRECTORY", arguments->to, "The new directory")->type_name("DIR")->required();
   command
-      ->add_option("--weights", arguments->type,
-                   "The type of the weights: fp32, fp16 or bf16; default: the one in which the run has them")
+      ->add_option("DIRECTORY", arguments->to, "The new directory, or the new file if its name ends in .gguf")
+      ->type_name("DIR|FILE.gguf")
+      ->required();
+  command
+      ->add_option(
+          "--weights", arguments->type,
+          "The type of the weights: fp32, fp16, bf16, or q8_0 in a GGUF file; default: the one in which "
+          "the run has them")
       ->transform(one_of<ExportedType>())
       ->option_text("FORMAT");
   add_json(*command, arguments->json);
-  command->callback([arguments] { export_directory(*arguments); });
+  command->callback([arguments] { export_model(*arguments); });
 }
 
 }  // namespace zoo

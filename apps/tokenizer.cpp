@@ -24,6 +24,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/text/corpus.h"
+#include "interop/stored_texts.h"
 #include "io/files.h"
 
 namespace zoo {
@@ -106,7 +107,7 @@ void train_tokenizer(const TrainTokenizerArguments& arguments) {
   if (const auto note = vocabulary_note(config, *tokenizer)) std::cerr << *note << '\n';
   make_directory(arguments.out);
   if (config.type == TokenizerKind::bpe || config.type == TokenizerKind::wordpiece) {
-    tokenizer->export_files(arguments.out, /*frame=*/{});  // a directory as those of the Hub
+    export_files(*tokenizer, arguments.out, /*frame=*/{});  // a directory as those of the Hub
   } else {
     tokenizer->save(arguments.out);
   }
@@ -176,7 +177,7 @@ struct EncodeArguments {
 // {"results": [{"text", "ids", "tokens", "offsets"}]}, one result per text; without --json, one line of ids
 // per text, or of id:begin-end. Offsets are code points of the text.
 void encode(const EncodeArguments& arguments) {
-  const auto tokenizer = open_tokenizer(arguments.dir);
+  const auto tokenizer = open_stored_tokenizer(arguments.dir);
   auto results = nlohmann::ordered_json::array();
   const auto encode_one = [&](const std::string& text) {
     TokenIds ids;
@@ -210,7 +211,7 @@ void add_encode(CLI::App& app) {
   auto* command = app.add_subcommand("encode", "Token ids of a text, or of each line of standard input");
   command
       ->add_option("RUN|DIR", arguments->dir,
-                   "A run, or a directory with a tokenizer of the Hugging Face Hub")
+                   "A run, a directory with a tokenizer of the Hugging Face Hub, or a GGUF file")
       ->type_name("DIR")
       ->required();
   command->add_option("--text", arguments->text, "The text")->type_name("TEXT");
@@ -242,7 +243,7 @@ TokenIds ids_in(std::string_view text) {
 
 // {"results": [{"ids", "text"}]}, one result per list of ids; without --json, each text and a line break.
 void decode(const DecodeArguments& arguments) {
-  const auto tokenizer = open_tokenizer(arguments.dir);
+  const auto tokenizer = open_stored_tokenizer(arguments.dir);
   auto results = nlohmann::ordered_json::array();
   const auto decode_one = [&](const std::string& line) {
     const auto ids = ids_in(line);
@@ -262,7 +263,7 @@ void add_decode(CLI::App& app) {
   auto* command = app.add_subcommand("decode", "Text of token ids, or of each line of ids on standard input");
   command
       ->add_option("RUN|DIR", arguments->dir,
-                   "A run, or a directory with a tokenizer of the Hugging Face Hub")
+                   "A run, a directory with a tokenizer of the Hugging Face Hub, or a GGUF file")
       ->type_name("DIR")
       ->required();
   command->add_option("--ids", arguments->ids, "The ids: 1,2,3")->type_name("IDS");

@@ -12,6 +12,7 @@
 #include "checkpoints/stored_model.h"
 #include "interop/foreign_files.h"
 #include "interop/foreign_model.h"
+#include "interop/gguf_export.h"
 #include "io/files.h"
 #include "io/safetensors.h"
 
@@ -22,8 +23,9 @@ namespace fs = std::filesystem;
 ImportedRun import_run(const fs::path& dir, const fs::path& run_dir) {
   if (is_run(dir)) throw UsageError(fmt::format("{}: is a run already", dir.string()));
   if (!is_foreign(dir)) {
-    throw UsageError(
-        fmt::format("{}: there is no config.json in it, as in a download from Hugging Face", dir.string()));
+    throw UsageError(fmt::format(
+        "{}: neither a directory with a config.json, as in a download from Hugging Face, nor a GGUF file",
+        dir.string()));
   }
   if (is_there(run_dir))
     throw UsageError(fmt::format("{}: exists already; name a new directory", run_dir.string()));
@@ -65,15 +67,16 @@ class TensorsOfModel final : public TensorSource {
 
 }  // namespace
 
-std::string export_run(const fs::path& run_dir, const fs::path& dir, std::optional<ExportedType> type) {
+std::string export_run(const fs::path& run_dir, const fs::path& to, std::optional<ExportedType> type) {
+  const auto write = is_gguf_name(to) ? export_gguf : export_foreign;
   if (read_stored_experiment(run_dir).training.lora) {
     const auto run = Run::open(run_dir);
     merge_adapters_of(run);
     const auto merged = std::make_shared<TensorsOfModel>(run_dir.string(), named_tensors(run.model()));
-    return export_foreign(dir, run.task(), merged, type);
+    return write(to, run.task(), merged, type);
   }
   const auto stored = open_stored_model(run_dir);
-  return export_foreign(dir, *stored.task, stored.tensors, type);
+  return write(to, *stored.task, stored.tensors, type);
 }
 
 }  // namespace zoo

@@ -1,5 +1,5 @@
 #pragma once
-// Directories in Hugging Face's form to runs, and back.
+// Directories in Hugging Face's form and GGUF files to runs, and back.
 
 #include <filesystem>
 #include <optional>
@@ -21,8 +21,9 @@ struct ImportedRun {
 ImportedRun import_run(const std::filesystem::path& dir, const std::filesystem::path& run_dir);
 
 /// Writes the weights, with adapters merged into them, and the vocabulary of a run or of a foreign directory
-/// to a new foreign directory. Returns its model_type. Throws as export_foreign() and open_stored_model().
-std::string export_run(const std::filesystem::path& run_dir, const std::filesystem::path& dir,
+/// to a new foreign directory, or to a new GGUF file if the name ends in .gguf. Returns its model_type or its
+/// architecture. Throws as export_foreign(), export_gguf() and open_stored_model().
+std::string export_run(const std::filesystem::path& run_dir, const std::filesystem::path& to,
                        std::optional<ExportedType> type = std::nullopt);
 
 }  // namespace zoo

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/text/tokenizer_file.h"
+#include "interop/stored_texts.h"
 
 namespace zoo {
 namespace {
@@ -33,7 +34,7 @@ nlohmann::ordered_json message_of(const char* role, const std::string& content) 
 Chat::Chat(const Run& run, const GenerationConfig& generation, const ChatOptions& options)
     : generation_(generation),
       options_(options),
-      template_(read_chat_template(run.dir())),
+      template_(open_stored_chat_template(run.dir())),
       tokenizer_(run.tokenizer()),
       max_length_(writer_of(run).max_length()),
       generator_(run.model(), run.tokenizer()) {

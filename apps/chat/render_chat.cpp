@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/text/chats/chat_template.h"
+#include "interop/stored_texts.h"
 #include "io/files.h"
 #include "io/json_document.h"
 
@@ -90,10 +91,10 @@ void add_answers(const ChatTemplate& chat, const Tokenizer& tokenizer, const Con
 // {"results": [{"text", "generated": [[begin, end]], "ids", "answers"} or {"error"}]}, one for each
 // conversation. `generated` counts bytes, `answers` tokens.
 void render_chat(const RenderArguments& arguments) {
-  const auto chat = read_chat_template(arguments.dir);
+  const auto chat = open_stored_chat_template(arguments.dir);
   if (arguments.answers && !arguments.json) throw UsageError("--answers: needs --json");
   const bool has_ids = arguments.ids || arguments.answers;
-  const auto tokenizer = has_ids ? open_tokenizer(arguments.dir) : nullptr;
+  const auto tokenizer = has_ids ? open_stored_tokenizer(arguments.dir) : nullptr;
   const auto now = time_of(arguments);
   const auto marks = arguments.special_tokens ? MarksInMessages::tokens : MarksInMessages::text;
   auto results = nlohmann::ordered_json::array();
@@ -126,8 +127,9 @@ void add_render_chat(CLI::App& app) {
   const auto arguments = std::make_shared<RenderArguments>();
   auto* command = app.add_subcommand("chat", "What a model reads of a conversation, by its chat template");
   command
-      ->add_option("RUN|DIR", arguments->dir,
-                   "A directory with a tokenizer of the Hugging Face Hub, or a run made from one")
+      ->add_option(
+          "RUN|DIR", arguments->dir,
+          "A directory with a tokenizer of the Hugging Face Hub, a run made from one, or a GGUF file")
       ->type_name("DIR")
       ->required();
   command

@@ -20,6 +20,7 @@
 #include "io/config/config_tree.h"
 #include "io/config/find_config.h"
 #include "io/files.h"
+#include "io/gguf/gguf_file.h"
 
 namespace zoo {
 namespace {
@@ -391,11 +392,10 @@ Comparison comparison_of(const std::vector<fs::path>& configs_and_runs,
   for (const auto& path : configs_and_runs) {
     std::error_code ignored;
     Variant variant;
-    if (has_directory(path)) {
+    if (has_directory(path) || is_gguf(path)) {
       if (is_foreign(path) && data.empty()) {
         throw UsageError(fmt::format(
-            "{}: a directory in Hugging Face's form names no data to compare it on; add --data FILE",
-            path.string()));
+            "{}: a model from elsewhere names no data to compare it on; add --data FILE", path.string()));
       }
       variant.experiment = read_stored_experiment(path);
       variant.finished.push_back({path, variant.experiment.training.seed});

@@ -55,14 +55,14 @@ std::string ByteTokenizer::label(int64_t id) const {
                                     : fmt::format("<0x{:02X}>", byte);
 }
 
-void ByteTokenizer::export_files(const std::filesystem::path& dir, const TextFrame& frame) const {
+std::map<std::string, std::string> ByteTokenizer::exported_files(const TextFrame& frame) const {
   std::vector<std::string> bytes;
   for (int byte = 0; byte < 256; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
-  export_vocabulary(dir, {.special = special_names(file_.special),
-                          .symbols = std::move(bytes),
-                          .kind = SymbolKind::byte,
-                          .letters = file_.lowercase ? LetterCase::folded : LetterCase::as_written,
-                          .frame = frame});
+  return export_vocabulary({.special = special_names(file_.special),
+                            .symbols = std::move(bytes),
+                            .kind = SymbolKind::byte,
+                            .letters = file_.lowercase ? LetterCase::folded : LetterCase::as_written,
+                            .frame = frame});
 }
 
 }  // namespace zoo

@@ -20,7 +20,7 @@ class ByteTokenizer : public Tokenizer {
   int64_t vocab_size() const override { return first_ + 256; }
   const SpecialTokens& special() const override { return file_.special; }
   void save(const std::filesystem::path& run_dir) const override { write_tokenizer_file(run_dir, file_); }
-  void export_files(const std::filesystem::path& dir, const TextFrame& frame) const override;
+  std::map<std::string, std::string> exported_files(const TextFrame& frame) const override;
   std::string fingerprint() const override { return to_json(file_); }
 
  private:

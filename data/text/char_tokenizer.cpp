@@ -99,12 +99,12 @@ std::string CharTokenizer::label(int64_t id) const {
   return symbol == " " ? "▁" : excerpt(symbol);
 }
 
-void CharTokenizer::export_files(const std::filesystem::path& dir, const TextFrame& frame) const {
-  export_vocabulary(dir, {.special = special_names(file_.special),
-                          .symbols = file_.symbols,
-                          .kind = SymbolKind::character,
-                          .letters = file_.lowercase ? LetterCase::folded : LetterCase::as_written,
-                          .frame = frame});
+std::map<std::string, std::string> CharTokenizer::exported_files(const TextFrame& frame) const {
+  return export_vocabulary({.special = special_names(file_.special),
+                            .symbols = file_.symbols,
+                            .kind = SymbolKind::character,
+                            .letters = file_.lowercase ? LetterCase::folded : LetterCase::as_written,
+                            .frame = frame});
 }
 
 }  // namespace zoo

@@ -101,7 +101,6 @@ class HubTokenizer final : public Tokenizer {
     check_utf8(text);
     return codec_->encode_with_places(text, TextPlace::continuation);
   }
-  HubFiles files() const override { return files_; }
   std::string decode(std::span<const int64_t> ids) const override {
     for (const int64_t id : ids) check_id(id, vocab_size());
     return codec_->decode(ids);
@@ -124,13 +123,15 @@ class HubTokenizer final : public Tokenizer {
   TokenIds never_generated() const override {
     return framed_by_task_ ? Tokenizer::never_generated() : TokenIds();
   }
-  void export_files(const std::filesystem::path& dir, const TextFrame& frame) const override {
-    for (const auto& [name, content] : files_) write_file_atomically(dir / name, content);
-    if (!framed_by_task_ || !files_.contains("tokenizer.json")) return;
+  std::map<std::string, std::string> exported_files(const TextFrame& frame) const override {
+    auto files = files_;
+    if (!framed_by_task_ || !files.contains("tokenizer.json")) return files;
     // transformers does not know the task, so the file says what it puts around texts.
-    auto file = nlohmann::ordered_json::parse(files_.at("tokenizer.json"));
-    file["post_processor"] = post_processor_of(frame, [&](int64_t id) { return codec_->label(id); });
-    write_file_atomically(dir / "tokenizer.json", file.dump(2) + "\n");
+    auto& file = files.at("tokenizer.json");
+    auto document = nlohmann::ordered_json::parse(file);
+    document["post_processor"] = post_processor_of(frame, [&](int64_t id) { return codec_->label(id); });
+    file = document.dump(2) + "\n";
+    return files;
   }
 
   void save(const std::filesystem::path& run_dir) const override {

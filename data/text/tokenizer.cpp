@@ -99,6 +99,11 @@ std::optional<std::string> vocabulary_note(const TokenizerConfig& config, const 
                      config.vocab_size, tokenizer.vocab_size());
 }
 
+void export_files(const Tokenizer& tokenizer, const std::filesystem::path& dir, const TextFrame& frame) {
+  for (const auto& [name, content] : tokenizer.exported_files(frame))
+    write_file_atomically(dir / name, content);
+}
+
 std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& dir) {
   return has_hub_tokenizer(dir) ? read_hub_tokenizer(dir) : load_tokenizer(dir);
 }

@@ -76,16 +76,16 @@ class Tokenizer {
   /// Writes RUN/tokenizer.json (char, byte: everything; sentencepiece: the type and special ids, with
   /// RUN/tokenizer.model beside it; hub: the same, with the files in RUN/hub/). Throws SystemError.
   virtual void save(const std::filesystem::path& run_dir) const = 0;
-  /// Writes the files from which Hugging Face transformers makes this tokenizer to `dir`. `frame` stands
-  /// around texts if frame() says nothing. By default: no files. Throws SystemError.
-  virtual void export_files(const std::filesystem::path& /*dir*/, const TextFrame& /*frame*/) const {}
-  /// The files of the Hub that describe this tokenizer, by name, its chat template included; none for other
-  /// kinds.
-  virtual std::map<std::string, std::string> files() const { return {}; }
+  /// The files from which Hugging Face transformers makes this tokenizer, by name. `frame` stands around
+  /// texts if frame() says nothing. By default: no files.
+  virtual std::map<std::string, std::string> exported_files(const TextFrame& /*frame*/) const { return {}; }
   /// Differs between tokenizers that encode differently; a part of the cache key of a corpus. Empty: nothing
   /// is cached.
   virtual std::string fingerprint() const { return {}; }
 };
+
+/// Writes Tokenizer::exported_files() to `dir`. Throws SystemError.
+void export_files(const Tokenizer& tokenizer, const std::filesystem::path& dir, const TextFrame& frame);
 
 /// The first token that the decoder of an encoder-decoder reads; -1 = the vocabulary has no such token.
 int64_t decoder_start(const SpecialTokens& special);

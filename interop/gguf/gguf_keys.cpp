@@ -34,7 +34,12 @@ double GgufKeys::number(const std::string& key) const {
 std::string GgufKeys::text(const std::string& key) const {
   const auto& found = value(key);
   if (!found.is_string()) fail(key, "not a text");
-  return found.get<std::string>();
+  return checked_text(key, found.get_ref<const std::string&>());
+}
+
+const std::string& GgufKeys::checked_text(const std::string& key, const std::string& text) const {
+  if (find_invalid_utf8(text)) fail(key, fmt::format("'{}' is not UTF-8", excerpt(text)));
+  return text;
 }
 
 std::vector<std::string> GgufKeys::texts(const std::string& key) const {
@@ -44,7 +49,7 @@ std::vector<std::string> GgufKeys::texts(const std::string& key) const {
   result.reserve(found.size());
   for (const auto& one : found) {
     if (!one.is_string()) fail(key, "not a list of texts");
-    result.push_back(one.get<std::string>());
+    result.push_back(checked_text(key, one.get_ref<const std::string&>()));
   }
   return result;
 }

@@ -18,7 +18,7 @@ class GgufKeys {
   GgufKeys(std::string place, const nlohmann::json& keys) : place_(std::move(place)), keys_(keys) {}
 
   bool has(const std::string& key) const { return keys_.contains(key); }
-  // Throw CheckpointError: the key is missing, or has another type.
+  // Throw CheckpointError: the key is missing, has another type, or a text is not UTF-8.
   int64_t integer(const std::string& key) const;
   double number(const std::string& key) const;
   std::string text(const std::string& key) const;
@@ -35,6 +35,7 @@ class GgufKeys {
 
  private:
   const nlohmann::json& value(const std::string& key) const;
+  const std::string& checked_text(const std::string& key, const std::string& text) const;
 
   std::string place_;
   const nlohmann::json& keys_;

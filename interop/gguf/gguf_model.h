@@ -17,8 +17,11 @@ struct GgufModel {
   std::shared_ptr<const TensorSource> tensors;
 };
 
-/// Opens a file of one of the architectures llama, qwen2, qwen3 and gpt2; reads no weights yet. Throws
-/// CheckpointError, which names the file and what in it is not supported.
+/// Opens a file of one of gguf_architectures(); reads no weights yet. Throws CheckpointError, which names the
+/// file and what in it is not supported.
 GgufModel open_gguf(const std::filesystem::path& path);
+
+/// The files of its tokenizer alone, of whatever architecture it is. Throws CheckpointError likewise.
+std::map<std::string, std::string> gguf_tokenizer(const std::filesystem::path& path);
 
 }  // namespace zoo

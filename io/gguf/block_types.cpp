@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include <c10/util/Half.h>
@@ -29,7 +30,8 @@ float half_at(Bytes bytes, size_t offset) {
 template <size_t kElements, size_t kBytes, class One>
 void for_each_block(Bytes blocks, std::span<float> to, const One& one) {
   const size_t n = blocks.size() / kBytes;
-  for (size_t i = 0; i < n; ++i) one(blocks.subspan(i * kBytes, kBytes), to.subspan(i * kElements, kElements));
+  for (size_t i = 0; i < n; ++i)
+    one(blocks.subspan(i * kBytes, kBytes), to.subspan(i * kElements, kElements));
 }
 
 /// The numbers j and j + 16 of a small block share a byte.
@@ -56,7 +58,9 @@ void decode_q4_1(Bytes blocks, std::span<float> to) {
 }
 
 /// A fifth bit of each number, from 32 bits: of number j the bit j.
-int32_t fifth_bit(Bytes bits, size_t j) { return static_cast<int32_t>(byte_at(bits, j / 8) >> (j % 8) & 1) << 4; }
+int32_t fifth_bit(Bytes bits, size_t j) {
+  return static_cast<int32_t>(byte_at(bits, j / 8) >> (j % 8) & 1) << 4;
+}
 
 void decode_q5_0(Bytes blocks, std::span<float> to) {
   for_each_block<kBlock, 22>(blocks, to, [](Bytes block, std::span<float> y) {
@@ -89,13 +93,32 @@ void decode_q8_0(Bytes blocks, std::span<float> to) {
   });
 }
 
+/// As ggml's reference does it: the largest number becomes ±127, the others are rounded to the nearest whole
+/// number, halves away from zero.
+void encode_q8_0(std::span<const float> numbers, std::span<std::byte> to) {
+  constexpr size_t bytes = 34;
+  for (size_t i = 0; i < numbers.size() / kBlock; ++i) {
+    const auto x = numbers.subspan(i * kBlock, kBlock);
+    const auto block = to.subspan(i * bytes, bytes);
+    float largest = 0;
+    for (const float number : x) largest = std::max(largest, std::abs(number));
+    const float scale = largest / 127;
+    const float inverse = scale == 0 ? 0 : 1 / scale;
+    const uint16_t half = c10::detail::fp16_ieee_from_fp32_value(scale);
+    std::memcpy(block.data(), &half, sizeof half);
+    for (size_t j = 0; j < kBlock; ++j)
+      block[2 + j] = static_cast<std::byte>(static_cast<int8_t>(std::round(x[j] * inverse)));
+  }
+}
+
 /// Scale and least value of the 32 numbers `part` of a large block, six bits each, packed into 12 bytes.
 struct SixBits {
   float scale, least;
 };
 SixBits six_bits(Bytes packed, size_t part) {
   if (part < 4) {
-    return {static_cast<float>(byte_at(packed, part) & 63), static_cast<float>(byte_at(packed, part + 4) & 63)};
+    return {static_cast<float>(byte_at(packed, part) & 63),
+            static_cast<float>(byte_at(packed, part + 4) & 63)};
   }
   const uint32_t both = byte_at(packed, part + 4);
   return {static_cast<float>((both & 0xF) | (byte_at(packed, part - 4) >> 6) << 4),
@@ -118,9 +141,8 @@ void decode_k_block(Bytes block, Bytes fifth, Bytes packed, std::span<float> y) 
 }
 
 void decode_q4_k(Bytes blocks, std::span<float> to) {
-  for_each_block<kSuperBlock, 144>(blocks, to, [](Bytes block, std::span<float> y) {
-    decode_k_block(block, {}, block.subspan(16), y);
-  });
+  for_each_block<kSuperBlock, 144>(
+      blocks, to, [](Bytes block, std::span<float> y) { decode_k_block(block, {}, block.subspan(16), y); });
 }
 
 void decode_q5_k(Bytes blocks, std::span<float> to) {
@@ -151,17 +173,17 @@ void decode_q6_k(Bytes blocks, std::span<float> to) {
 }
 
 constexpr auto kTypes = std::to_array<BlockType>({
-    {0, "F32", 1, 4, nullptr, torch::kFloat32},
-    {1, "F16", 1, 2, nullptr, torch::kFloat16},
-    {30, "BF16", 1, 2, nullptr, torch::kBFloat16},
-    {2, "Q4_0", kBlock, 18, decode_q4_0, torch::kFloat32},
-    {3, "Q4_1", kBlock, 20, decode_q4_1, torch::kFloat32},
-    {6, "Q5_0", kBlock, 22, decode_q5_0, torch::kFloat32},
-    {7, "Q5_1", kBlock, 24, decode_q5_1, torch::kFloat32},
-    {8, "Q8_0", kBlock, 34, decode_q8_0, torch::kFloat32},
-    {12, "Q4_K", kSuperBlock, 144, decode_q4_k, torch::kFloat32},
-    {13, "Q5_K", kSuperBlock, 176, decode_q5_k, torch::kFloat32},
-    {14, "Q6_K", kSuperBlock, 210, decode_q6_k, torch::kFloat32},
+    {0, "F32", 1, 4, nullptr, nullptr, torch::kFloat32},
+    {1, "F16", 1, 2, nullptr, nullptr, torch::kFloat16},
+    {30, "BF16", 1, 2, nullptr, nullptr, torch::kBFloat16},
+    {2, "Q4_0", kBlock, 18, decode_q4_0, nullptr, torch::kFloat32},
+    {3, "Q4_1", kBlock, 20, decode_q4_1, nullptr, torch::kFloat32},
+    {6, "Q5_0", kBlock, 22, decode_q5_0, nullptr, torch::kFloat32},
+    {7, "Q5_1", kBlock, 24, decode_q5_1, nullptr, torch::kFloat32},
+    {8, "Q8_0", kBlock, 34, decode_q8_0, encode_q8_0, torch::kFloat32},
+    {12, "Q4_K", kSuperBlock, 144, decode_q4_k, nullptr, torch::kFloat32},
+    {13, "Q5_K", kSuperBlock, 176, decode_q5_k, nullptr, torch::kFloat32},
+    {14, "Q6_K", kSuperBlock, 210, decode_q6_k, nullptr, torch::kFloat32},
 });
 
 }  // namespace
@@ -170,6 +192,14 @@ const BlockType* find_block_type(uint32_t id) {
   const auto* const found = std::ranges::find(kTypes, id, &BlockType::id);
   return found == kTypes.end() ? nullptr : found;
 }
+
+const BlockType& plain_block_type(torch::ScalarType type) {
+  const auto* const found = std::ranges::find_if(
+      kTypes, [&](const BlockType& one) { return one.decode == nullptr && one.type == type; });
+  return found == kTypes.end() ? kTypes.front() : *found;
+}
+
+const BlockType& q8_0_block_type() { return *std::ranges::find(kTypes, "Q8_0", &BlockType::name); }
 
 std::span<const BlockType> block_types() { return kTypes; }
 

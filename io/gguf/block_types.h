@@ -19,6 +19,9 @@ struct BlockType {
   size_t bytes;           // of a block
   /// Writes the numbers of whole blocks. Null for numbers that are stored as they are.
   void (*decode)(std::span<const std::byte> blocks, std::span<float> to);
+  /// Writes whole blocks of numbers. Null for numbers that are stored as they are, and for formats that are
+  /// only read.
+  void (*encode)(std::span<const float> numbers, std::span<std::byte> to);
   /// The type of what is read: that of plain numbers, float32 for blocks.
   torch::ScalarType type;
 };
@@ -26,7 +29,13 @@ struct BlockType {
 /// Nothing for a format that is not supported.
 const BlockType* find_block_type(uint32_t id);
 
-/// The names of all formats, for messages.
+/// The format in which plain numbers of a type are stored: float32, float16 or bfloat16, and float32 for
+/// others.
+const BlockType& plain_block_type(torch::ScalarType type);
+/// Q8_0: 32 numbers of 8 bits with a scale.
+const BlockType& q8_0_block_type();
+
+/// All formats.
 std::span<const BlockType> block_types();
 
 }  // namespace zoo

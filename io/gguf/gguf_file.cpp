@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <charconv>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -96,7 +97,7 @@ class HeaderReader {
       case 5:
         return number<int32_t>();
       case 6:
-        return number<float>();
+        return shortest(number<float>());
       case 7:
         return number<uint8_t>() != 0;
       case 8:
@@ -225,7 +226,8 @@ GgufFile::GgufFile(const fs::path& path) : path_(path), file_(opened(path)) {
       fail(path, "the tensor '{}' appears twice", excerpt(name));
   }
   const auto alignment = metadata_.value("general.alignment", Json(uint32_t{32}));
-  if (!alignment.is_number_unsigned() || alignment.get<uint64_t>() == 0 || alignment.get<uint64_t>() > 1 << 20)
+  if (!alignment.is_number_unsigned() || alignment.get<uint64_t>() == 0 ||
+      alignment.get<uint64_t>() > 1 << 20)
     fail(path, "general.alignment is {}", excerpt(alignment.dump()));
   const auto step = alignment.get<uint64_t>();
   const uint64_t data = (reader.position() + step - 1) / step * step;
@@ -298,6 +300,14 @@ void GgufFile::read_into(const torch::Tensor& to, const std::string& name) const
     flat.slice(0, begin, begin + n).copy_(piece);
   }
   if (!is_direct) torch::Tensor(to).copy_(flat.view(to.sizes()));
+}
+
+double shortest(float value) {
+  std::array<char, 32> text;
+  const auto written = std::to_chars(text.data(), text.data() + text.size(), value);
+  double result = value;
+  std::from_chars(text.data(), written.ptr, result);
+  return result;
 }
 
 bool is_gguf(const fs::path& path) {

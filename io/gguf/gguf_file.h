@@ -51,6 +51,9 @@ class GgufFile final : public TensorSource {
   std::map<std::string, Entry> entries_;
 };
 
+/// The number with the fewest digits that is stored as `value`: 1e-5 and not 9.9999997e-06. Metadata have it.
+double shortest(float value);
+
 /// Whether a file begins as GGUF does.
 bool is_gguf(const std::filesystem::path& path);
 

@@ -37,7 +37,7 @@ std::unique_ptr<Tokenizer> trained(TokenizerKind kind, int64_t vocab_size, bool 
 
 Json model_of(const Tokenizer& tokenizer, const std::filesystem::path& dir) {
   make_directory(dir);
-  tokenizer.export_files(dir, {});
+  export_files(tokenizer, dir, {});
   return Json::parse(read_file(dir / "tokenizer.json", Follow::nothing)).at("model");
 }
 

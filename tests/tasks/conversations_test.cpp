@@ -91,7 +91,7 @@ TEST_F(Conversations, ErrorsSayWhereAndWhat) {
   EXPECT_THAT(problem({"task=masked_language_modeling", "model.architecture=encoder"}),
               HasSubstr("data.chat"));
   EXPECT_THAT(problem({"data.tokenizer.type=byte", "data.tokenizer.path=\"\""}),
-              HasSubstr("data.chat needs a chat template"));
+              HasSubstr("data.chat: there is no chat template"));
   EXPECT_THAT(problem({"data.sequence_length=3", "data.train=chats.jsonl"}),
               HasSubstr("no conversation has an answer within data.sequence_length"));
   world_.dir().write("own/chats.jsonl", "{\"messages\": []}\n{\"text\": 1}\n{\"messages\": []}\n");

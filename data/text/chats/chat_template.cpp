@@ -133,19 +133,6 @@ std::vector<std::string> parts_between_cuts(const std::string& text, const std::
 
 // ---- files
 
-std::map<std::string, std::string> sources_of(const HubFiles& files, const TokenizerSettings& settings) {
-  std::map<std::string, std::string> sources;
-  const auto found = settings.config.find("chat_template");
-  if (found != settings.config.end() && found->is_string()) sources["default"] = found->get<std::string>();
-  if (found != settings.config.end() && found->is_array()) {
-    for (const auto& entry : *found)
-      sources[entry.at("name").get<std::string>()] = entry.at("template").get<std::string>();
-  }
-  const auto file = files.find("chat_template.jinja");
-  if (file != files.end()) sources["default"] = file->second;
-  return sources;
-}
-
 nlohmann::ordered_json tokens_of(const TokenizerSettings& settings) {
   static constexpr std::pair<TokenRole, const char*> names[] = {
       {TokenRole::bos, "bos_token"},  {TokenRole::eos, "eos_token"}, {TokenRole::unk, "unk_token"},
@@ -319,30 +306,44 @@ EncodedConversation ChatTemplate::encode_answers(const Tokenizer& tokenizer,
   return result;
 }
 
-ChatTemplate chat_template_of(const HubFiles& files) {
-  const auto settings = read_settings(files);
-  auto sources = sources_of(files, settings);
-  if (sources.empty()) {
-    throw DataError(
-        "there is no chat template, neither chat_template.jinja nor chat_template in "
-        "tokenizer_config.json: the model was not made for conversations");
+std::map<std::string, std::string> chat_template_sources(const HubFiles& files,
+                                                         const TokenizerSettings& settings) {
+  std::map<std::string, std::string> sources;
+  const auto found = settings.config.find("chat_template");
+  if (found != settings.config.end() && found->is_string()) sources["default"] = found->get<std::string>();
+  if (found != settings.config.end() && found->is_array()) {
+    for (const auto& entry : *found)
+      sources[entry.at("name").get<std::string>()] = entry.at("template").get<std::string>();
   }
-  return {std::move(sources), tokens_of(settings), special_of(files, settings)};
+  const auto file = files.find("chat_template.jinja");
+  if (file != files.end()) sources["default"] = file->second;
+  return sources;
+}
+
+ChatTemplate make_chat_template(const HubFiles& files, const std::string& place) {
+  try {
+    const auto settings = read_settings(files);
+    auto sources = chat_template_sources(files, settings);
+    if (sources.empty()) {
+      throw DataError(
+          "there is no chat template, neither chat_template.jinja nor chat_template in "
+          "tokenizer_config.json: the model was not made for conversations");
+    }
+    return {std::move(sources), tokens_of(settings), special_of(files, settings)};
+  } catch (const nlohmann::json::exception&) {
+    throw DataError(fmt::format("{}: tokenizer_config.json or tokenizer.json is damaged", place));
+  } catch (const TemplateError&) {
+    throw;
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", place, error.what()));
+  }
 }
 
 ChatTemplate read_chat_template(const std::filesystem::path& dir) {
   const bool is_run = is_there(dir / "config.yaml");
-  const auto files =
-      is_run ? read_hub_files(dir / "hub", Follow::nothing) : read_hub_files(dir, Follow::links);
-  try {
-    return chat_template_of(files);
-  } catch (const nlohmann::json::exception&) {
-    throw DataError(fmt::format("{}: tokenizer_config.json or tokenizer.json is damaged", dir.string()));
-  } catch (const TemplateError&) {
-    throw;
-  } catch (const DataError& error) {
-    throw DataError(fmt::format("{}: {}", dir.string(), error.what()));
-  }
+  return make_chat_template(
+      is_run ? read_hub_files(dir / "hub", Follow::nothing) : read_hub_files(dir, Follow::links),
+      dir.string());
 }
 
 }  // namespace zoo

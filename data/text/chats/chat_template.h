@@ -16,6 +16,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "data/text/hub/settings.h"
 #include "data/text/hub_tokenizer.h"
 #include "data/text/templates/text_template.h"
 #include "data/text/tokenizer.h"
@@ -72,8 +73,14 @@ class ChatTemplate {
   std::vector<std::string> special_;
 };
 
-/// The template among the files of a tokenizer. Throws DataError if there is none.
-ChatTemplate chat_template_of(const std::map<std::string, std::string>& files);
+/// The templates in a tokenizer's files by name, that of chat_template.jinja or else of tokenizer_config.json
+/// as "default". Throws nlohmann's exceptions for damaged ones.
+std::map<std::string, std::string> chat_template_sources(const HubFiles& files,
+                                                         const TokenizerSettings& settings);
+
+/// The template in these files. `place` stands in messages. Throws DataError if there is none.
+ChatTemplate make_chat_template(const HubFiles& files, const std::string& place);
+
 /// The template of a directory of the Hub, or of a run that was imported from one: chat_template.jinja, or
 /// chat_template in tokenizer_config.json. Throws DataError if there is none.
 ChatTemplate read_chat_template(const std::filesystem::path& dir);

@@ -72,17 +72,6 @@ void encode_all(std::vector<Waiting>& waiting, const ChatTemplate& chat, const T
   });
 }
 
-ChatTemplate template_of(const Tokenizer& tokenizer) {
-  const auto files = tokenizer.files();
-  if (files.empty()) {
-    throw DataError(
-        "data.chat needs a chat template, which tokenizers of the Hub have: set data.tokenizer to {type: "
-        "hub, "
-        "path: DIRECTORY}, or init_from to a model for conversations");
-  }
-  return chat_template_of(files);
-}
-
 }  // namespace
 
 void visit_conversations(const DataConfig& config, Split split, const ConversationVisitor& visit) {
@@ -104,7 +93,7 @@ void visit_conversations(const DataConfig& config, Split split, const Conversati
 TokenizedConversations tokenize_conversations(const DataConfig& config, Split split,
                                               const Tokenizer& tokenizer) {
   constexpr size_t at_once = 256;
-  const auto chat = template_of(tokenizer);
+  const auto chat = make_chat_template(tokenizer.exported_files({}), "data.chat");
   TokenStoreBuilder tokens(tokenizer.vocab_size()), answers(std::numeric_limits<uint32_t>::max());
   TokenizedConversations result;
   std::vector<Waiting> waiting;

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "data/text/subwords/byte_level.h"
-#include "io/files.h"
 
 namespace zoo {
 namespace {
@@ -116,7 +115,7 @@ OrderedJson post_processor_of(const TextFrame& frame, const std::function<std::s
   return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", used}};
 }
 
-void export_vocabulary(const std::filesystem::path& dir, const ExportedVocabulary& vocabulary) {
+std::map<std::string, std::string> export_vocabulary(const ExportedVocabulary& vocabulary) {
   const auto name_of = [&](int64_t id) { return vocabulary.special.at(static_cast<size_t>(id)); };
   const bool folds = vocabulary.letters == LetterCase::folded;
   const OrderedJson tokenizer{{"version", "1.0"},
@@ -128,8 +127,8 @@ void export_vocabulary(const std::filesystem::path& dir, const ExportedVocabular
                               {"post_processor", post_processor_of(vocabulary.frame, name_of)},
                               {"decoder", decoder_of(vocabulary.kind)},
                               {"model", model_of(vocabulary)}};
-  write_file_atomically(dir / "tokenizer.json", tokenizer.dump(2) + "\n");
-  write_file_atomically(dir / "tokenizer_config.json", config_of(vocabulary).dump(2) + "\n");
+  return {{"tokenizer.json", tokenizer.dump(2) + "\n"},
+          {"tokenizer_config.json", config_of(vocabulary).dump(2) + "\n"}};
 }
 
 }  // namespace zoo

@@ -2,8 +2,8 @@
 // A vocabulary of bytes or characters as the files from which Hugging Face transformers makes a tokenizer.
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,8 +34,8 @@ struct ExportedVocabulary {
 nlohmann::ordered_json post_processor_of(const TextFrame& frame,
                                          const std::function<std::string(int64_t id)>& name_of);
 
-/// Writes DIR/tokenizer.json, a byte-level BPE without merges or a WordLevel model over characters, and
-/// DIR/tokenizer_config.json. Throws SystemError.
-void export_vocabulary(const std::filesystem::path& dir, const ExportedVocabulary& vocabulary);
+/// tokenizer.json, a byte-level BPE without merges or a WordLevel model over characters, and
+/// tokenizer_config.json.
+std::map<std::string, std::string> export_vocabulary(const ExportedVocabulary& vocabulary);
 
 }  // namespace zoo

@@ -1,0 +1,164 @@
+#include "interop/foreign_choice.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/text/tokenizer.h"
+#include "io/json_document.h"
+#include "tasks/task_type.h"
+
+namespace zoo {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Whether the outputs of a trained model do not depend on a key of `model`.
+bool is_for_training(std::string_view key) {
+  constexpr auto keys = std::to_array<std::string_view>(
+      {"model.dropout", "model.attention_dropout", "model.activation_dropout", "model.stochastic_depth",
+       "model.init", "model.init_std", "model.init_residual_scaling", "model.projection", "model.gate",
+       "model.mlm_transform"});
+  return std::ranges::find(keys, key) != keys.end();
+}
+
+/// Whether a key is only about a head that this model does not have.
+bool is_for_another_head(std::string_view key, HeadKind head) {
+  const bool classifies = head == HeadKind::classification;
+  return (key == "model.pooler" && !classifies) ||
+         (key == "model.classifier_bias" && !classifies && head != HeadKind::token_classification);
+}
+
+/// The class of the task's models in a family; empty if the family has none for it.
+std::string class_for(const ForeignFamily& family, const Task& task) {
+  const auto& type = task.experiment().task.type;
+  // A model that writes the names of classes is one that writes texts.
+  const bool writes_classes =
+      type == "text_classification" && task.purpose().head == HeadKind::language_modeling;
+  const auto found =
+      std::ranges::find(family.classes, writes_classes ? "text_to_text" : type, &ForeignClass::task);
+  return found == family.classes.end() ? std::string() : found->name;
+}
+
+/// The configuration of the directory that the model came from; an empty object if it came from none.
+Json origin_of(const Task& task) {
+  const auto& files = task.vocabulary().foreign_files;
+  const auto found = files.find("config.json");
+  return found == files.end() ? Json::object() : parse_json(found->second);
+}
+
+void write_tokens(const Task& task, Json& to) {
+  if (!task.vocabulary().tokenizer) return;
+  const auto& special = task.tokenizer().special();
+  const auto set = [&](const char* key, int64_t id) { to[key] = id < 0 ? Json(nullptr) : Json(id); };
+  set("bos_token_id", special.bos);
+  set("pad_token_id", special.pad);
+  set("eos_token_id", special.eos);
+  if (!special.other_ends.empty()) {
+    to["eos_token_id"] = Json::array({special.eos});
+    for (const int64_t id : special.other_ends) to["eos_token_id"].push_back(id);
+  }
+  if (special.start >= 0) set("decoder_start_token_id", special.start);
+}
+
+void write_labels(const Task& task, Json& to) {
+  const auto& labels = task.vocabulary().labels;
+  if (labels.empty()) return;
+  auto names = Json::object();
+  for (size_t i = 0; i < labels.size(); ++i) names[std::to_string(i)] = labels[i];
+  if (to.contains("id2label") && to["id2label"] == names) return;
+  to["id2label"] = std::move(names);
+  to["label2id"] = Json::object();
+  for (size_t i = 0; i < labels.size(); ++i) to["label2id"][labels[i]] = i;
+}
+
+/// How a family describes the model; the text says why it cannot, or is empty.
+std::string describe_in(const ForeignFamily& family, const Task& task, const Json& origin,
+                        ChosenFamily& chosen) {
+  const auto& experiment = task.experiment();
+  const auto name = class_for(family, task);
+  const auto head = task.purpose().head;
+  if (name.empty()) return fmt::format("has no models for {}", experiment.task.type);
+  const bool is_own = origin.value("model_type", "") == family.model_type;
+  auto config = is_own ? origin : Json::object();
+  config["architectures"] = Json::array({name});
+  config["model_type"] = family.model_type;
+  write_labels(task, config);
+  const auto expressed = [&](const Json& json) {
+    ForeignConfig written("config.json", json);
+    const auto generation = read_generation({}, {}, written);
+    return describe_foreign(std::move(written), generation, experiment.name).experiment;
+  };
+  try {
+    // A file that says the same already keeps its own words.
+    if (!is_own || !model_difference(experiment, expressed(config), head).empty()) {
+      auto wanted = experiment;
+      if (task.vocabulary().tokenizer) {
+        const int64_t vocab_size = experiment.model.vocab_size.value_or(task.purpose().vocab_size);
+        wanted.model.vocab_size = vocab_size;
+        config["vocab_size"] = vocab_size;
+        config["tie_word_embeddings"] = experiment.model.tie_embeddings;
+        write_tokens(task, config);
+      }
+      family.write(experiment, config);
+      if (const auto key = model_difference(wanted, expressed(config), head); !key.empty())
+        return fmt::format("has another {}", key);
+    }
+  } catch (const CheckpointError& error) {
+    return error.what();
+  }
+  chosen = {.family = &family, .config = std::move(config)};
+  return {};
+}
+
+}  // namespace
+
+std::string model_difference(const Experiment& wanted, const Experiment& expressed, HeadKind head) {
+  const auto values_of = [](Experiment experiment) {
+    experiment.model = resolved(experiment.model);
+    return flatten(std::move(experiment));
+  };
+  const auto there = values_of(expressed);
+  for (const auto& [key, value] : values_of(wanted)) {
+    if (!key.starts_with("model.") || is_for_training(key) || is_for_another_head(key, head)) continue;
+    const auto found = std::ranges::find(there, key, &ConfigValue::key);
+    if (found == there.end() || found->value != value) return key;
+  }
+  return {};
+}
+
+TextFrame frame_of_task(const Task& task) {
+  const auto& type = task_type(task.experiment());
+  if (!type.layout) return {};
+  switch (type.layout(task.experiment())) {
+    case TextLayout::cls_tokens_sep:
+      return encoder_frame(task.tokenizer(), "this task");
+    case TextLayout::tokens:
+      return {};
+    default:
+      return {.before = {}, .between = {}, .after = {task.tokenizer().special().eos}};
+  }
+}
+
+ChosenFamily choose_family(const Task& task, std::span<const ForeignFamily* const> families) {
+  const auto origin = origin_of(task);
+  std::vector<const ForeignFamily*> order(families.begin(), families.end());
+  std::ranges::stable_partition(order, [&](const ForeignFamily* family) {
+    return family->model_type == origin.value("model_type", "");
+  });
+  std::string reasons;
+  for (const auto* family : order) {
+    ChosenFamily chosen;
+    const auto reason = describe_in(*family, task, origin, chosen);
+    if (reason.empty()) return chosen;
+    reasons += fmt::format("{}{} {}", reasons.empty() ? "" : "; ", family->model_type, reason);
+  }
+  throw ConfigError(reasons);
+}
+
+}  // namespace zoo

