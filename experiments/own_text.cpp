@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "checkpoints/stored_model.h"
 #include "data/text/chats/conversations.h"
 #include "data/text/corpus.h"
 #include "experiments/load_experiment.h"
@@ -325,7 +326,7 @@ std::string name_of_run(const fs::path& file) {
 
 bool is_own_text(const fs::path& path) {
   if (is_own_pictures(path)) return true;
-  if (!has_file(path)) return false;
+  if (!has_file(path) || is_stored_model(path)) return false;
   for (const auto* const extension : {".yaml", ".yml", ".json"}) {
     if (path.extension() == extension) return false;
   }

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "interop/gguf/gguf_tokenizer.h"
 
 namespace zoo {
 namespace {
@@ -28,9 +29,7 @@ int64_t head_width(const Json& config) {
 }
 
 void read_tokens(const GgufKeys& keys, Json& config) {
-  const auto id = [&](const char* name) {
-    return keys.integer(fmt::format("tokenizer.ggml.{}_token_id", name), -1);
-  };
+  const auto id = [&](const char* name) { return gguf_token_id(keys, name); };
   if (id("bos") >= 0) config["bos_token_id"] = id("bos");
   if (id("padding") >= 0) config["pad_token_id"] = id("padding");
   auto ends = Json::array();

@@ -66,6 +66,18 @@ std::vector<int64_t> GgufKeys::integers(const std::string& key) const {
   return result;
 }
 
+std::vector<double> GgufKeys::numbers(const std::string& key) const {
+  const auto& found = value(key);
+  if (!found.is_array()) fail(key, "not a list");
+  std::vector<double> result;
+  result.reserve(found.size());
+  for (const auto& one : found) {
+    if (!one.is_number()) fail(key, "not a list of numbers");
+    result.push_back(one.get<double>());
+  }
+  return result;
+}
+
 int64_t GgufKeys::integer(const std::string& key, int64_t otherwise) const {
   return has(key) ? integer(key) : otherwise;
 }

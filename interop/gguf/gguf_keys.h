@@ -24,6 +24,7 @@ class GgufKeys {
   std::string text(const std::string& key) const;
   std::vector<std::string> texts(const std::string& key) const;
   std::vector<int64_t> integers(const std::string& key) const;
+  std::vector<double> numbers(const std::string& key) const;
   // The same with a default.
   int64_t integer(const std::string& key, int64_t otherwise) const;
   double number(const std::string& key, double otherwise) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -14,11 +15,14 @@
 #include "data/text/hub/exported_vocabulary.h"
 #include "interop/gguf/gguf_pre_tokenizers.h"
 #include "interop/gguf/gguf_token_kinds.h"
+#include "interop/gguf/sentencepiece_merges.h"
 
 namespace zoo {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr const char* kWordMark = "\xE2\x96\x81";  // ▁, a blank in tokens of SentencePiece
 
 const GgufPreTokenizer& pre_tokenizer_of(const GgufKeys& keys) {
   const char* const key = "tokenizer.ggml.pre";
@@ -29,6 +33,12 @@ const GgufPreTokenizer& pre_tokenizer_of(const GgufKeys& keys) {
   keys.fail(key, fmt::format("'{}' is not known; known are {}", excerpt(name), fmt::join(known, ", ")));
 }
 
+bool is_sentencepiece(const GgufKeys& keys) { return keys.text("tokenizer.ggml.model", "") == "llama"; }
+
+[[noreturn]] void fail_outside(const GgufKeys& keys, std::string_view token) {
+  keys.fail(fmt::format("tokenizer.ggml.{}_token_id", token), "outside the vocabulary");
+}
+
 /// The texts of the special tokens, by the key of tokenizer_config.json.
 Json config_of(const GgufKeys& keys, const std::vector<std::string>& tokens) {
   constexpr auto names =
@@ -37,10 +47,10 @@ Json config_of(const GgufKeys& keys, const std::vector<std::string>& tokens) {
                                                           {"tokenizer.ggml.unknown_token_id", "unk_token"},
                                                           {"tokenizer.ggml.padding_token_id", "pad_token"}});
   Json config{{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};
-  for (const auto& [key, name] : names) {
-    const int64_t id = keys.integer(key, -1);
+  for (const auto& [part, name] : names) {
+    const int64_t id = gguf_token_id(keys, part);
     if (id < 0) continue;
-    if (id >= std::ssize(tokens)) keys.fail(key, "outside the vocabulary");
+    if (id >= std::ssize(tokens)) fail_outside(keys, part);
     config[name] = tokens[static_cast<size_t>(id)];
   }
   const char* const chat = "tokenizer.chat_template";
@@ -62,41 +72,131 @@ Json config_of(const GgufKeys& keys, const std::vector<std::string>& tokens) {
 /// <bos> before each text and <eos> after it, if the file says so.
 Json frame_of(const GgufKeys& keys, const std::vector<std::string>& tokens) {
   TextFrame frame;
-  const auto add = [&](const char* name, std::vector<int64_t>& to) {
-    if (!keys.flag(fmt::format("tokenizer.ggml.add_{}_token", name), false)) return;
-    const auto key = fmt::format("tokenizer.ggml.{}_token_id", name);
-    const int64_t id = keys.integer(key);
-    if (id < 0 || id >= std::ssize(tokens)) keys.fail(key, "outside the vocabulary");
+  const auto add = [&](const char* name, bool usual, std::vector<int64_t>& to) {
+    if (!keys.flag(fmt::format("tokenizer.ggml.add_{}_token", name), usual)) return;
+    const int64_t id = gguf_token_id(keys, name);
+    if (id < 0 || id >= std::ssize(tokens)) fail_outside(keys, name);
     to.push_back(id);
     frame.between.push_back(id);
   };
-  add("eos", frame.after);
-  add("bos", frame.before);
+  add("eos", false, frame.after);
+  add("bos", is_sentencepiece(keys), frame.before);
   return post_processor_of(frame, [&](int64_t id) { return tokens[static_cast<size_t>(id)]; });
 }
 
 Json added_tokens(const std::vector<std::string>& tokens, const std::vector<int64_t>& kinds) {
   Json added = Json::array();
   for (size_t id = 0; id < kinds.size(); ++id) {
-    if (kinds[id] != gguf_token::control && kinds[id] != gguf_token::user_defined) continue;
+    const bool is_special = kinds[id] == gguf_token::control || kinds[id] == gguf_token::unknown;
+    if (!is_special && kinds[id] != gguf_token::user_defined) continue;
     added.push_back({{"id", id},
                      {"content", tokens[id]},
                      {"single_word", false},
                      {"lstrip", false},
                      {"rstrip", false},
                      {"normalized", false},
-                     {"special", kinds[id] == gguf_token::control}});
+                     {"special", is_special}});
   }
   return added;
 }
 
+Json vocab_of(const GgufKeys& keys, const std::vector<std::string>& tokens) {
+  Json vocab = Json::object();
+  for (size_t id = 0; id < tokens.size(); ++id) vocab[tokens[id]] = id;
+  if (vocab.size() != tokens.size()) keys.fail("tokenizer.ggml.tokens", "a token appears twice");
+  return vocab;
+}
+
+/// What the two kinds of tokenizers differ in.
+Json byte_level_parts(const GgufKeys& keys, const std::vector<std::string>& tokens) {
+  const auto& pre = pre_tokenizer_of(keys);
+  return {{"normalizer", pre.normalizer},
+          {"pre_tokenizer", pre.pre_tokenizer},
+          {"decoder",
+           {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}}},
+          {"model",
+           {{"type", "BPE"},
+            {"unk_token", nullptr},
+            {"fuse_unk", false},
+            {"byte_fallback", false},
+            {"ignore_merges", pre.ignores_merges},
+            {"vocab", vocab_of(keys, tokens)},
+            {"merges", keys.texts("tokenizer.ggml.merges")}}}};
+}
+
+Json merges_of(const GgufKeys& keys, const std::vector<std::string>& tokens,
+               const std::vector<int64_t>& kinds) {
+  const auto scores = keys.numbers("tokenizer.ggml.scores");
+  if (scores.size() < tokens.size()) keys.fail("tokenizer.ggml.scores", "not as many as tokens");
+  std::vector<std::string> parts;
+  std::vector<float> their_scores;
+  for (size_t id = 0; id < tokens.size(); ++id) {
+    if (tokens[id].size() > kLongestMergedToken) {
+      if (kinds[id] == gguf_token::normal)
+        keys.fail("tokenizer.ggml.tokens", fmt::format("a token of more than {} bytes", kLongestMergedToken));
+      continue;
+    }
+    if (std::isnan(scores[id])) keys.fail("tokenizer.ggml.scores", "not a number");
+    parts.push_back(tokens[id]);
+    their_scores.push_back(static_cast<float>(scores[id]));
+  }
+  Json merges = Json::array();
+  for (auto& [left, right] : merges_of_scores(parts, their_scores))
+    merges.push_back(Json::array({std::move(left), std::move(right)}));
+  return merges;
+}
+
+/// A BPE of SentencePiece, as transformers writes Llama 2's.
+Json sentencepiece_parts(const GgufKeys& keys, const std::vector<std::string>& tokens,
+                         const std::vector<int64_t>& kinds) {
+  const Json to_mark{{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kWordMark}};
+  const Json from_mark{{"type", "Replace"}, {"pattern", {{"String", kWordMark}}}, {"content", " "}};
+  const Json to_bytes{{"type", "ByteFallback"}}, fuse{{"type", "Fuse"}};
+  const Json strip{{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}};
+  const Json prepend{{"type", "Prepend"}, {"prepend", kWordMark}};
+  const bool adds_blank = keys.flag("tokenizer.ggml.add_space_prefix", true);
+  auto decoders = Json::array({from_mark, to_bytes, fuse});
+  if (adds_blank) decoders.push_back(strip);
+  const int64_t unk = gguf_token_id(keys, "unknown");
+  const bool has_unk = unk >= 0 && unk < std::ssize(tokens);
+  return {
+      {"normalizer",
+       adds_blank ? Json{{"type", "Sequence"}, {"normalizers", Json::array({prepend, to_mark})}} : to_mark},
+      {"pre_tokenizer", nullptr},
+      {"decoder", {{"type", "Sequence"}, {"decoders", std::move(decoders)}}},
+      {"model",
+       {{"type", "BPE"},
+        {"unk_token", has_unk ? Json(tokens[static_cast<size_t>(unk)]) : Json()},
+        {"fuse_unk", true},
+        {"byte_fallback", std::ranges::find(kinds, gguf_token::byte) != kinds.end()},
+        {"ignore_merges", false},
+        {"vocab", vocab_of(keys, tokens)},
+        {"merges", merges_of(keys, tokens, kinds)}}}};
+}
+
 }  // namespace
+
+int64_t gguf_token_id(const GgufKeys& keys, const std::string& name) {
+  // What llama.cpp takes where a file says nothing.
+  const int64_t usual = !is_sentencepiece(keys) ? -1
+                        : name == "unknown"     ? 0
+                        : name == "bos"         ? 1
+                        : name == "eos"         ? 2
+                                                : -1;
+  const auto key = fmt::format("tokenizer.ggml.{}_token_id", name);
+  const auto id = keys.integer(key, usual);
+  // "None" is -1, which may be stored without a sign.
+  constexpr int64_t none = 0xFFFFFFFF;
+  return id == none ? -1 : id;
+}
 
 std::map<std::string, std::string> tokenizer_files(const GgufKeys& keys) {
   const auto model = keys.text("tokenizer.ggml.model");
-  if (model != "gpt2") {
-    keys.fail("tokenizer.ggml.model",
-              fmt::format("'{}' is not supported; gpt2, a BPE of bytes, is", excerpt(model)));
+  if (model != "gpt2" && model != "llama") {
+    keys.fail(
+        "tokenizer.ggml.model",
+        fmt::format("'{}' is not supported; gpt2, a BPE of bytes, and llama, a BPE of SentencePiece, are",
+                    excerpt(model)));
   }
   auto tokens = keys.texts("tokenizer.ggml.tokens");
   auto kinds = keys.has("tokenizer.ggml.token_type")
@@ -108,31 +208,14 @@ std::map<std::string, std::string> tokenizer_files(const GgufKeys& keys) {
     kinds.pop_back();
     tokens.pop_back();
   }
-  Json vocab = Json::object();
-  for (size_t id = 0; id < tokens.size(); ++id) vocab[tokens[id]] = id;
-  if (vocab.size() != tokens.size()) keys.fail("tokenizer.ggml.tokens", "a token appears twice");
-  const auto& pre = pre_tokenizer_of(keys);
-  const Json bytes{
-      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
-  const Json file{{"version", "1.0"},
-                  {"truncation", nullptr},
-                  {"padding", nullptr},
-                  {"added_tokens", added_tokens(tokens, kinds)},
-                  {"normalizer", pre.normalizer},
-                  {"pre_tokenizer", pre.pre_tokenizer},
-                  {"post_processor", frame_of(keys, tokens)},
-                  {"decoder", bytes},
-                  {"model",
-                   {{"type", "BPE"},
-                    {"dropout", nullptr},
-                    {"unk_token", nullptr},
-                    {"continuing_subword_prefix", nullptr},
-                    {"end_of_word_suffix", nullptr},
-                    {"fuse_unk", false},
-                    {"byte_fallback", false},
-                    {"ignore_merges", pre.ignores_merges},
-                    {"vocab", std::move(vocab)},
-                    {"merges", keys.texts("tokenizer.ggml.merges")}}}};
+  auto file =
+      is_sentencepiece(keys) ? sentencepiece_parts(keys, tokens, kinds) : byte_level_parts(keys, tokens);
+  file["version"] = "1.0";
+  file["truncation"] = file["padding"] = nullptr;
+  file["added_tokens"] = added_tokens(tokens, kinds);
+  file["post_processor"] = frame_of(keys, tokens);
+  for (const char* const absent : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"})
+    file["model"][absent] = nullptr;
   return {{"tokenizer.json", file.dump()}, {"tokenizer_config.json", config_of(keys, tokens).dump()}};
 }
 

@@ -20,11 +20,14 @@
 #include "data/text/hub/settings.h"
 #include "interop/gguf/gguf_pre_tokenizers.h"
 #include "interop/gguf/gguf_token_kinds.h"
+#include "interop/gguf/sentencepiece_merges.h"
 
 namespace zoo {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr const char* kBlank = "\xE2\x96\x81";  // ▁, in tokens of SentencePiece
 
 template <class... Args>
 [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
@@ -53,6 +56,16 @@ void add(const AddedToken& token, int64_t id, Entries& to) {
   to[id] = {token.content, token.special ? gguf_token::control : gguf_token::user_defined};
 }
 
+/// The tokens that stand for a byte, and the one for what has no token.
+void mark_bytes(const Json& model, Entries& to) {
+  const auto unk = model.value("unk_token", Json());
+  for (auto& [id, entry] : to) {
+    const bool is_byte = entry.text.size() == 6 && entry.text.starts_with("<0x") && entry.text.ends_with('>');
+    if (is_byte && entry.kind == gguf_token::normal) entry.kind = gguf_token::byte;
+    if (unk == entry.text) entry.kind = gguf_token::unknown;
+  }
+}
+
 Entries entries_of(const Json& document, const TokenizerSettings& settings, int64_t n_tokens) {
   Entries entries;
   for (const auto& [text, id] : document.at("model").at("vocab").items()) entries[id.get<int64_t>()] = {text};
@@ -67,6 +80,7 @@ Entries entries_of(const Json& document, const TokenizerSettings& settings, int6
   };
   for (const auto& [role, token] : settings.roles) name(token);
   for (const auto& token : settings.additional) name(token);
+  if (document.at("model").value("byte_fallback", false)) mark_bytes(document.at("model"), entries);
   if (entries.empty() || entries.begin()->first < 0 || entries.rbegin()->first >= n_tokens)
     refuse("its ids are not those of {} tokens", n_tokens);
   return entries;
@@ -85,7 +99,7 @@ void write_tokens(const Entries& entries, int64_t n_rows, GgufMetadata& to) {
   to.emplace_back("tokenizer.ggml.token_type", std::move(kinds));
 }
 
-std::vector<std::string> merges_of(const Json& model) {
+std::vector<std::string> merges_in(const Json& model) {
   std::vector<std::string> merges;
   for (const auto& merge : model.value("merges", Json::array())) {
     merges.push_back(merge.is_array() ? merge.at(0).get<std::string>() + " " + merge.at(1).get<std::string>()
@@ -105,7 +119,7 @@ void write_byte_level(const Json& document, GgufMetadata& to) {
     if (const auto affix = model.value(key, Json()); affix.is_string() && affix != "")
       refuse("{} is unknown there", key);
   }
-  auto merges = merges_of(model);
+  auto merges = merges_in(model);
   const bool ignores_merges = model.value("ignore_merges", false);
   const auto part = document.value("pre_tokenizer", Json());
   // Without merges it does not matter where a text is cut.
@@ -118,10 +132,63 @@ void write_byte_level(const Json& document, GgufMetadata& to) {
   to.emplace_back("tokenizer.ggml.add_space_prefix", false);
 }
 
-void write_model(const Json& document, GgufMetadata& to) {
+/// Whether a blank is put before each text; nothing if the parts are not those of SentencePiece's BPE.
+std::optional<bool> blank_before_texts(const Json& document) {
+  const Json prepend{{"type", "Prepend"}, {"prepend", kBlank}};
+  const Json replace{{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kBlank}};
+  const auto normalizer = document.value("normalizer", Json());
+  const auto cuts = type_in(document, "pre_tokenizer");
+  if (cuts == "none") {
+    if (normalizer == Json{{"type", "Sequence"}, {"normalizers", {prepend, replace}}}) return true;
+    return normalizer == replace ? std::optional(false) : std::nullopt;
+  }
+  const auto& cut = document.at("pre_tokenizer");
+  // After the blanks have been replaced, there is nothing to cut (Gemma).
+  if (cuts == "Split" && normalizer == replace && cut.value("pattern", Json()) == Json{{"String", " "}})
+    return false;
+  const bool is_whole = cuts == "Metaspace" && normalizer.is_null() && !cut.value("split", true) &&
+                        cut.value("replacement", "") == kBlank;
+  return is_whole ? std::optional(cut.value("prepend_scheme", "always") != "never") : std::nullopt;
+}
+
+/// A BPE of SentencePiece, which llama.cpp calls llama.
+void write_sentencepiece(const Json& document, int64_t n_rows, GgufMetadata& to) {
+  const auto& model = document.at("model");
+  const auto adds_blank = blank_before_texts(document);
+  if (!adds_blank) refuse("its normalizer or its pre_tokenizer is not that of SentencePiece");
+  const auto& vocab = model.at("vocab");
+  for (int byte = 0; byte < 256; ++byte) {
+    if (!vocab.contains(fmt::format("<0x{:02X}>", byte))) refuse("it has no token for the byte {}", byte);
+  }
+  std::vector<std::string> tokens;
+  for (const auto& [token, id] : vocab.items()) tokens.push_back(token);
+  if (std::ranges::any_of(tokens, [](const auto& token) { return token.size() > kLongestMergedToken; }))
+    refuse("a token has more than {} bytes", kLongestMergedToken);
+  std::vector<Merge> merges;
+  for (const auto& merge : merges_in(model)) {
+    const auto blank = merge.find(' ');
+    merges.emplace_back(merge.substr(0, blank), merge.substr(blank + 1));
+  }
+  const auto scores = scores_of_merges(tokens, merges);
+  if (!scores) refuse("its merges are not those of a model of SentencePiece");
+  std::vector<float> by_id(static_cast<size_t>(n_rows), 0);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const int64_t id = vocab.at(tokens[i]);
+    if (id < 0 || id >= n_rows) refuse("the id {} has no row in the embeddings", id);
+    by_id[static_cast<size_t>(id)] = (*scores)[i];
+  }
+  to.emplace_back("tokenizer.ggml.model", "llama");
+  to.emplace_back("tokenizer.ggml.pre", "default");
+  to.emplace_back("tokenizer.ggml.scores", std::move(by_id));
+  to.emplace_back("tokenizer.ggml.add_space_prefix", *adds_blank);
+}
+
+void write_model(const Json& document, int64_t n_rows, GgufMetadata& to) {
   const auto type = type_in(document, "model"), decoder = type_in(document, "decoder");
   if (type == "BPE" && decoder == "ByteLevel") return write_byte_level(document, to);
-  refuse("{} with the decoder {} is not written here; a BPE of bytes is", type, decoder);
+  if (type == "BPE" && document.at("model").value("byte_fallback", false))
+    return write_sentencepiece(document, n_rows, to);
+  refuse("{} with the decoder {} is unknown there, or not written here", type, decoder);
 }
 
 void write_special_tokens(const SpecialTokens& special, GgufMetadata& to) {
@@ -170,7 +237,7 @@ GgufMetadata keys_of(const GgufVocabulary& vocabulary) {
                             : tokenizer_json_of_old_files(vocabulary.files, settings);
   if (!document.is_object()) refuse("it has no tokenizer.json, nor vocab.json with merges.txt");
   GgufMetadata keys;
-  write_model(document, keys);
+  write_model(document, vocabulary.n_rows, keys);
   write_tokens(entries_of(document, settings, vocabulary.n_tokens), vocabulary.n_rows, keys);
   write_special_tokens(vocabulary.special, keys);
   write_frame(vocabulary.frame, vocabulary.special, keys);

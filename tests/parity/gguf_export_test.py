@@ -31,7 +31,7 @@ TOLERANCE = 2e-3
 PROMPTS = ["the ship came home", "who is there?", "1984, at night", "nobody heard", "she asked"]
 REAL_PROMPTS = ["The capital of France is", "1, 2, 3, 4, 5, 6, 7, 8, 9,", "Once upon a time, there was a",
                 "Water boils at a temperature of", "def fibonacci(n):\n"]  # fmt: skip
-TEXTS = [*PROMPTS, "  two  blanks ", "it's 12345", "Où est la mer ? 山高水長", "a\nb\r\n\n c\t", "<|end|>x<|begin|>", "🚢🚢"]
+TEXTS = [*PROMPTS, "  two  blanks ", "it's 12345", "Où est la mer ? 山高水長", "a\nb\r\n\n c\t", "<|end|>x<|begin|>", "</s>x <s> y", "🚢🚢"]
 CHAT = "{% for m in messages %}{{ m['role'] + ': ' + m['content'] + '<|end|>' }}{% endfor %}"
 
 
@@ -133,6 +133,42 @@ def tokenizer(split):
     )  # fmt: skip
 
 
+def sentencepiece_tokenizer(made, form):
+    """A BPE of SentencePiece in the form of Llama 2's tokenizer.json, or of Gemma's, which puts no blank before texts."""
+    import sentencepiece
+    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, processors
+    from transformers import PreTrainedTokenizerFast
+    from transformers.convert_slow_tokenizer import generate_merges
+
+    text = ["the ship came home at night and nobody heard the bell; who is there? she asked: it's 1984, 12 12"] * 40
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(text), model_prefix=str(made / form), model_type="bpe", vocab_size=330, byte_fallback=True,
+        normalization_rule_name="identity", remove_extra_whitespaces=False, character_coverage=1.0, minloglevel=2,
+    )  # fmt: skip
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(made / f"{form}.model"))
+    vocabulary = {pieces.id_to_piece(id): id for id in range(len(pieces))}
+    merges = generate_merges(vocabulary, [(piece, pieces.get_score(id)) for piece, id in vocabulary.items()])
+    tokenizer = Tokenizer(models.BPE(vocabulary, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    if form == "llama":
+        tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), tokenizer.normalizer])
+        steps.append(decoders.Strip(" ", 1, 0))
+    tokenizer.decoder = decoders.Sequence(steps)
+    tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in ("<unk>", "<s>", "</s>")])
+    tokenizer.post_processor = processors.TemplateProcessing("<s> $A", "<s> $A <s> $B", [("<s>", 1)])
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>",
+                                   chat_template=CHAT, clean_up_tokenization_spaces=False)  # fmt: skip
+
+
+def scores_of(document, vocabulary, n_rows):
+    """Minus the rank of the first merge that makes a token."""
+    ranks = {}
+    for left, right in document["model"]["merges"]:
+        ranks.setdefault(left + right, len(ranks) + 1)
+    return [-float(ranks.get(token, len(ranks) + 1)) for token, _ in vocabulary] + [0.0] * (n_rows - len(vocabulary))
+
+
 class Model:
     """A model of transformers, and what llama.cpp calls it."""
 
@@ -144,7 +180,8 @@ class Model:
         from transformers import AutoModelForCausalLM
 
         torch.manual_seed(0)
-        self.tokenizer = tokenizer(self.split)
+        is_bytes = self.split not in ("llama", "gemma")
+        self.tokenizer = tokenizer(self.split) if is_bytes else sentencepiece_tokenizer(directory.parent, self.split)
         self.model = AutoModelForCausalLM.from_config(self.config).float().eval()
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
@@ -156,7 +193,8 @@ class Model:
             # The end, rows without a token, and parts of characters, of which llama.cpp does not say the probability,
             # have the logit 0, so that they are never the likeliest.
             texts = [self.tokenizer.decode(id) for id in range(self.config.vocab_size)]
-            silent = [id for id, text in enumerate(texts) if id < 2 or not text or not text.isascii()]
+            special = self.tokenizer.all_special_ids
+            silent = [id for id, text in enumerate(texts) if id in special or not text or not text.isascii()]
             for rows in (self.model.get_input_embeddings().weight, self.model.get_output_embeddings().weight):
                 rows[silent] = 0
         self.model.save_pretrained(directory)
@@ -178,15 +216,26 @@ class Model:
             f"{prefix}.feed_forward_length": inner, f"{prefix}.block_count": config.num_hidden_layers,
             f"{prefix}.attention.head_count": config.num_attention_heads,
             f"{prefix}.context_length": config.max_position_embeddings,
-            "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": self.split, "tokenizer.ggml.add_space_prefix": False,
+            "tokenizer.ggml.add_space_prefix": self.split == "llama",
             "tokenizer.ggml.tokens": [token for token, _ in vocabulary]
             + [f"[PAD{len(vocabulary) + i}]" for i in range(unused)],
-            "tokenizer.ggml.token_type": [3, 3] + [1] * (len(vocabulary) - 2) + [5] * unused,
-            "tokenizer.ggml.merges": [" ".join(merge) for merge in document["model"]["merges"]],
-            "tokenizer.ggml.bos_token_id": 0, "tokenizer.ggml.eos_token_id": 1,
-            "tokenizer.ggml.add_bos_token": self.split == "llama-bpe", "tokenizer.ggml.add_eos_token": False,
+            "tokenizer.ggml.bos_token_id": config.bos_token_id, "tokenizer.ggml.eos_token_id": config.eos_token_id,
+            "tokenizer.ggml.add_bos_token": self.split in ("llama-bpe", "llama", "gemma"),
+            "tokenizer.ggml.add_eos_token": False,
             "tokenizer.chat_template": CHAT,
         }  # fmt: skip
+        if self.split in ("llama", "gemma"):
+            expected |= {
+                "tokenizer.ggml.model": "llama", "tokenizer.ggml.pre": "default", "tokenizer.ggml.unknown_token_id": 0,
+                "tokenizer.ggml.token_type": [2, 3, 3] + [6] * 256 + [1] * (len(vocabulary) - 259) + [5] * unused,
+                "tokenizer.ggml.scores": scores_of(document, vocabulary, config.vocab_size),
+            }  # fmt: skip
+        else:
+            expected |= {
+                "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": self.split,
+                "tokenizer.ggml.token_type": [3, 3] + [1] * (len(vocabulary) - 2) + [5] * unused,
+                "tokenizer.ggml.merges": [" ".join(merge) for merge in document["model"]["merges"]],
+            }  # fmt: skip
         if prefix == "gpt2":
             return expected | {f"{prefix}.attention.layer_norm_epsilon": config.layer_norm_epsilon}
         width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
@@ -237,6 +286,7 @@ def models():
         "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4,
         "num_key_value_heads": 2, "max_position_embeddings": 128, "rms_norm_eps": 1e-5, "rope_theta": 5000.0,
     }  # fmt: skip
+    pieces = {"vocab_size": 335, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": None}
     llama3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
               "original_max_position_embeddings": 64}  # fmt: skip
     linear = {"rope_type": "linear", "factor": 4.0}
@@ -253,10 +303,11 @@ def models():
         "llama-yarn": Model("gpt-2", LlamaConfig(head_dim=16, tie_word_embeddings=True, rope_scaling=yarn, **sizes, **shared),
                             {"llama.rope.scaling.type": "yarn", "llama.rope.scaling.factor": 4.0,
                              "llama.rope.scaling.original_context_length": 32}),
+        "llama-sentencepiece": Model("llama", LlamaConfig(head_dim=16, tie_word_embeddings=False, **sizes, **pieces)),
         "qwen2": Model("qwen2", Qwen2Config(tie_word_embeddings=True, **sizes, **shared)),
         "qwen3": Model("qwen2", Qwen3Config(head_dim=32, tie_word_embeddings=False, **sizes, **shared)),
-        "gemma3": Model("gpt-2", Gemma3TextConfig(head_dim=32, query_pre_attn_scalar=32, sliding_window=8,
-                                                  **(sizes | {"num_hidden_layers": 7}), **shared)),
+        "gemma3": Model("gemma", Gemma3TextConfig(head_dim=32, query_pre_attn_scalar=32, sliding_window=8,
+                                                  **(sizes | {"num_hidden_layers": 7}), **pieces)),
         "gpt2": Model("gpt-2", GPT2Config(n_embd=64, n_layer=3, n_head=4, n_positions=128, **shared)),
         "gpt2-untied": Model("gpt-2", GPT2Config(n_embd=64, n_layer=2, n_head=4, n_positions=128, tie_word_embeddings=False,
                                                  **shared)),
