@@ -36,8 +36,9 @@ ChosenFamily choose_gguf_family(const Task& task) {
     names.push_back(architecture.name);
   }
   const auto refuse = [&](const std::string& reasons) {
-    throw ConfigError(fmt::format("llama.cpp has no architecture for this model, of {}: {}",
-                                  fmt::join(names, ", "), reasons));
+    throw ConfigError(
+        fmt::format("GGUF is written for {}, and none of them computes what this model does: {}",
+                    fmt::join(names, ", "), reasons));
   };
   ChosenFamily chosen;
   try {

@@ -140,9 +140,11 @@ Json merges_of(const GgufKeys& keys, const std::vector<std::string>& tokens,
     parts.push_back(tokens[id]);
     their_scores.push_back(static_cast<float>(scores[id]));
   }
+  auto found = merges_of_scores(parts, their_scores);
+  if (!found)
+    keys.fail("tokenizer.ggml.tokens", "they are too long, or are made of each other in too many ways");
   Json merges = Json::array();
-  for (auto& [left, right] : merges_of_scores(parts, their_scores))
-    merges.push_back(Json::array({std::move(left), std::move(right)}));
+  for (auto& [left, right] : *found) merges.push_back(Json::array({std::move(left), std::move(right)}));
   return merges;
 }
 
@@ -198,7 +200,10 @@ std::map<std::string, std::string> tokenizer_files(const GgufKeys& keys) {
         fmt::format("'{}' is not supported; gpt2, a BPE of bytes, and llama, a BPE of SentencePiece, are",
                     excerpt(model)));
   }
+  constexpr size_t most_tokens = (size_t{1} << 22) - 1;  // as of other tokenizers
   auto tokens = keys.texts("tokenizer.ggml.tokens");
+  if (tokens.size() > most_tokens)
+    keys.fail("tokenizer.ggml.tokens", fmt::format("more than {}", most_tokens));
   auto kinds = keys.has("tokenizer.ggml.token_type")
                    ? keys.integers("tokenizer.ggml.token_type")
                    : std::vector<int64_t>(tokens.size(), gguf_token::normal);

@@ -35,8 +35,11 @@ void for_each_split(const std::string& token, const Places& places, const Use& u
 
 }  // namespace
 
-std::vector<Merge> merges_of_scores(const std::vector<std::string>& tokens,
-                                    const std::vector<float>& scores) {
+std::optional<std::vector<Merge>> merges_of_scores(const std::vector<std::string>& tokens,
+                                                   const std::vector<float>& scores) {
+  size_t work = 0;
+  for (const auto& token : tokens) work += token.size() * token.size();
+  if (work > kMostMergeWork) return std::nullopt;
   const auto places = places_of(tokens);
   struct Scored {
     float score;
@@ -48,6 +51,7 @@ std::vector<Merge> merges_of_scores(const std::vector<std::string>& tokens,
     for_each_split(tokens[i], places, [&](size_t left, size_t right) {
       found.push_back({scores[i], length_of(tokens[left]), length_of(tokens[right]), left, right});
     });
+    if (found.size() > kMostMerges) return std::nullopt;
   }
   std::ranges::stable_sort(found, [](const Scored& a, const Scored& b) {
     return std::tie(a.score, a.left_length, a.right_length) >

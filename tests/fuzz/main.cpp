@@ -184,6 +184,7 @@ int run(const Arguments& arguments) {
   auto targets = file_targets(work, sources);
   for (auto& target : run_targets(work)) targets.push_back(std::move(target));
   for (auto& target : hub_targets(work, sources)) targets.push_back(std::move(target));
+  for (auto& target : gguf_targets(work)) targets.push_back(std::move(target));
   for (auto& target : template_targets()) targets.push_back(std::move(target));
   bool good = true;
   size_t n_used = 0;

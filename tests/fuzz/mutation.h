@@ -29,6 +29,8 @@ std::string mutate_gzip(CounterRandom& random, const Seeds& seeds);
 std::string gzipped(std::string_view bytes);
 /// Fields of a message of Protocol Buffers and of the messages within it; mostly all lengths are right.
 std::string mutate_protobuf(CounterRandom& random, const Seeds& seeds);
+/// Keys, names and shapes of a GGUF file; mostly their number is right.
+std::string mutate_gguf(CounterRandom& random, const Seeds& seeds);
 /// One of several files, which join() put into one text.
 std::string mutate_files(CounterRandom& random, const Seeds& seeds);
 
