@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "data/text/subwords/known_patterns.h"
+
 namespace zoo {
 namespace {
 
@@ -20,17 +22,13 @@ Json byte_level(bool use_regex) {
 Json sequence(Json::array_t parts) { return {{"type", "Sequence"}, {"pretokenizers", std::move(parts)}}; }
 
 std::vector<GgufPreTokenizer> make_all() {
-  constexpr std::string_view llama3 =
-      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-  constexpr std::string_view qwen2 =
-      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
   return {{.names = {"gpt-2"}, .pre_tokenizer = byte_level(true), .normalizer = nullptr},
           {.names = {"llama-bpe", "llama3", "llama-v3"},
-           .pre_tokenizer = sequence({split(llama3), byte_level(false)}),
+           .pre_tokenizer = sequence({split(patterns::llama3), byte_level(false)}),
            .normalizer = nullptr,
            .ignores_merges = true},
           {.names = {"qwen2", "deepseek-r1-qwen"},
-           .pre_tokenizer = sequence({split(qwen2), byte_level(false)}),
+           .pre_tokenizer = sequence({split(patterns::qwen2), byte_level(false)}),
            .normalizer = {{"type", "NFC"}}},
           {.names = {"smollm", "starcoder", "refact"},
            .pre_tokenizer = sequence({{{"type", "Digits"}, {"individual_digits", true}}, byte_level(true)}),
