@@ -89,9 +89,10 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
   v.field("num_samples", c.num_samples, "Outputs for each prompt; with beam search the n best.",
           Limits::between(1, static_cast<double>(kMostSamples)));
   v.field("seed", c.seed, "Seed of the sampler: the same seed gives the same text.", Limits::at_least(0));
-  v.field("weights", c.weights,
-          "How a trained model's weights are stored while it generates or is evaluated: fp32; bf16, half the "
-          "memory; int8, a quarter, with a scale per row.");
+  v.field(
+      "weights", c.weights,
+      "How a trained model's weights are stored while it generates or is evaluated: fp32; bf16 or fp16, half "
+      "the memory; int8, a quarter, with a scale per row; int4, a seventh, with a scale per 32 weights.");
   v.field("batch_size", c.batch_size,
           "Sequences (prompts × beams or samples) at once. It changes outputs by rounding at most: the "
           "products of larger batches may add their terms in another order.",

@@ -113,8 +113,8 @@ inline CLI::Option* add_json(CLI::App& command, bool& json,
 inline CLI::Option* add_weights(CLI::App& command, std::optional<WeightFormat>& weights) {
   return command
       .add_option("--weights", weights,
-                  "How weights are stored: fp32, bf16 (half the memory) or int8 (a quarter); default: the "
-                  "run's generation.weights")
+                  "How weights are stored: fp32, bf16 or fp16 (half the memory), int8 (a quarter) or int4 (a "
+                  "seventh); default: the run's generation.weights")
       ->transform(one_of<WeightFormat>())
       ->option_text("FORMAT");
 }

@@ -1,5 +1,7 @@
 #include "apps/arguments/run_arguments.h"
 
+#include <iostream>
+
 #include <fmt/format.h>
 
 #include "base/device.h"
@@ -8,8 +10,14 @@
 namespace zoo {
 
 Run open_run(const RunArguments& arguments) {
-  auto run = Run::open(arguments.dir, parse_device(arguments.device));
-  store_weights(run.model(), arguments.weights.value_or(run.experiment().generation.weights));
+  const auto device = parse_device(arguments.device);
+  auto run = Run::open(arguments.dir, device);
+  const auto wanted = arguments.weights.value_or(run.experiment().generation.weights);
+  if (const auto format = fast_format(wanted, device); format != wanted) {
+    std::cerr << fmt::format("note: {} is not fast on this machine, so the weights are stored in {}\n",
+                             name_of(wanted), name_of(format));
+  }
+  store_weights(run.model(), wanted);
   return run;
 }
 

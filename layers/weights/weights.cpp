@@ -1,31 +1,86 @@
 #include "layers/weights/weights.h"
 
+#include <ATen/autocast_mode.h>
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/utils.h>
 
 #include "layers/kernels/linear.h"
+#include "layers/kernels/products/products.h"
 
 namespace zoo {
 namespace {
 
-constexpr double kLargestInt8 = 127;
+using torch::autograd::AutogradContext;
+using Tensors = torch::autograd::variable_list;
 
-/// x Wᵀ for an int8 matrix and its scales. x: (…, I).
-torch::Tensor int8_product(const torch::Tensor& x, const torch::Tensor& numbers,
-                           const torch::Tensor& scales) {
-  if (!x.is_cpu())
-    return torch::linear(x, numbers.to(x.scalar_type()) * scales.to(x.scalar_type()).unsqueeze(1));
-  auto shape = x.sizes().vec();
-  shape.back() = numbers.size(0);
-  // x is always float32 here: for bfloat16 the kernel reads past the end of rows whose width is not a
-  // multiple of 16.
-  const auto rows = x.reshape({-1, x.size(-1)}).to(torch::kFloat).contiguous();
-  return at::_weight_int8pack_mm(rows, numbers, scales).view(shape).to(x.scalar_type());
+constexpr float kLargestInt8 = 127;
+
+PackedFormat packed_format(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::bf16:
+      return PackedFormat::bf16;
+    case WeightFormat::fp16:
+      return PackedFormat::fp16;
+    case WeightFormat::int8:
+      return PackedFormat::int8;
+    case WeightFormat::int4:
+      return PackedFormat::int4;
+    case WeightFormat::fp32:
+      break;
+  }
+  C10_THROW_ERROR(ValueError, "this WeightFormat is not packed");
+}
+
+/// x Wᵀ for a matrix that is not trained: gradients reach x only. The matrix is a pointer, because it need
+/// not outlive the backward pass: its memory is saved.
+struct PackedProduct : torch::autograd::Function<PackedProduct> {
+  static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, const PackedMatrix* matrix,
+                               int64_t first, int64_t count) {
+    if (x.requires_grad()) {
+      const auto rows = torch::arange(first, first + count, torch::kInt64);
+      context->save_for_backward({matrix->rows(rows)});
+    }
+    return packed_product(x, *matrix, {}, {.first = first, .count = count});
+  }
+  static Tensors backward(AutogradContext* context, const Tensors& gradients) {
+    return {gradients[0].matmul(context->get_saved_variables()[0]), {}, {}, {}};
+  }
+};
+
+/// The product in float32, whatever the type of x.
+torch::Tensor product_with(const PackedMatrix& matrix, const torch::Tensor& x, const torch::Tensor& bias,
+                           OutputRange outputs) {
+  const auto inputs = x.to(torch::kFloat);
+  const bool recorded =
+      torch::GradMode::is_enabled() && (inputs.requires_grad() || (bias.defined() && bias.requires_grad()));
+  if (!recorded) return packed_product(inputs, matrix, bias, outputs).to(x.scalar_type());
+  const auto y = PackedProduct::apply(inputs, &matrix, outputs.first, outputs.count).to(x.scalar_type());
+  return bias.defined() ? y + bias : y;
+}
+
+/// x Wᵀ + b for a matrix in fp32.
+torch::Tensor float_product(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias) {
+  const auto plain = [](const torch::Tensor& t) {
+    return t.is_cpu() && t.scalar_type() == torch::kFloat &&
+           !(torch::GradMode::is_enabled() && t.requires_grad());
+  };
+  const bool few = plain(x) && x.dim() > 0 && x.numel() <= kMostRows * x.size(-1) && plain(weight) &&
+                   weight.is_contiguous() && (!bias.defined() || plain(bias)) &&
+                   !at::autocast::is_autocast_enabled(at::kCPU);
+  return few ? rows_product(x, weight, bias) : linear(x, weight, bias);
 }
 
 }  // namespace
 
+WeightFormat fast_format(WeightFormat format, torch::Device device) {
+  if (format == WeightFormat::fp16 && device.is_cpu() && best_path() == ProductPath::portable)
+    return WeightFormat::bf16;
+  if (format == WeightFormat::int4 && !device.is_cpu()) return WeightFormat::int8;
+  return format;
+}
+
 int64_t WeightMatrix::bytes() const {
-  return static_cast<int64_t>(weight_.nbytes() + (scales_.defined() ? scales_.nbytes() : 0));
+  return static_cast<int64_t>(numbers().nbytes() + (scales_.defined() ? scales_.nbytes() : 0));
 }
 
 const torch::Tensor& WeightMatrix::parameter() const {
@@ -34,47 +89,54 @@ const torch::Tensor& WeightMatrix::parameter() const {
 }
 
 torch::Tensor WeightMatrix::product(const torch::Tensor& x, const torch::Tensor& bias) const {
-  switch (format_) {
-    case WeightFormat::fp32:
-      return linear(x, weight_, bias);
-    case WeightFormat::bf16: {
-      const auto y = torch::linear(x.to(torch::kBFloat16), weight_).to(x.scalar_type());
-      return bias.defined() ? y + bias : y;
-    }
-    case WeightFormat::int8: {
-      const auto y = int8_product(x, weight_, scales_);
-      return bias.defined() ? y + bias : y;
-    }
+  if (packed_.defined()) return product_with(packed_, x, bias, {.first = 0, .count = packed_.n_rows()});
+  if (format_ == WeightFormat::fp32) return float_product(x, weight_, bias);
+  // On a GPU: multiplied in the format, or int8 in the type of x.
+  if (!scales_.defined()) {
+    const auto y = torch::linear(x.to(weight_.scalar_type()), weight_).to(x.scalar_type());
+    return bias.defined() ? y + bias : y;
   }
-  C10_THROW_ERROR(ValueError, "unknown WeightFormat");
+  const auto type = x.scalar_type();
+  return torch::linear(x, weight_.to(type) * scales_.to(type).unsqueeze(1), bias);
 }
 
 torch::Tensor WeightMatrix::product(const torch::Tensor& x, const torch::Tensor& bias, int64_t first,
                                     int64_t count) const {
+  const auto part_of_bias = bias.defined() ? bias.narrow(0, first, count) : bias;
+  if (packed_.defined()) return product_with(packed_, x, part_of_bias, {.first = first, .count = count});
   WeightMatrix part;
   part.format_ = format_;
   part.weight_ = weight_.narrow(0, first, count);
   if (scales_.defined()) part.scales_ = scales_.narrow(0, first, count);
-  return part.product(x, bias.defined() ? bias.narrow(0, first, count) : bias);
+  return part.product(x, part_of_bias);
 }
 
 torch::Tensor WeightMatrix::rows(const torch::Tensor& ids) const {
+  if (packed_.defined()) return packed_.rows(ids);
   auto vectors = torch::embedding(weight_, ids);
   if (format_ == WeightFormat::fp32) return vectors;
   const auto values = vectors.to(torch::kFloat);
   return scales_.defined() ? values * scales_.index({ids}).unsqueeze(-1) : values;
 }
 
-void WeightMatrix::convert(WeightFormat format) {
+torch::Tensor WeightMatrix::values() const {
+  return rows(torch::arange(n_rows(), torch::dtype(torch::kInt64).device(numbers().device())));
+}
+
+void WeightMatrix::convert(WeightFormat wanted) {
+  const auto format = fast_format(wanted, numbers().device());
   if (format == format_) return;
   const torch::NoGradGuard no_grad;
   const auto values = parameter().detach();
-  if (format == WeightFormat::bf16) {
-    weight_ = values.to(torch::kBFloat16);
-  } else {
+  if (values.is_cpu()) {
+    packed_ = PackedMatrix(values, packed_format(format));
+    weight_ = torch::Tensor();
+  } else if (format == WeightFormat::int8) {
     const auto largest = values.abs().amax(1).to(torch::kFloat);
     scales_ = torch::where(largest > 0, largest / kLargestInt8, torch::ones_like(largest));
     weight_ = (values / scales_.unsqueeze(1)).round().to(torch::kChar).contiguous();
+  } else {
+    weight_ = values.to(format == WeightFormat::bf16 ? torch::kBFloat16 : torch::kHalf);
   }
   format_ = format;
 }
@@ -84,8 +146,10 @@ void MatrixModule::set_weight(torch::Tensor weight) {
 }
 
 void MatrixModule::convert(WeightFormat format) {
-  if (!matrix_.defined() || format == matrix_.format()) return;
+  if (!matrix_.defined()) return;
+  const auto before = matrix_.format();
   matrix_.convert(format);
+  if (matrix_.format() == before) return;
   parameters_.erase("weight");
   register_buffer("weight", matrix_.numbers());
   if (matrix_.scales().defined()) register_buffer("weight_scale", matrix_.scales());

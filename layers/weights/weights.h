@@ -12,6 +12,7 @@
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
+#include "layers/kernels/products/packed_matrix.h"
 #include "layers/modules/module.h"
 
 namespace zoo {
@@ -51,13 +52,20 @@ class WeightOwner {
 
 /// How the numbers of a matrix are stored.
 ///   fp32  the format of training
-///   bf16  half the memory; products are rounded to 8 bits
+///   bf16  half the memory: 8 bits of each number
+///   fp16  half the memory: 11 bits of each number, which must not exceed 65504
 ///   int8  a quarter of the memory: whole numbers from -127 to 127, and a scale for each row
-/// Only fp32 can be trained.
-enum class WeightFormat { fp32, bf16, int8 };
+///   int4  a seventh of the memory: whole numbers from -8 to 7, and a scale for each 32 numbers of a row
+/// Only fp32 can be trained. On the CPU the other formats are packed (layers/kernels/products).
+enum class WeightFormat { fp32, bf16, fp16, int8, int4 };
 constexpr auto config_names(WeightFormat) {
-  return std::to_array<std::string_view>({"fp32", "bf16", "int8"});
+  return std::to_array<std::string_view>({"fp32", "bf16", "fp16", "int8", "int4"});
 }
+
+/// `format`, or the next one that is fast on `device`: decoding must not be slower than in fp32.
+///   fp16  bf16 on processors without F16C
+///   int4  int8 on a GPU
+WeightFormat fast_format(WeightFormat format, torch::Device device);
 
 /// A matrix W (O, I). Linear map: O outputs, I inputs. Table: O rows of width I.
 class WeightMatrix {
@@ -66,16 +74,17 @@ class WeightMatrix {
   /// `weight` (O, I) float.
   explicit WeightMatrix(torch::Tensor weight) : weight_(std::move(weight)) {}
 
-  bool defined() const { return weight_.defined(); }
-  int64_t n_rows() const { return weight_.size(0); }
-  int64_t n_columns() const { return weight_.size(1); }
+  bool defined() const { return weight_.defined() || packed_.defined(); }
+  int64_t n_rows() const { return packed_.defined() ? packed_.n_rows() : weight_.size(0); }
+  int64_t n_columns() const { return packed_.defined() ? packed_.n_columns() : weight_.size(1); }
   WeightFormat format() const { return format_; }
   /// Bytes of the numbers and their scales.
   int64_t bytes() const;
   /// The parameter while the format is fp32; throws c10::Error otherwise.
   const torch::Tensor& parameter() const;
 
-  /// x Wᵀ + b. x: (…, I), bias: (O) or undefined. Returns (…, O) with the type of x.
+  /// x Wᵀ + b. x: (…, I), bias: (O) or undefined. Returns (…, O) with the type of x. In every format but
+  /// fp32, a row of the result depends on its row of x only; gradients reach x, but not the matrix.
   torch::Tensor product(const torch::Tensor& x, const torch::Tensor& bias = {}) const;
   /// The same with only rows `first` … `first` + `count` - 1 of W and b: (…, count).
   torch::Tensor product(const torch::Tensor& x, const torch::Tensor& bias, int64_t first,
@@ -83,21 +92,25 @@ class WeightMatrix {
   /// ids: any shape (…) int64. Returns the rows with these ids, (…, I) float.
   torch::Tensor rows(const torch::Tensor& ids) const;
 
-  /// Converts the numbers. A format other than fp32 is final: throws c10::Error if the matrix already has one
-  /// and `format` is different.
+  /// Converts the numbers to fast_format(format). A format other than fp32 is final: throws c10::Error if the
+  /// matrix already has one and the new one is different.
   void convert(WeightFormat format);
-  /// The stored tensors: the numbers, and the scales (O), which are undefined except for int8.
-  const torch::Tensor& numbers() const { return weight_; }
+  /// The stored tensors: the numbers, or all bytes of a packed matrix; and the scales (O), which are
+  /// undefined except for int8 on a GPU.
+  const torch::Tensor& numbers() const { return packed_.defined() ? packed_.memory() : weight_; }
   const torch::Tensor& scales() const { return scales_; }
+  /// The matrix in fp32 as products use it: (O, I).
+  torch::Tensor values() const;
 
  private:
-  torch::Tensor weight_;  // (O, I) float, bfloat16 or int8
-  torch::Tensor scales_;  // (O) float; int8 only
+  torch::Tensor weight_;  // (O, I) float; on a GPU also bfloat16, half or int8
+  torch::Tensor scales_;  // (O) float; int8 on a GPU only
+  PackedMatrix packed_;   // the other formats on a CPU
   WeightFormat format_ = WeightFormat::fp32;
 };
 
 /// A module with one matrix, its parameter "weight". After a conversion from fp32 the matrix is a buffer
-/// "weight", and its scales are the buffer "weight_scale".
+/// "weight", and its scales, if they are separate, are the buffer "weight_scale".
 class MatrixModule : public Module, public WeightOwner {
  public:
   const WeightMatrix& matrix() const { return matrix_; }
@@ -113,8 +126,9 @@ class MatrixModule : public Module, public WeightOwner {
   WeightMatrix matrix_;
 };
 
-/// Stores the linear maps and token tables of `model` and its submodules in `format`. Norms, biases and small
-/// tables do not change. Afterwards the model can neither be trained nor be written as a checkpoint.
+/// Stores the linear maps and token tables of `model` and its submodules in fast_format(format), one after
+/// the other. Norms, biases and small tables do not change. Afterwards the model can neither be trained nor
+/// be written as a checkpoint.
 void store_weights(torch::nn::Module& model, WeightFormat format);
 
 }  // namespace zoo

@@ -162,7 +162,8 @@ TEST(Clone, OfATiedProjectionHasAMatrixOfItsOwn) {
 TEST(Clone, KeepsModesAndFormats) {
   torch::manual_seed(3);
   const auto x = torch::randn({2, 5, kModelWidth});
-  for (const auto format : {WeightFormat::fp32, WeightFormat::bf16, WeightFormat::int8}) {
+  for (const auto format :
+       {WeightFormat::fp32, WeightFormat::bf16, WeightFormat::fp16, WeightFormat::int8, WeightFormat::int4}) {
     FeedForward module(FeedForwardOptions(kModelWidth, 20));
     module->down->bias.requires_grad_(false);
     module->up->eval();

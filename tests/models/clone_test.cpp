@@ -97,7 +97,7 @@ TEST(CloneOfModels, GeneratesTheSame) {
 TEST(CloneOfModels, KeepsFormatsAndModes) {
   const auto config = small_config(Architecture::encoder_decoder);
   const auto batch = small_batch(config.architecture, {.ids = tokens(2, 6)});
-  for (const auto format : {WeightFormat::bf16, WeightFormat::int8}) {
+  for (const auto format : {WeightFormat::bf16, WeightFormat::int8, WeightFormat::int4}) {
     const torch::NoGradGuard no_grad;
     const auto model = random_model(config);
     store_weights(*model, format);

@@ -280,7 +280,7 @@ TEST(MixerModels, DecodeAsInOnePass) {
 // Only the matrices of linear maps change their format.
 TEST(MixerModels, DecodeWithWeightsInOtherFormats) {
   const torch::NoGradGuard no_grad;
-  for (const auto format : {WeightFormat::bf16, WeightFormat::int8}) {
+  for (const auto format : {WeightFormat::bf16, WeightFormat::int8, WeightFormat::int4}) {
     for_each_mixer_model([&](const ModelConfig& config, Model& model) {
       auto* const writer = model.generative();
       if (!writer || config.architecture == Architecture::encoder_decoder) return;
