@@ -22,14 +22,6 @@
 namespace zoo {
 namespace {  // each source compiles these functions for other instructions
 
-/// Weights are asked for this many bytes ahead of their use.
-constexpr int64_t kAhead = 4096;
-
-template <int64_t bytes>
-inline void ask_for(const uint8_t* weights) {
-  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(weights + kAhead + i);
-}
-
 // Panels of floats. load_pair() gives the weights of one input and of outputs h·kLanes … , and those of the
 // outputs 16 further on.
 
@@ -79,7 +71,6 @@ void float_panel(const uint8_t* weights, FloatRows x, int64_t n_inputs, float* s
     }
     const uint8_t* w = weights;
     for (int64_t k = 0; k < n_inputs; ++k, w += Format::kBytes) {
-      if (R <= 4 && h == 0) ask_for<Format::kBytes>(w);
       for (int a = 0; a < kAtOnce; ++a) {
         typename Isa::Floats w_low, w_high;
         Format::template load_pair<Isa>(w, h + a, w_low, w_high);
@@ -187,7 +178,6 @@ void integer_panel(const uint8_t* weights, const IntegerRows& x, int64_t n_group
     }
   }
   for (int64_t group = 0; group < n_groups; ++group, weights += Format::kBytes) {
-    if (R <= 4) ask_for<Format::kBytes>(weights);
     for (int h = 0; h < kPairs; ++h) {
       typename Isa::Ints low[R], high[R];
       for (int r = 0; r < R; ++r)

@@ -12,7 +12,7 @@ namespace zoo {
 namespace {
 
 /// Rows whose sums a thread keeps while it reads a panel.
-constexpr int64_t kChunk = 96;
+constexpr int64_t kChunk = 192;
 /// With more rows, a panel in bf16 or fp16 is first converted to fp32, in tiles of kTile inputs.
 constexpr int64_t kMostUnconverted = 24, kTile = 128;
 /// A panel in integers is read in parts of so many groups, which stay in the first cache for all rows.
@@ -112,11 +112,12 @@ void multiply(const Panels& panels, const PackedMatrix& matrix, const float* bia
   const int64_t bytes = matrix.panel_bytes(), end_output = outputs.first + outputs.count;
   const int64_t first_panel = outputs.first / kPanel, n_panels = panels_of(end_output) - first_panel;
   const int64_t n_chunks = (n_rows + kChunk - 1) / kChunk;
-  const int64_t work = std::max<int64_t>(bytes * (1 + std::min(n_rows, kChunk) / 8), 1);
+  const int64_t work = std::max<int64_t>(bytes * (1 + n_rows / n_chunks / 8), 1);
   at::parallel_for(0, n_chunks * n_panels, 1 + kGrainBytes / work, [&](int64_t begin, int64_t end) {
     alignas(64) float sums[kChunk * kPanel];
     for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t row = unit / n_panels * kChunk, rows = std::min(kChunk, n_rows - row);
+      const int64_t chunk = unit / n_panels, row = n_rows * chunk / n_chunks;
+      const int64_t rows = n_rows * (chunk + 1) / n_chunks - row;
       const int64_t output = (first_panel + unit % n_panels) * kPanel;
       const auto* const panel = weights + output / kPanel * bytes;
       std::fill_n(sums, rows * kPanel, 0.0F);
@@ -195,6 +196,8 @@ torch::Tensor rows_product(const torch::Tensor& x, const torch::Tensor& weight, 
   const auto* const b = bias_data(bias, n_outputs);
   const auto* const w = weight.const_data_ptr<float>();
   const auto* const inputs = rows.const_data_ptr<float>();
+  // For one row the memory sets the pace, and one stream of it is faster than several side by side.
+  const bool side_by_side = rows.size(0) > 1;
   const int64_t n_units = (n_outputs + kDotOutputs - 1) / kDotOutputs;
   const int64_t work = std::max<int64_t>(n_inputs * kDotOutputs * 4, 1);
   at::parallel_for(0, n_units, 1 + kGrainBytes / work, [&](int64_t begin, int64_t end) {
@@ -203,7 +206,7 @@ torch::Tensor rows_product(const torch::Tensor& x, const torch::Tensor& weight, 
       for_each_block(rows.size(0), kDotRows, [&](int64_t first, int64_t n_rows) {
         const FloatRows x_rows{.data = inputs + first * n_inputs, .stride = n_inputs};
         float* const y_block = y + first * n_outputs + output;
-        if (count == kDotOutputs) {
+        if (side_by_side && count == kDotOutputs) {
           kernels.dots[n_rows - 1](w + output * n_inputs, n_inputs, x_rows, y_block, n_outputs);
         } else {
           for (int64_t o = 0; o < count; ++o)
