@@ -21,6 +21,9 @@ void read_llama_like(ForeignConfig& from, const LlamaDefaults& defaults, Experim
   model.d_model = from.integer("hidden_size", defaults.d_model);
   model.d_ff = from.integer("intermediate_size", defaults.d_ff);
   model.n_layers = from.integer("num_hidden_layers", defaults.n_layers);
+  constexpr int64_t most_layers = 1 << 12;  // as model.n_layers; windows are a list of them
+  if (model.n_layers < 1 || model.n_layers > most_layers)
+    from.fail("num_hidden_layers", "must be from 1 to 4096");
   model.n_heads = from.integer("num_attention_heads", defaults.n_heads);
   model.n_kv_heads = from.has("num_key_value_heads") || defaults.n_kv_heads == 0
                          ? from.optional_integer("num_key_value_heads")

@@ -1,6 +1,7 @@
 #include "interop/gguf/gguf_model.h"
 
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include <fmt/format.h>
@@ -57,6 +58,10 @@ GgufModel open_gguf(const std::filesystem::path& path) {
   const auto file = std::make_shared<GgufFile>(path);
   const GgufKeys keys(path.string(), file->metadata());
   const auto& architecture = architecture_of(keys);
+  // Building a model of many layers takes time, and a file can ask for any number.
+  const auto n_layers = architecture.name + ".block_count";
+  if (keys.integer(n_layers) > std::ssize(file->names()))
+    keys.fail(n_layers, "it has fewer tensors than layers");
   const auto config = config_of_gguf(architecture, keys, facts_of(*file, architecture));
   GgufModel model{.files = tokenizer_files(keys), .tensors = tensors_of_gguf(file, architecture, config)};
   model.files.emplace("config.json", config.dump());

@@ -127,11 +127,16 @@ std::vector<Target> gguf_targets(const testing::TempDir& work) {
   const auto& plain = plain_block_type(torch::kFloat);
   auto scaled = llama_tensors(false);
   scaled.emplace("rope_freqs.weight", torch::ones({8}));
-  const Seeds seeds = {
+  Seeds seeds = {
       file_of(work, with_bytes(llama_keys("llama"), "llama-bpe"), llama_tensors(false), plain),
       file_of(work, with_pieces(llama_keys("llama")), llama_tensors(false), q8_0_block_type()),
       file_of(work, with_bytes(llama_keys("llama"), "gpt-2"), scaled, plain_block_type(torch::kHalf)),
       file_of(work, with_bytes(llama_keys("qwen2"), "qwen2"), llama_tensors(true), q8_0_block_type())};
+  // 4 billion layers in a list.
+  auto endless = seeds.back();
+  const auto at = endless.find("block_count") + 15;
+  endless.replace(at, 4, 4, '\xFF');
+  seeds.push_back(std::move(endless));
   return {{"gguf", "a GGUF file: its keys, tensors, tokenizer, chat template, and the model of it",
            mutate_gguf, [&work](const std::string& input) { use(work.write("fuzzed.gguf", input)); }, seeds}};
 }

@@ -31,7 +31,10 @@ TOLERANCE = 2e-3
 PROMPTS = ["the ship came home", "who is there?", "1984, at night", "nobody heard", "she asked"]
 REAL_PROMPTS = ["The capital of France is", "1, 2, 3, 4, 5, 6, 7, 8, 9,", "Once upon a time, there was a",
                 "Water boils at a temperature of", "def fibonacci(n):\n"]  # fmt: skip
-TEXTS = [*PROMPTS, "  two  blanks ", "it's 12345", "Où est la mer ? 山高水長", "a\nb\r\n\n c\t", "<|end|>x<|begin|>", "</s>x <s> y", "🚢🚢"]
+TEXTS = [
+    *PROMPTS, "  two  blanks ", "it's 12345", "Où est la mer ? 山高水長", "a\nb\r\n\n c\t", "<|end|>x<|begin|>", "</s>x <s> y",
+    "🚢🚢",
+]  # fmt: skip
 CHAT = "{% for m in messages %}{{ m['role'] + ': ' + m['content'] + '<|end|>' }}{% endfor %}"
 
 
