@@ -68,6 +68,25 @@ TEST_F(HubDirectories, AreComparedOnFilesOfTheUser) {
               HasSubstr("mine.txt"));
 }
 
+// A comparison copies models from elsewhere. The copy follows its source.
+TEST_F(HubDirectories, AreComparedAsTheyAreNow) {
+  const auto losses = [&](const std::string& more = "") {
+    const auto results =
+        json::parse(run("compare hub tiny --data other.txt --out side --json --device cpu" + more));
+    std::vector<double> values;
+    for (const auto& one : results["runs"]) values.push_back(one["seeds"][0]["valid"]["loss"]);
+    return values;
+  };
+  const auto before = losses();
+  EXPECT_EQ(losses(), before);
+  run("train tiny.yaml --device cpu --out longer --set training.steps=30");
+  fs::remove_all(dir / "hub");
+  run("export longer hub");
+  const auto after = losses();
+  EXPECT_LT(after[0], before[0] - 0.01);
+  EXPECT_EQ(after[1], before[1]);
+}
+
 TEST_F(HubDirectories, NeedDataForAComparison) {
   EXPECT_THAT(run("compare hub tiny --out x --device cpu", 2), HasSubstr("--data FILE"));
   EXPECT_THAT(run("compare tiny.yaml --data other.txt --out x --device cpu", 2),

@@ -366,6 +366,8 @@ TEST(Slug, IsAFileName) {
   EXPECT_EQ(slug_of("base (2)"), "base-2");
   EXPECT_EQ(slug_of("../x"), "variant..-x");
   EXPECT_EQ(slug_of("ä"), "variant");
+  EXPECT_EQ(slugs_of({{.name = "a b"}, {.name = "a-b"}, {.name = "a b-2"}, {.name = "a_b"}}),
+            (std::vector<std::string>{"a-b", "a-b-2", "a-b-2-2", "a_b"}));
 }
 
 }  // namespace
