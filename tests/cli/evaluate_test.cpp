@@ -1,9 +1,11 @@
 // zoo evaluate of a translator: its output, its files and its errors. (Other tasks: commands_test.cpp.)
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -130,15 +132,16 @@ TEST_F(Evaluate, SaysWhatIsWrongInOneLine) {
 TEST_F(Evaluate, WeightsOfFewerBitsGiveNearlyTheSameNumbers) {
   const double exact = document("two_sides --weights fp32")["loss"];
   EXPECT_EQ(document("two_sides")["loss"], exact);
-  for (const char* format : {"bf16", "int8"}) {
+  for (const auto& [format, share] : {std::pair("bf16", 0.001), std::pair("fp16", 0.001),
+                                      std::pair("int8", 0.001), std::pair("int4", 0.02)}) {
     const double loss = document(fmt::format("two_sides --weights {}", format))["loss"];
     EXPECT_NE(loss, exact) << format;
-    EXPECT_NEAR(loss, exact, 0.05 * exact) << format;
+    EXPECT_NEAR(std::exp(loss - exact), 1, share) << format;  // the ratio of the perplexities
     const auto text =
         zoo(fmt::format("generate two_sides --device cpu --prompt 'das ist gut' --weights {}", format));
     EXPECT_EQ(text.code, 0) << text.err;
   }
-  expect_error("two_sides --weights int4", "int4");
+  expect_error("two_sides --weights int3", "int3");
 }
 
 }  // namespace

@@ -43,25 +43,38 @@ class FloatPanels {
       : kernels_(kernels),
         x_{.data = x.const_data_ptr<float>(), .stride = x.size(1)},
         direct_(matrix.format() == PackedFormat::bf16 ? kernels.bf16 : kernels.fp16),
-        to_tile_(matrix.format() == PackedFormat::bf16 ? kernels.bf16_tile : kernels.fp16_tile) {}
+        to_tile_(matrix.format() == PackedFormat::bf16 ? kernels.bf16_tile : kernels.fp16_tile),
+        n_rows_(x.size(0)) {
+    if (n_rows_ <= kMostUnconverted) return;
+    // In x, the same input of several rows may compete for the same places of the cache.
+    x_tiles_ = torch::empty({(x_.stride + kTile - 1) / kTile, n_rows_, kTile});
+    for (int64_t t = 0; t < x_tiles_.size(0); ++t) {
+      const int64_t first = t * kTile, n = std::min(kTile, x_.stride - first);
+      x_tiles_[t].narrow(1, 0, n).copy_(x.narrow(1, first, n));
+    }
+  }
 
   void add(const uint8_t* panel, int64_t first_row, int64_t n_rows, float* sums) const {
-    const float* const x = x_.data + first_row * x_.stride;
-    if (n_rows <= kMostUnconverted) return add(direct_, panel, x, x_.stride, n_rows, sums);
+    if (!x_tiles_.defined()) {
+      const FloatRows x{.data = x_.data + first_row * x_.stride, .stride = x_.stride};
+      return add(direct_, panel, x, x_.stride, n_rows, sums);
+    }
     alignas(64) float tile[kTile * kPanel];
-    for (int64_t k = 0; k < x_.stride; k += kTile) {
+    const float* x_tile = x_tiles_.const_data_ptr<float>() + first_row * kTile;
+    for (int64_t k = 0; k < x_.stride; k += kTile, x_tile += n_rows_ * kTile) {
       const int64_t n = std::min(kTile, x_.stride - k);
       to_tile_(panel + k * kPanel * 2, n, tile);
-      add(kernels_.fp32, reinterpret_cast<const uint8_t*>(tile), x + k, n, n_rows, sums);
+      add(kernels_.fp32, reinterpret_cast<const uint8_t*>(tile), {.data = x_tile, .stride = kTile}, n, n_rows,
+          sums);
     }
   }
   static float scale(const uint8_t*, int64_t) { return 1; }
 
  private:
-  void add(const FloatKernel* kernels, const uint8_t* weights, const float* x, int64_t n_inputs,
-           int64_t n_rows, float* sums) const {
+  void add(const FloatKernel* kernels, const uint8_t* weights, FloatRows x, int64_t n_inputs, int64_t n_rows,
+           float* sums) const {
     for_each_block(n_rows, kernels_.float_rows, [&](int64_t first, int64_t count) {
-      kernels[count - 1](weights, {.data = x + first * x_.stride, .stride = x_.stride}, n_inputs,
+      kernels[count - 1](weights, {.data = x.data + first * x.stride, .stride = x.stride}, n_inputs,
                          sums + first * kPanel);
     });
   }
@@ -70,6 +83,8 @@ class FloatPanels {
   FloatRows x_;
   const FloatKernel* direct_;
   TileKernel to_tile_;
+  int64_t n_rows_;
+  torch::Tensor x_tiles_;  // (I / kTile, M, kTile), or undefined for few rows
 };
 
 class IntegerPanels {
@@ -123,12 +138,15 @@ void multiply(const Panels& panels, const PackedMatrix& matrix, const float* bia
       std::fill_n(sums, rows * kPanel, 0.0F);
       panels.add(panel, row, rows, sums);
       const int64_t from = std::max(output, outputs.first), to = std::min(output + kPanel, end_output);
+      float scales[kPanel], offsets[kPanel] = {};
+      for (int64_t o = from; o < to; ++o) {
+        scales[o - from] = panels.scale(panel, o - output);
+        if (bias) offsets[o - from] = bias[o - outputs.first];
+      }
       for (int64_t r = 0; r < rows; ++r) {
-        float* const y_row = y + (row + r) * outputs.count - outputs.first;
-        for (int64_t o = from; o < to; ++o) {
-          const float sum = sums[r * kPanel + o - output] * panels.scale(panel, o - output);
-          y_row[o] = bias ? sum + bias[o - outputs.first] : sum;
-        }
+        const float* const sum = sums + r * kPanel + from - output;
+        float* const y_row = y + (row + r) * outputs.count + from - outputs.first;
+        for (int64_t o = 0; o < to - from; ++o) y_row[o] = sum[o] * scales[o] + offsets[o];
       }
     }
   });
