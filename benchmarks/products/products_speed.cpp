@@ -25,6 +25,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "base/adaptive_waits.h"
 #include "base/named_enum.h"
 #include "layers/kernels/linear.h"
 #include "layers/kernels/products/products.h"
@@ -148,6 +149,7 @@ void measure(int64_t rows) {
 
 int main(int n_arguments, char** arguments) {
   const torch::NoGradGuard no_grad;
+  const zoo::AdaptiveWaits adaptive_waits;  // as in the program
   std::vector<int64_t> rows;
   for (int i = 1; i < n_arguments; ++i) rows.push_back(std::atol(arguments[i]));
   if (rows.empty()) rows = {1, 4, 16, 512};
