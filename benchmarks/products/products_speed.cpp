@@ -26,6 +26,7 @@
 #include <torch/utils.h>
 
 #include "base/adaptive_waits.h"
+#include "base/cpu_allocator.h"
 #include "base/named_enum.h"
 #include "layers/kernels/linear.h"
 #include "layers/kernels/products/products.h"
@@ -149,7 +150,8 @@ void measure(int64_t rows) {
 
 int main(int n_arguments, char** arguments) {
   const torch::NoGradGuard no_grad;
-  const zoo::AdaptiveWaits adaptive_waits;  // as in the program
+  zoo::use_caching_cpu_allocator();  // this and the next as in the program
+  const zoo::AdaptiveWaits adaptive_waits;
   std::vector<int64_t> rows;
   for (int i = 1; i < n_arguments; ++i) rows.push_back(std::atol(arguments[i]));
   if (rows.empty()) rows = {1, 4, 16, 512};
