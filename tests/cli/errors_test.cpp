@@ -144,7 +144,8 @@ TEST_F(Errors, OfCorpora) {
 
 TEST_F(Errors, OfTheCommandLine) {
   expect_error("--debug", {"a command is required: train, generate, ", "(see zoo --help)"});
-  expect_error("tokenizer", {"a command is required: train, encode, decode (see zoo tokenizer --help)"});
+  expect_error("tokenizer",
+               {"a command is required: train, encode, decode, chat (see zoo tokenizer --help)"});
   expect_error("frobnicate", {"unknown command 'frobnicate' (see zoo --help)"});
   expect_error("trian tiny.yaml", {"unknown command 'trian'; did you mean 'train'?"});
   expect_error("tokenizer decod run",

@@ -366,8 +366,10 @@ TEST(Slug, IsAFileName) {
   EXPECT_EQ(slug_of("base (2)"), "base-2");
   EXPECT_EQ(slug_of("../x"), "variant..-x");
   EXPECT_EQ(slug_of("ä"), "variant");
-  EXPECT_EQ(slugs_of({{.name = "a b"}, {.name = "a-b"}, {.name = "a b-2"}, {.name = "a_b"}}),
-            (std::vector<std::string>{"a-b", "a-b-2", "a-b-2-2", "a_b"}));
+  std::vector<Variant> variants(4);
+  for (size_t i = 0; i < variants.size(); ++i)
+    variants[i].name = std::vector<std::string>{"a b", "a-b", "a b-2", "a_b"}[i];
+  EXPECT_EQ(slugs_of(variants), (std::vector<std::string>{"a-b", "a-b-2", "a-b-2-2", "a_b"}));
 }
 
 }  // namespace
