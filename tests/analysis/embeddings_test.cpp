@@ -107,8 +107,9 @@ TEST(Embeddings, OfManyTextsAreAsOneByOne) {
       EXPECT_GT(progress.size(), 1U) << "several batches";
       EXPECT_EQ(progress.back(), std::ssize(texts));
       for (size_t i = 0; i < texts.size(); i += 29) {
+        // Few rows and many rows are multiplied by different functions, which round differently.
         const auto alone = expected(*model, tokens_of(c, *tokenizer, texts[i]), pooling);
-        EXPECT_LE((together.vectors[static_cast<int64_t>(i)] - alone).abs().max().item<double>(), 1e-5)
+        EXPECT_LE((together.vectors[static_cast<int64_t>(i)] - alone).abs().max().item<double>(), 5e-5)
             << texts[i];
       }
     }

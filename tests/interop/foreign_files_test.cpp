@@ -256,7 +256,7 @@ TEST(Imports, AreRunsWithTheStoredTypes) {
   EXPECT_THAT(message_of<UsageError>([&] { import_run(tiny.beside("runs/one"), tiny.beside("runs/two")); }),
               HasSubstr("is a run already"));
   EXPECT_THAT(message_of<UsageError>([&] { import_run(tiny.beside("runs"), tiny.beside("runs/two")); }),
-              HasSubstr("there is no config.json in it"));
+              HasSubstr("neither a directory with a config.json"));
 }
 
 // Marian's sinusoids: some files have them.
