@@ -1,6 +1,6 @@
 # Installs the build into a temporary prefix and moves that. Runs the program there, and builds and runs the consumer
 # against it.
-#   cmake -DBUILD=… -DREPOSITORY=… -DTORCH=… -DSOURCE=… -DWORK=… -P test.cmake
+#   cmake -DBUILD=… -DREPOSITORY=… -DTORCH=… -DARROW=… -DSOURCE=… -DWORK=… -P test.cmake
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE errors
     WORKING_DIRECTORY "${WORK}")
@@ -14,9 +14,13 @@ function(expect text pattern)
     message(FATAL_ERROR "no '${pattern}' in:\n${text}")
   endif()
 endfunction()
-# Fails if `text` names the build, the repository or the first prefix, except for LibTorch, which may lie there.
+# Fails if `text` names the build, the repository or the first prefix, except for LibTorch and Arrow, which may lie there.
 function(expect_relocatable what text)
-  string(REPLACE "${TORCH}" "" text "${text}")
+  foreach(library "${TORCH}" "${ARROW}")
+    if(library)
+      string(REPLACE "${library}" "" text "${text}")
+    endif()
+  endforeach()
   foreach(place "${BUILD}" "${REPOSITORY}" "${WORK}")
     string(FIND "${text}" "${place}" at)
     if(NOT at EQUAL -1)
