@@ -14,8 +14,8 @@
 
 namespace zoo {
 
-/// Whether there is a config.json in it, and no config.yaml, which makes a directory a run; or whether it is a
-/// GGUF file, which stands for such a directory (interop/gguf).
+/// Whether there is a config.json in it, and no config.yaml, which makes a directory a run; or whether it is
+/// a GGUF file, which stands for such a directory (interop/gguf).
 bool is_foreign(const std::filesystem::path& dir);
 
 /// Whether the directory has a file of this name.

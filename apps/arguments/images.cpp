@@ -8,9 +8,9 @@
 
 #include "apps/arguments/standard_input.h"
 #include "base/error.h"
+#include "data/files/text_files.h"
 #include "data/images/image_listing.h"
 #include "data/text/corpus.h"
-#include "data/files/text_files.h"
 #include "io/files.h"
 
 namespace zoo {

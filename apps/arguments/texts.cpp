@@ -10,8 +10,8 @@
 #include "apps/arguments/standard_input.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "data/text/corpus.h"
 #include "data/files/text_files.h"
+#include "data/text/corpus.h"
 #include "io/progress.h"
 
 namespace zoo {

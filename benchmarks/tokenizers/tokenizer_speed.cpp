@@ -28,7 +28,8 @@ int main(int argc, char** argv) {
     at::set_num_threads(n_threads);
     const auto start = std::chrono::steady_clock::now();
     int64_t n_ids = 0;
-    zoo::encode_in_order(zoo::reader_of({&texts}), *tokenizer, [&](const zoo::TokenIds& ids) { n_ids += std::ssize(ids); });
+    zoo::encode_in_order(zoo::reader_of({&texts}), *tokenizer,
+                         [&](const zoo::TokenIds& ids) { n_ids += std::ssize(ids); });
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
     std::cout << fmt::format("{:.6f} {}", time.count(), n_ids) << std::endl;
   }

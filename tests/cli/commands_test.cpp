@@ -117,7 +117,8 @@ TEST_F(Commands, WorkOnALanguageModel) {
   const auto generated = document("generate " + run + " --prompt 'to be'");
   ASSERT_THAT(keys(generated), ElementsAre("results"));
   ASSERT_THAT(keys(generated["results"][0]), ElementsAre("outputs", "prompt", "prompt_ids"));
-  EXPECT_THAT(keys(generated["results"][0]["outputs"][0]), ElementsAre("end", "ids", "logprobs", "score", "text"));
+  EXPECT_THAT(keys(generated["results"][0]["outputs"][0]),
+              ElementsAre("end", "ids", "logprobs", "score", "text"));
 
   const auto cost = document("inspect " + run);
   EXPECT_THAT(keys(cost), AllOf(::testing::Contains("parameters"), ::testing::Contains("flops_per_token"),

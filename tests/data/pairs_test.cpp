@@ -5,9 +5,9 @@
 #include <torch/types.h>
 
 #include "base/error.h"
-#include "data/text/corpus.h"
 #include "data/text/batches/padded_rows.h"
 #include "data/text/batches/text_batches.h"
+#include "data/text/corpus.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 

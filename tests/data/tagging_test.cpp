@@ -8,8 +8,8 @@
 #include <torch/types.h>
 
 #include "base/error.h"
-#include "data/text/hub_tokenizer.h"
 #include "data/text/batches/padded_rows.h"
+#include "data/text/hub_tokenizer.h"
 #include "data/text/tagging/tagged_texts.h"
 #include "data/text/tagging/token_classification_batches.h"
 #include "data/text/tagging/unit_encoder.h"

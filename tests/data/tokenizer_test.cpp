@@ -715,7 +715,8 @@ TEST(TrainedSubwords, APartOfATextIsEncodedAsWithinTheText) {
     ASSERT_LT(tokenizer->part_end(text, 0, 1000), 1100u);
     std::vector<TokenIds> rows;
     const std::vector<std::string> texts = {"to be", text, ""};
-    encode_in_order(zoo::reader_of({&texts}), *tokenizer, [&](TokenIds ids) { rows.push_back(std::move(ids)); });
+    encode_in_order(zoo::reader_of({&texts}), *tokenizer,
+                    [&](TokenIds ids) { rows.push_back(std::move(ids)); });
     ASSERT_EQ(rows.size(), 3u);
     EXPECT_EQ(rows[0], tokenizer->encode("to be"));
     EXPECT_TRUE(rows[1] == tokenizer->encode(text));
