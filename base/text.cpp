@@ -94,6 +94,20 @@ std::u32string decode_utf8(std::string_view text) {
   return result;
 }
 
+size_t count_code_points(std::string_view text) {
+  return static_cast<size_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+size_t byte_of_code_point(std::string_view text, size_t index) {
+  size_t at = 0;
+  for (; index > 0 && at < text.size(); --index) {
+    do ++at;
+    while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80);
+  }
+  return at;
+}
+
 std::string encode_utf8(std::u32string_view code_points) {
   std::string result;
   result.reserve(code_points.size());

@@ -22,6 +22,11 @@ std::string_view without_byte_order_mark(std::string_view text);
 /// The code points of `text`. Throws DataError with the byte offset when it is not UTF-8.
 std::u32string decode_utf8(std::string_view text);
 
+/// How many code points `text`, which is UTF-8, has.
+size_t count_code_points(std::string_view text);
+/// The byte at which code point `index` of `text` begins; text.size() if there are not so many.
+size_t byte_of_code_point(std::string_view text, size_t index);
+
 /// The UTF-8 of `code_points`. Throws DataError for a surrogate or a value beyond U+10FFFF.
 std::string encode_utf8(std::u32string_view code_points);
 

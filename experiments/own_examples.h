@@ -13,16 +13,19 @@ namespace zoo {
 /// Whether `path` is a directory that is no run.
 bool is_own_pictures(const std::filesystem::path& path);
 
-/// Whether the name is that of a table, or of one in a form that is refused with a hint (.csv).
+/// Whether the file's name ends as that of a table does, or in .csv, which is refused with a hint.
 bool is_own_table(const std::filesystem::path& path);
 
 /// A table whose rows are texts without labels, or conversations.
 struct OwnRows {
   bool conversations = false;
   std::string text_column = {};
+
+  bool operator==(const OwnRows&) const = default;
 };
 
-/// What lines of JSON or a Parquet file hold, if it is no table of texts and labels. Throws DataError.
+/// The kind of rows in a file of JSON lines or Parquet. Nothing for a table of texts and labels, and for
+/// other files. Throws DataError.
 std::optional<OwnRows> read_own_rows(const std::filesystem::path& file);
 
 /// A recipe for one table with a column of texts and one of labels, or for one directory with a subdirectory

@@ -68,20 +68,15 @@ std::string shown_size(int64_t bytes) {
 /// How the files are read: texts as they are, rows of tables, conversations.
 DataConfig data_of(const std::vector<fs::path>& files) {
   DataConfig data;
-  std::optional<OwnRows> rows;
+  std::optional<OwnRows> rows;  // of the files before
   for (const auto& file : files) {
-    data.train.emplace_back(file.string());
-    const bool is_first = data.train.size() == 1;
     const auto more = read_own_rows(file);
     if (is_own_table(file) && !more)
       throw DataError(fmt::format("{}: a table is not one text: give it alone", file.string()));
-    const bool fits =
-        is_first ||
-        (more.has_value() == rows.has_value() &&
-         (!more || (more->conversations == rows->conversations && more->text_column == rows->text_column)));
-    if (!fits)
+    if (!data.train.empty() && more != rows)
       throw DataError(
           fmt::format("{}: the files are not of one form: give those of one form", file.string()));
+    data.train.emplace_back(file.string());
     rows = more;
   }
   data.valid = data.train;
@@ -110,22 +105,26 @@ void add_text(std::string_view text, const std::string& name, Facts& facts, std:
   }
 }
 
-/// Reads and checks the texts as training will; of conversations all messages.
-Facts read_facts(const std::vector<fs::path>& files, const DataConfig& data) {
+/// Reads and checks the texts as training will; of conversations all messages. `data` is that of all files.
+Facts read_facts(const DataConfig& data) {
   Facts facts;
   std::vector<bool> present(0x110000);
-  const auto name = files.front().string();
-  if (data.chat) {
-    visit_conversations(data, Split::train, [&](const Conversation& conversation, const std::string& place) {
-      add_text(conversation["messages"].dump(), place, facts, present);
-    });
-  } else {
-    visit_documents(data, Split::train, [&](std::string_view text) { add_text(text, name, facts, present); });
+  for (const auto& file : data.train) {
+    auto one = data;
+    one.train = one.valid = {file};
+    if (data.chat) {
+      visit_conversations(one, Split::train, [&](const Conversation& conversation, const std::string& place) {
+        add_text(conversation["messages"].dump(), place, facts, present);
+      });
+    } else {
+      visit_documents(one, Split::train,
+                      [&](std::string_view text) { add_text(text, file.text, facts, present); });
+    }
   }
   facts.distinct = std::ranges::count(present, true);
   if (facts.characters < static_cast<int64_t>(least_characters)) {
     throw DataError(fmt::format("{}: {} characters are too short a text to learn from: give at least {}",
-                                name, facts.characters, least_characters));
+                                data.train.front().text, facts.characters, least_characters));
   }
   return facts;
 }
@@ -326,10 +325,11 @@ std::string name_of_run(const fs::path& file) {
 
 bool is_own_text(const fs::path& path) {
   if (is_own_pictures(path)) return true;
-  if (!has_file(path) || is_stored_model(path)) return false;
+  if (!has_file(path)) return false;
   for (const auto* const extension : {".yaml", ".yml", ".json"}) {
     if (path.extension() == extension) return false;
   }
+  if (is_stored_model(path)) return false;
   constexpr size_t longest_configuration = 1 << 16;
   const MappedFile file(path);
   const auto text = without_byte_order_mark(file.bytes());
@@ -359,7 +359,7 @@ TextRecipe recipe_for(const std::vector<fs::path>& files, const std::vector<std:
         "{}: conversations train a model that has a chat template: name it, --set init_from=DIRECTORY",
         files.front().string()));
   }
-  const Facts facts = read_facts(files, data);
+  const Facts facts = read_facts(data);
   const Size& size = size_for(facts);
   TextRecipe recipe;
   recipe.name = name_of_run(files.front());

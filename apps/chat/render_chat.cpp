@@ -52,7 +52,7 @@ Conversation conversation_in(std::string_view text, const RenderArguments& argum
   return conversation;
 }
 
-/// Of a file .jsonl each line, else the whole file.
+/// A file .jsonl has one conversation a line; another file is one conversation.
 std::vector<Conversation> read_conversations(const RenderArguments& arguments) {
   const auto content = read_file(arguments.messages);
   const auto name = arguments.messages.string();

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/files/line_reader.h"
+#include "data/files/file_lines.h"
 #include "data/files/table_forms.h"
 #include "data/files/text_files.h"
 #include "io/json_document.h"
@@ -17,20 +17,16 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string place_of(const std::filesystem::path& path, int64_t line) {
-  return fmt::format("{}:{}", path.string(), line);
-}
-
-Json object_of(const std::filesystem::path& path, const LineReader& lines) {
+Json object_of(const std::filesystem::path& path, const FileLines& lines) {
   Json object;
   try {
     object = parse_json(lines.line());
   } catch (const DataError& error) {
-    throw DataError(fmt::format("{}: {}", place_of(path, lines.number()), error.what()));
+    throw DataError(fmt::format("{}:{}: {}", path.string(), lines.number(), error.what()));
   }
   if (!object.is_object())
-    throw DataError(fmt::format("{}: a line is a JSON object with the columns as keys, but this one is {}",
-                                place_of(path, lines.number()), excerpt(lines.line(), 60)));
+    throw DataError(fmt::format("{}:{}: a line is a JSON object with the columns as keys, but this one is {}",
+                                path.string(), lines.number(), excerpt(lines.line(), 60)));
   return object;
 }
 
@@ -64,14 +60,19 @@ std::vector<std::string> names_in(const std::filesystem::path& path, const Json&
   return result;
 }
 
-std::string field_of(const Json* value, const std::string& place, const std::string& name) {
-  if (!value || value->is_null()) return {};
-  if (value->is_structured())
-    throw DataError(
-        fmt::format("{}: \"{}\" is {}, not a text", place, name, value->is_array() ? "a list" : "an object"));
-  auto text = value->is_string() ? value->get<std::string>() : value->dump();
-  for (size_t at = text.find("\r\n"); at != text.npos; at = text.find("\r\n", at)) text.erase(at, 1);
-  return std::string(without_blanks_at_end(text));
+TableRow row_of(const std::filesystem::path& path, const Json& object, int64_t line,
+                const std::vector<std::string>& names) {
+  TableRow row{.number = line, .fields = {}};
+  for (const auto& name : names) {
+    const auto* const value = find_value(object, name);
+    if (value && value->is_structured())
+      throw DataError(fmt::format("{}:{}: \"{}\" is {}, not a text", path.string(), line, name,
+                                  value->is_array() ? "a list" : "an object"));
+    row.fields.push_back(!value || value->is_null() ? std::string()
+                         : value->is_string()       ? field_of_text(value->get<std::string>())
+                                                    : value->dump());
+  }
+  return row;
 }
 
 }  // namespace
@@ -80,21 +81,18 @@ void read_json_lines(const std::filesystem::path& path, const std::vector<Column
                      const RowVisitor& visit) {
   std::vector<std::string> names;
   bool is_first = true;
-  LineReader lines(path);
+  FileLines lines(path);
   while (lines.next()) {
     if (is_blank(lines.line())) continue;
     const auto object = object_of(path, lines);
     if (std::exchange(is_first, false)) names = names_in(path, object, columns);
-    TableRow row{.number = lines.number(), .fields = {}};
-    for (const auto& name : names)
-      row.fields.push_back(field_of(find_value(object, name), place_of(path, lines.number()), name));
-    visit(std::move(row));
+    visit(row_of(path, object, lines.number(), names));
   }
   if (is_first) throw DataError(fmt::format("{}: the file is empty", path.string()));
 }
 
 std::vector<std::string> columns_of_json_lines(const std::filesystem::path& path) {
-  LineReader lines(path);
+  FileLines lines(path);
   while (lines.next()) {
     if (!is_blank(lines.line())) return keys_of(object_of(path, lines));
   }

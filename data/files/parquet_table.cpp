@@ -12,9 +12,10 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
+#include <utility>
 
 #include "base/text.h"
-#include "data/files/text_files.h"
 #include "io/open_file.h"
 #endif
 
@@ -25,17 +26,15 @@ namespace {
 
 constexpr int64_t kRowsAtOnce = 1024;
 
-template <class Result>
-auto value_or_fail(Result&& result, const std::filesystem::path& path) {
-  if (!result.ok())
-    throw DataError(
-        fmt::format("cannot read '{}': {}", path.string(), excerpt(result.status().message(), 200)));
-  return std::forward<Result>(result).ValueOrDie();
-}
-
 void check(const arrow::Status& status, const std::filesystem::path& path) {
   if (!status.ok())
     throw DataError(fmt::format("cannot read '{}': {}", path.string(), excerpt(status.message(), 200)));
+}
+
+template <class Result>
+auto value_or_fail(Result&& result, const std::filesystem::path& path) {
+  check(result.status(), path);
+  return std::forward<Result>(result).ValueOrDie();
 }
 
 std::unique_ptr<parquet::arrow::FileReader> open_parquet(const std::filesystem::path& path) {
@@ -46,14 +45,11 @@ std::unique_ptr<parquet::arrow::FileReader> open_parquet(const std::filesystem::
   return value_or_fail(parquet::arrow::OpenFile(file, arrow::default_memory_pool()), path);
 }
 
-/// A column, or a member of a struct in a column.
-struct ParquetColumn {
-  std::string name;
-  std::vector<std::string> keys;  // from the outer column inwards
-};
+/// The names that lead to a column: one, or several for a member of a struct, from the outer column inwards.
+using ParquetColumn = std::vector<std::string>;
 
-std::vector<std::string> split_at_dots(const std::string& name) {
-  std::vector<std::string> keys;
+ParquetColumn split_at_dots(const std::string& name) {
+  ParquetColumn keys;
   for (size_t begin = 0;;) {
     const size_t dot = name.find('.', begin);
     keys.push_back(name.substr(begin, dot == name.npos ? dot : dot - begin));
@@ -63,7 +59,7 @@ std::vector<std::string> split_at_dots(const std::string& name) {
 }
 
 /// The type of the member that `keys` lead to; null if there is none.
-std::shared_ptr<arrow::DataType> type_at(const arrow::Schema& schema, const std::vector<std::string>& keys) {
+std::shared_ptr<arrow::DataType> type_at(const arrow::Schema& schema, const ParquetColumn& keys) {
   auto field = schema.GetFieldByName(keys.front());
   for (size_t i = 1; field && i < keys.size(); ++i) {
     if (field->type()->id() != arrow::Type::STRUCT) return nullptr;
@@ -82,12 +78,10 @@ std::shared_ptr<arrow::Schema> schema_of(parquet::arrow::FileReader& reader,
 ParquetColumn find_parquet_column(const std::filesystem::path& path, const arrow::Schema& schema,
                                   const ColumnNames& names) {
   for (const auto& name : names) {
-    ParquetColumn column{.name = name, .keys = {name}};
-    if (!schema.GetFieldByName(name)) column.keys = split_at_dots(name);
-    const auto type = type_at(schema, column.keys);
+    auto column = schema.GetFieldByName(name) ? ParquetColumn{name} : split_at_dots(name);
+    const auto type = type_at(schema, column);
     if (!type) continue;
-    const bool is_nested = arrow::is_nested(type->id());
-    if (is_nested)
+    if (arrow::is_nested(type->id()))
       throw DataError(fmt::format("{}: \"{}\" is {}, not a text", path.string(), name, type->ToString()));
     return column;
   }
@@ -96,15 +90,29 @@ ParquetColumn find_parquet_column(const std::filesystem::path& path, const arrow
 
 std::shared_ptr<arrow::Array> array_at(const arrow::RecordBatch& batch, const ParquetColumn& column,
                                        const std::filesystem::path& path) {
-  auto array = batch.GetColumnByName(column.keys.front());
-  for (size_t i = 1; array && i < column.keys.size(); ++i)
-    array = value_or_fail(static_cast<const arrow::StructArray&>(*array).Flatten(nullptr), path)
-                .at(static_cast<size_t>(
-                    static_cast<const arrow::StructType&>(*array->type()).GetFieldIndex(column.keys[i])));
+  auto array = batch.GetColumnByName(column.front());
+  for (size_t i = 1; array && i < column.size(); ++i)
+    array = value_or_fail(static_cast<const arrow::StructArray&>(*array).GetFlattenedField(
+                              static_cast<const arrow::StructType&>(*array->type()).GetFieldIndex(column[i])),
+                          path);
   return array;
 }
 
-std::string field_of(const arrow::Array& array, int64_t row, const std::filesystem::path& path) {
+/// The columns in the file, which has one for each member of a struct, to which `columns` belong.
+std::vector<int> leaves_of(const parquet::arrow::FileReader& reader,
+                           const std::vector<ParquetColumn>& columns) {
+  const auto* const schema = reader.parquet_reader()->metadata()->schema();
+  std::vector<int> leaves;
+  for (int i = 0; i < schema->num_columns(); ++i) {
+    const auto is_outer = [&](const auto& column) {
+      return column.front() == schema->GetColumnRoot(i)->name();
+    };
+    if (std::ranges::any_of(columns, is_outer)) leaves.push_back(i);
+  }
+  return leaves;
+}
+
+std::string field_at(const arrow::Array& array, int64_t row, const std::filesystem::path& path) {
   const auto scalar = value_or_fail(array.GetScalar(row), path);
   if (!scalar->is_valid) return {};
   std::string text;
@@ -119,8 +127,7 @@ std::string field_of(const arrow::Array& array, int64_t row, const std::filesyst
   }
   if (find_invalid_utf8(text))
     throw DataError(fmt::format("{}: a text of this file is not UTF-8", path.string()));
-  for (size_t at = text.find("\r\n"); at != text.npos; at = text.find("\r\n", at)) text.erase(at, 1);
-  return std::string(without_blanks_at_end(text));
+  return field_of_text(std::move(text));
 }
 
 }  // namespace
@@ -132,14 +139,17 @@ void read_parquet(const std::filesystem::path& path, const std::vector<ColumnNam
   std::vector<ParquetColumn> found;
   for (const auto& names : columns) found.push_back(find_parquet_column(path, *schema, names));
   reader->set_batch_size(kRowsAtOnce);
-  const auto batches = value_or_fail(reader->GetRecordBatchReader(), path);
+  std::vector<int> row_groups(static_cast<size_t>(reader->num_row_groups()));
+  std::iota(row_groups.begin(), row_groups.end(), 0);
+  const auto batches =
+      value_or_fail(reader->GetRecordBatchReader(row_groups, leaves_of(*reader, found)), path);
   int64_t number = 0;
   while (const auto batch = value_or_fail(batches->Next(), path)) {
     std::vector<std::shared_ptr<arrow::Array>> arrays;
     for (const auto& column : found) arrays.push_back(array_at(*batch, column, path));
     for (int64_t row = 0; row < batch->num_rows(); ++row) {
       TableRow result{.number = ++number, .fields = {}};
-      for (const auto& array : arrays) result.fields.push_back(field_of(*array, row, path));
+      for (const auto& array : arrays) result.fields.push_back(field_at(*array, row, path));
       visit(std::move(result));
     }
   }

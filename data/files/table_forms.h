@@ -26,6 +26,9 @@ void read_parquet(const std::filesystem::path& path, const std::vector<ColumnNam
                   const RowVisitor& visit);
 std::vector<std::string> columns_of_parquet(const std::filesystem::path& path);
 
+/// A text of a table as a field: with "\n" at the end of lines, and without blanks at its end.
+std::string field_of_text(std::string text);
+
 /// Throws DataError: none of `names` is among the columns `there` of the table. `line`: of the header, such
 /// as ":1".
 [[noreturn]] void fail_column(const std::filesystem::path& path, std::string_view line,

@@ -1,6 +1,7 @@
 #include "data/files/tables.h"
 
-#include <array>
+#include <stdexcept>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/files/table_forms.h"
+#include "data/files/text_files.h"
 
 namespace zoo {
 
@@ -20,8 +22,6 @@ TableForm table_form(const std::filesystem::path& path) {
 bool is_table(const std::filesystem::path& path) {
   return path.extension() == ".tsv" || table_form(path) != TableForm::tsv;
 }
-
-std::string table_endings() { return ".tsv, .jsonl or .parquet"; }
 
 void read_table(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
                 const std::function<void(TableRow row)>& visit) {
@@ -45,6 +45,12 @@ std::vector<std::string> columns_of_table(const std::filesystem::path& path) {
       return columns_of_parquet(path);
   }
   throw std::invalid_argument("unknown TableForm");
+}
+
+std::string field_of_text(std::string text) {
+  text = with_unix_line_ends(std::move(text));
+  text.resize(without_blanks_at_end(text).size());
+  return text;
 }
 
 void fail_column(const std::filesystem::path& path, std::string_view line, const ColumnNames& names,

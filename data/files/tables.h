@@ -19,10 +19,8 @@ enum class TableForm { tsv, json_lines, parquet };
 
 /// The form of a table with this name; other names are read as TableForm::tsv.
 TableForm table_form(const std::filesystem::path& path);
-/// Whether the name is that of a table: it ends as one of the forms.
+/// Whether the file's name ends in .tsv, .jsonl or .parquet.
 bool is_table(const std::filesystem::path& path);
-/// The endings of tables, for messages: ".tsv, .jsonl or .parquet".
-std::string table_endings();
 
 /// Alternative names of a column. The first one that the table has is used.
 using ColumnNames = std::vector<std::string>;

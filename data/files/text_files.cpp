@@ -23,20 +23,23 @@ std::string cleaned_text(std::string text, std::string_view name) {
                                 excerpt(std::string_view(text).substr(*offset), 16)));
   }
   text.erase(0, text.size() - without_byte_order_mark(text).size());
-  if (text.find('\r') != text.npos) {
-    std::string unix_text;
-    unix_text.reserve(text.size());
-    for (size_t i = 0; i < text.size(); ++i) {
-      if (text[i] != '\r' || i + 1 == text.size() || text[i + 1] != '\n') unix_text += text[i];
-    }
-    text = std::move(unix_text);
-  }
+  text = with_unix_line_ends(std::move(text));
   if (is_blank(text)) throw DataError(fmt::format("{}: the file is empty", name));
   return text;
 }
 
 std::string read_text(const std::filesystem::path& path) {
   return cleaned_text(read_file(path, Follow::links), path.string());
+}
+
+std::string with_unix_line_ends(std::string text) {
+  if (text.find('\r') == text.npos) return text;
+  std::string result;
+  result.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\r' || i + 1 == text.size() || text[i + 1] != '\n') result += text[i];
+  }
+  return result;
 }
 
 std::vector<std::string_view> lines_of(std::string_view text) {

@@ -18,6 +18,9 @@ std::string cleaned_text(std::string text, std::string_view name);
 /// The same for a file.
 std::string read_text(const std::filesystem::path& path);
 
+/// `text` with "\n" for "\r\n".
+std::string with_unix_line_ends(std::string text);
+
 /// The lines of a text. A line end at the end of the text does not start another line.
 std::vector<std::string_view> lines_of(std::string_view text);
 

@@ -1,13 +1,12 @@
 // Tab-separated tables.
 
 #include <algorithm>
-#include <optional>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/files/line_reader.h"
+#include "data/files/file_lines.h"
 #include "data/files/table_forms.h"
 #include "data/files/text_files.h"
 
@@ -28,27 +27,28 @@ size_t find_tsv_column(const std::filesystem::path& path, const std::vector<std:
   fail_column(path, ":1", names, header);
 }
 
-std::vector<std::string> tsv_fields(std::string_view line) {
-  std::vector<std::string> fields;
+std::vector<std::string_view> tsv_fields(std::string_view line) {
+  std::vector<std::string_view> fields;
   for (size_t begin = 0;;) {
     const size_t end = line.find('\t', begin);
-    fields.emplace_back(line.substr(begin, end == line.npos ? end : end - begin));
+    fields.push_back(line.substr(begin, end == line.npos ? end : end - begin));
     if (end == line.npos) return fields;
     begin = end + 1;
   }
 }
 
 /// The header, which is the first line of `lines`, even if that is blank.
-std::vector<std::string> read_header(const std::filesystem::path& path, LineReader& lines) {
+std::vector<std::string> read_header(const std::filesystem::path& path, FileLines& lines) {
   if (!lines.next()) throw DataError(fmt::format("{}: the file is empty", path.string()));
-  return tsv_fields(lines.line());
+  const auto fields = tsv_fields(lines.line());
+  return {fields.begin(), fields.end()};
 }
 
 }  // namespace
 
 void read_tsv(const std::filesystem::path& path, const std::vector<ColumnNames>& columns,
               const RowVisitor& visit) {
-  LineReader lines(path);
+  FileLines lines(path);
   const auto header = read_header(path, lines);
   std::vector<size_t> indices;
   for (const auto& names : columns) indices.push_back(find_tsv_column(path, header, names));
@@ -66,7 +66,7 @@ void read_tsv(const std::filesystem::path& path, const std::vector<ColumnNames>&
 }
 
 std::vector<std::string> columns_of_tsv(const std::filesystem::path& path) {
-  LineReader lines(path);
+  FileLines lines(path);
   return read_header(path, lines);
 }
 

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/files/line_reader.h"
+#include "data/files/file_lines.h"
 #include "data/files/tables.h"
 #include "data/files/text_files.h"
 #include "io/files.h"
@@ -49,28 +50,15 @@ class DocumentSplitter {
   std::string document_;
 };
 
-/// Bytes that the first `n` code points of `text` take.
-size_t prefix_bytes(std::string_view text, size_t n) {
-  size_t at = 0;
-  for (; n > 0 && at < text.size(); --n) {
-    do ++at;
-    while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80);
-  }
-  return at;
-}
-
 /// Keeps the part of whole texts that belongs to `split`, counted in code points over all texts.
 void keep_part_of_text(const DataConfig& config, Split split, std::vector<std::string>& texts) {
   if (!is_shared(config, split)) return;
-  const auto count = [](const std::string& text) {
-    return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
-  };
   size_t total = 0;
-  for (const std::string& text : texts) total += count(text);
+  for (const std::string& text : texts) total += count_code_points(text);
   size_t left = train_part(config, total);
   for (std::string& text : texts) {
-    const size_t length = count(text);
-    const size_t cut = prefix_bytes(text, std::min(left, length));
+    const size_t length = count_code_points(text);
+    const size_t cut = byte_of_code_point(text, left);
     left -= std::min(left, length);
     text = split == Split::train ? text.substr(0, cut) : text.substr(cut);
   }
@@ -126,7 +114,7 @@ void visit_documents_of(const std::filesystem::path& path, const DataConfig& con
   }
   bool is_empty = true;
   DocumentSplitter splitter(config.documents, visit);
-  for (LineReader lines(path); lines.next();) {
+  for (FileLines lines(path); lines.next();) {
     is_empty = is_empty && is_blank(lines.line());
     splitter.add(lines.line());
   }
@@ -137,6 +125,14 @@ void visit_documents_of(const std::filesystem::path& path, const DataConfig& con
 /// The documents of all files of a split, train and valid together if they share files.
 void visit_all_documents(const DataConfig& config, Split split, const DocumentVisitor& visit) {
   for (const auto& file : files_to_read(config, split)) visit_documents_of(data_path(file), config, visit);
+}
+
+/// If documents are divided between train and valid: how many of them, from the first on, belong to train.
+std::optional<size_t> documents_to_train_on(const DataConfig& config, Split split) {
+  if (config.documents == DocumentSplit::none || !is_shared(config, split)) return std::nullopt;
+  size_t n = 0;
+  visit_all_documents(config, split, [&](std::string_view) { ++n; });
+  return train_part(config, n);
 }
 
 void visit_whole_texts(const DataConfig& config, Split split, const DocumentVisitor& visit) {
@@ -195,29 +191,23 @@ void read_pair_table(const std::filesystem::path& path, const DataConfig& config
 
 }  // namespace
 
-void visit_documents(const DataConfig& config, Split split, const DocumentVisitor& visit) {
-  size_t seen = 0, visited = 0;
-  const auto count = [&](std::string_view) { ++seen; };
-  const auto visit_counted = [&](std::string_view document) {
-    ++visited;
-    visit(document);
+TextReader reader_of(const DataConfig& config, Split split) {
+  const auto n_train = documents_to_train_on(config, split);
+  return [=](const DocumentVisitor& sink) {
+    size_t seen = 0, visited = 0;
+    const auto visit = [&](std::string_view document) {
+      if (n_train && (seen++ < *n_train) != (split == Split::train)) return;
+      ++visited;
+      sink(document);
+    };
+    config.documents == DocumentSplit::none ? visit_whole_texts(config, split, visit)
+                                            : visit_all_documents(config, split, visit);
+    if (visited == 0) fail_empty(config, split, "documents");
   };
-  if (config.documents == DocumentSplit::none) {
-    visit_whole_texts(config, split, visit_counted);
-  } else if (!is_shared(config, split)) {
-    visit_all_documents(config, split, visit_counted);
-  } else {
-    visit_all_documents(config, split, count);
-    const size_t n_train = train_part(config, std::exchange(seen, 0));
-    visit_all_documents(config, split, [&](std::string_view document) {
-      if ((seen++ < n_train) == (split == Split::train)) visit_counted(document);
-    });
-  }
-  if (visited == 0) fail_empty(config, split, "documents");
 }
 
-TextReader reader_of(const DataConfig& config, Split split) {
-  return [=](const DocumentVisitor& sink) { visit_documents(config, split, sink); };
+void visit_documents(const DataConfig& config, Split split, const DocumentVisitor& visit) {
+  reader_of(config, split)(visit);
 }
 
 std::vector<std::string> read_documents(const DataConfig& config, Split split) {

@@ -30,7 +30,7 @@ std::string hash_of_data(const DataConfig& config);
 /// and byte).
 void visit_documents(const DataConfig& config, Split split,
                      const std::function<void(std::string_view document)>& visit);
-/// Reads the documents each time that it is called.
+/// Reads the documents each time that it is called. Throws DataError as visit_documents().
 TextReader reader_of(const DataConfig& config, Split split);
 /// The documents, all in memory.
 std::vector<std::string> read_documents(const DataConfig& config, Split split);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "io/text_width.h"
 #include "pages/json.h"
 #include "pages/report/best_values.h"
 #include "pages/report/report_document.h"
@@ -29,12 +30,6 @@ struct TableColumn {
   std::string place = {};        // see is_best_in(); empty for words
   std::vector<Cell> cells = {};  // one per run
 };
-
-/// The number of characters in a UTF-8 text.
-size_t width_of(const std::string& text) {
-  return static_cast<size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
 
 std::optional<double> number(const Json& json) {
   return json.is_number() ? std::optional(json.get<double>()) : std::nullopt;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/files/text_files.h"
 #include "data/text/hub/settings.h"
 #include "io/files.h"
 
@@ -20,7 +21,7 @@ bool is_set(const Conversation& conversation, const char* name) {
   return found != conversation.end() && found->is_boolean() && found->get<bool>();
 }
 
-/// What strftime_now tells in training, so that a run can be repeated.
+/// The date that strftime_now has in training, so that runs can be repeated.
 std::tm date_of_training() {
   std::tm date{};
   date.tm_mday = 26;  // 26 July 2024, a Friday
@@ -31,23 +32,16 @@ std::tm date_of_training() {
   return date;
 }
 
-size_t n_code_points(std::string_view text) {
-  return static_cast<size_t>(
-      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
 // ---- continue_final_message
 
 constexpr std::string_view final_tag = "CONTINUE_FINAL_MESSAGE_TAG";
 
 std::string_view without_blanks(std::string_view text) {
-  constexpr std::string_view blanks = " \t\n\r\f\v";
-  const size_t begin = text.find_first_not_of(blanks);
-  return begin == text.npos ? std::string_view()
-                            : text.substr(begin, text.find_last_not_of(blanks) + 1 - begin);
+  text = without_blanks_at_end(text);
+  return text.substr(std::min(text.find_first_not_of(" \t\n\r\f\v"), text.size()));
 }
 
-/// Puts the tag behind the text of the last message, which it returns.
+/// Puts the tag behind the text of the last message. Returns the text before that.
 std::string mark_final_message(Conversation& conversation) {
   auto& messages = conversation["messages"];
   if (messages.empty() || !messages.back().is_object() || !messages.back().contains("content"))
@@ -72,7 +66,7 @@ void cut_at_tag(std::string& text, const std::string& final_message) {
     throw DataError("continue_final_message: the template does not write the last message as it is");
   const bool keeps_blanks = std::string_view(text).substr(tag + final_tag.size()).starts_with(" ");
   text.resize(tag);
-  if (!keeps_blanks) text.resize(text.find_last_not_of(" \t\n\r\f\v") + 1);
+  if (!keeps_blanks) text.resize(without_blanks_at_end(text).size());
 }
 
 // ---- special tokens in messages
@@ -100,8 +94,7 @@ bool cut_special(nlohmann::ordered_json& value, const std::vector<std::string>& 
   const auto& text = value.get_ref<const std::string&>();
   std::set<size_t> places;
   for (const auto& token : special) {
-    size_t first = 1;  // the bytes of its first character
-    while (first < token.size() && (static_cast<unsigned char>(token[first]) & 0xC0) == 0x80) ++first;
+    const size_t first = byte_of_code_point(token, 1);  // the bytes of its first character
     for (size_t at = text.find(token); at != text.npos; at = text.find(token, at + 1)) {
       if (first == token.size())
         throw DataError(
@@ -254,11 +247,11 @@ std::vector<ByteSpan> ChatTemplate::answers_in(const Conversation& conversation,
                                                const RenderedText& whole) const {
   if (template_for(conversation).marks_generated_text()) return whole.generated;
   std::vector<ByteSpan> answers;
-  auto messages = Conversation::array();
-  const auto text_so_far = [&](bool answer_follows) {
-    auto beginning = conversation;
-    beginning["messages"] = messages;
-    beginning["add_generation_prompt"] = answer_follows;
+  auto beginning = conversation;
+  auto& answer_follows = beginning["add_generation_prompt"] = false;
+  auto& messages = beginning["messages"] = Conversation::array();
+  const auto text_so_far = [&](bool prompt) {
+    answer_follows = prompt;
     return render(beginning, date_of_training()).text;
   };
   for (const auto& message : conversation["messages"]) {
@@ -286,14 +279,15 @@ EncodedConversation ChatTemplate::encode_answers(const Tokenizer& tokenizer,
     auto more =
         tokens.empty() ? tokenizer.encode_with_places(part) : tokenizer.encode_continuation_with_places(part);
     for (auto [id, begin, end] : more) tokens.push_back({id, begin + code_points, end + code_points});
-    code_points += n_code_points(part);
+    code_points += count_code_points(part);
   }
   EncodedConversation result;
   for (const auto& token : tokens) result.ids.push_back(token.id);
   for (const auto& [begin, end] : answers_in(conversation, whole)) {
-    const size_t first = n_code_points(std::string_view(whole.text).substr(0, begin));
-    const size_t last = first + n_code_points(std::string_view(whole.text).substr(begin, end - begin));
-    // As transformers: from the token of the first character to that of the last one.
+    const size_t first = count_code_points(std::string_view(whole.text).substr(0, begin));
+    const size_t last = first + count_code_points(std::string_view(whole.text).substr(begin, end - begin));
+    // An answer begins with the token of its first character and ends with the token of its last one, as in
+    // transformers.
     const auto from = std::ranges::find_if(
         tokens, [&](const auto& token) { return token.begin <= first && first < token.end; });
     const auto to = std::find_if(from, tokens.end(),

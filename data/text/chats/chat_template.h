@@ -23,7 +23,7 @@
 
 namespace zoo {
 
-/// What the text of a special token within a message is.
+/// How the text of a special token within a message is encoded.
 enum class MarksInMessages {
   text,    // text like any other
   tokens,  // the token: a message can end a turn, or begin one in another role
@@ -55,10 +55,10 @@ class ChatTemplate {
   /// messages.
   TokenIds encode(const Tokenizer& tokenizer, const Conversation& conversation, const std::tm& now = {},
                   MarksInMessages marks = MarksInMessages::text) const;
-  /// The same tokens and what the model says among them, for training: what the template marks with
-  /// {% generation %}, as transformers' return_assistant_tokens_mask. A template without it: what stands
-  /// between the place where the assistant's turn begins and the end of this turn. Throws DataError likewise,
-  /// and if the template writes a turn in another way when the conversation goes on.
+  /// The same tokens, and the spans of the assistant's answers for training. A template with {% generation %}
+  /// marks them, as in transformers' return_assistant_tokens_mask. Without it, an answer begins where the
+  /// assistant's turn begins, and ends with this turn. Throws DataError likewise, and if the template writes
+  /// a turn in another way when the conversation goes on.
   EncodedConversation encode_answers(const Tokenizer& tokenizer, const Conversation& conversation) const;
 
  private:

@@ -8,22 +8,18 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/files/line_reader.h"
+#include "data/files/file_lines.h"
 #include "data/files/text_files.h"
 #include "io/json_document.h"
 
 namespace zoo {
 namespace {
 
-using ConversationVisitor = std::function<void(const Conversation& conversation, const std::string& place)>;
+using ConversationVisitor = std::function<void(Conversation conversation, const std::string& place)>;
 
-std::string place_in(const std::filesystem::path& path, const LineReader& lines) {
-  return fmt::format("{}:{}", path.string(), lines.number());
-}
-
-/// Calls `visit` with each line that is not blank, and its place.
+/// Calls `visit` at each line that is not blank.
 void visit_lines(const DataConfig& config, Split split,
-                 const std::function<void(std::string_view line, const std::string& place)>& visit) {
+                 const std::function<void(const std::filesystem::path& path, const FileLines& at)>& visit) {
   for (const auto& file : files_to_read(config, split)) {
     const auto path = data_path(file);
     if (path.extension() != ".jsonl") {
@@ -32,8 +28,8 @@ void visit_lines(const DataConfig& config, Split split,
                       "[...]}} in each line",
                       path.string()));
     }
-    for (LineReader lines(path); lines.next();) {
-      if (!is_blank(lines.line())) visit(lines.line(), place_in(path, lines));
+    for (FileLines lines(path); lines.next();) {
+      if (!is_blank(lines.line())) visit(path, lines);
     }
   }
 }
@@ -78,13 +74,14 @@ void visit_conversations(const DataConfig& config, Split split, const Conversati
   size_t n = 0, n_train = 0, number = 0;
   const bool shared = is_shared(config, split);
   if (shared) {
-    visit_lines(config, split, [&](std::string_view, const std::string&) { ++n; });
+    visit_lines(config, split, [&](const auto&, const auto&) { ++n; });
     n_train = train_part(config, n);
   }
   size_t visited = 0;
-  visit_lines(config, split, [&](std::string_view line, const std::string& place) {
+  visit_lines(config, split, [&](const std::filesystem::path& path, const FileLines& at) {
     if (shared && (number++ < n_train) != (split == Split::train)) return;
-    visit(parsed(line, place), place);
+    const auto place = fmt::format("{}:{}", path.string(), at.number());
+    visit(parsed(at.line(), place), place);
     ++visited;
   });
   if (visited == 0) fail_empty(config, split, "conversations");
@@ -109,8 +106,8 @@ TokenizedConversations tokenize_conversations(const DataConfig& config, Split sp
     }
     waiting.clear();
   };
-  visit_conversations(config, split, [&](const Conversation& conversation, const std::string& place) {
-    waiting.push_back({.conversation = conversation, .place = place});
+  visit_conversations(config, split, [&](Conversation conversation, const std::string& place) {
+    waiting.push_back({.conversation = std::move(conversation), .place = place});
     if (waiting.size() == at_once) finish();
   });
   finish();

@@ -18,7 +18,7 @@ namespace zoo {
 /// or not NAME.jsonl, a line that is no conversation, no conversations.
 void visit_conversations(
     const DataConfig& config, Split split,
-    const std::function<void(const Conversation& conversation, const std::string& place)>& visit);
+    const std::function<void(Conversation conversation, const std::string& place)>& visit);
 
 /// Conversations as tokens; rows of the two stores correspond.
 struct TokenizedConversations {
@@ -27,8 +27,9 @@ struct TokenizedConversations {
   int64_t answer_tokens = 0, answer_bytes = 0;
 };
 
-/// The conversations of `split` by the tokenizer's own template; those without an answer are left out. Throws
-/// DataError as visit_conversations() and ChatTemplate::encode_answers(), and if there is no template.
+/// The conversations of `split` by the tokenizer's own template. Conversations without an answer are left
+/// out. Throws DataError as visit_conversations() and ChatTemplate::encode_answers(), and if there is no
+/// template.
 TokenizedConversations tokenize_conversations(const DataConfig& config, Split split,
                                               const Tokenizer& tokenizer);
 

@@ -1,4 +1,4 @@
-#include "data/files/line_reader.h"
+#include "data/files/file_lines.h"
 
 #include <span>
 
@@ -14,11 +14,11 @@ constexpr size_t kPieceBytes = size_t{1} << 20;
 
 }  // namespace
 
-LineReader::LineReader(const std::filesystem::path& path)
+FileLines::FileLines(const std::filesystem::path& path)
     : path_(path), file_(open_for_reading(path, Follow::links)) {}
 
 /// Reads another piece behind the buffer, whose passed part it drops.
-bool LineReader::fill() {
+bool FileLines::fill() {
   if (at_end_) return false;
   buffer_.erase(0, begin_);
   begin_ = 0;
@@ -31,7 +31,7 @@ bool LineReader::fill() {
   return n > 0;
 }
 
-bool LineReader::next() {
+bool FileLines::next() {
   size_t searched = 0;  // bytes of the line that have no line end
   size_t end = buffer_.npos;
   for (;;) {

@@ -16,12 +16,12 @@ inline constexpr size_t kMostLineBytes = size_t{1} << 30;
 /// Lines of UTF-8 without their ends ("\n", "\r\n") and without a byte order mark at the beginning of the
 /// file. Reads the file in pieces.
 ///
-///   LineReader lines(path);
+///   FileLines lines(path);
 ///   while (lines.next()) use(lines.number(), lines.line());
-class LineReader {
+class FileLines {
  public:
   /// Throws DataError if the file cannot be read. Links are followed.
-  explicit LineReader(const std::filesystem::path& path);
+  explicit FileLines(const std::filesystem::path& path);
 
   /// Goes on to the next line; whether there was one. A line end at the end of the file does not start
   /// another line. Throws DataError for invalid UTF-8 (with line and byte) and a line above kMostLineBytes.
