@@ -26,7 +26,6 @@
 #include "checkpoints/initial_weights.h"
 #include "checkpoints/stored_model.h"
 #include "experiments/own_text.h"
-#include "io/gguf/gguf_file.h"
 #include "models/families/model_cost.h"
 #include "tasks/task.h"
 
@@ -151,7 +150,7 @@ struct BenchTask {
 };
 
 BenchTask task_of(const BenchArguments& arguments) {
-  const bool is_run = std::filesystem::is_directory(arguments.target) || is_gguf(arguments.target);
+  const bool is_run = names_stored_model(arguments.target);
   if (is_run && !arguments.overrides.empty())
     throw UsageError("--set changes a configuration, not a run that is finished");
   BenchTask task;

@@ -22,11 +22,11 @@
 #include "base/device.h"
 #include "base/error.h"
 #include "base/process.h"
+#include "checkpoints/stored_model.h"
 #include "comparison/files/comparison_directory.h"
 #include "comparison/tuning.h"
 #include "io/config/find_config.h"
 #include "io/files.h"
-#include "io/gguf/gguf_file.h"
 #include "io/json_document.h"
 #include "pages/report/table.h"
 #include "training/stop_signals.h"
@@ -83,7 +83,7 @@ void check_something_is_trained(const Comparison& comparison, const CompareArgum
 Comparison read_comparison(const CompareArguments& arguments) {
   auto targets = arguments.targets;
   for (auto& target : targets)
-    if (!std::filesystem::is_directory(target) && !is_gguf(target)) target = find_config(target.string());
+    if (!names_stored_model(target)) target = find_config(target.string());
   if (targets.size() == 1 && is_comparison_file(targets.front()) && !arguments.data.empty())
     throw UsageError("--data: a comparison file names its data: write data.valid in it");
   auto comparison = targets.size() == 1 && is_comparison_file(targets.front())

@@ -24,7 +24,6 @@
 #include "io/config/config_reference.h"
 #include "io/config/find_config.h"
 #include "io/files.h"
-#include "io/gguf/gguf_file.h"
 #include "tasks/experiment.h"
 
 namespace zoo {
@@ -98,7 +97,7 @@ void show_config(const ConfigArguments& arguments) {
     std::cout << recipe_for(arguments.files, arguments.overrides).yaml;
     return;
   }
-  if (!std::filesystem::is_directory(path) && !is_gguf(path)) {
+  if (!names_stored_model(path)) {
     std::cout << dump_config(load_experiment(path, arguments.overrides));
     return;
   }

@@ -1,5 +1,5 @@
-// zoo average, merge, import and export: runs, directories in Hugging Face's form and GGUF files that are
-// made from
+// zoo average, merge, import and export: runs, directories in Hugging Face's form and GGUF files, made from
+// others.
 
 #include <filesystem>
 #include <iostream>

@@ -21,8 +21,8 @@
 #include "apps/commands.h"
 #include "checkpoints/initial_weights.h"
 #include "checkpoints/run.h"
+#include "checkpoints/stored_model.h"
 #include "experiments/own_text.h"
-#include "io/gguf/gguf_file.h"
 #include "io/text_width.h"
 #include "models/families/families.h"
 #include "models/families/model_cost.h"
@@ -232,7 +232,7 @@ void print_json(const Experiment& experiment, const ModelCost& cost, int64_t len
 void inspect(const InspectArguments& arguments) {
   Experiment experiment;
   ModelPurpose purpose;
-  if (std::filesystem::is_directory(arguments.target) || is_gguf(arguments.target)) {
+  if (names_stored_model(arguments.target)) {
     if (!arguments.overrides.empty())
       throw UsageError("--set changes a configuration, not a run that is finished");
     const auto run = Run::open(arguments.target);

@@ -123,7 +123,8 @@ Experiment experiment_of(const TrainArguments& arguments) {
   if (arguments.files.size() == 1 && is_stored_model(arguments.files.front())) {
     const auto dir = arguments.files.front().string();
     throw UsageError(fmt::format(
-        "{} is a model from Hugging Face: a configuration with `init_from: {}` starts from its weights", dir, dir));
+        "{} is a model from Hugging Face: a configuration with `init_from: {}` starts from its weights", dir,
+        dir));
   }
   if (!are_own_texts(arguments.files)) return load_experiment(arguments.files.front(), arguments.overrides);
   const auto recipe = recipe_for(arguments.files, arguments.overrides);

@@ -69,14 +69,12 @@ class TensorsOfModel final : public TensorSource {
 
 std::string export_run(const fs::path& run_dir, const fs::path& to, std::optional<ExportedType> type) {
   const auto write = is_gguf_name(to) ? export_gguf : export_foreign;
-  if (read_stored_experiment(run_dir).training.lora) {
-    const auto run = Run::open(run_dir);
-    merge_adapters_of(run);
-    const auto merged = std::make_shared<TensorsOfModel>(run_dir.string(), named_tensors(run.model()));
-    return write(to, run.task(), merged, type);
-  }
   const auto stored = open_stored_model(run_dir);
-  return write(to, *stored.task, stored.tensors, type);
+  if (!stored.task->experiment().training.lora) return write(to, *stored.task, stored.tensors, type);
+  const auto run = Run::open(run_dir);
+  merge_adapters_of(run);
+  const auto merged = std::make_shared<TensorsOfModel>(run_dir.string(), named_tensors(run.model()));
+  return write(to, run.task(), merged, type);
 }
 
 }  // namespace zoo

@@ -12,6 +12,8 @@
 #include "checkpoints/run.h"
 #include "interop/foreign_files.h"
 #include "interop/foreign_model.h"
+#include "io/files.h"
+#include "io/gguf/gguf_file.h"
 #include "io/joined_tensors.h"
 #include "models/families/model_cost.h"
 
@@ -112,6 +114,8 @@ void check_model_size(const TensorSource& source, const Task& task) {
                   "{:.3g} parameters, but the file has {} tensors with {:.3g}",
                   source.place(), n_layers, wanted, std::ssize(source.names()), stored));
 }
+
+bool names_stored_model(const fs::path& path) { return has_directory(path) || is_gguf(path); }
 
 bool is_stored_model(const fs::path& dir) { return is_run(dir) || is_foreign(dir); }
 

@@ -1,6 +1,6 @@
 #pragma once
-// A trained model on the disk, before it is built: a run of ours, or a directory in Hugging Face's form. All
-// commands that use a trained model open it here, so that they take both.
+// A trained model on the disk, before it is built: a run of ours, a directory in Hugging Face's form, or a
+// GGUF file. All commands that use a trained model open it here, so that they take all of these.
 
 #include <filesystem>
 #include <memory>
@@ -16,6 +16,10 @@ struct StoredModel {
   /// The weights by the names of our modules, maybe in other types; nothing is read yet.
   std::shared_ptr<const TensorSource> tensors;
 };
+
+/// Whether a path that the user names stands for a stored model and not for a configuration: a directory or a
+/// GGUF file, whatever is in it.
+bool names_stored_model(const std::filesystem::path& path);
 
 /// Whether `dir` holds one.
 bool is_stored_model(const std::filesystem::path& dir);

@@ -18,8 +18,9 @@ struct ChosenFamily {
   nlohmann::json config;
 };
 
-/// The first of these families that computes what the task's model does; that of the directory from which the
-/// model came is tried first. Throws ConfigError, which says for each family which key of the model it lacks.
+/// The first of these families that computes what the task's model does. The family of the directory that the
+/// model came from is tried first. Throws ConfigError, which says for each family which key of the model it
+/// lacks.
 ChosenFamily choose_family(const Task& task, std::span<const ForeignFamily* const> families);
 
 /// The first key of the model that has another value; empty if all that matter are equal. `head`: of

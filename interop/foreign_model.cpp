@@ -182,7 +182,7 @@ TensorMapping tensor_mapping(const ForeignFamily& family, const Experiment& expe
 }
 
 Experiment read_foreign_experiment(const fs::path& dir) {
-  const auto files = is_gguf(dir) ? open_gguf(dir).files : other_small_files(dir);
+  const auto files = is_gguf(dir) ? gguf_config(dir) : other_small_files(dir);
   auto config = parsed_config(dir, files);
   const auto generation = read_generation(dir, files, config);
   auto experiment = describe_foreign(std::move(config), generation, dir).experiment;

@@ -21,8 +21,8 @@ struct ForeignModel {
   std::shared_ptr<const TensorSource> tensors;  // with our names and shapes, in the stored types
 };
 
-/// Opens a directory with config.json, safetensors and a tokenizer; reads no weights yet. Throws
-/// CheckpointError, which names the file and what in it is not supported.
+/// Opens a directory with config.json, safetensors and a tokenizer, or a GGUF file; reads no weights yet.
+/// Throws CheckpointError, which names the file and what in it is not supported.
 ForeignModel open_foreign(const std::filesystem::path& dir);
 
 /// Reads only the configuration. The experiment has the name of the directory. Throws CheckpointError

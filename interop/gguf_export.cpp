@@ -116,9 +116,10 @@ uint32_t file_type(const TensorSource& tensors, std::optional<ExportedType> type
     counts[format_of(tensors, name, type).id] += c10::multiply_integers(tensors.shape(name));
   const auto most =
       std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; })->first;
-  // Its numbers are those of the formats but for this one.
-  constexpr uint32_t q8_0 = 8, mostly_q8_0 = 7, bf16 = 30, mostly_bf16 = 32;
-  return most == q8_0 ? mostly_q8_0 : most == bf16 ? mostly_bf16 : most;
+  // The types of files have the ids of the formats, except for q8_0 and bf16.
+  constexpr uint32_t mostly_q8_0 = 7, mostly_bf16 = 32;
+  if (most == q8_0_block_type().id) return mostly_q8_0;
+  return most == plain_block_type(torch::kBFloat16).id ? mostly_bf16 : most;
 }
 
 }  // namespace

@@ -161,38 +161,12 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
   std::string tensor_, key_;
 };
 
-/// Bytes of a tensor, or nullopt if they do not fit into int64. The check skips empty dimensions, because
-/// torch's strides hold the product of the others.
-std::optional<uint64_t> size_in_bytes(const std::vector<uint64_t>& shape, size_t item_size) {
-  constexpr auto most = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-  uint64_t size = item_size;
-  bool empty = false;
-  for (const uint64_t dim : shape) {
-    if (dim == 0) {
-      empty = true;
-    } else if (dim > most / size) {
-      return std::nullopt;
-    } else {
-      size *= dim;
-    }
-  }
-  return empty ? 0 : size;
-}
-
 std::string quoted_json(const std::string& text, const std::filesystem::path& path) {
   if (find_invalid_utf8(text)) {
     throw CheckpointError(fmt::format("cannot write '{}': the name or metadata '{}' is not valid UTF-8",
                                       path.string(), excerpt(text)));
   }
   return nlohmann::json(text).dump();
-}
-
-Descriptor opened(const std::filesystem::path& path) {
-  try {
-    return open_for_reading(path, Follow::links);
-  } catch (const DataError& error) {
-    throw CheckpointError(error.what());
-  }
 }
 
 /// Reads `size` bytes from the byte `offset`.
@@ -222,7 +196,8 @@ size_t rank_of(torch::ScalarType type) {
 
 }  // namespace
 
-SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path), file_(opened(path)) {
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
+    : path_(path), file_(open_tensor_file(path)) {
   struct stat status{};
   if (::fstat(file_.get(), &status) != 0) fail(path, "its size is unknown");
   const auto file_size = static_cast<size_t>(status.st_size);

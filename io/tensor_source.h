@@ -1,13 +1,25 @@
 #pragma once
 // Tensors by name, wherever they are: in one file, in several, or under other names.
 
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <torch/types.h>
 
+#include "io/open_file.h"
+
 namespace zoo {
+
+/// The bytes of a tensor, or nothing if they do not fit into int64. Lengths of zero are left out of the
+/// check, because torch's strides hold the product of the others.
+std::optional<uint64_t> size_in_bytes(const std::vector<uint64_t>& shape, size_t item_size);
+
+/// Opens a file of tensors; links are followed. Throws CheckpointError.
+Descriptor open_tensor_file(const std::filesystem::path& path);
 
 class TensorSource {
  public:

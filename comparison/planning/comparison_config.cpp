@@ -20,7 +20,6 @@
 #include "io/config/config_tree.h"
 #include "io/config/find_config.h"
 #include "io/files.h"
-#include "io/gguf/gguf_file.h"
 
 namespace zoo {
 namespace {
@@ -392,7 +391,7 @@ Comparison comparison_of(const std::vector<fs::path>& configs_and_runs,
   for (const auto& path : configs_and_runs) {
     std::error_code ignored;
     Variant variant;
-    if (has_directory(path) || is_gguf(path)) {
+    if (names_stored_model(path)) {
       if (is_foreign(path) && data.empty()) {
         throw UsageError(fmt::format(
             "{}: a model from elsewhere names no data to compare it on; add --data FILE", path.string()));

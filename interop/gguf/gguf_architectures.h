@@ -47,7 +47,7 @@ struct GgufArchitecture {
   std::string class_name;  // of transformers
   std::vector<GgufKeyName> keys;
   std::vector<GgufModuleName> modules;
-  /// What a config.json that is made from a file has besides.
+  /// Further keys of the config.json that is made from a file.
   std::vector<GgufFixedKey> fixed;
   /// `module`: in the file. `part`: "weight" or "bias".
   StoredForm (*form_of)(std::string_view module, std::string_view part);

@@ -83,7 +83,7 @@ void read_scaling(const GgufArchitecture& architecture, const GgufKeys& keys, co
   }
 }
 
-/// What all but GPT-2 have.
+/// Reads the keys of models with rotary positions, which are all but GPT-2.
 void read_rotary_decoder(const GgufArchitecture& architecture, const GgufKeys& keys,
                          const GgufTensorFacts& facts, Json& config) {
   const auto& prefix = architecture.name;
@@ -126,8 +126,9 @@ void write_scaling(const std::string& prefix, const Json& config, GgufMetadata& 
 Json config_of_gguf(const GgufArchitecture& architecture, const GgufKeys& keys,
                     const GgufTensorFacts& facts) {
   Json config{{"model_type", architecture.model_type}, {"architectures", {architecture.class_name}}};
-  const auto n_tokens = static_cast<int64_t>(keys.texts("tokenizer.ggml.tokens").size());
-  config["vocab_size"] = keys.integer(architecture.name + ".vocab_size", n_tokens);
+  const auto vocab_size = architecture.name + ".vocab_size";
+  config["vocab_size"] =
+      keys.has(vocab_size) ? keys.integer(vocab_size) : std::ssize(keys.texts("tokenizer.ggml.tokens"));
   read_tokens(keys, config);
   for (const auto& [stored, foreign, kind] : architecture.keys) {
     const auto key = fmt::format("{}.{}", architecture.name, stored);

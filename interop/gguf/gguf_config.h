@@ -21,12 +21,12 @@ struct GgufTensorFacts {
 nlohmann::json config_of_gguf(const GgufArchitecture& architecture, const GgufKeys& keys,
                               const GgufTensorFacts& facts);
 
-/// The keys for a config.json of the architecture's family; without those of the tokenizer. What llama.cpp
-/// has no key for is left out: whoever writes a file reads its keys again and compares.
+/// The keys for a config.json of the architecture's family; without those of the tokenizer. Settings for
+/// which llama.cpp has no key are left out: whoever writes a file reads its keys again and compares.
 GgufMetadata gguf_keys_of(const GgufArchitecture& architecture, const nlohmann::json& config);
 
-/// By what llama.cpp divides the frequencies of rotary positions, as float32: rope_scaling of the type llama3
-/// (https://arxiv.org/abs/2407.21783). Nothing for another scaling.
+/// The numbers by which llama.cpp divides the frequencies of rotary positions, as float32: rope_scaling of
+/// the type llama3 (https://arxiv.org/abs/2407.21783). Nothing for another scaling.
 std::optional<torch::Tensor> rotary_divisors(const nlohmann::json& config);
 
 }  // namespace zoo

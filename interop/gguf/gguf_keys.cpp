@@ -42,40 +42,36 @@ const std::string& GgufKeys::checked_text(const std::string& key, const std::str
   return text;
 }
 
-std::vector<std::string> GgufKeys::texts(const std::string& key) const {
+template <class Element, class Fits, class Take>
+std::vector<Element> GgufKeys::list(const std::string& key, std::string_view problem, const Fits& fits,
+                                    const Take& take) const {
   const auto& found = value(key);
   if (!found.is_array()) fail(key, "not a list");
-  std::vector<std::string> result;
+  std::vector<Element> result;
   result.reserve(found.size());
   for (const auto& one : found) {
-    if (!one.is_string()) fail(key, "not a list of texts");
-    result.push_back(checked_text(key, one.get_ref<const std::string&>()));
+    if (!fits(one)) fail(key, problem);
+    result.push_back(take(one));
   }
   return result;
+}
+
+std::vector<std::string> GgufKeys::texts(const std::string& key) const {
+  return list<std::string>(
+      key, "not a list of texts", [](const auto& one) { return one.is_string(); },
+      [&](const auto& one) { return checked_text(key, one.template get_ref<const std::string&>()); });
 }
 
 std::vector<int64_t> GgufKeys::integers(const std::string& key) const {
-  const auto& found = value(key);
-  if (!found.is_array()) fail(key, "not a list");
-  std::vector<int64_t> result;
-  result.reserve(found.size());
-  for (const auto& one : found) {
-    if (!one.is_number_integer()) fail(key, "not a list of whole numbers");
-    result.push_back(one.get<int64_t>());
-  }
-  return result;
+  return list<int64_t>(
+      key, "not a list of whole numbers", [](const auto& one) { return one.is_number_integer(); },
+      [](const auto& one) { return one.template get<int64_t>(); });
 }
 
 std::vector<double> GgufKeys::numbers(const std::string& key) const {
-  const auto& found = value(key);
-  if (!found.is_array()) fail(key, "not a list");
-  std::vector<double> result;
-  result.reserve(found.size());
-  for (const auto& one : found) {
-    if (!one.is_number()) fail(key, "not a list of numbers");
-    result.push_back(one.get<double>());
-  }
-  return result;
+  return list<double>(
+      key, "not a list of numbers", [](const auto& one) { return one.is_number(); },
+      [](const auto& one) { return one.template get<double>(); });
 }
 
 int64_t GgufKeys::integer(const std::string& key, int64_t otherwise) const {

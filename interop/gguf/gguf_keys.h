@@ -2,9 +2,9 @@
 // The keys of a GGUF file, read with their types.
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -31,12 +31,15 @@ class GgufKeys {
   std::string text(const std::string& key, const std::string& otherwise) const;
   bool flag(const std::string& key, bool otherwise) const;
 
-  const std::string& place() const { return place_; }
   [[noreturn]] void fail(std::string_view key, std::string_view problem) const;
 
  private:
   const nlohmann::json& value(const std::string& key) const;
   const std::string& checked_text(const std::string& key, const std::string& text) const;
+  /// The elements of a list, each by `take`; `fits` says whether it has the type.
+  template <class Element, class Fits, class Take>
+  std::vector<Element> list(const std::string& key, std::string_view problem, const Fits& fits,
+                            const Take& take) const;
 
   std::string place_;
   const nlohmann::json& keys_;

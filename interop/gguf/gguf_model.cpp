@@ -30,8 +30,8 @@ const GgufArchitecture& architecture_of(const GgufKeys& keys) {
             fmt::format("'{}' is not supported; {} are", excerpt(name), fmt::join(known, ", ")));
 }
 
-/// Whether the matrix of the output is that of the embeddings once more, as GPT-2's files have it. In other
-/// formats of numbers the two cannot be compared; no other reason is known to store them so.
+/// Whether the output is a second copy of the embeddings, as in files of GPT-2. Copies in different formats
+/// are taken for equal.
 bool is_stored_twice(const GgufFile& file) {
   const char *const embeddings = "token_embd.weight", *const output = "output.weight";
   if (!file.contains(embeddings) || file.shape(embeddings) != file.shape(output)) return false;
@@ -52,20 +52,30 @@ GgufTensorFacts facts_of(const GgufFile& file, const GgufArchitecture& architect
   return facts;
 }
 
+nlohmann::json config_of(const GgufFile& file, const GgufKeys& keys, const GgufArchitecture& architecture) {
+  // Building a model of many layers takes time, and a file can ask for any number.
+  const auto n_layers = architecture.name + ".block_count";
+  if (keys.integer(n_layers) > std::ssize(file.names()))
+    keys.fail(n_layers, "it has fewer tensors than layers");
+  return config_of_gguf(architecture, keys, facts_of(file, architecture));
+}
+
 }  // namespace
 
 GgufModel open_gguf(const std::filesystem::path& path) {
   const auto file = std::make_shared<GgufFile>(path);
   const GgufKeys keys(path.string(), file->metadata());
   const auto& architecture = architecture_of(keys);
-  // Building a model of many layers takes time, and a file can ask for any number.
-  const auto n_layers = architecture.name + ".block_count";
-  if (keys.integer(n_layers) > std::ssize(file->names()))
-    keys.fail(n_layers, "it has fewer tensors than layers");
-  const auto config = config_of_gguf(architecture, keys, facts_of(*file, architecture));
+  const auto config = config_of(*file, keys, architecture);
   GgufModel model{.files = tokenizer_files(keys), .tensors = tensors_of_gguf(file, architecture, config)};
   model.files.emplace("config.json", config.dump());
   return model;
+}
+
+std::map<std::string, std::string> gguf_config(const std::filesystem::path& path) {
+  const GgufFile file(path);
+  const GgufKeys keys(path.string(), file.metadata());
+  return {{"config.json", config_of(file, keys, architecture_of(keys)).dump()}};
 }
 
 std::map<std::string, std::string> gguf_tokenizer(const std::filesystem::path& path) {

@@ -1,5 +1,5 @@
 #pragma once
-// A GGUF file as a directory in Hugging Face's form would say the same: config.json, tokenizer.json and
+// Gives a GGUF file the form of a Hugging Face directory: config.json, tokenizer.json and
 // tokenizer_config.json made from its keys, and its tensors under the names of transformers. So everything
 // that opens foreign directories opens GGUF files, too.
 
@@ -17,9 +17,13 @@ struct GgufModel {
   std::shared_ptr<const TensorSource> tensors;
 };
 
-/// Opens a file of one of gguf_architectures(); reads no weights yet. Throws CheckpointError, which names the
-/// file and what in it is not supported.
+/// Opens a file of one of gguf_architectures(). Reads no weights, except the divisors of rotary positions
+/// and, in files of GPT-2, the embeddings and the output, which it compares. Throws CheckpointError, which
+/// names the file and what in it is not supported.
 GgufModel open_gguf(const std::filesystem::path& path);
+
+/// Its config.json alone. Throws CheckpointError likewise.
+std::map<std::string, std::string> gguf_config(const std::filesystem::path& path);
 
 /// The files of its tokenizer alone, of whatever architecture it is. Throws CheckpointError likewise.
 std::map<std::string, std::string> gguf_tokenizer(const std::filesystem::path& path);

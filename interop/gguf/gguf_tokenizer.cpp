@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "data/text/hub/exported_vocabulary.h"
+#include "data/text/subwords/vocabulary.h"
 #include "interop/gguf/gguf_pre_tokenizers.h"
 #include "interop/gguf/gguf_token_kinds.h"
 #include "interop/gguf/sentencepiece_merges.h"
@@ -41,11 +42,8 @@ bool is_sentencepiece(const GgufKeys& keys) { return keys.text("tokenizer.ggml.m
 
 /// The texts of the special tokens, by the key of tokenizer_config.json.
 Json config_of(const GgufKeys& keys, const std::vector<std::string>& tokens) {
-  constexpr auto names =
-      std::to_array<std::pair<const char*, const char*>>({{"tokenizer.ggml.bos_token_id", "bos_token"},
-                                                          {"tokenizer.ggml.eos_token_id", "eos_token"},
-                                                          {"tokenizer.ggml.unknown_token_id", "unk_token"},
-                                                          {"tokenizer.ggml.padding_token_id", "pad_token"}});
+  constexpr auto names = std::to_array<std::pair<const char*, const char*>>(
+      {{"bos", "bos_token"}, {"eos", "eos_token"}, {"unknown", "unk_token"}, {"padding", "pad_token"}});
   Json config{{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};
   for (const auto& [part, name] : names) {
     const int64_t id = gguf_token_id(keys, part);
@@ -200,7 +198,7 @@ std::map<std::string, std::string> tokenizer_files(const GgufKeys& keys) {
         fmt::format("'{}' is not supported; gpt2, a BPE of bytes, and llama, a BPE of SentencePiece, are",
                     excerpt(model)));
   }
-  constexpr size_t most_tokens = (size_t{1} << 22) - 1;  // as of other tokenizers
+  constexpr size_t most_tokens = kMostTokenIds - 1;
   auto tokens = keys.texts("tokenizer.ggml.tokens");
   if (tokens.size() > most_tokens)
     keys.fail("tokenizer.ggml.tokens", fmt::format("more than {}", most_tokens));

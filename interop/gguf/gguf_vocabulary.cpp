@@ -18,6 +18,7 @@
 #include "data/text/chats/chat_template.h"
 #include "data/text/hub/old_files.h"
 #include "data/text/hub/settings.h"
+#include "data/text/subwords/specification.h"
 #include "interop/gguf/gguf_pre_tokenizers.h"
 #include "interop/gguf/gguf_token_kinds.h"
 #include "interop/gguf/sentencepiece_merges.h"
@@ -80,7 +81,7 @@ Entries entries_of(const Json& document, const TokenizerSettings& settings, int6
   };
   for (const auto& [role, token] : settings.roles) name(token);
   for (const auto& token : settings.additional) name(token);
-  if (document.at("model").value("byte_fallback", false)) mark_bytes(document.at("model"), entries);
+  if (option(document.at("model"), "byte_fallback", false)) mark_bytes(document.at("model"), entries);
   if (entries.empty() || entries.begin()->first < 0 || entries.rbegin()->first >= n_tokens)
     refuse("its ids are not those of {} tokens", n_tokens);
   return entries;
@@ -112,7 +113,7 @@ std::vector<std::string> merges_in(const Json& model) {
 void write_byte_level(const Json& document, GgufMetadata& to) {
   const auto& model = document.at("model");
   const auto normalizer = type_in(document, "normalizer");
-  // llama.cpp has no normal forms; it leaves out that of Qwen, too.
+  // llama.cpp has no normal forms, so it ignores the NFC of Qwen.
   if (normalizer != "none" && normalizer != "NFC")
     refuse("the normalizer {} is unknown there", excerpt(normalizer));
   for (const char* const key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
@@ -120,7 +121,7 @@ void write_byte_level(const Json& document, GgufMetadata& to) {
       refuse("{} is unknown there", key);
   }
   auto merges = merges_in(model);
-  const bool ignores_merges = model.value("ignore_merges", false);
+  const bool ignores_merges = option(model, "ignore_merges", false);
   const auto part = document.value("pre_tokenizer", Json());
   // Without merges it does not matter where a text is cut.
   const auto* const pre =
@@ -146,9 +147,12 @@ std::optional<bool> blank_before_texts(const Json& document) {
   // After the blanks have been replaced, there is nothing to cut (Gemma).
   if (cuts == "Split" && normalizer == replace && cut.value("pattern", Json()) == Json{{"String", " "}})
     return false;
-  const bool is_whole = cuts == "Metaspace" && normalizer.is_null() && !cut.value("split", true) &&
-                        cut.value("replacement", "") == kBlank;
-  return is_whole ? std::optional(cut.value("prepend_scheme", "always") != "never") : std::nullopt;
+  const bool is_whole = cuts == "Metaspace" && normalizer.is_null() && !option(cut, "split", true) &&
+                        option(cut, "replacement", "") == kBlank;
+  return is_whole
+             ? std::optional(option(cut, "prepend_scheme",
+                                    option(cut, "add_prefix_space", true) ? "always" : "never") != "never")
+             : std::nullopt;
 }
 
 /// A BPE of SentencePiece, which llama.cpp calls llama.
@@ -186,7 +190,7 @@ void write_sentencepiece(const Json& document, int64_t n_rows, GgufMetadata& to)
 void write_model(const Json& document, int64_t n_rows, GgufMetadata& to) {
   const auto type = type_in(document, "model"), decoder = type_in(document, "decoder");
   if (type == "BPE" && decoder == "ByteLevel") return write_byte_level(document, to);
-  if (type == "BPE" && document.at("model").value("byte_fallback", false))
+  if (type == "BPE" && option(document.at("model"), "byte_fallback", false))
     return write_sentencepiece(document, n_rows, to);
   refuse("{} with the decoder {} is unknown there, or not written here", type, decoder);
 }

@@ -5,6 +5,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/text.h"
+
 namespace zoo {
 namespace {
 
@@ -14,11 +16,6 @@ Places places_of(const std::vector<std::string>& tokens) {
   Places places;
   for (size_t i = 0; i < tokens.size(); ++i) places.emplace(tokens[i], i);
   return places;
-}
-
-/// The number of code points.
-int64_t length_of(std::string_view text) {
-  return std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
 }
 
 /// Calls `use` with the places of each two tokens that make this one.
@@ -43,13 +40,14 @@ std::optional<std::vector<Merge>> merges_of_scores(const std::vector<std::string
   const auto places = places_of(tokens);
   struct Scored {
     float score;
-    int64_t left_length, right_length;
+    size_t left_length, right_length;
     size_t left, right;
   };
   std::vector<Scored> found;
   for (size_t i = 0; i < tokens.size(); ++i) {
     for_each_split(tokens[i], places, [&](size_t left, size_t right) {
-      found.push_back({scores[i], length_of(tokens[left]), length_of(tokens[right]), left, right});
+      found.push_back(
+          {scores[i], count_code_points(tokens[left]), count_code_points(tokens[right]), left, right});
     });
     if (found.size() > kMostMerges) return std::nullopt;
   }

@@ -57,7 +57,7 @@ void decode_q4_1(Bytes blocks, std::span<float> to) {
   });
 }
 
-/// A fifth bit of each number, from 32 bits: of number j the bit j.
+/// The fifth bit of number j is bit j of these 32.
 int32_t fifth_bit(Bytes bits, size_t j) {
   return static_cast<int32_t>(byte_at(bits, j / 8) >> (j % 8) & 1) << 4;
 }
@@ -125,7 +125,8 @@ SixBits six_bits(Bytes packed, size_t part) {
           static_cast<float>((both >> 4) | (byte_at(packed, part) >> 6) << 4)};
 }
 
-/// The halves of 32 bytes are two parts of 32 numbers: four bits each and, with `fifth`, one bit more.
+/// Each 32 bytes hold two parts of 32 numbers: the lower four bits the first part, the upper four the second.
+/// `fifth`, if it is not empty, has a fifth bit for each number.
 void decode_k_block(Bytes block, Bytes fifth, Bytes packed, std::span<float> y) {
   const float scale = half_at(block, 0), least = half_at(block, 2);
   const auto scales = block.subspan(4, 12);

@@ -39,13 +39,6 @@ template <class... Args>
                                     fmt::format(format, std::forward<Args>(args)...)));
 }
 
-/// a × b; nothing if it is beyond 63 bits.
-std::optional<uint64_t> product(uint64_t a, uint64_t b) {
-  uint64_t result = 0;
-  if (__builtin_mul_overflow(a, b, &result) || result >> 63 != 0) return std::nullopt;
-  return result;
-}
-
 /// Reads the beginning of a file from the front.
 class HeaderReader {
  public:
@@ -69,7 +62,7 @@ class HeaderReader {
     return result;
   }
 
-  /// A number of things that take `bytes` each at least.
+  /// Reads how many things follow. Each takes at least `bytes` bytes.
   uint64_t count(uint64_t most, uint64_t bytes, const char* what) {
     const auto n = number<uint64_t>();
     if (n > most) fail(path_, "{} {}; at most {} are supported", n, what, most);
@@ -165,14 +158,6 @@ class HeaderReader {
   uint64_t begin_of_buffer_ = 0;
 };
 
-Descriptor opened(const fs::path& path) {
-  try {
-    return open_for_reading(path, Follow::links);
-  } catch (const DataError& error) {
-    throw CheckpointError(error.what());
-  }
-}
-
 uint64_t size_of(const Descriptor& file, const fs::path& path) {
   struct stat status{};
   if (::fstat(file.get(), &status) != 0) fail(path, "its size is unknown");
@@ -181,7 +166,7 @@ uint64_t size_of(const Descriptor& file, const fs::path& path) {
 
 }  // namespace
 
-GgufFile::GgufFile(const fs::path& path) : path_(path), file_(opened(path)) {
+GgufFile::GgufFile(const fs::path& path) : path_(path), file_(open_tensor_file(path)) {
   const uint64_t file_size = size_of(file_, path);
   HeaderReader reader(file_, path_, file_size);
   if (file_size < 24 || reader.number<std::array<char, 4>>() != std::to_array({'G', 'G', 'U', 'F'}))
@@ -204,12 +189,10 @@ GgufFile::GgufFile(const fs::path& path) : path_(path), file_(opened(path)) {
     const auto rank = reader.number<uint32_t>();
     if (rank > kMostDimensions)
       fail(path, "'{}' has {} dimensions; at most {} are supported", excerpt(name), rank, kMostDimensions);
-    std::optional<uint64_t> n_elements = 1;
-    for (uint32_t d = 0; d < rank; ++d) {
-      const auto length = reader.number<uint64_t>();
-      if (n_elements) n_elements = product(*n_elements, length);
-      entry.shape.insert(entry.shape.begin(), static_cast<int64_t>(length));
-    }
+    std::vector<uint64_t> lengths(rank);
+    for (auto& length : lengths) length = reader.number<uint64_t>();
+    entry.shape.assign(lengths.rbegin(), lengths.rend());
+    const auto n_elements = size_in_bytes(lengths, 1);
     if (!n_elements) fail(path, "the shape of '{}' overflows 64 bits", excerpt(name));
     entry.type = reader.number<uint32_t>();
     entry.begin = reader.number<uint64_t>();
@@ -217,7 +200,7 @@ GgufFile::GgufFile(const fs::path& path) : path_(path), file_(opened(path)) {
       const auto row = entry.shape.empty() ? 1 : entry.shape.back();
       if (row % type->elements != 0)
         fail(path, "the rows of '{}' are no whole blocks of {}", excerpt(name), type->name);
-      const auto size = product(*n_elements / static_cast<uint64_t>(type->elements), type->bytes);
+      const auto size = size_in_bytes({*n_elements / static_cast<uint64_t>(type->elements)}, type->bytes);
       if (!size || *size > file_size || entry.begin > file_size - *size)
         fail(path, "'{}' goes past the end of the file; is it truncated?", excerpt(name));
       ranges.emplace_back(entry.begin, entry.begin + *size);

@@ -51,7 +51,8 @@ class GgufFile final : public TensorSource {
   std::map<std::string, Entry> entries_;
 };
 
-/// The number with the fewest digits that is stored as `value`: 1e-5 and not 9.9999997e-06. Metadata have it.
+/// The double with the fewest digits that float32 rounds to `value`: 1e-5, not 9.9999997e-06. metadata() has
+/// numbers of float32 in this form.
 double shortest(float value);
 
 /// Whether a file begins as GGUF does.

@@ -87,5 +87,29 @@ TEST_F(Gguf, RefusesWhatIsCutOrWrong) {
   EXPECT_THAT(problem(other), HasSubstr("tensors"));
 }
 
+// LibTorch's strides hold the product of the other lengths.
+TEST_F(Gguf, RefusesShapesThatOverflowBesideALengthOfZero) {
+  const auto file = [](const std::vector<uint64_t>& lengths) {
+    std::string bytes = "GGUF";
+    const auto put = [&](auto number) {
+      bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));
+    };
+    put(uint32_t{3});  // version
+    put(uint64_t{1});  // tensors
+    put(uint64_t{0});  // keys
+    put(uint64_t{1});
+    bytes += "w";
+    put(static_cast<uint32_t>(lengths.size()));
+    for (const uint64_t length : lengths) put(length);
+    put(uint32_t{0});  // float32
+    put(uint64_t{0});
+    return bytes + std::string(64, '\0');
+  };
+  EXPECT_EQ(problem(file({0, 8})), "none");
+  for (const auto& lengths : {std::vector<uint64_t>{0, uint64_t{1} << 62, uint64_t{1} << 62},
+                              std::vector<uint64_t>{uint64_t{1} << 63, 0}})
+    EXPECT_THAT(problem(file(lengths)), HasSubstr("the shape of 'w' overflows 64 bits"));
+}
+
 }  // namespace
 }  // namespace zoo::testing

@@ -35,7 +35,7 @@ TEXTS = [
     *PROMPTS, "  two  blanks ", "it's 12345", "Où est la mer ? 山高水長", "a\nb\r\n\n c\t", "<|end|>x<|begin|>", "</s>x <s> y",
     "🚢🚢",
 ]  # fmt: skip
-CHAT = "{% for m in messages %}{{ m['role'] + ': ' + m['content'] + '<|end|>' }}{% endfor %}"
+CHAT = "{{ bos_token }}{% for m in messages %}{{ m['role'] + ': ' + m['content'] + eos_token }}{% endfor %}"
 
 
 def skip(problem):
