@@ -1,6 +1,5 @@
 #include "data/text/chats/chat_template.h"
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,6 +8,7 @@
 
 #include "base/error.h"
 #include "io/files.h"
+#include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
 
 namespace zoo {
@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::message_of;
 using testing::TempDir;
 
 // Tokens: letters and signs by byte, and two special ones.
@@ -27,15 +28,6 @@ constexpr const char* tokenizer_json = R"({"added_tokens": [{"id": 7, "content":
 
 Conversation said(const std::string& text) {
   return {{"messages", {{{"role", "user"}, {"content", text}}}}, {"add_generation_prompt", true}};
-}
-
-std::string problem(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "none";
 }
 
 class ChatTemplates : public ::testing::Test {
@@ -64,7 +56,7 @@ TEST_F(ChatTemplates, SpecialTokensInMessagesAreText) {
 
 TEST_F(ChatTemplates, SaysIfATemplateDoesMoreWithSpecialTokens) {
   write("{% for m in messages %}{{ m.content | length }}{{ m.content }}{% endfor %}");
-  EXPECT_THAT(problem([&] { ids("<e>"); }), HasSubstr("the text of a special token"));
+  EXPECT_THAT(message_of<DataError>([&] { ids("<e>"); }), HasSubstr("the text of a special token"));
 }
 
 TEST_F(ChatTemplates, AFileCountsMoreThanTheConfiguration) {
@@ -88,11 +80,12 @@ TEST_F(ChatTemplates, ToolsHaveATemplateOfTheirOwn) {
 
 TEST_F(ChatTemplates, ErrorsAreOneLine) {
   write("{{ raise_exception('roles\nmust alternate') }}");
-  EXPECT_EQ(problem([&] { ids("hi"); }), "the chat template: line 1: roles\\nmust alternate");
-  EXPECT_THAT(problem([&] { read_chat_template(dir_.path()).render({{"messages", 1}}); }),
+  EXPECT_EQ(message_of<DataError>([&] { ids("hi"); }), "the chat template: line 1: roles\\nmust alternate");
+  EXPECT_THAT(message_of<DataError>([&] { read_chat_template(dir_.path()).render({{"messages", 1}}); }),
               HasSubstr("\"messages\""));
   write_file_atomically(dir_ / "tokenizer_config.json", "{}");
-  EXPECT_THAT(problem([&] { read_chat_template(dir_.path()); }), HasSubstr("there is no chat template"));
+  EXPECT_THAT(message_of<DataError>([&] { read_chat_template(dir_.path()); }),
+              HasSubstr("there is no chat template"));
 }
 
 // Without {% generation %}: what follows the beginning of the assistant's turn, up to the end of the turn.
@@ -123,7 +116,8 @@ TEST_F(ChatTemplates, AnswersAreFoundInTemplatesThatDoNotMarkThem) {
   write(
       "{% for m in messages %}{{ m.content[:1] if not loop.last else m.content }}{{ eos_token }}{% endfor "
       "%}");
-  EXPECT_THAT(problem([&] { answers(conversation); }), HasSubstr("writes a turn in another way"));
+  EXPECT_THAT(message_of<DataError>([&] { answers(conversation); }),
+              HasSubstr("writes a turn in another way"));
 }
 
 }  // namespace

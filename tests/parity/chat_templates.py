@@ -294,6 +294,11 @@ DATA = """{{ messages }}|{{ tools | tojson }}|{{ tools | tojson(indent=2) }}|{{ 
 {% for t in tools or [] %}{{ t.function.parameters.properties.keys() | list }}{{ t.function.parameters.items() | list | length }}{{ t.get('x', 'no') }}{{ t['function']['parameters']['properties'] | dictsort }}{{ t.items is defined }}{% endfor %}
 {{ {'a': 1, 'b': [none, true, 1.5, "it's"]} }}{{ (1,) }}{{ dict(a=1) }}{{ messages[0].nothing is defined }}{{ messages[99] is defined }}{{ nothing | default('x') }}{{ messages is sequence }}{{ messages[0] is mapping }}{{ messages == messages[:] }}{{ {} or 'empty' }}{{ messages and 'some' }}"""
 
+EDGES = """{{ '%.*d|%.*f|%.*s|%*d|' % (-1, 5, -1, 2.5, -1, 'abc', -4, 7) }}{{ '%s' is divisibleby 2 }}{{ 6 is divisibleby 3 }}
+{{ ('<b>' | escape) is escaped }}{{ '<b>' is escaped }}{% set y = 2 %}{% for x in [1, 2, 3] if x != y %}{% set y = 3 %}{{ x }}{{ loop.last }},{% endfor %}
+{% set least = -9223372036854775807 - 1 %}{{ 'ab'.center(least) }}|{{ 'ab'.zfill(least) }}|{{ 1234.5 | round(-400) }}|{{ 1234.5 | round(-2) }}|{{ '1_0' | int }}|{{ 'é_1' | int(7) }}
+{{ [1e22, 1e16, 123456789012345680.0, 1e15, 1e-4, 1e-5, -0.0, 1.0, 0.1, 2.5e-310] }}{{ '\x7f\x1f' | tojson }}"""
+
 FORBIDDEN = "{% if messages | length > 1 %}{{ messages.pop() }}{% endif %}{{ messages.append is defined }}"
 UNDEFINED = "{{ messages[0].nothing.more }}"
 BROKEN = "{% for m in messages %}{{ m.role }}"

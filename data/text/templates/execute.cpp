@@ -67,7 +67,7 @@ Interpreter::~Interpreter() {
 RenderedText Interpreter::render(const nlohmann::ordered_json& variables) {
   try {
     add_functions();
-    // What the caller gives is no cost of the template.
+    // Values of the caller are not charged to the template.
     constexpr TemplateLimits none{.steps = INT64_MAX, .value_bytes = SIZE_MAX};
     Budget given(none);
     for (const auto& [name, value] : variables.items()) {
@@ -90,7 +90,7 @@ void Interpreter::count_generated_in_bytes() {
       point = byte = 0;
       budget_.read(result_.text.size());
     }
-    byte += byte_of(std::string_view(result_.text).substr(byte), wanted - point);
+    byte += byte_of_code_point(std::string_view(result_.text).substr(byte), wanted - point);
     point = wanted;
     return byte;
   };
@@ -143,14 +143,16 @@ Interpreter::Flow Interpreter::execute_form(const For& form) {
   const auto items = evaluate(form.items);
   const auto all = items_of(budget_, items);
   size_t next = 0;
-  // The condition is asked when an item is due, or when the loop looks ahead.
+  // The condition is evaluated when the loop reaches an item or looks ahead. It does not see variables of the
+  // body.
+  const auto around = scope_;
   const auto loop = std::make_shared<Loop>(
       [&]() -> std::optional<Value> {
         while (next < all.size()) {
           const auto& item = all[next++];
           budget_.step();
           if (!form.condition) return item;
-          const NewScope scope(*this);
+          const NewScope scope(*this, around);
           assign(form.target, item);
           if (is_true(evaluate(form.condition))) return item;
         }
@@ -196,12 +198,7 @@ void Interpreter::assign(const Target& target, const Value& value) {
   const auto* const name_space = found ? found->as<std::shared_ptr<Namespace>>() : nullptr;
   if (!name_space)
     throw Problem(fmt::format("'{}' is no namespace, so it gets no attributes", *target.symbol));
-  if (auto* known = (*name_space)->find(target.attribute)) {
-    *known = value;
-  } else {
-    budget_.make(sizeof(Value) + target.attribute.size());
-    (*name_space)->attributes.emplace_back(target.attribute, value);
-  }
+  (*name_space)->set(budget_, target.attribute, value);
 }
 
 Interpreter::Flow Interpreter::execute_form(const Set& form) {
@@ -209,15 +206,16 @@ Interpreter::Flow Interpreter::execute_form(const Set& form) {
   return Flow::on;
 }
 
+/// Executes `body` in a scope of its own; what it writes goes to `text`.
+Interpreter::Flow Interpreter::capture(const Body& body, std::string& text) {
+  const NewScope scope(*this);
+  const NewOutput output(*this, text);
+  return execute(body);
+}
+
 Interpreter::Flow Interpreter::execute_form(const SetBlock& form) {
   std::string body;
-  Flow flow;
-  {
-    const NewScope scope(*this);
-    const NewOutput output(*this, body);
-    flow = execute(form.body);
-  }
-  if (flow != Flow::on) return flow;
+  if (const auto flow = capture(form.body, body); flow != Flow::on) return flow;
   assign(form.target, filter_block(form.filter, text(budget_, std::move(body))));
   return Flow::on;
 }
@@ -232,13 +230,7 @@ Interpreter::Flow Interpreter::execute_form(const With& form) {
 
 Interpreter::Flow Interpreter::execute_form(const FilterBlock& form) {
   std::string body;
-  Flow flow;
-  {
-    const NewScope scope(*this);
-    const NewOutput output(*this, body);
-    flow = execute(form.body);
-  }
-  if (flow != Flow::on) return flow;
+  if (const auto flow = capture(form.body, body); flow != Flow::on) return flow;
   write(str(budget_, filter_block(form.filter, text(budget_, std::move(body)))));
   return Flow::on;
 }
@@ -328,13 +320,9 @@ Interpreter::Flow Interpreter::execute_form(const CallBlock& form) {
 
 Interpreter::Flow Interpreter::execute_form(const Generation& form) {
   std::string body;
-  {
-    const NewScope scope(*this);
-    const NewOutput output(*this, body);
-    execute(form.body);
-  }
-  // As transformers: the place is counted in code points from the end of the whole text so far, also within
-  // macros, whose own text is not yet there; and before any text nothing is noted.
+  capture(form.body, body);
+  // As transformers: a span begins at the length of the text so far, in code points. The text of a macro that
+  // still runs does not count. Spans before any text are left out.
   const auto& whole = result_.text;
   n_code_points_ += count_code_points(std::string_view(whole).substr(n_counted_));
   n_counted_ = whole.size();

@@ -51,7 +51,7 @@ Value range(Budget& budget, const Arguments& arguments) {
   return sequence(budget, Kind::range, std::move(items));
 }
 
-/// The members of dict(…) and namespace(…): of a dictionary or of pairs, and named ones.
+/// The members for dict(…) and namespace(…): from a dictionary or pairs, then from named arguments.
 std::vector<std::pair<Value, Value>> members_of(Budget& budget, std::string_view name,
                                                 const Arguments& arguments) {
   std::vector<std::pair<Value, Value>> members;
@@ -93,14 +93,7 @@ void Interpreter::add_functions() {
     const auto result = std::make_shared<Namespace>();
     budget_.make(sizeof(Namespace) + sizeof(result));
     for (auto& [key, value] : members_of(budget_, "namespace", arguments)) {
-      const auto name = str(budget_, key);
-      budget_.make(sizeof(Value) + name.size());
-      budget_.step(result->attributes.size() / 8);
-      if (auto* known = result->find(name)) {
-        *known = std::move(value);
-      } else {
-        result->attributes.emplace_back(name, std::move(value));
-      }
+      result->set(budget_, str(budget_, key), std::move(value));
     }
     namespaces_.push_back(result);
     return result;
@@ -110,7 +103,7 @@ void Interpreter::add_functions() {
     const Bound bound("strftime_now", arguments, {"format"}, 1);
     return text(budget_, date_text(budget_, bound.text(0), now_));
   });
-  // In Jinja the blocks of the template; there are none.
+  // In Jinja `self` has the template's blocks. There are none.
   if (const auto self = syntax_.find("self")) scope_->set(self, std::make_shared<Namespace>());
   for (const char* name : {"lipsum", "cycler", "joiner"}) {
     add(name, [name](const Arguments&) -> Value {

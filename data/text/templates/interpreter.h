@@ -64,6 +64,7 @@ class Interpreter {
   // execute.cpp
   enum class Flow { on, breaks, continues };
   Flow execute(const Body& body);
+  Flow capture(const Body& body, std::string& text);
   Flow execute_form(const Data& form);
   Flow execute_form(const Output& form);
   Flow execute_form(const If& form);
@@ -95,7 +96,7 @@ class Interpreter {
   std::shared_ptr<Scope> scope_;
   std::string* output_;
   RenderedText result_;
-  // In code points until the end.
+  // Spans count code points until the rendering ends.
   size_t n_counted_ = 0, n_code_points_ = 0;
   int64_t depth_ = 0, loop_depth_ = 0;
   int line_ = 1;
@@ -104,7 +105,7 @@ class Interpreter {
   std::vector<std::shared_ptr<Namespace>> namespaces_;
 };
 
-/// Counts what is evaluated within each other.
+/// Counts nested evaluations.
 class Interpreter::Deeper {
  public:
   explicit Deeper(Interpreter& interpreter) : depth_(interpreter.depth_) {
@@ -117,7 +118,7 @@ class Interpreter::Deeper {
   int64_t& depth_;
 };
 
-/// Variables of its own while it lives.
+/// Opens a scope while it lives.
 class Interpreter::NewScope {
  public:
   NewScope(Interpreter& interpreter, std::shared_ptr<Scope> around)
@@ -133,7 +134,7 @@ class Interpreter::NewScope {
   std::shared_ptr<Scope> before_;
 };
 
-/// What is written goes to `text` while it lives.
+/// Sends the output to `text` while it lives.
 class Interpreter::NewOutput {
  public:
   NewOutput(Interpreter& interpreter, std::string& text)

@@ -120,7 +120,7 @@ class TemplateLexer {
     sign == '+' ? pass_end(false, false) : pass_end(sign == '-', true);
   }
 
-  /// Reads {% raw %} … {% endraw %} if this tag, of which "{%" is read, begins it.
+  /// Reads {% raw %} … {% endraw %}, whose "{%" is read. False, and nothing is read, for another tag.
   bool read_raw() {
     const size_t begin = at_;
     const int line = line_;

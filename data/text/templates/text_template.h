@@ -2,13 +2,13 @@
 // Text from a template: the subset of Jinja2 that chat templates use, as Hugging Face transformers renders
 // it.
 //
-//   const TextTemplate greeting("{% for m in messages %}<{{ m.role }}> {{ m.content | trim }}\n{% endfor
-//   %}"); greeting.render({{"messages", {{{"role", "user"}, {"content", "Hi!"}}}}}).text;   // "<user> Hi!\n"
+//   const TextTemplate greeting("{% for m in messages %}<{{ m.role }}> {{ m.content }}{% endfor %}");
+//   const auto result = greeting.render({{"messages", {{{"role", "user"}, {"content", "Hi!"}}}}});
+//   result.text;  // "<user> Hi!"
 //
-// The text is the one of jinja2's ImmutableSandboxedEnvironment with trim_blocks, lstrip_blocks, loop
-// controls,
-// {% generation %} and transformers' tojson, raise_exception and strftime_now. What differs: whole numbers
-// have 64 bits, and what docs/chat.md lists is not supported, which is an error.
+// The result equals that of jinja2's ImmutableSandboxedEnvironment with trim_blocks, lstrip_blocks, loop
+// controls, {% generation %}, and transformers' tojson, raise_exception and strftime_now. Two things differ:
+// whole numbers have 64 bits, and the parts that docs/chat.md lists as unsupported are errors.
 
 #include <cstddef>
 #include <ctime>

@@ -106,21 +106,6 @@ size_t next_place(std::string_view text, size_t at) {
   return at;
 }
 
-size_t count_code_points(std::string_view text) {
-  return static_cast<size_t>(
-      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
-size_t byte_of(std::string_view text, size_t index) {
-  size_t at = 0;
-  while (index > 0 && at < text.size()) {
-    ++at;
-    while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) ++at;
-    --index;
-  }
-  return at;
-}
-
 bool is_space(char32_t c) {
   return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
          (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||

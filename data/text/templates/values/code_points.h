@@ -7,13 +7,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.h"
+
 namespace zoo::templates {
 
 /// The byte after the character that begins at `at`.
 size_t next_place(std::string_view text, size_t at);
-size_t count_code_points(std::string_view text);
-/// The byte where code point number `index` begins; the size of the text if there are fewer.
-size_t byte_of(std::string_view text, size_t index);
 
 /// str.isspace() of one character.
 bool is_space(char32_t c);
@@ -31,7 +30,7 @@ std::string lower(std::string_view text);
 std::string title(std::string_view text);
 std::string capitalized(std::string_view text);
 
-/// What is left without the characters of `characters` at its ends; null stands for blanks of all kinds.
+/// `text` without the characters of `characters` at its left or right end; null removes blanks of all kinds.
 std::string_view strip_left(std::string_view text, const std::string* characters);
 std::string_view strip_right(std::string_view text, const std::string* characters);
 

@@ -113,7 +113,9 @@ Value word_count(std::string_view whole) {
 std::string without_underscores(std::string_view digits) {
   std::string result;
   for (size_t i = 0; i < digits.size(); ++i) {
-    const auto is_digit = [&](size_t at) { return at < digits.size() && std::isdigit(digits[at]) != 0; };
+    const auto is_digit = [&](size_t at) {
+      return at < digits.size() && digits[at] >= '0' && digits[at] <= '9';
+    };
     if (digits[i] == '_' && i > 0 && is_digit(i - 1) && is_digit(i + 1)) continue;
     result += digits[i];
   }
@@ -204,6 +206,8 @@ Value absolute(const Value& value) {
 
 double rounded_digits(double number, int64_t digits) {
   if (!std::isfinite(number) || digits > 300) return number;
+  constexpr int64_t largest_power = 308;  // 10^309 is infinite; Python returns zero, too
+  if (digits < -largest_power) return 0.0 * number;
   if (digits < 0) {
     const double unit = std::pow(10.0, static_cast<double>(-digits));
     return std::nearbyint(number / unit) * unit;

@@ -124,7 +124,7 @@ class PercentFormat {
       ++at_;
       const auto value = next_value().as_integer();
       if (!value) throw Problem("%: * wants a whole number");
-      return *value;
+      return std::clamp<int64_t>(*value, -most_width - 1, most_width + 1);
     }
     int64_t result = 0;
     while (peek() >= '0' && peek() <= '9') {
@@ -180,7 +180,7 @@ class PercentFormat {
     }
     if (peek() == '.') {
       ++at_;
-      place.precision = number();
+      place.precision = std::max<int64_t>(number(), 0);  // as CPython
     }
     check_place(place);
     place.type = peek();
@@ -206,7 +206,7 @@ class PercentFormat {
       case 'r': {
         auto text = place.type == 's' ? str(budget_, value) : repr(budget_, value);
         if (!place.precision) return text;
-        return text.substr(0, byte_of(text, static_cast<size_t>(*place.precision)));
+        return text.substr(0, byte_of_code_point(text, static_cast<size_t>(*place.precision)));
       }
       case 'd':
       case 'i':
@@ -314,7 +314,7 @@ std::string placed(Budget& budget, const Value& value, std::string_view specific
     if (place.type && place.type != 's') throw Problem("format: a text has the type s");
     if (place.align == '=') throw Problem("format: '=' does not align texts");
     auto text = *value.as_text();
-    if (place.precision) text.resize(byte_of(text, static_cast<size_t>(*place.precision)));
+    if (place.precision) text.resize(byte_of_code_point(text, static_cast<size_t>(*place.precision)));
     return in_width(budget, std::move(text), place, '<');
   }
   const auto whole = value.as_integer();
@@ -344,7 +344,7 @@ std::string placed(Budget& budget, const Value& value, std::string_view specific
                   '>');
 }
 
-/// In place of the next field: fields have numbers.
+/// The next field has this value once a field has a number: none without a number may follow.
 constexpr size_t numbered = SIZE_MAX;
 
 /// The value of a field: "0", "name", "name.part", "name[key]"; "" is the next one.

@@ -11,16 +11,17 @@ namespace zoo {
 
 struct TemplateLimits {
   size_t source_bytes = size_t{256} << 10;
-  /// Expressions, statements, items of sequences, and 64 bytes of text that are read or written.
+  /// One step is an expression, a statement, an item of a sequence, or 64 bytes of text that are read or
+  /// written.
   int64_t steps = 4'000'000;
   /// Expressions and statements within each other, in the source.
   int64_t source_depth = 100;
-  /// The same while they are evaluated, with the macros that call each other.
+  /// Nested expressions, statements and macro calls while a template runs.
   int64_t depth = 600;
   /// Lists and dictionaries within each other.
   int64_t value_depth = 200;
   size_t output_bytes = size_t{64} << 20;
-  /// Of all values that a rendering makes, also of those that are gone.
+  /// Bytes of all values that a rendering makes, freed ones included.
   size_t value_bytes = size_t{128} << 20;
   int64_t range_items = 100'000;
 };

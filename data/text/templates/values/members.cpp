@@ -98,7 +98,7 @@ std::optional<Value> own_item(Budget& budget, const Value& value, const Value& k
   if (const auto* bytes = value.as_text()) {
     const int64_t n = length(budget, value), at = *index < 0 ? *index + n : *index;
     if (at < 0 || at >= n) return std::nullopt;
-    const size_t begin = byte_of(*bytes, static_cast<size_t>(at));
+    const size_t begin = byte_of_code_point(*bytes, static_cast<size_t>(at));
     auto part = bytes->substr(begin, next_place(*bytes, begin) - begin);
     return value.is_markup() ? markup(budget, std::move(part)) : text(budget, std::move(part));
   }
@@ -228,9 +228,9 @@ Value slice(Budget& budget, const Value& value, const Value& begin, const Value&
         return std::clamp(*index < 0 ? std::max(*index, -n) + n : *index, int64_t{0}, n);
       };
       const int64_t from = indices(begin, 0), to = std::max(from, indices(end, n));
-      const size_t first = byte_of(*bytes, static_cast<size_t>(from));
+      const size_t first = byte_of_code_point(*bytes, static_cast<size_t>(from));
       const std::string_view rest = std::string_view(*bytes).substr(first);
-      auto part = std::string(rest.substr(0, byte_of(rest, static_cast<size_t>(to - from))));
+      auto part = std::string(rest.substr(0, byte_of_code_point(rest, static_cast<size_t>(to - from))));
       return value.is_markup() ? markup(budget, std::move(part)) : text(budget, std::move(part));
     }
     std::vector<std::string_view> characters;

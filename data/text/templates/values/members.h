@@ -20,7 +20,7 @@ Value attribute_path(Budget& budget, const Value& value, const Value& path);
 
 /// Calls a method of a text, a list or a dictionary. Throws Problem for one that is not supported.
 Value call_method(Budget& budget, const Method& method, const Arguments& arguments);
-/// Of these, the methods of texts.
+/// Calls a method of a text.
 Value call_text_method(Budget& budget, const std::string& text, const std::string& name,
                        const Arguments& arguments);
 /// ", ".join(items). Throws Problem for an item that is no text.

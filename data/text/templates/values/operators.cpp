@@ -52,7 +52,7 @@ Value compute_integers(Operator op, int64_t left, int64_t right) {
     case Operator::floor_divide:
     case Operator::modulo: {
       if (right == 0) throw Problem("division by zero");
-      if (right == -1) {  // the quotient of the least number has no 64 bits
+      if (right == -1) {  // -2^63 / -1 does not fit into 64 bits
         if (op == Operator::modulo) return int64_t{0};
         overflows = __builtin_sub_overflow(int64_t{0}, left, &result);
         break;

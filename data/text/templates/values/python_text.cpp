@@ -1,9 +1,8 @@
 #include "data/text/templates/values/python_text.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -13,7 +12,7 @@
 namespace zoo::templates {
 namespace {
 
-/// Bytes that a text of one value may have: more than any template may make.
+/// Throws Problem if a text is larger than a template may make.
 void check_size(const Budget& budget, const std::string& text) {
   if (text.size() > budget.limits().value_bytes) throw Problem("the template makes more text than it may");
 }
@@ -46,7 +45,7 @@ void append_quoted(std::string_view text, std::string& to) {
   to += quote;
 }
 
-/// Values within each other: namespaces may hold themselves.
+/// Writes repr(). The depth is limited, because a namespace may hold itself.
 class Writer {
  public:
   Writer(Budget& budget, std::string& to) : budget_(budget), to_(to) {}
@@ -178,12 +177,8 @@ void append_json_string(std::string_view text, bool ascii, std::string& to) {
         to += "\\b";
         break;
       default:
-        if (c < 0x20 || (ascii && c >= 0x7F && c < 0x10000)) {
-          if (c == 0x7F) {
-            to += '\x7F';
-          } else {
-            to += fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
-          }
+        if (c < 0x20 || (ascii && c > 0x7F && c < 0x10000)) {
+          to += fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
         } else if (ascii && c >= 0x10000) {
           const uint32_t rest = c - 0x10000;
           to += fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + (rest >> 10), 0xDC00 + (rest & 0x3FF));
@@ -201,6 +196,15 @@ std::string json_number(double number) {
   return real_text(number);
 }
 
+/// None, a truth value or a number in JSON; nothing for other values.
+std::optional<std::string> json_scalar(const Value& value) {
+  if (value.is_none()) return "null";
+  if (const auto* flag = value.as<bool>()) return *flag ? "true" : "false";
+  if (const auto* number = value.as<int64_t>()) return std::to_string(*number);
+  if (const auto* number = value.as<double>()) return json_number(*number);
+  return std::nullopt;
+}
+
 class JsonWriter {
  public:
   JsonWriter(Budget& budget, const JsonStyle& style, std::string& to)
@@ -208,32 +212,17 @@ class JsonWriter {
 
   void write(const Value& value) {
     budget_.step();
-    switch (value.kind()) {
-      case Kind::none:
-        to_ += "null";
-        break;
-      case Kind::boolean:
-        to_ += *value.as<bool>() ? "true" : "false";
-        break;
-      case Kind::integer:
-        to_ += std::to_string(*value.as<int64_t>());
-        break;
-      case Kind::real:
-        to_ += json_number(*value.as<double>());
-        break;
-      case Kind::text:
-        budget_.read(value.as_text()->size());
-        append_json_string(*value.as_text(), style_.ascii, to_);
-        break;
-      case Kind::list:
-      case Kind::tuple:
-        write_items(value.as_sequence()->items);
-        break;
-      case Kind::dict:
-        write_members(*value.as_dict());
-        break;
-      default:
-        throw Problem(fmt::format("tojson: JSON has no values of type {}", type_name(value)));
+    if (const auto scalar = json_scalar(value)) {
+      to_ += *scalar;
+    } else if (const auto* const text = value.as_text()) {
+      budget_.read(text->size());
+      append_json_string(*text, style_.ascii, to_);
+    } else if (value.is(Kind::list) || value.is(Kind::tuple)) {
+      write_items(value.as_sequence()->items);
+    } else if (const auto* const members = value.as_dict()) {
+      write_members(*members);
+    } else {
+      throw Problem(fmt::format("tojson: JSON has no values of type {}", type_name(value)));
     }
     check_size(budget_, to_);
   }
@@ -267,10 +256,7 @@ class JsonWriter {
 
   std::string key_text(const Value& key) const {
     if (const auto* text = key.as_text()) return *text;
-    if (key.is_none()) return "null";
-    if (const auto* flag = key.as<bool>()) return *flag ? "true" : "false";
-    if (const auto* number = key.as<int64_t>()) return std::to_string(*number);
-    if (const auto* number = key.as<double>()) return json_number(*number);
+    if (const auto scalar = json_scalar(key)) return *scalar;
     throw Problem(fmt::format("tojson: a key of type {} cannot be one of JSON", type_name(key)));
   }
 
@@ -309,27 +295,9 @@ class JsonWriter {
 
 std::string real_text(double number) {
   if (std::isnan(number)) return "nan";
-  if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
-  std::array<char, 64> buffer;
-  const auto end = std::to_chars(buffer.begin(), buffer.end(), number, std::chars_format::scientific).ptr;
-  const std::string_view all(buffer.data(), static_cast<size_t>(end - buffer.data()));
-  const size_t e = all.find('e');
-  const int exponent = std::stoi(std::string(all.substr(e + 1)));
-  std::string sign, digits;
-  for (const char c : all.substr(0, e)) {
-    if (c == '-') sign = "-";
-    if (c >= '0' && c <= '9') digits += c;
-  }
-  const int n = static_cast<int>(digits.size());
-  if (exponent < -4 || exponent >= 16) {
-    const auto mantissa = n == 1 ? digits : digits.substr(0, 1) + "." + digits.substr(1);
-    return fmt::format("{}{}e{}{:02}", sign, mantissa, exponent < 0 ? '-' : '+', std::abs(exponent));
-  }
-  if (exponent < 0) return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
-  if (exponent >= n - 1)
-    return sign + digits + std::string(static_cast<size_t>(exponent - n + 1), '0') + ".0";
-  const auto point = static_cast<size_t>(exponent) + 1;
-  return sign + digits.substr(0, point) + "." + digits.substr(point);
+  auto text = fmt::format("{}", number);                     // the fewest digits, as repr()
+  if (text.find_first_of(".en") == text.npos) text += ".0";  // not "1e+16", not "inf"
+  return text;
 }
 
 std::string escaped(std::string_view whole) {

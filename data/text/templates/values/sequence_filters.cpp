@@ -19,7 +19,7 @@ Value generator(Budget& budget, std::vector<Value> items) {
   return sequence(budget, Kind::generator, std::move(items));
 }
 
-/// What items are compared by: an attribute, and texts without their case.
+/// The key that sorts an item: its attribute or the item itself, with texts in lower case.
 Value sort_key(Budget& budget, const Value& item, const Value* path, bool keeps_case) {
   const bool has_path = path && !path->is_none();
   const auto key = [&](const Value& value) {

@@ -141,8 +141,8 @@ Part part_of(Budget& budget, const std::string& text, const Bound& bound, size_t
   };
   const int64_t from = place(begin, 0), to = std::min(place(end, n), n);
   if (from > n || to < from) return {{}, text.size(), true};
-  const size_t first = byte_of(text, static_cast<size_t>(from));
-  const size_t last = byte_of(text, static_cast<size_t>(to));
+  const size_t first = byte_of_code_point(text, static_cast<size_t>(from));
+  const size_t last = byte_of_code_point(text, static_cast<size_t>(to));
   return {std::string_view(text).substr(first, last - first), first, false};
 }
 
@@ -187,8 +187,8 @@ Value padded(Budget& budget, const std::string& whole, const std::string& name, 
   const std::string fill = bound.find(1) ? bound.text(1) : " ";
   if (count_code_points(fill) != 1) throw Problem(fmt::format("{}: one character fills the width", name));
   const auto n = static_cast<int64_t>(count_code_points(whole));
-  const int64_t width = bound.integer(0, 0), missing = std::max<int64_t>(width - n, 0);
-  // As CPython: of an odd number of blanks the larger half stands before the text if the width is odd.
+  const int64_t width = std::max<int64_t>(bound.integer(0, 0), 0), missing = std::max<int64_t>(width - n, 0);
+  // As CPython: if the number of blanks and the width are odd, the left side gets one blank more.
   const int64_t before = name == "ljust"   ? 0
                          : name == "rjust" ? missing
                                            : missing / 2 + (missing & width & 1);
@@ -204,7 +204,8 @@ Value padded(Budget& budget, const std::string& whole, const std::string& name, 
 
 Value zero_filled(Budget& budget, const std::string& whole, const Arguments& arguments) {
   const Bound bound("zfill", arguments, {"width"}, 1);
-  const int64_t missing = bound.integer(0, 0) - static_cast<int64_t>(count_code_points(whole));
+  const int64_t width = std::max<int64_t>(bound.integer(0, 0), 0);
+  const int64_t missing = width - static_cast<int64_t>(count_code_points(whole));
   if (missing <= 0) return text(budget, whole);
   if (missing > static_cast<int64_t>(budget.limits().value_bytes))
     throw Problem("the template makes more text than it may");

@@ -11,7 +11,7 @@
 namespace zoo::templates {
 namespace {
 
-constexpr size_t block_bytes = 32;  // that an allocation takes besides its content
+constexpr size_t block_bytes = 32;  // overhead of an allocation
 
 int64_t depth_of(const Value& value) {
   if (const auto* items = value.as_sequence()) return items->depth;
@@ -99,6 +99,16 @@ Value* Namespace::find(std::string_view name) {
     if (key == name) return &value;
   }
   return nullptr;
+}
+
+void Namespace::set(Budget& budget, std::string_view name, Value value) {
+  budget.step(attributes.size() / 8);
+  if (auto* known = find(name)) {
+    *known = std::move(value);
+    return;
+  }
+  budget.make(sizeof(Value) + name.size());
+  attributes.emplace_back(name, std::move(value));
 }
 
 // ---- Loop

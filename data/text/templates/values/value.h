@@ -1,5 +1,5 @@
 #pragma once
-// The values of templates: those of Python that templates meet. A value does not change, except that a
+// The values of templates, as Python has them. A value does not change, except that a
 // namespace gets attributes, a loop goes on and a generator is used up.
 
 #include <cstdint>
@@ -52,7 +52,7 @@ enum class Kind {
 /// errors, whose message is `problem`.
 struct Undefined {
   std::shared_ptr<const std::string> problem;
-  /// Whether it stands for what the sandbox forbids, so that even its text is an error.
+  /// The sandbox forbids it: even its text is an error.
   bool is_forbidden = false;
 };
 struct None {};
@@ -129,6 +129,8 @@ struct Dict {
 struct Namespace {
   std::vector<std::pair<std::string, Value>> attributes;
   Value* find(std::string_view name);
+  /// Throws Problem if the search or a new attribute costs more than there is.
+  void set(Budget& budget, std::string_view name, Value value);
 };
 
 /// "abc".upper before it is called.
@@ -163,7 +165,7 @@ class Loop {
   /// The value of loop.NAME; nullopt if there is none.
   std::optional<Value> attribute(std::string_view name);
   int64_t index() const { return index_; }
-  /// Whether `value` differs from that of the last call.
+  /// Whether `value` has changed since the last call.
   bool changed(Budget& budget, std::vector<Value> value);
 
  private:
@@ -188,8 +190,8 @@ Value sequence(Budget& budget, Kind kind, std::vector<Value> items);
 inline Value list(Budget& budget, std::vector<Value> items) {
   return sequence(budget, Kind::list, std::move(items));
 }
-/// Of several members with equal keys the last one holds, at the place of the first. Throws Problem for a key
-/// that cannot be one.
+/// Members with equal keys become one, at the place of the first with the value of the last. Throws Problem
+/// for a key that cannot be one.
 Value dict(Budget& budget, std::vector<std::pair<Value, Value>> members);
 Value undefined(std::string problem);
 /// What the sandbox forbids.
@@ -200,12 +202,12 @@ Value from_json(Budget& budget, const nlohmann::ordered_json& json);
 
 /// "str", "list", "NoneType".
 std::string type_name(const Value& value);
-/// Throws Problem for what is forbidden.
+/// Whether Python takes the value for true. Throws Problem for a forbidden value.
 bool is_true(const Value& value);
 /// Throws Problem for a value without a length.
 int64_t length(Budget& budget, const Value& value);
-/// The items of what can be gone through: those of a list, the keys of a dictionary, the characters of a
-/// text. A generator is used up. Throws Problem for other values.
+/// The items of a list, the keys of a dictionary, the characters of a text. A generator is used up. Throws
+/// Problem for other values.
 std::vector<Value> items_of(Budget& budget, const Value& value);
 bool can_be_iterated(const Value& value);
 /// Throws the problem of an undefined value; other values pass.
