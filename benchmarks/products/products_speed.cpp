@@ -1,21 +1,21 @@
-// The speed of products with weights in each format (layers/kernels/products), beside LibTorch's product in
-// fp32 and the rate at which this machine reads memory.
+// The speed of products with weights in each format (layers/kernels/products), beside the library's product
+// in fp32 (zoo::linear) and the rate at which this machine reads memory.
 //
 //   products_speed [ROWS …]      rows of x; default: 1 4 16 512
 //
-// Each number is the least time of several rounds, in which all formats take turns. Copies of the weights
-// fill 150 MB together, so that none comes from a cache. Prints a Markdown table a number of rows: GB/s of
-// weights, and in brackets the speed in relation to fp32.
+// Each number is from the lowest tenth of the times of several rounds, in which the formats take turns.
+// Copies of the weights fill 150 MB together, so that none comes from a cache. Prints one Markdown table for
+// each number of rows: GB/s of weights, and in brackets the speed in relation to fp32.
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +28,7 @@
 #include "base/adaptive_waits.h"
 #include "base/cpu_allocator.h"
 #include "base/named_enum.h"
+#include "base/stopwatch.h"
 #include "layers/kernels/linear.h"
 #include "layers/kernels/products/products.h"
 
@@ -37,7 +38,7 @@ namespace {
 constexpr int64_t kBytes = 150'000'000;
 constexpr double kGiga = 1e9;
 constexpr size_t kFewest = 10;
-constexpr auto kTime = std::chrono::seconds(2);  // for one shape
+constexpr double kSeconds = 2;  // for one shape
 
 struct Shape {
   int64_t n_outputs, n_inputs;
@@ -51,9 +52,9 @@ constexpr std::array<std::pair<const char*, PackedFormat>, 4> kPacked{{{"bf16", 
 
 template <class Work>
 double seconds_of(const Work& work) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return watch.seconds();
 }
 
 /// GB/s at which all threads read 1 GB.
@@ -70,7 +71,7 @@ double memory_rate() {
                               i + 64 <= memory.numel() / threads * end; i += 64)
                            for (size_t j = 0; j < sums.size(); ++j)
                              sums[j] += data[i + static_cast<int64_t>(j)];
-                         volatile float sink = sums[0];
+                         volatile float sink = std::accumulate(sums.begin(), sums.end(), 0.0F);
                          (void)sink;
                        });
                      }));
@@ -106,8 +107,8 @@ std::vector<Candidate> candidates(const Shape& shape, const torch::Tensor& x) {
   const auto add = [&](const char* name, int64_t size, std::function<void(size_t)> run) {
     result.push_back({name, size, std::move(run), static_cast<size_t>(copies_of(size))});
   };
-  add("LibTorch fp32", bytes, [weights, x](size_t i) { zoo::linear(x, (*weights)[i]); });
-  add("fp32", bytes, [weights, x](size_t i) {  // Other copies than LibTorch has just read.
+  add("library fp32", bytes, [weights, x](size_t i) { zoo::linear(x, (*weights)[i]); });
+  add("fp32", bytes, [weights, x](size_t i) {  // Other copies than the library has just read.
     rows_product(x, (*weights)[(i + weights->size() / 2) % weights->size()]);
   });
   for (const auto& [name, format] : kPacked) {
@@ -124,8 +125,8 @@ void measure(int64_t rows) {
   for (const auto& shape : kShapes) {
     const auto x = torch::randn({rows, shape.n_inputs});
     auto all = candidates(shape, x);
-    const auto start = std::chrono::steady_clock::now();
-    while (all.back().seconds.size() < kFewest || std::chrono::steady_clock::now() - start < kTime)
+    const Stopwatch watch;
+    while (all.back().seconds.size() < kFewest || watch.seconds() < kSeconds)
       for (auto& candidate : all) candidate.measure();
     if (!header.empty()) {
       for (auto& candidate : all) {

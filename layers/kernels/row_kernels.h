@@ -17,10 +17,9 @@ inline constexpr int64_t kRowLanes = 32;
 /// over it vectorises.
 ZOO_INLINE float exp_of_negative(float x) {
   constexpr float least = -87.0F, log2_e = 1.44269504F, ln2_high = 0.693359375F, ln2_low = -2.12194440e-4F;
-  constexpr float to_integer = 12582912.0F;  // 1.5·2^23: adding it rounds to an integer
-  x = x < least ? least : x;                 // NaN stays NaN
-  const float shifted = x * log2_e + to_integer;
-  const float n = shifted - to_integer;
+  x = x < least ? least : x;  // NaN stays NaN
+  const float shifted = x * log2_e + kToInteger;
+  const float n = shifted - kToInteger;
   const float r = (x - n * ln2_high) - n * ln2_low;
   float p = 1.9875691500e-4F;
   p = p * r + 1.3981999507e-3F;

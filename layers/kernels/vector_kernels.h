@@ -31,6 +31,9 @@ inline constexpr int64_t kGrainSize = 16384;
 /// The grain size in rows of `width` ≥ 1 numbers, at least one row.
 inline int64_t grain_rows(int64_t width) { return width < kGrainSize ? kGrainSize / width : 1; }
 
+/// Added to a float below 2^22 in magnitude, it rounds the float to a whole number: 1.5·2^23.
+inline constexpr float kToInteger = 12582912.0F;
+
 /// Whether the processor has 512-bit vectors, and LibTorch may use them: ATEN_CPU_CAPABILITY=avx2 keeps our
 /// kernels from them, too.
 inline bool has_avx512() {

@@ -31,8 +31,8 @@ PackedFormat packed_format(WeightFormat format) {
   C10_THROW_ERROR(ValueError, "this WeightFormat is not packed");
 }
 
-/// x Wᵀ for a matrix that is not trained: gradients reach x only. The matrix is a pointer, because it need
-/// not outlive the backward pass: its memory is saved.
+/// x Wᵀ for a matrix that is not trained: gradients reach x only. Only forward() uses the pointer; backward()
+/// uses the rows in fp32 that forward() saves.
 struct PackedProduct : torch::autograd::Function<PackedProduct> {
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, const PackedMatrix* matrix,
                                int64_t first, int64_t count) {
@@ -50,12 +50,14 @@ struct PackedProduct : torch::autograd::Function<PackedProduct> {
 /// The product in float32, whatever the type of x.
 torch::Tensor product_with(const PackedMatrix& matrix, const torch::Tensor& x, const torch::Tensor& bias,
                            OutputRange outputs) {
-  const auto inputs = x.to(torch::kFloat);
+  const auto type = x.scalar_type();
+  const auto inputs = type == torch::kFloat ? x : x.to(torch::kFloat);
   const bool recorded =
       torch::GradMode::is_enabled() && (inputs.requires_grad() || (bias.defined() && bias.requires_grad()));
-  if (!recorded) return packed_product(inputs, matrix, bias, outputs).to(x.scalar_type());
-  const auto y = PackedProduct::apply(inputs, &matrix, outputs.first, outputs.count).to(x.scalar_type());
-  return bias.defined() ? y + bias : y;
+  auto y = recorded ? PackedProduct::apply(inputs, &matrix, outputs.first, outputs.count)
+                    : packed_product(inputs, matrix, bias, outputs);
+  if (recorded && bias.defined()) y = y + bias;
+  return type == torch::kFloat ? y : y.to(type);
 }
 
 /// x Wᵀ + b for a matrix in fp32.
@@ -92,12 +94,11 @@ torch::Tensor WeightMatrix::product(const torch::Tensor& x, const torch::Tensor&
   if (packed_.defined()) return product_with(packed_, x, bias, {.first = 0, .count = packed_.n_rows()});
   if (format_ == WeightFormat::fp32) return float_product(x, weight_, bias);
   // On a GPU: multiplied in the format, or int8 in the type of x.
-  if (!scales_.defined()) {
-    const auto y = torch::linear(x.to(weight_.scalar_type()), weight_).to(x.scalar_type());
-    return bias.defined() ? y + bias : y;
-  }
-  const auto type = x.scalar_type();
-  return torch::linear(x, weight_.to(type) * scales_.to(type).unsqueeze(1), bias);
+  const auto type = scales_.defined() ? x.scalar_type() : weight_.scalar_type();
+  auto weight = weight_.to(type);
+  if (scales_.defined()) weight = weight * scales_.to(type).unsqueeze(1);
+  const auto y = torch::linear(x.to(type), weight);
+  return (bias.defined() ? y + bias : y).to(x.scalar_type());
 }
 
 torch::Tensor WeightMatrix::product(const torch::Tensor& x, const torch::Tensor& bias, int64_t first,
@@ -121,6 +122,14 @@ torch::Tensor WeightMatrix::rows(const torch::Tensor& ids) const {
 
 torch::Tensor WeightMatrix::values() const {
   return rows(torch::arange(n_rows(), torch::dtype(torch::kInt64).device(numbers().device())));
+}
+
+WeightMatrix WeightMatrix::blank() const {
+  auto result = *this;
+  if (packed_.defined()) result.packed_ = packed_.blank();
+  if (weight_.defined()) result.weight_ = torch::empty_like(weight_);
+  if (scales_.defined()) result.scales_ = torch::empty_like(scales_);
+  return result;
 }
 
 void WeightMatrix::convert(WeightFormat wanted) {
@@ -149,14 +158,21 @@ void MatrixModule::convert(WeightFormat format) {
   if (!matrix_.defined()) return;
   const auto before = matrix_.format();
   matrix_.convert(format);
-  if (matrix_.format() == before) return;
+  if (matrix_.format() != before) use_buffers();
+}
+
+/// Makes the matrix, which is the parameter, buffers.
+void MatrixModule::use_buffers() {
   parameters_.erase("weight");
   register_buffer("weight", matrix_.numbers());
   if (matrix_.scales().defined()) register_buffer("weight_scale", matrix_.scales());
 }
 
 void MatrixModule::take_settings(const torch::nn::Module& from) {
-  convert(dynamic_cast<const MatrixModule&>(from).matrix_.format());
+  const auto& other = dynamic_cast<const MatrixModule&>(from).matrix_;
+  if (!other.defined() || other.format() == matrix_.format()) return;
+  matrix_ = other.blank();
+  use_buffers();
 }
 
 void store_weights(torch::nn::Module& model, WeightFormat format) {

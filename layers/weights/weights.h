@@ -95,6 +95,8 @@ class WeightMatrix {
   /// Converts the numbers to fast_format(format). A format other than fp32 is final: throws c10::Error if the
   /// matrix already has one and the new one is different.
   void convert(WeightFormat format);
+  /// A matrix of the same shape, format and device with any numbers.
+  WeightMatrix blank() const;
   /// The stored tensors: the numbers, or all bytes of a packed matrix; and the scales (O), which are
   /// undefined except for int8 on a GPU.
   const torch::Tensor& numbers() const { return packed_.defined() ? packed_.memory() : weight_; }
@@ -123,6 +125,8 @@ class MatrixModule : public Module, public WeightOwner {
   void take_settings(const torch::nn::Module& from) override;
 
  private:
+  void use_buffers();
+
   WeightMatrix matrix_;
 };
 

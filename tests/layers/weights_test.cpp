@@ -211,7 +211,7 @@ TEST(StoredWeights, HaveProductsCloseToThoseOfFloat) {
     auto map = stacked_map();
     const auto weight = map->matrix().parameter().detach().clone(), bias = map->bias.detach().clone();
     map->convert(format);
-    EXPECT_EQ(map->matrix().format(), format);
+    EXPECT_EQ(map->matrix().format(), fast_format(format, torch::kCPU));
     const torch::NoGradGuard no_grad;
     // One row, a few, and more than any kernel takes at once; in all shapes that a model has.
     for (const auto& shape : std::vector<std::vector<int64_t>>{
@@ -351,7 +351,7 @@ TEST(StoredWeights, CannotBeUndone) {
       map->convert(format);
       const auto expected = map(x).detach();
       WeightMatrix matrix = map->matrix();
-      if (other == format) {  // nothing to do
+      if (fast_format(other, torch::kCPU) == fast_format(format, torch::kCPU)) {  // nothing to do
         const auto* const data = map->matrix().numbers().data_ptr();
         EXPECT_NO_THROW(map->convert(other));
         EXPECT_EQ(map->matrix().numbers().data_ptr(), data);
@@ -362,7 +362,7 @@ TEST(StoredWeights, CannotBeUndone) {
       }
       EXPECT_THROW(map->matrix().parameter(), c10::Error);
       EXPECT_THROW(map->visit_weights([](const Weight&) {}), c10::Error);
-      EXPECT_EQ(map->matrix().format(), format);
+      EXPECT_EQ(map->matrix().format(), fast_format(format, torch::kCPU));
       EXPECT_TRUE(torch::equal(map(x).detach(), expected));
     }
   }
@@ -454,7 +454,8 @@ TEST(StoredWeights, OfATokenTableGiveItsVectorsAndTheScoresThatAreTiedToIt) {
     const auto vectors = embedding(ids);
     EXPECT_EQ(vectors.scalar_type(), torch::kFloat);
     ASSERT_EQ(vectors.sizes(), exact.sizes());
-    EXPECT_LE((vectors - exact).norm().item<double>(), storage_error(format) * exact.norm().item<double>());
+    EXPECT_LE((vectors - exact).norm().item<double>(),
+              storage_error(embedding->matrix().format()) * exact.norm().item<double>());
     EXPECT_TRUE(torch::equal(vectors, 4 * embedding->matrix().values().index({ids})));
 
     const auto hidden = torch::randn({2, 30, 24});

@@ -127,6 +127,12 @@ TEST(CloneOfModels, GoesToADevice) {
   const auto clone = std::dynamic_pointer_cast<Model>(model->clone(torch::kCUDA));
   EXPECT_TRUE(close(scores(*clone, batch.to(torch::kCUDA)).to(torch::kCPU), scores(*model, batch)));
   for (const auto& parameter : model->parameters()) EXPECT_TRUE(parameter.is_cpu());
+  for (const auto format : {WeightFormat::bf16, WeightFormat::int8}) {
+    const auto stored = std::dynamic_pointer_cast<Model>(model->clone(torch::kCUDA));
+    store_weights(*stored, format);
+    const auto copy = std::dynamic_pointer_cast<Model>(stored->clone());
+    EXPECT_TRUE(torch::equal(scores(*copy, batch.to(torch::kCUDA)), scores(*stored, batch.to(torch::kCUDA))));
+  }
 }
 
 TEST(PrintedModels, NameSizesAndRatesOfEveryPart) {

@@ -28,9 +28,8 @@ ZOO_AVX512 ZOO_INLINE FloatVector maximum(FloatVector x, FloatVector y) { return
 /// below 1e-37.
 ZOO_AVX512 ZOO_INLINE FloatVector vector_exp_of_negative(FloatVector x) {
   constexpr float least = -85.0F, log2_e = 1.44269504F, ln2_high = 0.693359375F, ln2_low = -2.12194440e-4F;
-  constexpr float to_integer = 12582912.0F;
-  const FloatVector shifted = x * log2_e + to_integer;
-  const FloatVector n = shifted - to_integer;
+  const FloatVector shifted = x * log2_e + kToInteger;
+  const FloatVector n = shifted - kToInteger;
   const FloatVector r = (x - n * ln2_high) - n * ln2_low;
   FloatVector p = r * 1.9875691500e-4F + 1.3981999507e-3F;
   p = p * r + 8.3334519073e-3F;

@@ -1,6 +1,5 @@
 // The products in vectors of 256 bits.
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -52,11 +51,6 @@ struct Avx2 {
   static inline Ints low_nibbles(Ints bytes) { return _mm256_and_si256(bytes, _mm256_set1_epi8(15)); }
   static inline Ints high_nibbles(Ints bytes) {
     return _mm256_and_si256(_mm256_srli_epi16(bytes, 4), _mm256_set1_epi8(15));
-  }
-  static inline Ints broadcast_quad(const int8_t* p) {
-    int32_t quad;
-    std::memcpy(&quad, p, sizeof quad);
-    return _mm256_set1_epi32(quad);
   }
   /// maddubs adds two products in 16 bits: 2 · 127 · 127 fits, 2 · 255 · 127 would not. So the offset is
   /// removed here, and the sign of the weight goes to the input.

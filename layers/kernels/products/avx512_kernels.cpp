@@ -1,6 +1,5 @@
 // The products in vectors of 512 bits.
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -46,12 +45,6 @@ struct Avx512 {
   static inline Ints low_nibbles(Ints bytes) { return _mm512_and_si512(bytes, _mm512_set1_epi8(15)); }
   static inline Ints high_nibbles(Ints bytes) {
     return _mm512_and_si512(_mm512_srli_epi16(bytes, 4), _mm512_set1_epi8(15));
-  }
-  /// The same four bytes in each lane.
-  static inline Ints broadcast_quad(const int8_t* p) {
-    int32_t quad;
-    std::memcpy(&quad, p, sizeof quad);
-    return _mm512_set1_epi32(quad);
   }
   static inline Ints dot_int8(Ints sum, Ints weights, Ints inputs) {
     return _mm512_dpbusd_epi32(sum, weights, inputs);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <limits>
 
 #include <ATen/Parallel.h>
@@ -17,8 +16,7 @@ constexpr int64_t kBytesOfGroup = kGroup + 8;  // the numbers, their scale, thei
 /// The whole groups of a row.
 ZOO_VECTOR_KERNEL void to_integers(const float* x, int64_t n_groups, int8_t* numbers, float* scales,
                                    int32_t* sums) {
-  constexpr float to_integer = 12582912.0F;  // 1.5·2^23: adding it rounds to an integer
-  constexpr float least = 1e-30F;            // smaller numbers are zero, and have a finite inverse
+  constexpr float least = 1e-30F;  // smaller numbers are zero, and have a finite inverse
   for (int64_t group = 0; group < n_groups; ++group, x += kGroup, numbers += kGroup) {
     uint32_t largest = 0;  // as bits, of which NaN has the largest
     for (int64_t i = 0; i < kGroup; ++i)
@@ -29,7 +27,7 @@ ZOO_VECTOR_KERNEL void to_integers(const float* x, int64_t n_groups, int8_t* num
     const float inverse = some ? 127 / range : 0.0F;
     int32_t sum = 0;
     for (int64_t i = 0; i < kGroup; ++i) {
-      const auto bits = std::bit_cast<uint32_t>(x[i] * inverse + to_integer);
+      const auto bits = std::bit_cast<uint32_t>(x[i] * inverse + kToInteger);
       const auto number = static_cast<int8_t>(bits);
       numbers[i] = number;
       sum += number;
@@ -49,31 +47,19 @@ void row_to_integers(const float* x, int64_t n_inputs, int8_t* numbers, float* s
 
 }  // namespace
 
-IntegerInputs::IntegerInputs(const torch::Tensor& x)
-    : n_rows_(x.size(0)),
-      n_groups_(groups_of(x.size(1))),
-      memory_(torch::empty({n_rows_ * n_groups_ * kBytesOfGroup}, torch::kUInt8)) {
-  const int64_t n_inputs = x.size(1);
-  if (x.numel() == 0) return;
-  const float* const data = x.const_data_ptr<float>();
-  const auto all = rows(0);
-  at::parallel_for(0, n_rows_, grain_rows(n_inputs), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      row_to_integers(
-          data + r * n_inputs, n_inputs, const_cast<int8_t*>(all.numbers) + r * n_groups_ * kGroup,
-          const_cast<float*>(all.scales) + r * n_groups_, const_cast<int32_t*>(all.sums) + r * n_groups_);
-    }
+IntegerInputs::IntegerInputs(FloatRows x, int64_t n_rows) {
+  const int64_t n_inputs = x.stride, n_groups = groups_of(n_inputs);
+  memory_ = torch::empty({n_rows * n_groups * kBytesOfGroup}, torch::kUInt8);
+  auto* const numbers = reinterpret_cast<int8_t*>(memory_.mutable_data_ptr<uint8_t>());
+  auto* const scales = reinterpret_cast<float*>(numbers + n_rows * n_groups * kGroup);
+  auto* const sums = reinterpret_cast<int32_t*>(scales + n_rows * n_groups);
+  rows_ = {.numbers = numbers, .scales = scales, .sums = sums, .n_groups = n_groups};
+  if (n_inputs == 0) return;
+  at::parallel_for(0, n_rows, grain_rows(n_inputs), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r)
+      row_to_integers(x.data + r * n_inputs, n_inputs, numbers + r * n_groups * kGroup, scales + r * n_groups,
+                      sums + r * n_groups);
   });
-}
-
-IntegerRows IntegerInputs::rows(int64_t first) const {
-  auto* const numbers = memory_.data_ptr<uint8_t>();
-  auto* const scales = reinterpret_cast<float*>(numbers + n_rows_ * n_groups_ * kGroup);
-  auto* const sums = reinterpret_cast<int32_t*>(scales + n_rows_ * n_groups_);
-  return {.numbers = reinterpret_cast<int8_t*>(numbers) + first * n_groups_ * kGroup,
-          .scales = scales + first * n_groups_,
-          .sums = sums + first * n_groups_,
-          .n_groups = n_groups_};
 }
 
 }  // namespace zoo

@@ -12,15 +12,14 @@ namespace zoo {
 /// row's numbers do not depend on the others.
 class IntegerInputs {
  public:
-  /// x: (M, I) float, contiguous.
-  explicit IntegerInputs(const torch::Tensor& x);
+  /// x: (M, I), rows without gaps.
+  IntegerInputs(FloatRows x, int64_t n_rows);
 
-  /// From row `first` on.
-  IntegerRows rows(int64_t first) const;
+  const IntegerRows& rows() const { return rows_; }
 
  private:
-  int64_t n_rows_, n_groups_;
   torch::Tensor memory_;
+  IntegerRows rows_;  // in memory_
 };
 
 }  // namespace zoo

@@ -58,7 +58,7 @@ T get(const uint8_t* place) {
 
 float nearest(float x) { return std::nearbyint(x); }
 
-/// Row j of a panel. The panel is zero, or for integers the offset.
+/// Writes row j of a panel. All its weights are zero before (empty_byte()).
 void pack_int8(const float* row, int64_t n_inputs, int64_t j, uint8_t* panel) {
   float largest = 0;
   bool finite = true;
@@ -86,10 +86,9 @@ struct Fit {
 };
 
 ZOO_VECTOR_KERNEL Fit fit_of(const float* w, float inverse) {
-  constexpr float to_integer = 12582912.0F;  // 1.5·2^23: adding it rounds to an integer
   float products[kGroup], squares[kGroup];
   for (int64_t i = 0; i < kGroup; ++i) {
-    const float n = std::min(std::max(w[i] * inverse, -8.0F), 7.0F) + to_integer - to_integer;
+    const float n = std::min(std::max(w[i] * inverse, -8.0F), 7.0F) + kToInteger - kToInteger;
     products[i] = w[i] * n;
     squares[i] = n * n;
   }
@@ -182,7 +181,7 @@ uint8_t empty_byte(PackedFormat format) {
   return format == PackedFormat::int4 ? kInt4Offset * 17 : 0;
 }
 
-/// The scales of outputs and groups that the matrix does not have.
+/// Sets all scales to zero. Rows and groups that the matrix does not have keep that.
 void clear_scales(PackedFormat format, int64_t n_inputs, uint8_t* panel) {
   if (format == PackedFormat::int8) std::memset(panel, 0, kInt8Header);
   if (format != PackedFormat::int4) return;
@@ -212,7 +211,14 @@ PackedMatrix::PackedMatrix(const torch::Tensor& weight, PackedFormat format)
 
 int64_t PackedMatrix::panel_bytes() const { return bytes_of_panel(format_, n_columns_); }
 
+PackedMatrix PackedMatrix::blank() const {
+  auto result = *this;
+  result.memory_ = torch::empty_like(memory_);
+  return result;
+}
+
 torch::Tensor PackedMatrix::rows(const torch::Tensor& ids) const {
+  TORCH_CHECK(ids.is_cpu() && memory_.is_cpu(), "packed matrices stay on the CPU");
   auto shape = ids.sizes().vec();
   shape.push_back(n_columns_);
   const auto result = torch::empty(shape, torch::kFloat);

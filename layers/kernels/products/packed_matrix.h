@@ -31,7 +31,11 @@ class PackedMatrix {
   /// Bytes of one panel.
   int64_t panel_bytes() const;
 
-  /// ids: any shape (…) int64. Returns the rows with these ids, (…, I) float. Throws c10::Error for others.
+  /// A matrix of the same shape and format with any numbers.
+  PackedMatrix blank() const;
+
+  /// ids: any shape (…) int64, on the CPU. Returns the rows with these ids, (…, I) float. Throws c10::Error
+  /// for others.
   torch::Tensor rows(const torch::Tensor& ids) const;
 
  private:

@@ -11,7 +11,6 @@
 // The sum of an output is the same sequence of operations, whatever the number of rows and outputs that are
 // computed together. The result of a row therefore depends on no other row.
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -102,9 +101,17 @@ void float_tile(const uint8_t* weights, int64_t n_inputs, float* tile) {
   }
 }
 
-// Panels of integers. dot() adds to `low` and `high` the products of one group of inputs of row r with
-// outputs h·kLanes … and with those 16 further on. `scales` are those of the group: those of the inputs,
-// times those of the weights if the format has them.
+// Panels of integers. dots() adds to `low` and `high` the products of one group of inputs of R rows with
+// outputs h·kLanes … and with those 16 further on. scale_pair() gives the scales of the group: those of the
+// inputs, times those of the weights if the format has them.
+
+/// The same four bytes in each lane.
+template <class Isa>
+inline typename Isa::Ints broadcast_quad(const int8_t* p) {
+  int32_t quad;
+  std::memcpy(&quad, p, sizeof quad);
+  return Isa::broadcast(quad);
+}
 
 struct Int8Panel {
   static constexpr int64_t kBytes = kInt8Group;
@@ -119,7 +126,7 @@ struct Int8Panel {
       const auto w_low = Isa::load_bytes(w + 4 * h * Isa::kLanes);
       const auto w_high = Isa::load_bytes(w + 4 * h * Isa::kLanes + 2 * kPanel);
       for (int r = 0; r < R; ++r) {
-        const auto input = Isa::broadcast_quad(x + r * stride);
+        const auto input = broadcast_quad<Isa>(x + r * stride);
         low[r] = Isa::dot_int8(low[r], w_low, input);
         high[r] = Isa::dot_int8(high[r], w_high, input);
       }
@@ -148,10 +155,10 @@ struct Int4Panel {
       const auto low_1 = Isa::low_nibbles(w_low), high_1 = Isa::low_nibbles(w_high);
       const auto low_2 = Isa::high_nibbles(w_low), high_2 = Isa::high_nibbles(w_high);
       for (int r = 0; r < R; ++r) {
-        const auto first = Isa::broadcast_quad(x + r * stride);
+        const auto first = broadcast_quad<Isa>(x + r * stride);
         low[r] = Isa::dot_int4(low[r], low_1, first);
         high[r] = Isa::dot_int4(high[r], high_1, first);
-        const auto second = Isa::broadcast_quad(x + r * stride + kGroup / 2);
+        const auto second = broadcast_quad<Isa>(x + r * stride + kGroup / 2);
         low[r] = Isa::dot_int4(low[r], low_2, second);
         high[r] = Isa::dot_int4(high[r], high_2, second);
       }
@@ -241,6 +248,11 @@ constexpr void add_integer_kernels(IntegerKernel* table, std::integer_sequence<i
   ((table[R] = integer_panel<Isa, Format, R + 1>), ...);
 }
 
+template <class Isa, int P, int... R>
+constexpr void add_dot_kernels(DotKernel* table, std::integer_sequence<int, R...>) {
+  ((table[R] = dot_products<Isa, R + 1, P>), ...);
+}
+
 template <class Isa>
 constexpr ProductKernels kernels_of() {
   constexpr auto float_rows = std::make_integer_sequence<int, Isa::kFloatRows>();
@@ -253,15 +265,9 @@ constexpr ProductKernels kernels_of() {
   add_integer_kernels<Isa, Int4Panel>(kernels.int4, int_rows);
   kernels.fp16_tile = float_tile<Isa, Fp16Panel>;
   kernels.bf16_tile = float_tile<Isa, Bf16Panel>;
-  constexpr int P = kDotOutputs;
-  kernels.dots[0] = dot_products<Isa, 1, P>;
-  kernels.dots[1] = dot_products<Isa, 2, P>;
-  kernels.dots[2] = dot_products<Isa, 3, P>;
-  kernels.dots[3] = dot_products<Isa, 4, P>;
-  kernels.last_dots[0] = dot_products<Isa, 1, 1>;
-  kernels.last_dots[1] = dot_products<Isa, 2, 1>;
-  kernels.last_dots[2] = dot_products<Isa, 3, 1>;
-  kernels.last_dots[3] = dot_products<Isa, 4, 1>;
+  constexpr auto dot_rows = std::make_integer_sequence<int, kDotRows>();
+  add_dot_kernels<Isa, kDotOutputs>(kernels.dots, dot_rows);
+  add_dot_kernels<Isa, 1>(kernels.last_dots, dot_rows);
   return kernels;
 }
 

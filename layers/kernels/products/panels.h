@@ -4,7 +4,7 @@
 // that nothing is summed across lanes.
 //
 //   fp32  for each input: 32 floats. Only tiles of other formats, on their way through the cache, are stored
-//         so; a matrix in fp32 stays as it is (float_rows.h)
+//         so; a matrix in fp32 stays as it is (rows_product())
 //   fp16  for each input: 32 halves
 //   bf16  for each input: 16 pairs of output j (low half of the word) and output j + 16 (high half)
 //   int8  32 floats, the scales of the outputs. Then for each 4 inputs: 32 × 4 bytes w + 128, w in -127 … 127
@@ -37,6 +37,15 @@ struct IntegerRows {
   const float* scales;    // (M, groups)
   const int32_t* sums;    // (M, groups): of the numbers
   int64_t n_groups;
+
+  /// The rows and groups from these on.
+  IntegerRows from(int64_t row, int64_t group) const {
+    const int64_t skipped = row * n_groups + group;
+    return {.numbers = numbers + skipped * kGroup,
+            .scales = scales + skipped,
+            .sums = sums + skipped,
+            .n_groups = n_groups};
+  }
 };
 
 /// Rows of inputs in floats.

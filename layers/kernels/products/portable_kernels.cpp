@@ -1,7 +1,6 @@
 // The products in vectors of 128 bits, in the notation of GCC and Clang: for processors without AVX2, and for
 // those of other makes.
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -53,11 +52,6 @@ struct Portable {
   static inline Floats high_bf16(Ints words) { return std::bit_cast<Floats>(words & ~0xFFFF); }
   static inline Ints low_nibbles(Ints bytes) { return bytes & 0x0F0F0F0F; }
   static inline Ints high_nibbles(Ints bytes) { return (bytes >> 4) & 0x0F0F0F0F; }
-  static inline Ints broadcast_quad(const int8_t* p) {
-    int32_t quad;
-    std::memcpy(&quad, p, sizeof quad);
-    return broadcast(quad);
-  }
   /// The products of two inputs of each lane, which fit into 16 bits, and then of the two others.
   static inline Ints dot_int8(Ints sum, Ints weights, Ints inputs) {
     const auto even = std::bit_cast<Ints>(std::bit_cast<Shorts>(weights & 0x00FF00FF) *

@@ -29,7 +29,7 @@ struct ProductKernels {
 };
 
 const ProductKernels& portable_kernels();
-/// Only for processors that have the path; empty if the compiler does not know its instructions.
+/// Only for processors that have the path; the portable ones if the compiler does not know the instructions.
 const ProductKernels& avx2_kernels();
 const ProductKernels& avx512_kernels();
 

@@ -3,10 +3,13 @@
 #include <algorithm>
 
 #include <ATen/Parallel.h>
+#include <c10/util/accumulate.h>
 
+#include "base/named_enum.h"
 #include "layers/kernels/products/integer_rows.h"
 #include "layers/kernels/products/panels.h"
 #include "layers/kernels/products/product_kernels.h"
+#include "layers/kernels/vector_kernels.h"
 
 namespace zoo {
 namespace {
@@ -21,7 +24,7 @@ constexpr int64_t kGroupsAtOnce = 16;
 constexpr int64_t kGrainBytes = 32768;
 
 const ProductKernels& kernels_of(ProductPath path) {
-  TORCH_CHECK(has_path(path), "this processor has no path ", static_cast<int>(path));
+  TORCH_CHECK(has_path(path), "this processor has no path ", name_of(path));
   if (path == ProductPath::avx512) return avx512_kernels();
   return path == ProductPath::avx2 ? avx2_kernels() : portable_kernels();
 }
@@ -39,19 +42,24 @@ void for_each_block(int64_t n, int64_t most, const Use& use) {
 /// The sums of some rows of x with one panel: sums (rows, 32), zero at first.
 class FloatPanels {
  public:
-  FloatPanels(const torch::Tensor& x, const PackedMatrix& matrix, const ProductKernels& kernels)
+  FloatPanels(FloatRows x, int64_t n_rows, const PackedMatrix& matrix, const ProductKernels& kernels)
       : kernels_(kernels),
-        x_{.data = x.const_data_ptr<float>(), .stride = x.size(1)},
+        x_(x),
         direct_(matrix.format() == PackedFormat::bf16 ? kernels.bf16 : kernels.fp16),
         to_tile_(matrix.format() == PackedFormat::bf16 ? kernels.bf16_tile : kernels.fp16_tile),
-        n_rows_(x.size(0)) {
+        n_rows_(n_rows) {
     if (n_rows_ <= kMostUnconverted) return;
     // In x, the same input of several rows may compete for the same places of the cache.
     x_tiles_ = torch::empty({(x_.stride + kTile - 1) / kTile, n_rows_, kTile});
-    for (int64_t t = 0; t < x_tiles_.size(0); ++t) {
-      const int64_t first = t * kTile, n = std::min(kTile, x_.stride - first);
-      x_tiles_[t].narrow(1, 0, n).copy_(x.narrow(1, first, n));
-    }
+    auto* const tiles = x_tiles_.mutable_data_ptr<float>();
+    at::parallel_for(0, n_rows_, grain_rows(std::max<int64_t>(x_.stride, 1)),
+                     [&](int64_t begin, int64_t end) {
+                       for (int64_t r = begin; r < end; ++r) {
+                         for (int64_t k = 0; k < x_.stride; k += kTile)
+                           std::copy_n(x_.data + r * x_.stride + k, std::min(kTile, x_.stride - k),
+                                       tiles + (k / kTile * n_rows_ + r) * kTile);
+                       }
+                     });
   }
 
   void add(const uint8_t* panel, int64_t first_row, int64_t n_rows, float* sums) const {
@@ -89,21 +97,18 @@ class FloatPanels {
 
 class IntegerPanels {
  public:
-  IntegerPanels(const torch::Tensor& x, const PackedMatrix& matrix, const ProductKernels& kernels)
-      : x_(x),
+  IntegerPanels(FloatRows x, int64_t n_rows, const PackedMatrix& matrix, const ProductKernels& kernels)
+      : x_(x, n_rows),
         kernels_(matrix.format() == PackedFormat::int8 ? kernels.int8 : kernels.int4),
         most_rows_(kernels.integer_rows),
         header_(matrix.format() == PackedFormat::int8 ? kInt8Header : 0),
         group_bytes_(matrix.format() == PackedFormat::int8 ? kInt8Group : kInt4Group) {}
 
   void add(const uint8_t* panel, int64_t first_row, int64_t n_rows, float* sums) const {
-    const int64_t n_groups = x_.rows(0).n_groups, at_once = n_rows <= most_rows_ ? n_groups : kGroupsAtOnce;
+    const int64_t n_groups = x_.rows().n_groups, at_once = n_rows <= most_rows_ ? n_groups : kGroupsAtOnce;
     for (int64_t group = 0; group < n_groups; group += at_once) {
       for_each_block(n_rows, most_rows_, [&](int64_t first, int64_t count) {
-        auto rows = x_.rows(first_row + first);
-        rows.numbers += group * kGroup;
-        rows.scales += group;
-        rows.sums += group;
+        const auto rows = x_.rows().from(first_row + first, group);
         kernels_[count - 1](panel + header_ + group * group_bytes_, rows, std::min(at_once, n_groups - group),
                             sums + first * kPanel);
       });
@@ -166,12 +171,13 @@ const float* bias_data(const torch::Tensor& bias, int64_t n_outputs) {
   return bias.const_data_ptr<float>();
 }
 
-torch::Tensor as_rows(const torch::Tensor& x, int64_t n_inputs) {
+void check_inputs(const torch::Tensor& x, int64_t n_inputs) {
   TORCH_CHECK(x.is_cpu() && x.scalar_type() == torch::kFloat && x.dim() > 0 && x.size(-1) == n_inputs,
               "a product of ", n_inputs, " inputs does not support an input ", x.sizes());
-  const int64_t n_rows =
-      n_inputs > 0 ? x.numel() / n_inputs : c10::multiply_integers(x.sizes().slice(0, x.dim() - 1));
-  return x.detach().reshape({n_rows, n_inputs}).contiguous();
+}
+
+int64_t count_rows(const torch::Tensor& x) {
+  return c10::multiply_integers(x.sizes().slice(0, static_cast<size_t>(x.dim() - 1)));
 }
 
 }  // namespace
@@ -183,15 +189,18 @@ torch::Tensor packed_product(const torch::Tensor& x, const PackedMatrix& matrix,
               "a matrix of ", matrix.n_rows(), " rows has no rows ", outputs.first, " to ",
               outputs.first + outputs.count);
   const auto& kernels = kernels_of(path);
-  const auto rows = as_rows(x, matrix.n_columns());
+  check_inputs(x, matrix.n_columns());
+  const auto contiguous = x.expect_contiguous();  // no copy, and no work, if it is contiguous
+  const FloatRows rows{.data = contiguous->const_data_ptr<float>(), .stride = matrix.n_columns()};
+  const int64_t n_rows = count_rows(x);
   const auto result = empty_output(x, outputs.count);
   if (result.numel() == 0) return result;
   auto* const y = result.mutable_data_ptr<float>();
   const auto* const b = bias_data(bias, outputs.count);
   if (matrix.format() == PackedFormat::int8 || matrix.format() == PackedFormat::int4) {
-    multiply(IntegerPanels(rows, matrix, kernels), matrix, b, outputs, rows.size(0), y);
+    multiply(IntegerPanels(rows, n_rows, matrix, kernels), matrix, b, outputs, n_rows, y);
   } else {
-    multiply(FloatPanels(rows, matrix, kernels), matrix, b, outputs, rows.size(0), y);
+    multiply(FloatPanels(rows, n_rows, matrix, kernels), matrix, b, outputs, n_rows, y);
   }
   return result;
 }
@@ -207,21 +216,23 @@ torch::Tensor rows_product(const torch::Tensor& x, const torch::Tensor& weight, 
               "rows_product does not support this weight");
   const auto& kernels = kernels_of(path);
   const int64_t n_outputs = weight.size(0), n_inputs = weight.size(1);
-  const auto rows = as_rows(x, n_inputs);
+  check_inputs(x, n_inputs);
+  const auto contiguous = x.expect_contiguous();
+  const int64_t n_rows_of_x = count_rows(x);
   const auto result = empty_output(x, n_outputs);
   if (result.numel() == 0) return result;
   auto* const y = result.mutable_data_ptr<float>();
   const auto* const b = bias_data(bias, n_outputs);
   const auto* const w = weight.const_data_ptr<float>();
-  const auto* const inputs = rows.const_data_ptr<float>();
+  const auto* const inputs = contiguous->const_data_ptr<float>();
   // For one row the memory sets the pace, and one stream of it is faster than several side by side.
-  const bool side_by_side = rows.size(0) > 1;
+  const bool side_by_side = n_rows_of_x > 1;
   const int64_t n_units = (n_outputs + kDotOutputs - 1) / kDotOutputs;
   const int64_t work = std::max<int64_t>(n_inputs * kDotOutputs * 4, 1);
   at::parallel_for(0, n_units, 1 + kGrainBytes / work, [&](int64_t begin, int64_t end) {
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t output = unit * kDotOutputs, count = std::min<int64_t>(kDotOutputs, n_outputs - output);
-      for_each_block(rows.size(0), kDotRows, [&](int64_t first, int64_t n_rows) {
+      for_each_block(n_rows_of_x, kDotRows, [&](int64_t first, int64_t n_rows) {
         const FloatRows x_rows{.data = inputs + first * n_inputs, .stride = n_inputs};
         float* const y_block = y + first * n_outputs + output;
         if (side_by_side && count == kDotOutputs) {

@@ -1,6 +1,6 @@
 #pragma once
-// Products y = x Wᵀ + b on the CPU, written for few rows of x, where reading W takes most of the time: W is
-// read once, from its first byte to its last, by all threads.
+// Products y = x Wᵀ + b on the CPU, written for few rows of x, where reading W takes most of the time: for up
+// to 192 rows W is read once, from its first byte to its last, by all threads.
 //
 // A row of y depends on its row of x only: not on other rows, nor on their number, nor on the number of
 // threads. Products with a matrix in integers first round the inputs to whole numbers from -127 to 127 with a
