@@ -2,10 +2,14 @@
 """Measures whether steps become slower as a training goes on.
 
   benchmarks/training/late_steps.py [RECIPE…] [--optimizer NAME]… [--ages 100 5000 20000] [--rounds 3]
+                                     [--keep DIR]
 
 Trains each recipe with each optimiser up to the largest age, keeps a copy of the run at each age, and then goes on from
 the copies in turns, some steps from each. Prints the milliseconds of a step: the median over the steps, as the median over
 the rounds (least–most), and the ratio to the first age within a round.
+
+--keep DIR keeps the copies in DIR/RECIPE-OPTIMIZER, so that a later call with the same DIR measures them again, trains only
+to ages that are not there, and goes on with a training that was interrupted. The recipe must not have changed.
 
 --denormals does not train far. It takes the copy of the first age, sets half of every state of the optimiser to 1e-39, as
 the states of units that have died become after thousands of steps, and compares it with the copy as it was.
@@ -74,15 +78,28 @@ def measured(arguments, recipe, optimizer, kept, age, work):
     return statistics.median(step_times(run, age))
 
 
-def compare(arguments, recipe, optimizer, work):
-    run, kept = work / "run", {}
+def trained_to(arguments, recipe, optimizer, age, folder):
+    """The run at this age in `folder`. If it is not there yet, it goes on from the oldest of the younger ones."""
+    kept, run = folder / f"step-{age}", folder / f"to-step-{age}"
+    if kept.exists():
+        return kept
+    ages = [int(path.name.removeprefix("step-")) for path in folder.glob("step-*")]
+    younger = [other for other in ages if other < age]
+    if younger and not run.exists():  # an interrupted training goes on
+        made = folder / "copy"
+        shutil.rmtree(made, ignore_errors=True)
+        shutil.copytree(folder / f"step-{max(younger)}", made, symlinks=True)
+        made.rename(run)
+    train(arguments.zoo, recipe, optimizer, run, age, arguments.threads)
+    run.rename(kept)
+    return kept
+
+
+def compare(arguments, recipe, optimizer, work, folder):
     ages = arguments.ages[:1] if arguments.denormals else arguments.ages
-    for age in ages:
-        train(arguments.zoo, recipe, optimizer, run, age, arguments.threads)
-        kept[f"step {age:,}"] = (work / f"kept-{age}", age)
-        shutil.copytree(run, work / f"kept-{age}", symlinks=True)
+    kept = {f"step {age:,}": (trained_to(arguments, recipe, optimizer, age, folder), age) for age in ages}
     if arguments.denormals:
-        shutil.copytree(work / f"kept-{ages[0]}", work / "tiny", symlinks=True)
+        shutil.copytree(folder / f"step-{ages[0]}", work / "tiny", symlinks=True)
         make_tiny(work / "tiny")
         kept["states of 1e-39"] = (work / "tiny", ages[0])
     rounds = [{name: measured(arguments, recipe, optimizer, *copy, work) for name, copy in kept.items()}
@@ -102,6 +119,7 @@ def main():
     parser.add_argument("--optimizer", action="append", choices=OPTIMIZERS, metavar="NAME",
                         help=f"one of {', '.join(OPTIMIZERS)}; may be repeated; default: all")
     parser.add_argument("--ages", type=int, nargs="+", default=[100, 5000, 20000], help="steps (default: %(default)s)")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder for the trained copies, which may have some")
     parser.add_argument("--denormals", action="store_true", help="made-up late states in place of long trainings")
     parser.add_argument("--steps", type=int, default=40, help="measured steps of each copy (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="(default: %(default)s)")
@@ -117,7 +135,11 @@ def main():
     for recipe in arguments.recipes or RECIPES:
         for optimizer in arguments.optimizer or OPTIMIZERS:
             with tempfile.TemporaryDirectory() as work:
-                compare(arguments, Path(recipe).resolve(), optimizer, Path(work))
+                folder = Path(work)
+                if arguments.keep:
+                    folder = arguments.keep.resolve() / f"{Path(recipe).stem}-{optimizer}"
+                    folder.mkdir(parents=True, exist_ok=True)
+                compare(arguments, Path(recipe).resolve(), optimizer, Path(work), folder)
 
 
 if __name__ == "__main__":
