@@ -4,6 +4,7 @@ transformers computes with them: logits, hidden states, attention maps, greedy a
 For each case NAME: NAME/ is the directory of the model, NAME.safetensors has the inputs and outputs.
 """
 
+import copy
 import io
 import json
 import random
@@ -628,6 +629,31 @@ def random_norms(model):
             buffer.normal_(0, 0.2)
 
 
+def scale_projection(model, images):
+    """Divides the projection of the backbone's features so that its outputs have a standard deviation of 1.
+
+    Without this, the features of a deep random backbone are in the thousands. The softmax of the encoder's attention then
+    multiplies the rounding of float32, and two correct programs differ in the fourth digit."""
+    projected = []
+    hook = model.model.input_projection.register_forward_hook(lambda module, args, output: projected.append(output))
+    with torch.no_grad():
+        model(images)
+        model.model.input_projection.weight /= projected[0].std()
+    hook.remove()
+
+
+def expect_little_rounding(model, images, result):
+    """Raises an error if float32 changes what `model` computes by more than a tenth of what the test allows."""
+    most = 1e-5
+    with torch.no_grad():
+        exact = copy.deepcopy(model).double()(images.double(), output_attentions=True)
+    for name in ("logits", "pred_boxes", "encoder_last_hidden_state", "encoder_attentions", "cross_attentions"):
+        ours, expected = (torch.stack(list(outputs[name])) for outputs in (result, exact))
+        error = (ours - expected).abs().max() / max(1, expected.abs().max())
+        if not error <= most:
+            raise ValueError(f"rounding changes {name} of a DETR by {error:.1e}: give it smaller weights")
+
+
 def timm_name(name):
     """The name in timm's networks of a tensor of transformers' ResNet."""
     before = "model.backbone.conv_encoder.model."
@@ -666,7 +692,8 @@ def detr(out):
         torch.manual_seed(seed)
         model = random_weights(DetrForObjectDetection._from_config(config, attn_implementation="eager"))
         random_norms(model)
-        model.model.input_projection.weight.data *= 0.05
+        images = torch.randn(B, 3, 70, 101)
+        scale_projection(model, images)
         model.model.query_position_embeddings.weight.data *= 20  # queries that find objects of their own
         directory = out / f"detr_{seed}"
         model.to([torch.float32, torch.bfloat16, torch.float32][seed]).save_pretrained(directory)
@@ -682,9 +709,9 @@ def detr(out):
                 "use_timm_backbone": True, "backbone": "resnet18", "backbone_config": None, "dilation": False
             }  # fmt: skip
             path.write_text(json.dumps(written))
-        images = torch.randn(B, 3, 70, 101)
         with torch.no_grad():
             result = model(images, output_attentions=True)
+        expect_little_rounding(model, images, result)
         # A picture as a file. The processor resizes it, unless the network would enlarge the rounding of its pixels.
         height, width = (64, 85) if depth == "bottleneck" else (75, 100)
         picture = torch.nn.functional.interpolate(torch.rand(1, 3, 5, 7), (height, width), mode="bicubic")
