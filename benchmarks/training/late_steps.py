@@ -8,8 +8,9 @@ Trains each recipe with each optimiser up to the largest age, keeps a copy of th
 the copies in turns, some steps from each. Prints the milliseconds of a step: the median over the steps, as the median over
 the rounds (least–most), and the ratio to the first age within a round.
 
---keep DIR keeps the copies in DIR/RECIPE-OPTIMIZER, so that a later call with the same DIR measures them again, trains only
-to ages that are not there, and goes on with a training that was interrupted. The recipe must not have changed.
+--keep DIR keeps the copies in DIR/RECIPE-OPTIMIZER. A later call with the same DIR measures them again, and trains only to
+ages that are not there. A training that was interrupted goes on from its last thousand steps. The recipe must not have
+changed.
 
 --denormals does not train far. It takes the copy of the first age, sets half of every state of the optimiser to 1e-39, as
 the states of units that have died become after thousands of steps, and compares it with the copy as it was.
@@ -36,7 +37,7 @@ TINY = 1e-39  # below the smallest normal float, 1.2e-38
 def train(zoo, recipe, optimizer, run, steps, threads):
     never = 10 ** 9
     settings = {"training.steps": steps, "training.optimizer.type": optimizer, "training.log_every": 1,
-                "training.evaluate_every": never, "training.evaluate_batches": 1, "training.checkpoint_every": never,
+                "training.evaluate_every": never, "training.evaluate_batches": 1, "training.checkpoint_every": 1000,
                 "training.threads": threads, "training.optimizer.lr": "1e-4"}
     command = [str(zoo), "train", str(recipe), "--resume", "--out", str(run)]
     for key, value in settings.items():
