@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "layers/attention/pattern_attention.h"
 #include "layers/attention/scaled_dot_product.h"
+#include "layers/kernels/attention/few_queries.h"
 #include "layers/modules/construction.h"
 #include "layers/patterns/window_pattern.h"
 #include "layers/positions/position_bias.h"
@@ -133,6 +134,14 @@ torch::Tensor AttentionImpl::mix_with_relative_positions(const Heads& heads,
   const bool by_row = rows.dim() == 3;
   const auto key_vectors = torch::embedding(relative_keys, rows).to(heads.q.dtype());  // (…, T, S, Dh)
   const auto value_vectors = torch::embedding(relative_values, rows).to(heads.q.dtype());
+  if (n_queries == 1 && !context.maps && has_few_queries_attention(heads.q, heads.k, heads.v)) {
+    // The sums of a single query's keys and values are cheaper than products with their parts.
+    const auto of_keys = [&](const torch::Tensor& vectors) {
+      return vectors.reshape({-1, 1, heads.k.size(2), head_dim_});
+    };
+    return mix({.q = heads.q, .k = heads.k + of_keys(key_vectors), .v = heads.v + of_keys(value_vectors)},
+               context);
+  }
   auto bias = torch::einsum(by_row ? "bhtd,btsd->bhts" : "bhtd,tsd->bhts", {heads.q * scale(), key_vectors});
   if (context.bias.defined()) bias = bias + context.bias;
   const double dropout = is_training() ? options.dropout() : 0.0;

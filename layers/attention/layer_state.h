@@ -27,6 +27,8 @@ class LayerState {
   /// emptied. Otherwise throws c10::Error for 0 < to[b] < from[b]. A caller that needs an earlier state makes
   /// a copy() before.
   virtual void truncate(std::span<const int64_t> from, std::span<const int64_t> to) = 0;
+  /// Whether rows can be truncated to any length.
+  virtual bool keeps_every_token() const { return false; }
   virtual std::unique_ptr<LayerState> copy() const = 0;
   virtual int64_t bytes() const = 0;
 };
@@ -49,6 +51,7 @@ class KeyValueState final : public LayerState {
   void reorder(const torch::Tensor& rows) override;
   void join(const LayerState& other) override;
   void truncate(std::span<const int64_t> from, std::span<const int64_t> to) override;
+  bool keeps_every_token() const override { return true; }
   std::unique_ptr<LayerState> copy() const override;
   int64_t bytes() const override;
 
@@ -76,6 +79,7 @@ class MemoryState final : public LayerState {
   void join(const LayerState& other) override;
   /// Does nothing: memories do not depend on the tokens that the decoder has read.
   void truncate(std::span<const int64_t>, std::span<const int64_t>) override {}
+  bool keeps_every_token() const override { return true; }
   std::unique_ptr<LayerState> copy() const override;
   int64_t bytes() const override;
 

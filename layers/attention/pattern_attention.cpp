@@ -51,18 +51,20 @@ torch::Tensor token_positions(const PositionRange& range, torch::Device device) 
   return range.columns().masked_fill(columns.ge(range.counts().unsqueeze(1)), -1);
 }
 
-/// A single token at the same position in every row.
+/// A single token of every row. A row finds its keys in the same order in any batch, and so gets the same
+/// bits.
 torch::Tensor next_token(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                          WindowState& state, const PatternCall& call) {
   // The token that is overwritten is out of the window.
-  state.write(k, v, *call.range);
-  if (call.pattern.sees_all_in_reach()) {
-    const auto all = state.of_equal_rows(call.range->n_keys());
+  const auto& range = *call.range;
+  state.write(k, v, range);
+  if (call.pattern.sees_all_in_reach() && !range.differs_by_row()) {
+    const auto all = state.of_equal_rows(range.n_keys());
     return fused_attention(q, all.keys, all.values, {.scale = call.scale, .softcap = call.softcap});
   }
-  const auto now = state.after(*call.range);
-  return over_positions(q, now.keys, now.values, token_positions(*call.range, q.device()), now.positions,
-                        call);
+  const auto now = state.after(range);
+  const auto here = range.differs_by_row() ? range.columns() : range.ids(q.device()).unsqueeze(0);
+  return over_positions(q, now.keys, now.values, here, now.positions, call);
 }
 
 torch::Tensor next_tokens(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
@@ -82,7 +84,7 @@ torch::Tensor next_tokens(const torch::Tensor& q, const torch::Tensor& k, const 
 torch::Tensor over_window(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                           WindowState& state, const PatternCall& call) {
   const auto& range = *call.range;
-  if (range.count() == 1 && !range.differs_by_row()) return next_token(q, k, v, state, call);
+  if (range.count() == 1) return next_token(q, k, v, state, call);
   // In parts, because the mask of a part has a row for each of its tokens.
   constexpr int64_t most = 256;
   std::vector<torch::Tensor> parts;

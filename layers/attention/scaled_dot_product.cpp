@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include "layers/kernels/attention/cpu_attention.h"
+#include "layers/kernels/attention/few_queries.h"
 #include "layers/kernels/dropout.h"
 #include "layers/kernels/soft_cap.h"
 
@@ -39,6 +40,14 @@ double scale_of(const torch::Tensor& q, const ScaledDotProductOptions& options) 
 
 torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                               const ScaledDotProductOptions& options) {
+  if (options.dropout == 0 && has_few_queries_attention(q, k, v)) {
+    return few_queries_attention(
+        q, k, v,
+        {.visible = options.mask.materialize(q.size(2), k.size(2), q.device()),
+         .bias = options.bias.defined() ? options.bias.to(torch::kFloat) : options.bias,
+         .scale = scale_of(q, options),
+         .softcap = options.softcap});
+  }
   // The fused CPU kernel has no dropout: LibTorch, too, would go step by step, with a slower dropout. No
   // fused kernel takes a scale that is not positive: LibTorch takes its square root. None caps scores.
   const double scale = scale_of(q, options);

@@ -13,7 +13,7 @@
 namespace zoo {
 namespace {
 
-constexpr int64_t kBlock = 64;
+constexpr int64_t kQueryBlock = 64;
 
 /// Consecutive queries of a band, and the keys that at least one of them sees.
 struct Piece {
@@ -26,11 +26,11 @@ struct Piece {
 std::map<int64_t, std::vector<Piece>> pieces_of(const Bands& bands) {
   std::map<int64_t, std::vector<Piece>> result;
   for (const auto& band : bands) {
-    for (int64_t first = 0; first < band.queries.count; first += kBlock) {
-      const int64_t n = std::min(kBlock, band.queries.count - first);
+    for (int64_t first = 0; first < band.queries.count; first += kQueryBlock) {
+      const int64_t n = std::min(kQueryBlock, band.queries.count - first);
       const int64_t begin = band.first_key(first), n_keys = band.end_key(first + n - 1) - begin;
       if (n_keys <= 0) continue;
-      int64_t unit = kBlock;  // at most an eighth of the keys is padding
+      int64_t unit = kQueryBlock;  // at most an eighth of the keys is padding
       while (n_keys > 8 * unit) unit *= 2;
       result[(n_keys + unit - 1) / unit * unit].push_back({band, first, n, begin, n_keys});
     }
@@ -40,9 +40,9 @@ std::map<int64_t, std::vector<Piece>> pieces_of(const Bands& bands) {
 
 /// The pieces with M keys as positions on a device.
 struct Gathering {
-  torch::Tensor queries;  // (P, kBlock) int64
+  torch::Tensor queries;  // (P, kQueryBlock) int64
   torch::Tensor keys;     // (P, M) int64
-  torch::Tensor visible;  // (P, kBlock, M) bool
+  torch::Tensor visible;  // (P, kQueryBlock, M) bool
 };
 
 Gathering gathering_of(const std::vector<Piece>& pieces, int64_t n_keys, torch::Device device) {
@@ -59,7 +59,8 @@ Gathering gathering_of(const std::vector<Piece>& pieces, int64_t n_keys, torch::
   }
   table = table.to(device);
   const auto column = [&](int64_t i) { return table.select(1, i).unsqueeze(1); };  // (P, 1)
-  const auto query = torch::arange(kBlock, table.options()), key = torch::arange(n_keys, table.options());
+  const auto query = torch::arange(kQueryBlock, table.options()),
+             key = torch::arange(n_keys, table.options());
   const auto query_exists = query.lt(column(2)), key_exists = key.lt(column(5));
   const auto difference = key.view({1, 1, -1}) - query.view({1, -1, 1});
   Gathering result;
@@ -90,22 +91,22 @@ torch::Tensor attention_of_equal_rows(const torch::Tensor& q, const torch::Tenso
   const auto type = q.scalar_type() == torch::kDouble ? torch::kDouble : torch::kFloat;  // of the softmax
   struct Scores {
     Gathering gathering;
-    torch::Tensor values;  // (B, K, P, G, kBlock, M)
+    torch::Tensor values;  // (B, K, P, G, kQueryBlock, M)
   };
   std::vector<Scores> all;
   auto largest = torch::full({n_rows, n_heads, n_queries}, hidden, q.options().dtype(type));
   // (B, K, P, G, …) of a gathered tensor of query heads, and its reverse.
-  const auto by_kv_head = [&](const torch::Tensor& x) {  // (B, H, P, kBlock, D)
-    return x.view({n_rows, n_kv_heads, group, x.size(2), kBlock, x.size(4)}).transpose(2, 3);
+  const auto by_kv_head = [&](const torch::Tensor& x) {  // (B, H, P, kQueryBlock, D)
+    return x.view({n_rows, n_kv_heads, group, x.size(2), kQueryBlock, x.size(4)}).transpose(2, 3);
   };
-  const auto flat = [&](const torch::Tensor& x) {  // (B, K, P, G, kBlock) → (B, H, P·kBlock)
+  const auto flat = [&](const torch::Tensor& x) {  // (B, K, P, G, kQueryBlock) → (B, H, P·kQueryBlock)
     return x.transpose(2, 3).reshape({n_rows, n_heads, -1});
   };
   for (const auto& [n_keys, pieces] : pieces_of(bands)) {
     auto gathering = gathering_of(pieces, n_keys, q.device());
     const auto queries = by_kv_head(gathered(q * scale, gathering.queries));
     const auto keys = gathered(k, gathering.keys).unsqueeze(3);  // (B, K, P, 1, M, Dh)
-    auto visible = gathering.visible.view({1, 1, -1, 1, kBlock, n_keys});
+    auto visible = gathering.visible.view({1, 1, -1, 1, kQueryBlock, n_keys});
     if (lengths.defined()) {
       const auto exists =
           gathering.keys.unsqueeze(0).lt(lengths.to(q.device()).view({-1, 1, 1}));  // (B, P, M)
@@ -125,7 +126,7 @@ torch::Tensor attention_of_equal_rows(const torch::Tensor& q, const torch::Tenso
     const auto positions = gathering.queries.flatten();
     const int64_t n_pieces = gathering.queries.size(0);
     const auto shift = largest.index_select(2, positions)
-                           .view({n_rows, n_kv_heads, group, n_pieces, kBlock})
+                           .view({n_rows, n_kv_heads, group, n_pieces, kQueryBlock})
                            .transpose(2, 3)
                            .unsqueeze(-1);
     const auto weights = (scores - shift).exp();
@@ -135,7 +136,7 @@ torch::Tensor attention_of_equal_rows(const torch::Tensor& q, const torch::Tenso
     const auto mixed = torch::matmul(kept.to(v.scalar_type()), values);
     out = out.index_add(
         2, positions,
-        mixed.transpose(2, 3).reshape({n_rows, n_heads, n_pieces * kBlock, v.size(3)}).to(type));
+        mixed.transpose(2, 3).reshape({n_rows, n_heads, n_pieces * kQueryBlock, v.size(3)}).to(type));
   }
   out = out / sums.masked_fill(sums.eq(0), 1).unsqueeze(-1);
   return out.to(v.scalar_type());

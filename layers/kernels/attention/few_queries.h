@@ -1,0 +1,31 @@
+#pragma once
+// Scaled dot-product attention for few queries over many keys, as in decoding: reading the keys and values
+// takes most of the time, and they are read once for all query heads that share them.
+//
+// The result of a row depends on what its queries see only: not on other rows, nor on hidden keys, nor on the
+// number of threads.
+
+#include <optional>
+
+#include <torch/types.h>
+
+namespace zoo {
+
+struct FewQueriesOptions {
+  torch::Tensor visible = {};  // (B or 1, H or 1, T, S) bool; undefined: every query sees every key
+  torch::Tensor bias = {};     // (B or 1, H or 1, T, S) float, added to the scores; -∞ hides a key
+  double scale = 1;
+  std::optional<double> softcap = std::nullopt;  // cap · tanh(score / cap) after the bias
+};
+
+/// Whether few_queries_attention() takes these tensors: shapes as below, float, on the CPU, head dimensions
+/// contiguous, at most 7 queries, no gradients and no autocast.
+bool has_few_queries_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v);
+
+/// softmax(QKᵀ·scale + bias)V over the visible keys. q: (B, H, T, Dh), k: (B, K, S, Dh), v: (B, K, S, Dv), H
+/// a multiple of K. Returns (B, H, T, Dv), laid out in memory as (B, T, H, Dv); zeros for queries that see
+/// nothing. Throws c10::Error unless has_few_queries_attention().
+torch::Tensor few_queries_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
+                                    const FewQueriesOptions& options);
+
+}  // namespace zoo
