@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/stopwatch.h"
 #include "base/tensor_memory.h"
-#include "generation/search.h"
+#include "generation/scheduler.h"
 #include "models/inference_scope.h"
 #include "training/learner.h"
 #include "training/micro_batch_size.h"
@@ -179,19 +179,20 @@ DecodeSpeed measure_decode(GenerativeModel& model, int64_t vocab_size, c10::Devi
   speed.prompt_length = std::max<int64_t>(length / 2, 1);
   speed.n_tokens = std::clamp<int64_t>(length - speed.prompt_length, 2, kMostTokens);
   const auto prompt = some_tokens(speed.prompt_length, vocab_size);
-  const GreedySampler greedy;
-  const LogitsProcessors none;
+  const auto greedy = std::make_shared<TokenRules>(
+      TokenRules{.processors = {}, .sampler = std::make_unique<GreedySampler>()});
 
   std::vector<double> first, rest;  // seconds
   const auto write = [&] {
     // Each step copies its token to the CPU, so no further synchronisation is needed.
-    SamplingSearch search(model, device, {prompt}, {SampleRow{}}, none, greedy,
-                          {.max_new_tokens = speed.n_tokens});
+    Scheduler scheduler(model, device);
+    const size_t request =
+        scheduler.submit({.prompt = prompt, .rules = greedy, .limits = {.max_new_tokens = speed.n_tokens}});
     const Stopwatch until_first;
-    search.step();
+    while (scheduler.outputs(request).front().ids.empty()) scheduler.step();
     first.push_back(until_first.seconds());
     const Stopwatch until_last;
-    while (search.step()) stop_if_told(should_stop);
+    while (scheduler.step()) stop_if_told(should_stop);
     rest.push_back(until_last.seconds());
   };
   write();

@@ -35,7 +35,8 @@ struct GenerateArguments {
   RunArguments run;
   std::vector<std::string> prompts, stop, bad_words;
   std::optional<std::string> prompt_ids;
-  std::optional<std::filesystem::path> input;
+  std::optional<std::filesystem::path> input, draft;
+  std::optional<int64_t> prompt_lookup, draft_tokens;
   std::optional<int64_t> max_new_tokens, min_new_tokens, beam, top_k, no_repeat_ngram_size, seed, num_samples;
   std::optional<double> temperature, top_p, min_p, typical_p;
   std::optional<double> repetition_penalty, presence_penalty, frequency_penalty;
@@ -134,6 +135,10 @@ nlohmann::ordered_json result_json(const Prompt& prompt, const std::vector<Outpu
                     {"logprobs", output.logprobs},
                     {"score", output.score},
                     {"end", name_of(output.end)}});
+    if (output.n_proposed > 0) {
+      list.back()["proposed"] = output.n_proposed;
+      list.back()["accepted"] = output.n_accepted;
+    }
   }
   return {{"prompt", prompt.text}, {"prompt_ids", prompt.ids}, {"outputs", std::move(list)}};
 }
@@ -185,6 +190,12 @@ GenerationConfig options_of(const GenerateArguments& arguments, GenerationConfig
   set(options.no_repeat_ngram_size, arguments.no_repeat_ngram_size);
   set(options.seed, arguments.seed);
   set(options.num_samples, arguments.num_samples);
+  set(options.prompt_lookup, arguments.prompt_lookup);
+  set(options.draft_tokens, arguments.draft_tokens);
+  if (arguments.draft && options.prompt_lookup > 0)
+    throw UsageError("--draft contradicts prompt look-up: tokens are proposed in one way");
+  if (arguments.draft && options.beam > 1)
+    throw UsageError("--draft proposes tokens for greedy search and sampling: add --beam 1");
   if (!arguments.stop.empty()) options.stop = arguments.stop;
   if (!arguments.bad_words.empty()) options.bad_words = arguments.bad_words;
   check(options);
@@ -206,6 +217,16 @@ GenerationConfig options_of(const GenerateArguments& arguments, GenerationConfig
   return options;
 }
 
+void require_same_vocabulary(const Run& draft, const Run& run) {
+  if (draft.task().vocabulary().tokenizer) {
+    const auto &ours = run.tokenizer(), &theirs = draft.tokenizer();
+    bool same = ours.vocab_size() == theirs.vocab_size();
+    for (int64_t id = 0; same && id < ours.vocab_size(); ++id) same = ours.label(id) == theirs.label(id);
+    if (same) return;
+  }
+  throw UsageError("--draft: this run has another vocabulary than the model, so its tokens mean other texts");
+}
+
 class Writer {
  public:
   Writer(const GenerateArguments& arguments, const Run& run)
@@ -214,7 +235,13 @@ class Writer {
         generator_(run.model(), run.tokenizer()),
         reader_{.tokenizer = run.tokenizer(),
                 .max_length = run.model().generative()->max_length(),
-                .writer = run.model().generative()} {}
+                .writer = run.model().generative()} {
+    if (!arguments.draft) return;
+    draft_ =
+        open_run({.dir = *arguments.draft, .weights = arguments.run.weights, .device = arguments.run.device});
+    require_same_vocabulary(*draft_, run);
+    generator_.use_draft({std::shared_ptr<void>(), &draft_->model()});
+  }
 
   void run() const {
     if (is_conversation(arguments_)) return converse();
@@ -280,7 +307,8 @@ class Writer {
 
   const GenerateArguments& arguments_;
   const GenerationConfig options_;
-  const Generator generator_;
+  std::optional<Run> draft_;  // proposes tokens
+  Generator generator_;
   const PromptReader reader_;
 };
 
@@ -289,6 +317,8 @@ class Writer {
 /// Each prompt, or line of standard input, is the next message of one conversation. A person types messages.
 void chat(const GenerateArguments& arguments, const Run& run) {
   if (arguments.prompt_ids) throw UsageError("--chat reads messages, not --prompt-ids");
+  if (arguments.draft)
+    throw UsageError("--draft is for prompts, not for --chat: use --prompt-lookup N, or leave it out");
   const auto options = options_of(arguments, run.experiment().generation);
   if (options.num_samples > 1)
     throw UsageError("--chat gives one answer to a message: leave out --num-samples");
@@ -340,6 +370,9 @@ void refuse_options_of_writers(const GenerateArguments& arguments) {
       {"--presence-penalty", arguments.presence_penalty.has_value()},
       {"--frequency-penalty", arguments.frequency_penalty.has_value()},
       {"--no-repeat-ngram-size", arguments.no_repeat_ngram_size.has_value()},
+      {"--draft", arguments.draft.has_value()},
+      {"--draft-tokens", arguments.draft_tokens.has_value()},
+      {"--prompt-lookup", arguments.prompt_lookup.has_value()},
       {"--seed", arguments.seed.has_value()}};
   for (const auto& [option, is_given] : options) {
     if (is_given)
@@ -437,6 +470,23 @@ void add_rules(CLI::App& command, GenerateArguments& arguments) {
       ->check(whole_number(0));
 }
 
+/// Options that propose tokens, which the model checks.
+void add_speculation(CLI::App& command, GenerateArguments& arguments) {
+  command
+      .add_option("--draft", arguments.draft,
+                  "A smaller run with the same vocabulary: it proposes tokens, and the model checks several "
+                  "at once")
+      ->type_name("RUN");
+  command.add_option("--draft-tokens", arguments.draft_tokens, "Tokens that --draft proposes for each step")
+      ->type_name("N")
+      ->check(whole_number(1, kMostProposed));
+  command
+      .add_option("--prompt-lookup", arguments.prompt_lookup,
+                  "Propose up to N tokens for each step from earlier places of the text; 0 = off")
+      ->type_name("N")
+      ->check(whole_number(0, kMostProposed));
+}
+
 }  // namespace
 
 void add_generate(CLI::App& app) {
@@ -474,6 +524,7 @@ void add_generate(CLI::App& app) {
                    "Outputs for each prompt; with beam search the n best; candidates for each <mask>")
       ->type_name("N")
       ->check(whole_number(1, kMostSamples));
+  add_speculation(*command, *arguments);
   command->add_flag("--chat", arguments->chat,
                     "Hold a conversation by the model's chat template: on a terminal until /exit; else each "
                     "prompt, or line of standard input, is the next message");

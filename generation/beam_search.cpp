@@ -7,6 +7,8 @@
 
 #include <torch/types.h>
 
+#include "generation/sequence_reader.h"
+
 namespace zoo {
 namespace {
 

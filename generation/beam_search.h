@@ -7,8 +7,12 @@
 
 #include <vector>
 
+#include <torch/types.h>
+
 #include "generation/generation_config.h"
-#include "generation/search.h"
+#include "generation/hypothesis.h"
+#include "generation/logits_processors.h"
+#include "models/model.h"
 
 namespace zoo {
 

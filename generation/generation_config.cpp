@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "generation/speculation.h"
 #include "io/config/config_reader.h"
 #include "io/config/registry.h"
 
@@ -93,9 +94,16 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
       "weights", c.weights,
       "How a trained model's weights are stored while it generates or is evaluated: fp32; bf16 or fp16, half "
       "the memory; int8, a quarter, with a scale per row; int4, a seventh, with a scale per 32 weights.");
+  v.field(
+      "prompt_lookup", c.prompt_lookup,
+      "Tokens that are proposed for each step: those that followed the newest ones when they stood in the "
+      "text before. The model checks all of them at once, and no output changes; 0 = off.",
+      Limits::between(0, static_cast<double>(kMostProposed)));
+  v.field("draft_tokens", c.draft_tokens, "Tokens that a draft model (--draft) proposes for each step.",
+          Limits::between(1, static_cast<double>(kMostProposed)));
   v.field("batch_size", c.batch_size,
-          "Sequences (prompts × beams or samples) at once. It changes outputs by rounding at most: the "
-          "products of larger batches may add their terms in another order.",
+          "Outputs that grow together. Up to 64 it changes no output on a CPU; more change it by rounding at "
+          "most, as they do with beams and on a GPU.",
           Limits::at_least(1));
 }
 
@@ -107,6 +115,8 @@ void validate(const GenerationConfig& c, const Complain& complain) {
     complain("min_new_tokens",
              fmt::format("{} is more than max_new_tokens {}", c.min_new_tokens, c.max_new_tokens));
   }
+  if (c.beam > 1 && c.prompt_lookup > 0)
+    complain("prompt_lookup", "proposes tokens for greedy search and sampling, not for beams");
   if (c.beam > 1 && c.num_samples > c.beam) {
     complain("num_samples",
              fmt::format("{} outputs are more than the {} beams of beam search", c.num_samples, c.beam));

@@ -38,8 +38,9 @@ struct GenerationConfig {
   int64_t seed = 0;
   /// How the commands that load a trained model store its weights.
   WeightFormat weights = WeightFormat::fp32;
-  int64_t batch_size =
-      32;  // sequences (prompts × beams or samples) at once; changes outputs by rounding at most
+  int64_t batch_size = 32;    // outputs that grow together; what they change: docs/generation.md
+  int64_t prompt_lookup = 0;  // tokens proposed for a step by prompt look-up; 0 = off (speculation.h)
+  int64_t draft_tokens = 4;   // tokens proposed for a step by a draft model, if there is one
   std::vector<std::string> stop = {};              // an output ends before the first of these texts
   int64_t min_new_tokens = 0;                      // an output does not end before so many tokens
   std::vector<std::string> bad_words = {};         // texts that no output has, as tokens

@@ -10,6 +10,7 @@
 #include "generation/beam_search.h"
 #include "generation/prompt.h"
 #include "generation/repetition.h"
+#include "generation/scheduler.h"
 #include "models/inference_scope.h"
 
 namespace zoo {
@@ -37,48 +38,19 @@ int64_t first_token(const Tokenizer& tokenizer) {
   }
 }
 
-/// What all batches share.
-struct Search {
-  GenerativeModel& model;
-  torch::Device device;
-  const LogitsProcessors& rules;
-  const Sampler& sampler;
-  const GenerationConfig& options;
-};
-
-/// The hypotheses for each prompt of a batch, best first.
-std::vector<std::vector<Hypothesis>> search_with_beams(const Search& search,
-                                                       const std::vector<TokenIds>& inputs,
-                                                       const SearchLimits& limit) {
-  return beam_search(search.model, search.device, inputs, search.rules, limit,
-                     {.beams = search.options.beam,
-                      .length_penalty = search.options.length_penalty,
-                      .early_stopping = search.options.early_stopping});
+/// Proposed tokens that are refused must be taken back.
+void require_kept_tokens(Model& model, std::string_view what) {
+  const torch::NoGradGuard no_grad;
+  const TokenBatch some{.ids = torch::zeros({1, 1}, torch::dtype(torch::kInt64).device(model.device()))};
+  if (model.generative()->begin(some).keeps_every_token()) return;
+  throw UsageError(fmt::format(
+      "{}: proposed tokens need a model whose layers keep every token, and this one has windows or running "
+      "states: leave it out",
+      what));
 }
 
-/// The samples for each prompt of a batch; `numbers` are the prompts' numbers among all prompts.
-std::vector<std::vector<Hypothesis>> search_by_sampling(const Search& search,
-                                                        const std::vector<TokenIds>& inputs,
-                                                        std::span<const size_t> numbers,
-                                                        const SearchLimits& limit) {
-  std::vector<SampleRow> rows;
-  for (size_t p = 0; p < inputs.size(); ++p) {
-    for (int64_t s = 0; s < search.options.num_samples; ++s)
-      rows.push_back({.prompt = p, .draw = {.prompt = numbers[p], .sample = static_cast<uint64_t>(s)}});
-  }
-  std::vector<std::vector<Hypothesis>> hypotheses(inputs.size());
-  // One prompt can have more samples than fit into a batch.
-  const auto most_rows = static_cast<size_t>(search.options.batch_size);
-  for (size_t first = 0; first < rows.size(); first += most_rows) {
-    const auto some = std::span(rows).subspan(first, std::min(most_rows, rows.size() - first));
-    SamplingSearch sampling(search.model, search.device, inputs, {some.begin(), some.end()}, search.rules,
-                            search.sampler, limit);
-    while (sampling.step()) {
-    }
-    for (size_t i = 0; i < some.size(); ++i) hypotheses[some[i].prompt].push_back(sampling.outputs()[i]);
-  }
-  return hypotheses;
-}
+/// Bytes for the states of what several prompts begin with.
+constexpr int64_t kPrefixBytes = 256 << 20;
 
 }  // namespace
 
@@ -92,6 +64,19 @@ Generator::Generator(std::shared_ptr<Model> model, std::shared_ptr<const Tokeniz
 Generator::Generator(Model& model, const Tokenizer& tokenizer)
     : Generator(std::shared_ptr<Model>(std::shared_ptr<void>(), &model),
                 std::shared_ptr<const Tokenizer>(std::shared_ptr<void>(), &tokenizer)) {}
+
+void Generator::use_draft(std::shared_ptr<Model> draft) {
+  if (!draft->generative() || !draft->generative()->continues_prompt() || !continues_prompt())
+    throw UsageError("a draft model and the model must both be decoders that continue texts");
+  if (draft->n_outputs() != model_->n_outputs()) {
+    throw UsageError(fmt::format("the draft model has {} outputs and the model {}: they need one vocabulary",
+                                 draft->n_outputs(), model_->n_outputs()));
+  }
+  require_kept_tokens(*model_, "the model");
+  require_kept_tokens(*draft, "the draft model");
+  draft->eval();
+  draft_ = std::move(draft);
+}
 
 TokenIds Generator::encode(const std::string& prompt) const {
   return encode_prompt(*tokenizer_, prompt, *model_->generative());
@@ -174,23 +159,99 @@ LogitsProcessors Generator::processors(const GenerationConfig& options) const {
 
 SearchLimits Generator::limits(const GenerationConfig& options, size_t input_length) const {
   SearchLimits limits{.max_new_tokens = options.max_new_tokens, .ends = end_tokens(tokenizer_->special())};
-  if (continues_prompt()) return limits;  // SequenceReader shortens sequences that become too long
+  if (continues_prompt()) return limits;  // sequences that become too long are shortened
   const auto& model = *model_->generative();
   const int64_t taken = model.sequence_has_prompt() ? static_cast<int64_t>(input_length) : 0;
   limits.max_new_tokens = std::min(limits.max_new_tokens, model.max_length() - taken);
   return limits;
 }
 
+std::shared_ptr<const TokenRules> Generator::rules(const GenerationConfig& options) const {
+  return std::make_shared<TokenRules>(
+      TokenRules{.processors = processors(options), .sampler = make_sampler(options)});
+}
+
+/// A request without outputs for now.
+GenerationRequest Generator::request(const Input& input, const GenerationConfig& options,
+                                     const std::shared_ptr<const TokenRules>& rules) const {
+  GenerationRequest request{
+      .prompt = input.ids, .rules = rules, .limits = limits(options, input.ids.size()), .draws = {}};
+  if (!options.stop.empty()) request.limits.decoders.push_back(input.decoder);
+  if (draft_) {
+    request.n_proposed = options.draft_tokens;
+    request.make_proposer = [draft = draft_, rules] {
+      return std::make_unique<DraftModel>(*draft->generative(), draft->device(), rules);
+    };
+  } else if (options.prompt_lookup > 0) {
+    require_kept_tokens(*model_, "prompt_lookup");
+    request.n_proposed = options.prompt_lookup;
+    request.make_proposer = [] { return std::make_unique<PromptLookup>(); };
+  }
+  return request;
+}
+
+/// The samples of each prompt.
+std::vector<std::vector<Hypothesis>> Generator::search_by_sampling(const std::vector<Input>& inputs,
+                                                                   const GenerationConfig& options) const {
+  Scheduler scheduler(
+      *model_->generative(), model_->device(),
+      {.most_rows = options.batch_size, .prefix_bytes = inputs.size() > 1 ? kPrefixBytes : 0});
+  const auto shared = rules(options);
+  std::vector<size_t> requests;
+  for (const auto& input : inputs) {
+    auto asked = request(input, options, shared);
+    for (int64_t s = 0; s < options.num_samples; ++s)
+      asked.draws.push_back({.prompt = input.number, .sample = static_cast<uint64_t>(s)});
+    requests.push_back(scheduler.submit(std::move(asked)));
+  }
+  while (scheduler.step()) {
+  }
+  std::vector<std::vector<Hypothesis>> result;
+  for (const size_t request : requests) result.push_back(scheduler.take(request));
+  return result;
+}
+
 /// How many prompts from the front of `inputs`, sorted by length, go into one batch: at most `most`. If their
 /// length limits the answers, a batch has prompts of one length.
-size_t Generator::n_together(std::span<const TokenIds> inputs, size_t most,
+size_t Generator::n_together(std::span<const Input* const> inputs, size_t most,
                              const GenerationConfig& options) const {
   const size_t n = std::min(most, inputs.size());
-  const size_t longest = inputs[n - 1].size(), shortest = inputs.front().size();
+  const size_t longest = inputs[n - 1]->ids.size(), shortest = inputs.front()->ids.size();
   if (limits(options, longest).max_new_tokens == limits(options, shortest).max_new_tokens) return n;
   return static_cast<size_t>(
-      std::ranges::find_if(inputs.first(n), [&](const auto& input) { return input.size() != shortest; }) -
+      std::ranges::find_if(inputs.first(n),
+                           [&](const Input* input) { return input->ids.size() != shortest; }) -
       inputs.begin());
+}
+
+/// The hypotheses for each prompt, best first.
+std::vector<std::vector<Hypothesis>> Generator::search_with_beams(const std::vector<Input>& inputs,
+                                                                  const GenerationConfig& options) const {
+  // Prompts of similar length share a batch: this saves padding.
+  std::vector<const Input*> sorted;
+  for (const auto& input : inputs) sorted.push_back(&input);
+  std::ranges::stable_sort(sorted, {}, [](const Input* input) { return input->ids.size(); });
+  const auto processors = this->processors(options);
+  const auto most_together = static_cast<size_t>(
+      std::max<int64_t>(1, options.batch_size / std::max(options.beam, options.num_samples)));
+  std::vector<std::vector<Hypothesis>> result(inputs.size());
+  for (size_t begin = 0, n = 0; begin < sorted.size(); begin += n) {
+    n = n_together(std::span(sorted).subspan(begin), most_together, options);
+    const auto batch = std::span(sorted).subspan(begin, n);
+    auto limit = limits(options, batch.back()->ids.size());
+    std::vector<TokenIds> prompts;
+    for (const auto* const input : batch) {
+      prompts.push_back(input->ids);
+      if (!options.stop.empty()) limit.decoders.push_back(input->decoder);
+    }
+    auto found = beam_search(*model_->generative(), model_->device(), prompts, processors, limit,
+                             {.beams = options.beam,
+                              .length_penalty = options.length_penalty,
+                              .early_stopping = options.early_stopping});
+    for (size_t i = 0; i < n; ++i)
+      result[static_cast<size_t>(batch[i] - inputs.data())] = std::move(found[i]);
+  }
+  return result;
 }
 
 ContinuationDecoder Generator::decoder(const TokenIds& prompt, const GenerationConfig& options) const {
@@ -203,7 +264,9 @@ Output Generator::output(const Hypothesis& hypothesis, const TokenIds& prompt,
   Output result{.ids = hypothesis.ids,
                 .text = {},
                 .logprobs = hypothesis.logprobs,
-                .score = length_normalised(hypothesis, options.length_penalty)};
+                .score = length_normalised(hypothesis, options.length_penalty),
+                .n_proposed = hypothesis.n_proposed,
+                .n_accepted = hypothesis.n_accepted};
   for (const int64_t id : hypothesis.ids) result.text += text.push(id);
   result.text += text.finish();
   const auto ends = end_tokens(tokenizer_->special());
@@ -221,49 +284,23 @@ std::vector<Generation> Generator::generate(const std::vector<TokenIds>& prompts
   check(options);
   const InferenceScope scope(*model_);
   std::vector<Generation> result(prompts.size());
-  std::vector<std::pair<size_t, TokenIds>> inputs;  // with the number of the prompt
+  std::vector<Input> inputs;
   for (size_t i = 0; i < prompts.size(); ++i) {
     result[i].prompt_ids = prompts[i];
     if (has_nothing_to_answer(prompts[i])) {
       result[i].outputs.resize(static_cast<size_t>(options.num_samples));
     } else {
-      inputs.emplace_back(i, model_input(prompts[i], i));
+      inputs.push_back(
+          {.number = i, .ids = model_input(prompts[i], i), .decoder = decoder(prompts[i], options)});
     }
   }
-  // Prompts of similar length share a batch: this saves padding.
-  std::ranges::stable_sort(inputs, {}, [](const auto& input) { return input.second.size(); });
-  std::vector<size_t> order;
-  std::vector<TokenIds> sorted;
-  for (auto& [i, input] : inputs) {
-    order.push_back(i);
-    sorted.push_back(std::move(input));
-  }
-
-  const auto rules = processors(options);
-  const auto sampler = make_sampler(options);
-  const Search search{.model = *model_->generative(),
-                      .device = model_->device(),
-                      .rules = rules,
-                      .sampler = *sampler,
-                      .options = options};
-  const auto most_together = static_cast<size_t>(
-      std::max<int64_t>(1, options.batch_size / std::max(options.beam, options.num_samples)));
-  for (size_t begin = 0, n = 0; begin < order.size(); begin += n) {
-    n = n_together(std::span(sorted).subspan(begin), most_together, options);
-    const auto batch = std::span(order).subspan(begin, n);
-    const std::vector<TokenIds> batch_inputs(sorted.begin() + static_cast<ptrdiff_t>(begin),
-                                             sorted.begin() + static_cast<ptrdiff_t>(begin + n));
-    auto limit = limits(options, batch_inputs.back().size());
-    for (const size_t i : batch) {
-      if (!options.stop.empty()) limit.decoders.push_back(decoder(prompts[i], options));
-    }
-    const auto hypotheses = options.beam > 1 ? search_with_beams(search, batch_inputs, limit)
-                                             : search_by_sampling(search, batch_inputs, batch, limit);
-    for (size_t p = 0; p < batch.size(); ++p) {
-      const size_t n_outputs = std::min(hypotheses[p].size(), static_cast<size_t>(options.num_samples));
-      for (const auto& hypothesis : std::span(hypotheses[p]).first(n_outputs))
-        result[batch[p]].outputs.push_back(output(hypothesis, prompts[batch[p]], options));
-    }
+  const auto found =
+      options.beam > 1 ? search_with_beams(inputs, options) : search_by_sampling(inputs, options);
+  for (size_t p = 0; p < inputs.size(); ++p) {
+    const size_t i = inputs[p].number;
+    const size_t n_outputs = std::min(found[p].size(), static_cast<size_t>(options.num_samples));
+    for (const auto& hypothesis : std::span(found[p]).first(n_outputs))
+      result[i].outputs.push_back(output(hypothesis, prompts[i], options));
   }
   return result;
 }
@@ -280,18 +317,12 @@ TextStream Generator::stream(const TokenIds& prompt, const GenerationConfig& opt
   check(options);
   if (options.beam > 1) throw UsageError("beam search has no text until its end: stream with beam = 1");
   auto input = model_input(prompt, draw.prompt);
-  auto limit = limits(options, input.size());
-  if (has_nothing_to_answer(prompt)) limit.max_new_tokens = 0;
-  const auto text = decoder(prompt, options);
-  if (!options.stop.empty()) limit.decoders.push_back(text);
-  return TextStream({.model = model_,
-                     .tokenizer = tokenizer_,
-                     .prompt = std::move(input),
-                     .decoder = text,
-                     .processors = processors(options),
-                     .sampler = make_sampler(options),
-                     .limits = std::move(limit),
-                     .draw = draw});
+  const Input read{.number = draw.prompt, .ids = std::move(input), .decoder = decoder(prompt, options)};
+  auto asked = request(read, options, rules(options));
+  asked.draws = {draw};
+  if (has_nothing_to_answer(prompt)) asked.limits.max_new_tokens = 0;
+  return TextStream(
+      {.model = model_, .tokenizer = tokenizer_, .decoder = read.decoder, .request = std::move(asked)});
 }
 
 TextStream Generator::stream(const std::string& prompt, const GenerationConfig& options,

@@ -11,6 +11,7 @@
 #include "data/text/tokenizer.h"
 #include "generation/continuation_decoder.h"
 #include "generation/generation_config.h"
+#include "generation/scheduler.h"
 #include "generation/text_stream.h"
 #include "models/model.h"
 
@@ -36,6 +37,8 @@ struct Output {
   std::vector<double> logprobs;
   double score = 0;  // Σ logprobs / length^length_penalty
   OutputEnd end = OutputEnd::end_token;
+  /// Tokens that were proposed, and those that were accepted (generation/speculation.h).
+  int64_t n_proposed = 0, n_accepted = 0;
 };
 
 /// The outputs for one prompt.
@@ -64,6 +67,11 @@ class Generator {
   /// Does not own its arguments: they must outlive this object and its streams.
   Generator(Model& model, const Tokenizer& tokenizer);
 
+  /// A smaller decoder with the same vocabulary, which proposes options.draft_tokens tokens for each step of
+  /// greedy search and sampling (generation/speculation.h). Greedy outputs stay the same, drawn ones are
+  /// distributed as before. Throws UsageError if the models do not fit.
+  void use_draft(std::shared_ptr<Model> draft);
+
   /// Returns one Generation per prompt, each with num_samples outputs; with beam search the best first, and
   /// fewer if it finds fewer. Throws UsageError if options are out of range, DataError if a token id is
   /// outside the vocabulary or a source is too long for the model, CheckpointError if the logits are NaN.
@@ -85,17 +93,31 @@ class Generator {
   bool continues_prompt() const { return model_->generative()->continues_prompt(); }
 
  private:
+  /// A prompt that a model reads.
+  struct Input {
+    size_t number;                // of the prompt, among all prompts
+    TokenIds ids;                 // as the model reads it
+    ContinuationDecoder decoder;  // of its outputs
+  };
+
   TokenIds encode(const std::string& prompt) const;
   bool has_nothing_to_answer(const TokenIds& prompt) const;
   TokenIds model_input(const TokenIds& prompt, size_t index) const;
   ContinuationDecoder decoder(const TokenIds& prompt, const GenerationConfig& options) const;
   std::vector<TokenIds> tokens_of_bad_words(const GenerationConfig& options) const;
   LogitsProcessors processors(const GenerationConfig& options) const;
+  std::shared_ptr<const TokenRules> rules(const GenerationConfig& options) const;
+  GenerationRequest request(const Input& input, const GenerationConfig& options,
+                            const std::shared_ptr<const TokenRules>& rules) const;
   SearchLimits limits(const GenerationConfig& options, size_t input_length) const;
-  size_t n_together(std::span<const TokenIds> inputs, size_t most, const GenerationConfig& options) const;
+  std::vector<std::vector<Hypothesis>> search_by_sampling(const std::vector<Input>& inputs,
+                                                          const GenerationConfig& options) const;
+  std::vector<std::vector<Hypothesis>> search_with_beams(const std::vector<Input>& inputs,
+                                                         const GenerationConfig& options) const;
+  size_t n_together(std::span<const Input* const> inputs, size_t most, const GenerationConfig& options) const;
   Output output(const Hypothesis& hypothesis, const TokenIds& prompt, const GenerationConfig& options) const;
 
-  std::shared_ptr<Model> model_;
+  std::shared_ptr<Model> model_, draft_;  // draft_ may be null
   std::shared_ptr<const Tokenizer> tokenizer_;
 };
 

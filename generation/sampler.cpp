@@ -1,5 +1,6 @@
 #include "generation/sampler.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <ATen/core/PhiloxRNGEngine.h>
@@ -22,6 +23,27 @@ std::vector<int64_t> checked(const torch::Tensor& tokens, const torch::Tensor& e
   return result;
 }
 
+/// A row for each number in 0 … 1: the token at this share of the row's mass. mass: (B, V) float64, not
+/// negative.
+std::vector<int64_t> tokens_at(const std::vector<double>& shares, const torch::Tensor& mass) {
+  const auto u = torch::tensor(shares, torch::kFloat64).to(mass.device()).unsqueeze(1);  // (B, 1)
+  const auto sums = mass.cumsum(1);
+  const auto total = sums.narrow(1, sums.size(1) - 1, 1);
+  // The point stays below the total, so a first token beyond it exists, and has a probability above 0.
+  const auto point = torch::minimum(u * total, torch::nextafter(total, torch::zeros_like(total)));
+  const auto tokens = torch::searchsorted(sums, point, /*out_int32=*/false, /*right=*/true);
+  return checked(tokens.squeeze(1), total.squeeze(1));
+}
+
+torch::Tensor probabilities(const torch::Tensor& logits) { return logits.to(torch::kFloat64).softmax(1); }
+
+/// Random numbers for the same token that do not depend on each other.
+enum class Purpose : uint64_t { token = 0, draft = 1, acceptance = 2, replacement = 3 };
+double uniform_for(Purpose purpose, uint64_t seed, Draw draw) {
+  draw.position |= static_cast<uint64_t>(purpose) << 62;
+  return uniform(seed, draw);
+}
+
 }  // namespace
 
 double uniform(uint64_t seed, const Draw& draw) {
@@ -38,14 +60,50 @@ std::vector<int64_t> GreedySampler::sample(const torch::Tensor& logits, std::spa
 
 std::vector<int64_t> RandomSampler::sample(const torch::Tensor& logits, std::span<const Draw> draws) const {
   std::vector<double> numbers;
-  for (const auto& draw : draws) numbers.push_back(uniform(seed_, draw));
-  const auto u = torch::tensor(numbers, torch::kFloat64).to(logits.device()).unsqueeze(1);  // (B, 1)
-  const auto mass = logits.to(torch::kFloat64).softmax(1).cumsum(1);                        // (B, V)
-  const auto total = mass.narrow(1, mass.size(1) - 1, 1);
-  // The point stays below the total, so a first token beyond it exists, and has a probability above 0.
-  const auto point = torch::minimum(u * total, torch::nextafter(total, torch::zeros_like(total)));
-  const auto tokens = torch::searchsorted(mass, point, /*out_int32=*/false, /*right=*/true);
-  return checked(tokens.squeeze(1), total.squeeze(1));
+  for (const auto& draw : draws) numbers.push_back(uniform_for(Purpose::token, seed_, draw));
+  return tokens_at(numbers, probabilities(logits));
+}
+
+Sampler::Drafted Sampler::draft(const torch::Tensor& logits, const Draw& draw) const {
+  return {.token = sample(logits, {&draw, 1}).front(), .distribution = {}};
+}
+
+std::vector<int64_t> Sampler::check(const Proposal& proposal, const torch::Tensor& logits,
+                                    std::span<const Draw> draws) const {
+  auto tokens = sample(logits, draws);
+  const auto n_equal = std::ranges::mismatch(tokens, proposal.tokens).in1 - tokens.begin();
+  tokens.resize(static_cast<size_t>(n_equal) + 1);
+  return tokens;
+}
+
+Sampler::Drafted RandomSampler::draft(const torch::Tensor& logits, const Draw& draw) const {
+  const auto distribution = probabilities(logits);
+  const auto token = tokens_at({uniform_for(Purpose::draft, seed_, draw)}, distribution).front();
+  return {.token = token, .distribution = distribution[0]};
+}
+
+std::vector<int64_t> RandomSampler::check(const Proposal& proposal, const torch::Tensor& logits,
+                                          std::span<const Draw> draws) const {
+  if (!proposal.distributions.defined()) return Sampler::check(proposal, logits, draws);
+  const auto model = probabilities(logits);
+  std::vector<int64_t> tokens;
+  for (const int64_t token : proposal.tokens) {
+    const size_t i = tokens.size();
+    const auto p = model[static_cast<int64_t>(i)], q = proposal.distributions[static_cast<int64_t>(i)];
+    const double u = uniform_for(Purpose::acceptance, seed_, draws[i]);
+    if (u * q[token].item<double>() < p[token].item<double>()) {
+      tokens.push_back(token);
+      continue;
+    }
+    auto rest = (p - q).clamp_min(0).unsqueeze(0);
+    // Equal distributions differ by rounding only.
+    if (rest.sum().item<double>() == 0) rest = p.unsqueeze(0);
+    tokens.push_back(tokens_at({uniform_for(Purpose::replacement, seed_, draws[i])}, rest).front());
+    return tokens;
+  }
+  const auto n = static_cast<int64_t>(tokens.size());
+  tokens.push_back(sample(logits.narrow(0, n, 1), draws.subspan(tokens.size(), 1)).front());
+  return tokens;
 }
 
 }  // namespace zoo

@@ -21,12 +21,32 @@ struct Draw {
 /// Uniform in [0, 1), 53 bits: Philox4x32-10 (Salmon et al. 2011) with key `seed` and counter `draw`.
 double uniform(uint64_t seed, const Draw& draw);
 
+/// Tokens that may follow a text.
+struct Proposal {
+  std::vector<int64_t> tokens = {};
+  /// (n, V) float64: the distribution from which each was drawn; undefined: they were not drawn.
+  torch::Tensor distributions = {};
+};
+
 class Sampler {
  public:
   virtual ~Sampler() = default;
   /// logits: (B, V) float32, -inf = cannot be chosen → B token ids. Throws CheckpointError if a row holds a
   /// NaN or no token that can be chosen.
   virtual std::vector<int64_t> sample(const torch::Tensor& logits, std::span<const Draw> draws) const = 0;
+
+  /// The token of a draft, and the distribution from which it was drawn, (V) float64; undefined if it was not
+  /// drawn. logits: (1, V).
+  struct Drafted {
+    int64_t token;
+    torch::Tensor distribution;
+  };
+  virtual Drafted draft(const torch::Tensor& logits, const Draw& draw) const;
+  /// The tokens that follow a text, for which n tokens were proposed: those of the proposal that are
+  /// accepted, and one more. logits: (n+1, V) after the text and after each proposed token, with a draw for
+  /// each. Tokens are accepted so that they are distributed as sample() chooses them.
+  virtual std::vector<int64_t> check(const Proposal& proposal, const torch::Tensor& logits,
+                                     std::span<const Draw> draws) const;
 };
 
 /// The likeliest token; among equals the lowest id.
@@ -35,11 +55,17 @@ class GreedySampler final : public Sampler {
   std::vector<int64_t> sample(const torch::Tensor& logits, std::span<const Draw> draws) const override;
 };
 
-/// Draws a token with its probability, softmax(logits).
+/// Draws a token with its probability, softmax(logits). Of a proposal whose tokens were drawn, a token x is
+/// accepted with probability min(1, p(x) / q(x)), where p are the model's probabilities and q the draft's;
+/// instead of the first one that is not, one is drawn from max(p - q, 0) (Leviathan et al. 2023, appendix
+/// A.1).
 class RandomSampler final : public Sampler {
  public:
   explicit RandomSampler(uint64_t seed) : seed_(seed) {}
   std::vector<int64_t> sample(const torch::Tensor& logits, std::span<const Draw> draws) const override;
+  Drafted draft(const torch::Tensor& logits, const Draw& draw) const override;
+  std::vector<int64_t> check(const Proposal& proposal, const torch::Tensor& logits,
+                             std::span<const Draw> draws) const override;
 
  private:
   uint64_t seed_;

@@ -6,10 +6,7 @@
 
 namespace zoo {
 
-/// Shortens a sequence that is longer than max_length() to its last ⌈max_length/2⌉ tokens. Returns whether it
-/// was too long.
-bool SequenceReader::shorten(TokenIds& sequence) const {
-  const int64_t limit = model_.max_length();
+bool shorten(TokenIds& sequence, int64_t limit) {
   if (std::ssize(sequence) <= limit) return false;
   sequence.erase(sequence.begin(), sequence.end() - (limit + 1) / 2);
   return true;
@@ -35,7 +32,7 @@ TokenBatch SequenceReader::padded(const std::vector<TokenIds>& rows) const {
 
 torch::Tensor SequenceReader::start(std::vector<TokenIds> prompts) {
   if (model_.continues_prompt()) {
-    for (auto& prompt : prompts) shorten(prompt);
+    for (auto& prompt : prompts) shorten(prompt, model_.max_length());
     seen_ = prompts;
   }
   return model_.prefill(padded(prompts), state_).to(torch::kFloat32);
@@ -51,7 +48,7 @@ torch::Tensor SequenceReader::advance(std::span<const int64_t> parents, std::spa
     for (size_t i = 0; i < parents.size(); ++i) {
       auto& sequence = sequences.emplace_back(seen_[static_cast<size_t>(parents[i])]);
       sequence.push_back(tokens[i]);
-      if (!shorten(sequence)) continue;
+      if (!shorten(sequence, model_.max_length())) continue;
       reads[i] = sequence;
       lengths[i] = 0;
     }

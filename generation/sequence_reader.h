@@ -12,6 +12,9 @@
 
 namespace zoo {
 
+/// Shortens a sequence of more than `limit` tokens to its last ⌈limit/2⌉. Returns whether it was too long.
+bool shorten(TokenIds& sequence, int64_t limit);
+
 /// Reads B sequences with a GenerativeModel and keeps the model's DecodingState up to date.
 ///
 /// A decoder sees at most max_length() tokens. When a sequence becomes longer, the reader drops all but its
@@ -31,7 +34,6 @@ class SequenceReader {
   torch::Tensor advance(std::span<const int64_t> parents, std::span<const int64_t> tokens);
 
  private:
-  bool shorten(TokenIds& sequence) const;
   TokenBatch padded(const std::vector<TokenIds>& rows) const;
 
   GenerativeModel& model_;

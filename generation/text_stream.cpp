@@ -9,13 +9,15 @@ namespace zoo {
 struct TextStream::State {
   explicit State(TextStreamSource from)
       : source(std::move(from)),
-        search(*source.model->generative(), source.model->device(), {source.prompt}, {{.draw = source.draw}},
-               source.processors, *source.sampler, source.limits),
+        scheduler(*source.model->generative(), source.model->device()),
+        request(scheduler.submit(source.request)),
         decoder(source.decoder) {}
 
   const TextStreamSource source;
-  SamplingSearch search;
+  Scheduler scheduler;
+  const size_t request;
   ContinuationDecoder decoder;
+  size_t n_decoded = 0;  // tokens
 };
 
 TextStream::TextStream(TextStreamSource source) : state_(std::make_unique<State>(std::move(source))) {}
@@ -27,12 +29,14 @@ TextStream::Iterator TextStream::begin() {
   return Iterator(this);
 }
 
-const Hypothesis& TextStream::output() const { return state_->search.outputs().front(); }
+const Hypothesis& TextStream::output() const { return state_->scheduler.outputs(state_->request).front(); }
 
 void TextStream::advance() {
   const InferenceScope scope(*state_->source.model);
-  while (state_->search.step()) {
-    piece_ = state_->decoder.push(output().ids.back());
+  while (state_->scheduler.step()) {
+    const auto& ids = output().ids;
+    piece_.clear();
+    while (state_->n_decoded < ids.size()) piece_ += state_->decoder.push(ids[state_->n_decoded++]);
     if (!piece_.empty()) return;
   }
   piece_ = state_->decoder.finish();

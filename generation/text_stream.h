@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "generation/search.h"
+#include "generation/scheduler.h"
 
 namespace zoo {
 
@@ -14,12 +14,8 @@ namespace zoo {
 struct TextStreamSource {
   std::shared_ptr<Model> model;
   std::shared_ptr<const Tokenizer> tokenizer;  // of the decoder, which does not own it
-  TokenIds prompt;                             // as the model reads it
   ContinuationDecoder decoder;                 // before the first token
-  LogitsProcessors processors;
-  std::unique_ptr<const Sampler> sampler;
-  SearchLimits limits;
-  Draw draw;
+  GenerationRequest request;                   // with one output
 };
 
 /// A single pass over the pieces of one output. Joined, they are the text that Generator::generate() gives.

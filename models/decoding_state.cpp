@@ -48,6 +48,10 @@ int64_t DecodingState::bytes() const {
   return total;
 }
 
+bool DecodingState::keeps_every_token() const {
+  return std::ranges::all_of(layers_, [](const auto& layer) { return layer->keeps_every_token(); });
+}
+
 void DecodingState::truncate(const std::vector<int64_t>& lengths) {
   TORCH_CHECK(lengths.size() == lengths_.size(), "a state of ", lengths_.size(), " rows, not ",
               lengths.size());

@@ -30,6 +30,8 @@ class DecodingState {
   /// Bytes of all layers: keys, values and running states.
   int64_t bytes() const;
 
+  /// Whether truncate() can cut rows to any length: layers with windows or running states forget tokens.
+  bool keeps_every_token() const;
   /// Row b keeps only its first lengths[b] tokens; lengths[b] is at most the row's length. Throws c10::Error
   /// if a layer cannot do this, see LayerState::truncate().
   void truncate(const std::vector<int64_t>& lengths);

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "tests/support/fake_models.h"
+#include "tests/support/requests.h"
 
 namespace zoo {
 namespace {
@@ -121,16 +122,11 @@ TEST(BeamSearch, WithOneBeamIsGreedySearch) {
   const SearchLimits limits{.max_new_tokens = 20, .ends = {6}};
   HistoryModel model({.vocab_size = 7});
   const auto found = beam_search(model, torch::kCPU, prompts, kNoRules, limits, {.beams = 1});
-  const GreedySampler sampler;
-  std::vector<SampleRow> rows;
-  for (size_t i = 0; i < prompts.size(); ++i) rows.push_back({.prompt = i});
-  SamplingSearch greedy(model, torch::kCPU, prompts, rows, kNoRules, sampler, limits);
-  while (greedy.step()) {
-  }
+  const auto greedy = testing::written(model, testing::requests(prompts, limits));
   for (size_t i = 0; i < prompts.size(); ++i) {
     ASSERT_EQ(found[i].size(), 1U);
-    EXPECT_EQ(found[i].front().ids, greedy.outputs()[i].ids);
-    EXPECT_NEAR(found[i].front().total, greedy.outputs()[i].total, 1e-5);
+    EXPECT_EQ(found[i].front().ids, greedy[i].ids);
+    EXPECT_NEAR(found[i].front().total, greedy[i].total, 1e-5);
   }
 }
 

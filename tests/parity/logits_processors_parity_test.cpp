@@ -9,6 +9,7 @@
 #include "generation/repetition.h"
 #include "models/families/families.h"
 #include "tests/parity/reference.h"
+#include "tests/support/requests.h"
 #include "tests/support/small_models.h"
 
 namespace zoo::testing {
@@ -42,7 +43,7 @@ class LogitsProcessorsParity : public ReferenceTest {
   }
 
   static std::vector<TokenIds> search(Model& model, const std::vector<TokenIds>& prompts, int64_t beams,
-                                      const LogitsProcessors& rules) {
+                                      LogitsProcessors rules) {
     const SearchLimits limits{.max_new_tokens = kNewTokens, .ends = {}};
     std::vector<TokenIds> found;
     if (beams > 1) {
@@ -51,13 +52,9 @@ class LogitsProcessorsParity : public ReferenceTest {
         found.push_back(best.front().ids);
       return found;
     }
-    const GreedySampler sampler;
-    std::vector<SampleRow> rows;
-    for (size_t i = 0; i < prompts.size(); ++i) rows.push_back({.prompt = i});
-    SamplingSearch greedy(*model.generative(), torch::kCPU, prompts, rows, rules, sampler, limits);
-    while (greedy.step()) {
-    }
-    for (const auto& output : greedy.outputs()) found.push_back(output.ids);
+    for (const auto& output :
+         written(*model.generative(), requests(prompts, limits, greedy(std::move(rules)))))
+      found.push_back(output.ids);
     return found;
   }
 

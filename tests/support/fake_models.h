@@ -66,6 +66,7 @@ class HistoryState final : public LayerState {
       rows[b].tokens.resize(static_cast<size_t>(to[b]));
     }
   }
+  bool keeps_every_token() const override { return true; }
   std::unique_ptr<LayerState> copy() const override { return std::make_unique<HistoryState>(*this); }
   int64_t bytes() const override {
     size_t n_tokens = 0;

@@ -1,0 +1,93 @@
+#include "generation/prompt_reading.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <torch/types.h>
+
+namespace zoo {
+namespace {
+
+TokenBatch one_row(const TokenIds& ids, int64_t first, int64_t last, torch::Device device) {
+  const std::vector<int64_t> some(ids.begin() + first, ids.begin() + last);
+  return {.ids = torch::tensor(some, torch::kInt64).unsqueeze(0).to(device)};
+}
+
+bool begins_with(const TokenIds& ids, const TokenIds& beginning) {
+  return ids.size() > beginning.size() &&
+         std::ranges::equal(std::span(ids).first(beginning.size()), beginning);
+}
+
+}  // namespace
+
+std::optional<DecodingState> PrefixCache::find(const TokenIds& prompt) {
+  auto best = entries_.end();
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    const bool longer = best == entries_.end() || entry->tokens.size() > best->tokens.size();
+    if (longer && begins_with(prompt, entry->tokens)) best = entry;
+  }
+  if (best == entries_.end()) return std::nullopt;
+  entries_.splice(entries_.begin(), entries_, best);
+  return best->state.copy();
+}
+
+int64_t PrefixCache::n_shared(const TokenIds& prompt) const {
+  int64_t most = 0;
+  for (const auto& entry : entries_) {
+    const auto difference = std::ranges::mismatch(prompt, entry.tokens);
+    most = std::max<int64_t>(most, difference.in1 - prompt.begin());
+  }
+  return most;
+}
+
+void PrefixCache::keep(TokenIds beginning, const DecodingState& state) {
+  const int64_t size = state.bytes();
+  const bool known =
+      std::ranges::any_of(entries_, [&](const Entry& entry) { return entry.tokens == beginning; });
+  if (known || size > most_bytes_) return;
+  for (bytes_ += size; bytes_ > most_bytes_; entries_.pop_back()) bytes_ -= entries_.back().state.bytes();
+  entries_.push_front({.tokens = std::move(beginning), .state = state.copy()});
+}
+
+PromptReading::PromptReading(GenerativeModel& model, torch::Device device, PrefixCache& cache,
+                             TokenIds prompt, int64_t piece)
+    : model_(model),
+      device_(device),
+      cache_(cache),
+      prompt_(std::move(prompt)),
+      piece_(piece),
+      n_shared_(cache.n_shared(prompt_) / piece * piece) {
+  if (!model_.continues_prompt()) return;
+  if (auto beginning = cache_.find(prompt_)) {
+    state_ = std::move(*beginning);
+    n_read_ = state_.lengths().front();
+  }
+}
+
+int64_t PromptReading::read() {
+  const int64_t size = std::ssize(prompt_);
+  if (!model_.continues_prompt()) {
+    logits_ = model_.prefill(one_row(prompt_, 0, size, device_), state_).to(torch::kFloat32);
+    return size;
+  }
+  const int64_t first = n_read_;
+  n_read_ = std::min(first + piece_, size);
+  const auto tokens = one_row(prompt_, first, n_read_, device_);
+  if (first == 0) state_ = model_.begin(tokens);
+  const auto logits = model_.forward(tokens, state_);
+  if (n_read_ == size) {
+    logits_ = logits.to(torch::kFloat32);
+  } else {
+    keep_state();
+  }
+  return n_read_ - first;
+}
+
+/// The last whole piece serves the same prompt, or one that goes on from it; a piece that an earlier prompt
+/// shares serves others that begin alike.
+void PromptReading::keep_state() {
+  const bool is_last = n_read_ + piece_ >= std::ssize(prompt_);
+  if (is_last || n_read_ == n_shared_) cache_.keep({prompt_.begin(), prompt_.begin() + n_read_}, state_);
+}
+
+}  // namespace zoo

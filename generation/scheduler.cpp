@@ -1,0 +1,321 @@
+#include "generation/scheduler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <span>
+#include <utility>
+
+#include <torch/types.h>
+
+#include "generation/sequence_reader.h"
+
+namespace zoo {
+namespace {
+
+/// Tokens of all rows in a step with proposals: so many, our products compute each by itself.
+constexpr int64_t kMostTokensAtOnce = 64;
+
+torch::Tensor indices(const std::vector<int64_t>& values, torch::Device device) {
+  return torch::tensor(values, torch::kInt64).to(device);
+}
+
+/// log softmax(logits)[tokens] of each row
+std::vector<double> log_probabilities(const torch::Tensor& logits, const std::vector<int64_t>& tokens) {
+  const auto index = indices(tokens, logits.device()).unsqueeze(1);
+  // LibTorch sums each row of a softmax alone, but not each row of a logsumexp.
+  const auto chosen = logits.to(torch::kFloat64).log_softmax(1).gather(1, index).squeeze(1).cpu();
+  const auto values = chosen.accessor<double, 1>();
+  std::vector<double> result;
+  for (int64_t i = 0; i < values.size(0); ++i) {
+    if (!std::isfinite(values[i])) fail_not_a_number();
+    result.push_back(values[i]);
+  }
+  return result;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(GenerativeModel& model, torch::Device device, const SchedulerOptions& options)
+    : model_(model), device_(device), options_(options), prefixes_(options.prefix_bytes) {
+  TORCH_CHECK(options.most_rows > 0 && options.prompt_piece > 0, "a scheduler needs rows and pieces");
+}
+
+size_t Scheduler::submit(GenerationRequest request) {
+  const size_t number = n_submitted_++;
+  const size_t n_outputs = request.draws.size();
+  auto tokens = request.prompt;
+  if (model_.continues_prompt()) shorten(tokens, model_.max_length());
+  Request made{.asked = std::move(request),
+               .outputs = std::vector<Hypothesis>(n_outputs),
+               .decoders = {},
+               .proposers = {}};
+  if (made.asked.limits.max_new_tokens > 0) {
+    made.n_unfinished = n_outputs;
+    const auto& decoders = made.asked.limits.decoders;
+    for (size_t i = 0; i < n_outputs; ++i) {
+      if (!decoders.empty()) made.decoders.push_back(decoders.front());
+      if (made.asked.make_proposer) made.proposers.push_back(made.asked.make_proposer());
+    }
+    Waiting waiting{.request = number, .outputs = {}, .tokens = std::move(tokens)};
+    for (size_t i = 0; i < n_outputs; ++i) waiting.outputs.push_back(i);
+    waiting_.push_back(std::move(waiting));
+  }
+  requests_.emplace(number, std::move(made));
+  return number;
+}
+
+bool Scheduler::step() {
+  if (rows_.empty() && waiting_.empty() && outgrown_.empty() && !reading_) return false;
+  waiting_.insert(waiting_.begin(), std::make_move_iterator(outgrown_.begin()),
+                  std::make_move_iterator(outgrown_.end()));
+  outgrown_.clear();
+  advance_rows();
+  read_prompts();
+  return true;
+}
+
+std::vector<Hypothesis> Scheduler::take(size_t request) {
+  auto outputs = std::move(requests_.at(request).outputs);
+  if (!is_finished(request)) {
+    const auto is_of_it = [&](const Waiting& waiting) { return waiting.request == request; };
+    std::erase_if(waiting_, is_of_it);
+    std::erase_if(outgrown_, is_of_it);
+    if (reading_ && reading_->what.request == request) reading_.reset();
+    std::vector<int64_t> kept;
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      if (rows_[i].request != request) kept.push_back(static_cast<int64_t>(i));
+    }
+    keep_rows(kept);
+  }
+  requests_.erase(request);
+  return outputs;
+}
+
+void Scheduler::advance_rows() {
+  if (rows_.empty()) return;
+  if (const auto proposed = proposals(); !proposed.empty()) {
+    check_proposals(proposed);
+    let_rows_leave();
+    return;
+  }
+  std::vector<int64_t> tokens;
+  for (const auto& row : rows_) tokens.push_back(requests_.at(row.request).outputs[row.output].ids.back());
+  const TokenBatch batch{.ids = indices(tokens, device_).unsqueeze(1)};
+  add_tokens(model_.forward(batch, state_).to(torch::kFloat32), 0);
+  let_rows_leave();
+}
+
+/// What is proposed for each row; empty if there is nothing for any row.
+std::vector<Proposal> Scheduler::proposals() {
+  std::vector<Proposal> result(rows_.size());
+  const int64_t share = kMostTokensAtOnce / std::ssize(rows_) - 1;
+  bool is_any = false;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const auto& row = rows_[i];
+    auto& request = requests_.at(row.request);
+    if (request.proposers.empty()) continue;
+    auto& output = request.outputs[row.output];
+    int64_t most = std::min({share, kMostProposed, request.asked.n_proposed,
+                             request.asked.limits.max_new_tokens - std::ssize(output.ids) - 1});
+    if (model_.continues_prompt()) most = std::min(most, model_.max_length() - row.n_seen);
+    if (most < 1) continue;
+    auto draw = request.asked.draws[row.output];
+    draw.position = output.ids.size();
+    result[i] = request.proposers[row.output]->propose({request.asked.prompt, output.ids}, most, draw);
+    output.n_proposed += std::ssize(result[i].tokens);
+    is_any = is_any || !result[i].tokens.empty();
+  }
+  return is_any ? std::move(result) : std::vector<Proposal>();
+}
+
+/// Every row reads its newest token and those that are proposed for it, and takes back those that are
+/// refused.
+void Scheduler::check_proposals(const std::vector<Proposal>& proposals) {
+  const auto n_rows = std::ssize(rows_);
+  std::vector<int64_t> lengths, places, kept = state_.lengths();
+  for (const auto& proposal : proposals) lengths.push_back(1 + std::ssize(proposal.tokens));
+  const int64_t longest = *std::ranges::max_element(lengths);
+  std::vector<int64_t> ids(static_cast<size_t>(n_rows * longest));
+  for (int64_t b = 0; b < n_rows; ++b) {
+    const auto& row = rows_[static_cast<size_t>(b)];
+    auto* const to = ids.data() + b * longest;
+    *to = requests_.at(row.request).outputs[row.output].ids.back();
+    std::ranges::copy(proposals[static_cast<size_t>(b)].tokens, to + 1);
+    for (int64_t t = 0; t < lengths[static_cast<size_t>(b)]; ++t) places.push_back(b * longest + t);
+  }
+  const bool differ = std::ranges::min(lengths) < longest;
+  const TokenBatch batch{.ids = indices(ids, device_).view({n_rows, longest}),
+                         .lengths = differ ? indices(lengths, device_) : torch::Tensor()};
+  const auto logits =
+      model_.forward(batch, state_, LogitsAt::positions(indices(places, device_))).to(torch::kFloat32);
+
+  int64_t first = 0;
+  for (size_t b = 0; b < rows_.size(); ++b) {
+    auto& row = rows_[b];
+    const auto own = logits.narrow(0, first, lengths[b]);
+    first += lengths[b];
+    const auto tokens = checked(row, proposals[b], own);
+    const auto logprobs = log_probabilities(own.narrow(0, 0, std::ssize(tokens)), tokens);
+    size_t n_added = 0;
+    while (n_added < tokens.size() && !row.has_ended) {
+      add_token(row, tokens[n_added], logprobs[n_added]);
+      ++n_added;
+    }
+    kept[b] += static_cast<int64_t>(n_added);
+    requests_.at(row.request).outputs[row.output].n_accepted +=
+        static_cast<int64_t>(std::min(n_added, tokens.size() - 1));
+  }
+  state_.truncate(kept);
+}
+
+/// The accepted tokens of a proposal, and one more. logits: after the newest token and after each proposed
+/// one.
+std::vector<int64_t> Scheduler::checked(const Row& row, const Proposal& proposal,
+                                        const torch::Tensor& logits) const {
+  const auto& request = requests_.at(row.request);
+  auto text = request.outputs[row.output].ids;
+  const size_t size = text.size();
+  text.insert(text.end(), proposal.tokens.begin(), proposal.tokens.end());
+  std::vector<SequenceView> views;
+  std::vector<Draw> draws;
+  for (size_t n = size; n <= text.size(); ++n) {
+    views.push_back({request.asked.prompt, std::span(text).first(n)});
+    draws.push_back(request.asked.draws[row.output]);
+    draws.back().position = n;
+  }
+  const auto& rules = *request.asked.rules;
+  return rules.sampler->check(proposal, process(rules.processors, logits, views), draws);
+}
+
+void Scheduler::add_token(Row& row, int64_t token, double logprob) {
+  requests_.at(row.request).outputs[row.output].append(token, logprob);
+  ++row.n_seen;
+  row.has_ended = is_last_token(row);
+}
+
+void Scheduler::read_prompts() {
+  for (int64_t n_read = 0; n_read < options_.prompt_piece;) {
+    if (!reading_ && !begin_reading()) return;
+    if (!reading_->prompt.is_read()) n_read += reading_->prompt.read();
+    if (!reading_->prompt.is_read()) continue;
+    start_rows();
+    if (reading_) return;  // no room for all of its outputs
+  }
+}
+
+/// Returns false if nothing waits, or if there is no room.
+bool Scheduler::begin_reading() {
+  if (waiting_.empty() || std::ssize(rows_) >= options_.most_rows) return false;
+  auto next = std::move(waiting_.front());
+  waiting_.pop_front();
+  PromptReading prompt(model_, device_, prefixes_, next.tokens, options_.prompt_piece);
+  reading_.emplace(Reading{.what = std::move(next), .prompt = std::move(prompt)});
+  return true;
+}
+
+/// Starts as many outputs of the prompt that is read as there is room for.
+void Scheduler::start_rows() {
+  auto& waiting = reading_->what.outputs;
+  const size_t first = rows_.size();
+  const size_t n = std::min(waiting.size(), static_cast<size_t>(options_.most_rows) - first);
+  if (n == 0) return;
+  for (const size_t output : std::span(waiting).first(n)) {
+    rows_.push_back(
+        {.request = reading_->what.request, .output = output, .n_seen = std::ssize(reading_->what.tokens)});
+  }
+  waiting.erase(waiting.begin(), waiting.begin() + static_cast<ptrdiff_t>(n));
+  TORCH_CHECK(!requests_.at(reading_->what.request).asked.make_proposer ||
+                  reading_->prompt.state().keeps_every_token(),
+              "proposed tokens need a model that keeps every token");
+  const auto logits = reading_->prompt.logits().expand({static_cast<int64_t>(n), -1});
+  auto state = waiting.empty() ? std::move(reading_->prompt.state()) : reading_->prompt.state().copy();
+  if (waiting.empty()) reading_.reset();
+  state.reorder(std::vector<int64_t>(n, 0));
+  state_.join(std::move(state));
+  add_tokens(logits, first);
+  let_rows_leave();
+}
+
+/// Adds a token to each row from number `first` on. logits: of these rows, (n, V) float32.
+void Scheduler::add_tokens(const torch::Tensor& logits, size_t first) {
+  const auto tokens = choose(logits, first);
+  const auto logprobs = log_probabilities(logits, tokens);
+  for (size_t i = 0; i < tokens.size(); ++i) add_token(rows_[first + i], tokens[i], logprobs[i]);
+}
+
+/// The next token of each row from number `first` on. Rows with the same rules are looked at together.
+std::vector<int64_t> Scheduler::choose(const torch::Tensor& logits, size_t first) const {
+  std::map<const TokenRules*, std::vector<int64_t>> groups;
+  for (size_t i = first; i < rows_.size(); ++i)
+    groups[requests_.at(rows_[i].request).asked.rules.get()].push_back(static_cast<int64_t>(i - first));
+  std::vector<int64_t> tokens(rows_.size() - first);
+  for (const auto& [rules, members] : groups) {
+    std::vector<SequenceView> views;
+    std::vector<Draw> draws;
+    for (const int64_t i : members) {
+      const auto& row = rows_[first + static_cast<size_t>(i)];
+      const auto& request = requests_.at(row.request);
+      const auto& ids = request.outputs[row.output].ids;
+      views.push_back({request.asked.prompt, ids});
+      draws.push_back(request.asked.draws[row.output]);
+      draws.back().position = ids.size();
+    }
+    const auto some = groups.size() == 1 ? logits : logits.index_select(0, indices(members, logits.device()));
+    const auto chosen = rules->sampler->sample(process(rules->processors, some, views), draws);
+    for (size_t i = 0; i < members.size(); ++i) tokens[static_cast<size_t>(members[i])] = chosen[i];
+  }
+  return tokens;
+}
+
+/// Whether the newest token of a row is its last one.
+bool Scheduler::is_last_token(const Row& row) {
+  auto& request = requests_.at(row.request);
+  const auto& ids = request.outputs[row.output].ids;
+  const auto& limits = request.asked.limits;
+  if (limits.is_end(ids.back()) || std::ssize(ids) >= limits.max_new_tokens) return true;
+  if (request.decoders.empty()) return false;
+  auto& decoder = request.decoders[row.output];
+  decoder.push(ids.back());
+  return decoder.stopped();
+}
+
+/// Rows leave that have ended or outgrow the model.
+void Scheduler::let_rows_leave() {
+  std::vector<int64_t> kept;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const auto& row = rows_[i];
+    if (row.has_ended) {
+      --requests_.at(row.request).n_unfinished;
+    } else if (model_.continues_prompt() && row.n_seen > model_.max_length()) {
+      outgrown_.push_back({.request = row.request, .outputs = {row.output}, .tokens = end_of_text(row)});
+    } else {
+      kept.push_back(static_cast<int64_t>(i));
+    }
+  }
+  keep_rows(kept);
+}
+
+void Scheduler::keep_rows(const std::vector<int64_t>& kept) {
+  if (kept.size() == rows_.size()) return;
+  std::vector<Row> rows;
+  for (const int64_t i : kept) rows.push_back(rows_[static_cast<size_t>(i)]);
+  rows_ = std::move(rows);
+  if (rows_.empty()) {
+    state_ = DecodingState();
+  } else {
+    state_.reorder(kept);
+  }
+}
+
+/// The tokens from which a row that outgrows the model goes on.
+TokenIds Scheduler::end_of_text(const Row& row) const {
+  const auto& request = requests_.at(row.request);
+  auto text = request.asked.prompt;
+  const auto& ids = request.outputs[row.output].ids;
+  text.insert(text.end(), ids.begin(), ids.end());
+  shorten(text, model_.max_length());
+  return text;
+}
+
+}  // namespace zoo

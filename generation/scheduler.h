@@ -1,0 +1,123 @@
+#pragma once
+// Continuous batching (Yu et al. 2022, "Orca"): requests of any length come at any time, the outputs under
+// way grow together by one token a step, and each leaves the batch when it ends.
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <torch/types.h>
+
+#include "generation/hypothesis.h"
+#include "generation/prompt_reading.h"
+#include "generation/speculation.h"
+#include "generation/token_rules.h"
+#include "models/model.h"
+
+namespace zoo {
+
+struct GenerationRequest {
+  TokenIds prompt;  // as the model reads it, not empty
+  std::shared_ptr<const TokenRules> rules;
+  SearchLimits limits;                 // one decoder if there are stop texts
+  std::vector<Draw> draws = {Draw()};  // one for each output; the scheduler sets the position
+  /// Makes the proposer of an output; none: a step adds one token. The model must keep every token
+  /// (DecodingState).
+  std::function<std::unique_ptr<Proposer>()> make_proposer = {};
+  int64_t n_proposed = 4;  // the most tokens that are proposed for a step, at most kMostProposed
+};
+
+struct SchedulerOptions {
+  int64_t most_rows = 64;      // outputs that grow together, at least 1
+  int64_t prompt_piece = 256;  // tokens of a prompt that are read between two steps, at least 1
+  int64_t prefix_bytes = 0;    // for the states of what several prompts begin with; 0 = they are read again
+};
+
+/// Generates outputs for requests by greedy search or sampling.
+///
+/// A step adds a token to each output under way, or more where proposed tokens are accepted. Then it reads
+/// about prompt_piece tokens of the prompts that wait, as long as there is room for their outputs, and a
+/// prompt that is read gives its outputs their first token. Requests are begun in the order of their arrival.
+/// An output is a function of its request: prompts are read alone and in fixed pieces, and the rows of a
+/// batch do not mix. Whether it is the same to the last bit in any company depends on the model's products:
+/// docs/generation.md.
+///
+/// A decoder sees at most max_length() tokens. An output that becomes longer with its prompt leaves the
+/// batch; its last ⌈max_length/2⌉ tokens are read anew, before other prompts. A prompt that is too long is
+/// shortened in the same way. Every token is therefore predicted from at least half of max_length() tokens,
+/// and each token is read twice on average. An encoder-decoder must not generate more than max_length()
+/// tokens.
+class Scheduler {
+ public:
+  /// The model must outlive this object.
+  Scheduler(GenerativeModel& model, torch::Device device, const SchedulerOptions& options = {});
+
+  /// Returns the number of the request, counted from 0.
+  size_t submit(GenerationRequest request);
+  /// Returns false if there is nothing to do. Throws CheckpointError if the logits are NaN.
+  bool step();
+
+  bool is_finished(size_t request) const { return requests_.at(request).n_unfinished == 0; }
+  /// One output for each draw, as far as they are generated.
+  const std::vector<Hypothesis>& outputs(size_t request) const { return requests_.at(request).outputs; }
+  /// Ends and forgets the request. Returns its outputs so far.
+  std::vector<Hypothesis> take(size_t request);
+
+ private:
+  struct Request {
+    GenerationRequest asked;
+    std::vector<Hypothesis> outputs;
+    std::vector<ContinuationDecoder> decoders;         // of each output, if there are stop texts
+    std::vector<std::unique_ptr<Proposer>> proposers;  // of each output, if there are any
+    size_t n_unfinished = 0;
+  };
+  /// An output under way.
+  struct Row {
+    size_t request, output;
+    int64_t n_seen;  // tokens that a decoder's state has read, and the newest token
+    bool has_ended = false;
+  };
+  /// Outputs that begin, or go on, when `tokens` are read.
+  struct Waiting {
+    size_t request;
+    std::vector<size_t> outputs;
+    TokenIds tokens;
+  };
+  struct Reading {
+    Waiting what;
+    PromptReading prompt;
+  };
+
+  void advance_rows();
+  std::vector<Proposal> proposals();
+  void check_proposals(const std::vector<Proposal>& proposals);
+  std::vector<int64_t> checked(const Row& row, const Proposal& proposal, const torch::Tensor& logits) const;
+  void add_token(Row& row, int64_t token, double logprob);
+  void read_prompts();
+  bool begin_reading();
+  void start_rows();
+  void add_tokens(const torch::Tensor& logits, size_t first);
+  std::vector<int64_t> choose(const torch::Tensor& logits, size_t first) const;
+  bool is_last_token(const Row& row);
+  void let_rows_leave();
+  void keep_rows(const std::vector<int64_t>& kept);
+  TokenIds end_of_text(const Row& row) const;
+
+  GenerativeModel& model_;
+  torch::Device device_;
+  SchedulerOptions options_;
+  PrefixCache prefixes_;
+  size_t n_submitted_ = 0;
+  std::map<size_t, Request> requests_;
+  std::deque<Waiting> waiting_;
+  std::vector<Waiting> outgrown_;  // they wait before all others from the next step on
+  std::optional<Reading> reading_;
+  std::vector<Row> rows_;
+  DecodingState state_;  // of rows_
+};
+
+}  // namespace zoo

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <memory>
+
+#include "generation/logits_processors.h"
+#include "generation/sampler.h"
+
+namespace zoo {
+
+/// How tokens are chosen. Requests may share it.
+struct TokenRules {
+  LogitsProcessors processors;
+  std::unique_ptr<const Sampler> sampler;
+};
+
+}  // namespace zoo
