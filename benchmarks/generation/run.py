@@ -28,8 +28,9 @@ from run import NO_PYTORCH, machine, spread  # noqa: E402
 from workloads import ROOT, Failure, add_common_arguments, check_common_arguments, run_program  # noqa: E402
 
 sys.path.insert(0, str(HERE))  # only now: `run` above is that of benchmarks/training
+from model_files import make_model, run_python  # noqa: E402
 from shapes import BYTES, ENGINES, FORMATS, SHAPES, TINY_LENGTHS, Lengths, settings, supports, tiny  # noqa: E402
-from sides import make_model, measure, run_python  # noqa: E402
+from sides import measure  # noqa: E402
 
 PAGE = ROOT / "docs/performance.md"
 BEGIN = "<!-- generation: begin, made by benchmarks/generation/run.py --write -->"
@@ -65,7 +66,9 @@ def parse_arguments():
                         help=f"of the weights: {', '.join(FORMATS)}; default: all")
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 8, 32], metavar="N",
                         help="numbers of sequences that are written together (default: 1 8 32)")
-    parser.add_argument("--rounds", type=int, default=2, help="measurements of each engine (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="most measurements of each engine (default: %(default)s)")
+    parser.add_argument("--minutes", type=float, default=14,
+                        help="no round after the first begins that would end later (default: %(default)s)")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/performance.md")
     add_common_arguments(parser, "PyTorch and transformers, and with ctranslate2 and xllamacpp for these engines")
     parser.add_argument("--smoke", action="store_true", help="test the benchmark: one round of tiny models")
@@ -164,15 +167,19 @@ class Engine:
                 "figures": cells}
 
 
-def compare(model, form, engines, arguments, rate):
+def compare(model, form, engines, arguments, rate, seconds):
+    """`seconds`: in which the rounds should end; there is at least one."""
     shape = model.shape
     figures = figures_of(shape, model.lengths, arguments.batches)
     sides = [Engine(name, model, form, figures, arguments.threads) for name in engines if supports(name, shape, form)]
-    for number in range(1, arguments.rounds + 1):
+    begin, number, round_seconds = time.monotonic(), 0, 0
+    while number < arguments.rounds and (number == 0 or time.monotonic() - begin + round_seconds < seconds):
+        number, round_begin = number + 1, time.monotonic()
         for side in sides:
             side.run(number)
+        round_seconds = time.monotonic() - round_begin
     ours = next((side for side in sides if side.name == "zoo"), None)
-    result = {"model": model.name, "format": form, "engines": []}
+    result = {"model": model.name, "format": form, "rounds": number, "engines": []}
     for side in sides:
         summary = side.summary(ours if side is not ours else None)
         single = summary["figures"].get("batch_1")
@@ -234,12 +241,13 @@ def agreement(results):
 
 def main():
     arguments = parse_arguments()
-    rounds = arguments.rounds = 1 if arguments.smoke else arguments.rounds
+    arguments.rounds = 1 if arguments.smoke else arguments.rounds
     lengths = TINY_LENGTHS if arguments.smoke else Lengths()
     env = {**os.environ, "OMP_NUM_THREADS": str(arguments.threads), "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
     engines = available_engines(arguments, env)
-    document = {"machine": machine(arguments), "rounds": rounds, "results": [], "models": {}}
+    document = {"machine": machine(arguments), "results": [], "models": {}}
     begin, most_others, tables = time.monotonic(), 0, []
+    n_left = len(arguments.models) * len(arguments.formats)
     with tempfile.TemporaryDirectory(prefix="zoo-benchmark-") as folder:
         for name in arguments.models:
             shape = tiny(SHAPES[name]) if arguments.smoke else SHAPES[name]
@@ -252,8 +260,10 @@ def main():
                                         "read_for_a_token": model.read_for_a_token}
             results = []
             for form in arguments.formats:
-                result, others = compare(model, form, engines, arguments, document["memory"])
+                share = (60 * arguments.minutes - (time.monotonic() - begin)) / n_left
+                result, others = compare(model, form, engines, arguments, document["memory"], share)
                 results.append(result)
+                n_left -= 1
                 most_others = max(most_others, others)
             document["results"] += results
             tables.append(as_markdown(model, results, figures_of(shape, lengths, arguments.batches)))
@@ -262,8 +272,9 @@ def main():
                 if engine["version"]}
     document |= {"versions": versions, "most_others_share": most_others, "seconds": time.monotonic() - begin}
     words = ", ".join(f"{name} {version}" for name, version in versions.items())
-    about = (f"{document['machine']['cpu']}, {arguments.threads} threads, {rounds} rounds; {words}. The memory is read with "
-             f"{document['memory'] / 1e9:.1f} GB/s. Other processes used at most {most_others:.0%} of the machine. "
+    rounds = sorted(result["rounds"] for result in document["results"])
+    about = (f"{document['machine']['cpu']}, {arguments.threads} threads, {rounds[0]} to {rounds[-1]} rounds; {words}. The "
+             f"memory is read with {document['memory'] / 1e9:.1f} GB/s. Other processes used at most {most_others:.0%} of the machine. "
              f"{agreement(document['results'])}")
     print(about)
     if arguments.json:

@@ -1,119 +1,21 @@
-"""The files of a model in the form of each engine, and one measurement of an engine with one setting."""
+"""One measurement of an engine with one setting."""
 
+import dataclasses
 import json
 import os
-import random
-import re
-import shutil
 import statistics
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from model_files import run_python
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "training"))
 from run import run_measured  # noqa: E402
-from workloads import ROOT, output_of  # noqa: E402
+from workloads import ROOT  # noqa: E402
 
-HERE = Path(__file__).resolve().parent
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
 LEAST = 1e-6  # seconds
-TYPES = {"CTranslate2": {"fp32": "float32", "int8": "int8", "bf16": "bfloat16"},
-         "llama.cpp": {"fp32": "fp32", "int8": "q8_0", "bf16": "bf16"}}
-
-
-@dataclass
-class Model:
-    """A model with its prompts, as texts for zoo and as ids for the peers. `work` has its files; they are made when they
-    are first asked for."""
-
-    name: str
-    shape: object
-    lengths: object
-    work: Path
-    arguments: object
-    env: dict
-    parameters: int = 0
-    read_for_a_token: int = 0
-    short: list = field(default_factory=list)
-    long: list = field(default_factory=list)
-    sentences: list = field(default_factory=list)
-
-    @property
-    def directory(self):
-        return self.work / "directory"
-
-    def run(self, batch_size):
-        """A run of zoo with this `generation.batch_size`."""
-        run, first = self.work / f"run-{batch_size}", self.work / "run"
-        if not run.exists():
-            shutil.copytree(first, run, copy_function=os.link)
-            config = run / "config.yaml"
-            text = config.read_text(encoding="utf-8")
-            changed, n = re.subn(r"(\ngeneration:\n(?: .*\n)*?  batch_size: )\d+", rf"\g<1>{batch_size}", text)
-            if n != 1:
-                raise RuntimeError(f"{config} has no generation.batch_size")
-            config.unlink()
-            config.write_text(changed, encoding="utf-8")
-        return run
-
-    def ids(self, texts):
-        lines = output_of([self.arguments.zoo, "tokenizer", "encode", self.work / "run"], self.env,
-                          input="\n".join(texts).encode() + b"\n").splitlines()
-        return [[int(word) for word in line.split(",")] for line in lines]
-
-    def file_for(self, engine, form):
-        if engine == "transformers":
-            return self.directory if form == "fp32" else self._made(
-                f"directory-{form}", lambda path: self._export(path, form))
-        kind = TYPES[engine][form]
-        if engine == "llama.cpp":
-            return self._made(f"{kind}.gguf", lambda path: self._export(path, kind))
-        return self._made(f"ctranslate2-{kind}", lambda path: run_python(
-            self, "make_model.py", {"directory": str(self.directory), "converted": str(path), "quantization": kind}))
-
-    def _made(self, name, make):
-        path = self.work / name
-        if not path.exists():
-            make(path)
-        return path
-
-    def _export(self, path, weights):
-        output_of([self.arguments.zoo, "export", self.work / "run", path, "--weights", weights], self.env)
-
-
-def run_python(model, program, job, env=None):
-    """Runs a program of this folder as a process. Returns its result and what run_measured() says of it."""
-    request, answer = model.work / "job.json", model.work / "answer.json"
-    request.write_text(json.dumps(job), encoding="utf-8")
-    process = run_measured([model.arguments.python, HERE / program, request, answer], {**model.env, **(env or {})},
-                           model.work / "log")
-    return json.loads(answer.read_text(encoding="utf-8")), process
-
-
-def letters(draw, n):
-    return " ".join(draw.choices(LETTERS, k=n))
-
-
-def make_model(name, shape, lengths, arguments, env, work):
-    work.mkdir()
-    model = Model(name, shape, lengths, work, arguments, env)
-    made, _ = run_python(model, "make_model.py", {"shape": asdict(shape), "directory": str(model.directory)})
-    model.parameters, model.read_for_a_token = made["parameters"], made["read_for_a_token"]
-    output_of([arguments.zoo, "import", model.directory, work / "run"], env)
-    draw = random.Random(1)
-    if shape.has_beams:
-        model.sentences = [letters(draw, draw.randint(*lengths.sentence)) for _ in range(lengths.sentences)]
-    else:
-        n_short = max(max(arguments.batches), shape.rows)
-        model.short = [letters(draw, lengths.short) for _ in range(n_short)]
-        model.long = [letters(draw, lengths.long) for _ in range(lengths.long_prompts)]
-        wrong = [row for row in model.ids(model.short) if len(row) != lengths.short]
-        if wrong:
-            raise RuntimeError(f"a prompt of {lengths.short} letters has {len(wrong[0])} tokens")
-    return model
-
 
 # ---- zoo: the program as its users call it -----------------------------------------------------------------------------
 
@@ -195,8 +97,8 @@ def zoo_prompts(model, setting, form):
 
 def zoo_batch(model, setting, form, rows, figures):
     """The time of a process that writes one token for each prompt, subtracted from that of one that writes all."""
-    prompts = model.short[:rows] * max(1, model.shape.rows // rows)
-    setting = type(setting)(**{**asdict(setting), "batch_size": rows})
+    prompts = model.short[:rows * max(1, model.shape.rows // rows)]
+    setting = dataclasses.replace(setting, batch_size=rows)
     first, rest = (timed(model, setting, generate(model, setting, form, prompts, n, "--temperature", 0))
                    for n in (1, model.shape.new))
     figures[f"batch_{rows}"] = len(prompts) * (model.shape.new - 1) / difference(rest[0], first[0])
