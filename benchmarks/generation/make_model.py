@@ -100,7 +100,7 @@ def make(shape, directory):
     tokenizer = marian_tokenizer(last + 1, directory) if is_marian else bpe_of_bytes(last + 1)
     model.save_pretrained(directory)
     tokenizer.save_pretrained(directory)
-    return {"parameters": model.num_parameters(), "read_for_a_token": read_for_a_token(model)}
+    return {"parameters": model.num_parameters(only_trainable=True), "read_for_a_token": read_for_a_token(model)}
 
 
 def main(job):

@@ -79,6 +79,8 @@ def parse_arguments():
         for word in name:
             if word not in known:
                 raise Failure(f"there is no {word}; there are: {', '.join(known)}")
+    if arguments.smoke and arguments.write:
+        raise Failure("--smoke contradicts --write: the page has no tiny models")
     if min(arguments.batches) < 1:
         raise Failure("--batches are at least 1")
     check_common_arguments(arguments)

@@ -42,7 +42,8 @@ def timed(model, setting, command):
     begin = time.monotonic()
     process = run_measured([*command, "--json"], environment(model, setting), model.work / "log")
     seconds = time.monotonic() - begin
-    results = json.loads((model.work / "log").read_text(encoding="utf-8"))["results"]
+    lines = (model.work / "log").read_text(encoding="utf-8").splitlines()  # notes of the program may stand before
+    results = json.loads(next(line for line in lines if line.startswith("{")))["results"]
     return seconds, results[0]["outputs"][0]["ids"], process
 
 
