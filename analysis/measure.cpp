@@ -210,7 +210,11 @@ Speed measure_speed(Task& task, c10::Device device, const MeasureOptions& option
   const int64_t length = generated_length(experiment, options);
   if (const auto threads = experiment.training.threads; threads > 0)
     at::set_num_threads(static_cast<int>(threads));
+  const auto say = [&](const std::string& line) {
+    if (options.on_message) options.on_message(line);
+  };
   Speed speed;
+  say("measuring training");
   speed.train = measure_training(task, device, options);
 
   // A new model, because some training steps at an unsuitable learning rate might have made weights NaN.
@@ -220,7 +224,9 @@ Speed measure_speed(Task& task, c10::Device device, const MeasureOptions& option
   store_weights(*model, experiment.generation.weights);
   const InferenceScope scope(*model);
   const int64_t vocab_size = std::min(task.tokenizer().vocab_size(), model->n_outputs());
+  say("measuring the reading of prompts");
   speed.prompt = measure_prompt(*model->generative(), vocab_size, device, length, options);
+  say("measuring the writing of tokens");
   speed.decode =
       measure_decode(*model->generative(), vocab_size, device, length, options.seconds, options.should_stop);
   return speed;

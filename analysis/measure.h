@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 
 #include <c10/core/Device.h>
 
@@ -23,6 +24,7 @@ struct MeasureOptions {
   std::optional<int64_t> length = {};  // of a sequence in generation, in tokens; default data.sequence_length
   int64_t prompts = 8;                 // read at once
   ShouldStop should_stop = nullptr;
+  std::function<void(const std::string& line)> on_message = nullptr;  // before each of the three
 };
 
 /// Optimiser steps as `zoo train` takes them, including reading the batch.

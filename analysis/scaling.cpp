@@ -189,6 +189,8 @@ class ScalingMeter {
   /// Fills the curve. Its lengths are candidates: it stops before a length that might need too much memory.
   ScalingCurve measure(ScalingCurve curve, const Flops& flops, const Prepare& prepare) const {
     constexpr int64_t kMostGrowth = 4;  // of memory from one length to the next, as for a (T, T) matrix
+    if (options_.on_message)
+      options_.on_message(fmt::format("measuring {} at growing lengths", name_of(curve.part)));
     const auto lengths = std::exchange(curve.lengths, {});
     for (const int64_t length : lengths) {
       if (!curve.bytes.empty() && kMostGrowth * curve.bytes.back() > options_.max_bytes) break;

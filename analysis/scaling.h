@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -63,6 +64,7 @@ struct ScalingOptions {
   int64_t max_bytes = int64_t{1} << 30;  // of the tensors at a length, estimated from the previous length
   double seconds = 0.05;  // time to measure each length; at least three repeats, even if they take longer
   ShouldStop should_stop = nullptr;
+  std::function<void(const std::string& line)> on_message = nullptr;  // before each part
 };
 /// Options for which a measurement takes a few seconds on this kind of device.
 ScalingOptions scaling_options(c10::Device device);

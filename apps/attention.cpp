@@ -67,7 +67,9 @@ void check(const AttentionArguments& arguments) {
 
 void show_attention(const AttentionArguments& arguments) {
   check(arguments);
-  const auto run = Run::open(arguments.run, parse_device(arguments.device));
+  const auto device = parse_device(arguments.device);
+  note_large_weights(arguments.run);
+  const auto run = Run::open(arguments.run, device);
   const auto report = report_of(arguments, run);
   if (arguments.json) std::cout << to_json(report) << '\n';
   if (arguments.json && !arguments.out) return;

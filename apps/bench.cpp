@@ -20,6 +20,7 @@
 #include "analysis/scaling.h"
 #include "apps/arguments/options.h"
 #include "apps/commands.h"
+#include "apps/console/long_work.h"
 #include "base/device.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -27,6 +28,7 @@
 #include "checkpoints/stored_model.h"
 #include "experiments/own_text.h"
 #include "models/families/model_cost.h"
+#include "tasks/preparation.h"
 #include "tasks/task.h"
 
 namespace zoo {
@@ -163,6 +165,8 @@ BenchTask task_of(const BenchArguments& arguments) {
     std::cerr << fmt::format("note: {}; the model is measured with {}\n", excerpt(*missing, kLongMessage),
                              task.random->description());
   } else if (!is_run) {
+    for (const auto& note : {learning_note(experiment), reading_note(experiment.data, Split::train)})
+      if (note) std::cerr << *note << '\n';
     task.own = make_task(experiment);
   }
   return task;
@@ -173,11 +177,14 @@ void bench(const BenchArguments& arguments) {
   const auto measured = task_of(arguments);
   auto& task = measured.get();
   const auto& experiment = task.experiment();
-  const auto speed = measure_speed(task, device, {.seconds = arguments.seconds, .length = arguments.length});
+  const auto say = [](const std::string& line) { say_on_terminal(line); };
+  const auto speed = measure_speed(
+      task, device, {.seconds = arguments.seconds, .length = arguments.length, .on_message = say});
   const auto cost = model_cost(experiment.model, task.purpose(), experiment.data.sequence_length);
   std::vector<ScalingCurve> curves;
   if (arguments.scaling) {
     auto options = scaling_options(device);
+    options.on_message = say;
     options.max_flops *= arguments.seconds / kUsualSeconds;
     options.seconds *= arguments.seconds / kUsualSeconds;
     if (arguments.longest) {

@@ -13,7 +13,9 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/arguments/options.h"
+#include "apps/arguments/run_arguments.h"
 #include "apps/commands.h"
+#include "apps/console/long_work.h"
 #include "base/device.h"
 #include "checkpoints/average_run.h"
 #include "checkpoints/import_run.h"
@@ -46,6 +48,8 @@ std::string as_text(const std::filesystem::path& run, const AveragedRun& average
 
 void run(AverageArguments arguments) {
   arguments.options.device = parse_device(arguments.device);
+  arguments.options.on_message = [](const std::string& line) { say_on_terminal(line); };
+  note_large_weights(arguments.run);
   const auto averaged = average_run(arguments.run, arguments.options);
   std::cout << (arguments.json ? as_json(averaged) : as_text(arguments.run, averaged));
 }
@@ -56,6 +60,7 @@ struct MergeArguments {
 };
 
 void merge(const MergeArguments& arguments) {
+  note_large_weights(arguments.run);
   const auto merged = merge_run(arguments.run, arguments.out);
   const nlohmann::json document = {{"run", merged.run_dir.string()}, {"adapters", merged.n_adapters}};
   std::cout << (arguments.json
@@ -70,6 +75,7 @@ struct ConversionArguments {
 };
 
 void import_directory(const ConversionArguments& arguments) {
+  note_large_weights(arguments.from);
   const auto imported = import_run(arguments.from, arguments.to);
   if (arguments.json) {
     const nlohmann::ordered_json document = {{"run", arguments.to.string()},
@@ -85,6 +91,7 @@ void import_directory(const ConversionArguments& arguments) {
 }
 
 void export_model(const ConversionArguments& arguments) {
+  note_large_weights(arguments.from);
   const auto kind = export_run(arguments.from, arguments.to, arguments.type);
   const bool is_file = is_gguf_name(arguments.to);
   if (arguments.json) {

@@ -19,6 +19,7 @@
 #include "apps/arguments/options.h"
 #include "apps/arguments/run_arguments.h"
 #include "apps/commands.h"
+#include "apps/console/long_work.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoints/guess.h"
@@ -28,6 +29,7 @@
 #include "io/metrics_log.h"
 #include "io/output_file.h"
 #include "io/progress.h"
+#include "tasks/preparation.h"
 
 namespace zoo {
 namespace {
@@ -175,6 +177,8 @@ std::string names_of(const std::vector<ConfigPath>& files) {
 
 /// Says on stderr that the model is no better than a guess.
 void note_guess(const Run& run, Split split, double loss) {
+  // The guess is that of the frequencies in the training data.
+  if (const auto reading = reading_note(run.experiment().data, Split::train)) std::cerr << *reading << '\n';
   const auto guess = guess_losses(run.task(), split);
   if (const auto note = guess ? guess_note(loss, *guess) : std::nullopt)
     std::cerr << "note: " << *note << '\n';
@@ -190,6 +194,14 @@ std::string data_name(const EvaluateArguments& arguments, const DataConfig& data
                      names_of(arguments.split == Split::valid ? data.valid : data.test));
 }
 
+/// Says on stderr that reading the data takes long, if it does.
+void note_reading(const EvaluateArguments& arguments, const DataConfig& data) {
+  auto read = data;
+  if (!arguments.data.empty()) read.test.assign(arguments.data.begin(), arguments.data.end());
+  const auto split = arguments.data.empty() ? arguments.split : Split::test;
+  if (const auto note = reading_note(read, split)) std::cerr << *note << '\n';
+}
+
 void run(const EvaluateArguments& arguments) {
   const auto trained = open_run(arguments.run);
   const auto& experiment = trained.experiment();
@@ -201,8 +213,11 @@ void run(const EvaluateArguments& arguments) {
                     .data = data_name(arguments, experiment.data),
                     .confusion = {},
                     .labels = trained.labels()};
+  note_reading(arguments, experiment.data);
   result.metrics = trained.evaluate(arguments.split, arguments.data,
-                                    {.confusion = &result.confusion, .classes = &result.classes});
+                                    {.confusion = &result.confusion,
+                                     .classes = &result.classes,
+                                     .on_progress = progress_on_terminal("evaluating", "batches")});
   if (translates) result.metrics.merge(evaluate_translations(trained, arguments, generation));
   if (arguments.data.empty()) note_guess(trained, arguments.split, result.metrics.at("loss"));
   std::cout << (arguments.json ? as_json(result) + "\n" : as_text(result));

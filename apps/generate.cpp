@@ -20,6 +20,7 @@
 #include "apps/arguments/token_ids.h"
 #include "apps/chat/chat.h"
 #include "apps/commands.h"
+#include "apps/console/long_work.h"
 #include "apps/console/prompt_lines.h"
 #include "base/error.h"
 #include "data/text/tokenizer_file.h"
@@ -285,9 +286,19 @@ class Writer {
     }
   }
 
+  /// All texts appear at the end.
+  void say_if_long(int64_t n_prompts) const {
+    constexpr int64_t many_tokens = 2000;
+    const int64_t n_texts = n_prompts * options_.num_samples;
+    if (n_texts * options_.max_new_tokens < many_tokens) return;
+    say_on_terminal(fmt::format("writing {} text{} of up to {} tokens", n_texts, n_texts == 1 ? "" : "s",
+                                options_.max_new_tokens));
+  }
+
   void write_all(const std::vector<Prompt>& prompts) const {
     std::vector<TokenIds> ids;
     for (const auto& prompt : prompts) ids.push_back(prompt.ids);
+    say_if_long(std::ssize(prompts));
     const auto generations = generator_.generate(ids, options_);
     if (arguments_.json) {
       auto results = nlohmann::ordered_json::array();

@@ -26,6 +26,7 @@
 #include "io/text_width.h"
 #include "models/families/families.h"
 #include "models/families/model_cost.h"
+#include "tasks/preparation.h"
 #include "tasks/task.h"
 
 namespace zoo {
@@ -46,7 +47,9 @@ ModelPurpose purpose_of(const Experiment& experiment) {
   const int64_t vocab_size = experiment.model.vocab_size.value_or(tokenizer.vocab_size);
   const bool can_tell = type.purpose && (size_known || !type.needs_tokenizer());
   const auto purpose = can_tell ? type.purpose(experiment, vocab_size) : std::nullopt;
-  return purpose ? *purpose : make_task(experiment)->purpose();
+  if (purpose) return *purpose;
+  if (const auto note = learning_note(experiment)) std::cerr << *note << '\n';
+  return make_task(experiment)->purpose();
 }
 
 // 124439808 → "124,439,808"

@@ -107,7 +107,9 @@ std::vector<std::filesystem::path> pictures_in(const std::filesystem::path& out,
 /// that could not be read.
 void draw(const std::vector<Prediction>& predictions, const std::vector<std::string>& inputs,
           const std::vector<std::filesystem::path>& files, const Run& run) {
+  const auto show = progress_over("drawing", "pictures");
   size_t input = 0;
+  int64_t n_drawn = 0;
   for (const auto& prediction : predictions) {
     while (inputs[input] != prediction.input) ++input;
     const auto& file = files[input++];
@@ -115,6 +117,7 @@ void draw(const std::vector<Prediction>& predictions, const std::vector<std::str
     const auto image = read_image(prediction.input, Follow::everything, 3);
     const auto drawn = draw_boxes(image, prediction.objects.value(), run.task().vocabulary().labels);
     write_file_atomically(file, encode_png(drawn));
+    show(++n_drawn, std::ssize(predictions));
   }
 }
 

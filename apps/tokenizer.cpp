@@ -26,6 +26,7 @@
 #include "data/text/corpus.h"
 #include "interop/stored_texts.h"
 #include "io/files.h"
+#include "tasks/preparation.h"
 
 namespace zoo {
 namespace {
@@ -99,7 +100,9 @@ void train_tokenizer(const TrainTokenizerArguments& arguments) {
   config.model = parse_name<SentencePieceModel>("--model", arguments.model);
   config.normalization = parse_name<TextNormalization>("--normalization", arguments.normalization);
   config.byte_fallback = arguments.byte_fallback;
-  const auto texts = read_documents(corpus_of(arguments), Split::train);
+  const auto corpus = corpus_of(arguments);
+  if (const auto note = learning_note(config, corpus)) std::cerr << *note << '\n';
+  const auto texts = read_documents(corpus, Split::train);
   const auto set = arguments.no_special ? SpecialTokenSet::none : SpecialTokenSet::all;
   const auto tokenizer = make_tokenizer(config, set, [&](const auto& sink) {
     for (const auto& text : texts) sink(text);

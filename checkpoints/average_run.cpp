@@ -77,17 +77,23 @@ AveragedRun average_run(const fs::path& run_dir, const AverageOptions& options) 
   const auto checkpoints = newest_checkpoints(run_dir, read_run_experiment(run_dir).training, options.last);
   AveragedRun result{.run_dir = place_for(run_dir, options.out), .steps = {}};
   const auto run = Run::open(run_dir, options.device);
+  const auto say = [&](const std::string& line) {
+    if (options.on_message) options.on_message(line);
+  };
 
+  say(fmt::format("evaluating {}", run_dir.string()));
   result.loss_before = run.evaluate(Split::valid).at("loss");
   std::vector<fs::path> files;
   for (const auto& checkpoint : checkpoints) {
     result.steps.push_back(*step_of(checkpoint));
     files.push_back(checkpoint / weights_name(run.model()));
   }
+  say(fmt::format("averaging {} checkpoints", files.size()));
   load_weights(files.front(), run.model());
   files.erase(files.begin());
   {
     const SubstituteWeights averaged(run.model(), mean_weights(run.model(), files));
+    say("evaluating the mean");
     result.loss = run.evaluate(Split::valid).at("loss");
     write_run(result.run_dir, run.experiment(), run.task().vocabulary(), run.model());
   }

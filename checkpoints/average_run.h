@@ -2,7 +2,9 @@
 // A new run from the mean of the last checkpoints of an old run.
 
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <c10/core/Device.h>
@@ -13,6 +15,7 @@ struct AverageOptions {
   std::filesystem::path out;    // directory of the new run; default RUN-average
   std::optional<int64_t> last;  // number of the newest checkpoints to average; default all
   c10::Device device = c10::kCPU;
+  std::function<void(const std::string& line)> on_message = nullptr;  // before each part of the work
 };
 
 struct AveragedRun {

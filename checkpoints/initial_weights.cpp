@@ -91,11 +91,16 @@ void require_merged(const Source& source) {
                    source.dir.string()));
 }
 
-Source open_source(const Experiment& experiment) {
-  const auto dir = find_path(*experiment.init_from, [](const std::filesystem::path& path) {
+/// The run that init_from names, if it is there.
+std::optional<std::filesystem::path> source_dir(const Experiment& experiment) {
+  return find_path(*experiment.init_from, [](const std::filesystem::path& path) {
     std::error_code ignored;
     return std::filesystem::exists(path, ignored);
   });
+}
+
+Source open_source(const Experiment& experiment) {
+  const auto dir = source_dir(experiment);
   if (!dir)
     fail(fmt::format("{}: no such run{}", experiment.init_from->text, places_of(*experiment.init_from)));
   try {
@@ -160,6 +165,11 @@ Vocabulary initial_vocabulary(const Experiment& experiment) {
 
 std::unique_ptr<Task> make_task(const Experiment& experiment) {
   return open_task(experiment, initial_vocabulary(experiment));
+}
+
+std::optional<std::string> initial_weights_note(const Experiment& experiment) {
+  const auto dir = experiment.init_from ? source_dir(experiment) : std::nullopt;
+  return dir ? weights_note(*dir) : std::nullopt;
 }
 
 std::string load_initial_weights(const Experiment& experiment, const Task& task, Model& model) {

@@ -2,6 +2,7 @@
 // A run that starts with the weights of another: `init_from`.
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "models/model.h"
@@ -20,6 +21,9 @@ Vocabulary initial_vocabulary(const Experiment& experiment);
 /// The task of a new run. Reads the training data and makes the tokenizer, or takes the tokenizer of the run
 /// that `init_from` names. Throws DataError, ConfigError.
 std::unique_ptr<Task> make_task(const Experiment& experiment);
+
+/// Says that reading the weights of the run that `init_from` names takes long. Nothing if it does not.
+std::optional<std::string> initial_weights_note(const Experiment& experiment);
 
 /// Replaces the weights of `model` by the best weights of the run that `init_from` names, by the names of the
 /// parameters. Parameters without a counterpart there stay as they are; so does the last layer of a

@@ -10,11 +10,13 @@
 #include "base/text.h"
 #include "checkpoints/base_weights.h"
 #include "checkpoints/run.h"
+#include "data/directory.h"
 #include "interop/foreign_files.h"
 #include "interop/foreign_model.h"
 #include "io/files.h"
 #include "io/gguf/gguf_file.h"
 #include "io/joined_tensors.h"
+#include "io/progress.h"
 #include "models/families/model_cost.h"
 
 namespace zoo {
@@ -113,6 +115,40 @@ void check_model_size(const TensorSource& source, const Task& task) {
       fmt::format("{}: of another architecture: the configuration describes a model with {} layers and "
                   "{:.3g} parameters, but the file has {} tensors with {:.3g}",
                   source.place(), n_layers, wanted, std::ssize(source.names()), stored));
+}
+
+namespace {
+
+/// The bytes of the files with weights; 0 if there are none.
+int64_t bytes_of_weights(const fs::path& dir) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  if (is_gguf(dir)) {
+    files = {dir};
+  } else if (is_run(dir)) {
+    files = {run_weights(dir), dir / kBaseFile};
+  } else {
+    for (const auto& name : names_in(dir))
+      if (name.extension() == ".safetensors") files.push_back(dir / name);
+  }
+  int64_t bytes = 0;
+  for (const auto& file : files) {
+    const auto size = fs::file_size(file, error);
+    if (!error) bytes += static_cast<int64_t>(size);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::optional<std::string> weights_note(const fs::path& dir, int64_t least_bytes) {
+  try {
+    const int64_t bytes = bytes_of_weights(dir);
+    if (bytes < least_bytes) return std::nullopt;
+    return fmt::format("reading {} of weights from {}", bytes_text(bytes), dir.string());
+  } catch (const Error&) {  // who opens the model will say it
+    return std::nullopt;
+  }
 }
 
 bool names_stored_model(const fs::path& path) { return has_directory(path) || is_gguf(path); }

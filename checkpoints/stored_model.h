@@ -2,8 +2,11 @@
 // A trained model on the disk, before it is built: a run of ours, a directory in Hugging Face's form, or a
 // GGUF file. All commands that use a trained model open it here, so that they take all of these.
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "io/tensor_source.h"
 #include "tasks/experiment.h"
@@ -32,6 +35,14 @@ Experiment read_stored_experiment(const std::filesystem::path& dir);
 /// another architecture than the configuration says. (Of a run only the size of the model is compared;
 /// load_tensors() compares the rest.)
 StoredModel open_stored_model(const std::filesystem::path& dir);
+
+/// From so many bytes on, reading weights takes more than a few seconds on a slow disk.
+inline constexpr int64_t kLargeWeights = 1'000'000'000;
+
+/// "reading 5.1 GB of weights from DIR", if a stored model has at least so many bytes of weights. Nothing if
+/// it cannot be read.
+std::optional<std::string> weights_note(const std::filesystem::path& dir,
+                                        int64_t least_bytes = kLargeWeights);
 
 /// Compares a configuration with stored weights, before a model is built: a few bytes of text can
 /// describe a model of any size. Throws CheckpointError if the model would be much larger than the weights.

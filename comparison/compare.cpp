@@ -49,8 +49,8 @@ nlohmann::ordered_json compare(const Comparison& given, const CompareOptions& op
                     options.dir.string()));
   }
   auto comparison = given;
-  copy_models(comparison, options.dir);
-  auto plan = make_plan(comparison);
+  copy_models(comparison, options.dir, options.on_message);
+  auto plan = make_plan(comparison, options.on_message);
   if (options.on_plan) options.on_plan(plan);
   if (options.existing == ExistingRun::replace) remove_comparison(options.dir, finished_runs(comparison));
 

@@ -220,6 +220,14 @@ void Progress::message(std::string_view text) {
   if (was_open) impl_->show();
 }
 
+std::string bytes_text(int64_t bytes) {
+  const auto size = static_cast<double>(bytes);
+  return bytes < 1000            ? fmt::format("{} bytes", bytes)
+         : bytes < 1'000'000     ? fmt::format("{:.1f} kB", size / 1e3)
+         : bytes < 1'000'000'000 ? fmt::format("{:.1f} MB", size / 1e6)
+                                 : fmt::format("{:.1f} GB", size / 1e9);
+}
+
 std::string duration_text(double seconds) {
   if (seconds < 59.95) return fmt::format("{:.1f} s", std::max(seconds, 0.0));
   const auto whole = static_cast<int64_t>(std::min(seconds + 0.5, 1e9));

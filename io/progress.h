@@ -60,4 +60,7 @@ class Progress {
 /// "7.3 s", "12 min 34 s", "3 h 25 min"
 std::string duration_text(double seconds);
 
+/// "612 bytes", "36.9 kB", "1.2 MB", "5.1 GB"
+std::string bytes_text(int64_t bytes);
+
 }  // namespace zoo

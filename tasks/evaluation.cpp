@@ -18,6 +18,7 @@ void for_each_own_batch(BatchSource& source, const EvaluationOptions& options,
     const auto batch = source.batch(0, i);
     if (i + options.n_processes() < n_batches) source.expect(0, i + options.n_processes());
     work(batch);
+    if (options.on_progress) options.on_progress(std::min(i + options.n_processes(), n_batches), n_batches);
   }
 }
 

@@ -36,6 +36,8 @@ struct EvaluationOptions {
   torch::Tensor* confusion = nullptr;
   /// A task that finds objects puts here the metrics of each class that there is to find. Null = not wanted.
   std::vector<ClassMetrics>* classes = nullptr;
+  /// Called after each batch of this process with the numbers of batches that are done and that there are.
+  std::function<void(int64_t done, int64_t all)> on_progress = nullptr;
 
   int64_t rank() const { return processes ? processes->rank() : 0; }
   int64_t n_processes() const { return processes ? processes->size() : 1; }

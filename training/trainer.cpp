@@ -33,6 +33,7 @@
 #include "models/families/model_cost.h"
 #include "parallel/threads.h"
 #include "tasks/epochs.h"
+#include "tasks/preparation.h"
 #include "tasks/task.h"
 #include "training/learner.h"
 #include "training/schedule.h"
@@ -182,11 +183,14 @@ Trainer::Trainer(const Experiment& experiment, const TrainOptions& options)
 /// an earlier run.
 void Trainer::start() {
   directory_ = std::make_unique<RunDirectory>(experiment_, run_dir_, options_.existing);
+  const auto announce = [&](const std::optional<std::string>& note) {
+    if (note) report(*note);
+  };
+  if (!directory_->goes_on()) announce(learning_note(experiment_));
   task_ = directory_->goes_on() ? open_task(experiment_, directory_->vocabulary()) : make_task(experiment_);
-  if (!directory_->goes_on() && !experiment_.init_from && task_->vocabulary().tokenizer) {
-    if (const auto note = vocabulary_note(experiment_.data.tokenizer, *task_->vocabulary().tokenizer))
-      report(*note);
-  }
+  if (!directory_->goes_on() && !experiment_.init_from && task_->vocabulary().tokenizer)
+    announce(vocabulary_note(experiment_.data.tokenizer, *task_->vocabulary().tokenizer));
+  announce(reading_note(experiment_.data, Split::train));
   resolve_epochs(experiment_, *task_);
   make_parts();
   for (const auto& note : task_->notes()) report("note: " + note);
@@ -250,8 +254,10 @@ void Trainer::make_parts() {
   auto model = checkpoint ? build_model(experiment_, *task_)  // load() comes next
                           : make_model(experiment_, *task_);
   if (config_.lora && checkpoint) base_ = load_base(run_dir_, *model, BaseCheck::hash);
-  if (experiment_.init_from && directory_ && !checkpoint)
+  if (experiment_.init_from && directory_ && !checkpoint) {
+    if (const auto note = initial_weights_note(experiment_)) report(*note);
     report(load_initial_weights(experiment_, *task_, *model));
+  }
   task_->batches(Split::train).use_share(processes_.rank(), processes_.size());
   task_->batches(Split::valid);
   learner_ = std::make_unique<Learner>(experiment_, std::move(model), task_->objective(), processes_,
@@ -569,10 +575,12 @@ TrainResult train(const Experiment& experiment, const TrainOptions& options) {
 }
 
 std::function<void(const TrainProgress&)> progress_on_stderr(std::string_view title) {
-  // Made at the first call, because only then it is known how many steps are done already.
+  // Made after the first step, because only then it is known how many steps are done already, and how many
+  // there are.
   const auto shown = std::make_shared<std::unique_ptr<Progress>>();
   return [shown, name = std::string(title)](const TrainProgress& progress) {
     if (!*shown) {
+      if (!progress.message.empty()) return Progress(name, {}).message(progress.message);
       *shown = std::make_unique<Progress>(
           name, ProgressCount{.total = progress.steps, .unit = "steps", .first = progress.step});
     }

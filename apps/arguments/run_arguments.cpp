@@ -6,11 +6,13 @@
 
 #include "base/device.h"
 #include "base/error.h"
+#include "checkpoints/stored_model.h"
 
 namespace zoo {
 
 Run open_run(const RunArguments& arguments) {
   const auto device = parse_device(arguments.device);
+  note_large_weights(arguments.dir);
   auto run = Run::open(arguments.dir, device);
   const auto wanted = arguments.weights.value_or(run.experiment().generation.weights);
   if (const auto format = fast_format(wanted, device); format != wanted) {
@@ -19,6 +21,10 @@ Run open_run(const RunArguments& arguments) {
   }
   store_weights(run.model(), wanted);
   return run;
+}
+
+void note_large_weights(const std::filesystem::path& model) {
+  if (const auto note = weights_note(model)) std::cerr << *note << '\n';
 }
 
 void require_input(const Run& run, PredictionInput input, std::string_view option) {

@@ -17,8 +17,12 @@ struct RunArguments {
   std::string device = "auto";
 };
 
-/// Opens the run on the device, with its weights in the chosen format. Throws like Run::open().
+/// Opens the run on the device, and says before if that takes long, with its weights in the chosen format.
+/// Throws like Run::open().
 Run open_run(const RunArguments& arguments);
+
+/// Says on stderr that reading these weights takes long, if it does.
+void note_large_weights(const std::filesystem::path& model);
 
 /// Throws UsageError if `option`, --text or --image, is not for the input that the run reads.
 void require_input(const Run& run, PredictionInput input, std::string_view option);

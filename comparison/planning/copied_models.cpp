@@ -33,10 +33,12 @@ Json key_of(const fs::path& source, const TensorSource& tensors, const Experimen
 }
 
 /// Makes the copy unless it is there.
-void copy_model(const fs::path& source, const fs::path& to, const Experiment& experiment) {
+void copy_model(const fs::path& source, const fs::path& to, const Experiment& experiment,
+                const std::function<void(const std::string& line)>& on_message) {
   const auto stored = open_stored_model(source);
   const auto key = key_of(source, *stored.tensors, experiment);
   if (has_subdirectory(to) && read_kept(to / kSource, key) == true) return;
+  if (const auto note = weights_note(source); note && on_message) on_message(*note);
   std::error_code error;
   fs::remove_all(to, error);
   if (error) throw SystemError(fmt::format("cannot remove '{}': {}", to.string(), error.message()));
@@ -66,7 +68,8 @@ void evaluate_on(Comparison& comparison, const std::vector<std::string>& files) 
   for (auto& variant : comparison.variants) variant.experiment.data.sequence_length = shortest;
 }
 
-void copy_models(Comparison& comparison, const fs::path& dir) {
+void copy_models(Comparison& comparison, const fs::path& dir,
+                 const std::function<void(const std::string& line)>& on_message) {
   const auto slugs = slugs_of(comparison.variants);
   for (size_t i = 0; i < slugs.size(); ++i) {
     auto& variant = comparison.variants[i];
@@ -77,7 +80,7 @@ void copy_models(Comparison& comparison, const fs::path& dir) {
       const auto parent = dir / "models" / slugs[i];
       make_subdirectory(parent);
       run = parent / fmt::format("seed-{}", seed);
-      copy_model(source, run, variant.experiment);
+      copy_model(source, run, variant.experiment, on_message);
     }
   }
 }

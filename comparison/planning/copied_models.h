@@ -3,6 +3,7 @@
 // form, and runs. Each becomes a run of the comparison, so that nothing is written beside the originals.
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,9 @@ void evaluate_on(Comparison& comparison, const std::vector<std::string>& files);
 
 /// Copies each run with a FinishedRun::source to DIR/models/SLUG/seed-N, with the configuration of its
 /// variant, and replaces its source with the copy. A copy that is there already is kept if neither source nor
-/// configuration have changed. Throws CheckpointError as open_stored_model(), and SystemError.
-void copy_models(Comparison& comparison, const std::filesystem::path& dir);
+/// configuration have changed. `on_message` gets a line before a copy that takes long. Throws CheckpointError
+/// as open_stored_model(), and SystemError.
+void copy_models(Comparison& comparison, const std::filesystem::path& dir,
+                 const std::function<void(const std::string& line)>& on_message = nullptr);
 
 }  // namespace zoo

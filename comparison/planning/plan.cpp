@@ -14,6 +14,7 @@
 #include "comparison/planning/fairness.h"
 #include "comparison/planning/matching.h"
 #include "tasks/epochs.h"
+#include "tasks/preparation.h"
 #include "tasks/task.h"
 
 namespace zoo {
@@ -22,17 +23,24 @@ namespace {
 /// Opens the tasks of variants. Variants with equal data share a vocabulary, because making one takes time.
 class Tasks {
  public:
+  explicit Tasks(std::function<void(const std::string& line)> on_message)
+      : on_message_(std::move(on_message)) {}
+
   std::unique_ptr<Task> open(const Experiment& experiment) {
     std::string key = fmt::format("{} {}", to_text(experiment.task), to_text(experiment.model.architecture));
     for (const auto& [name, value] : flatten(experiment)) {
       if (name.starts_with("data.") || name == "init_from") key += fmt::format("\n{}={}", name, value);
     }
     auto& vocabulary = vocabularies_[key];
-    if (!vocabulary.tokenizer) vocabulary = make_task(experiment)->vocabulary();
+    if (!vocabulary.tokenizer) {
+      if (const auto note = learning_note(experiment); note && on_message_) on_message_(*note);
+      vocabulary = make_task(experiment)->vocabulary();
+    }
     return open_task(experiment, vocabulary);
   }
 
  private:
+  std::function<void(const std::string& line)> on_message_;
   std::map<std::string, Vocabulary> vocabularies_;
 };
 
@@ -249,7 +257,8 @@ std::vector<std::string> slugs_of(const std::vector<Variant>& variants) {
   return slugs;
 }
 
-ComparisonPlan make_plan(const Comparison& comparison) {
+ComparisonPlan make_plan(const Comparison& comparison,
+                         const std::function<void(const std::string& line)>& on_message) {
   check_comparable(comparison);
   ComparisonPlan plan{.settings = comparison.settings, .sizes = comparison.sizes};
   const auto slugs = slugs_of(comparison.variants);
@@ -278,7 +287,7 @@ ComparisonPlan make_plan(const Comparison& comparison) {
     plan.variants.push_back(std::move(planned));
   }
   check_lengths(plan);
-  Tasks tasks;
+  Tasks tasks(on_message);
   match_sizes(plan, tasks);
   apply_budget(plan, comparison, tasks);
   check_fairness(plan);

@@ -3,6 +3,7 @@
 // everything that would make it unfair.
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -65,9 +66,11 @@ struct ComparisonPlan {
   bool fair() const;
 };
 
-/// Reads the corpora and makes the tokenizers. Throws ConfigError, DataError, and UsageError where the
-/// variants cannot be compared (different tasks, or no variant).
-ComparisonPlan make_plan(const Comparison& comparison);
+/// Reads the corpora and makes the tokenizers. `on_message` gets a line before a vocabulary is learnt from a
+/// long text. Throws ConfigError, DataError, and UsageError where the variants cannot be compared (different
+/// tasks, or no variant).
+ComparisonPlan make_plan(const Comparison& comparison,
+                         const std::function<void(const std::string& line)>& on_message = nullptr);
 
 /// "pre-norm, n_layers=2" → "pre-norm-n_layers-2"
 std::string slug_of(std::string_view name);

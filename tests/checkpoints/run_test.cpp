@@ -12,7 +12,9 @@
 
 #include "base/device.h"
 #include "checkpoints/checkpoint.h"
+#include "checkpoints/stored_model.h"
 #include "io/config/config_file.h"
+#include "io/progress.h"
 #include "io/safetensors.h"
 #include "tests/support/training.h"
 
@@ -235,6 +237,25 @@ TEST(ImageRun, WithoutAHeadHasFeatures) {
   EXPECT_TRUE(torch::equal(bare.model().features(batch), classifier.model().features(batch)));
   EXPECT_THAT(message_of<UsageError>([&] { bare.evaluate(Split::valid); }),
               HasSubstr("image_features has no"));
+}
+
+TEST(Run, LargeWeightsAreAnnounced) {
+  const TinyWorld world;
+  const auto run =
+      train(world.experiment("language_modeling", {"training.steps=1"}), {.run_dir = world.path("run")})
+          .run_dir;
+  const auto size = static_cast<int64_t>(std::filesystem::file_size(run / "model.safetensors"));
+  EXPECT_EQ(weights_note(run, size),
+            fmt::format("reading {} of weights from {}", bytes_text(size), run.string()));
+  EXPECT_EQ(weights_note(run, size + 1), std::nullopt);
+  EXPECT_EQ(weights_note(run), std::nullopt) << "a small model";
+  const auto foreign = world.path("foreign");
+  world.dir().write("foreign/model-1.safetensors", std::string(700, ' '));
+  world.dir().write("foreign/model-2.safetensors", std::string(800, ' '));
+  world.dir().write("foreign/other.bin", std::string(900, ' '));
+  EXPECT_EQ(weights_note(foreign, 1500), fmt::format("reading 1.5 kB of weights from {}", foreign.string()));
+  EXPECT_EQ(weights_note(foreign, 1501), std::nullopt);
+  EXPECT_EQ(weights_note(world.path("nothing"), 1), std::nullopt) << "who opens it says what is wrong";
 }
 
 TEST(Checkpoint, TiedWeightsAreStoredOnce) {

@@ -211,5 +211,14 @@ TEST_F(ProgressTest, MessagesStandAboveTheBar) {
   EXPECT_THAT(written, ElementsAre("saved\n"));
 }
 
+TEST(BytesText, HasAUnitThatSuits) {
+  EXPECT_EQ(bytes_text(0), "0 bytes");
+  EXPECT_EQ(bytes_text(999), "999 bytes");
+  EXPECT_EQ(bytes_text(1000), "1.0 kB");
+  EXPECT_EQ(bytes_text(36'912), "36.9 kB");
+  EXPECT_EQ(bytes_text(1'234'567), "1.2 MB");
+  EXPECT_EQ(bytes_text(5'100'000'000), "5.1 GB");
+}
+
 }  // namespace
 }  // namespace zoo

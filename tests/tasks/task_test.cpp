@@ -220,6 +220,22 @@ TEST(Task, AnUnknownCharacterIsAnErrorThatNamesItsFile) {
                          ": the character \"月\" (U+6708) is not in the vocabulary"));
 }
 
+TEST(Task, EvaluationsTellHowFarTheyAre) {
+  const TinyWorld world;
+  for (const char* name : {"language_modeling", "text_classification", "text_to_text"}) {
+    SCOPED_TRACE(name);
+    const auto task = make_task(world.experiment(name));
+    const auto model = make_model(task->experiment(), *task);
+    const int64_t n_batches = task->batches(Split::valid).n_batches(0);
+    ASSERT_GT(n_batches, 1);
+    std::vector<std::pair<int64_t, int64_t>> told, expected;
+    for (int64_t i = 1; i <= n_batches; ++i) expected.emplace_back(i, n_batches);
+    task->evaluate(*model, Split::valid,
+                   {.on_progress = [&](int64_t done, int64_t all) { told.emplace_back(done, all); }});
+    EXPECT_EQ(told, expected);
+  }
+}
+
 TEST(Task, SplitsThatAreNotGivenAreAnError) {
   const TinyWorld world;
   const auto task = make_task(world.experiment("language_modeling"));
