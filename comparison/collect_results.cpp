@@ -88,6 +88,11 @@ class Collector {
     const auto of_sizes = size_finding(results_.sizes, fair);
     results_.measured =
         of_sizes.empty() ? findings(runs, metric, fair) : verdict_finding(runs, fair) + " " + of_sizes;
+    if (fair) {
+      const auto& unit = task_type(plan_.variants.front().experiment).unit;
+      if (const auto seen = consumption_finding(plan_.budget, runs, unit); !seen.empty())
+        results_.measured += (results_.measured.empty() ? "" : " ") + seen;
+    }
     return std::move(results_);
   } catch (const MeasurementStopped&) {
     return std::nullopt;

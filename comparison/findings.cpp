@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <numbers>
 #include <optional>
 #include <string_view>
@@ -13,6 +14,7 @@
 
 #include "base/named_enum.h"
 #include "comparison/statistics/power.h"
+#include "pages/report/table.h"
 
 namespace zoo {
 namespace {
@@ -35,13 +37,6 @@ Pairs pairs_of(const RunResults& run, const RunResults& other) {
     }
   }
   return pairs;
-}
-
-/// The digits after the point of a number with `significant` digits.
-int digits_after_point(double value, int significant) {
-  constexpr int most = 6;
-  if (value == 0 || !std::isfinite(value)) return 2;
-  return std::clamp(significant - 1 - static_cast<int>(std::floor(std::log10(std::abs(value)))), 0, most);
 }
 
 /// "1.9070 ± 0.0062", "83.12 ± 0.44 %": two digits of the interval that are not zero; four of a mean without.
@@ -141,18 +136,44 @@ std::string counted(const Said& said, const std::string& baseline, size_t n) {
                      plural ? said.than.substr(is.size()) : said.than, baseline);
 }
 
-/// "post-norm is worse than pre-norm at 3 of 6 points of the grid, better at 1 and undecided at 2"; with more
-/// variants "5 of 12 runs are worse than gpt at the same point of the grid and 7 undecided".
-std::string on_grid(const std::vector<Said>& verdicts, const Names& variants, size_t n) {
-  const auto& first = verdicts.front();
-  const bool two = variants.size() == 2;
-  Names parts = {two ? fmt::format("{} {} {} at {} of {} points of the grid", variants[1], first.than,
-                                   variants[0], first.names.size(), n)
-                     : counted(first, variants[0], n) + " at the same point of the grid"};
-  for (size_t i = 1; i < verdicts.size(); ++i) {
-    const auto verdict = name_of(verdicts[i].verdict);
-    const auto count = verdicts[i].names.size();
-    parts.push_back(two ? fmt::format("{} at {}", verdict, count) : fmt::format("{} {}", count, verdict));
+/// How many runs have a verdict.
+size_t n_said(const std::vector<Said>& verdicts) {
+  size_t n = 0;
+  for (const auto& said : verdicts) n += said.names.size();
+  return n;
+}
+
+/// "post-norm is worse than pre-norm at 3 of 6 points of the grid, better at 1 and undecided at 2"
+std::string of_variant(const std::string& variant, const Runs& runs, const std::string& baseline) {
+  Runs own;
+  std::ranges::copy_if(runs, std::back_inserter(own),
+                       [&](const auto& run) { return run.variant == variant; });
+  const auto verdicts = verdicts_of(own);
+  if (verdicts.empty()) return "";
+  const size_t n = n_said(verdicts);
+  Names parts = {fmt::format("{} {} {} at {} of {} point{} of the grid", variant, verdicts.front().than,
+                             baseline, verdicts.front().names.size(), n, n == 1 ? "" : "s")};
+  for (size_t i = 1; i < verdicts.size(); ++i)
+    parts.push_back(fmt::format("{} at {}", name_of(verdicts[i].verdict), verdicts[i].names.size()));
+  return enumerated(parts);
+}
+
+/// A part for each variant but the first, which is the baseline. If there are many, "5 of 12 runs are worse
+/// than gpt at the same point of the grid and 7 undecided".
+std::string on_grid(const Runs& runs, const Names& variants) {
+  Names parts;
+  if (variants.size() <= kMostNames) {
+    for (size_t i = 1; i < variants.size(); ++i) {
+      if (auto part = of_variant(variants[i], runs, variants[0]); !part.empty())
+        parts.push_back(std::move(part));
+    }
+    return fmt::format("{}", fmt::join(parts, "; "));
+  }
+  const auto verdicts = verdicts_of(runs);
+  for (const auto& said : verdicts) {
+    parts.push_back(parts.empty()
+                        ? counted(said, variants[0], n_said(verdicts)) + " at the same point of the grid"
+                        : fmt::format("{} {}", said.names.size(), name_of(said.verdict)));
   }
   return enumerated(parts);
 }
@@ -205,7 +226,31 @@ std::string best_finding(const Runs& runs, const Metric& metric) {
 
 bool failed(const RunResults& run) { return !run.metric; }
 
+/// The mean number of tokens over the seeds of which it is known.
+std::optional<double> tokens_of(const RunResults& run) {
+  double sum = 0, n = 0;
+  for (const auto& seed : run.seeds) {
+    if (!seed.state) continue;
+    sum += static_cast<double>(seed.state->tokens);
+    ++n;
+  }
+  return n > 0 ? std::optional(sum / n) : std::nullopt;
+}
+
+/// "3.11 M", "612"
+std::string amount_text(double value) {
+  auto text = with_prefix(value);
+  while (text.ends_with(' ')) text.pop_back();
+  return text;
+}
+
 }  // namespace
+
+int digits_after_point(double value, int significant) {
+  constexpr int most = 6;
+  if (value == 0 || !std::isfinite(value)) return 2;
+  return std::clamp(significant - 1 - static_cast<int>(std::floor(std::log10(std::abs(value)))), 0, most);
+}
 
 bool ever_learnt(const RunResults& run) {
   return std::ranges::any_of(run.seeds, [](const SeedResults& seed) { return seed.learnt == true; });
@@ -284,15 +329,43 @@ std::string verdict_finding(const Runs& runs, bool fair) {
   if (!fair) return "The comparison is not fair, so it has no winner: the notices say what differs.";
   const auto verdicts = verdicts_of(runs);
   const auto variants = variants_of_grid(runs);
-  size_t n = 0;
-  for (const auto& said : verdicts) n += said.names.size();
+  const size_t n = n_said(verdicts);
   auto text = without_success(runs);
   if (n > 0)
-    return (variants.empty() ? against_one(verdicts, runs[0].name, n) : on_grid(verdicts, variants, n)) +
-           text + ".";
+    return (variants.empty() ? against_one(verdicts, runs[0].name, n) : on_grid(runs, variants)) + text + ".";
   if (text.empty()) return "";
   text.erase(0, 2);
   return text + ".";
+}
+
+std::string consumption_finding(const Budget& budget, const Runs& runs, std::string_view unit) {
+  constexpr double as_good_as_equal = 1.01;  // a training ends with a whole step
+  if (budget.kind == BudgetKind::steps) return "";
+  std::vector<std::pair<double, std::string>> seen;
+  for (const auto& run : runs)
+    if (const auto tokens = tokens_of(run)) seen.emplace_back(*tokens, run.name);
+  if (seen.empty()) return "";
+  const auto [least, most] = std::ranges::minmax(seen);
+  const auto amount = [](const auto& one) { return amount_text(one.first); };
+  const auto within = budget.kind == BudgetKind::seconds ? fmt::format("In {:g} s ", budget.amount)
+                      : budget.kind == BudgetKind::flops
+                          ? fmt::format("With {}FLOPs ", with_prefix(budget.amount))
+                          : std::string();
+  const std::string the = within.empty() ? "The" : "the", every = within.empty() ? "Every" : "every";
+  if (most.first <= as_good_as_equal * least.first) {
+    const auto who = seen.size() == 1 ? least.second : every + " run";
+    return fmt::format("{}{} saw {} {}s.", within, who, amount(most), unit);
+  }
+  if (seen.size() > kMostNames) {
+    return fmt::format("{}{} runs saw between {} {}s ({}) and {} ({}).", within, the, amount(least), unit,
+                       least.second, amount(most), most.second);
+  }
+  Names parts;
+  for (const auto& one : seen) {
+    parts.push_back(parts.empty() ? fmt::format("{} saw {} {}s", one.second, amount(one), unit)
+                                  : fmt::format("{} {}", one.second, amount(one)));
+  }
+  return within + enumerated(parts) + ".";
 }
 
 std::string findings(const Runs& runs, const Metric& metric, bool fair) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comparison/results.h"
@@ -17,6 +18,10 @@ struct TestRules {
   /// Whether the runs differ in nothing but their subject.
   bool fair = true;
 };
+
+/// The digits after the point of a number with `significant` digits, at most 6; 2 for 0 and what is not
+/// finite.
+int digits_after_point(double value, int significant);
 
 /// Whether some seed of a run has learnt more than the frequencies of the targets.
 bool ever_learnt(const RunResults& run);
@@ -42,6 +47,13 @@ std::optional<Power> power_of(const std::vector<RunResults>& runs);
 /// A sentence that counts the verdicts against the baselines, and the runs that did not learn. Empty without
 /// any.
 std::string verdict_finding(const std::vector<RunResults>& runs, bool fair);
+
+/// What the trainings saw under a budget of tokens, seconds or FLOPs, as a sentence that names every run, or
+/// of many the ones with the least and the most: "In 60 s gpt saw 4.11 M tokens and llama 3.29 M." Means over
+/// the seeds. Empty for a budget of steps, of which every run sees the same batches, and where nothing is
+/// known. `unit` is TaskType::unit.
+std::string consumption_finding(const Budget& budget, const std::vector<RunResults>& runs,
+                                std::string_view unit);
 
 /// At most two sentences, which the table shows in detail: the verdicts and, if the comparison is fair, the
 /// run with the best mean.

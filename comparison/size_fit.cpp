@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "comparison/findings.h"
+#include "pages/report/markdown_text.h"
 #include "pages/report/report_document.h"
 
 namespace zoo {
@@ -26,6 +27,13 @@ bool losses_overlap(const std::vector<LossPoint>& points, int64_t one, int64_t o
   };
   const auto a = range(one), b = range(other);
   return a.min <= b.max && b.min <= a.max;
+}
+
+/// Decimals that show two significant digits of an estimate and one of its interval.
+int decimals_of(const Estimate& estimate) {
+  const int digits = digits_after_point(estimate.value, 2);
+  if (!estimate.low || !estimate.high) return digits;
+  return std::max(digits, digits_after_point((*estimate.high - *estimate.low) / 2, 1));
 }
 
 }  // namespace
@@ -67,15 +75,16 @@ std::string size_finding(const std::optional<SizeFit>& sizes, bool fair) {
   if (!sizes || !fair) return "";
   std::vector<std::string> needs;
   for (size_t i = 1; i < sizes->variants.size(); ++i) {
-    const auto& [ratio, low, high] = sizes->fit.compute_ratios[i];
+    const auto& ratio = sizes->fit.compute_ratios[i];
     needs.push_back(fmt::format("{}{} {}", sizes->variants[i], i == 1 ? " needs" : "",
-                                estimate_text(ratio, low, high, 2)));
+                                estimate_text(ratio.value, ratio.low, ratio.high, decimals_of(ratio))));
   }
   if (needs.empty()) return "";
   auto text = fmt::format("{} times the compute of {} for the same {}", fmt::join(needs, ", "),
                           sizes->variants[0], sizes->loss);
   if (const auto& p = sizes->fit.p_equal_exponents; p && *p < kSignificance)
-    text += fmt::format("; the lines are not parallel (p = {:.3f}), so the ratio changes with the size", *p);
+    text += fmt::format("; the lines are not parallel ({}), so the ratio changes with the size",
+                        markdown::p_text(*p));
   if (std::ranges::find(sizes->overlaps, false) != sizes->overlaps.end())
     text += "; this is extrapolated, as their losses do not overlap";
   return text + ".";

@@ -101,8 +101,66 @@ TEST(Findings, EachRunIsComparedWithItsOwnBaseline) {
   runs[4].variant = "c";
   runs[4].baseline = "a, n=1";
   compare_with_baselines(runs, kBits, {});
-  EXPECT_EQ(verdict_finding(runs, true),
-            "2 of 3 runs are worse than a at the same point of the grid and 1 better.");
+  EXPECT_EQ(
+      verdict_finding(runs, true),
+      "b is better than a at 1 of 2 points of the grid and worse at 1; c is worse than a at 1 of 1 point of "
+      "the grid.");
+}
+
+TEST(Findings, ManyVariantsOfAGridAreCounted) {
+  Runs runs = {run_of("base, n=1", {1.0, 1.1, 1.2}), run_of("base, n=2", {1.0, 1.1, 1.2})};
+  for (auto& run : runs) run.variant = "base";
+  for (int i = 1; i <= 6; ++i) {
+    runs.push_back(run_of("other " + std::to_string(i), {1.5, 1.6, 1.701}));
+    runs.back().variant = runs.back().name;
+    runs.back().baseline = "base, n=1";
+  }
+  compare_with_baselines(runs, kBits, {});
+  EXPECT_EQ(verdict_finding(runs, true), "6 of 6 runs are worse than base at the same point of the grid.");
+}
+
+/// Runs whose seeds saw so many tokens.
+Runs readers(const std::vector<std::pair<std::string, std::vector<int64_t>>>& list) {
+  Runs runs;
+  for (const auto& [name, tokens] : list) {
+    runs.push_back({.name = name});
+    for (const int64_t n : tokens) {
+      TrainingState state;
+      state.tokens = n;
+      runs.back().seeds.push_back({.state = state});
+    }
+  }
+  return runs;
+}
+
+TEST(Findings, SayTheTokensUnderABudget) {
+  const Budget seconds{BudgetKind::seconds, 60}, tokens{BudgetKind::tokens, 2e6},
+      flops{BudgetKind::flops, 2e12};
+  const Runs unequal = readers({{"gpt", {4'000'000, 4'220'000}}, {"llama", {3'290'000}}, {"elsewhere", {}}});
+  EXPECT_EQ(consumption_finding(seconds, unequal, "token"),
+            "In 60 s gpt saw 4.11 M tokens and llama 3.29 M.");
+  EXPECT_EQ(consumption_finding(flops, unequal, "image"),
+            "With 2 TFLOPs gpt saw 4.11 M images and llama 3.29 M.");
+  EXPECT_EQ(consumption_finding({BudgetKind::steps, 100}, unequal, "token"), "");
+  EXPECT_EQ(consumption_finding(seconds, readers({{"elsewhere", {}}}), "token"), "");
+
+  const Runs equal = readers({{"gpt", {2'000'100}}, {"llama", {2'003'900}}});
+  EXPECT_EQ(consumption_finding(tokens, equal, "token"), "Every run saw 2 M tokens.");
+  EXPECT_EQ(consumption_finding(tokens, readers({{"gpt", {512}}}), "token"), "gpt saw 512 tokens.");
+
+  std::vector<std::pair<std::string, std::vector<int64_t>>> many;
+  for (int i = 1; i <= 7; ++i) many.push_back({"run " + std::to_string(i), {i * 1'000'000}});
+  EXPECT_EQ(consumption_finding(seconds, readers(many), "token"),
+            "In 60 s the runs saw between 1 M tokens (run 1) and 7 M (run 7).");
+}
+
+TEST(Findings, NumbersHaveSignificantDigits) {
+  EXPECT_EQ(digits_after_point(0.0519, 2), 3);
+  EXPECT_EQ(digits_after_point(0.80, 2), 2);
+  EXPECT_EQ(digits_after_point(12.3, 2), 0);
+  EXPECT_EQ(digits_after_point(1234, 2), 0);
+  EXPECT_EQ(digits_after_point(1e-9, 2), 6) << "at most";
+  EXPECT_EQ(digits_after_point(0, 2), 2);
 }
 
 TEST(Findings, OneSeedIsNoTest) {
