@@ -15,6 +15,35 @@ def model(**options):
     return written.getvalue()
 
 
+def places_by(tokenizer, processor):
+    """Where sentencepiece says that tokens stand, between the added tokens that transformers finds."""
+
+    def places(text):
+        parts = tokenizer.tokens_trie.split(text)
+        added = [tokenizer.added_tokens_decoder.get(tokenizer.added_tokens_encoder.get(part)) for part in parts]
+        found, begin = [], 0
+        for i, part in enumerate(parts):
+            end = begin + len(part)
+            if added[i]:
+                found.append((begin, end))
+            else:
+                if i > 0 and added[i - 1].rstrip:
+                    part = part.lstrip()
+                at = end - len(part)
+                if i + 1 < len(parts) and added[i + 1].lstrip:
+                    part = part.rstrip()
+                code = part[:part.index("<<") + 2] if part.startswith(">>") and "<<" in part else ""
+                if code and hasattr(tokenizer, "spm_source"):
+                    found.append((at, at + len(code)))
+                    part, at = part[len(code):], at + len(code)
+                for piece in processor.encode(part, out_type="immutable_proto").pieces:
+                    found.append((at + piece.begin, at + piece.end))
+            begin = end
+        return found
+
+    return places
+
+
 def t5(directory):
     options = {"vocab_size": 600, "pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1, "pad_piece": "<pad>"}
     for name, more, keep in [("t5", {}, None), ("t5-20", {"extra_ids": 20}, None), ("t5-plain", {}, ("spiece.model",))]:
@@ -24,7 +53,7 @@ def t5(directory):
         tokenizer = T5Tokenizer.from_pretrained(folder, **more)
         if not keep:
             tokenizer.save_pretrained(folder)
-        write(directory, name, keep=keep, reference=tokenizer, n=700,
+        write(directory, name, keep=keep, reference=tokenizer, n=700, places_of=places_by(tokenizer, tokenizer.sp_model),
               more=["<extra_id_0>", " <extra_id_19> x", "</s>", "<pad>", "<extra_id_1><extra_id_0>"])
 
 
@@ -38,7 +67,7 @@ def llama(directory):
     tokenizer = LlamaTokenizer.from_pretrained(folder)
     tokenizer.add_tokens(["<new>"])
     tokenizer.save_pretrained(folder)
-    write(directory, "llama", reference=tokenizer, n=700, more=["<s>", "</s> a", "<unk>", "<new>", "a<new>b"])
+    write(directory, "llama", reference=tokenizer, n=700, places_of=places_by(tokenizer, tokenizer.sp_model), more=["<s>", "</s> a", "<unk>", "<new>", "a<new>b"])
 
 
 def marian(directory):
@@ -54,7 +83,9 @@ def marian(directory):
     (folder / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(tokens)}))
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "MarianTokenizer", "source_lang": "en",
                                                               "target_lang": "de"}))
-    write(directory, "marian", reference=MarianTokenizer.from_pretrained(folder), n=700, frames=False,
+    tokenizer = MarianTokenizer.from_pretrained(folder)
+    write(directory, "marian", reference=tokenizer, n=700, frames=False,
+          places_of=places_by(tokenizer, tokenizer.spm_source),
           more=["</s>", "<pad>", ">>fra<< to be", ">>x<< y", ">> "])
 
 

@@ -96,9 +96,10 @@ def flat(lists):
     return torch.tensor([i for ids in lists for i in ids] + [0]), torch.tensor([len(ids) for ids in lists])
 
 
-def write(directory, name, *, n=1200, more=(), keep=None, reference=None, frames=True, known=None):
+def write(directory, name, *, n=1200, more=(), keep=None, reference=None, frames=True, known=None,
+          places_of=None):
     """Writes the case of the tokenizer in directory/name. `keep`: only these of its files. `known`: an older Unicode,
-    whose characters alone are in the texts."""
+    whose characters alone are in the texts. `places_of` says where the tokens of a text stand, if the tokenizer does not."""
     folder = directory / name
     for file in folder.iterdir():
         if keep and file.name not in keep:
@@ -115,8 +116,11 @@ def write(directory, name, *, n=1200, more=(), keep=None, reference=None, frames
     inputs["texts"], inputs["text_lengths"] = as_bytes(texts)
     inputs["lists"], inputs["list_lengths"] = flat(lists)
     outputs["ids"], outputs["id_lengths"] = flat(ids)
-    if tokenizer.is_fast:
-        places = [tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"] for text in texts]
+    if tokenizer.is_fast and not places_of:
+        def places_of(text):
+            return tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+    if places_of:
+        places = [places_of(text) for text in texts]
         outputs["places"], outputs["place_lengths"] = flat([[i for place in each for i in place] for each in places])
     decoded = [tokenizer.decode(each, skip_special_tokens=True) for each in lists]
     outputs["decoded"], outputs["decoded_lengths"] = as_bytes(decoded)

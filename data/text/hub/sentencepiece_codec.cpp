@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
@@ -42,9 +43,19 @@ std::unique_ptr<PieceModel> piece_model(const std::map<std::string, std::string>
   return model;
 }
 
-std::vector<std::string> pieces_of(const PieceModel& model, std::string_view text) {
-  std::vector<std::string> pieces;
-  check_status(model.Encode(text, &pieces));
+/// A piece, and the bytes of the text that it stands for: begin … end - 1.
+struct PlacedPiece {
+  std::string text;
+  int64_t id;
+  size_t begin, end;
+};
+
+std::vector<PlacedPiece> pieces_of(const PieceModel& model, std::string_view text) {
+  std::vector<PlacedPiece> pieces;
+  const auto encoded = model.EncodeAsImmutableProto(text);
+  if (encoded.text() != text) throw DataError("SentencePiece could not encode the text with this model");
+  for (const auto& piece : encoded.pieces())
+    pieces.push_back({.text = piece.piece(), .id = piece.id(), .begin = piece.begin(), .end = piece.end()});
   return pieces;
 }
 
@@ -57,7 +68,8 @@ std::string text_of_pieces(const PieceModel& model, const std::vector<std::strin
 /// What str.strip() of Python removes.
 bool is_python_space(char32_t c) { return is_white_space(c) || (c >= 0x1C && c <= 0x1F); }
 
-std::string stripped(std::string_view text, bool left, bool right) {
+/// The part of a text without blanks at its ends.
+std::string_view stripped(std::string_view text, bool left, bool right) {
   size_t begin = 0, end = text.size();
   for (size_t next = begin; left && begin < end; begin = next) {
     if (!is_python_space(next_code_point(text, next))) break;
@@ -65,8 +77,64 @@ std::string stripped(std::string_view text, bool left, bool right) {
   for (size_t before = end; right && begin < end; end = before) {
     if (!is_python_space(previous_code_point(text, before))) break;
   }
-  return std::string(text.substr(begin, end - begin));
+  return text.substr(begin, end - begin);
 }
+
+/// Turns places in bytes into places in code points of `text`.
+void in_code_points(std::string_view text, std::vector<PlacedToken>& tokens) {
+  std::vector<size_t> numbers(text.size() + 1);  // of the code point that a byte belongs to
+  size_t n = 0;
+  for (size_t at = 0; at < text.size(); ++n) {
+    const size_t begin = at;
+    next_code_point(text, at);
+    for (size_t i = begin; i < at; ++i) numbers[i] = n;
+  }
+  numbers.back() = n;
+  for (auto& token : tokens) {
+    token.begin = numbers.at(token.begin);
+    token.end = numbers.at(token.end);
+  }
+}
+
+/// A part of a text, put together from pieces of it.
+class JoinedText {
+ public:
+  JoinedText() = default;
+  /// `begin`: of `text` in the whole text, in bytes.
+  JoinedText(std::string_view text, size_t begin) : text_(text), joints_{{.at = 0, .begin = begin}} {}
+
+  const std::string& text() const { return text_; }
+  bool empty() const { return text_.empty(); }
+  void strip(bool left, bool right) {
+    const auto rest = stripped(text_, left, right);
+    const auto skipped = static_cast<size_t>(rest.data() - text_.data());
+    for (auto& [at, begin] : joints_) {
+      // Pieces that are gone leave a joint at the place where the rest begins.
+      begin += skipped - std::min(at, skipped);
+      at -= std::min(at, skipped);
+    }
+    text_ = std::string(rest);
+  }
+  void append(const JoinedText& next) {
+    for (const auto& [at, begin] : next.joints_) joints_.push_back({.at = text_.size() + at, .begin = begin});
+    text_ += next.text_;
+  }
+  /// Where a byte stands in the whole text.
+  size_t place(size_t at) const {
+    const auto after = std::ranges::upper_bound(joints_, at, {}, &Joint::at);
+    const auto& joint = *std::prev(after);
+    return joint.begin + (at - joint.at);
+  }
+  /// The same for the end of a piece: the byte before it counts.
+  size_t end_place(size_t at) const { return at == 0 ? place(0) : place(at - 1) + 1; }
+
+ private:
+  struct Joint {
+    size_t at, begin;  // in this text, in the whole one
+  };
+  std::string text_;
+  std::vector<Joint> joints_;
+};
 
 /// What all of them share: added tokens as transformers' own (slow) tokenizers find them, and their decoding.
 class PieceCodec : public TextCodec {
@@ -77,14 +145,29 @@ class PieceCodec : public TextCodec {
       if (part.id >= 0) {
         ids.push_back(part.id);
       } else if (!part.text.empty()) {
-        append_ids(part.text, place == TextPlace::continuation && part.is_first, ids);
+        append_ids(part.text.text(), place == TextPlace::continuation && part.is_first, ids);
       }
     }
     return ids;
   }
 
-  std::vector<PlacedToken> encode_with_places(std::string_view, TextPlace) const final {
-    throw DataError("a SentencePiece model does not say where its tokens stand in a text");
+  /// The places are those that SentencePiece gives: a token stands for the blanks before it, too.
+  std::vector<PlacedToken> encode_with_places(std::string_view text, TextPlace place) const final {
+    std::vector<PlacedToken> tokens, in_part;
+    for (const auto& part : split(text)) {
+      if (part.id >= 0) {
+        tokens.push_back({part.id, part.text.place(0), part.text.end_place(part.text.text().size())});
+      } else if (!part.text.empty()) {
+        in_part.clear();
+        append_placed(part.text.text(), place == TextPlace::continuation && part.is_first, in_part);
+        for (const auto& [id, begin, end] : in_part) {
+          const size_t from = part.text.place(begin);
+          tokens.push_back({id, from, begin == end ? from : part.text.end_place(end)});
+        }
+      }
+    }
+    in_code_points(text, tokens);
+    return tokens;
   }
 
   std::string decode(std::span<const int64_t> ids) const final {
@@ -135,6 +218,9 @@ class PieceCodec : public TextCodec {
       : cleans_up_(settings.flag("clean_up_tokenization_spaces", false)) {}
 
   virtual void append_ids(const std::string& text, bool continues, std::vector<int64_t>& ids) const = 0;
+  /// The same with places in bytes of `text`.
+  virtual void append_placed(const std::string& text, bool continues,
+                             std::vector<PlacedToken>& tokens) const = 0;
   /// The text of tokens that are not added ones.
   virtual std::string text_of(std::vector<std::string> pieces) const = 0;
   virtual std::optional<std::string> piece(int64_t id) const = 0;
@@ -173,38 +259,40 @@ class PieceCodec : public TextCodec {
  private:
   struct Part {
     int64_t id = -1;
-    std::string text;
+    JoinedText text;
     bool is_first = false;
   };
 
   std::vector<Part> split(std::string_view text) const {
     std::vector<Part> parts;
+    const auto add = [&](int64_t id, size_t begin, size_t end) {
+      parts.push_back({.id = id,
+                       .text = JoinedText(text.substr(begin, end - begin), begin),
+                       .is_first = id < 0 && begin == 0});
+    };
     size_t done = 0;
     while (const auto match = finder_.find(text, done)) {
-      if (match->begin > done)
-        parts.push_back(
-            {.id = -1, .text = std::string(text.substr(done, match->begin - done)), .is_first = done == 0});
-      parts.push_back({.id = match->id,
-                       .text = std::string(text.substr(match->begin, match->end - match->begin)),
-                       .is_first = false});
+      if (match->begin > done) add(-1, done, match->begin);
+      add(match->id, match->begin, match->end);
       done = match->end;
     }
-    if (done < text.size())
-      parts.push_back({.id = -1, .text = std::string(text.substr(done)), .is_first = done == 0});
+    if (done < text.size()) add(-1, done, text.size());
     for (size_t i = 0; i < parts.size(); ++i) {
       if (parts[i].id < 0) continue;
       const auto& token = added_.at(parts[i].id);
       Part* const left = i > 0 ? &parts[i - 1] : nullptr;
       Part* const right = i + 1 < parts.size() ? &parts[i + 1] : nullptr;
-      if (token.rstrip && right && right->id < 0) right->text = stripped(right->text, true, false);
-      if (token.lstrip && left && left->id < 0) left->text = stripped(left->text, false, true);
+      if (token.rstrip && right && right->id < 0) right->text.strip(true, false);
+      if (token.lstrip && left && left->id < 0) left->text.strip(false, true);
       if (!token.single_word) continue;
-      if (left && !left->text.empty() && !left->text.ends_with(' ')) {
-        left->text += parts[i].text;
+      if (left && !left->text.empty() && !left->text.text().ends_with(' ')) {
+        left->text.append(parts[i].text);
         left->id = -1;
         parts[i] = {};
-      } else if (right && !right->text.empty() && !right->text.starts_with(' ')) {
-        right->text.insert(0, parts[i].text);
+      } else if (right && !right->text.empty() && !right->text.text().starts_with(' ')) {
+        auto joined = std::move(parts[i].text);
+        joined.append(right->text);
+        right->text = std::move(joined);
         right->id = -1;
         parts[i] = {};
       }
@@ -256,20 +344,28 @@ class OneModelCodec final : public PieceCodec {
       ids.insert(ids.end(), added.begin(), added.end());
       return;
     }
+    std::vector<PlacedToken> tokens;
+    append_placed(text, continues, tokens);
+    for (const auto& token : tokens) ids.push_back(token.id);
+  }
+
+  void append_placed(const std::string& text, bool continues,
+                     std::vector<PlacedToken>& tokens) const override {
     // SentencePiece begins every text with a blank. After a character that no piece has, it cuts `text` as in
     // the middle of a longer one.
-    static constexpr std::string_view stand_in = "\xF4\x8F\xBF\xBD";
-    const auto whole = std::string(stand_in) + text;
-    const auto encoded = model_->EncodeAsImmutableProto(whole);
-    for (const auto& piece : encoded.pieces()) {
-      if (piece.begin() >= stand_in.size() || piece.end() > stand_in.size()) ids.push_back(piece.id());
+    static constexpr std::string_view unknown = "\xF4\x8F\xBF\xBD";
+    const auto stand_in = continues ? unknown : std::string_view();
+    for (const auto& piece : pieces_of(*model_, std::string(stand_in) + text)) {
+      if (continues && piece.begin < stand_in.size() && piece.end <= stand_in.size()) continue;
+      tokens.push_back({piece.id, piece.begin - std::min(piece.begin, stand_in.size()),
+                        piece.end - std::min(piece.end, stand_in.size())});
     }
   }
 
   std::string text_of(std::vector<std::string> pieces) const override {
     if (adds_blank_ && pieces.front().starts_with(word_mark)) pieces.front().erase(0, word_mark.size());
     const std::string text = text_of_pieces(*model_, pieces);
-    return rules_ == PieceRules::t5 ? stripped(text, true, true) : text;
+    return rules_ == PieceRules::t5 ? std::string(stripped(text, true, true)) : text;
   }
 
   std::optional<std::string> piece(int64_t id) const override {
@@ -319,24 +415,32 @@ class MarianCodec final : public PieceCodec {
   }
 
  private:
-  void append_ids(const std::string& given, bool, std::vector<int64_t>& ids) const override {
+  void append_ids(const std::string& text, bool continues, std::vector<int64_t>& ids) const override {
+    std::vector<PlacedToken> tokens;
+    append_placed(text, continues, tokens);
+    for (const auto& token : tokens) ids.push_back(token.id);
+  }
+
+  void append_placed(const std::string& given, bool, std::vector<PlacedToken>& tokens) const override {
     std::string_view text = given;
-    const auto add = [&](std::string_view piece) {
+    const auto add = [&](std::string_view piece, size_t begin, size_t end) {
       const int64_t id = find(piece);
-      ids.push_back(id >= 0 ? id : unk_);
+      tokens.push_back({id >= 0 ? id : unk_, begin, end});
     };
+    size_t done = 0;
     if (const size_t end = text.find("<<"); text.starts_with(">>") && end != text.npos) {
-      add(text.substr(0, end + 2));  // the code of a language
-      text.remove_prefix(end + 2);
+      done = end + 2;  // the code of a language
+      add(text.substr(0, done), 0, done);
+      text.remove_prefix(done);
     }
-    for (const auto& piece : pieces_of(*source_, text)) add(piece);
+    for (const auto& piece : pieces_of(*source_, text)) add(piece.text, done + piece.begin, done + piece.end);
   }
 
   std::string text_of(std::vector<std::string> pieces) const override {
     std::string text = text_of_pieces(*target_, pieces);
     for (size_t at = text.find(word_mark); at != text.npos; at = text.find(word_mark, at + 1))
       text.replace(at, word_mark.size(), " ");
-    return stripped(text, true, true);
+    return std::string(stripped(text, true, true));
   }
 
   std::optional<std::string> piece(int64_t id) const override {
