@@ -26,10 +26,12 @@ class DocumentSplitter {
   DocumentSplitter(DocumentSplit split, const DocumentVisitor& visit) : split_(split), visit_(visit) {}
 
   void add(std::string_view line) {
-    const bool separator = split_ == DocumentSplit::line         ? true
-                           : split_ == DocumentSplit::blank_line ? is_blank(line)
-                                                                 : without_blanks_at_end(line) == "%";
-    if (split_ == DocumentSplit::line) document_ = line;
+    if (split_ == DocumentSplit::line) {  // no copy: a line may be a large part of the memory
+      if (!is_blank(line)) visit_(without_blanks_at_end(line));
+      return;
+    }
+    const bool separator =
+        split_ == DocumentSplit::blank_line ? is_blank(line) : without_blanks_at_end(line) == "%";
     if (separator) {
       finish();
     } else {

@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "data/sentencepiece/model_check.h"
 #include "data/sentencepiece/trainer.h"
-#include "data/text/tokenize.h"
+#include "data/text/token_cache.h"
 #include "data/text/tokenizer_file.h"
 #include "data/text/unicode/lowercase.h"
 #include "io/files.h"

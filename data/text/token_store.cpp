@@ -166,6 +166,11 @@ int64_t TokenStore::bytes_per_id() const { return data_ ? static_cast<int64_t>(d
 TokenStoreBuilder::TokenStoreBuilder(int64_t vocab_size) : width_(vocab_size <= 0x10000 ? 2 : 4) {}
 
 void TokenStoreBuilder::add(const TokenIds& ids) {
+  append(ids);
+  end_row();
+}
+
+void TokenStoreBuilder::append(const TokenIds& ids) {
   const size_t old = ids_.size();
   ids_.resize(old + ids.size() * width_);
   char* out = ids_.data() + old;
@@ -176,8 +181,9 @@ void TokenStoreBuilder::add(const TokenIds& ids) {
     std::memcpy(out, &value, width_);  // little-endian: the low bytes
     out += width_;
   }
-  offsets_.push_back(offsets_.back() + ids.size());
 }
+
+void TokenStoreBuilder::end_row() { offsets_.push_back(ids_.size() / width_); }
 
 TokenStore TokenStoreBuilder::finish() {
   struct Owner {

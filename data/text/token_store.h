@@ -48,8 +48,11 @@ class TokenStore {
 class TokenStoreBuilder {
  public:
   explicit TokenStoreBuilder(int64_t vocab_size);
-  /// Throws std::out_of_range for an id that is not in the vocabulary's range.
+  /// A row. Throws std::out_of_range for an id that is not in the vocabulary's range.
   void add(const TokenIds& ids);
+  /// A row in parts: appends to the row that end_row() ends. Throws likewise.
+  void append(const TokenIds& ids);
+  void end_row();
   /// The store of the rows since the last call.
   TokenStore finish();
 

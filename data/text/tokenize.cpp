@@ -2,17 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <deque>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "io/files.h"
+#include "data/text/token_cache.h"
 #include "io/sha256.h"
 
 namespace zoo {
@@ -29,11 +26,15 @@ std::string cache_key(const TextReader& texts, const Tokenizer& tokenizer, RowEn
   return sum.digest();
 }
 
-/// Encodes texts with all threads, a few megabytes at a time.
+/// What comes after some of a text's ids.
+enum class Follows { more_of_the_text, next_text };
+using UseOfIds = std::function<void(TokenIds ids, Follows follows)>;
+
+/// Encodes texts with all threads, a few megabytes at a time. The ids of a long text come in parts, so that
+/// they need not be in memory together.
 class ParallelEncoder {
  public:
-  ParallelEncoder(const Tokenizer& tokenizer, const std::function<void(TokenIds ids)>& use)
-      : tokenizer_(tokenizer), use_(use) {}
+  ParallelEncoder(const Tokenizer& tokenizer, const UseOfIds& use) : tokenizer_(tokenizer), use_(use) {}
 
   void add(std::string_view text) {
     size_t begin = 0, first_waiting = parts_.size(), waiting_from = 0;
@@ -59,10 +60,8 @@ class ParallelEncoder {
       for (size_t i = next++; i < parts_.size(); i = next++)
         parts_[i].ids = tokenizer_.encode(parts_[i].text);
     });
-    for (auto& part : parts_) {
-      row_.insert(row_.end(), part.ids.begin(), part.ids.end());
-      if (part.is_last) use_(std::exchange(row_, {}));
-    }
+    for (auto& part : parts_)
+      use_(std::move(part.ids), part.is_last ? Follows::next_text : Follows::more_of_the_text);
     parts_.clear();
     kept_.clear();
     n_bytes_ = 0;
@@ -88,61 +87,10 @@ class ParallelEncoder {
   }
 
   const Tokenizer& tokenizer_;
-  const std::function<void(TokenIds ids)>& use_;
+  const UseOfIds& use_;
   std::vector<Part> parts_;
   std::deque<std::string> kept_;
   size_t n_bytes_ = 0;
-  TokenIds row_;  // the ids of a text whose last part has not come
-};
-
-/// The files of a store in the cache. None if there is no cache, or the tokenizer has no fingerprint.
-class CachedStore {
- public:
-  CachedStore(std::filesystem::path root, std::string key) : root_(std::move(root)), key_(std::move(key)) {}
-
-  std::optional<TokenStore> open() const { return opened(path()); }
-  /// The parts that were written before, from the first on.
-  std::vector<TokenStore> open_parts() const {
-    std::vector<TokenStore> parts;
-    while (auto part = opened(part_path(parts.size()))) parts.push_back(*std::move(part));
-    return parts;
-  }
-  /// The part as it was written; as it is in memory if it cannot be written.
-  TokenStore write_part(size_t number, const TokenStore& part) const {
-    return written(part_path(number), {part}).value_or(part);
-  }
-  /// All parts as one, which removes their files; nothing if it cannot be written.
-  std::optional<TokenStore> join(const std::vector<TokenStore>& parts) const {
-    auto whole = written(path(), parts);
-    std::error_code ignored;
-    for (size_t i = 0; whole && i < parts.size(); ++i) std::filesystem::remove(part_path(i), ignored);
-    return whole;
-  }
-
- private:
-  std::filesystem::path path() const { return root_ / (key_ + ".tokens"); }
-  std::filesystem::path part_path(size_t number) const {
-    return root_ / fmt::format("{}.part-{}", key_, number);
-  }
-  std::optional<TokenStore> opened(const std::filesystem::path& path) const {
-    return root_.empty() ? std::nullopt : open_store(path, key_);
-  }
-  /// A cache only saves time, so errors do not matter.
-  std::optional<TokenStore> written(const std::filesystem::path& path,
-                                    const std::vector<TokenStore>& parts) const {
-    if (root_.empty()) return std::nullopt;
-    try {
-      std::error_code ignored;  // a failure here shows again in the write
-      std::filesystem::create_directories(root_, ignored);
-      write_store(path, key_, parts);
-      return open_store(path, key_);
-    } catch (const Error&) {
-      return std::nullopt;
-    }
-  }
-
-  std::filesystem::path root_;
-  std::string key_;
 };
 
 /// A store of all parts in memory.
@@ -159,15 +107,20 @@ TokenStore joined_in_memory(const std::vector<TokenStore>& parts, int64_t vocab_
 
 void encode_in_order(const TextReader& texts, const Tokenizer& tokenizer,
                      const std::function<void(TokenIds ids)>& use) {
-  ParallelEncoder encoder(tokenizer, use);
+  TokenIds row;
+  const UseOfIds collect = [&](TokenIds ids, Follows follows) {
+    row.insert(row.end(), ids.begin(), ids.end());
+    if (follows == Follows::next_text) use(std::exchange(row, {}));
+  };
+  ParallelEncoder encoder(tokenizer, collect);
   texts([&](std::string_view text) { encoder.add(text); });
   encoder.finish();
 }
 
 TokenStore tokenize(const TextReader& texts, const Tokenizer& tokenizer, RowEnding ending,
                     const TokenizeOptions& options) {
-  const auto root = tokenizer.fingerprint().empty() ? std::filesystem::path() : cache_root();
-  const CachedStore cache(root, root.empty() ? std::string() : cache_key(texts, tokenizer, ending));
+  const bool has_cache = !tokenizer.fingerprint().empty() && !cache_root().empty();
+  const CachedStore cache(has_cache ? cache_key(texts, tokenizer, ending) : std::string());
   if (auto store = cache.open()) return *std::move(store);
 
   auto parts = cache.open_parts();
@@ -175,9 +128,11 @@ TokenStore tokenize(const TextReader& texts, const Tokenizer& tokenizer, RowEndi
   for (const auto& part : parts) n_written += part.n_rows();
   TokenStoreBuilder builder(tokenizer.vocab_size());
   const int64_t eos = ending == RowEnding::end_of_sequence ? tokenizer.special().eos : -1;
-  const std::function<void(TokenIds)> use = [&](TokenIds ids) {
-    if (eos >= 0) ids.push_back(eos);
-    builder.add(ids);
+  const UseOfIds use = [&](const TokenIds& ids, Follows follows) {
+    builder.append(ids);
+    if (follows == Follows::more_of_the_text) return;
+    if (eos >= 0) builder.append({eos});
+    builder.end_row();
   };
   ParallelEncoder encoder(tokenizer, use);
   size_t part_bytes = 0;
@@ -209,17 +164,6 @@ TextReader reader_of(std::vector<const std::vector<std::string>*> lists) {
       for (const auto& text : *texts) sink(text);
     }
   };
-}
-
-std::filesystem::path cache_root() {
-  const auto variable = [](const char* name) -> std::filesystem::path {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
-  };
-  if (const auto path = variable("ZOO_CACHE"); !path.empty()) return path;
-  if (const auto path = variable("XDG_CACHE_HOME"); !path.empty()) return path / "transformer-zoo";
-  if (const auto path = variable("HOME"); !path.empty()) return path / ".cache" / "transformer-zoo";
-  return {};
 }
 
 }  // namespace zoo

@@ -2,7 +2,6 @@
 // Texts to a store of token ids, by all threads, cached between runs.
 
 #include <cstddef>
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -30,9 +29,9 @@ struct TokenizeOptions {
 };
 
 /// The ids of `texts`, one row for each text; `texts` is called several times and gives the same each time.
-/// The ids are cached in a file of cache_root() whose name is the hash of tokenizer, ending and texts, with
-/// the parts of an unfinished one beside it. A damaged file is replaced; if no file can be written, the ids
-/// stay in memory. Throws DataError as Tokenizer::encode does.
+/// The ids are cached in a file of cache_root() (data/text/token_cache.h) whose name is the hash of
+/// tokenizer, ending and texts, with the parts of an unfinished one beside it. A damaged file is replaced; if
+/// no file can be written, the ids stay in memory. Throws DataError as Tokenizer::encode does.
 TokenStore tokenize(const TextReader& texts, const Tokenizer& tokenizer, RowEnding ending,
                     const TokenizeOptions& options = {});
 TokenStore tokenize(const std::vector<std::string>& texts, const Tokenizer& tokenizer, RowEnding ending,
@@ -40,8 +39,5 @@ TokenStore tokenize(const std::vector<std::string>& texts, const Tokenizer& toke
 
 /// Reads texts that are in memory, which must outlive the reader: all of the first list, then the next.
 TextReader reader_of(std::vector<const std::vector<std::string>*> lists);
-
-/// $ZOO_CACHE, else $XDG_CACHE_HOME/transformer-zoo, else ~/.cache/transformer-zoo; empty if none is set.
-std::filesystem::path cache_root();
 
 }  // namespace zoo

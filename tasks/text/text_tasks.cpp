@@ -34,9 +34,20 @@ size_t predicted_bytes(const Tokenizer& tokenizer, const TokenStore& store, int6
                        std::string_view text) {
   const int64_t unk = tokenizer.special().unk;
   if (tokenizer.keeps_text() && (unk < 0 || !has_token(store, begin, end, unk))) return text.size();
-  TokenIds known = store.slice(begin, end);
-  std::erase(known, unk);
-  return tokenizer.decode(known).size();
+  const auto decoded_bytes = [&](int64_t from, int64_t to) {
+    TokenIds known = store.slice(from, to);
+    std::erase(known, unk);
+    return tokenizer.decode(known).size();
+  };
+  // A document may be a whole corpus, so parts of it are decoded. What a token gives depends on a few before
+  // it, which are decoded with it and by themselves.
+  constexpr int64_t at_once = 262'144, context = 64;
+  size_t bytes = 0;
+  for (int64_t from = begin; from < end; from += at_once) {
+    const int64_t before = std::max(begin, from - context);
+    bytes += decoded_bytes(before, std::min(from + at_once, end)) - decoded_bytes(before, from);
+  }
+  return bytes;
 }
 
 std::string bits_key(const Tokenizer& tokenizer) {

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "data/text/token_cache.h"
 #include "data/text/tokenize.h"
 #include "io/files.h"
 #include "tests/data/support.h"

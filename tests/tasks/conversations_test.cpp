@@ -1,6 +1,10 @@
 // Training on conversations: data.chat.
 
+#include "data/text/chats/conversations.h"
+
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -8,7 +12,9 @@
 
 #include "base/random.h"
 #include "checkpoints/run.h"
+#include "data/text/hub_tokenizer.h"
 #include "experiments/load_experiment.h"
+#include "io/files.h"
 #include "tests/support/training.h"
 
 namespace zoo::testing {
@@ -101,6 +107,61 @@ TEST_F(Conversations, ErrorsSayWhereAndWhat) {
               HasSubstr("no conversation has an answer of the assistant"));
   world_.dir().write("own/chats.txt", "hello\n");
   EXPECT_THAT(problem({"data.train=chats.txt"}), HasSubstr("conversations are read from NAME.jsonl"));
+}
+
+/// What the cache gives, so that a test can see whether something was read from it.
+class CachedConversations : public Conversations {
+ protected:
+  TokenizedConversations tokenized() const {
+    const auto tokenizer =
+        make_hub_tokenizer(read_hub_files(world_.path("own/hub"), Follow::nothing), {.eos = 7});
+    return tokenize_conversations(experiment().data, Split::train, *tokenizer);
+  }
+  std::vector<std::filesystem::path> files() const {
+    const std::filesystem::directory_iterator all(world_.path("cache"));
+    return {begin(all), end(all)};
+  }
+  static void expect_equal(const TokenizedConversations& a, const TokenizedConversations& b) {
+    EXPECT_EQ(a.tokens.stored_ids(), b.tokens.stored_ids());
+    EXPECT_EQ(a.answers.stored_ids(), b.answers.stored_ids());
+    EXPECT_EQ(a.tokens.n_rows(), b.tokens.n_rows());
+    EXPECT_EQ(a.answer_tokens, b.answer_tokens);
+    EXPECT_EQ(a.answer_bytes, b.answer_bytes);
+  }
+
+  ScopedEnvironment cache_{"ZOO_CACHE", world_.path("cache").string()};
+};
+
+TEST_F(CachedConversations, AreReadAgain) {
+  const auto first = tokenized();
+  EXPECT_EQ(first.answer_tokens, 3 * first.tokens.n_rows());
+  ASSERT_EQ(files().size(), 3u);
+  expect_equal(tokenized(), first);
+  // The tokens come from the file: other ones there are taken for them.
+  for (const auto& path : files()) {
+    const auto key = path.stem().string();
+    if (open_store(path, key)->stored_ids() != first.tokens.stored_ids()) continue;
+    write_store(path, key, {TokenStore::from_rows({{0, 1, 2}})});
+  }
+  EXPECT_EQ(tokenized().tokens.row(0), (TokenIds{0, 1, 2}));
+  // A damaged file is none, and is written again.
+  for (const auto& path : files()) write_file_atomically(path, "damaged");
+  expect_equal(tokenized(), first);
+  EXPECT_EQ(files().size(), 3u);
+}
+
+TEST_F(CachedConversations, DependOnTheTemplateAndTheTexts) {
+  const auto first = tokenized();
+  write_template(std::string(kTemplate) + "s");
+  EXPECT_EQ(tokenized().tokens.row_length(0), first.tokens.row_length(0) + 1);
+  EXPECT_EQ(files().size(), 6u);
+  write_template(kTemplate);
+  world_.dir().write("own/chats.jsonl", R"({"messages": [{"role": "user", "content": "a"},
+      {"role": "assistant", "content": "b"}]})");
+  auto lines = read_file(world_.path("own/chats.jsonl"));
+  std::erase(lines, '\n');
+  world_.dir().write("own/chats.jsonl", lines + "\n" + lines + "\n");
+  EXPECT_EQ(tokenized().tokens.row(0), (TokenIds{6, 0, 4, 1, 7}));
 }
 
 }  // namespace

@@ -28,8 +28,8 @@ struct TokenizedConversations {
 };
 
 /// The conversations of `split` by the tokenizer's own template. Conversations without an answer are left
-/// out. Throws DataError as visit_conversations() and ChatTemplate::encode_answers(), and if there is no
-/// template.
+/// out. The tokens are cached (data/text/token_cache.h). Throws DataError
+/// as visit_conversations() and ChatTemplate::encode_answers(), and if there is no template.
 TokenizedConversations tokenize_conversations(const DataConfig& config, Split split,
                                               const Tokenizer& tokenizer);
 
