@@ -128,8 +128,10 @@ class HubTokenizer final : public Tokenizer {
     if (!framed_by_task_ || !files.contains("tokenizer.json")) return files;
     // transformers does not know the task, so the file says what it puts around texts.
     auto& file = files.at("tokenizer.json");
-    auto document = nlohmann::ordered_json::parse(file);
-    document["post_processor"] = post_processor_of(frame, [&](int64_t id) { return codec_->label(id); });
+    // An object in the order of its file takes time that grows with the square of the vocabulary.
+    auto document = nlohmann::json::parse(file);
+    document["post_processor"] =
+        nlohmann::json(post_processor_of(frame, [&](int64_t id) { return codec_->label(id); }));
     file = document.dump(2) + "\n";
     return files;
   }
