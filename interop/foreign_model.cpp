@@ -53,6 +53,17 @@ std::string task_of(ForeignConfig& config, const ForeignFamily& family) {
   config.fail("architectures", fmt::format("of {} are known {}", family.model_type, fmt::join(known, ", ")));
 }
 
+/// The names that transformers gives classes without names: two, unless num_labels says how many there are.
+std::vector<std::string> numbered_labels(const ForeignConfig& config) {
+  constexpr int64_t most = 100'000;
+  const auto given = config.json().value("num_labels", nlohmann::json());
+  const int64_t n = given.is_number_integer() ? given.get<int64_t>() : 2;
+  if (n < 1 || n > most) config.fail("num_labels", fmt::format("expected a number from 1 to {}", most));
+  std::vector<std::string> labels;
+  for (int64_t i = 0; i < n; ++i) labels.push_back(fmt::format("LABEL_{}", i));
+  return labels;
+}
+
 /// The names of the classes in the order of their numbers.
 std::vector<std::string> labels_of(const ForeignConfig& config) {
   const auto found = config.json().find("id2label");
@@ -168,6 +179,7 @@ ForeignDescription describe_foreign(ForeignConfig config, const ForeignGeneratio
   result.family->read(config, experiment);
   config.finish();
   result.labels = labels_of(config);
+  if (result.labels.empty() && task_type(experiment).needs_labels()) result.labels = numbered_labels(config);
   result.config = config.json();
   constexpr int64_t usual_window = 1024;
   experiment.data.sequence_length = std::min(usual_window, experiment.model.max_positions);

@@ -26,6 +26,7 @@ namespace zoo::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
@@ -158,6 +159,19 @@ TEST(ForeignConfigKeys, ThatMightMatterAreNamed) {
   EXPECT_THAT(problem_of("quantization_config", {{"bits", 4}}), HasSubstr("this is not supported"));
   EXPECT_THAT(problem_of("auto_map", {{"AutoModel", "code.Model"}}), HasSubstr("this is not supported"));
   EXPECT_THAT(problem_of("eos_token_id", "end"), HasSubstr("eos_token_id"));
+}
+
+TEST(ForeignLabels, WithoutNamesHaveNumbers) {
+  const auto labels_of = [](nlohmann::json more) {
+    more["model_type"] = "bert";
+    more["architectures"] = {"BertForSequenceClassification"};
+    return describe_foreign(ForeignConfig("config.json", more), {}, "x").labels;
+  };
+  EXPECT_THAT(labels_of({}), ElementsAre("LABEL_0", "LABEL_1"));
+  EXPECT_THAT(labels_of({{"num_labels", 3}}), ElementsAre("LABEL_0", "LABEL_1", "LABEL_2"));
+  EXPECT_THAT(labels_of({{"id2label", {{"0", "no"}, {"1", "yes"}}}}), ElementsAre("no", "yes"));
+  EXPECT_THAT(message_of<CheckpointError>([&] { labels_of({{"num_labels", -1}}); }),
+              HasSubstr("num_labels is -1: expected a number from 1 to 100000"));
 }
 
 TEST(ForeignTensors, ThatDoNotFitAreNamed) {
