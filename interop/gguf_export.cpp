@@ -1,6 +1,9 @@
 #include "interop/gguf_export.h"
 
+#include <algorithm>
+#include <array>
 #include <map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -47,8 +50,13 @@ ChosenFamily choose_gguf_family(const Task& task) {
     refuse(error.what());
   }
   const auto& architecture = *gguf_architecture_of(chosen.family->model_type);
-  if (chosen.config.at("architectures").front() != architecture.class_name)
-    refuse(fmt::format("{} is there for language_modeling only", architecture.name));
+  const std::string name = chosen.config.at("architectures").front();
+  const bool is_headless =
+      std::ranges::find(architecture.headless_classes, name) != architecture.headless_classes.end();
+  if (name != architecture.class_name && !is_headless) {
+    refuse(fmt::format("{} is there as a {}, not as a {}", architecture.name, architecture.class_name, name));
+  }
+  chosen.config["architectures"] = Json::array({architecture.class_name});
   auto& config = chosen.config;
   const auto& model = task.experiment().model;
   config["vocab_size"] = model.vocab_size.value_or(task.purpose().vocab_size);
@@ -62,10 +70,16 @@ void check_keys(const GgufArchitecture& architecture, const GgufMetadata& metada
                 const Task& task) {
   auto wanted = task.experiment();
   wanted.model.vocab_size = config.at("vocab_size");
+  bool is_tied = config.at("tie_word_embeddings");
+  if (is_tied && scale_of_tied_output(architecture, config)) {
+    is_tied = wanted.model.tie_embeddings = false;
+    wanted.model.output_scale = ModelConfig().output_scale;
+  }
   std::string problem;
   try {
     const auto stored = as_json(metadata);
-    const GgufTensorFacts facts{.is_tied = config.at("tie_word_embeddings"),
+    const GgufTensorFacts facts{.is_tied = is_tied,
+                                .is_gated = gate_of(config) == GgufGate::present,
                                 .rotary_divisors = rotary_divisors(config).value_or(torch::Tensor())};
     ForeignConfig read("the file", config_of_gguf(architecture, GgufKeys("the file", stored), facts));
     const auto generation = read_generation({}, {}, read);
@@ -80,20 +94,36 @@ void check_keys(const GgufArchitecture& architecture, const GgufMetadata& metada
       fmt::format("llama.cpp cannot express this model: its architecture {} {}", architecture.name, problem));
 }
 
-GgufVocabulary vocabulary_of(const Task& task, int64_t n_rows) {
+/// llama.cpp calls the tokens around the texts of an encoder bos and eos.
+SpecialTokens special_tokens_for(const GgufArchitecture& architecture, SpecialTokens special) {
+  if (architecture.body != GgufBody::encoder) return special;
+  special.bos = special.cls;
+  special.eos = special.sep;
+  special.other_ends.clear();
+  return special;
+}
+
+GgufVocabulary vocabulary_of(const GgufArchitecture& architecture, const Task& task, int64_t n_rows) {
   const auto& tokenizer = task.tokenizer();
   const auto frame = tokenizer.frame().value_or(frame_of_task(task));
   return {.files = tokenizer.exported_files(frame),
-          .special = tokenizer.special(),
+          .special = special_tokens_for(architecture, tokenizer.special()),
           .frame = frame,
           .n_tokens = tokenizer.vocab_size(),
           .n_rows = n_rows};
 }
 
+/// Whether a tensor is of float32 in every file: vectors, and tables that llama.cpp adds up.
+bool is_always_plain(const TensorSource& tensors, const std::string& name) {
+  constexpr auto tables = std::to_array<std::string_view>({"position_embd.weight", "token_types.weight"});
+  return tensors.shape(name).size() < 2 || std::ranges::find(tables, name) != tables.end() ||
+         name.ends_with(".attn_rel_b.weight");
+}
+
 const BlockType& format_of(const TensorSource& tensors, const std::string& name,
                            std::optional<ExportedType> type) {
   const auto shape = tensors.shape(name);
-  if (shape.size() < 2 || name == "position_embd.weight") return plain_block_type(torch::kFloat);
+  if (is_always_plain(tensors, name)) return plain_block_type(torch::kFloat);
   if (!type) return plain_block_type(tensors.dtype(name));
   switch (*type) {
     case ExportedType::fp32:
@@ -142,7 +172,7 @@ std::string export_gguf(const fs::path& path, const Task& task,
                         {"general.file_type", file_type(*stored, type)}};
   if (type == ExportedType::q8_0) metadata.emplace_back("general.quantization_version", uint32_t{2});
   for (auto& key : gguf_keys_of(architecture, config)) metadata.push_back(std::move(key));
-  for (auto& key : gguf_keys_of(vocabulary_of(task, config.at("vocab_size"))))
+  for (auto& key : gguf_keys_of(vocabulary_of(architecture, task, config.at("vocab_size"))))
     metadata.push_back(std::move(key));
   check_keys(architecture, metadata, config, task);
   if (path.has_parent_path()) make_directory(path.parent_path());

@@ -39,6 +39,8 @@ void read_bert_like(ForeignConfig& from, const BertDefaults& defaults, Experimen
   model.attention_dropout = from.number("attention_probs_dropout_prob", 0.1);
   model.tie_embeddings = from.flag("tie_word_embeddings", true);
   model.output_bias = true;
+  // An argument of transformers' classes. A config.json that is made from a GGUF file has it as a key.
+  if (!from.flag("add_pooling_layer", true)) model.pooler = false;
   model.init_residual_scaling = false;
   from.require("position_embedding_type", "absolute");
   from.require("is_decoder", false);
@@ -108,6 +110,7 @@ void write_bert_like(const Experiment& from, nlohmann::json& to) {
   to["hidden_dropout_prob"] = model.dropout;
   to["attention_probs_dropout_prob"] = model.attention_dropout;
   to["max_position_embeddings"] = model.max_positions + model.position_offset;
+  if (!model.pooler) to["add_pooling_layer"] = false;
 }
 
 void write_big_bird(const Experiment& from, nlohmann::json& to) {

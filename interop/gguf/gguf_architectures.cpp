@@ -112,6 +112,7 @@ GgufArchitecture gpt2() {
   return {.name = "gpt2",
           .model_type = "gpt2",
           .class_name = "GPT2LMHeadModel",
+          .body = GgufBody::plain_decoder,
           .keys = {{"embedding_length", "n_embd"},
                    {"feed_forward_length", "n_inner"},
                    {"block_count", "n_layer"},
@@ -133,6 +134,87 @@ GgufArchitecture gpt2() {
           .has_head_width = false};
 }
 
+GgufArchitecture bert() {
+  return {.name = "bert",
+          .model_type = "bert",
+          .class_name = "BertModel",
+          .body = GgufBody::encoder,
+          .keys = {{"embedding_length", "hidden_size"},
+                   {"feed_forward_length", "intermediate_size"},
+                   {"block_count", "num_hidden_layers"},
+                   {"attention.head_count", "num_attention_heads"},
+                   {"context_length", "max_position_embeddings"},
+                   {"attention.layer_norm_epsilon", "layer_norm_eps", Kind::number}},
+          .modules = {{"token_embd", "bert.embeddings.word_embeddings"},
+                      {"position_embd", "bert.embeddings.position_embeddings"},
+                      {"token_types", "bert.embeddings.token_type_embeddings"},
+                      {"token_embd_norm", "bert.embeddings.LayerNorm"},
+                      {"blk.{}.attn_q", "bert.encoder.layer.{}.attention.self.query"},
+                      {"blk.{}.attn_k", "bert.encoder.layer.{}.attention.self.key"},
+                      {"blk.{}.attn_v", "bert.encoder.layer.{}.attention.self.value"},
+                      {"blk.{}.attn_output", "bert.encoder.layer.{}.attention.output.dense"},
+                      {"blk.{}.attn_output_norm", "bert.encoder.layer.{}.attention.output.LayerNorm"},
+                      {"blk.{}.ffn_up", "bert.encoder.layer.{}.intermediate.dense"},
+                      {"blk.{}.ffn_down", "bert.encoder.layer.{}.output.dense"},
+                      {"blk.{}.layer_output_norm", "bert.encoder.layer.{}.output.LayerNorm"}},
+          .fixed = {{"hidden_act", "gelu"}},
+          .form_of = as_in_transformers,
+          .has_head_width = false,
+          .headless_classes = {"BertForMaskedLM", "BertForPreTraining"},
+          .head_modules = {"cls.", "bert.pooler."}};
+}
+
+GgufArchitecture t5() {
+  return {
+      .name = "t5",
+      .model_type = "t5",
+      .class_name = "T5ForConditionalGeneration",
+      .body = GgufBody::encoder_decoder,
+      .keys = {{"embedding_length", "d_model"},
+               {"feed_forward_length", "d_ff"},
+               {"block_count", "num_layers"},
+               {"attention.head_count", "num_heads"},
+               {"attention.key_length", "d_kv"},
+               {"attention.relative_buckets_count", "relative_attention_num_buckets"},
+               {"attention.layer_norm_rms_epsilon", "layer_norm_epsilon", Kind::number}},
+      .modules = {{"token_embd", "shared"},
+                  {"output", "lm_head"},
+                  {"enc.output_norm", "encoder.final_layer_norm"},
+                  {"enc.blk.{}.attn_norm", "encoder.block.{}.layer.0.layer_norm"},
+                  {"enc.blk.{}.attn_q", "encoder.block.{}.layer.0.SelfAttention.q"},
+                  {"enc.blk.{}.attn_k", "encoder.block.{}.layer.0.SelfAttention.k"},
+                  {"enc.blk.{}.attn_v", "encoder.block.{}.layer.0.SelfAttention.v"},
+                  {"enc.blk.{}.attn_o", "encoder.block.{}.layer.0.SelfAttention.o"},
+                  {"enc.blk.{}.attn_rel_b", "encoder.block.{}.layer.0.SelfAttention.relative_attention_bias"},
+                  {"enc.blk.{}.ffn_norm", "encoder.block.{}.layer.1.layer_norm"},
+                  {"enc.blk.{}.ffn_up", "encoder.block.{}.layer.1.DenseReluDense.wi", GgufGate::absent},
+                  {"enc.blk.{}.ffn_gate", "encoder.block.{}.layer.1.DenseReluDense.wi_0"},
+                  {"enc.blk.{}.ffn_up", "encoder.block.{}.layer.1.DenseReluDense.wi_1", GgufGate::present},
+                  {"enc.blk.{}.ffn_down", "encoder.block.{}.layer.1.DenseReluDense.wo"},
+                  {"dec.output_norm", "decoder.final_layer_norm"},
+                  {"dec.blk.{}.attn_norm", "decoder.block.{}.layer.0.layer_norm"},
+                  {"dec.blk.{}.attn_q", "decoder.block.{}.layer.0.SelfAttention.q"},
+                  {"dec.blk.{}.attn_k", "decoder.block.{}.layer.0.SelfAttention.k"},
+                  {"dec.blk.{}.attn_v", "decoder.block.{}.layer.0.SelfAttention.v"},
+                  {"dec.blk.{}.attn_o", "decoder.block.{}.layer.0.SelfAttention.o"},
+                  {"dec.blk.{}.attn_rel_b", "decoder.block.{}.layer.0.SelfAttention.relative_attention_bias"},
+                  {"dec.blk.{}.cross_attn_norm", "decoder.block.{}.layer.1.layer_norm"},
+                  {"dec.blk.{}.cross_attn_q", "decoder.block.{}.layer.1.EncDecAttention.q"},
+                  {"dec.blk.{}.cross_attn_k", "decoder.block.{}.layer.1.EncDecAttention.k"},
+                  {"dec.blk.{}.cross_attn_v", "decoder.block.{}.layer.1.EncDecAttention.v"},
+                  {"dec.blk.{}.cross_attn_o", "decoder.block.{}.layer.1.EncDecAttention.o"},
+                  {"dec.blk.{}.cross_attn_rel_b",
+                   "decoder.block.{}.layer.1.EncDecAttention.relative_attention_bias"},
+                  {"dec.blk.{}.ffn_norm", "decoder.block.{}.layer.2.layer_norm"},
+                  {"dec.blk.{}.ffn_up", "decoder.block.{}.layer.2.DenseReluDense.wi", GgufGate::absent},
+                  {"dec.blk.{}.ffn_gate", "decoder.block.{}.layer.2.DenseReluDense.wi_0"},
+                  {"dec.blk.{}.ffn_up", "decoder.block.{}.layer.2.DenseReluDense.wi_1", GgufGate::present},
+                  {"dec.blk.{}.ffn_down", "decoder.block.{}.layer.2.DenseReluDense.wo"}},
+      .fixed = {{"relative_attention_max_distance", 128}},
+      .form_of = as_in_transformers,
+      .has_head_width = false};
+}
+
 bool is_number(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
@@ -152,13 +234,14 @@ std::optional<std::string> renamed(std::string_view module, std::string_view fro
 }
 
 /// The name of a tensor with the names of modules in two members exchanged.
-std::optional<std::string> renamed(const GgufArchitecture& architecture, const std::string& name,
-                                   std::string_view GgufModuleName::* from,
+std::optional<std::string> renamed(const GgufArchitecture& architecture, GgufGate gate,
+                                   const std::string& name, std::string_view GgufModuleName::* from,
                                    std::string_view GgufModuleName::* to) {
   const auto dot = name.rfind('.');
   if (dot == name.npos) return std::nullopt;
   const std::string_view module = std::string_view(name).substr(0, dot);
   for (const auto& one : architecture.modules) {
+    if (one.gate != GgufGate::any && one.gate != gate) continue;
     if (auto found = renamed(module, one.*from, one.*to)) return *found + name.substr(dot);
   }
   return std::nullopt;
@@ -167,7 +250,8 @@ std::optional<std::string> renamed(const GgufArchitecture& architecture, const s
 }  // namespace
 
 const std::vector<GgufArchitecture>& gguf_architectures() {
-  static const std::vector<GgufArchitecture> architectures = {llama(), qwen2(), qwen3(), gemma3(), gpt2()};
+  static const std::vector<GgufArchitecture> architectures = {llama(), qwen2(), qwen3(), gemma3(),
+                                                              gpt2(),  bert(),  t5()};
   return architectures;
 }
 
@@ -183,14 +267,23 @@ const GgufArchitecture* gguf_architecture_of(std::string_view model_type) {
   return found == all.end() ? nullptr : &*found;
 }
 
-std::optional<std::string> foreign_tensor_name(const GgufArchitecture& architecture,
-                                               const std::string& stored) {
-  return renamed(architecture, stored, &GgufModuleName::stored, &GgufModuleName::foreign);
+GgufGate gate_of(const nlohmann::json& config) {
+  return config.value("feed_forward_proj", "").starts_with("gated-") ? GgufGate::present : GgufGate::absent;
 }
 
-std::optional<std::string> stored_tensor_name(const GgufArchitecture& architecture,
+std::optional<std::string> foreign_tensor_name(const GgufArchitecture& architecture, GgufGate gate,
+                                               const std::string& stored) {
+  return renamed(architecture, gate, stored, &GgufModuleName::stored, &GgufModuleName::foreign);
+}
+
+std::optional<std::string> stored_tensor_name(const GgufArchitecture& architecture, GgufGate gate,
                                               const std::string& foreign) {
-  return renamed(architecture, foreign, &GgufModuleName::foreign, &GgufModuleName::stored);
+  return renamed(architecture, gate, foreign, &GgufModuleName::foreign, &GgufModuleName::stored);
+}
+
+bool is_in_left_out_head(const GgufArchitecture& architecture, std::string_view foreign) {
+  return std::ranges::any_of(architecture.head_modules,
+                             [&](std::string_view module) { return foreign.starts_with(module); });
 }
 
 }  // namespace zoo

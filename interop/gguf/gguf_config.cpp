@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "interop/gguf/gguf_tokenizer.h"
 
@@ -83,7 +84,7 @@ void read_scaling(const GgufArchitecture& architecture, const GgufKeys& keys, co
   }
 }
 
-/// Reads the keys of models with rotary positions, which are all but GPT-2.
+/// Reads the keys of models with rotary positions.
 void read_rotary_decoder(const GgufArchitecture& architecture, const GgufKeys& keys,
                          const GgufTensorFacts& facts, Json& config) {
   const auto& prefix = architecture.name;
@@ -103,6 +104,34 @@ void read_gemma_scale(Json& config) {
   const int64_t width = config["hidden_size"], n_heads = config["num_attention_heads"];
   const bool is_largest = config["num_hidden_layers"] == layers_of_largest;
   config["query_pre_attn_scalar"] = is_largest ? width / std::max<int64_t>(n_heads, 1) : head_width(config);
+}
+
+/// What llama.cpp makes of the vectors of a text's tokens, of which models of a rank are others than ours.
+enum class GgufPooling { none = 0, mean = 1, cls = 2, last = 3 };
+
+void read_encoder(const GgufArchitecture& architecture, const GgufKeys& keys, Json& config) {
+  const auto causal = architecture.name + ".attention.causal";
+  if (keys.flag(causal, false)) keys.fail(causal, "an encoder that sees no later tokens is not supported");
+  const auto pooling = architecture.name + ".pooling_type";
+  if (const int64_t type = keys.integer(pooling, 0);
+      type < 0 || type > static_cast<int64_t>(GgufPooling::last))
+    keys.fail(pooling, fmt::format("{} is not supported: only the vectors of tokens are read", type));
+  config["add_pooling_layer"] = false;
+  config["type_vocab_size"] = keys.integer("tokenizer.ggml.token_type_count");
+}
+
+void read_encoder_decoder(const GgufArchitecture& architecture, const GgufKeys& keys,
+                          const GgufTensorFacts& facts, Json& config) {
+  const auto& prefix = architecture.name;
+  const auto value_length = prefix + ".attention.value_length";
+  if (keys.integer(value_length, config["d_kv"].get<int64_t>()) != config["d_kv"])
+    keys.fail(value_length, "values are not as wide as keys");
+  config["num_decoder_layers"] =
+      keys.integer(prefix + ".decoder_block_count", config["num_layers"].get<int64_t>());
+  config["feed_forward_proj"] = facts.is_gated ? "gated-gelu" : "relu";
+  config["is_encoder_decoder"] = true;
+  const auto start = prefix + ".decoder_start_token_id";
+  if (keys.has(start)) config["decoder_start_token_id"] = keys.integer(start);
 }
 
 void write_scaling(const std::string& prefix, const Json& config, GgufMetadata& to) {
@@ -140,34 +169,110 @@ Json config_of_gguf(const GgufArchitecture& architecture, const GgufKeys& keys,
   }
   for (const auto& [foreign, value] : architecture.fixed) config[std::string(foreign)] = value;
   config["tie_word_embeddings"] = facts.is_tied;
-  if (architecture.name == "gpt2") return config;
-  read_rotary_decoder(architecture, keys, facts, config);
-  if (architecture.name == "gemma3") read_gemma_scale(config);
+  switch (architecture.body) {
+    case GgufBody::plain_decoder:
+      break;
+    case GgufBody::rotary_decoder:
+      read_rotary_decoder(architecture, keys, facts, config);
+      if (architecture.name == "gemma3") read_gemma_scale(config);
+      break;
+    case GgufBody::encoder:
+      read_encoder(architecture, keys, config);
+      break;
+    case GgufBody::encoder_decoder:
+      read_encoder_decoder(architecture, keys, facts, config);
+      break;
+  }
   return config;
 }
 
+namespace {
+
+/// Adds keys of one architecture.
+class ArchitectureKeys {
+ public:
+  ArchitectureKeys(const GgufArchitecture& architecture, GgufMetadata& keys)
+      : prefix_(architecture.name + "."), keys_(keys) {}
+  void whole(const std::string& key, int64_t value) const {
+    keys_.emplace_back(prefix_ + key, static_cast<uint32_t>(value));
+  }
+  void number(const std::string& key, float value) const { keys_.emplace_back(prefix_ + key, value); }
+  void flag(const std::string& key, bool value) const { keys_.emplace_back(prefix_ + key, value); }
+
+ private:
+  std::string prefix_;
+  GgufMetadata& keys_;
+};
+
+void write_rotary_decoder(const GgufArchitecture& architecture, const Json& config, GgufMetadata& to) {
+  const ArchitectureKeys keys(architecture, to);
+  keys.whole("attention.head_count_kv",
+             config.value("num_key_value_heads", config.at("num_attention_heads")));
+  keys.whole("attention.key_length", head_width(config));
+  keys.whole("attention.value_length", head_width(config));
+  keys.whole("rope.dimension_count", head_width(config));
+  keys.number("rope.freq_base", config.value("rope_theta", 10000.0F));
+  write_scaling(architecture.name + ".rope.scaling.", config, to);
+}
+
+/// `zoo embed` takes the mean over the tokens, so the file asks for it.
+void write_encoder(const GgufArchitecture& architecture, const Json& config, GgufMetadata& to) {
+  const ArchitectureKeys keys(architecture, to);
+  keys.flag("attention.causal", false);
+  keys.whole("pooling_type", static_cast<int64_t>(GgufPooling::mean));
+  to.emplace_back("tokenizer.ggml.token_type_count", config.at("type_vocab_size").get<uint32_t>());
+}
+
+void write_encoder_decoder(const GgufArchitecture& architecture, const Json& config, GgufMetadata& to) {
+  const ArchitectureKeys keys(architecture, to);
+  // Positions are relative, so this length, which T5 was trained with, limits nothing.
+  constexpr int64_t usual_length = 512;
+  keys.whole("context_length", config.value("n_positions", usual_length));
+  keys.whole("attention.value_length", config.at("d_kv"));
+  keys.number("attention.layer_norm_epsilon", config.at("layer_norm_epsilon"));
+  const auto n_decoder_layers = config.value("num_decoder_layers", Json());
+  const int64_t n_layers = config.at("num_layers");
+  const int64_t n_decoded = n_decoder_layers.is_null() ? n_layers : n_decoder_layers.get<int64_t>();
+  if (n_decoded > n_layers) {
+    throw ConfigError(fmt::format("llama.cpp runs no decoder with more layers ({}) than the encoder ({})",
+                                  n_decoded, n_layers));
+  }
+  keys.whole("decoder_block_count", n_decoded);
+  for (const char* const key : {"decoder_start_token_id", "bos_token_id"}) {
+    const auto id = config.value(key, Json());
+    if (id.is_null()) continue;
+    keys.whole("decoder_start_token_id", id);
+    break;
+  }
+}
+
+}  // namespace
+
 GgufMetadata gguf_keys_of(const GgufArchitecture& architecture, const Json& config) {
   GgufMetadata keys;
-  const auto prefix = architecture.name + ".";
-  const auto whole = [&](const std::string& key, int64_t value) {
-    keys.emplace_back(prefix + key, static_cast<uint32_t>(value));
-  };
-  whole("vocab_size", config.at("vocab_size"));
+  const ArchitectureKeys own(architecture, keys);
+  own.whole("vocab_size", config.at("vocab_size"));
   for (const auto& [stored, foreign, kind] : architecture.keys) {
     const auto& value = config.at(std::string(foreign));
     if (kind == GgufKeyName::Kind::integer) {
-      whole(std::string(stored), value);
+      own.whole(std::string(stored), value);
     } else {
-      keys.emplace_back(prefix + std::string(stored), value.get<float>());
+      own.number(std::string(stored), value);
     }
   }
-  if (architecture.name == "gpt2") return keys;
-  whole("attention.head_count_kv", config.value("num_key_value_heads", config.at("num_attention_heads")));
-  whole("attention.key_length", head_width(config));
-  whole("attention.value_length", head_width(config));
-  whole("rope.dimension_count", head_width(config));
-  keys.emplace_back(prefix + "rope.freq_base", config.value("rope_theta", 10000.0F));
-  write_scaling(prefix + "rope.scaling.", config, keys);
+  switch (architecture.body) {
+    case GgufBody::plain_decoder:
+      break;
+    case GgufBody::rotary_decoder:
+      write_rotary_decoder(architecture, config, keys);
+      break;
+    case GgufBody::encoder:
+      write_encoder(architecture, config, keys);
+      break;
+    case GgufBody::encoder_decoder:
+      write_encoder_decoder(architecture, config, keys);
+      break;
+  }
   return keys;
 }
 

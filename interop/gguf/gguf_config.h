@@ -13,6 +13,7 @@ namespace zoo {
 /// What the tensors of a file say about its config.json.
 struct GgufTensorFacts {
   bool is_tied = false;           // embeddings and output are one matrix
+  bool is_gated = false;          // T5: there are tensors ffn_gate
   torch::Tensor rotary_divisors;  // rope_freqs.weight, (Dh/2); undefined if there is none
 };
 
@@ -22,7 +23,8 @@ nlohmann::json config_of_gguf(const GgufArchitecture& architecture, const GgufKe
                               const GgufTensorFacts& facts);
 
 /// The keys for a config.json of the architecture's family; without those of the tokenizer. Settings for
-/// which llama.cpp has no key are left out: whoever writes a file reads its keys again and compares.
+/// which llama.cpp has no key are left out: whoever writes a file reads its keys again and compares. Throws
+/// ConfigError for what llama.cpp does not run.
 GgufMetadata gguf_keys_of(const GgufArchitecture& architecture, const nlohmann::json& config);
 
 /// The numbers by which llama.cpp divides the frequencies of rotary positions, as float32: rope_scaling of

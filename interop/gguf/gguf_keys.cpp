@@ -74,6 +74,15 @@ std::vector<double> GgufKeys::numbers(const std::string& key) const {
       [](const auto& one) { return one.template get<double>(); });
 }
 
+std::string GgufKeys::bytes(const std::string& key) const {
+  std::string result;
+  for (const int64_t value : integers(key)) {
+    if (value < -128 || value > 255) fail(key, "not a list of bytes");
+    result += static_cast<char>(value);
+  }
+  return result;
+}
+
 int64_t GgufKeys::integer(const std::string& key, int64_t otherwise) const {
   return has(key) ? integer(key) : otherwise;
 }

@@ -25,6 +25,8 @@ class GgufKeys {
   std::vector<std::string> texts(const std::string& key) const;
   std::vector<int64_t> integers(const std::string& key) const;
   std::vector<double> numbers(const std::string& key) const;
+  /// A list of numbers of one byte each, with or without a sign.
+  std::string bytes(const std::string& key) const;
   // The same with a default.
   int64_t integer(const std::string& key, int64_t otherwise) const;
   double number(const std::string& key, double otherwise) const;

@@ -42,6 +42,7 @@ bool is_stored_twice(const GgufFile& file) {
 GgufTensorFacts facts_of(const GgufFile& file, const GgufArchitecture& architecture) {
   GgufTensorFacts facts;
   facts.is_tied = !file.contains("output.weight") || (architecture.name == "gpt2" && is_stored_twice(file));
+  facts.is_gated = file.contains("enc.blk.0.ffn_gate.weight");
   const char* const divisors = "rope_freqs.weight";
   if (!file.contains(divisors)) return facts;
   constexpr int64_t most = 1 << 16;  // far more than a head is wide

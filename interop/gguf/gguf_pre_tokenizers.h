@@ -14,6 +14,9 @@ struct GgufPreTokenizer {
   std::vector<std::string> names;            // the first one is written
   nlohmann::json pre_tokenizer, normalizer;  // of tokenizer.json
   bool ignores_merges = false;               // model.ignore_merges of tokenizer.json
+  bool adds_bos = false;                     // bos stands before texts unless a file says otherwise
+  /// Other forms of pre_tokenizer that mean the same.
+  std::vector<nlohmann::json> also = {};
 };
 
 const std::vector<GgufPreTokenizer>& gguf_pre_tokenizers();

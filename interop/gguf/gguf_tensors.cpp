@@ -1,8 +1,8 @@
 #include "interop/gguf/gguf_tensors.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -23,6 +23,7 @@ struct Origin {
   std::string name;
   StoredForm form = StoredForm::same;
   int64_t n_heads = 1;  // interleaved_rows: of the matrix
+  double scale = 1;     // scaled: of the numbers in the source
 };
 using Origins = std::map<std::string, Origin>;
 
@@ -69,6 +70,10 @@ class ReformedTensors final : public TensorSource {
       case StoredForm::plus_one:
         torch::Tensor(to).copy_(source_->tensor(from.name).to(torch::kFloat) +
                                 (way_ == Way::to_file ? 1 : -1));
+        return;
+      case StoredForm::scaled:
+        source_->read_into(to, from.name);
+        torch::Tensor(to).mul_(from.scale);
         return;
     }
   }
@@ -127,7 +132,7 @@ std::shared_ptr<const TensorSource> tensors_of_gguf(const std::shared_ptr<const 
     if (stored == "rope_freqs.weight") continue;
     // One matrix, which is stored twice.
     if (stored == "output.weight" && config.at("tie_word_embeddings") == true) continue;
-    const auto foreign = foreign_tensor_name(architecture, stored);
+    const auto foreign = foreign_tensor_name(architecture, gate_of(config), stored);
     if (!foreign) {
       throw CheckpointError(fmt::format("{}: the tensor '{}' is not known in the architecture {}",
                                         file->place(), excerpt(stored), architecture.name));
@@ -138,18 +143,32 @@ std::shared_ptr<const TensorSource> tensors_of_gguf(const std::shared_ptr<const 
                                            std::map<std::string, torch::Tensor>());
 }
 
+std::optional<double> scale_of_tied_output(const GgufArchitecture& architecture,
+                                           const nlohmann::json& config) {
+  if (architecture.body != GgufBody::encoder_decoder || config.at("tie_word_embeddings") != true)
+    return std::nullopt;
+  return 1 / std::sqrt(config.at("d_model").get<double>());
+}
+
 std::shared_ptr<const TensorSource> tensors_for_gguf(const std::shared_ptr<const TensorSource>& foreign,
                                                      const GgufArchitecture& architecture,
                                                      const nlohmann::json& config,
                                                      std::map<std::string, torch::Tensor> more) {
   Origins origins;
   for (const auto& name : foreign->names()) {
-    const auto stored = stored_tensor_name(architecture, name);
+    if (is_in_left_out_head(architecture, name)) continue;
+    const auto stored = stored_tensor_name(architecture, gate_of(config), name);
     if (!stored) {
       throw CheckpointError(fmt::format("the architecture {} of llama.cpp has no tensor '{}'",
                                         architecture.name, excerpt(name)));
     }
     origins.emplace(*stored, origin_of(architecture, config, *stored, name));
+  }
+  if (const auto scale = scale_of_tied_output(architecture, config)) {
+    auto output = origins.at("token_embd.weight");
+    output.form = StoredForm::scaled;
+    output.scale = *scale;
+    origins.emplace("output.weight", std::move(output));
   }
   return std::make_shared<ReformedTensors>(foreign, Way::to_file, std::move(origins), std::move(more));
 }

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
@@ -19,8 +20,13 @@ std::shared_ptr<const TensorSource> tensors_of_gguf(const std::shared_ptr<const 
                                                     const GgufArchitecture& architecture,
                                                     const nlohmann::json& config);
 
-/// The reverse. `more`: further tensors, by their names in the file. Throws CheckpointError for a tensor that
-/// has no name there.
+/// T5 with tied embeddings multiplies its logits by 1/√D, which llama.cpp does not: the file then has the
+/// output as a matrix of its own, the embeddings times this number. Nothing for other models.
+std::optional<double> scale_of_tied_output(const GgufArchitecture& architecture,
+                                           const nlohmann::json& config);
+
+/// The reverse. Heads that the architecture leaves out are no part of it. `more`: further tensors, by their
+/// names in the file. Throws CheckpointError for a tensor that has no name there.
 std::shared_ptr<const TensorSource> tensors_for_gguf(const std::shared_ptr<const TensorSource>& foreign,
                                                      const GgufArchitecture& architecture,
                                                      const nlohmann::json& config,

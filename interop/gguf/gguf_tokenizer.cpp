@@ -16,14 +16,14 @@
 #include "data/text/subwords/vocabulary.h"
 #include "interop/gguf/gguf_pre_tokenizers.h"
 #include "interop/gguf/gguf_token_kinds.h"
+#include "interop/gguf/gguf_unigram.h"
+#include "interop/gguf/gguf_word_pieces.h"
 #include "interop/gguf/sentencepiece_merges.h"
 
 namespace zoo {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr const char* kWordMark = "\xE2\x96\x81";  // ▁, a blank in tokens of SentencePiece
 
 const GgufPreTokenizer& pre_tokenizer_of(const GgufKeys& keys) {
   const char* const key = "tokenizer.ggml.pre";
@@ -34,21 +34,58 @@ const GgufPreTokenizer& pre_tokenizer_of(const GgufKeys& keys) {
   keys.fail(key, fmt::format("'{}' is not known; known are {}", excerpt(name), fmt::join(known, ", ")));
 }
 
-bool is_sentencepiece(const GgufKeys& keys) { return keys.text("tokenizer.ggml.model", "") == "llama"; }
+/// The kinds of tokenizers, tokenizer.ggml.model, with what llama.cpp takes where a file says nothing.
+struct TokenizerKind {
+  std::string_view name;
+  std::vector<std::pair<std::string_view, int64_t>> ids;
+  bool adds_bos = false, adds_eos = false;
+};
+
+const TokenizerKind* find_kind(const std::string& name) {
+  static const auto kinds = std::to_array<TokenizerKind>(
+      {{.name = "gpt2", .ids = {}},
+       {.name = "llama", .ids = {{"unknown", 0}, {"bos", 1}, {"eos", 2}}, .adds_bos = true},
+       {.name = "bert",
+        .ids = {{"bos", 101}, {"unknown", 100}, {"seperator", 102}, {"padding", 0}, {"mask", 103}}},
+       {.name = "t5", .ids = {{"padding", 0}, {"eos", 1}, {"unknown", 2}}, .adds_eos = true}});
+  const auto found = std::ranges::find(kinds, name, &TokenizerKind::name);
+  return found == kinds.end() ? nullptr : &*found;
+}
+
+const TokenizerKind& kind_of(const GgufKeys& keys) {
+  const char* const key = "tokenizer.ggml.model";
+  const auto name = keys.text(key);
+  if (const auto* found = find_kind(name)) return *found;
+  keys.fail(key,
+            fmt::format("'{}' is not supported; gpt2, a BPE of bytes, llama, a BPE of SentencePiece, bert, "
+                        "a WordPiece, and t5, a Unigram, are",
+                        excerpt(name)));
+}
+
+std::string id_key(std::string_view token) { return fmt::format("tokenizer.ggml.{}_token_id", token); }
 
 [[noreturn]] void fail_outside(const GgufKeys& keys, std::string_view token) {
-  keys.fail(fmt::format("tokenizer.ggml.{}_token_id", token), "outside the vocabulary");
+  keys.fail(id_key(token), "outside the vocabulary");
 }
 
 /// The texts of the special tokens, by the key of tokenizer_config.json.
 Json config_of(const GgufKeys& keys, const std::vector<std::string>& tokens) {
-  constexpr auto names = std::to_array<std::pair<const char*, const char*>>(
-      {{"bos", "bos_token"}, {"eos", "eos_token"}, {"unknown", "unk_token"}, {"padding", "pad_token"}});
+  constexpr auto names = std::to_array<std::pair<const char*, const char*>>({{"bos", "bos_token"},
+                                                                             {"eos", "eos_token"},
+                                                                             {"unknown", "unk_token"},
+                                                                             {"padding", "pad_token"},
+                                                                             {"cls", "cls_token"},
+                                                                             {"seperator", "sep_token"},
+                                                                             {"mask", "mask_token"}});
   Json config{{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};
   for (const auto& [part, name] : names) {
     const int64_t id = gguf_token_id(keys, part);
-    if (id < 0) continue;
-    if (id >= std::ssize(tokens)) fail_outside(keys, part);
+    // The first token of BERT's texts, which it has under this name, too, begins no text that is written.
+    if (id < 0 || (part == std::string_view("bos") && kind_of(keys).name == "bert")) continue;
+    if (id >= std::ssize(tokens)) {
+      if (!keys.has(id_key(part))) continue;
+      fail_outside(keys, part);
+    }
     config[name] = tokens[static_cast<size_t>(id)];
   }
   const char* const chat = "tokenizer.chat_template";
@@ -67,18 +104,30 @@ Json config_of(const GgufKeys& keys, const std::vector<std::string>& tokens) {
   return config;
 }
 
-/// <bos> before each text and <eos> after it, if the file says so.
+/// <bos> before each text and <eos> after it, if the file says so; always <cls> and <sep> with WordPiece.
 Json frame_of(const GgufKeys& keys, const std::vector<std::string>& tokens) {
   TextFrame frame;
-  const auto add = [&](const char* name, bool usual, std::vector<int64_t>& to) {
-    if (!keys.flag(fmt::format("tokenizer.ggml.add_{}_token", name), usual)) return;
+  const auto add = [&](const char* name, std::vector<int64_t>& to) {
     const int64_t id = gguf_token_id(keys, name);
+    if (id < 0 && !keys.has(fmt::format("tokenizer.ggml.add_{}_token", name))) return;  // as llama.cpp
     if (id < 0 || id >= std::ssize(tokens)) fail_outside(keys, name);
     to.push_back(id);
     frame.between.push_back(id);
   };
-  add("eos", false, frame.after);
-  add("bos", is_sentencepiece(keys), frame.before);
+  const auto asks_for = [&](const char* name, bool usual) {
+    return keys.flag(fmt::format("tokenizer.ggml.add_{}_token", name), usual);
+  };
+  const auto& kind = kind_of(keys);
+  if (kind.name == "bert") {
+    add("seperator", frame.after);
+    const auto between = frame.between;
+    add("bos", frame.before);
+    frame.between = between;
+  } else {
+    if (asks_for("eos", kind.adds_eos)) add("eos", frame.after);
+    const bool adds_bos = kind.name == "gpt2" ? pre_tokenizer_of(keys).adds_bos : kind.adds_bos;
+    if (asks_for("bos", adds_bos)) add("bos", frame.before);
+  }
   return post_processor_of(frame, [&](int64_t id) { return tokens[static_cast<size_t>(id)]; });
 }
 
@@ -105,7 +154,7 @@ Json vocab_of(const GgufKeys& keys, const std::vector<std::string>& tokens) {
   return vocab;
 }
 
-/// What the two kinds of tokenizers differ in.
+/// A BPE of bytes.
 Json byte_level_parts(const GgufKeys& keys, const std::vector<std::string>& tokens) {
   const auto& pre = pre_tokenizer_of(keys);
   return {{"normalizer", pre.normalizer},
@@ -149,11 +198,12 @@ Json merges_of(const GgufKeys& keys, const std::vector<std::string>& tokens,
 /// A BPE of SentencePiece, as transformers writes Llama 2's.
 Json sentencepiece_parts(const GgufKeys& keys, const std::vector<std::string>& tokens,
                          const std::vector<int64_t>& kinds) {
-  const Json to_mark{{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kWordMark}};
-  const Json from_mark{{"type", "Replace"}, {"pattern", {{"String", kWordMark}}}, {"content", " "}};
+  const Json to_mark{{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", gguf_token::word_mark}};
+  const Json from_mark{
+      {"type", "Replace"}, {"pattern", {{"String", gguf_token::word_mark}}}, {"content", " "}};
   const Json to_bytes{{"type", "ByteFallback"}}, fuse{{"type", "Fuse"}};
   const Json strip{{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}};
-  const Json prepend{{"type", "Prepend"}, {"prepend", kWordMark}};
+  const Json prepend{{"type", "Prepend"}, {"prepend", gguf_token::word_mark}};
   const bool adds_blank = keys.flag("tokenizer.ggml.add_space_prefix", true);
   auto decoders = Json::array({from_mark, to_bytes, fuse});
   if (adds_blank) decoders.push_back(strip);
@@ -174,30 +224,34 @@ Json sentencepiece_parts(const GgufKeys& keys, const std::vector<std::string>& t
         {"merges", merges_of(keys, tokens, kinds)}}}};
 }
 
+Json parts_of(const TokenizerKind& kind, const GgufKeys& keys, std::vector<std::string>& tokens,
+              const std::vector<int64_t>& kinds) {
+  if (kind.name == "llama") return sentencepiece_parts(keys, tokens, kinds);
+  if (kind.name == "gpt2") return byte_level_parts(keys, tokens);
+  const int64_t unk = gguf_token_id(keys, "unknown");
+  if (kind.name == "t5") return unigram_parts(keys, tokens, unk);
+  for (size_t id = 0; id < tokens.size(); ++id) tokens[id] = word_piece_of(tokens[id], kinds[id]);
+  if (unk < 0 || unk >= std::ssize(tokens)) fail_outside(keys, "unknown");
+  return word_piece_parts(keys, vocab_of(keys, tokens), tokens[static_cast<size_t>(unk)]);
+}
+
 }  // namespace
 
 int64_t gguf_token_id(const GgufKeys& keys, const std::string& name) {
-  // What llama.cpp takes where a file says nothing.
-  const int64_t usual = !is_sentencepiece(keys) ? -1
-                        : name == "unknown"     ? 0
-                        : name == "bos"         ? 1
-                        : name == "eos"         ? 2
-                                                : -1;
-  const auto key = fmt::format("tokenizer.ggml.{}_token_id", name);
-  const auto id = keys.integer(key, usual);
+  const auto* const kind = find_kind(keys.text("tokenizer.ggml.model", ""));
+  int64_t usual = -1;
+  for (const auto& [role, id] : kind ? kind->ids : std::vector<std::pair<std::string_view, int64_t>>()) {
+    if (role == name) usual = id;
+  }
+  if (name == "cls" && kind && kind->name == "bert") usual = gguf_token_id(keys, "bos");
+  const auto id = keys.integer(id_key(name), usual);
   // "None" is -1, which may be stored without a sign.
   constexpr int64_t none = 0xFFFFFFFF;
   return id == none ? -1 : id;
 }
 
 std::map<std::string, std::string> tokenizer_files(const GgufKeys& keys) {
-  const auto model = keys.text("tokenizer.ggml.model");
-  if (model != "gpt2" && model != "llama") {
-    keys.fail(
-        "tokenizer.ggml.model",
-        fmt::format("'{}' is not supported; gpt2, a BPE of bytes, and llama, a BPE of SentencePiece, are",
-                    excerpt(model)));
-  }
+  const auto& kind = kind_of(keys);
   constexpr size_t most_tokens = kMostTokenIds - 1;
   auto tokens = keys.texts("tokenizer.ggml.tokens");
   if (tokens.size() > most_tokens)
@@ -211,14 +265,15 @@ std::map<std::string, std::string> tokenizer_files(const GgufKeys& keys) {
     kinds.pop_back();
     tokens.pop_back();
   }
-  auto file =
-      is_sentencepiece(keys) ? sentencepiece_parts(keys, tokens, kinds) : byte_level_parts(keys, tokens);
+  auto file = parts_of(kind, keys, tokens, kinds);
   file["version"] = "1.0";
   file["truncation"] = file["padding"] = nullptr;
   file["added_tokens"] = added_tokens(tokens, kinds);
   file["post_processor"] = frame_of(keys, tokens);
-  for (const char* const absent : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"})
-    file["model"][absent] = nullptr;
+  if (file["model"]["type"] == "BPE") {
+    for (const char* const absent : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"})
+      file["model"][absent] = nullptr;
+  }
   return {{"tokenizer.json", file.dump()}, {"tokenizer_config.json", config_of(keys, tokens).dump()}};
 }
 

@@ -21,20 +21,15 @@
 #include "data/text/subwords/specification.h"
 #include "interop/gguf/gguf_pre_tokenizers.h"
 #include "interop/gguf/gguf_token_kinds.h"
+#include "interop/gguf/gguf_unigram.h"
+#include "interop/gguf/gguf_word_pieces.h"
 #include "interop/gguf/sentencepiece_merges.h"
+#include "interop/gguf/tokenizer_refusal.h"
 
 namespace zoo {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr const char* kBlank = "\xE2\x96\x81";  // ▁, in tokens of SentencePiece
-
-template <class... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
-  throw ConfigError("llama.cpp cannot express the tokenizer: " +
-                    fmt::format(format, std::forward<Args>(args)...));
-}
 
 std::string type_in(const Json& document, const char* part) {
   const auto found = document.find(part);
@@ -50,7 +45,7 @@ using Entries = std::map<int64_t, Entry>;
 
 void add(const AddedToken& token, int64_t id, Entries& to) {
   if (token.lstrip || token.rstrip || token.single_word) {
-    refuse(
+    refuse_tokenizer(
         "the token '{}' takes blanks around it, or stands between words only (lstrip, rstrip, single_word)",
         excerpt(token.content));
   }
@@ -69,22 +64,40 @@ void mark_bytes(const Json& model, Entries& to) {
 
 Entries entries_of(const Json& document, const TokenizerSettings& settings, int64_t n_tokens) {
   Entries entries;
-  for (const auto& [text, id] : document.at("model").at("vocab").items()) entries[id.get<int64_t>()] = {text};
+  const auto& model = document.at("model");
+  if (const auto& vocab = model.at("vocab"); vocab.is_array()) {  // Unigram
+    for (size_t id = 0; id < vocab.size(); ++id)
+      entries[static_cast<int64_t>(id)] = {vocab[id].at(0).get<std::string>()};
+  } else {
+    for (const auto& [text, id] : vocab.items()) entries[id.get<int64_t>()] = {text};
+  }
   for (const auto& part : document.value("added_tokens", Json::array()))
     add(added_token(part), part.at("id"), entries);
   for (const auto& [id, token] : settings.added) add(token, id, entries);
   const auto name = [&](const AddedToken& token) {
     const auto found =
         std::ranges::find_if(entries, [&](const auto& entry) { return entry.second.text == token.content; });
-    if (found == entries.end()) refuse("the token '{}' has no id in its files", excerpt(token.content));
+    if (found == entries.end())
+      refuse_tokenizer("the token '{}' has no id in its files", excerpt(token.content));
     if (found->second.kind == gguf_token::normal) found->second.kind = gguf_token::control;
   };
   for (const auto& [role, token] : settings.roles) name(token);
   for (const auto& token : settings.additional) name(token);
-  if (option(document.at("model"), "byte_fallback", false)) mark_bytes(document.at("model"), entries);
+  if (option(model, "byte_fallback", false)) mark_bytes(model, entries);
+  if (const auto unk = entries.find(option(model, "unk_id", int64_t{-1})); unk != entries.end())
+    unk->second.kind = gguf_token::unknown;
   if (entries.empty() || entries.begin()->first < 0 || entries.rbegin()->first >= n_tokens)
-    refuse("its ids are not those of {} tokens", n_tokens);
+    refuse_tokenizer("its ids are not those of {} tokens", n_tokens);
   return entries;
+}
+
+void to_stored_word_pieces(Entries& entries) {
+  std::set<std::string_view> texts;
+  for (auto& [id, entry] : entries) {
+    if (entry.kind == gguf_token::normal) entry.text = stored_word_piece(entry.text);
+    if (!texts.insert(entry.text).second)
+      refuse_tokenizer("two tokens have the name '{}' there", excerpt(entry.text));
+  }
 }
 
 /// Rows of the embeddings without a token get a name that no text has.
@@ -113,12 +126,14 @@ std::vector<std::string> merges_in(const Json& model) {
 void write_byte_level(const Json& document, GgufMetadata& to) {
   const auto& model = document.at("model");
   const auto normalizer = type_in(document, "normalizer");
+  const bool is_empty =
+      normalizer == "Sequence" && document["normalizer"].value("normalizers", Json()).empty();
   // llama.cpp has no normal forms, so it ignores the NFC of Qwen.
-  if (normalizer != "none" && normalizer != "NFC")
-    refuse("the normalizer {} is unknown there", excerpt(normalizer));
+  if (!is_empty && normalizer != "none" && normalizer != "NFC")
+    refuse_tokenizer("the normalizer {} is unknown there", excerpt(normalizer));
   for (const char* const key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     if (const auto affix = model.value(key, Json()); affix.is_string() && affix != "")
-      refuse("{} is unknown there", key);
+      refuse_tokenizer("{} is unknown there", key);
   }
   auto merges = merges_in(model);
   const bool ignores_merges = option(model, "ignore_merges", false);
@@ -126,7 +141,7 @@ void write_byte_level(const Json& document, GgufMetadata& to) {
   // Without merges it does not matter where a text is cut.
   const auto* const pre =
       merges.empty() ? find_gguf_pre_tokenizer("gpt-2") : gguf_pre_tokenizer_of(part, ignores_merges);
-  if (pre == nullptr) refuse("its pre_tokenizer has no name there: {}", excerpt(part.dump(), 100));
+  if (pre == nullptr) refuse_tokenizer("its pre_tokenizer has no name there: {}", excerpt(part.dump(), 100));
   to.emplace_back("tokenizer.ggml.model", "gpt2");
   to.emplace_back("tokenizer.ggml.pre", pre->names.front());
   to.emplace_back("tokenizer.ggml.merges", std::move(merges));
@@ -135,8 +150,8 @@ void write_byte_level(const Json& document, GgufMetadata& to) {
 
 /// Whether a blank is put before each text; nothing if the parts are not those of SentencePiece's BPE.
 std::optional<bool> blank_before_texts(const Json& document) {
-  const Json prepend{{"type", "Prepend"}, {"prepend", kBlank}};
-  const Json replace{{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kBlank}};
+  const Json prepend{{"type", "Prepend"}, {"prepend", gguf_token::word_mark}};
+  const Json replace{{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", gguf_token::word_mark}};
   const auto normalizer = document.value("normalizer", Json());
   const auto cuts = type_in(document, "pre_tokenizer");
   if (cuts == "none") {
@@ -148,7 +163,7 @@ std::optional<bool> blank_before_texts(const Json& document) {
   if (cuts == "Split" && normalizer == replace && cut.value("pattern", Json()) == Json{{"String", " "}})
     return false;
   const bool is_whole = cuts == "Metaspace" && normalizer.is_null() && !option(cut, "split", true) &&
-                        option(cut, "replacement", "") == kBlank;
+                        option(cut, "replacement", "") == gguf_token::word_mark;
   return is_whole
              ? std::optional(option(cut, "prepend_scheme",
                                     option(cut, "add_prefix_space", true) ? "always" : "never") != "never")
@@ -159,26 +174,27 @@ std::optional<bool> blank_before_texts(const Json& document) {
 void write_sentencepiece(const Json& document, int64_t n_rows, GgufMetadata& to) {
   const auto& model = document.at("model");
   const auto adds_blank = blank_before_texts(document);
-  if (!adds_blank) refuse("its normalizer or its pre_tokenizer is not that of SentencePiece");
+  if (!adds_blank) refuse_tokenizer("its normalizer or its pre_tokenizer is not that of SentencePiece");
   const auto& vocab = model.at("vocab");
   for (int byte = 0; byte < 256; ++byte) {
-    if (!vocab.contains(fmt::format("<0x{:02X}>", byte))) refuse("it has no token for the byte {}", byte);
+    if (!vocab.contains(fmt::format("<0x{:02X}>", byte)))
+      refuse_tokenizer("it has no token for the byte {}", byte);
   }
   std::vector<std::string> tokens;
   for (const auto& [token, id] : vocab.items()) tokens.push_back(token);
   if (std::ranges::any_of(tokens, [](const auto& token) { return token.size() > kLongestMergedToken; }))
-    refuse("a token has more than {} bytes", kLongestMergedToken);
+    refuse_tokenizer("a token has more than {} bytes", kLongestMergedToken);
   std::vector<Merge> merges;
   for (const auto& merge : merges_in(model)) {
     const auto blank = merge.find(' ');
     merges.emplace_back(merge.substr(0, blank), merge.substr(blank + 1));
   }
   const auto scores = scores_of_merges(tokens, merges);
-  if (!scores) refuse("its merges are not those of a model of SentencePiece");
+  if (!scores) refuse_tokenizer("its merges are not those of a model of SentencePiece");
   std::vector<float> by_id(static_cast<size_t>(n_rows), 0);
   for (size_t i = 0; i < tokens.size(); ++i) {
     const int64_t id = vocab.at(tokens[i]);
-    if (id < 0 || id >= n_rows) refuse("the id {} has no row in the embeddings", id);
+    if (id < 0 || id >= n_rows) refuse_tokenizer("the id {} has no row in the embeddings", id);
     by_id[static_cast<size_t>(id)] = (*scores)[i];
   }
   to.emplace_back("tokenizer.ggml.model", "llama");
@@ -192,34 +208,45 @@ void write_model(const Json& document, int64_t n_rows, GgufMetadata& to) {
   if (type == "BPE" && decoder == "ByteLevel") return write_byte_level(document, to);
   if (type == "BPE" && option(document.at("model"), "byte_fallback", false))
     return write_sentencepiece(document, n_rows, to);
-  refuse("{} with the decoder {} is unknown there, or not written here", type, decoder);
+  if (type == "WordPiece") return write_word_pieces(document, to);
+  if (type == "Unigram") return write_unigram(document, n_rows, to);
+  refuse_tokenizer("{} with the decoder {} is unknown there, or not written here", type, decoder);
 }
 
-void write_special_tokens(const SpecialTokens& special, GgufMetadata& to) {
+void write_special_tokens(const SpecialTokens& special, bool is_word_piece, GgufMetadata& to) {
   const auto id = [&](const char* name, int64_t token) {
     if (token >= 0)
       to.emplace_back(fmt::format("tokenizer.ggml.{}_token_id", name), static_cast<uint32_t>(token));
   };
   // Without this key llama.cpp takes the token 11 for the end.
-  if (special.eos < 0) refuse("it has no end token");
+  if (special.eos < 0) refuse_tokenizer("it has no end token");
   id("bos", special.bos);
-  id("eos", special.eos);
+  // With WordPiece, llama.cpp puts the separator after texts, whatever the end is.
+  if (!is_word_piece) id("eos", special.eos);
   id("unknown", special.unk);
   id("padding", special.pad);
+  id("cls", special.cls);
+  id("seperator", special.sep);  // llama.cpp spells it so
+  id("mask", special.mask);
   const auto& ends = special.other_ends;
   constexpr auto names = std::to_array<const char*>({"eot", "eom"});
-  if (ends.size() > names.size()) refuse("it has {} end tokens; three can be named", ends.size() + 1);
+  if (ends.size() > names.size())
+    refuse_tokenizer("it has {} end tokens; three can be named", ends.size() + 1);
   for (size_t i = 0; i < ends.size(); ++i) id(names.at(i), ends[i]);
 }
 
-void write_frame(const TextFrame& frame, const SpecialTokens& special, GgufMetadata& to) {
+void write_frame(const TextFrame& frame, const SpecialTokens& special, bool is_word_piece, GgufMetadata& to) {
   const auto is = [](const std::vector<int64_t>& ids, int64_t id) {
     return ids.empty() || ids == std::vector{id};
   };
   if (!is(frame.before, special.bos) || !is(frame.after, special.eos))
-    refuse("other tokens than bos and eos stand around its texts");
+    refuse_tokenizer("other tokens than {} stand around its texts",
+                     is_word_piece ? "cls and sep" : "bos and eos");
+  if (is_word_piece && (frame.before.empty() || frame.after.empty()))
+    refuse_tokenizer("cls and sep do not stand around its texts");
   to.emplace_back("tokenizer.ggml.add_bos_token", !frame.before.empty());
-  to.emplace_back("tokenizer.ggml.add_eos_token", !frame.after.empty());
+  to.emplace_back(is_word_piece ? "tokenizer.ggml.add_sep_token" : "tokenizer.ggml.add_eos_token",
+                  !frame.after.empty());
 }
 
 /// The default template, and others by their names.
@@ -239,12 +266,16 @@ GgufMetadata keys_of(const GgufVocabulary& vocabulary) {
   const auto document = file != vocabulary.files.end()
                             ? Json::parse(file->second)
                             : tokenizer_json_of_old_files(vocabulary.files, settings);
-  if (!document.is_object()) refuse("it has no tokenizer.json, nor vocab.json with merges.txt");
+  if (!document.is_object())
+    refuse_tokenizer("it has no tokenizer.json, nor vocab.txt, nor vocab.json with merges.txt");
   GgufMetadata keys;
   write_model(document, vocabulary.n_rows, keys);
-  write_tokens(entries_of(document, settings, vocabulary.n_tokens), vocabulary.n_rows, keys);
-  write_special_tokens(vocabulary.special, keys);
-  write_frame(vocabulary.frame, vocabulary.special, keys);
+  auto entries = entries_of(document, settings, vocabulary.n_tokens);
+  const bool is_word_piece = type_in(document, "model") == "WordPiece";
+  if (is_word_piece) to_stored_word_pieces(entries);
+  write_tokens(entries, vocabulary.n_rows, keys);
+  write_special_tokens(vocabulary.special, is_word_piece, keys);
+  write_frame(vocabulary.frame, vocabulary.special, is_word_piece, keys);
   write_chat_templates(vocabulary.files, settings, keys);
   return keys;
 }

@@ -33,6 +33,7 @@ class HeaderWriter {
   const std::string& bytes() const { return bytes_; }
 
  private:
+  static constexpr uint32_t type_of(uint8_t) { return 0; }
   static constexpr uint32_t type_of(uint32_t) { return 4; }
   static constexpr uint32_t type_of(int32_t) { return 5; }
   static constexpr uint32_t type_of(float) { return 6; }

@@ -18,7 +18,7 @@ namespace zoo {
 
 /// The value of a key, in the type in which it is stored.
 using GgufValue = std::variant<uint32_t, float, bool, std::string, std::vector<std::string>,
-                               std::vector<int32_t>, std::vector<float>>;
+                               std::vector<int32_t>, std::vector<float>, std::vector<uint8_t>>;
 /// Keys in the order of the file.
 using GgufMetadata = std::vector<std::pair<std::string, GgufValue>>;
 

@@ -75,6 +75,108 @@ GgufMetadata with_pieces(GgufMetadata keys) {
   return keys;
 }
 
+GgufMetadata bert_keys() {
+  GgufMetadata keys{{"general.architecture", "bert"},
+                    {"bert.vocab_size", static_cast<uint32_t>(kRows)},
+                    {"bert.embedding_length", uint32_t{32}},
+                    {"bert.feed_forward_length", uint32_t{32}},
+                    {"bert.block_count", uint32_t{1}},
+                    {"bert.context_length", uint32_t{16}},
+                    {"bert.attention.head_count", uint32_t{2}},
+                    {"bert.attention.layer_norm_epsilon", 1e-12F},
+                    {"bert.attention.causal", false},
+                    {"bert.pooling_type", uint32_t{2}},
+                    {"tokenizer.ggml.model", "bert"},
+                    {"tokenizer.ggml.token_type_count", uint32_t{2}},
+                    {"tokenizer.ggml.normalizer.lowercase", true},
+                    {"tokenizer.ggml.seperator_token_id", uint32_t{1}},
+                    {"tokenizer.ggml.unknown_token_id", uint32_t{2}},
+                    {"tokenizer.ggml.padding_token_id", uint32_t{3}},
+                    {"tokenizer.ggml.mask_token_id", uint32_t{4}}};
+  add_tokens({"[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]", "▁the", "▁t", "h", "e", "▁é", "<new>"},
+             {3, 3, 3, 3, 3, 1, 1, 1, 1, 1, 4}, keys);
+  return keys;
+}
+
+GgufMetadata t5_keys() {
+  GgufMetadata keys{{"general.architecture", "t5"},
+                    {"t5.vocab_size", static_cast<uint32_t>(kRows)},
+                    {"t5.embedding_length", uint32_t{32}},
+                    {"t5.feed_forward_length", uint32_t{32}},
+                    {"t5.block_count", uint32_t{1}},
+                    {"t5.decoder_block_count", uint32_t{1}},
+                    {"t5.context_length", uint32_t{16}},
+                    {"t5.attention.head_count", uint32_t{2}},
+                    {"t5.attention.key_length", uint32_t{16}},
+                    {"t5.attention.value_length", uint32_t{16}},
+                    {"t5.attention.relative_buckets_count", uint32_t{8}},
+                    {"t5.attention.layer_norm_rms_epsilon", 1e-6F},
+                    {"t5.decoder_start_token_id", uint32_t{3}},
+                    {"tokenizer.ggml.model", "t5"},
+                    {"tokenizer.ggml.scores", std::vector<float>(static_cast<size_t>(kRows), -1)},
+                    {"tokenizer.ggml.add_space_prefix", true},
+                    {"tokenizer.ggml.remove_extra_whitespaces", true},
+                    {"tokenizer.ggml.add_eos_token", true},
+                    {"tokenizer.ggml.unknown_token_id", uint32_t{2}},
+                    {"tokenizer.ggml.padding_token_id", uint32_t{3}}};
+  add_tokens({"<s>", "</s>", "<unk>", "<pad>", "▁", "t", "h", "e", "▁the", "<extra_id_0>"},
+             {3, 3, 2, 3, 1, 1, 1, 1, 1, 4}, keys);
+  return keys;
+}
+
+/// Adds tensors of ones.
+class Ones {
+ public:
+  explicit Ones(TensorMap& tensors) : tensors_(tensors) {}
+  void add(const std::string& name, std::vector<int64_t> shape) const {
+    tensors_.emplace(name, torch::ones(shape));
+  }
+  void linear(const std::string& name, int64_t out) const { add(name + ".weight", {out, 32}); }
+  void with_bias(const std::string& name, std::vector<int64_t> shape) const {
+    const int64_t out = shape.front();
+    add(name + ".weight", std::move(shape));
+    add(name + ".bias", {out});
+  }
+
+ private:
+  TensorMap& tensors_;
+};
+
+TensorMap bert_tensors() {
+  TensorMap tensors;
+  const Ones ones(tensors);
+  ones.linear("token_embd", kRows);
+  ones.linear("position_embd", 16);
+  ones.linear("token_types", 2);
+  ones.with_bias("token_embd_norm", {32});
+  for (const char* const name : {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_up", "ffn_down"})
+    ones.with_bias("blk.0." + std::string(name), {32, 32});
+  for (const char* const name : {"attn_output_norm", "layer_output_norm"})
+    ones.with_bias("blk.0." + std::string(name), {32});
+  return tensors;
+}
+
+TensorMap t5_tensors() {
+  TensorMap tensors;
+  const Ones ones(tensors);
+  ones.linear("token_embd", kRows);
+  for (const std::string side : {"enc", "dec"}) {
+    ones.add(side + ".output_norm.weight", {32});
+    std::vector<std::string> attentions = {"attn"};
+    if (side == "dec") attentions.push_back("cross_attn");
+    for (const auto& attention : attentions) {
+      for (const std::string part : {"q", "k", "v", "o"})
+        ones.linear(side + ".blk.0." + attention + "_" + part, 32);
+      ones.add(side + ".blk.0." + attention + "_norm.weight", {32});
+    }
+    ones.add(side + ".blk.0.attn_rel_b.weight", {8, 2});
+    ones.add(side + ".blk.0.ffn_norm.weight", {32});
+    for (const std::string part : {"ffn_gate", "ffn_up", "ffn_down"})
+      ones.linear(side + ".blk.0." + part, 32);
+  }
+  return tensors;
+}
+
 TensorMap llama_tensors(bool has_bias) {
   TensorMap tensors;
   const auto add = [&](const std::string& name, std::vector<int64_t> shape) {
@@ -131,6 +233,8 @@ std::vector<Target> gguf_targets(const testing::TempDir& work) {
       file_of(work, with_bytes(llama_keys("llama"), "llama-bpe"), llama_tensors(false), plain),
       file_of(work, with_pieces(llama_keys("llama")), llama_tensors(false), q8_0_block_type()),
       file_of(work, with_bytes(llama_keys("llama"), "gpt-2"), scaled, plain_block_type(torch::kHalf)),
+      file_of(work, bert_keys(), bert_tensors(), plain),
+      file_of(work, t5_keys(), t5_tensors(), plain),
       file_of(work, with_bytes(llama_keys("qwen2"), "qwen2"), llama_tensors(true), q8_0_block_type())};
   // 4 billion layers in a list.
   auto endless = seeds.back();

@@ -43,8 +43,8 @@ def skip(problem):
     sys.exit(1 if "ZOO_REQUIRE_REFERENCES" in os.environ else SKIPPED)
 
 
-def zoo(*words, code=0):
-    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True)
+def zoo(*words, code=0, typed=None):
+    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, input=typed)
     assert done.returncode == code, (words, done.returncode, done.stderr)
     return done.stdout if code == 0 else done.stderr
 
@@ -52,11 +52,12 @@ def zoo(*words, code=0):
 class LlamaCpp:
     """A file in llama.cpp, which computes in float32 where the file's format does not say otherwise."""
 
-    def __init__(self, path):
+    def __init__(self, path, *, embedding=False):
         import xllamacpp as xlc
 
         params = xlc.CommonParams()
         params.model.path = str(path)
+        params.embedding = embedding
         params.n_ctx = 256
         params.n_gpu_layers = 0
         params.warmup = params.fit_params = params.ui = False
@@ -101,6 +102,24 @@ def difference(ours, theirs):
     return max(abs(a[1] - b[1]) for a, b in zip(ours, theirs, strict=True))
 
 
+CAMEL = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+UPPER = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+REST = r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+SPLITS = {  # those of the models with these names
+    "dbrx": [CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}" + REST.replace("/", "")],
+    "qwen35": [CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"],
+    "tekken": [CAMEL + "|" + UPPER + r"|\p{N}" + REST],
+    "gpt-4o": [CAMEL + CONTRACTIONS + "?|" + UPPER + CONTRACTIONS + r"?|\p{N}{1,3}" + REST],
+    "deepseek-v3": [
+        r"\p{N}{1,3}", "[一-龥\u3040-ゟ゠-ヿ]+",
+        r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*"""
+        r"|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ],
+    "deepseek-coder": ["[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-\ud7ff]+"],
+}  # fmt: skip
+
+
 def tokenizer(split):
     """A BPE of bytes that cuts texts as one of the patterns that have a name in llama.cpp."""
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -108,8 +127,18 @@ def tokenizer(split):
 
     bytes_only = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     numbers = {"llama-bpe": r"\p{N}{1,3}", "qwen2": r"\p{N}"}
-    made = Tokenizer(models.BPE(ignore_merges=split == "llama-bpe"))
-    if split in numbers:
+    made = Tokenizer(models.BPE(ignore_merges=split in ("llama-bpe", "tekken")))
+    if split in SPLITS:
+        isolated = [pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in SPLITS[split]]
+        if split.startswith("deepseek-") and split != "deepseek-v3":
+            isolated.append(pre_tokenizers.Digits(individual_digits=True))
+        made.pre_tokenizer = pre_tokenizers.Sequence([*isolated, bytes_only])
+    elif split == "falcon":
+        made.pre_tokenizer = pre_tokenizers.Sequence([
+            pre_tokenizers.Punctuation("contiguous"), pre_tokenizers.ByteLevel(add_prefix_space=False),
+            pre_tokenizers.Digits(individual_digits=False), pre_tokenizers.Split(Regex("[0-9][0-9][0-9]"), "isolated"),
+        ])  # fmt: skip
+    elif split in numbers:
         pattern = (
             r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|" + numbers[split]
             + r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -317,21 +346,29 @@ def models():
     }  # fmt: skip
 
 
-def check_file(path, model, expected_keys, quantized):
-    """`quantized`: the format of matrices."""
+def same_keys(path, expected):
+    """Whether the package gguf reads these keys, and no others."""
+    import numpy as np
+    from gguf import GGUFReader
+
+    found = {key: field.contents() for key, field in GGUFReader(path).fields.items() if not key.startswith("GGUF.")}
+    rounded = {key: float(np.float32(value)) if isinstance(value, float) else value for key, value in expected.items()}
+    for key in rounded.keys() | found.keys():
+        assert found.get(key) == rounded.get(key), (path, key, found.get(key), rounded.get(key))
+
+
+PLAIN = ("position_embd.weight", "token_types.weight", "attn_rel_b.weight")  # float32 in every file
+
+
+def same_tensors(path, expected, quantized):
+    """Whether it reads these tensors. `quantized`: the format of matrices."""
     import numpy as np
     from gguf import GGMLQuantizationType, GGUFReader, quants
 
-    reader = GGUFReader(path)
-    found = {key: field.contents() for key, field in reader.fields.items() if not key.startswith("GGUF.")}
-    rounded = {key: float(np.float32(value)) if isinstance(value, float) else value for key, value in expected_keys.items()}
-    for key in rounded.keys() | found.keys():
-        assert found.get(key) == rounded.get(key), (path, key, found.get(key), rounded.get(key))
-    tensors = {tensor.name: tensor for tensor in reader.tensors}
-    expected = model.tensors()
+    tensors = {tensor.name: tensor for tensor in GGUFReader(path).tensors}
     assert tensors.keys() == expected.keys(), (path, tensors.keys() ^ expected.keys())
     for name, tensor in tensors.items():
-        plain = expected[name].ndim < 2 or name == "position_embd.weight"
+        plain = expected[name].ndim < 2 or name.endswith(PLAIN)
         kind = GGMLQuantizationType.F32 if plain else quantized
         assert tensor.tensor_type == kind, (path, name, tensor.tensor_type)
         assert list(tensor.shape) == list(reversed(expected[name].shape)), (path, name)
@@ -340,6 +377,11 @@ def check_file(path, model, expected_keys, quantized):
             continue
         stored = quants.quantize(expected[name], kind)
         assert tensor.data.tobytes() == stored.tobytes(), (path, name)
+
+
+def check_file(path, model, expected_keys, quantized):
+    same_keys(path, expected_keys)
+    same_tensors(path, model.tensors(), quantized)
 
 
 def without_permutation(path, model):
@@ -407,6 +449,64 @@ def check_model(name, model, made):
             assert largest <= 0.2, (name, weights)
 
 
+# Names that are read, but not written: models with the pattern of another one have them, or one that is only in llama.cpp.
+READ_NAMES = """mpt olmo phi-2 jais exaone4 trillion granite-docling modern-bert gigachat jina-es jina-de jina-v2-es jina-v2-de
+a.x-4.0 mellum llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 smaug-bpe glm4 chatglm-bpe deepseek-r1-qwen megrez
+stablelm2 hunyuan kormo solar-open grok-2 starcoder refact codeshell exaone minerva-7b command-r llama4 kanana2 hunyuan-dense
+joyai-llm deepseek-llm""".split()
+
+
+def with_pre(path, name):
+    """A copy of the file with another name of the pattern."""
+    from gguf import GGUFReader, GGUFValueType, GGUFWriter
+    from gguf.scripts.gguf_new_metadata import MetadataDetails, copy_with_new_metadata
+
+    copy = path.with_name(f"named-{name}.gguf")
+    changed = {"tokenizer.ggml.pre": MetadataDetails(GGUFValueType.STRING, name)}
+    copy_with_new_metadata(GGUFReader(path), GGUFWriter(copy, "llama"), changed, [])
+    return copy
+
+
+def encoded(path, texts):
+    """Each text with its ids here: lines at once, others one by one."""
+    lines = [text for text in texts if "\n" not in text]
+    found = json.loads(zoo("tokenizer", "encode", path, "--json", typed="".join(f"{line}\n" for line in lines)))["results"]
+    for text in (text for text in texts if "\n" in text):
+        found += json.loads(zoo("tokenizer", "encode", path, "--text", text, "--json"))["results"]
+    return [(one["text"], one["ids"]) for one in found]
+
+
+def check_pre_tokenizers(made):
+    """Whether texts are cut as in llama.cpp and in tokenizers, by every pattern that has a name."""
+    from transformers import LlamaConfig
+
+    config = LlamaConfig(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, vocab_size=320,
+                         max_position_embeddings=64, bos_token_id=0, eos_token_id=1)  # fmt: skip
+    texts = [
+        *TEXTS, "camelCase HTTPServer don't DON'T we're", "12 345 6789 1234567", "a.b->c; x+=1 {y} [z] `q` ~$5^2|",
+        "path/to/file\n\n\tif (x) {\n    return;\n}\n", "日本語のテキスト 한국어 中文", "naïve café", "...!? --", "a  b   c    ",
+    ]  # fmt: skip
+    from gguf import GGUFReader
+
+    lines = [text for text in texts if "\n" not in text]
+    for name in [*SPLITS, "falcon", "llama-bpe", "qwen2", "smollm", "gpt-2"]:
+        directory, path = made / f"cut-{name}", made / f"cut-{name}.gguf"
+        model = Model(name, config)
+        model.save(directory)
+        zoo("export", directory, path)
+        server = LlamaCpp(path)
+        for text, found in encoded(path, texts):
+            ids = model.tokenizer(text).input_ids
+            assert [*ids[: len(ids) - len(found)], *found] == ids, (name, text, found, ids)
+            assert server.tokens(text) == ids, (name, text, server.tokens(text), ids)
+        assert GGUFReader(path).fields["tokenizer.ggml.pre"].contents() == name, name
+    for name in READ_NAMES:
+        path = with_pre(made / "cut-gpt-2.gguf", name)
+        server = LlamaCpp(path)
+        for text, found in encoded(path, lines):
+            assert server.tokens(text) == found, (name, text, server.tokens(text), found)
+
+
 def check_refusals(made):
     """What llama.cpp cannot express, by a word of the message."""
     from transformers import AutoModel, AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2Config
@@ -433,7 +533,7 @@ def check_refusals(made):
     refused(MistralConfig(**sizes, sliding_window=8), unchanged, "attention")
     refused(Qwen2Config(**sizes, use_sliding_window=True, sliding_window=8, max_window_layers=0), unchanged, "attention")
     refused(LlamaConfig(**sizes, hidden_act="gelu"), unchanged, "activation")
-    refused(LlamaConfig(**sizes), unchanged, "language_modeling", AutoModel)
+    refused(LlamaConfig(**sizes), unchanged, "not as a LlamaModel", AutoModel)
     llama = LlamaConfig(**sizes)
     pre_tokenizer = {"type": "Whitespace"}
     refused(llama, lambda document: document.update(pre_tokenizer=pre_tokenizer), "pre_tokenizer")
@@ -482,15 +582,20 @@ def check_real():
     assert n_equal >= N_NEW
 
 
-def main():
+def start(script, packages):
+    """Runs the script in the Python that has the packages."""
     if not pathlib.Path(PYTHON).is_file():
         skip(f"there is no {PYTHON}; scripts/setup.sh --tests makes it")
     if "ZOO_GGUF_EXPORT_TEST" not in os.environ:  # begin again with the packages of that Python
         os.environ["ZOO_GGUF_EXPORT_TEST"] = "begun"
-        os.execv(PYTHON, [PYTHON, __file__, *sys.argv[1:]])
-    missing = [name for name in ("gguf", "transformers", "xllamacpp") if not importlib.util.find_spec(name)]
+        os.execv(PYTHON, [PYTHON, script, *sys.argv[1:]])
+    missing = [name for name in packages if not importlib.util.find_spec(name)]
     if missing:
         skip(f"not installed: {', '.join(missing)}")
+
+
+def main():
+    start(__file__, ["gguf", "transformers", "xllamacpp"])
     if "--real" in sys.argv:
         return check_real()
     names = sys.argv[1:]
@@ -499,8 +604,11 @@ def main():
         for name, model in models().items():
             if not names or name in names:
                 check_model(name, model, made)
+        if not names or "cuts" in names:
+            check_pre_tokenizers(made)
         if not names or "refused" in names:
             check_refusals(made)
 
 
-main()
+if __name__ == "__main__":
+    main()

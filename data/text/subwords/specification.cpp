@@ -61,6 +61,20 @@ std::optional<std::string> from_base64(std::string_view text) {
   return bytes;
 }
 
+std::string to_base64(std::string_view bytes) {
+  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t at = 0; at < bytes.size(); at += 3) {
+    const auto group = bytes.substr(at, 3);
+    uint32_t bits = 0;
+    for (size_t i = 0; i < 3; ++i)
+      bits = bits << 8 | (i < group.size() ? static_cast<unsigned char>(group[i]) : 0U);
+    for (size_t i = 0; i < 4; ++i) text += i <= group.size() ? digits[bits >> (18 - 6 * i) & 63] : '=';
+  }
+  return text;
+}
+
 std::string type_of(const nlohmann::json& part) { return part.at("type").get<std::string>(); }
 
 }  // namespace zoo

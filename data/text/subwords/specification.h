@@ -33,6 +33,8 @@ void check_part_count(const nlohmann::json& part);
 [[noreturn]] void refuse_part(std::string_view kind, std::string_view name);
 /// The bytes of a text in Base64; nullopt if it is none.
 std::optional<std::string> from_base64(std::string_view text);
+/// The reverse.
+std::string to_base64(std::string_view bytes);
 /// The member "type" of a part.
 std::string type_of(const nlohmann::json& part);
 
