@@ -37,6 +37,7 @@ struct GenerateArguments {
   std::vector<std::string> prompts, stop, bad_words;
   std::optional<std::string> prompt_ids;
   std::optional<std::filesystem::path> input, draft;
+  std::optional<WeightFormat> draft_weights;
   std::optional<int64_t> prompt_lookup, draft_tokens;
   std::optional<int64_t> max_new_tokens, min_new_tokens, beam, top_k, no_repeat_ngram_size, seed, num_samples;
   std::optional<double> temperature, top_p, min_p, typical_p;
@@ -193,6 +194,8 @@ GenerationConfig options_of(const GenerateArguments& arguments, GenerationConfig
   set(options.num_samples, arguments.num_samples);
   set(options.prompt_lookup, arguments.prompt_lookup);
   set(options.draft_tokens, arguments.draft_tokens);
+  if (!arguments.draft && (arguments.draft_tokens || arguments.draft_weights))
+    throw UsageError("--draft-tokens and --draft-weights belong to --draft RUN");
   if (arguments.draft && options.prompt_lookup > 0)
     throw UsageError("--draft contradicts prompt look-up: tokens are proposed in one way");
   if (arguments.draft && options.beam > 1)
@@ -238,8 +241,8 @@ class Writer {
                 .max_length = run.model().generative()->max_length(),
                 .writer = run.model().generative()} {
     if (!arguments.draft) return;
-    draft_ =
-        open_run({.dir = *arguments.draft, .weights = arguments.run.weights, .device = arguments.run.device});
+    draft_ = open_run(
+        {.dir = *arguments.draft, .weights = arguments.draft_weights, .device = arguments.run.device});
     require_same_vocabulary(*draft_, run);
     generator_.use_draft({std::shared_ptr<void>(), &draft_->model()});
   }
@@ -383,6 +386,7 @@ void refuse_options_of_writers(const GenerateArguments& arguments) {
       {"--no-repeat-ngram-size", arguments.no_repeat_ngram_size.has_value()},
       {"--draft", arguments.draft.has_value()},
       {"--draft-tokens", arguments.draft_tokens.has_value()},
+      {"--draft-weights", arguments.draft_weights.has_value()},
       {"--prompt-lookup", arguments.prompt_lookup.has_value()},
       {"--seed", arguments.seed.has_value()}};
   for (const auto& [option, is_given] : options) {
@@ -491,6 +495,11 @@ void add_speculation(CLI::App& command, GenerateArguments& arguments) {
   command.add_option("--draft-tokens", arguments.draft_tokens, "Tokens that --draft proposes for each step")
       ->type_name("N")
       ->check(whole_number(1, kMostProposed));
+  command
+      .add_option("--draft-weights", arguments.draft_weights,
+                  "How --draft stores its weights, as --weights; default: the draft's generation.weights")
+      ->transform(one_of<WeightFormat>())
+      ->option_text("FORMAT");
   command
       .add_option("--prompt-lookup", arguments.prompt_lookup,
                   "Propose up to N tokens for each step from earlier places of the text; 0 = off")

@@ -234,6 +234,44 @@ TEST_F(Commands, WorkOnAClassifier) {
   EXPECT_THAT(zoo("evaluate run --data unknown.tsv").err, HasSubstr("'envy'"));
 }
 
+TEST_F(Commands, ProposeTokensThatChangeNoGreedyText) {
+  train("writer.yaml --out large");
+  train("writer.yaml --out small --set model.d_model=8");
+  train("writer.yaml --out windowed --set model.attention=window");
+  train("filler.yaml --out filler");
+  const std::string options = " --prompt 'to be or not to be' --temperature 0 --max-new-tokens 20";
+  const auto first_output = [&](const std::string& how) {
+    return document("generate large" + options + how)["results"][0]["outputs"][0];
+  };
+  const auto plain = first_output("");
+  for (const auto* const how : {" --draft small", " --draft large --draft-tokens 6",
+                                " --draft large --draft-weights int8", " --prompt-lookup 3"}) {
+    const auto found = first_output(how);
+    EXPECT_EQ(found["ids"], plain["ids"]) << how;
+    EXPECT_EQ(found["logprobs"], plain["logprobs"]) << how;
+  }
+  const auto itself = first_output(" --draft large");
+  EXPECT_GT(itself["proposed"], 10);
+  EXPECT_EQ(itself["accepted"], itself["proposed"]);
+  EXPECT_EQ(output("generate large" + options + " --draft small"),
+            output("generate large" + options + " --stream"));
+
+  for (const auto& [arguments, message] : std::vector<std::pair<std::string, std::string>>{
+           {"large --draft filler", "another vocabulary"},
+           {"large --draft small --prompt-lookup 2", "in one way"},
+           {"large --draft small --beam 2", "--beam 1"},
+           {"large --prompt-lookup 2 --beam 2", "prompt_lookup"},
+           {"windowed --prompt-lookup 2", "windows"},
+           {"large --draft windowed", "the draft model"},
+           {"large --draft-tokens 2", "belong to --draft"},
+           {"large --prompt-lookup 7", "--prompt-lookup"},
+           {"filler --draft small", "leave it out"}}) {
+    const auto outcome = zoo("generate " + arguments + " --prompt 'to be'");
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(message)) << arguments;
+  }
+}
+
 TEST_F(Commands, TuneWhatIsTrainedAlready) {
   train("filler.yaml --out pretrained");
   dir().write("tuned.yaml", R"(
