@@ -38,7 +38,7 @@ class Lengths:
     beams: int = 4
     long_prompts: int = 4
     repeats: int = 2
-    seconds: float = 5
+    seconds: float = 3
 
 
 SHAPES = {
