@@ -232,13 +232,15 @@ def as_markdown(model, results, figures):
 
 
 def agreement(results):
-    """Which engines write other tokens than zoo in fp32."""
+    """Which engines write other tokens than zoo in fp32; nothing if none was compared."""
+    if not any("equal_tokens" in engine for result in results for engine in result["engines"] if result["format"] == "fp32"):
+        return ""
     different = [f"{engine['name']} with {result['model']} after {engine['equal_tokens']}" for result in results
                  for engine in result["engines"]
                  if result["format"] == "fp32" and engine["tokens"] and "equal_tokens" in engine
                  and engine["equal_tokens"] < len(engine["tokens"])]
-    return ("In fp32 these outputs differ from zoo's: " + ", ".join(different) + " tokens." if different else
-            "In fp32 the engines write the same tokens.")
+    return (" In fp32 these outputs differ from zoo's: " + ", ".join(different) + " tokens." if different else
+            " In fp32 the engines write the same tokens.")
 
 
 def main():
@@ -275,8 +277,9 @@ def main():
     document |= {"versions": versions, "most_others_share": most_others, "seconds": time.monotonic() - begin}
     words = ", ".join(f"{name} {version}" for name, version in versions.items())
     rounds = sorted(result["rounds"] for result in document["results"])
-    about = (f"{document['machine']['cpu']}, {arguments.threads} threads, {rounds[0]} to {rounds[-1]} rounds; {words}. The "
-             f"memory is read with {document['memory'] / 1e9:.1f} GB/s. Other processes used at most {most_others:.0%} of the machine. "
+    how_often = f"{rounds[-1]} round{'s' * (rounds[-1] > 1)}" if rounds[0] == rounds[-1] else f"{rounds[0]} to {rounds[-1]} rounds"
+    about = (f"{document['machine']['cpu']}, {arguments.threads} threads, {how_often}; {words}. The "
+             f"memory is read with {document['memory'] / 1e9:.1f} GB/s. Other processes used at most {most_others:.0%} of the machine."
              f"{agreement(document['results'])}")
     print(about)
     if arguments.json:
