@@ -75,6 +75,26 @@ void add_pre_tokenizer(const Json& step, TextRules& rules) {
 
 }  // namespace
 
+Json unigram_text_parts(const UnigramText& text, WithinTokens within) {
+  auto normalizers = Json::array();
+  if (!text.charsmap.empty()) {
+    normalizers.push_back({{"type", "Precompiled"}, {"precompiled_charsmap", to_base64(text.charsmap)}});
+  }
+  if (text.merges_blanks) {
+    normalizers.push_back({{"type", "Strip"}, {"strip_left", false}, {"strip_right", true}});
+    normalizers.push_back(one_blank());
+  }
+  const Json blanks{{"type", "Metaspace"},
+                    {"replacement", gguf_token::word_mark},
+                    {"prepend_scheme", text.merges_blanks || text.adds_blank ? "always" : "never"},
+                    {"split", within == WithinTokens::no_blanks}};
+  return {
+      {"normalizer",
+       normalizers.empty() ? Json() : Json{{"type", "Sequence"}, {"normalizers", std::move(normalizers)}}},
+      {"pre_tokenizer", blanks},
+      {"decoder", blanks}};
+}
+
 Json unigram_parts(const GgufKeys& keys, const std::vector<std::string>& tokens, int64_t unk) {
   const auto scores = keys.numbers("tokenizer.ggml.scores");
   if (scores.size() < tokens.size()) keys.fail("tokenizer.ggml.scores", "not as many as tokens");
@@ -85,27 +105,12 @@ Json unigram_parts(const GgufKeys& keys, const std::vector<std::string>& tokens,
     if (!std::isfinite(scores[id])) keys.fail("tokenizer.ggml.scores", "not a number");
     vocab.push_back({tokens[id], static_cast<double>(static_cast<float>(scores[id]))});
   }
-  auto normalizers = Json::array();
-  if (keys.has(kCharsmap)) {
-    normalizers.push_back(
-        {{"type", "Precompiled"}, {"precompiled_charsmap", to_base64(keys.bytes(kCharsmap))}});
-  }
-  const bool merges_blanks = keys.flag(kMergesBlanks, false);
-  if (merges_blanks) {
-    normalizers.push_back({{"type", "Strip"}, {"strip_left", false}, {"strip_right", true}});
-    normalizers.push_back(one_blank());
-  }
-  const bool adds_blank = merges_blanks || keys.flag(kAddsBlank, false);
-  const Json blanks{{"type", "Metaspace"},
-                    {"replacement", gguf_token::word_mark},
-                    {"prepend_scheme", adds_blank ? "always" : "never"},
-                    {"split", std::ranges::none_of(tokens, has_mark_within)}};
-  Json parts{
-      {"normalizer",
-       normalizers.empty() ? Json() : Json{{"type", "Sequence"}, {"normalizers", std::move(normalizers)}}},
-      {"pre_tokenizer", blanks},
-      {"decoder", blanks},
-      {"model", {{"type", "Unigram"}, {"unk_id", unk}, {"byte_fallback", false}}}};
+  UnigramText text{.charsmap = keys.has(kCharsmap) ? keys.bytes(kCharsmap) : std::string(),
+                   .adds_blank = keys.flag(kAddsBlank, false),
+                   .merges_blanks = keys.flag(kMergesBlanks, false)};
+  auto parts = unigram_text_parts(
+      text, std::ranges::any_of(tokens, has_mark_within) ? WithinTokens::blanks : WithinTokens::no_blanks);
+  parts["model"] = {{"type", "Unigram"}, {"unk_id", unk}, {"byte_fallback", false}};
   parts["model"]["vocab"] = std::move(vocab);
   return parts;
 }

@@ -23,6 +23,7 @@
 #include "interop/gguf/gguf_token_kinds.h"
 #include "interop/gguf/gguf_unigram.h"
 #include "interop/gguf/gguf_word_pieces.h"
+#include "interop/gguf/sentencepiece_document.h"
 #include "interop/gguf/sentencepiece_merges.h"
 #include "interop/gguf/tokenizer_refusal.h"
 
@@ -43,8 +44,12 @@ struct Entry {
 };
 using Entries = std::map<int64_t, Entry>;
 
-void add(const AddedToken& token, int64_t id, Entries& to) {
-  if (token.lstrip || token.rstrip || token.single_word) {
+/// Whether it changes the tokens of a text if an added token takes the blanks around it.
+enum class BlanksAroundTokens { count, are_dropped };
+
+void add(const AddedToken& token, int64_t id, BlanksAroundTokens blanks, Entries& to) {
+  const bool takes_blanks = blanks == BlanksAroundTokens::count && (token.lstrip || token.rstrip);
+  if (takes_blanks || token.single_word) {
     refuse_tokenizer(
         "the token '{}' takes blanks around it, or stands between words only (lstrip, rstrip, single_word)",
         excerpt(token.content));
@@ -71,9 +76,12 @@ Entries entries_of(const Json& document, const TokenizerSettings& settings, int6
   } else {
     for (const auto& [text, id] : vocab.items()) entries[id.get<int64_t>()] = {text};
   }
+  // A Unigram that is written here drops them at both ends of a text.
+  const auto blanks =
+      type_in(document, "model") == "Unigram" ? BlanksAroundTokens::are_dropped : BlanksAroundTokens::count;
   for (const auto& part : document.value("added_tokens", Json::array()))
-    add(added_token(part), part.at("id"), entries);
-  for (const auto& [id, token] : settings.added) add(token, id, entries);
+    add(added_token(part), part.at("id"), blanks, entries);
+  for (const auto& [id, token] : settings.added) add(token, id, blanks, entries);
   const auto name = [&](const AddedToken& token) {
     const auto found =
         std::ranges::find_if(entries, [&](const auto& entry) { return entry.second.text == token.content; });
@@ -260,14 +268,17 @@ void write_chat_templates(const HubFiles& files, const TokenizerSettings& settin
   if (!names.empty()) to.emplace_back("tokenizer.chat_templates", std::move(names));
 }
 
+Json document_of(const HubFiles& files, const TokenizerSettings& settings) {
+  if (const auto file = files.find("tokenizer.json"); file != files.end()) return Json::parse(file->second);
+  if (auto document = tokenizer_json_of_old_files(files, settings); document.is_object()) return document;
+  if (auto document = sentencepiece_document(files, settings); document.is_object()) return document;
+  refuse_tokenizer(
+      "it has no tokenizer.json, vocab.txt, vocab.json with merges.txt, nor a Unigram of SentencePiece");
+}
+
 GgufMetadata keys_of(const GgufVocabulary& vocabulary) {
   const auto settings = read_settings(vocabulary.files);
-  const auto file = vocabulary.files.find("tokenizer.json");
-  const auto document = file != vocabulary.files.end()
-                            ? Json::parse(file->second)
-                            : tokenizer_json_of_old_files(vocabulary.files, settings);
-  if (!document.is_object())
-    refuse_tokenizer("it has no tokenizer.json, nor vocab.txt, nor vocab.json with merges.txt");
+  const auto document = document_of(vocabulary.files, settings);
   GgufMetadata keys;
   write_model(document, vocabulary.n_rows, keys);
   auto entries = entries_of(document, settings, vocabulary.n_tokens);

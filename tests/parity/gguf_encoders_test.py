@@ -178,8 +178,10 @@ def unigram(pieces):
 
 
 class T5:
-    def __init__(self, *, gated, tied):
-        self.gated, self.tied = gated, tied
+    """`spiece`: the tokenizer is a model of SentencePiece."""
+
+    def __init__(self, *, gated, tied, spiece=False):
+        self.gated, self.tied, self.spiece = gated, tied, spiece
 
     def save(self, directory):
         import sentencepiece
@@ -192,7 +194,9 @@ class T5:
             pad_id=0, eos_id=1, unk_id=2, bos_id=-1, character_coverage=1.0, minloglevel=2,
         )  # fmt: skip
         self.pieces = sentencepiece.SentencePieceProcessor(model_file=f"{prefix}.model")
-        self.tokenizer = unigram(self.pieces)
+        self.tokenizer = (
+            transformers.T5Tokenizer(f"{prefix}.model", extra_ids=3, legacy=True) if self.spiece else unigram(self.pieces)
+        )
         self.config = transformers.T5Config(
             vocab_size=len(self.tokenizer) + 2, d_model=48, d_kv=16, num_heads=4, d_ff=80, num_layers=3,
             num_decoder_layers=2, feed_forward_proj="gated-gelu" if self.gated else "relu", tie_word_embeddings=self.tied,
@@ -342,6 +346,7 @@ def models():
         "bert-cased": Bert("BertModel", lowercase=False),
         "t5": T5(gated=True, tied=False),
         "t5-tied": T5(gated=False, tied=True),
+        "t5-spiece": T5(gated=False, tied=False, spiece=True),
     }
 
 

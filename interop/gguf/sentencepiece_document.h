@@ -1,0 +1,15 @@
+#pragma once
+// A model of SentencePiece as a tokenizer.json, as transformers converts it.
+
+#include <nlohmann/json.hpp>
+
+#include "data/text/hub/settings.h"
+#include "data/text/hub_tokenizer.h"
+
+namespace zoo {
+
+/// The document for spiece.model or tokenizer.model, if it is a Unigram; null for other files. Throws
+/// DataError for a damaged model.
+nlohmann::json sentencepiece_document(const HubFiles& files, const TokenizerSettings& settings);
+
+}  // namespace zoo
