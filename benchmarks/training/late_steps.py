@@ -12,6 +12,9 @@ the rounds (least–most), and the ratio to the first age within a round.
 ages that are not there. A training that was interrupted goes on from its last thousand steps. The recipe must not have
 changed.
 
+--processor-time measures what the steps take of the processor, with all threads, in place of what a clock says: the
+difference between a process with the measured steps and one without. Other programs on the machine change it less.
+
 --denormals does not train far. It takes the copy of the first age, sets half of every state of the optimiser to 1e-39, as
 the states of units that have died become after thousands of steps, and compares it with the copy as it was.
 """
@@ -72,10 +75,22 @@ def make_tiny(run):
 
 
 def measured(arguments, recipe, optimizer, kept, age, work):
+    """The milliseconds of a step after `age` steps."""
     run = work / "measured"
-    shutil.rmtree(run, ignore_errors=True)
-    shutil.copytree(kept, run, symlinks=True)
-    train(arguments.zoo, recipe, optimizer, run, age + FIRST_STEPS + arguments.steps, arguments.threads)
+
+    def go_on(steps):
+        """The seconds of the processor that these steps and their process take."""
+        shutil.rmtree(run, ignore_errors=True)
+        shutil.copytree(kept, run, symlinks=True)
+        before = os.times()
+        train(arguments.zoo, recipe, optimizer, run, age + steps, arguments.threads)
+        after = os.times()
+        return after.children_user + after.children_system - before.children_user - before.children_system
+
+    whole = go_on(FIRST_STEPS + arguments.steps)
+    if arguments.processor_time:
+        least = 0.01  # the resolution
+        return 1000 * max(whole - go_on(FIRST_STEPS), least) / arguments.steps
     return statistics.median(step_times(run, age))
 
 
@@ -121,6 +136,7 @@ def main():
                         help=f"one of {', '.join(OPTIMIZERS)}; may be repeated; default: all")
     parser.add_argument("--ages", type=int, nargs="+", default=[100, 5000, 20000], help="steps (default: %(default)s)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder for the trained copies, which may have some")
+    parser.add_argument("--processor-time", action="store_true", help="of the steps, in place of that of a clock")
     parser.add_argument("--denormals", action="store_true", help="made-up late states in place of long trainings")
     parser.add_argument("--steps", type=int, default=40, help="measured steps of each copy (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="(default: %(default)s)")

@@ -30,7 +30,7 @@ def written(folder):
 
 def check_table(done, ages):
     check_success(done)
-    rows = re.findall(r"^\| tiny \| adamw \| step (\S+) \| \d+\.\d \(.*\) \| \d\.\d+ \(.*\) \|$", done.stdout, re.M)
+    rows = re.findall(r"^\| tiny \| adamw \| step (\S+) \| \d+\.\d \(.*\) \| \d+\.\d+ \(.*\) \|$", done.stdout, re.M)
     check(rows == ages, f"the table is {done.stdout}")
 
 
@@ -50,6 +50,9 @@ def main(zoo):
         before = written(runs)
         check_table(run(PROGRAM, *keeping, "5", "15"), ["5", "15"])
         check(written(runs) == before, "a second call trains again what is kept")
+
+        check_table(run(PROGRAM, *keeping, "5", "15", "--processor-time"), ["5", "15"])
+        check(written(runs) == before, "measuring changes what is kept")
 
         # An age between two that are there goes on from the younger one, and an interrupted training from where it was.
         shutil.copytree(runs / "step-5", runs / "to-step-10", symlinks=True)
