@@ -10,7 +10,6 @@
 
 #include "data/sentencepiece/wire_format.h"
 #include "data/text/hub/tiktoken.h"
-#include "data/text/subwords/specification.h"
 #include "interop/gguf/gguf_token_kinds.h"
 #include "interop/gguf/gguf_unigram.h"
 
@@ -56,7 +55,7 @@ void add_piece(std::string_view message, Pieces& to) {
 
 /// The tokens that T5Tokenizer adds; <extra_id_0> has the last id.
 void add_extra_ids(const TokenizerSettings& settings, Pieces& to) {
-  const auto n = option(settings.config, "extra_ids", int64_t{100});
+  const int64_t n = settings.config.value("extra_ids", int64_t{100});
   for (int64_t i = n - 1; i >= 0; --i) {
     const auto name = fmt::format("<extra_id_{}>", i);
     to.added.push_back(special_token(static_cast<int64_t>(to.vocab.size()), name));

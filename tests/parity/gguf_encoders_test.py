@@ -17,7 +17,7 @@ import pathlib
 import sys
 import tempfile
 
-from gguf_export_test import N_NEW, PROMPTS, TOLERANCE, LlamaCpp, generate, same_keys, same_tensors, start, zoo
+from gguf_export_test import N_NEW, PROMPTS, TOLERANCE, LlamaCpp, encoded, generate, same_keys, same_tensors, start, zoo
 
 TEXTS = [*PROMPTS, "  two  blanks ", "it's 12345!", "Où est la mer ? 山高水長", "a\nb\r\n\n c\t", "CAPITALS", "nobodyheard zq"]
 WORDS = "the ship came home at night and nobody heard the bell; who is there? she asked: it's 1984, 12 12"
@@ -122,17 +122,17 @@ class Bert:
 
         server = LlamaCpp(path, embedding=True)
         body = getattr(self.model, "bert", self.model)
-        largest = 0
-        for text in TEXTS:
-            encoded = self.tokenizer(text, return_tensors="pt")
-            ids = encoded.input_ids[0].tolist()
-            assert server.tokens(text) == ids, (name, text, server.tokens(text), ids)
-            for place in (directory, path):
-                found = json.loads(zoo("tokenizer", "encode", place, "--text", text, "--json"))["results"][0]["ids"]
+        for place in (directory, path):
+            for text, found in encoded(place, TEXTS):
+                ids = self.tokenizer(text).input_ids
+                assert server.tokens(text) == ids, (name, text, server.tokens(text), ids)
                 assert found == ids[1:-1], (name, place, text, found, ids)
+        lines = [text for text in TEXTS if "\n" not in text]
+        vectors = json.loads(zoo("embed", path, "--json", typed="".join(f"{line}\n" for line in lines)))["embeddings"]
+        largest = 0
+        for text, ours in zip(lines, torch.tensor(vectors), strict=True):
             with torch.no_grad():
-                expected = body(**encoded).last_hidden_state[0].mean(0)
-            ours = torch.tensor(json.loads(zoo("embed", path, "--text", text, "--json"))["embeddings"][0])
+                expected = body(**self.tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(0)
             theirs = torch.tensor(server.post("/embedding", {"content": text, "embd_normalize": -1})[0]["embedding"][0])
             assert (ours - expected).abs().max() < 1e-4, (name, text)
             largest = max(largest, (ours - theirs).abs().max().item())
@@ -253,10 +253,9 @@ class T5:
         expected = generate(directory, PROMPTS)
         assert all(len(tokens) == N_NEW for _, tokens in expected), "an end token came too early"
         again = generate(path, PROMPTS)
-        for text in [*TEXTS, "a <extra_id_1> b", "x</s> y"]:
+        for text, found in encoded(path, [*TEXTS, "a <extra_id_1> b", "x</s> y"]):
             ids = self.tokenizer(text).input_ids
             assert library.tokens(text) == ids, (name, text, library.tokens(text), ids)
-            found = json.loads(zoo("tokenizer", "encode", path, "--text", text, "--json"))["results"][0]["ids"]
             assert found == ids[:-1], (name, text, found, ids)
         largest = largest_again = 0
         for (ids, tokens), (same_ids, same_tokens), text in zip(expected, again, PROMPTS, strict=True):
