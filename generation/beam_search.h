@@ -11,7 +11,7 @@
 
 #include "generation/generation_config.h"
 #include "generation/hypothesis.h"
-#include "generation/logits_processors.h"
+#include "generation/rules/logits_processors.h"
 #include "models/model.h"
 
 namespace zoo {

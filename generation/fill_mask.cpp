@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "generation/logits_processors.h"
 #include "generation/prompt.h"
+#include "generation/rules/logits_processors.h"
 #include "models/inference_scope.h"
 #include "models/model.h"
 

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "generation/beam_search.h"
 #include "generation/prompt.h"
-#include "generation/repetition.h"
+#include "generation/rules/repetition.h"
 #include "generation/scheduler.h"
 #include "models/inference_scope.h"
 

@@ -14,8 +14,8 @@
 
 #include "generation/hypothesis.h"
 #include "generation/prompt_reading.h"
+#include "generation/rules/token_rules.h"
 #include "generation/speculation.h"
-#include "generation/token_rules.h"
 #include "models/model.h"
 
 namespace zoo {

@@ -8,8 +8,8 @@
 #include <torch/types.h>
 
 #include "data/text/tokenizer.h"
-#include "generation/sampler.h"
-#include "generation/token_rules.h"
+#include "generation/rules/sampler.h"
+#include "generation/rules/token_rules.h"
 #include "models/model.h"
 
 namespace zoo {

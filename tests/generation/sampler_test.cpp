@@ -1,4 +1,4 @@
-#include "generation/sampler.h"
+#include "generation/rules/sampler.h"
 
 #include <cmath>
 #include <limits>

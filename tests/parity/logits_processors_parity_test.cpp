@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "generation/beam_search.h"
-#include "generation/logits_processors.h"
-#include "generation/repetition.h"
+#include "generation/rules/logits_processors.h"
+#include "generation/rules/repetition.h"
 #include "models/families/families.h"
 #include "tests/parity/reference.h"
 #include "tests/support/requests.h"

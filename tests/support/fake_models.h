@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-#include "generation/sampler.h"
+#include "generation/rules/sampler.h"
 #include "models/model.h"
 
 namespace zoo::testing {

@@ -1,4 +1,4 @@
-#include "generation/sampler.h"
+#include "generation/rules/sampler.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,6 +7,7 @@
 #include <torch/types.h>
 
 #include "base/error.h"
+#include "models/model.h"
 
 namespace zoo {
 namespace {

@@ -1,4 +1,4 @@
-#include "generation/repetition.h"
+#include "generation/rules/repetition.h"
 
 #include <algorithm>
 #include <limits>

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "generation/logits_processors.h"
-#include "generation/sampler.h"
+#include "generation/rules/logits_processors.h"
+#include "generation/rules/sampler.h"
 
 namespace zoo {
 

@@ -1,4 +1,4 @@
-#include "generation/logits_processors.h"
+#include "generation/rules/logits_processors.h"
 
 #include <algorithm>
 #include <cmath>

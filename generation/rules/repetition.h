@@ -7,7 +7,7 @@
 
 #include <torch/types.h>
 
-#include "generation/logits_processors.h"
+#include "generation/rules/logits_processors.h"
 
 namespace zoo {
 
