@@ -21,6 +21,7 @@
 #include "apps/commands.h"
 #include "apps/console/show_error.h"
 #include "apps/console/usage_problem.h"
+#include "apps/score/score.h"
 #include "apps/shell/completion.h"
 #include "base/adaptive_waits.h"
 #include "base/cpu_allocator.h"
@@ -78,6 +79,7 @@ int command_line(int argc, char** argv) {
   add_generate(app);
   add_predict(app);
   add_embed(app);
+  add_score(app);
   add_evaluate(app);
   add_average(app);
   add_import(app);

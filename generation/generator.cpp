@@ -21,23 +21,6 @@ std::unique_ptr<const Sampler> make_sampler(const GenerationConfig& options) {
   return std::make_unique<RandomSampler>(static_cast<uint64_t>(options.seed));
 }
 
-/// The token that replaces an empty prompt.
-int64_t first_token(const Tokenizer& tokenizer) {
-  const auto& special = tokenizer.special();
-  if (special.eos >= 0) return special.eos;
-  if (special.bos >= 0) return special.bos;
-  try {
-    const auto line_break = tokenizer.encode("\n");
-    if (!line_break.empty() && line_break.back() != special.unk) return line_break.back();
-  } catch (const DataError&) {
-    // Not in the vocabulary.
-  }
-  const auto meaningless = tokenizer.never_generated();
-  for (int64_t id = 0;; ++id) {
-    if (std::ranges::find(meaningless, id) == meaningless.end()) return id;
-  }
-}
-
 /// Proposed tokens that are refused must be taken back.
 void require_kept_tokens(Model& model, std::string_view what) {
   const torch::NoGradGuard no_grad;
@@ -82,27 +65,9 @@ TokenIds Generator::encode(const std::string& prompt) const {
   return encode_prompt(*tokenizer_, prompt, *model_->generative());
 }
 
-TokenIds Generator::model_input(const TokenIds& prompt, size_t index) const {
+TokenIds Generator::input_ids(const TokenIds& prompt, size_t index) const {
   check_prompt_ids(prompt, *tokenizer_, index);
-  TokenIds input = prompt;
-  if (continues_prompt()) {
-    if (input.empty()) input.push_back(first_token(*tokenizer_));
-    return input;
-  }
-  if (const auto frame = tokenizer_->frame()) {
-    input = framed(*frame, std::move(input));
-  } else if (const int64_t eos = tokenizer_->special().eos; eos >= 0) {
-    input.push_back(eos);
-  }
-  // A sequence that holds the prompt also needs room for at least one token of the answer.
-  const bool within = model_->generative()->sequence_has_prompt();
-  const int64_t limit = model_->generative()->max_length() - (within ? 1 : 0);
-  if (static_cast<int64_t>(input.size()) > limit) {
-    throw DataError(
-        fmt::format("prompt {} has {} tokens with the end token, and the model reads at most {}: shorten it",
-                    index + 1, input.size(), limit));
-  }
-  return input;
+  return model_input(prompt, *tokenizer_, *model_->generative(), fmt::format("prompt {}", index + 1));
 }
 
 /// A word may begin a text, follow a blank, or continue a word: it has different tokens.
@@ -291,7 +256,7 @@ std::vector<Generation> Generator::generate(const std::vector<TokenIds>& prompts
       result[i].outputs.resize(static_cast<size_t>(options.num_samples));
     } else {
       inputs.push_back(
-          {.number = i, .ids = model_input(prompts[i], i), .decoder = decoder(prompts[i], options)});
+          {.number = i, .ids = input_ids(prompts[i], i), .decoder = decoder(prompts[i], options)});
     }
   }
   const auto found =
@@ -316,7 +281,7 @@ TextStream Generator::stream(const TokenIds& prompt, const GenerationConfig& opt
                              const Draw& draw) const {
   check(options);
   if (options.beam > 1) throw UsageError("beam search has no text until its end: stream with beam = 1");
-  auto input = model_input(prompt, draw.prompt);
+  auto input = input_ids(prompt, draw.prompt);
   const Input read{.number = draw.prompt, .ids = std::move(input), .decoder = decoder(prompt, options)};
   auto asked = request(read, options, rules(options));
   asked.draws = {draw};

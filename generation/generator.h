@@ -102,7 +102,7 @@ class Generator {
 
   TokenIds encode(const std::string& prompt) const;
   bool has_nothing_to_answer(const TokenIds& prompt) const;
-  TokenIds model_input(const TokenIds& prompt, size_t index) const;
+  TokenIds input_ids(const TokenIds& prompt, size_t index) const;
   ContinuationDecoder decoder(const TokenIds& prompt, const GenerationConfig& options) const;
   std::vector<TokenIds> tokens_of_bad_words(const GenerationConfig& options) const;
   LogitsProcessors processors(const GenerationConfig& options) const;

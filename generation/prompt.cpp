@@ -8,6 +8,26 @@
 #include "base/error.h"
 
 namespace zoo {
+namespace {
+
+/// The token that replaces an empty prompt.
+int64_t first_token(const Tokenizer& tokenizer) {
+  const auto& special = tokenizer.special();
+  if (special.eos >= 0) return special.eos;
+  if (special.bos >= 0) return special.bos;
+  try {
+    const auto line_break = tokenizer.encode("\n");
+    if (!line_break.empty() && line_break.back() != special.unk) return line_break.back();
+  } catch (const DataError&) {
+    // Not in the vocabulary.
+  }
+  const auto meaningless = tokenizer.never_generated();
+  for (int64_t id = 0;; ++id) {
+    if (std::ranges::find(meaningless, id) == meaningless.end()) return id;
+  }
+}
+
+}  // namespace
 
 void check_prompt_ids(const TokenIds& ids, const Tokenizer& tokenizer, size_t index) {
   for (const int64_t id : ids) {
@@ -35,6 +55,27 @@ TokenIds encode_prompt(const Tokenizer& tokenizer, std::string_view text, const 
   const auto frame = tokenizer.frame();
   if (!frame || !model.continues_prompt()) return ids;
   return framed({.before = frame->before, .between = {}, .after = {}}, std::move(ids));
+}
+
+TokenIds model_input(TokenIds prompt, const Tokenizer& tokenizer, const GenerativeModel& model,
+                     std::string_view name) {
+  if (model.continues_prompt()) {
+    if (prompt.empty()) prompt.push_back(first_token(tokenizer));
+    return prompt;
+  }
+  if (const auto frame = tokenizer.frame()) {
+    prompt = framed(*frame, std::move(prompt));
+  } else if (const int64_t eos = tokenizer.special().eos; eos >= 0) {
+    prompt.push_back(eos);
+  }
+  // A sequence that holds the prompt also needs room for at least one token of the answer.
+  const int64_t limit = model.max_length() - (model.sequence_has_prompt() ? 1 : 0);
+  if (std::ssize(prompt) > limit) {
+    throw DataError(
+        fmt::format("{} has {} tokens with the end token, and the model reads at most {}: shorten it", name,
+                    prompt.size(), limit));
+  }
+  return prompt;
 }
 
 TokenIds framed(const TextFrame& frame, TokenIds ids) {

@@ -16,6 +16,7 @@
 #include "checkpoints/run.h"
 #include "experiments/load_experiment.h"
 #include "generation/generator.h"
+#include "generation/text_scores.h"
 #include "tests/parity/reference.h"
 #include "tests/support/temp_dir.h"
 #include "training/trainer.h"
@@ -205,6 +206,36 @@ TEST_P(ForeignWriters, GenerateWhatTransformersGenerates) {
   };
   EXPECT_EQ(outputs_with(1), ids_of(reference.tensor("greedy")));
   EXPECT_EQ(outputs_with(3), ids_of(reference.tensor("beams")));
+}
+
+TEST_P(ForeignWriters, ScoreTextsAsTransformersDoes) {
+  const auto run = Run::open(directory());
+  const auto reference = this->reference();
+  const auto ids = reference.tensor("ids"), lengths = reference.tensor("lengths");
+  const bool answers = reference.contains("target");
+  const auto scored = answers ? reference.tensor("target") : ids;
+  // Position t predicts token t + 1.
+  const auto expected = reference.tensor("logits").log_softmax(2).narrow(1, 0, scored.size(1) - 1);
+  std::vector<TokensToScore> texts;
+  for (int64_t b = 0; b < ids.size(0); ++b) {
+    const auto n = lengths[b].item<int64_t>();
+    const auto list = [](const torch::Tensor& row) {
+      const auto flat = row.contiguous();
+      return TokenIds(flat.data_ptr<int64_t>(), flat.data_ptr<int64_t>() + flat.numel());
+    };
+    const auto ids_after_first = scored[b].narrow(0, 1, (answers ? scored.size(1) : n) - 1);
+    texts.push_back({.prompt = list(ids[b].narrow(0, 0, answers ? n : 1)), .ids = list(ids_after_first)});
+  }
+  const auto found = token_logprobs(run.model(), texts);
+  for (int64_t b = 0; b < ids.size(0); ++b) {
+    const auto& text = texts[static_cast<size_t>(b)];
+    if (text.ids.empty()) continue;
+    const auto n = std::ssize(text.ids);
+    const auto theirs =
+        expected[b].narrow(0, 0, n).gather(1, torch::tensor(text.ids).unsqueeze(1)).squeeze(1);
+    expect_close(torch::tensor(found[static_cast<size_t>(b)], torch::kFloat64), theirs, "logprobs",
+                 kTolerance);
+  }
 }
 
 std::vector<std::string> numbered(const std::vector<std::pair<std::string, int>>& families) {
