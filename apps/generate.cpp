@@ -35,6 +35,8 @@ namespace {
 struct GenerateArguments {
   RunArguments run;
   std::vector<std::string> prompts, stop, bad_words;
+  std::optional<std::string> regex;
+  std::optional<std::filesystem::path> json_schema;
   std::optional<std::string> prompt_ids;
   std::optional<std::filesystem::path> input, draft;
   std::optional<WeightFormat> draft_weights;
@@ -200,6 +202,12 @@ GenerationConfig options_of(const GenerateArguments& arguments, GenerationConfig
     throw UsageError("--draft contradicts prompt look-up: tokens are proposed in one way");
   if (arguments.draft && options.beam > 1)
     throw UsageError("--draft proposes tokens for greedy search and sampling: add --beam 1");
+  if (arguments.regex || arguments.json_schema) {
+    options.regex = arguments.regex.value_or("");
+    options.json_schema = arguments.json_schema ? read_file(*arguments.json_schema) : "";
+    if (arguments.json_schema && options.json_schema.empty())
+      throw DataError(fmt::format("{}: the file is empty", arguments.json_schema->string()));
+  }
   if (!arguments.stop.empty()) options.stop = arguments.stop;
   if (!arguments.bad_words.empty()) options.bad_words = arguments.bad_words;
   check(options);
@@ -380,6 +388,8 @@ void refuse_options_of_writers(const GenerateArguments& arguments) {
       {"--typical-p", arguments.typical_p.has_value()},
       {"--min-new-tokens", arguments.min_new_tokens.has_value()},
       {"--bad-word", !arguments.bad_words.empty()},
+      {"--regex", arguments.regex.has_value()},
+      {"--json-schema", arguments.json_schema.has_value()},
       {"--repetition-penalty", arguments.repetition_penalty.has_value()},
       {"--presence-penalty", arguments.presence_penalty.has_value()},
       {"--frequency-penalty", arguments.frequency_penalty.has_value()},
@@ -485,6 +495,22 @@ void add_rules(CLI::App& command, GenerateArguments& arguments) {
       ->check(whole_number(0));
 }
 
+/// Options that say which form every output has.
+void add_constraints(CLI::App& command, GenerateArguments& arguments) {
+  auto* const regex =
+      command
+          .add_option(
+              "--regex", arguments.regex,
+              "Every output matches this regular expression as a whole: a subset of Python's; not with "
+              "--json-schema")
+          ->option_text("EXPR");
+  command
+      .add_option("--json-schema", arguments.json_schema,
+                  "Every output is JSON that the schema in this file describes: a subset of JSON Schema")
+      ->type_name("FILE")
+      ->excludes(regex);
+}
+
 /// Options that propose tokens, which the model checks.
 void add_speculation(CLI::App& command, GenerateArguments& arguments) {
   command
@@ -536,6 +562,7 @@ void add_generate(CLI::App& app) {
       ->type_name("N")
       ->check(whole_number(1, 1024));
   add_rules(*command, *arguments);
+  add_constraints(*command, *arguments);
   command->add_option("--seed", arguments->seed, "The same seed gives the same text")
       ->type_name("S")
       ->check(whole_number(0));

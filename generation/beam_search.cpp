@@ -36,11 +36,11 @@ class PromptBeams {
     std::optional<ContinuationDecoder> decoder = {};  // if there are stop texts
   };
 
-  /// The beams of prompt number `prompt`.
-  PromptBeams(const SearchLimits& limits, const BeamOptions& options, size_t prompt)
-      : limits_(&limits), options_(&options) {
+  /// The beams of the prompt number `number`. The arguments must outlive this object.
+  PromptBeams(const SearchLimits& limits, const BeamOptions& options, const TokenIds& prompt, size_t number)
+      : limits_(&limits), options_(&options), prompt_(&prompt) {
     auto& first = running_.emplace_back();
-    if (!limits.decoders.empty()) first.decoder.emplace(limits.decoders[prompt]);
+    if (!limits.decoders.empty()) first.decoder.emplace(limits.decoders[number]);
   }
 
   bool done() const { return running_.empty(); }
@@ -83,10 +83,10 @@ class PromptBeams {
 
   /// Whether the newest token ends the beam with eos or a stop text.
   bool has_ended(Running& beam) const {
-    const int64_t token = beam.hypothesis.ids.back();
-    if (limits_->is_end(token)) return true;
+    const auto& ids = beam.hypothesis.ids;
+    if (limits_->ends_with(*prompt_, ids)) return true;
     if (!beam.decoder) return false;
-    beam.decoder->push(token);
+    beam.decoder->push(ids.back());
     return beam.decoder->stopped();
   }
 
@@ -114,6 +114,7 @@ class PromptBeams {
 
   const SearchLimits* limits_;
   const BeamOptions* options_;
+  const TokenIds* prompt_;
   std::vector<Running> running_;      // best first
   std::vector<Hypothesis> finished_;  // best first
   std::vector<double> scores_;        // of finished_
@@ -146,7 +147,7 @@ std::vector<std::vector<Hypothesis>> beam_search(GenerativeModel& model, torch::
                                                  const LogitsProcessors& processors,
                                                  const SearchLimits& limits, const BeamOptions& options) {
   std::vector<PromptBeams> searches;
-  for (size_t p = 0; p < prompts.size(); ++p) searches.emplace_back(limits, options, p);
+  for (size_t p = 0; p < prompts.size(); ++p) searches.emplace_back(limits, options, prompts[p], p);
   SequenceReader reader(model, device);
   auto logits = reader.start(prompts);
   while (true) {

@@ -75,6 +75,14 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
           "The same, times the number of occurrences in the output.", Limits::between(-100, 100));
   v.field("no_repeat_ngram_size", c.no_repeat_ngram_size,
           "Sequences of this many tokens are not said twice; 0 = they may be.", Limits::at_least(0));
+  v.field(
+      "regex", c.regex,
+      "Each output matches this regular expression as a whole (a subset of Python's, docs/generation.md); "
+      "empty: any text.");
+  v.field(
+      "json_schema", c.json_schema,
+      "Each output is JSON that this JSON schema, a text, describes (a subset, docs/generation.md); empty: "
+      "any text.");
   v.field("stop", c.stop, "An output ends before the first of these texts.");
   v.field("min_new_tokens", c.min_new_tokens, "No end token before an output has so many tokens.",
           Limits::at_least(0));
@@ -111,6 +119,8 @@ void validate(const GenerationConfig& c, const Complain& complain) {
   if (std::ranges::find(c.stop, "") != c.stop.end())
     complain("stop", "has an empty text, which would end every output at once");
   if (std::ranges::find(c.bad_words, "") != c.bad_words.end()) complain("bad_words", "has an empty text");
+  if (!c.regex.empty() && !c.json_schema.empty())
+    complain("json_schema", "contradicts regex: an output has one form");
   if (c.min_new_tokens > c.max_new_tokens) {
     complain("min_new_tokens",
              fmt::format("{} is more than max_new_tokens {}", c.min_new_tokens, c.max_new_tokens));

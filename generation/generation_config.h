@@ -52,6 +52,9 @@ struct GenerationConfig {
   double presence_penalty = 0;       // 0 = off
   double frequency_penalty = 0;      // 0 = off
   int64_t no_repeat_ngram_size = 0;  // 0 = off
+  // What every output that ends by itself is: docs/generation.md. At most one of the two.
+  std::string regex = {};        // it matches this regular expression; empty = off
+  std::string json_schema = {};  // it is a JSON text that this JSON schema (its text) describes; empty = off
 };
 void describe(ConfigVisitor& v, GenerationConfig& c);
 /// Checks conditions across keys.

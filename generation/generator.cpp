@@ -8,7 +8,10 @@
 
 #include "base/error.h"
 #include "generation/beam_search.h"
+#include "generation/constraints/json_schema.h"
+#include "generation/constraints/regular_expression.h"
 #include "generation/prompt.h"
+#include "generation/rules/constrained_tokens.h"
 #include "generation/rules/repetition.h"
 #include "generation/scheduler.h"
 #include "models/inference_scope.h"
@@ -82,7 +85,26 @@ std::vector<TokenIds> Generator::tokens_of_bad_words(const GenerationConfig& opt
   return words;
 }
 
-LogitsProcessors Generator::processors(const GenerationConfig& options) const {
+/// Null if outputs may have any form.
+std::shared_ptr<const TextConstraint> Generator::constraint(const GenerationConfig& options) const {
+  const bool is_schema = !options.json_schema.empty();
+  if (!is_schema && options.regex.empty()) return nullptr;
+  try {
+    auto unused = tokenizer_->never_generated();
+    for (const int64_t id : options.suppress_tokens) {
+      if (id >= 0 && id < tokenizer_->vocab_size()) unused.push_back(id);
+    }
+    for (int64_t id = model_->n_outputs(); id < tokenizer_->vocab_size(); ++id) unused.push_back(id);
+    return std::make_shared<TextConstraint>(
+        is_schema ? parse_json_schema(options.json_schema) : parse_regular_expression(options.regex),
+        tokenizer_, unused);
+  } catch (const DataError& error) {
+    throw UsageError(fmt::format("{}: {}", is_schema ? "json_schema" : "regex", error.what()));
+  }
+}
+
+LogitsProcessors Generator::processors(const GenerationConfig& options,
+                                       std::shared_ptr<const TextConstraint> constraint) const {
   LogitsProcessors list;
   auto named = options.suppress_tokens;
   for (const auto& forced : {options.forced_first_token, options.forced_last_token}) {
@@ -113,6 +135,12 @@ LogitsProcessors Generator::processors(const GenerationConfig& options) const {
     list.push_back(std::make_unique<BadWords>(tokens_of_bad_words(options), said));
   if (options.min_new_tokens > 0)
     list.push_back(std::make_unique<MinNewTokens>(options.min_new_tokens, end_tokens(tokenizer_->special())));
+  if (constraint) {
+    const auto text = continues_prompt() ? OutputText::continues_prompt : OutputText::stands_alone;
+    auto constrained = std::make_unique<ConstrainedTokens>(std::move(constraint), text, std::move(list));
+    list = LogitsProcessors();
+    list.push_back(std::move(constrained));
+  }
   const bool samples = options.beam == 1 && options.temperature > 0;
   if (samples) list.push_back(std::make_unique<Temperature>(options.temperature));
   if (samples && options.top_k > 0) list.push_back(std::make_unique<TopK>(options.top_k));
@@ -122,8 +150,15 @@ LogitsProcessors Generator::processors(const GenerationConfig& options) const {
   return list;
 }
 
-SearchLimits Generator::limits(const GenerationConfig& options, size_t input_length) const {
+SearchLimits Generator::limits(const GenerationConfig& options, size_t input_length,
+                               const std::shared_ptr<const TextConstraint>& constraint) const {
   SearchLimits limits{.max_new_tokens = options.max_new_tokens, .ends = end_tokens(tokenizer_->special())};
+  if (constraint && limits.ends.empty()) {
+    limits.is_complete = [constraint, continues = continues_prompt()](std::span<const int64_t> prompt,
+                                                                      std::span<const int64_t> ids) {
+      return constraint->is_complete(continues ? prompt : std::span<const int64_t>(), ids);
+    };
+  }
   if (continues_prompt()) return limits;  // sequences that become too long are shortened
   const auto& model = *model_->generative();
   const int64_t taken = model.sequence_has_prompt() ? static_cast<int64_t>(input_length) : 0;
@@ -131,16 +166,20 @@ SearchLimits Generator::limits(const GenerationConfig& options, size_t input_len
   return limits;
 }
 
-std::shared_ptr<const TokenRules> Generator::rules(const GenerationConfig& options) const {
+std::shared_ptr<const TokenRules> Generator::rules(const GenerationConfig& options,
+                                                   std::shared_ptr<const TextConstraint> constraint) const {
   return std::make_shared<TokenRules>(
-      TokenRules{.processors = processors(options), .sampler = make_sampler(options)});
+      TokenRules{.processors = processors(options, std::move(constraint)), .sampler = make_sampler(options)});
 }
 
 /// A request without outputs for now.
 GenerationRequest Generator::request(const Input& input, const GenerationConfig& options,
+                                     const std::shared_ptr<const TextConstraint>& constraint,
                                      const std::shared_ptr<const TokenRules>& rules) const {
-  GenerationRequest request{
-      .prompt = input.ids, .rules = rules, .limits = limits(options, input.ids.size()), .draws = {}};
+  GenerationRequest request{.prompt = input.ids,
+                            .rules = rules,
+                            .limits = limits(options, input.ids.size(), constraint),
+                            .draws = {}};
   if (!options.stop.empty()) request.limits.decoders.push_back(input.decoder);
   if (draft_) {
     request.n_proposed = options.draft_tokens;
@@ -161,10 +200,11 @@ std::vector<std::vector<Hypothesis>> Generator::search_by_sampling(const std::ve
   Scheduler scheduler(
       *model_->generative(), model_->device(),
       {.most_rows = options.batch_size, .prefix_bytes = inputs.size() > 1 ? kPrefixBytes : 0});
-  const auto shared = rules(options);
+  const auto constraint = this->constraint(options);
+  const auto shared = rules(options, constraint);
   std::vector<size_t> requests;
   for (const auto& input : inputs) {
-    auto asked = request(input, options, shared);
+    auto asked = request(input, options, constraint, shared);
     for (int64_t s = 0; s < options.num_samples; ++s)
       asked.draws.push_back({.prompt = input.number, .sample = static_cast<uint64_t>(s)});
     requests.push_back(scheduler.submit(std::move(asked)));
@@ -196,14 +236,15 @@ std::vector<std::vector<Hypothesis>> Generator::search_with_beams(const std::vec
   std::vector<const Input*> sorted;
   for (const auto& input : inputs) sorted.push_back(&input);
   std::ranges::stable_sort(sorted, {}, [](const Input* input) { return input->ids.size(); });
-  const auto processors = this->processors(options);
+  const auto constraint = this->constraint(options);
+  const auto processors = this->processors(options, constraint);
   const auto most_together = static_cast<size_t>(
       std::max<int64_t>(1, options.batch_size / std::max(options.beam, options.num_samples)));
   std::vector<std::vector<Hypothesis>> result(inputs.size());
   for (size_t begin = 0, n = 0; begin < sorted.size(); begin += n) {
     n = n_together(std::span(sorted).subspan(begin), most_together, options);
     const auto batch = std::span(sorted).subspan(begin, n);
-    auto limit = limits(options, batch.back()->ids.size());
+    auto limit = limits(options, batch.back()->ids.size(), constraint);
     std::vector<TokenIds> prompts;
     for (const auto* const input : batch) {
       prompts.push_back(input->ids);
@@ -236,7 +277,12 @@ Output Generator::output(const Hypothesis& hypothesis, const TokenIds& prompt,
   result.text += text.finish();
   const auto ends = end_tokens(tokenizer_->special());
   const bool has_end = !result.ids.empty() && std::ranges::find(ends, result.ids.back()) != ends.end();
-  result.end = text.stopped() ? OutputEnd::stop_text : has_end ? OutputEnd::end_token : OutputEnd::length;
+  const bool is_constrained = !options.regex.empty() || !options.json_schema.empty();
+  const bool is_complete = is_constrained && ends.empty() && std::ssize(result.ids) < options.max_new_tokens;
+  result.end = text.stopped() ? OutputEnd::stop_text
+               : has_end      ? OutputEnd::end_token
+               : is_complete  ? OutputEnd::complete
+                              : OutputEnd::length;
   return result;
 }
 
@@ -283,7 +329,8 @@ TextStream Generator::stream(const TokenIds& prompt, const GenerationConfig& opt
   if (options.beam > 1) throw UsageError("beam search has no text until its end: stream with beam = 1");
   auto input = input_ids(prompt, draw.prompt);
   const Input read{.number = draw.prompt, .ids = std::move(input), .decoder = decoder(prompt, options)};
-  auto asked = request(read, options, rules(options));
+  const auto constraint = this->constraint(options);
+  auto asked = request(read, options, constraint, rules(options, constraint));
   asked.draws = {draw};
   if (has_nothing_to_answer(prompt)) asked.limits.max_new_tokens = 0;
   return TextStream(

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/text/tokenizer.h"
+#include "generation/constraints/text_constraint.h"
 #include "generation/continuation_decoder.h"
 #include "generation/generation_config.h"
 #include "generation/scheduler.h"
@@ -21,10 +22,11 @@ namespace zoo {
 enum class OutputEnd {
   end_token,  // the model said an end token
   stop_text,  // one of the stop texts followed
-  length      // it has as many tokens as were asked for, or as the model can write
+  length,     // it has as many tokens as were asked for, or as the model can write
+  complete    // without an end token: its expression or schema can go no further
 };
 constexpr auto config_names(OutputEnd) {
-  return std::to_array<std::string_view>({"end_token", "stop_text", "length"});
+  return std::to_array<std::string_view>({"end_token", "stop_text", "length", "complete"});
 }
 
 /// One generated text.
@@ -60,6 +62,12 @@ struct Generation {
 /// The outputs for a prompt depend on the options and on its index among the prompts, not on the other
 /// prompts. With temperature 0 the likeliest token is taken. With beam > 1, temperature, top_k, top_p,
 /// min_p and typical_p have no effect. Penalties and no_repeat_ngram_size always have.
+///
+/// With options.regex or options.json_schema, the text of every output that ends with an end token or is
+/// complete matches it. What a decoder writes after a prompt matches, not the prompt. Rules that would leave
+/// no token that leads on, such as min_new_tokens, do not count there. One that is long enough for a stop
+/// text or for max_new_tokens may end in the middle. Throws UsageError for an expression or a schema that is
+/// wrong, not supported, or that the vocabulary cannot write.
 class Generator {
  public:
   /// Throws UsageError if the model does not generate (a classifier, a masked language model).
@@ -105,11 +113,16 @@ class Generator {
   TokenIds input_ids(const TokenIds& prompt, size_t index) const;
   ContinuationDecoder decoder(const TokenIds& prompt, const GenerationConfig& options) const;
   std::vector<TokenIds> tokens_of_bad_words(const GenerationConfig& options) const;
-  LogitsProcessors processors(const GenerationConfig& options) const;
-  std::shared_ptr<const TokenRules> rules(const GenerationConfig& options) const;
+  std::shared_ptr<const TextConstraint> constraint(const GenerationConfig& options) const;
+  LogitsProcessors processors(const GenerationConfig& options,
+                              std::shared_ptr<const TextConstraint> constraint) const;
+  std::shared_ptr<const TokenRules> rules(const GenerationConfig& options,
+                                          std::shared_ptr<const TextConstraint> constraint) const;
   GenerationRequest request(const Input& input, const GenerationConfig& options,
+                            const std::shared_ptr<const TextConstraint>& constraint,
                             const std::shared_ptr<const TokenRules>& rules) const;
-  SearchLimits limits(const GenerationConfig& options, size_t input_length) const;
+  SearchLimits limits(const GenerationConfig& options, size_t input_length,
+                      const std::shared_ptr<const TextConstraint>& constraint = {}) const;
   std::vector<std::vector<Hypothesis>> search_by_sampling(const std::vector<Input>& inputs,
                                                           const GenerationConfig& options) const;
   std::vector<std::vector<Hypothesis>> search_with_beams(const std::vector<Input>& inputs,

@@ -2,6 +2,8 @@
 // An output while it is generated, and what ends it.
 
 #include <algorithm>
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "generation/continuation_decoder.h"
@@ -15,8 +17,14 @@ struct SearchLimits {
   /// If there are stop texts, one decoder for each prompt: an output ends with the token that completes a
   /// stop text there. Empty: there are none.
   std::vector<ContinuationDecoder> decoders = {};
+  /// Whether an output of these tokens for this prompt ends without an end token; empty: none does.
+  std::function<bool(std::span<const int64_t> prompt, std::span<const int64_t> ids)> is_complete = {};
 
   bool is_end(int64_t token) const { return std::ranges::find(ends, token) != ends.end(); }
+  /// Whether an output ends with its newest token. `ids` is not empty.
+  bool ends_with(std::span<const int64_t> prompt, std::span<const int64_t> ids) const {
+    return is_end(ids.back()) || (is_complete && is_complete(prompt, ids));
+  }
 };
 
 /// A continuation, finished or unfinished.

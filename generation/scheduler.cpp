@@ -273,7 +273,7 @@ bool Scheduler::is_last_token(const Row& row) {
   auto& request = requests_.at(row.request);
   const auto& ids = request.outputs[row.output].ids;
   const auto& limits = request.asked.limits;
-  if (limits.is_end(ids.back()) || std::ssize(ids) >= limits.max_new_tokens) return true;
+  if (limits.ends_with(request.asked.prompt, ids) || std::ssize(ids) >= limits.max_new_tokens) return true;
   if (request.decoders.empty()) return false;
   auto& decoder = request.decoders[row.output];
   decoder.push(ids.back());

@@ -108,6 +108,17 @@ class HubTokenizer final : public Tokenizer {
   size_t unsettled_bytes(std::string_view text) const override {
     return codec_->cleans_up() ? bytes_of_possible_blanks(text) : 0;
   }
+  TokenText token_text(int64_t id) const override {
+    check_id(id, vocab_size());
+    if (codec_->cleans_up()) {
+      throw DataError(
+          "this vocabulary removes blanks from its texts (clean_up_tokenization_spaces), so a text is not "
+          "that of "
+          "its tokens one after the other: set it to false in tokenizer_config.json");
+    }
+    auto text = codec_->token_text(id);
+    return text ? *std::move(text) : Tokenizer::token_text(id);
+  }
   std::string label(int64_t id) const override {
     check_id(id, vocab_size());
     return with_visible_blanks(codec_->label(id));

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "data/sentencepiece/model_check.h"
 #include "data/sentencepiece/trainer.h"
+#include "data/text/subwords/decoder.h"
 #include "data/text/token_cache.h"
 #include "data/text/tokenizer_file.h"
 #include "data/text/unicode/lowercase.h"
@@ -393,6 +394,19 @@ std::string SentencePieceTokenizer::decode_pieces(std::span<const int64_t> ids) 
   const auto status = processor_->Decode(narrow, &text);
   if (!status.ok()) throw DataError(fmt::format("SentencePiece: {}", excerpt(status.ToString(), 200)));
   return options_.normalization == TextNormalization::none ? show_marks(std::move(text)) : text;
+}
+
+TokenText SentencePieceTokenizer::token_text(int64_t id) const {
+  check_id(id, vocab_size_);
+  const auto piece = static_cast<int>(id);
+  if (processor_->IsControl(piece) || processor_->IsUnknown(piece) || processor_->IsUnused(piece)) return {};
+  std::string text = processor_->IdToPiece(piece);
+  if (const auto byte = processor_->IsByte(piece) ? byte_of_token(text) : std::nullopt)
+    return {.first = *byte, .later = *byte};
+  for (size_t at = text.find(blank_mark); at != text.npos; at = text.find(blank_mark, at + 1))
+    text.replace(at, blank_mark.size(), " ");
+  if (options_.normalization == TextNormalization::none) text = show_marks(std::move(text));
+  return {.first = decode({&id, 1}), .later = std::move(text)};
 }
 
 bool SentencePieceTokenizer::keeps_text() const {

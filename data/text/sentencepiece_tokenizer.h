@@ -47,6 +47,8 @@ class SentencePieceTokenizer : public Tokenizer {
   TokenIds encode(std::string_view text) const override;
   TokenIds encode_continuation(std::string_view text) const override;
   std::string decode(std::span<const int64_t> ids) const override;
+  TokenText token_text(int64_t id) const override;
+  bool begins_text_after(int64_t id) const override { return options_.marks_lines && id == line_break_; }
   std::string label(int64_t id) const override;
   int64_t vocab_size() const override { return vocab_size_; }
   bool joins_blanks() const override { return true; }

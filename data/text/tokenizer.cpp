@@ -1,6 +1,7 @@
 #include "data/text/tokenizer.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -59,6 +60,14 @@ TokenIds Tokenizer::never_generated() const {
     if (id >= 0 && std::ranges::find(ends, id) == ends.end()) ids.push_back(id);
   }
   return ids;
+}
+
+TokenText Tokenizer::token_text(int64_t id) const {
+  const std::array<int64_t, 2> twice{id, id};
+  TokenText result{.first = decode(std::span(twice).first(1)), .later = decode(twice)};
+  if (!result.later.starts_with(result.first)) return {};
+  result.later.erase(0, result.first.size());
+  return result;
 }
 
 std::vector<PlacedToken> Tokenizer::encode_with_places(std::string_view) const {

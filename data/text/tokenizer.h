@@ -15,6 +15,7 @@
 #include "data/data_config.h"
 #include "data/text/hub/placed_token.h"
 #include "data/text/hub/text_frame.h"
+#include "data/text/hub/token_text.h"
 
 namespace zoo {
 
@@ -61,6 +62,11 @@ class Tokenizer {
   virtual std::string decode(std::span<const int64_t> ids) const = 0;
   /// How many bytes at the end of a decoded text may change if more ids follow, beside incomplete characters.
   virtual size_t unsettled_bytes(std::string_view /*text*/) const { return 0; }
+  /// What a token adds to a text. Empty: it has no text, or one that depends on its neighbours. Throws
+  /// DataError for a vocabulary whose texts are not those of its tokens one after the other.
+  virtual TokenText token_text(int64_t id) const;
+  /// Whether a token behind this one adds what it adds at the beginning of a text.
+  virtual bool begins_text_after(int64_t /*id*/) const { return false; }
   /// How one token is shown to a person: "▁love", "\n" as "↵", "<eos>".
   virtual std::string label(int64_t id) const = 0;
   virtual int64_t vocab_size() const = 0;

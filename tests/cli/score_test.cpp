@@ -1,4 +1,4 @@
-// zoo score as users run it: its output and its errors.
+// zoo score, and the forms of outputs that zoo generate is asked for, as users run them.
 
 #include <algorithm>
 #include <cmath>
@@ -131,6 +131,28 @@ TEST_F(Score, RefusesWhatItCannotScore) {
   expect_error("score writer --text z", "text 1: ");
   expect_error("score writer", "standard input is empty");
   expect_error("score writer", "text 1: ", "\xFF\n");
+}
+
+TEST_F(Score, OutputsHaveTheFormThatIsAskedFor) {
+  const auto outputs_of = [&](const std::string& arguments) {
+    return results("generate writer --prompt 'to be' --max-new-tokens 20 --num-samples 8 " +
+                   arguments)[0]["outputs"];
+  };
+  for (const auto& output : outputs_of("--regex '(to|be)( or)?'")) {
+    EXPECT_THAT(output["text"].get<std::string>(), MatchesRegex("(to|be)( or)?"));
+    EXPECT_EQ(output["end"], "end_token");
+  }
+  dir().write("schema.json", R"({"enum": ["to", "be"]})");
+  expect_error("generate writer --json-schema schema.json",
+               "json_schema: no text matches that this vocabulary");
+  dir().write("schema.json", R"({"enum": ["to", true]})");
+  for (const auto& output : outputs_of("--json-schema schema.json")) EXPECT_EQ(output["text"], "true");
+
+  expect_error("generate writer --regex 'a(b'", "regex: character 2: a ( without its )");
+  expect_error("generate writer --regex 'zz'", "no text matches");
+  expect_error("generate writer --json-schema schema.json --regex a", "--regex");
+  expect_error("generate writer --json-schema missing.json", "missing.json");
+  expect_error("generate filler --prompt '<mask>' --regex a", "--regex: this run fills masks");
 }
 
 }  // namespace

@@ -79,6 +79,9 @@ class JsonCodec final : public TextCodec {
     }
     const auto decoder = part_of(document, "decoder");
     has_byte_characters_ = has_part(decoder, "ByteLevel", "decoders");
+    has_byte_tokens_ = has_part(decoder, "ByteFallback", "decoders");
+    depends_on_neighbours_ =
+        has_part(decoder, "BPEDecoder", "decoders") || has_part(decoder, "CTC", "decoders");
     joins_blanks_ = has_byte_characters_ || has_part(decoder, "Metaspace", "decoders") ||
                     has_part(decoder, "Replace", "decoders");
     keeps_text_ = has_byte_characters_ && !normalizer_ && pre_tokenizer_ && pre_tokenizer_->keeps_text() &&
@@ -152,6 +155,18 @@ class JsonCodec final : public TextCodec {
       text = fmt::format("{}", fmt::join(tokens, " "));
     }
     return cleans_up_ ? without_needless_blanks(std::move(text)) : text;
+  }
+
+  std::optional<TokenText> token_text(int64_t id) const override {
+    const auto text = token(id);
+    if (!text.data() || added_.is_special(text) || depends_on_neighbours_) return TokenText();
+    if (has_byte_characters_) {
+      std::string bytes;
+      append_as_bytes(text, bytes);
+      return TokenText{bytes, bytes};
+    }
+    const auto byte = has_byte_tokens_ ? byte_of_token(text) : std::nullopt;
+    return byte ? std::optional(TokenText{*byte, *byte}) : std::nullopt;
   }
 
   std::string label(int64_t id) const override {
@@ -266,7 +281,8 @@ class JsonCodec final : public TextCodec {
   TextFrame frame_;
   std::vector<bool> trims_;  // see trims_of_places()
   bool cleans_up_, has_byte_characters_ = false, joins_blanks_ = false, keeps_text_ = false;
-  bool can_be_cut_ = false;  // before a blank between letters
+  bool can_be_cut_ = false;                                       // before a blank between letters
+  bool has_byte_tokens_ = false, depends_on_neighbours_ = false;  // by the decoder
   mutable WordCaches caches_;
 };
 

@@ -193,6 +193,16 @@ class PieceCodec : public TextCodec {
     return cleans_up_ ? without_needless_blanks(std::move(text)) : text;
   }
 
+  /// A blank stands between an added token and its neighbours.
+  std::optional<TokenText> token_text(int64_t id) const final {
+    auto text = piece(id);
+    if (added_.contains(id) || !text) return TokenText();
+    if (const auto byte = byte_of_token(*text)) return TokenText{*byte, *byte};
+    for (size_t at = text->find(word_mark); at != text->npos; at = text->find(word_mark, at + 1))
+      text->replace(at, word_mark.size(), " ");
+    return TokenText{.first = decode({&id, 1}), .later = *std::move(text)};
+  }
+
   std::string label(int64_t id) const final {
     const auto found = added_.find(id);
     if (found != added_.end()) return found->second.content;

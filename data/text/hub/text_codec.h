@@ -13,6 +13,7 @@
 #include "data/text/hub/placed_token.h"
 #include "data/text/hub/settings.h"
 #include "data/text/hub/text_frame.h"
+#include "data/text/hub/token_text.h"
 
 namespace zoo {
 
@@ -34,6 +35,9 @@ class TextCodec {
   virtual std::vector<PlacedToken> encode_with_places(std::string_view text, TextPlace place) const = 0;
   /// The text of `ids`, which are from 0 to id_end() - 1, without special tokens.
   virtual std::string decode(std::span<const int64_t> ids) const = 0;
+  /// What a token adds to a text if decode() does not say it: it may hold a part of a character. Empty: its
+  /// text depends on its neighbours.
+  virtual std::optional<TokenText> token_text(int64_t /*id*/) const { return std::nullopt; }
   /// The token as its file has it, or as the text it stands for if that can be shown.
   virtual std::string label(int64_t id) const = 0;
   /// The id of a token; -1 if there is none.

@@ -128,12 +128,8 @@ class DecodeByteFallback final : public TokenDecoder {
       bytes.clear();
     };
     for (auto& token : tokens) {
-      unsigned value = 0;
-      const char* const digits = token.data() + 3;
-      const bool is_byte = token.size() == 6 && token.starts_with("<0x") && token.ends_with('>') &&
-                           std::from_chars(digits, digits + 2, value, 16).ptr == digits + 2;
-      if (is_byte) {
-        bytes += static_cast<char>(value);
+      if (const auto byte = byte_of_token(token)) {
+        bytes += *byte;
         continue;
       }
       flush();
@@ -247,6 +243,14 @@ std::unique_ptr<TokenDecoder> make_token_decoder(const SpecJson& part) {
   if (type == "CTC") return std::make_unique<DecodeCtc>(part);
   if (type == "Sequence") return std::make_unique<DecoderSequence>(part);
   refuse_part("the decoder", type);
+}
+
+std::optional<std::string> byte_of_token(std::string_view token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || !token.ends_with('>')) return std::nullopt;
+  unsigned value = 0;
+  const char* const digits = token.data() + 3;
+  if (std::from_chars(digits, digits + 2, value, 16).ptr != digits + 2) return std::nullopt;
+  return std::string(1, static_cast<char>(value));
 }
 
 std::string without_needless_blanks(std::string text) {

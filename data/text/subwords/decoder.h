@@ -2,6 +2,7 @@
 // From tokens to text: the member "decoder" of a tokenizer.json.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,9 @@ class TokenDecoder {
 /// for null (the tokens are then joined by blanks). Throws DataError for another one, nlohmann's exceptions
 /// for a damaged one.
 std::unique_ptr<TokenDecoder> make_token_decoder(const nlohmann::json& part);
+
+/// The byte that a token such as <0xE4> stands for.
+std::optional<std::string> byte_of_token(std::string_view token);
 
 /// `text` without the blanks that English text does not have: before full stops, in "do n't", and so on
 /// (clean_up_tokenization_spaces of transformers).

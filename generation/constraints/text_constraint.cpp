@@ -1,0 +1,161 @@
+#include "generation/constraints/text_constraint.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/text/unicode/characters.h"
+
+namespace zoo {
+namespace {
+
+constexpr size_t kMostMaskBytes = size_t{64} << 20;
+constexpr size_t kMostKeptEntries = size_t{8} << 20;  // of the automaton
+
+std::vector<size_t> shared_beginnings(const std::vector<std::pair<std::string, int64_t>>& sorted) {
+  std::vector<size_t> result(sorted.size(), 0);
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    const auto& a = sorted[i - 1].first;
+    const auto& b = sorted[i].first;
+    result[i] = static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+  }
+  return result;
+}
+
+}  // namespace
+
+TextConstraint::TextConstraint(const Expression& expression, std::shared_ptr<const Tokenizer> tokenizer,
+                               const TokenIds& unused)
+    : tokenizer_(std::move(tokenizer)),
+      ends_(end_tokens(tokenizer_->special())),
+      automaton_(make_automaton(expression, unused)) {
+  const auto start = automaton_.start();
+  if (start == Automaton::kDead)
+    throw DataError("no text matches that this vocabulary can write: it lacks characters, or there is none");
+  for (const auto place : {Place::begins_text, Place::within_text}) {
+    const auto& allowed = allowed_at({start, place});
+    if (!leads_on(allowed)) throw DataError("no token of this vocabulary begins a text that matches");
+  }
+}
+
+Automaton TextConstraint::make_automaton(const Expression& expression, const TokenIds& unused) {
+  read_texts(unused);
+  return {expression, alphabet()};
+}
+
+/// Whether a token may follow.
+bool TextConstraint::leads_on(const Allowed& allowed) const {
+  return allowed.has_text || (allowed.accepts && !ends_.empty());
+}
+
+void TextConstraint::read_texts(const TokenIds& unused) {
+  const auto n = static_cast<size_t>(tokenizer_->vocab_size());
+  texts_.resize(n);
+  std::vector<bool> is_left_out(n);
+  for (const auto& ids : {unused, ends_}) {
+    for (const int64_t id : ids) is_left_out.at(static_cast<size_t>(id)) = true;
+  }
+  for (size_t id = 0; id < n; ++id) {
+    const auto token = static_cast<int64_t>(id);
+    if (is_left_out[id]) continue;
+    texts_[id] = tokenizer_->token_text(token);
+    if (!texts_[id].first.empty()) first_.sorted.emplace_back(texts_[id].first, token);
+    if (!texts_[id].later.empty()) later_.sorted.emplace_back(texts_[id].later, token);
+  }
+  for (auto* const texts : {&first_, &later_}) {
+    std::ranges::sort(texts->sorted);
+    texts->n_shared = shared_beginnings(texts->sorted);
+  }
+}
+
+/// The characters that can be written wherever they are wanted.
+CodePoints TextConstraint::alphabet() const {
+  std::array<bool, 256> has_byte{};
+  std::vector<CodeRange> characters;
+  for (const auto& [text, id] : later_.sorted) {
+    if (text.size() == 1) has_byte[static_cast<uint8_t>(text.front())] = true;
+    if (find_invalid_utf8(text)) continue;
+    size_t at = 0;
+    const char32_t c = next_code_point(text, at);
+    if (at == text.size()) characters.push_back({c, c});
+  }
+  bool has_all = true;  // that UTF-8 uses
+  for (size_t byte = 0; byte <= 0xF4; ++byte)
+    has_all = has_all && (has_byte[byte] || byte == 0xC0 || byte == 0xC1);
+  return has_all ? CodePoints::all() : CodePoints(std::move(characters));
+}
+
+TextConstraint::Place TextConstraint::place_after(int64_t token) const {
+  return tokenizer_->begins_text_after(token) ? Place::begins_text : Place::within_text;
+}
+
+TextConstraint::Point TextConstraint::point(std::span<const int64_t> prompt,
+                                            std::span<const int64_t> ids) const {
+  Point result{automaton_.start(), Place::begins_text};
+  constexpr size_t context = 8;  // as a ContinuationDecoder has it
+  const auto before = prompt.last(std::min(prompt.size(), context));
+  if (!before.empty() && !tokenizer_->decode(before).empty()) result.place = place_after(before.back());
+  for (const int64_t id : ids) {
+    const auto& text = texts_.at(static_cast<size_t>(id));
+    const auto& bytes = result.place == Place::begins_text ? text.first : text.later;
+    if (bytes.empty()) return {Automaton::kDead, Place::within_text};  // an end token, or not allowed
+    for (const char byte : bytes) result.state = automaton_.next(result.state, static_cast<uint8_t>(byte));
+    if (result.state == Automaton::kDead) return result;
+    result.place = place_after(id);
+  }
+  return result;
+}
+
+const TextConstraint::Allowed& TextConstraint::allowed_at(const Point& point) const {
+  const auto key = std::pair(point.state, point.place);
+  if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  if ((known_.size() + 1) * texts_.size() > kMostMaskBytes) known_.clear();
+  auto tokens = torch::zeros({static_cast<int64_t>(texts_.size())}, torch::kBool);
+  auto* const is_allowed = tokens.mutable_data_ptr<bool>();
+  bool has_text = false;
+  const auto& texts = point.place == Place::begins_text ? first_ : later_;
+  // states[n]: after the first n bytes of the text before, as far as they keep the automaton alive.
+  std::vector<Automaton::State> states = {point.state};
+  for (size_t i = 0; i < texts.sorted.size(); ++i) {
+    const auto& [text, id] = texts.sorted[i];
+    if (texts.n_shared[i] >= states.size()) continue;  // it begins with what led nowhere
+    states.resize(texts.n_shared[i] + 1);
+    while (states.size() <= text.size()) {
+      const auto next = automaton_.next(states.back(), static_cast<uint8_t>(text[states.size() - 1]));
+      if (next == Automaton::kDead) break;
+      states.push_back(next);
+    }
+    if (states.size() <= text.size()) continue;
+    is_allowed[id] = has_text = true;
+  }
+  const bool accepts = automaton_.accepts(point.state);
+  for (const int64_t end : ends_) is_allowed[end] = accepts;
+  return known_.insert_or_assign(key, Allowed{tokens, has_text, accepts}).first->second;
+}
+
+torch::Tensor TextConstraint::allowed(std::span<const int64_t> prompt, std::span<const int64_t> ids) const {
+  const std::scoped_lock lock(mutex_);
+  if (automaton_.n_entries() > kMostKeptEntries) {
+    automaton_.forget();
+    known_.clear();
+  }
+  const auto at = point(prompt, ids);
+  const auto everything = [&] { return torch::ones({static_cast<int64_t>(texts_.size())}, torch::kBool); };
+  if (at.state == Automaton::kDead) return everything();
+  const auto& found = allowed_at(at);
+  if (!leads_on(found) && found.accepts) return everything();  // is_complete()
+  if (!leads_on(found)) throw DataError("no token of this vocabulary leads on to a text that matches");
+  return found.tokens;
+}
+
+bool TextConstraint::is_complete(std::span<const int64_t> prompt, std::span<const int64_t> ids) const {
+  const std::scoped_lock lock(mutex_);
+  const auto at = point(prompt, ids);
+  if (at.state == Automaton::kDead || !automaton_.accepts(at.state)) return false;
+  return !allowed_at(at).has_text;
+}
+
+}  // namespace zoo

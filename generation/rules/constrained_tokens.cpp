@@ -1,0 +1,34 @@
+#include "generation/rules/constrained_tokens.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include <torch/types.h>
+
+namespace zoo {
+
+ConstrainedTokens::ConstrainedTokens(std::shared_ptr<const TextConstraint> constraint, OutputText text,
+                                     LogitsProcessors others)
+    : constraint_(std::move(constraint)), text_(text), others_(std::move(others)) {}
+
+torch::Tensor ConstrainedTokens::process(const torch::Tensor& logits,
+                                         std::span<const SequenceView> rows) const {
+  constexpr double impossible = -std::numeric_limits<double>::infinity();
+  std::vector<torch::Tensor> allowed;
+  for (const auto& row : rows) {
+    const auto prompt = text_ == OutputText::continues_prompt ? row.prompt : std::span<const int64_t>();
+    allowed.push_back(constraint_->allowed(prompt, row.generated));
+  }
+  const auto tokens = torch::stack(allowed);  // (B, V) of the vocabulary
+  const int64_t n = std::min(tokens.size(1), logits.size(1));
+  auto left = torch::full_like(logits, impossible);
+  left.narrow(1, 0, n).copy_(logits.narrow(1, 0, n).masked_fill(
+      tokens.narrow(1, 0, n).logical_not().to(logits.device()), impossible));
+  const auto result = zoo::process(others_, left, rows);
+  const auto has_token = result.amax(1, /*keepdim=*/true) > impossible;  // (B, 1)
+  return torch::where(has_token, result, left);
+}
+
+}  // namespace zoo
