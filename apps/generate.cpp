@@ -290,9 +290,10 @@ class Writer {
 
   void stream(size_t p, const Prompt& prompt, const Layout& layout) const {
     for (int64_t s = 0; s < options_.num_samples; ++s) {
-      write(layout.before(layout.several_prompts ? p : 0, s, prompt));
       const Draw draw{.prompt = p, .sample = static_cast<uint64_t>(s)};
-      for (const auto& piece : generator_.stream(prompt.ids, options_, draw)) write(piece);
+      auto pieces = generator_.stream(prompt.ids, options_, draw);
+      write(layout.before(layout.several_prompts ? p : 0, s, prompt));
+      for (const auto& piece : pieces) write(piece);
       write("\n");
     }
   }

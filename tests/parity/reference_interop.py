@@ -453,6 +453,7 @@ def sequence_to_sequence(out, name, model_class, config, tokenizer, seed, *, bef
     model = write_model(out, name, model, tokenizer, dtype, sharded=seed % 2 == 1)
     n_tokens = len(tokenizer) - 1  # the last token may be the padding, which transformers would hide
     ids, target = torch.randint(5, n_tokens, (B, T)), torch.randint(5, n_tokens, (B, 7))
+    target[:, 0] = config.decoder_start_token_id
     mask = visible(LENGTHS, T)
     with torch.no_grad():
         result = model(
