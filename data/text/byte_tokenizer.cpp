@@ -35,6 +35,14 @@ TokenIds ByteTokenizer::encode(std::string_view text) const {
   return result;
 }
 
+std::vector<PlacedToken> ByteTokenizer::encode_with_places(std::string_view text) const {
+  std::vector<PlacedToken> tokens;
+  for (const int64_t id : encode(text)) tokens.push_back({id, tokens.size(), tokens.size()});
+  in_code_points(file_.lowercase ? lowercase(text) : std::string(text), tokens);
+  for (auto& token : tokens) token.end = token.begin + 1;
+  return tokens;
+}
+
 std::string ByteTokenizer::decode(std::span<const int64_t> ids) const {
   std::string text;
   for (const int64_t id : ids) {

@@ -14,6 +14,8 @@ class ByteTokenizer : public Tokenizer {
   explicit ByteTokenizer(TokenizerFile file);
 
   TokenIds encode(std::string_view text) const override;
+  /// Every byte stands for the whole code point that it is a part of.
+  std::vector<PlacedToken> encode_with_places(std::string_view text) const override;
   std::string decode(std::span<const int64_t> ids) const override;
   std::string label(int64_t id) const override;
   bool keeps_text() const override { return !file_.lowercase; }

@@ -77,6 +77,12 @@ TokenIds CharTokenizer::encode(std::string_view text) const {
   return result;
 }
 
+std::vector<PlacedToken> CharTokenizer::encode_with_places(std::string_view text) const {
+  std::vector<PlacedToken> tokens;
+  for (const int64_t id : encode(text)) tokens.push_back({id, tokens.size(), tokens.size() + 1});
+  return tokens;
+}
+
 std::string CharTokenizer::decode(std::span<const int64_t> ids) const {
   std::string text;
   for (const int64_t id : ids) {

@@ -20,6 +20,7 @@ class CharTokenizer : public Tokenizer {
   explicit CharTokenizer(TokenizerFile file);
 
   TokenIds encode(std::string_view text) const override;
+  std::vector<PlacedToken> encode_with_places(std::string_view text) const override;
   std::string decode(std::span<const int64_t> ids) const override;
   std::string label(int64_t id) const override;
   bool keeps_text() const override { return !file_.lowercase; }

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <system_error>
 #include <unordered_map>
 
@@ -326,23 +328,84 @@ void SentencePieceTokenizer::append_ids(std::string_view text, TokenIds& ids) co
   ids.insert(ids.end(), added.begin(), added.end());
 }
 
+/// The lines of a text, and the line breaks between them.
+struct SentencePieceTokenizer::LineVisitor {
+  /// `marked`: the line with the `n_marks` bytes of its mark; `begin`: of the line in the text, in bytes.
+  std::function<void(std::string_view marked, size_t begin, size_t n_marks)> line;
+  std::function<void(size_t at)> line_break;
+};
+
 /// Each line by itself. This is also faster and more exact: a long text has a score that hides small
-/// differences. An empty line has no mark.
-TokenIds SentencePieceTokenizer::encode_lines(std::string_view text, TextBegins begins) const {
-  const std::string seen = prepared(text);
-  TokenIds ids;
+/// differences. An empty line has no mark. `seen`: a prepared text.
+void SentencePieceTokenizer::for_each_line(std::string_view seen, TextBegins begins,
+                                           const LineVisitor& visitor) const {
   std::string marked;
   for (size_t begin = 0; begin < seen.size();) {
     const size_t end = line_break_ < 0 ? seen.size() : std::min(seen.find('\n', begin), seen.size());
-    const auto line = std::string_view(seen).substr(begin, end - begin);
+    const auto line = seen.substr(begin, end - begin);
     const bool is_marked =
         options_.marks_lines && !line.empty() && (begin > 0 || begins == TextBegins::a_line);
     if (is_marked) marked.assign(" ").append(line);
-    append_ids(is_marked ? marked : line, ids);
-    if (end < seen.size()) ids.push_back(line_break_);
+    visitor.line(is_marked ? std::string_view(marked) : line, begin, is_marked ? 1 : 0);
+    if (end < seen.size()) visitor.line_break(end);
     begin = end + 1;
   }
+}
+
+TokenIds SentencePieceTokenizer::encode_lines(std::string_view text, TextBegins begins) const {
+  TokenIds ids;
+  for_each_line(prepared(text), begins,
+                {.line = [&](std::string_view marked, size_t, size_t) { append_ids(marked, ids); },
+                 .line_break = [&](size_t) { ids.push_back(line_break_); }});
   return ids;
+}
+
+/// The places are in bytes of `text`.
+void SentencePieceTokenizer::append_placed(std::string_view text, std::vector<PlacedToken>& tokens) const {
+  const auto encoded = processor_->EncodeAsImmutableProto(text);
+  if (encoded.text() != text) throw DataError("SentencePiece could not encode the text with this model");
+  for (const auto& piece : encoded.pieces()) tokens.push_back({piece.id(), piece.begin(), piece.end()});
+}
+
+std::vector<PlacedToken> SentencePieceTokenizer::placed_lines(std::string_view text,
+                                                              TextBegins begins) const {
+  const auto seen = prepared(text);
+  std::vector<PlacedToken> tokens;
+  const auto line = [&](std::string_view marked, size_t begin, size_t n_marks) {
+    const size_t first = tokens.size();
+    append_placed(marked, tokens);
+    // The mark is no part of the text.
+    for (auto& token : std::span(tokens).subspan(first)) {
+      token.begin = begin + std::max(token.begin, n_marks) - n_marks;
+      token.end = begin + std::max(token.end, n_marks) - n_marks;
+    }
+  };
+  for_each_line(seen, begins, {.line = line, .line_break = [&](size_t at) {
+                                 tokens.push_back({line_break_, at, at + 1});
+                               }});
+  in_code_points(seen, tokens);
+  return tokens;
+}
+
+// A prepared text has the code points of the text, each in another form at most.
+std::vector<PlacedToken> SentencePieceTokenizer::encode_with_places(std::string_view text) const {
+  check_utf8(text);
+  if (options_.normalization == TextNormalization::none) return placed_lines(text, TextBegins::a_line);
+  const auto seen = prepared(text);
+  std::vector<PlacedToken> tokens;
+  append_placed(seen, tokens);
+  in_code_points(seen, tokens);
+  return tokens;
+}
+
+std::vector<PlacedToken> SentencePieceTokenizer::encode_continuation_with_places(
+    std::string_view text) const {
+  check_utf8(text);
+  if (options_.normalization == TextNormalization::none) return placed_lines(text, TextBegins::within_a_line);
+  const auto seen = prepared(text);
+  auto tokens = placed_after_stand_in(seen);
+  in_code_points(seen, tokens);
+  return tokens;
 }
 
 TokenIds SentencePieceTokenizer::encode(std::string_view text) const {
@@ -356,17 +419,26 @@ TokenIds SentencePieceTokenizer::encode(std::string_view text) const {
 TokenIds SentencePieceTokenizer::encode_continuation(std::string_view text) const {
   check_utf8(text);
   if (options_.normalization == TextNormalization::none) return encode_lines(text, TextBegins::within_a_line);
-  // SentencePiece begins every text with a blank. After a character that no piece contains, it cuts `text` as
-  // in the middle of a longer text. The pieces of that character alone are then left out.
-  const auto whole = std::string(stand_in) + prepared(text);
-  const auto encoded = processor_->EncodeAsImmutableProto(whole);
-  if (encoded.text() != whole) throw DataError("SentencePiece could not encode the text with this model");
   TokenIds ids;
-  for (const auto& piece : encoded.pieces()) {
-    // A piece can begin before `text` and end in it, because adjacent unknown characters become one unk.
-    if (piece.begin() >= stand_in.size() || piece.end() > stand_in.size()) ids.push_back(piece.id());
-  }
+  for (const auto& token : placed_after_stand_in(prepared(text))) ids.push_back(token.id);
   return ids;
+}
+
+/// The tokens of a prepared text within a longer one, with their places in bytes. SentencePiece begins every
+/// text with a blank. After a character that no piece contains, it cuts `seen` as in the middle of a longer
+/// text. The pieces of that character alone are then left out.
+std::vector<PlacedToken> SentencePieceTokenizer::placed_after_stand_in(std::string_view seen) const {
+  std::vector<PlacedToken> tokens;
+  append_placed(std::string(stand_in).append(seen), tokens);
+  // A piece can begin before `seen` and end in it, because adjacent unknown characters become one unk.
+  std::erase_if(tokens, [](const PlacedToken& token) {
+    return token.begin < stand_in.size() && token.end <= stand_in.size();
+  });
+  for (auto& token : tokens) {
+    token.begin = std::max(token.begin, stand_in.size()) - stand_in.size();
+    token.end -= stand_in.size();
+  }
+  return tokens;
 }
 
 std::string SentencePieceTokenizer::decode(std::span<const int64_t> ids) const {

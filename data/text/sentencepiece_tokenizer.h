@@ -46,6 +46,9 @@ class SentencePieceTokenizer : public Tokenizer {
 
   TokenIds encode(std::string_view text) const override;
   TokenIds encode_continuation(std::string_view text) const override;
+  /// The places are those of SentencePiece: a token stands for the blanks before it, too.
+  std::vector<PlacedToken> encode_with_places(std::string_view text) const override;
+  std::vector<PlacedToken> encode_continuation_with_places(std::string_view text) const override;
   std::string decode(std::span<const int64_t> ids) const override;
   TokenText token_text(int64_t id) const override;
   bool begins_text_after(int64_t id) const override { return options_.marks_lines && id == line_break_; }
@@ -61,7 +64,12 @@ class SentencePieceTokenizer : public Tokenizer {
   std::string prepared(std::string_view text) const;
   void append_ids(std::string_view text, TokenIds& ids) const;
   enum class TextBegins { a_line, within_a_line };
+  struct LineVisitor;
+  void for_each_line(std::string_view seen, TextBegins begins, const LineVisitor& visitor) const;
   TokenIds encode_lines(std::string_view text, TextBegins begins) const;
+  void append_placed(std::string_view text, std::vector<PlacedToken>& tokens) const;
+  std::vector<PlacedToken> placed_lines(std::string_view text, TextBegins begins) const;
+  std::vector<PlacedToken> placed_after_stand_in(std::string_view seen) const;
   std::string decode_pieces(std::span<const int64_t> ids) const;
 
   std::string model_;  // serialised: the content of RUN/tokenizer.model

@@ -1,6 +1,7 @@
 #include "data/text/tokenizer.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 
@@ -85,6 +86,64 @@ TEST(ByteTokenizer, HasOneIdForEachByte) {
   EXPECT_THAT(all->encode(std::string_view("\0\xFF", 2)), ElementsAre(7, 262));
   EXPECT_EQ(all->label(262), "<0xFF>");
   EXPECT_EQ(all->label(7 + 'A'), "A");
+}
+
+std::vector<std::array<size_t, 2>> places(const std::vector<PlacedToken>& tokens) {
+  std::vector<std::array<size_t, 2>> result;
+  for (const auto& token : tokens) result.push_back({token.begin, token.end});
+  return result;
+}
+
+TEST(Tokenizer, SaysWhereCharactersAndBytesStand) {
+  using Places = std::vector<std::array<size_t, 2>>;
+  const auto chars = make(TokenizerKind::character, SpecialTokenSet::all, {"ab"});
+  EXPECT_EQ(places(chars->encode_with_places("aéb")), (Places{{0, 1}, {1, 2}, {2, 3}}));
+  const auto bytes = make(TokenizerKind::byte, SpecialTokenSet::none, {});
+  EXPECT_EQ(places(bytes->encode_with_places("aéb")), (Places{{0, 1}, {1, 2}, {1, 2}, {2, 3}}));
+  EXPECT_EQ(places(bytes->encode_continuation_with_places("é")), (Places{{0, 1}, {0, 1}}));
+}
+
+/// The code points of a text that no token stands for.
+std::u32string left_out(std::string_view text, const std::vector<PlacedToken>& tokens) {
+  auto rest = decode_utf8(text);
+  const auto size = rest.size();
+  for (const auto& [id, begin, end] : tokens) {
+    EXPECT_LE(begin, end);
+    EXPECT_LE(end, size);
+    for (size_t i = begin; i < std::min(end, size); ++i) rest[i] = 0;
+  }
+  std::erase(rest, 0);
+  return rest;
+}
+
+TEST(Tokenizer, SaysWhereThePiecesOfItsOwnVocabularyStand) {
+  for (const auto normalization : {TextNormalization::nfkc, TextNormalization::none}) {
+    for (const bool lowercase : {false, true}) {
+      for (const bool bytes : {false, true}) {
+        TokenizerConfig config;
+        config.type = TokenizerKind::sentencepiece;
+        config.vocab_size = bytes ? 400 : 120;
+        config.normalization = normalization;
+        config.lowercase = lowercase;
+        config.byte_fallback = bytes;
+        const auto tokenizer = make_tokenizer(config, SpecialTokenSet::all, reader_of(sentences(300)));
+        for (const std::string text :
+             {"The cat, the CAT.", "a\nb  c\n\n d", "", " ", "Ünïcode ▁ İstanbul ﬁn 한국", "😀x"}) {
+          const auto whole = tokenizer->encode_with_places(text);
+          const auto later = tokenizer->encode_continuation_with_places(text);
+          TokenIds ids, later_ids;
+          for (const auto& token : whole) ids.push_back(token.id);
+          for (const auto& token : later) later_ids.push_back(token.id);
+          EXPECT_EQ(ids, tokenizer->encode(text)) << text;
+          EXPECT_EQ(later_ids, tokenizer->encode_continuation(text)) << text;
+          for (const auto& tokens : {whole, later}) {
+            for (const char32_t c : left_out(text, tokens))
+              EXPECT_TRUE(normalization == TextNormalization::nfkc && (c == ' ' || c == '\n')) << text;
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(Tokenizer, RoundTripsTextOfManyScripts) {

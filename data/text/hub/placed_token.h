@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+#include <vector>
 
 namespace zoo {
 
@@ -12,5 +14,8 @@ struct PlacedToken {
   size_t begin, end;
   bool operator==(const PlacedToken&) const = default;
 };
+
+/// Turns places in bytes of `text`, UTF-8, into places in code points.
+void in_code_points(std::string_view text, std::vector<PlacedToken>& tokens);
 
 }  // namespace zoo
