@@ -15,7 +15,7 @@ void say_on_terminal(std::string_view line, const ProgressOutput& output) {
 }
 
 std::function<void(int64_t, int64_t)> progress_on_terminal(std::string_view title, std::string_view unit,
-                                                           ProgressOutput output) {
+                                                           const ProgressOutput& output) {
   constexpr double silent_seconds = 2;
   if (output.columns() == 0) return nullptr;
   const double started = output.seconds();

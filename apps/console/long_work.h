@@ -15,6 +15,7 @@ void say_on_terminal(std::string_view line, const ProgressOutput& output = Progr
 /// A function for on_progress that shows the progress of work on a terminal. The work is usually short, so
 /// the line appears after two seconds. It ends when the last copy of the function does.
 std::function<void(int64_t done, int64_t all)> progress_on_terminal(
-    std::string_view title, std::string_view unit, ProgressOutput output = ProgressOutput::standard_error());
+    std::string_view title, std::string_view unit,
+    const ProgressOutput& output = ProgressOutput::standard_error());
 
 }  // namespace zoo
