@@ -1,13 +1,13 @@
 #include "generation/scheduler.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <span>
 #include <utility>
 
 #include <torch/types.h>
 
+#include "generation/log_probabilities.h"
 #include "generation/sequence_reader.h"
 
 namespace zoo {
@@ -18,20 +18,6 @@ constexpr int64_t kMostTokensAtOnce = 64;
 
 torch::Tensor indices(const std::vector<int64_t>& values, torch::Device device) {
   return torch::tensor(values, torch::kInt64).to(device);
-}
-
-/// log softmax(logits)[tokens] of each row
-std::vector<double> log_probabilities(const torch::Tensor& logits, const std::vector<int64_t>& tokens) {
-  const auto index = indices(tokens, logits.device()).unsqueeze(1);
-  // LibTorch sums each row of a softmax alone, but not each row of a logsumexp.
-  const auto chosen = logits.to(torch::kFloat64).log_softmax(1).gather(1, index).squeeze(1).cpu();
-  const auto values = chosen.accessor<double, 1>();
-  std::vector<double> result;
-  for (int64_t i = 0; i < values.size(0); ++i) {
-    if (!std::isfinite(values[i])) fail_not_a_number();
-    result.push_back(values[i]);
-  }
-  return result;
 }
 
 }  // namespace
@@ -106,7 +92,7 @@ void Scheduler::advance_rows() {
   let_rows_leave();
 }
 
-/// What is proposed for each row; empty if there is nothing for any row.
+/// A proposal for each row. The list is empty if no row has any.
 std::vector<Proposal> Scheduler::proposals() {
   std::vector<Proposal> result(rows_.size());
   const int64_t share = kMostTokensAtOnce / std::ssize(rows_) - 1;

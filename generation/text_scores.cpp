@@ -1,7 +1,6 @@
 #include "generation/text_scores.h"
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 #include <utility>
 
@@ -9,6 +8,7 @@
 #include <torch/types.h>
 
 #include "base/error.h"
+#include "generation/log_probabilities.h"
 #include "generation/prompt.h"
 #include "generation/sequence_reader.h"
 #include "models/inference_scope.h"
@@ -69,16 +69,6 @@ int64_t longest(std::span<const TokenIds> rows) {
   return n;
 }
 
-/// log softmax(logits)[tokens], where logits are (N, V)
-std::vector<double> chosen(const torch::Tensor& logits, const std::vector<int64_t>& tokens) {
-  const auto index = torch::tensor(tokens, torch::kInt64).to(logits.device()).unsqueeze(1);
-  const auto values = logits.to(torch::kFloat64).log_softmax(1).gather(1, index).cpu().contiguous();
-  std::vector<double> result(values.const_data_ptr<double>(),
-                             values.const_data_ptr<double>() + values.numel());
-  if (!std::ranges::all_of(result, [](double value) { return std::isfinite(value); })) fail_not_a_number();
-  return result;
-}
-
 /// The log-probabilities of the tokens of passages that are read together.
 std::vector<std::vector<double>> read(GenerativeModel& model, torch::Device device,
                                       std::span<const Passage* const> passages) {
@@ -92,7 +82,7 @@ std::vector<std::vector<double>> read(GenerativeModel& model, torch::Device devi
   DecodingState state;
   const auto logits = model.prefill(columns(prompts, 0, longest(prompts), device), state);  // (B, V)
   std::vector<std::vector<double>> result;
-  for (const double value : chosen(logits, next)) result.push_back({value});
+  for (const double value : log_probabilities(logits, next)) result.push_back({value});
 
   const auto n_rows = std::ssize(passages);
   const int64_t width = std::max<int64_t>(1, kMostLogits / (n_rows * logits.size(1)));
@@ -108,7 +98,8 @@ std::vector<std::vector<double>> read(GenerativeModel& model, torch::Device devi
       }
     }
     const auto at = LogitsAt::positions(torch::tensor(places, torch::kInt64).to(device));
-    const auto values = chosen(model.forward(columns(read_after, begin, n, device), state, at), next);
+    const auto values =
+        log_probabilities(model.forward(columns(read_after, begin, n, device), state, at), next);
     for (size_t i = 0; i < places.size(); ++i)
       result[static_cast<size_t>(places[i] / n)].push_back(values[i]);
   }
