@@ -177,7 +177,7 @@ std::string names_of(const std::vector<ConfigPath>& files) {
 
 /// Says on stderr that the model is no better than a guess.
 void note_guess(const Run& run, Split split, double loss) {
-  // The guess is that of the frequencies in the training data.
+  // The guess needs the frequencies of the training data.
   if (const auto reading = reading_note(run.experiment().data, Split::train)) std::cerr << *reading << '\n';
   const auto guess = guess_losses(run.task(), split);
   if (const auto note = guess ? guess_note(loss, *guess) : std::nullopt)

@@ -38,7 +38,7 @@ Proposal PromptLookup::propose(const SequenceView& text, int64_t most, const Dra
   return {.tokens = {ids.begin() + best, ids.begin() + end}};
 }
 
-/// The logits after `text`, (1, V) float32. What the state has read of another text is taken back.
+/// The logits after `text`, (1, V) float32. The state takes back the tokens of another text.
 torch::Tensor DraftModel::read(const TokenIds& text) {
   const auto same = std::ranges::mismatch(read_, text).in1 - read_.begin();
   const int64_t n_kept = std::min<int64_t>(same, std::ssize(text) - 1);

@@ -136,7 +136,7 @@ def main():
                         help=f"one of {', '.join(OPTIMIZERS)}; may be repeated; default: all")
     parser.add_argument("--ages", type=int, nargs="+", default=[100, 5000, 20000], help="steps (default: %(default)s)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder for the trained copies, which may have some")
-    parser.add_argument("--processor-time", action="store_true", help="of the steps, in place of that of a clock")
+    parser.add_argument("--processor-time", action="store_true", help="measure the processor's time for the steps, not the clock's")
     parser.add_argument("--denormals", action="store_true", help="made-up late states in place of long trainings")
     parser.add_argument("--steps", type=int, default=40, help="measured steps of each copy (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="(default: %(default)s)")

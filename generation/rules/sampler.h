@@ -55,7 +55,7 @@ class GreedySampler final : public Sampler {
   std::vector<int64_t> sample(const torch::Tensor& logits, std::span<const Draw> draws) const override;
 };
 
-/// Draws a token with its probability, softmax(logits). Of a proposal whose tokens were drawn, a token x is
+/// Draws a token with its probability, softmax(logits). A token x of a proposal whose tokens were drawn is
 /// accepted with probability min(1, p(x) / q(x)), where p are the model's probabilities and q the draft's;
 /// instead of the first one that is not, one is drawn from max(p - q, 0) (Leviathan et al. 2023, appendix
 /// A.1).
