@@ -8,6 +8,8 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,18 +17,25 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "analysis/generation_speed.h"
 #include "analysis/measure.h"
 #include "analysis/random_data.h"
 #include "analysis/scaling.h"
 #include "apps/arguments/options.h"
+#include "apps/arguments/run_arguments.h"
 #include "apps/commands.h"
 #include "apps/console/long_work.h"
+#include "apps/console/prompt_lines.h"
 #include "base/device.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoints/initial_weights.h"
 #include "checkpoints/stored_model.h"
+#include "data/text/tokenizer_file.h"
 #include "experiments/own_text.h"
+#include "generation/generator.h"
+#include "generation/prompt.h"
+#include "io/files.h"
 #include "models/families/model_cost.h"
 #include "tasks/preparation.h"
 #include "tasks/task.h"
@@ -44,6 +53,11 @@ struct BenchArguments {
   double seconds = kUsualSeconds;
   bool scaling = false, json = false;
   std::string device = "auto";
+  // Of the prompts in a file.
+  std::optional<std::filesystem::path> input;
+  std::vector<int64_t> batch_sizes;
+  std::optional<int64_t> max_new_tokens, beam;
+  std::optional<WeightFormat> weights;
 };
 
 using Json = nlohmann::ordered_json;
@@ -172,7 +186,73 @@ BenchTask task_of(const BenchArguments& arguments) {
   return task;
 }
 
+// ---- prompts of a file
+
+std::vector<TokenIds> prompts_of(const BenchArguments& arguments, const Run& run) {
+  const auto* const model = run.model().generative();
+  if (!model) throw UsageError("--input: this run does not write, so it has no answers to measure");
+  std::istringstream content(read_file(*arguments.input));
+  std::vector<TokenIds> prompts;
+  for (const auto& line : read_lines(content, most_prompt_bytes(model->max_length()))) {
+    check_utf8(line);
+    prompts.push_back(encode_prompt(run.tokenizer(), line, *model));
+  }
+  if (prompts.empty()) throw DataError(fmt::format("{}: the file is empty", arguments.input->string()));
+  return prompts;
+}
+
+Json as_json(const GenerationSpeed& speed, int64_t batch_size) {
+  const auto& output = speed.first.outputs.front();
+  return {{"batch_size", batch_size},
+          {"prompts", speed.n_prompts},
+          {"first_token_ms", speed.first_token_seconds * 1e3},
+          {"seconds", speed.seconds},
+          {"tokens_per_second", speed.tokens_per_second},
+          {"first_output_ids", output.ids}};
+}
+
+/// With --beam 1, a batch of N prompts at once is measured with the first N prompts. Beam search always
+/// answers all prompts, in batches of about N beams.
+void bench_prompts(const BenchArguments& arguments) {
+  const auto run =
+      open_run({.dir = arguments.target, .weights = arguments.weights, .device = arguments.device});
+  const auto prompts = prompts_of(arguments, run);
+  const Generator generator(run.model(), run.tokenizer());
+  auto options = run.experiment().generation;
+  options.temperature = 0;
+  options.num_samples = 1;
+  if (arguments.max_new_tokens) options.max_new_tokens = *arguments.max_new_tokens;
+  if (arguments.beam) options.beam = *arguments.beam;
+  const auto sizes =
+      arguments.batch_sizes.empty() ? std::vector<int64_t>{options.batch_size} : arguments.batch_sizes;
+  auto results = Json::array();
+  std::string text;
+  for (const int64_t size : sizes) {
+    options.batch_size = size;
+    const auto n = options.beam > 1 ? std::ssize(prompts) : std::min<int64_t>(size, std::ssize(prompts));
+    say_on_terminal(fmt::format("measuring answers to {} prompts in batches of {}", n, size));
+    const auto speed = measure_generation(generator, std::span(prompts).first(static_cast<size_t>(n)),
+                                          options, arguments.seconds);
+    results.push_back(as_json(speed, size));
+    text += fmt::format(
+        "{:<10} {:>10.0f} tokens/s    {} prompts, {} beam{}, {} tokens each; the first tokens take {:.2f} "
+        "ms, all take {:.3f} s\n",
+        fmt::format("batch {}", size), speed.tokens_per_second, speed.n_prompts, options.beam,
+        options.beam == 1 ? "" : "s", options.max_new_tokens, speed.first_token_seconds * 1e3, speed.seconds);
+  }
+  std::cout << (arguments.json ? Json{{"generation", std::move(results)}}.dump(2) + "\n" : text);
+}
+
+void check_options(const BenchArguments& arguments) {
+  if (!arguments.input) return;
+  if (!arguments.overrides.empty()) throw UsageError("--set changes a configuration, --input is for a run");
+  if (arguments.length) throw UsageError("--length is for random prompts: leave it out, or leave out --input");
+  if (arguments.scaling) throw UsageError("--scaling contradicts --input: it has no prompts");
+}
+
 void bench(const BenchArguments& arguments) {
+  check_options(arguments);
+  if (arguments.input) return bench_prompts(arguments);
   const auto device = parse_device(arguments.device);
   const auto measured = task_of(arguments);
   auto& task = measured.get();
@@ -245,6 +325,23 @@ void add_bench(CLI::App& app) {
       ->option_text("N")
       ->check(whole_number(64))
       ->needs("--scaling");
+  command
+      ->add_option("--input", arguments->input,
+                   "Measure how fast a run answers the prompts in the lines of this file, and nothing else")
+      ->option_text("FILE");
+  const auto of_prompts = [&](CLI::Option* option, const char* letter, int64_t least) {
+    option->option_text(letter)->needs("--input")->check(whole_number(least));
+  };
+  of_prompts(command->add_option("--batch-size", arguments->batch_sizes,
+                                 "With --input: outputs that grow together; several are measured in turn; "
+                                 "default: the run's generation.batch_size"),
+             "N…", 1);
+  of_prompts(command->add_option("--max-new-tokens", arguments->max_new_tokens,
+                                 "With --input: tokens of each answer; default: the run's"),
+             "N", 1);
+  of_prompts(command->add_option("--beam", arguments->beam, "With --input: beams; default: the run's"), "N",
+             1);
+  add_weights(*command, arguments->weights)->needs("--input");
   add_device(*command, arguments->device);
   add_json(*command, arguments->json);
   command->callback([arguments] { bench(*arguments); });

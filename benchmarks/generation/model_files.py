@@ -1,10 +1,7 @@
 """A model with its prompts, and its files in the form of each engine."""
 
 import json
-import os
 import random
-import re
-import shutil
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -43,22 +40,12 @@ class Model:
     def directory(self):
         return self.work / "directory"
 
-    def run(self, batch_size):
-        """A run of zoo with this `generation.batch_size`."""
-        run, first = self.work / f"run-{batch_size}", self.work / "run"
-        if not run.exists():
-            shutil.copytree(first, run, copy_function=os.link)
-            config = run / "config.yaml"
-            text = config.read_text(encoding="utf-8")
-            changed, n = re.subn(r"(\ngeneration:\n(?: .*\n)*?  batch_size: )\d+", rf"\g<1>{batch_size}", text)
-            if n != 1:
-                raise RuntimeError(f"{config} has no generation.batch_size")
-            config.unlink()
-            config.write_text(changed, encoding="utf-8")
-        return run
+    @property
+    def run(self):
+        return self.work / "run"
 
     def ids(self, texts):
-        lines = output_of([self.arguments.zoo, "tokenizer", "encode", self.work / "run"], self.env,
+        lines = output_of([self.arguments.zoo, "tokenizer", "encode", self.run], self.env,
                           input="\n".join(texts).encode() + b"\n").splitlines()
         return [[int(word) for word in line.split(",")] for line in lines]
 
@@ -79,7 +66,7 @@ class Model:
         return path
 
     def _export(self, path, weights):
-        output_of([self.arguments.zoo, "export", self.work / "run", path, "--weights", weights], self.env)
+        output_of([self.arguments.zoo, "export", self.run, path, "--weights", weights], self.env)
 
 
 def run_python(model, program, job, env=None):
@@ -105,7 +92,7 @@ def make_model(name, shape, lengths, arguments, env, work):
     if shape.has_beams:
         model.sentences = [letters(draw, draw.randint(*lengths.sentence)) for _ in range(lengths.sentences)]
     else:
-        n_short = max(max(arguments.batches), shape.rows)
+        n_short = max(arguments.batches)
         model.short = [letters(draw, lengths.short) for _ in range(n_short)]
         model.long = [letters(draw, lengths.long) for _ in range(lengths.long_prompts)]
         wrong = [row for row in model.ids(model.short) if len(row) != lengths.short]

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Shape:
-    """`family` is a model_type of transformers. `new` tokens are written after each prompt. `rows` prompts at least are
-    written by one process of zoo, so that a small model takes long enough to be timed."""
+    """`family` is a model_type of transformers. `new` tokens are written after each prompt."""
 
     what: str
     family: str
@@ -18,7 +17,6 @@ class Shape:
     vocabulary: int
     context: int
     new: int
-    rows: int = 1
     kv_heads: int | None = None
 
     @property
@@ -28,7 +26,8 @@ class Shape:
 
 @dataclass(frozen=True)
 class Lengths:
-    """Tokens of prompts, and how often a peer repeats a measurement, unless the first one takes longer than `seconds`."""
+    """Tokens of prompts, and how often a peer repeats a measurement, unless the first one takes longer than `seconds`.
+    zoo repeats it for `seconds`."""
 
     short: int = 16
     long: int = 512
@@ -44,13 +43,13 @@ class Lengths:
 SHAPES = {
     "gpt-small": Shape(
         what="GPT of 6 layers, 6 heads, 384 wide, vocabulary 512, context 1024", family="gpt2", width=384, layers=6, heads=6,
-        inner=1536, vocabulary=512, context=1024, new=128, rows=24),
+        inner=1536, vocabulary=512, context=1024, new=128),
     "gpt2": Shape(
         what="GPT-2's 124 million: 12 layers, 12 heads, 768 wide, vocabulary 50257, context 1024", family="gpt2", width=768,
-        layers=12, heads=12, inner=3072, vocabulary=50257, context=1024, new=32, rows=2),
+        layers=12, heads=12, inner=3072, vocabulary=50257, context=1024, new=32),
     "llama-50m": Shape(
         what="Llama of 8 layers, 8 heads, 4 heads of keys, 512 wide, 1376 inside, vocabulary 32000", family="llama", width=512,
-        layers=8, heads=8, kv_heads=4, inner=1376, vocabulary=32000, context=2048, new=64, rows=4),
+        layers=8, heads=8, kv_heads=4, inner=1376, vocabulary=32000, context=2048, new=64),
     "marian": Shape(
         what="Marian of 6 + 6 layers, 8 heads, 512 wide, 2048 inside, vocabulary 16000", family="marian", width=512, layers=6,
         heads=8, inner=2048, vocabulary=16000, context=512, new=20),
@@ -65,10 +64,11 @@ def tiny(shape):
     """A model that has every part of the real one, but takes no time."""
     return dataclasses.replace(
         shape, what=f"a tiny {shape.family}", width=64, layers=2, heads=2, kv_heads=shape.kv_heads and 1, inner=64,
-        vocabulary=400, context=128, new=8, rows=1)
+        vocabulary=400, context=128, new=8)
 
 
-TINY_LENGTHS = Lengths(short=4, long=32, cold_new=2, sentences=4, sentence=(3, 5), beams=2, long_prompts=2, repeats=1)
+TINY_LENGTHS = Lengths(short=4, long=32, cold_new=2, sentences=4, sentence=(3, 5), beams=2, long_prompts=2, repeats=1,
+                       seconds=0.05)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """One measurement of an engine with one setting."""
 
-import dataclasses
 import json
 import os
 import statistics
@@ -15,8 +14,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "training"))
 from run import run_measured  # noqa: E402
 from workloads import ROOT  # noqa: E402
 
-LEAST = 1e-6  # seconds
-
 # ---- zoo: the program as its users call it -----------------------------------------------------------------------------
 
 
@@ -24,13 +21,8 @@ def generate(model, setting, form, prompts, new, *options):
     """The command that writes exactly `new` tokens after each prompt."""
     file = model.work / "prompts"
     file.write_text("\n".join(prompts) + "\n", encoding="utf-8")
-    return [model.arguments.zoo, "generate", model.run(setting.batch_size), "--input", file, "--max-new-tokens", new,
+    return [model.arguments.zoo, "generate", model.run, "--input", file, "--max-new-tokens", new,
             "--min-new-tokens", new, "--weights", form, "--device", "cpu", *options]
-
-
-def difference(seconds, before):
-    """Seconds without those before. On a busy machine a short run can take longer than a long one."""
-    return max(seconds - before, seconds / 100)
 
 
 def environment(model, setting):
@@ -38,37 +30,28 @@ def environment(model, setting):
 
 
 def timed(model, setting, command):
-    """Seconds of the whole process, the first output's tokens, and what run_measured() says."""
+    """Seconds of the whole process, and its peak memory in bytes."""
     begin = time.monotonic()
     process = run_measured([*command, "--json"], environment(model, setting), model.work / "log")
-    seconds = time.monotonic() - begin
-    lines = (model.work / "log").read_text(encoding="utf-8").splitlines()  # notes of the program may stand before
-    results = json.loads(next(line for line in lines if line.startswith("{")))["results"]
-    return seconds, results[0]["outputs"][0]["ids"], process
+    return time.monotonic() - begin, process["peak_bytes"]
 
 
-def streamed(model, setting, command, prompts):
-    """The moments of the start and of each prompt's first token, and the peak memory in bytes."""
-    begin, arrived, text = time.monotonic(), [], b""
+def streamed(model, setting, command, prompt):
+    """The seconds from the start to the first token after the prompt, and the peak memory in bytes."""
+    begin, text, first = time.monotonic(), b"", None
     process = subprocess.Popen([str(word) for word in [*command, "--stream"]], stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(model, setting), cwd=ROOT)
     with process.stdout, process.stderr:
         while piece := os.read(process.stdout.fileno(), 1 << 16):
-            arrived.append((len(text), time.monotonic()))
             text += piece
+            if first is None and len(text) > len(prompt.encode()):
+                first = time.monotonic()
         words = process.stderr.read().decode(errors="replace").strip()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
+    if process.returncode or first is None:
         raise RuntimeError(f"zoo generate ended with {process.returncode}: {words.splitlines()[-1] if words else ''}")
-    moments, position = [], 0
-    for number, prompt in enumerate(prompts, 1):
-        heading = ((f"=== prompt {number}\n" if len(prompts) > 1 else "") + prompt).encode()
-        position = text.find(heading, position) + len(heading)
-        if position < len(heading):
-            raise RuntimeError(f"zoo generate --stream did not print prompt {number}")
-        moments.append([when for start, when in arrived if start <= position][-1])
-    return begin, moments, usage.ru_maxrss * 1024
+    return first - begin, usage.ru_maxrss * 1024
 
 
 def zoo_cold(model, setting, form):
@@ -77,54 +60,49 @@ def zoo_cold(model, setting, form):
         command = [generate(model, setting, form, model.sentences[:1], n, "--beam", lengths.beams)
                    for n in (1, lengths.cold_new)]
         return {"cold_seconds": timed(model, setting, command[0])[0],
-                "peak_bytes": timed(model, setting, command[1])[2]["peak_bytes"]}
+                "peak_bytes": timed(model, setting, command[1])[1]}
     prompts = model.short[:1]
     command = generate(model, setting, form, prompts, lengths.cold_new, "--temperature", 0)
-    begin, moments, peak = streamed(model, setting, command, prompts)
-    return {"cold_seconds": moments[0] - begin, "peak_bytes": peak}
+    seconds, peak = streamed(model, setting, command, prompts[0])
+    return {"cold_seconds": seconds, "peak_bytes": peak}
 
 
-def zoo_prompts(model, setting, form):
-    """One token is written for each prompt, so that the time from one token to the next is that of a prompt. This does not
-    count the first prompt."""
-    n = len(model.long)
-    prompts = model.long + model.short
-    command = generate(model, setting, form, prompts, 1, "--temperature", 0)
-    _, moments, _ = streamed(model, setting, command, prompts)
-    # On a busy machine the output of a tiny model can arrive at once.
-    long, short = (max(end - begin, LEAST) for begin, end in ((moments[0], moments[n - 1]), (moments[n - 1], moments[-1])))
-    return {"prompt": model.lengths.long * (n - 1) / long, "first_token": short / len(model.short)}
-
-
-def zoo_batch(model, setting, form, rows, figures):
-    """The time of a process that writes one token for each prompt, subtracted from that of one that writes all."""
-    prompts = model.short[:rows * max(1, model.shape.rows // rows)]
-    setting = dataclasses.replace(setting, batch_size=rows)
-    first, rest = (timed(model, setting, generate(model, setting, form, prompts, n, "--temperature", 0))
-                   for n in (1, model.shape.new))
-    figures[f"batch_{rows}"] = len(prompts) * (model.shape.new - 1) / difference(rest[0], first[0])
-    figures["tokens"] = rest[1]
-    return max(first[2]["others_share"], rest[2]["others_share"])
+def bench(model, setting, form, prompts, new, batches, *options):
+    """What `zoo bench` measures of each batch size in one process, and what run_measured() says of the process."""
+    file = model.work / "prompts"
+    file.write_text("\n".join(prompts) + "\n", encoding="utf-8")
+    command = [model.arguments.zoo, "bench", model.run, "--input", file, "--max-new-tokens", new, "--weights", form,
+               "--device", "cpu", "--seconds", model.lengths.seconds, "--json", "--batch-size", *batches, *options]
+    process = run_measured(command, environment(model, setting), model.work / "log")
+    text = (model.work / "log").read_text(encoding="utf-8")  # notes of the program may stand before
+    return json.loads(text[text.index("{"):])["generation"], process["others_share"]
 
 
 def measure_zoo(model, setting, form, wanted):
-    figures, shares = {}, []
+    figures, shares, lengths = {}, [0], model.lengths
     if wanted & {"cold_seconds", "peak_bytes"}:
         figures |= zoo_cold(model, setting, form)
-    if wanted & {"prompt", "first_token"}:
-        figures |= zoo_prompts(model, setting, form)
-    for rows in model.arguments.batches:
-        if f"batch_{rows}" in wanted:
-            shares.append(zoo_batch(model, setting, form, rows, figures))
+    if "prompt" in wanted:
+        (measured,), share = bench(model, setting, form, model.long, 1, [1])
+        figures["prompt"] = lengths.long / (measured["first_token_ms"] / 1e3)
+        shares.append(share)
+    batches = [rows for rows in model.arguments.batches if f"batch_{rows}" in wanted]
+    if "first_token" in wanted and 1 not in batches:
+        batches = [1, *batches]
+    if batches:
+        results, share = bench(model, setting, form, model.short, model.shape.new, batches, "--beam", 1)
+        shares.append(share)
+        for rows, measured in zip(batches, results):
+            figures[f"batch_{rows}"] = measured["tokens_per_second"]
+            if rows == 1:
+                figures["first_token"] = measured["first_token_ms"] / 1e3
+        figures["tokens"] = results[0]["first_output_ids"]
     if "beams" in wanted:
-        # A process that writes a token for one sentence takes what the others need to start.
-        lengths, beam = model.lengths, ("--beam", model.lengths.beams)
-        start, _, _ = timed(model, setting, generate(model, setting, form, model.sentences[:1], 1, *beam))
-        seconds, tokens, process = timed(
-            model, setting, generate(model, setting, form, model.sentences, model.shape.new, *beam))
-        figures |= {"beams": lengths.sentences / difference(seconds, start), "tokens": tokens}
-        shares.append(process["others_share"])
-    return figures, max(shares, default=0)
+        (measured,), share = bench(model, setting, form, model.sentences, model.shape.new, [setting.batch_size],
+                                   "--beam", lengths.beams)
+        figures |= {"beams": lengths.sentences / measured["seconds"], "tokens": measured["first_output_ids"]}
+        shares.append(share)
+    return figures, max(shares)
 
 
 # ---- peers: peer.py, in a process of its own ---------------------------------------------------------------------------
@@ -163,7 +141,7 @@ def measure_peer(engine, model, setting, form, wanted):
         figures["beams"] = lengths.sentences / statistics.median(result["beams"])
     for rows in batches:
         first, rest = (statistics.median(pair[i] for pair in result[str(rows)]) for i in (0, 1))
-        figures[f"batch_{rows}"] = rows * (model.shape.new - 1) / difference(rest, first)
+        figures[f"batch_{rows}"] = rows * (model.shape.new - 1) / max(rest - first, rest / 100)
         if rows == 1:
             figures["first_token"] = first
     return figures, max(shares)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -175,6 +176,35 @@ TEST_F(Bench, UsesRandomTokensWithoutData) {
   std::filesystem::rename(dir() / "text.txt", dir() / "elsewhere.txt");
   measure("run");
   EXPECT_TRUE(std::filesystem::is_empty(dir() / "tmp")) << "its files are removed";
+}
+
+TEST_F(Bench, MeasuresAnswersToPromptsOfAFile) {
+  ASSERT_EQ(zoo("train translator.yaml --device cpu --out run").code, 0);
+  dir().write("prompts.txt", "a b c\nb c\nc a b\n");
+  const std::string prompts = "run --input prompts.txt --max-new-tokens 4 ";
+  const auto greedy = json::parse(bench(prompts + "--batch-size 1 2 8 --json"))["generation"];
+  ASSERT_EQ(greedy.size(), 3U);
+  for (const auto& [place, n] : std::map<size_t, int>{{0, 1}, {1, 2}, {2, 3}}) {
+    const auto& measured = greedy[place];
+    EXPECT_THAT(keys(measured), ElementsAre("batch_size", "first_output_ids", "first_token_ms", "prompts",
+                                            "seconds", "tokens_per_second"));
+    EXPECT_EQ(measured["prompts"], n);
+    EXPECT_EQ(measured["first_output_ids"], greedy[0]["first_output_ids"]);
+    EXPECT_GT(measured["seconds"].get<double>(), 0);
+  }
+  EXPECT_EQ(greedy[0]["first_output_ids"].size(), 4U);
+  const auto beams = json::parse(bench(prompts + "--beam 2 --batch-size 2 --weights int8 --json"));
+  EXPECT_EQ(beams["generation"][0]["prompts"], 3);
+  EXPECT_THAT(bench(prompts + "--beam 2"), HasSubstr("3 prompts, 2 beams, 4 tokens each"));
+
+  dir().write("empty.txt", "");
+  expect_error("run --input empty.txt", {"empty.txt: the file is empty"});
+  expect_error("run --input nowhere.txt", {"nowhere.txt"});
+  expect_error("run --input prompts.txt --length 8", {"--length", "--input"});
+  expect_error("run --input prompts.txt --scaling", {"--scaling", "--input"});
+  expect_error("run --batch-size 2", {"--batch-size", "--input"});
+  ASSERT_EQ(zoo("train classifier.yaml --device cpu --out classifier").code, 0);
+  expect_error("classifier --input prompts.txt", {"--input", "does not write"});
 }
 
 TEST_F(Bench, OfDataThatAreDamagedIsAnError) {
