@@ -157,7 +157,7 @@ void add_export(CLI::App& app) {
   command
       ->add_option(
           "--weights", arguments->type,
-          "The type of the weights: fp32, fp16, bf16, or q8_0 in a GGUF file; default: the one in which "
+          "The type of the weights: fp32, fp16, bf16, or in a GGUF file q8_0 or q4_0; default: the one in which "
           "the run has them")
       ->transform(one_of<ExportedType>())
       ->option_text("FORMAT");

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -163,8 +165,8 @@ bool fits(torch::ScalarType stored, torch::ScalarType wanted, Types types) {
   return types == Types::floating && c10::isFloatingType(stored) && c10::isFloatingType(wanted);
 }
 
-/// The checks of load_tensors(), then the copy.
-void load(const TensorSource& source, const TensorMap& tensors, Wanted wanted, Types types) {
+/// The checks of load_tensors().
+void check_tensors(const TensorSource& source, const TensorMap& tensors, Wanted wanted, Types types) {
   const auto fail = [&](const std::string& problem) {
     throw CheckpointError(fmt::format("{}: of another architecture: {}", source.place(), problem));
   };
@@ -186,8 +188,22 @@ void load(const TensorSource& source, const TensorMap& tensors, Wanted wanted, T
                       name, c10::toString(stored), c10::toString(tensor.scalar_type())));
     }
   }
+}
+
+void load(const TensorSource& source, const TensorMap& tensors, Wanted wanted, Types types) {
+  check_tensors(source, tensors, wanted, types);
   const torch::NoGradGuard no_grad;
   for (const auto& [name, tensor] : tensors) source.read_into(tensor, name);
+}
+
+/// The modules that own the matrices among the parameters, by the parameter's name.
+std::map<std::string, MatrixModule*> owners_of_matrices(const torch::nn::Module& model) {
+  std::map<std::string, MatrixModule*> owners;
+  for (const auto& item : model.named_modules("", false)) {
+    if (auto* const owner = dynamic_cast<MatrixModule*>(item.value().get()))
+      owners.emplace(item.key() + ".weight", owner);
+  }
+  return owners;
 }
 
 }  // namespace
@@ -204,6 +220,20 @@ void load_weights(const TensorSource& source, const torch::nn::Module& module) {
 void load_weights(const fs::path& path, const torch::nn::Module& module) {
   load(SafetensorsFile(path), stored_tensors(module), Wanted::all_tensors, Types::floating);
   check_finite(path, named_weights(module));
+}
+
+void load_weights(const TensorSource& source, torch::nn::Module& module, WeightFormat format) {
+  auto tensors = named_tensors(module);
+  check_tensors(source, tensors, Wanted::all_tensors, Types::floating);
+  const auto owners = owners_of_matrices(module);
+  const torch::NoGradGuard no_grad;
+  while (!tensors.empty()) {
+    const auto name = tensors.begin()->first;
+    source.read_into(tensors.begin()->second, name);
+    check_finite(source.place(), {*tensors.begin()});
+    tensors.erase(tensors.begin());  // the last reference but the module's
+    if (const auto owner = owners.find(name); owner != owners.end()) owner->second->convert(format);
+  }
 }
 
 void save_weights(const fs::path& path, const torch::nn::Module& module, const StringMap& metadata) {

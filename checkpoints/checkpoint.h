@@ -20,6 +20,7 @@
 #include "checkpoints/weight_average.h"
 #include "data/batch_source.h"
 #include "io/safetensors.h"
+#include "layers/weights/weights.h"
 #include "models/precision.h"
 
 namespace zoo {
@@ -64,7 +65,11 @@ void load_tensors(const std::filesystem::path& path, const TensorMap& tensors,
 /// CheckpointError as load_tensors(), and names the first tensor of weights that is not finite.
 void load_weights(const TensorSource& source, const torch::nn::Module& module);
 
-/// The same from a file: all tensors, or with adapters those beside the base.
+/// The same for a model that is not trained further: each matrix is stored in fast_format(format) as soon as
+/// it is read, so that no more than one is in memory in fp32.
+void load_weights(const TensorSource& source, torch::nn::Module& module, WeightFormat format);
+
+/// Loads the weights of a file: all tensors, or with adapters those beside the base.
 void load_weights(const std::filesystem::path& path, const torch::nn::Module& module);
 
 /// Replaces RUN/model.safetensors (or another file) by the weights of `module`, atomically. A link there is

@@ -139,15 +139,21 @@ void write_run(const fs::path& dir, const Experiment& experiment, const Vocabula
   });
 }
 
-Run Run::open(const fs::path& dir, c10::Device device) {
+Run Run::open(const fs::path& dir, c10::Device device, std::optional<WeightFormat> weights) {
   auto stored = open_stored_model(dir);
   Run run;
   run.dir_ = dir;
   run.weights_ = stored.tensors->place();
   run.task_ = std::move(stored.task);
   run.model_ = build_model(run.experiment(), *run.task_);
-  load_weights(*stored.tensors, *run.model_);
-  run.model_->to(device);
+  const auto format = weights.value_or(run.experiment().generation.weights);
+  if (device.is_cpu()) {
+    load_weights(*stored.tensors, *run.model_, format);
+  } else {
+    load_weights(*stored.tensors, *run.model_);
+    run.model_->to(device);
+    store_weights(*run.model_, format);
+  }
   run.model_->eval();
   return run;
 }

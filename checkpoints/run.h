@@ -53,9 +53,11 @@ void write_run(const std::filesystem::path& dir, const Experiment& experiment, c
 class Run {
  public:
   /// Opens it with the weights of run_weights(), or those of the directory. The model is in evaluation mode
-  /// on `device`. Throws CheckpointError: not a run, a file is missing or damaged, weights of another
-  /// architecture, weights that are not finite.
-  static Run open(const std::filesystem::path& dir, c10::Device device = c10::kCPU);
+  /// on `device`. Its weights are stored in fast_format(weights); nothing: of the run's generation.weights.
+  /// Throws CheckpointError: not a run, a file is missing or damaged, weights of another architecture,
+  /// weights that are not finite.
+  static Run open(const std::filesystem::path& dir, c10::Device device = c10::kCPU,
+                  std::optional<WeightFormat> weights = WeightFormat::fp32);
 
   const std::filesystem::path& dir() const { return dir_; }
   const Experiment& experiment() const { return task_->experiment(); }

@@ -62,6 +62,7 @@ torch::ScalarType scalar_type(ExportedType type) {
       return torch::kBFloat16;
     case ExportedType::fp32:
     case ExportedType::q8_0:  // refused before
+    case ExportedType::q4_0:
       break;
   }
   return torch::kFloat;
@@ -92,8 +93,10 @@ std::string export_foreign(const fs::path& dir, const Task& task,
                            const std::shared_ptr<const TensorSource>& tensors,
                            std::optional<ExportedType> type) {
   if (is_there(dir)) throw UsageError(fmt::format("{}: exists already; name a new directory", dir.string()));
-  if (type == ExportedType::q8_0)
-    throw UsageError("--weights q8_0: only a GGUF file can have them; name one, such as model.gguf");
+  if (type == ExportedType::q8_0 || type == ExportedType::q4_0) {
+    throw UsageError(fmt::format("--weights {}: only a GGUF file can have them; name one, such as model.gguf",
+                                 name_of(*type)));
+  }
   auto [family, config] = chosen_family(task);
   auto foreign = tensor_mapping(*family, task.experiment(), task.purpose(), config)
                      .exported(tensors, task.purpose().head == HeadKind::none ? ForeignNames::without_prefix

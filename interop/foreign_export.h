@@ -10,11 +10,11 @@
 
 namespace zoo {
 
-/// The types in which weights can be exported; q8_0 (eight bits with a scale for each 32 numbers) only to
+/// The types in which weights can be exported; q8_0 and q4_0 (8 or 4 bits with a scale for each 32 numbers) only to
 /// GGUF.
-enum class ExportedType { fp32, fp16, bf16, q8_0 };
+enum class ExportedType { fp32, fp16, bf16, q8_0, q4_0 };
 constexpr auto config_names(ExportedType) {
-  return std::to_array<std::string_view>({"fp32", "fp16", "bf16", "q8_0"});
+  return std::to_array<std::string_view>({"fp32", "fp16", "bf16", "q8_0", "q4_0"});
 }
 
 /// Writes config.json, model.safetensors, generation_config.json and the tokenizer's files to the new

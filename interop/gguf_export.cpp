@@ -120,6 +120,12 @@ bool is_always_plain(const TensorSource& tensors, const std::string& name) {
          name.ends_with(".attn_rel_b.weight");
 }
 
+/// Whether the scores of tokens are products with this tensor. They are more sensitive than others, and
+/// llama.cpp gives them more bits, too.
+bool is_output(const TensorSource& tensors, const std::string& name) {
+  return name == "output.weight" || (name == "token_embd.weight" && !tensors.contains("output.weight"));
+}
+
 const BlockType& format_of(const TensorSource& tensors, const std::string& name,
                            std::optional<ExportedType> type) {
   const auto shape = tensors.shape(name);
@@ -131,8 +137,12 @@ const BlockType& format_of(const TensorSource& tensors, const std::string& name,
     case ExportedType::bf16:
       return plain_block_type(torch::kBFloat16);
     case ExportedType::q8_0:
-      if (shape.back() % q8_0_block_type().elements == 0) return q8_0_block_type();
+    case ExportedType::q4_0: {
+      const bool few_bits = *type == ExportedType::q4_0 && !is_output(tensors, name);
+      const auto& blocks = few_bits ? q4_0_block_type() : q8_0_block_type();
+      if (shape.back() % blocks.elements == 0) return blocks;
       break;
+    }
     case ExportedType::fp16:
       break;
   }
@@ -170,7 +180,8 @@ std::string export_gguf(const fs::path& path, const Task& task,
   GgufMetadata metadata{{"general.architecture", architecture.name},
                         {"general.name", task.experiment().name},
                         {"general.file_type", file_type(*stored, type)}};
-  if (type == ExportedType::q8_0) metadata.emplace_back("general.quantization_version", uint32_t{2});
+  if (type == ExportedType::q8_0 || type == ExportedType::q4_0)
+    metadata.emplace_back("general.quantization_version", uint32_t{2});
   for (auto& key : gguf_keys_of(architecture, config)) metadata.push_back(std::move(key));
   for (auto& key : gguf_keys_of(vocabulary_of(architecture, task, config.at("vocab_size"))))
     metadata.push_back(std::move(key));

@@ -46,6 +46,26 @@ void decode_q4_0(Bytes blocks, std::span<float> to) {
   });
 }
 
+/// As ggml's reference does it: the number that is largest in size becomes -8, the others are rounded to the
+/// nearest whole number, halves up, and at most 7.
+void encode_q4_0(std::span<const float> numbers, std::span<std::byte> to) {
+  constexpr size_t bytes = 18;
+  for (size_t i = 0; i < numbers.size() / kBlock; ++i) {
+    const auto x = numbers.subspan(i * kBlock, kBlock);
+    const auto block = to.subspan(i * bytes, bytes);
+    const float extreme = *std::ranges::max_element(x, {}, [](float number) { return std::abs(number); });
+    const float scale = extreme / -8;
+    const float inverse = scale == 0 ? 0 : 1 / scale;
+    const uint16_t half = c10::detail::fp16_ieee_from_fp32_value(scale);
+    std::memcpy(block.data(), &half, sizeof half);
+    const auto bits = [&](size_t j) {
+      return static_cast<uint8_t>(std::min(15, static_cast<int>(x[j] * inverse + 8.5F)));
+    };
+    for (size_t j = 0; j < kBlock / 2; ++j)
+      block[2 + j] = static_cast<std::byte>(bits(j) | bits(j + kBlock / 2) << 4);
+  }
+}
+
 void decode_q4_1(Bytes blocks, std::span<float> to) {
   for_each_block<kBlock, 20>(blocks, to, [](Bytes block, std::span<float> y) {
     const float scale = half_at(block, 0), least = half_at(block, 2);
@@ -177,7 +197,7 @@ constexpr auto kTypes = std::to_array<BlockType>({
     {0, "F32", 1, 4, nullptr, nullptr, torch::kFloat32},
     {1, "F16", 1, 2, nullptr, nullptr, torch::kFloat16},
     {30, "BF16", 1, 2, nullptr, nullptr, torch::kBFloat16},
-    {2, "Q4_0", kBlock, 18, decode_q4_0, nullptr, torch::kFloat32},
+    {2, "Q4_0", kBlock, 18, decode_q4_0, encode_q4_0, torch::kFloat32},
     {3, "Q4_1", kBlock, 20, decode_q4_1, nullptr, torch::kFloat32},
     {6, "Q5_0", kBlock, 22, decode_q5_0, nullptr, torch::kFloat32},
     {7, "Q5_1", kBlock, 24, decode_q5_1, nullptr, torch::kFloat32},
@@ -200,6 +220,7 @@ const BlockType& plain_block_type(torch::ScalarType type) {
   return found == kTypes.end() ? kTypes.front() : *found;
 }
 
+const BlockType& q4_0_block_type() { return *std::ranges::find(kTypes, "Q4_0", &BlockType::name); }
 const BlockType& q8_0_block_type() { return *std::ranges::find(kTypes, "Q8_0", &BlockType::name); }
 
 std::span<const BlockType> block_types() { return kTypes; }

@@ -32,6 +32,8 @@ const BlockType* find_block_type(uint32_t id);
 /// The format in which plain numbers of a type are stored: float32, float16 or bfloat16, and float32 for
 /// others.
 const BlockType& plain_block_type(torch::ScalarType type);
+/// Q4_0: 32 numbers of 4 bits with a scale.
+const BlockType& q4_0_block_type();
 /// Q8_0: 32 numbers of 8 bits with a scale.
 const BlockType& q8_0_block_type();
 

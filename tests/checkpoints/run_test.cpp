@@ -2,7 +2,10 @@
 
 #include "checkpoints/run.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -44,6 +47,32 @@ TEST_F(RunTest, OpensWithLabelsAndTokenizer) {
   EXPECT_EQ(opened.tokenizer().decode(opened.tokenizer().encode("sun moon")), "sun moon");
   EXPECT_EQ(opened.experiment().training.steps, 4);
   EXPECT_EQ(opened.weights(), run / "model.safetensors");
+}
+
+// Weights that are stored while they are read equal those that are stored afterwards.
+TEST_F(RunTest, OpensWithWeightsInAFormat) {
+  for (const auto format : {WeightFormat::fp32, WeightFormat::bf16, WeightFormat::int8, WeightFormat::int4}) {
+    const auto opened = Run::open(run, torch::kCPU, format);
+    const auto later = Run::open(run);
+    store_weights(later.model(), format);
+    const auto ours = named_tensors(opened.model()), expected = named_tensors(later.model());
+    ASSERT_EQ(ours.size(), expected.size());
+    for (const auto& [name, tensor] : expected) EXPECT_TRUE(torch::equal(ours.at(name), tensor)) << name;
+    EXPECT_EQ(named_weights(opened.model()).size(), named_weights(later.model()).size());
+  }
+  EXPECT_EQ(named_weights(Run::open(run, torch::kCPU, std::nullopt).model()).size(),
+            named_weights(Run::open(run).model()).size())
+      << "the run's own format is fp32";
+  // The first tensor that is not finite is still noticed.
+  const SafetensorsFile file(run / "model.safetensors");
+  TensorMap weights;
+  for (const auto& name : file.names()) weights.emplace(name, file.tensor(name));
+  const auto matrix = std::ranges::find_if(weights, [](const auto& item) { return item.second.dim() == 2; });
+  matrix->second.index_put_({0, 0}, std::numeric_limits<float>::quiet_NaN());
+  save_safetensors(run / "model.safetensors", weights);
+  EXPECT_THAT(
+      message_of<CheckpointError>([&] { Run::open(run, torch::kCPU, WeightFormat::int8); }),
+      AllOf(HasSubstr(matrix->first), HasSubstr("not numbers")));
 }
 
 TEST_F(RunTest, TakesTheNewestCheckpointWhileThereIsNoBest) {

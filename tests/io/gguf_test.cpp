@@ -55,7 +55,7 @@ class Gguf : public ::testing::Test {
 
 TEST_F(Gguf, WritesWhatItReads) {
   for (const auto* const format : {&plain_block_type(torch::kFloat), &plain_block_type(torch::kHalf),
-                                   &plain_block_type(torch::kBFloat16), &q8_0_block_type()}) {
+                                   &plain_block_type(torch::kBFloat16), &q8_0_block_type(), &q4_0_block_type()}) {
     SCOPED_TRACE(format->name);
     const GgufFile file(written(*format));
     EXPECT_EQ(file.metadata(), as_json(keys_));
@@ -65,8 +65,9 @@ TEST_F(Gguf, WritesWhatItReads) {
       EXPECT_EQ(file.shape(name), tensor.sizes().vec());
       const auto& stored = name == "vector" ? plain_block_type(torch::kFloat) : *format;
       EXPECT_EQ(file.stored_as(name).id, stored.id);
-      // A step of eight bits is 1/127 of the largest number.
-      const double error = stored.type == torch::kFloat && stored.decode == nullptr ? 0 : 0.005;
+      // A step of eight bits is 1/127 of the largest number. With four bits it is 1/8, and 7/8 is the largest
+      // number of the other sign.
+      const double error = stored.name == "F32" ? 0 : stored.name == "Q4_0" ? 0.126 : 0.005;
       const double largest = tensor.abs().max().item<double>();
       EXPECT_LE((file.tensor(name).to(torch::kFloat) - tensor).abs().max().item<double>(), error * largest);
     }

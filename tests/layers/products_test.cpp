@@ -271,6 +271,16 @@ TEST(PackedMatrices, OfInt4AreNearerThanWithTheSimplestScale) {
   EXPECT_LT(ours.sum().item<double>(), 0.9 * squares(simple).sum().item<double>());
 }
 
+// Numbers of a file in Q4_0: n · scale with n from -8 to 7, scale a half, and -8 in each group.
+TEST(PackedMatrices, OfInt4KeepNumbersThatAreStoredInThisWay) {
+  torch::manual_seed(5);
+  auto numbers = torch::randint(-8, 8, {40, 3, 32}).to(torch::kFloat);
+  numbers.select(2, 7).fill_(-8);
+  const auto scales = (torch::randn({40, 3, 1}) * 0.01).to(torch::kHalf).to(torch::kFloat);
+  const auto weight = (numbers * scales).view({40, 96});
+  EXPECT_TRUE(torch::equal(stored_values({weight, PackedFormat::int4}), weight));
+}
+
 TEST(PackedMatrices, GiveTheRowsOfIds) {
   torch::manual_seed(4);
   for (const auto format : kPackedFormats) {

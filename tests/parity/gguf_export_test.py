@@ -368,9 +368,12 @@ def same_tensors(path, expected, quantized):
 
     tensors = {tensor.name: tensor for tensor in GGUFReader(path).tensors}
     assert tensors.keys() == expected.keys(), (path, tensors.keys() ^ expected.keys())
+    output = "output.weight" if "output.weight" in tensors else "token_embd.weight"
     for name, tensor in tensors.items():
         plain = expected[name].ndim < 2 or name.endswith(PLAIN)
         kind = GGMLQuantizationType.F32 if plain else quantized
+        if name == output and quantized == GGMLQuantizationType.Q4_0:
+            kind = GGMLQuantizationType.Q8_0
         assert tensor.tensor_type == kind, (path, name, tensor.tensor_type)
         assert list(tensor.shape) == list(reversed(expected[name].shape)), (path, name)
         if name == "rope_freqs.weight":
@@ -437,10 +440,11 @@ def check_model(name, model, made):
         print(f"{name}: without the permutation by {planted:.1e}")
         assert planted > TOLERANCE, f"{name}: the permutation makes no difference"
     if name in ("llama", "gpt2"):
-        for weights, kind, file_type in (("fp16", Type.F16, 1), ("bf16", Type.BF16, 32), ("q8_0", Type.Q8_0, 7)):
+        for weights, kind, file_type in (("fp16", Type.F16, 1), ("bf16", Type.BF16, 32), ("q8_0", Type.Q8_0, 7),
+                                         ("q4_0", Type.Q4_0, 2)):  # fmt: skip
             smaller = made / f"{name}-{weights}.gguf"
             zoo("export", directory, smaller, "--weights", weights)
-            keys = model.keys(name, file_type) | ({"general.quantization_version": 2} if weights == "q8_0" else {})
+            keys = model.keys(name, file_type) | ({"general.quantization_version": 2} if weights in ("q8_0", "q4_0") else {})
             check_file(smaller, model, keys, kind)
             # llama.cpp rounds the other factor, too.
             largest = max(abs(a[0][1] - b[0][1]) for a, b in (
