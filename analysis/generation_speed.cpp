@@ -7,17 +7,6 @@
 #include "base/stopwatch.h"
 
 namespace zoo {
-namespace {
-
-constexpr size_t kFewestRepeats = 3;
-
-double middle_of(std::vector<double> seconds) {
-  const auto middle = seconds.begin() + std::ssize(seconds) / 2;
-  std::ranges::nth_element(seconds, middle);
-  return *middle;
-}
-
-}  // namespace
 
 GenerationSpeed measure_generation(const Generator& generator, std::span<const TokenIds> prompts,
                                    GenerationConfig options, double seconds, const ShouldStop& should_stop) {
@@ -30,7 +19,8 @@ GenerationSpeed measure_generation(const Generator& generator, std::span<const T
   const int64_t n_tokens = options.max_new_tokens;
   write(std::min<int64_t>(n_tokens, 2));
 
-  GenerationSpeed speed{.n_prompts = std::ssize(ids)};
+  GenerationSpeed speed;
+  speed.n_prompts = std::ssize(ids);
   std::vector<double> first, all, rest;
   const Stopwatch watch;
   while (all.size() < kFewestRepeats || watch.seconds() < seconds) {
@@ -47,9 +37,9 @@ GenerationSpeed measure_generation(const Generator& generator, std::span<const T
     for (const auto& generation : generations) speed.n_outputs += std::ssize(generation.outputs);
     speed.first = std::move(generations.front());
   }
-  const double rest_seconds = middle_of(std::move(rest));
-  speed.first_token_seconds = middle_of(std::move(first));
-  speed.seconds = middle_of(std::move(all));
+  const double rest_seconds = median(std::move(rest));
+  speed.first_token_seconds = median(std::move(first));
+  speed.seconds = median(std::move(all));
   if (rest_seconds > 0)
     speed.tokens_per_second = static_cast<double>(speed.n_outputs * (n_tokens - 1)) / rest_seconds;
   return speed;

@@ -22,8 +22,6 @@
 namespace zoo {
 namespace {
 
-constexpr size_t kFewestRepeats = 3;
-
 /// The value at a share of the sorted values, without interpolation.
 double quantile(std::vector<double> values, double share) {
   const auto n = static_cast<double>(values.size() - 1);
@@ -35,8 +33,6 @@ double quantile(std::vector<double> values, double share) {
 void stop_if_told(const ShouldStop& should_stop) {
   if (should_stop && should_stop()) throw MeasurementStopped{};  // NOLINT(bugprone-std-exception-baseclass)
 }
-
-double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
 
 /// The steps of a training from its first batch on, as the trainer takes them.
 class TrainingSteps {
@@ -136,6 +132,8 @@ int64_t generated_length(const Experiment& experiment, const MeasureOptions& opt
 }
 
 }  // namespace
+
+double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
 
 Speed median_of(std::span<const Speed> speeds) {
   const auto of = [speeds](auto&& number) {

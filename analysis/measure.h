@@ -1,11 +1,13 @@
 #pragma once
 // The speed of a model in training, in reading prompts (prefill), and in writing token by token.
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <c10/core/Device.h>
 
@@ -13,6 +15,12 @@
 #include "tasks/task.h"
 
 namespace zoo {
+
+/// How often a measurement is repeated at least.
+inline constexpr size_t kFewestRepeats = 3;
+
+/// The value in the middle of at least one.
+double median(std::vector<double> values);
 
 /// Asked between the repeats of a measurement; true: it ends with MeasurementStopped.
 using ShouldStop = std::function<bool()>;

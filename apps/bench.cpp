@@ -246,7 +246,8 @@ void bench_prompts(const BenchArguments& arguments) {
 void check_options(const BenchArguments& arguments) {
   if (!arguments.input) return;
   if (!arguments.overrides.empty()) throw UsageError("--set changes a configuration, --input is for a run");
-  if (arguments.length) throw UsageError("--length is for random prompts: leave it out, or leave out --input");
+  if (arguments.length)
+    throw UsageError("--length is for random prompts: leave it out, or leave out --input");
   if (arguments.scaling) throw UsageError("--scaling contradicts --input: it has no prompts");
 }
 

@@ -155,10 +155,10 @@ void add_export(CLI::App& app) {
       ->type_name("DIR|FILE.gguf")
       ->required();
   command
-      ->add_option(
-          "--weights", arguments->type,
-          "The type of the weights: fp32, fp16, bf16, or in a GGUF file q8_0 or q4_0; default: the one in which "
-          "the run has them")
+      ->add_option("--weights", arguments->type,
+                   "The type of the weights: fp32, fp16, bf16, or in a GGUF file q8_0 or q4_0; default: the "
+                   "one in which "
+                   "the run has them")
       ->transform(one_of<ExportedType>())
       ->option_text("FORMAT");
   add_json(*command, arguments->json);

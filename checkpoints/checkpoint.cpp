@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <map>
 #include <utility>
 #include <vector>
@@ -223,16 +224,28 @@ void load_weights(const fs::path& path, const torch::nn::Module& module) {
 }
 
 void load_weights(const TensorSource& source, torch::nn::Module& module, WeightFormat format) {
+  if (format == WeightFormat::fp32) return load_weights(source, module);
   auto tensors = named_tensors(module);
   check_tensors(source, tensors, Wanted::all_tensors, Types::floating);
-  const auto owners = owners_of_matrices(module);
+  std::vector<std::pair<std::string, MatrixModule*>> owners;
+  for (const auto& [name, owner] : owners_of_matrices(module)) {
+    if (tensors.erase(name) == 0) continue;  // the same matrix under another name
+    owners.emplace_back(name, owner);
+    torch::Tensor(owner->matrix().parameter()).set_data(torch::empty({0}));  // frees its memory
+  }
+  // The largest first: what it leaves in memory has room for the others.
+  std::ranges::stable_sort(owners, std::greater(),
+                           [&](const auto& one) { return c10::multiply_integers(source.shape(one.first)); });
   const torch::NoGradGuard no_grad;
-  while (!tensors.empty()) {
-    const auto name = tensors.begin()->first;
-    source.read_into(tensors.begin()->second, name);
-    check_finite(source.place(), {*tensors.begin()});
-    tensors.erase(tensors.begin());  // the last reference but the module's
-    if (const auto owner = owners.find(name); owner != owners.end()) owner->second->convert(format);
+  for (const auto& [name, tensor] : tensors) source.read_into(tensor, name);
+  check_finite(source.place(), tensors);
+  for (const auto& [name, owner] : owners) {
+    TensorMap matrix{{name, torch::empty(source.shape(name))}};
+    source.read_into(matrix.at(name), name);
+    check_finite(source.place(), matrix);
+    torch::Tensor(owner->matrix().parameter()).set_data(matrix.at(name));
+    matrix.clear();  // now the module alone has it, and frees it
+    owner->convert(format);
   }
 }
 

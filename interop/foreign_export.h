@@ -10,8 +10,8 @@
 
 namespace zoo {
 
-/// The types in which weights can be exported; q8_0 and q4_0 (8 or 4 bits with a scale for each 32 numbers) only to
-/// GGUF.
+/// The types in which weights can be exported; q8_0 and q4_0 (8 or 4 bits with a scale for each 32 numbers)
+/// only to GGUF.
 enum class ExportedType { fp32, fp16, bf16, q8_0, q4_0 };
 constexpr auto config_names(ExportedType) {
   return std::to_array<std::string_view>({"fp32", "fp16", "bf16", "q8_0", "q4_0"});

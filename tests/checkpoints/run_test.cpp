@@ -70,9 +70,8 @@ TEST_F(RunTest, OpensWithWeightsInAFormat) {
   const auto matrix = std::ranges::find_if(weights, [](const auto& item) { return item.second.dim() == 2; });
   matrix->second.index_put_({0, 0}, std::numeric_limits<float>::quiet_NaN());
   save_safetensors(run / "model.safetensors", weights);
-  EXPECT_THAT(
-      message_of<CheckpointError>([&] { Run::open(run, torch::kCPU, WeightFormat::int8); }),
-      AllOf(HasSubstr(matrix->first), HasSubstr("not numbers")));
+  EXPECT_THAT(message_of<CheckpointError>([&] { Run::open(run, torch::kCPU, WeightFormat::int8); }),
+              AllOf(HasSubstr(matrix->first), HasSubstr("not numbers")));
 }
 
 TEST_F(RunTest, TakesTheNewestCheckpointWhileThereIsNoBest) {

@@ -112,10 +112,10 @@ TEST_P(EveryPrompt, HasAnAnswerOrAnErrorOfOneLine) {
   EXPECT_GT(n_errors, kPrompts / 20);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, EveryPrompt,
-                         ::testing::Combine(::testing::Values(Architecture::decoder, Architecture::encoder_decoder),
-                                            ::testing::Values(TokenizerKind::character,
-                                                              TokenizerKind::byte)));
+INSTANTIATE_TEST_SUITE_P(
+    Models, EveryPrompt,
+    ::testing::Combine(::testing::Values(Architecture::decoder, Architecture::encoder_decoder),
+                       ::testing::Values(TokenizerKind::character, TokenizerKind::byte)));
 
 }  // namespace
 }  // namespace zoo

@@ -54,8 +54,9 @@ class Gguf : public ::testing::Test {
 };
 
 TEST_F(Gguf, WritesWhatItReads) {
-  for (const auto* const format : {&plain_block_type(torch::kFloat), &plain_block_type(torch::kHalf),
-                                   &plain_block_type(torch::kBFloat16), &q8_0_block_type(), &q4_0_block_type()}) {
+  for (const auto* const format :
+       {&plain_block_type(torch::kFloat), &plain_block_type(torch::kHalf),
+        &plain_block_type(torch::kBFloat16), &q8_0_block_type(), &q4_0_block_type()}) {
     SCOPED_TRACE(format->name);
     const GgufFile file(written(*format));
     EXPECT_EQ(file.metadata(), as_json(keys_));
