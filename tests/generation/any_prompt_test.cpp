@@ -23,7 +23,7 @@ using zoo::testing::letters;
 using zoo::testing::small_config;
 using zoo::testing::text_model;
 
-constexpr int kPrompts = 2500;  // for each model
+constexpr int kPromptsOfAModel = 2500;  // for each model
 
 /// Prompts of every kind that a person or a program may give.
 class AnyPrompt {
@@ -94,7 +94,7 @@ TEST_P(EveryPrompt, HasAnAnswerOrAnErrorOfOneLine) {
   const GenerationConfig options{.max_new_tokens = 2, .temperature = 0};
   AnyPrompt prompts(1);
   int n_answers = 0, n_errors = 0;
-  for (int i = 0; i < kPrompts; ++i) {
+  for (int i = 0; i < kPromptsOfAModel; ++i) {
     const auto prompt = prompts.next();
     try {
       const auto generation = answer(generator, *tokenizer, *model->generative(), prompt, options);
@@ -108,8 +108,8 @@ TEST_P(EveryPrompt, HasAnAnswerOrAnErrorOfOneLine) {
       ++n_errors;
     }
   }
-  EXPECT_GT(n_answers, kPrompts / 3);
-  EXPECT_GT(n_errors, kPrompts / 20);
+  EXPECT_GT(n_answers, kPromptsOfAModel / 3);
+  EXPECT_GT(n_errors, kPromptsOfAModel / 20);
 }
 
 INSTANTIATE_TEST_SUITE_P(
