@@ -41,8 +41,9 @@ struct GenerateArguments {
   std::optional<std::filesystem::path> input, draft;
   std::optional<WeightFormat> draft_weights;
   std::optional<int64_t> prompt_lookup, draft_tokens;
-  std::optional<int64_t> max_new_tokens, min_new_tokens, beam, top_k, no_repeat_ngram_size, seed, num_samples;
-  std::optional<double> temperature, top_p, min_p, typical_p;
+  std::optional<int64_t> max_new_tokens, min_new_tokens, beam, beam_groups, top_k, no_repeat_ngram_size, seed,
+      num_samples;
+  std::optional<double> patience, diversity_penalty, temperature, top_p, min_p, typical_p;
   std::optional<double> repetition_penalty, presence_penalty, frequency_penalty;
   bool stream = false, json = false, chat = false, special_tokens = false;
   std::optional<std::string> system;
@@ -182,6 +183,9 @@ GenerationConfig options_of(const GenerateArguments& arguments, GenerationConfig
   };
   set(options.max_new_tokens, arguments.max_new_tokens);
   set(options.beam, arguments.beam);
+  set(options.beam_groups, arguments.beam_groups);
+  set(options.diversity_penalty, arguments.diversity_penalty);
+  set(options.patience, arguments.patience);
   set(options.temperature, arguments.temperature);
   set(options.top_k, arguments.top_k);
   set(options.top_p, arguments.top_p);
@@ -211,7 +215,11 @@ GenerationConfig options_of(const GenerateArguments& arguments, GenerationConfig
   if (!arguments.stop.empty()) options.stop = arguments.stop;
   if (!arguments.bad_words.empty()) options.bad_words = arguments.bad_words;
   check(options);
-  if (options.beam == 1) return options;
+  if (options.beam == 1) {
+    if (arguments.beam_groups || arguments.diversity_penalty || arguments.patience)
+      throw UsageError("--beam-groups, --diversity-penalty and --patience belong to --beam N of 2 or more");
+    return options;
+  }
   const auto because =
       arguments.beam ? "" : fmt::format(" (the run's default is {} beams: add --beam 1)", options.beam);
   if (arguments.stream)
@@ -382,6 +390,9 @@ void refuse_options_of_writers(const GenerateArguments& arguments) {
       {"--max-new-tokens", arguments.max_new_tokens.has_value()},
       {"--stop", !arguments.stop.empty()},
       {"--beam", arguments.beam.has_value()},
+      {"--beam-groups", arguments.beam_groups.has_value()},
+      {"--diversity-penalty", arguments.diversity_penalty.has_value()},
+      {"--patience", arguments.patience.has_value()},
       {"--temperature", arguments.temperature.has_value()},
       {"--top-k", arguments.top_k.has_value()},
       {"--top-p", arguments.top_p.has_value()},
@@ -496,6 +507,28 @@ void add_rules(CLI::App& command, GenerateArguments& arguments) {
       ->check(whole_number(0));
 }
 
+void add_beam_options(CLI::App& command, GenerateArguments& arguments) {
+  command.add_option("--beam", arguments.beam, "Beams of beam search; 1 = none")
+      ->type_name("N")
+      ->check(whole_number(1, 1024));
+  command
+      .add_option("--beam-groups", arguments.beam_groups,
+                  "Groups of beams that differ from each other, by --diversity-penalty; 1 = off")
+      ->type_name("N")
+      ->check(whole_number(1, 1024));
+  command
+      .add_option(
+          "--diversity-penalty", arguments.diversity_penalty,
+          "Subtracted from the log-probability of a token for each beam of an earlier group that has it")
+      ->type_name("A")
+      ->check(number(0, 1000));
+  command
+      .add_option("--patience", arguments.patience,
+                  "Beam search ends once F times its beams are finished, if early_stopping is true")
+      ->type_name("F")
+      ->check(number(0, 100));
+}
+
 /// Options that say which form every output has.
 void add_constraints(CLI::App& command, GenerateArguments& arguments) {
   auto* const regex =
@@ -559,9 +592,7 @@ void add_generate(CLI::App& app) {
   command->add_option("--stop", arguments->stop, "End an output before this text; may be repeated")
       ->option_text("TEXT")
       ->allow_extra_args(false);
-  command->add_option("--beam", arguments->beam, "Beams of beam search; 1 = none")
-      ->type_name("N")
-      ->check(whole_number(1, 1024));
+  add_beam_options(*command, *arguments);
   add_rules(*command, *arguments);
   add_constraints(*command, *arguments);
   command->add_option("--seed", arguments->seed, "The same seed gives the same text")

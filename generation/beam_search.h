@@ -4,6 +4,10 @@
 // `beams` that end, with an end token or a stop text, become finished hypotheses. The first `beams` that do
 // not end are the next beams. Hypotheses are ranked by log-probability / length^penalty; the length includes
 // the end token.
+//
+// The beams of a prompt may be divided into groups that differ from each other (Vijayakumar et al. 2018,
+// "Diverse Beam Search"). In each step the groups choose one after the other. A token loses
+// diversity_penalty for each beam of an earlier group that has chosen it in this step.
 
 #include <vector>
 
@@ -17,9 +21,14 @@
 namespace zoo {
 
 struct BeamOptions {
-  int64_t beams = 4;
+  int64_t beams = 4;  // of a prompt, in all its groups
   double length_penalty = 1.0;
   EarlyStopping early_stopping = EarlyStopping::first_finished;
+  /// With first_finished: a group ends once patience · its beams, rounded and at least 1, are finished (Kasai
+  /// et al. 2022).
+  double patience = 1.0;
+  int64_t groups = 1;            // divides beams
+  double diversity_penalty = 0;  // in natural log-probability
 };
 
 /// Returns the finished hypotheses of each prompt, at most `beams`, best first. Deterministic. `processors`

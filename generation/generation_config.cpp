@@ -52,6 +52,18 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
   v.field("early_stopping", c.early_stopping,
           "When beam search ends: true = once `beam` hypotheses are finished; false = once the best running "
           "beam would not be among them if it ended now; never = once no running beam can join them.");
+  v.field("patience", c.patience,
+          "With early_stopping true, beam search ends once patience · `beam` hypotheses are finished, and "
+          "gives the best ones (Kasai et al. 2022).",
+          {.min = 0, .max = 100, .min_excluded = true});
+  v.field("beam_groups", c.beam_groups,
+          "Groups into which the beams are divided, and which differ from each other (Vijayakumar et al. "
+          "2018); 1 = off.",
+          Limits::between(1, 1024));
+  v.field("diversity_penalty", c.diversity_penalty,
+          "Subtracted from the log-probability of a token for each beam of an earlier group that has chosen "
+          "it in this step.",
+          Limits::between(0, 1000));
   v.field("temperature", c.temperature, "Divides the logits before sampling; 0 = greedy.",
           Limits::between(0, 1e30));
   v.field("top_k", c.top_k, "Sample among the k likeliest tokens; 0 = all.", Limits::at_least(0));
@@ -125,6 +137,12 @@ void validate(const GenerationConfig& c, const Complain& complain) {
     complain("min_new_tokens",
              fmt::format("{} is more than max_new_tokens {}", c.min_new_tokens, c.max_new_tokens));
   }
+  if (c.beam > 1 && c.beam % c.beam_groups != 0)
+    complain("beam_groups", fmt::format("{} groups do not divide {} beams", c.beam_groups, c.beam));
+  if (c.diversity_penalty > 0 && c.beam_groups == 1)
+    complain("diversity_penalty", "has no effect with one group of beams: set beam_groups");
+  if (c.patience != 1 && c.early_stopping != EarlyStopping::first_finished)
+    complain("patience", "has an effect with early_stopping: true only");
   if (c.beam > 1 && c.prompt_lookup > 0)
     complain("prompt_lookup", "proposes tokens for greedy search and sampling, not for beams");
   if (c.beam > 1 && c.num_samples > c.beam) {

@@ -29,12 +29,15 @@ struct GenerationConfig {
   int64_t beam = 1;             // number of beams; 1 = no beam search
   double length_penalty = 1.0;  // scores are log-probability / length^length_penalty; the length includes eos
   EarlyStopping early_stopping = EarlyStopping::first_finished;
-  double temperature = 1.0;  // 0 = greedy
-  int64_t top_k = 0;         // 0 = off
-  double top_p = 1.0;        // 1 = off
-  double min_p = 0;          // 0 = off
-  double typical_p = 1.0;    // 1 = off
-  int64_t num_samples = 1;   // outputs per prompt; with beam search the n best
+  double patience = 1.0;         // how many hypotheses end a beam search: beam_search.h
+  int64_t beam_groups = 1;       // groups of beams that differ from each other; 1 = off
+  double diversity_penalty = 0;  // by how much a token that an earlier group has chosen is less likely
+  double temperature = 1.0;      // 0 = greedy
+  int64_t top_k = 0;             // 0 = off
+  double top_p = 1.0;            // 1 = off
+  double min_p = 0;              // 0 = off
+  double typical_p = 1.0;        // 1 = off
+  int64_t num_samples = 1;       // outputs per prompt; with beam search the n best
   int64_t seed = 0;
   /// How the commands that load a trained model store its weights.
   WeightFormat weights = WeightFormat::fp32;

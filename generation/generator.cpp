@@ -253,7 +253,10 @@ std::vector<std::vector<Hypothesis>> Generator::search_with_beams(const std::vec
     auto found = beam_search(*model_->generative(), model_->device(), prompts, processors, limit,
                              {.beams = options.beam,
                               .length_penalty = options.length_penalty,
-                              .early_stopping = options.early_stopping});
+                              .early_stopping = options.early_stopping,
+                              .patience = options.patience,
+                              .groups = options.beam_groups,
+                              .diversity_penalty = options.diversity_penalty});
     for (size_t i = 0; i < n; ++i)
       result[static_cast<size_t>(batch[i] - inputs.data())] = std::move(found[i]);
   }

@@ -71,6 +71,8 @@ void read_options(ForeignConfig& from, GenerationConfig& to) {
   to.typical_p = samples ? from.number("typical_p", 1) : 1;
   to.min_new_tokens = from.integer("min_new_tokens", 0);
   to.beam = from.integer("num_beams", 1);
+  to.beam_groups = from.integer("num_beam_groups", 1);
+  to.diversity_penalty = from.number("diversity_penalty", 0);
   to.length_penalty = from.number("length_penalty", 1);
   to.repetition_penalty = from.number("repetition_penalty", 1);
   to.no_repeat_ngram_size = from.integer("no_repeat_ngram_size", 0);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -156,6 +157,90 @@ TEST(BeamSearch, ReportsTheLogprobsOfTheModel) {
       text.push_back(hypothesis.ids[i]);
     }
   }
+}
+
+/// Diverse beam search by its definition, without end tokens: groups choose one after the other, and a token
+/// loses `penalty` for each beam of an earlier group that has chosen it in this step. All hypotheses have
+/// `length` tokens. The best first.
+std::vector<Ranked> diverse_by_hand(const HistoryModel& model, const TokenIds& prompt, int64_t length,
+                                    size_t n_groups, size_t beams_of_group, double penalty) {
+  std::vector<std::vector<Ranked>> groups(n_groups, {{.ids = {}, .score = 0}});
+  for (int64_t step = 0; step < length; ++step) {
+    std::vector<int64_t> chosen;
+    for (auto& group : groups) {
+      std::vector<Ranked> longer;
+      for (const auto& beam : group) {
+        auto text = prompt;
+        text.insert(text.end(), beam.ids.begin(), beam.ids.end());
+        const auto logprobs = model.logprobs_after(text);
+        for (int64_t token = 0; token < logprobs.size(0); ++token) {
+          auto ids = beam.ids;
+          ids.push_back(token);
+          const auto times = static_cast<double>(std::ranges::count(chosen, token));
+          longer.push_back({ids, beam.score + logprobs[token].item<double>() - penalty * times});
+        }
+      }
+      std::ranges::stable_sort(longer, std::greater<>(), &Ranked::score);
+      longer.resize(std::min(longer.size(), beams_of_group));
+      for (const auto& beam : longer) chosen.push_back(beam.ids.back());
+      group = longer;
+    }
+  }
+  std::vector<Ranked> all;
+  for (const auto& group : groups) all.insert(all.end(), group.begin(), group.end());
+  std::ranges::stable_sort(all, std::greater<>(), &Ranked::score);
+  return all;
+}
+
+TEST(BeamSearch, OfSeveralGroupsGivesHypothesesThatDiffer) {
+  const SearchLimits limits{.max_new_tokens = 6, .ends = {}};
+  HistoryModel model({.vocab_size = 9});
+  const std::vector<TokenIds> prompts = {{0}, {1, 2, 0}, {2, 2}};
+  for (const double penalty : {0.0, 0.3, 2.0, 100.0}) {
+    const auto found =
+        beam_search(model, torch::kCPU, prompts, kNoRules, limits,
+                    {.beams = 6, .length_penalty = 0, .groups = 3, .diversity_penalty = penalty});
+    for (size_t p = 0; p < prompts.size(); ++p) {
+      const auto expected = diverse_by_hand(model, prompts[p], limits.max_new_tokens, 3, 2, penalty);
+      ASSERT_EQ(found[p].size(), expected.size());
+      for (size_t i = 0; i < expected.size(); ++i)
+        EXPECT_EQ(found[p][i].ids, expected[i].ids) << penalty << ", prompt " << p << ", place " << i;
+    }
+  }
+  // Without a penalty all groups find the same; with a large one no two of them begin alike.
+  const auto firsts = [&](double penalty) {
+    std::set<int64_t> tokens;
+    const auto found = beam_search(model, torch::kCPU, prompts, kNoRules, limits,
+                                   {.beams = 3, .groups = 3, .diversity_penalty = penalty});
+    for (const auto& one : found.front()) tokens.insert(one.ids.front());
+    return tokens.size();
+  };
+  EXPECT_EQ(firsts(0), 1U);
+  EXPECT_EQ(firsts(100), 3U);
+}
+
+// More patience lets more hypotheses finish, so the best one can only become better.
+TEST(BeamSearch, WithPatienceWaitsForMoreHypotheses) {
+  const SearchLimits limits{.max_new_tokens = 12, .ends = {3}};
+  HistoryModel model({.vocab_size = 4});
+  bool improves = false;
+  for (int64_t start = 0; start < 16; ++start) {
+    const TokenIds prompt = {start % 4, start / 4};
+    const auto search = [&](double patience) {
+      return beam_search(model, torch::kCPU, {prompt}, kNoRules, limits, {.beams = 4, .patience = patience})
+          .front();
+    };
+    const auto hasty = search(0.25), usual = search(1), patient = search(3);
+    EXPECT_GE(hasty.size(), 1U);
+    EXPECT_EQ(patient.size(), 4U) << "the best of twelve";
+    const auto score = [](const std::vector<Hypothesis>& found) {
+      return length_normalised(found.front(), 1.0);
+    };
+    EXPECT_GE(score(usual), score(hasty));
+    EXPECT_GE(score(patient), score(usual));
+    improves = improves || score(patient) > score(hasty);
+  }
+  EXPECT_TRUE(improves);
 }
 
 TEST(BeamSearch, NeverTakesWhatIsForbidden) {
