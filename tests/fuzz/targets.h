@@ -25,6 +25,7 @@ std::vector<Target> file_targets(const testing::TempDir& work, const std::filesy
 /// Files of tokenizers of the Hub, joined.
 Seeds hub_seeds();
 std::vector<Target> template_targets();
+std::vector<Target> constraint_targets();
 std::vector<Target> run_targets(const testing::TempDir& work);
 std::vector<Target> gguf_targets(const testing::TempDir& work);
 std::vector<Target> hub_targets(const testing::TempDir& work, const std::filesystem::path& sources);
