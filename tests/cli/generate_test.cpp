@@ -1,6 +1,7 @@
 // zoo generate as users run it: its output and its errors.
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -439,6 +440,17 @@ TEST(Generate, NoticesThatNobodyReads) {
   const auto piped = generate(endless, "", "| head -c 5");
   EXPECT_EQ(piped.out.size(), 5U);
   EXPECT_EQ(piped.err, "");
+}
+
+TEST(Generate, CtrlCEndsItAtOnce) {
+  train_decoder();
+  TerminalSession session(Workplace::get().dir(),
+                          "generate decoder --prompt to --max-new-tokens 10000000 --stream --device cpu");
+  session.wait_for("to");
+  session.type("\x03");
+  const auto outcome = session.finish();
+  EXPECT_EQ(outcome.code, -SIGINT);
+  EXPECT_EQ(outcome.out.find("zoo: "), std::string::npos) << outcome.out;
 }
 
 }  // namespace
