@@ -22,6 +22,7 @@
 #include "apps/console/show_error.h"
 #include "apps/console/usage_problem.h"
 #include "apps/score/score.h"
+#include "apps/serve/serve.h"
 #include "apps/shell/completion.h"
 #include "base/adaptive_waits.h"
 #include "base/cpu_allocator.h"
@@ -80,6 +81,7 @@ int command_line(int argc, char** argv) {
   add_predict(app);
   add_embed(app);
   add_score(app);
+  add_serve(app);
   add_evaluate(app);
   add_average(app);
   add_import(app);

@@ -35,6 +35,21 @@ const char @name@[] = R\"embedded(@page@)embedded\";
   endforeach()
 endfunction()
 
+# zoo_embed_text(LIBRARY FILE NAME): a text file as a string in the library:
+#   namespace zoo::embedded { extern const char NAME[]; }
+function(zoo_embed_text library file name)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${file}")
+  file(READ "${PROJECT_SOURCE_DIR}/${file}" text)
+  set(output "${PROJECT_BINARY_DIR}/embedded/${file}.cpp")
+  file(CONFIGURE OUTPUT "${output}" @ONLY CONTENT "// Made from @file@.
+namespace zoo::embedded {
+extern const char @name@[];
+const char @name@[] = R\"embedded(@text@)embedded\";
+}  // namespace zoo::embedded
+")
+  target_sources(zoo_${library} PRIVATE "${output}")
+endfunction()
+
 # zoo_embed_commit(LIBRARY): the commit of the sources as a string in the library, "" outside a repository:
 #   namespace zoo::embedded { extern const char commit[]; }
 # Each build looks for the commit. A new one compiles a single small file again.

@@ -104,9 +104,11 @@ std::shared_ptr<const TextConstraint> Generator::constraint(const GenerationConf
 }
 
 LogitsProcessors Generator::processors(const GenerationConfig& options,
-                                       std::shared_ptr<const TextConstraint> constraint) const {
+                                       std::shared_ptr<const TextConstraint> constraint,
+                                       const RequestExtras& extras) const {
   LogitsProcessors list;
   auto named = options.suppress_tokens;
+  named.insert(named.end(), extras.biased_tokens.begin(), extras.biased_tokens.end());
   for (const auto& forced : {options.forced_first_token, options.forced_last_token}) {
     if (forced) named.push_back(*forced);
   }
@@ -119,6 +121,8 @@ LogitsProcessors Generator::processors(const GenerationConfig& options,
   auto suppressed = tokenizer_->never_generated();
   suppressed.insert(suppressed.end(), options.suppress_tokens.begin(), options.suppress_tokens.end());
   list.push_back(std::make_unique<SuppressTokens>(suppressed, tokenizer_->vocab_size(), model_->device()));
+  if (!extras.biased_tokens.empty())
+    list.push_back(std::make_unique<TokenBiases>(extras.biased_tokens, extras.biases));
   if (options.forced_first_token)
     list.push_back(std::make_unique<ForcedToken>(*options.forced_first_token, 0));
   if (options.forced_last_token)
@@ -167,9 +171,10 @@ SearchLimits Generator::limits(const GenerationConfig& options, size_t input_len
 }
 
 std::shared_ptr<const TokenRules> Generator::rules(const GenerationConfig& options,
-                                                   std::shared_ptr<const TextConstraint> constraint) const {
-  return std::make_shared<TokenRules>(
-      TokenRules{.processors = processors(options, std::move(constraint)), .sampler = make_sampler(options)});
+                                                   std::shared_ptr<const TextConstraint> constraint,
+                                                   const RequestExtras& extras) const {
+  return std::make_shared<TokenRules>(TokenRules{
+      .processors = processors(options, std::move(constraint), extras), .sampler = make_sampler(options)});
 }
 
 /// A request without outputs for now.
@@ -326,18 +331,29 @@ std::vector<Generation> Generator::generate(const std::vector<std::string>& prom
   return generate(ids, options);
 }
 
-TextStream Generator::stream(const TokenIds& prompt, const GenerationConfig& options,
-                             const Draw& draw) const {
+GenerationRequest Generator::request(const TokenIds& prompt, const GenerationConfig& options,
+                                     const RequestExtras& extras) const {
   check(options);
   if (options.beam > 1) throw UsageError("beam search has no text until its end: stream with beam = 1");
-  auto input = input_ids(prompt, draw.prompt);
-  const Input read{.number = draw.prompt, .ids = std::move(input), .decoder = decoder(prompt, options)};
+  const Input read{
+      .number = extras.prompt, .ids = input_ids(prompt, extras.prompt), .decoder = decoder(prompt, options)};
   const auto constraint = this->constraint(options);
-  auto asked = request(read, options, constraint, rules(options, constraint));
-  asked.draws = {draw};
+  auto asked = request(read, options, constraint, rules(options, constraint, extras));
+  asked.n_likeliest = extras.n_likeliest;
+  for (int64_t s = 0; s < options.num_samples; ++s)
+    asked.draws.push_back({.prompt = extras.prompt, .sample = static_cast<uint64_t>(s)});
   if (has_nothing_to_answer(prompt)) asked.limits.max_new_tokens = 0;
-  return TextStream(
-      {.model = model_, .tokenizer = tokenizer_, .decoder = read.decoder, .request = std::move(asked)});
+  return asked;
+}
+
+TextStream Generator::stream(const TokenIds& prompt, const GenerationConfig& options,
+                             const Draw& draw) const {
+  auto asked = request(prompt, options, {.prompt = draw.prompt});
+  asked.draws = {draw};
+  return TextStream({.model = model_,
+                     .tokenizer = tokenizer_,
+                     .decoder = decoder(prompt, options),
+                     .request = std::move(asked)});
 }
 
 TextStream Generator::stream(const std::string& prompt, const GenerationConfig& options,

@@ -43,6 +43,14 @@ struct Output {
   int64_t n_proposed = 0, n_accepted = 0;
 };
 
+/// What a request may ask for beside the options.
+struct RequestExtras {
+  uint64_t prompt = 0;          // the prompt's number, which selects its random numbers
+  int64_t n_likeliest = 0;      // how many of the likeliest tokens the outputs have at each place
+  TokenIds biased_tokens = {};  // tokens to whose logits `biases` are added, one for each
+  std::vector<double> biases = {};
+};
+
 /// The outputs for one prompt.
 struct Generation {
   TokenIds prompt_ids;  // as given, without the tokens that the generator adds
@@ -97,6 +105,20 @@ class Generator {
   TextStream stream(const std::string& prompt, const GenerationConfig& options = {},
                     const Draw& draw = {}) const;
 
+  // For programs that drive a Scheduler of their own, such as a server: what generate() does with a prompt,
+  // in parts. They may be called from several threads.
+
+  /// The tokens of a prompt, as generate() has them for a text. Throws DataError likewise.
+  TokenIds encode(const std::string& prompt) const;
+  /// A request for options.num_samples outputs that continue or answer `prompt`. Throws as generate() does,
+  /// and UsageError if options.beam > 1 or a biased token is not in the vocabulary.
+  GenerationRequest request(const TokenIds& prompt, const GenerationConfig& options,
+                            const RequestExtras& extras = {}) const;
+  /// Turns the tokens of an output for `prompt` into text.
+  ContinuationDecoder decoder(const TokenIds& prompt, const GenerationConfig& options) const;
+  /// A finished output for `prompt`.
+  Output output(const Hypothesis& hypothesis, const TokenIds& prompt, const GenerationConfig& options) const;
+
   /// Whether the output continues the prompt (decoder). Otherwise it answers the prompt (encoder-decoder).
   bool continues_prompt() const { return model_->generative()->continues_prompt(); }
 
@@ -108,16 +130,16 @@ class Generator {
     ContinuationDecoder decoder;  // of its outputs
   };
 
-  TokenIds encode(const std::string& prompt) const;
   bool has_nothing_to_answer(const TokenIds& prompt) const;
   TokenIds input_ids(const TokenIds& prompt, size_t index) const;
-  ContinuationDecoder decoder(const TokenIds& prompt, const GenerationConfig& options) const;
   std::vector<TokenIds> tokens_of_bad_words(const GenerationConfig& options) const;
   std::shared_ptr<const TextConstraint> constraint(const GenerationConfig& options) const;
   LogitsProcessors processors(const GenerationConfig& options,
-                              std::shared_ptr<const TextConstraint> constraint) const;
+                              std::shared_ptr<const TextConstraint> constraint,
+                              const RequestExtras& extras = {}) const;
   std::shared_ptr<const TokenRules> rules(const GenerationConfig& options,
-                                          std::shared_ptr<const TextConstraint> constraint) const;
+                                          std::shared_ptr<const TextConstraint> constraint,
+                                          const RequestExtras& extras = {}) const;
   GenerationRequest request(const Input& input, const GenerationConfig& options,
                             const std::shared_ptr<const TextConstraint>& constraint,
                             const std::shared_ptr<const TokenRules>& rules) const;
@@ -128,7 +150,6 @@ class Generator {
   std::vector<std::vector<Hypothesis>> search_with_beams(const std::vector<Input>& inputs,
                                                          const GenerationConfig& options) const;
   size_t n_together(std::span<const Input* const> inputs, size_t most, const GenerationConfig& options) const;
-  Output output(const Hypothesis& hypothesis, const TokenIds& prompt, const GenerationConfig& options) const;
 
   std::shared_ptr<Model> model_, draft_;  // draft_ may be null
   std::shared_ptr<const Tokenizer> tokenizer_;

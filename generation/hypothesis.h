@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "generation/continuation_decoder.h"
+#include "generation/log_probabilities.h"
 
 namespace zoo {
 
@@ -33,8 +34,10 @@ struct Hypothesis {
                  // came to it
   std::vector<double> logprobs;  // natural logarithm, by the model itself (before any processor)
   double total = 0;              // sum of logprobs
-  int64_t n_proposed = 0;        // tokens that were proposed for it (generation/speculation.h)
-  int64_t n_accepted = 0;        // of these, how many it has
+  /// The likeliest tokens at each place, by the model itself; empty if the request asks for none.
+  std::vector<std::vector<TokenLogprob>> likeliest = {};
+  int64_t n_proposed = 0;  // tokens that were proposed for it (generation/speculation.h)
+  int64_t n_accepted = 0;  // of these, how many it has
 
   void append(int64_t id, double logprob);
 };

@@ -19,4 +19,23 @@ std::vector<double> log_probabilities(const torch::Tensor& logits, const std::ve
   return result;
 }
 
+std::vector<std::vector<TokenLogprob>> likeliest_tokens(const torch::Tensor& logits, int64_t n) {
+  const auto most = std::min(n, logits.size(1));
+  const auto [values, ids] = logits.to(torch::kFloat64).log_softmax(1).topk(most, 1);
+  const auto logprobs = values.cpu().contiguous(), tokens = ids.cpu().contiguous();
+  const double* logprob = logprobs.const_data_ptr<double>();
+  const int64_t* token = tokens.const_data_ptr<int64_t>();
+  std::vector<std::vector<TokenLogprob>> result(static_cast<size_t>(logits.size(0)));
+  for (auto& row : result) {
+    for (int64_t i = 0; i < most; ++i) {
+      if (std::isnan(*logprob)) fail_not_a_number();
+      row.push_back({.id = *token++, .logprob = *logprob++});
+    }
+    std::ranges::sort(row, [](const TokenLogprob& a, const TokenLogprob& b) {
+      return a.logprob != b.logprob ? a.logprob > b.logprob : a.id < b.id;
+    });
+  }
+  return result;
+}
+
 }  // namespace zoo

@@ -145,7 +145,7 @@ void Scheduler::check_proposals(const std::vector<Proposal>& proposals) {
     const auto logprobs = log_probabilities(own.narrow(0, 0, std::ssize(tokens)), tokens);
     size_t n_added = 0;
     while (n_added < tokens.size() && !row.has_ended) {
-      add_token(row, tokens[n_added], logprobs[n_added]);
+      add_token(row, tokens[n_added], logprobs[n_added], own.narrow(0, static_cast<int64_t>(n_added), 1));
       ++n_added;
     }
     kept[b] += static_cast<int64_t>(n_added);
@@ -174,8 +174,12 @@ std::vector<int64_t> Scheduler::checked(const Row& row, const Proposal& proposal
   return rules.sampler->check(proposal, process(rules.processors, logits, views), draws);
 }
 
-void Scheduler::add_token(Row& row, int64_t token, double logprob) {
-  requests_.at(row.request).outputs[row.output].append(token, logprob);
+void Scheduler::add_token(Row& row, int64_t token, double logprob, const torch::Tensor& logits) {
+  auto& request = requests_.at(row.request);
+  auto& output = request.outputs[row.output];
+  output.append(token, logprob);
+  if (const int64_t n = request.asked.n_likeliest; n > 0)
+    output.likeliest.push_back(std::move(likeliest_tokens(logits, n).front()));
   ++row.n_seen;
   row.has_ended = is_last_token(row);
 }
@@ -227,7 +231,8 @@ void Scheduler::start_rows() {
 void Scheduler::add_tokens(const torch::Tensor& logits, size_t first) {
   const auto tokens = choose(logits, first);
   const auto logprobs = log_probabilities(logits, tokens);
-  for (size_t i = 0; i < tokens.size(); ++i) add_token(rows_[first + i], tokens[i], logprobs[i]);
+  for (size_t i = 0; i < tokens.size(); ++i)
+    add_token(rows_[first + i], tokens[i], logprobs[i], logits.narrow(0, static_cast<int64_t>(i), 1));
 }
 
 /// The next token of each row from number `first` on. Rows with the same rules are looked at together.

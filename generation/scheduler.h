@@ -28,7 +28,8 @@ struct GenerationRequest {
   /// Makes the proposer of an output; none: a step adds one token. The model must keep every token
   /// (DecodingState).
   std::function<std::unique_ptr<Proposer>()> make_proposer = {};
-  int64_t n_proposed = 4;  // the most tokens that are proposed for a step, at most kMostProposed
+  int64_t n_proposed = 4;   // the most tokens that are proposed for a step, at most kMostProposed
+  int64_t n_likeliest = 0;  // how many tokens Hypothesis::likeliest has at each place
 };
 
 struct SchedulerOptions {
@@ -96,7 +97,8 @@ class Scheduler {
   std::vector<Proposal> proposals();
   void check_proposals(const std::vector<Proposal>& proposals);
   std::vector<int64_t> checked(const Row& row, const Proposal& proposal, const torch::Tensor& logits) const;
-  void add_token(Row& row, int64_t token, double logprob);
+  /// logits: after which the token was chosen, (1, V).
+  void add_token(Row& row, int64_t token, double logprob, const torch::Tensor& logits);
   void read_prompts();
   bool begin_reading();
   void start_rows();

@@ -69,9 +69,20 @@ int64_t longest(std::span<const TokenIds> rows) {
   return n;
 }
 
-/// The log-probabilities of the tokens of passages that are read together.
-std::vector<std::vector<double>> read(GenerativeModel& model, torch::Device device,
-                                      std::span<const Passage* const> passages) {
+/// The scores of tokens, one for each row of logits.
+std::vector<ScoredToken> scores(const torch::Tensor& logits, const std::vector<int64_t>& tokens,
+                                int64_t n_likeliest) {
+  std::vector<ScoredToken> result;
+  for (const double value : log_probabilities(logits, tokens)) result.push_back({.logprob = value});
+  if (n_likeliest == 0) return result;
+  auto likeliest = likeliest_tokens(logits, n_likeliest);
+  for (size_t i = 0; i < result.size(); ++i) result[i].likeliest = std::move(likeliest[i]);
+  return result;
+}
+
+/// The scores of the tokens of passages that are read together.
+std::vector<std::vector<ScoredToken>> read(GenerativeModel& model, torch::Device device,
+                                           std::span<const Passage* const> passages, int64_t n_likeliest) {
   std::vector<TokenIds> prompts, read_after;
   std::vector<int64_t> next;
   for (const auto* const passage : passages) {
@@ -81,8 +92,8 @@ std::vector<std::vector<double>> read(GenerativeModel& model, torch::Device devi
   }
   DecodingState state;
   const auto logits = model.prefill(columns(prompts, 0, longest(prompts), device), state);  // (B, V)
-  std::vector<std::vector<double>> result;
-  for (const double value : log_probabilities(logits, next)) result.push_back({value});
+  std::vector<std::vector<ScoredToken>> result;
+  for (auto& score : scores(logits, next, n_likeliest)) result.push_back({std::move(score)});
 
   const auto n_rows = std::ssize(passages);
   const int64_t width = std::max<int64_t>(1, kMostLogits / (n_rows * logits.size(1)));
@@ -98,10 +109,9 @@ std::vector<std::vector<double>> read(GenerativeModel& model, torch::Device devi
       }
     }
     const auto at = LogitsAt::positions(torch::tensor(places, torch::kInt64).to(device));
-    const auto values =
-        log_probabilities(model.forward(columns(read_after, begin, n, device), state, at), next);
+    auto values = scores(model.forward(columns(read_after, begin, n, device), state, at), next, n_likeliest);
     for (size_t i = 0; i < places.size(); ++i)
-      result[static_cast<size_t>(places[i] / n)].push_back(values[i]);
+      result[static_cast<size_t>(places[i] / n)].push_back(std::move(values[i]));
   }
   return result;
 }
@@ -137,8 +147,8 @@ TokensToScore tokens_to_score(std::string_view source, std::string_view target, 
   return result;
 }
 
-std::vector<std::vector<double>> token_logprobs(Model& model, const std::vector<TokensToScore>& texts,
-                                                int64_t batch_size) {
+std::vector<std::vector<ScoredToken>> scored_tokens(Model& model, const std::vector<TokensToScore>& texts,
+                                                    int64_t n_likeliest, int64_t batch_size) {
   TORCH_CHECK(batch_size > 0, "batch_size must be positive");
   const InferenceScope scope(model);
   auto& generative = *model.generative();
@@ -150,15 +160,25 @@ std::vector<std::vector<double>> token_logprobs(Model& model, const std::vector<
   std::ranges::stable_sort(sorted, {}, [](const Passage* passage) {
     return std::pair(passage->prompt.size(), passage->ids.size());
   });
-  std::vector<std::vector<double>> result;
+  std::vector<std::vector<ScoredToken>> result;
   for (const auto& text : texts) result.emplace_back(text.ids.size());
   const auto most = static_cast<size_t>(batch_size);
   for (size_t begin = 0; begin < sorted.size(); begin += most) {
     const auto batch = std::span(sorted).subspan(begin, std::min(most, sorted.size() - begin));
-    const auto values = read(generative, model.device(), batch);
+    auto values = read(generative, model.device(), batch, n_likeliest);
     for (size_t i = 0; i < batch.size(); ++i) {
-      std::ranges::copy(values[i], result[batch[i]->text].begin() + static_cast<ptrdiff_t>(batch[i]->first));
+      std::ranges::move(values[i], result[batch[i]->text].begin() + static_cast<ptrdiff_t>(batch[i]->first));
     }
+  }
+  return result;
+}
+
+std::vector<std::vector<double>> token_logprobs(Model& model, const std::vector<TokensToScore>& texts,
+                                                int64_t batch_size) {
+  std::vector<std::vector<double>> result;
+  for (const auto& text : scored_tokens(model, texts, 0, batch_size)) {
+    auto& logprobs = result.emplace_back();
+    for (const auto& token : text) logprobs.push_back(token.logprob);
   }
   return result;
 }

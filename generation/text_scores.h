@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "data/text/tokenizer.h"
+#include "generation/log_probabilities.h"
 #include "models/model.h"
 
 namespace zoo {
@@ -31,5 +32,15 @@ TokensToScore tokens_to_score(std::string_view source, std::string_view target, 
 /// (generation/scheduler.h). The model must be generative. Throws CheckpointError if the logits are NaN.
 std::vector<std::vector<double>> token_logprobs(Model& model, const std::vector<TokensToScore>& texts,
                                                 int64_t batch_size = 32);
+
+/// What a model says at the place of one token of a text.
+struct ScoredToken {
+  double logprob = 0;  // of the text's own token
+  std::vector<TokenLogprob> likeliest = {};
+};
+
+/// The same, with the n likeliest tokens at each place.
+std::vector<std::vector<ScoredToken>> scored_tokens(Model& model, const std::vector<TokensToScore>& texts,
+                                                    int64_t n_likeliest, int64_t batch_size = 32);
 
 }  // namespace zoo

@@ -15,8 +15,8 @@
 #include <fmt/ranges.h>
 
 #include "apps/arguments/options.h"
-#include "apps/chat/local_time.h"
 #include "base/error.h"
+#include "data/text/chats/local_time.h"
 #include "base/text.h"
 #include "data/text/chats/chat_template.h"
 #include "interop/stored_texts.h"

@@ -34,6 +34,14 @@ torch::Tensor SuppressTokens::process(const torch::Tensor& logits, std::span<con
   return result;
 }
 
+torch::Tensor TokenBiases::process(const torch::Tensor& logits, std::span<const SequenceView>) const {
+  auto result = logits.clone();
+  for (size_t i = 0; i < ids_.size(); ++i) {
+    if (ids_[i] < logits.size(1)) result.select(1, ids_[i]).add_(biases_[i]);
+  }
+  return result;
+}
+
 torch::Tensor ForcedToken::process(const torch::Tensor& logits, std::span<const SequenceView> rows) const {
   auto result = logits;
   for (size_t row = 0; row < rows.size(); ++row) {

@@ -45,6 +45,18 @@ class SuppressTokens final : public LogitsProcessor {
   int64_t vocab_size_;
 };
 
+/// Adds to the scores of single tokens, as OpenAI's `logit_bias`.
+class TokenBiases final : public LogitsProcessor {
+ public:
+  /// `ids` and their `biases`, one for each; ids that the output layer lacks need no rule.
+  TokenBiases(TokenIds ids, std::vector<double> biases) : ids_(std::move(ids)), biases_(std::move(biases)) {}
+  torch::Tensor process(const torch::Tensor& logits, std::span<const SequenceView> rows) const override;
+
+ private:
+  TokenIds ids_;
+  std::vector<double> biases_;
+};
+
 /// Forbids all tokens but one as number `position` of the generated ones, counted from 0.
 class ForcedToken final : public LogitsProcessor {
  public:

@@ -187,6 +187,7 @@ int run(const Arguments& arguments) {
   for (auto& target : gguf_targets(work)) targets.push_back(std::move(target));
   for (auto& target : template_targets()) targets.push_back(std::move(target));
   for (auto& target : constraint_targets()) targets.push_back(std::move(target));
+  for (auto& target : request_targets()) targets.push_back(std::move(target));
   bool good = true;
   size_t n_used = 0;
   for (const auto& target : targets) {

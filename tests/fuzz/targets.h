@@ -26,6 +26,7 @@ std::vector<Target> file_targets(const testing::TempDir& work, const std::filesy
 Seeds hub_seeds();
 std::vector<Target> template_targets();
 std::vector<Target> constraint_targets();
+std::vector<Target> request_targets();
 std::vector<Target> run_targets(const testing::TempDir& work);
 std::vector<Target> gguf_targets(const testing::TempDir& work);
 std::vector<Target> hub_targets(const testing::TempDir& work, const std::filesystem::path& sources);

@@ -1,0 +1,89 @@
+#include "serving/api/api_error.h"
+
+#include <new>
+
+#include <c10/util/Exception.h>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "serving/service_error.h"
+
+namespace zoo {
+namespace {
+
+/// Messages may quote what a client sent.
+constexpr size_t kMostMessageBytes = 2000;
+
+int status_of(ServiceProblem problem) {
+  switch (problem) {
+    case ServiceProblem::unknown_model:
+      return 404;
+    case ServiceProblem::unable:
+      return 400;
+    case ServiceProblem::busy:
+      return 429;
+    case ServiceProblem::stopping:
+    case ServiceProblem::too_large:
+      return 503;
+  }
+  return 500;
+}
+
+const char* type_of(int status) {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 404:
+      return "not_found_error";
+    case 429:
+      return "rate_limit_error";
+    default:
+      return status >= 500 ? "server_error" : "invalid_request_error";
+  }
+}
+
+}  // namespace
+
+ApiError as_api_error(const std::exception_ptr& problem) {
+  try {
+    std::rethrow_exception(problem);
+  } catch (const ApiError& error) {
+    return error;
+  } catch (const ServiceError& error) {
+    const bool is_unknown = error.problem() == ServiceProblem::unknown_model;
+    return {status_of(error.problem()), error.what(), is_unknown ? "model" : ""};
+  } catch (const CheckpointError& error) {
+    return {500, error.what()};
+  } catch (const Error& error) {
+    return {error.exit_code() == 2 ? 400 : 500, error.what()};
+  } catch (const c10::OutOfMemoryError&) {
+    return {503, "the server is out of memory: ask for less, or later"};
+  } catch (const c10::Error& error) {
+    const std::string text = error.what_without_backtrace();
+    return {500, text.substr(0, text.find('\n'))};
+  } catch (const std::bad_alloc&) {
+    return {503, "the server is out of memory: ask for less, or later"};
+  } catch (const std::exception& error) {
+    return {500, error.what()};
+  }
+}
+
+nlohmann::ordered_json error_json(const ApiError& error) {
+  using Json = nlohmann::ordered_json;
+  const auto param = error.param().empty() ? Json(nullptr) : Json(error.param());
+  const bool is_unknown_model = error.status() == 404 && error.param() == "model";
+  return {{"error",
+           {{"message", excerpt(error.what(), kMostMessageBytes)},
+            {"type", type_of(error.status())},
+            {"param", param},
+            {"code", is_unknown_model ? Json("model_not_found") : Json(nullptr)}}}};
+}
+
+HttpResponse error_response(const ApiError& error) {
+  HttpResponse response{.status = error.status(), .body = error_json(error).dump() + "\n"};
+  if (error.status() == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  if (error.status() == 429 || error.status() == 503) response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+}  // namespace zoo

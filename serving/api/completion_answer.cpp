@@ -1,0 +1,152 @@
+#include "serving/api/completion_answer.h"
+
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "serving/api/api_error.h"
+#include "serving/api/json_answer.h"
+#include "serving/api/token_json.h"
+
+namespace zoo {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* name_of_end(CompletionEnd end) { return end == CompletionEnd::stop ? "stop" : "length"; }
+
+/// An id that no other answer has.
+std::string new_id(const char* prefix) {
+  std::random_device source;
+  return fmt::format("{}-{:08x}{:08x}{:08x}", prefix, source(), source(), source());
+}
+
+int64_t seconds_now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+Json usage_json(const CompletionUsage& usage) {
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.output_tokens},
+          {"total_tokens", usage.prompt_tokens + usage.output_tokens}};
+}
+
+}  // namespace
+
+CompletionAnswer::CompletionAnswer(AnswerPlan plan, std::shared_ptr<HttpReply> reply)
+    : plan_(std::move(plan)),
+      reply_(std::move(reply)),
+      id_(new_id(is_chat() ? "chatcmpl" : "cmpl")),
+      created_(seconds_now()),
+      choices_(plan_.n_prompts * plan_.n_samples) {}
+
+/// What all documents and events have.
+Json CompletionAnswer::frame(bool is_chunk) const {
+  const char* const object = !is_chat() ? "text_completion"
+                             : is_chunk ? "chat.completion.chunk"
+                                        : "chat.completion";
+  return {{"id", id_}, {"object", object}, {"created", created_}, {"model", plan_.options.model}};
+}
+
+Json CompletionAnswer::logprobs(const std::vector<CompletionToken>& tokens, Choice& choice) const {
+  if (!plan_.options.n_likeliest) return nullptr;
+  return is_chat() ? chat_logprobs(tokens, plan_.model->tokenizer())
+                   : completion_logprobs(tokens, plan_.model->tokenizer(), choice.offset);
+}
+
+Json CompletionAnswer::whole_choice(size_t index) {
+  auto& choice = choices_[index];
+  Json result{{"index", index}};
+  if (is_chat()) {
+    result["message"] = {{"role", "assistant"}, {"content", choice.text}, {"refusal", nullptr}};
+  } else {
+    result["text"] = choice.text;
+  }
+  result["logprobs"] = logprobs(choice.tokens, choice);
+  result["finish_reason"] = name_of_end(choice.end);
+  return result;
+}
+
+Json CompletionAnswer::chunk_choice(size_t index, const CompletionPiece& piece) {
+  auto& choice = choices_[index];
+  Json result{{"index", index}};
+  if (is_chat()) {
+    auto delta = Json::object();
+    if (!std::exchange(choice.has_begun, true)) delta["role"] = "assistant";
+    delta["content"] = piece.text;
+    result["delta"] = std::move(delta);
+  } else {
+    result["text"] = piece.text;
+  }
+  result["logprobs"] = piece.tokens.empty() ? Json(nullptr) : logprobs(piece.tokens, choice);
+  result["finish_reason"] = piece.end ? Json(name_of_end(*piece.end)) : Json(nullptr);
+  return result;
+}
+
+void CompletionAnswer::begin_stream() {
+  if (std::exchange(has_begun_, true)) return;
+  reply_->begin({.content_type = "text/event-stream", .headers = {{"Cache-Control", "no-cache"}}});
+}
+
+void CompletionAnswer::send_event(const Json& event) { reply_->write("data: " + as_text(event) + "\n\n"); }
+
+void CompletionAnswer::send_chunk(Json choices, const Json& usage) {
+  const bool is_first = !has_begun_;
+  begin_stream();
+  auto event = frame(true);
+  event["choices"] = std::move(choices);
+  if (plan_.options.includes_usage) event["usage"] = usage;
+  if (is_first) event["zoo"] = {{"seed", plan_.seed}};
+  send_event(event);
+}
+
+void CompletionAnswer::add(CompletionPiece piece) {
+  const size_t index = piece.prompt * plan_.n_samples + piece.sample;
+  if (piece.is_echo && !plan_.prompts.empty()) piece.text = plan_.prompts[piece.prompt];
+  if (is_stream()) return send_chunk(Json::array({chunk_choice(index, piece)}), nullptr);
+  auto& choice = choices_.at(index);
+  choice.text += piece.text;
+  for (auto& token : piece.tokens) choice.tokens.push_back(std::move(token));
+  if (piece.end) choice.end = *piece.end;
+}
+
+void CompletionAnswer::note(const CompletionUsage& usage) {
+  reply_->note(
+      {.model = plan_.options.model, .tokens_in = usage.prompt_tokens, .tokens_out = usage.output_tokens});
+}
+
+void CompletionAnswer::end(const CompletionUsage& usage) {
+  note(usage);
+  if (is_stream()) {
+    if (plan_.options.includes_usage) send_chunk(Json::array(), usage_json(usage));
+    begin_stream();
+    reply_->write("data: [DONE]\n\n");
+    return reply_->finish();
+  }
+  auto document = frame(false);
+  auto choices = Json::array();
+  for (size_t i = 0; i < choices_.size(); ++i) choices.push_back(whole_choice(i));
+  document["choices"] = std::move(choices);
+  document["usage"] = usage_json(usage);
+  document["zoo"] = {{"seed", plan_.seed}};
+  send_json(*reply_, document);
+}
+
+void CompletionAnswer::fail(const std::exception_ptr& problem) {
+  note({});
+  const auto error = as_api_error(problem);
+  if (!has_begun_) return reply_->send(error_response(error));
+  send_event(error_json(error));
+  reply_->finish();
+}
+
+CompletionListener listener_of(const std::shared_ptr<CompletionAnswer>& answer) {
+  return {.on_piece = [answer](CompletionPiece piece) { answer->add(std::move(piece)); },
+          .on_end = [answer](const CompletionUsage& usage) { answer->end(usage); },
+          .on_error = [answer](const std::exception_ptr& problem) { answer->fail(problem); }};
+}
+
+}  // namespace zoo

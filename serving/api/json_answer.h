@@ -1,0 +1,25 @@
+#pragma once
+// Answers in JSON.
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "serving/http/http_server.h"
+
+namespace zoo {
+
+/// One line; bytes that are not UTF-8 become U+FFFD.
+inline std::string as_text(const nlohmann::ordered_json& document) {
+  return document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+inline HttpResponse json_response(const nlohmann::ordered_json& document) {
+  return {.body = as_text(document) + "\n"};
+}
+
+inline void send_json(HttpReply& reply, const nlohmann::ordered_json& document) {
+  reply.send(json_response(document));
+}
+
+}  // namespace zoo

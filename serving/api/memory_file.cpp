@@ -1,0 +1,36 @@
+#include "serving/api/memory_file.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/text/subwords/specification.h"
+#include "serving/api/api_error.h"
+
+namespace zoo {
+
+MemoryFile::MemoryFile(std::string_view content)
+    : file_(::memfd_create("picture", MFD_CLOEXEC)), path_(fmt::format("/proc/self/fd/{}", file_.get())) {
+  if (file_.get() < 0) throw SystemError("there is no memory for a picture");
+  while (!content.empty()) {
+    const auto n = ::write(file_.get(), content.data(), content.size());
+    if (n <= 0) throw SystemError("there is no memory for a picture");
+    content.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+std::string picture_bytes(std::string_view text) {
+  if (text.starts_with("data:")) {
+    const size_t comma = text.find(',');
+    if (comma == text.npos || !text.substr(0, comma).ends_with(";base64"))
+      throw ApiError(400, "a picture is written as data:image/png;base64,… or as base64 alone", "images");
+    text.remove_prefix(comma + 1);
+  }
+  auto bytes = from_base64(text);
+  if (!bytes) throw ApiError(400, "a picture is not base64, with its padding", "images");
+  return *std::move(bytes);
+}
+
+}  // namespace zoo

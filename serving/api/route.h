@@ -1,0 +1,54 @@
+#pragma once
+// What routes are and work with.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "serving/api/completion_parameters.h"
+#include "serving/api/server_metrics.h"
+#include "serving/http/http_server.h"
+#include "serving/service.h"
+
+namespace zoo {
+
+/// Which values of the header Host are answered. A page of a stranger can make a browser resolve a name of
+/// its own to 127.0.0.1 (DNS rebinding), but the browser still sends that name.
+enum class HostNames { any, of_this_machine };
+
+struct ApiOptions {
+  std::optional<std::string> api_key = {};  // every route but / and /health needs it
+  HostNames hosts = HostNames::of_this_machine;
+  ApiLimits limits = {};
+  /// Headers of the page at /, and the page.
+  HttpResponse page = {.content_type = "text/html; charset=utf-8"};
+};
+
+/// A request that a route answers.
+struct ApiCall {
+  HttpRequest request;
+  std::shared_ptr<HttpReply> reply;
+};
+
+/// What routes work with.
+struct ApiContext {
+  Service& service;
+  ApiOptions options;
+  std::shared_ptr<ServerMetrics> metrics = std::make_shared<ServerMetrics>();
+};
+
+/// Answers one path. Errors that `answer` throws are sent.
+struct Route {
+  std::string method;
+  std::string path;  // ends with "/" if a name follows
+  std::function<void(const ApiContext& context, const ApiCall& call)> answer;
+};
+
+/// Does `work` with a model on its thread and sends what it returns. Drops it if the client goes away.
+void answer_with_model(const ApiContext& context, const ApiCall& call, const std::string& model,
+                       Ability ability, std::function<nlohmann::ordered_json(const ServedModel& model)> work);
+
+}  // namespace zoo

@@ -1,0 +1,164 @@
+// /predict: labels of texts and pictures, objects; /fill: masks.
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/images/image_file.h"
+#include "generation/fill_mask.h"
+#include "models/inference_scope.h"
+#include "serving/api/api_error.h"
+#include "serving/api/json_answer.h"
+#include "serving/api/memory_file.h"
+#include "serving/api/pictures.h"
+#include "serving/api/routes/routes.h"
+#include "tasks/task_type.h"
+
+namespace zoo {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kMostCandidates = 100;
+
+// ---- predict
+
+struct PredictCall {
+  std::vector<std::string> texts;
+  std::vector<std::pair<std::string, std::string>> pairs;
+  std::vector<std::string> pictures;  // bytes
+  std::optional<int64_t> top;
+  double min_score = 0.5;
+};
+
+std::vector<std::pair<std::string, std::string>> read_pairs(RequestFields& fields, size_t most) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  const auto* const value = fields.find("pairs");
+  if (!value) return pairs;
+  const auto is_pair = [](const Json& pair) {
+    return pair.is_array() && pair.size() == 2 && pair[0].is_string() && pair[1].is_string();
+  };
+  if (!value->is_array() || value->size() > most || !std::ranges::all_of(*value, is_pair))
+    fields.fail("pairs", fmt::format("must be a list of at most {} pairs of texts", most));
+  for (const auto& pair : *value) pairs.emplace_back(pair[0].get<std::string>(), pair[1].get<std::string>());
+  return pairs;
+}
+
+PredictCall read_predict_call(RequestFields& fields, const ApiLimits& limits) {
+  PredictCall call;
+  call.texts = fields.texts("texts", limits.most_texts).value_or(std::vector<std::string>());
+  call.pairs = read_pairs(fields, limits.most_texts);
+  for (const auto& picture : fields.texts("images", limits.most_images).value_or(std::vector<std::string>()))
+    call.pictures.push_back(checked_picture(picture, limits));
+  call.top = fields.integer("top", 1, INT64_MAX);
+  call.min_score = fields.number("min_score", 0, 1).value_or(call.min_score);
+  if (!call.texts.empty() + !call.pairs.empty() + !call.pictures.empty() != 1)
+    throw ApiError(400, "give one of texts, pairs and images, with at least one entry");
+  return call;
+}
+
+/// The inputs of texts and pairs as the task reads them.
+std::vector<std::string> inputs_of(const PredictCall& call, const ServedModel& model) {
+  const bool reads_pairs = !model.run().experiment().data.pair_column.empty();
+  if (call.pairs.empty()) {
+    if (reads_pairs) throw ApiError(400, "this model reads pairs of texts: send pairs", "texts");
+    return call.texts;
+  }
+  if (!reads_pairs) throw ApiError(400, "this model reads single texts: send texts", "pairs");
+  std::vector<std::string> inputs;
+  for (const auto& [first, second] : call.pairs) {
+    if (first.find('\t') != first.npos || second.find('\t') != second.npos)
+      throw ApiError(400, "a text of a pair has a tab: put a blank in its place", "pairs");
+    inputs.push_back(first + "\t" + second);
+  }
+  return inputs;
+}
+
+Json predictions(const PredictCall& call, const ServedModel& model) {
+  const bool has_pictures = !call.pictures.empty();
+  auto found = has_pictures ? with_files(call.pictures,
+                                         [&](const std::vector<std::string>& files) {
+                                           return model.run().task().predict(model.model(), files);
+                                         })
+                            : model.run().task().predict(model.model(), inputs_of(call, model));
+  const int64_t top = call.top.value_or(kEveryLabel);
+  keep_best_objects(found, call.min_score, top);
+  auto results = Json::parse(to_json(found, top))["results"];
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (has_pictures) results[i].erase("input");
+    if (found[i].cut) results[i]["cut"] = true;
+  }
+  return {{"predictions", std::move(results)}};
+}
+
+void predict(const ApiContext& context, const ApiCall& call) {
+  RequestFields fields(call.request.body);
+  const auto model = fields.required_text("model");
+  auto asked = read_predict_call(fields, context.options.limits);
+  fields.refuse_others();
+  const auto ability = asked.pictures.empty() ? Ability::predict_text : Ability::predict_image;
+  answer_with_model(context, call, model, ability, [asked = std::move(asked)](const ServedModel& served) {
+    return predictions(asked, served);
+  });
+}
+
+// ---- fill
+
+/// `text` with <mask> in place of the vocabulary's own name for it, such as [MASK].
+std::string with_masks(std::string text, const Tokenizer& tokenizer) {
+  const auto name = tokenizer.label(tokenizer.special().mask);
+  constexpr std::string_view mask = "<mask>";
+  if (name.empty() || name == mask) return text;
+  for (size_t at = 0; (at = text.find(name, at)) != text.npos; at += mask.size())
+    text.replace(at, name.size(), mask);
+  return text;
+}
+
+Json filled(const ServedModel& model, const std::string& text, int64_t top) {
+  const auto& tokenizer = model.tokenizer();
+  const auto found =
+      fill_masks(model.model(), tokenizer, with_masks(text, tokenizer),
+                 {.candidates = top, .max_length = model.run().experiment().model.max_positions});
+  std::vector<size_t> places;
+  for (size_t i = 0; i < found.prompt_ids.size(); ++i) {
+    if (found.prompt_ids[i] == tokenizer.special().mask) places.push_back(i);
+  }
+  auto best = found.prompt_ids;
+  for (size_t mask = 0; mask < places.size(); ++mask) best[places[mask]] = found.masks.at(mask).front().id;
+  auto masks = Json::array();
+  for (size_t mask = 0; mask < places.size(); ++mask) {
+    auto candidates = Json::array();
+    for (const auto& candidate : found.masks[mask]) {
+      auto ids = best;
+      ids[places[mask]] = candidate.id;
+      candidates.push_back({{"id", candidate.id},
+                            {"token", candidate.shown},
+                            {"probability", candidate.probability},
+                            {"text", tokenizer.decode(ids)}});
+    }
+    masks.push_back({{"position", places[mask]}, {"candidates", std::move(candidates)}});
+  }
+  return {{"masks", std::move(masks)}};
+}
+
+void fill(const ApiContext& context, const ApiCall& call) {
+  RequestFields fields(call.request.body);
+  const auto model = fields.required_text("model");
+  auto text = fields.required_text("text");
+  const int64_t top = fields.integer("top", 1, kMostCandidates).value_or(5);
+  fields.refuse_others();
+  answer_with_model(
+      context, call, model, Ability::fill,
+      [text = std::move(text), top](const ServedModel& served) { return filled(served, text, top); });
+}
+
+}  // namespace
+
+std::vector<Route> prediction_routes() {
+  return {{.method = "POST", .path = "/predict", .answer = predict},
+          {.method = "POST", .path = "/fill", .answer = fill}};
+}
+
+}  // namespace zoo

@@ -1,0 +1,21 @@
+#pragma once
+// The routes, by what they are about.
+
+#include <vector>
+
+#include "serving/api/route.h"
+
+namespace zoo {
+
+/// /v1/completions, /v1/chat/completions
+std::vector<Route> text_routes();
+/// /v1/embeddings
+std::vector<Route> vector_routes();
+/// /predict, /fill
+std::vector<Route> prediction_routes();
+/// /translate, /attention
+std::vector<Route> attention_routes();
+/// /, /health, /v1/models, /metrics, /openapi.json, /tokenize
+std::vector<Route> service_routes();
+
+}  // namespace zoo

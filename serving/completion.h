@@ -1,0 +1,80 @@
+#pragma once
+// A request for texts, and what comes back while they are written.
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "generation/generator.h"
+#include "generation/log_probabilities.h"
+
+namespace zoo {
+
+/// Whether a prompt is given back before its outputs.
+enum class PromptEcho { none, text, text_and_logprobs };
+
+struct CompletionRequest {
+  std::vector<TokenIds> prompts = {};  // as Generator::encode() gives them, or a client
+  /// options.num_samples outputs for each prompt, without beams.
+  GenerationConfig options = {};
+  int64_t max_tokens = 16;  // of one output; 0: the prompts are only read. In place of options.max_new_tokens
+  int64_t n_likeliest = 0;  // how many of the likeliest tokens come with each token
+  TokenIds biased_tokens = {};  // tokens to whose logits `biases` are added, one for each
+  std::vector<double> biases = {};
+  PromptEcho echo = PromptEcho::none;
+};
+
+/// A token of a prompt or of an output.
+struct CompletionToken {
+  int64_t id = -1;
+  /// By the model itself, before temperature and other rules; nothing for the first token that a model reads.
+  std::optional<double> logprob = {};
+  std::vector<TokenLogprob> likeliest = {};
+};
+
+/// Why an output ended.
+enum class CompletionEnd {
+  stop,    // an end token, a stop text, or a form that is complete
+  length,  // as many tokens as were asked for, or as the model can write
+  time     // the time for a request is over
+};
+
+/// The newest part of an output.
+struct CompletionPiece {
+  size_t prompt = 0, sample = 0;
+  /// Joined, the texts of an output's pieces are its text.
+  std::string text = {};
+  std::vector<CompletionToken> tokens = {};  // end tokens are not among them
+  std::optional<CompletionEnd> end = {};     // of the last piece
+  bool is_echo = false;                      // whether it is the prompt, which comes first
+};
+
+struct CompletionUsage {
+  int64_t prompt_tokens = 0, output_tokens = 0;
+};
+
+/// How a client hears of its request. The functions are called by the model's thread and must return soon.
+/// Either on_end or on_error is the last call, unless the request is cancelled: then nothing more is called.
+struct CompletionListener {
+  std::function<void(CompletionPiece)> on_piece;
+  std::function<void(const CompletionUsage&)> on_end;
+  std::function<void(const std::exception_ptr&)> on_error;
+};
+
+/// Lets a client give up. A request that is cancelled leaves its place to others with the next step.
+class Cancellation {
+ public:
+  void request() { requested_ = true; }
+  bool requested() const { return requested_; }
+
+ private:
+  std::atomic<bool> requested_ = false;
+};
+
+}  // namespace zoo

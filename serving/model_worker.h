@@ -1,0 +1,129 @@
+#pragma once
+// The thread of a model. Requests for texts grow together on it (continuous batching), and other work on the
+// model is done between two steps.
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "generation/scheduler.h"
+#include "serving/completion.h"
+#include "serving/served_model.h"
+
+namespace zoo {
+
+struct WorkerLimits {
+  int64_t most_rows = 64;       // outputs that grow together
+  int64_t most_outputs = 1024;  // outputs that are under way or wait; more are refused
+  int64_t most_jobs = 256;      // other work that waits; more is refused
+  std::chrono::seconds most_time = std::chrono::minutes(10);  // for a request, from its arrival
+  int64_t prefix_bytes = 256 << 20;                           // for what several prompts begin with
+};
+
+/// Counts since the model was loaded.
+struct WorkerCounts {
+  int64_t requests = 0, cancelled = 0, refused = 0, failed = 0;
+  int64_t prompt_tokens = 0, output_tokens = 0;
+  int64_t steps = 0;               // of the scheduler
+  int64_t waiting_or_running = 0;  // outputs
+};
+
+class ModelWorker {
+ public:
+  ModelWorker(std::shared_ptr<const ServedModel> model, const WorkerLimits& limits);
+  /// Waits for the thread. What is under way or waits ends with a ServiceError (stopping).
+  ~ModelWorker();
+  ModelWorker(const ModelWorker&) = delete;
+  ModelWorker& operator=(const ModelWorker&) = delete;
+
+  const ServedModel& model() const { return *model_; }
+  std::shared_ptr<const ServedModel> shared_model() const { return model_; }
+
+  /// Begins a request for texts; may be called from any thread, except that the listener must not call it.
+  /// Checks the request and prepares its rules here, on the caller's thread. Throws as Generator::request(),
+  /// and ServiceError if too much is under way.
+  std::shared_ptr<Cancellation> complete(CompletionRequest request, CompletionListener listener);
+
+  /// Calls `job` on the model's thread, between two steps, in the order of arrival. A job whose cancellation
+  /// is requested before it begins is dropped. A job gets null; if it cannot be done, or has thrown, it is
+  /// called with the error instead, and must not throw then. Throws ServiceError if too much waits.
+  std::shared_ptr<Cancellation> post(std::function<void(const std::exception_ptr& problem)> job);
+
+  WorkerCounts counts() const;
+  bool is_idle() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  /// An output of a request.
+  struct Writing {
+    ContinuationDecoder decoder;
+    size_t n_sent = 0;  // tokens
+    bool has_ended = false;
+  };
+  /// The outputs for one prompt of a request.
+  struct Part {
+    size_t prompt = 0;
+    GenerationRequest asked = {};  // its prompt is moved out when it is submitted
+    TokenIds ids = {};             // the prompt as the model reads it
+    size_t number = 0;             // of the scheduler's request
+    std::vector<Writing> outputs = {};
+    bool is_submitted = false, is_finished = false;
+  };
+  struct Running {
+    CompletionRequest request;
+    CompletionListener listener;
+    std::shared_ptr<Cancellation> cancellation;
+    std::vector<Part> parts;
+    Clock::time_point deadline;
+    CompletionUsage usage = {};
+    int64_t n_outputs = 0;
+  };
+  struct Job {
+    std::function<void(const std::exception_ptr&)> work;
+    std::shared_ptr<Cancellation> cancellation;
+  };
+
+  std::vector<Part> parts_of(const CompletionRequest& request) const;
+  void run();
+  bool wait_for_work();
+  void begin_arrived();
+  void do_next_job();
+  void begin(Running& running);
+  void echo(Running& running, Part& part);
+  void step();
+  bool deliver(Running& running);
+  void send(Running& running, Part& part, size_t sample, std::optional<CompletionEnd> forced);
+  std::optional<CompletionEnd> end_of(const Part& part, const Writing& writing, const TokenIds& ids) const;
+  void leave(Running& running);
+  void end(Running& running, const std::exception_ptr& problem);
+  void end_all(const std::exception_ptr& problem);
+
+  std::shared_ptr<const ServedModel> model_;
+  WorkerLimits limits_;
+  TokenIds ends_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable wake_;
+  std::deque<std::shared_ptr<Running>> arrived_;
+  std::deque<Job> jobs_;
+  WorkerCounts counts_;
+  bool stops_ = false;
+  bool is_working_ = false;
+
+  // Of the thread alone.
+  std::optional<Scheduler> scheduler_;
+  std::list<std::shared_ptr<Running>> running_;
+
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace zoo

@@ -1,0 +1,94 @@
+#include "serving/served_model.h"
+
+#include <sys/stat.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "interop/stored_texts.h"
+#include "layers/weights/weights.h"
+#include "models/families/families.h"
+#include "serving/service_error.h"
+#include "tasks/task_type.h"
+
+namespace zoo {
+namespace {
+
+/// Not every model has a template, and not every template can be read.
+std::optional<ChatTemplate> template_of(const Run& run) {
+  const auto* const writer = run.model().generative();
+  if (!writer || !writer->continues_prompt()) return std::nullopt;
+  try {
+    return open_stored_chat_template(run.dir());
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+int64_t bytes_of_number(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::fp32:
+      return 4;
+    case WeightFormat::bf16:
+    case WeightFormat::fp16:
+      return 2;
+    case WeightFormat::int8:
+    case WeightFormat::int4:
+      return 1;
+  }
+  return 4;
+}
+
+int64_t time_of_change(const std::filesystem::path& path) {
+  struct stat status{};
+  return ::stat(path.c_str(), &status) == 0 ? static_cast<int64_t>(status.st_mtime) : 0;
+}
+
+}  // namespace
+
+ServedModel::ServedModel(const ModelSource& source) : run_(Run::open(source.path, source.device)) {
+  int64_t n_parameters = 0;
+  for (const auto& parameter : run_.model().parameters()) n_parameters += parameter.numel();
+  store_weights(run_.model(), source.weights.value_or(run_.experiment().generation.weights));
+  if (run_.model().generative()) generator_.emplace(run_.model(), run_.tokenizer());
+  chat_template_ = template_of(run_);
+  card_ = read_card(source, n_parameters);
+}
+
+ModelCard ServedModel::read_card(const ModelSource& source, int64_t n_parameters) const {
+  const auto& experiment = run_.experiment();
+  const auto& type = task_type(experiment);
+  const auto head = run_.task().purpose().head;
+  ModelCard card{.id = source.id,
+                 .task = type.name,
+                 .family = experiment.model.architecture.type,
+                 .created = time_of_change(run_.weights()),
+                 .parameters = n_parameters};
+  const auto format = source.weights.value_or(experiment.generation.weights);
+  card.bytes = card.parameters * bytes_of_number(fast_format(format, source.device));
+  if (type.needs_tokenizer()) {
+    card.max_length = generator_ ? run_.model().generative()->max_length() : experiment.model.max_positions;
+  }
+  if (generator_) card.can.insert(Ability::completions);
+  if (chat_template_) card.can.insert(Ability::chat);
+  if (generator_ && !generator_->continues_prompt()) card.can.insert(Ability::translate);
+  if (type.needs_tokenizer()) card.can.insert(Ability::embeddings);
+  if (head == HeadKind::masked_language_modeling) card.can.insert(Ability::fill);
+  if (type.predicts_from == PredictionInput::text && head != HeadKind::none)
+    card.can.insert(Ability::predict_text);
+  if (type.predicts_from == PredictionInput::image_file) card.can.insert(Ability::predict_image);
+  if (!why_no_maps(experiment.model)) card.can.insert(Ability::attention);
+  return card;
+}
+
+void ServedModel::require(Ability ability) const {
+  if (card_.can.contains(ability)) return;
+  std::vector<std::string_view> names;
+  for (const auto able : card_.can) names.push_back(name_of(able));
+  throw ServiceError(ServiceProblem::unable,
+                     fmt::format("the model {} (task {}) cannot do {}: it can do {}", card_.id, card_.task,
+                                 name_of(ability), fmt::join(names, ", ")));
+}
+
+}  // namespace zoo

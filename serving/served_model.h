@@ -1,0 +1,82 @@
+#pragma once
+// A trained model that is open for requests, and what can be asked of it.
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include <c10/core/Device.h>
+
+#include "checkpoints/run.h"
+#include "data/text/chats/chat_template.h"
+#include "generation/generator.h"
+
+namespace zoo {
+
+/// What can be asked of a model.
+enum class Ability {
+  completions,    // texts that continue or answer a prompt
+  chat,           // answers in a conversation
+  embeddings,     // vectors of texts
+  predict_text,   // labels of texts or of their words
+  predict_image,  // labels of pictures, or objects in them
+  translate,      // answers with their alignment
+  fill,           // masks in texts
+  attention       // where it looks
+};
+constexpr auto config_names(Ability) {
+  return std::to_array<std::string_view>({"completions", "chat", "embeddings", "predict_text",
+                                          "predict_image", "translate", "fill", "attention"});
+}
+
+/// Where a model is, and how it is opened.
+struct ModelSource {
+  std::string id;                            // its name in requests
+  std::filesystem::path path;                // a run, a directory of the Hub, or a GGUF file
+  std::optional<WeightFormat> weights = {};  // default: the run's generation.weights
+  c10::Device device = c10::kCPU;
+};
+
+/// What a client may know of a model.
+struct ModelCard {
+  std::string id = {}, task = {}, family = {};
+  int64_t created = 0;                     // when its weights were written, in seconds since 1970
+  int64_t parameters = 0;                  // numbers in its weights
+  int64_t bytes = 0;                       // that the weights take in memory
+  std::optional<int64_t> max_length = {};  // tokens that it reads; nothing for a model that reads no text
+  std::set<Ability> can = {};
+};
+
+/// A model with what its requests need. Its functions may be called from several threads; the model itself
+/// must be used by one thread at a time (ModelWorker).
+class ServedModel {
+ public:
+  /// Throws as Run::open().
+  explicit ServedModel(const ModelSource& source);
+
+  const ModelCard& card() const { return card_; }
+  const Run& run() const { return run_; }
+  Model& model() const { return run_.model(); }
+  const Tokenizer& tokenizer() const { return run_.tokenizer(); }
+  /// Null if the model does not write texts.
+  const Generator* generator() const { return generator_ ? &*generator_ : nullptr; }
+  /// Null if the model has none.
+  const ChatTemplate* chat_template() const { return chat_template_ ? &*chat_template_ : nullptr; }
+  /// Throws ServiceError if the model cannot do this.
+  void require(Ability ability) const;
+
+ private:
+  ModelCard read_card(const ModelSource& source, int64_t n_parameters) const;
+
+  Run run_;
+  std::optional<Generator> generator_;
+  std::optional<ChatTemplate> chat_template_;
+  ModelCard card_;
+};
+
+}  // namespace zoo

@@ -1,0 +1,407 @@
+// The API over real sockets.
+
+#include "serving/api/routes/api.h"
+
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "serving/http/http_server.h"
+#include "serving/service.h"
+#include "tests/serving/http_client.h"
+#include "tests/serving/small_runs.h"
+
+namespace zoo {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+using testing::Answer;
+using testing::HttpClient;
+using testing::SmallRuns;
+
+/// A server of small models on a free port.
+class Server {
+ public:
+  Server(Service& service, ApiOptions options = {}, HttpLimits limits = {})
+      : api_(service, std::move(options)), server_({.port = 0, .limits = limits}, handlers()) {
+    thread_ = std::thread([this] { server_.run(); });
+  }
+  ~Server() {
+    server_.stop();
+    thread_.join();
+  }
+
+  uint16_t port() const { return server_.port(); }
+  HttpServer& http() { return server_; }
+  std::vector<AccessRecord> log() const {
+    const std::scoped_lock lock(mutex_);
+    return log_;
+  }
+
+ private:
+  HttpHandlers handlers() {
+    auto handlers = api_.handlers();
+    handlers.log = [this, count = handlers.log](const AccessRecord& record) {
+      count(record);
+      const std::scoped_lock lock(mutex_);
+      log_.push_back(record);
+    };
+    return handlers;
+  }
+
+  Api api_;
+  mutable std::mutex mutex_;
+  std::vector<AccessRecord> log_;
+  HttpServer server_;
+  std::thread thread_;
+};
+
+class ApiTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    runs_ = std::make_unique<SmallRuns>();
+    ServiceOptions options;
+    for (const auto& path : {runs_->writer(), runs_->translator(), runs_->filler(), runs_->classifier()})
+      options.models.push_back({.id = path.filename().string(), .path = path});
+    service_ = std::make_unique<Service>(std::move(options));
+  }
+  static void TearDownTestSuite() {
+    service_.reset();
+    runs_.reset();
+  }
+
+  static Json completion(Json more = Json::object()) {
+    Json body{{"model", "writer"}, {"prompt", "abc"}, {"max_tokens", 8}, {"seed", 4}};
+    body.update(more);
+    return body;
+  }
+  Answer complete(Json more) { return HttpClient(server_.port()).post("/v1/completions", completion(more)); }
+
+  static inline std::unique_ptr<SmallRuns> runs_;
+  static inline std::unique_ptr<Service> service_;
+  Server server_{*service_};
+};
+
+/// The JSON of a stream's events; "[DONE]" at its end.
+std::vector<Json> events(const std::string& body) {
+  std::vector<Json> result;
+  for (size_t at = 0; at < body.size();) {
+    const size_t end = body.find("\n\n", at);
+    EXPECT_EQ(body.substr(at, 6), "data: ");
+    const auto data = body.substr(at + 6, end - at - 6);
+    result.push_back(data == "[DONE]" ? Json(data) : Json::parse(data));
+    at = end + 2;
+  }
+  return result;
+}
+
+TEST_F(ApiTest, TellsItsHealthAndItsModels) {
+  HttpClient client(server_.port());
+  EXPECT_EQ(client.get("/health").json(), Json({{"status", "ok"}}));
+  const auto models = client.get("/v1/models").json();
+  ASSERT_EQ(models["data"].size(), 4u);
+  EXPECT_EQ(models["data"][0]["id"], "writer");
+  EXPECT_EQ(models["data"][0]["zoo"]["task"], "language_modeling");
+  EXPECT_EQ(models["data"][0]["zoo"]["max_length"], 256);
+  EXPECT_EQ(client.get("/v1/models/filler").json(), models["data"][2]);
+  const auto unknown = client.get("/v1/models/none");
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_EQ(unknown.json()["error"]["code"], "model_not_found");
+}
+
+TEST_F(ApiTest, CompletesAPrompt) {
+  const auto answer = complete({{"n", 2}}).json();
+  EXPECT_EQ(answer["object"], "text_completion");
+  EXPECT_EQ(answer["choices"].size(), 2u);
+  EXPECT_EQ(answer["usage"]["prompt_tokens"], 3);
+  EXPECT_EQ(answer["zoo"]["seed"], 4);
+  const auto expected = service_->complete(
+      "writer",
+      TextRequest{.prompts = {"abc"}, .options = {.max_new_tokens = 8, .num_samples = 2, .seed = 4}});
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(answer["choices"][i]["text"], expected.outputs[i].text);
+    EXPECT_EQ(answer["choices"][i]["index"], i);
+    EXPECT_EQ(answer["choices"][i]["logprobs"], nullptr);
+  }
+}
+
+TEST_F(ApiTest, AStreamJoinsToTheWholeAnswer) {
+  const Json asked{{"n", 3}, {"logprobs", 3}, {"max_tokens", 20}};
+  const auto whole = complete(asked).json();
+  auto with_stream = asked;
+  with_stream["stream"] = true;
+  with_stream["stream_options"] = {{"include_usage", true}};
+  const auto answer = complete(with_stream);
+  EXPECT_THAT(answer.head, HasSubstr("text/event-stream"));
+  auto list = events(answer.body);
+  ASSERT_EQ(list.back(), "[DONE]");
+  list.pop_back();
+  EXPECT_EQ(list.back()["usage"], whole["usage"]);
+  list.pop_back();
+  std::vector<std::string> texts(3), ends(3);
+  std::vector<Json> ids(3, Json::array()), offsets(3, Json::array());
+  for (const auto& event : list) {
+    EXPECT_EQ(event["usage"], nullptr);
+    const auto& choice = event["choices"][0];
+    const auto i = choice["index"].get<size_t>();
+    texts[i] += choice["text"].get<std::string>();
+    if (!choice["logprobs"].is_null()) {
+      for (const auto& id : choice["logprobs"]["token_ids"]) ids[i].push_back(id);
+      for (const auto& offset : choice["logprobs"]["text_offset"]) offsets[i].push_back(offset);
+    }
+    if (choice["finish_reason"].is_string()) ends[i] = choice["finish_reason"];
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(texts[i], whole["choices"][i]["text"]);
+    EXPECT_EQ(ids[i], whole["choices"][i]["logprobs"]["token_ids"]);
+    EXPECT_EQ(offsets[i], whole["choices"][i]["logprobs"]["text_offset"]);
+    EXPECT_EQ(ends[i], whole["choices"][i]["finish_reason"]);
+  }
+}
+
+TEST_F(ApiTest, LogprobsSayWhatTheModelThinks) {
+  const auto logprobs = complete({{"logprobs", 2}, {"temperature", 0}}).json()["choices"][0]["logprobs"];
+  const size_t n = logprobs["tokens"].size();
+  ASSERT_GT(n, 0u);
+  for (const char* const key : {"token_logprobs", "top_logprobs", "text_offset", "token_ids", "top"})
+    EXPECT_EQ(logprobs[key].size(), n);
+  for (size_t i = 0; i < n; ++i) {
+    EXPECT_EQ(logprobs["top"][i].size(), 2u);
+    EXPECT_EQ(logprobs["text_offset"][i], i);
+    const auto& first = logprobs["top"][i][0];
+    EXPECT_EQ(logprobs["top_logprobs"][i][first["token"].get<std::string>()], first["logprob"]);
+  }
+}
+
+TEST_F(ApiTest, AnEchoScoresAGivenText) {
+  const auto scored =
+      complete({{"prompt", "abcd"}, {"echo", true}, {"max_tokens", 0}, {"logprobs", 1}}).json();
+  const auto& choice = scored["choices"][0];
+  EXPECT_EQ(choice["text"], "abcd");
+  EXPECT_EQ(choice["logprobs"]["tokens"], Json({"a", "b", "c", "d"}));
+  EXPECT_EQ(choice["logprobs"]["token_logprobs"][0], nullptr);
+  EXPECT_LT(choice["logprobs"]["token_logprobs"][3].get<double>(), 0);
+  // The same of its ids, which come back as they are.
+  const auto of_ids =
+      complete(
+          {{"prompt", choice["logprobs"]["token_ids"]}, {"echo", true}, {"max_tokens", 0}, {"logprobs", 1}})
+          .json();
+  EXPECT_EQ(of_ids["choices"], scored["choices"]);
+  const auto stream =
+      events(complete({{"echo", true}, {"max_tokens", 0}, {"logprobs", 1}, {"stream", true}}).body);
+  ASSERT_EQ(stream.size(), 2u);
+  EXPECT_EQ(stream[0]["choices"][0]["text"], "abc");
+  EXPECT_EQ(stream[0]["choices"][0]["finish_reason"], "length");
+}
+
+TEST_F(ApiTest, OutputsEndBeforeStopTexts) {
+  const auto whole = complete({{"max_tokens", 30}, {"temperature", 0}, {"ignored", nullptr}});
+  EXPECT_EQ(whole.status, 400);
+  const auto text =
+      complete({{"max_tokens", 30}, {"temperature", 0}}).json()["choices"][0]["text"].get<std::string>();
+  ASSERT_GT(text.size(), 4u);
+  const auto stop = text.substr(3, 1);
+  const auto cut = complete({{"max_tokens", 30}, {"temperature", 0}, {"stop", stop}}).json()["choices"][0];
+  EXPECT_EQ(cut["text"], text.substr(0, text.find(stop)));
+  EXPECT_EQ(cut["finish_reason"], "stop");
+}
+
+TEST_F(ApiTest, OutputsFollowAForm) {
+  EXPECT_THAT(
+      complete(Json::parse(R"({"regex": "g[ab]{3}"})")).json()["choices"][0]["text"].get<std::string>(),
+      ::testing::MatchesRegex("g[ab][ab][ab]"));
+  const auto chat = Json::parse(R"({"model": "writer", "messages": [{"role": "user", "content": "abc"}],
+    "max_tokens": 100, "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {
+      "type": "object", "properties": {"a": {"type": "integer"}, "b": {"enum": ["cab", "bad"]}},
+      "required": ["a", "b"]}}}})");
+  const auto answer = HttpClient(server_.port()).post("/v1/chat/completions", chat).json();
+  const auto value = Json::parse(answer["choices"][0]["message"]["content"].get<std::string>());
+  ASSERT_TRUE(value.is_object()) << answer;
+  EXPECT_TRUE(value["a"].is_number_integer());
+  auto any = chat;
+  any["response_format"] = {{"type", "json_object"}};
+  any["max_tokens"] = 200;
+  const auto made = HttpClient(server_.port()).post("/v1/chat/completions", any);
+  ASSERT_EQ(made.status, 200) << made.body;
+  const auto choice = made.json()["choices"][0];
+  EXPECT_EQ(choice["message"]["content"].get<std::string>()[0], '{');
+  if (choice["finish_reason"] == "stop") {
+    EXPECT_TRUE(Json::parse(choice["message"]["content"].get<std::string>()).is_object());
+  }
+}
+
+TEST_F(ApiTest, HoldsAConversation) {
+  const Json body{{"model", "writer"},
+                  {"messages",
+                   {{{"role", "system"}, {"content", "ab"}},
+                    {{"role", "user"}, {"content", {{{"type", "text"}, {"text", "cd"}}}}}}},
+                  {"max_completion_tokens", 10},
+                  {"seed", 3},
+                  {"logprobs", true},
+                  {"top_logprobs", 2}};
+  HttpClient client(server_.port());
+  const auto answer = client.post("/v1/chat/completions", body).json();
+  EXPECT_EQ(answer["object"], "chat.completion");
+  EXPECT_EQ(answer["usage"]["prompt_tokens"], 7);  // <s>ab<s>cd>
+  const auto& choice = answer["choices"][0];
+  EXPECT_EQ(choice["message"]["role"], "assistant");
+  std::string joined;
+  for (const auto& token : choice["logprobs"]["content"]) {
+    for (const auto& byte : token["bytes"]) joined += static_cast<char>(byte.get<int>());
+    EXPECT_EQ(token["top_logprobs"].size(), 2u);
+  }
+  EXPECT_EQ(joined, choice["message"]["content"]);
+  auto streamed = body;
+  streamed["stream"] = true;
+  std::string text;
+  const auto list = events(client.post("/v1/chat/completions", streamed).body);
+  EXPECT_EQ(list[0]["choices"][0]["delta"]["role"], "assistant");
+  EXPECT_EQ(list[0]["object"], "chat.completion.chunk");
+  for (size_t i = 0; i + 1 < list.size(); ++i) text += list[i]["choices"][0]["delta"]["content"];
+  EXPECT_EQ(text, choice["message"]["content"]);
+}
+
+TEST_F(ApiTest, WrongRequestsGetOneLineThatSaysWhatIsWrong) {
+  HttpClient client(server_.port());
+  const auto error = [&](Json more) {
+    const auto answer = client.post("/v1/completions", completion(more));
+    EXPECT_EQ(answer.status, 400) << answer.body;
+    return answer.error();
+  };
+  EXPECT_EQ(error({{"temperature", -1}}), "temperature must be a number from 0 to 1000000");
+  EXPECT_EQ(error({{"max_token", 1}}), "max_token is not known here: is max_tokens meant?");
+  EXPECT_EQ(error({{"prompt", nullptr}}), "prompt is missing");
+  EXPECT_EQ(error({{"prompt", {{{"a", 1}}}}}),
+            "prompt must be a text, a list of texts, a list of token ids, or a list of such lists");
+  EXPECT_THAT(error({{"prompt", {1, 99999}}}), HasSubstr("99999 is not a token id"));
+  EXPECT_EQ(error({{"logprobs", 21}}), "logprobs must be a whole number from 0 to 20");
+  EXPECT_EQ(error({{"seed", 1.5}}), "seed must be a whole number of at least 0");
+  EXPECT_EQ(error({{"stop", {""}}}), "stop must have texts of 1 to 1000 bytes");
+  EXPECT_EQ(error({{"max_tokens", 0}}), "max_tokens must be at least 1 without echo");
+  EXPECT_THAT(error({{"regex", "("}}), HasSubstr("regex"));
+  EXPECT_EQ(error({{"logit_bias", {{"x", 1}}}}),
+            "logit_bias must have ids of tokens as keys, such as \"42\"");
+  const auto unable = client.post("/v1/completions", completion({{"model", "classifier"}}));
+  EXPECT_EQ(unable.status, 400);
+  EXPECT_THAT(unable.error(), HasSubstr("cannot do completions"));
+  EXPECT_EQ(client.post("/v1/completions", completion({{"model", "none"}})).status, 404);
+  for (const char* const body : {"", "{", "[1]", "\"\xff\"", "{\"model\": \"\xc3\x28\"}", "{} {}", "nul"}) {
+    client.begin_post("/v1/completions", body);
+    const auto answer = client.read_answer();
+    EXPECT_EQ(answer.status, 400) << body;
+    EXPECT_THAT(answer.error(), HasSubstr("the body")) << body;
+  }
+  // Depth, and many keys.
+  client.begin_post("/v1/completions", std::string(100000, '['));
+  EXPECT_EQ(client.read_answer().status, 400);
+}
+
+TEST_F(ApiTest, EmbedsPredictsFillsTranslatesAndLooks) {
+  HttpClient client(server_.port());
+  const auto lists = client.post("/v1/embeddings", {{"model", "writer"}, {"input", {"abc", "d"}}}).json();
+  ASSERT_EQ(lists["data"].size(), 2u);
+  EXPECT_EQ(lists["data"][0]["embedding"].size(), 24u);
+  double norm = 0;
+  for (const auto& value : lists["data"][0]["embedding"]) norm += value.get<double>() * value.get<double>();
+  EXPECT_NEAR(norm, 1, 1e-5);
+  const auto packed =
+      client.post("/v1/embeddings", {{"model", "writer"}, {"input", "abc"}, {"encoding_format", "base64"}})
+          .json();
+  EXPECT_EQ(packed["data"][0]["embedding"].get<std::string>().size(), 128u);  // 96 bytes
+  EXPECT_EQ(client.post("/v1/embeddings", {{"model", "writer"}, {"input", "abc"}, {"dimensions", 3}}).status,
+            400);
+
+  const auto classes = client.post("/predict", {{"model", "classifier"}, {"texts", {"abc"}}}).json();
+  EXPECT_EQ(classes["predictions"][0]["labels"].size(), 2u);
+  const auto filled = client.post("/fill", {{"model", "filler"}, {"text", "a<mask>c"}, {"top", 2}}).json();
+  ASSERT_EQ(filled["masks"].size(), 1u);
+  EXPECT_EQ(filled["masks"][0]["candidates"].size(), 2u);
+  const auto translated =
+      client.post("/translate", {{"model", "translator"}, {"texts", {"abc"}}, {"alignment", true}}).json();
+  ASSERT_EQ(translated["translations"].size(), 1u) << translated;
+  const auto& alignment = translated["translations"][0]["alignment"];
+  if (!alignment.is_null()) {
+    EXPECT_EQ(alignment["weights"].size(), alignment["target"].size());
+    EXPECT_EQ(alignment["weights"][0].size(), alignment["source"].size());
+    EXPECT_EQ(alignment["layer"], 0);
+  }
+  const auto maps = client.post("/attention", {{"model", "writer"}, {"text", "abcd"}}).json();
+  EXPECT_EQ(maps["source"].size(), 4u);
+  EXPECT_EQ(maps["maps"][0]["name"], "decoder");
+  EXPECT_EQ(maps["maps"][0]["layers"].size(), 2u);
+  EXPECT_EQ(maps["maps"][0]["layers"][0].size(), 2u);
+  EXPECT_EQ(maps["maps"][0]["layers"][0][0].size(), 4u);
+  EXPECT_EQ(client.post("/attention", {{"model", "writer"}, {"text", std::string(257, 'a')}}).status, 400);
+  const auto tokens = client.post("/tokenize", {{"model", "writer"}, {"text", "ab c"}}).json()["tokens"];
+  ASSERT_EQ(tokens.size(), 4u);
+  EXPECT_EQ(tokens[2]["text"], " ");
+  EXPECT_EQ(tokens[3]["start"], 3);
+}
+
+TEST_F(ApiTest, RefusesWhatIsNotForIt) {
+  HttpClient client(server_.port());
+  EXPECT_EQ(client.get("/nothing").status, 404);
+  EXPECT_EQ(client.get("/../../etc/passwd").status, 404);
+  EXPECT_EQ(client.get("/v1/models/..%2f..%2fetc").status, 404);
+  EXPECT_EQ(client.get("/v1/completions").status, 405);
+  client.send(
+      "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
+      "Content-Length: 2\r\n\r\n{}");
+  EXPECT_EQ(client.read_answer().status, 415);
+  HttpClient rebound(server_.port());
+  rebound.send("GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+  const auto answer = rebound.read_answer();
+  EXPECT_EQ(answer.status, 403);
+  EXPECT_THAT(answer.error(), HasSubstr("'evil.example' is not this machine"));
+}
+
+TEST_F(ApiTest, WantsItsKeyForAllButThePageAndTheHealth) {
+  Server locked(*service_, {.api_key = "secret"});
+  HttpClient client(locked.port());
+  EXPECT_EQ(client.get("/health").status, 200);
+  EXPECT_EQ(client.get("/").status, 200);
+  EXPECT_EQ(client.get("/v1/models").status, 401);
+  EXPECT_EQ(client.get("/nothing").status, 401);
+  EXPECT_EQ(client.get("/v1/models", "Authorization: Bearer wrong\r\n").status, 401);
+  EXPECT_EQ(client.get("/v1/models", "Authorization: secret\r\n").status, 401);
+  EXPECT_EQ(client.get("/v1/models", "Authorization: Bearer secret\r\n").status, 200);
+}
+
+TEST_F(ApiTest, DescribesItself) {
+  const auto description = HttpClient(server_.port()).get("/openapi.json").json();
+  for (const char* const path :
+       {"/v1/models", "/v1/models/{id}", "/v1/completions", "/v1/chat/completions", "/v1/embeddings",
+        "/tokenize", "/fill", "/predict", "/translate", "/attention", "/health", "/metrics", "/openapi.json"})
+    EXPECT_TRUE(description["paths"].contains(path)) << path;
+}
+
+TEST_F(ApiTest, CountsForPrometheus) {
+  HttpClient client(server_.port());
+  client.get("/health");
+  client.get("/a/name/of/a/stranger");
+  const auto answer = client.get("/metrics");
+  EXPECT_THAT(answer.head, HasSubstr("text/plain; version=0.0.4"));
+  EXPECT_THAT(answer.body, HasSubstr("zoo_http_requests_total{route=\"/health\",status=\"200\"} 1\n"));
+  EXPECT_THAT(answer.body, HasSubstr("zoo_http_requests_total{route=\"other\",status=\"404\"} 1\n"));
+  EXPECT_THAT(answer.body, HasSubstr("zoo_model_loaded{model=\"writer\"} 1\n"));
+  EXPECT_THAT(answer.body, ::testing::Not(HasSubstr("stranger")));
+}
+
+TEST_F(ApiTest, LogsRequestsWithoutTexts) {
+  complete({{"prompt", "abcabc"}});
+  while (server_.log().empty()) std::this_thread::yield();
+  const auto record = server_.log().front();
+  EXPECT_EQ(record.path, "/v1/completions");
+  EXPECT_EQ(record.status, 200);
+  EXPECT_EQ(record.note.model, "writer");
+  EXPECT_EQ(record.note.tokens_in, 6);
+}
+
+}  // namespace
+}  // namespace zoo

@@ -1,0 +1,250 @@
+// The transport alone: broken, slow, large and many requests.
+
+#include "serving/http/http_server.h"
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "tests/serving/http_client.h"
+#include "tests/support/errors.h"
+
+namespace zoo {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::HttpClient;
+using testing::message_of;
+
+/// A server that sends bodies back, and does what paths say.
+class EchoServer {
+ public:
+  explicit EchoServer(HttpLimits limits = {}) : server_({.port = 0, .limits = limits}, handlers()) {
+    thread_ = std::thread([this] { server_.run(); });
+  }
+  ~EchoServer() { stop(); }
+
+  void stop() {
+    if (!thread_.joinable()) return;
+    server_.stop();
+    thread_.join();
+  }
+  uint16_t port() const { return server_.port(); }
+  HttpServer& http() { return server_; }
+  /// The newest request of the path /wait.
+  std::shared_ptr<HttpReply> waiting() {
+    for (;;) {
+      const std::scoped_lock lock(mutex_);
+      if (waiting_) return std::exchange(waiting_, nullptr);
+      std::this_thread::yield();
+    }
+  }
+
+ private:
+  HttpHandlers handlers() {
+    return {.check_head = [](const HttpRequest&) -> std::optional<HttpResponse> { return std::nullopt; },
+            .handle =
+                [this](HttpRequest request, std::shared_ptr<HttpReply> reply) {
+                  if (request.path == "/throw") throw DataError("thrown");
+                  if (request.path == "/wait") {
+                    const std::scoped_lock lock(mutex_);
+                    waiting_ = std::move(reply);
+                    return;
+                  }
+                  reply->send({.content_type = "text/plain", .body = request.body});
+                },
+            .problem =
+                [](int status, std::string_view message) {
+                  return HttpResponse{.status = status,
+                                      .body = nlohmann::json{{"error", {{"message", message}}}}.dump()};
+                },
+            .log = nullptr};
+  }
+
+  std::mutex mutex_;
+  std::shared_ptr<HttpReply> waiting_;
+  HttpServer server_;
+  std::thread thread_;
+};
+
+TEST(HttpServer, AnswersSeveralRequestsOfAConnection) {
+  EchoServer server;
+  HttpClient client(server.port());
+  for (const std::string body : {"\"one\"", "\"two\"", ""}) {
+    client.begin_post("/", body);
+    EXPECT_EQ(client.read_answer().body, body);
+  }
+  // Requests that are sent at once are answered in their order.
+  client.begin_post("/", "1");
+  client.begin_post("/", "2");
+  client.begin_post("/", "3");
+  for (const char* const body : {"1", "2", "3"}) EXPECT_EQ(client.read_answer().body, body);
+  client.send("GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(client.read_answer().status, 200);
+  EXPECT_TRUE(client.is_at_end());
+}
+
+TEST(HttpServer, TakesRequestsByteByByte) {
+  EchoServer server;
+  HttpClient client(server.port());
+  const std::string request = "POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc";
+  for (const char byte : request) client.send({&byte, 1});
+  EXPECT_EQ(client.read_answer().body, "abc");
+  client.send("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n");
+  EXPECT_EQ(client.read_answer().body, "abc");
+  client.send("POST / HTTP/1.1\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_EQ(client.read_until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+  client.send("x");
+  EXPECT_EQ(client.read_answer().body, "x");
+}
+
+TEST(HttpServer, RefusesWhatIsNoRequest) {
+  EchoServer server;
+  for (const std::string& bytes :
+       {std::string("hello\r\n\r\n"), std::string("\x16\x03\x01\x02", 4) + std::string(100, '\0'),
+        std::string("GET / HTTP/9.9\r\n\r\n"), std::string("GET  HTTP/1.1\r\n\r\n"),
+        std::string("POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n"),
+        std::string("POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+        std::string("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
+        std::string("GET / HTTP/1.1\r\nbad header\r\n\r\n")}) {
+    HttpClient client(server.port());
+    client.send(bytes);
+    const auto answer = client.read_answer();
+    EXPECT_EQ(answer.status, 400) << bytes;
+    EXPECT_THAT(answer.error(), HasSubstr("not a request of HTTP")) << bytes;
+    EXPECT_TRUE(client.is_at_end());
+  }
+}
+
+TEST(HttpServer, RefusesLargeHeadsAndBodies) {
+  EchoServer server({.header_bytes = 1000, .body_bytes = 5000});
+  HttpClient large(server.port());
+  large.send("GET / HTTP/1.1\r\nX: " + std::string(2000, 'x') + "\r\n\r\n");
+  EXPECT_EQ(large.read_answer().status, 431);
+  HttpClient many(server.port());
+  many.send("GET / HTTP/1.1\r\n");
+  for (int i = 0; i < 200; ++i) many.send(fmt::format("X-{}: 1\r\n", i));
+  EXPECT_EQ(many.read_answer().status, 431);
+  // A body of a gigabyte is refused when its length is known, before it is sent.
+  HttpClient body(server.port());
+  body.send("POST / HTTP/1.1\r\nContent-Length: 1000000000\r\n\r\n");
+  const auto answer = body.read_answer();
+  EXPECT_EQ(answer.status, 413);
+  EXPECT_THAT(answer.error(), HasSubstr("more than 5000 bytes"));
+  HttpClient chunked(server.port());
+  chunked.send("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n");
+  const auto chunk = "400\r\n" + std::string(1024, 'x') + "\r\n";
+  for (int i = 0; i < 10; ++i) chunked.send(chunk);
+  EXPECT_EQ(chunked.read_answer().status, 413);
+}
+
+TEST(HttpServer, SlowClientsAreCutOffAndOthersServedMeanwhile) {
+  EchoServer server(
+      {.to_send_request = std::chrono::milliseconds(300), .idle = std::chrono::milliseconds(300)});
+  std::vector<std::unique_ptr<HttpClient>> slow;
+  for (int i = 0; i < 50; ++i) {
+    slow.push_back(std::make_unique<HttpClient>(server.port()));
+    if (i % 2 == 0) slow.back()->send("POST / HTTP/1.1\r\nContent-Le");
+  }
+  HttpClient client(server.port());
+  client.begin_post("/", "x");
+  EXPECT_EQ(client.read_answer().body, "x");
+  for (const auto& one : slow) EXPECT_TRUE(one->is_at_end());  // waits for the end
+}
+
+TEST(HttpServer, AReaderThatTakesNothingIsCutOff) {
+  EchoServer server({.unsent_bytes = 1 << 20, .to_take_answer = std::chrono::milliseconds(300)});
+  HttpClient client(server.port());
+  client.send("GET /wait HTTP/1.1\r\n\r\n");
+  const auto reply = server.waiting();
+  std::promise<void> gone;
+  reply->begin({});
+  reply->on_gone([&] { gone.set_value(); });
+  for (int i = 0; i < 64; ++i) reply->write(std::string(1 << 20, 'x'));
+  gone.get_future().wait();
+}
+
+TEST(HttpServer, HearsThatAClientIsGone) {
+  EchoServer server;
+  HttpClient client(server.port());
+  client.send("GET /wait HTTP/1.1\r\n\r\n");
+  const auto reply = server.waiting();
+  std::promise<void> gone;
+  reply->on_gone([&] { gone.set_value(); });
+  client.close();
+  gone.get_future().wait();
+  reply->send({.body = "too late"});
+}
+
+TEST(HttpServer, WhatAHandlerThrowsOrForgetsIsAnEndToo) {
+  EchoServer server;
+  HttpClient client(server.port());
+  const auto answer = client.get("/throw");
+  EXPECT_EQ(answer.status, 500);
+  EXPECT_EQ(answer.error(), "thrown");
+  client.send("GET /wait HTTP/1.1\r\n\r\n");
+  server.waiting().reset();
+  EXPECT_TRUE(client.is_at_end());
+}
+
+TEST(HttpServer, TooManyConnectionsAreRefused) {
+  EchoServer server({.connections = 5});
+  std::vector<std::unique_ptr<HttpClient>> clients;
+  for (int i = 0; i < 5; ++i) {
+    clients.push_back(std::make_unique<HttpClient>(server.port()));
+    EXPECT_EQ(clients.back()->get("/").status, 200);
+  }
+  HttpClient more(server.port());
+  EXPECT_EQ(more.read_answer().status, 503);
+  more.close();
+  clients.pop_back();
+  while (server.http().n_connections() > 4) std::this_thread::yield();
+  EXPECT_EQ(HttpClient(server.port()).get("/").status, 200);
+}
+
+TEST(HttpServer, FinishesWhatItAcceptedBeforeItStops) {
+  EchoServer server;
+  HttpClient idle(server.port()), busy(server.port()), streaming(server.port());
+  EXPECT_EQ(idle.get("/").status, 200);
+  busy.send("GET /wait HTTP/1.1\r\n\r\n");
+  const auto reply = server.waiting();
+  streaming.send("GET /wait HTTP/1.1\r\n\r\n");
+  const auto stream = server.waiting();
+  stream->begin({});
+  stream->write("ab");
+  std::thread stopping([&] { server.stop(); });
+  EXPECT_TRUE(idle.is_at_end());
+  HttpClient late(server.port());
+  EXPECT_EQ(late.get("/").status, 503);
+  late.close();
+  stream->write("c");
+  stream->finish();
+  reply->send({.body = "done"});
+  EXPECT_EQ(busy.read_answer().body, "done");
+  EXPECT_EQ(streaming.read_answer().body, "abc");
+  busy.close();
+  streaming.close();
+  stopping.join();
+  EXPECT_FALSE(HttpClient(server.port()).is_connected());
+}
+
+TEST(HttpServer, SaysIfItCannotListen) {
+  EchoServer server;
+  EXPECT_THAT(message_of<UsageError>([&] { HttpServer({.port = server.port()}, {}); }),
+              HasSubstr("cannot listen at 127.0.0.1"));
+  EXPECT_THAT(message_of<UsageError>([] { HttpServer({.host = "192.0.2.1", .port = 0}, {}); }),
+              HasSubstr("cannot listen at 192.0.2.1"));
+  EXPECT_TRUE(is_loopback("127.0.0.1"));
+  EXPECT_TRUE(is_loopback("::1"));
+  EXPECT_FALSE(is_loopback("0.0.0.0"));
+}
+
+}  // namespace
+}  // namespace zoo

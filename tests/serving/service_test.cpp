@@ -1,0 +1,279 @@
+#include "serving/service.h"
+
+#include <algorithm>
+#include <future>
+#include <latch>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "generation/text_scores.h"
+#include "serving/service_error.h"
+#include "tests/serving/small_runs.h"
+#include "tests/support/errors.h"
+
+namespace zoo {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::message_of;
+using testing::SmallRuns;
+
+/// The runs and their service.
+class Services : public ::testing::Test {
+ protected:
+  Services() { runs_.writer(); }
+
+  std::unique_ptr<Service> service(WorkerLimits limits = {}) const {
+    return std::make_unique<Service>(
+        ServiceOptions{.models = {{.id = "writer", .path = runs_.dir() / "writer"}}, .limits = limits});
+  }
+  static GenerationConfig sampling(int64_t seed, int64_t n = 1, int64_t length = 20) {
+    return {.max_new_tokens = length, .temperature = 0.9, .num_samples = n, .seed = seed};
+  }
+
+  SmallRuns runs_;
+};
+
+TEST_F(Services, AnswersAreThoseOfAGenerator) {
+  const auto run = Run::open(runs_.dir() / "writer");
+  const Generator generator(run.model(), run.tokenizer());
+  const std::vector<std::string> prompts = {"abc", "d", "hgf edc"};
+  const auto expected = generator.generate(prompts, sampling(5, 2));
+  const auto answer = service()->complete("writer", {.prompts = prompts, .options = sampling(5, 2)});
+  ASSERT_EQ(answer.outputs.size(), 6u);
+  for (size_t i = 0; i < 6; ++i) {
+    const auto& output = expected[i / 2].outputs[i % 2];
+    EXPECT_EQ(answer.outputs[i].text, output.text);
+    for (size_t t = 0; t < answer.outputs[i].tokens.size(); ++t) {
+      EXPECT_EQ(answer.outputs[i].tokens[t].id, output.ids[t]);
+      EXPECT_EQ(answer.outputs[i].tokens[t].logprob, output.logprobs[t]);
+    }
+  }
+}
+
+TEST_F(Services, ManyRequestsAtOnceGetWhatEachGetsAlone) {
+  const auto one = service();
+  const auto request = [](int i) {
+    const std::string prompt(static_cast<size_t>(1 + i % 7), static_cast<char>('a' + i % 8));
+    GenerationConfig options = sampling(i, 1 + i % 3, 1 + i % 25);
+    if (i % 4 == 0) options.temperature = 0;
+    if (i % 5 == 0) options.stop = {"a", "bc"};
+    return TextRequest{.prompts = {prompt}, .options = options};
+  };
+  constexpr int n = 64;
+  std::vector<Completed> alone, together(n);
+  for (int i = 0; i < n; ++i) alone.push_back(one->complete("writer", request(i)));
+  std::vector<std::thread> clients;
+  std::latch start(n);
+  for (int i = 0; i < n; ++i) {
+    clients.emplace_back([&, i] {
+      start.arrive_and_wait();
+      together[static_cast<size_t>(i)] = one->complete("writer", request(i));
+    });
+  }
+  for (auto& client : clients) client.join();
+  for (size_t i = 0; i < n; ++i) {
+    ASSERT_EQ(alone[i].outputs.size(), together[i].outputs.size());
+    for (size_t o = 0; o < alone[i].outputs.size(); ++o) {
+      const auto &a = alone[i].outputs[o], &b = together[i].outputs[o];
+      EXPECT_EQ(a.text, b.text) << i;
+      ASSERT_EQ(a.tokens.size(), b.tokens.size()) << i;
+      for (size_t t = 0; t < a.tokens.size(); ++t) EXPECT_EQ(a.tokens[t].logprob, b.tokens[t].logprob);
+    }
+  }
+}
+
+TEST_F(Services, TokensHaveTheLikeliestOnesInTheirOrder) {
+  auto options = sampling(1);
+  options.temperature = 0;
+  const auto answer =
+      service()->complete("writer", {.prompts = {"abc"}, .options = options, .n_likeliest = 4});
+  ASSERT_FALSE(answer.outputs[0].tokens.empty());
+  for (const auto& token : answer.outputs[0].tokens) {
+    ASSERT_EQ(token.likeliest.size(), 4u);
+    for (size_t i = 1; i < 4; ++i) EXPECT_GE(token.likeliest[i - 1].logprob, token.likeliest[i].logprob);
+    // Special tokens are never written but may be likely: the token is the first of the others.
+    const auto found = std::ranges::find(token.likeliest, token.id, &TokenLogprob::id);
+    if (found != token.likeliest.end()) {
+      EXPECT_NEAR(found->logprob, *token.logprob, 1e-12);
+    }
+  }
+}
+
+TEST_F(Services, AnEchoScoresThePrompt) {
+  const auto run = Run::open(runs_.dir() / "writer");
+  const TokenIds ids = run.tokenizer().encode("abcdefgh");
+  const auto expected =
+      token_logprobs(run.model(), {{.prompt = {ids[0]}, .ids = {ids.begin() + 1, ids.end()}}});
+  const auto answer = service()->complete(
+      "writer",
+      CompletionRequest{
+          .prompts = {ids}, .max_tokens = 0, .n_likeliest = 2, .echo = PromptEcho::text_and_logprobs});
+  ASSERT_EQ(answer.echoes.size(), 1u);
+  const auto& tokens = answer.echoes[0].tokens;
+  ASSERT_EQ(tokens.size(), ids.size());
+  EXPECT_FALSE(tokens[0].logprob);
+  for (size_t i = 1; i < tokens.size(); ++i) {
+    EXPECT_EQ(tokens[i].logprob, expected[0][i - 1]);
+    EXPECT_EQ(tokens[i].likeliest.size(), 2u);
+  }
+  EXPECT_EQ(answer.echoes[0].text, "abcdefgh");
+  EXPECT_EQ(answer.outputs[0].text, "");
+  EXPECT_EQ(answer.usage.output_tokens, 0);
+}
+
+TEST_F(Services, BiasesChangeWhatIsChosen) {
+  const auto run = Run::open(runs_.dir() / "writer");
+  const int64_t g = run.tokenizer().encode("g")[0];
+  CompletionRequest request{.prompts = {run.tokenizer().encode("abc")},
+                            .options = sampling(3),
+                            .max_tokens = 5,
+                            .biased_tokens = {g},
+                            .biases = {100}};
+  EXPECT_EQ(service()->complete("writer", request).outputs[0].text, "ggggg");
+  request.biased_tokens = {1000};
+  EXPECT_THAT(message_of<UsageError>([&] { service()->complete("writer", request); }),
+              HasSubstr("1000 is not a token id"));
+}
+
+/// Begins a request that would go on for long.
+struct LongRequest {
+  std::promise<CompletionEnd> end;
+  std::promise<void> begun;
+  std::once_flag has_begun;
+  CompletionListener listener() {
+    return {.on_piece =
+                [this](const CompletionPiece& piece) {
+                  std::call_once(has_begun, [this] { begun.set_value(); });
+                  if (piece.end) end.set_value(*piece.end);
+                },
+            .on_end = [](const CompletionUsage&) {},
+            .on_error = [this](const std::exception_ptr& problem) { end.set_exception(problem); }};
+  }
+  static CompletionRequest request(int64_t n = 1) {
+    // An end token has no chance.
+    return {.prompts = {{0, 1, 2}},
+            .options = {.temperature = 0, .num_samples = n},
+            .max_tokens = 1'000'000'000,
+            .biased_tokens = {28},
+            .biases = {-100}};
+  }
+};
+
+std::shared_ptr<ModelWorker> worker_of(Service& service, const std::string& id) {
+  std::promise<std::shared_ptr<ModelWorker>> promise;
+  service.with_model(
+      id, [&](const std::shared_ptr<ModelWorker>& worker) { promise.set_value(worker); },
+      [&](const std::exception_ptr& problem) { promise.set_exception(problem); });
+  return promise.get_future().get();
+}
+
+TEST_F(Services, RefusesWhatIsTooMuchAndGoesOnAfterACancellation) {
+  const auto one = service({.most_outputs = 3});
+  const auto worker = worker_of(*one, "writer");
+  LongRequest first;
+  const auto cancellation = worker->complete(LongRequest::request(3), first.listener());
+  first.begun.get_future().wait();
+  const TextRequest small{.prompts = {"abc"}, .options = sampling(1)};
+  try {
+    one->complete("writer", small);
+    ADD_FAILURE() << "not refused";
+  } catch (const ServiceError& error) {
+    EXPECT_EQ(error.problem(), ServiceProblem::busy);
+  }
+  cancellation->request();
+  while (!worker->is_idle()) std::this_thread::yield();
+  EXPECT_FALSE(one->complete("writer", small).outputs.empty());
+  EXPECT_EQ(worker->counts().cancelled, 1);
+  EXPECT_EQ(worker->counts().refused, 1);
+}
+
+TEST_F(Services, EndsARequestThatTakesTooLong) {
+  const auto one = service({.most_time = std::chrono::seconds(0)});
+  const auto worker = worker_of(*one, "writer");
+  LongRequest request;
+  worker->complete(LongRequest::request(), request.listener());
+  EXPECT_EQ(request.end.get_future().get(), CompletionEnd::time);
+}
+
+TEST_F(Services, WhatIsUnderWayHearsOfTheEnd) {
+  auto one = service();
+  LongRequest request;
+  worker_of(*one, "writer")->complete(LongRequest::request(), request.listener());
+  request.begun.get_future().wait();
+  one.reset();
+  EXPECT_THAT(message_of<ServiceError>([&] { request.end.get_future().get(); }), HasSubstr("shutting down"));
+}
+
+TEST_F(Services, OtherWorkIsDoneBetweenSteps) {
+  const auto one = service();
+  const auto worker = worker_of(*one, "writer");
+  LongRequest request;
+  const auto cancellation = worker->complete(LongRequest::request(), request.listener());
+  request.begun.get_future().wait();
+  std::promise<void> done;
+  worker->post([&](const std::exception_ptr&) { done.set_value(); });
+  done.get_future().wait();
+  std::promise<std::string> problem;
+  worker->post([&](const std::exception_ptr& error) {
+    if (!error) throw DataError("wrong");
+    problem.set_value(message_of<DataError>([&] { std::rethrow_exception(error); }));
+  });
+  EXPECT_EQ(problem.get_future().get(), "wrong");
+  cancellation->request();
+}
+
+TEST_F(Services, LoadsModelsOnDemandWithinTheMemoryLimit) {
+  runs_.writer("other");
+  const auto bytes = service()->card("writer").bytes;
+  Service both({.models = {{.id = "writer", .path = runs_.dir() / "writer"},
+                           {.id = "other", .path = runs_.dir() / "other"}},
+                .memory_limit = bytes * 3 / 2,
+                .patience = std::chrono::milliseconds(500)});
+  const auto loaded = [&] {
+    std::vector<bool> result;
+    for (const auto& model : both.models()) result.push_back(model.is_loaded);
+    return result;
+  };
+  EXPECT_THAT(loaded(), ElementsAre(false, true));
+  const TextRequest request{.prompts = {"abc"}, .options = sampling(2)};
+  const auto first = both.complete("writer", request).outputs[0].text;
+  EXPECT_THAT(loaded(), ElementsAre(true, false));
+  EXPECT_EQ(both.complete("other", request).outputs[0].text, first);  // equal weights
+  EXPECT_THAT(loaded(), ElementsAre(false, true));
+  const auto held = worker_of(both, "other");
+  EXPECT_THAT(message_of<ServiceError>([&] { both.complete("writer", request); }),
+              HasSubstr("raise the memory limit"));
+}
+
+TEST_F(Services, SaysWhichModelsThereAreAndWhatTheyCan) {
+  runs_.translator();
+  runs_.filler();
+  runs_.classifier();
+  const auto source = [&](const char* id) { return ModelSource{.id = id, .path = runs_.dir() / id}; };
+  Service all({.models = {source("writer"), source("translator"), source("filler"), source("classifier")}});
+  EXPECT_THAT(all.card("writer").can,
+              ElementsAre(Ability::completions, Ability::chat, Ability::embeddings, Ability::attention));
+  EXPECT_THAT(all.card("translator").can,
+              ElementsAre(Ability::completions, Ability::embeddings, Ability::translate, Ability::attention));
+  EXPECT_THAT(all.card("filler").can, ElementsAre(Ability::embeddings, Ability::fill, Ability::attention));
+  EXPECT_THAT(all.card("classifier").can,
+              ElementsAre(Ability::embeddings, Ability::predict_text, Ability::attention));
+  const TextRequest request{.prompts = {"abc"}};
+  EXPECT_EQ(message_of<ServiceError>([&] { all.complete("writers", request); }),
+            "there is no model 'writers': there is writer, translator, filler, classifier");
+  EXPECT_THAT(message_of<ServiceError>([&] { all.complete("filler", request); }),
+              HasSubstr("cannot do completions: it can do embeddings, fill, attention"));
+  EXPECT_THAT(message_of<UsageError>([&] { Service({.models = {source("writer"), source("writer")}}); }),
+              HasSubstr("two models are called 'writer'"));
+}
+
+}  // namespace
+}  // namespace zoo

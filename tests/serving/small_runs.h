@@ -1,0 +1,104 @@
+#pragma once
+// Small models with random weights on the disk, as a service opens them.
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "checkpoints/run.h"
+#include "experiments/load_experiment.h"
+#include "tasks/experiment.h"
+#include "tasks/task.h"
+#include "tests/support/environment.h"
+#include "tests/support/temp_dir.h"
+
+namespace zoo::testing {
+
+/// Runs in a directory of their own: "writer" (a decoder that chats), "translator", "filler", "classifier".
+class SmallRuns {
+ public:
+  SmallRuns() {
+    std::string text, reversed, table = "sentence\tlabel\n";
+    for (int i = 0; i < 60; ++i) {
+      std::string line;
+      for (int j = 0; j < 3 + i % 5; ++j) line += static_cast<char>('a' + (i * 5 + j * 3) % 8);
+      text += line + "\n";
+      reversed += std::string(line.rbegin(), line.rend()) + "\n";
+      table += line + (i % 2 == 0 ? "\tred\n" : "\tblue\n");
+    }
+    dir_.write("text.txt", text);
+    dir_.write("pairs.de", text);
+    dir_.write("pairs.en", reversed);
+    dir_.write("table.tsv", table);
+    dir_.write("hub/tokenizer.json", tokenizer_json());
+    dir_.write("hub/tokenizer_config.json",
+               nlohmann::json({{"eos_token", "</s>"},
+                               {"chat_template",
+                                "{% for m in messages %}<s>{{ m.content }}{% endfor %}"
+                                "{{ '>' if add_generation_prompt }}"}})
+                   .dump());
+  }
+
+  const TempDir& dir() const { return dir_; }
+
+  std::filesystem::path writer(const std::string& name = "writer") const {
+    return add(name, "language_modeling", "text.txt", "decoder, position: rotary", "{type: hub, path: hub}");
+  }
+  std::filesystem::path translator() const {
+    return add("translator", "text_to_text", "pairs", "encoder_decoder", "{type: char}");
+  }
+  std::filesystem::path filler() const {
+    return add("filler", "masked_language_modeling", "text.txt", "encoder", "{type: char}");
+  }
+  std::filesystem::path classifier() const {
+    return add("classifier", "text_classification", "table.tsv", "encoder", "{type: char}");
+  }
+
+ private:
+  /// A token for each byte of small texts and of JSON.
+  static std::string tokenizer_json() {
+    nlohmann::ordered_json vocabulary;
+    for (const std::string token : {"a", "b", "c", "d", "e", "f", "g", "h", "Ġ", ">", "\"", "{", "}", ":",
+                                    ",", "[", "]", "0", "1", "2", "3", "4", "5", "6", "7",  "8", "9"})
+      vocabulary[token] = vocabulary.size();
+    const size_t first = vocabulary.size();
+    const auto special = [](size_t id, const char* content) {
+      return nlohmann::ordered_json{{"id", id}, {"content", content}, {"special", true}};
+    };
+    return nlohmann::ordered_json{
+        {"added_tokens", {special(first, "<s>"), special(first + 1, "</s>")}},
+        {"normalizer", nullptr},
+        {"post_processor", nullptr},
+        {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}},
+        {"decoder", {{"type", "ByteLevel"}}},
+        {"model", {{"type", "BPE"}, {"merges", nlohmann::ordered_json::array()}, {"vocab", vocabulary}}}}
+        .dump();
+  }
+
+  /// Its weights are large and untied, so that its outputs depend on everything that it reads.
+  std::filesystem::path add(const std::string& name, const std::string& task, const std::string& train,
+                            const std::string& architecture, const std::string& tokenizer) const {
+    const ScopedEnvironment data("ZOO_DATA", dir_.path().string());
+    const auto file =
+        dir_.write(name + ".yaml",
+                   fmt::format("task: {}\ndata: {{train: {}, sequence_length: 32, tokenizer: {}}}\n"
+                               "model: {{architecture: {}, d_model: 24, n_layers: 2, n_heads: 2, d_ff: 48, "
+                               "max_positions: 256, init_std: 0.6, tie_embeddings: false}}\n",
+                               task, train, tokenizer, architecture));
+    const auto experiment = load_experiment(file);
+    const auto opened = open_task(experiment, {});
+    torch::manual_seed(7);
+    const auto model = make_model(experiment, *opened);
+    write_run(dir_ / name, experiment, opened->vocabulary(), *model);
+    return dir_ / name;
+  }
+
+  TempDir dir_;
+};
+
+}  // namespace zoo::testing
