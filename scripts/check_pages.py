@@ -17,7 +17,7 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parent.parent
 SKIPPED = 77
 IMPORT = re.compile(r"^import \{([^}]*)\} from '([^']+)';$", re.MULTILINE)
-EXPORT = re.compile(r"^export (?:const|let|class|(?:async )?function) ([\w$]+)", re.MULTILINE)
+EXPORT = re.compile(r"^export (?:const|let|class|(?:async )?function\*?) ([\w$]+)", re.MULTILINE)
 
 
 def names_in(text):

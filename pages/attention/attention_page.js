@@ -2,14 +2,14 @@
 // address names the map as KIND-LAYER-HEAD: #cross-0-1, or #cross-0-mean for the mean over the heads, or
 // #cross-0-rollout for roll-out; #cross-0-1-lines shows it as lines.
 
+import {nameOf, Overview} from '../attention_overview.js';
 import {HeatMap, largest, MOST, numbersTable, partsOf, readMaps, showLegend} from '../heat_map.js';
+import {headColour, LineView} from '../line_view.js';
 import {$, count, data, el, isPrinting, roomInside, showScrolling} from '../page.js';
 import {bringIntoSight, markControls, parseName, rolledThrough, shapesOf, startControls} from './attention_controls.js';
-import {nameOf, Overview} from './attention_overview.js';
-import {headColour, LineView} from './line_view.js';
 import {showPredictions} from './token_predictions.js';
 
-const reading = readMaps(data), {answered, KINDS, maps, kinds, weights, isHidden, titleOf} = reading;
+const reading = {...readMaps(data), heads: data.heads}, {answered, KINDS, maps, kinds, weights, isHidden, titleOf} = reading;
 // The pixels of a page, and how many cells and numbers are beside each other.
 const PAPER = {width: 660, height: 860, cells: 40, numbers: 10};
 

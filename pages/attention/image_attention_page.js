@@ -2,12 +2,12 @@
 // model says. The address names the map and whose view it is: #encoder-0-1-17 is layer 0, head 1, the row 17 of the map
 // (special tokens come first), or mean and rollout in place of the head.
 
+import {nameOf, Overview} from '../attention_overview.js';
 import {HeatMap, largest, MOST, numbersTable, readKinds, showLegend} from '../heat_map.js';
 import {$, button, data, el, isPrinting, option, roomInside, set, showScrolling} from '../page.js';
+import {heatColour, heatOnPicture, percent, PictureView} from '../picture_view.js';
+import {predictionBar} from '../prediction_bar.js';
 import {bringIntoSight, markControls, parseName, rolledThrough, shapesOf, startControls} from './attention_controls.js';
-import {nameOf, Overview} from './attention_overview.js';
-import {heatColour, heatOnPicture, percent, PictureView} from './picture_view.js';
-import {predictionBar} from './token_predictions.js';
 
 const {rows: R, columns: C, special} = data, queries = data.target_tokens;
 const rowNames = data.source_tokens, objects = data.objects ?? [];
@@ -42,7 +42,7 @@ function rowOf({kind, layer, head}, t) {
 
 const exists = ({kind, layer, head}) => Boolean(maps[kind]?.[layer]) &&
     (head === 'mean' || (head === 'rollout' ? rollouts.has(kind + layer) : Boolean(maps[kind][layer][head])));
-const reading = {...kindsRead, weights: exists, unit: 'place'};
+const reading = {...kindsRead, weights: exists, heads: data.heads, unit: 'place'};
 
 // ---- What is chosen -----------------------------------------------------------------------------------------------
 

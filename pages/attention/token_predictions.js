@@ -1,6 +1,7 @@
 // What the model predicts: at each position the likeliest tokens with their probabilities.
 
-import {data, el, plain, tokenLabel} from '../page.js';
+import {data, el, plain} from '../page.js';
+import {predictionBar} from '../prediction_bar.js';
 
 /** The token that is read at each position, and the right prediction there; undefined where the text ends. */
 function positions() {
@@ -10,20 +11,7 @@ function positions() {
   return {isMasked, list: read.map((token, t) => ({token, right: right[t], likeliest: data.predictions[t]}))};
 }
 
-function textOf(probability) {
-  if (probability < 0.005) return '< 0.01';
-  return probability >= 0.995 && probability < 1 ? '> 0.99' : probability.toFixed(2);
-}
-
 const MOST_LABELS = 10;
-
-export function predictionBar({token, probability}, right) {
-  const isRight = token === right, label = tokenLabel(token);
-  const node = el('li', isRight ? 'bar-row right' : 'bar-row', label, el('span', 'amount-text', textOf(probability)));
-  node.style.setProperty('--share', probability);
-  if (isRight) label.append(el('span', 'tick', ' ✓'));
-  return node;
-}
 
 function card({token, right, likeliest}, t, isMasked) {
   const missed = right !== undefined && right !== '<mask>' && !likeliest.some(({token}) => token === right);

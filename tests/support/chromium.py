@@ -32,7 +32,8 @@ def check(condition, what):
 
 class Browser:
     """One page in a browser without a network. `problems` collects the page's exceptions, warnings and network
-    requests."""
+    requests. open() shows a file, open_from() what a server on this machine sends; only requests to this server are then
+    right."""
 
     def __init__(self, program, timeout=240):
         self.timeout = timeout
@@ -140,10 +141,12 @@ class Browser:
             self.problems.append(f"log {details['entry']['level']}: {details['entry']['text']}")
         elif event == "Network.requestWillBeSent":
             url = details["request"]["url"]
-            if not url.startswith(("file:", "data:", "about:", "blob:")) or (url.startswith("file:") and url != self._address):
+            is_own = self._origin is not None and (url == self._origin or url.startswith(self._origin + "/"))
+            if not is_own and not url.startswith(("file:", "data:", "about:", "blob:")) or (url.startswith("file:") and url != self._address):
                 self.problems.append(f"request: {url[:200]}")
 
     _address = ""
+    _origin = None
 
     def open(self, path, width=1280, height=900, media="light"):
         """Loads a file in a window of this size; `media` is the colour scheme, light or dark."""
@@ -151,6 +154,25 @@ class Browser:
         self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": media}])
         self._address = "file://" + os.path.abspath(path)
         self._wait_for_load(lambda: self.send("Page.navigate", url=self._address))
+
+    def open_from(self, origin, path="/", width=1280, height=900, media="light"):
+        """Loads a page from a server, such as http://127.0.0.1:8080, which its program has started."""
+        self.resize(width, height)
+        self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": media}])
+        if self._origin is None:
+            self.send("Network.emulateNetworkConditions", offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+        self._origin = origin
+        self._wait_for_load(lambda: self.send("Page.navigate", url="about:blank"))  # else another fragment loads nothing
+        self._wait_for_load(lambda: self.send("Page.navigate", url=origin + path))
+
+    def wait_for(self, expression, what, seconds=30):
+        """Waits until a JavaScript expression is true."""
+        deadline = time.monotonic() + seconds
+        while not self.run(f"Boolean({expression})"):
+            if time.monotonic() > deadline:
+                raise Failure(f"{what}: it did not come within {seconds} s")
+            time.sleep(0.02)
+        self.settle()
 
     def _wait_for_load(self, action):
         """Does what makes the page load, and waits until it has loaded."""

@@ -1,12 +1,12 @@
 // A grid of small maps for each kind of attention, layers × heads, and the numbers of the heads. Each opens a map.
 
-import {ARROWS, headColumns, headName, paint} from '../heat_map.js';
-import {data, el, set, showScrolling, sortableTable} from '../page.js';
+import {ARROWS, headColumns, headName, paint} from './heat_map.js';
+import {el, set, showScrolling, sortableTable} from './page.js';
 
 export const nameOf = ({kind, layer, head}) => `${kind}-${layer}-${head}`;
 
 /**
- * The overview in `host`. `reading` is what readMaps() returns, `viewOf` gives the view of a map that heat_map.js
+ * The overview in `host`. `reading` is what readMaps() returns, and may have `heads`, the numbers of the heads. `viewOf` gives the view of a map that heat_map.js
  * paints, and `open` opens a map.
  */
 export class Overview {
@@ -20,7 +20,8 @@ export class Overview {
     this.#open = open;
     for (const kind of reading.kinds) {
       const {title, note} = reading.KINDS[kind], scroll = el('div', 'scroll', this.#grid(kind));
-      const section = el('section', 'card', el('h2', '', title), el('p', 'quiet', note), scroll, this.#table(kind));
+      const numbers = reading.heads?.length ? this.#table(kind) : '';
+      const section = el('section', 'card', el('h2', '', title), el('p', 'quiet', note), scroll, numbers);
       host.append(set(section, {'aria-label': `${title}: all layers and heads`}));
       showScrolling(scroll, `${title}: all layers and heads`);
     }
@@ -77,7 +78,7 @@ export class Overview {
   }
 
   #table(kind) {
-    const rows = data.heads.filter(head => head.kind === kind), columns = headColumns(rows, this.#reading.unit);
+    const rows = this.#reading.heads.filter(head => head.kind === kind), columns = headColumns(rows, this.#reading.unit);
     for (const row of rows) {
       const button = set(el('button', 'open', `${row.layer}.${row.head}`), {
         type: 'button', value: nameOf(row), 'aria-label': `Open ${this.#reading.titleOf(row)}`});

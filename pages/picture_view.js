@@ -1,7 +1,7 @@
 // A picture with the weights of one map on it: where one patch of the picture, or one object query, looks.
 
-import {ARROWS, fraction} from '../heat_map.js';
-import {el, makeRamp, oklch, theme} from '../page.js';
+import {ARROWS, fraction} from './heat_map.js';
+import {el, makeRamp, oklch, theme} from './page.js';
 
 // From the card's colour to orange, which few pictures have much of, and which differs from the mark of the chosen
 // patch for eyes of every kind.

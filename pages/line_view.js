@@ -1,7 +1,7 @@
 // Attention as lines between two columns of tokens: from each token to the tokens it attends to, for one or more heads.
 
-import {MOST, weightText} from '../heat_map.js';
-import {el, oklch, plain, set, theme, tokenLabel} from '../page.js';
+import {MOST, weightText} from './heat_map.js';
+import {el, oklch, plain, set, theme, tokenLabel} from './page.js';
 
 // Lines below a share of the scale are left out; of one token more are shown.
 const LEAST = 0.05, LEAST_OF_ONE = 0.01;

@@ -1,0 +1,94 @@
+// Translate: the answer of an encoder-decoder, and where it looked in the source while it wrote each token.
+
+import {HeatMap, largest, MOST, numbersTable} from '../heat_map.js';
+import {headColour, LineView} from '../line_view.js';
+import {el, option, roomInside, set, showScrolling, whenThemeChanges} from '../page.js';
+import {post} from './api.js';
+import {field, integer, ModelChoice, Runner, textArea} from './forms.js';
+
+export class TranslateView {
+  #form = el('form', 'card form'); #choice; #text; #beam; #longest; #runner; #changed; #redraws = [];
+  #results = el('div', 'results');
+  #show = set(el('select', '', option('lines', 'lines'), option('map', 'a map')), {name: 'show'});
+  node;
+
+  constructor(models, changed) {
+    this.#changed = changed;
+    this.#choice = new ModelChoice(models, 'Model');
+    this.#text = textArea(5, {placeholder: 'Ein Hund spielt im Schnee.', required: true, name: 'text'});
+    this.#beam = integer(4, {min: 1, max: 64, name: 'beam'});
+    this.#longest = integer(128, {min: 1, max: 4096, name: 'max_tokens'});
+    this.#runner = new Runner(this.#form, 'Translate', signal => this.#run(signal));
+    this.#show.addEventListener('change', () => { this.#changed(); this.#redraw(); });
+    this.#form.append(this.#choice.node, field('Text', this.#text, 'Each line is a text of its own.'),
+                      el('div', 'grid', field('Beams', this.#beam), field('Tokens at most', this.#longest),
+                         field('Alignment as', this.#show)), this.#runner.node);
+    this.node = el('div', 'view', this.#form, set(this.#results, {'aria-live': 'polite'}));
+    whenThemeChanges(() => this.#redraw());
+    let width = 0;
+    new ResizeObserver(([{contentRect}]) => {
+      if (contentRect.width !== width) this.#redraw();
+      width = contentRect.width;
+    }).observe(this.#results);
+  }
+
+  async #run(signal) {
+    this.#changed();
+    const texts = this.#text.value.split('\n').filter(line => line.trim());
+    const body = {model: this.#choice.id, texts, beam: Number(this.#beam.value), max_tokens: Number(this.#longest.value), alignment: true};
+    this.#runner.tell('Translating …');
+    const {translations} = await post('translate', body, signal);
+    this.#redraws = [];
+    this.#results.replaceChildren(...translations.map((translation, i) => this.#cardOf(translation, texts[i])));
+    this.#redraw();
+    this.#runner.tell('');
+  }
+
+  #redraw() { for (const draw of this.#redraws) draw(); }
+
+  #cardOf({text, score, alignment}, source) {
+    const card = el('section', 'card result', el('p', 'quiet', el('bdi', '', source)), el('h2', 'answer', el('bdi', '', text)),
+                    el('p', 'quiet', `log-probability ${score.toFixed(2)}`));
+    if (alignment) this.#addAlignment(card, alignment);
+    return card;
+  }
+
+  #addAlignment(card, {source, target, weights, layer}) {
+    const readout = set(el('p', 'readout'), {'aria-live': 'polite'}), lines = el('div', 'lines');
+    const plot = set(el('div', 'plot'), {tabIndex: 0, role: 'application', 'aria-roledescription': 'heat map',
+                                         'aria-label': 'Alignment. Arrow keys move from weight to weight.'});
+    const values = weights.flat().map(weight => Math.round(weight * MOST)), isHidden = () => false;
+    const view = {values, rows: target, columns: source, isHidden, top: Math.max(1, largest(values)), titles: ['Written', 'Source']};
+    const where = layer === undefined ? 'The mean over the heads of one layer' : `The mean over the heads of layer ${layer}`;
+    const numbers = el('details', '', el('summary', '', 'This alignment as a table of numbers'),
+                       el('div', 'scroll', numbersTable(view, 'Rows: written tokens. Columns: source tokens.')));
+    card.append(el('h3', '', 'Where the model looked'), el('p', 'quiet', `${where}: from each token that is written to the tokens of the source.`),
+                readout, lines, plot, numbers);
+    showScrolling(lines, 'Lines of the alignment');
+    showScrolling(plot, '');
+    showScrolling(numbers.lastChild, 'This alignment as a table of numbers');
+    const lineView = new LineView(lines, readout), heatMap = new HeatMap(plot, readout);
+    this.#redraws.push(() => {
+      const asLines = this.#show.value === 'lines', room = roomInside(card);
+      lines.parentElement.hidden = !asLines;
+      plot.parentElement.hidden = asLines;
+      if (!(room > 0)) return;
+      if (asLines) lineView.show({...view, heads: [{values, colour: headColour(0, 1)}]}, room);
+      else heatMap.show(view, room);
+    });
+  }
+
+  get address() {
+    const changed = (input, usual) => input.value === usual ? '' : input.value;
+    return [['model', this.#choice.id], ['text', this.#text.value], ['beam', changed(this.#beam, '4')],
+            ['max_tokens', changed(this.#longest, '128')], ['show', changed(this.#show, 'lines')]];
+  }
+  restore(values) {
+    this.#choice.choose(values.get('model'));
+    this.#text.value = values.get('text') ?? '';
+    this.#beam.value = values.get('beam') ?? '4';
+    this.#longest.value = values.get('max_tokens') ?? '128';
+    this.#show.value = values.get('show') === 'map' ? 'map' : 'lines';
+    if (this.#text.value) this.#runner.start();
+  }
+}

@@ -1,0 +1,289 @@
+"""A server that answers like `zoo serve`, without models: every answer follows from the request by simple rules, so a test
+knows what the page has to show. It serves the page itself, too.
+
+A prompt or text that begins with “fail:” is refused, and one that begins with “break:” ends in the middle of its stream.
+The model “slow” writes a token in a tenth of a second.
+"""
+
+import base64
+import json
+import math
+import re
+import struct
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+MARKUP = "<img src=x onerror=\"window.wasRun = 1\">"  # a token that must stay text
+WORDS = [" the", " a", " dog", " house", " snow", " runs", " sleeps", " in", " and", ".", "\n", MARKUP, " red", " old"]
+CAN = {
+    "gpt": ["completions", "attention", "embeddings"], "gpt-large": ["completions", "attention"],
+    "slow": ["completions"], "chat": ["completions", "chat"], "bert": ["fill", "attention", "embeddings"],
+    "reviews": ["predict_text"], "names": ["predict_text"], "de-en": ["translate", "attention"],
+    "fashion": ["predict_image", "attention"], "canvases": ["predict_image", "attention"],
+}  # fmt: skip
+HEADS, LAYERS = 4, 2
+
+
+class Refused(Exception):
+    def __init__(self, status, message):
+        super().__init__(message)
+        self.status = status
+
+
+def pieces_of(text):
+    return re.findall(r"\n| ?[^\s]+|\s", text)
+
+
+class Vocabulary:
+    """Ids of tokens: those of WORDS first, others as they come."""
+
+    def __init__(self):
+        self.tokens = list(WORDS)
+
+    def id_of(self, token):
+        if token not in self.tokens:
+            self.tokens.append(token)
+        return self.tokens.index(token)
+
+
+def probability_of(token_id, previous, model):
+    """Between 0.002 and 0.9, the same each time."""
+    return 0.002 + 0.898 * (math.sin(13 * token_id + 7 * previous + len(model)) / 2 + 0.5) ** 3
+
+
+class Double:
+    def __init__(self, page, policy, key=None, models=None):
+        self.page, self.policy, self.key = page, policy, key
+        self.models = list(CAN) if models is None else models
+        self.vocabulary = Vocabulary()
+        self.requests = []  # (path, body)
+        self.cancelled = threading.Event()  # a reader left a stream
+        double = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_):
+                pass
+
+            def do_GET(self):
+                double.answer(self, None)
+
+            def do_POST(self):
+                length = int(self.headers.get("Content-Length", 0))
+                double.answer(self, json.loads(self.rfile.read(length)))
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+    # ---- HTTP ----------------------------------------------------------------------------------------------------------
+
+    def answer(self, handler, body):
+        path = handler.path
+        if path == "/":
+            headers = {"Content-Security-Policy": self.policy, "X-Content-Type-Options": "nosniff"}
+            return self.send(handler, 200, self.page.encode(), "text/html; charset=utf-8", headers)
+        self.requests.append((path, body))
+        try:
+            if self.key and handler.headers.get("Authorization") != f"Bearer {self.key}":
+                raise Refused(401, "the key is missing or wrong")
+            result = self.result(path, body)
+        except Refused as refused:
+            error = {"error": {"message": str(refused), "type": "invalid_request_error", "param": None, "code": None}}
+            return self.send(handler, refused.status, json.dumps(error).encode())
+        if isinstance(result, dict):
+            return self.send(handler, 200, json.dumps(result).encode())
+        return self.stream(handler, result)
+
+    def send(self, handler, status, body, kind="application/json", headers=None):
+        handler.send_response(status)
+        for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **(headers or {})}.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    def stream(self, handler, events):
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/event-stream")
+        handler.send_header("Connection", "close")
+        handler.end_headers()
+        handler.close_connection = True
+        try:
+            for event in events:
+                if event is None:
+                    return  # it breaks
+                handler.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
+                handler.wfile.flush()
+            handler.wfile.write(b"data: [DONE]\n\n")
+        except OSError:
+            self.cancelled.set()
+
+    # ---- What is answered ----------------------------------------------------------------------------------------------
+
+    def result(self, path, body):
+        if path == "/v1/models":
+            return {"object": "list", "data": [self.model(name) for name in self.models]}
+        text = body.get("prompt") or body.get("text") or (body.get("texts") or [""])[0]
+        if body.get("model") not in self.models:
+            raise Refused(404, f"there is no model {body.get('model')}")
+        if isinstance(text, str) and text.startswith("fail:"):
+            raise Refused(400, f"the text is refused: {text[5:]}")
+        answers = {"/v1/completions": self.completion, "/v1/chat/completions": self.chat, "/fill": self.fill,
+                   "/translate": self.translate, "/predict": self.predict, "/attention": self.attention}
+        if path not in answers:
+            raise Refused(404, f"there is no {path}")
+        return answers[path](body)
+
+    def model(self, name):
+        return {"id": name, "object": "model", "created": 0, "owned_by": "transformer-zoo",
+                "zoo": {"task": "language_modeling", "family": "gpt2", "parameters": 10_795_776, "max_length": 256, "can": CAN[name]}}
+
+    def logprobs(self, ids, previous, model):
+        tokens, log, top = [], [], []
+        for token_id in ids:
+            probability = None if previous is None else probability_of(token_id, previous, model)
+            others = [(i, probability_of(i, previous or 0, model)) for i in range(len(WORDS))]
+            if probability is not None:
+                others = list({**dict(others), token_id: probability}.items())
+            others = sorted(others, key=lambda pair: -pair[1])[:8]
+            tokens.append(self.vocabulary.tokens[token_id])
+            log.append(None if probability is None else math.log(probability))
+            top.append([{"id": i, "token": self.vocabulary.tokens[i], "logprob": math.log(p)} for i, p in others])
+            previous = token_id
+        return {"tokens": tokens, "token_logprobs": log, "token_ids": ids, "top": top, "text_offset": [0] * len(ids),
+                "top_logprobs": [{each["token"]: each["logprob"] for each in row} for row in top]}
+
+    def next_id(self, previous, seed):
+        return (5 * previous + 3 + seed) % len(WORDS)
+
+    def completion(self, body):
+        prompt, model = body["prompt"], body["model"]
+        ids = prompt if isinstance(prompt, list) else [self.vocabulary.id_of(piece) for piece in pieces_of(prompt)]
+        if any(i >= len(self.vocabulary.tokens) for i in ids):
+            raise Refused(400, "prompt: there is no such token")
+
+        def event(ids, previous, end=None):
+            text = "".join(self.vocabulary.tokens[i] for i in ids)
+            return {"id": "cmpl-1", "object": "text_completion", "created": 0, "model": model, "choices": [
+                {"index": 0, "text": text, "logprobs": self.logprobs(ids, previous, model), "finish_reason": end}]}
+
+        def events():
+            n = body.get("max_tokens", 16)
+            if ids:
+                yield event(ids, None, "length" if n == 0 else None)
+            previous = ids[-1] if ids else 0
+            for i in range(n):
+                if isinstance(prompt, str) and prompt.startswith("break:") and i == 2:
+                    yield None
+                if model == "slow":
+                    time.sleep(0.1)
+                token = self.next_id(previous, body.get("seed", 0))
+                yield event([token], previous, "length" if i == n - 1 else None)
+                previous = token
+            yield {"id": "cmpl-1", "object": "text_completion", "created": 0, "model": model, "choices": [],
+                   "usage": {"prompt_tokens": len(ids), "completion_tokens": n, "total_tokens": len(ids) + n}}
+
+        return events()
+
+    def chat(self, body):
+        last = body["messages"][-1]["content"]
+        system = next((m["content"] for m in body["messages"] if m["role"] == "system"), "none")
+        answer = f"You said: {last} {MARKUP}\n```\ncode {body.get('seed', 0) % 2}\n```\nsystem: {system}"
+
+        def events():
+            def event(delta, end=None):
+                return {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0, "model": body["model"],
+                        "choices": [{"index": 0, "delta": delta, "finish_reason": end}]}
+
+            yield event({"role": "assistant", "content": ""})
+            for piece in re.findall(r".{1,7}", answer, re.DOTALL):
+                if last.startswith("slow:"):
+                    time.sleep(0.1)
+                yield event({"content": piece})
+            yield event({}, "stop")
+
+        return events()
+
+    def fill(self, body):
+        parts, words = body["text"].split("<mask>"), ["cold", "long", MARKUP, "sunny", "dark"]
+        if len(parts) == 1:
+            raise Refused(400, "text: it has no <mask>")
+
+        def whole(place, word):
+            between = ["<mask>"] * (len(parts) - 1)
+            between[place] = word
+            return parts[0] + "".join(mask + part for mask, part in zip(between, parts[1:]))
+
+        return {"masks": [{"position": place, "candidates": [
+            {"id": i, "token": word, "probability": 0.5 / (i + 1), "text": whole(place, word)} for i, word in enumerate(words[: body["top"]])]}
+            for place in range(len(parts) - 1)]}
+
+    def translate(self, body):
+        def one(text):
+            source = [*text.split(), "</s>"]
+            target = ["<s>", *(word.upper() for word in text.split())]
+            weights = [[0.8 if t == s else 0.2 / max(1, len(source) - 1) for s in range(len(source))] for t in range(len(target))]
+            return {"text": text.upper(), "score": -1.25, "alignment": {"source": source, "target": target, "weights": weights, "layer": 1}}
+
+        return {"translations": [one(text) for text in body["texts"]]}
+
+    def predict(self, body):
+        if "images" in body:
+            width, height = png_size(body["images"][0])
+            if body["model"] == "canvases":
+                box = [width / 4, height / 4, width / 2, height / 2]
+                return {"predictions": [{"objects": [{"label": "Sneaker", "score": 0.93, "box": box},
+                                                     {"label": "Bag", "score": 0.31, "box": [0, 0, width / 4, height / 4]}]}]}
+            return {"predictions": [{"labels": [{"label": "Bag", "probability": 0.8}, {"label": "Coat", "probability": 0.2}]}]}
+        if body["model"] == "names":
+            return {"predictions": [{"tokens": [{"token": word, "label": "PER" if word.istitle() else "O", "probability": 0.9}
+                                                for word in body["texts"][0].split()]}]}
+        labels = ["same", "other"] if "pairs" in body else ["good", "bad"]
+        return {"predictions": [{"labels": [{"label": labels[0], "probability": 0.7}, {"label": labels[1], "probability": 0.3}]}]}
+
+    def attention(self, body):
+        if "image" in body:
+            return self.attention_of_picture(body)
+        source, target = body["text"].split(), (body.get("target") or "DIE ANTWORT").split()
+        if body["model"] == "de-en":
+            shapes = [("encoder", source, source), ("decoder", target, target), ("cross", target, source)]
+            return {"source": source, "target": target, "maps": [self.map(*shape) for shape in shapes]}
+        name = "encoder" if body["model"] == "bert" else "decoder"
+        return {"source": source, "target": [], "maps": [self.map(name, source, source)]}
+
+    def map(self, name, rows, columns):
+        def row(layer, head, t):
+            values = [0 if name == "decoder" and s > t else 1 + (layer + 2 * head + 3 * t + 5 * s) % 7 for s in range(len(columns))]
+            return [round(value / sum(values), 4) for value in values]
+
+        return {"name": name, "layers": [[[row(layer, head, t) for t in range(len(rows))] for head in range(HEADS)]
+                                         for layer in range(LAYERS)]}
+
+    def attention_of_picture(self, body):
+        width, height = png_size(body["image"])
+        grid = {"width": width, "height": height, "rows": 4, "columns": 4, "part": [0, 0, width, height]}
+        places = [f"row {i // 4} column {i % 4}" for i in range(16)]
+        if body["model"] == "canvases":
+            queries = ["query 0", "query 1: Sneaker 0.93", "query 2"]
+            return {"source": places, "target": queries, "image": {**grid, "special": 0},
+                    "maps": [self.map("encoder", places, places), self.map("cross", queries, places)]}
+        return {"source": ["class", *places], "target": [], "image": {**grid, "special": 1},
+                "maps": [self.map("encoder", ["class", *places], ["class", *places])]}
+
+
+def png_size(uri):
+    data = base64.b64decode(uri.partition(",")[2])
+    if not data.startswith(b"\x89PNG"):
+        raise Refused(400, "images[0]: it is no picture")
+    return struct.unpack(">II", data[16:24])
