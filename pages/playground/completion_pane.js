@@ -1,7 +1,7 @@
 // What one model makes of a prompt: the tokens of the prompt and of its continuation, how likely they are, and how fast they
 // came.
 
-import {count, el, set, showScrolling, sortableTable} from '../page.js';
+import {button, count, el, set, showScrolling, sortableTable} from '../page.js';
 import {events} from './api.js';
 import {Announcer} from './forms.js';
 import {percentText, tokenLegend, tokensOf, TokenText} from './tokens_view.js';
@@ -17,16 +17,20 @@ function perplexity(tokens) {
 }
 const number = value => value >= 100 ? value.toFixed(0) : value.toPrecision(3);
 
-/** `goOn(ids)` is called to write again from these tokens: those before an alternative, and the alternative. */
+/**
+ * `goOn(ids)` is called to write on from these tokens: those before an alternative and the alternative, or all that there are.
+ */
 export class CompletionPane {
   #text; #announcer = new Announcer(); #summary = el('p', 'quiet summary'); #nGiven = 0;
   #table = el('div', 'scroll');
   #numbers = el('details', 'tokens-table', el('summary', '', 'These tokens as a table'), this.#table);
+  #more;
   node = set(el('div', 'pane'), {hidden: true});
 
   constructor(goOn) {
     this.#text = new TokenText((i, {id}) => goOn([...this.#text.tokens.slice(0, i).map(token => token.id), id]));
-    this.node.append(this.#text.node, el('div', 'bar under', tokenLegend()), this.#summary, this.#announcer.node, this.#numbers);
+    this.#more = button('small', 'Write more', () => goOn(this.#text.tokens.map(({id}) => id)), {hidden: true});
+    this.node.append(this.#text.node, this.#more, el('div', 'bar under', tokenLegend()), this.#summary, this.#announcer.node, this.#numbers);
     this.#numbers.addEventListener('toggle', () => this.#fillTable());
     showScrolling(this.#table, 'These tokens as a table');
   }
@@ -40,13 +44,16 @@ export class CompletionPane {
     this.#announcer.clear();
     this.#summary.textContent = 'Reading …';
     this.#nGiven = 0;
+    this.#more.hidden = true;
     this.node.setAttribute('aria-busy', 'true');
     const body = {model, prompt, ...settings, echo: true, logprobs: N_ALTERNATIVES, stream_options: {include_usage: true}};
     try {
       for await (const {choices: [choice]} of events('v1/completions', body, signal)) {
         if (!choice) continue;
         if (choice.logprobs) {
-          const tokens = tokensOf(choice.logprobs), given = this.#text.tokens.length === 0;
+          const tokens = tokensOf(choice.logprobs), isFirst = this.#text.tokens.length === 0;
+          // An empty prompt may still have a token that begins every text.
+          const given = isFirst && (prompt.length > 0 || tokens.every(({probability}) => probability === null));
           this.#text.add(tokens, given);
           if (given) this.#nGiven = tokens.length;
           else {
@@ -58,6 +65,7 @@ export class CompletionPane {
       }
     } finally {
       this.node.removeAttribute('aria-busy');
+      this.#more.hidden = !this.#text.tokens.length;
       this.#tell({begin, first, end});
       this.#fillTable();
     }

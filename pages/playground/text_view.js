@@ -12,7 +12,7 @@ const idsOf = text => text ? text.split('.').map(Number).filter(Number.isSafeInt
  * tokens that each one goes on from as `ids` and `ids2`, where an alternative was chosen.
  */
 class Continuations {
-  #form = el('form', 'card form'); #prompt; #sampling = new Sampling(); #runner; #sides; #changed;
+  #form = el('form', 'card form'); #prompt; #sampling = new Sampling(); #runner; #sides; #changed; #written = '';
   node;
 
   constructor(n, models, changed) {
@@ -27,6 +27,7 @@ class Continuations {
       if (i) side.choice.choose(models[Math.min(i, models.length - 1)].id);
       return side;
     });
+    this.#form.addEventListener('submit', () => this.#beginAgain());
     this.#runner = new Runner(this.#form, 'Go on', signal => this.#run(this.#sides, signal));
     this.#form.append(...this.#sides.map(({choice}) => choice.node),
                       field('Prompt', this.#prompt, 'Ctrl+Enter goes on. With 0 tokens the prompt alone gets its probabilities.'),
@@ -43,8 +44,16 @@ class Continuations {
     for (const {choice, title} of this.#sides) title.textContent = choice.id;
   }
 
+  /** The button writes after the prompt as it stands. Where nothing has changed since the last text, it writes another one. */
+  #beginAgain() {
+    if (JSON.stringify(this.#wanted) === this.#written) this.#sampling.reseed();
+    for (const side of this.#sides) side.ids = null;
+  }
+  get #wanted() { return [this.#sides.map(({choice}) => choice.id), this.#prompt.value, this.#sampling.values]; }
+
   async #run(sides, signal) {
     this.#name();
+    this.#written = JSON.stringify(this.#wanted);
     this.#changed();
     const settings = this.#sampling.values;
     this.#runner.tell('Writing …');

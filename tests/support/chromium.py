@@ -207,15 +207,32 @@ class Browser:
                                  capture_output=True, text=True, check=True).stdout
         self.run(program)
 
-    def press(self, key):
+    def press(self, key, ctrl=False):
         """Presses and releases a key, such as ArrowRight, Enter, Escape or +, in the focused element."""
-        codes = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Enter": 13, "Escape": 27, "Tab": 9,
-                 " ": 32, "+": 187, "-": 189, "0": 48}
-        press = {"key": key, "code": {" ": "Space"}.get(key, key), "windowsVirtualKeyCode": codes[key]}
-        text = {"Enter": "\r", " ": " "}.get(key)
-        self.send("Input.dispatchKeyEvent", type="keyDown", **press, **({"text": text} if text else {}))
+        codes = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Home": 36, "End": 35, "Enter": 13,
+                 "Escape": 27, "Tab": 9, " ": 32, "+": 187, "-": 189, "0": 48}
+        press = {"key": key, "code": {" ": "Space"}.get(key, key), "windowsVirtualKeyCode": codes[key], "modifiers": 2 if ctrl else 0}
+        text = {} if ctrl else {"Enter": {"text": "\r"}, " ": {"text": " "}}.get(key, {})
+        self.send("Input.dispatchKeyEvent", type="keyDown", **press, **text)
         self.send("Input.dispatchKeyEvent", type="keyUp", **press)
         self.settle()
+
+    def type(self, text):
+        """Types a text into the focused element."""
+        self.send("Input.insertText", text=text)
+
+    def tab_to(self, selector, most=80):
+        """Presses Tab until the element that a selector names has the focus."""
+        for _ in range(most):
+            self.press("Tab")
+            if self.run(f"document.activeElement.matches({json.dumps(selector)})"):
+                return
+        raise Failure(f"Tab does not lead to {selector}")
+
+    def choose_file(self, selector, path):
+        """Chooses a file in an <input type=file>."""
+        found = self.send("Runtime.evaluate", expression=f"document.querySelector({json.dumps(selector)})")
+        self.send("DOM.setFileInputFiles", files=[str(path)], objectId=found["result"]["objectId"])
 
     def drag(self, start, end):
         """Presses the mouse at a point (x, y) in the window, moves it to another one, and releases it there."""

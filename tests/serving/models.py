@@ -1,0 +1,106 @@
+"""Small models of every kind for the tests of `zoo serve`. Each learns for a moment from texts and pictures that are made here."""
+
+import json
+import os
+import struct
+import subprocess
+import zlib
+from pathlib import Path
+
+GERMAN = {"rot": "red", "blau": "blue", "alt": "old", "neu": "new", "und": "and", "ein": "a", "Hund": "dog", "Haus": "house"}
+TEMPLATE = ("{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}\n{% endfor %}"
+            "{% if add_generation_prompt %}assistant: {% endif %}")
+WIDTH = {"d_model": 32, "n_layers": 2, "n_heads": 4}
+CONFIGS = {
+    "gpt": {"task": "language_modeling", "data": {"train": "lines.txt", "sequence_length": 64, "tokenizer": {"type": "bpe", "vocab_size": 300}},
+            "model": {"architecture": "decoder", **WIDTH}, "training": {"steps": 150, "batch_size": 16}},
+    "letters": {"task": "language_modeling", "data": {"train": "lines.txt", "sequence_length": 64, "tokenizer": {"type": "char"}},
+                "model": {"architecture": "decoder", **WIDTH}, "training": {"steps": 60, "batch_size": 16}},
+    "bert": {"task": "masked_language_modeling", "data": {"train": "lines.txt", "documents": "line", "sequence_length": 32,
+                                                         "tokenizer": {"type": "wordpiece", "vocab_size": 200}},
+             "model": {"architecture": "encoder", **WIDTH}, "training": {"steps": 150, "batch_size": 16}},
+    "reviews": {"task": "text_classification", "data": {"train": "reviews.tsv", "text_column": "review", "label_column": "rating",
+                                                        "sequence_length": 32, "tokenizer": {"vocab_size": 200}},
+                "model": {"architecture": "encoder", **WIDTH}, "training": {"steps": 60, "batch_size": 16}},
+    "names": {"task": "token_classification", "data": {"train": "names.tsv", "text_column": "sentence", "label_column": "labels",
+                                                      "sequence_length": 32, "tokenizer": {"vocab_size": 200}},
+              "model": {"architecture": "encoder", **WIDTH}, "training": {"steps": 60, "batch_size": 16}},
+    "de-en": {"task": "text_to_text", "data": {"train": "lines", "source": "de", "target": "en", "sequence_length": 32,
+                                              "tokenizer": {"vocab_size": 200}},
+              "model": {"architecture": "encoder_decoder", **WIDTH}, "training": {"steps": 150, "batch_tokens": 400}},
+    "pictures": {"task": "image_classification", "data": {"train": "pictures", "images": {"size": 16}},
+                 "model": {"architecture": {"type": "vit", "patch_size": 4}, **WIDTH}, "training": {"steps": 40, "batch_size": 16}},
+    "objects": {"task": "object_detection", "data": {"train": "objects.json", "images": {"size": 64}},
+                "model": {"architecture": {"type": "detr", "n_queries": 5, "backbone": {"depth": 18, "width": 8}}, **WIDTH},
+                "training": {"steps": 3, "batch_size": 4}},
+}  # fmt: skip
+
+
+def png(width, height, pixel):
+    """A grey picture, whose values are pixel(x, y)."""
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = b"".join(b"\0" + bytes(pixel(x, y) for x in range(width)) for y in range(height))
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def striped(i):
+    """A picture of rows or columns."""
+    return png(16, 16, lambda x, y: 200 + i % 7 if (y if i % 2 else x) % 4 < 2 else 30)
+
+
+def write_data(folder):
+    words, nouns = list(GERMAN)[:4], ["Hund", "Haus"]
+    texts = [f"ein {a} und {b} {noun}" for a in words for b in words for noun in nouns]
+    english = [" ".join(GERMAN[word] for word in text.split()) for text in texts]
+    files = {
+        "lines.txt": "".join(f"it was {text} in the snow\n" for text in english * 4),
+        "lines.de": "\n".join(texts * 6) + "\n", "lines.en": "\n".join(english * 6) + "\n",
+        "reviews.tsv": "review\trating\n" + "".join(f"a {word} film\t{'up' if i % 2 else 'down'}\n"
+                                                    for i in range(200) for word in [["dull", "fine", "poor", "lovely"][i % 4]]),
+        "names.tsv": "sentence\tlabels\n" + "".join(f"{a} met {b} today\tB-PER O B-PER O\n" for a in ("Anna", "Peter", "Ida", "Paul")
+                                                    for b in ("Otto", "Eva", "Max") for _ in range(12)),
+    }  # fmt: skip
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    for i in range(40):
+        file = folder / "pictures" / ("rows" if i % 2 else "columns") / f"{i}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(striped(i))
+    images, annotations = [], []
+    (folder / "images").mkdir()
+    for i in range(16):
+        x, y = 4 + 2 * (i % 8), 4 + 3 * (i % 5)
+        (folder / "images" / f"{i}.png").write_bytes(png(64, 64, lambda px, py, x=x, y=y: 220 if x <= px < x + 24 and y <= py < y + 24 else 20))
+        images.append({"id": i, "file_name": f"{i}.png", "width": 64, "height": 64})
+        annotations.append({"id": i, "image_id": i, "category_id": 1, "bbox": [x, y, 24, 24], "area": 576, "iscrowd": 0})
+    (folder / "objects.json").write_text(json.dumps({"images": images, "annotations": annotations,
+                                                    "categories": [{"id": 1, "name": "square"}]}), encoding="utf-8")
+
+
+def run_zoo(zoo, folder, *arguments):
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "ZOO_DATA": str(folder), "ZOO_CACHE": str(folder / "cache")}
+    done = subprocess.run([zoo, *map(str, arguments)], cwd=folder, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"zoo {arguments[0]} ended with {done.returncode}: {done.stderr.strip()}")
+
+
+def make_models(zoo, folder, names=None):
+    """Name → directory of each model: CONFIGS, and `chat`, which is `gpt` with a template for conversations."""
+    folder = Path(folder)
+    write_data(folder)
+    wanted, models = names or [*CONFIGS, "chat"], {}
+    for name in CONFIGS:
+        if name not in wanted and not (name == "gpt" and "chat" in wanted):
+            continue
+        (folder / f"{name}.yaml").write_text(json.dumps({"name": name, **CONFIGS[name]}), encoding="utf-8")  # JSON is YAML
+        run_zoo(zoo, folder, "train", f"{name}.yaml", "--out", name, "--device", "cpu")
+        models[name] = folder / name
+    if "chat" in wanted:
+        run_zoo(zoo, folder, "export", "gpt", "chat")
+        (folder / "chat/chat_template.jinja").write_text(TEMPLATE, encoding="utf-8")
+        models["chat"] = folder / "chat"
+    return {name: models[name] for name in wanted}

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""OpenAI's own client for Python with `zoo serve`: models, completions, streams, log-probabilities, chats, JSON schemas,
+embeddings, and errors.
+
+    openai_client.py ZOO
+
+What a stream says is what an answer in one piece says; a text that is scored gets the log-probabilities that it had when it was
+written, and those of `zoo score`; a seed repeats a text. Exit code without the packages: 77, or 1 if ZOO_REQUIRE_REFERENCES is
+set.
+"""
+
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent / "parity")]
+from references_python import SKIPPED, begin  # noqa: E402
+
+begin()
+try:
+    import jsonschema
+    import openai
+except ModuleNotFoundError as missing:
+    print(f"{missing}: scripts/setup.sh --tests installs it")
+    sys.exit(1 if "ZOO_REQUIRE_REFERENCES" in os.environ else SKIPPED)
+from models import make_models  # noqa: E402
+from server import serving  # noqa: E402
+
+KEY = "a key of the test"
+SCHEMA = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 12}, "age": {"type": "integer", "minimum": 0, "maximum": 120},
+                                           "red": {"type": "boolean"}}, "required": ["name", "age", "red"], "additionalProperties": False}
+
+
+def check(condition, what):
+    if not condition:
+        sys.exit(f"openai_client.py: {what}")
+
+
+def check_close(a, b, what, tolerance=2e-3):
+    check(len(a) == len(b) and all(math.isclose(x, y, abs_tol=tolerance) for x, y in zip(a, b)), f"{what}: {a} and {b}")
+
+
+def check_models(client, names):
+    listed = client.models.list().data
+    check({model.id for model in listed} == set(names), f"the models are {[model.id for model in listed]}")
+    check(client.models.retrieve("gpt").id == "gpt", "a model cannot be asked for")
+    check(all(model.object == "model" and model.owned_by == "transformer-zoo" for model in listed), f"{listed}")
+
+
+def check_completions(client):
+    greedy = client.completions.create(model="gpt", prompt="it was", max_tokens=12, temperature=0, logprobs=3)
+    choice = greedy.choices[0]
+    check(choice.finish_reason == "length" and greedy.usage.completion_tokens == 12, f"{greedy}")
+    check("".join(choice.logprobs.tokens) == choice.text, f"the tokens {choice.logprobs.tokens} are not {choice.text!r}")
+    check(all(max(top.values()) <= log + 1e-6 for top, log in zip(choice.logprobs.top_logprobs, choice.logprobs.token_logprobs)),
+          "a greedy token is not the likeliest")
+    check(all(len(top) == 3 for top in choice.logprobs.top_logprobs), f"{choice.logprobs.top_logprobs}")
+    # The same as a stream.
+    events = list(client.completions.create(model="gpt", prompt="it was", max_tokens=12, temperature=0, logprobs=3, stream=True,
+                                            stream_options={"include_usage": True}))
+    pieces = [event.choices[0] for event in events if event.choices]
+    check("".join(piece.text for piece in pieces) == choice.text, "the stream writes another text")
+    check(pieces[-1].finish_reason == "length" and all(piece.finish_reason is None for piece in pieces[:-1]), f"{pieces}")
+    streamed = [log for piece in pieces if piece.logprobs for log in piece.logprobs.token_logprobs]
+    check_close(streamed, choice.logprobs.token_logprobs, "log-probabilities of the stream")
+    check(events[-1].usage.completion_tokens == 12 and len(pieces) > 6, f"{events[-1]}")
+    # Scored again as a given text.
+    scored = client.completions.create(model="gpt", prompt="it was" + choice.text, max_tokens=0, echo=True, logprobs=0).choices[0]
+    check(scored.text == "it was" + choice.text, f"the echo is {scored.text!r}")
+    # Ids of the model's own: the text of tokens need not become the same tokens again.
+    ids = scored.logprobs.token_ids
+    again = client.completions.create(model="gpt", prompt=ids, max_tokens=0, echo=True, logprobs=0).choices[0].logprobs
+    check(again.token_ids == ids and again.token_logprobs[0] is None, f"ids {ids} are read as {again}")
+    check_close(again.token_logprobs[1:], scored.logprobs.token_logprobs[1:], "log-probabilities of ids")
+    return scored
+
+
+def check_sampling(client):
+    def write(**options):
+        return client.completions.create(model="letters", prompt="it", max_tokens=20, **options)
+
+    a, b, c = (write(seed=seed).choices[0].text for seed in (1, 1, 2))
+    check(a == b and a != c, f"seeds give {a!r}, {b!r}, {c!r}")
+    three = write(seed=1, n=3)
+    check([choice.index for choice in three.choices] == [0, 1, 2] and len({choice.text for choice in three.choices}) > 1, f"{three}")
+    check(three.usage.completion_tokens == 60, f"{three.usage}")
+    several = client.completions.create(model="letters", prompt=["it", "the"], max_tokens=3, temperature=0, echo=True)
+    check([choice.text[:2] for choice in several.choices] == ["it", "th"], f"{several}")
+    stopped = write(temperature=0, stop=["s", "zz"]).choices[0]
+    check("s" not in stopped.text and stopped.finish_reason == "stop", f"{stopped}")
+    first = write(temperature=0, logprobs=1).choices[0].logprobs.token_ids[0]
+    other = write(temperature=0, logit_bias={str(first): -100}, logprobs=1).choices[0].logprobs.token_ids[0]
+    check(first != other, "a forbidden token was written")
+    words = write(temperature=1, seed=4, extra_body={"regex": "(ab|cd){4}"}).choices[0].text
+    check(len(words) == 8 and set(words) <= set("abcd"), f"the expression wrote {words!r}")
+
+
+def check_chat(client):
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "it was a"}]
+    whole = client.chat.completions.create(model="chat", messages=messages, max_tokens=10, temperature=0, logprobs=True, top_logprobs=2)
+    choice = whole.choices[0]
+    check(choice.message.role == "assistant" and whole.usage.completion_tokens <= 10, f"{whole}")
+    check("".join(each.token for each in choice.logprobs.content) == choice.message.content, f"{choice}")
+    check(all(len(each.top_logprobs) == 2 for each in choice.logprobs.content), f"{choice.logprobs}")
+    events = list(client.chat.completions.create(model="chat", messages=messages, max_tokens=10, temperature=0, stream=True,
+                                                 stream_options={"include_usage": True}))
+    deltas = [event.choices[0].delta for event in events if event.choices]
+    check(deltas[0].role == "assistant", f"a stream begins with {deltas[0]}")
+    check("".join(delta.content or "" for delta in deltas) == choice.message.content, "the stream of a chat says something else")
+    check(events[-1].usage.completion_tokens == whole.usage.completion_tokens, f"{events[-1]}")
+    # A chat is the completion of what the template writes.
+    prompt = "system: Be brief.\nuser: it was a\nassistant: "
+    plain = client.completions.create(model="chat", prompt=prompt, max_tokens=10, temperature=0)
+    check(plain.choices[0].text == choice.message.content, f"{plain.choices[0].text!r} and {choice.message.content!r}")
+    for seed in range(3):
+        answer = client.chat.completions.create(model="chat", messages=messages, max_tokens=200, seed=seed, temperature=1, response_format={
+            "type": "json_schema", "json_schema": {"name": "person", "schema": SCHEMA, "strict": True}})
+        check(answer.choices[0].finish_reason == "stop", f"{answer}")
+        jsonschema.validate(json.loads(answer.choices[0].message.content), SCHEMA)
+    made = client.chat.completions.create(model="chat", messages=messages, max_tokens=120, seed=1, response_format={"type": "json_object"})
+    if made.choices[0].finish_reason == "stop":
+        check(isinstance(json.loads(made.choices[0].message.content), dict), f"{made}")
+
+
+def check_embeddings(client):
+    texts = ["it was red", "it was blue and old"]
+    floats = client.embeddings.create(model="bert", input=texts, encoding_format="float")
+    packed = client.embeddings.create(model="bert", input=texts)  # the client asks for base64 and unpacks it
+    for a, b in zip(floats.data, packed.data):
+        check(a.index == b.index and len(a.embedding) == 32, f"{a}")
+        check_close(a.embedding, b.embedding, "embeddings in base64", 1e-5)
+    alone = client.embeddings.create(model="bert", input=texts[0], encoding_format="float").data[0].embedding
+    check_close(alone, floats.data[0].embedding, "the embedding beside others", 1e-4)
+    check(floats.usage.prompt_tokens > 0, f"{floats.usage}")
+
+
+def check_errors(client, address):
+    def expect(kind, what, call):
+        try:
+            call()
+        except kind as error:
+            message = error.body["message"]
+            check("\n" not in message and len(message) > 10, f"{what}: {message!r}")
+        else:
+            check(False, f"{what} raises no {kind.__name__}")
+
+    ask = client.completions.create
+    expect(openai.NotFoundError, "a model that is not there", lambda: ask(model="none", prompt="a"))
+    expect(openai.BadRequestError, "a temperature of -1", lambda: ask(model="gpt", prompt="a", temperature=-1))
+    expect(openai.BadRequestError, "a prompt that is too long", lambda: ask(model="gpt", prompt="it was " * 500))
+    expect(openai.BadRequestError, "a regular expression that is none", lambda: ask(model="gpt", prompt="a", extra_body={"regex": "("}))
+    expect(openai.BadRequestError, "a chat without a template",
+           lambda: client.chat.completions.create(model="gpt", messages=[{"role": "user", "content": "a"}]))
+    expect(openai.BadRequestError, "a schema that is none", lambda: client.chat.completions.create(
+        model="chat", messages=[{"role": "user", "content": "a"}],
+        response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "nothing"}}}))
+    wrong = openai.OpenAI(base_url=f"{address}/v1", api_key="wrong", max_retries=0)
+    expect(openai.AuthenticationError, "a wrong key", wrong.models.list)
+
+
+def check_score(zoo, folder, scored):
+    """`zoo score` says the same of the text."""
+    done = subprocess.run([zoo, "score", folder / "gpt", "--text", scored.text, "--json"], capture_output=True, text=True, check=True)
+    theirs = json.loads(done.stdout)["results"][0]
+    logs = [log for log in theirs["logprobs"] if log is not None]
+    check_close(scored.logprobs.token_logprobs[-len(logs):], logs, "zoo score")
+
+
+def main(zoo):
+    with tempfile.TemporaryDirectory(prefix="zoo-serving-") as name:
+        folder, names = Path(name), ["gpt", "letters", "bert", "chat"]
+        models = make_models(zoo, folder, names)
+        with serving(zoo, models.values(), "--api-key", KEY) as address:
+            client = openai.OpenAI(base_url=f"{address}/v1", api_key=KEY, max_retries=0, timeout=120)
+            check_models(client, names)
+            scored = check_completions(client)
+            check_sampling(client)
+            check_chat(client)
+            check_embeddings(client)
+            check_errors(client, address)
+        check_score(zoo, folder, scored)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(os.path.abspath(sys.argv[1]))
