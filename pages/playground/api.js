@@ -5,6 +5,7 @@ import {$} from '../page.js';
 
 const KEY = 'zoo-api-key';  // in sessionStorage: a key is forgotten with the tab
 const NO_ANSWER = 'The server does not answer. Is zoo serve still running?';
+const BROKEN_OFF = 'The server ended the answer in its middle.';
 let asking = null;  // the question for a key that is open
 
 /** Asks for the key in a dialog. Several requests at once ask once. The promise is true if there is a key now. */
@@ -70,7 +71,7 @@ export async function* events(path, body, signal) {
   try {
     for (;;) {
       const {done, value} = await reader.read();
-      if (done) throw new Error('The server ended the answer in its middle.');
+      if (done) throw new Error(BROKEN_OFF);
       const parts = (unread + value).split(/\r?\n\r?\n/);
       unread = parts.pop();
       for (const part of parts) {
@@ -83,7 +84,7 @@ export async function* events(path, body, signal) {
       }
     }
   } catch (error) {
-    throw error instanceof TypeError && !signal?.aborted ? new Error(NO_ANSWER) : error;
+    throw error instanceof TypeError && !signal?.aborted ? new Error(BROKEN_OFF) : error;
   } finally {
     reader.cancel().catch(() => {});
   }

@@ -48,7 +48,8 @@ export class AttentionView {
     showScrolling(this.#plot, '');
     showScrolling(this.#lines, 'Lines of attention');
     showScrolling(this.#table, 'This head as a table of numbers');
-    for (const fieldset of [this.#show, this.#scale]) fieldset.addEventListener('change', () => this.#render());
+    for (const fieldset of [this.#show, this.#scale])
+      fieldset.addEventListener('change', () => { this.#changed(); this.#render(); });
     this.#numbers.addEventListener('toggle', () => this.#fillTable());
     whenThemeChanges(() => this.#render());
     let width = 0;

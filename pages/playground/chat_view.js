@@ -28,7 +28,7 @@ export class ChatView {
     const fresh = button('', 'New chat', () => this.#restart());
     this.#runner.node.firstChild.append(this.#again, fresh);
     this.#message.addEventListener('keydown', event => {
-      if (event.key !== 'Enter' || event.shiftKey || event.isComposing || event.ctrlKey || event.metaKey) return;
+      if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
       event.preventDefault();
       this.#form.requestSubmit();
     });

@@ -39,7 +39,7 @@ export class FillView {
   #cardOf({candidates}, i, n) {
     const bars = candidates.map(({token, probability, text}) => {
       const bar = predictionBar({token, probability});
-      bar.append(button('', [...bar.childNodes], () => this.#take(text), {title: text, 'aria-label': `Take ${token}: ${text}`}));
+      bar.append(button('', [...bar.childNodes], () => this.#take(text, n), {title: text, 'aria-label': `Take ${token}: ${text}`}));
       return bar;
     });
     const best = el('p', 'whole', el('bdi', '', candidates[0]?.text ?? ''));
@@ -47,11 +47,11 @@ export class FillView {
               el('ol', 'likeliest', ...bars), el('p', 'quiet', 'Choose one to put it into the text.'));
   }
 
-  /** Takes a candidate into the text. While there are other masks, they are filled again. */
-  #take(text) {
+  /** Takes a candidate into the text, which had `n` masks. The others are filled again. */
+  #take(text, n) {
     this.#text.value = text;
     this.#text.focus();
-    text.includes(MASK) ? this.#runner.start() : this.#changed();
+    n > 1 ? this.#runner.start() : this.#changed();
   }
 
   get address() {

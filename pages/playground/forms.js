@@ -140,6 +140,7 @@ export class Runner {
   constructor(form, title, work) {
     this.#form = form;
     this.#work = work;
+    form.noValidate = true;  // start() does it, because the browser shows no mistake in settings that are folded
     this.#start = set(el('button', 'main', title), {type: 'submit'});
     this.#stop = button('', 'Stop', () => this.stop(), {hidden: true});
     this.node = el('div', 'run', el('div', 'buttons', this.#start, this.#stop), this.#problem, this.#status);
@@ -159,6 +160,7 @@ export class Runner {
 
   /** Does the work, instead of what is being done. `work` in place of the usual one. */
   async start(work = this.#work) {
+    for (const input of this.#form.querySelectorAll(':invalid')) input.closest('details')?.setAttribute('open', '');
     if (!this.#form.reportValidity()) return;
     this.stop();
     const control = this.#control = new AbortController();

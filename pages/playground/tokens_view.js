@@ -30,6 +30,7 @@ export function tokenLegend() {
 export class TokenText {
   tokens = [];
   #nodes = []; #goOn; #shown = null; #pinned = false; #timer = null;
+  #refocus = null;  // the place whose token gets the focus when it comes: a key has chosen it
   #text = set(el('div', 'tokens'), {role: 'group', 'aria-label': 'Tokens: the arrow keys go from one to the next, Enter opens its alternatives'});
   #box = set(el('div', 'alternatives'), {hidden: true, role: 'group'});
   node = el('div', 'token-text', this.#text, this.#box);
@@ -64,6 +65,9 @@ export class TokenText {
       this.tokens.push(token);
       this.#nodes.push(node);
       this.#text.append(node);
+      if (this.#nodes.length - 1 !== this.#refocus) continue;
+      this.#refocus = null;
+      node.focus();
     }
   }
 
@@ -139,7 +143,10 @@ export class TokenText {
     const bars = alternatives.map(other => {
       const bar = predictionBar({token: nameOf(other.text), probability: other.probability});
       bar.classList.toggle('right', other.id === id);
-      const choose = button('', [...bar.childNodes], () => this.#goOn(i, other), {
+      const choose = button('', [...bar.childNodes], event => {
+        if (event.detail === 0) this.#refocus = i;
+        this.#goOn(i, other);
+      }, {
         'aria-label': `${nameOf(other.text)}, ${percentText(other.probability)}: go on from here with it`});
       bar.append(choose);
       return bar;
