@@ -18,7 +18,9 @@ namespace {
 /// The 32 bytes of a SHA-256, given as 64 hexadecimal digits, in base64.
 std::string base64_of_hex(std::string_view hex) {
   constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const auto value_of = [](char digit) { return static_cast<uint32_t>(digit <= '9' ? digit - '0' : digit - 'a' + 10); };
+  const auto value_of = [](char digit) {
+    return static_cast<uint32_t>(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+  };
   std::string result;
   // Three hexadecimal digits are twelve bits, two digits of base64. 64 of them leave one, of four bits.
   for (size_t i = 0; i < hex.size(); i += 3) {
@@ -38,12 +40,14 @@ std::string hash_source(std::string_view page, std::string_view begin, std::stri
 }
 
 PlaygroundPage make_playground_page() {
-  PlaygroundPage page{.html = filled_page(embedded::playground_page, "zoo serve", "{}")};
-  page.content_security_policy = fmt::format(
-      "default-src 'none'; script-src {}; style-src {}; img-src data: blob:; connect-src 'self'; base-uri 'none'; "
-      "form-action 'none'; frame-ancestors 'none'",
-      hash_source(page.html, "<script type=\"module\">", "</script>"), hash_source(page.html, "<style>", "</style>"));
-  return page;
+  const auto html = filled_page(embedded::playground_page, "zoo serve", "{}");
+  const auto script = hash_source(html, "<script type=\"module\">", "</script>");
+  const auto style = hash_source(html, "<style>", "</style>");
+  return {.html = html,
+          .content_security_policy = fmt::format(
+              "default-src 'none'; script-src {}; style-src {}; img-src data: blob:; connect-src 'self'; "
+              "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+              script, style)};
 }
 
 }  // namespace

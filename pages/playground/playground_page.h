@@ -1,6 +1,7 @@
 #pragma once
-// The page of `zoo serve`, in which a person uses the models that a server holds: it continues texts and shows how likely
-// each token was, compares two models, chats, fills masks, classifies, translates, looks at pictures, and draws attention.
+// The page of `zoo serve`, in which a person uses the models that a server holds: it continues texts and
+// shows how likely each token was, compares two models, chats, fills masks, classifies, translates, looks at
+// pictures, and draws attention.
 
 #include <string>
 

@@ -13,22 +13,22 @@ TEMPLATE = ("{% for message in messages %}{{ message['role'] }}: {{ message['con
 WIDTH = {"d_model": 32, "n_layers": 2, "n_heads": 4}
 CONFIGS = {
     "gpt": {"task": "language_modeling", "data": {"train": "lines.txt", "sequence_length": 64, "tokenizer": {"type": "bpe", "vocab_size": 300}},
-            "model": {"architecture": "decoder", **WIDTH}, "training": {"steps": 150, "batch_size": 16}},
+            "model": {"architecture": "decoder", **WIDTH}, "training": {"steps": 100, "batch_size": 16}},
     "letters": {"task": "language_modeling", "data": {"train": "lines.txt", "sequence_length": 64, "tokenizer": {"type": "char"}},
                 "model": {"architecture": "decoder", **WIDTH}, "training": {"steps": 60, "batch_size": 16}},
     "bert": {"task": "masked_language_modeling", "data": {"train": "lines.txt", "documents": "line", "sequence_length": 32,
                                                          "tokenizer": {"type": "wordpiece", "vocab_size": 200}},
-             "model": {"architecture": "encoder", **WIDTH}, "training": {"steps": 150, "batch_size": 16}},
+             "model": {"architecture": "encoder", **WIDTH}, "training": {"steps": 100, "batch_size": 16}},
     "reviews": {"task": "text_classification", "data": {"train": "reviews.tsv", "text_column": "review", "label_column": "rating",
-                                                        "sequence_length": 32, "tokenizer": {"vocab_size": 200}},
+                                                        "sequence_length": 32, "tokenizer": {"vocab_size": 320}},
                 "model": {"architecture": "encoder", **WIDTH}, "training": {"steps": 60, "batch_size": 16}},
     "names": {"task": "token_classification", "data": {"train": "names.tsv", "text_column": "sentence", "label_column": "labels",
-                                                      "sequence_length": 32, "tokenizer": {"vocab_size": 200}},
+                                                      "sequence_length": 32, "tokenizer": {"vocab_size": 320}},
               "model": {"architecture": "encoder", **WIDTH}, "training": {"steps": 60, "batch_size": 16}},
     "de-en": {"task": "text_to_text", "data": {"train": "lines", "source": "de", "target": "en", "sequence_length": 32,
-                                              "tokenizer": {"vocab_size": 200}},
+                                              "tokenizer": {"vocab_size": 320}},
               "model": {"architecture": "encoder_decoder", **WIDTH}, "training": {"steps": 150, "batch_tokens": 400}},
-    "pictures": {"task": "image_classification", "data": {"train": "pictures", "images": {"size": 16}},
+    "pictures": {"task": "image_classification", "data": {"train": "drawings", "images": {"size": 16}},
                  "model": {"architecture": {"type": "vit", "patch_size": 4}, **WIDTH}, "training": {"steps": 40, "batch_size": 16}},
     "objects": {"task": "object_detection", "data": {"train": "objects.json", "images": {"size": 64}},
                 "model": {"architecture": {"type": "detr", "n_queries": 5, "backbone": {"depth": 18, "width": 8}}, **WIDTH},
@@ -67,7 +67,7 @@ def write_data(folder):
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
     for i in range(40):
-        file = folder / "pictures" / ("rows" if i % 2 else "columns") / f"{i}.png"
+        file = folder / "drawings" / ("rows" if i % 2 else "columns") / f"{i}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(striped(i))
     images, annotations = [], []
