@@ -83,7 +83,7 @@ def check_colours(page, data, kind, layer, head, t):
     """The weights shown alone have the colours of their shares."""
     go(page, f"{kind}-{layer}-{head}-{t}")
     places = weights(data, kind, layer, head, t)[data["special"]:]
-    page.load("pages/attention/picture_view.js", "pictureView")
+    page.load("pages/picture_view.js", "pictureView")
     page.run("document.querySelector('#show-choice [value=alone]').click()")
     for scale, top in (("relative", max(places)), ("absolute", 1)):
         page.run(f"document.querySelector('#scale-choice [value={scale}]').click()")
