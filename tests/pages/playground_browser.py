@@ -50,7 +50,7 @@ def picture(width=28, height=28):
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
-SAMPLES["picture"]["picture"] = "data:image/png;base64," + base64.b64encode(picture()).decode()
+SAMPLES["picture"]["picture"] = "data:image/png;base64," + base64.b64encode(picture(40, 28)).decode()
 
 
 def address_of(view, values=None):
@@ -129,6 +129,7 @@ def check_text(page, server):
     logs = [math.log(p) for _, p in expected[5:]]
     told = float(summary.rpartition(" ")[2])
     check(math.isclose(told, math.exp(-sum(logs) / len(logs)), rel_tol=0.006), f"the summary is {summary}")
+    check_link(page, server, "text", shown_tokens)  # also with the seed that the page has drawn
 
 
 def check_colours(page, expected):
@@ -250,7 +251,7 @@ def check_stop(page, server):
 def check_errors(page, server):
     """An error is one line where it happened. The page works on after it."""
     for prompt, message in (("fail: no & <b>way</b>", "the text is refused: no & <b>way</b>"),
-                            ("break: off", "The server ended the answer in its middle.")):
+                            ("break: off", "The server ended the answer in its middle."), ("error: it", "the model is too hot")):
         open_view(page, server, "text", {"prompt": prompt})
         page.wait_for(PROBLEM, "an error")
         shown = page.run(PROBLEM)

@@ -1,7 +1,8 @@
 """A server that answers like `zoo serve`, without models: every answer follows from the request by simple rules, so a test
 knows what the page has to show. It serves the page itself, too.
 
-A prompt or text that begins with “fail:” is refused, and one that begins with “break:” ends in the middle of its stream.
+A prompt or text that begins with “fail:” is refused. The stream of one that begins with “break:” ends in its middle, that of
+“error:” with an error.
 The model “slow” writes a token in a tenth of a second.
 """
 
@@ -186,6 +187,9 @@ class Double:
             for i in range(n):
                 if isinstance(prompt, str) and prompt.startswith("break:") and i == 2:
                     yield None
+                if isinstance(prompt, str) and prompt.startswith("error:") and i == 2:
+                    yield {"error": {"message": "the model is too hot", "type": "server_error", "param": None, "code": None}}
+                    return
                 if model == "slow":
                     time.sleep(0.1)
                 token = self.next_id(previous, body.get("seed", 0))
