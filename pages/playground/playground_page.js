@@ -13,8 +13,9 @@ import {TranslateView} from './translate_view.js';
 
 // What a view needs of models: `can` is what they can do (and `cannot`), `least` how many there must be.
 const VIEWS = [
-  {name: 'text', title: 'Text', make: TextView, can: 'completions', need: 'a model that continues texts'},
-  {name: 'compare', title: 'Compare', make: CompareView, can: 'completions', least: 2, need: 'two models that continue texts'},
+  {name: 'text', title: 'Text', make: TextView, can: 'completions', cannot: 'translate', need: 'a model that continues texts'},
+  {name: 'compare', title: 'Compare', make: CompareView, can: 'completions', cannot: 'translate', least: 2,
+   need: 'two models that continue texts'},
   {name: 'chat', title: 'Chat', make: ChatView, can: 'chat', need: 'a model that has a chat template'},
   {name: 'fill', title: 'Fill', make: FillView, can: 'fill', need: 'a model that was trained to fill masks'},
   {name: 'translate', title: 'Translate', make: TranslateView, can: 'translate', need: 'an encoder-decoder for texts'},

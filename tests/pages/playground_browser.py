@@ -100,6 +100,7 @@ def expected_tokens(server, body):
 def check_text(page, server):
     """A prompt is typed, sent and continued by keys alone. Colours and labels tell the probabilities."""
     open_view(page, server, "text")
+    check(texts(page, "select:first-of-type option") == ["gpt", "gpt-large", "slow", "chat"], "the choice of models is another one")
     page.tab_to("textarea[name=prompt]")
     page.type("It was\nin the")
     page.press("Enter", ctrl=True)

@@ -20,7 +20,7 @@ WORDS = [" the", " a", " dog", " house", " snow", " runs", " sleeps", " in", " a
 CAN = {
     "gpt": ["completions", "attention", "embeddings"], "gpt-large": ["completions", "attention"],
     "slow": ["completions"], "chat": ["completions", "chat"], "bert": ["fill", "attention", "embeddings"],
-    "reviews": ["predict_text"], "names": ["predict_text"], "de-en": ["translate", "attention"],
+    "reviews": ["predict_text"], "names": ["predict_text"], "de-en": ["completions", "translate", "attention"],
     "fashion": ["predict_image", "attention"], "canvases": ["predict_image", "attention"],
 }  # fmt: skip
 HEADS, LAYERS = 4, 2
