@@ -23,7 +23,7 @@ export function tokenLegend() {
   const paint = () => { ramp.style.background = `linear-gradient(to right, ${stops.map(colour).join(', ')})`; };
   paint();
   whenThemeChanges(paint);
-  return el('div', 'legend', el('span', '', 'probability 100 %'), ramp, el('span', '', '0.1 % and less'));
+  return el('div', 'legend of-tokens', el('span', '', 'Probability 100 %'), ramp, el('span', '', '0.1 % or less'));
 }
 
 /** `goOn(i, alternative)` is called where the reader chooses another token for the place `i`. */

@@ -31,8 +31,8 @@ from models import make_models  # noqa: E402
 from server import serving  # noqa: E402
 
 KEY = "a key of the test"
-SCHEMA = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 12}, "age": {"type": "integer", "minimum": 0, "maximum": 120},
-                                           "red": {"type": "boolean"}}, "required": ["name", "age", "red"], "additionalProperties": False}
+SCHEMA = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 12}, "size": {"enum": ["small", "large", 7]},
+                                           "red": {"type": "boolean"}}, "required": ["name", "size", "red"], "additionalProperties": False}
 
 
 def check(condition, what):
@@ -90,8 +90,9 @@ def check_sampling(client):
     check(three.usage.completion_tokens == 60, f"{three.usage}")
     several = client.completions.create(model="letters", prompt=["it", "the"], max_tokens=3, temperature=0, echo=True)
     check([choice.text[:2] for choice in several.choices] == ["it", "th"], f"{several}")
-    stopped = write(temperature=0, stop=["s", "zz"]).choices[0]
-    check("s" not in stopped.text and stopped.finish_reason == "stop", f"{stopped}")
+    whole, stop = (text := write(temperature=0).choices[0].text), text[3:5]
+    stopped = write(temperature=0, stop=[stop, "zz"]).choices[0]
+    check(stopped.text == whole[:whole.find(stop)] and stopped.finish_reason == "stop", f"{whole!r} until {stop!r} is {stopped}")
     first = write(temperature=0, logprobs=1).choices[0].logprobs.token_ids[0]
     other = write(temperature=0, logit_bias={str(first): -100}, logprobs=1).choices[0].logprobs.token_ids[0]
     check(first != other, "a forbidden token was written")
@@ -151,7 +152,6 @@ def check_errors(client, address):
     ask = client.completions.create
     expect(openai.NotFoundError, "a model that is not there", lambda: ask(model="none", prompt="a"))
     expect(openai.BadRequestError, "a temperature of -1", lambda: ask(model="gpt", prompt="a", temperature=-1))
-    expect(openai.BadRequestError, "a prompt that is too long", lambda: ask(model="gpt", prompt="it was " * 500))
     expect(openai.BadRequestError, "a regular expression that is none", lambda: ask(model="gpt", prompt="a", extra_body={"regex": "("}))
     expect(openai.BadRequestError, "a chat without a template",
            lambda: client.chat.completions.create(model="gpt", messages=[{"role": "user", "content": "a"}]))
