@@ -5,7 +5,7 @@ embeddings, and errors.
     openai_client.py ZOO
 
 What a stream says is what an answer in one piece says; a text that is scored gets the log-probabilities that it had when it was
-written, and those of `zoo score`; a seed repeats a text. Exit code without the packages: 77, or 1 if ZOO_REQUIRE_REFERENCES is
+written; `zoo generate` says the same; a seed repeats a text. Exit code without the packages: 77, or 1 if ZOO_REQUIRE_REFERENCES is
 set.
 """
 
@@ -76,7 +76,9 @@ def check_completions(client):
     again = client.completions.create(model="gpt", prompt=ids, max_tokens=0, echo=True, logprobs=0).choices[0].logprobs
     check(again.token_ids == ids and again.token_logprobs[0] is None, f"ids {ids} are read as {again}")
     check_close(again.token_logprobs[1:], scored.logprobs.token_logprobs[1:], "log-probabilities of ids")
-    return scored
+    if scored.logprobs.token_ids[-12:] == choice.logprobs.token_ids:  # else the text has other tokens than were written
+        check_close(scored.logprobs.token_logprobs[-12:], choice.logprobs.token_logprobs, "log-probabilities of the text that is scored")
+    return choice
 
 
 def check_sampling(client):
@@ -162,12 +164,12 @@ def check_errors(client, address):
     expect(openai.AuthenticationError, "a wrong key", wrong.models.list)
 
 
-def check_score(zoo, folder, scored):
-    """`zoo score` says the same of the text."""
-    done = subprocess.run([zoo, "score", folder / "gpt", "--text", scored.text, "--json"], capture_output=True, text=True, check=True)
-    theirs = json.loads(done.stdout)["results"][0]
-    logs = [log for log in theirs["logprobs"] if log is not None]
-    check_close(scored.logprobs.token_logprobs[-len(logs):], logs, "zoo score")
+def check_program(zoo, folder, written):
+    """`zoo generate` writes the same with the same log-probabilities."""
+    command = [zoo, "generate", folder / "gpt", "--prompt", "it was", "--max-new-tokens", "12", "--temperature", "0", "--json"]
+    output = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["results"][0]["outputs"][0]
+    check(output["text"] == written.text, f"zoo generate writes {output['text']!r}, the server {written.text!r}")
+    check_close(written.logprobs.token_logprobs, output["logprobs"], "log-probabilities of zoo generate")
 
 
 def main(zoo):
@@ -177,12 +179,12 @@ def main(zoo):
         with serving(zoo, models.values(), "--api-key", KEY) as address:
             client = openai.OpenAI(base_url=f"{address}/v1", api_key=KEY, max_retries=0, timeout=120)
             check_models(client, names)
-            scored = check_completions(client)
+            written = check_completions(client)
             check_sampling(client)
             check_chat(client)
             check_embeddings(client)
             check_errors(client, address)
-        check_score(zoo, folder, scored)
+        check_program(zoo, folder, written)
 
 
 if __name__ == "__main__":
