@@ -51,7 +51,8 @@ ApiError as_api_error(const std::exception_ptr& problem) {
     return error;
   } catch (const ServiceError& error) {
     const bool is_unknown = error.problem() == ServiceProblem::unknown_model;
-    return {status_of(error.problem()), error.what(), is_unknown ? "model" : ""};
+    return {status_of(error.problem()), error.what(), is_unknown ? "model" : "",
+            is_unknown ? "model_not_found" : ""};
   } catch (const CheckpointError& error) {
     return {500, error.what()};
   } catch (const Error& error) {
@@ -70,13 +71,12 @@ ApiError as_api_error(const std::exception_ptr& problem) {
 
 nlohmann::ordered_json error_json(const ApiError& error) {
   using Json = nlohmann::ordered_json;
-  const auto param = error.param().empty() ? Json(nullptr) : Json(error.param());
-  const bool is_unknown_model = error.status() == 404 && error.param() == "model";
+  const auto or_null = [](const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); };
   return {{"error",
            {{"message", excerpt(error.what(), kMostMessageBytes)},
             {"type", type_of(error.status())},
-            {"param", param},
-            {"code", is_unknown_model ? Json("model_not_found") : Json(nullptr)}}}};
+            {"param", or_null(error.param())},
+            {"code", or_null(error.code())}}}};
 }
 
 HttpResponse error_response(const ApiError& error) {

@@ -16,15 +16,16 @@ namespace zoo {
 /// A request that is wrong.
 class ApiError : public Error {
  public:
-  /// param: the key of the request that is wrong; "" = none.
-  ApiError(int status, const std::string& message, std::string param = {})
-      : Error(message), status_(status), param_(std::move(param)) {}
+  /// param: the key of the request that is wrong; "" = none. code: what programs may look for; "" = none.
+  ApiError(int status, const std::string& message, std::string param = {}, std::string code = {})
+      : Error(message), status_(status), param_(std::move(param)), code_(std::move(code)) {}
   int status() const { return status_; }
   const std::string& param() const { return param_; }
+  const std::string& code() const { return code_; }
 
  private:
   int status_;
-  std::string param_;
+  std::string param_, code_;
 };
 
 /// The status and the line for whatever was thrown. Errors of the library are the client's mistakes, except

@@ -23,8 +23,6 @@ struct ApiOptions {
   std::optional<std::string> api_key = {};  // every route but / and /health needs it
   HostNames hosts = HostNames::of_this_machine;
   ApiLimits limits = {};
-  /// Headers of the page at /, and the page.
-  HttpResponse page = {.content_type = "text/html; charset=utf-8"};
 };
 
 /// A request that a route answers.

@@ -93,6 +93,13 @@ class ZooProcess {
     }
   }
 
+  /// Waits until standard output has `text`, or until the end. Returns standard output so far.
+  const std::string& wait_for_output(std::string_view text) {
+    while (outcome_.out.find(text) == std::string::npos && read_some()) {
+    }
+    return outcome_.out;
+  }
+
   /// Waits for the end.
   Outcome finish() {
     while (read_some()) {

@@ -85,4 +85,7 @@ foreach(time first second)
   expect("${output}" "Attention\\(d_model=512, n_heads=8, n_kv_heads=8, head_dim=64.*\\[2, 10, 512\\] \\[2, 8, 10, 10\\]")
   expect("${output}" "ROMEO:")
 endforeach()
+# The service of the same run.
+run("${WORK}/build/serving")
+expect("${output}" "40 tokens\n$")
 file(REMOVE_RECURSE "${WORK}")

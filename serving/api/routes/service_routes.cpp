@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "pages/playground/playground_page.h"
 #include "serving/api/api_error.h"
 #include "serving/api/json_answer.h"
 #include "serving/api/request_fields.h"
@@ -36,7 +37,15 @@ Json model_json(const ModelCard& card) {
             {"can", std::move(can)}}}};
 }
 
-void show_page(const ApiContext& context, const ApiCall& call) { call.reply->send(context.options.page); }
+void show_page(const ApiContext&, const ApiCall& call) {
+  const auto& page = playground_page();
+  call.reply->send({.content_type = "text/html; charset=utf-8",
+                    .body = page.html,
+                    .headers = {{"Content-Security-Policy", page.content_security_policy},
+                                {"X-Content-Type-Options", "nosniff"},
+                                {"Referrer-Policy", "no-referrer"},
+                                {"Cache-Control", "no-cache"}}});
+}
 
 void show_health(const ApiContext&, const ApiCall& call) { send_json(*call.reply, {{"status", "ok"}}); }
 

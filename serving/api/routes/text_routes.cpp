@@ -22,6 +22,15 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMostAlternatives = 20;
 
+/// Throws ApiError for a prompt that a model would have to shorten.
+void check_length(const ServedModel& model, const TokenIds& prompt, const char* key) {
+  const int64_t most = model.model().generative()->max_length();
+  if (std::ssize(prompt) <= most) return;
+  throw ApiError(
+      400, fmt::format("{} has {} tokens, and the model reads {}: shorten it", key, prompt.size(), most), key,
+      "context_length_exceeded");
+}
+
 /// Begins a request whose model is ready, and connects it with its client.
 void begin(const std::shared_ptr<ModelWorker>& worker, CompletionRequest request, AnswerPlan plan,
            const std::shared_ptr<HttpReply>& reply) {
@@ -107,6 +116,7 @@ void complete(const ApiContext& context, const ApiCall& call) {
         }
         request.prompts = prompts.ids;
         for (const auto& text : prompts.texts) request.prompts.push_back(model.generator()->encode(text));
+        for (const auto& prompt : request.prompts) check_length(model, prompt, "prompt");
         begin(worker, std::move(request), std::move(plan), reply);
       },
       sender_of_errors(call.reply));
@@ -184,15 +194,11 @@ TextParameters read_chat_parameters(RequestFields& fields, const ApiLimits& limi
   return parameters;
 }
 
-/// The tokens of a conversation. Throws DataError if they leave no room for an answer.
+/// The tokens of a conversation. Throws ApiError if there are too many.
 TokenIds tokens_of_chat(const ServedModel& model, const Json& messages) {
   const Conversation conversation{{"messages", messages}, {"add_generation_prompt", true}};
   auto ids = model.chat_template()->encode(model.tokenizer(), conversation, local_time());
-  const int64_t most = model.model().generative()->max_length();
-  if (std::ssize(ids) >= most) {
-    throw DataError(fmt::format("the conversation has {} tokens, and the model reads {}: leave out messages",
-                                ids.size(), most));
-  }
+  check_length(model, ids, "messages");
   return ids;
 }
 
