@@ -78,6 +78,10 @@ std::shared_ptr<Cancellation> ModelWorker::complete(CompletionRequest request, C
   {
     const std::scoped_lock lock(mutex_);
     if (stops_) throw stopping_error();
+    if (running->n_outputs > limits_.most_outputs) {
+      throw UsageError(fmt::format("the request asks for {} outputs, and this server writes {} at once",
+                                   running->n_outputs, limits_.most_outputs));
+    }
     if (counts_.waiting_or_running + running->n_outputs > limits_.most_outputs) {
       ++counts_.refused;
       throw ServiceError(ServiceProblem::busy,

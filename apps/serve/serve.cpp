@@ -91,7 +91,7 @@ void serve(const ServeArguments& arguments) {
   if (arguments.memory_limit) options.memory_limit = static_cast<int64_t>(*arguments.memory_limit * giga);
   Service service(std::move(options));
   Api api(service, {.api_key = key,
-                    .hosts = is_local ? HostNames::of_this_machine : HostNames::any,
+                    .hosts = is_local && !key ? HostNames::of_this_machine : HostNames::any,
                     .limits = {.most_tokens = arguments.max_tokens}});
   auto handlers = api.handlers();
   if (!arguments.quiet) {

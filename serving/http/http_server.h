@@ -31,7 +31,7 @@ struct HttpOptions {
   std::string host = "127.0.0.1";  // an address, or a name that has one
   uint16_t port = 8080;            // 0: any that is free
   HttpLimits limits = {};
-  int threads = 2;  // that call handlers
+  int threads = 4;  // that call handlers
   StopOn stop_on = StopOn::request_only;
 };
 
