@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "generation/prompt.h"
+#include "models/inference_scope.h"
 #include "tests/support/errors.h"
 #include "tests/support/text_models.h"
 
@@ -142,6 +143,47 @@ TEST(Generator, GivesTheSameTextForTheSameSeedInAnyBatch) {
     }
   }
   EXPECT_EQ(texts.size(), 18U) << "samples, prompts and seeds should differ";
+}
+
+TEST(Generator, ItsRequestsGiveASchedulerTheSameOutputs) {
+  const Fixture f;
+  const GenerationConfig options{.max_new_tokens = 20, .temperature = 1.2, .num_samples = 3, .seed = 4};
+  const auto expected = f.generator.generate(std::vector<std::string>{"abc", "p"}, options)[1];
+  const auto prompt = f.generator.encode("p");
+  const int64_t n_tokens = f.model->n_outputs();
+  const InferenceScope scope(*f.model);
+  Scheduler scheduler(*f.model->generative(), torch::kCPU);
+  const auto request =
+      scheduler.submit(f.generator.request(prompt, options, {.prompt = 1, .n_likeliest = n_tokens}));
+  while (scheduler.step()) {
+  }
+  const auto outputs = scheduler.take(request);
+  ASSERT_EQ(outputs.size(), 3U);
+  for (size_t s = 0; s < 3; ++s) {
+    const auto output = f.generator.output(outputs[s], prompt, options);
+    EXPECT_EQ(output.text, expected.outputs[s].text);
+    EXPECT_EQ(output.logprobs, expected.outputs[s].logprobs);
+    EXPECT_EQ(output.end, expected.outputs[s].end);
+    // All tokens are there, the likeliest first, with the model's probabilities.
+    ASSERT_EQ(outputs[s].likeliest.size(), output.ids.size());
+    for (size_t t = 0; t < output.ids.size(); ++t) {
+      const auto& tokens = outputs[s].likeliest[t];
+      ASSERT_EQ(std::ssize(tokens), n_tokens);
+      double sum = 0;
+      for (size_t i = 0; i < tokens.size(); ++i) {
+        sum += std::exp(tokens[i].logprob);
+        if (i > 0) {
+          EXPECT_GE(tokens[i - 1].logprob, tokens[i].logprob);
+        }
+        if (tokens[i].id == output.ids[t]) {
+          EXPECT_EQ(tokens[i].logprob, output.logprobs[t]);
+        }
+      }
+      EXPECT_NEAR(sum, 1, 1e-9);
+    }
+  }
+  EXPECT_THAT(message_of<Error>([&] { f.generator.request(prompt, options, {.biased_tokens = {99}}); }),
+              HasSubstr("99 is not a token id"));
 }
 
 TEST(Generator, StreamsTheTextThatItGenerates) {

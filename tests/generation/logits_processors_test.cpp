@@ -111,6 +111,12 @@ TEST(SuppressTokens, ForbidsIdsAndWhatIsAboveTheVocabulary) {
   EXPECT_THAT(kept_by(SuppressTokens({}, 4, torch::kCPU), {1, 2, 3, 4}), ElementsAre(true, true, true, true));
 }
 
+TEST(TokenBiases, AreAddedToTheScoresOfTheirTokens) {
+  const auto input = row({1, 2, 3});
+  EXPECT_TRUE(torch::equal(TokenBiases({0, 2, 7}, {4, -1, 9}).process(input, {}), row({5, 2, 2})));
+  EXPECT_TRUE(torch::equal(input, row({1, 2, 3}))) << "the input was changed";
+}
+
 TEST(LogitsProcessors, AreAppliedInOrder) {
   LogitsProcessors list;
   list.push_back(std::make_unique<SuppressTokens>(TokenIds{3}, 4, torch::kCPU));

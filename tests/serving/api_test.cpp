@@ -2,6 +2,8 @@
 
 #include "serving/api/routes/api.h"
 
+#include <zlib.h>
+
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -10,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "data/text/subwords/specification.h"
 #include "serving/http/http_server.h"
 #include "serving/service.h"
 #include "tests/serving/http_client.h"
@@ -387,6 +390,38 @@ TEST_F(ApiTest, EmbedsPredictsFillsTranslatesAndLooks) {
   ASSERT_EQ(tokens.size(), 4u);
   EXPECT_EQ(tokens[2]["text"], " ");
   EXPECT_EQ(tokens[3]["start"], 3);
+}
+
+/// The beginning of a PNG file with so many pixels.
+std::string png_head(uint32_t width, uint32_t height) {
+  std::string data = "IHDR";
+  for (const uint32_t side : {width, height}) {
+    for (int shift = 24; shift >= 0; shift -= 8) data += static_cast<char>(side >> shift);
+  }
+  data += std::string("\x08\x02\0\0\0", 5);
+  const auto sum =
+      ::crc32(0, reinterpret_cast<const unsigned char*>(data.data()), static_cast<unsigned>(data.size()));
+  std::string png = "\x89PNG\r\n\x1a\n" + std::string("\0\0\0\x0d", 4) + data;
+  for (int shift = 24; shift >= 0; shift -= 8) png += static_cast<char>(sum >> shift);
+  return png;
+}
+
+TEST_F(ApiTest, RefusesPicturesThatAreNone) {
+  HttpClient client(server_.port());
+  const auto error = [&](const std::string& picture) {
+    const auto answer = client.post("/predict", {{"model", "classifier"}, {"images", {picture, picture}}});
+    EXPECT_EQ(answer.status, 400) << answer.body;
+    return answer.error();
+  };
+  EXPECT_EQ(error("data:image/png;base64,!!!!"), "a picture is not base64, with its padding");
+  EXPECT_THAT(error("data:text/plain,abc"), HasSubstr("data:image/png;base64"));
+  EXPECT_THAT(error(to_base64("GIF89a")), HasSubstr("the picture"));
+  EXPECT_THAT(error(to_base64(png_head(60000, 60000))), HasSubstr("pixels"));  // 10 GB of them
+  EXPECT_THAT(error(to_base64(png_head(8, 8))), HasSubstr("the picture"));
+  EXPECT_THAT(error("/etc/passwd"), HasSubstr("base64"));
+  Json many(17, "");
+  EXPECT_THAT(client.post("/predict", {{"model", "classifier"}, {"images", many}}).error(),
+              HasSubstr("has 17 texts, and may have 16"));
 }
 
 TEST_F(ApiTest, RefusesWhatIsNotForIt) {
