@@ -10,12 +10,16 @@ import {field, ModelChoice, Runner, textArea} from './forms.js';
 
 const kindOf = name => ['cross', 'decoder', 'encoder'].find(kind => name.startsWith(kind)) ?? 'encoder';
 
-/** The API's maps as heat_map.js reads them: integers, row after row. */
-const mapsOf = ({source, target, maps}) => readMaps({
-  source_tokens: source, target_tokens: target ?? [],
-  maps: maps.map(({name, layers}) => ({
-    kind: kindOf(name), layers: layers.map(heads => heads.map(rows => rows.flat().map(weight => Math.round(weight * MOST))))})),
-});
+/** The API's maps as heat_map.js reads them: integers, row after row. A row of cross-attention is the token being written. */
+function mapsOf({source, target, target_next, maps}) {
+  const reading = readMaps({
+    source_tokens: source, target_tokens: target,
+    maps: maps.map(({name, layers}) => ({
+      kind: kindOf(name), layers: layers.map(heads => heads.map(rows => rows.flat().map(weight => Math.round(weight * MOST))))})),
+  });
+  if (target_next?.length) reading.KINDS.cross.rows = target_next;
+  return reading;
+}
 
 export class AttentionView {
   #form = el('form', 'card form'); #choice; #text; #target; #answer; #runner; #changed;
@@ -85,7 +89,7 @@ export class AttentionView {
     this.#token = Math.min(last, this.#wanted?.token ?? last);
     this.#wanted = null;
     this.#open(map);
-    this.#runner.tell(`${count(answer.source.length, 'token')}${answer.target?.length ? ` and ${answer.target.length} of the answer` : ''}.`);
+    this.#runner.tell(`${count(answer.source.length, 'token')}${answer.target.length ? ` and ${answer.target.length} of the answer` : ''}.`);
   }
 
   #open(map) {

@@ -449,7 +449,7 @@ def check_attention(page, server):
     open_view(page, server, "attention", SAMPLES["attention"])
     page.wait_for(f"{VIEW}.querySelectorAll('.heads button').length", "maps of an encoder-decoder")
     check(texts(page, ".detail h2") == ["Cross-attention, layer 0, head 1"], f"it shows {texts(page, '.detail h2')}")
-    check(texts(page, ".place[role=radio]") == ["a", "dog", "in", "snow"], "the answer's tokens differ")
+    check(texts(page, ".place[role=radio]") == ["a", "dog", "in", "snow", "<eos>"], "the answer's tokens differ")
     page.run(f"{VIEW}.querySelector('[value=lines]').click()")
     page.settle()
     check(page.run(f"{VIEW}.querySelector('.lines').checkVisibility() && {VIEW}.querySelectorAll('.lines path').length > 0"), "no lines")

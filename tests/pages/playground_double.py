@@ -261,8 +261,9 @@ class Double:
             return self.attention_of_picture(body)
         source, target = body["text"].split(), (body.get("target") or "DIE ANTWORT").split()
         if body["model"] == "de-en":
-            shapes = [("encoder", source, source), ("decoder", target, target), ("cross", target, source)]
-            return {"source": source, "target": target, "maps": [self.map(*shape) for shape in shapes]}
+            read, written = ["<bos>", *target], [*target, "<eos>"]
+            shapes = [("encoder", source, source), ("decoder", read, read), ("cross", read, source)]
+            return {"source": source, "target": read, "target_next": written, "maps": [self.map(*shape) for shape in shapes]}
         name = "encoder" if body["model"] == "bert" else "decoder"
         return {"source": source, "target": [], "maps": [self.map(name, source, source)]}
 

@@ -9,6 +9,7 @@ schemathesis); without it the exit code is 77.
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,21 @@ from references_python import PYTHON, SKIPPED, begin  # noqa: E402
 begin()
 from models import make_models  # noqa: E402
 from server import serving  # noqa: E402
+
+# Requests that schemathesis makes up name models that are not there. Three of four get one that can do what is asked.
+HOOKS = """
+import schemathesis
+
+MODELS = {"/v1/completions": "gpt", "/v1/chat/completions": "chat", "/v1/embeddings": "bert", "/fill": "bert", "/translate": "de-en",
+          "/predict": "reviews", "/attention": "gpt", "/tokenize": "gpt"}
+
+
+@schemathesis.hook
+def map_body(context, body):
+    if isinstance(body, dict) and isinstance(body.get("model"), str) and len(body["model"]) % 4 != 3:
+        return {**body, "model": MODELS.get(context.operation.path, body["model"])}
+    return body
+"""
 
 
 def main():
@@ -36,10 +52,12 @@ def main():
         zoo = arguments.zoo.resolve()
         models = make_models(zoo, folder)
         with serving(zoo, models.values()) as address:
+            Path(folder, "hooks.py").write_text(HOOKS, encoding="utf-8")
+            env = {**os.environ, "SCHEMATHESIS_HOOKS": "hooks", "PYTHONPATH": folder}
             command = [PYTHON, "-m", "schemathesis.cli", "run", f"{address}/openapi.json", "--max-examples", arguments.examples, "--seed",
                        arguments.seed, "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,"
                        "response_schema_conformance", "--request-timeout", "60"]
-            return subprocess.run([str(word) for word in command], cwd=folder, check=False).returncode
+            return subprocess.run([str(word) for word in command], cwd=folder, env=env, check=False).returncode
 
 
 if __name__ == "__main__":
