@@ -154,6 +154,7 @@ def check_errors(client, address):
     ask = client.completions.create
     expect(openai.NotFoundError, "a model that is not there", lambda: ask(model="none", prompt="a"))
     expect(openai.BadRequestError, "a temperature of -1", lambda: ask(model="gpt", prompt="a", temperature=-1))
+    expect(openai.BadRequestError, "a prompt that is too long", lambda: ask(model="gpt", prompt="it was " * 2000))
     expect(openai.BadRequestError, "a regular expression that is none", lambda: ask(model="gpt", prompt="a", extra_body={"regex": "("}))
     expect(openai.BadRequestError, "a chat without a template",
            lambda: client.chat.completions.create(model="gpt", messages=[{"role": "user", "content": "a"}]))
