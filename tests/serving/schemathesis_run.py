@@ -56,7 +56,7 @@ def main():
             env = {**os.environ, "SCHEMATHESIS_HOOKS": "hooks", "PYTHONPATH": folder}
             command = [PYTHON, "-m", "schemathesis.cli", "run", f"{address}/openapi.json", "--max-examples", arguments.examples, "--seed",
                        arguments.seed, "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,"
-                       "response_schema_conformance", "--request-timeout", "60"]
+                       "response_schema_conformance,unsupported_method", "--request-timeout", "60"]
             return subprocess.run([str(word) for word in command], cwd=folder, env=env, check=False).returncode
 
 
