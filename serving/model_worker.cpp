@@ -327,12 +327,15 @@ void ModelWorker::leave(Running& running) {
 
 void ModelWorker::end(Running& running, const std::exception_ptr& problem) {
   leave(running);
-  if (!problem) return running.listener.on_end(running.usage);
-  {
+  if (problem) {
     const std::scoped_lock lock(mutex_);
     ++counts_.failed;
   }
-  running.listener.on_error(problem);
+  try {
+    problem ? running.listener.on_error(problem) : running.listener.on_end(running.usage);
+  } catch (...) {
+    // Nobody is left who could hear of it.
+  }
 }
 
 /// Ends everything. The scheduler, if it is new, does not know what was under way.
