@@ -392,18 +392,23 @@ TEST_F(ApiTest, EmbedsPredictsFillsTranslatesAndLooks) {
   EXPECT_EQ(tokens[3]["start"], 3);
 }
 
-/// The beginning of a PNG file with so many pixels.
-std::string png_head(uint32_t width, uint32_t height) {
-  std::string data = "IHDR";
-  for (const uint32_t side : {width, height}) {
-    for (int shift = 24; shift >= 0; shift -= 8) data += static_cast<char>(side >> shift);
-  }
-  data += std::string("\x08\x02\0\0\0", 5);
-  const auto sum =
-      ::crc32(0, reinterpret_cast<const unsigned char*>(data.data()), static_cast<unsigned>(data.size()));
-  std::string png = "\x89PNG\r\n\x1a\n" + std::string("\0\0\0\x0d", 4) + data;
-  for (int shift = 24; shift >= 0; shift -= 8) png += static_cast<char>(sum >> shift);
-  return png;
+std::string big_endian(uint32_t number) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(number >> shift);
+  return bytes;
+}
+
+std::string png_chunk(const std::string& kind, const std::string& data) {
+  const auto sum = ::crc32(0, reinterpret_cast<const unsigned char*>((kind + data).data()),
+                           static_cast<unsigned>(kind.size() + data.size()));
+  return big_endian(static_cast<uint32_t>(data.size())) + kind + data +
+         big_endian(static_cast<uint32_t>(sum));
+}
+
+/// A PNG file that promises so many pixels and has none.
+std::string empty_png(uint32_t width, uint32_t height) {
+  const auto head = big_endian(width) + big_endian(height) + std::string("\x08\x02\0\0\0", 5);
+  return "\x89PNG\r\n\x1a\n" + png_chunk("IHDR", head) + png_chunk("IDAT", "") + png_chunk("IEND", "");
 }
 
 TEST_F(ApiTest, RefusesPicturesThatAreNone) {
@@ -416,8 +421,8 @@ TEST_F(ApiTest, RefusesPicturesThatAreNone) {
   EXPECT_EQ(error("data:image/png;base64,!!!!"), "a picture is not base64, with its padding");
   EXPECT_THAT(error("data:text/plain,abc"), HasSubstr("data:image/png;base64"));
   EXPECT_THAT(error(to_base64("GIF89a")), HasSubstr("the picture"));
-  EXPECT_THAT(error(to_base64(png_head(60000, 60000))), HasSubstr("pixels"));  // 10 GB of them
-  EXPECT_THAT(error(to_base64(png_head(8, 8))), HasSubstr("the picture"));
+  EXPECT_THAT(error(to_base64(empty_png(60000, 60000))), HasSubstr("pixels"));  // 10 GB of them
+  EXPECT_THAT(error(to_base64(empty_png(8, 8))), HasSubstr("the picture"));
   EXPECT_THAT(error("/etc/passwd"), HasSubstr("base64"));
   Json many(17, "");
   EXPECT_THAT(client.post("/predict", {{"model", "classifier"}, {"images", many}}).error(),
