@@ -33,8 +33,12 @@ def mixed_requests(n, shortest, longest, least_new, most_new):
     def between(least, most):
         return round(least * (most / least) ** draw.random())
 
-    return [Request(" ".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=between(shortest, longest))), between(least_new, most_new))
-            for _ in range(n)]
+    return [
+        Request(
+            " ".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=between(shortest, longest))), between(least_new, most_new)
+        )
+        for _ in range(n)
+    ]
 
 
 async def lines_of(reader, is_chunked):
@@ -57,11 +61,19 @@ async def lines_of(reader, is_chunked):
 async def ask(address, request, extra):
     """Sends one request and reads its stream to the end."""
     url = urlsplit(address)
-    body = {"prompt": request.prompt, "max_tokens": request.new, "temperature": 0, "stream": True,
-            "stream_options": {"include_usage": True}, **{name: value(request) for name, value in extra.items()}}
+    body = {
+        "prompt": request.prompt,
+        "max_tokens": request.new,
+        "temperature": 0,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        **{name: value(request) for name, value in extra.items()},
+    }
     data = json.dumps(body).encode()
-    head = (f"POST /v1/completions HTTP/1.1\r\nHost: {url.netloc}\r\nContent-Type: application/json\r\nConnection: close\r\n"
-            f"Content-Length: {len(data)}\r\n\r\n")
+    head = (
+        f"POST /v1/completions HTTP/1.1\r\nHost: {url.netloc}\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        f"Content-Length: {len(data)}\r\n\r\n"
+    )
     reader, writer = await asyncio.open_connection(url.hostname, url.port)
     answer = Answer([time.monotonic()])
     try:
@@ -129,7 +141,9 @@ def load(address, requests, n_clients, extra):
     between = [b - a for answer in answers for a, b in zip(answer.moments[1:], answer.moments[2:])]
     wrong = [(answer.tokens, request.new) for answer, request in zip(answers, requests) if answer.tokens != request.new]
     if wrong:
-        raise RuntimeError(f"{len(wrong)} of {len(requests)} answers have another length, such as {wrong[0][0]} for {wrong[0][1]} tokens")
+        raise RuntimeError(
+            f"{len(wrong)} of {len(requests)} answers have another length, such as {wrong[0][0]} for {wrong[0][1]} tokens"
+        )
     tokens = sum(answer.tokens for answer in answers)
     return {
         "requests": len(requests), "seconds": seconds, "tokens": tokens, "tokens_per_second": tokens / seconds,

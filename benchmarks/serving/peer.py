@@ -24,7 +24,9 @@ def main(file, threads, slots, tokens):
     parameters.verbosity = parameters.cache_ram_mib = 0
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = int(threads)
     server = xllamacpp.Server(parameters)
-    print(server.listening_address, f"{xllamacpp.__version__} ({xllamacpp.get_system_info().strip(' |')})", sep="\n", flush=True)
+    print(
+        server.listening_address, f"{xllamacpp.__version__} ({xllamacpp.get_system_info().strip(' |')})", sep="\n", flush=True
+    )
     sys.stdin.read()
 
 

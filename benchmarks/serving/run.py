@@ -43,10 +43,14 @@ FORMATS = {"fp32": "fp32", "int8": "int8"}
 MIXED = {"shortest": 8, "longest": 256, "least_new": 8, "most_new": 128}
 TINY = {"shortest": 2, "longest": 12, "least_new": 2, "most_new": 6}
 # (key, title, format, factor, whether more is better)
-FIGURES = (("tokens_per_second", "tokens/s", "{:.0f}", 1, True),
-           ("first_median", "first token, ms", "{:.1f}", 1e3, False), ("first_p99", "99 % of them", "{:.1f}", 1e3, False),
-           ("between_median", "next token, ms", "{:.1f}", 1e3, False), ("between_p99", "99 % of them", "{:.1f}", 1e3, False),
-           ("peak_bytes", "peak memory, MB", "{:.0f}", 1e-6, False))
+FIGURES = (
+    ("tokens_per_second", "tokens/s", "{:.0f}", 1, True),
+    ("first_median", "first token, ms", "{:.1f}", 1e3, False),
+    ("first_p99", "99 % of them", "{:.1f}", 1e3, False),
+    ("between_median", "next token, ms", "{:.1f}", 1e3, False),
+    ("between_p99", "99 % of them", "{:.1f}", 1e3, False),
+    ("peak_bytes", "peak memory, MB", "{:.0f}", 1e-6, False),
+)
 
 
 def parse_arguments():
@@ -55,8 +59,12 @@ def parse_arguments():
     parser.add_argument("--clients", nargs="+", type=int, metavar="N", help="numbers of clients (default: 1 16 64)")
     parser.add_argument("--requests", type=int, help="of all clients together (default: 1000)")
     parser.add_argument("--alone", type=int, help="requests of a single client, the first ones (default: 60)")
-    parser.add_argument("--formats", nargs="+", metavar="FORMAT", default=["fp32"], help=f"of the weights: {', '.join(FORMATS)} (default: fp32)")
-    parser.add_argument("--engines", nargs="+", metavar="ENGINE", default=["zoo", "llama.cpp"], help="zoo, llama.cpp (default: both)")
+    parser.add_argument(
+        "--formats", nargs="+", metavar="FORMAT", default=["fp32"], help=f"of the weights: {', '.join(FORMATS)} (default: fp32)"
+    )
+    parser.add_argument(
+        "--engines", nargs="+", metavar="ENGINE", default=["zoo", "llama.cpp"], help="zoo, llama.cpp (default: both)"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each (default: %(default)s)")
     parser.add_argument("--write", action="store_true", help="put the table into docs/performance.md")
     add_common_arguments(parser, "PyTorch, transformers and xllamacpp")
@@ -84,7 +92,10 @@ def check_python(arguments, env):
     done = subprocess.run([arguments.python, "-c", code], capture_output=True, text=True, check=False, env=env)
     missing = done.stdout.split() or modules * bool(done.returncode)
     if missing:
-        print(f"run.py: {arguments.python} has no {', '.join(missing)}; install it there, or name another with --python", file=sys.stderr)
+        print(
+            f"run.py: {arguments.python} has no {', '.join(missing)}; install it there, or name another with --python",
+            file=sys.stderr,
+        )
         sys.exit(NO_PEER)
 
 
@@ -120,11 +131,19 @@ def zoo_server(model, file, arguments):
     """The process, its address, keys of a request, and its version."""
     address, log = f"http://127.0.0.1:{(port := free_port())}", model.work / "serve.log"
     with log.open("wb") as output:
-        process = subprocess.Popen([str(word) for word in [arguments.zoo, "serve", file, "--port", port]], stdin=subprocess.DEVNULL,
-                                   stdout=output, stderr=output, env=model.env, cwd=ROOT)
+        process = subprocess.Popen(
+            [str(word) for word in [arguments.zoo, "serve", file, "--port", port]],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=model.env,
+            cwd=ROOT,
+        )
     try:
         wait_until_ready(address, process, log)
-        name = json.load(urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"{address}/v1/models"))["data"][0]["id"]
+        name = json.load(urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"{address}/v1/models"))["data"][0][
+            "id"
+        ]
         yield process, address, {"model": lambda _: name, "min_tokens": lambda request: request.new}, None
     finally:
         process.terminate()
@@ -135,12 +154,20 @@ def zoo_server(model, file, arguments):
 def llama_server(model, file, arguments, n_clients, tokens):
     log = model.work / "peer.log"
     with log.open("wb") as output:
-        process = subprocess.Popen([str(word) for word in [arguments.python, HERE / "peer.py", file, arguments.threads, n_clients, tokens]],
-                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=output, env=model.env, text=True)
+        process = subprocess.Popen(
+            [str(word) for word in [arguments.python, HERE / "peer.py", file, arguments.threads, n_clients, tokens]],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=output,
+            env=model.env,
+            text=True,
+        )
     try:
         address, version = process.stdout.readline().strip(), process.stdout.readline().strip()
         if not address:
-            raise RuntimeError(f"llama.cpp's server ended with {process.wait(10)}: {log.read_text(errors='replace').strip()[-300:]}")
+            raise RuntimeError(
+                f"llama.cpp's server ended with {process.wait(10)}: {log.read_text(errors='replace').strip()[-300:]}"
+            )
         wait_until_ready(address, process, log)
         yield process, address, {"ignore_eos": lambda _: True, "cache_prompt": lambda _: False}, version
     finally:
@@ -172,25 +199,39 @@ def compare(model, form, requests, arguments):
     results, texts, versions = {}, {}, {}
     for number in range(1, arguments.rounds + 1):
         for n_clients in arguments.clients:
-            some = requests[:arguments.alone] if n_clients == 1 else requests
+            some = requests[: arguments.alone] if n_clients == 1 else requests
             for engine in arguments.engines:
                 figures, written, version = measure(engine, model, form, n_clients, some, arguments)
                 results.setdefault((engine, n_clients), []).append(figures)
                 texts.setdefault(engine, {})[n_clients] = written
                 versions[engine] = version
-                print(f"{model.name}, {form}, round {number}: {engine}, {n_clients} clients: {figures['seconds']:.1f} s, "
-                      f"{figures['tokens_per_second']:.0f} tokens/s", file=sys.stderr)
-    rows = [{"format": form, "engine": engine, "clients": n, "rounds": rounds,
-             "median": {key: statistics.median(each[key] for each in rounds) for key in rounds[0]}}
-            for (engine, n), rounds in results.items()]
+                print(
+                    f"{model.name}, {form}, round {number}: {engine}, {n_clients} clients: {figures['seconds']:.1f} s, "
+                    f"{figures['tokens_per_second']:.0f} tokens/s",
+                    file=sys.stderr,
+                )
+    rows = [
+        {
+            "format": form,
+            "engine": engine,
+            "clients": n,
+            "rounds": rounds,
+            "median": {key: statistics.median(each[key] for each in rounds) for key in rounds[0]},
+        }
+        for (engine, n), rounds in results.items()
+    ]
     for row in rows:
         ours = results.get(("zoo", row["clients"]))
         if row["engine"] != "zoo" and ours:
-            row["advantage"] = {key: statistics.median(a[key] / b[key] if more else b[key] / a[key] for a, b in zip(ours, row["rounds"]))
-                                for key, _, _, _, more in FIGURES}
+            row["advantage"] = {
+                key: statistics.median(a[key] / b[key] if more else b[key] / a[key] for a, b in zip(ours, row["rounds"]))
+                for key, _, _, _, more in FIGURES
+            }
         alone = results.get((row["engine"], 1))
         if alone and row["clients"] > 1:
-            row["over_alone"] = statistics.median(a["tokens_per_second"] / b["tokens_per_second"] for a, b in zip(row["rounds"], alone))
+            row["over_alone"] = statistics.median(
+                a["tokens_per_second"] / b["tokens_per_second"] for a, b in zip(row["rounds"], alone)
+            )
     return rows, equal_texts(texts), versions
 
 
@@ -207,7 +248,10 @@ def equal_texts(texts):
 
 def as_markdown(rows):
     titles = [title for _, title, _, _, _ in FIGURES]
-    lines = ["| weights | clients | server | " + " | ".join(titles) + " | over one at a time |", "|---" * (len(titles) + 4) + "|"]
+    lines = [
+        "| weights | clients | server | " + " | ".join(titles) + " | over one at a time |",
+        "|---" * (len(titles) + 4) + "|",
+    ]
     for row in sorted(rows, key=lambda row: (row["format"], row["clients"])):
         cells = []
         for key, _, form, factor, _ in FIGURES:
@@ -227,7 +271,9 @@ def main():
     requests = mixed_requests(arguments.requests, **(TINY if arguments.smoke else MIXED))
     document = {"machine": machine(arguments), "results": [], "equal_texts": {}, "versions": {}}
     with tempfile.TemporaryDirectory(prefix="zoo-benchmark-") as folder:
-        model = make_model(arguments.model, shape, TINY_LENGTHS if arguments.smoke else Lengths(), arguments, env, Path(folder) / "model")
+        model = make_model(
+            arguments.model, shape, TINY_LENGTHS if arguments.smoke else Lengths(), arguments, env, Path(folder) / "model"
+        )
         document["model"] = {"name": arguments.model, "what": shape.what, "parameters": model.parameters}
         for form in arguments.formats:
             rows, equal, versions = compare(model, form, requests, arguments)
@@ -235,13 +281,25 @@ def main():
             document["equal_texts"][form] = equal
             document["versions"] |= {name: version for name, version in versions.items() if version}
     prompts, new = ([f(r) for r in requests] for f in (lambda r: len(r.prompt.split()), lambda r: r.new))
-    document["requests"] = {"n": len(requests), "prompt_tokens": [min(prompts), max(prompts)], "new_tokens": [min(new), max(new)]}
+    document["requests"] = {
+        "n": len(requests),
+        "prompt_tokens": [min(prompts), max(prompts)],
+        "new_tokens": [min(new), max(new)],
+    }
     table = as_markdown(document["results"])
-    equal = "; ".join(f"{form}: {n} of {total} texts of {engine} are those that a client alone gets"
-                      for form, counts in document["equal_texts"].items() for engine, (n, total) in counts.items())
-    about = (f"**{arguments.model}**: {shape.what}; {len(requests)} requests with prompts of {min(prompts)} to {max(prompts)} tokens, for "
-             f"{min(new)} to {max(new)} tokens each. {document['machine']['cpu']}, {arguments.threads} threads, {arguments.rounds} "
-             f"round{'s' * (arguments.rounds > 1)}; " + "".join(f"{name} {version}. " for name, version in document["versions"].items()) + equal + ".")
+    equal = "; ".join(
+        f"{form}: {n} of {total} texts of {engine} are those that a client alone gets"
+        for form, counts in document["equal_texts"].items()
+        for engine, (n, total) in counts.items()
+    )
+    about = (
+        f"**{arguments.model}**: {shape.what}; {len(requests)} requests with prompts of {min(prompts)} to {max(prompts)} tokens, for "
+        f"{min(new)} to {max(new)} tokens each. {document['machine']['cpu']}, {arguments.threads} threads, {arguments.rounds} "
+        f"round{'s' * (arguments.rounds > 1)}; "
+        + "".join(f"{name} {version}. " for name, version in document["versions"].items())
+        + equal
+        + "."
+    )
     print(about, table, sep="\n\n")
     if arguments.json:
         arguments.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

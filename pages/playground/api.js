@@ -75,7 +75,8 @@ export async function* events(path, body, signal) {
       const parts = (unread + value).split(/\r?\n\r?\n/);
       unread = parts.pop();
       for (const part of parts) {
-        const data = part.split(/\r?\n/).filter(line => line.startsWith('data:')).map(line => line.slice(5).trimStart()).join('\n');
+        const lines = part.split(/\r?\n/).filter(line => line.startsWith('data:'));
+        const data = lines.map(line => line.slice(5).trimStart()).join('\n');
         if (data === '[DONE]') return;
         if (!data) continue;  // a comment that keeps the connection
         const event = JSON.parse(data);

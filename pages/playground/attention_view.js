@@ -15,7 +15,8 @@ function mapsOf({source, target, target_next, maps}) {
   const reading = readMaps({
     source_tokens: source, target_tokens: target,
     maps: maps.map(({name, layers}) => ({
-      kind: kindOf(name), layers: layers.map(heads => heads.map(rows => rows.flat().map(weight => Math.round(weight * MOST))))})),
+      kind: kindOf(name),
+      layers: layers.map(heads => heads.map(rows => rows.flat().map(weight => Math.round(weight * MOST))))})),
   });
   if (target_next?.length) reading.KINDS.cross.rows = target_next;
   return reading;
@@ -24,9 +25,11 @@ function mapsOf({source, target, target_next, maps}) {
 export class AttentionView {
   #form = el('form', 'card form'); #choice; #text; #target; #answer; #runner; #changed;
   #reading = null; #overview = null; #map = null; #token = 0; #wanted = null;
-  #title = el('h2'); #from = el('div', 'places'); #to = el('div', 'places looked'); #readout = set(el('p', 'readout'), {'aria-live': 'polite'});
+  #title = el('h2'); #from = el('div', 'places'); #to = el('div', 'places looked');
+  #readout = set(el('p', 'readout'), {'aria-live': 'polite'});
   #plot = set(el('div', 'plot'), {tabIndex: 0, role: 'application', 'aria-roledescription': 'heat map'});
-  #lines = el('div', 'lines'); #heatMap = new HeatMap(this.#plot, this.#readout); #lineView = new LineView(this.#lines, this.#readout);
+  #lines = el('div', 'lines');
+  #heatMap = new HeatMap(this.#plot, this.#readout); #lineView = new LineView(this.#lines, this.#readout);
   #ramp = el('span', 'ramp'); #rampEnd = el('span'); #table = el('div', 'scroll');
   #show = choiceOf('Show the head as', 'attention-show', [['map', 'map'], ['lines', 'lines']]);
   #scale = choiceOf('Colours', 'attention-scale', [['relative', '0 to the largest'], ['absolute', '0 to 1']]);
@@ -45,8 +48,9 @@ export class AttentionView {
     this.#form.append(this.#choice.node, field('Text', this.#text), this.#answer, this.#runner.node);
     this.#fitForm();
     const legend = el('div', 'legend', el('span', '', '0'), this.#ramp, this.#rampEnd);
-    this.#detail = set(el('section', 'card detail', this.#title, this.#from, this.#to, this.#readout, this.#show, this.#lines, this.#plot,
-                          el('div', 'bar under', legend, this.#scale), this.#numbers), {'aria-label': 'One head'});
+    const parts = [this.#title, this.#from, this.#to, this.#readout, this.#show, this.#lines, this.#plot,
+                   el('div', 'bar under', legend, this.#scale), this.#numbers];
+    this.#detail = set(el('section', 'card detail', ...parts), {'aria-label': 'One head'});
     this.#results = set(el('div', 'maps', this.#heads, this.#detail), {hidden: true});
     this.node = el('div', 'view wide', this.#form, this.#results);
     showScrolling(this.#plot, '');
@@ -71,7 +75,8 @@ export class AttentionView {
     this.#wanted ??= this.#map && {name: nameOf(this.#map), token: null};
     this.#changed();
     this.#runner.tell('Looking …');
-    const target = this.#answer.hidden ? '' : this.#target.value, body = {model: this.#choice.id, text: this.#text.value, ...target ? {target} : {}};
+    const target = this.#answer.hidden ? '' : this.#target.value;
+    const body = {model: this.#choice.id, text: this.#text.value, ...target ? {target} : {}};
     const answer = await post('attention', body, signal), reading = this.#reading = mapsOf(answer);
     const {kinds, maps} = reading, [kind, layer, head] = (this.#wanted?.name ?? '').split('-');
     const wanted = {kind, layer: Number(layer), head: head === 'mean' ? head : Number(head)};
@@ -85,11 +90,13 @@ export class AttentionView {
     this.#heatMap.forget();
     this.#lineView.forget();
     this.#results.hidden = false;
-    const map = kinds.includes(wanted.kind) && reading.weights(wanted) ? wanted : usual, last = reading.KINDS[map.kind].rows.length - 1;
+    const map = kinds.includes(wanted.kind) && reading.weights(wanted) ? wanted : usual;
+    const last = reading.KINDS[map.kind].rows.length - 1;
     this.#token = Math.min(last, this.#wanted?.token ?? last);
     this.#wanted = null;
     this.#open(map);
-    this.#runner.tell(`${count(answer.source.length, 'token')}${answer.target.length ? ` and ${answer.target.length} of the answer` : ''}.`);
+    const ofAnswer = answer.target.length ? ` and ${answer.target.length} of the answer` : '';
+    this.#runner.tell(`${count(answer.source.length, 'token')}${ofAnswer}.`);
   }
 
   #open(map) {
@@ -121,7 +128,8 @@ export class AttentionView {
     this.#fillTable();
     if (!(room > 0)) return;  // the view is not open
     if (asLines) {
-      const heads = [{values: view.values, colour: headColour(map.head === 'mean' ? 0 : map.head, this.#reading.maps[map.kind][0].length)}];
+      const n = this.#reading.maps[map.kind][0].length, colour = headColour(map.head === 'mean' ? 0 : map.head, n);
+      const heads = [{values: view.values, colour}];
       this.#lineView.show({...view, titles: ['Token', 'Looks at'], heads}, room);
     } else this.#heatMap.show(view, room, Math.max(320, innerHeight - 420));
   }
@@ -140,7 +148,8 @@ export class AttentionView {
     this.#from.replaceChildren(el('span', 'quiet', same ? 'This token looks at: ' : 'This token of the answer: '), ...places);
     set(this.#from, {role: 'radiogroup', 'aria-label': 'The token that looks'});
     this.#to.hidden = same;
-    this.#to.replaceChildren(el('span', 'quiet', 'looks at: '), ...columns.map((token, s) => this.#placeOf(token, 'place', own[s], top)));
+    const seen = columns.map((token, s) => this.#placeOf(token, 'place', own[s], top));
+    this.#to.replaceChildren(el('span', 'quiet', 'looks at: '), ...seen);
   }
   #placeOf(token, className, weight, top) {
     const node = el('span', className, el('bdi', '', plain(token)));
@@ -163,14 +172,16 @@ export class AttentionView {
   }
 
   #fillTable() {
-    if (this.#numbers.open && this.#map) this.#table.replaceChildren(numbersTable(this.#viewOf(this.#map), this.#title.textContent));
+    if (!this.#numbers.open || !this.#map) return;
+    this.#table.replaceChildren(numbersTable(this.#viewOf(this.#map), this.#title.textContent));
   }
 
   get address() {
     const map = this.#wanted?.name ?? (this.#map && nameOf(this.#map));
     const token = this.#wanted ? this.#wanted.token : this.#map && this.#token;
-    return [['model', this.#choice.id], ['text', this.#text.value], ['target', this.#target.value], ['map', map], ['token', token],
-            ['show', valueOf(this.#show) === 'lines' ? 'lines' : ''], ['scale', valueOf(this.#scale) === 'absolute' ? 'absolute' : '']];
+    return [['model', this.#choice.id], ['text', this.#text.value], ['target', this.#target.value],
+            ['map', map], ['token', token], ['show', valueOf(this.#show) === 'lines' ? 'lines' : ''],
+            ['scale', valueOf(this.#scale) === 'absolute' ? 'absolute' : '']];
   }
   restore(values) {
     this.#choice.choose(values.get('model'));
@@ -179,14 +190,16 @@ export class AttentionView {
     setValue(this.#show, values.get('show') ?? 'map');
     setValue(this.#scale, values.get('scale') ?? 'relative');
     this.#map = null;
-    this.#wanted = values.has('map') ? {name: values.get('map'), token: values.has('token') ? Number(values.get('token')) : null} : null;
+    const token = values.has('token') ? Number(values.get('token')) : null;
+    this.#wanted = values.has('map') ? {name: values.get('map'), token} : null;
     if (this.#text.value) this.#runner.start();
   }
 }
 
 /** A fieldset of radio buttons, the first one chosen; `choices` is a list of [value, text]. */
 function choiceOf(title, name, choices) {
-  const labels = choices.map(([value, text], i) => el('label', '', set(el('input'), {type: 'radio', name, value, checked: i === 0}), ` ${text}`));
+  const labels = choices.map(([value, text], i) =>
+      el('label', '', set(el('input'), {type: 'radio', name, value, checked: i === 0}), ` ${text}`));
   return el('fieldset', 'choice', el('legend', '', title), ...labels);
 }
 const valueOf = fieldset => fieldset.querySelector(':checked').value;

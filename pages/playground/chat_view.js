@@ -8,7 +8,8 @@ const NAMES = {user: 'You', assistant: 'Model', system: 'System'};
 
 /** The text of an answer: what is between ``` is code. */
 function shown(text) {
-  return text.split(/^```[^\n]*\n?/m).map((part, i) => i % 2 ? el('pre', '', part) : part.trim() ? el('p', '', part.trim()) : '');
+  return text.split(/^```[^\n]*\n?/m).map(
+      (part, i) => i % 2 ? el('pre', '', part) : part.trim() ? el('p', '', part.trim()) : '');
 }
 
 export class ChatView {
@@ -33,12 +34,13 @@ export class ChatView {
       this.#form.requestSubmit();
     });
     this.#form.append(this.#choice.node, field('System prompt', this.#system), this.#sampling.node);
-    const writing = el('div', 'writing', field('Message', this.#message, 'Enter sends, Shift+Enter begins a line.'), this.#runner.node);
-    const conversation = set(el('section', 'card result', this.#log, this.#announcer.node, writing), {'aria-label': 'Conversation'});
+    const message = field('Message', this.#message, 'Enter sends, Shift+Enter begins a line.');
+    const writing = el('div', 'writing', message, this.#runner.node);
+    const conversation = el('section', 'card result', this.#log, this.#announcer.node, writing);
     // The message and its button belong to the form, which they stand beside.
     this.#form.id = 'chat-form';
     for (const input of writing.querySelectorAll('textarea, [type=submit]')) input.setAttribute('form', this.#form.id);
-    this.node = el('div', 'view', this.#form, el('div', 'results', conversation));
+    this.node = el('div', 'view', this.#form, el('div', 'results', set(conversation, {'aria-label': 'Conversation'})));
   }
 
   #add(role, content) {
@@ -59,14 +61,16 @@ export class ChatView {
   async #answer(signal) {
     this.#changed();
     const system = this.#system.value.trim();
-    const messages = [...system ? [{role: 'system', content: system}] : [], ...this.#messages.map(({role, content}) => ({role, content}))];
+    const messages = [...system ? [{role: 'system', content: system}] : [],
+                      ...this.#messages.map(({role, content}) => ({role, content}))];
+    const body = {model: this.#choice.id, messages, ...this.#sampling.values};
     const answer = this.#add('assistant', '');
     this.#announcer.clear();
     this.#runner.tell('Answering …');
     answer.node.setAttribute('aria-busy', 'true');
     let end = null;
     try {
-      for await (const {choices: [choice]} of events('v1/chat/completions', {model: this.#choice.id, messages, ...this.#sampling.values}, signal)) {
+      for await (const {choices: [choice]} of events('v1/chat/completions', body, signal)) {
         end = choice?.finish_reason ?? end;
         if (!choice?.delta?.content) continue;
         answer.content += choice.delta.content;

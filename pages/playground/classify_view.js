@@ -43,7 +43,8 @@ export class ClassifyView {
 
 function labelsOf({labels}) {
   if (!labels.length) return el('p', 'quiet', 'The text has no tokens, so it has no labels.');
-  return el('ol', 'likeliest', ...labels.slice(0, MOST_LABELS).map(({label, probability}) => predictionBar({token: label, probability})));
+  const shown = labels.slice(0, MOST_LABELS);
+  return el('ol', 'likeliest', ...shown.map(({label, probability}) => predictionBar({token: label, probability})));
 }
 
 /** Each word over its label. */

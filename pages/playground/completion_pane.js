@@ -30,7 +30,8 @@ export class CompletionPane {
   constructor(goOn) {
     this.#text = new TokenText((i, {id}) => goOn([...this.#text.tokens.slice(0, i).map(token => token.id), id]));
     this.#more = button('small', 'Write more', () => goOn(this.#text.tokens.map(({id}) => id)), {hidden: true});
-    this.node.append(this.#text.node, this.#more, el('div', 'bar under', tokenLegend()), this.#summary, this.#announcer.node, this.#numbers);
+    const legend = el('div', 'bar under', tokenLegend());
+    this.node.append(this.#text.node, this.#more, legend, this.#summary, this.#announcer.node, this.#numbers);
     this.#numbers.addEventListener('toggle', () => this.#fillTable());
     showScrolling(this.#table, 'These tokens as a table');
   }
@@ -88,7 +89,7 @@ export class CompletionPane {
   #fillTable() {
     if (!this.#numbers.open) return;
     const rows = this.#text.tokens.map((token, i) => ({...token, place: i, given: i < this.#nGiven}));
-    const names = tokens => tokens.map(({text, probability}) => `${JSON.stringify(text)} ${percentText(probability)}`).join(', ');
+    const nameOf = ({text, probability}) => `${JSON.stringify(text)} ${percentText(probability)}`;
     const columns = [
       {title: 'Place', value: ({place}) => place},
       {title: 'Token', value: ({text}) => JSON.stringify(text), cell: ({text}) => el('bdi', '', JSON.stringify(text))},
@@ -96,7 +97,7 @@ export class CompletionPane {
       {title: 'Probability', value: ({probability}) => probability,
        cell: ({probability}) => probability === null ? '–' : percentText(probability)},
       {title: 'By', value: ({given}) => given ? 'given' : 'written'},
-      {title: 'The likeliest', value: ({alternatives}) => names(alternatives.slice(0, 3))},
+      {title: 'The likeliest', value: ({alternatives}) => alternatives.slice(0, 3).map(nameOf).join(', ')},
     ];
     this.#table.replaceChildren(sortableTable({columns, rows}).table);
   }

@@ -8,8 +8,8 @@ import {field, integer, ModelChoice, Runner, textArea} from './forms.js';
 const MASK = '<mask>';
 
 export class FillView {
-  #form = el('form', 'card form'); #choice; #text; #top; #runner; #results = set(el('div', 'results masks'), {'aria-live': 'polite'});
-  #changed;
+  #form = el('form', 'card form'); #choice; #text; #top; #runner; #changed;
+  #results = set(el('div', 'results masks'), {'aria-live': 'polite'});
   node;
 
   constructor(models, changed) {
@@ -39,7 +39,8 @@ export class FillView {
   #cardOf({candidates}, i, n) {
     const bars = candidates.map(({token, probability, text}) => {
       const bar = predictionBar({token, probability});
-      bar.append(button('', [...bar.childNodes], () => this.#take(text, n), {title: text, 'aria-label': `Take ${token}: ${text}`}));
+      bar.append(button('', [...bar.childNodes], () => this.#take(text, n), {
+        title: text, 'aria-label': `Take ${token}: ${text}`}));
       return bar;
     });
     const best = el('p', 'whole', el('bdi', '', candidates[0]?.text ?? ''));

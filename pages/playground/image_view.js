@@ -44,7 +44,8 @@ export class ImageView {
 
   #takeDrops() {
     const over = is => event => { event.preventDefault(); this.#drop.classList.toggle('over', is); };
-    for (const [name, is] of [['dragenter', true], ['dragover', true], ['dragleave', false]]) this.#form.addEventListener(name, over(is));
+    for (const [name, is] of [['dragenter', true], ['dragover', true], ['dragleave', false]])
+      this.#form.addEventListener(name, over(is));
     this.#form.addEventListener('drop', event => {
       over(false)(event);
       if (event.dataTransfer.files[0]) this.#take(event.dataTransfer.files[0]);
@@ -76,7 +77,8 @@ export class ImageView {
     this.#looked.hide();
     if (model.zoo.can.includes('attention'))
       this.#looked.show(this.#image, await post('attention', {model: id, image: this.#uri}, signal));
-    this.#runner.tell(this.#uri.length > MOST_IN_ADDRESS ? 'The picture is too large for a link: a link restores all but the picture.' : '');
+    const isLarge = this.#uri.length > MOST_IN_ADDRESS;
+    this.#runner.tell(isLarge ? 'The picture is too large for a link: a link restores all but the picture.' : '');
   }
 
   #showPrediction() {
@@ -87,8 +89,8 @@ export class ImageView {
     const boxes = found.map(({label, score, box}) => this.#boxOf(label, score, box));
     this.#picture.replaceChildren(this.#image, ...boxes);
     this.#fit();
-    const bars = objects ? found.map(({label, score}) => predictionBar({token: label, probability: score}))
-                         : labels.slice(0, MOST_LABELS).map(({label, probability}) => predictionBar({token: label, probability}));
+    const likeliest = objects ? found.map(({label, score}) => ({label, probability: score})) : labels.slice(0, MOST_LABELS);
+    const bars = likeliest.map(({label, probability}) => predictionBar({token: label, probability}));
     const none = el('li', 'quiet', 'No object has this score.');
     bars.forEach((bar, i) => {
       bar.addEventListener('pointerenter', () => boxes[i]?.classList.add('on'));
@@ -99,7 +101,8 @@ export class ImageView {
   }
 
   #boxOf(label, score, [x, y, width, height]) {
-    const {naturalWidth, naturalHeight} = this.#image, node = el('div', 'mark object box', el('span', '', `${label} ${score.toFixed(2)}`));
+    const {naturalWidth, naturalHeight} = this.#image;
+    const node = el('div', 'mark object box', el('span', '', `${label} ${score.toFixed(2)}`));
     const share = (value, whole) => `${100 * value / whole}%`;
     Object.assign(node.style, {left: share(x, naturalWidth), top: share(y, naturalHeight),
                                width: share(width, naturalWidth), height: share(height, naturalHeight)});
@@ -116,8 +119,8 @@ export class ImageView {
   }
 
   get address() {
-    return [['model', this.#choice.id], ['least', this.#least.value === '0.5' ? '' : this.#least.value], ...this.#looked.address,
-            ['picture', this.#uri.length > MOST_IN_ADDRESS ? '' : this.#uri]];
+    return [['model', this.#choice.id], ['least', this.#least.value === '0.5' ? '' : this.#least.value],
+            ...this.#looked.address, ['picture', this.#uri.length > MOST_IN_ADDRESS ? '' : this.#uri]];
   }
   restore(values) {
     const uri = values.get('picture') ?? '';
@@ -132,13 +135,14 @@ export class ImageView {
 /** The picture with the weights of one head on it: where a patch of the picture, or an object, looks. */
 class WhereItLooked {
   #changed; #maps = null; #picture = null; #from = 0; #seen = null; #grid = null; #wanted = {};
-  #layer = set(el('select'), {name: 'layer'}); #head = set(el('select'), {name: 'head'}); #source = set(el('select'), {name: 'from'});
+  #layer = set(el('select'), {name: 'layer'}); #head = set(el('select'), {name: 'head'});
+  #source = set(el('select'), {name: 'from'});
   #stage = set(el('div', 'stage'), {tabIndex: 0, role: 'application', 'aria-roledescription': 'picture', 'aria-label':
       'Where the model looked. Arrow keys move from place to place.'});
   #readout = set(el('p', 'readout'), {'aria-live': 'polite'});
-  node = set(el('section', 'card result', el('h2', '', 'Where it looked'), this.#readout,
-                el('div', 'grid', field('From', this.#source), field('Layer', this.#layer), field('Head', this.#head)), this.#stage,
-                el('p', 'quiet', 'The stronger the orange, the more weight. Click on the picture to see where that place looks.')),
+  #choices = el('div', 'grid', field('From', this.#source), field('Layer', this.#layer), field('Head', this.#head));
+  #note = el('p', 'quiet', 'The stronger the orange, the more weight. Click on a place to see where it looks.');
+  node = set(el('section', 'card result', el('h2', '', 'Where it looked'), this.#readout, this.#choices, this.#stage, this.#note),
              {hidden: true, 'aria-label': 'Where it looked'});
 
   constructor(changed) {
@@ -161,14 +165,16 @@ class WhereItLooked {
     this.#maps = map.layers;
     const names = crosses ? target : source, n = map.layers[0].length, wanted = this.#wanted;
     this.#layer.replaceChildren(...map.layers.map((_, layer) => option(layer, `${layer}`)));
-    this.#head.replaceChildren(option('mean', 'mean of heads'), ...Array.from({length: n}, (_, head) => option(head, `${head}`)));
+    const heads = Array.from({length: n}, (_, head) => option(head, `${head}`));
+    this.#head.replaceChildren(option('mean', 'mean of heads'), ...heads);
     this.#source.replaceChildren(...names.map((name, i) => option(i, name)));
-    const inRange = (value, most) => value !== null && value !== undefined && value !== '' && Number(value) >= 0 && Number(value) < most;
+    const inRange = (value, n) => /^\d+$/.test(value ?? '') && Number(value) < n;
     this.#layer.value = inRange(wanted.layer, map.layers.length) ? wanted.layer : map.layers.length - 1;
     this.#head.value = inRange(wanted.head, n) ? wanted.head : 'mean';
     const middle = Math.floor(grid.rows / 2) * grid.columns + Math.floor(grid.columns / 2);
     const sure = names.findIndex(name => / \d\.\d+$/.test(name) && Number(name.split(' ').at(-1)) >= 0.5);
-    this.#from = inRange(wanted.from, names.length) ? Number(wanted.from) : crosses ? Math.max(0, sure) : this.#grid.special ? 0 : middle;
+    const usual = crosses ? Math.max(0, sure) : this.#grid.special ? 0 : middle;
+    this.#from = inRange(wanted.from, names.length) ? Number(wanted.from) : usual;
     this.#wanted = {};
     this.node.hidden = false;
     this.#picture = new PictureView(this.#stage, image, this.#grid, {
@@ -198,7 +204,8 @@ class WhereItLooked {
 
   /** The weights of the chosen row on the patches. */
   get #weights() {
-    const heads = this.#maps[Number(this.#layer.value)], rows = this.#head.value === 'mean' ? heads : [heads[Number(this.#head.value)]];
+    const heads = this.#maps[Number(this.#layer.value)];
+    const rows = this.#head.value === 'mean' ? heads : [heads[Number(this.#head.value)]];
     const own = rows.map(head => head[this.#from]).map(row => row.slice(row.length - this.#grid.rows * this.#grid.columns));
     return own[0].map((_, i) => own.reduce((sum, row) => sum + row[i], 0) / own.length);
   }
@@ -211,11 +218,13 @@ class WhereItLooked {
     this.#tell();
   }
   #tell() {
-    const {special, crosses, columns} = this.#grid, values = this.#weights, seen = this.#seen ?? values.indexOf(largest(values));
+    const {special, crosses, columns} = this.#grid, values = this.#weights;
+    const seen = this.#seen ?? values.indexOf(largest(values));
     this.#picture.mark({chosen: crosses || this.#from < special ? null : this.#from - special, seen: this.#seen});
-    this.#readout.replaceChildren(el('b', '', el('bdi', '', this.#source.options[this.#from].text)), ' → ',
-                                  el('b', '', `row ${Math.floor(seen / columns)} column ${seen % columns}`), ` ${percent(values[seen])}`,
-                                  el('span', 'hint', this.#seen === null ? 'the largest weight' : ''));
+    this.#readout.replaceChildren(
+        el('b', '', el('bdi', '', this.#source.options[this.#from].text)), ' → ',
+        el('b', '', `row ${Math.floor(seen / columns)} column ${seen % columns}`), ` ${percent(values[seen])}`,
+        el('span', 'hint', this.#seen === null ? 'the largest weight' : ''));
   }
 
   get address() {

@@ -19,8 +19,10 @@ const VIEWS = [
   {name: 'chat', title: 'Chat', make: ChatView, can: 'chat', need: 'a model that has a chat template'},
   {name: 'fill', title: 'Fill', make: FillView, can: 'fill', need: 'a model that was trained to fill masks'},
   {name: 'translate', title: 'Translate', make: TranslateView, can: 'translate', need: 'an encoder-decoder for texts'},
-  {name: 'classify', title: 'Classify', make: ClassifyView, can: 'predict_text', need: 'a model that classifies texts or their words'},
-  {name: 'picture', title: 'Picture', make: ImageView, can: 'predict_image', need: 'a model that classifies pictures or finds objects'},
+  {name: 'classify', title: 'Classify', make: ClassifyView, can: 'predict_text',
+   need: 'a model that classifies texts or their words'},
+  {name: 'picture', title: 'Picture', make: ImageView, can: 'predict_image',
+   need: 'a model that classifies pictures or finds objects'},
   {name: 'attention', title: 'Attention', make: AttentionView, can: 'attention', cannot: 'predict_image',
    need: 'a Transformer that reads texts'},
 ];
@@ -29,8 +31,11 @@ const opened = new Map();  // name → the view
 let models = [], shown = null;
 
 const modelsFor = ({can, cannot}) => models.filter(({zoo}) => zoo.can.includes(can) && !zoo.can.includes(cannot));
-const missing = view => modelsFor(view).length >= (view.least ?? 1) ? '' :
-    `This view needs ${view.need}. zoo serve was started without ${view.least === 2 ? 'them' : 'one'}: zoo serve RUN… takes several models.`;
+function missing(view) {
+  if (modelsFor(view).length >= (view.least ?? 1)) return '';
+  const absent = view.least === 2 ? 'them' : 'one';
+  return `This view needs ${view.need}. zoo serve was started without ${absent}: zoo serve RUN… takes several models.`;
+}
 
 function viewOf(definition) {
   const {name, make: View, title} = definition;
@@ -70,7 +75,8 @@ function open() {
 
 function showLinks() {
   $('views').replaceChildren(...VIEWS.map(view => {
-    const problem = missing(view), link = set(el('a', problem ? 'off' : '', view.title), {href: `#${view.name}`, title: problem});
+    const problem = missing(view);
+    const link = set(el('a', problem ? 'off' : '', view.title), {href: `#${view.name}`, title: problem});
     if (problem) link.append(el('span', 'heard', ' (no model)'));
     link.dataset.view = view.name;
     return link;

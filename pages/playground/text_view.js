@@ -29,8 +29,8 @@ class Continuations {
     });
     this.#form.addEventListener('submit', () => this.#beginAgain());
     this.#runner = new Runner(this.#form, 'Go on', signal => this.#run(this.#sides, signal));
-    this.#form.append(...this.#sides.map(({choice}) => choice.node),
-                      field('Prompt', this.#prompt, 'Ctrl+Enter goes on. With 0 tokens the prompt alone gets its probabilities.'),
+    const hint = 'Ctrl+Enter goes on. With 0 tokens the prompt alone gets its probabilities.';
+    this.#form.append(...this.#sides.map(({choice}) => choice.node), field('Prompt', this.#prompt, hint),
                       this.#sampling.node, this.#runner.node);
     const panes = this.#sides.map(({pane, title}) => {
       const card = el('section', 'card result', title, pane.node);

@@ -5,9 +5,13 @@ import {button, colour, el, inkOn, set, whenThemeChanges} from '../page.js';
 import {predictionBar} from '../prediction_bar.js';
 
 const MOST_BITS = 10, STRONGEST = 0.8;  // a token of 1 in 1024 has the strongest colour
-const shareOf = probability => probability === null ? 0 : Math.min(1, -Math.log2(Math.max(probability, 1e-30)) / MOST_BITS) * STRONGEST;
+const bitsOf = probability => -Math.log2(Math.max(probability, 1e-30));
+const shareOf = probability => probability === null ? 0 : Math.min(1, bitsOf(probability) / MOST_BITS) * STRONGEST;
 const nameOf = token => token === '' ? '·' : token.replaceAll('\n', '⏎').replaceAll('\t', '⇥');
-export const percentText = p => p >= 0.9995 ? '100 %' : p >= 0.1 ? `${(100 * p).toFixed(0)} %` : p >= 0.0001 ? `${(100 * p).toPrecision(2)} %` : '< 0.01 %';
+export function percentText(probability) {
+  if (probability < 0.0001) return '< 0.01 %';
+  return `${probability >= 0.1 ? (100 * probability).toFixed(0) : (100 * probability).toPrecision(2)} %`;
+}
 
 /** The tokens of an answer's `logprobs`: {id, text, probability (null: not known), alternatives: [{id, text, probability}]}. */
 export function tokensOf({tokens, token_logprobs, token_ids, top}) {
@@ -31,7 +35,8 @@ export class TokenText {
   tokens = [];
   #nodes = []; #goOn; #shown = null; #pinned = false; #timer = null;
   #refocus = null;  // the place whose token gets the focus when it comes: a key has chosen it
-  #text = set(el('div', 'tokens'), {role: 'group', 'aria-label': 'Tokens: the arrow keys go from one to the next, Enter opens its alternatives'});
+  #text = set(el('div', 'tokens'), {
+    role: 'group', 'aria-label': 'Tokens: the arrow keys go from one to the next, Enter opens its alternatives'});
   #box = set(el('div', 'alternatives'), {hidden: true, role: 'group'});
   node = el('div', 'token-text', this.#text, this.#box);
 
@@ -78,7 +83,8 @@ export class TokenText {
     text.split('\n').forEach((line, i) => node.append(...i ? [el('span', 'mark', '⏎'), '\n'] : [], line));
     const chance = probability === null ? 'probability not known' : percentText(probability);
     this.#paint(node, token);
-    return set(node, {role: 'button', 'aria-label': `${nameOf(text)}, ${given ? 'given, ' : ''}${chance}`, 'aria-expanded': 'false'});
+    const label = `${nameOf(text)}, ${given ? 'given, ' : ''}${chance}`;
+    return set(node, {role: 'button', 'aria-label': label, 'aria-expanded': 'false'});
   }
   #paint(node, {probability}) {
     const share = shareOf(probability);
@@ -152,8 +158,9 @@ export class TokenText {
       return bar;
     });
     this.#box.setAttribute('aria-label', `Alternatives for ${nameOf(text)}`);
-    this.#box.replaceChildren(el('p', 'chosen', el('bdi', '', nameOf(text)), ' ', el('span', 'quiet', chance)),
-                              ...bars.length ? [el('ol', 'likeliest', ...bars), el('p', 'quiet', 'Choose one to go on from here with it.')] : []);
+    this.#box.replaceChildren(el('p', 'chosen', el('bdi', '', nameOf(text)), ' ', el('span', 'quiet', chance)));
+    if (!bars.length) return;
+    this.#box.append(el('ol', 'likeliest', ...bars), el('p', 'quiet', 'Choose one to go on from here with it.'));
   }
   /** Under the first line of the token, within the text. */
   #place(node) {

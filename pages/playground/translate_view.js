@@ -35,7 +35,8 @@ export class TranslateView {
   async #run(signal) {
     this.#changed();
     const texts = this.#text.value.split('\n').filter(line => line.trim());
-    const body = {model: this.#choice.id, texts, beam: Number(this.#beam.value), max_tokens: Number(this.#longest.value), alignment: true};
+    const body = {model: this.#choice.id, texts, beam: Number(this.#beam.value), max_tokens: Number(this.#longest.value),
+                  alignment: true};
     this.#runner.tell('Translating …');
     const {translations} = await post('translate', body, signal);
     this.#redraws = [];
@@ -58,12 +59,13 @@ export class TranslateView {
     const plot = set(el('div', 'plot'), {tabIndex: 0, role: 'application', 'aria-roledescription': 'heat map',
                                          'aria-label': 'Alignment. Arrow keys move from weight to weight.'});
     const values = weights.flat().map(weight => Math.round(weight * MOST)), isHidden = () => false;
-    const view = {values, rows: target, columns: source, isHidden, top: Math.max(1, largest(values)), titles: ['Written', 'Source']};
+    const top = Math.max(1, largest(values));
+    const view = {values, rows: target, columns: source, isHidden, top, titles: ['Written', 'Source']};
     const where = layer === undefined ? 'The mean over the heads of one layer' : `The mean over the heads of layer ${layer}`;
     const numbers = el('details', '', el('summary', '', 'This alignment as a table of numbers'),
                        el('div', 'scroll', numbersTable(view, 'Rows: written tokens. Columns: source tokens.')));
-    card.append(el('h3', '', 'Where the model looked'), el('p', 'quiet', `${where}: from each token that is written to the tokens of the source.`),
-                readout, lines, plot, numbers);
+    const note = el('p', 'quiet', `${where}: from each token that is written to the tokens of the source.`);
+    card.append(el('h3', '', 'Where the model looked'), note, readout, lines, plot, numbers);
     showScrolling(lines, 'Lines of the alignment');
     showScrolling(plot, '');
     showScrolling(numbers.lastChild, 'This alignment as a table of numbers');

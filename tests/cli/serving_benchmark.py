@@ -27,7 +27,10 @@ def check_row(row, others, printed):
     check(set(figures) == FIGURES, f"{where} has {sorted(figures)}")
     check(all(figures[key] > 0 for key in FIGURES - {"client_cpus"}), f"{where}: {figures}")
     check(figures["requests"] == (4 if row["clients"] == 1 else 9), f"{where}: {figures['requests']} requests")
-    check(figures["first_median"] <= figures["first_p99"] and figures["between_median"] <= figures["between_p99"], f"{where}: {figures}")
+    check(
+        figures["first_median"] <= figures["first_p99"] and figures["between_median"] <= figures["between_p99"],
+        f"{where}: {figures}",
+    )
     check(isclose(figures["tokens_per_second"], figures["tokens"] / figures["seconds"]), f"{where}: {figures}")
     check(1 << 20 < figures["peak_bytes"] < 1 << 32, f"{where}: {figures['peak_bytes']}")
     if row["engine"] != "zoo":
@@ -51,10 +54,16 @@ def main(zoo):
     for row in rows.values():
         check_row(row, rows, done.stdout)
     check(document["equal_texts"]["fp32"]["zoo"] == [4, 4], f"zoo's texts depend on other clients: {document['equal_texts']}")
-    for wrong, word in ((("--engines", "vLLM"), "vLLM"), (("--model", "gpt-tiny"), "gpt-tiny"), (("--clients", "0"), "--clients")):
+    for wrong, word in (
+        (("--engines", "vLLM"), "vLLM"),
+        (("--model", "gpt-tiny"), "gpt-tiny"),
+        (("--clients", "0"), "--clients"),
+    ):
         failed = run(PROGRAM, "--zoo", zoo, *wrong)
-        check(failed.returncode == 2 and failed.stderr.count("\n") == 1 and word in failed.stderr,
-              f"{wrong} gives {failed.returncode}: {failed.stderr}")
+        check(
+            failed.returncode == 2 and failed.stderr.count("\n") == 1 and word in failed.stderr,
+            f"{wrong} gives {failed.returncode}: {failed.stderr}",
+        )
 
 
 if __name__ == "__main__":

@@ -100,7 +100,10 @@ def expected_tokens(server, body):
 def check_text(page, server):
     """A prompt is typed, sent and continued by keys alone. Colours and labels tell the probabilities."""
     open_view(page, server, "text")
-    check(texts(page, "select:first-of-type option") == ["gpt", "gpt-large", "slow", "chat"], "the choice of models is another one")
+    check(
+        texts(page, "select:first-of-type option") == ["gpt", "gpt-large", "slow", "chat"],
+        "the choice of models is another one",
+    )
     page.tab_to("textarea[name=prompt]")
     page.type("It was\nin the")
     page.press("Enter", ctrl=True)
@@ -151,20 +154,38 @@ def check_alternatives(page, server):
     wait_until_done(page, "the continuation")
     before, body = shown_tokens(page), last(server, "/v1/completions")
     box = f"{VIEW}.querySelector('.alternatives')"
-    x, y = page.run(f"(({{left, top, width, height}}) => [left + width / 2, top + height / 2])({PIECES}[7].getClientRects()[0])")
+    x, y = page.run(
+        f"(({{left, top, width, height}}) => [left + width / 2, top + height / 2])({PIECES}[7].getClientRects()[0])"
+    )
     page.move_to(x, y)
     page.wait_for(f"!{box}.hidden", "alternatives under the pointer")
     choices = texts(page, ".alternatives li")
-    place = [(top, token) for event in server.completion(body) for choice in event["choices"]
-             for top, token in zip(choice["logprobs"]["top"], choice["logprobs"]["token_ids"])][7]
+    place = [
+        (top, token)
+        for event in server.completion(body)
+        for choice in event["choices"]
+        for top, token in zip(choice["logprobs"]["top"], choice["logprobs"]["token_ids"])
+    ][7]
     expected = [(each["token"].replace("\n", "⏎"), math.exp(each["logprob"])) for each in place[0]]
-    check(len(choices) == 8 and all(text.startswith(name) and (p < 0.005 or f"{p:.2f}" in text or p > 0.99)
-                                    for text, (name, p) in zip(choices, expected)), f"the alternatives are {choices}, not {expected}")
+    check(
+        len(choices) == 8
+        and all(
+            text.startswith(name) and (p < 0.005 or f"{p:.2f}" in text or p > 0.99)
+            for text, (name, p) in zip(choices, expected)
+        ),
+        f"the alternatives are {choices}, not {expected}",
+    )
     right = [each["token"].replace("\n", "⏎") for each in place[0] if each["id"] == place[1]]
-    check([text.rstrip("0123456789.< ") for text in texts(page, ".alternatives .right")] == right, "the token that stands there is not marked")
+    check(
+        [text.rstrip("0123456789.< ") for text in texts(page, ".alternatives .right")] == right,
+        "the token that stands there is not marked",
+    )
     ids = page.run(f"[...{box}.querySelectorAll('button')].map(b => b.getAttribute('aria-label'))")
     check(all("go on from here" in label for label in ids), f"the alternatives are {ids}")
-    check(page.run(f"(({{left, right}}) => left >= 0 && right <= innerWidth)({box}.getBoundingClientRect())"), "they are out of sight")
+    check(
+        page.run(f"(({{left, right}}) => left >= 0 && right <= innerWidth)({box}.getBoundingClientRect())"),
+        "they are out of sight",
+    )
     index = next(i for i, text in enumerate(choices) if not text.startswith(("<", before[7].replace("\n", "⏎"))))
     page.run(f"{box}.querySelectorAll('button')[{index}].click()")
     wait_until_done(page, "the continuation of an alternative")
@@ -201,7 +222,7 @@ def check_again(page, server):
     page.run(f"[...{VIEW}.querySelectorAll('button')].find(button => button.textContent === 'Write more').click()")
     page.wait_for(f"{PIECES}.length === {len(before) + 12}", "more")
     wait_until_done(page, "more")
-    check(shown_tokens(page)[:len(before)] == before, "what was written before has changed")
+    check(shown_tokens(page)[: len(before)] == before, "what was written before has changed")
     page.run(f"{VIEW}.querySelector('form').requestSubmit()")
     page.wait_for(f"{PIECES}.length === {len(before)}", "another text")
     wait_until_done(page, "another text")
@@ -211,7 +232,9 @@ def check_again(page, server):
 
 
 def check_settings(page, server):
-    open_view(page, server, "text", {"prompt": "It was", "seed": 5, "temperature": 0, "max_tokens": 3, "top_k": 7, "stop": "\\n"})
+    open_view(
+        page, server, "text", {"prompt": "It was", "seed": 5, "temperature": 0, "max_tokens": 3, "top_k": 7, "stop": "\\n"}
+    )
     wait_until_done(page, "the continuation")
     body = last(server, "/v1/completions")
     wanted = {"seed": 5, "temperature": 0, "max_tokens": 3, "top_k": 7, "stop": "\n"}
@@ -251,8 +274,11 @@ def check_stop(page, server):
 
 def check_errors(page, server):
     """An error is one line where it happened. The page works on after it."""
-    for prompt, message in (("fail: no & <b>way</b>", "the text is refused: no & <b>way</b>"),
-                            ("break: off", "The server ended the answer in its middle."), ("error: it", "the model is too hot")):
+    for prompt, message in (
+        ("fail: no & <b>way</b>", "the text is refused: no & <b>way</b>"),
+        ("break: off", "The server ended the answer in its middle."),
+        ("error: it", "the model is too hot"),
+    ):
         open_view(page, server, "text", {"prompt": prompt})
         page.wait_for(PROBLEM, "an error")
         shown = page.run(PROBLEM)
@@ -280,7 +306,9 @@ def check_compare(page, server):
     body = last(server, "/v1/completions")
     check(body["model"] == "gpt-large" and len(body["prompt"]) == 3, f"it asked {body}")
     check(shown_tokens(page)[:11] == tokens[:11], "the other side has changed")
-    check(set(hash_values(page)) >= {"model", "model2", "prompt", "seed", "ids2"}, f"the address is {page.run('location.hash')}")
+    check(
+        set(hash_values(page)) >= {"model", "model2", "prompt", "seed", "ids2"}, f"the address is {page.run('location.hash')}"
+    )
     check_link(page, server, "compare", shown_tokens)
 
 
@@ -302,16 +330,20 @@ def check_chat(page, server):
     check(MARKUP in said[1] and "system: Be brief." in said[1] and "```" not in said[1], f"the answer is {said[1]!r}")
     check(texts(page, ".said pre")[0].startswith("code "), "code has no place of its own")
     body = last(server, "/v1/chat/completions")
-    check(body["messages"] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello <b>there</b>"}],
-          f"it asked {body}")
+    check(
+        body["messages"] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello <b>there</b>"}],
+        f"it asked {body}",
+    )
     check("top_k" not in body and "min_p" not in body, f"a chat has only OpenAI's settings: {body}")
     check(page.run("document.activeElement.name") == "message", "the focus left the message")
     page.type("And now?")
     page.press("Enter")
     page.wait_for(f"{VIEW}.querySelectorAll('.message').length === 4", "the second answer")
     wait_until_done(page, "the second answer")
-    check([m["role"] for m in last(server, "/v1/chat/completions")["messages"]] == ["system", "user", "assistant", "user"],
-          "the conversation was not sent")
+    check(
+        [m["role"] for m in last(server, "/v1/chat/completions")["messages"]] == ["system", "user", "assistant", "user"],
+        "the conversation was not sent",
+    )
     page.run(f"[...{VIEW}.querySelectorAll('button')].find(button => button.textContent === 'Answer again').click()")
     wait_until_done(page, "another answer")
     check(len(texts(page, ".message")) == 4, "another answer is not in the place of the last one")
@@ -335,7 +367,10 @@ def check_fill(page, server):
     page.type(" day.")
     page.press("Enter", ctrl=True)
     page.wait_for(f"{VIEW}.querySelector('.likeliest')", "candidates")
-    check(last(server, "/fill") == {"model": "bert", "text": "It was a <mask> day.", "top": 5}, f"it asked {last(server, '/fill')}")
+    check(
+        last(server, "/fill") == {"model": "bert", "text": "It was a <mask> day.", "top": 5},
+        f"it asked {last(server, '/fill')}",
+    )
     names = [text.rstrip("0123456789.") for text in texts(page, ".likeliest li")]
     check(names == ["cold", "long", MARKUP, "sunny", "dark"], f"the candidates are {names}")
     check(texts(page, ".whole") == ["It was a cold day."], f"the filled text is {texts(page, '.whole')}")
@@ -351,10 +386,18 @@ def check_translate(page, server):
     open_view(page, server, "translate", SAMPLES["translate"])
     page.wait_for(f"{VIEW}.querySelectorAll('.lines svg').length === 2", "translations")
     body = last(server, "/translate")
-    check(body["texts"] == ["Ein Hund im Schnee", "Das Haus ist alt"] and body["beam"] == 4 and body["alignment"], f"it asked {body}")
+    check(
+        body["texts"] == ["Ein Hund im Schnee", "Das Haus ist alt"] and body["beam"] == 4 and body["alignment"],
+        f"it asked {body}",
+    )
     check(texts(page, ".answer") == ["EIN HUND IM SCHNEE", "DAS HAUS IST ALT"], f"it shows {texts(page, '.answer')}")
-    sides = page.run(f"[...{VIEW}.querySelector('.lines').querySelectorAll('.side')].map(side => [...side.children].map(end => end.textContent))")
-    check(sides == [["␣<s>"[1:], "EIN", "HUND", "IM", "SCHNEE"], ["Ein", "Hund", "im", "Schnee", "</s>"]], f"the sides are {sides}")
+    sides = page.run(
+        f"[...{VIEW}.querySelector('.lines').querySelectorAll('.side')].map(side => [...side.children].map(end => end.textContent))"
+    )
+    check(
+        sides == [["␣<s>"[1:], "EIN", "HUND", "IM", "SCHNEE"], ["Ein", "Hund", "im", "Schnee", "</s>"]],
+        f"the sides are {sides}",
+    )
     page.tab_to(".lines .end")
     page.press("ArrowDown")
     readout = texts(page, ".readout")[0]
@@ -362,12 +405,23 @@ def check_translate(page, server):
     page.run(f"{VIEW}.querySelector('[name=show]').value = 'map'")
     page.run(f"{VIEW}.querySelector('[name=show]').dispatchEvent(new Event('change'))")
     page.settle()
-    check(page.run(f"{VIEW}.querySelector('.plot canvas').checkVisibility() && !{VIEW}.querySelector('.lines').checkVisibility()"),
-          "the alignment is not shown as a map")
+    check(
+        page.run(
+            f"{VIEW}.querySelector('.plot canvas').checkVisibility() && !{VIEW}.querySelector('.lines').checkVisibility()"
+        ),
+        "the alignment is not shown as a map",
+    )
     page.run(f"{VIEW}.querySelector('details').open = true")
-    numbers = page.run(f"[...{VIEW}.querySelector('table').tBodies[0].rows].map(row => [...row.querySelectorAll('td')].map(td => td.textContent))")
+    numbers = page.run(
+        f"[...{VIEW}.querySelector('table').tBodies[0].rows].map(row => [...row.querySelectorAll('td')].map(td => td.textContent))"
+    )
     check(numbers[1][1] == "0.800" and numbers[1][0] == "0.050" and len(numbers) == 5, f"the numbers are {numbers}")
-    check_link(page, server, "translate", lambda page: [*texts(page, ".answer"), page.run(f"{VIEW}.querySelector('[name=show]').value")])
+    check_link(
+        page,
+        server,
+        "translate",
+        lambda page: [*texts(page, ".answer"), page.run(f"{VIEW}.querySelector('[name=show]').value")],
+    )
 
 
 def check_classify(page, server):
@@ -398,7 +452,10 @@ def check_picture(page, server):
     check(texts(page, ".bar-row") == ["Bag0.80", "Coat0.20"], f"the classes are {texts(page, '.bar-row')}")
     check(last(server, "/predict")["images"][0].startswith("data:image/png;base64,"), "the picture was not sent")
     check(last(server, "/attention")["model"] == "fashion", "it was not asked where it looked")
-    check(page.run(f"{VIEW}.querySelector('[name=from]').selectedOptions[0].text") == "class", "the class token does not come first")
+    check(
+        page.run(f"{VIEW}.querySelector('[name=from]').selectedOptions[0].text") == "class",
+        "the class token does not come first",
+    )
     stage = f"{VIEW}.querySelector('.stage:not(.plain)')"
     page.run(f"{stage}.focus()")
     page.press("ArrowRight")
@@ -411,14 +468,19 @@ def check_picture(page, server):
     check(f"{100 * max(mean):.1f} %" in readout, f"the largest weight of {mean} is told as {readout}")
     check_link(page, server, "picture", lambda page: [*texts(page, ".bar-row"), *texts(page, ".readout")])
     open_view(page, server, "picture", SAMPLES["picture"])
-    page.wait_for(f"{VIEW}.querySelectorAll('.box').length === 2 && {VIEW}.querySelector('[name=from]').checkVisibility()", "objects")
+    page.wait_for(
+        f"{VIEW}.querySelectorAll('.box').length === 2 && {VIEW}.querySelector('[name=from]').checkVisibility()", "objects"
+    )
     box, image = page.run(f"""[{VIEW}.querySelector('.box'), {VIEW}.querySelector('img')].map(node => {{
         const {{x, y, width, height}} = node.getBoundingClientRect();
         return [x, y, width, height];
     }})""")
     wanted = [image[0] + image[2] / 4, image[1] + image[3] / 4, image[2] / 2, image[3] / 2]
     check(all(abs(a - b) < 1.5 for a, b in zip(box, wanted)), f"the box is at {box}, not {wanted}")
-    check(page.run(f"{VIEW}.querySelector('[name=from]').selectedOptions[0].text").startswith("query 1"), "the object does not look")
+    check(
+        page.run(f"{VIEW}.querySelector('[name=from]').selectedOptions[0].text").startswith("query 1"),
+        "the object does not look",
+    )
     page.run(f"{VIEW}.querySelector('[name=least]').value = '0.5'")
     page.run(f"{VIEW}.querySelector('[name=least]').dispatchEvent(new Event('input'))")
     check(texts(page, ".box") == ["Sneaker 0.93"], f"the objects are {texts(page, '.box')}")
@@ -427,7 +489,9 @@ def check_picture(page, server):
 def check_attention(page, server):
     open_view(page, server, "attention", {"model": "gpt", "text": "The old dog sleeps here"})
     page.wait_for(f"{VIEW}.querySelectorAll('.heads button').length", "maps")
-    check(page.run(f"{VIEW}.querySelectorAll('.heads button').length") == LAYERS * (HEADS + 1), "not one small map for each head")
+    check(
+        page.run(f"{VIEW}.querySelectorAll('.heads button').length") == LAYERS * (HEADS + 1), "not one small map for each head"
+    )
     check(not page.run(f"{VIEW}.querySelector('[name=target]').checkVisibility()"), "a decoder is asked for an answer")
     check(texts(page, ".place[role=radio]") == ["The", "old", "dog", "sleeps", "here"], "the tokens differ")
     page.tab_to(".place.chosen")
@@ -452,12 +516,19 @@ def check_attention(page, server):
     check(texts(page, ".place[role=radio]") == ["a", "dog", "in", "snow", "<eos>"], "the answer's tokens differ")
     page.run(f"{VIEW}.querySelector('[value=lines]').click()")
     page.settle()
-    check(page.run(f"{VIEW}.querySelector('.lines').checkVisibility() && {VIEW}.querySelectorAll('.lines path').length > 0"), "no lines")
+    check(
+        page.run(f"{VIEW}.querySelector('.lines').checkVisibility() && {VIEW}.querySelectorAll('.lines path').length > 0"),
+        "no lines",
+    )
 
 
 def attention_shown(page):
     page.wait_for(f"{VIEW}.querySelectorAll('.heads button').length", "maps")
-    return [*texts(page, ".detail h2"), *texts(page, ".place.chosen"), *page.run(f"[...{VIEW}.querySelectorAll('.place')].map(node => node.title)")]
+    return [
+        *texts(page, ".detail h2"),
+        *texts(page, ".place.chosen"),
+        *page.run(f"[...{VIEW}.querySelectorAll('.place')].map(node => node.title)"),
+    ]
 
 
 # ---- The page as a whole --------------------------------------------------------------------------------------------------
@@ -501,8 +572,16 @@ def check_missing(page, policy_page):
         page.open_from(server.address)
         page.wait_for("document.querySelector('nav a')", "the views")
         off = texts(page, "nav a.off", "document")
-        check([text.split()[0] for text in off] == ["Compare", "Chat", "Fill", "Translate", "Classify", "Picture"], f"off are {off}")
-        for name, word in (("compare", "two models"), ("chat", "chat template"), ("fill", "masks"), ("translate", "encoder-decoder")):
+        check(
+            [text.split()[0] for text in off] == ["Compare", "Chat", "Fill", "Translate", "Classify", "Picture"],
+            f"off are {off}",
+        )
+        for name, word in (
+            ("compare", "two models"),
+            ("chat", "chat template"),
+            ("fill", "masks"),
+            ("translate", "encoder-decoder"),
+        ):
             page.run(f"document.querySelector('[data-view={name}]').click()")
             page.settle()
             shown = page.run("[...document.querySelectorAll('main > .card')].find(node => !node.hidden).textContent")
@@ -523,8 +602,10 @@ def check_key(page, policy_page):
             if note:
                 page.wait_for(f"document.getElementById('key-note').textContent.includes('{note}')", "a second question")
         page.wait_for(VIEW, "the page after the key")
-        check(page.run("sessionStorage.getItem('zoo-api-key')") == "secret" and page.run("localStorage.length") == 0,
-              "the key is not kept for this tab alone")
+        check(
+            page.run("sessionStorage.getItem('zoo-api-key')") == "secret" and page.run("localStorage.length") == 0,
+            "the key is not kept for this tab alone",
+        )
         check("secret" not in page.run("location.href"), "the key is in the address")
         page.run("sessionStorage.clear()")
         page.open_from(server.address)
@@ -551,7 +632,10 @@ def check_every_size(page, server):
     page.run("document.querySelector('.message').setAttribute('aria-busy', 'true')")
     for wanted, n in (("no-preference", 1), ("reduce", 0)):
         page.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-reduced-motion", "value": wanted}])
-        check(page.run("document.getAnimations().length") == n, f"with {wanted} {page.run('document.getAnimations().length')} things move")
+        check(
+            page.run("document.getAnimations().length") == n,
+            f"with {wanted} {page.run('document.getAnimations().length')} things move",
+        )
     page.send("Emulation.setEmulatedMedia", features=[])
 
 
@@ -577,7 +661,8 @@ def check_paper(page, server):
         page.resize(717, 1000)
         page.settle()
         left = texts(page, "nav, .run, .settings", "document") and page.run(
-            "[...document.querySelectorAll('nav, .run, .settings, button.main')].filter(node => node.checkVisibility()).length")
+            "[...document.querySelectorAll('nav, .run, .settings, button.main')].filter(node => node.checkVisibility()).length"
+        )
         check(not left, f"{view}: {left} controls are printed")
         wide = page.run("""[...document.querySelectorAll('main *')].filter(node => node.checkVisibility() &&
             !node.closest('.heard, .scroll, .plot') && node.getBoundingClientRect().right > 718)
@@ -591,10 +676,29 @@ def check_page(page, path):
     policy_page = Path(path).read_text(encoding="utf-8"), Path(path + ".policy").read_text(encoding="utf-8")
     page.problems.clear()
     with Double(*policy_page) as server:
-        for one in (check_text, check_alternatives, check_again, check_settings, check_stop, check_errors, check_compare, check_chat, check_fill,
-                    check_translate, check_classify, check_picture, check_attention, check_navigation, check_every_size, check_paper):
+        for one in (
+            check_text,
+            check_alternatives,
+            check_again,
+            check_settings,
+            check_stop,
+            check_errors,
+            check_compare,
+            check_chat,
+            check_fill,
+            check_translate,
+            check_classify,
+            check_picture,
+            check_attention,
+            check_navigation,
+            check_every_size,
+            check_paper,
+        ):
             one(page, server)
-            check(page.run("window.wasRun === undefined && !document.querySelector('img[onerror]')"), f"{one.__name__}: text became markup")
+            check(
+                page.run("window.wasRun === undefined && !document.querySelector('img[onerror]')"),
+                f"{one.__name__}: text became markup",
+            )
             check(not page.problems, f"{one.__name__}: " + "; ".join(page.problems))
         check(all(token in server.vocabulary.tokens for token in WORDS), "the server has lost its words")
     check_missing(page, policy_page)

@@ -15,7 +15,7 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-MARKUP = "<img src=x onerror=\"window.wasRun = 1\">"  # a token that must stay text
+MARKUP = '<img src=x onerror="window.wasRun = 1">'  # a token that must stay text
 WORDS = [" the", " a", " dog", " house", " snow", " runs", " sleeps", " in", " and", ".", "\n", MARKUP, " red", " old"]
 CAN = {
     "gpt": ["completions", "attention", "embeddings"], "gpt-large": ["completions", "attention"],
@@ -140,15 +140,32 @@ class Double:
             raise Refused(404, f"there is no model {body.get('model')}")
         if isinstance(text, str) and text.startswith("fail:"):
             raise Refused(400, f"the text is refused: {text[5:]}")
-        answers = {"/v1/completions": self.completion, "/v1/chat/completions": self.chat, "/fill": self.fill,
-                   "/translate": self.translate, "/predict": self.predict, "/attention": self.attention}
+        answers = {
+            "/v1/completions": self.completion,
+            "/v1/chat/completions": self.chat,
+            "/fill": self.fill,
+            "/translate": self.translate,
+            "/predict": self.predict,
+            "/attention": self.attention,
+        }
         if path not in answers:
             raise Refused(404, f"there is no {path}")
         return answers[path](body)
 
     def model(self, name):
-        return {"id": name, "object": "model", "created": 0, "owned_by": "transformer-zoo",
-                "zoo": {"task": "language_modeling", "family": "gpt2", "parameters": 10_795_776, "max_length": 256, "can": CAN[name]}}
+        return {
+            "id": name,
+            "object": "model",
+            "created": 0,
+            "owned_by": "transformer-zoo",
+            "zoo": {
+                "task": "language_modeling",
+                "family": "gpt2",
+                "parameters": 10_795_776,
+                "max_length": 256,
+                "can": CAN[name],
+            },
+        }
 
     def logprobs(self, ids, previous, model):
         tokens, log, top = [], [], []
@@ -162,8 +179,14 @@ class Double:
             log.append(None if probability is None else math.log(probability))
             top.append([{"id": i, "token": self.vocabulary.tokens[i], "logprob": math.log(p)} for i, p in others])
             previous = token_id
-        return {"tokens": tokens, "token_logprobs": log, "token_ids": ids, "top": top, "text_offset": [0] * len(ids),
-                "top_logprobs": [{each["token"]: each["logprob"] for each in row} for row in top]}
+        return {
+            "tokens": tokens,
+            "token_logprobs": log,
+            "token_ids": ids,
+            "top": top,
+            "text_offset": [0] * len(ids),
+            "top_logprobs": [{each["token"]: each["logprob"] for each in row} for row in top],
+        }
 
     def next_id(self, previous, seed):
         return (5 * previous + 3 + seed) % len(WORDS)
@@ -176,8 +199,13 @@ class Double:
 
         def event(ids, previous, end=None):
             text = "".join(self.vocabulary.tokens[i] for i in ids)
-            return {"id": "cmpl-1", "object": "text_completion", "created": 0, "model": model, "choices": [
-                {"index": 0, "text": text, "logprobs": self.logprobs(ids, previous, model), "finish_reason": end}]}
+            return {
+                "id": "cmpl-1",
+                "object": "text_completion",
+                "created": 0,
+                "model": model,
+                "choices": [{"index": 0, "text": text, "logprobs": self.logprobs(ids, previous, model), "finish_reason": end}],
+            }
 
         def events():
             n = body.get("max_tokens", 16)
@@ -195,8 +223,14 @@ class Double:
                 token = self.next_id(previous, body.get("seed", 0))
                 yield event([token], previous, "length" if i == n - 1 else None)
                 previous = token
-            yield {"id": "cmpl-1", "object": "text_completion", "created": 0, "model": model, "choices": [],
-                   "usage": {"prompt_tokens": len(ids), "completion_tokens": n, "total_tokens": len(ids) + n}}
+            yield {
+                "id": "cmpl-1",
+                "object": "text_completion",
+                "created": 0,
+                "model": model,
+                "choices": [],
+                "usage": {"prompt_tokens": len(ids), "completion_tokens": n, "total_tokens": len(ids) + n},
+            }
 
         return events()
 
@@ -207,8 +241,13 @@ class Double:
 
         def events():
             def event(delta, end=None):
-                return {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0, "model": body["model"],
-                        "choices": [{"index": 0, "delta": delta, "finish_reason": end}]}
+                return {
+                    "id": "chatcmpl-1",
+                    "object": "chat.completion.chunk",
+                    "created": 0,
+                    "model": body["model"],
+                    "choices": [{"index": 0, "delta": delta, "finish_reason": end}],
+                }
 
             yield event({"role": "assistant", "content": ""})
             for piece in re.findall(r".{1,7}", answer, re.DOTALL):
@@ -229,16 +268,31 @@ class Double:
             between[place] = word
             return parts[0] + "".join(mask + part for mask, part in zip(between, parts[1:]))
 
-        return {"masks": [{"position": place, "candidates": [
-            {"id": i, "token": word, "probability": 0.5 / (i + 1), "text": whole(place, word)} for i, word in enumerate(words[: body["top"]])]}
-            for place in range(len(parts) - 1)]}
+        return {
+            "masks": [
+                {
+                    "position": place,
+                    "candidates": [
+                        {"id": i, "token": word, "probability": 0.5 / (i + 1), "text": whole(place, word)}
+                        for i, word in enumerate(words[: body["top"]])
+                    ],
+                }
+                for place in range(len(parts) - 1)
+            ]
+        }
 
     def translate(self, body):
         def one(text):
             source = [*text.split(), "</s>"]
             target = ["<s>", *(word.upper() for word in text.split())]
-            weights = [[0.8 if t == s else 0.2 / max(1, len(source) - 1) for s in range(len(source))] for t in range(len(target))]
-            return {"text": text.upper(), "score": -1.25, "alignment": {"source": source, "target": target, "weights": weights, "layer": 1}}
+            weights = [
+                [0.8 if t == s else 0.2 / max(1, len(source) - 1) for s in range(len(source))] for t in range(len(target))
+            ]
+            return {
+                "text": text.upper(),
+                "score": -1.25,
+                "alignment": {"source": source, "target": target, "weights": weights, "layer": 1},
+            }
 
         return {"translations": [one(text) for text in body["texts"]]}
 
@@ -247,14 +301,32 @@ class Double:
             width, height = png_size(body["images"][0])
             if body["model"] == "canvases":
                 box = [width / 4, height / 4, width / 2, height / 2]
-                return {"predictions": [{"objects": [{"label": "Sneaker", "score": 0.93, "box": box},
-                                                     {"label": "Bag", "score": 0.31, "box": [0, 0, width / 4, height / 4]}]}]}
+                return {
+                    "predictions": [
+                        {
+                            "objects": [
+                                {"label": "Sneaker", "score": 0.93, "box": box},
+                                {"label": "Bag", "score": 0.31, "box": [0, 0, width / 4, height / 4]},
+                            ]
+                        }
+                    ]
+                }
             return {"predictions": [{"labels": [{"label": "Bag", "probability": 0.8}, {"label": "Coat", "probability": 0.2}]}]}
         if body["model"] == "names":
-            return {"predictions": [{"tokens": [{"token": word, "label": "PER" if word.istitle() else "O", "probability": 0.9}
-                                                for word in body["texts"][0].split()]}]}
+            return {
+                "predictions": [
+                    {
+                        "tokens": [
+                            {"token": word, "label": "PER" if word.istitle() else "O", "probability": 0.9}
+                            for word in body["texts"][0].split()
+                        ]
+                    }
+                ]
+            }
         labels = ["same", "other"] if "pairs" in body else ["good", "bad"]
-        return {"predictions": [{"labels": [{"label": labels[0], "probability": 0.7}, {"label": labels[1], "probability": 0.3}]}]}
+        return {
+            "predictions": [{"labels": [{"label": labels[0], "probability": 0.7}, {"label": labels[1], "probability": 0.3}]}]
+        }
 
     def attention(self, body):
         if "image" in body:
@@ -269,11 +341,15 @@ class Double:
 
     def map(self, name, rows, columns):
         def row(layer, head, t):
-            values = [0 if name == "decoder" and s > t else 1 + (layer + 2 * head + 3 * t + 5 * s) % 7 for s in range(len(columns))]
+            values = [
+                0 if name == "decoder" and s > t else 1 + (layer + 2 * head + 3 * t + 5 * s) % 7 for s in range(len(columns))
+            ]
             return [round(value / sum(values), 4) for value in values]
 
-        return {"name": name, "layers": [[[row(layer, head, t) for t in range(len(rows))] for head in range(HEADS)]
-                                         for layer in range(LAYERS)]}
+        return {
+            "name": name,
+            "layers": [[[row(layer, head, t) for t in range(len(rows))] for head in range(HEADS)] for layer in range(LAYERS)],
+        }
 
     def attention_of_picture(self, body):
         width, height = png_size(body["image"])
@@ -281,10 +357,18 @@ class Double:
         places = [f"row {i // 4} column {i % 4}" for i in range(16)]
         if body["model"] == "canvases":
             queries = ["query 0", "query 1: Sneaker 0.93", "query 2"]
-            return {"source": places, "target": queries, "image": {**grid, "special": 0},
-                    "maps": [self.map("encoder", places, places), self.map("cross", queries, places)]}
-        return {"source": ["class", *places], "target": [], "image": {**grid, "special": 1},
-                "maps": [self.map("encoder", ["class", *places], ["class", *places])]}
+            return {
+                "source": places,
+                "target": queries,
+                "image": {**grid, "special": 0},
+                "maps": [self.map("encoder", places, places), self.map("cross", queries, places)],
+            }
+        return {
+            "source": ["class", *places],
+            "target": [],
+            "image": {**grid, "special": 1},
+            "maps": [self.map("encoder", ["class", *places], ["class", *places])],
+        }
 
 
 def png_size(uri):

@@ -58,8 +58,12 @@ def open_view(page, address, view, values, ready, **window):
 
 def wait_until_ready(page, view, ready):
     page.wait_for(f"document.querySelector('.problem:not([hidden])') || ({VIEW} && {ready})", view, seconds=60)
-    page.wait_for(f"![...{VIEW}.querySelectorAll('.run button')].some(b => b.textContent === 'Stop' && !b.hidden)", view, seconds=60)
-    problem = page.run("[...document.querySelectorAll('.problem')].filter(node => !node.hidden).map(node => node.textContent).join()")
+    page.wait_for(
+        f"![...{VIEW}.querySelectorAll('.run button')].some(b => b.textContent === 'Stop' && !b.hidden)", view, seconds=60
+    )
+    problem = page.run(
+        "[...document.querySelectorAll('.problem')].filter(node => !node.hidden).map(node => node.textContent).join()"
+    )
     check(not problem, f"{view}: {problem}")
 
 
@@ -88,7 +92,10 @@ def check_text(page, address):
     for key in ("Enter", "ArrowDown", "Enter"):
         page.press(key)
     wait_until_ready(page, "an alternative", f"location.hash.includes('ids=') && {READY['text']}")
-    check(page.run(f"{VIEW}.querySelectorAll('.piece').length") == before - 5 + 1 + 20, "an alternative does not go on from its place")
+    check(
+        page.run(f"{VIEW}.querySelectorAll('.piece').length") == before - 5 + 1 + 20,
+        "an alternative does not go on from its place",
+    )
     check(shown_text(page).startswith("it was a red"), f"an alternative changes the text before it: {shown_text(page)!r}")
     link, text = page.run("location.hash"), shown_text(page)
     page.open_from(address, "/" + link)
@@ -101,15 +108,25 @@ def check_chat(page, address):
     page.type("it was a")
     page.press("Enter")
     wait_until_ready(page, "chat", f"{VIEW}.querySelectorAll('.message').length === 2")
-    body = {"model": "chat", "max_tokens": 20, "temperature": 0.8, "seed": 1,
-            "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "it was a"}]}
+    body = {
+        "model": "chat",
+        "max_tokens": 20,
+        "temperature": 0.8,
+        "seed": 1,
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "it was a"}],
+    }
     answer = ask(address, "/v1/chat/completions", body)["choices"][0]["message"]["content"]
     check(texts(page, ".said")[1].split() == answer.split(), f"it shows {texts(page, '.said')}, not {answer!r}")
 
 
 def check_fill(page, address):
     masks = ask(address, "/fill", {"model": "bert", "text": SAMPLES["fill"]["text"], "top": 5})["masks"]
-    expected = [f"{each['token']}{each['probability']:.2f}" for mask in masks for each in mask["candidates"] if each["probability"] >= 0.005]
+    expected = [
+        f"{each['token']}{each['probability']:.2f}"
+        for mask in masks
+        for each in mask["candidates"]
+        if each["probability"] >= 0.005
+    ]
     shown = [text for text in texts(page, ".likeliest li") if "<" not in text]
     check(shown == expected, f"it shows {shown}, not {expected}")
 
@@ -128,16 +145,33 @@ def check_classify(page, address):
 
 
 def check_picture(page, address):
-    check({text.rstrip("0123456789.<> ") for text in texts(page, ".bar-row")} == {"rows", "columns"}, f"{texts(page, '.bar-row')}")
+    check(
+        {text.rstrip("0123456789.<> ") for text in texts(page, ".bar-row")} == {"rows", "columns"}, f"{texts(page, '.bar-row')}"
+    )
     values = {"model": "objects", "picture": data_uri(SQUARE), "least": 0}
-    open_view(page, address, "picture", values, f"{VIEW}.querySelector('.box') && {VIEW}.querySelector('[name=from]').checkVisibility()")
+    open_view(
+        page,
+        address,
+        "picture",
+        values,
+        f"{VIEW}.querySelector('.box') && {VIEW}.querySelector('[name=from]').checkVisibility()",
+    )
     n = len(ask(address, "/predict", {"model": "objects", "images": [data_uri(SQUARE)]})["predictions"][0]["objects"])
-    check(len(texts(page, ".box")) == n and all(text.startswith("square") for text in texts(page, ".box")), f"{texts(page, '.box')}")
+    check(
+        len(texts(page, ".box")) == n and all(text.startswith("square") for text in texts(page, ".box")),
+        f"{texts(page, '.box')}",
+    )
 
 
 def check_attention(page, address):
     for model, text, n in (("bert", "it was a red dog", 10), ("de-en", "ein rot und alt Haus", 30)):
-        open_view(page, address, "attention", {"model": model, "text": text}, f"{VIEW}.querySelectorAll('.heads button').length === {n}")
+        open_view(
+            page,
+            address,
+            "attention",
+            {"model": model, "text": text},
+            f"{VIEW}.querySelectorAll('.heads button').length === {n}",
+        )
 
 
 CHECKS = {"text": check_text, "chat": check_chat, "fill": check_fill, "translate": check_translate, "classify": check_classify,
@@ -147,7 +181,9 @@ CHECKS = {"text": check_text, "chat": check_chat, "fill": check_fill, "translate
 def take_picture(page, file):
     height = min(2600, page.run("document.documentElement.scrollHeight"))
     clip = {"x": 0, "y": 0, "width": page.run("innerWidth"), "height": height, "scale": 1}
-    file.write_bytes(base64.b64decode(page.send("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)["data"]))
+    file.write_bytes(
+        base64.b64decode(page.send("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)["data"])
+    )
 
 
 def use(page, address, pictures):

@@ -1,4 +1,4 @@
-"""Small models of every kind for the tests of `zoo serve`. Each learns for a moment from texts and pictures that are made here."""
+"""Small models of every kind for the tests of `zoo serve`. Each learns for a moment, from data that is made here."""
 
 import json
 import os
@@ -8,32 +8,78 @@ import zlib
 from pathlib import Path
 
 GERMAN = {"rot": "red", "blau": "blue", "alt": "old", "neu": "new", "und": "and", "ein": "a", "Hund": "dog", "Haus": "house"}
-TEMPLATE = ("{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}\n{% endfor %}"
-            "{% if add_generation_prompt %}assistant: {% endif %}")
+TEMPLATE = (
+    "{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}\n{% endfor %}"
+    "{% if add_generation_prompt %}assistant: {% endif %}"
+)
 WIDTH = {"d_model": 32, "n_layers": 2, "n_heads": 4}
 CONFIGS = {
-    "gpt": {"task": "language_modeling", "data": {"train": "lines.txt", "sequence_length": 64, "tokenizer": {"type": "bpe", "vocab_size": 300}},
-            "model": {"architecture": "decoder", **WIDTH}, "training": {"steps": 100, "optimizer": {"lr": 3.0e-3}, "schedule": {"warmup_steps": 10}, "batch_size": 16}},
-    "letters": {"task": "language_modeling", "data": {"train": "lines.txt", "sequence_length": 64, "tokenizer": {"type": "char"}},
-                "model": {"architecture": "decoder", **WIDTH}, "training": {"steps": 60, "optimizer": {"lr": 3.0e-3}, "schedule": {"warmup_steps": 10}, "batch_size": 16}},
-    "bert": {"task": "masked_language_modeling", "data": {"train": "lines.txt", "documents": "line", "sequence_length": 32,
-                                                         "tokenizer": {"type": "wordpiece", "vocab_size": 200}},
-             "model": {"architecture": "encoder", **WIDTH}, "training": {"steps": 100, "optimizer": {"lr": 3.0e-3}, "schedule": {"warmup_steps": 10}, "batch_size": 16}},
-    "reviews": {"task": "text_classification", "data": {"train": "reviews.tsv", "text_column": "review", "label_column": "rating",
-                                                        "sequence_length": 32, "tokenizer": {"vocab_size": 320}},
-                "model": {"architecture": "encoder", **WIDTH}, "training": {"steps": 60, "optimizer": {"lr": 3.0e-3}, "schedule": {"warmup_steps": 10}, "batch_size": 16}},
-    "names": {"task": "token_classification", "data": {"train": "names.tsv", "text_column": "sentence", "label_column": "labels",
-                                                      "sequence_length": 32, "tokenizer": {"vocab_size": 320}},
-              "model": {"architecture": "encoder", **WIDTH}, "training": {"steps": 60, "optimizer": {"lr": 3.0e-3}, "schedule": {"warmup_steps": 10}, "batch_size": 16}},
-    "de-en": {"task": "text_to_text", "data": {"train": "lines", "source": "de", "target": "en", "sequence_length": 32,
-                                              "tokenizer": {"vocab_size": 320}},
-              "model": {"architecture": "encoder_decoder", **WIDTH}, "training": {"steps": 150, "optimizer": {"lr": 3.0e-3}, "schedule": {"warmup_steps": 10}, "batch_tokens": 400}},
-    "pictures": {"task": "image_classification", "data": {"train": "drawings", "images": {"size": 16}},
-                 "model": {"architecture": {"type": "vit", "patch_size": 4}, **WIDTH}, "training": {"steps": 40, "optimizer": {"lr": 3.0e-3}, "schedule": {"warmup_steps": 10}, "batch_size": 16}},
-    "objects": {"task": "object_detection", "data": {"train": "objects.json", "images": {"size": 64}},
-                "model": {"architecture": {"type": "detr", "n_queries": 5, "backbone": {"depth": 18, "width": 8}}, **WIDTH},
-                "training": {"steps": 3, "optimizer": {"lr": 3.0e-3}, "schedule": {"warmup_steps": 10}, "batch_size": 4}},
-}  # fmt: skip
+    "gpt": {
+        "task": "language_modeling",
+        "data": {"train": "lines.txt", "sequence_length": 64, "tokenizer": {"type": "bpe", "vocab_size": 300}},
+        "model": {"architecture": "decoder", **WIDTH},
+        "training": {"steps": 100, "optimizer": {"lr": 3.0e-3}, "schedule": {"warmup_steps": 10}, "batch_size": 16},
+    },
+    "letters": {
+        "task": "language_modeling",
+        "data": {"train": "lines.txt", "sequence_length": 64, "tokenizer": {"type": "char"}},
+        "model": {"architecture": "decoder", **WIDTH},
+        "training": {"steps": 60, "optimizer": {"lr": 3.0e-3}, "schedule": {"warmup_steps": 10}, "batch_size": 16},
+    },
+    "bert": {
+        "task": "masked_language_modeling",
+        "data": {
+            "train": "lines.txt",
+            "documents": "line",
+            "sequence_length": 32,
+            "tokenizer": {"type": "wordpiece", "vocab_size": 200},
+        },
+        "model": {"architecture": "encoder", **WIDTH},
+        "training": {"steps": 100, "optimizer": {"lr": 3.0e-3}, "schedule": {"warmup_steps": 10}, "batch_size": 16},
+    },
+    "reviews": {
+        "task": "text_classification",
+        "data": {
+            "train": "reviews.tsv",
+            "text_column": "review",
+            "label_column": "rating",
+            "sequence_length": 32,
+            "tokenizer": {"vocab_size": 320},
+        },
+        "model": {"architecture": "encoder", **WIDTH},
+        "training": {"steps": 60, "optimizer": {"lr": 3.0e-3}, "schedule": {"warmup_steps": 10}, "batch_size": 16},
+    },
+    "names": {
+        "task": "token_classification",
+        "data": {
+            "train": "names.tsv",
+            "text_column": "sentence",
+            "label_column": "labels",
+            "sequence_length": 32,
+            "tokenizer": {"vocab_size": 320},
+        },
+        "model": {"architecture": "encoder", **WIDTH},
+        "training": {"steps": 60, "optimizer": {"lr": 3.0e-3}, "schedule": {"warmup_steps": 10}, "batch_size": 16},
+    },
+    "de-en": {
+        "task": "text_to_text",
+        "data": {"train": "lines", "source": "de", "target": "en", "sequence_length": 32, "tokenizer": {"vocab_size": 320}},
+        "model": {"architecture": "encoder_decoder", **WIDTH},
+        "training": {"steps": 150, "optimizer": {"lr": 3.0e-3}, "schedule": {"warmup_steps": 10}, "batch_tokens": 400},
+    },
+    "pictures": {
+        "task": "image_classification",
+        "data": {"train": "drawings", "images": {"size": 16}},
+        "model": {"architecture": {"type": "vit", "patch_size": 4}, **WIDTH},
+        "training": {"steps": 40, "optimizer": {"lr": 3.0e-3}, "schedule": {"warmup_steps": 10}, "batch_size": 16},
+    },
+    "objects": {
+        "task": "object_detection",
+        "data": {"train": "objects.json", "images": {"size": 64}},
+        "model": {"architecture": {"type": "detr", "n_queries": 5, "backbone": {"depth": 18, "width": 8}}, **WIDTH},
+        "training": {"steps": 3, "optimizer": {"lr": 3.0e-3}, "schedule": {"warmup_steps": 10}, "batch_size": 4},
+    },
+}
 
 
 def png(width, height, pixel):
@@ -74,11 +120,15 @@ def write_data(folder):
     (folder / "images").mkdir()
     for i in range(16):
         x, y = 4 + 2 * (i % 8), 4 + 3 * (i % 5)
-        (folder / "images" / f"{i}.png").write_bytes(png(64, 64, lambda px, py, x=x, y=y: 220 if x <= px < x + 24 and y <= py < y + 24 else 20))
+        (folder / "images" / f"{i}.png").write_bytes(
+            png(64, 64, lambda px, py, x=x, y=y: 220 if x <= px < x + 24 and y <= py < y + 24 else 20)
+        )
         images.append({"id": i, "file_name": f"{i}.png", "width": 64, "height": 64})
         annotations.append({"id": i, "image_id": i, "category_id": 1, "bbox": [x, y, 24, 24], "area": 576, "iscrowd": 0})
-    (folder / "objects.json").write_text(json.dumps({"images": images, "annotations": annotations,
-                                                    "categories": [{"id": 1, "name": "square"}]}), encoding="utf-8")
+    (folder / "objects.json").write_text(
+        json.dumps({"images": images, "annotations": annotations, "categories": [{"id": 1, "name": "square"}]}),
+        encoding="utf-8",
+    )
 
 
 def run_zoo(zoo, folder, *arguments):

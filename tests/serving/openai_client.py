@@ -31,8 +31,16 @@ from models import make_models  # noqa: E402
 from server import serving  # noqa: E402
 
 KEY = "a key of the test"
-SCHEMA = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 12}, "size": {"enum": ["small", "large", 7]},
-                                           "red": {"type": "boolean"}}, "required": ["name", "size", "red"], "additionalProperties": False}
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 12},
+        "size": {"enum": ["small", "large", 7]},
+        "red": {"type": "boolean"},
+    },
+    "required": ["name", "size", "red"],
+    "additionalProperties": False,
+}
 
 
 def check(condition, what):
@@ -56,12 +64,23 @@ def check_completions(client):
     choice = greedy.choices[0]
     check(choice.finish_reason == "length" and greedy.usage.completion_tokens == 12, f"{greedy}")
     check("".join(choice.logprobs.tokens) == choice.text, f"the tokens {choice.logprobs.tokens} are not {choice.text!r}")
-    check(all(max(top.values()) <= log + 1e-6 for top, log in zip(choice.logprobs.top_logprobs, choice.logprobs.token_logprobs)),
-          "a greedy token is not the likeliest")
+    check(
+        all(max(top.values()) <= log + 1e-6 for top, log in zip(choice.logprobs.top_logprobs, choice.logprobs.token_logprobs)),
+        "a greedy token is not the likeliest",
+    )
     check(all(len(top) == 3 for top in choice.logprobs.top_logprobs), f"{choice.logprobs.top_logprobs}")
     # The same as a stream.
-    events = list(client.completions.create(model="gpt", prompt="it was", max_tokens=12, temperature=0, logprobs=3, stream=True,
-                                            stream_options={"include_usage": True}))
+    events = list(
+        client.completions.create(
+            model="gpt",
+            prompt="it was",
+            max_tokens=12,
+            temperature=0,
+            logprobs=3,
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+    )
     pieces = [event.choices[0] for event in events if event.choices]
     check("".join(piece.text for piece in pieces) == choice.text, "the stream writes another text")
     check(pieces[-1].finish_reason == "length" and all(piece.finish_reason is None for piece in pieces[:-1]), f"{pieces}")
@@ -69,7 +88,9 @@ def check_completions(client):
     check_close(streamed, choice.logprobs.token_logprobs, "log-probabilities of the stream")
     check(events[-1].usage.completion_tokens == 12 and len(pieces) > 6, f"{events[-1]}")
     # Scored again as a given text.
-    scored = client.completions.create(model="gpt", prompt="it was" + choice.text, max_tokens=0, echo=True, logprobs=0).choices[0]
+    scored = client.completions.create(model="gpt", prompt="it was" + choice.text, max_tokens=0, echo=True, logprobs=0).choices[
+        0
+    ]
     check(scored.text == "it was" + choice.text, f"the echo is {scored.text!r}")
     # Ids of the model's own: the text of tokens need not become the same tokens again.
     ids = scored.logprobs.token_ids
@@ -77,7 +98,9 @@ def check_completions(client):
     check(again.token_ids == ids and again.token_logprobs[0] is None, f"ids {ids} are read as {again}")
     check_close(again.token_logprobs[1:], scored.logprobs.token_logprobs[1:], "log-probabilities of ids")
     if scored.logprobs.token_ids[-12:] == choice.logprobs.token_ids:  # else the text has other tokens than were written
-        check_close(scored.logprobs.token_logprobs[-12:], choice.logprobs.token_logprobs, "log-probabilities of the text that is scored")
+        check_close(
+            scored.logprobs.token_logprobs[-12:], choice.logprobs.token_logprobs, "log-probabilities of the text that is scored"
+        )
     return choice
 
 
@@ -88,13 +111,18 @@ def check_sampling(client):
     a, b, c = (write(seed=seed).choices[0].text for seed in (1, 1, 2))
     check(a == b and a != c, f"seeds give {a!r}, {b!r}, {c!r}")
     three = write(seed=1, n=3)
-    check([choice.index for choice in three.choices] == [0, 1, 2] and len({choice.text for choice in three.choices}) > 1, f"{three}")
+    check(
+        [choice.index for choice in three.choices] == [0, 1, 2] and len({choice.text for choice in three.choices}) > 1,
+        f"{three}",
+    )
     check(three.usage.completion_tokens == 60, f"{three.usage}")
     several = client.completions.create(model="letters", prompt=["it", "the"], max_tokens=3, temperature=0, echo=True)
     check([choice.text[:2] for choice in several.choices] == ["it", "th"], f"{several}")
     whole, stop = (text := write(temperature=0).choices[0].text), text[3:5]
     stopped = write(temperature=0, stop=[stop, "zz"]).choices[0]
-    check(stopped.text == whole[:whole.find(stop)] and stopped.finish_reason == "stop", f"{whole!r} until {stop!r} is {stopped}")
+    check(
+        stopped.text == whole[: whole.find(stop)] and stopped.finish_reason == "stop", f"{whole!r} until {stop!r} is {stopped}"
+    )
     first = write(temperature=0, logprobs=1).choices[0].logprobs.token_ids[0]
     other = write(temperature=0, logit_bias={str(first): -100}, logprobs=1).choices[0].logprobs.token_ids[0]
     check(first != other, "a forbidden token was written")
@@ -104,27 +132,42 @@ def check_sampling(client):
 
 def check_chat(client):
     messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "it was a"}]
-    whole = client.chat.completions.create(model="chat", messages=messages, max_tokens=10, temperature=0, logprobs=True, top_logprobs=2)
+    whole = client.chat.completions.create(
+        model="chat", messages=messages, max_tokens=10, temperature=0, logprobs=True, top_logprobs=2
+    )
     choice = whole.choices[0]
     check(choice.message.role == "assistant" and whole.usage.completion_tokens <= 10, f"{whole}")
     check("".join(each.token for each in choice.logprobs.content) == choice.message.content, f"{choice}")
     check(all(len(each.top_logprobs) == 2 for each in choice.logprobs.content), f"{choice.logprobs}")
-    events = list(client.chat.completions.create(model="chat", messages=messages, max_tokens=10, temperature=0, stream=True,
-                                                 stream_options={"include_usage": True}))
+    events = list(
+        client.chat.completions.create(
+            model="chat", messages=messages, max_tokens=10, temperature=0, stream=True, stream_options={"include_usage": True}
+        )
+    )
     deltas = [event.choices[0].delta for event in events if event.choices]
     check(deltas[0].role == "assistant", f"a stream begins with {deltas[0]}")
-    check("".join(delta.content or "" for delta in deltas) == choice.message.content, "the stream of a chat says something else")
+    check(
+        "".join(delta.content or "" for delta in deltas) == choice.message.content, "the stream of a chat says something else"
+    )
     check(events[-1].usage.completion_tokens == whole.usage.completion_tokens, f"{events[-1]}")
     # A chat is the completion of what the template writes.
     prompt = "system: Be brief.\nuser: it was a\nassistant: "
     plain = client.completions.create(model="chat", prompt=prompt, max_tokens=10, temperature=0)
     check(plain.choices[0].text == choice.message.content, f"{plain.choices[0].text!r} and {choice.message.content!r}")
     for seed in range(3):
-        answer = client.chat.completions.create(model="chat", messages=messages, max_tokens=200, seed=seed, temperature=1, response_format={
-            "type": "json_schema", "json_schema": {"name": "person", "schema": SCHEMA, "strict": True}})
+        answer = client.chat.completions.create(
+            model="chat",
+            messages=messages,
+            max_tokens=200,
+            seed=seed,
+            temperature=1,
+            response_format={"type": "json_schema", "json_schema": {"name": "person", "schema": SCHEMA, "strict": True}},
+        )
         check(answer.choices[0].finish_reason == "stop", f"{answer}")
         jsonschema.validate(json.loads(answer.choices[0].message.content), SCHEMA)
-    made = client.chat.completions.create(model="chat", messages=messages, max_tokens=120, seed=1, response_format={"type": "json_object"})
+    made = client.chat.completions.create(
+        model="chat", messages=messages, max_tokens=120, seed=1, response_format={"type": "json_object"}
+    )
     if made.choices[0].finish_reason == "stop":
         check(isinstance(json.loads(made.choices[0].message.content), dict), f"{made}")
 
@@ -155,12 +198,25 @@ def check_errors(client, address):
     expect(openai.NotFoundError, "a model that is not there", lambda: ask(model="none", prompt="a"))
     expect(openai.BadRequestError, "a temperature of -1", lambda: ask(model="gpt", prompt="a", temperature=-1))
     expect(openai.BadRequestError, "a prompt that is too long", lambda: ask(model="gpt", prompt="it was " * 2000))
-    expect(openai.BadRequestError, "a regular expression that is none", lambda: ask(model="gpt", prompt="a", extra_body={"regex": "("}))
-    expect(openai.BadRequestError, "a chat without a template",
-           lambda: client.chat.completions.create(model="gpt", messages=[{"role": "user", "content": "a"}]))
-    expect(openai.BadRequestError, "a schema that is none", lambda: client.chat.completions.create(
-        model="chat", messages=[{"role": "user", "content": "a"}],
-        response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "nothing"}}}))
+    expect(
+        openai.BadRequestError,
+        "a regular expression that is none",
+        lambda: ask(model="gpt", prompt="a", extra_body={"regex": "("}),
+    )
+    expect(
+        openai.BadRequestError,
+        "a chat without a template",
+        lambda: client.chat.completions.create(model="gpt", messages=[{"role": "user", "content": "a"}]),
+    )
+    expect(
+        openai.BadRequestError,
+        "a schema that is none",
+        lambda: client.chat.completions.create(
+            model="chat",
+            messages=[{"role": "user", "content": "a"}],
+            response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "nothing"}}},
+        ),
+    )
     wrong = openai.OpenAI(base_url=f"{address}/v1", api_key="wrong", max_retries=0)
     expect(openai.AuthenticationError, "a wrong key", wrong.models.list)
 

@@ -54,9 +54,22 @@ def main():
         with serving(zoo, models.values()) as address:
             Path(folder, "hooks.py").write_text(HOOKS, encoding="utf-8")
             env = {**os.environ, "SCHEMATHESIS_HOOKS": "hooks", "PYTHONPATH": folder}
-            command = [PYTHON, "-m", "schemathesis.cli", "run", f"{address}/openapi.json", "--max-examples", arguments.examples, "--seed",
-                       arguments.seed, "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,"
-                       "response_schema_conformance,unsupported_method", "--request-timeout", "60"]
+            command = [
+                PYTHON,
+                "-m",
+                "schemathesis.cli",
+                "run",
+                f"{address}/openapi.json",
+                "--max-examples",
+                arguments.examples,
+                "--seed",
+                arguments.seed,
+                "--checks",
+                "not_a_server_error,status_code_conformance,content_type_conformance,"
+                "response_schema_conformance,unsupported_method",
+                "--request-timeout",
+                "60",
+            ]
             return subprocess.run([str(word) for word in command], cwd=folder, env=env, check=False).returncode
 
 

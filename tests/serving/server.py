@@ -22,8 +22,13 @@ def serving(zoo, models, *options, seconds=120):
     port, opener = free_port(), urllib.request.build_opener(urllib.request.ProxyHandler({}))
     address, env = f"http://127.0.0.1:{port}", {**os.environ, "OMP_NUM_THREADS": "1"}
     with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen([str(word) for word in [Path(zoo).resolve(), "serve", *models, "--port", port, *options]],
-                                   stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
+        process = subprocess.Popen(
+            [str(word) for word in [Path(zoo).resolve(), "serve", *models, "--port", port, *options]],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=env,
+        )
         try:
             deadline = time.monotonic() + seconds
             while True:
@@ -31,7 +36,9 @@ def serving(zoo, models, *options, seconds=120):
                     break
                 if process.poll() is not None or time.monotonic() > deadline:
                     log.seek(0)
-                    raise RuntimeError(f"zoo serve does not answer ({process.poll()}): {log.read().decode(errors='replace').strip()}")
+                    raise RuntimeError(
+                        f"zoo serve does not answer ({process.poll()}): {log.read().decode(errors='replace').strip()}"
+                    )
                 time.sleep(0.05)
             yield address
         finally:
