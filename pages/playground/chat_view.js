@@ -1,6 +1,6 @@
 // Chat: a conversation with a model, with a system prompt.
 
-import {button, el, set} from '../page.js';
+import {button, count, el, set} from '../page.js';
 import {events} from './api.js';
 import {Announcer, field, ModelChoice, Runner, Sampling, textArea} from './forms.js';
 
@@ -63,14 +63,16 @@ export class ChatView {
     const system = this.#system.value.trim();
     const messages = [...system ? [{role: 'system', content: system}] : [],
                       ...this.#messages.map(({role, content}) => ({role, content}))];
-    const body = {model: this.#choice.id, messages, ...this.#sampling.values};
+    const body = {model: this.#choice.id, messages, ...this.#sampling.values, stream_options: {include_usage: true}};
     const answer = this.#add('assistant', '');
     this.#announcer.clear();
     this.#runner.tell('Answering …');
     answer.node.setAttribute('aria-busy', 'true');
-    let end = null;
+    const begin = performance.now();
+    let end = null, n = 0;
     try {
-      for await (const {choices: [choice]} of events('v1/chat/completions', body, signal)) {
+      for await (const {choices: [choice], usage} of events('v1/chat/completions', body, signal)) {
+        n = usage?.completion_tokens ?? n;
         end = choice?.finish_reason ?? end;
         if (!choice?.delta?.content) continue;
         answer.content += choice.delta.content;
@@ -84,7 +86,9 @@ export class ChatView {
       this.#again.hidden = this.#messages.at(-1)?.role !== 'assistant';
       this.#changed();
     }
-    this.#runner.tell(end === 'length' ? 'The answer has as many tokens as the settings allow.' : '');
+    const seconds = (performance.now() - begin) / 1000, speed = `${(n / seconds).toFixed(1)} tokens/s`;
+    const cut = end === 'length' ? ' It is cut: the settings allow no more tokens.' : '';
+    this.#runner.tell(`The answer has ${count(n, 'token')} (${speed}).${cut}`);
   }
 
   #drop(message) {

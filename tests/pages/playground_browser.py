@@ -336,6 +336,7 @@ def check_chat(page, server):
     )
     check("top_k" not in body and "min_p" not in body, f"a chat has only OpenAI's settings: {body}")
     check(page.run("document.activeElement.name") == "message", "the focus left the message")
+    check("41 tokens" in texts(page, ".state")[0], f"the state is {texts(page, '.state')}")
     page.type("And now?")
     page.press("Enter")
     page.wait_for(f"{VIEW}.querySelectorAll('.message').length === 4", "the second answer")
@@ -467,6 +468,7 @@ def check_picture(page, server):
     mean = [sum(head[2][s] for head in maps) / HEADS for s in range(1, 17)]
     check(f"{100 * max(mean):.1f} %" in readout, f"the largest weight of {mean} is told as {readout}")
     check_link(page, server, "picture", lambda page: [*texts(page, ".bar-row"), *texts(page, ".readout")])
+    check_dropped_pictures(page, server)
     open_view(page, server, "picture", SAMPLES["picture"])
     page.wait_for(
         f"{VIEW}.querySelectorAll('.box').length === 2 && {VIEW}.querySelector('[name=from]').checkVisibility()", "objects"
@@ -484,6 +486,20 @@ def check_picture(page, server):
     page.run(f"{VIEW}.querySelector('[name=least]').value = '0.5'")
     page.run(f"{VIEW}.querySelector('[name=least]').dispatchEvent(new Event('input'))")
     check(texts(page, ".box") == ["Sneaker 0.93"], f"the objects are {texts(page, '.box')}")
+
+
+def check_dropped_pictures(page, server):
+    """A picture that is dropped or pasted is looked at like one that was chosen."""
+    file = f"new File([Uint8Array.from({list(picture(20, 20))})], 'a.png', {{type: 'image/png'}})"
+    for event in (
+        "{FORM}.dispatchEvent(new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true}))",
+        "dispatchEvent(new ClipboardEvent('paste', {clipboardData: data}))",
+    ):
+        open_view(page, server, "picture")
+        action = event.replace("{FORM}", f"{VIEW}.querySelector('form')")
+        page.run(f"{{ const data = new DataTransfer(); data.items.add({file}); {action}; }}")
+        page.wait_for(f"{VIEW}.querySelector('.bar-row')", f"the classes after {event}")
+        check(page.run(f"{VIEW}.querySelector('img').naturalWidth") == 20, "another picture is shown")
 
 
 def check_attention(page, server):

@@ -255,6 +255,7 @@ class Double:
                     time.sleep(0.1)
                 yield event({"content": piece})
             yield event({}, "stop")
+            yield {**event({}), "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 41, "total_tokens": 50}}
 
         return events()
 
