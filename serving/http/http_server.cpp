@@ -21,8 +21,7 @@
 #include <cstdlib>
 #include <deque>
 #include <exception>
-#include <mutex>
-#include <set>
+#include <list>
 #include <utility>
 #include <vector>
 
@@ -100,7 +99,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
   void run();
   void stop();
   void accept();
-  void add(const std::shared_ptr<Connection>& connection);
+  bool make_place();
   void remove(const std::shared_ptr<Connection>& connection);
   void end_if_done();
 
@@ -112,7 +111,9 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
   uint16_t port = 0;
   asio::signal_set signals{context};
   asio::steady_timer pause{context};
-  std::set<std::shared_ptr<Connection>> connections;  // of the network's thread
+  // Of the network's thread.
+  std::list<std::shared_ptr<Connection>> connections;  // in the order of their arrival
+  size_t n_refused = 0;                                // of these, how many only hear that there is no place
   std::atomic<bool> stopping = false;
   std::atomic<size_t> n_connections = 0;
 
@@ -127,14 +128,17 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection(tcp::socket socket, HttpServer::Impl& server);
 
   void begin() { next_request(); }
-  void refuse(int status, std::string_view message);
+  /// Begins with an answer, for a connection that has no place.
+  void turn_away();
   void close();
   /// Whether there is a request, from the end of its head to the last byte of its answer.
   bool is_busy() const { return is_busy_; }
+  bool is_turned_away() const { return is_turned_away_; }
 
  private:
   friend class Reply;
 
+  void refuse(int status, std::string_view message);
   void next_request();
   void read_request();
   void on_head(error_code problem);
@@ -171,7 +175,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Clock::time_point begin_;
 
   uint64_t number_ = 0;  // of the current request
-  bool is_busy_ = false;
+  bool is_busy_ = false, is_turned_away_ = false;
   bool is_open_ = true;
   bool is_answering_ = false;  // whether an answer was begun
   bool is_complete_ = false;   // whether all parts of it are there
@@ -490,6 +494,11 @@ void Connection::refuse(int status, std::string_view message) {
   send(number_, server_.handlers.problem(status, message));
 }
 
+void Connection::turn_away() {
+  is_turned_away_ = true;
+  refuse(kUnavailable, "too many connections: ask again later");
+}
+
 /// Closes the sending end, and drops what still comes for a moment: a connection that is closed with unread
 /// bytes is reset, and its client may lose the answer.
 void Connection::close_politely() {
@@ -568,25 +577,33 @@ void HttpServer::Impl::accept() {
       });
       return;
     }
-    const bool is_full = connections.size() >= options.limits.connections;
-    const auto connection = std::make_shared<Connection>(std::move(socket), *this);
-    add(connection);
-    if (is_full) {
-      connection->refuse(kUnavailable, "too many connections: ask again later");
-    } else {
-      connection->begin();
+    const bool has_place = make_place();
+    if (has_place || n_refused < options.limits.connections) {
+      const auto connection = std::make_shared<Connection>(std::move(socket), *this);
+      connections.push_back(connection);
+      n_connections = connections.size();
+      n_refused += has_place ? 0 : 1;
+      has_place ? connection->begin() : connection->turn_away();
     }
     accept();
   });
 }
 
-void HttpServer::Impl::add(const std::shared_ptr<Connection>& connection) {
-  connections.insert(connection);
-  n_connections = connections.size();
+/// Whether there is a place for one more connection, if need be that of the oldest one without a request.
+bool HttpServer::Impl::make_place() {
+  if (connections.size() - n_refused < options.limits.connections) return true;
+  const auto oldest = std::ranges::find_if(connections, [](const auto& connection) {
+    return !connection->is_busy() && !connection->is_turned_away();
+  });
+  if (oldest == connections.end()) return false;
+  const auto closed = *oldest;
+  closed->close();
+  return true;
 }
 
 void HttpServer::Impl::remove(const std::shared_ptr<Connection>& connection) {
-  connections.erase(connection);
+  n_refused -= connection->is_turned_away() ? 1 : 0;
+  connections.remove(connection);
   n_connections = connections.size();
   if (stopping) end_if_done();
 }
@@ -601,7 +618,7 @@ void HttpServer::Impl::run() {
 void HttpServer::Impl::stop() {
   asio::post(context, [this] {
     stopping = true;
-    const auto all = connections;
+    const auto all = connections;  // closing one removes it
     for (const auto& connection : all) {
       if (!connection->is_busy()) connection->close();
     }

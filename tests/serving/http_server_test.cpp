@@ -194,18 +194,43 @@ TEST(HttpServer, WhatAHandlerThrowsOrForgetsIsAnEndToo) {
   EXPECT_TRUE(client.is_at_end());
 }
 
-TEST(HttpServer, TooManyConnectionsAreRefused) {
+TEST(HttpServer, ConnectionsWithoutARequestMakePlaceForOthers) {
   EchoServer server({.connections = 5});
   std::vector<std::unique_ptr<HttpClient>> clients;
   for (int i = 0; i < 5; ++i) {
     clients.push_back(std::make_unique<HttpClient>(server.port()));
-    EXPECT_EQ(clients.back()->get("/").status, 200);
+    if (i % 2 == 0) clients.back()->send("GET / HT");
+  }
+  // Those that send nothing, or only the beginning of a request, are closed, the oldest first.
+  std::vector<std::shared_ptr<HttpReply>> streams;
+  for (size_t i = 0; i < 5; ++i) {
+    clients.push_back(std::make_unique<HttpClient>(server.port()));
+    EXPECT_TRUE(clients[i]->is_at_end());
+    clients.back()->send("GET /wait HTTP/1.1\r\n\r\n");
+    streams.push_back(server.waiting());
+    streams.back()->begin({});
+    EXPECT_THAT(clients.back()->read_until("\r\n\r\n"), HasSubstr("200 OK"));
+  }
+  for (const auto& stream : streams) stream->finish();
+  for (size_t i = 5; i < 10; ++i) EXPECT_EQ(clients[i]->read_until("\r\n\r\n"), "0\r\n\r\n");
+}
+
+TEST(HttpServer, TooManyRequestsAreRefused) {
+  EchoServer server({.connections = 3});
+  std::vector<std::unique_ptr<HttpClient>> clients;
+  std::vector<std::shared_ptr<HttpReply>> replies;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(std::make_unique<HttpClient>(server.port()));
+    clients.back()->send("GET /wait HTTP/1.1\r\n\r\n");
+    replies.push_back(server.waiting());
   }
   HttpClient more(server.port());
-  EXPECT_EQ(more.read_answer().status, 503);
+  const auto answer = more.read_answer();
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_EQ(answer.error(), "too many connections: ask again later");
   more.close();
-  clients.pop_back();
-  while (server.http().n_connections() > 4) std::this_thread::yield();
+  for (const auto& reply : replies) reply->send({.body = "done"});
+  for (const auto& client : clients) EXPECT_EQ(client->read_answer().body, "done");
   EXPECT_EQ(HttpClient(server.port()).get("/").status, 200);
 }
 
