@@ -101,7 +101,7 @@ class ScalingMeter {
       };
       read(PositionRange(0, length));
       int64_t position = length;
-      read(PositionRange(position++, 1));  // a cache that grows by doubling has grown
+      read(PositionRange(position++, 1));  // now the cache has room for more
       const int64_t bytes = state->bytes();
       const Times times = measure_times([&] { read(PositionRange(position++, 1)); }, device_,
                                         options_.seconds, options_.should_stop);

@@ -159,7 +159,7 @@ const MemoryState* DecodingState::memory(size_t layer) const {
 
 Mask DecodingState::memory_mask() const {
   if (memories_.empty()) return {};
-  const int64_t longest = memories_.front()->keys().size(2);
+  const int64_t longest = memories_.front()->n_columns();
   const bool padded = std::ranges::any_of(memory_lengths_, [&](int64_t n) { return n < longest; });
   return padded ? Mask::lengths(on_device(memory_lengths_)) : Mask();
 }

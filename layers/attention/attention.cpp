@@ -16,6 +16,7 @@
 #include "layers/positions/position_bias.h"
 
 namespace zoo {
+
 AttentionImpl::AttentionImpl(const AttentionOptions& options_) : HeadProjectionsImpl(options_) {
   if (options.global_projections()) {
     const auto* const window = dynamic_cast<const WindowPattern*>(options.pattern().get());
@@ -108,20 +109,11 @@ AttentionImpl::Heads AttentionImpl::self_heads(const torch::Tensor& x, const Att
   return heads;
 }
 
-/// The heads with all keys and values that the state has, after it has read these.
-AttentionImpl::Heads AttentionImpl::extended(Heads heads, const AttentionContext& context) {
-  if (!context.state) return heads;
-  TORCH_CHECK(context.range, "a state needs the positions of the tokens");
-  const auto all = dynamic_cast<KeyValueState&>(*context.state).extend(heads.k, heads.v, *context.range);
-  return {.q = heads.q, .k = all.keys, .v = all.values};
-}
-
-AttentionImpl::Heads AttentionImpl::cross_heads(const torch::Tensor& x, const AttentionContext& context) {
+torch::Tensor AttentionImpl::cross_attention(const torch::Tensor& x, const AttentionContext& context) {
   const auto queries = project_queries(with_positions(x, context.query_positions));
-  if (context.remembered)
-    return {.q = queries, .k = context.remembered->keys(), .v = context.remembered->values()};
+  if (context.remembered) return mix_remembered(queries, context);
   const auto [keys, values] = project_memory(context.memory, context.memory_positions);
-  return {.q = queries, .k = keys, .v = values};
+  return mix({.q = queries, .k = keys, .v = values}, context);
 }
 
 // e_ij = q_i·(k_j + a^K_ij), z_i = Σ_j α_ij (v_j + a^V_ij); relative positions are clipped to -n … n.
@@ -151,29 +143,53 @@ torch::Tensor AttentionImpl::mix_with_relative_positions(const Heads& heads,
   return output + torch::einsum(by_row ? "bhts,btsd->bhtd" : "bhts,tsd->bhtd", {weights, value_vectors});
 }
 
+ScaledDotProductOptions AttentionImpl::call_options(const AttentionContext& context) const {
+  const double dropout = is_training() ? options.dropout() : 0.0;
+  return {context.mask, context.bias, options.scale(), dropout, options.softcap()};
+}
+
 /// (B, H, T, Dh)
 torch::Tensor AttentionImpl::mix(const Heads& heads, const AttentionContext& context) {
-  const double dropout = is_training() ? options.dropout() : 0.0;
-  const ScaledDotProductOptions call{context.mask, context.bias, options.scale(), dropout, options.softcap()};
+  const auto call = call_options(context);
   if (!context.maps) return fused_attention(heads.q, heads.k, heads.v, call);
   const auto result = explicit_attention(heads.q, heads.k, heads.v, call);
   context.maps->push_back(result.weights);
   return result.output;
 }
 
+/// (B, H, T, Dh): attention over the keys of these heads.
+torch::Tensor AttentionImpl::mix_self(const Heads& heads, const AttentionContext& context) {
+  return options.shaw_max_distance() ? mix_with_relative_positions(heads, context) : mix(heads, context);
+}
+
+/// The same over all keys that the state has, after it has read these.
+torch::Tensor AttentionImpl::mix_with_state(const Heads& heads, const AttentionContext& context) {
+  TORCH_CHECK(context.range, "a state needs the positions of the tokens");
+  auto& state = dynamic_cast<KeyValueState&>(*context.state);
+  if (!options.shaw_max_distance() && !context.maps)
+    return fused_attention(heads.q, heads.k, heads.v, state, *context.range, call_options(context));
+  const auto all = state.extend(heads.k, heads.v, *context.range);
+  return mix_self({.q = heads.q, .k = all.keys, .v = all.values}, context);
+}
+
 /// Rows with the same memory become further queries of one row, so the memory is not copied.
-torch::Tensor AttentionImpl::mix_remembered(const Heads& heads, const AttentionContext& context) {
-  const int64_t n_rows = heads.q.size(0), n_memories = heads.k.size(0), n_heads = heads.q.size(1),
-                n_queries = heads.q.size(2);
-  if (n_rows == n_memories) return mix(heads, context);
-  TORCH_CHECK(n_rows % n_memories == 0 && !context.maps, n_memories, " memories cannot serve ", n_rows,
-              " rows");
+torch::Tensor AttentionImpl::mix_remembered(const torch::Tensor& queries, const AttentionContext& context) {
+  const auto& memories = *context.remembered;
+  const int64_t n_rows = queries.size(0), n_memories = memories.n_memories(), n_heads = queries.size(1),
+                n_queries = queries.size(2);
+  if (context.maps) {
+    TORCH_CHECK(n_rows == n_memories, "maps need a memory for each row");
+    const auto& all = memories.together();
+    return mix({.q = queries, .k = all.keys, .v = all.values}, context);
+  }
+  if (n_rows == n_memories) return fused_attention(queries, memories, call_options(context));
+  TORCH_CHECK(n_rows % n_memories == 0, n_memories, " memories cannot serve ", n_rows, " rows");
   const int64_t group = n_rows / n_memories;
-  const auto folded = heads.q.view({n_memories, group, n_heads, n_queries, head_dim_})
+  const auto folded = queries.view({n_memories, group, n_heads, n_queries, head_dim_})
                           .transpose(1, 2)
                           .reshape({n_memories, n_heads, group * n_queries, head_dim_});
-  const auto mixed = mix({.q = folded, .k = heads.k, .v = heads.v}, context);
-  return mixed.view({n_memories, n_heads, group, n_queries, head_dim_})
+  return fused_attention(folded, memories, call_options(context))
+      .view({n_memories, n_heads, group, n_queries, head_dim_})
       .transpose(1, 2)
       .reshape({n_rows, n_heads, n_queries, head_dim_});
 }
@@ -242,12 +258,10 @@ torch::Tensor AttentionImpl::with_global_queries(const torch::Tensor& mixed, con
 }
 
 torch::Tensor AttentionImpl::forward(const torch::Tensor& x, const AttentionContext& context) {
-  if (context.memory.defined() || context.remembered)
-    return merged(mix_remembered(cross_heads(x, context), context));
+  if (context.memory.defined() || context.remembered) return merged(cross_attention(x, context));
   const auto heads = self_heads(x, context);
   if (options.pattern()) return merged(mix_pattern(x, heads, context));
-  const auto all = extended(heads, context);
-  return merged(options.shaw_max_distance() ? mix_with_relative_positions(all, context) : mix(all, context));
+  return merged(context.state ? mix_with_state(heads, context) : mix_self(heads, context));
 }
 
 }  // namespace zoo

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "layers/attention/head_projections.h"
+#include "layers/attention/scaled_dot_product.h"
 
 namespace zoo {
 
@@ -31,16 +32,18 @@ class AttentionImpl : public HeadProjectionsImpl, public WeightOwner {
 
  private:
   Heads self_heads(const torch::Tensor& x, const AttentionContext& context);
-  Heads extended(Heads heads, const AttentionContext& context);
   double scale() const;
-  Heads cross_heads(const torch::Tensor& x, const AttentionContext& context);
+  torch::Tensor cross_attention(const torch::Tensor& x, const AttentionContext& context);
   torch::Tensor project_queries(const torch::Tensor& x);
   KeysAndValues project_memory(const torch::Tensor& memory, const torch::Tensor& positions);
+  ScaledDotProductOptions call_options(const AttentionContext& context) const;
   torch::Tensor mix(const Heads& heads, const AttentionContext& context);
+  torch::Tensor mix_self(const Heads& heads, const AttentionContext& context);
+  torch::Tensor mix_with_state(const Heads& heads, const AttentionContext& context);
   torch::Tensor mix_pattern(const torch::Tensor& x, const Heads& heads, const AttentionContext& context);
   torch::Tensor with_global_queries(const torch::Tensor& mixed, const torch::Tensor& x,
                                     const AttentionContext& context);
-  torch::Tensor mix_remembered(const Heads& heads, const AttentionContext& context);
+  torch::Tensor mix_remembered(const torch::Tensor& queries, const AttentionContext& context);
   torch::Tensor mix_with_relative_positions(const Heads& heads, const AttentionContext& context);
 };
 

@@ -2,7 +2,22 @@
 
 #include <algorithm>
 
+#include <torch/types.h>
+
 namespace zoo {
+namespace {
+
+/// Writes `x` (B, K, T, D) into the columns of `range`.
+void write_columns(torch::Tensor& storage, const torch::Tensor& x, const PositionRange& range) {
+  if (!range.differs_by_row()) {
+    storage.narrow(2, range.first(), range.count()).copy_(x);
+    return;
+  }
+  const auto rows = torch::arange(x.size(0), range.columns().options()).unsqueeze(1);  // (B, 1)
+  storage.transpose(1, 2).index_put_({rows, range.columns()}, x.transpose(1, 2).to(storage.scalar_type()));
+}
+
+}  // namespace
 
 torch::Tensor with_capacity(const torch::Tensor& x, int64_t n, int64_t capacity) {
   auto result = torch::empty({x.size(0), x.size(1), capacity, x.size(3)}, x.options());
@@ -21,6 +36,57 @@ torch::Tensor joined_rows(const torch::Tensor& a, const torch::Tensor& b) {
 
 torch::Tensor rows_without_columns(int64_t n_rows, const torch::Tensor& like) {
   return torch::empty({n_rows, like.size(1), 0, like.size(3)}, like.options());
+}
+
+ColumnStorage::ColumnStorage(int64_t n_rows, const KeysAndValues& like)
+    : keys_(rows_without_columns(n_rows, like.keys)), values_(rows_without_columns(n_rows, like.values)) {}
+
+void ColumnStorage::write(const KeysAndValues& tokens, const PositionRange& range) {
+  constexpr int64_t fewest = 32;
+  const int64_t needed = range.n_columns(), capacity = keys_.size(2);
+  if (needed > capacity) {
+    const int64_t larger = std::max({needed, 2 * capacity, fewest});
+    keys_ = with_capacity(keys_, n_columns_, larger);
+    values_ = with_capacity(values_, n_columns_, larger);
+  }
+  write_columns(keys_, tokens.keys, range);
+  write_columns(values_, tokens.values, range);
+  n_columns_ = range.n_keys();
+}
+
+KeysAndValues ColumnStorage::columns(int64_t n) const {
+  return {.keys = keys_.narrow(2, 0, n), .values = values_.narrow(2, 0, n)};
+}
+
+void ColumnStorage::reorder(const torch::Tensor& rows) {
+  // With their whole capacity: beams are reordered at every step, and must not grow anew each time.
+  keys_ = keys_.index_select(0, rows);
+  values_ = values_.index_select(0, rows);
+}
+
+void ColumnStorage::join(const KeyValueStorage& other) {
+  const auto& more = dynamic_cast<const ColumnStorage&>(other);
+  const auto mine = columns(n_columns_), others = more.columns(more.n_columns_);
+  keys_ = joined_rows(mine.keys, others.keys);
+  values_ = joined_rows(mine.values, others.values);
+  n_columns_ = std::max(n_columns_, more.n_columns_);
+}
+
+void ColumnStorage::truncate(std::span<const int64_t> to) {
+  n_columns_ = to.empty() ? 0 : std::min(n_columns_, *std::ranges::max_element(to));
+}
+
+std::unique_ptr<KeyValueStorage> ColumnStorage::copy() const {
+  auto result = std::make_unique<ColumnStorage>(*this);
+  result->keys_ = keys_.clone();
+  result->values_ = values_.clone();
+  return result;
+}
+
+int64_t ColumnStorage::bytes() const { return static_cast<int64_t>(keys_.nbytes() + values_.nbytes()); }
+
+std::unique_ptr<KeyValueStorage> ColumnStorage::empty(int64_t n_rows) const {
+  return std::make_unique<ColumnStorage>(n_rows, KeysAndValues{.keys = keys_, .values = values_});
 }
 
 }  // namespace zoo

@@ -1,9 +1,14 @@
 #pragma once
-// Keys or values of several rows, (B, K, columns, D), with room for more columns.
+// Keys or values of several rows in one tensor, (B, K, columns, D), with room for more columns.
 
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
 
 #include <torch/types.h>
+
+#include "layers/attention/key_value_storage.h"
 
 namespace zoo {
 
@@ -16,5 +21,29 @@ torch::Tensor joined_rows(const torch::Tensor& a, const torch::Tensor& b);
 
 /// `n_rows` rows without columns, as `like` otherwise.
 torch::Tensor rows_without_columns(int64_t n_rows, const torch::Tensor& like);
+
+/// All rows in one tensor, as the attention of GPUs reads them. It grows by doubling: most calls copy new
+/// tokens only. reorder(), join() and copy() copy all rows.
+class ColumnStorage final : public KeyValueStorage {
+ public:
+  /// `like`: keys (B, K, …, Dh) and values (B, K, …, Dv) that give shapes, type and device.
+  ColumnStorage(int64_t n_rows, const KeysAndValues& like);
+
+  void write(const KeysAndValues& tokens, const PositionRange& range) override;
+  KeysAndValues columns(int64_t n) const override;
+  bool has_views(int64_t) const override { return true; }
+  std::optional<ColumnBlocks> blocks(int64_t) const override { return std::nullopt; }
+  int64_t n_columns() const override { return n_columns_; }
+  void reorder(const torch::Tensor& rows) override;
+  void join(const KeyValueStorage& other) override;
+  void truncate(std::span<const int64_t> to) override;
+  std::unique_ptr<KeyValueStorage> copy() const override;
+  int64_t bytes() const override;
+  std::unique_ptr<KeyValueStorage> empty(int64_t n_rows) const override;
+
+ private:
+  torch::Tensor keys_, values_;  // (B, K, capacity, D)
+  int64_t n_columns_ = 0;
+};
 
 }  // namespace zoo

@@ -5,10 +5,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include <torch/types.h>
 
+#include "layers/attention/key_value_storage.h"
+#include "layers/kernels/attention/column_blocks.h"
 #include "layers/positions/positions.h"
 
 namespace zoo {
@@ -31,60 +35,79 @@ class LayerState {
   virtual bool keeps_every_token() const { return false; }
   virtual std::unique_ptr<LayerState> copy() const = 0;
   virtual int64_t bytes() const = 0;
-};
-
-/// Keys (B, K, S, Dh) and values (B, K, S, Dv).
-struct KeysAndValues {
-  torch::Tensor keys, values;
+  /// How keys and values are stored, chosen before anything is read. Throws UsageError for a format that this
+  /// state does not have; by default every one but fp32.
+  virtual void store_in(CacheFormat format);
 };
 
 /// The keys and values of a self-attention. The token of a row at position p is in column p, so rows of
-/// unequal length begin in the same column. Storage grows by doubling: most calls copy new tokens only.
+/// unequal length begin in the same column. On a CPU they are in blocks that rows and copies share until one
+/// of them goes on: see KeyValueStorage.
 class KeyValueState final : public LayerState {
  public:
   explicit KeyValueState(int64_t n_rows) : n_rows_(n_rows) {}
+  KeyValueState(const KeyValueState&) = delete;
+  KeyValueState& operator=(const KeyValueState&) = delete;
 
-  /// Writes the keys (B, K, T, Dh) and values (B, K, T, Dv) of the tokens at `range`. Returns views of all
-  /// columns up to range.n_keys(). A mask must hide the columns behind the last token of each row.
+  void store_in(CacheFormat format) override;
+  /// Writes the keys (B, K, T, Dh) and values (B, K, T, Dv) of the tokens at `range`. Throws UsageError for a
+  /// format other than fp32 on a GPU.
+  void write(const KeysAndValues& tokens, const PositionRange& range);
+  /// The same. Returns all columns up to range.n_keys(), (B, K, S, D). A mask must hide the columns behind
+  /// the last token of each row. They are views, or the tokens themselves if nothing was read before; else
+  /// copies.
   KeysAndValues extend(const torch::Tensor& keys, const torch::Tensor& values, const PositionRange& range);
+  /// The first n columns, (B, K, n, D): views or copies.
+  KeysAndValues columns(int64_t n) const { return storage_->columns(n); }
+  /// The blocks of the rows for masks over n columns; nothing if they are not in blocks, or nothing is read.
+  /// They are valid until the state changes.
+  std::optional<ColumnBlocks> blocks(int64_t n) const;
 
   void reorder(const torch::Tensor& rows) override;
   void join(const LayerState& other) override;
   void truncate(std::span<const int64_t> from, std::span<const int64_t> to) override;
   bool keeps_every_token() const override { return true; }
   std::unique_ptr<LayerState> copy() const override;
+  /// Blocks that rows of this state share count once.
   int64_t bytes() const override;
 
   /// Columns in use: the length of the longest row.
-  int64_t n_columns() const { return n_columns_; }
+  int64_t n_columns() const;
 
  private:
   int64_t n_rows_;
-  torch::Tensor keys_, values_;  // (B, K, capacity, Dh); undefined before anything is read
-  int64_t n_columns_ = 0;
+  CacheFormat format_ = CacheFormat::fp32;
+  std::unique_ptr<KeyValueStorage> storage_;  // null before anything is read
 };
 
-/// The keys and values that a cross-attention has computed from its memories. It has one row per memory.
-/// Several rows of the decoder may use the same memory.
+/// The keys and values that a cross-attention has computed from its memories. Several rows of the decoder may
+/// use the same memory. Memories may have unequal lengths; states share them, and copy none.
 class MemoryState final : public LayerState {
  public:
-  explicit MemoryState(KeysAndValues memory) : memory_(std::move(memory)) {}
+  /// One memory per row.
+  explicit MemoryState(const KeysAndValues& memories);
 
-  const torch::Tensor& keys() const { return memory_.keys; }
-  const torch::Tensor& values() const { return memory_.values; }
-  int64_t n_memories() const { return memory_.keys.size(0); }
+  int64_t n_memories() const { return std::ssize(memories_); }
+  /// S: the length of the longest memory.
+  int64_t n_columns() const;
+  /// (B, K, S, Dh) and (B, K, S, Dv), with zeros behind shorter memories. They are put together again after
+  /// reorder() and join(), when they are asked for.
+  const KeysAndValues& together() const;
+  /// The memories as blocks; nothing if they are not float on a CPU, or need gradients.
+  std::optional<ColumnBlocks> blocks() const;
 
   void reorder(const torch::Tensor& rows) override;
-  /// Pads shorter memories on the right.
   void join(const LayerState& other) override;
   /// Does nothing: memories do not depend on the tokens that the decoder has read.
   void truncate(std::span<const int64_t>, std::span<const int64_t>) override {}
   bool keeps_every_token() const override { return true; }
   std::unique_ptr<LayerState> copy() const override;
+  /// A memory that is there several times counts once.
   int64_t bytes() const override;
 
  private:
-  KeysAndValues memory_;
+  std::vector<KeysAndValues> memories_;            // (K, S, D) each
+  mutable std::optional<KeysAndValues> together_;  // of one thread, like the whole state
 };
 
 }  // namespace zoo

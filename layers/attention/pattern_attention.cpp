@@ -96,17 +96,15 @@ torch::Tensor over_window(const torch::Tensor& q, const torch::Tensor& k, const 
   return parts.size() == 1 ? parts.front() : torch::cat(parts, 2);
 }
 
-/// Over all keys so far, of which a single token gathers those that it sees.
-torch::Tensor over_all_keys(const torch::Tensor& q, const KeysAndValues& all, const PatternCall& call) {
+/// Over all keys so far, and those of these tokens.
+torch::Tensor over_all_keys(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
+                            KeyValueState& state, const PatternCall& call) {
   const auto& range = *call.range;
-  const auto keys = torch::arange(all.keys.size(2), torch::dtype(torch::kInt64).device(q.device()));
-  if (range.count() == 1 && !range.differs_by_row()) {
-    const auto seen = call.pattern.sees(range.ids(q.device()), keys).nonzero().squeeze(1);
-    return fused_attention(q, all.keys.index_select(2, seen), all.values.index_select(2, seen),
-                           {.scale = call.scale, .softcap = call.softcap});
-  }
+  const auto keys = torch::arange(range.n_keys(), torch::dtype(torch::kInt64).device(q.device()));
   const auto queries = range.differs_by_row() ? range.columns() : range.ids(q.device()).unsqueeze(0);
-  return over_positions(q, all.keys, all.values, queries, keys.unsqueeze(0), call);
+  const auto visible = call.pattern.sees(queries.unsqueeze(2), keys.view({1, 1, -1}));
+  return fused_attention(q, k, v, state, range,
+                         {.mask = Mask::keep(visible), .scale = call.scale, .softcap = call.softcap});
 }
 
 }  // namespace
@@ -132,8 +130,10 @@ torch::Tensor pattern_attention(const torch::Tensor& q, const torch::Tensor& k, 
     window->write(k, v, *call.range);
     return over_whole_sequences(q, k, v, call);
   }
-  const auto all = dynamic_cast<KeyValueState&>(*call.state).extend(k, v, *call.range);
-  return is_first ? over_whole_sequences(q, k, v, call) : over_all_keys(q, all, call);
+  auto& state = dynamic_cast<KeyValueState&>(*call.state);
+  if (!is_first) return over_all_keys(q, k, v, state, call);
+  const auto all = state.extend(k, v, *call.range);
+  return over_whole_sequences(q, all.keys, all.values, call);
 }
 
 }  // namespace zoo

@@ -36,18 +36,20 @@ double scale_of(const torch::Tensor& q, const ScaledDotProductOptions& options) 
   return options.scale.value_or(1.0 / std::sqrt(static_cast<double>(q.size(-1))));
 }
 
+FewQueriesOptions few_queries_options(const torch::Tensor& q, int64_t n_keys,
+                                      const ScaledDotProductOptions& options) {
+  return {.visible = options.mask.materialize(q.size(2), n_keys, q.device()),
+          .bias = options.bias.defined() ? options.bias.to(torch::kFloat) : options.bias,
+          .scale = scale_of(q, options),
+          .softcap = options.softcap};
+}
+
 }  // namespace
 
 torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                               const ScaledDotProductOptions& options) {
-  if (options.dropout == 0 && has_few_queries_attention(q, k, v)) {
-    return few_queries_attention(
-        q, k, v,
-        {.visible = options.mask.materialize(q.size(2), k.size(2), q.device()),
-         .bias = options.bias.defined() ? options.bias.to(torch::kFloat) : options.bias,
-         .scale = scale_of(q, options),
-         .softcap = options.softcap});
-  }
+  if (options.dropout == 0 && has_few_queries_attention(q, k, v))
+    return few_queries_attention(q, k, v, few_queries_options(q, k.size(2), options));
   // The fused CPU kernel has no dropout: LibTorch, too, would go step by step, with a slower dropout. No
   // fused kernel takes a scale that is not positive: LibTorch takes its square root. None caps scores.
   const double scale = scale_of(q, options);
@@ -73,6 +75,30 @@ torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, co
   const bool needs_zeros = visible.defined() && !q.is_cpu();
   return needs_zeros ? torch::where(visible.any(-1, /*keepdim=*/true), out, torch::zeros({}, out.options()))
                      : out;
+}
+
+torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
+                              KeyValueState& state, const PositionRange& range,
+                              const ScaledDotProductOptions& options) {
+  if (options.dropout == 0 && are_few_queries(q)) {
+    state.write({.keys = k, .values = v}, range);
+    if (const auto blocks = state.blocks(range.n_keys()))
+      return few_queries_attention(q, *blocks, few_queries_options(q, range.n_keys(), options));
+    const auto all = state.columns(range.n_keys());
+    return fused_attention(q, all.keys, all.values, options);
+  }
+  const auto all = state.extend(k, v, range);
+  return fused_attention(q, all.keys, all.values, options);
+}
+
+torch::Tensor fused_attention(const torch::Tensor& q, const MemoryState& state,
+                              const ScaledDotProductOptions& options) {
+  if (options.dropout == 0 && are_few_queries(q)) {
+    if (const auto blocks = state.blocks())
+      return few_queries_attention(q, *blocks, few_queries_options(q, state.n_columns(), options));
+  }
+  const auto& all = state.together();
+  return fused_attention(q, all.keys, all.values, options);
 }
 
 AttentionResult explicit_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,

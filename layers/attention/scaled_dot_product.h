@@ -7,7 +7,9 @@
 
 #include <torch/types.h>
 
+#include "layers/attention/layer_state.h"
 #include "layers/attention/mask.h"
+#include "layers/positions/positions.h"
 
 namespace zoo {
 
@@ -25,6 +27,17 @@ struct ScaledDotProductOptions {
 /// query heads (Ainslie et al. 2023). Returns (B, H, T, Dv).
 torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                               const ScaledDotProductOptions& options = {});
+
+/// The same over all keys and values of `state`, after it has read those of the tokens at `range`: k (B, K,
+/// T, Dh) and v (B, K, T, Dv). options.mask and options.bias have S = range.n_keys(). Blocks are read where
+/// they are if there are few queries.
+torch::Tensor fused_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
+                              KeyValueState& state, const PositionRange& range,
+                              const ScaledDotProductOptions& options);
+
+/// The same over the memories of `state`, one per row of q; S is its n_columns().
+torch::Tensor fused_attention(const torch::Tensor& q, const MemoryState& state,
+                              const ScaledDotProductOptions& options);
 
 struct AttentionResult {
   torch::Tensor output;   // (B, H, T, Dv)

@@ -18,6 +18,7 @@ PositionRange::PositionRange(std::span<const int64_t> before, std::span<const in
   n_keys_ = 1;  // also if no row has a token
   for (size_t b = 0; b < before.size(); ++b) n_keys_ = std::max(n_keys_, before[b] + counts[b]);
   if (same_place && all_tokens) return;
+  for (size_t b = 0; b < before.size(); ++b) rows_.push_back({.first = before[b], .count = counts[b]});
   const auto on_device = [&](std::span<const int64_t> values) {
     return torch::tensor(at::ArrayRef<int64_t>(values.data(), values.size()), torch::kInt64).to(device);
   };
@@ -34,6 +35,8 @@ PositionRange PositionRange::part(int64_t first, int64_t count) const {
     part.n_keys_ = part.first_ + count;
     return part;
   }
+  for (auto& row : part.rows_)
+    row = {.first = row.first + first, .count = std::clamp<int64_t>(row.count - first, 0, count)};
   // The longest row may end in another part, so n_keys() stays.
   part.offsets_ = offsets_ + first;
   part.columns_ = columns_.narrow(1, first, count);

@@ -44,11 +44,19 @@ class PositionRange {
   const torch::Tensor& counts() const { return counts_; }
   /// (B, T) int64: the position of every column, padding included; undefined unless differs_by_row().
   const torch::Tensor& columns() const { return columns_; }
+  /// The position of column 0 of row b.
+  int64_t first_of(int64_t b) const { return rows_.empty() ? first_ : rows_[static_cast<size_t>(b)].first; }
+  /// The number of tokens in row b.
+  int64_t count_of(int64_t b) const { return rows_.empty() ? count_ : rows_[static_cast<size_t>(b)].count; }
   /// (T) int64, or (B, T) if rows differ: the position of each token. Padding gets a valid position below S.
   torch::Tensor ids(torch::Device device) const;
 
  private:
+  struct Row {
+    int64_t first, count;
+  };
   int64_t first_ = 0, count_ = 0, n_keys_ = 0;
+  std::vector<Row> rows_;  // offsets and counts on the host; empty unless differs_by_row()
   torch::Tensor offsets_, counts_, columns_;
 };
 

@@ -207,7 +207,7 @@ TEST(Attention, CrossAttentionReadsTheMemoryOnce) {
     const auto expected = attention(x, context);
     const auto remembered = attention->remember(context.memory);
     EXPECT_EQ(remembered->n_memories(), kTexts);
-    EXPECT_EQ(remembered->keys().size(2), 5);
+    EXPECT_EQ(remembered->n_columns(), 5);
     context.remembered = remembered.get();
     EXPECT_TRUE(torch::allclose(attention(x, context), expected, 1e-5, 1e-6));
     // Neither the memory nor what it was made of is read again.
@@ -215,7 +215,7 @@ TEST(Attention, CrossAttentionReadsTheMemoryOnce) {
     EXPECT_TRUE(torch::allclose(attention(x, context), expected, 1e-5, 1e-6));
     context.memory.reset();
     EXPECT_TRUE(torch::allclose(attention(x, context), expected, 1e-5, 1e-6));
-    EXPECT_EQ(remembered->keys().size(2), 5);
+    EXPECT_EQ(remembered->n_columns(), 5);
   }
 }
 

@@ -387,11 +387,11 @@ TEST(Decoding, EncoderDecoderReadsItsSourceOnce) {
   DecodingState state;
   model->generative()->prefill({tokens(2, 6), {}}, state);
   ASSERT_NE(state.memory(1), nullptr);
-  const auto* keys = state.memory(0)->keys().data_ptr();
-  EXPECT_EQ(state.memory(0)->keys().size(2), 6);
+  const auto* keys = state.memory(0)->together().keys.data_ptr();
+  EXPECT_EQ(state.memory(0)->n_columns(), 6);
   model->generative()->forward({.ids = tokens(2, 1)}, state);
   EXPECT_EQ(state.lengths(), (Ids{2, 2}));
-  EXPECT_EQ(state.memory(0)->keys().data_ptr(), keys);
+  EXPECT_EQ(state.memory(0)->together().keys.data_ptr(), keys);
 }
 
 // Beams of a source share its memory, and reordering the beams does not copy it.
@@ -400,11 +400,11 @@ TEST(Decoding, BeamsOfASourceShareItsMemory) {
   const auto model = random_model(small_config(Architecture::encoder_decoder));
   DecodingState state;
   model->generative()->prefill({tokens(2, 6), {}}, state);
-  const auto* keys = state.memory(0)->keys().data_ptr();
+  const auto* keys = state.memory(0)->together().keys.data_ptr();
   for (const auto& rows : {Ids{0, 0, 0, 1, 1, 1}, Ids{2, 0, 0, 4, 5, 3}}) {
     state.reorder(rows);
     model->generative()->forward({.ids = tokens(6, 1)}, state);
-    EXPECT_EQ(state.memory(0)->keys().data_ptr(), keys);
+    EXPECT_EQ(state.memory(0)->together().keys.data_ptr(), keys);
   }
   state.reorder({3, 4, 5});  // the first source is finished
   EXPECT_EQ(state.memory(0)->n_memories(), 1);
