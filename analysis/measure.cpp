@@ -15,6 +15,7 @@
 #include "base/tensor_memory.h"
 #include "generation/scheduler.h"
 #include "models/inference_scope.h"
+#include "models/stack.h"
 #include "training/learner.h"
 #include "training/micro_batch_size.h"
 #include "training/schedule.h"
@@ -220,6 +221,7 @@ Speed measure_speed(Task& task, c10::Device device, const MeasureOptions& option
   if (!model->generative() || !task.vocabulary().tokenizer) return speed;
   model->to(device);
   store_weights(*model, experiment.generation.weights);
+  store_cache(*model, experiment.generation.cache);
   const InferenceScope scope(*model);
   const int64_t vocab_size = std::min(task.tokenizer().vocab_size(), model->n_outputs());
   say("measuring the reading of prompts");

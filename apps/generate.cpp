@@ -613,6 +613,7 @@ void add_generate(CLI::App& app) {
   command->add_flag("--stream", arguments->stream, "Write text as it is generated");
   add_json(*command, arguments->json);
   add_weights(*command, arguments->run.weights);
+  add_cache(*command, arguments->run.cache);
   add_device(*command, arguments->run.device);
   command->footer("Defaults are the values under generation: in the run's configuration.");
   command->callback([arguments] { generate(*arguments); });

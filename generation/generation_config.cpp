@@ -115,6 +115,10 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
       "How a trained model's weights are stored while it generates or is evaluated: fp32; bf16 or fp16, half "
       "the memory; int8, a quarter, with a scale per row; int4, a seventh, with a scale per 32 weights.");
   v.field(
+      "cache", c.cache,
+      "How a model keeps the keys and values of the tokens that it has read: fp32; bf16, half the memory; "
+      "int8, a quarter, with a scale for each vector of a head.");
+  v.field(
       "prompt_lookup", c.prompt_lookup,
       "Tokens that are proposed for each step: those that followed the newest ones when they stood in the "
       "text before. The model checks all of them at once, and no output changes; 0 = off.",

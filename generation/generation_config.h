@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "io/config/config_file.h"
+#include "layers/kernels/attention/cache_format.h"
 #include "models/config/model_config.h"
 
 namespace zoo {
@@ -41,6 +42,8 @@ struct GenerationConfig {
   int64_t seed = 0;
   /// How the commands that load a trained model store its weights.
   WeightFormat weights = WeightFormat::fp32;
+  /// How they have it store the keys and values of earlier tokens: docs/generation.md.
+  CacheFormat cache = CacheFormat::fp32;
   int64_t batch_size = 32;    // outputs that grow together; what they change: docs/generation.md
   int64_t prompt_lookup = 0;  // tokens proposed for a step by prompt look-up; 0 = off (speculation.h)
   int64_t draft_tokens = 4;   // tokens proposed for a step by a draft model, if there is one

@@ -135,7 +135,9 @@ std::shared_ptr<torch::nn::Module> StackImpl::fresh(const std::optional<torch::D
 }
 
 void StackImpl::take_settings(const torch::nn::Module& from) {
-  checkpointing_ = dynamic_cast<const StackImpl&>(from).checkpointing_;
+  const auto& other = dynamic_cast<const StackImpl&>(from);
+  checkpointing_ = other.checkpointing_;
+  cache_format_ = other.cache_format_;
 }
 
 void StackImpl::pretty_print(std::ostream& stream) const {
@@ -151,6 +153,7 @@ void StackImpl::begin(DecodingState& state, const torch::Tensor& memory, std::ve
   std::vector<std::unique_ptr<MemoryState>> memories;
   for (auto& layer : layers) {
     state.layers().push_back(layer->self_attention->new_state(state.n_rows()));
+    state.layers().back()->store_in(cache_format_);
     if (memory.defined()) memories.push_back(layer->cross_attention->remember(memory, memory_positions));
   }
   if (memory.defined()) state.set_memories(std::move(memories), std::move(lengths));
@@ -210,6 +213,20 @@ torch::Tensor StackImpl::forward(const StackInput& input) {
     if (input.layer_outputs) input.layer_outputs->push_back(normalised(x));
   }
   return input.layer_outputs ? input.layer_outputs->back() : normalised(x);
+}
+
+void StackImpl::store_cache(CacheFormat format) {
+  if (role_ == StackRole::encoder) return;
+  if (format != CacheFormat::fp32) {
+    for (const auto& layer : layers) layer->self_attention->new_state(1)->store_in(format);
+  }
+  cache_format_ = format;
+}
+
+void store_cache(torch::nn::Module& model, CacheFormat format) {
+  for (const auto& module : model.modules()) {
+    if (auto* const stack = dynamic_cast<StackImpl*>(module.get())) stack->store_cache(format);
+  }
 }
 
 void count_stack(CostAccount& account, const std::string& name, const ModelConfig& config, StackRole role,

@@ -9,6 +9,7 @@
 
 #include "layers/activation_checkpointing.h"
 #include "layers/attention/mask.h"
+#include "layers/kernels/attention/cache_format.h"
 #include "layers/positions/position_bias.h"
 #include "layers/positions/positions.h"
 #include "layers/positions/rotary.h"
@@ -51,6 +52,9 @@ class StackImpl : public Module {
              const torch::Tensor& memory_positions = {});
   /// Takes effect if the module is training, gradients are recorded, and the call has neither state nor maps.
   void checkpoint_activations(ActivationCheckpointing what) { checkpointing_ = what; }
+  /// How the states of later begin() calls store keys and values. Does nothing for an encoder. Throws
+  /// UsageError if a layer's state does not have the format.
+  void store_cache(CacheFormat format);
   void pretty_print(std::ostream& stream) const override;
 
   std::vector<TransformerLayer> layers;
@@ -72,6 +76,7 @@ class StackImpl : public Module {
   ModelConfig config_;
   StackRole role_;
   ActivationCheckpointing checkpointing_ = ActivationCheckpointing::none;
+  CacheFormat cache_format_ = CacheFormat::fp32;
   torch::Tensor alibi_slopes_;             // (H)
   std::shared_ptr<SharedModules> shared_;  // of the mixers
 };
@@ -83,6 +88,10 @@ class Stack : public torch::nn::ModuleHolder<StackImpl> {
   /// As forward(), for a braced argument as in Attention: stack({.x = x, .mask = Mask::causal()}).
   torch::Tensor operator()(const StackInput& input) { return get()->forward(input); }
 };
+
+/// How a generating model stores the keys and values of the tokens that it has read, from its next state on.
+/// The keys and values of a source that an encoder has read stay in fp32.
+void store_cache(torch::nn::Module& model, CacheFormat format);
 
 /// The configuration's options for layer `layer`.
 /// Mixers keep in `shared` what they share; null: each has its own.

@@ -17,6 +17,7 @@
 #include <fmt/ranges.h>
 
 #include "io/config/describe.h"
+#include "layers/kernels/attention/cache_format.h"
 #include "models/config/model_config.h"
 
 namespace zoo {
@@ -116,6 +117,16 @@ inline CLI::Option* add_weights(CLI::App& command, std::optional<WeightFormat>& 
                   "How weights are stored: fp32, bf16 or fp16 (half the memory), int8 (a quarter) or int4 (a "
                   "seventh); default: the run's generation.weights")
       ->transform(one_of<WeightFormat>())
+      ->option_text("FORMAT");
+}
+
+/// How a model keeps the keys and values of the tokens that it has read.
+inline CLI::Option* add_cache(CLI::App& command, std::optional<CacheFormat>& cache) {
+  return command
+      .add_option("--cache", cache,
+                  "How keys and values of earlier tokens are stored: fp32, bf16 (half the memory) or int8 (a "
+                  "quarter); default: the run's generation.cache")
+      ->transform(one_of<CacheFormat>())
       ->option_text("FORMAT");
 }
 

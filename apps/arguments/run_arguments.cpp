@@ -7,6 +7,7 @@
 #include "base/device.h"
 #include "base/error.h"
 #include "checkpoints/stored_model.h"
+#include "models/stack.h"
 
 namespace zoo {
 
@@ -19,6 +20,7 @@ Run open_run(const RunArguments& arguments) {
     std::cerr << fmt::format("note: {} is not fast on this machine, so the weights are stored in {}\n",
                              name_of(wanted), name_of(format));
   }
+  store_cache(run.model(), arguments.cache.value_or(run.experiment().generation.cache));
   return run;
 }
 

@@ -7,18 +7,20 @@
 #include <string_view>
 
 #include "checkpoints/run.h"
+#include "layers/kernels/attention/cache_format.h"
 #include "models/config/model_config.h"
 
 namespace zoo {
 
 struct RunArguments {
   std::filesystem::path dir;
-  std::optional<WeightFormat> weights;  // default: the run's generation.weights
+  std::optional<WeightFormat> weights;    // default: the run's generation.weights
+  std::optional<CacheFormat> cache = {};  // default: the run's generation.cache
   std::string device = "auto";
 };
 
-/// Opens the run on the device, and says before if that takes long, with its weights in the chosen format.
-/// Throws like Run::open().
+/// Opens the run on the device, and says before if that takes long, with its weights and its cache in the
+/// chosen formats. Throws like Run::open().
 Run open_run(const RunArguments& arguments);
 
 /// Says on stderr that reading these weights takes long, if it does.

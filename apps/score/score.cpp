@@ -191,6 +191,7 @@ void add_score(CLI::App& app) {
            "One JSON document: {\"results\": [{text, ids, logprobs, total, tokens, perplexity, "
            "bits_per_byte}]}");
   add_weights(*command, arguments->run.weights);
+  add_cache(*command, arguments->run.cache);
   add_device(*command, arguments->run.device);
   command->footer(
       "Prints a line for each text: the sum of the natural log-probabilities of its tokens, their number, "

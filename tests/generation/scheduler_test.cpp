@@ -12,6 +12,7 @@
 #include "io/config/config_file.h"
 #include "models/families/model_keys.h"
 #include "models/inference_scope.h"
+#include "models/stack.h"
 #include "tests/support/fake_models.h"
 #include "tests/support/requests.h"
 #include "tests/support/small_models.h"
@@ -20,6 +21,8 @@ namespace zoo {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 using zoo::testing::BigramModel;
 using zoo::testing::described;
 using zoo::testing::greedy;
@@ -358,8 +361,9 @@ struct Company {
 };
 
 /// What requests with varied prompts give alone, and in each other's company.
-Company in_company(const ModelConfig& config, uint64_t seed) {
+Company in_company(const ModelConfig& config, uint64_t seed, CacheFormat cache = CacheFormat::fp32) {
   const auto model = testing::random_model(config);
+  store_cache(*model, cache);
   const InferenceScope scope(*model);
   Numbers numbers(seed);
   const int64_t longest = config.architecture == Architecture::decoder ? 40 : 20;
@@ -375,6 +379,41 @@ TEST_P(SchedulerOfModels, RequestsThatComeAndGoGiveWhatEachGivesAlone) {
   for (const auto& config : varied_configs(GetParam())) {
     const auto found = in_company(config, seed++);
     expect_same(found.together, found.alone, described(config));
+  }
+}
+
+TEST_P(SchedulerOfModels, OtherFormatsOfTheCacheDoNotDependOnTheCompanyEither) {
+  for (const auto position : {Position::rotary, Position::t5, Position::shaw}) {
+    const auto config = testing::small_config(GetParam(), position);
+    const auto exact = in_company(config, 4);
+    for (const auto format : {CacheFormat::bf16, CacheFormat::int8}) {
+      const auto what = described(config) + ", " + std::string(name_of(format));
+      const auto found = in_company(config, 4, format);
+      expect_same(found.together, found.alone, what);
+      size_t n_equal = 0, n_rounded = 0;
+      for (size_t i = 0; i < exact.alone.size(); ++i) {
+        const auto &first = exact.alone[i].front(), &rounded = found.alone[i].front();
+        if (rounded.ids.front() != first.ids.front()) continue;
+        ++n_equal;
+        n_rounded += rounded.logprobs.front() == first.logprobs.front() ? 0 : 1;
+        EXPECT_NEAR(rounded.logprobs.front(), first.logprobs.front(), 0.2) << what;
+      }
+      EXPECT_GT(n_equal, exact.alone.size() / 2) << what;
+      EXPECT_GT(n_rounded, n_equal / 2) << what;
+    }
+  }
+}
+
+TEST_P(SchedulerOfModels, WindowsAndRunningStatesHaveNoOtherFormats) {
+  auto config = testing::small_config(GetParam());
+  for (const auto* const attention : {"{type: window, size: 4}", "linear"}) {
+    ConfigFile::parse(std::string("attention: ") + attention, "test").read(config);
+    const auto model = testing::random_model(config);
+    EXPECT_THAT(
+        [&] { store_cache(*model, CacheFormat::int8); },
+        ThrowsMessage<UsageError>(HasSubstr("generation.cache int8 needs layers that keep the keys and "
+                                            "values of all tokens")));
+    store_cache(*model, CacheFormat::fp32);
   }
 }
 

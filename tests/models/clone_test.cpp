@@ -82,15 +82,19 @@ TEST(CloneOfModels, KeepsTiesWithinTheClone) {
 TEST(CloneOfModels, GeneratesTheSame) {
   const torch::NoGradGuard no_grad;
   for (const auto architecture : kGenerativeArchitectures) {
-    const auto model = random_model(small_config(architecture, Position::rotary));
-    const TokenBatch prompts{.ids = tokens(2, 4)}, next{.ids = tokens(2, 1)};
-    DecodingState ours, theirs;
-    model->generative()->prefill(prompts, ours);
-    const auto clone = clone_of(*model);
-    clone->generative()->prefill(prompts, theirs);
-    const auto expected = model->generative()->forward(next, ours);
-    add_to_parameters(*model);
-    EXPECT_TRUE(torch::equal(clone->generative()->forward(next, theirs), expected));
+    for (const auto cache : {CacheFormat::fp32, CacheFormat::int8}) {
+      const auto model = random_model(small_config(architecture, Position::rotary));
+      store_cache(*model, cache);
+      const TokenBatch prompts{.ids = tokens(2, 4)}, next{.ids = tokens(2, 1)};
+      DecodingState ours, theirs;
+      model->generative()->prefill(prompts, ours);
+      const auto clone = clone_of(*model);
+      clone->generative()->prefill(prompts, theirs);
+      EXPECT_EQ(theirs.bytes(), ours.bytes());
+      const auto expected = model->generative()->forward(next, ours);
+      add_to_parameters(*model);
+      EXPECT_TRUE(torch::equal(clone->generative()->forward(next, theirs), expected));
+    }
   }
 }
 
