@@ -81,6 +81,7 @@ nlohmann::ordered_json error_json(const ApiError& error) {
 
 HttpResponse error_response(const ApiError& error) {
   HttpResponse response{.status = error.status(), .body = error_json(error).dump() + "\n"};
+  if (!error.allowed().empty()) response.headers.emplace_back("Allow", error.allowed());
   if (error.status() == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   if (error.status() == 429 || error.status() == 503) response.headers.emplace_back("Retry-After", "1");
   return response;

@@ -22,10 +22,16 @@ class ApiError : public Error {
   int status() const { return status_; }
   const std::string& param() const { return param_; }
   const std::string& code() const { return code_; }
+  /// The methods that the path has, for status 405.
+  const std::string& allowed() const { return allowed_; }
+  ApiError allowing(std::string methods) && {
+    allowed_ = std::move(methods);
+    return std::move(*this);
+  }
 
  private:
   int status_;
-  std::string param_, code_;
+  std::string param_, code_, allowed_;
 };
 
 /// The status and the line for whatever was thrown. Errors of the library are the client's mistakes, except

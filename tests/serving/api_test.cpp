@@ -434,7 +434,9 @@ TEST_F(ApiTest, RefusesWhatIsNotForIt) {
   EXPECT_EQ(client.get("/nothing").status, 404);
   EXPECT_EQ(client.get("/../../etc/passwd").status, 404);
   EXPECT_EQ(client.get("/v1/models/..%2f..%2fetc").status, 404);
-  EXPECT_EQ(client.get("/v1/completions").status, 405);
+  const auto method = client.get("/v1/completions");
+  EXPECT_EQ(method.status, 405);
+  EXPECT_THAT(method.head, HasSubstr("Allow: POST\r\n"));
   client.send(
       "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
       "Content-Length: 2\r\n\r\n{}");

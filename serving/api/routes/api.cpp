@@ -58,7 +58,8 @@ const Route& Api::route_of(const HttpRequest& request) const {
   }
   if (others.empty())
     throw ApiError(404, fmt::format("there is nothing at {}: see /openapi.json", excerpt(request.path)));
-  throw ApiError(405, fmt::format("{} is not for {}: use {}", excerpt(request.method), request.path, others));
+  throw ApiError(405, fmt::format("{} is not for {}: use {}", excerpt(request.method), request.path, others))
+      .allowing(others);
 }
 
 std::string Api::name_of_route(const std::string& path) const {
