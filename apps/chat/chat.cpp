@@ -8,8 +8,8 @@
 #include "apps/console/prompt_lines.h"
 #include "apps/console/show_error.h"
 #include "base/error.h"
-#include "data/text/chats/local_time.h"
 #include "base/text.h"
+#include "data/text/chats/local_time.h"
 #include "data/text/tokenizer_file.h"
 #include "interop/stored_texts.h"
 

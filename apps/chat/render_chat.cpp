@@ -16,9 +16,9 @@
 
 #include "apps/arguments/options.h"
 #include "base/error.h"
-#include "data/text/chats/local_time.h"
 #include "base/text.h"
 #include "data/text/chats/chat_template.h"
+#include "data/text/chats/local_time.h"
 #include "interop/stored_texts.h"
 #include "io/files.h"
 #include "io/json_document.h"

@@ -23,8 +23,8 @@ class MixerImpl : public Module {
   virtual std::unique_ptr<LayerState> new_state(int64_t n_rows) const = 0;
 };
 
-/// The holder of a mixer, as TORCH_MODULE makes one. Its operator() is declared, because a braced context does
-/// not fit the template of torch::nn::ModuleHolder: attention(x, {.mask = Mask::causal()}).
+/// The holder of a mixer, as TORCH_MODULE makes one. Its operator() is declared, because a braced context
+/// does not fit the template of torch::nn::ModuleHolder: attention(x, {.mask = Mask::causal()}).
 template <class Module>
 class MixerHolder : public torch::nn::ModuleHolder<Module> {
  public:

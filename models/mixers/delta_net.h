@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 
-
 #include "layers/attention/qkv_projections.h"
 #include "layers/running/short_convolution.h"
 #include "layers/weights/linear.h"

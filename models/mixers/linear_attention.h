@@ -4,7 +4,6 @@
 
 #include <memory>
 
-
 #include "layers/running/feature_attention.h"
 #include "layers/running/projected_mixer.h"
 #include "models/mixers/mixers.h"

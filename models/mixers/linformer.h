@@ -6,7 +6,6 @@
 #include <memory>
 #include <string_view>
 
-
 #include "layers/modules/module.h"
 #include "layers/running/projected_mixer.h"
 #include "models/mixers/mixers.h"

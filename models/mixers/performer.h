@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 
-
 #include "layers/running/feature_attention.h"
 #include "layers/running/projected_mixer.h"
 #include "models/mixers/mixers.h"

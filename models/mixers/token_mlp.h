@@ -2,7 +2,6 @@
 // The token mixing of MLP-Mixer (Tolstikhin et al. 2021, section 2): for each channel the same network of two
 // layers over the tokens, W₂ gelu(W₁ xᵀ + b₁) + b₂. It needs no position: each token has its own weights.
 
-
 #include "layers/attention/mixer.h"
 #include "layers/feed_forward.h"
 #include "models/mixers/mixers.h"
