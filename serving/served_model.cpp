@@ -9,6 +9,8 @@
 #include "interop/stored_texts.h"
 #include "layers/weights/weights.h"
 #include "models/families/families.h"
+#include "models/families/model_cost.h"
+#include "models/stack.h"
 #include "serving/service_error.h"
 #include "tasks/task_type.h"
 
@@ -47,24 +49,24 @@ int64_t time_of_change(const std::filesystem::path& path) {
 
 }  // namespace
 
-ServedModel::ServedModel(const ModelSource& source) : run_(Run::open(source.path, source.device)) {
-  int64_t n_parameters = 0;
-  for (const auto& parameter : run_.model().parameters()) n_parameters += parameter.numel();
-  store_weights(run_.model(), source.weights.value_or(run_.experiment().generation.weights));
+ServedModel::ServedModel(const ModelSource& source)
+    : run_(Run::open(source.path, source.device, source.weights)) {
+  store_cache(run_.model(), run_.experiment().generation.cache);
   if (run_.model().generative()) generator_.emplace(run_.model(), run_.tokenizer());
   chat_template_ = template_of(run_);
-  card_ = read_card(source, n_parameters);
+  card_ = read_card(source);
 }
 
-ModelCard ServedModel::read_card(const ModelSource& source, int64_t n_parameters) const {
+ModelCard ServedModel::read_card(const ModelSource& source) const {
   const auto& experiment = run_.experiment();
   const auto& type = task_type(experiment);
   const auto head = run_.task().purpose().head;
-  ModelCard card{.id = source.id,
-                 .task = type.name,
-                 .family = experiment.model.architecture.type,
-                 .created = time_of_change(run_.weights()),
-                 .parameters = n_parameters};
+  ModelCard card{
+      .id = source.id,
+      .task = type.name,
+      .family = experiment.model.architecture.type,
+      .created = time_of_change(run_.weights()),
+      .parameters = static_cast<int64_t>(parameter_count(experiment.model, run_.task().purpose()))};
   const auto format = source.weights.value_or(experiment.generation.weights);
   card.bytes = card.parameters * bytes_of_number(fast_format(format, source.device));
   if (type.needs_tokenizer()) {

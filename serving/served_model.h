@@ -71,7 +71,7 @@ class ServedModel {
   void require(Ability ability) const;
 
  private:
-  ModelCard read_card(const ModelSource& source, int64_t n_parameters) const;
+  ModelCard read_card(const ModelSource& source) const;
 
   Run run_;
   std::optional<Generator> generator_;
