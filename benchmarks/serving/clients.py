@@ -137,7 +137,8 @@ def load(address, requests, n_clients, extra):
     except BaseExceptionGroup as problems:
         raise RuntimeError(str(problems.exceptions[0])) from None
     seconds = time.monotonic() - begin
-    first = [answer.moments[1] - answer.moments[0] for answer in answers]
+    # An output that ends within its first character has no event with a text.
+    first = [answer.moments[1] - answer.moments[0] for answer in answers if len(answer.moments) > 1]
     between = [b - a for answer in answers for a, b in zip(answer.moments[1:], answer.moments[2:])]
     wrong = [(answer.tokens, request.new) for answer, request in zip(answers, requests) if answer.tokens != request.new]
     if wrong:
