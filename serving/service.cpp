@@ -127,7 +127,11 @@ std::shared_ptr<ModelWorker> Service::load(const std::string& id) {
     bytes = found.card.bytes;
   }
   make_room(bytes);  // frees the weights of others before these are read
-  auto model = std::make_shared<const ServedModel>(source);
+  // On a thread that ends: OpenMP's threads stay as long as the thread that has used them, and GCC's runtime
+  // lets those of the model's own thread sleep between any two loops if there are more of them than
+  // processors.
+  const auto open = [&source] { return std::make_shared<const ServedModel>(source); };
+  auto model = std::async(std::launch::async, open).get();
   const auto card = model->card();
   make_room(card.bytes);
   auto worker = std::make_shared<ModelWorker>(std::move(model), options_.limits);
