@@ -1,5 +1,7 @@
 #include "apps/serve/serve.h"
 
+#include <omp.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -90,6 +92,9 @@ void serve(const ServeArguments& arguments) {
   constexpr double giga = 1e9;
   if (arguments.memory_limit) options.memory_limit = static_cast<int64_t>(*arguments.memory_limit * giga);
   Service service(std::move(options));
+  // This thread only waits from now on. Its team of OpenMP threads would count among those that compute:
+  // GCC's runtime lets all of them sleep between any two loops if they are more than the processors.
+  omp_pause_resource_all(omp_pause_soft);
   Api api(service, {.api_key = key,
                     .hosts = is_local && !key ? HostNames::of_this_machine : HostNames::any,
                     .limits = {.most_tokens = arguments.max_tokens}});
