@@ -16,7 +16,7 @@ struct GenerationSpeed {
   double first_token_seconds = 0;
   /// Median seconds in which all outputs are written.
   double seconds = 0;
-  /// Of all tokens after the first of each output; 0 with one token an output.
+  /// Counts the tokens after the first one of each output; 0 if outputs have one token.
   double tokens_per_second = 0;
   Generation first;  // the outputs for the first prompt
 };

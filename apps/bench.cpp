@@ -53,7 +53,7 @@ struct BenchArguments {
   double seconds = kUsualSeconds;
   bool scaling = false, json = false;
   std::string device = "auto";
-  // Of the prompts in a file.
+  // These belong to --input, the file with prompts.
   std::optional<std::filesystem::path> input;
   std::vector<int64_t> batch_sizes;
   std::optional<int64_t> max_new_tokens, beam;

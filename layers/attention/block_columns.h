@@ -17,7 +17,7 @@
 
 namespace zoo {
 
-/// What a vector of keys or values is like in all rows.
+/// The format and the sizes of keys and values, which all rows share.
 struct ColumnShape {
   CacheFormat format = CacheFormat::fp32;
   int64_t n_heads = 0, key_width = 0, value_width = 0;  // K, Dh, Dv

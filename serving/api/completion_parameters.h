@@ -1,5 +1,5 @@
 #pragma once
-// What requests for completions and for chat have in common, and how they are read.
+// Reads the parameters that requests for completions and for chat share.
 
 #include <cstdint>
 #include <functional>

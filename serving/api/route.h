@@ -1,5 +1,5 @@
 #pragma once
-// What routes are and work with.
+// A route of the API, and what its function gets.
 
 #include <functional>
 #include <memory>

@@ -1,5 +1,5 @@
 #pragma once
-// What a server has done, for Prometheus.
+// Counts and times of a server, as Prometheus reads them.
 
 #include <array>
 #include <cstdint>

@@ -111,7 +111,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
   uint16_t port = 0;
   asio::signal_set signals{context};
   asio::steady_timer pause{context};
-  // Of the network's thread.
+  // Only the network's thread uses these two.
   std::list<std::shared_ptr<Connection>> connections;  // in the order of their arrival
   size_t n_refused = 0;                                // of these, how many only hear that there is no place
   std::atomic<bool> stopping = false;
@@ -589,7 +589,8 @@ void HttpServer::Impl::accept() {
   });
 }
 
-/// Whether there is a place for one more connection, if need be that of the oldest one without a request.
+/// Returns whether one more connection may be added. If all places are taken, closes the oldest connection
+/// without a request.
 bool HttpServer::Impl::make_place() {
   if (connections.size() - n_refused < options.limits.connections) return true;
   const auto oldest = std::ranges::find_if(connections, [](const auto& connection) {

@@ -1,4 +1,4 @@
-// What the service is and has: its page, its models, its health; and the tokens of texts.
+// The routes of the page, the models, the health and the metrics, and of the tokens of texts.
 
 #include <utility>
 
