@@ -23,7 +23,8 @@ struct TokenBatch {
   TokenBatch to(torch::Device device) const;
 };
 
-/// The names of the fields of a Batch that tasks on images use. B images, M objects in the image with most.
+/// The names of the fields of a Batch that tasks on images and recordings use. B images or recordings, M
+/// objects in the image with most.
 namespace fields {
 /// (B, C, H, W) float: normalised; zeros at the right and at the bottom of images that are smaller than H ×
 /// W.
@@ -39,6 +40,10 @@ inline constexpr const char* kBoxClasses = "box_classes";
 /// (B, B) int64: in each row the number of objects of every image of the batch, so that a part of the batch
 /// can be weighed by the whole.
 inline constexpr const char* kBatchCounts = "batch_counts";
+/// (B, M, N) float: log-mel spectrograms of recordings, M bands of N frames, padded on the right.
+inline constexpr const char* kSpectrograms = "spectrograms";
+/// (B) int64: the frames of each recording without padding. Without this field all N frames are read.
+inline constexpr const char* kFrames = "frames";
 }  // namespace fields
 
 /// The sizes C, H, W of an image, (C, H, W).

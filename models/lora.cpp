@@ -40,7 +40,7 @@ std::vector<Target> targets_of(const torch::nn::Module& model) {
 std::vector<std::string> trained_patterns(const LoraConfig& config, HeadKind head) {
   if (config.trained) return *config.trained;
   const bool is_classifier = head == HeadKind::classification || head == HeadKind::token_classification ||
-                             head == HeadKind::regression;
+                             head == HeadKind::regression || head == HeadKind::ctc;
   return is_classifier ? std::vector<std::string>{"head.*"} : std::vector<std::string>{};
 }
 

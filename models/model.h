@@ -141,11 +141,12 @@ enum class HeadKind {
   token_classification,      // scores of classes, for each token
   regression,                // numbers, once per row
   detection,                 // scores of classes and a box, for each object query
+  ctc,                       // scores of the tokens and, last, of the blank, for each vector of a recording
   none,                      // no scores: logits() are the features, once per row with an encoder
 };
 constexpr auto config_names(HeadKind) {
   return std::to_array<std::string_view>({"language_modeling", "masked_language_modeling", "classification",
-                                          "token_classification", "regression", "detection", "none"});
+                                          "token_classification", "regression", "detection", "ctc", "none"});
 }
 /// Whether a head scores tokens of the vocabulary.
 constexpr bool predicts_tokens(HeadKind head) {
@@ -153,7 +154,7 @@ constexpr bool predicts_tokens(HeadKind head) {
 }
 /// Whether a head predicts once per row, not at many positions.
 constexpr bool predicts_once(HeadKind head) {
-  return !predicts_tokens(head) && head != HeadKind::token_classification;
+  return !predicts_tokens(head) && head != HeadKind::token_classification && head != HeadKind::ctc;
 }
 
 /// Whether a generating decoder continues or answers its prompt. (An encoder-decoder always answers.)
@@ -164,9 +165,10 @@ struct ModelPurpose {
   HeadKind head = HeadKind::language_modeling;
   PromptUse prompt = PromptUse::continued;
   int64_t vocab_size = 0;    // of the tokenizer
-  int64_t n_classes = 0;     // number of classes, without "no object"; regression: number of outputs
+  int64_t n_classes = 0;     // classes, without "no object"; regression: outputs; ctc: vocab_size + 1
   int64_t start_token = -1;  // encoder_decoder: first input of the decoder
   ImageShape image = {};     // of tasks on images
+  int64_t n_mels = 0;        // bands of a spectrogram, of tasks on recordings
 };
 
 /// Throws the CheckpointError for a model whose logits are NaN.

@@ -17,6 +17,7 @@ enum class PredictionInput {
   nothing,  // the task does not predict
   text,
   image_file,  // the path of a PNG, JPEG or WebP file
+  audio_file,  // the path of a recording
 };
 
 /// A class and its probability.

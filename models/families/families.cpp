@@ -34,6 +34,8 @@ std::string_view purpose_name(HeadKind head) {
       return "have a regression head";
     case HeadKind::detection:
       return "find objects";
+    case HeadKind::ctc:
+      return "be trained with CTC";
     case HeadKind::none:
       return "be without a head";
   }
