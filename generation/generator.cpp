@@ -89,15 +89,20 @@ std::vector<TokenIds> Generator::tokens_of_bad_words(const GenerationConfig& opt
 std::shared_ptr<const TextConstraint> Generator::constraint(const GenerationConfig& options) const {
   const bool is_schema = !options.json_schema.empty();
   if (!is_schema && options.regex.empty()) return nullptr;
+  ConstraintKey key{
+      .form = is_schema ? ConstraintKey::Form::json_schema : ConstraintKey::Form::regular_expression,
+      .text = is_schema ? options.json_schema : options.regex,
+      .unused = tokenizer_->never_generated()};
+  for (const int64_t id : options.suppress_tokens) {
+    if (id >= 0 && id < tokenizer_->vocab_size()) key.unused.push_back(id);
+  }
+  for (int64_t id = model_->n_outputs(); id < tokenizer_->vocab_size(); ++id) key.unused.push_back(id);
   try {
-    auto unused = tokenizer_->never_generated();
-    for (const int64_t id : options.suppress_tokens) {
-      if (id >= 0 && id < tokenizer_->vocab_size()) unused.push_back(id);
-    }
-    for (int64_t id = model_->n_outputs(); id < tokenizer_->vocab_size(); ++id) unused.push_back(id);
-    return std::make_shared<TextConstraint>(
-        is_schema ? parse_json_schema(options.json_schema) : parse_regular_expression(options.regex),
-        tokenizer_, unused);
+    return constraints_->get(key, [&] {
+      return std::make_shared<TextConstraint>(
+          is_schema ? parse_json_schema(key.text) : parse_regular_expression(key.text), tokenizer_,
+          key.unused);
+    });
   } catch (const DataError& error) {
     throw UsageError(fmt::format("{}: {}", is_schema ? "json_schema" : "regex", error.what()));
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/text/tokenizer.h"
+#include "generation/constraints/constraint_cache.h"
 #include "generation/constraints/text_constraint.h"
 #include "generation/continuation_decoder.h"
 #include "generation/generation_config.h"
@@ -153,6 +154,8 @@ class Generator {
 
   std::shared_ptr<Model> model_, draft_;  // draft_ may be null
   std::shared_ptr<const Tokenizer> tokenizer_;
+  static constexpr size_t kKeptConstraints = 8;
+  std::shared_ptr<ConstraintCache> constraints_ = std::make_shared<ConstraintCache>(kKeptConstraints);
 };
 
 }  // namespace zoo

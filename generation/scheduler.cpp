@@ -45,7 +45,11 @@ size_t Scheduler::submit(GenerationRequest request) {
     }
     Waiting waiting{.request = number, .outputs = {}, .tokens = std::move(tokens)};
     for (size_t i = 0; i < n_outputs; ++i) waiting.outputs.push_back(i);
-    waiting_.push_back(std::move(waiting));
+    auto place = waiting_.end();
+    while (place != waiting_.begin() &&
+           requests_.at(std::prev(place)->request).asked.priority > made.asked.priority)
+      --place;
+    waiting_.insert(place, std::move(waiting));
   }
   requests_.emplace(number, std::move(made));
   return number;

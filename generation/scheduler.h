@@ -30,6 +30,7 @@ struct GenerationRequest {
   std::function<std::unique_ptr<Proposer>()> make_proposer = {};
   int64_t n_proposed = 4;   // the most tokens that are proposed for a step, at most kMostProposed
   int64_t n_likeliest = 0;  // how many tokens Hypothesis::likeliest has at each place
+  int64_t priority = 0;     // those with a lower one are begun earlier
 };
 
 struct SchedulerOptions {
@@ -42,7 +43,8 @@ struct SchedulerOptions {
 ///
 /// A step adds a token to each output under way, or more where proposed tokens are accepted. Then it reads
 /// about prompt_piece tokens of the prompts that wait, as long as there is room for their outputs, and a
-/// prompt that is read gives its outputs their first token. Requests are begun in the order of their arrival.
+/// prompt that is read gives its outputs their first token. Requests are begun by their priority, and in the
+/// order of their arrival.
 /// An output is a function of its request: prompts are read alone and in fixed pieces, and the rows of a
 /// batch do not mix. Whether it is the same to the last bit in any company depends on the model's products:
 /// docs/generation.md.

@@ -28,6 +28,7 @@ struct CompletionRequest {
   TokenIds biased_tokens = {};  // tokens to whose logits `biases` are added, one for each
   std::vector<double> biases = {};
   PromptEcho echo = PromptEcho::none;
+  int64_t priority = 0;  // of the requests that wait, those with a lower one are begun earlier
 };
 
 /// A token of a prompt or of an output.
@@ -59,7 +60,7 @@ struct CompletionUsage {
   int64_t prompt_tokens = 0, output_tokens = 0;
 };
 
-/// How a client hears of its request. The functions are called by the model's thread and must return soon.
+/// How a client hears of its request. The functions are called by the compute thread and must return soon.
 /// Either on_end or on_error is the last call, unless the request is cancelled: then nothing more is called.
 struct CompletionListener {
   std::function<void(CompletionPiece)> on_piece;

@@ -31,10 +31,12 @@ std::vector<CompletionToken> tokens_from(const Hypothesis& output, size_t first)
 
 }  // namespace
 
-ModelWorker::ModelWorker(std::shared_ptr<const ServedModel> model, const WorkerLimits& limits)
-    : model_(std::move(model)), limits_(limits) {
+ModelWorker::ModelWorker(std::shared_ptr<const ServedModel> model, std::shared_ptr<ComputeThread> thread,
+                         const WorkerLimits& limits)
+    : model_(std::move(model)), limits_(limits), thread_(std::move(thread)) {
   if (model_->generator()) ends_ = end_tokens(model_->tokenizer().special());
-  thread_ = std::thread([this] { run(); });
+  make_scheduler();
+  thread_->add(*this);
 }
 
 ModelWorker::~ModelWorker() {
@@ -42,8 +44,14 @@ ModelWorker::~ModelWorker() {
     const std::scoped_lock lock(mutex_);
     stops_ = true;
   }
-  wake_.notify_all();
-  thread_.join();
+  thread_->remove(*this);
+  end_all(as_pointer(stopping_error()));
+}
+
+void ModelWorker::make_scheduler() {
+  if (!model_->generator()) return;
+  scheduler_.emplace(*model_->model().generative(), model_->model().device(),
+                     SchedulerOptions{.most_rows = limits_.most_rows, .prefix_bytes = limits_.prefix_bytes});
 }
 
 // ---- from any thread
@@ -58,6 +66,7 @@ std::vector<ModelWorker::Part> ModelWorker::parts_of(const CompletionRequest& re
                                     .n_likeliest = request.n_likeliest,
                                     .biased_tokens = request.biased_tokens,
                                     .biases = request.biases});
+    part.asked.priority = request.priority;
     part.ids = part.asked.prompt;
     for (int64_t s = 0; s < request.options.num_samples; ++s)
       part.outputs.push_back({.decoder = generator.decoder(request.prompts[i], request.options)});
@@ -103,11 +112,11 @@ std::shared_ptr<Cancellation> ModelWorker::complete(CompletionRequest request, C
     ++counts_.requests;
     arrived_.push_back(running);
   }
-  wake_.notify_one();
+  thread_->wake();
   return running->cancellation;
 }
 
-std::shared_ptr<Cancellation> ModelWorker::post(std::function<void(const std::exception_ptr&)> job) {
+std::shared_ptr<Cancellation> ModelWorker::post(Job job) {
   auto cancellation = std::make_shared<Cancellation>();
   {
     const std::scoped_lock lock(mutex_);
@@ -118,9 +127,9 @@ std::shared_ptr<Cancellation> ModelWorker::post(std::function<void(const std::ex
                          fmt::format("{} requests wait, and no more may: ask again later", jobs_.size()));
     }
     ++counts_.requests;
-    jobs_.push_back({.work = std::move(job), .cancellation = cancellation});
+    jobs_.push_back({.job = std::move(job), .cancellation = cancellation});
   }
-  wake_.notify_one();
+  thread_->wake();
   return cancellation;
 }
 
@@ -134,39 +143,31 @@ bool ModelWorker::is_idle() const {
   return counts_.waiting_or_running == 0 && jobs_.empty() && !is_working_;
 }
 
-// ---- the thread
+// ---- on the compute thread
 
-void ModelWorker::run() {
-  const InferenceScope scope(model_->model());
-  const auto make_scheduler = [this] {
-    if (!model_->generator()) return;
-    scheduler_.emplace(
-        *model_->model().generative(), model_->model().device(),
-        SchedulerOptions{.most_rows = limits_.most_rows, .prefix_bytes = limits_.prefix_bytes});
-  };
-  make_scheduler();
-  while (wait_for_work()) {
-    try {
-      begin_arrived();
-      do_next_job();
-      if (!running_.empty()) step();
-    } catch (...) {
-      // The scheduler may have stopped in the middle of a step.
-      const auto problem = std::current_exception();
-      make_scheduler();
-      end_all(problem);
-    }
-  }
-  end_all(as_pointer(stopping_error()));
+bool ModelWorker::has_work() {
+  const std::scoped_lock lock(mutex_);
+  return !stops_ && (!running_.empty() || !arrived_.empty() || !jobs_.empty());
 }
 
-/// Returns false at the end.
-bool ModelWorker::wait_for_work() {
-  std::unique_lock lock(mutex_);
+void ModelWorker::do_part() {
+  const InferenceScope scope(model_->model());
+  {
+    const std::scoped_lock lock(mutex_);
+    is_working_ = true;
+  }
+  try {
+    begin_arrived();
+    do_next_job();
+    if (!running_.empty()) step();
+  } catch (...) {
+    // The scheduler may have stopped in the middle of a step.
+    const auto problem = std::current_exception();
+    make_scheduler();
+    end_all(problem);
+  }
+  const std::scoped_lock lock(mutex_);
   is_working_ = false;
-  if (running_.empty()) wake_.wait(lock, [&] { return stops_ || !arrived_.empty() || !jobs_.empty(); });
-  is_working_ = true;
-  return !stops_;
 }
 
 void ModelWorker::begin_arrived() {
@@ -190,19 +191,23 @@ void ModelWorker::begin_arrived() {
 }
 
 void ModelWorker::do_next_job() {
-  Job job;
+  Posted next;
   {
     const std::scoped_lock lock(mutex_);
     if (jobs_.empty()) return;
-    job = std::move(jobs_.front());
+    next = std::move(jobs_.front());
     jobs_.pop_front();
   }
-  if (job.cancellation->requested()) return;
+  if (next.cancellation->requested()) return;
+  auto state = JobState::is_done;
   try {
-    job.work(nullptr);
+    state = next.job(nullptr);
   } catch (...) {
-    job.work(std::current_exception());
+    next.job(std::current_exception());
   }
+  if (state == JobState::is_done) return;
+  const std::scoped_lock lock(mutex_);
+  jobs_.push_back(std::move(next));
 }
 
 void ModelWorker::begin(Running& running) {
@@ -345,7 +350,7 @@ void ModelWorker::end_all(const std::exception_ptr& problem) {
     end(*running, problem);
   }
   std::deque<std::shared_ptr<Running>> arrived;
-  std::deque<Job> jobs;
+  std::deque<Posted> jobs;
   {
     const std::scoped_lock lock(mutex_);
     if (!stops_) return;
@@ -353,7 +358,7 @@ void ModelWorker::end_all(const std::exception_ptr& problem) {
     jobs.swap(jobs_);
   }
   for (auto& running : arrived) end(*running, problem);
-  for (auto& job : jobs) job.work(problem);
+  for (auto& posted : jobs) posted.job(problem);
 }
 
 }  // namespace zoo

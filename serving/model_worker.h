@@ -1,10 +1,9 @@
 #pragma once
-// The thread of a model. Requests for texts grow together on it (continuous batching), and other work on the
-// model is done between two steps.
+// The requests for a model. Those for texts grow together (continuous batching), and other work on the model
+// is done between two steps.
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -12,11 +11,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "generation/scheduler.h"
 #include "serving/completion.h"
+#include "serving/compute_thread.h"
 #include "serving/served_model.h"
 
 namespace zoo {
@@ -37,11 +36,19 @@ struct WorkerCounts {
   int64_t waiting_or_running = 0;  // outputs
 };
 
-class ModelWorker {
+/// Whether a job has to be called again.
+enum class JobState { has_more, is_done };
+
+class ModelWorker : private Workload {
  public:
-  ModelWorker(std::shared_ptr<const ServedModel> model, const WorkerLimits& limits);
-  /// Waits for the thread. What is under way or waits ends with a ServiceError (stopping).
-  ~ModelWorker();
+  /// A part of other work than writing texts.
+  using Job = std::function<JobState(const std::exception_ptr& problem)>;
+
+  /// Everything on the model is done by `thread`.
+  ModelWorker(std::shared_ptr<const ServedModel> model, std::shared_ptr<ComputeThread> thread,
+              const WorkerLimits& limits);
+  /// Waits for the part that is being done. What is under way or waits ends with a ServiceError (stopping).
+  ~ModelWorker() override;
   ModelWorker(const ModelWorker&) = delete;
   ModelWorker& operator=(const ModelWorker&) = delete;
 
@@ -53,10 +60,11 @@ class ModelWorker {
   /// and ServiceError if too much is under way.
   std::shared_ptr<Cancellation> complete(CompletionRequest request, CompletionListener listener);
 
-  /// Calls `job` on the model's thread, between two steps, in the order of arrival. A job whose cancellation
-  /// is requested before it begins is dropped. A job gets null; if it cannot be done, or has thrown, it is
-  /// called with the error instead, and must not throw then. Throws ServiceError if too much waits.
-  std::shared_ptr<Cancellation> post(std::function<void(const std::exception_ptr& problem)> job);
+  /// Calls `job` on the compute thread until it is done. Between two calls the model takes a step for texts,
+  /// and other jobs have their turns. A job whose cancellation is requested is dropped. A job gets null; if
+  /// it cannot be done, or has thrown, it is called with the error instead, for the last time, and must not
+  /// throw then. Throws ServiceError if too much waits.
+  std::shared_ptr<Cancellation> post(Job job);
 
   WorkerCounts counts() const;
   bool is_idle() const;
@@ -87,14 +95,15 @@ class ModelWorker {
     CompletionUsage usage = {};
     int64_t n_outputs = 0;
   };
-  struct Job {
-    std::function<void(const std::exception_ptr&)> work;
+  struct Posted {
+    Job job;
     std::shared_ptr<Cancellation> cancellation;
   };
 
   std::vector<Part> parts_of(const CompletionRequest& request) const;
-  void run();
-  bool wait_for_work();
+  bool has_work() override;
+  void do_part() override;
+  void make_scheduler();
   void begin_arrived();
   void do_next_job();
   void begin(Running& running);
@@ -112,18 +121,17 @@ class ModelWorker {
   TokenIds ends_;
 
   mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable wake_;
   std::deque<std::shared_ptr<Running>> arrived_;
-  std::deque<Job> jobs_;
+  std::deque<Posted> jobs_;
   WorkerCounts counts_;
   bool stops_ = false;
   bool is_working_ = false;
 
-  // Of the thread alone.
+  // Of the compute thread alone.
   std::optional<Scheduler> scheduler_;
   std::list<std::shared_ptr<Running>> running_;
 
-  std::thread thread_;  // last: it uses all of the above
+  std::shared_ptr<ComputeThread> thread_;
 };
 
 }  // namespace zoo

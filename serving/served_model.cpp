@@ -51,7 +51,8 @@ int64_t time_of_change(const std::filesystem::path& path) {
 
 ServedModel::ServedModel(const ModelSource& source)
     : run_(Run::open(source.path, source.device, source.weights)) {
-  store_cache(run_.model(), run_.experiment().generation.cache);
+  run_.model().eval();
+  store_cache(run_.model(), source.cache.value_or(run_.experiment().generation.cache));
   if (run_.model().generative()) generator_.emplace(run_.model(), run_.tokenizer());
   chat_template_ = template_of(run_);
   card_ = read_card(source);

@@ -39,6 +39,7 @@ struct ModelSource {
   std::string id;                            // its name in requests
   std::filesystem::path path;                // a run, a directory of the Hub, or a GGUF file
   std::optional<WeightFormat> weights = {};  // default: the run's generation.weights
+  std::optional<CacheFormat> cache = {};     // default: the run's generation.cache
   c10::Device device = c10::kCPU;
 };
 
@@ -52,8 +53,8 @@ struct ModelCard {
   std::set<Ability> can = {};
 };
 
-/// A model with what its requests need. Its functions may be called from several threads; the model itself
-/// must be used by one thread at a time (ModelWorker).
+/// A model with what its requests need, in evaluation mode. Its functions may be called from several threads;
+/// the model itself must be used by one thread at a time (ModelWorker).
 class ServedModel {
  public:
   /// Throws as Run::open().

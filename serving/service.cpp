@@ -127,14 +127,12 @@ std::shared_ptr<ModelWorker> Service::load(const std::string& id) {
     bytes = found.card.bytes;
   }
   make_room(bytes);  // frees the weights of others before these are read
-  // On a thread that ends: OpenMP's threads stay as long as the thread that has used them, and GCC's runtime
-  // lets those of the model's own thread sleep between any two loops if there are more of them than
-  // processors.
+  // On a thread that ends, because its OpenMP team stays as long as itself (ComputeThread).
   const auto open = [&source] { return std::make_shared<const ServedModel>(source); };
   auto model = std::async(std::launch::async, open).get();
   const auto card = model->card();
   make_room(card.bytes);
-  auto worker = std::make_shared<ModelWorker>(std::move(model), options_.limits);
+  auto worker = std::make_shared<ModelWorker>(std::move(model), compute_thread_, options_.limits);
   const std::scoped_lock lock(mutex_);
   auto& found = entries_[index_of(id)];
   found.card = card;

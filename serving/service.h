@@ -114,6 +114,7 @@ class Service {
   void run_loader();
 
   ServiceOptions options_;
+  std::shared_ptr<ComputeThread> compute_thread_ = std::make_shared<ComputeThread>();
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;
   std::vector<Entry> entries_;

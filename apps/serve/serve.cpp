@@ -34,6 +34,7 @@ struct ServeArguments {
   std::optional<std::string> api_key;
   std::optional<double> memory_limit;  // GB
   std::optional<WeightFormat> weights;
+  std::optional<CacheFormat> cache;
   std::string device = "auto";
   int64_t parallel = 64, queue = 1024, max_tokens = 4096, max_seconds = 600, max_body = 32;
   bool quiet = false;
@@ -56,8 +57,11 @@ std::vector<ModelSource> sources_of(const ServeArguments& arguments) {
       if (is_named) throw UsageError(fmt::format("two models are called '{}': choose another name", name));
       name = fmt::format("{}-{}", stem, n);
     }
-    sources.push_back(
-        {.id = name, .path = path, .weights = arguments.weights, .device = parse_device(arguments.device)});
+    sources.push_back({.id = name,
+                       .path = path,
+                       .weights = arguments.weights,
+                       .cache = arguments.cache,
+                       .device = parse_device(arguments.device)});
   }
   return sources;
 }
@@ -168,6 +172,7 @@ void add_serve(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--quiet", arguments->quiet, "Write no line for each request");
   add_weights(*command, arguments->weights);
+  add_cache(*command, arguments->cache);
   add_device(*command, arguments->device);
   command->footer(
       "Prints its address when it is ready, and a line of JSON for each request on standard error. SIGTERM "

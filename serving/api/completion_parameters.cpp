@@ -12,6 +12,7 @@ namespace zoo {
 namespace {
 
 constexpr size_t kMostStops = 16, kMostStopBytes = 1000, kMostBiases = 1000;
+constexpr int64_t kMostPriority = 1'000'000;
 
 /// Numbers of JavaScript are exact up to 2^53.
 int64_t random_seed() {
@@ -74,6 +75,7 @@ TextParameters read_text_parameters(RequestFields& fields, const ApiLimits& limi
   read.repetition_penalty = fields.number("repetition_penalty", 0, 1e6);
   if (read.repetition_penalty == 0.0) fields.fail("repetition_penalty", "must be above 0");
   read.min_tokens = fields.integer("min_tokens", 0, limits.most_tokens);
+  read.priority = fields.integer("priority", -kMostPriority, kMostPriority);
   read.regex = fields.text("regex").value_or("");
   if (const auto* const schema = fields.find("json_schema"))
     read.json_schema = schema->is_string() ? schema->get<std::string>() : schema->dump();
@@ -112,6 +114,7 @@ CompletionRequest request_of(const TextParameters& parameters, const ServedModel
     request.biases.push_back(bias);
   }
   request.max_tokens = parameters.max_tokens.value_or(16);
+  request.priority = parameters.priority.value_or(0);
   options.min_new_tokens = std::min(parameters.min_tokens.value_or(options.min_new_tokens),
                                     std::max<int64_t>(request.max_tokens, 1));
   return request;

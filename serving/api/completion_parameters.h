@@ -38,7 +38,7 @@ struct AnswerOptions {
 struct TextParameters {
   AnswerOptions answer;
   std::optional<int64_t> max_tokens;
-  std::optional<int64_t> n, seed, top_k, min_tokens;
+  std::optional<int64_t> n, seed, top_k, min_tokens, priority;
   std::optional<double> temperature, top_p, min_p, typical_p;
   std::optional<double> presence_penalty, frequency_penalty, repetition_penalty;
   std::vector<std::string> stop = {};

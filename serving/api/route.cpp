@@ -9,8 +9,7 @@
 namespace zoo {
 
 void answer_with_model(const ApiContext& context, const ApiCall& call, const std::string& model,
-                       Ability ability,
-                       std::function<nlohmann::ordered_json(const ServedModel& model)> work) {
+                       Ability ability, std::function<ModelAnswer(const ServedModel& model)> work) {
   const auto reply = call.reply;
   const auto fail = [reply](const std::exception_ptr& problem) {
     reply->send(error_response(as_api_error(problem)));
@@ -23,12 +22,15 @@ void answer_with_model(const ApiContext& context, const ApiCall& call, const std
         // The job must not keep the worker, which waits for its jobs.
         const auto cancellation = worker->post(
             [reply, fail, work, served = worker->shared_model()](const std::exception_ptr& problem) {
-              if (problem) return fail(problem);
               try {
-                send_json(*reply, work(*served));
+                if (problem) std::rethrow_exception(problem);
+                const auto answer = work(*served);
+                if (!answer) return JobState::has_more;
+                send_json(*reply, *answer);
               } catch (...) {
                 fail(std::current_exception());
               }
+              return JobState::is_done;
             });
         reply->on_gone([cancellation] { cancellation->request(); });
       },

@@ -45,8 +45,14 @@ struct Route {
   std::function<void(const ApiContext& context, const ApiCall& call)> answer;
 };
 
-/// Does `work` with a model on its thread and sends what it returns. Drops it if the client goes away.
+/// An answer, or nothing as long as there is more to do.
+using ModelAnswer = std::optional<nlohmann::ordered_json>;
+/// How many texts are worked on between two steps of a model.
+inline constexpr size_t kTextsAtOnce = 8;
+
+/// Does `work` with a model on the compute thread, and sends its answer. `work` is called until it has one;
+/// between two calls other requests have their turns. Drops it if the client goes away.
 void answer_with_model(const ApiContext& context, const ApiCall& call, const std::string& model,
-                       Ability ability, std::function<nlohmann::ordered_json(const ServedModel& model)> work);
+                       Ability ability, std::function<ModelAnswer(const ServedModel& model)> work);
 
 }  // namespace zoo

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "generation/constraints/automaton.h"
+#include "generation/constraints/constraint_cache.h"
 #include "generation/constraints/json_schema.h"
 #include "generation/constraints/regular_expression.h"
 #include "generation/constraints/text_constraint.h"
@@ -395,6 +396,31 @@ TEST(ConstrainedOutput, AnswersOfAnEncoderDecoderMatch) {
     for (const auto& output : generation.outputs)
       EXPECT_TRUE(std::regex_match(output.text, std::regex(options.regex))) << output.text;
   }
+}
+
+TEST(ConstraintCache, KeepsTheConstraintsThatWereAskedForLast) {
+  ConstraintCache cache(2);
+  int n_made = 0;
+  const auto get = [&](const std::string& text) {
+    return cache.get({.text = text}, [&] {
+      ++n_made;
+      return std::make_shared<TextConstraint>(parse_regular_expression(text), vocabularies().front(),
+                                              TokenIds());
+    });
+  };
+  const auto first = get("a+");
+  EXPECT_EQ(get("a+"), first);
+  get("b+");
+  EXPECT_EQ(get("a+"), first);
+  EXPECT_EQ(n_made, 2);
+  get("c+");  // takes the place of b+, which was asked for before a+
+  EXPECT_EQ(get("a+"), first);
+  EXPECT_EQ(n_made, 3);
+  get("b+");
+  EXPECT_EQ(n_made, 4);
+  EXPECT_THROW(get("("), DataError);
+  EXPECT_THROW(get("("), DataError);
+  EXPECT_EQ(n_made, 6);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "generation/scheduler.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -308,6 +309,26 @@ TEST(Scheduler, ReadsWhatPromptsBeginWithOnce) {
   // The first two prompts are read; the second one shows that both begin alike.
   EXPECT_EQ(tokens_read(1 << 20), 2 * 13 + 3 * 5);
   EXPECT_EQ(tokens_read(20), 5 * 13) << "the states are larger";
+}
+
+TEST(Scheduler, BeginsRequestsByPriorityAndThenByArrival) {
+  HistoryModel model({.vocab_size = 9});
+  Scheduler scheduler(model, torch::kCPU, {.most_rows = 1});
+  const std::vector<int64_t> priorities = {0, 5, -1, 0, 5, -1};
+  std::vector<size_t> numbers;
+  for (const int64_t priority : priorities) {
+    auto request = requests({{1, 2}}, {.max_new_tokens = 3}).front();
+    request.priority = priority;
+    numbers.push_back(scheduler.submit(std::move(request)));
+  }
+  std::vector<size_t> order;
+  while (scheduler.step()) {
+    for (const size_t number : numbers) {
+      if (scheduler.is_finished(number) && std::ranges::find(order, number) == order.end())
+        order.push_back(number);
+    }
+  }
+  EXPECT_THAT(order, ElementsAre(2, 5, 0, 3, 1, 4));
 }
 
 TEST(Scheduler, AddsATokenToEachOutputWhileItReadsALongPrompt) {

@@ -392,6 +392,32 @@ TEST_F(ApiTest, EmbedsPredictsFillsTranslatesAndLooks) {
   EXPECT_EQ(tokens[3]["start"], 3);
 }
 
+TEST_F(ApiTest, ManyTextsOfARequestGetWhatEachGetsAlone) {
+  HttpClient client(server_.port());
+  nlohmann::json texts;  // more than are worked on at once
+  for (size_t i = 0; i < 2 * kTextsAtOnce + 3; ++i)
+    texts.push_back(std::string(1 + i % 5, "abcdefgh"[i % 8]));
+  const auto vectors = client.post("/v1/embeddings", {{"model", "writer"}, {"input", texts}}).json()["data"];
+  const auto labels =
+      client.post("/predict", {{"model", "classifier"}, {"texts", texts}}).json()["predictions"];
+  const auto answers =
+      client.post("/translate", {{"model", "translator"}, {"texts", texts}}).json()["translations"];
+  for (const auto& list : {vectors, labels, answers}) ASSERT_EQ(list.size(), texts.size());
+  for (size_t i = 0; i < texts.size(); i += 6) {
+    EXPECT_EQ(vectors[i]["index"], i);
+    const auto vector = client.post("/v1/embeddings", {{"model", "writer"}, {"input", texts[i]}})
+                            .json()["data"][0]["embedding"];
+    for (size_t d = 0; d < vector.size(); ++d)
+      EXPECT_NEAR(vectors[i]["embedding"][d].get<double>(), vector[d].get<double>(), 1e-5);
+    const auto label = client.post("/predict", {{"model", "classifier"}, {"texts", {texts[i]}}}).json();
+    EXPECT_EQ(labels[i]["input"], texts[i]);
+    EXPECT_NEAR(labels[i]["labels"][0]["probability"].get<double>(),
+                label["predictions"][0]["labels"][0]["probability"].get<double>(), 1e-5);
+    const auto answer = client.post("/translate", {{"model", "translator"}, {"texts", {texts[i]}}}).json();
+    EXPECT_EQ(answers[i]["text"], answer["translations"][0]["text"]);
+  }
+}
+
 std::string big_endian(uint32_t number) {
   std::string bytes;
   for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(number >> shift);

@@ -219,15 +219,49 @@ TEST_F(Services, OtherWorkIsDoneBetweenSteps) {
   const auto cancellation = worker->complete(LongRequest::request(), request.listener());
   request.begun.get_future().wait();
   std::promise<void> done;
-  worker->post([&](const std::exception_ptr&) { done.set_value(); });
+  int n_parts = 0;
+  worker->post([&](const std::exception_ptr&) {
+    if (++n_parts < 3) return JobState::has_more;
+    done.set_value();
+    return JobState::is_done;
+  });
   done.get_future().wait();
+  EXPECT_EQ(n_parts, 3);
   std::promise<std::string> problem;
   worker->post([&](const std::exception_ptr& error) {
     if (!error) throw DataError("wrong");
     problem.set_value(message_of<DataError>([&] { std::rethrow_exception(error); }));
+    return JobState::is_done;
   });
   EXPECT_EQ(problem.get_future().get(), "wrong");
   cancellation->request();
+}
+
+TEST_F(Services, ModelsShareTheThreadThatComputes) {
+  runs_.writer("other");
+  Service both({.models = {{.id = "writer", .path = runs_.dir() / "writer"},
+                           {.id = "other", .path = runs_.dir() / "other"}}});
+  LongRequest first, second;
+  const auto writer = worker_of(both, "writer"), other = worker_of(both, "other");
+  const auto cancel_first = writer->complete(LongRequest::request(), first.listener());
+  const auto cancel_second = other->complete(LongRequest::request(), second.listener());
+  first.begun.get_future().wait();
+  second.begun.get_future().wait();  // neither waits for the end of the other
+  const TextRequest request{.prompts = {"abc"}, .options = sampling(2)};
+  const auto text = both.complete("writer", request).outputs[0].text;
+  EXPECT_EQ(both.complete("other", request).outputs[0].text, text);  // equal weights
+  std::promise<std::thread::id> of_writer, of_other;
+  const auto tell = [](std::promise<std::thread::id>& thread) {
+    return [&thread](const std::exception_ptr&) {
+      thread.set_value(std::this_thread::get_id());
+      return JobState::is_done;
+    };
+  };
+  writer->post(tell(of_writer));
+  other->post(tell(of_other));
+  EXPECT_EQ(of_writer.get_future().get(), of_other.get_future().get());
+  cancel_first->request();
+  cancel_second->request();
 }
 
 TEST_F(Services, LoadsModelsOnDemandWithinTheMemoryLimit) {

@@ -129,7 +129,7 @@ Json alignment_json(const ServedModel& model, const std::string& text, const std
           {"weights", weights_json(layer.weights.mean(0))}};
 }
 
-Json translations(const ServedModel& model, const TranslateCall& call) {
+GenerationConfig options_of(const ServedModel& model, const TranslateCall& call) {
   const auto& data = model.run().experiment().data;
   GenerationConfig options = model.run().experiment().generation;
   options.beam = call.beam;
@@ -139,17 +139,31 @@ Json translations(const ServedModel& model, const TranslateCall& call) {
   options.max_new_tokens = std::min(call.max_tokens.value_or(options.max_new_tokens),
                                     data.target_length.value_or(data.sequence_length));
   options.min_new_tokens = std::min(options.min_new_tokens, options.max_new_tokens);
-  const auto written = model.generator()->generate(call.texts, options);
-  auto list = Json::array();
-  for (size_t i = 0; i < written.size(); ++i) {
-    const auto& output = written[i].outputs.front();
-    Json alignment = nullptr;
-    if (call.has_alignment && model.card().can.contains(Ability::attention))
-      alignment = alignment_json(model, call.texts[i], output.text);
-    list.push_back({{"text", output.text}, {"score", output.score}, {"alignment", std::move(alignment)}});
-  }
-  return {{"translations", std::move(list)}};
+  return options;
 }
+
+/// The work for a request.
+struct Translating {
+  TranslateCall call;
+  Json list = Json::array();
+
+  /// Translates some more texts.
+  ModelAnswer next(const ServedModel& model) {
+    const auto first = call.texts.begin() + std::ssize(list);
+    const std::vector<std::string> texts(first,
+                                         first + std::min<int64_t>(kTextsAtOnce, call.texts.end() - first));
+    const auto written = model.generator()->generate(texts, options_of(model, call));
+    for (size_t i = 0; i < written.size(); ++i) {
+      const auto& output = written[i].outputs.front();
+      Json alignment = nullptr;
+      if (call.has_alignment && model.card().can.contains(Ability::attention))
+        alignment = alignment_json(model, texts[i], output.text);
+      list.push_back({{"text", output.text}, {"score", output.score}, {"alignment", std::move(alignment)}});
+    }
+    if (list.size() < call.texts.size()) return std::nullopt;
+    return Json{{"translations", std::move(list)}};
+  }
+};
 
 void answer_translate(const ApiContext& context, const ApiCall& call) {
   const auto& limits = context.options.limits;
@@ -162,9 +176,10 @@ void answer_translate(const ApiContext& context, const ApiCall& call) {
   asked.max_tokens = fields.integer("max_tokens", 1, limits.most_tokens);
   asked.has_alignment = fields.flag("alignment", false);
   fields.refuse_others();
-  answer_with_model(
-      context, call, model, Ability::translate,
-      [asked = std::move(asked)](const ServedModel& served) { return translations(served, asked); });
+  answer_with_model(context, call, model, Ability::translate,
+                    [work = Translating{.call = std::move(asked)}](const ServedModel& served) mutable {
+                      return work.next(served);
+                    });
 }
 
 }  // namespace

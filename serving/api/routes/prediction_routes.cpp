@@ -76,22 +76,41 @@ std::vector<std::string> inputs_of(const PredictCall& call, const ServedModel& m
   return inputs;
 }
 
-Json predictions(const PredictCall& call, const ServedModel& model) {
-  const bool has_pictures = !call.pictures.empty();
-  auto found = has_pictures ? with_files(call.pictures,
-                                         [&](const std::vector<std::string>& files) {
-                                           return model.run().task().predict(model.model(), files);
-                                         })
-                            : model.run().task().predict(model.model(), inputs_of(call, model));
-  const int64_t top = call.top.value_or(kEveryLabel);
-  keep_best_objects(found, call.min_score, top);
-  auto results = Json::parse(to_json(found, top))["results"];
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (has_pictures) results[i].erase("input");
-    if (found[i].cut) results[i]["cut"] = true;
+/// The work for a request.
+struct Predicting {
+  PredictCall call;
+  std::vector<std::string> inputs = {};  // as the task reads them
+  Json results = Json::array();
+
+  /// What the task predicts for some of the inputs or pictures from `first` on.
+  std::vector<Prediction> predicted(const ServedModel& model, size_t first) {
+    if (!call.pictures.empty()) {
+      return with_files({call.pictures[first]}, [&](const std::vector<std::string>& files) {
+        return model.run().task().predict(model.model(), files);
+      });
+    }
+    const auto begin = inputs.begin() + static_cast<ptrdiff_t>(first);
+    return model.run().task().predict(
+        model.model(), {begin, begin + std::min<ptrdiff_t>(kTextsAtOnce, inputs.end() - begin)});
   }
-  return {{"predictions", std::move(results)}};
-}
+
+  /// Predicts for some more inputs.
+  ModelAnswer next(const ServedModel& model) {
+    const bool has_pictures = !call.pictures.empty();
+    if (!has_pictures && inputs.empty()) inputs = inputs_of(call, model);
+    auto found = predicted(model, results.size());
+    const int64_t top = call.top.value_or(kEveryLabel);
+    keep_best_objects(found, call.min_score, top);
+    auto part = Json::parse(to_json(found, top))["results"];
+    for (size_t i = 0; i < found.size(); ++i) {
+      if (has_pictures) part[i].erase("input");
+      if (found[i].cut) part[i]["cut"] = true;
+      results.push_back(std::move(part[i]));
+    }
+    if (results.size() < (has_pictures ? call.pictures.size() : inputs.size())) return std::nullopt;
+    return Json{{"predictions", std::move(results)}};
+  }
+};
 
 void predict(const ApiContext& context, const ApiCall& call) {
   RequestFields fields(call.request.body);
@@ -99,9 +118,10 @@ void predict(const ApiContext& context, const ApiCall& call) {
   auto asked = read_predict_call(fields, context.options.limits);
   fields.refuse_others();
   const auto ability = asked.pictures.empty() ? Ability::predict_text : Ability::predict_image;
-  answer_with_model(context, call, model, ability, [asked = std::move(asked)](const ServedModel& served) {
-    return predictions(asked, served);
-  });
+  answer_with_model(context, call, model, ability,
+                    [work = Predicting{.call = std::move(asked)}](const ServedModel& served) mutable {
+                      return work.next(served);
+                    });
 }
 
 // ---- fill

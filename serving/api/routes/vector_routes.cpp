@@ -53,26 +53,41 @@ Json vector_json(const torch::Tensor& row, NumberFormat format) {
   return to_base64({reinterpret_cast<const char*>(first), n * sizeof(float)});  // NOLINT(*-reinterpret-cast)
 }
 
-Json embeddings_json(const ServedModel& model, TextsToEmbed input, NumberFormat format,
-                     std::optional<int64_t> dimensions, const EmbedOptions& options) {
-  for (const auto& ids : input.ids) input.texts.push_back(model.tokenizer().decode(ids));
-  const auto embedded = embed(model.model(), model.tokenizer(), input.texts, options);
-  if (dimensions && *dimensions != embedded.vectors.size(1)) {
-    throw ApiError(400, fmt::format("dimensions: this model's vectors have {}", embedded.vectors.size(1)),
-                   "dimensions");
-  }
-  auto data = Json::array();
+/// The work for a request.
+struct Embedding {
+  TextsToEmbed input;
+  NumberFormat format;
+  std::optional<int64_t> dimensions;
+  bool normalize;
+  Json data = Json::array();
   int64_t n_tokens = 0;
-  for (size_t i = 0; i < input.texts.size(); ++i) {
-    const auto row = embedded.vectors[static_cast<int64_t>(i)];
-    data.push_back({{"object", "embedding"}, {"index", i}, {"embedding", vector_json(row, format)}});
-    n_tokens += std::ssize(model.tokenizer().encode(input.texts[i]));
+
+  /// Embeds some more texts.
+  ModelAnswer next(const ServedModel& model) {
+    for (const auto& ids : std::exchange(input.ids, {})) input.texts.push_back(model.tokenizer().decode(ids));
+    const auto first = input.texts.begin() + std::ssize(data);
+    const std::vector<std::string> texts(first,
+                                         first + std::min<int64_t>(kTextsAtOnce, input.texts.end() - first));
+    auto options = embed_options(model.run());
+    options.normalize = normalize;
+    const auto embedded = embed(model.model(), model.tokenizer(), texts, options);
+    if (dimensions && *dimensions != embedded.vectors.size(1)) {
+      throw ApiError(400, fmt::format("dimensions: this model's vectors have {}", embedded.vectors.size(1)),
+                     "dimensions");
+    }
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const auto row = embedded.vectors[static_cast<int64_t>(i)];
+      data.push_back(
+          {{"object", "embedding"}, {"index", data.size()}, {"embedding", vector_json(row, format)}});
+      n_tokens += std::ssize(model.tokenizer().encode(texts[i]));
+    }
+    if (data.size() < input.texts.size()) return std::nullopt;
+    return Json{{"object", "list"},
+                {"data", std::move(data)},
+                {"model", model.card().id},
+                {"usage", {{"prompt_tokens", n_tokens}, {"total_tokens", n_tokens}}}};
   }
-  return {{"object", "list"},
-          {"data", std::move(data)},
-          {"model", model.card().id},
-          {"usage", {{"prompt_tokens", n_tokens}, {"total_tokens", n_tokens}}}};
-}
+};
 
 void embeddings(const ApiContext& context, const ApiCall& call) {
   RequestFields fields(call.request.body);
@@ -87,10 +102,11 @@ void embeddings(const ApiContext& context, const ApiCall& call) {
   fields.ignore({"user"});
   fields.refuse_others();
   answer_with_model(context, call, model, Ability::embeddings,
-                    [input = std::move(input), format, dimensions, normalize](const ServedModel& served) {
-                      auto options = embed_options(served.run());
-                      options.normalize = normalize;
-                      return embeddings_json(served, input, format, dimensions, options);
+                    [work = Embedding{.input = std::move(input),
+                                      .format = format,
+                                      .dimensions = dimensions,
+                                      .normalize = normalize}](const ServedModel& served) mutable {
+                      return work.next(served);
                     });
 }
 
