@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sets up and builds. The program is then build/PRESET/zoo.
-#   scripts/build.sh [PRESET] [CMAKE_BUILD_ARGUMENT...]     PRESET: release (default), debug, asan
+#   scripts/build.sh [PRESET] [CMAKE_BUILD_ARGUMENT...]     PRESET: release (default), debug, asan, tsan
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}

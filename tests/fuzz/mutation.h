@@ -31,6 +31,9 @@ std::string gzipped(std::string_view bytes);
 std::string mutate_protobuf(CounterRandom& random, const Seeds& seeds);
 /// Keys, names and shapes of a GGUF file; mostly their number is right.
 std::string mutate_gguf(CounterRandom& random, const Seeds& seeds);
+/// A line and a JSON document. Mostly the document stays JSON: keys are deleted or taken from other seeds,
+/// values become others, of any type. There must be a seed with a document.
+std::string mutate_request(CounterRandom& random, const Seeds& seeds);
 /// One of several files, which join() put into one text.
 std::string mutate_files(CounterRandom& random, const Seeds& seeds);
 

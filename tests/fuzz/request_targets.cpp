@@ -82,7 +82,7 @@ void check_answer(const HttpResponse& response) {
 Seeds requests() {
   return {
       R"(POST /v1/completions
-{"model": "writer", "prompt": ["abc", "d"], "max_tokens": 5, "temperature": 0.5, "top_p": 0.9, "n": 2, "seed": 3,
+{"model": "writer", "prompt": ["abc", "d"], "max_tokens": 5, "priority": -1, "temperature": 0.5, "top_p": 0.9, "n": 2, "seed": 3,
  "logprobs": 2, "echo": true, "stop": ["ab"], "logit_bias": {"3": 1.5}, "presence_penalty": 0.1})",
       R"(POST /v1/completions
 {"model": "writer", "prompt": [1, 2, 3], "max_tokens": 9, "stream": true, "stream_options": {"include_usage": true},
@@ -120,7 +120,7 @@ std::vector<Target> request_targets() {
   runs->filler();
   runs->classifier();
   const auto api = std::make_shared<std::unique_ptr<FuzzedApi>>();
-  return {{"request", "requests to the API of a server", mutate_text,
+  return {{"request", "requests to the API of a server", mutate_request,
            [runs, api](const std::string& input) {
              if (!*api) *api = std::make_unique<FuzzedApi>(*runs);
              check_answer((*api)->answer(input));
