@@ -108,9 +108,9 @@ TokenIds some_tokens(int64_t n, int64_t vocab_size) {
 PromptSpeed measure_prompt(GenerativeModel& model, int64_t vocab_size, c10::Device device, int64_t length,
                            const MeasureOptions& options) {
   const int64_t n_tokens = options.prompts * length;
-  const TokenBatch prompts{.ids = torch::tensor(some_tokens(n_tokens, vocab_size), torch::kInt64)
-                                      .view({options.prompts, length})
-                                      .to(device)};
+  const Batch prompts{.input = {.ids = torch::tensor(some_tokens(n_tokens, vocab_size), torch::kInt64)
+                                           .view({options.prompts, length})
+                                           .to(device)}};
   const auto read = [&] {
     DecodingState state;
     model.prefill(prompts, state);
@@ -218,7 +218,8 @@ Speed measure_speed(Task& task, c10::Device device, const MeasureOptions& option
 
   // A new model, because some training steps at an unsuitable learning rate might have made weights NaN.
   const auto model = make_model(experiment, task);
-  if (!model->generative() || !task.vocabulary().tokenizer) return speed;
+  if (!model->generative() || model->generative()->reads_recordings() || !task.vocabulary().tokenizer)
+    return speed;
   model->to(device);
   store_weights(*model, experiment.generation.weights);
   store_cache(*model, experiment.generation.cache);

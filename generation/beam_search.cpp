@@ -197,7 +197,8 @@ std::vector<Hypothesis> best_of(std::span<GroupBeams> groups, size_t beams) {
 std::vector<std::vector<Hypothesis>> beam_search(GenerativeModel& model, torch::Device device,
                                                  const std::vector<TokenIds>& prompts,
                                                  const LogitsProcessors& processors,
-                                                 const SearchLimits& limits, const BeamOptions& options) {
+                                                 const SearchLimits& limits, const BeamOptions& options,
+                                                 const BatchFields& fields) {
   const auto n_groups = static_cast<size_t>(options.groups);
   std::vector<GroupBeams> groups;  // those of a prompt stand together
   std::vector<SequenceView> views;
@@ -208,7 +209,7 @@ std::vector<std::vector<Hypothesis>> beam_search(GenerativeModel& model, torch::
   // A penalty moves at most as many tokens back as earlier groups can have chosen.
   const size_t n_moved = n_groups > 1 ? static_cast<size_t>(options.beams) : 0;
   SequenceReader reader(model, device);
-  auto logits = reader.start(prompts);
+  auto logits = reader.start(prompts, fields);
   while (true) {
     const auto best = best_tokens(logits, processors, views, n_candidates(limits, options) + n_moved);
     views.clear();

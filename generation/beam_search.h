@@ -33,10 +33,11 @@ struct BeamOptions {
 
 /// Returns the finished hypotheses of each prompt, at most `beams`, best first. Deterministic. `processors`
 /// may forbid tokens and change other scores. Hypotheses are ranked by changed scores, which are not
-/// normalised again.
+/// normalised again. `fields`: the recordings, one for each prompt, if the model reads recordings.
 std::vector<std::vector<Hypothesis>> beam_search(GenerativeModel& model, torch::Device device,
                                                  const std::vector<TokenIds>& prompts,
                                                  const LogitsProcessors& processors,
-                                                 const SearchLimits& limits, const BeamOptions& options);
+                                                 const SearchLimits& limits, const BeamOptions& options,
+                                                 const BatchFields& fields = {});
 
 }  // namespace zoo

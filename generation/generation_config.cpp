@@ -102,6 +102,12 @@ void describe(ConfigVisitor& v, GenerationConfig& c) {
           "Texts that are never generated: no output has the tokens of one of them, with or without a blank "
           "before it.");
   v.field("suppress_tokens", c.suppress_tokens, "Ids of tokens that are never generated.");
+  v.field("suppress_first_tokens", c.suppress_first_tokens,
+          "Ids of tokens that are not the first one of an output.");
+  v.field(
+      "start_tokens", c.start_tokens,
+      "Models that read recordings: ids of tokens that stand before each output, such as Whisper's language "
+      "and task.");
   v.field("forced_first_token", c.forced_first_token, "Id of the first token of each output; default: any.",
           Limits::at_least(0));
   v.field("forced_last_token", c.forced_last_token,

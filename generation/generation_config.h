@@ -47,10 +47,13 @@ struct GenerationConfig {
   int64_t batch_size = 32;    // outputs that grow together; what they change: docs/generation.md
   int64_t prompt_lookup = 0;  // tokens proposed for a step by prompt look-up; 0 = off (speculation.h)
   int64_t draft_tokens = 4;   // tokens proposed for a step by a draft model, if there is one
-  std::vector<std::string> stop = {};              // an output ends before the first of these texts
-  int64_t min_new_tokens = 0;                      // an output does not end before so many tokens
-  std::vector<std::string> bad_words = {};         // texts that no output has, as tokens
-  std::vector<int64_t> suppress_tokens = {};       // ids that are never generated
+  std::vector<std::string> stop = {};               // an output ends before the first of these texts
+  int64_t min_new_tokens = 0;                       // an output does not end before so many tokens
+  std::vector<std::string> bad_words = {};          // texts that no output has, as tokens
+  std::vector<int64_t> suppress_tokens = {};        // ids that are never generated
+  std::vector<int64_t> suppress_first_tokens = {};  // ids that are not the first token of an output
+  /// Ids that stand before each output of a model that reads recordings, such as Whisper's language and task.
+  std::vector<int64_t> start_tokens = {};
   std::optional<int64_t> forced_first_token = {};  // the first token of an output
   std::optional<int64_t> forced_last_token = {};   // token number max_new_tokens, if an output comes to it
   // What they count as said before: repetition.h.

@@ -28,11 +28,22 @@ std::unique_ptr<const Sampler> make_sampler(const GenerationConfig& options) {
 void require_kept_tokens(Model& model, std::string_view what) {
   const torch::NoGradGuard no_grad;
   const TokenBatch some{.ids = torch::zeros({1, 1}, torch::dtype(torch::kInt64).device(model.device()))};
-  if (model.generative()->begin(some).keeps_every_token()) return;
+  if (model.generative()->begin({.input = some}).keeps_every_token()) return;
   throw UsageError(fmt::format(
       "{}: proposed tokens need a model whose layers keep every token, and this one has windows or running "
       "states: leave it out",
       what));
+}
+
+/// The fields of several rows, one below the other.
+BatchFields joined(std::span<const BatchFields* const> rows) {
+  BatchFields result;
+  for (const auto& [name, first] : *rows.front()) {
+    std::vector<torch::Tensor> tensors;
+    for (const auto* const row : rows) tensors.push_back(row->at(name));
+    result.emplace(name, torch::cat(tensors));
+  }
+  return result;
 }
 
 /// Bytes for the states of what several prompts begin with.
@@ -117,6 +128,8 @@ LogitsProcessors Generator::processors(const GenerationConfig& options,
   for (const auto& forced : {options.forced_first_token, options.forced_last_token}) {
     if (forced) named.push_back(*forced);
   }
+  for (const auto* const ids : {&options.suppress_first_tokens, &options.start_tokens})
+    named.insert(named.end(), ids->begin(), ids->end());
   for (const int64_t id : named) {
     if (id < 0 || id >= tokenizer_->vocab_size()) {
       throw UsageError(fmt::format("generation: {} is not a token id: this vocabulary has 0 to {}", id,
@@ -128,6 +141,8 @@ LogitsProcessors Generator::processors(const GenerationConfig& options,
   list.push_back(std::make_unique<SuppressTokens>(suppressed, tokenizer_->vocab_size(), model_->device()));
   if (!extras.biased_tokens.empty())
     list.push_back(std::make_unique<TokenBiases>(extras.biased_tokens, extras.biases));
+  if (!options.suppress_first_tokens.empty())
+    list.push_back(std::make_unique<MinNewTokens>(1, options.suppress_first_tokens));
   if (options.forced_first_token)
     list.push_back(std::make_unique<ForcedToken>(*options.forced_first_token, 0));
   if (options.forced_last_token)
@@ -189,7 +204,8 @@ GenerationRequest Generator::request(const Input& input, const GenerationConfig&
   GenerationRequest request{.prompt = input.ids,
                             .rules = rules,
                             .limits = limits(options, input.ids.size(), constraint),
-                            .draws = {}};
+                            .draws = {},
+                            .fields = input.fields};
   if (!options.stop.empty()) request.limits.decoders.push_back(input.decoder);
   if (draft_) {
     request.n_proposed = options.draft_tokens;
@@ -256,8 +272,10 @@ std::vector<std::vector<Hypothesis>> Generator::search_with_beams(const std::vec
     const auto batch = std::span(sorted).subspan(begin, n);
     auto limit = limits(options, batch.back()->ids.size(), constraint);
     std::vector<TokenIds> prompts;
+    std::vector<const BatchFields*> fields;
     for (const auto* const input : batch) {
       prompts.push_back(input->ids);
+      fields.push_back(&input->fields);
       if (!options.stop.empty()) limit.decoders.push_back(input->decoder);
     }
     auto found = beam_search(*model_->generative(), model_->device(), prompts, processors, limit,
@@ -266,7 +284,8 @@ std::vector<std::vector<Hypothesis>> Generator::search_with_beams(const std::vec
                               .early_stopping = options.early_stopping,
                               .patience = options.patience,
                               .groups = options.beam_groups,
-                              .diversity_penalty = options.diversity_penalty});
+                              .diversity_penalty = options.diversity_penalty},
+                             joined(fields));
     for (size_t i = 0; i < n; ++i)
       result[static_cast<size_t>(batch[i] - inputs.data())] = std::move(found[i]);
   }
@@ -300,7 +319,7 @@ Output Generator::output(const Hypothesis& hypothesis, const TokenIds& prompt,
 }
 
 bool Generator::has_nothing_to_answer(const TokenIds& prompt) const {
-  return prompt.empty() && !continues_prompt();
+  return prompt.empty() && !continues_prompt() && !model_->generative()->reads_recordings();
 }
 
 std::vector<Generation> Generator::generate(const std::vector<TokenIds>& prompts,
@@ -318,14 +337,47 @@ std::vector<Generation> Generator::generate(const std::vector<TokenIds>& prompts
           {.number = i, .ids = input_ids(prompts[i], i), .decoder = decoder(prompts[i], options)});
     }
   }
+  search(inputs, options, result);
+  return result;
+}
+
+/// Adds the outputs for `inputs` to the generations of their numbers.
+void Generator::search(const std::vector<Input>& inputs, const GenerationConfig& options,
+                       std::vector<Generation>& to) const {
   const auto found =
       options.beam > 1 ? search_with_beams(inputs, options) : search_by_sampling(inputs, options);
   for (size_t p = 0; p < inputs.size(); ++p) {
-    const size_t i = inputs[p].number;
+    auto& generation = to[inputs[p].number];
     const size_t n_outputs = std::min(found[p].size(), static_cast<size_t>(options.num_samples));
     for (const auto& hypothesis : std::span(found[p]).first(n_outputs))
-      result[i].outputs.push_back(output(hypothesis, prompts[i], options));
+      generation.outputs.push_back(output(hypothesis, generation.prompt_ids, options));
   }
+}
+
+std::vector<Generation> Generator::transcribe(const Batch& recordings,
+                                              const GenerationConfig& options) const {
+  check(options);
+  const auto& model = *model_->generative();
+  if (!model.reads_recordings()) throw UsageError("this model reads texts, not recordings: give it a prompt");
+  if (options.prompt_lookup > 0)
+    throw UsageError("prompt_lookup: a recording has no text to look tokens up in: leave it out");
+  if (std::ssize(options.start_tokens) >= model.max_length()) {
+    throw UsageError(
+        fmt::format("start_tokens: {} tokens leave no room for an output: the model writes at most {}",
+                    options.start_tokens.size(), model.max_length()));
+  }
+  const InferenceScope scope(*model_);
+  std::vector<Generation> result(static_cast<size_t>(recordings.n_rows()));
+  std::vector<Input> inputs;
+  const Batch fields{.fields = recordings.fields};
+  for (size_t i = 0; i < result.size(); ++i) {
+    result[i].prompt_ids = options.start_tokens;
+    inputs.push_back({.number = i,
+                      .ids = options.start_tokens,
+                      .decoder = decoder({}, options),
+                      .fields = take_rows(fields, static_cast<int64_t>(i), 1).fields});
+  }
+  search(inputs, options, result);
   return result;
 }
 

@@ -70,7 +70,8 @@ struct Generation {
 ///
 /// The outputs for a prompt depend on the options and on its index among the prompts, not on the other
 /// prompts. With temperature 0 the likeliest token is taken. With beam > 1, temperature, top_k, top_p,
-/// min_p and typical_p have no effect. Penalties and no_repeat_ngram_size always have.
+/// min_p and typical_p have no effect. Penalties and no_repeat_ngram_size always have. A model that reads
+/// recordings takes no prompts, see transcribe().
 ///
 /// With options.regex or options.json_schema, the text of every output that ends with an end token or is
 /// complete matches it. What a decoder writes after a prompt matches, not the prompt. Rules that would leave
@@ -94,7 +95,12 @@ class Generator {
   /// outside the vocabulary or a source is too long for the model, CheckpointError if the logits are NaN.
   std::vector<Generation> generate(const std::vector<TokenIds>& prompts,
                                    const GenerationConfig& options = {}) const;
-  /// The same for texts. Also throws DataError where Tokenizer::encode() and check_prompt_size() do.
+  /// What recordings say: one Generation for each of the B rows of `recordings`, whose fields a model that
+  /// reads recordings takes (GenerativeModel::reads_recordings()). Each output begins behind
+  /// options.start_tokens, which are the `prompt_ids`. Throws UsageError if the model reads texts, or for
+  /// prompt_lookup, and as generate().
+  std::vector<Generation> transcribe(const Batch& recordings, const GenerationConfig& options = {}) const;
+  /// generate() for texts. Also throws DataError where Tokenizer::encode() and check_prompt_size() do.
   std::vector<Generation> generate(const std::vector<std::string>& prompts,
                                    const GenerationConfig& options = {}) const;
 
@@ -129,6 +135,7 @@ class Generator {
     size_t number;                // of the prompt, among all prompts
     TokenIds ids;                 // as the model reads it
     ContinuationDecoder decoder;  // of its outputs
+    BatchFields fields = {};      // of one row, if the model reads recordings
   };
 
   bool has_nothing_to_answer(const TokenIds& prompt) const;
@@ -146,6 +153,8 @@ class Generator {
                             const std::shared_ptr<const TokenRules>& rules) const;
   SearchLimits limits(const GenerationConfig& options, size_t input_length,
                       const std::shared_ptr<const TextConstraint>& constraint = {}) const;
+  void search(const std::vector<Input>& inputs, const GenerationConfig& options,
+              std::vector<Generation>& to) const;
   std::vector<std::vector<Hypothesis>> search_by_sampling(const std::vector<Input>& inputs,
                                                           const GenerationConfig& options) const;
   std::vector<std::vector<Hypothesis>> search_with_beams(const std::vector<Input>& inputs,

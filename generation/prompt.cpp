@@ -59,6 +59,10 @@ TokenIds encode_prompt(const Tokenizer& tokenizer, std::string_view text, const 
 
 TokenIds model_input(TokenIds prompt, const Tokenizer& tokenizer, const GenerativeModel& model,
                      std::string_view name) {
+  if (model.reads_recordings()) {
+    throw UsageError(
+        "this model reads recordings, not texts: give it recordings, as in zoo predict RUN --audio FILE");
+  }
   if (model.continues_prompt()) {
     if (prompt.empty()) prompt.push_back(first_token(tokenizer));
     return prompt;

@@ -50,11 +50,12 @@ void PrefixCache::keep(TokenIds beginning, const DecodingState& state) {
 }
 
 PromptReading::PromptReading(GenerativeModel& model, torch::Device device, PrefixCache& cache,
-                             TokenIds prompt, int64_t piece)
+                             TokenIds prompt, BatchFields fields, int64_t piece)
     : model_(model),
       device_(device),
       cache_(cache),
       prompt_(std::move(prompt)),
+      fields_(std::move(fields)),
       piece_(piece),
       n_shared_(cache.n_shared(prompt_) / piece * piece) {
   if (!model_.continues_prompt()) return;
@@ -67,13 +68,14 @@ PromptReading::PromptReading(GenerativeModel& model, torch::Device device, Prefi
 int64_t PromptReading::read() {
   const int64_t size = std::ssize(prompt_);
   if (!model_.continues_prompt()) {
-    logits_ = model_.prefill(one_row(prompt_, 0, size, device_), state_).to(torch::kFloat32);
+    const Batch sources{.input = one_row(prompt_, 0, size, device_), .fields = fields_};
+    logits_ = model_.prefill(sources.to(device_), state_).to(torch::kFloat32);
     return size;
   }
   const int64_t first = n_read_;
   n_read_ = std::min(first + piece_, size);
   const auto tokens = one_row(prompt_, first, n_read_, device_);
-  if (first == 0) state_ = model_.begin(tokens);
+  if (first == 0) state_ = model_.begin({.input = tokens});
   const auto logits = model_.forward(tokens, state_);
   if (n_read_ == size) {
     logits_ = logits.to(torch::kFloat32);

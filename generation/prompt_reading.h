@@ -41,9 +41,10 @@ class PrefixCache {
 class PromptReading {
  public:
   /// `prompt` is not empty, and a decoder's is at most max_length() long. An encoder-decoder reads it at
-  /// once. The references must outlive this object.
+  /// once. `fields`: as GenerationRequest::fields, with which the prompt may be empty. The references must
+  /// outlive this object.
   PromptReading(GenerativeModel& model, torch::Device device, PrefixCache& cache, TokenIds prompt,
-                int64_t piece);
+                BatchFields fields, int64_t piece);
 
   /// Reads the next piece. Returns the number of tokens that it had.
   int64_t read();
@@ -60,6 +61,7 @@ class PromptReading {
   torch::Device device_;
   PrefixCache& cache_;
   TokenIds prompt_;
+  BatchFields fields_;
   int64_t piece_;     // tokens
   int64_t n_shared_;  // whole pieces that an earlier prompt began with, in tokens
   int64_t n_read_ = 0;

@@ -203,7 +203,8 @@ bool Scheduler::begin_reading() {
   if (waiting_.empty() || std::ssize(rows_) >= options_.most_rows) return false;
   auto next = std::move(waiting_.front());
   waiting_.pop_front();
-  PromptReading prompt(model_, device_, prefixes_, next.tokens, options_.prompt_piece);
+  PromptReading prompt(model_, device_, prefixes_, next.tokens, requests_.at(next.request).asked.fields,
+                       options_.prompt_piece);
   reading_.emplace(Reading{.what = std::move(next), .prompt = std::move(prompt)});
   return true;
 }

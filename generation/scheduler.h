@@ -21,7 +21,7 @@
 namespace zoo {
 
 struct GenerationRequest {
-  TokenIds prompt;  // as the model reads it, not empty
+  TokenIds prompt;  // as the model reads it, not empty unless it reads recordings
   std::shared_ptr<const TokenRules> rules;
   SearchLimits limits;                 // one decoder if there are stop texts
   std::vector<Draw> draws = {Draw()};  // one for each output; the scheduler sets the position
@@ -31,6 +31,7 @@ struct GenerationRequest {
   int64_t n_proposed = 4;   // the most tokens that are proposed for a step, at most kMostProposed
   int64_t n_likeliest = 0;  // how many tokens Hypothesis::likeliest has at each place
   int64_t priority = 0;     // those with a lower one are begun earlier
+  BatchFields fields = {};  // of one row: the recording, if the model reads recordings
 };
 
 struct SchedulerOptions {

@@ -30,12 +30,13 @@ TokenBatch SequenceReader::padded(const std::vector<TokenIds>& rows) const {
   return {.ids = ids.to(device_), .lengths = shortest < longest ? lengths.to(device_) : torch::Tensor()};
 }
 
-torch::Tensor SequenceReader::start(std::vector<TokenIds> prompts) {
+torch::Tensor SequenceReader::start(std::vector<TokenIds> prompts, const BatchFields& fields) {
   if (model_.continues_prompt()) {
     for (auto& prompt : prompts) shorten(prompt, model_.max_length());
     seen_ = prompts;
   }
-  return model_.prefill(padded(prompts), state_).to(torch::kFloat32);
+  const Batch sources{.input = padded(prompts), .fields = fields};
+  return model_.prefill(sources.to(device_), state_).to(torch::kFloat32);
 }
 
 torch::Tensor SequenceReader::advance(std::span<const int64_t> parents, std::span<const int64_t> tokens) {

@@ -26,9 +26,10 @@ class SequenceReader {
  public:
   SequenceReader(GenerativeModel& model, torch::Device device) : model_(model), device_(device) {}
 
-  /// Reads the prompts (for an encoder-decoder: the sources). None may be empty. Returns the logits of the
-  /// next tokens, (B, V) float32.
-  torch::Tensor start(std::vector<TokenIds> prompts);
+  /// Reads the prompts (for an encoder-decoder: the sources). None may be empty, unless the model reads
+  /// recordings, which are in `fields`, one for each prompt. Returns the logits of the next tokens, (B, V)
+  /// float32.
+  torch::Tensor start(std::vector<TokenIds> prompts, const BatchFields& fields = {});
   /// Sequence i becomes the previous sequence parents[i] with tokens[i] appended. B may change. Returns the
   /// logits of the next tokens, (B, V) float32.
   torch::Tensor advance(std::span<const int64_t> parents, std::span<const int64_t> tokens);

@@ -45,7 +45,7 @@ torch::Tensor DraftModel::read(const TokenIds& text) {
   const std::vector<int64_t> rest(text.begin() + n_kept, text.end());
   const TokenBatch tokens{.ids = torch::tensor(rest, torch::kInt64).unsqueeze(0).to(device_)};
   if (n_kept == 0) {
-    state_ = model_.begin(tokens);
+    state_ = model_.begin({.input = tokens});
   } else {
     state_.truncate({n_kept});
   }

@@ -91,7 +91,8 @@ std::vector<std::vector<ScoredToken>> read(GenerativeModel& model, torch::Device
     next.push_back(passage->ids.front());
   }
   DecodingState state;
-  const auto logits = model.prefill(columns(prompts, 0, longest(prompts), device), state);  // (B, V)
+  const auto logits =
+      model.prefill({.input = columns(prompts, 0, longest(prompts), device)}, state);  // (B, V)
   std::vector<std::vector<ScoredToken>> result;
   for (auto& score : scores(logits, next, n_likeliest)) result.push_back({std::move(score)});
 

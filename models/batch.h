@@ -44,12 +44,17 @@ inline constexpr const char* kBatchCounts = "batch_counts";
 inline constexpr const char* kSpectrograms = "spectrograms";
 /// (B) int64: the frames of each recording without padding. Without this field all N frames are read.
 inline constexpr const char* kFrames = "frames";
+/// (B, L) int64: the token ids of the transcripts of recordings, padded with -1.
+inline constexpr const char* kTranscripts = "transcripts";
 }  // namespace fields
 
 /// The sizes C, H, W of an image, (C, H, W).
 struct ImageShape {
   int64_t channels = 0, height = 0, width = 0;
 };
+
+/// Tensors by name, (B, …) each.
+using BatchFields = std::map<std::string, torch::Tensor>;
 
 /// A training batch of B rows. Text is in `input` and `decoder`. Everything else that a model reads or an
 /// objective needs is in `fields`. The task defines what the targets mean.
@@ -68,7 +73,7 @@ struct Batch {
   /// a pooled representation, once per row, N = B.
   torch::Tensor positions = {};
   /// (B, …) each, by name: images, boxes, numbers to regress, a teacher's logits.
-  std::map<std::string, torch::Tensor> fields = {};
+  BatchFields fields = {};
   /// Tokens that the model reads, without padding; images, if the task is about images. Budgets and rates
   /// count these.
   int64_t tokens = 0;

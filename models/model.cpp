@@ -33,9 +33,9 @@ torch::Tensor LogitsAt::select(const torch::Tensor& hidden, const PositionRange&
   return hidden.index({torch::arange(n_rows, last.options()), last});
 }
 
-torch::Tensor GenerativeModel::prefill(const TokenBatch& prompts, DecodingState& state) {
-  state = begin(prompts);
-  return forward(first_tokens(prompts), state);
+torch::Tensor GenerativeModel::prefill(const Batch& sources, DecodingState& state) {
+  state = begin(sources);
+  return forward(first_tokens(sources.input), state);
 }
 
 void fail_not_a_number() {

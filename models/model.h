@@ -95,10 +95,12 @@ class GenerativeModel {
  public:
   virtual ~GenerativeModel() = default;
 
-  /// A state for the rows of `prompts`, (B, T) padded on the right. No token is read yet, except that an
-  /// encoder-decoder reads the prompts with its encoder.
-  virtual DecodingState begin(const TokenBatch& prompts) = 0;
-  /// The first tokens for forward(): the prompts for a decoder, the start token for an encoder-decoder.
+  /// A state for the B rows of `sources`: of its `input`, the prompts (B, T), padded on the right, and of its
+  /// fields, if the model reads recordings. No token is read yet, except that an encoder-decoder reads the
+  /// prompts, or the recordings, with its encoder.
+  virtual DecodingState begin(const Batch& sources) = 0;
+  /// The first tokens for forward(): the prompts for a decoder, the start token for an encoder-decoder, and
+  /// the start token and the prompts for a model that reads recordings.
   virtual TokenBatch first_tokens(const TokenBatch& prompts) = 0;
   /// Reads further tokens, (B, T) padded on the right; tokens.lengths may differ by row, and be 0. Returns
   /// the logits of the next token at the positions `at`. Throws DataError if a row becomes longer than the
@@ -107,7 +109,7 @@ class GenerativeModel {
                                 const LogitsAt& at = LogitsAt::last_token()) = 0;
   /// begin(), then forward() on first_tokens(): `state` becomes a state that has read the prompts. Returns
   /// the logits (B, V) of each row's next token.
-  torch::Tensor prefill(const TokenBatch& prompts, DecodingState& state);
+  torch::Tensor prefill(const Batch& sources, DecodingState& state);
 
   /// Whether the output continues the prompt. Otherwise it answers the prompt, and the prompt ends with eos.
   virtual bool continues_prompt() const = 0;
@@ -115,6 +117,9 @@ class GenerativeModel {
   virtual int64_t max_length() const = 0;
   /// Whether a row's tokens include the prompt: true for every decoder, even one that answers.
   virtual bool sequence_has_prompt() const { return continues_prompt(); }
+  /// Whether the model writes what recordings say (fields::kSpectrograms). Its prompts are tokens that stand
+  /// behind the start token and before the output; they may be empty.
+  virtual bool reads_recordings() const { return false; }
 };
 
 /// What a model that finds objects says of its Q object queries, after each of its L decoder layers.

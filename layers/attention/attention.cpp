@@ -26,12 +26,12 @@ AttentionImpl::AttentionImpl(const AttentionOptions& options_) : HeadProjections
         "projections of global queries need a bidirectional window without global queries, and as many "
         "key heads as query heads");
     const int64_t width = options.n_heads() * head_dim_;
-    const auto map = [&](const LinearPart& part) {
-      return Linear(LinearOptions(options.d_model(), {part}).bias(options.qkv_bias()));
+    const auto map = [&](const LinearPart& part, bool bias) {
+      return Linear(LinearOptions(options.d_model(), {part}).bias(bias));
     };
-    global_q = register_module("global_q", map({width, WeightUse::query}));
-    global_k = register_module("global_k", map({width}));
-    global_v = register_module("global_v", map({width}));
+    global_q = register_module("global_q", map({width, WeightUse::query}, options.qkv_bias()));
+    global_k = register_module("global_k", map({width}, options.key_bias()));
+    global_v = register_module("global_v", map({width}, options.qkv_bias()));
   }
   if (options.shaw_max_distance()) {
     const auto table = [&] {

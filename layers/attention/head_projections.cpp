@@ -10,7 +10,8 @@ HeadProjectionsImpl::HeadProjectionsImpl(const AttentionOptions& options_)
       n_kv_heads_(options.n_kv_heads().value_or(options.n_heads())) {
   TORCH_CHECK(options.n_heads() % n_kv_heads_ == 0, "n_heads ", options.n_heads(),
               " is not a multiple of n_kv_heads ", n_kv_heads_);
-  make_qkv(options.n_heads(), n_kv_heads_, n_kv_heads_, options.projection(), options.qkv_bias());
+  make_qkv(options.n_heads(), n_kv_heads_, n_kv_heads_, options.projection(),
+           {.queries_and_values = options.qkv_bias(), .keys = options.key_bias()});
   make_out(options.n_heads(), options.out_bias());
   if (options.qk_norm()) {
     q_norm = register_module("q_norm", Norm(*options.qk_norm()));

@@ -18,19 +18,20 @@ QkvProjectionsImpl::QkvProjectionsImpl(int64_t d_model, int64_t n_heads, std::op
 }
 
 void QkvProjectionsImpl::make_qkv(int64_t n_query_heads, int64_t n_key_heads, int64_t n_value_heads,
-                                  Projection projection, bool bias) {
+                                  Projection projection, const Biases& biases) {
   const LinearPart queries{n_query_heads * head_dim_, WeightUse::query, "q"},
       keys{n_key_heads * head_dim_, WeightUse::hidden, "k"},
       values{n_value_heads * head_dim_, WeightUse::hidden, "v"};
-  const auto map = [&](std::vector<LinearPart> parts) {
+  const auto map = [&](std::vector<LinearPart> parts, bool bias) {
     return Linear(LinearOptions(d_model_, std::move(parts)).bias(bias));
   };
   if (projection == Projection::fused) {
-    qkv = register_module("qkv", map({queries, keys, values}));
+    TORCH_CHECK(biases.keys == biases.queries_and_values, "a fused projection has one bias for all its maps");
+    qkv = register_module("qkv", map({queries, keys, values}, biases.keys));
   } else {
-    q = register_module("q", map({queries}));
-    k = register_module("k", map({keys}));
-    v = register_module("v", map({values}));
+    q = register_module("q", map({queries}, biases.queries_and_values));
+    k = register_module("k", map({keys}, biases.keys));
+    v = register_module("v", map({values}, biases.queries_and_values));
   }
 }
 

@@ -26,9 +26,13 @@ class QkvProjectionsImpl : public MixerImpl {
   /// Throws c10::Error if D is not a multiple of `n_heads` and there is no head_dim.
   QkvProjectionsImpl(int64_t d_model, int64_t n_heads, std::optional<int64_t> head_dim);
 
-  /// Makes q, k and v, or qkv, for heads of width Dh.
+  /// Which of the maps have biases.
+  struct Biases {
+    bool queries_and_values, keys;
+  };
+  /// Makes q, k and v, or qkv, for heads of width Dh. Throws c10::Error for a fused map with a bias of some.
   void make_qkv(int64_t n_query_heads, int64_t n_key_heads, int64_t n_value_heads, Projection projection,
-                bool bias);
+                const Biases& biases);
   /// Makes `out` for `n_heads` heads of width Dh.
   void make_out(int64_t n_heads, bool bias);
 

@@ -88,7 +88,7 @@ struct ModelConfig {
   std::optional<int64_t> vocab_size;  // default: the tokenizer's
   int64_t d_model = 512;
   int64_t n_layers = 6;
-  std::optional<int64_t> n_decoder_layers;  // encoder_decoder, detr: default n_layers
+  std::optional<int64_t> n_decoder_layers;  // encoder_decoder, detr, whisper: default n_layers
   int64_t n_heads = 8;
   std::optional<int64_t> n_kv_heads;  // default n_heads
   std::optional<int64_t> head_dim;    // default d_model / n_heads
@@ -110,6 +110,7 @@ struct ModelConfig {
   Projection projection = Projection::separate;
   bool bias = true;              // in linear maps and norms
   std::optional<bool> qkv_bias;  // of query, key and value maps; default: bias
+  std::optional<bool> key_bias;  // of key maps, if separate; default: qkv_bias
   std::optional<bool> out_bias;  // of the attention's output map; default: bias
   std::optional<bool> ff_bias;   // of the feed-forward; default: bias
   bool qk_norm = false;
@@ -149,6 +150,7 @@ struct ModelConfig {
   int64_t position_rows() const { return max_positions + position_offset; }
   int64_t rotary_width() const { return std::llround(static_cast<double>(head_width()) * rotary.fraction); }
   int64_t feed_forward_width() const { return d_ff.value_or(4 * d_model); }
+  bool has_key_bias() const { return key_bias.value_or(qkv_bias.value_or(bias)); }
   int64_t decoder_layers() const { return n_decoder_layers.value_or(n_layers); }
   /// The mixer of layer `layer` of a stack.
   const Selection& attention_of(int64_t layer) const {

@@ -45,8 +45,8 @@ void DecoderModel::attention_maps(const Batch& batch, AttentionMaps& maps) {
             .self_maps = &maps.decoder});
 }
 
-DecodingState DecoderModel::begin(const TokenBatch& prompts) {
-  DecodingState state(prompts.batch_size(), prompts.ids.device());
+DecodingState DecoderModel::begin(const Batch& sources) {
+  DecodingState state(sources.input.batch_size(), sources.input.ids.device());
   decoder_->begin(state);
   return state;
 }

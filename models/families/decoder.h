@@ -23,7 +23,7 @@ class DecoderModel : public Model, public GenerativeModel {
     return purpose_.head == HeadKind::language_modeling ? this : nullptr;
   }
 
-  DecodingState begin(const TokenBatch& prompts) override;
+  DecodingState begin(const Batch& sources) override;
   TokenBatch first_tokens(const TokenBatch& prompts) override { return prompts; }
   torch::Tensor forward(const TokenBatch& tokens, DecodingState& state, const LogitsAt& at) override;
   bool continues_prompt() const override { return purpose_.prompt == PromptUse::continued; }

@@ -108,11 +108,9 @@ void EncoderDecoderModel::attention_maps(const Batch& batch, AttentionMaps& maps
   decode(with_decoder(batch, purpose_.start_token), &maps);
 }
 
-DecodingState EncoderDecoderModel::begin(const TokenBatch& prompts) {
-  Batch sources;
-  sources.input = prompts;
-  DecodingState state(prompts.batch_size(), prompts.ids.device());
-  decoder_->begin(state, hidden_states(sources), prompts.row_lengths());
+DecodingState EncoderDecoderModel::begin(const Batch& sources) {
+  DecodingState state(sources.input.batch_size(), sources.input.ids.device());
+  decoder_->begin(state, hidden_states(sources), sources.input.row_lengths());
   return state;
 }
 

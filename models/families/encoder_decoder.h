@@ -22,7 +22,7 @@ class EncoderDecoderModel : public Model, public GenerativeModel {
     return purpose_.head == HeadKind::language_modeling ? this : nullptr;
   }
 
-  DecodingState begin(const TokenBatch& prompts) override;
+  DecodingState begin(const Batch& sources) override;
   TokenBatch first_tokens(const TokenBatch& prompts) override;
   torch::Tensor forward(const TokenBatch& tokens, DecodingState& state, const LogitsAt& at) override;
   bool continues_prompt() const override { return false; }

@@ -13,7 +13,9 @@
 #include "models/families/encoder_decoder.h"
 #include "models/families/model_keys.h"
 #include "models/families/resnet.h"
+#include "models/families/speech_encoder.h"
 #include "models/families/vit.h"
+#include "models/families/whisper.h"
 #include "models/initialize.h"
 #include "models/mixers/mixers.h"
 
@@ -86,9 +88,9 @@ ModelFamily reading_tokens(ModelFamily family) {
 
 Registry<ModelFamily>& model_families() {
   static Registry<ModelFamily> families(
-      "model family",
-      {reading_tokens(encoder_family()), reading_tokens(decoder_family()),
-       reading_tokens(encoder_decoder_family()), vit_family(), resnet_family(), detr_family()});
+      "model family", {reading_tokens(encoder_family()), reading_tokens(decoder_family()),
+                       reading_tokens(encoder_decoder_family()), vit_family(), resnet_family(), detr_family(),
+                       whisper_family(), speech_encoder_family()});
   return families;
 }
 

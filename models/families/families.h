@@ -55,7 +55,7 @@ struct ModelFamily : TypeInfo {
   std::function<void(const ModelConfig& config, const Complain& complain)> validate = nullptr;
 };
 
-/// Holds encoder, decoder, encoder_decoder, vit, resnet, detr and added families.
+/// Holds encoder, decoder, encoder_decoder, vit, resnet, detr, whisper, speech_encoder and added families.
 Registry<ModelFamily>& model_families();
 
 /// The shape of the family that the configuration names. Throws ConfigError if there is no such family.

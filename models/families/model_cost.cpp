@@ -88,7 +88,7 @@ ModelCost model_cost(const ModelConfig& config, const ModelPurpose& purpose, int
                            .state_bytes_per_token = entry.state_bytes_per_token,
                            .state_bytes = entry.state_bytes});
     activation_bytes += entry.activation_bytes;
-    const bool of_encoder = two_sides && entry.name.starts_with("encoder.");
+    const bool of_encoder = family.has_memory && entry.name.starts_with("encoder.");
     if (entry.kind != "cross-attention" && !of_encoder) {
       cost.cache_bytes_per_token += entry.state_bytes_per_token;
       cost.state_bytes += entry.state_bytes;

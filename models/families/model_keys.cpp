@@ -45,7 +45,8 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("n_layers", c.n_layers, "Layers; with an encoder and a decoder, those of the encoder.",
           Limits::between(1, kMostLayers));
   v.field("n_decoder_layers", c.n_decoder_layers,
-          "encoder_decoder, detr: layers of the decoder; default n_layers.", Limits::between(1, kMostLayers));
+          "encoder_decoder, detr, whisper: layers of the decoder; default n_layers.",
+          Limits::between(1, kMostLayers));
   v.field("n_heads", c.n_heads, "Query heads (H).", Limits::between(1, kWidest));
   v.field("n_kv_heads", c.n_kv_heads,
           "Key/value heads (K), a divisor of n_heads; default n_heads; 1 = multi-query.",
@@ -78,6 +79,9 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("projection", c.projection, "Query, key and value as three matrices or stacked in one.");
   v.field("bias", c.bias, "Biases in linear maps and layer norms.");
   v.field("qkv_bias", c.qkv_bias, "Biases of the query, key and value maps; default bias.");
+  v.field(
+      "key_bias", c.key_bias,
+      "A bias of the key maps, which changes nothing that is computed (Whisper has none); default qkv_bias.");
   v.field("out_bias", c.out_bias, "Biases of the output maps of attention; default bias.");
   v.field("ff_bias", c.ff_bias, "Biases of the feed-forward; default bias.");
   v.field("qk_norm", c.qk_norm, "Normalise each head's queries and keys.");
@@ -172,6 +176,8 @@ void validate(const ModelConfig& c, const Complain& complain) {
     complain("n_decoder_layers",
              fmt::format("architecture {} has no separate decoder: use n_layers", c.architecture.type));
   }
+  if (c.projection == Projection::fused && c.has_key_bias() != c.qkv_bias.value_or(c.bias))
+    complain("key_bias", "differs from qkv_bias, and a fused projection has one bias for all: set both");
   if (c.n_segments > 0 && shape != FamilyShape::encoder)
     complain("n_segments",
              fmt::format("is for an encoder: architecture {} has no segments", c.architecture.type));

@@ -34,7 +34,8 @@ DeltaNetImpl::DeltaNetImpl(const DeltaNetOptions& options_)
               n_key_heads_);
   const int64_t key_width = n_key_heads_ * head_dim_, value_width = n_heads * head_dim_;
   const auto per_head = [&] { return Linear(LinearOptions(d_model, n_heads).bias(false)); };
-  make_qkv(n_key_heads_, n_key_heads_, n_heads, options.projection(), options.qkv_bias());
+  make_qkv(n_key_heads_, n_key_heads_, n_heads, options.projection(),
+           {.queries_and_values = options.qkv_bias(), .keys = options.key_bias()});
   if (options.n_taps() > 0) {
     conv = register_module(
         "conv", ShortConvolution(ShortConvolutionOptions(2 * key_width + value_width, options.n_taps())));
@@ -165,6 +166,7 @@ DeltaNetOptions delta_options(const MixerPlace& place) {
       .head_dim(config.head_dim)
       .projection(config.projection)
       .qkv_bias(config.qkv_bias.value_or(config.bias))
+      .key_bias(config.has_key_bias())
       .out_bias(config.out_bias.value_or(config.bias))
       .n_taps(keys.conv)
       .gated(keys.gated)

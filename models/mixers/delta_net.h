@@ -24,6 +24,7 @@ struct DeltaNetOptions {
   TORCH_ARG(std::optional<int64_t>, head_dim) = std::nullopt;
   TORCH_ARG(Projection, projection) = Projection::separate;
   TORCH_ARG(bool, qkv_bias) = false;
+  TORCH_ARG(bool, key_bias) = false;
   TORCH_ARG(bool, out_bias) = false;
   /// Taps of the convolution over queries, keys and values; 0 = none.
   TORCH_ARG(int64_t, n_taps) = 4;

@@ -27,6 +27,7 @@ AttentionOptions cross_attention_options(const ModelConfig& config) {
                      .head_dim(config.head_dim)
                      .projection(config.projection)
                      .qkv_bias(config.qkv_bias.value_or(config.bias))
+                     .key_bias(config.has_key_bias())
                      .out_bias(config.out_bias.value_or(config.bias))
                      .dropout(config.attention_dropout)
                      .scale(config.attention_scale)

@@ -37,7 +37,8 @@ torch::Tensor LabelLikelihood::operator()(std::vector<TokenIds> sources) const {
     source.push_back(special_.eos);
   }
   DecodingState state;
-  auto logits = generative.prefill(padded(sources, special_.pad).to(model_.device()), state);  // (B, V)
+  auto logits =
+      generative.prefill({.input = padded(sources, special_.pad).to(model_.device())}, state);  // (B, V)
   const auto n_sources = static_cast<int64_t>(sources.size());
   const int64_t n_answers = tokens_.size(0), width = tokens_.size(1), n_rows = n_sources * n_answers;
   // From here on each row is one answer to one source: (B·C).

@@ -67,7 +67,7 @@ TEST(TokenPredictions, OfADecoderAreTheNextTokens) {
   for (size_t n = 1; n <= ids.size(); ++n) {
     const TokenBatch prefix{.ids = row({ids.begin(), ids.begin() + static_cast<int64_t>(n)})};
     DecodingState state(1, torch::kCPU);
-    logits.push_back(model->generative()->prefill(prefix, state)[0]);
+    logits.push_back(model->generative()->prefill({.input = prefix}, state)[0]);
   }
   expect_likeliest(report.predictions, torch::stack(logits), *tokenizer);
 }
@@ -83,7 +83,7 @@ TEST(TokenPredictions, OfAnEncoderDecoderAreThoseOfItsTarget) {
   auto source = tokenizer->encode("abc"), target = tokenizer->encode("fed");
   source.push_back(tokenizer->special().eos);
   target.insert(target.begin(), tokenizer->special().bos);
-  DecodingState state = model->generative()->begin({.ids = row(source)});
+  DecodingState state = model->generative()->begin({.input = {.ids = row(source)}});
   const auto logits = model->generative()->forward({.ids = row(target)}, state, LogitsAt::every_token());
   expect_likeliest(report.predictions, logits, *tokenizer);
 }

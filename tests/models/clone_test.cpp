@@ -87,9 +87,9 @@ TEST(CloneOfModels, GeneratesTheSame) {
       store_cache(*model, cache);
       const TokenBatch prompts{.ids = tokens(2, 4)}, next{.ids = tokens(2, 1)};
       DecodingState ours, theirs;
-      model->generative()->prefill(prompts, ours);
+      model->generative()->prefill({.input = prompts}, ours);
       const auto clone = clone_of(*model);
-      clone->generative()->prefill(prompts, theirs);
+      clone->generative()->prefill({.input = prompts}, theirs);
       EXPECT_EQ(theirs.bytes(), ours.bytes());
       const auto expected = model->generative()->forward(next, ours);
       add_to_parameters(*model);

@@ -125,7 +125,7 @@ TEST(ModelCost, CountsTheBytesOfTheRealCache) {
   testing::for_each_model(testing::kGenerativeArchitectures, [&](const ModelConfig& config, Model& model) {
     auto& writer = *model.generative();
     const TokenBatch tokens{.ids = testing::tokens(n_rows, length)};
-    auto state = writer.begin(tokens);
+    auto state = writer.begin({.input = tokens});
     writer.forward(tokens, state, LogitsAt::last_token());
     int64_t bytes = 0;  // without the memory of an encoder
     for (const auto& layer : state.layers()) bytes += layer->bytes();

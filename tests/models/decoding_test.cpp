@@ -64,7 +64,7 @@ class Session {
     rows_.clear();
     for (const auto& prompt : prompts)
       rows_.push_back(has_encoder_ ? Row{prompt, {kStartToken}} : Row{{}, prompt});
-    const auto logits = generative().prefill(padded(prompts), state_);
+    const auto logits = generative().prefill({.input = padded(prompts)}, state_);
     for (size_t b = 0; b < rows_.size(); ++b) check(logits[static_cast<int64_t>(b)], b);
     check_lengths();
   }
@@ -130,8 +130,8 @@ TEST(Decoding, ManyTokensInOneCallEqualOneTokenInEachOfManyCalls) {
     const TokenBatch prompts{tokens(3, 4), {}};
     const auto more = tokens(3, 6);
     DecodingState at_once, one_by_one;
-    generative.prefill(prompts, at_once);
-    generative.prefill(prompts, one_by_one);
+    generative.prefill({.input = prompts}, at_once);
+    generative.prefill({.input = prompts}, one_by_one);
     const auto all = generative.forward({.ids = more}, at_once, LogitsAt::every_token()).view({3, 6, -1});
     for (int64_t t = 0; t < 6; ++t) {
       const auto logits = generative.forward({.ids = more.narrow(1, t, 1)}, one_by_one);
@@ -147,7 +147,7 @@ TEST(Decoding, LogitsComeFromThePositionsThatAreAskedFor) {
     const TokenBatch prompts{tokens(2, 3), {}};
     const TokenBatch more{tokens(2, 5), torch::tensor({5, 2})};
     DecodingState a;
-    generative.prefill(prompts, a);
+    generative.prefill({.input = prompts}, a);
     auto b = a.copy(), c = a.copy();
     const auto every = generative.forward(more, a, LogitsAt::every_token());  // (2·5, V)
     const auto some = generative.forward(more, b, LogitsAt::positions(torch::tensor({6, 0, 4})));
@@ -238,7 +238,7 @@ TEST(Decoding, RowsThatHaveReadNothingJoin) {
     auto& generative = *model.generative();
     const TokenBatch first{tokens(2, 4), {}}, second{tokens(1, 3), {}};
     for (const bool read_first : {true, false}) {
-      DecodingState a = generative.begin(first), b = generative.begin(second);
+      DecodingState a = generative.begin({.input = first}), b = generative.begin({.input = second});
       auto& reads = read_first ? a : b;
       const auto& prompts = read_first ? first : second;
       generative.forward(generative.first_tokens(prompts), reads);
@@ -322,7 +322,7 @@ TEST(Decoding, ALayerSaysThatItHasForgotten) {
   config.attention = {Selection("window", WindowConfig{.size = 3})};
   const auto model = random_model(config);
   DecodingState state;
-  model->generative()->prefill({tokens(1, 12), {}}, state);
+  model->generative()->prefill({.input = {.ids = tokens(1, 12)}}, state);
   auto copy = state.copy();
   EXPECT_THROW(state.truncate({11}), c10::Error);
   copy.truncate({0});
@@ -340,7 +340,7 @@ TEST(Decoding, AWindowRemembersItsWindowOnly) {
   const auto model = random_model(config);
   const torch::NoGradGuard no_grad;
   DecodingState state;
-  model->generative()->prefill({tokens(1, 12), {}}, state);
+  model->generative()->prefill({.input = {.ids = tokens(1, 12)}}, state);
   for (int i = 0; i < 5; ++i) {
     constexpr int64_t bytes_of_a_token = 2 * 2 * 6 * 4;
     EXPECT_EQ(state.bytes(), (4 + 7) * bytes_of_a_token);
@@ -352,7 +352,7 @@ TEST(Decoding, ACopyGoesOnApart) {
   for_each_model(kGenerativeArchitectures, [&](const ModelConfig&, Model& model) {
     auto& generative = *model.generative();
     DecodingState state;
-    generative.prefill({tokens(2, 4), {}}, state);
+    generative.prefill({.input = {.ids = tokens(2, 4)}}, state);
     const auto more = tokens(2, 2), other = tokens(2, 2);
     auto copy = state.copy();
     const auto expected = generative.forward({.ids = more}, state);
@@ -370,7 +370,7 @@ TEST(Decoding, ACopyOfBeamsKeepsTheirSources) {
   const auto more = tokens(4, 2);
   for (const auto& rows : {Ids{3, 1, 0, 2}, Ids{0, 1, 2, 3}, Ids{1, 0, 3, 3}}) {
     DecodingState state;
-    generative.prefill({tokens(2, 5), {}}, state);
+    generative.prefill({.input = {.ids = tokens(2, 5)}}, state);
     state.reorder({0, 0, 1, 1});
     auto copy = state.copy();
     state.reorder(rows);
@@ -385,7 +385,7 @@ TEST(Decoding, EncoderDecoderReadsItsSourceOnce) {
   const torch::NoGradGuard no_grad;
   const auto model = random_model(small_config(Architecture::encoder_decoder));
   DecodingState state;
-  model->generative()->prefill({tokens(2, 6), {}}, state);
+  model->generative()->prefill({.input = {.ids = tokens(2, 6)}}, state);
   ASSERT_NE(state.memory(1), nullptr);
   const auto* keys = state.memory(0)->together().keys.data_ptr();
   EXPECT_EQ(state.memory(0)->n_columns(), 6);
@@ -399,7 +399,7 @@ TEST(Decoding, BeamsOfASourceShareItsMemory) {
   const torch::NoGradGuard no_grad;
   const auto model = random_model(small_config(Architecture::encoder_decoder));
   DecodingState state;
-  model->generative()->prefill({tokens(2, 6), {}}, state);
+  model->generative()->prefill({.input = {.ids = tokens(2, 6)}}, state);
   const auto* keys = state.memory(0)->together().keys.data_ptr();
   for (const auto& rows : {Ids{0, 0, 0, 1, 1, 1}, Ids{2, 0, 0, 4, 5, 3}}) {
     state.reorder(rows);
@@ -414,7 +414,7 @@ TEST(Decoding, AStateRefusesWhatItCannotDo) {
   const torch::NoGradGuard no_grad;
   const auto model = random_model(small_config(Architecture::decoder));
   DecodingState state;
-  model->generative()->prefill({tokens(2, 4), {}}, state);
+  model->generative()->prefill({.input = {.ids = tokens(2, 4)}}, state);
   EXPECT_THROW(state.truncate({4}), c10::Error);
   EXPECT_THROW(state.truncate({5, 4}), c10::Error);
   EXPECT_THROW(model->generative()->forward({.ids = tokens(3, 1)}, state), c10::Error);

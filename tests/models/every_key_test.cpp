@@ -15,6 +15,7 @@
 #include "io/config/config_file.h"
 #include "models/families/families.h"
 #include "models/families/model_keys.h"
+#include "models/families/recordings.h"
 #include "models/families/vit.h"
 #include "tests/support/key_change.h"
 #include "tests/support/small_models.h"
@@ -74,17 +75,26 @@ std::vector<Subject> subjects() {
        "1, norm: group}}, d_model: 24, n_heads: 4, n_layers: 1, n_decoder_layers: 2, position: learned, "
        "dropout: 0}",
        HeadKind::detection},
+      {text("architecture: {type: whisper, max_frames: 22}, position: learned, n_decoder_layers: 3")},
+      {text("architecture: {type: whisper, max_frames: 22, pad_to_max: false}, position: rotary")},
+      {text("architecture: {type: speech_encoder, max_frames: 22}, position: sinusoidal"), HeadKind::ctc},
   };
 }
 
 constexpr ImageShape kImage{.channels = 3, .height = 32, .width = 32};
 
 ModelPurpose purpose_for(HeadKind head) {
-  return {
-      .head = head, .vocab_size = kVocabulary, .n_classes = 3, .start_token = kStartToken, .image = kImage};
+  return {.head = head,
+          .vocab_size = kVocabulary,
+          .n_classes = 3,
+          .start_token = kStartToken,
+          .image = kImage,
+          .n_mels = 6};
 }
 
-bool reads_images(const ModelConfig& config) { return shape_of(config) == FamilyShape::other; }
+bool reads_images(const ModelConfig& config) {
+  return shape_of(config) == FamilyShape::other && !reads_recordings(config);
+}
 
 Batch batch_for(const ModelConfig& config) {
   torch::manual_seed(5);
@@ -94,6 +104,13 @@ Batch batch_for(const ModelConfig& config) {
     const int64_t channels =
         is_vit ? config.architecture.as<VitConfig>().n_channels.value_or(kImage.channels) : kImage.channels;
     batch.fields = {{"images", torch::randn({4, channels, kImage.height, kImage.width})}};
+    return batch;
+  }
+  if (reads_recordings(config)) {
+    const int64_t n = most_frames(config);
+    batch.fields = {{fields::kSpectrograms, torch::randn({4, n_mels_of(config, purpose_for({})), n})},
+                    {fields::kFrames, torch::tensor({n, n - 3, n / 2, n / 3}, torch::kInt64)}};
+    batch.decoder.ids = tokens(4, 9);
     return batch;
   }
   batch.input.ids = tokens(4, 14);
@@ -143,6 +160,10 @@ const char* no_effect(const std::string& key, const ModelConfig& config, HeadKin
   const bool only_delta = config.attention.size() == 1 && config.attention.front() == "delta";
   if (only_delta && is({"n_kv_heads", "qk_norm"}))
     return "delta has key_heads, and makes all queries and keys equally long";
+  if (is({"key_bias"}) && config.projection == Projection::fused) return "a fused map has one bias for all";
+  if (config.architecture.type == "speech_encoder" &&
+      is({"vocab_size", "scale_embeddings", "embedding_norm"}))
+    return "recordings have no tokens";
   if (is({"architecture.stem_norm"}) && config.architecture.as<VitConfig>().stem == VitStem::patches)
     return "patches have no convolutions";
   if (begins("rotary.") && config.position != Position::rotary) return "other positions do not rotate";

@@ -109,7 +109,7 @@ TEST(MixerModels, CountTheBytesOfTheirStates) {
     }
     constexpr int64_t n_rows = 3, length = 64;  // all columns of a cache
     const TokenBatch text{.ids = tokens(n_rows, length)};
-    auto state = writer->begin(text);
+    auto state = writer->begin({.input = text});
     writer->forward(text, state);
     int64_t bytes = 0;
     for (const auto& layer : state.layers()) bytes += layer->bytes();
@@ -263,7 +263,7 @@ TEST(MixerModels, DecodeAsInOnePass) {
     for (int64_t b = 0; b < 3; ++b)
       rows.push_back(prompts.ids[b].narrow(0, 0, prompts.lengths[b].item<int64_t>()));
     DecodingState state;
-    expect_last(writer->prefill(prompts, state));
+    expect_last(writer->prefill({.input = prompts}, state));
     read(state, {1, 1, 1});
     read(state, {1, 5, 66});
     state.reorder({1, 0, 1});
@@ -287,7 +287,7 @@ TEST(MixerModels, DecodeWithWeightsInOtherFormats) {
       store_weights(model, format);
       const auto text = tokens(2, 8);
       DecodingState state;
-      writer->prefill({.ids = text.narrow(1, 0, 5)}, state);
+      writer->prefill({.input = {.ids = text.narrow(1, 0, 5)}}, state);
       const auto logits = writer->forward({.ids = text.narrow(1, 5, 3)}, state);
       const auto whole = model.logits(model.features({.input = {.ids = text}})).view({2, 8, -1});
       EXPECT_TRUE(close(logits, whole.select(1, 7), 1e-2));

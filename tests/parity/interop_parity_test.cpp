@@ -178,7 +178,7 @@ TEST_P(ForeignWriters, DecodeWithACacheAsWithout) {
   const TokenBatch prompts{.ids = reference.tensor("ids"), .lengths = reference.tensor("lengths")};
   const bool answers = reference.contains("target");
   const auto read = answers ? reference.tensor("target") : prompts.ids;
-  auto state = model->begin(prompts);
+  auto state = model->begin({.input = prompts});
   std::vector<torch::Tensor> columns;
   for (int64_t t = 0; t < read.size(1); ++t)
     columns.push_back(model->forward({.ids = read.narrow(1, t, 1)}, state, LogitsAt::last_token()));

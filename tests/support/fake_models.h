@@ -21,8 +21,8 @@ class BigramModel : public GenerativeModel {
  public:
   explicit BigramModel(torch::Tensor table) : table_(std::move(table)) {}
 
-  DecodingState begin(const TokenBatch& prompts) override {
-    return DecodingState(prompts.batch_size(), torch::kCPU);
+  DecodingState begin(const Batch& sources) override {
+    return DecodingState(sources.input.batch_size(), torch::kCPU);
   }
   TokenBatch first_tokens(const TokenBatch& prompts) override { return prompts; }
   torch::Tensor forward(const TokenBatch& tokens, DecodingState& state, const LogitsAt& at) override {
@@ -109,7 +109,8 @@ class HistoryModel : public GenerativeModel {
     return logits_after(read(tokens)).log_softmax(0);
   }
 
-  DecodingState begin(const TokenBatch& prompts) override {
+  DecodingState begin(const Batch& sources) override {
+    const auto& prompts = sources.input;
     EXPECT_LE(prompts.length(), options_.max_length);
     std::vector<HistoryState::Row> rows(static_cast<size_t>(prompts.batch_size()));
     if (!options_.continues_prompt) {

@@ -127,7 +127,7 @@ TEST(ActivationCheckpointing, LeavesEvaluationAndGenerationAlone) {
     model->attention_maps(batch, maps);
     auto& generative = *model->generative();
     DecodingState state;
-    generative.prefill(batch.input, state);
+    generative.prefill({.input = batch.input}, state);
     const TokenBatch next{.ids = torch::tensor({1, 2, 3, 4}).unsqueeze(1)};
     return std::vector{model->features(batch), maps.cross.back(),
                        generative.forward(next, state, LogitsAt::last_token())};

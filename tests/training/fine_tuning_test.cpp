@@ -325,7 +325,7 @@ TEST(Adapters, WorkInEveryUse) {
     return of.logits(of.features(batch)).view({2, 9, kVocabulary});
   };
   const auto expected = logits(*model);
-  DecodingState state = model->generative()->begin({ids, {}});
+  DecodingState state = model->generative()->begin({.input = {.ids = ids}});
   for (int64_t t = 0; t < 9; ++t) {
     const auto next = model->generative()->forward({ids.narrow(1, t, 1), {}}, state);
     EXPECT_LT((next - expected.select(1, t)).abs().max().item<double>(), 1e-4);

@@ -1,0 +1,32 @@
+#pragma once
+// What the families that read recordings share, whisper and speech_encoder, and what their data must know.
+
+#include <cstdint>
+#include <optional>
+
+#include "models/audio/audio_embedder.h"
+#include "models/config/model_config.h"
+#include "models/model.h"
+
+namespace zoo {
+
+/// Whether this is the configuration of a model that reads recordings.
+bool reads_recordings(const ModelConfig& config);
+
+// Of such a model:
+
+/// The frames to which it pads every recording; nothing: it reads recordings of any length up to
+/// most_frames().
+std::optional<int64_t> padded_frames(const ModelConfig& config);
+/// The most frames of a recording.
+int64_t most_frames(const ModelConfig& config);
+/// The bands of its spectrograms, if its configuration says how many.
+std::optional<int64_t> configured_mels(const ModelConfig& config);
+/// The bands of its spectrograms: those of its configuration, else the data's, else 80.
+int64_t n_mels_of(const ModelConfig& config, const ModelPurpose& purpose);
+/// Sinusoids, unless the layers have relative positions, or there are none.
+AudioPositions audio_positions_for(Position position);
+/// Complains about a width for which there are no sinusoids.
+void validate_audio_positions(const ModelConfig& config, const Complain& complain);
+
+}  // namespace zoo
