@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include "layers/kernels/tensor_lists.h"
+#include "tasks/objectives/ctc.h"
 #include "tasks/objectives/token_cross_entropy.h"
 
 namespace zoo {
@@ -69,7 +70,7 @@ LossAndGradients Objective::differentiate(Model& model, const Batch& part,
 }
 
 Registry<ObjectiveType>& objective_types() {
-  static Registry<ObjectiveType> types("objective", {own_objective(), cross_entropy()});
+  static Registry<ObjectiveType> types("objective", {own_objective(), cross_entropy(), ctc_objective()});
   return types;
 }
 

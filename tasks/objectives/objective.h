@@ -72,7 +72,7 @@ struct ObjectiveType : TypeInfo {
       make = nullptr;
 };
 
-/// "task": the task's default; "cross_entropy": TokenCrossEntropy.
+/// "task": the task's default; "cross_entropy": TokenCrossEntropy; "ctc": CtcObjective.
 Registry<ObjectiveType>& objective_types();
 
 }  // namespace zoo

@@ -1,0 +1,152 @@
+// The CTC objective against the sum over all paths, and what it does at its edges. parity/ctc_parity_test
+// compares it with PyTorch's.
+
+#include "tasks/objectives/ctc.h"
+
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "models/families/families.h"
+#include "models/families/speech_encoder.h"
+#include "tests/support/errors.h"
+#include "tests/support/small_models.h"
+
+namespace zoo::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using Ids = std::vector<int64_t>;
+
+/// The probability of every text, summed over all C^T paths of log_probs (T, C).
+std::map<Ids, double> probabilities_of_texts(const torch::Tensor& log_probs) {
+  const int64_t T = log_probs.size(0), C = log_probs.size(1), blank = C - 1;
+  std::map<Ids, double> result;
+  const auto n_paths = static_cast<int64_t>(std::llround(std::pow(C, T)));
+  for (int64_t path = 0; path < n_paths; ++path) {
+    Ids text;
+    double total = 0;
+    int64_t last = blank, rest = path;
+    for (int64_t t = 0; t < T; ++t, rest /= C) {
+      const int64_t symbol = rest % C;
+      total += log_probs[t][symbol].item<double>();
+      if (symbol != blank && symbol != last) text.push_back(symbol);
+      last = symbol;
+    }
+    result[text] += std::exp(total);
+  }
+  return result;
+}
+
+torch::Tensor transcript_of(const Ids& ids) {
+  return torch::tensor(ids.empty() ? Ids{-1} : ids, torch::kInt64).unsqueeze(0);
+}
+
+TEST(Ctc, IsTheSumOverAllPaths) {
+  torch::manual_seed(1);
+  const auto logits = torch::randn({1, 5, 3}, torch::kFloat64) * 2;
+  double total = 0;
+  for (const auto& [text, probability] : probabilities_of_texts(logits[0].log_softmax(-1))) {
+    const double loss = ctc_loss_sum(logits, {}, transcript_of(text)).item<double>();
+    EXPECT_NEAR(loss, -std::log(probability), 1e-5) << text.size();
+    total += std::exp(-loss);
+  }
+  EXPECT_NEAR(total, 1, 1e-5);
+}
+
+TEST(Ctc, HasTheGradientsOfItsDifferences) {
+  torch::manual_seed(2);
+  const auto logits = torch::randn({2, 6, 4}, torch::kFloat64).requires_grad_();
+  const auto lengths = torch::tensor({6, 4}, torch::kInt64);
+  const auto transcripts = torch::tensor({{0, 0, 2}, {1, -1, -1}}, torch::kInt64);
+  const auto loss_of = [&](const torch::Tensor& values) {
+    return ctc_loss_sum(values, lengths, transcripts, 0.5).item<double>();
+  };
+  ctc_loss_sum(logits, lengths, transcripts, 0.5).backward();
+  const torch::NoGradGuard no_grad;
+  constexpr double step = 1e-2;
+  for (int64_t i = 0; i < logits.numel(); ++i) {
+    auto above = logits.detach().clone(), below = above.clone();
+    above.view(-1)[i] += step;
+    below.view(-1)[i] -= step;
+    EXPECT_NEAR(logits.grad().view(-1)[i].item<double>(), (loss_of(above) - loss_of(below)) / (2 * step),
+                2e-4);
+  }
+  EXPECT_EQ(logits.grad()[1].narrow(0, 4, 2).abs().sum().item<double>(), 0) << "padding has no gradient";
+}
+
+TEST(Ctc, ATranscriptThatIsTooLongAddsNothing) {
+  // Equal neighbours need a blank between them: 3 tokens need 5 vectors.
+  const auto logits = torch::randn({2, 4, 3}).requires_grad_();
+  const auto transcripts = torch::tensor({{1, 1, 1}, {0, 1, -1}}, torch::kInt64);
+  const auto loss = ctc_loss_sum(logits, {}, transcripts);
+  loss.backward();
+  EXPECT_EQ(logits.grad()[0].abs().sum().item<double>(), 0);
+  EXPECT_GT(logits.grad()[1].abs().sum().item<double>(), 0);
+  EXPECT_NEAR(loss.item<double>(),
+              ctc_loss_sum(logits.narrow(0, 1, 1), {}, transcripts.narrow(0, 1, 1)).item<double>(), 1e-5);
+  EXPECT_THROW(ctc_loss_sum(logits, {}, torch::full({2, 1}, 2, torch::kInt64)), c10::Error) << "the blank";
+}
+
+TEST(Ctc, AnEmptyTranscriptIsAllBlanks) {
+  const auto logits = torch::randn({1, 4, 3});
+  const double expected = -logits.log_softmax(-1).select(2, 2).sum().item<double>();
+  EXPECT_NEAR(ctc_loss_sum(logits, {}, transcript_of({})).item<double>(), expected, 1e-5);
+}
+
+Batch labelled_recordings() {
+  Batch batch;
+  batch.fields = {{fields::kSpectrograms, torch::randn({3, 6, 16})},
+                  {fields::kFrames, torch::tensor({16, 11, 8}, torch::kInt64)},
+                  {fields::kTranscripts, torch::tensor({{3, 3, 5}, {1, -1, -1}, {2, 4, -1}}, torch::kInt64)}};
+  return batch;
+}
+
+std::shared_ptr<Model> small_labeller() {
+  auto config = small_config(Architecture::encoder, Position::sinusoidal);
+  config.architecture = Selection("speech_encoder", SpeechEncoderConfig{.max_frames = 16});
+  return random_model(config, {.head = HeadKind::ctc, .n_classes = 8, .n_mels = 6});
+}
+
+// Training splits the rows of a batch over threads, and a batch over steps of a gradient.
+TEST(Ctc, ABatchIsTheSumOfItsParts) {
+  torch::manual_seed(4);
+  const auto model = small_labeller();
+  const auto batch = labelled_recordings();
+  const CtcObjective objective;
+  EXPECT_EQ(objective.n_targets(batch), 6);
+  const auto parameters = model->parameters();
+  const auto whole = objective.differentiate(*model, batch, {.parameters = parameters, .weight = 0.25});
+  EXPECT_NEAR(whole.loss.item<double>(), 0.25 * objective.loss(*model, batch).item<double>(), 1e-3);
+  Gradients sums(parameters.size());
+  double loss = 0;
+  for (const auto& part : split_rows(batch, 2)) {
+    const auto found = objective.differentiate(*model, part, {.parameters = parameters, .weight = 0.25});
+    loss += found.loss.item<double>();
+    add_gradients(sums, found.gradients);
+  }
+  EXPECT_NEAR(loss, whole.loss.item<double>(), 1e-3);
+  for (size_t i = 0; i < sums.size(); ++i) EXPECT_TRUE(close(sums[i], whole.gradients[i], 1e-3)) << i;
+}
+
+TEST(Ctc, SaysWhatDoesNotFit) {
+  const auto model = small_labeller();
+  const CtcObjective objective;
+  auto batch = labelled_recordings();
+  batch.fields[fields::kTranscripts].fill_(7);
+  EXPECT_THAT(message_of<DataError>([&] { objective.loss(*model, batch); }), HasSubstr("the token 7"));
+  batch.fields.erase(fields::kTranscripts);
+  EXPECT_THAT(message_of<ConfigError>([&] { objective.loss(*model, batch); }),
+              HasSubstr("training.objective: ctc"));
+  const auto& type = objective_types().at("ctc");
+  EXPECT_THAT(message_of<ConfigError>([&] { type.make(Selection("ctc"), {.label_smoothing = 0.1}); }),
+              HasSubstr("training.label_smoothing"));
+}
+
+}  // namespace
+}  // namespace zoo::testing
