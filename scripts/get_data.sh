@@ -6,8 +6,8 @@
 #   4. scripts/data/make_NAME.py, which makes a synthetic corpus within half a minute (canvases: one or two)
 # The script checks every file against scripts/data/SHA256SUMS and writes either a whole corpus or nothing. It leaves
 # corpora alone that are already complete and correct. The pictures of canvases are checked against its images.sha256,
-# which is itself checked first. debian-packages and messages-de-en follow the release of Debian on the machine; their
-# own folders have their SHA256SUMS, and SOURCES, which says what they were made from.
+# which is itself checked first. debian-packages, messages-de-en and python-stdlib follow the release of Debian on the
+# machine; their own folders have their SHA256SUMS, and SOURCES, which says what they were made from.
 #
 # Usage: scripts/get_data.sh NAME…        get these corpora
 #        scripts/get_data.sh --list       list all corpora, and mark those that are already here
@@ -22,7 +22,7 @@ sums=$scripts/data/SHA256SUMS
 data=${ZOO_DATA:-${scripts%/*}/datasets}
 mirror=${ZOO_DATA_MIRROR:-}
 names=(debian-packages dict-de-en messages-de-en fortunes tinyshakespeare wikitext-2 multi30k sst2 fashion-mnist
-       canvases listops associative-recall copy addition)
+       nottingham python-stdlib canvases listops associative-recall copy addition)
 temp=''
 trap 'if [[ -n $temp ]]; then rm -rf "$temp"; fi' EXIT
 trap 'exit 130' INT
@@ -45,6 +45,8 @@ describe_corpus() {
     multi30k) echo '29,000 German-English captions' ;;
     sst2) echo '67,349 sentences with their sentiment (GLUE SST-2)' ;;
     fashion-mnist) echo '70,000 grey images in 10 classes (mirror only)' ;;
+    nottingham) echo '1,034 folk tunes in ABC notation, as published and as texts to learn from' ;;
+    python-stdlib) echo "the modules of this machine's Python, divided by module" ;;
     canvases) echo '37,000 grey pictures with boxes around items of fashion-mnist (synthetic)' ;;
     listops) echo 'nested operations on lists of digits, with their values (synthetic)' ;;
     associative-recall) echo 'keys, values, and questions about them (synthetic)' ;;
@@ -63,7 +65,11 @@ known_package() {
 }
 
 # Whether the content of corpus $1 follows the release of the machine.
-follows_release() { [[ $1 == debian-packages || $1 == messages-de-en ]]; }
+follows_release() { [[ $1 == debian-packages || $1 == messages-de-en || $1 == python-stdlib ]]; }
+
+# The files of corpus $1 that a script makes from the others, which a mirror or a URL has.
+made_files() { [[ $1 != nottingham ]] || printf '%s\n' {train,valid,test}.abc; }
+is_made() { made_files "$1" | grep -qx -- "$2"; }
 
 # The packages with the message catalogues of messages-de-en. Those that a release lacks are left out.
 catalogue_packages=(libreoffice-l10n-de vlc-l10n evolution-common gnucash-common audacity-data claws-mail-i18n krita-l10n
@@ -75,6 +81,7 @@ files_of() {
   case $1 in
     debian-packages) printf '%s\n' SOURCES {train,valid,test}.{txt,tsv,description,name} ;;
     messages-de-en) printf '%s\n' SOURCES {train,valid,test,words.train}.{de,en} ;;
+    python-stdlib) printf '%s\n' SOURCES {train,valid,test}.jsonl ;;
     *) listed_files "$1" ;;
   esac
 }
@@ -225,6 +232,15 @@ for name in ("train.tsv", "dev.tsv"):
     open(sys.argv[2] + "/" + name, "wb").write(archive.read("SST-2/" + name))' "$temp/SST-2.zip" "$out" 2>/dev/null ||
         fail 2 "$name: the downloaded SST-2.zip is not the archive of GLUE SST-2"
       ;;
+    nottingham)
+      local tunes=https://raw.githubusercontent.com/jukedeck/nottingham-dataset/master/ABC_cleaned
+      for file in $(files_of nottingham); do
+        is_made nottingham "$file" || download "$tunes/$file" "$out/$file"
+      done
+      ;;
+    python-stdlib)
+      python3 "$scripts/data/prepare_python_stdlib.py" "$out" 2>"$temp/error" || fail 2 "$name: $(tail -n 1 "$temp/error")"
+      ;;
     fashion-mnist)
       fail 1 "$name: no public URL has these files (the published ones have the images in another order); set \
 ZOO_DATA_MIRROR to a folder that has fashion-mnist/"
@@ -259,6 +275,7 @@ get() {
   if [[ -n $mirror && -d $mirror/$name ]]; then
     source=$mirror/$name
     for file in $(files_of "$name") $(if follows_release "$name"; then echo SHA256SUMS; fi); do
+      ! is_made "$name" "$file" || continue
       [[ -f $source/$file ]] || fail 2 "$name: $source/$file is missing"
       cp "$source/$file" "$temp/files/$file" 2>/dev/null || fail 1 "$name: cannot copy $source/$file to $data"
     done
@@ -274,6 +291,10 @@ get() {
       source='this release of Debian'
       write_sums
     fi
+  fi
+  if [[ -n $(made_files "$name") ]]; then
+    python3 "$scripts/data/prepare_$name.py" "$temp/files" "$temp/files" 2>"$temp/error" ||
+      fail 2 "$name: $(tail -n 1 "$temp/error")"
   fi
   wrong=$(first_wrong "$name" "$temp/files")
   if [[ -n $wrong && -n $package_version && $source != "$(known_package "$name")" && $wrong != *missing ]]; then
