@@ -35,7 +35,7 @@ struct LastStep {
 };
 
 /// The texts that a search has kept, as a tree.
-class Texts {
+class TextTree {
  public:
   static constexpr size_t empty = 0;
 
@@ -63,14 +63,14 @@ struct Paths {
   double total() const { return log_sum(with_blank, with_token); }
 };
 
-struct Text {
+struct KeptText {
   size_t number;
   Paths paths;
 };
 
 /// The texts that go on from `kept` with one more vector of log-probabilities.
-std::map<LastStep, Paths> continued(const std::vector<Text>& kept, const Texts& texts, const double* row,
-                                    int64_t blank) {
+std::map<LastStep, Paths> continued(const std::vector<KeptText>& kept, const TextTree& texts,
+                                    const double* row, int64_t blank) {
   std::map<LastStep, Paths> next;
   for (const auto& [text, paths] : kept) {
     const double total = paths.total();
@@ -90,8 +90,8 @@ std::map<LastStep, Paths> continued(const std::vector<Text>& kept, const Texts& 
 }
 
 CtcHypothesis best_text(const double* log_probs, int64_t n_vectors, int64_t n_classes, int64_t beam) {
-  Texts texts;
-  std::vector<Text> kept = {{.number = Texts::empty, .paths = {.with_blank = 0}}};
+  TextTree texts;
+  std::vector<KeptText> kept = {{.number = TextTree::empty, .paths = {.with_blank = 0}}};
   for (int64_t t = 0; t < n_vectors; ++t) {
     const auto next = continued(kept, texts, log_probs + t * n_classes, n_classes - 1);
     std::vector<std::pair<double, LastStep>> order;
