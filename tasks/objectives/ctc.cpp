@@ -126,7 +126,7 @@ struct CtcLoss : torch::autograd::Function<CtcLoss> {
     auto gradient = wants_gradient ? torch::zeros({B, T, C}, torch::kFloat) : torch::Tensor();
     double total = 0;
     for (int64_t b = 0; b < B; ++b) {
-      const int64_t n = lengths.defined() ? lengths.const_data_ptr<int64_t>()[b] : T;
+      const int64_t n = lengths.const_data_ptr<int64_t>()[b];
       TORCH_CHECK(n >= 0 && n <= T, "ctc_loss_sum: a row cannot have ", n, " of ", T, " vectors");
       Lattice lattice(log_probs.const_data_ptr<double>() + b * T * C, n, C,
                       tokens_of(transcripts.const_data_ptr<int64_t>() + b * L, L, C - 1));
@@ -148,7 +148,7 @@ struct CtcLoss : torch::autograd::Function<CtcLoss> {
 };
 
 torch::Tensor on_cpu(const torch::Tensor& tensor) {
-  return tensor.defined() ? tensor.to(torch::kCPU, torch::kInt64).contiguous() : tensor;
+  return tensor.to(torch::kCPU, torch::kInt64).contiguous();
 }
 
 }  // namespace
@@ -159,7 +159,8 @@ torch::Tensor ctc_loss_sum(const torch::Tensor& logits, const torch::Tensor& len
               "ctc_loss_sum needs logits (B, T, C) and transcripts (B, L), not ", logits.sizes(), " and ",
               transcripts.sizes());
   const bool wants_gradient = logits.requires_grad() && torch::GradMode::is_enabled();
-  return CtcLoss::apply(logits, on_cpu(lengths), on_cpu(transcripts), weight, wants_gradient);
+  const auto own = lengths.defined() ? lengths : torch::full({logits.size(0)}, logits.size(1), torch::kInt64);
+  return CtcLoss::apply(logits, on_cpu(own), on_cpu(transcripts), weight, wants_gradient);
 }
 
 int64_t CtcObjective::n_targets(const Batch& batch) const {
