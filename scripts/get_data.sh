@@ -3,11 +3,12 @@
 #   1. $ZOO_DATA_MIRROR/NAME   a folder with the finished files
 #   2. Debian packages         installed, or downloaded and unpacked without being installed (no root needed)
 #   3. a public URL
-#   4. scripts/data/make_NAME.py, which makes a synthetic corpus within half a minute (canvases: one or two)
+#   4. scripts/data/make_NAME.py, which makes a synthetic corpus within half a minute (canvases, espeak: one or two)
 # The script checks every file against scripts/data/SHA256SUMS and writes either a whole corpus or nothing. It leaves
 # corpora alone that are already complete and correct. The pictures of canvases are checked against its images.sha256,
-# which is itself checked first. debian-packages, messages-de-en and python-stdlib follow the release of Debian on the
-# machine; their own folders have their SHA256SUMS, and SOURCES, which says what they were made from.
+# which is itself checked first, and so are the recordings of fsdd, fsdd-strings and espeak with their recordings.sha256.
+# debian-packages, messages-de-en, python-stdlib and espeak follow the release of Debian on the machine; their own folders
+# have their SHA256SUMS, and SOURCES, which says what they were made from.
 #
 # Usage: scripts/get_data.sh NAME…        get these corpora
 #        scripts/get_data.sh --list       list all corpora, and mark those that are already here
@@ -22,7 +23,7 @@ sums=$scripts/data/SHA256SUMS
 data=${ZOO_DATA:-${scripts%/*}/datasets}
 mirror=${ZOO_DATA_MIRROR:-}
 names=(debian-packages dict-de-en messages-de-en fortunes tinyshakespeare wikitext-2 multi30k sst2 fashion-mnist
-       nottingham python-stdlib canvases listops associative-recall copy addition)
+       fsdd nottingham python-stdlib canvases fsdd-strings espeak listops associative-recall copy addition)
 temp=''
 trap 'if [[ -n $temp ]]; then rm -rf "$temp"; fi' EXIT
 trap 'exit 130' INT
@@ -47,6 +48,9 @@ describe_corpus() {
     fashion-mnist) echo '70,000 grey images in 10 classes (mirror only)' ;;
     nottingham) echo '1,034 folk tunes in ABC notation, as published and as texts to learn from' ;;
     python-stdlib) echo "the modules of this machine's Python, divided by module" ;;
+    fsdd) echo '2,700 recordings of spoken digits (Free Spoken Digit Dataset)' ;;
+    fsdd-strings) echo '4,800 strings of spoken digits, made of fsdd (synthetic)' ;;
+    espeak) echo '3,400 sentences of fortunes, spoken by Debian'"'"'s espeak-ng' ;;
     canvases) echo '37,000 grey pictures with boxes around items of fashion-mnist (synthetic)' ;;
     listops) echo 'nested operations on lists of digits, with their values (synthetic)' ;;
     associative-recall) echo 'keys, values, and questions about them (synthetic)' ;;
@@ -65,7 +69,9 @@ known_package() {
 }
 
 # Whether the content of corpus $1 follows the release of the machine.
-follows_release() { [[ $1 == debian-packages || $1 == messages-de-en || $1 == python-stdlib ]]; }
+follows_release() {
+  [[ $1 == debian-packages || $1 == messages-de-en || $1 == python-stdlib || $1 == espeak ]]
+}
 
 # The files of corpus $1 that a script makes from the others, which a mirror or a URL has.
 made_files() { [[ $1 != nottingham ]] || printf '%s\n' {train,valid,test}.abc; }
@@ -80,6 +86,7 @@ catalogue_packages=(libreoffice-l10n-de vlc-l10n evolution-common gnucash-common
 files_of() {
   case $1 in
     debian-packages) printf '%s\n' SOURCES {train,valid,test}.{txt,tsv,description,name} ;;
+    espeak) printf '%s\n' SOURCES {train,valid,test}.tsv recordings.sha256 ;;
     messages-de-en) printf '%s\n' SOURCES {train,valid,test,words.train}.{de,en} ;;
     python-stdlib) printf '%s\n' SOURCES {train,valid,test}.jsonl ;;
     *) listed_files "$1" ;;
@@ -103,12 +110,21 @@ first_wrong() {
     actual=$(sha256sum <"$2/$file" | cut -d' ' -f1)
     [[ $actual == "$expected" ]] || { echo "$file has sha256 $actual instead of ${expected:-a known one}"; return; }
   done < <(files_of "$1")
-  has_pictures "$1" || return 0
-  (cd "$2" && LC_ALL=C sha256sum --check --quiet images.sha256) 2>/dev/null |
+  local many
+  many=$(folder_of "$1")
+  [[ -n $many ]] || return 0
+  (cd "$2" && LC_ALL=C sha256sum --check --quiet "$many.sha256") 2>/dev/null |
     sed -n '1s/: FAILED.*/ is missing or damaged/p' || true
 }
-# Whether corpus $1 has pictures that its file images.sha256 lists.
-has_pictures() { [[ $1 == canvases ]]; }
+# The folder of corpus $1 with many files, which FOLDER.sha256 lists; nothing if it has none.
+folder_of() {
+  case $1 in
+    canvases) echo images ;;
+    fsdd | fsdd-strings | espeak) echo recordings ;;
+  esac
+}
+# Whether the mirror has the recordings of fsdd as they are published, without lists.
+has_published_fsdd() { [[ $name == fsdd && -n $mirror && -d $mirror/fsdd && ! -e $mirror/fsdd/train.tsv ]]; }
 
 download() {  # download URL FILE
   if command -v curl >/dev/null; then
@@ -245,11 +261,32 @@ for name in ("train.tsv", "dev.tsv"):
       fail 1 "$name: no public URL has these files (the published ones have the images in another order); set \
 ZOO_DATA_MIRROR to a folder that has fashion-mnist/"
       ;;
-    canvases | listops | associative-recall | copy | addition)
+    fsdd)
+      local published=$mirror/fsdd
+      if ! has_published_fsdd; then
+        published=$temp/published
+        mkdir "$published"
+        download https://github.com/Jakobovski/free-spoken-digit-dataset/archive/refs/tags/v1.0.10.tar.gz \
+          "$temp/fsdd.tar.gz"
+        tar --extract --gzip --file "$temp/fsdd.tar.gz" --directory "$published" --strip-components 2 \
+          --wildcards '*/recordings/*.wav' 2>/dev/null ||
+          fail 2 "$name: the downloaded archive has no recordings"
+      fi
+      python3 "$scripts/data/prepare_fsdd.py" "$published" "$out" 2>"$temp/error" ||
+        fail 2 "$name: $(tail -n 1 "$temp/error")"
+      ;;
+    espeak)
+      command -v espeak-ng >/dev/null || fail 1 "$name: needs espeak-ng: run apt-get install espeak-ng as root"
+      python3 "$scripts/data/make_espeak.py" "$data/fortunes" "$out" 2>"$temp/error" ||
+        fail 2 "$name: $(tail -n 1 "$temp/error")"
+      espeak-ng --version | sed 's/  Data at.*//' >"$out/SOURCES"
+      ;;
+    canvases | fsdd-strings | listops | associative-recall | copy | addition)
       source=scripts/data/make_${name//-/_}.py
       command -v python3 >/dev/null || fail 1 "$name: $source needs python3"
       local inputs=()
       [[ $name != canvases ]] || inputs=("$data/fashion-mnist")
+      [[ $name != fsdd-strings ]] || inputs=("$data/fsdd")
       python3 "$scripts/${source#scripts/}" "${inputs[@]}" "$out" 2>"$temp/error" ||
         fail 2 "$name: $(tail -n 1 "$temp/error")"
       ;;
@@ -263,7 +300,7 @@ write_sums() { (cd "$temp/files" && files_of "$name" | xargs sha256sum | sed "s|
 is_available() { [[ -d $data/$1 && -z $(first_wrong "$1" "$data/$1") ]] || [[ -n $mirror && -d $mirror/$1 ]]; }
 
 get() {
-  local name=$1 target=$data/$1 wrong package_root='' package_version='' source file
+  local name=$1 target=$data/$1 wrong package_root='' package_version='' source file many
   describe_corpus "$name" >/dev/null || fail 2 "there is no corpus $name; there are: ${names[*]}"
   if [[ -d $target && -z $(first_wrong "$name" "$target") ]]; then
     say "$name: already in $target"
@@ -272,19 +309,21 @@ get() {
   mkdir -p "$data" 2>/dev/null && temp=$(mktemp -d "$data/.get-$name.XXXXXX" 2>/dev/null) ||
     fail 1 "cannot write to $data; set ZOO_DATA to another folder"
   mkdir "$temp/files"
-  if [[ -n $mirror && -d $mirror/$name ]]; then
+  if [[ -n $mirror && -d $mirror/$name ]] && ! has_published_fsdd; then
     source=$mirror/$name
     for file in $(files_of "$name") $(if follows_release "$name"; then echo SHA256SUMS; fi); do
       ! is_made "$name" "$file" || continue
       [[ -f $source/$file ]] || fail 2 "$name: $source/$file is missing"
       cp "$source/$file" "$temp/files/$file" 2>/dev/null || fail 1 "$name: cannot copy $source/$file to $data"
     done
-    if has_pictures "$name"; then
-      cp -r "$source/images" "$temp/files/images" 2>/dev/null || fail 1 "$name: cannot copy $source/images to $data"
+    many=$(folder_of "$name")
+    if [[ -n $many ]]; then
+      cp -r "$source/$many" "$temp/files/$many" 2>/dev/null || fail 1 "$name: cannot copy $source/$many to $data"
     fi
     chmod -R u+w "$temp/files"
   else
     source='its public URL'
+    ! has_published_fsdd || source=$mirror/$name
     obtain
     [[ -z $package_version ]] || source="$(known_package "$name" | cut -d' ' -f1) $package_version"
     if follows_release "$name"; then
@@ -326,6 +365,8 @@ case $1 in
     for argument in "$@"; do
       [[ $argument != messages-de-en ]] || get dict-de-en  # no sentence may be in one's training and the other's test data
       [[ $argument != canvases ]] || is_available canvases || get fashion-mnist  # canvases are made from its items
+      [[ $argument != fsdd-strings ]] || is_available fsdd-strings || get fsdd  # strings are made of its recordings
+      [[ $argument != espeak ]] || is_available espeak || get fortunes          # its sentences are spoken
       get "$argument"
     done
     ;;

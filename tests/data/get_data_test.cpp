@@ -100,6 +100,57 @@ TEST_F(GetData, ListAndHelpSayWhatThereIs) {
   EXPECT_THAT(help.output, HasSubstr("ZOO_DATA_MIRROR"));
 }
 
+// The recordings as they are published become lists; those of later releases are left out.
+TEST_F(GetData, SpokenDigitsBecomeLists) {
+  for (const char* name : {"3_ann_4", "3_ann_5", "4_bob_10", "4_bob_44", "4_bob_45", "notes"})
+    dir_.write(fmt::format("mirror/fsdd/{}.wav", name), name);
+  const std::string head = "audio\ttext\tspeaker\n";
+  const std::vector<std::pair<std::string, std::string>> files{
+      {"test.tsv", head + "recordings/3_ann_4.wav\tthree\tann\n"},
+      {"valid.tsv", head + "recordings/3_ann_5.wav\tthree\tann\n"},
+      {"train.tsv", head + "recordings/4_bob_10.wav\tfour\tbob\nrecordings/4_bob_44.wav\tfour\tbob\n"},
+      {"recordings.sha256", sha256("3_ann_4") + "  recordings/3_ann_4.wav\n" + sha256("3_ann_5") +
+                                "  recordings/3_ann_5.wav\n" + sha256("4_bob_10") +
+                                "  recordings/4_bob_10.wav\n" + sha256("4_bob_44") +
+                                "  recordings/4_bob_44.wav\n"}};
+  std::string sums;
+  for (const auto& [name, content] : files) sums += sha256(content) + "  fsdd/" + name + "\n";
+  dir_.write("repository/scripts/data/SHA256SUMS", sums);
+  Result result = run("fsdd", mirror());
+  ASSERT_EQ(result.code, 0) << result.output;
+  for (const auto& [name, content] : files) EXPECT_EQ(read_file(dir_ / ("data/fsdd/" + name)), content);
+  EXPECT_THAT(run("fsdd").output, HasSubstr("already"));
+  dir_.write("data/fsdd/recordings/3_ann_5.wav", "damaged");
+  result = run("fsdd", mirror());
+  EXPECT_EQ(result.code, 0) << result.output;
+  EXPECT_EQ(read_file(dir_ / "data/fsdd/recordings/3_ann_5.wav"), "3_ann_5");
+  // The finished corpus may be a mirror, too.
+  fs::rename(dir_ / "data/fsdd", dir_ / "finished");
+  fs::create_directories(dir_ / "other");
+  fs::rename(dir_ / "finished", dir_ / "other/fsdd");
+  result = run("fsdd", fmt::format("ZOO_DATA_MIRROR='{}'", (dir_ / "other").string()));
+  EXPECT_EQ(result.code, 0) << result.output;
+}
+
+TEST_F(GetData, SpokenSentencesNeedEspeak) {
+  const std::string text = "Love is a rose.\n%\n";
+  for (const char* name : {"train.txt", "valid.txt", "train.tsv", "valid.tsv"})
+    dir_.write(fmt::format("mirror/fortunes/{}", name), text);
+  std::string sums;
+  for (const char* name : {"train.txt", "valid.txt", "train.tsv", "valid.tsv"})
+    sums += fmt::format("{}  fortunes/{}\n", sha256(text), name);
+  dir_.write("repository/scripts/data/SHA256SUMS", sums);
+  program("espeak-ng", R"(
+[[ $1 != --version ]] || { echo 'eSpeak NG text-to-speech: 1.2  Data at: /x'; exit; }
+while [[ $# -gt 0 ]]; do [[ $1 != -w ]] || printf 'sound' >"$2"; shift; done)");
+  const Result result = run("espeak", mirror());
+  ASSERT_EQ(result.code, 0) << result.output;
+  EXPECT_THAT(read_file(dir_ / "data/espeak/train.tsv"),
+              HasSubstr("recordings/train-0001.wav\tlove is a rose\ten-"));
+  EXPECT_EQ(read_file(dir_ / "data/espeak/recordings/train-0001.wav"), "sound");
+  EXPECT_THAT(read_file(dir_ / "data/espeak/SOURCES"), HasSubstr("1.2"));
+}
+
 constexpr std::string_view dictionary_head =
     "# Version :: test\n"
     "lieben {vt} | Ich liebe dich. | Ich liebe dich wie verrückt. :: to love | I love you. /ILU/ <I love u> "
