@@ -12,7 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "analysis/embeddings.h"
-#include "apps/arguments/images.h"
+#include "apps/arguments/input_files.h"
 #include "apps/arguments/options.h"
 #include "apps/arguments/run_arguments.h"
 #include "apps/arguments/texts.h"
@@ -69,7 +69,7 @@ Embeddings embed_images(const EmbedArguments& arguments, const Run& run) {
   EmbedOptions options;
   options.normalize = arguments.normalize;
   options.on_progress = progress_over("embedding", "images");
-  return embed_images(run, image_files(arguments.images, arguments.texts.files), options);
+  return embed_images(run, input_files(FileKind::images, arguments.images, arguments.texts.files), options);
 }
 
 void embed(const EmbedArguments& arguments) {
@@ -98,7 +98,7 @@ void add_embed(CLI::App& app) {
       app.add_subcommand("embed", "Turn texts or images into vectors: the hidden states of a trained model");
   add_run(*command, arguments->run.dir);
   add_texts(*command, arguments->texts);
-  add_images(*command, arguments->images);
+  add_files(*command, FileKind::images, arguments->images);
   command
       ->add_option(
           "--pooling", arguments->pooling,

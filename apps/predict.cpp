@@ -1,5 +1,5 @@
 // zoo predict: what a trained model says about new inputs: the class of a text, of its words or of an image,
-// or the objects in an image.
+// the objects in an image, or what is said in a recording.
 
 #include <algorithm>
 #include <filesystem>
@@ -13,7 +13,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "apps/arguments/images.h"
+#include "apps/arguments/input_files.h"
 #include "apps/arguments/options.h"
 #include "apps/arguments/run_arguments.h"
 #include "apps/arguments/texts.h"
@@ -33,7 +33,7 @@ struct PredictArguments {
   RunArguments run;
   TextArguments texts;
   std::vector<std::string> seconds;  // the second text of each pair, whose first text is in texts.texts
-  std::vector<std::filesystem::path> images;
+  std::vector<std::filesystem::path> images, recordings;
   std::optional<int64_t> top;
   std::optional<double> min_score;
   std::optional<std::filesystem::path> out;  // the directory of pictures with boxes
@@ -67,10 +67,13 @@ void require_objects(const PredictArguments& arguments, const Run& run) {
                                  arguments.run.dir.string()));
 }
 
-/// Throws UsageError for an option that a task with one label for each word has no use for.
-void refuse_top_of_tokens(const PredictArguments& arguments, const Run& run) {
-  if (arguments.top && task_type(run.experiment()).labels_tokens)
+/// Throws UsageError for an option that a task without a list of labels for each input has no use for.
+void refuse_top(const PredictArguments& arguments, const Run& run) {
+  const auto& type = task_type(run.experiment());
+  if (arguments.top && type.labels_tokens)
     throw UsageError("--top: this run gives each word or character one label: leave it out");
+  if (arguments.top && type.predicts_from == PredictionInput::audio_file)
+    throw UsageError("--top: this run writes down what is said: leave it out");
 }
 
 /// The files in `out` for the pictures with boxes of these inputs: STEM.png, or STEM-2.png, STEM-3.png, … for
@@ -121,8 +124,16 @@ void draw(const std::vector<Prediction>& predictions, const std::vector<std::str
   }
 }
 
-bool reads_images(const Run& run) {
-  return task_type(run.experiment()).predicts_from == PredictionInput::image_file;
+/// The kind of the files that the run reads; nothing: it reads texts.
+std::optional<FileKind> files_of(const Run& run) {
+  switch (task_type(run.experiment()).predicts_from) {
+    case PredictionInput::image_file:
+      return FileKind::images;
+    case PredictionInput::audio_file:
+      return FileKind::recordings;
+    default:
+      return std::nullopt;
+  }
 }
 
 /// --text and --pair as inputs, if the run classifies pairs. Throws UsageError.
@@ -138,21 +149,22 @@ TextArguments with_seconds(TextArguments texts, const std::vector<std::string>& 
   return texts;
 }
 
-/// The inputs that the arguments name. Throws UsageError for texts where the run reads images, and the other
-/// way round.
+/// The inputs that the arguments name. Throws UsageError for inputs of a kind that the run does not read.
 std::vector<std::string> inputs_of(const PredictArguments& arguments, const Run& run) {
   if (!arguments.texts.texts.empty()) require_input(run, PredictionInput::text, "--text");
   if (!arguments.seconds.empty()) require_input(run, PredictionInput::text, "--pair");
   if (!arguments.images.empty()) require_input(run, PredictionInput::image_file, "--image");
-  return reads_images(run)
-             ? image_files(arguments.images, arguments.texts.files)
-             : read_texts(with_seconds(arguments.texts, arguments.seconds, run), run.experiment().data);
+  if (!arguments.recordings.empty()) require_input(run, PredictionInput::audio_file, "--audio");
+  const auto kind = files_of(run);
+  if (!kind) return read_texts(with_seconds(arguments.texts, arguments.seconds, run), run.experiment().data);
+  return input_files(*kind, *kind == FileKind::images ? arguments.images : arguments.recordings,
+                     arguments.texts.files);
 }
 
 /// Whether a person types the texts and sees each answer at once.
 bool is_conversation(const PredictArguments& arguments, const Run& run) {
-  return !reads_images(run) && !arguments.texts.names_texts() && arguments.seconds.empty() &&
-         arguments.images.empty() && !arguments.json && input_is_typed();
+  return !files_of(run) && !arguments.texts.names_texts() && arguments.seconds.empty() &&
+         arguments.images.empty() && arguments.recordings.empty() && !arguments.json && input_is_typed();
 }
 
 void answer_typed_texts(const PredictArguments& arguments, const Run& run) {
@@ -177,10 +189,11 @@ void note_transparent(const std::vector<Prediction>& predictions) {
                            predictions.size(), n == 1 ? "has" : "have");
 }
 
-/// Lines of several images begin with their names.
+/// Lines of several files begin with their names.
 InputColumn column_for(const PredictArguments& arguments, const Run& run, size_t n_inputs) {
-  const bool is_one_file = n_inputs == 1 && std::ranges::none_of(arguments.images, has_directory);
-  return reads_images(run) && !is_one_file ? InputColumn::first : InputColumn::none;
+  const bool is_one_file = n_inputs == 1 && std::ranges::none_of(arguments.images, has_directory) &&
+                           std::ranges::none_of(arguments.recordings, has_directory);
+  return files_of(run) && !is_one_file ? InputColumn::first : InputColumn::none;
 }
 
 void predict(const PredictArguments& arguments) {
@@ -188,16 +201,18 @@ void predict(const PredictArguments& arguments) {
   require_predictions(run, arguments.run.dir);
   const auto& data = run.experiment().data;
   require_objects(arguments, run);
-  refuse_top_of_tokens(arguments, run);
+  refuse_top(arguments, run);
   if (is_conversation(arguments, run)) return answer_typed_texts(arguments, run);
   const auto inputs = inputs_of(arguments, run);
   const auto pictures =
       arguments.out ? pictures_in(*arguments.out, inputs) : std::vector<std::filesystem::path>{};
-  UnreadableImages unreadable(arguments.strict ? Unreadable::fail : Unreadable::skip, std::ssize(inputs));
-  auto predictions =
-      run.task().predict(run.model(), inputs,
-                         {.on_progress = progress_over("predicting", reads_images(run) ? "images" : "texts"),
-                          .on_unreadable = unreadable.listener()});
+  const auto kind = files_of(run);
+  const char* const unit = !kind ? "texts" : *kind == FileKind::images ? "images" : "recordings";
+  UnreadableFiles unreadable(kind.value_or(FileKind::images),
+                             arguments.strict ? Unreadable::fail : Unreadable::skip, std::ssize(inputs));
+  auto predictions = run.task().predict(
+      run.model(), inputs,
+      {.on_progress = progress_over("predicting", unit), .on_unreadable = unreadable.listener()});
   unreadable.finish();
   note_transparent(predictions);
   note_cut_texts(std::ranges::count(predictions, true, &Prediction::cut), std::ssize(inputs), data);
@@ -220,8 +235,8 @@ void predict(const PredictArguments& arguments) {
 
 void add_predict(CLI::App& app) {
   const auto arguments = std::make_shared<PredictArguments>();
-  auto* command =
-      app.add_subcommand("predict", "Classify texts, their words or images, or find objects in images");
+  auto* command = app.add_subcommand(
+      "predict", "Classify texts, their words or images, find objects in images, or write down recordings");
   add_run(*command, arguments->run.dir);
   add_texts(*command, arguments->texts);
   command
@@ -231,7 +246,8 @@ void add_predict(CLI::App& app) {
           "input, a tab separates the texts of a pair")
       ->option_text("TEXT")
       ->allow_extra_args(false);
-  add_images(*command, arguments->images);
+  add_files(*command, FileKind::images, arguments->images);
+  add_files(*command, FileKind::recordings, arguments->recordings);
   command
       ->add_option(
           "--top", arguments->top,
@@ -252,10 +268,11 @@ void add_predict(CLI::App& app) {
       ->type_name("DIR");
   add_json(*command, arguments->json,
            "One JSON document: {\"results\": [{\"input\", \"labels\": [{\"label\", \"probability\"}]}]}, "
-           "for words {\"input\", \"tokens\": [{\"token\", \"label\", \"probability\"}]}, or "
+           "for recordings {\"input\", \"text\"}, for words {\"input\", \"tokens\": [{\"token\", \"label\", "
+           "\"probability\"}]}, or "
            "for objects {\"input\", \"objects\": [{\"label\", \"score\", \"box\": [x, y, width, height]}]}");
   command->add_flag("--strict", arguments->strict,
-                    "End at the first image that cannot be read, instead of skipping it");
+                    "End at the first image or recording that cannot be read, instead of skipping it");
   add_weights(*command, arguments->run.weights);
   add_device(*command, arguments->run.device);
   command->footer(
@@ -263,10 +280,10 @@ void add_predict(CLI::App& app) {
       "separated by tabs. The probabilities of all labels sum to 1. A text without tokens, such as an empty "
       "line, has no labels. Texts that are too long are cut as in training. A model of the task "
       "token_classification prints a line for each word or character that it read: word, label, probability, "
-      "and an empty line after each text. If the model "
-      "reads images, --input and standard input list their paths, one a line, and where there are several "
-      "the "
-      "line begins with the path. Images that cannot be read are named and skipped, and the exit code is 1 "
+      "and an empty line after each text. A model of speech_recognition prints what is said. If the model "
+      "reads images or recordings, --input and standard input list their paths, one a line, and where there "
+      "are several the line begins with the path. Files that cannot be read are named and skipped, and the "
+      "exit code is 1 "
       "at "
       "the end. A model that detects prints a "
       "line for each object: input, label, score, x, y, width, height, in pixels of the picture.");

@@ -6,7 +6,7 @@ set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/TransformerZoo")
 # CMake omits folders in the source tree from the link path, and .venv is one of them.
 set_target_properties(zoo_program PROPERTIES INSTALL_RPATH "${ZOO_TORCH_PREFIX}/lib;${ZOO_ARROW_DIRECTORY}" INSTALL_RPATH_USE_LINK_PATH ON)
 install(TARGETS zoo_program RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-install(TARGETS zoo ${ZOO_LIBRARIES} zoo_options zoo_torch zoo_fmt zoo_yaml zoo_json zoo_sentencepiece zoo_image_files zoo_parquet
+install(TARGETS zoo ${ZOO_LIBRARIES} zoo_options zoo_torch zoo_fmt zoo_yaml zoo_json zoo_sentencepiece zoo_image_files zoo_audio_files zoo_parquet
   zoo_unicode
   EXPORT TransformerZooTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(EXPORT TransformerZooTargets NAMESPACE zoo:: DESTINATION "${package_dir}")
@@ -32,5 +32,5 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/TransformerZooConfigVers
 install(FILES "${PROJECT_BINARY_DIR}/TransformerZooConfig.cmake" "${PROJECT_BINARY_DIR}/TransformerZooConfigVersion.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/FindTorch.cmake" "${PROJECT_SOURCE_DIR}/cmake/FindSentencePiece.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/FindGD.cmake" "${PROJECT_SOURCE_DIR}/cmake/FindUnicodeLibraries.cmake"
-  "${PROJECT_SOURCE_DIR}/cmake/FindWebP.cmake" "${PROJECT_SOURCE_DIR}/cmake/FindArrowParquet.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/FindWebP.cmake" "${PROJECT_SOURCE_DIR}/cmake/FindSndFile.cmake" "${PROJECT_SOURCE_DIR}/cmake/FindArrowParquet.cmake"
   DESTINATION "${package_dir}")

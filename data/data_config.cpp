@@ -49,11 +49,13 @@ void describe(ConfigVisitor& v, TokenizerConfig& c) {
 }
 
 void describe(ConfigVisitor& v, DataConfig& c) {
-  v.field("train", c.train,
-          "Training files, or directories of images. They are looked for beside the file that names them, in "
-          "the working directory, and "
-          "in the data root ($ZOO_DATA, else ./datasets). text_to_text: each is a prefix, for PREFIX.source "
-          "and PREFIX.target, or a table with the columns source and target.");
+  v.field(
+      "train", c.train,
+      "Training files, or directories of images. They are looked for beside the file that names them, in "
+      "the working directory, and "
+      "in the data root ($ZOO_DATA, else ./datasets). text_to_text: each is a prefix, for PREFIX.source "
+      "and PREFIX.target, or a table with the columns source and target. speech_recognition: each is a list "
+      "(NAME.tsv) with the columns audio, text and, if known, speaker.");
   v.field("valid", c.valid, "Validation files; none = use the end of the training text.");
   v.field("test", c.test, "Test files, for `zoo evaluate`.");
   v.field("valid_fraction", c.valid_fraction,
@@ -108,6 +110,7 @@ void describe(ConfigVisitor& v, DataConfig& c) {
       "unchanged.",
       Limits::between(0, 1));
   v.field("images", c.images, "image_classification: how images become inputs.");
+  v.field("audio", c.audio, "speech_recognition: how recordings become inputs.");
   v.field("tokenizer", c.tokenizer, "How text becomes tokens.");
 }
 
@@ -136,6 +139,7 @@ void validate(const DataConfig& c, const Complain& complain) {
   }
   if (c.source == c.target) complain("target", "must differ from `source`");
   validate(c.images, complain_under("images", complain));
+  validate(c.audio, complain_under("audio", complain));
   if (c.text_column.empty()) complain("text_column", "names no column");
 }
 
@@ -162,7 +166,8 @@ namespace {
   auto message = fmt::format("{} does not exist{}", excerpt(path.text, 300), places_of(path));
   constexpr auto corpora = std::to_array<std::string_view>(
       {"debian-packages", "dict-de-en", "messages-de-en", "fortunes", "tinyshakespeare", "wikitext-2",
-       "multi30k", "sst2", "fashion-mnist", "listops", "associative-recall", "copy", "addition"});
+       "multi30k", "sst2", "fashion-mnist", "fsdd", "fsdd-strings", "espeak", "listops", "associative-recall",
+       "copy", "addition"});
   const std::string first = given.begin() == given.end() ? std::string() : given.begin()->string();
   if (std::ranges::find(corpora, first) != corpora.end())
     message += fmt::format("; get it with `scripts/get_data.sh {}`", first);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/audio_config.h"
 #include "data/image_config.h"
 #include "io/config/config_file.h"
 #include "io/config/config_path.h"
@@ -75,7 +76,8 @@ constexpr auto config_names(LabelUnit) {
 }
 
 struct DataConfig {
-  /// Files. For text_to_text each is a prefix, PREFIX.source and PREFIX.target, or a table.
+  /// Files. For text_to_text each is a prefix, PREFIX.source and PREFIX.target, or a table. For
+  /// speech_recognition each is a list of recordings.
   std::vector<ConfigPath> train, valid, test;
   /// Without `valid`: share of the training text, from its end, that becomes the validation split.
   double valid_fraction = 0.1;
@@ -104,6 +106,7 @@ struct DataConfig {
   double mask_replace = 0.8;       // share of the predicted tokens that <mask> replaces
   double mask_random = 0.1;        // share of them that a random token replaces; the rest are kept
   ImageConfig images;
+  AudioConfig audio;
   TokenizerConfig tokenizer;
 };
 void describe(ConfigVisitor& v, DataConfig& c);

@@ -15,7 +15,7 @@ using Metrics = std::map<std::string, double>;
 
 /// Whether a metric says how much was measured: tokens, targets, images.
 inline bool is_count(std::string_view metric) {
-  return metric == "tokens" || metric == "targets" || metric == "images";
+  return metric == "tokens" || metric == "targets" || metric == "images" || metric == "recordings";
 }
 
 /// A metric for people: four decimals, or for a huge number its power of ten.

@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 torch_version=2.13.0
 cpu_index=https://download.pytorch.org/whl/cpu
 packages=(cmake g++ ninja-build esbuild libsentencepiece-dev libpcre2-dev libutf8proc-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libboost-dev libgloo-dev
-          libpng-dev libjpeg-dev libwebp-dev libgd-dev zlib1g-dev
+          libpng-dev libjpeg-dev libwebp-dev libgd-dev zlib1g-dev libsndfile1-dev
           libgtest-dev libgmock-dev python3-venv)
 references=scripts/references.txt
 

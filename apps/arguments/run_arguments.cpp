@@ -29,10 +29,15 @@ void note_large_weights(const std::filesystem::path& model) {
 }
 
 void require_input(const Run& run, PredictionInput input, std::string_view option) {
-  const bool reads_images = task_type(run.experiment()).predicts_from == PredictionInput::image_file;
-  if (reads_images == (input == PredictionInput::image_file)) return;
-  throw UsageError(fmt::format("{}: {} reads {}", option, run.dir().string(),
-                               reads_images ? "images: use --image" : "texts: use --text"));
+  const auto kind_of = [](PredictionInput read) {
+    return read == PredictionInput::nothing ? PredictionInput::text : read;  // tasks on texts that write
+  };
+  const auto reads = kind_of(task_type(run.experiment()).predicts_from);
+  if (reads == kind_of(input)) return;
+  const char* const advice = reads == PredictionInput::image_file   ? "images: use --image"
+                             : reads == PredictionInput::audio_file ? "recordings: use --audio"
+                                                                    : "texts: use --text";
+  throw UsageError(fmt::format("{}: {} reads {}", option, run.dir().string(), advice));
 }
 
 }  // namespace zoo

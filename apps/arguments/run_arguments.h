@@ -26,7 +26,7 @@ Run open_run(const RunArguments& arguments);
 /// Says on stderr that reading these weights takes long, if it does.
 void note_large_weights(const std::filesystem::path& model);
 
-/// Throws UsageError if `option`, --text or --image, is not for the input that the run reads.
+/// Throws UsageError if `option`, --text, --image or --audio, is not for the input that the run reads.
 void require_input(const Run& run, PredictionInput input, std::string_view option);
 
 }  // namespace zoo

@@ -12,7 +12,6 @@
 #include "data/epoch_plan.h"
 #include "data/files/tables.h"
 #include "data/images/image_file.h"
-#include "data/images/image_listing.h"
 #include "io/files.h"
 
 namespace zoo {
@@ -71,11 +70,11 @@ void LabelledImages::add_idx(const fs::path& path, const std::vector<std::string
 
 void LabelledImages::add_directory(const fs::path& path) {
   const int64_t before = size();
-  ImageListing skipped;
+  FileListing skipped;
   std::error_code ignored;
   for (const auto& label : visible_names_in(path)) {
     if (!fs::is_directory(path / label, ignored)) continue;
-    auto listing = list_images(path / label);
+    auto listing = list_files(path / label, is_image_name);
     for (auto& file : listing.files)
       entries_.push_back({.label = label.string(), .file = std::move(file), .array = nullptr});
     skipped.skipped.merge(listing.skipped);

@@ -13,7 +13,7 @@ namespace zoo {
 namespace {
 
 /// The text of unk: a double question mark, as in SentencePiece.
-constexpr std::string_view unknown = "⁇";
+constexpr std::string_view kUnknownText = "⁇";
 
 }  // namespace
 
@@ -90,7 +90,7 @@ std::string CharTokenizer::decode(std::span<const int64_t> ids) const {
     if (id >= first_) {
       text += file_.symbols[static_cast<size_t>(id - first_)];
     } else if (id == file_.special.unk) {
-      text += unknown;
+      text += kUnknownText;
     }
   }
   return text;

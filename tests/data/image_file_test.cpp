@@ -12,8 +12,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "data/directory.h"
 #include "data/images/formats/exif.h"
-#include "data/images/image_listing.h"
 #include "io/files.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_dir.h"
@@ -70,7 +70,7 @@ TEST(ImageFile, TransparencyIsPutOnWhiteAndTold) {
   EXPECT_FALSE(decode_image(seed_of("jpeg/grey.jpg"), "a", 3).has_transparency);
 }
 
-TEST(ImageListing, FindsImagesAtEveryDepthAndCountsTheRest) {
+TEST(FileListing, FindsImagesAtEveryDepthAndCountsTheRest) {
   const TempDir dir;
   for (const auto* name : {"b.png", "a/c.JPG", "a/deep/d.webp", ".hidden.png", ".git/e.png", "a/notes.txt",
                            "more.txt", "README"})
@@ -78,12 +78,12 @@ TEST(ImageListing, FindsImagesAtEveryDepthAndCountsTheRest) {
   ASSERT_EQ(::mkfifo((dir / "pipe.png").c_str(), 0600), 0);
   std::filesystem::create_directory_symlink(dir.path(), dir / "a/loop");
   std::filesystem::create_symlink(dir / "b.png", dir / "z.png");
-  const auto listing = list_images(dir.path());
+  const auto listing = list_files(dir.path(), is_image_name);
   EXPECT_THAT(listing.files,
               ElementsAre(dir / "a/c.JPG", dir / "a/deep/d.webp", dir / "b.png", dir / "z.png"));
   EXPECT_EQ(listing.skipped_text(),
             "5 other files left out: 2 .txt, 1 no extension, 2 no file");  // the pipe and the link
-  EXPECT_EQ(list_images(dir / "a/deep").skipped_text(), std::nullopt);
+  EXPECT_EQ(list_files(dir / "a/deep", is_image_name).skipped_text(), std::nullopt);
 }
 
 TEST(ImageFile, AllDamagedFilesOfASetAreNamed) {

@@ -13,6 +13,8 @@
 
 #include "base/error.h"
 #include "comparison/planning/comparison_config.h"
+#include "data/audio/log_mel.h"
+#include "data/audio/recordings.h"
 #include "data/images/annotated_image.h"
 #include "data/images/augment.h"
 #include "data/images/coco_file.h"
@@ -105,6 +107,14 @@ void read_image_bytes(const std::string& input) {
   }
 }
 
+/// Reads a recording as training does, up to its spectrogram.
+void read_recording_bytes(const fs::path& path) {
+  AudioConfig config;
+  config.max_seconds = 5;
+  const LogMel log_mel(config);
+  log_mel(read_samples(path, config));
+}
+
 /// Pixels in one row: as high as a model reads it, it would be 22 million pixels long.
 Image line_of_pixels() {
   constexpr int64_t n = 100'000;
@@ -193,6 +203,11 @@ std::vector<Target> file_targets(const testing::TempDir& work, const fs::path& s
   targets.push_back({"webp", "a WebP file, likewise", mutate_bytes, [](const std::string& input) {
                        if (reads_webp()) read_image_bytes(input);
                      }});
+  for (const char* const format : {"wav", "flac"}) {
+    targets.push_back(
+        {format, "a recording, up to its spectrogram", mutate_bytes,
+         [&work](const std::string& input) { read_recording_bytes(work.write("fuzzed-recording", input)); }});
+  }
   targets.push_back({"idx",
                      "an IDX file, plain or compressed",
                      mutate_gzip,

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "data/epoch_plan.h"
 #include "data/text/batches/padded_rows.h"
+#include "data/text/batches/teacher_forcing.h"
 #include "data/text/batches/text_batches.h"
 
 namespace zoo {
@@ -59,6 +60,15 @@ class PairBatches : public PlannedBatches {
     const int64_t from = target_.row_begin(i);
     target_.copy(from, from + target_tokens(i) - 1, to);
   }
+  /// The targets of a batch, without eos.
+  std::vector<TokenIds> targets_of(std::span<const int64_t> examples) const {
+    std::vector<TokenIds> result;
+    for (const int64_t i : examples) {
+      auto& target = result.emplace_back(static_cast<size_t>(target_tokens(i) - 1));
+      copy_target(i, target.data());
+    }
+    return result;
+  }
   /// All targets of a batch, one after the other, each with eos.
   torch::Tensor targets(std::span<const int64_t> examples) const {
     int64_t n = 0;
@@ -80,50 +90,26 @@ class PairBatches : public PlannedBatches {
   SpecialTokens special_;
 };
 
-/// The flat indices where targets are predicted: `counts[b]` positions of row b from `firsts[b]` on.
-torch::Tensor flat_positions(const std::vector<int64_t>& firsts, const std::vector<int64_t>& counts,
-                             int64_t width) {
-  torch::Tensor result = int64_tensor(std::accumulate(counts.begin(), counts.end(), int64_t{0}));
-  int64_t* to = result.mutable_data_ptr<int64_t>();
-  for (size_t b = 0; b < counts.size(); ++b) {
-    std::iota(to, to + counts[b], static_cast<int64_t>(b) * width + firsts[b]);
-    to += counts[b];
-  }
-  return result;
-}
-
 class TwoSides final : public PairBatches {
  public:
   TwoSides(TokenStore source, TokenStore target, int64_t source_length, int64_t target_length,
            const SpecialTokens& special, const BatchOptions& options)
       : PairBatches(std::move(source), std::move(target), source_length, target_length, special, options) {
-    require_special(decoder_start(special), "<bos>", "text_to_text");
+    require_teacher_forcing(special, "text_to_text");
   }
 
  private:
   int64_t longest_sequence(int64_t i) const override { return std::max(source_tokens(i), target_tokens(i)); }
 
   Batch make(int64_t, std::span<const int64_t> examples) const override {
-    std::vector<int64_t> source_lengths, target_lengths;
-    for (const int64_t i : examples) {
-      source_lengths.push_back(source_tokens(i));
-      target_lengths.push_back(target_tokens(i));
-    }
-    PaddedRows source(source_lengths, special().pad), decoder(target_lengths, special().pad);
-    for (size_t b = 0; b < examples.size(); ++b) {
-      const auto row = static_cast<int64_t>(b);
-      copy_source(examples[b], source.row(row));
-      decoder.row(row)[0] = decoder_start(special());
-      copy_target(examples[b], decoder.row(row) + 1);
-    }
+    std::vector<int64_t> source_lengths;
+    for (const int64_t i : examples) source_lengths.push_back(source_tokens(i));
+    PaddedRows source(source_lengths, special().pad);
+    for (size_t b = 0; b < examples.size(); ++b)
+      copy_source(examples[b], source.row(static_cast<int64_t>(b)));
     Batch batch;
     batch.input = source.batch();
-    batch.decoder = decoder.batch();
-    batch.targets = targets(examples);
-    if (decoder.padded()) {  // otherwise every position predicts
-      batch.positions =
-          flat_positions(std::vector<int64_t>(examples.size(), 0), target_lengths, decoder.width());
-    }
+    add_teacher_forcing(batch, targets_of(examples), special());
     batch.tokens =
         batch.targets.numel() + std::accumulate(source_lengths.begin(), source_lengths.end(), int64_t{0});
     return batch;
