@@ -13,6 +13,7 @@
 #include "analysis/attention_maps.h"
 #include "analysis/attention_statistics.h"
 #include "analysis/image_attention.h"
+#include "analysis/recording_attention.h"
 #include "apps/arguments/options.h"
 #include "apps/arguments/run_arguments.h"
 #include "apps/commands.h"
@@ -27,7 +28,7 @@ namespace {
 
 struct AttentionArguments {
   std::filesystem::path run;
-  std::optional<std::string> text, target, image;
+  std::optional<std::string> text, target, image, audio;
   std::optional<std::filesystem::path> out;
   bool heads = false, json = false;
   std::string device = "auto";
@@ -46,18 +47,29 @@ void print_heads(const std::vector<HeadStatistics>& heads) {
   }
 }
 
-/// The report of the text or the picture that the arguments name.
+/// The report of the text, the picture or the recording that the arguments name.
 AttentionReport report_of(const AttentionArguments& arguments, const Run& run) {
   if (arguments.text) require_input(run, PredictionInput::text, "--text");
+  if (arguments.audio) {
+    require_input(run, PredictionInput::audio_file, "--audio");
+    return recording_attention_report(run, *arguments.audio);
+  }
   if (!arguments.image) return attention_report(run, *arguments.text, arguments.target);
   require_input(run, PredictionInput::image_file, "--image");
   return image_attention_report(run, *arguments.image);
 }
 
 void check(const AttentionArguments& arguments) {
-  if (arguments.text && arguments.image) throw UsageError("--image contradicts --text: give one of them");
-  if (!arguments.text && !arguments.image)
-    throw UsageError("--text is required, or --image for a run that reads images");
+  const char* const file = arguments.image ? "--image" : "--audio";
+  if (arguments.text && (arguments.image || arguments.audio))
+    throw UsageError(fmt::format("{} contradicts --text: give one of them", file));
+  if (arguments.image && arguments.audio) throw UsageError("--audio contradicts --image: give one of them");
+  if (!arguments.text && !arguments.image && !arguments.audio) {
+    throw UsageError(
+        "--text is required, or --image for a run that reads images, --audio for one that reads recordings");
+  }
+  if (arguments.target && arguments.audio)
+    throw UsageError("--target contradicts --audio: the model writes down what is said");
   if (arguments.target && arguments.image)
     throw UsageError("--target contradicts --image: a picture has no answer");
   if (arguments.out && arguments.out->empty()) throw UsageError("--out: the name is empty: give a file");
@@ -93,6 +105,10 @@ void add_attention(CLI::App& app) {
   command
       ->add_option("--image", arguments->image,
                    "The picture to look at (PNG, JPEG, WebP), for a run that reads images")
+      ->type_name("FILE");
+  command
+      ->add_option("--audio", arguments->audio,
+                   "The recording to look at (WAV, FLAC), for a run that reads recordings")
       ->type_name("FILE");
   command
       ->add_option("--target", arguments->target,

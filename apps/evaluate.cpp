@@ -50,20 +50,24 @@ struct Evaluation {
   std::string data;                        // its name
   torch::Tensor confusion;                 // (C, C) int64, or undefined: see EvaluationOptions
   std::vector<std::string> labels;         // C
-  std::vector<ClassMetrics> classes = {};  // of a task that finds objects
+  std::vector<ClassMetrics> classes = {};  // of a task that finds objects, or of speakers
+  const char* group = "class";             // what those are
 };
 
-/// One row for each class, with its metrics.
-std::string classes_text(const std::vector<ClassMetrics>& classes) {
+/// One row for each class or speaker (`group`), with its metrics.
+std::string classes_text(const std::vector<ClassMetrics>& classes, const char* group) {
   constexpr size_t most_letters = 24, width = 10;
   if (classes.empty()) return {};
-  std::string text = fmt::format("\n{:<{}}", "class", most_letters);
+  const auto cell = [](const std::string& name, double value) {
+    if (value < 0) return std::string("-");
+    return is_count(name) ? fmt::format("{:.0f}", value) : fmt::format("{:.4f}", value);
+  };
+  std::string text = fmt::format("\n{:<{}}", group, most_letters);
   for (const auto& [name, value] : classes.front().metrics) text += fmt::format("{:>{}}", name, width + 2);
   text += '\n';
   for (const auto& [label, metrics] : classes) {
     text += fmt::format("{:<{}}", excerpt(label, most_letters - 1), most_letters);
-    for (const auto& [name, value] : metrics)
-      text += fmt::format("{:>{}}", value < 0 ? "-" : fmt::format("{:.4f}", value), width + 2);
+    for (const auto& [name, value] : metrics) text += fmt::format("{:>{}}", cell(name, value), width + 2);
     text += '\n';
   }
   return text;
@@ -91,7 +95,7 @@ std::string confusion_text(const Evaluation& evaluation) {
 }
 
 std::string as_json(const Evaluation& evaluation) {
-  const auto& [metrics, data, confusion, labels, classes] = evaluation;
+  const auto& [metrics, data, confusion, labels, classes, group] = evaluation;
   nlohmann::json document{{"data", data}};
   for (const auto& [name, value] : metrics) {
     if (is_count(name)) {
@@ -101,15 +105,16 @@ std::string as_json(const Evaluation& evaluation) {
     }
   }
   if (confusion.defined()) document["confusion"] = confusion_json(confusion, labels);
+  const auto many = std::string(group) == "class" ? "classes" : std::string(group) + "s";
   for (const auto& [label, numbers] : classes) {
-    auto& entry = document["classes"].emplace_back(nlohmann::json{{"label", label}});
+    auto& entry = document[many].emplace_back(nlohmann::json{{"label", label}});
     for (const auto& [name, value] : numbers) entry[name] = value;
   }
   return document.dump();
 }
 
 std::string as_text(const Evaluation& evaluation) {
-  const auto& [metrics, data, confusion, labels, classes] = evaluation;
+  const auto& [metrics, data, confusion, labels, classes, group] = evaluation;
   size_t width = std::string_view("data").size();
   for (const auto& [name, value] : metrics) width = std::max(width, name.size());
   std::string text = fmt::format("{:<{}}  {}\n", "data", width, data);
@@ -117,7 +122,7 @@ std::string as_text(const Evaluation& evaluation) {
     text += is_count(name) ? fmt::format("{:<{}}  {:.0f}\n", name, width, value)
                            : fmt::format("{:<{}}  {}\n", name, width, metric_text(value));
   }
-  return text + confusion_text(evaluation) + classes_text(classes);
+  return text + confusion_text(evaluation) + classes_text(classes, group);
 }
 
 void refuse_options_of_translation(const EvaluateArguments& arguments, const TaskType& type) {
@@ -213,6 +218,7 @@ void run(const EvaluateArguments& arguments) {
                     .data = data_name(arguments, experiment.data),
                     .confusion = {},
                     .labels = trained.labels()};
+  if (type.predicts_from == PredictionInput::audio_file) result.group = "speaker";
   note_reading(arguments, experiment.data);
   result.metrics = trained.evaluate(arguments.split, arguments.data,
                                     {.confusion = &result.confusion,

@@ -18,7 +18,7 @@
 
 namespace zoo {
 
-/// The metrics of one class. -1 = there is nothing to measure.
+/// The metrics of one class, or of one speaker. -1 = there is nothing to measure.
 struct ClassMetrics {
   std::string label;
   Metrics metrics;
@@ -34,7 +34,8 @@ struct EvaluationOptions {
   /// (rows): (C, C) int64. Null = not wanted. Stays undefined for other tasks, and for more than
   /// ConfusionCounts::kMostClasses.
   torch::Tensor* confusion = nullptr;
-  /// A task that finds objects puts here the metrics of each class that there is to find. Null = not wanted.
+  /// A task that finds objects puts here the metrics of each class that there is to find, a task on
+  /// recordings those of each speaker. Null = not wanted.
   std::vector<ClassMetrics>* classes = nullptr;
   /// Called after each batch of this process with the numbers of batches that are done and that there are.
   std::function<void(int64_t done, int64_t all)> on_progress = nullptr;

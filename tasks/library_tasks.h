@@ -26,5 +26,7 @@ TaskType image_features();
 TaskType image_classification();
 /// Detection of objects in pictures with a detr.
 TaskType object_detection();
+/// What is said in recordings, with a speech_encoder or whisper.
+TaskType speech_recognition();
 
 }  // namespace zoo

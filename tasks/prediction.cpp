@@ -94,9 +94,11 @@ UnlikelyObjects keep_best_objects(std::vector<Prediction>& predictions, double m
 
 std::string to_json(const std::vector<Prediction>& predictions, int64_t top) {
   auto results = nlohmann::ordered_json::array();
-  for (const auto& [input, labels, cut, objects, on_white, tokens] : predictions) {
+  for (const auto& [input, labels, cut, objects, on_white, tokens, transcript] : predictions) {
     auto& result = results.emplace_back(nlohmann::ordered_json{{"input", input}});
-    if (tokens) {
+    if (transcript) {
+      result["text"] = *transcript;
+    } else if (tokens) {
       result["tokens"] = tokens_json(*tokens);
     } else if (objects) {
       result["objects"] = objects_json(*objects, top);
@@ -111,13 +113,17 @@ std::string to_json(const std::vector<Prediction>& predictions, int64_t top) {
 
 std::string to_text(const std::vector<Prediction>& predictions, int64_t top, InputColumn column) {
   std::string text;
-  for (const auto& [input, labels, cut, objects, on_white, tokens] : predictions) {
+  for (const auto& [input, labels, cut, objects, on_white, tokens, transcript] : predictions) {
     if (tokens) {
       text += tokens_text(*tokens);
       continue;
     }
     if (!objects && column == InputColumn::first) text += on_one_line(input) + '\t';
-    text += objects ? objects_text(input, *objects, top) : labels_text(labels, top);
+    if (transcript) {
+      text += on_one_line(*transcript) + '\n';
+    } else {
+      text += objects ? objects_text(input, *objects, top) : labels_text(labels, top);
+    }
   }
   return text;
 }

@@ -47,12 +47,14 @@ struct Prediction {
   bool on_white = false;
   /// The words or characters of a text that the model read, in order. Absent unless the task labels each.
   std::optional<std::vector<LabelledToken>> tokens = std::nullopt;
+  /// What is said in a recording. Absent for other inputs.
+  std::optional<std::string> text = std::nullopt;
 };
 
 struct PredictOptions {
   std::function<void(int64_t done, int64_t all)> on_progress = nullptr;  // counts inputs
-  /// Called with the reason for each image that cannot be read, which then has no prediction. By default
-  /// predict() throws DataError.
+  /// Called with the reason for each image or recording that cannot be read, which then has no prediction. By
+  /// default predict() throws DataError.
   std::function<void(const std::string& problem)> on_unreadable = nullptr;
 };
 
@@ -74,7 +76,8 @@ UnlikelyObjects keep_best_objects(std::vector<Prediction>& predictions, double m
 /// "probability": number}]}]}, with at most `top` labels for each input. A prediction with objects is
 /// {"input": text, "objects": [{"label": text, "score": number, "box": [x, y, width, height]}]} instead, in
 /// pixels of the picture as it is in its file, rounded to two digits after the point. A prediction with
-/// tokens is {"input": text, "tokens": [{"token": text, "label": text, "probability": number}]}.
+/// tokens is {"input": text, "tokens": [{"token": text, "label": text, "probability": number}]}, and one of a
+/// recording is {"input": text, "text": text}.
 std::string to_json(const std::vector<Prediction>& predictions, int64_t top = kEveryLabel);
 
 /// Whether a line for a class begins with its input.
@@ -83,8 +86,8 @@ enum class InputColumn { none, first };
 /// One line for each input: label, probability, label, probability, …, separated by tabs, with at most `top`
 /// labels, after the input where it is wanted. The line is empty if there are no labels. A prediction with
 /// objects has a line for each of them instead: input, label, score, x, y, width, height. A prediction with
-/// tokens has a line for each of them, token, label, probability, and then an empty line. Control characters
-/// in labels and inputs are escaped.
+/// tokens has a line for each of them, token, label, probability, and then an empty line. A prediction of a
+/// recording is its text. Control characters in labels, inputs and texts are escaped.
 std::string to_text(const std::vector<Prediction>& predictions, int64_t top = kEveryLabel,
                     InputColumn column = InputColumn::none);
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "tasks/metrics/white_space.h"
 
 namespace zoo {
 namespace {
@@ -19,13 +20,6 @@ constexpr size_t kWordOrder = 4, kCharacterOrder = 6;
 
 /// How often each n-gram occurs. The keys are views of the text.
 using Counts = std::unordered_map<std::u32string_view, int64_t>;
-
-/// White space as in Python's str.split().
-bool is_space(char32_t c) {
-  return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
-         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
-         c == 0x3000;
-}
 
 bool is_digit(char32_t c) { return c >= U'0' && c <= U'9'; }
 bool is_point(char32_t c) { return c == U'.' || c == U','; }
@@ -76,7 +70,7 @@ std::u32string with_single_blanks(std::u32string_view text) {
   std::u32string result;
   bool apart = false;
   for (const char32_t c : text) {
-    if (is_space(c)) {
+    if (is_python_space(c)) {
       apart = !result.empty();
       continue;
     }
@@ -89,7 +83,7 @@ std::u32string with_single_blanks(std::u32string_view text) {
 
 std::u32string words_13a(std::string_view line) {
   std::u32string text = decode_utf8(line);
-  while (!text.empty() && is_space(text.back())) text.pop_back();
+  while (!text.empty() && is_python_space(text.back())) text.pop_back();
   replace_all(text, U"<skipped>", U"");
   replace_all(text, U"-\n", U"");
   replace_all(text, U"\n", U" ");
@@ -113,7 +107,7 @@ std::u32string words_13a(std::string_view line) {
 
 std::u32string characters(std::string_view line) {
   std::u32string text = decode_utf8(line);
-  std::erase_if(text, is_space);
+  std::erase_if(text, is_python_space);
   return text;
 }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "generation/generator.h"
 
 namespace zoo {
@@ -52,6 +53,17 @@ size_t predicted_bytes(const Tokenizer& tokenizer, const TokenStore& store, int6
 
 std::string bits_key(const Tokenizer& tokenizer) {
   return tokenizer.keeps_text() ? "bits_per_byte" : "bits_per_decoded_byte";
+}
+
+std::string as_line(std::string_view text) {
+  std::string line;
+  while (const auto bad = find_invalid_utf8(text)) {
+    line.append(text.substr(0, *bad)).append("\uFFFD");
+    text.remove_prefix(*bad + 1);
+  }
+  line += text;
+  std::ranges::replace_if(line, [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return line;
 }
 
 std::vector<Sample> sampled_texts(Model& model, const Task& task, const std::vector<TokenIds>& prompts) {

@@ -2,6 +2,7 @@
 // What the tasks on texts share.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/text/tokenize.h"
@@ -25,6 +26,9 @@ size_t predicted_bytes(const Tokenizer& tokenizer, const TokenStore& store, int6
 /// The key of bits per predicted_bytes(): "bits_per_byte", or "bits_per_decoded_byte" if the tokenizer
 /// changes texts.
 std::string bits_key(const Tokenizer& tokenizer);
+
+/// `text` as one line of UTF-8: line breaks become blanks, and what is no UTF-8 becomes U+FFFD.
+std::string as_line(std::string_view text);
 
 /// The continuations of the prompts by a language model, sampled with a fixed seed as the experiment's
 /// `generation:` says. The outputs do not repeat the inputs.

@@ -2,28 +2,15 @@
 
 #include <algorithm>
 #include <limits>
-#include <string_view>
 
-#include "base/text.h"
 #include "data/epoch_plan.h"
 #include "data/text/batches/padded_rows.h"
 #include "generation/generator.h"
 #include "tasks/metrics/text_metrics.h"
+#include "tasks/text/text_tasks.h"
 
 namespace zoo {
 namespace {
-
-/// `text` as one line of UTF-8.
-std::string as_line(std::string_view text) {
-  std::string line;
-  while (const auto bad = find_invalid_utf8(text)) {
-    line.append(text.substr(0, *bad)).append("\uFFFD");
-    text.remove_prefix(*bad + 1);
-  }
-  line += text;
-  std::ranges::replace_if(line, [](char c) { return c == '\n' || c == '\r'; }, ' ');
-  return line;
-}
 
 GenerationConfig best_output(const DataConfig& data, GenerationConfig options) {
   options.num_samples = 1;

@@ -18,6 +18,7 @@
 #include "checkpoints/checkpoint.h"
 #include "tests/cli/support.h"
 #include "tests/support/small_images.h"
+#include "tests/support/small_recordings.h"
 
 namespace zoo::testing {
 namespace {
@@ -76,6 +77,17 @@ model: {architecture: {type: detr, n_queries: 5, backbone: {depth: 18, width: 4,
   dropout: 0, attention_dropout: 0, activation_dropout: 0}
 training: {steps: 25, optimizer: {type: sgd, lr: 0.002, momentum: 0.9}, best_by: map}
 )");
+    write_recordings(dir_, "");
+    dir_.write("speech.yaml", R"(
+extends: lm.yaml
+task: speech_recognition
+data:
+  {train: recordings.tsv,
+   audio: {sample_rate: 8000, n_mels: 12, n_fft: 200, hop: 80, max_seconds: 2, normalization: recording,
+           augment: {speed: 0.1, shift: 0.02, gain: 3, spec_augment: {frequency_width: 2, time_width: 4}}}}
+model: {architecture: {type: speech_encoder, max_frames: 300}, tie_embeddings: false, position: sinusoidal}
+training: {best_by: wer}
+)");
   }
 
   fs::path path(std::string_view name) const { return dir_ / name; }
@@ -92,7 +104,7 @@ training: {steps: 25, optimizer: {type: sgd, lr: 0.002, momentum: 0.9}, best_by:
     for (std::string line; std::getline(lines, line);) {
       const auto row = json::parse(line);
       result.push_back(row.contains("train_loss") ? row["train_loss"] : row["valid_loss"]);
-      for (const char* metric : {"valid_accuracy", "valid_bleu", "valid_map"}) {
+      for (const char* metric : {"valid_accuracy", "valid_bleu", "valid_map", "valid_wer"}) {
         if (row.contains(metric)) result.push_back(row[metric]);
       }
     }
@@ -135,7 +147,7 @@ training: {steps: 25, optimizer: {type: sgd, lr: 0.002, momentum: 0.9}, best_by:
 };
 
 TEST_F(Parallel, TrainsWhatOneProcessTrains) {
-  for (const std::string config : {"lm", "pairs", "classes", "images", "boxes"}) {
+  for (const std::string config : {"lm", "pairs", "classes", "images", "boxes", "speech"}) {
     SCOPED_TRACE(config);
     const auto once = [&](const std::string& run, const std::string& options) {
       train(fmt::format("{}.yaml --out {} {}", config, run, options));

@@ -171,7 +171,7 @@ std::vector<Target> file_targets(const testing::TempDir& work, const fs::path& s
     return (sources / "configs" / folder / "fuzzed.yaml").string();
   };
   Seeds configs, comparisons = yaml_files_below(sources / "configs/compare");
-  for (const char* folder : {"bert", "classification", "gpt", "models", "translation", "vision"})
+  for (const char* folder : {"bert", "classification", "gpt", "models", "speech", "translation", "vision"})
     for (auto& text : yaml_files_below(sources / "configs" / folder)) configs.push_back(std::move(text));
 
   fs::copy(sources / "configs", work / "configs",

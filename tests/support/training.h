@@ -25,6 +25,7 @@
 #include "tests/support/environment.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_images.h"
+#include "tests/support/small_recordings.h"
 #include "tests/support/temp_dir.h"
 #include "training/trainer.h"
 
@@ -62,6 +63,7 @@ class TinyWorld {
     dir_.write("data/tagged.tsv", tagged);
     write_image_classes(dir_, "data/");
     write_marked_pictures(dir_, "data/");
+    write_recordings(dir_, "data/");
   }
 
   std::filesystem::path path(std::string_view name) const { return dir_ / name; }
@@ -98,10 +100,31 @@ training:
                             "tiny.yaml", overrides);
   }
 
+  /// An experiment on recordings of two words, with random changes of the recordings.
+  Experiment speech_experiment(const std::vector<std::string>& overrides = {}) const {
+    return parse_experiment(R"(
+name: tiny
+task: speech_recognition
+data:
+  train: recordings.tsv
+  tokenizer: {type: char}
+  audio: {sample_rate: 8000, n_mels: 12, n_fft: 200, hop: 80, max_seconds: 2, normalization: recording,
+          augment: {speed: 0.1, shift: 0.02, gain: 3, spec_augment: {frequency_width: 2, time_width: 4}}}
+model: {architecture: {type: speech_encoder, max_frames: 300}, d_model: 16, n_layers: 1, n_heads: 2,
+        position: sinusoidal, dropout: 0.1}
+training:
+  {steps: 20, batch_size: 4, gradient_accumulation: 2, optimizer: {lr: 0.01}, schedule: {warmup_steps: 3},
+   log_every: 3, evaluate_every: 7, checkpoint_every: 4, threads: 1}
+generation: {max_new_tokens: 12}
+)",
+                            "tiny.yaml", overrides);
+  }
+
   /// An experiment on one of the tasks; `task` may also be encoder-decoder classification by an override.
   Experiment experiment(std::string_view task, const std::vector<std::string>& overrides = {}) const {
     if (task == "image_classification") return image_experiment(overrides);
     if (task == "object_detection") return detection_experiment(overrides);
+    if (task == "speech_recognition") return speech_experiment(overrides);
     const bool pairs = task == "text_to_text", table = task == "text_classification",
                tagged = task == "token_classification";
     const char* const architecture = task == "language_modeling" ? "decoder"

@@ -99,7 +99,7 @@ TEST(Prediction, IsTheSoftmaxOfWhatTheModelSays) {
     const auto predictions = classifier.task->predict(*classifier.model, texts);
     ASSERT_THAT(predictions, SizeIs(3));
     for (size_t i = 0; i < texts.size(); ++i) {
-      const auto& [input, labels, cut, objects, on_white, tokens] = predictions[i];
+      const auto& [input, labels, cut, objects, on_white, tokens, transcript] = predictions[i];
       EXPECT_FALSE(objects);
       EXPECT_EQ(input, texts[i]);
       EXPECT_FALSE(cut);

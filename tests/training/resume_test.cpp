@@ -93,7 +93,7 @@ TEST_P(Resume, SignalsSaveAndEndWell) {
 INSTANTIATE_TEST_SUITE_P(Tasks, Resume,
                          ::testing::Values("language_modeling", "masked_language_modeling", "text_to_text",
                                            "text_classification", "token_classification",
-                                           "image_classification", "object_detection"),
+                                           "image_classification", "object_detection", "speech_recognition"),
                          [](const auto& test) { return std::string(test.param); });
 
 // The moving average and the optimiser's state go on, and the mean is of the same checkpoints as without

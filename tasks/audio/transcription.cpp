@@ -1,0 +1,59 @@
+#include "tasks/audio/transcription.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "generation/ctc_search.h"
+#include "generation/generator.h"
+#include "models/families/families.h"
+#include "models/inference_scope.h"
+#include "tasks/text/text_tasks.h"
+
+namespace zoo {
+namespace {
+
+std::vector<std::string> transcribe_by_ctc(Model& model, const Task& task, const Batch& recordings,
+                                           int64_t beam) {
+  const InferenceScope scope(model);
+  const auto logits = model.logits(model.hidden_states(recordings.to(model.device())));
+  const auto log_probs = logits.to(torch::kCPU, torch::kFloat).log_softmax(-1);  // (B, T, V + 1)
+  torch::Tensor lengths;
+  if (recordings.fields.contains(fields::kFrames))  // two frames become a vector of the model
+    lengths = (recordings.field(fields::kFrames) + 1).div(2, "floor");
+  std::vector<std::string> texts;
+  for (const auto& hypothesis : ctc_search(log_probs, lengths, beam))
+    texts.push_back(task.tokenizer().decode(hypothesis.ids));
+  return texts;
+}
+
+std::vector<std::string> transcribe_by_decoder(Model& model, const Task& task, const Batch& recordings,
+                                               GenerationConfig options) {
+  options.num_samples = 1;
+  if (options.beam == 1) options.temperature = 0;
+  options.max_new_tokens = std::min(options.max_new_tokens, task.experiment().data.sequence_length);
+  Batch sources;
+  for (const char* const name : {fields::kSpectrograms, fields::kFrames}) {
+    if (recordings.fields.contains(name)) sources.fields[name] = recordings.field(name);
+  }
+  std::vector<std::string> texts;
+  for (auto& generation : Generator(model, task.tokenizer()).transcribe(sources, options))
+    texts.push_back(std::move(generation.outputs.front().text));
+  return texts;
+}
+
+}  // namespace
+
+bool uses_ctc(const Experiment& experiment) {
+  const auto& heads = model_families().at(experiment.model.architecture).heads;
+  return std::ranges::find(heads, HeadKind::ctc) != heads.end();
+}
+
+std::vector<std::string> transcribe(Model& model, const Task& task, const Batch& recordings,
+                                    const GenerationConfig& options) {
+  auto texts = uses_ctc(task.experiment()) ? transcribe_by_ctc(model, task, recordings, options.beam)
+                                           : transcribe_by_decoder(model, task, recordings, options);
+  for (auto& text : texts) text = as_line(text);
+  return texts;
+}
+
+}  // namespace zoo
