@@ -109,6 +109,11 @@ void describe(ConfigVisitor& v, DataConfig& c) {
       "masked_language_modeling: share of the predicted tokens that a random token replaces; the rest are "
       "unchanged.",
       Limits::between(0, 1));
+  v.field("hide_probability", c.hide_probability,
+          "token_classification: in training, share of the tokens that <mask> replaces, others in each "
+          "epoch. The model "
+          "then learns to rely on several neighbours.",
+          {.min = 0, .max = 0.9});
   v.field("images", c.images, "image_classification: how images become inputs.");
   v.field("audio", c.audio, "speech_recognition: how recordings become inputs.");
   v.field("tokenizer", c.tokenizer, "How text becomes tokens.");
@@ -166,8 +171,8 @@ namespace {
   auto message = fmt::format("{} does not exist{}", excerpt(path.text, 300), places_of(path));
   constexpr auto corpora = std::to_array<std::string_view>(
       {"debian-packages", "dict-de-en", "messages-de-en", "fortunes", "tinyshakespeare", "wikitext-2",
-       "multi30k", "sst2", "fashion-mnist", "fsdd", "fsdd-strings", "espeak", "listops", "associative-recall",
-       "copy", "addition"});
+       "multi30k", "sst2", "fashion-mnist", "fsdd", "fsdd-strings", "espeak", "nottingham", "python-stdlib",
+       "proteins", "listops", "associative-recall", "copy", "addition"});
   const std::string first = given.begin() == given.end() ? std::string() : given.begin()->string();
   if (std::ranges::find(corpora, first) != corpora.end())
     message += fmt::format("; get it with `scripts/get_data.sh {}`", first);

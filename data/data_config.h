@@ -105,6 +105,7 @@ struct DataConfig {
   double mask_probability = 0.15;  // share of the tokens to predict
   double mask_replace = 0.8;       // share of the predicted tokens that <mask> replaces
   double mask_random = 0.1;        // share of them that a random token replaces; the rest are kept
+  double hide_probability = 0;  // token_classification: share of the tokens that <mask> replaces in training
   ImageConfig images;
   AudioConfig audio;
   TokenizerConfig tokenizer;

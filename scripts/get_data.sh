@@ -23,7 +23,7 @@ sums=$scripts/data/SHA256SUMS
 data=${ZOO_DATA:-${scripts%/*}/datasets}
 mirror=${ZOO_DATA_MIRROR:-}
 names=(debian-packages dict-de-en messages-de-en fortunes tinyshakespeare wikitext-2 multi30k sst2 fashion-mnist
-       fsdd nottingham python-stdlib canvases fsdd-strings espeak listops associative-recall copy addition)
+       fsdd nottingham python-stdlib proteins canvases fsdd-strings espeak listops associative-recall copy addition)
 temp=''
 trap 'if [[ -n $temp ]]; then rm -rf "$temp"; fi' EXIT
 trap 'exit 130' INT
@@ -51,6 +51,7 @@ describe_corpus() {
     fsdd) echo '2,700 recordings of spoken digits (Free Spoken Digit Dataset)' ;;
     fsdd-strings) echo '4,800 strings of spoken digits, made of fsdd (synthetic)' ;;
     espeak) echo '3,400 sentences of fortunes, spoken by Debian'"'"'s espeak-ng' ;;
+    proteins) echo '5,542 protein chains with their secondary structure (mirror only)' ;;
     canvases) echo '37,000 grey pictures with boxes around items of fashion-mnist (synthetic)' ;;
     listops) echo 'nested operations on lists of digits, with their values (synthetic)' ;;
     associative-recall) echo 'keys, values, and questions about them (synthetic)' ;;
@@ -74,7 +75,12 @@ follows_release() {
 }
 
 # The files of corpus $1 that a script makes from the others, which a mirror or a URL has.
-made_files() { [[ $1 != nottingham ]] || printf '%s\n' {train,valid,test}.abc; }
+made_files() {
+  case $1 in
+    nottingham) printf '%s\n' {train,valid,test}.abc ;;
+    proteins) printf '%s\n' structure.{train,strands,valid,test}.tsv ;;
+  esac
+}
 is_made() { made_files "$1" | grep -qx -- "$2"; }
 
 # The packages with the message catalogues of messages-de-en. Those that a release lacks are left out.
@@ -280,6 +286,9 @@ ZOO_DATA_MIRROR to a folder that has fashion-mnist/"
       python3 "$scripts/data/make_espeak.py" "$data/fortunes" "$out" 2>"$temp/error" ||
         fail 2 "$name: $(tail -n 1 "$temp/error")"
       espeak-ng --version | sed 's/  Data at.*//' >"$out/SOURCES"
+      ;;
+    proteins)
+      fail 1 "$name: no public URL has these files; set ZOO_DATA_MIRROR to a folder that has proteins/"
       ;;
     canvases | fsdd-strings | listops | associative-recall | copy | addition)
       source=scripts/data/make_${name//-/_}.py

@@ -89,7 +89,9 @@ std::unique_ptr<BatchSource> TokenClassification::open(Split split) {
                      "with the labels",
                      n_cut, texts.size(), name_of(split), experiment().data.sequence_length)});
   }
-  return token_classification_batches(std::move(rows), frame(), pad(), batch_options(split));
+  return token_classification_batches(
+      std::move(rows), frame(), pad(), batch_options(split),
+      {.probability = experiment().data.hide_probability, .mask = tokenizer().special().mask});
 }
 
 Metrics TokenClassification::evaluate(Model& model, Split split, const EvaluationOptions& options) {

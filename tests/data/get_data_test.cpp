@@ -69,7 +69,7 @@ while [[ $# -gt 0 ]]; do case $1 in --output) out=$2; shift 2 ;; *) url=$1; shif
 
 TEST_F(GetData, WithoutANetworkItSaysHowToGoOn) {
   program("curl", "echo 'curl: (6) Could not resolve host' >&2; exit 6");
-  for (const std::string name : {"tinyshakespeare", "wikitext-2", "sst2", "fashion-mnist"}) {
+  for (const std::string name : {"tinyshakespeare", "wikitext-2", "sst2", "fashion-mnist", "proteins"}) {
     const Result result = run(name);
     EXPECT_EQ(result.code, 1) << name;
     EXPECT_EQ(result.lines(), 1) << result.output;
@@ -149,6 +149,37 @@ while [[ $# -gt 0 ]]; do [[ $1 != -w ]] || printf 'sound' >"$2"; shift; done)");
               HasSubstr("recordings/train-0001.wav\tlove is a rose\ten-"));
   EXPECT_EQ(read_file(dir_ / "data/espeak/recordings/train-0001.wav"), "sound");
   EXPECT_THAT(read_file(dir_ / "data/espeak/SOURCES"), HasSubstr("1.2"));
+}
+
+TEST_F(GetData, ProteinsHaveTheirStructureInThreeStatesAndSplits) {
+  // The residues at the ends of a chain that a crystal does not show are not counted, nor a long run within.
+  const std::string tail(4, 'C'), kept(6, 'C'), within(20, 'C');
+  std::string chains = "chain\tsequence\tdssp8\tfold\n";
+  chains += "1ABC.A\tMKVLAA\tCHGIEB\talpha\n";
+  chains +=
+      "2ABC.A\t" + std::string(45, 'A') + "\t" + tail + kept + "HH" + within + "TE" + kept + "CCCCC\tbeta\n";
+  const std::string cb513 = "sequence\tdssp8\nMKV\tST-\n";
+  const std::string kept_chain =
+      "----" + kept + "HH" + kept + std::string(8, '-') + kept + "TE" + kept + "-----";
+  std::string three = kept_chain;
+  std::ranges::replace(three, 'T', 'C');
+  const auto train =
+      "sequence\tdssp8\tdssp3\tfold\n" + std::string(45, 'A') + "\t" + kept_chain + "\t" + three + "\tbeta\n";
+  const std::vector<std::pair<std::string, std::string>> made = {
+      {"structure.test.tsv", "sequence\tdssp8\tdssp3\nMKV\tST-\tCC-\n"},
+      {"structure.train.tsv", train},
+      {"structure.strands.tsv", train},
+      {"structure.valid.tsv", "sequence\tdssp8\tdssp3\tfold\nMKVLAA\tCHGIEB\tCHHHEE\talpha\n"}};
+  std::string sums = sha256(chains) + "  proteins/train.tsv\n" + sha256(cb513) + "  proteins/cb513.tsv\n";
+  for (const auto& [name, content] : made) sums += sha256(content) + "  proteins/" + name + "\n";
+  dir_.write("repository/scripts/data/SHA256SUMS", sums);
+  dir_.write("mirror/proteins/train.tsv", chains);
+  dir_.write("mirror/proteins/cb513.tsv", cb513);
+  const Result result = run("proteins", mirror());
+  EXPECT_EQ(result.code, 0) << result.output;
+  for (const auto& [name, content] : made)
+    EXPECT_EQ(read_file(dir_ / ("data/proteins/" + name)), content) << name;
+  EXPECT_THAT(run("proteins").output, HasSubstr("already"));
 }
 
 constexpr std::string_view dictionary_head =

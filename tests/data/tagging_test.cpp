@@ -208,5 +208,39 @@ TEST(TokenClassificationBatches, PutEachClassAtItsToken) {
               HasSubstr("no labels that are counted"));
 }
 
+TEST(TokenClassificationBatches, HideOtherTokensInEachEpoch) {
+  constexpr int64_t mask = 5;
+  std::vector<TokensWithClasses> rows;
+  for (int row = 0; row < 8; ++row) {
+    TokensWithClasses tokens;
+    for (int64_t i = 0; i < 100; ++i) {
+      tokens.ids.push_back(10 + i);
+      tokens.positions.push_back(i);
+      tokens.classes.push_back(i % 3);
+    }
+    rows.push_back(tokens);
+  }
+  const auto source = [&](BatchOptions::Order order, double probability) {
+    BatchOptions options;
+    options.batch_size = 8;
+    options.order = order;
+    return token_classification_batches(rows, {}, 0, options, {.probability = probability, .mask = mask});
+  };
+  const auto shuffled = source(BatchOptions::Order::shuffled, 0.25);
+  const auto first = shuffled->batch(0, 0), again = shuffled->batch(0, 0), second = shuffled->batch(1, 0);
+  EXPECT_TRUE(first.input.ids.equal(again.input.ids));
+  EXPECT_FALSE(first.input.ids.equal(second.input.ids));
+  const auto is_hidden = first.input.ids == mask;
+  EXPECT_NEAR(is_hidden.to(torch::kDouble).mean().item<double>(), 0.25, 0.05);
+  const auto whole = source(BatchOptions::Order::shuffled, 0)->batch(0, 0);
+  EXPECT_TRUE(first.input.ids.masked_fill(is_hidden, 0).equal(whole.input.ids.masked_fill(is_hidden, 0)));
+  EXPECT_TRUE(first.targets.equal(whole.targets));
+  EXPECT_FALSE(
+      (source(BatchOptions::Order::sequential, 0.25)->batch(0, 0).input.ids == mask).any().item<bool>());
+  EXPECT_THAT(
+      message_of<DataError>([&] { token_classification_batches(rows, {}, 0, {}, {.probability = 0.1}); }),
+      HasSubstr("<mask>"));
+}
+
 }  // namespace
 }  // namespace zoo

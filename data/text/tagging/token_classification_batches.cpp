@@ -7,6 +7,7 @@
 #include <torch/types.h>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "data/epoch_plan.h"
 #include "data/text/batches/padded_rows.h"
 
@@ -16,8 +17,13 @@ namespace {
 class TokenClassificationBatches : public PlannedBatches {
  public:
   TokenClassificationBatches(std::vector<TokensWithClasses> rows, TextFrame frame, int64_t pad,
-                             const BatchOptions& options)
-      : PlannedBatches(options), rows_(std::move(rows)), frame_(std::move(frame)), pad_(pad) {
+                             const BatchOptions& options, const HiddenTokens& hidden)
+      : PlannedBatches(options),
+        rows_(std::move(rows)),
+        frame_(std::move(frame)),
+        pad_(pad),
+        hidden_(hidden) {
+    if (hidden.probability > 0) require_special(hidden.mask, "<mask>", "data.hide_probability");
     if (rows_.empty()) throw DataError("there are no labels that are counted");
     for (const auto& row : rows_) lengths_.push_back(std::ssize(row.ids) + frame_.n_tokens());
   }
@@ -25,16 +31,33 @@ class TokenClassificationBatches : public PlannedBatches {
  protected:
   EpochPlan make_plan(int64_t epoch) const override { return plan_epoch(lengths_, options(), epoch); }
 
-  Batch make(int64_t, std::span<const int64_t> examples) const override {
+  Batch make(int64_t epoch, std::span<const int64_t> examples) const override {
     std::vector<const TokensWithClasses*> rows;
-    for (const int64_t i : examples) rows.push_back(&rows_[static_cast<size_t>(i)]);
+    if (hidden_.probability == 0 || !shuffled()) {
+      for (const int64_t i : examples) rows.push_back(&rows_[static_cast<size_t>(i)]);
+      return token_classification_batch(rows, frame_, pad_);
+    }
+    std::vector<TokensWithClasses> changed;
+    for (const int64_t i : examples) changed.push_back(with_hidden_tokens(epoch, i));
+    for (const auto& row : changed) rows.push_back(&row);
     return token_classification_batch(rows, frame_, pad_);
   }
 
  private:
+  TokensWithClasses with_hidden_tokens(int64_t epoch, int64_t example) const {
+    CounterRandom random(
+        {options().seed, static_cast<uint64_t>(epoch), kMaskingPurpose, static_cast<uint64_t>(example)});
+    auto row = rows_[static_cast<size_t>(example)];
+    for (auto& id : row.ids) {
+      if (random.uniform() < hidden_.probability) id = hidden_.mask;
+    }
+    return row;
+  }
+
   std::vector<TokensWithClasses> rows_;
   TextFrame frame_;
   int64_t pad_;
+  HiddenTokens hidden_;
   std::vector<int64_t> lengths_;  // with the frame
 };
 
@@ -65,8 +88,10 @@ Batch token_classification_batch(const std::vector<const TokensWithClasses*>& ro
 
 std::unique_ptr<BatchSource> token_classification_batches(std::vector<TokensWithClasses> rows,
                                                           TextFrame frame, int64_t pad,
-                                                          const BatchOptions& options) {
-  return std::make_unique<TokenClassificationBatches>(std::move(rows), std::move(frame), pad, options);
+                                                          const BatchOptions& options,
+                                                          const HiddenTokens& hidden) {
+  return std::make_unique<TokenClassificationBatches>(std::move(rows), std::move(frame), pad, options,
+                                                      hidden);
 }
 
 }  // namespace zoo

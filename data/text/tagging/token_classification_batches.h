@@ -22,9 +22,17 @@ struct TokensWithClasses {
 Batch token_classification_batch(const std::vector<const TokensWithClasses*>& rows, const TextFrame& frame,
                                  int64_t pad);
 
-/// Batches of all rows. Each row has a class at least. Throws DataError if there are no rows.
+/// Tokens that the model does not see in training: a share of them, other ones in each epoch.
+struct HiddenTokens {
+  double probability = 0;
+  int64_t mask = -1;  // what stands in their place
+};
+
+/// Batches of all rows. Each row has a class at least. Tokens are hidden in shuffled order only. Throws
+/// DataError if there are no rows, or if tokens are to be hidden and there is no mask.
 std::unique_ptr<BatchSource> token_classification_batches(std::vector<TokensWithClasses> rows,
                                                           TextFrame frame, int64_t pad,
-                                                          const BatchOptions& options);
+                                                          const BatchOptions& options,
+                                                          const HiddenTokens& hidden = {});
 
 }  // namespace zoo
