@@ -21,6 +21,7 @@
 #include "apps/commands.h"
 #include "apps/console/show_error.h"
 #include "apps/console/usage_problem.h"
+#include "apps/proteins/contacts.h"
 #include "apps/score/score.h"
 #include "apps/serve/serve.h"
 #include "apps/shell/completion.h"
@@ -91,6 +92,7 @@ int command_line(int argc, char** argv) {
   add_inspect(app);
   add_bench(app);
   add_attention(app);
+  add_contacts(app);
   add_config(app);
   add_tokenizer(app);
   add_completion(app);

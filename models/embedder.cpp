@@ -69,8 +69,19 @@ torch::Tensor TokenEmbedderImpl::absolute_positions(const PositionRange& range, 
   return config_.position == Position::sinusoidal ? sinusoids_.rows(range, device) : torch::Tensor();
 }
 
+torch::Tensor token_dropout_factors(const TokenInput& input, int64_t mask) {
+  constexpr double kept_in_training = 1 - 0.15 * 0.8;
+  const auto is_mask = input.ids == mask;
+  const auto n_tokens = input.lengths.defined() ? input.lengths.to(input.ids.device(), torch::kFloat)
+                                                : torch::full({input.ids.size(0)}, input.ids.size(1),
+                                                              input.ids.options().dtype(torch::kFloat));
+  const auto n_kept = (n_tokens - is_mask.sum(1)).clamp_min(1);  // at least 1 where all tokens are masks
+  return ((kept_in_training * n_tokens / n_kept).unsqueeze(1) * is_mask.logical_not()).unsqueeze(2);
+}
+
 torch::Tensor TokenEmbedderImpl::forward(const TokenInput& input) {
   auto x = token_->forward(input.ids);  // (B, T, D)
+  if (config_.token_dropout) x = x * token_dropout_factors(input, *config_.token_dropout).to(x.scalar_type());
   if (segment_embedding) {
     x = x + (input.segments.defined() ? segment_embedding(input.segments)
                                       : segment_embedding->weight.select(0, 0));
@@ -84,6 +95,7 @@ torch::Tensor TokenEmbedderImpl::forward(const TokenInput& input) {
 Embedded TokenEmbedderImpl::forward(const Batch& batch) {
   return {.vectors = forward(TokenInput{.ids = batch.input.ids,
                                         .segments = batch.segments,
+                                        .lengths = batch.input.lengths,
                                         .range = PositionRange(0, batch.input.length())}),
           .lengths = batch.input.lengths,
           .ids = batch.input.ids};

@@ -36,6 +36,7 @@ class EmbedderImpl : public Module {
 struct TokenInput {
   torch::Tensor ids;            // (B, T) int64
   torch::Tensor segments = {};  // (B, T) int64; undefined = all 0
+  torch::Tensor lengths = {};   // (B) int64: tokens of each row without padding; undefined = all T
   PositionRange range = {};     // positions of the tokens
 };
 
@@ -74,6 +75,11 @@ class TokenEmbedder : public torch::nn::ModuleHolder<TokenEmbedderImpl> {
   /// As forward(), for a braced argument as in Attention: embedder({.ids = ids}).
   torch::Tensor operator()(const TokenInput& input) { return get()->forward(input); }
 };
+
+/// (B, T, 1): the factors of ESM's token dropout (Lin et al. 2023; EsmEmbeddings of transformers) on the
+/// vectors of tokens. 0 for the token `mask`; for the others 0.88 / (1 - share of the row's tokens that are
+/// masks), where 0.88 is the share of tokens that ESM's training does not mask.
+torch::Tensor token_dropout_factors(const TokenInput& input, int64_t mask);
 
 /// The table of token vectors for a configuration. It has config.vocab_size rows if that is set, otherwise
 /// `vocab_size`.

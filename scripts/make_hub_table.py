@@ -32,6 +32,7 @@ SKIPPED = 77
 COMPARED = {
     "logits": "logits", "hidden": "hidden states", "maps": "attention maps", "left_logits": "padding on the left",
     "cache": "token by token with a cache", "greedy": "greedy search", "beams": "beam search", "boxes": "boxes",
+    "loss": "loss", "contacts": "contacts",
 }
 TYPES = {"F32": "fp32", "BF16": "bf16", "F16": "fp16"}
 

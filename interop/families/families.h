@@ -17,6 +17,7 @@ ForeignFamily roberta_foreign();
 ForeignFamily big_bird_foreign();
 ForeignFamily distilbert_foreign();
 ForeignFamily longformer_foreign();
+ForeignFamily esm_foreign();
 ForeignFamily gemma2_foreign();
 ForeignFamily gemma3_foreign();
 ForeignFamily t5_foreign();

@@ -117,6 +117,42 @@ class StackedTensors final : public TensorSource {
   std::map<std::string, std::pair<size_t, size_t>> places_;  // of a name: stack, index in it
 };
 
+/// The tensors of another source, and computed ones in the type of its first tensor.
+class WithBuffers final : public TensorSource {
+ public:
+  WithBuffers(std::shared_ptr<const TensorSource> source, std::map<std::string, torch::Tensor> buffers)
+      : source_(std::move(source)),
+        buffers_(std::move(buffers)),
+        type_(source_->dtype(source_->names().front())) {}
+
+  std::vector<std::string> names() const override {
+    auto result = source_->names();
+    for (const auto& [name, values] : buffers_) result.push_back(name);
+    return result;
+  }
+  bool contains(const std::string& name) const override {
+    return buffers_.contains(name) || source_->contains(name);
+  }
+  std::vector<int64_t> shape(const std::string& name) const override {
+    const auto found = buffers_.find(name);
+    return found == buffers_.end() ? source_->shape(name) : found->second.sizes().vec();
+  }
+  torch::ScalarType dtype(const std::string& name) const override {
+    return buffers_.contains(name) ? type_ : source_->dtype(name);
+  }
+  void read_into(const torch::Tensor& to, const std::string& name) const override {
+    const auto found = buffers_.find(name);
+    if (found == buffers_.end()) return source_->read_into(to, name);
+    torch::Tensor(to).copy_(found->second);
+  }
+  std::string place() const override { return source_->place(); }
+
+ private:
+  std::shared_ptr<const TensorSource> source_;
+  std::map<std::string, torch::Tensor> buffers_;
+  torch::ScalarType type_;
+};
+
 /// The foreign tensors of a rule with the shapes that follow from ours.
 std::vector<Part> their_parts(const TensorRule& rule, const TensorShapes& ours) {
   Shape shape = ours.at(rule.ours.front());
@@ -187,6 +223,11 @@ TensorRules& TensorRules::computed(std::string theirs, std::function<torch::Tens
   return *this;
 }
 
+TensorRules& TensorRules::buffer(std::string theirs, std::function<torch::Tensor()> values) {
+  buffers_.emplace_back(theirs, values);
+  return computed(std::move(theirs), std::move(values));
+}
+
 TensorRules& TensorRules::ignore(std::string pattern) {
   ignored_.push_back(std::move(pattern));
   return *this;
@@ -205,6 +246,7 @@ TensorRules& TensorRules::layers(int64_t n_layers) {
 TensorMapping::TensorMapping(const TensorRules& rules, TensorShapes ours)
     : copies_(rules.copies_),
       computed_(rules.computed_),
+      buffers_(rules.buffers_),
       ignored_(rules.ignored_),
       prefix_(rules.prefix_),
       ours_(std::move(ours)) {
@@ -306,17 +348,23 @@ std::shared_ptr<const TensorSource> TensorMapping::imported(
 std::shared_ptr<const TensorSource> TensorMapping::exported(const std::shared_ptr<const TensorSource>& ours,
                                                             ForeignNames names) const {
   std::vector<RowStack> stacks;
+  const auto named = [&](std::string name) {
+    if (names == ForeignNames::without_prefix && name.starts_with(prefix_)) name.erase(0, prefix_.size());
+    return name;
+  };
   for (auto rule : rules_) {
-    for (auto& name : rule.theirs) {
-      if (names == ForeignNames::without_prefix && name.starts_with(prefix_)) name.erase(0, prefix_.size());
-    }
+    for (auto& name : rule.theirs) name = named(name);
     stacks.push_back({.from = our_parts(rule, ours_),
                       .to = their_parts(rule, ours_),
                       .move = rule.move,
                       .transposed = rule.move == Move::transposed ? RowStack::Transposed::to
                                                                   : RowStack::Transposed::neither});
   }
-  return std::make_shared<StackedTensors>(ours, std::move(stacks));
+  auto exported = std::make_shared<StackedTensors>(ours, std::move(stacks));
+  if (buffers_.empty()) return exported;
+  std::map<std::string, torch::Tensor> buffers;
+  for (const auto& [name, values] : buffers_) buffers.emplace(named(name), values());
+  return std::make_shared<WithBuffers>(std::move(exported), std::move(buffers));
 }
 
 }  // namespace zoo

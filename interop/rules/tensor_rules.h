@@ -49,6 +49,8 @@ class TensorRules {
   /// A foreign tensor that a file may have, and then must have these values, up to the precision of its type.
   /// It is not exported.
   TensorRules& computed(std::string theirs, std::function<torch::Tensor()> values);
+  /// The same, but it is exported, in the type of the other tensors: transformers reads it from the file.
+  TensorRules& buffer(std::string theirs, std::function<torch::Tensor()> values);
   /// Foreign tensors that a file may have and that do not matter; `*` stands for any text. They are not
   /// exported.
   TensorRules& ignore(std::string pattern);
@@ -61,7 +63,7 @@ class TensorRules {
   friend class TensorMapping;
   std::vector<TensorRule> tensors_, modules_;  // in modules_ the names lack the last part
   std::vector<std::pair<std::string, std::string>> copies_;
-  std::vector<std::pair<std::string, std::function<torch::Tensor()>>> computed_;
+  std::vector<std::pair<std::string, std::function<torch::Tensor()>>> computed_, buffers_;
   std::vector<std::string> ignored_;
   std::string prefix_;
   int64_t n_layers_ = 0;
@@ -91,7 +93,7 @@ class TensorMapping {
 
   std::vector<TensorRule> rules_;
   std::vector<std::pair<std::string, std::string>> copies_;
-  std::vector<std::pair<std::string, std::function<torch::Tensor()>>> computed_;
+  std::vector<std::pair<std::string, std::function<torch::Tensor()>>> computed_, buffers_;
   std::vector<std::string> ignored_;
   std::string prefix_;
   TensorShapes ours_;

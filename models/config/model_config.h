@@ -128,7 +128,11 @@ struct ModelConfig {
   bool scale_embeddings = false;            // token vectors × √d_model
   bool embedding_norm = false;              // a norm on the embeddings (BERT)
   int64_t n_segments = 0;                   // encoder: sentence A/B embeddings (BERT: 2)
-  bool output_bias = false;                 // in the output projection
+  /// encoder: the id of the mask token, whose vectors are zeros. The others are scaled as if 12 % of the
+  /// tokens were masked, as in the training of ESM (Lin et al. 2023): see token_dropout_factors().
+  std::optional<int64_t> token_dropout;
+  bool contact_regression = false;  // encoder: see ContactRegression
+  bool output_bias = false;         // in the output projection
   /// Factor on the hidden states before the output projection (T5 with tied embeddings: D^-0.5).
   std::optional<double> output_scale;
   std::optional<double> logits_softcap;  // c: token logits become c·tanh(logits/c) (Gemma 2: 30)

@@ -32,6 +32,10 @@ EncoderModel::EncoderModel(const ModelConfig& config, const ModelPurpose& purpos
   encoder_ = register_module("encoder", Stack(config, StackRole::encoder));
   head_ =
       register_module("head", ModelHead(config, purpose, token_embedding_, encoder_pooling(config, purpose)));
+  if (config.contact_regression) {
+    contact_regression_ =
+        register_module("contact_regression", ContactRegression(config.n_layers * config.n_heads));
+  }
 }
 
 torch::Tensor EncoderModel::encode(const Batch& batch, std::vector<torch::Tensor>* maps) {

@@ -2,6 +2,7 @@
 // The encoder family: BERT (Devlin et al. 2019), RoBERTa and their variants. Every position sees all
 // positions. For masked language modelling and classification.
 
+#include "models/contact_regression.h"
 #include "models/embedder.h"
 #include "models/families/families.h"
 #include "models/heads.h"
@@ -31,6 +32,7 @@ class EncoderModel : public Model {
   TokenEmbedder encoder_embedder_{nullptr};
   Stack encoder_{nullptr};
   ModelHead head_{nullptr};
+  ContactRegression contact_regression_{nullptr};
   ModelConfig config_;
   ModelPurpose purpose_;
 };

@@ -110,6 +110,15 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
   v.field("n_segments", c.n_segments,
           "encoder: segment (sentence A/B) embeddings; 0 = none. All of a text is segment A.",
           Limits::between(0, kWidest));
+  v.field("token_dropout", c.token_dropout,
+          "encoder: id of the mask token, whose vectors are zeros; the vectors of the other tokens are times "
+          "0.88 "
+          "/ (1 - share of masks in the text), as in ESM. Default: masks have vectors like others.",
+          Limits::between(0, kLargestTable));
+  v.field("contact_regression", c.contact_regression,
+          "encoder: a regression from attention maps to contacts of residues, as in ESM; training leaves it "
+          "as it "
+          "is.");
   v.field("output_bias", c.output_bias, "A bias in the output projection.");
   v.field("output_scale", c.output_scale, "Factor on the hidden states before the output projection.",
           Limits::positive());
@@ -181,6 +190,14 @@ void validate(const ModelConfig& c, const Complain& complain) {
   if (c.n_segments > 0 && shape != FamilyShape::encoder)
     complain("n_segments",
              fmt::format("is for an encoder: architecture {} has no segments", c.architecture.type));
+  if (c.token_dropout && shape != FamilyShape::encoder)
+    complain("token_dropout",
+             fmt::format("is for an encoder: architecture {} hides no tokens", c.architecture.type));
+  if (c.contact_regression && shape != FamilyShape::encoder) {
+    complain(
+        "contact_regression",
+        fmt::format("is for an encoder of proteins: leave it out for architecture {}", c.architecture.type));
+  }
   if (c.norm == NormKind::layer_norm_annotated && (c.d_model == 1 || (c.qk_norm && c.head_width() == 1)))
     complain("norm",
              "layer_norm_annotated needs a width of at least 2: one number has no standard deviation");

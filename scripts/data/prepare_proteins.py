@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the files for secondary structure from train.tsv (PISCES) and cb513.tsv of a folder:
+"""Makes the files for secondary structure in the folder TO from train.tsv (PISCES) and cb513.tsv in FROM:
 
     prepare_proteins.py FROM TO
 

@@ -35,7 +35,12 @@ def marian(model):
     return with_bias_of_logits(model) - sum(count(table) for table in tables)
 
 
-CORRECTIONS = {"big_bird": without_pooler, "bart": with_bias_of_logits, "marian": marian}
+def without_contacts(model):
+    """A regression from attention maps, which here is no parameter: training leaves it as it is."""
+    return -count(model.esm.contact_head)
+
+
+CORRECTIONS = {"big_bird": without_pooler, "esm": without_contacts, "bart": with_bias_of_logits, "marian": marian}
 
 
 def count(model):

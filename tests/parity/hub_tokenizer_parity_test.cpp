@@ -141,6 +141,8 @@ TEST_F(HubTokenizerParity, Tiktoken) {
   for (const auto* name : {"tiktoken", "tiktoken-gpt2"}) compare(name);
 }
 
+TEST_F(HubTokenizerParity, Esm) { compare("esm"); }
+
 TEST_F(HubTokenizerParity, Bert) {
   for (const auto* name : {"bert", "bert-cased", "bert-accents", "bert-files", "bert-cased-files"})
     compare(name);

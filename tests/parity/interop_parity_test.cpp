@@ -10,8 +10,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn/functional/loss.h>
 #include <torch/types.h>
 
+#include "analysis/contacts.h"
+#include "analysis/text_layout.h"
 #include "checkpoints/import_run.h"
 #include "checkpoints/run.h"
 #include "experiments/load_experiment.h"
@@ -168,6 +171,34 @@ TEST_P(ForeignModels, PredictWhatTransformersPredicts) {
   }
 }
 
+/// PROTEIN of reference_interop.py.
+const std::string kProtein = "MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQ";
+
+TEST_P(ForeignModels, SeeTheContactsThatTransformersSees) {
+  const auto reference = this->reference();
+  if (!reference.contains("contacts")) return;
+  const auto run = Run::open(directory());
+  const auto ids =
+      with_special_tokens(run.tokenizer(), run.tokenizer().encode(kProtein), TextLayout::cls_tokens_sep);
+  EXPECT_TRUE(torch::tensor(ids, torch::kInt64).equal(reference.tensor("protein")[0]));
+  const auto map = contact_map(run, kProtein);
+  EXPECT_EQ(map.residues.size(), kProtein.size());
+  expect_close(map.probabilities, reference.tensor("contacts").to(torch::kDouble), "contacts", kTolerance);
+}
+
+TEST_P(ForeignModels, HaveTheLossOfTransformers) {
+  const auto reference = this->reference();
+  if (!reference.contains("labels")) return;
+  const auto run = Run::open(directory());
+  const torch::NoGradGuard no_grad;
+  auto batch = batch_of(reference);
+  const auto labels = reference.tensor("labels").flatten();
+  batch.positions = (labels != -100).nonzero().flatten();
+  const auto logits = run.model().logits(run.model().features(batch));
+  const auto loss = torch::nn::functional::cross_entropy(logits, labels.index_select(0, batch.positions));
+  expect_close(loss, reference.tensor("loss"), "loss", kTolerance);
+}
+
 TEST_P(ForeignWriters, DecodeWithACacheAsWithout) {
   const torch::NoGradGuard no_grad;
   const auto run = Run::open(directory());
@@ -275,6 +306,7 @@ std::vector<std::string> cases() {
                                 {"bart_texts", 1},
                                 {"big_bird", 4},
                                 {"longformer", 3},
+                                {"esm", 5},
                                 {"vit", 2},
                                 {"detr", 3}});
   names.insert(names.end(), others.begin(), others.end());

@@ -80,6 +80,20 @@ add("DistilBertForMaskedLM", DISTILBERT, {
     "distilbert/distilbert-base-cased": {"vocab_size": 28996},
 })  # fmt: skip
 
+ESM2 = {
+    "model_type": "esm", "vocab_size": 33, "max_position_embeddings": 1026, "position_embedding_type": "rotary",
+    "layer_norm_eps": 1e-5, "token_dropout": True, "emb_layer_norm_before": False, "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0, "pad_token_id": 1, "mask_token_id": 32, "is_folding_model": False,
+}  # fmt: skip
+add("EsmForMaskedLM", ESM2, {
+    "facebook/esm2_t6_8M_UR50D": width(320, 6, 20),
+    "facebook/esm2_t12_35M_UR50D": width(480, 12, 20),
+    "facebook/esm2_t30_150M_UR50D": width(640, 30, 20),
+    "facebook/esm2_t33_650M_UR50D": width(1280, 33, 20),
+    "facebook/esm2_t36_3B_UR50D": width(2560, 36, 40),
+    "facebook/esm2_t48_15B_UR50D": width(5120, 48, 40),
+})  # fmt: skip
+
 GPT2 = {
     "model_type": "gpt2", "vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12,
     "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "attn_pdrop": 0.1, "embd_pdrop": 0.1,

@@ -16,7 +16,7 @@ import sentencepiece
 import torch
 from reference import write_case
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import (AutoTokenizer, BertTokenizerFast, GPT2TokenizerFast, LlamaTokenizerFast,
+from transformers import (AutoTokenizer, BertTokenizerFast, EsmTokenizer, GPT2TokenizerFast, LlamaTokenizerFast,
                           PreTrainedTokenizerFast, RobertaTokenizerFast)
 from transformers.models.gpt2.tokenization_gpt2 import bytes_to_unicode
 
@@ -442,4 +442,16 @@ def word_level(directory):
         write(directory, name, more=["[UNK]", "the the|a"], n=500)
 
 
-CASES = [tiktoken, clip, unigram, word_level, gpt2, roberta, llama3, other_byte_level, llama2, bert, pipelines]
+def esm(directory):
+    """Residues, which stand without blanks between them."""
+    folder = directory / "esm"
+    folder.mkdir()
+    tokens = "<cls> <pad> <eos> <unk> L A G V S E R T I D P K Q N F Y M H W C X B U Z O . - <null_1> <mask>".split()
+    (folder / "vocab.txt").write_text("\n".join(tokens))
+    tokenizer = EsmTokenizer(folder / "vocab.txt")
+    tokenizer.sep_token = tokenizer.eos_token  # here the end token is also the one behind each text
+    tokenizer.save_pretrained(folder)
+    write(directory, "esm", more=["MKTAYIAKQR", "MK TA", "<mask>", "<null_1>", "-.X", "mkt"], frames=False)
+
+
+CASES = [esm, tiktoken, clip, unigram, word_level, gpt2, roberta, llama3, other_byte_level, llama2, bert, pipelines]

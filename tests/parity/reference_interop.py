@@ -5,6 +5,7 @@ For each case NAME: NAME/ is the directory of the model, NAME.safetensors has th
 """
 
 import copy
+import functools
 import io
 import json
 import random
@@ -410,6 +411,66 @@ def token_classifiers(out):
     encoded(out, "distilbert_tokens_0", DistilBertForTokenClassification, config, word_pieces(), 1)
 
 
+# The vocabulary of ESM-2.
+RESIDUES = "<cls> <pad> <eos> <unk> L A G V S E R T I D P K Q N F Y M H W C X B U Z O . - <null_1> <mask>".split()
+PROTEIN = "MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQ"
+
+
+def esm(out):
+    """Proteins; a token that is masked, and contacts of residues."""
+    from transformers import EsmConfig, EsmForMaskedLM, EsmForSequenceClassification, EsmForTokenClassification, EsmModel
+    from transformers import EsmTokenizer
+
+    (out / "esm_vocabulary.txt").write_text("\n".join(RESIDUES))
+    tokenizer = EsmTokenizer(out / "esm_vocabulary.txt")
+    mask = RESIDUES.index("<mask>")
+    classes = (EsmForMaskedLM, EsmForTokenClassification, EsmForSequenceClassification, EsmForMaskedLM, EsmModel)
+    for seed, model_class in enumerate(classes):
+        draw = random.Random(f"esm {seed}")
+        absolute = seed == 3  # as in ESM-1b
+        heads = draw.choice([2, 3, 5])
+        config = EsmConfig(
+            vocab_size=len(RESIDUES), mask_token_id=mask, pad_token_id=1, hidden_size=heads * draw.choice([4, 6]),
+            num_hidden_layers=draw.choice([2, 3]), num_attention_heads=heads, intermediate_size=draw.choice([13, 37]),
+            max_position_embeddings=64, position_embedding_type="absolute" if absolute else "rotary",
+            emb_layer_norm_before=absolute, token_dropout=seed != 1, layer_norm_eps=1e-5, hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0, **LABELS,
+        )  # fmt: skip
+        torch.manual_seed(seed)
+        model = random_weights(model_class._from_config(config, attn_implementation="eager"))
+        dtype = [torch.float32, torch.bfloat16, torch.float16][seed % 3]
+        name = f"esm_{seed}"
+        model = write_model(out, name, model, tokenizer, dtype, sharded=seed % 2 == 1)
+        for module in model.modules():  # rounded with the weights, unlike those of published files
+            if hasattr(module, "inv_freq"):
+                module.inv_freq = 1 / 10000 ** (torch.arange(len(module.inv_freq)) / len(module.inv_freq))
+        seen = visible(LENGTHS, T)
+        # transformers 4.57 does not tell the embeddings what is padding, unlike earlier versions and the authors' program.
+        embeddings = getattr(model, "esm", model).embeddings
+        embed = embeddings.forward
+        ids = torch.randint(4, mask, (B, T)) * seen + 1 - seen
+        ids[0, 3] = ids[0, 8] = ids[1, 2] = mask
+        labels = torch.where(ids == mask, torch.randint(4, mask, (B, T)), -100)
+        protein = tokenizer(PROTEIN, return_tensors="pt")
+        with torch.no_grad():
+            embeddings.forward = functools.partial(embed, attention_mask=seen)
+            result = model(input_ids=ids, attention_mask=seen, output_hidden_states=True, output_attentions=True)
+            loss = model(input_ids=ids, attention_mask=seen, labels=labels).loss if "MaskedLM" in str(model_class) else None
+            embeddings.forward = embed
+            contacts = (model if hasattr(model, "predict_contacts") else model.esm).predict_contacts(
+                protein["input_ids"], protein["attention_mask"]
+            )
+            tensors = {
+                "ids": ids, "lengths": LENGTHS, "hidden": result.hidden_states[-1],
+                "maps": torch.stack(result.attentions), "protein": protein["input_ids"], "contacts": contacts[0],
+            }  # fmt: skip
+            if "logits" in result:
+                tensors["logits"] = result.logits
+            if loss is not None:
+                tensors |= {"labels": labels, "loss": loss}
+        save_file({key: contiguous(value) for key, value in tensors.items()}, out / f"{name}.safetensors")
+
+
 def longformer(out):
     from transformers import (
         LongformerConfig, LongformerForMaskedLM, LongformerForSequenceClassification, LongformerForTokenClassification,
@@ -736,7 +797,7 @@ def detr(out):
 
 CASES = [
     gpt2, llama, mistral, qwen, gemma, decoder_classifiers, bert, roberta, big_bird, distilbert, token_classifiers,
-    longformer, t5, bart, bart_classifier, marian, vit, detr,
+    longformer, esm, t5, bart, bart_classifier, marian, vit, detr,
 ]  # fmt: skip
 
 # What the table of docs/hub.md says of a family beside what is compared; made by scripts/make_hub_table.py.
@@ -748,6 +809,7 @@ REMARKS = {
     "gemma2": "with soft caps",
     "gemma3_text": "with two rotary bases",
     "longformer": "the first token is global",
+    "esm": "rotary and learned positions; contacts as `predict_contacts`; not ESMFold",
     "big_bird": "`block_sparse`: texts of up to (5 + 2 `num_random_blocks`) `block_size` tokens, which see everything; in "
     "longer ones transformers takes the first block for each random one. The pooler that its classes do not use is not "
     "written",

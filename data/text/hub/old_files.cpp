@@ -1,5 +1,6 @@
 #include "data/text/hub/old_files.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -61,6 +62,46 @@ SpecJson bert_document(std::string_view text, const TokenizerSettings& settings)
   return document;
 }
 
+/// Each token is found wherever it stands in a text, the longest first. A word between tokens is unknown.
+SpecJson esm_document(std::string_view text, const TokenizerSettings& settings) {
+  SpecJson vocab = SpecJson::object(), added = SpecJson::array();
+  int64_t id = 0;
+  for_each_old_line(text, [&](std::string_view line) {
+    if (find_invalid_utf8(line)) throw DataError(fmt::format("vocab.txt: line {} is not UTF-8", id + 1));
+    const std::string token(line);
+    const bool is_special =
+        std::ranges::any_of(settings.roles, [&](const auto& role) { return role.second.content == token; });
+    added.push_back({{"id", id}, {"content", token}, {"normalized", false}, {"special", is_special}});
+    vocab[token] = id++;
+  });
+  const auto piece = [](const std::string& name) {
+    return SpecJson{{"SpecialToken", {{"id", name}, {"type_id", 0}}}};
+  };
+  const auto sequence = [](const char* name) {
+    return SpecJson{{"Sequence", {{"id", name}, {"type_id", 0}}}};
+  };
+  const auto cls = settings.token(TokenRole::cls), eos = settings.token(TokenRole::eos);
+  SpecJson names = SpecJson::object();
+  for (const auto& name : {cls, eos})
+    names[name] = {{"ids", SpecJson::array({token_and_id(vocab, name)[1]})}};
+  // What Python's str.split() takes for a blank.
+  SpecJson document = {{"added_tokens", std::move(added)}};
+  document["pre_tokenizer"] = {{"type", "Split"},
+                               {"pattern", {{"Regex", "[\\s\x1c-\x1f]+"}}},
+                               {"behavior", "Removed"},
+                               {"invert", false}};
+  document["post_processor"] = {
+      {"type", "TemplateProcessing"},
+      {"single", SpecJson::array({piece(cls), sequence("A"), piece(eos)})},
+      {"pair", SpecJson::array({piece(cls), sequence("A"), piece(eos), sequence("B"), piece(eos)})},
+      {"special_tokens", std::move(names)}};
+  document["model"] = {{"type", "WordPiece"},
+                       {"unk_token", settings.token(TokenRole::unk)},
+                       {"continuing_subword_prefix", ""}};
+  document["model"]["vocab"] = std::move(vocab);
+  return document;
+}
+
 SpecJson merges_in(std::string_view text) {
   SpecJson merges = SpecJson::array();
   bool is_first = true;
@@ -118,7 +159,8 @@ SpecJson gpt2_document(const std::map<std::string, std::string>& files, const To
 SpecJson tokenizer_json_of_old_files(const std::map<std::string, std::string>& files,
                                      const TokenizerSettings& settings) {
   if (const auto file = files.find("vocab.txt"); file != files.end())
-    return bert_document(file->second, settings);
+    return settings.type == "EsmTokenizer" ? esm_document(file->second, settings)
+                                           : bert_document(file->second, settings);
   if (files.contains("vocab.json") && files.contains("merges.txt")) return gpt2_document(files, settings);
   return nullptr;
 }

@@ -1,5 +1,6 @@
 #pragma once
-// Vocabularies from before there was tokenizer.json: vocab.txt (BERT), vocab.json with merges.txt (GPT-2).
+// Vocabularies from before there was tokenizer.json: vocab.txt (BERT, ESM), vocab.json with merges.txt
+// (GPT-2).
 
 #include <map>
 #include <string>

@@ -56,6 +56,13 @@ std::map<TokenRole, AddedToken> default_roles(std::string_view type) {
     set(cls, "<s>");
     set(mask, "<mask>");
     roles[mask].lstrip = true;
+  } else if (type == "EsmTokenizer") {
+    set(unk, "<unk>");
+    set(pad, "<pad>");
+    set(cls, "<cls>");
+    set(mask, "<mask>");
+    // It stands where other encoders have a separator.
+    for (const auto role : {eos, sep}) set(role, "<eos>");
   } else if (type == "GPT2Tokenizer") {
     for (const auto role : {bos, eos, unk}) set(role, "<|endoftext|>");
   } else if (type == "Qwen2Tokenizer") {

@@ -1,0 +1,149 @@
+// ESM, language models of proteins: ESM-2 (Lin et al. 2023), and ESM-1b and ESM-1v (Rives et al. 2021, Meier
+// et al. 2021), which have learned positions.
+
+#include <cstdint>
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <torch/types.h>
+
+#include "interop/families/common.h"
+#include "interop/families/families.h"
+
+namespace zoo {
+namespace {
+
+/// The base of the rotary positions, which no file says.
+constexpr double kEsmTheta = 10000;
+
+void read_esm(ForeignConfig& from, Experiment& to) {
+  auto& model = to.model;
+  model.architecture = Architecture::encoder;
+  model.vocab_size = from.integer("vocab_size", 33);
+  model.d_model = from.integer("hidden_size", 768);
+  model.n_layers = from.integer("num_hidden_layers", 12);
+  model.n_heads = from.integer("num_attention_heads", 12);
+  model.d_ff = from.integer("intermediate_size", 3072);
+  // The layers have GELU whatever the file says, as their authors' program has it.
+  from.ignore({"hidden_act"});
+  model.activation = Activation::gelu;
+  model.norm_eps = from.number("layer_norm_eps", 1e-12);
+  model.norm_placement = NormPlacement::pre;
+  model.embedding_norm = from.flag("emb_layer_norm_before", false);
+  const auto pad = from.optional_integer("pad_token_id");
+  const auto positions = from.text("position_embedding_type", "absolute");
+  model.max_positions = from.integer("max_position_embeddings", 1026);
+  if (positions == "rotary") {
+    model.position = Position::rotary;
+    model.rotary.theta = kEsmTheta;
+  } else if (positions == "absolute") {
+    if (!pad) from.fail("position_embedding_type", "absolute needs a pad_token_id");
+    model.position = Position::learned;
+    model.position_offset = *pad + 1;
+    model.max_positions -= model.position_offset;
+  } else {
+    from.fail("position_embedding_type", "only rotary and absolute are supported");
+  }
+  const auto mask = from.optional_integer("mask_token_id");
+  if (from.flag("token_dropout", false)) {
+    if (!mask) from.fail("token_dropout", "it needs a mask_token_id");
+    model.token_dropout = *mask;
+  }
+  model.contact_regression = true;
+  model.dropout = from.number("hidden_dropout_prob", 0.1);
+  model.attention_dropout = from.number("attention_probs_dropout_prob", 0.1);
+  model.tie_embeddings = from.flag("tie_word_embeddings", true);
+  model.output_bias = true;
+  model.init_residual_scaling = false;
+  if (!from.flag("add_pooling_layer", true)) model.pooler = false;
+  from.require("is_folding_model", false);
+  from.require("is_decoder", false);
+  from.require("add_cross_attention", false);
+  from.ignore({"esmfold_config", "vocab_list", "classifier_dropout"});
+}
+
+void write_esm(const Experiment& from, nlohmann::json& to) {
+  const auto& model = from.model;
+  to["hidden_size"] = model.d_model;
+  to["num_hidden_layers"] = model.n_layers;
+  to["num_attention_heads"] = model.n_heads;
+  to["intermediate_size"] = model.feed_forward_width();
+  to["layer_norm_eps"] = model.norm_eps;
+  to["emb_layer_norm_before"] = model.embedding_norm;
+  to["position_embedding_type"] = model.position == Position::rotary ? "rotary" : "absolute";
+  to["max_position_embeddings"] = model.max_positions + model.position_offset;
+  to["token_dropout"] = model.token_dropout.has_value();
+  if (model.token_dropout) to["mask_token_id"] = *model.token_dropout;
+  to["hidden_dropout_prob"] = model.dropout;
+  to["attention_probs_dropout_prob"] = model.attention_dropout;
+  to["is_folding_model"] = false;
+  if (!model.pooler) to["add_pooling_layer"] = false;
+}
+
+TensorRules esm_rules(const Experiment& experiment) {
+  const auto& model = experiment.model;
+  const std::string ours = "encoder.layers.{}.", body = "esm.", theirs = body + "encoder.layer.{}.";
+  TensorRules rules;
+  rules.prefix(body).layers(model.n_layers);
+  rules.module("token_embedding", body + "embeddings.word_embeddings");
+  rules.module("encoder_embedder.position_embedding", body + "embeddings.position_embeddings");
+  rules.module("encoder_embedder.embedding_norm", body + "embeddings.layer_norm");
+  rules.module(ours + "self_attention.q", theirs + "attention.self.query");
+  rules.module(ours + "self_attention.k", theirs + "attention.self.key");
+  rules.module(ours + "self_attention.v", theirs + "attention.self.value");
+  rules.module(ours + "self_attention.out", theirs + "attention.output.dense");
+  rules.module(ours + "residual.self_attention_norm", theirs + "attention.LayerNorm");
+  rules.module(ours + "feed_forward.up", theirs + "intermediate.dense");
+  rules.module(ours + "feed_forward.down", theirs + "output.dense");
+  rules.module(ours + "residual.feed_forward_norm", theirs + "LayerNorm");
+  rules.module("encoder.final_norm", body + "encoder.emb_layer_norm_after");
+  rules.module("contact_regression", body + "contact_head.regression");
+  // A table of 0, 1, … that older versions saved.
+  rules.ignore(body + "embeddings.position_ids");
+  if (model.position == Position::rotary) {
+    const int64_t width = model.head_width();
+    for (int64_t layer = 0; layer < model.n_layers; ++layer) {
+      rules.buffer(
+          fmt::format("{}encoder.layer.{}.attention.self.rotary_embeddings.inv_freq", body, layer), [width] {
+            return torch::pow(kEsmTheta, torch::arange(0, width, 2, torch::kFloat) / width).reciprocal();
+          });
+    }
+  }
+  const auto& task = experiment.task.type;
+  if (task == "masked_language_modeling") {
+    rules.module("head.transform", "lm_head.dense");
+    rules.module("head.norm", "lm_head.layer_norm");
+    rules.tensor("head.output.bias", "lm_head.bias");
+    rules.tensor("head.output.weight", "lm_head.decoder.weight");
+    if (model.tie_embeddings)
+      rules.copy("lm_head.decoder.weight", body + "embeddings.word_embeddings.weight");
+    rules.ignore(body + "pooler.*");
+  } else if (task == "token_classification") {
+    rules.module("head.classifier", "classifier");
+    rules.ignore(body + "pooler.*").ignore("lm_head.*");
+  } else {
+    const bool has_classifier = task == "text_classification";
+    rules.module("head.pooler", has_classifier ? "classifier.dense" : body + "pooler.dense");
+    rules.module("head.classifier", "classifier.out_proj");
+    rules.ignore("lm_head.*");
+    if (has_classifier) rules.ignore(body + "pooler.*");
+  }
+  return rules;
+}
+
+}  // namespace
+
+ForeignFamily esm_foreign() {
+  return {.model_type = "esm",
+          .doc = "ESM-2 (Lin et al. 2023), ESM-1b, ESM-1v: proteins",
+          .classes = {{"EsmForMaskedLM", "masked_language_modeling"},
+                      {"EsmForSequenceClassification", "text_classification"},
+                      {"EsmForTokenClassification", "token_classification"},
+                      {"EsmModel", "text_features"}},
+          .read = read_esm,
+          .write = write_esm,
+          .rules = esm_rules};
+}
+
+}  // namespace zoo
