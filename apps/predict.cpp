@@ -21,10 +21,13 @@
 #include "apps/console/prompt_lines.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "data/files/tables.h"
 #include "data/images/draw_boxes.h"
 #include "data/images/image_file.h"
 #include "data/text/corpus.h"
+#include "data/text/tagging/tagged_texts.h"
 #include "io/files.h"
+#include "pages/labels/labels_page.h"
 
 namespace zoo {
 namespace {
@@ -36,7 +39,8 @@ struct PredictArguments {
   std::vector<std::filesystem::path> images, recordings;
   std::optional<int64_t> top;
   std::optional<double> min_score;
-  std::optional<std::filesystem::path> out;  // the directory of pictures with boxes
+  /// The directory of pictures with boxes; the page of texts with a label for each word.
+  std::optional<std::filesystem::path> out;
   bool json = false, strict = false;
 };
 
@@ -58,10 +62,14 @@ void require_predictions(const Run& run, const std::filesystem::path& dir) {
       fmt::format("{}: the task {} has no labels to predict{}", dir.string(), type.name, advice));
 }
 
-/// Throws UsageError for options that only a task with objects has.
+/// Throws UsageError for options that only a task with objects has; --out is also for one that labels words.
 void require_objects(const PredictArguments& arguments, const Run& run) {
-  if (task_type(run.experiment()).finds_objects) return;
-  const char* const option = arguments.out ? "--out" : arguments.min_score ? "--min-score" : nullptr;
+  const auto& type = task_type(run.experiment());
+  if (type.finds_objects) return;
+  const bool has_page = type.labels_tokens;
+  const char* const option = arguments.out && !has_page ? "--out"
+                             : arguments.min_score      ? "--min-score"
+                                                        : nullptr;
   if (option)
     throw UsageError(fmt::format("{}: {} classifies, it finds no objects: leave it out", option,
                                  arguments.run.dir.string()));
@@ -174,6 +182,42 @@ void answer_typed_texts(const PredictArguments& arguments, const Run& run) {
   });
 }
 
+/// The right labels of texts from tables that have them; nothing if there are other inputs, too.
+std::vector<std::vector<std::string>> right_labels(const PredictArguments& arguments, const Run& run) {
+  auto config = run.experiment().data;
+  if (!arguments.texts.texts.empty() || arguments.texts.files.empty()) return {};
+  config.test.clear();
+  for (const auto& file : arguments.texts.files) {
+    if (!is_table(file)) return {};
+    config.test.emplace_back(std::filesystem::absolute(file).string());
+  }
+  std::vector<std::vector<std::string>> labels;
+  try {
+    for (const auto& text : read_tagged(config, Split::test, run.task().vocabulary().labels)) {
+      const auto units = units_of(text.labels, text.unit);
+      labels.emplace_back(units.begin(), units.end());
+    }
+  } catch (const DataError&) {  // a table without labels
+    return {};
+  }
+  return labels;
+}
+
+/// Writes the page of texts with their labels.
+void write_page(const std::vector<Prediction>& predictions, const PredictArguments& arguments,
+                const Run& run) {
+  const auto right = right_labels(arguments, run);
+  std::vector<LabelledText> texts;
+  for (size_t i = 0; i < predictions.size(); ++i) {
+    auto& text = texts.emplace_back(LabelledText{.prediction = predictions[i]});
+    const auto n = predictions[i].tokens->size();
+    if (right.size() != predictions.size() || right[i].size() < n) continue;
+    text.truth.assign(right[i].begin(), right[i].begin() + static_cast<ptrdiff_t>(n));
+  }
+  write_file_atomically(*arguments.out, labels_page(run.experiment().name, texts), Follow::everything);
+  std::cerr << "texts with labels: " << arguments.out->string() << '\n';
+}
+
 void note_unlikely(const UnlikelyObjects& unlikely, double min_score) {
   if (unlikely.n == 0) return;
   std::cerr << fmt::format(
@@ -204,8 +248,9 @@ void predict(const PredictArguments& arguments) {
   refuse_top(arguments, run);
   if (is_conversation(arguments, run)) return answer_typed_texts(arguments, run);
   const auto inputs = inputs_of(arguments, run);
+  const bool has_page = arguments.out && task_type(run.experiment()).labels_tokens;
   const auto pictures =
-      arguments.out ? pictures_in(*arguments.out, inputs) : std::vector<std::filesystem::path>{};
+      arguments.out && !has_page ? pictures_in(*arguments.out, inputs) : std::vector<std::filesystem::path>{};
   const auto kind = files_of(run);
   const char* const unit = !kind ? "texts" : *kind == FileKind::images ? "images" : "recordings";
   UnreadableFiles unreadable(kind.value_or(FileKind::images),
@@ -218,6 +263,7 @@ void predict(const PredictArguments& arguments) {
   note_cut_texts(std::ranges::count(predictions, true, &Prediction::cut), std::ssize(inputs), data);
   const double min_score = arguments.min_score.value_or(kLeastScore);
   note_unlikely(keep_best_objects(predictions, min_score, arguments.top.value_or(kEveryLabel)), min_score);
+  if (has_page) return write_page(predictions, arguments, run);
   if (arguments.out) {
     draw(predictions, inputs, pictures, run);
     std::cerr << fmt::format("{} drawing{} in {}\n", predictions.size(), predictions.size() == 1 ? "" : "s",
@@ -262,10 +308,13 @@ void add_predict(CLI::App& app) {
       ->type_name("SCORE")
       ->check(number(0, 1));
   command
-      ->add_option("--out", arguments->out,
-                   "A directory to write the pictures to, with a box around each object, as PNG files named "
-                   "like the inputs; files of these names are replaced")
-      ->type_name("DIR");
+      ->add_option(
+          "--out", arguments->out,
+          "A directory to write the pictures to, with a box around each object, as PNG files named "
+          "like the inputs; files of these names are replaced. For a run that labels words or characters: an "
+          "HTML page to write in place of lines, which also has the labels of --input, if it is a table with "
+          "labels")
+      ->type_name("PATH");
   add_json(*command, arguments->json,
            "One JSON document: {\"results\": [{\"input\", \"labels\": [{\"label\", \"probability\"}]}]}, "
            "for recordings {\"input\", \"text\"}, for words {\"input\", \"tokens\": [{\"token\", \"label\", "

@@ -103,6 +103,17 @@ TEST_F(TokenLabels, PredictPrintsALineForEachWordOrCharacter) {
               ::testing::MatchesRegex("V\tE\t.*\nM\tH\t.*\nK\tH\t.*\n\nM\tH\t.*\nK\tH\t.*\nK\tH\t.*\n\n"));
 }
 
+TEST_F(TokenLabels, PredictWritesAPage) {
+  const auto outcome = zoo("predict letters --input letters.tsv --out page.html --device cpu");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, HasSubstr("texts with labels: page.html"));
+  const auto page = read_file(*dir_ / "page.html");
+  EXPECT_THAT(page, HasSubstr(R"("truth":["H","H","H","E","-"])"));
+  EXPECT_EQ(zoo("predict letters --text VMK --out page.html --device cpu").code, 0);
+  EXPECT_THAT(read_file(*dir_ / "page.html"), HasSubstr(R"("truth":null)"));
+}
+
 TEST_F(TokenLabels, EvaluateReadsTablesAndSentences) {
   const auto names = json::parse(output("evaluate names --json"));
   EXPECT_EQ(names["accuracy"], 1);
@@ -127,6 +138,7 @@ TEST_F(TokenLabels, ProblemsAreOneLine) {
   expect_error("train names.yaml --out other --set training.best_by=bleu",
                "which has loss, accuracy, f1, entity_f1");
   expect_error("train names.yaml --out other --set data.label_unit=letter", "data.label_unit");
+  expect_error("contacts letters --text MKV", "has no regression from attention to contacts");
 }
 
 TEST_F(TokenLabels, OtherCommandsTakeTheRun) {
