@@ -97,6 +97,12 @@ void describe(ConfigVisitor& v, DataConfig& c) {
           "encoder_decoder reads them (default half of sequence_length). A decoder uses them only in "
           "evaluation (default 1).",
           Limits::at_least(1));
+  v.field(
+      "fill_in_the_middle", c.fill_in_the_middle,
+      "language_modeling by a decoder: share of the documents that training reads as <fim_prefix> beginning "
+      "<fim_suffix> end <fim_middle> middle, so that the model learns to fill gaps. Needs a tokenizer of "
+      "type bpe, or hub if it has these tokens.",
+      Limits::between(0, 1));
   v.field("bucket_by_length", c.bucket_by_length,
           "Put sequences of similar lengths into a batch: less padding.");
   v.field("mask_probability", c.mask_probability, "masked_language_modeling: share of the tokens to predict.",
@@ -141,6 +147,11 @@ void validate(const DataConfig& c, const Complain& complain) {
   if (c.prefix_length && *c.prefix_length > c.sequence_length) {
     complain("prefix_length",
              fmt::format("{} is longer than sequence_length {}", *c.prefix_length, c.sequence_length));
+  }
+  const auto kind = c.tokenizer.type;
+  if (c.fill_in_the_middle > 0 && kind != TokenizerKind::bpe && kind != TokenizerKind::hub) {
+    complain("fill_in_the_middle",
+             fmt::format("needs a tokenizer of type bpe or hub, not {}", name_of(c.tokenizer.type)));
   }
   if (c.source == c.target) complain("target", "must differ from `source`");
   validate(c.images, complain_under("images", complain));

@@ -45,6 +45,9 @@ constexpr auto hub_names = std::to_array<std::string_view>({"tokenizer.json",
 constexpr auto hub_vocabularies = std::span(hub_names).first(14);
 constexpr int64_t largest_hub_file = int64_t{64} << 20;  // bytes
 constexpr std::string_view hub_folder = "hub";           // of a run
+/// StarCoder's tokens for filling in the middle.
+constexpr auto infilling_names =
+    std::to_array<std::string_view>({"<fim_prefix>", "<fim_suffix>", "<fim_middle>"});
 
 /// A line break and a blank as people see them in a list of tokens.
 std::string with_visible_blanks(std::string_view token) {
@@ -132,7 +135,12 @@ class HubTokenizer final : public Tokenizer {
   }
   /// transformers forbids no token by itself; generation.suppress_tokens has those that a model forbids.
   TokenIds never_generated() const override {
-    return framed_by_task_ ? Tokenizer::never_generated() : TokenIds();
+    if (!framed_by_task_) return {};
+    auto ids = Tokenizer::never_generated();
+    for (const auto name : infilling_names) {
+      if (const int64_t id = codec_->find(name); id >= 0) ids.push_back(id);
+    }
+    return ids;
   }
   std::map<std::string, std::string> exported_files(const TextFrame& frame) const override {
     auto files = files_;
@@ -257,12 +265,16 @@ std::unique_ptr<Tokenizer> train_hub_tokenizer(const TokenizerConfig& config, Sp
                            .lowercase = config.lowercase,
                            .special = {}};
   auto ids = special_tokens(special);
-  if (special == SpecialTokenSet::all) {
+  if (special != SpecialTokenSet::none) {
     for (const char* const name : {"pad", "unk", "bos", "eos", "mask", "cls", "sep"})
       training.special.emplace_back(fmt::format("{}_token", name), fmt::format("<{}>", name));
   } else if (is_word_piece) {
     training.special.emplace_back("unk_token", "<unk>");
     ids.unk = 0;
+  }
+  if (special == SpecialTokenSet::infilling) {
+    if (is_word_piece) throw DataError("only a vocabulary of the type bpe can have tokens for filling gaps");
+    for (const auto name : infilling_names) training.special.emplace_back("", name);
   }
   return make_hub_tokenizer(train_subwords(training,
                                            [&](const std::function<void(std::string_view)>& sink) {

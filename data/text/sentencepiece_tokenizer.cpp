@@ -217,7 +217,7 @@ std::unique_ptr<SentencePieceTokenizer> SentencePieceTokenizer::train(const Text
   if (!text.has_visible)
     throw DataError(
         "the training text has no visible characters: there is nothing to make a vocabulary from");
-  const bool all = special == SpecialTokenSet::all;
+  const bool all = special != SpecialTokenSet::none;
   std::unordered_map<std::string, std::string> options = {
       {"model_type", std::string(name_of(config.model))},
       {"vocab_size", std::to_string(config.vocab_size)},

@@ -32,8 +32,9 @@ struct SpecialTokens {
 };
 
 /// Which special tokens a task needs. `none` gives a vocabulary of only the text's symbols (a character model
-/// of one stream, as in nanoGPT).
-enum class SpecialTokenSet { none, all };
+/// of one stream, as in nanoGPT). `infilling`: all, and those of fill-in-the-middle
+/// (data/text/batches/infilling.h), which only vocabularies of the type bpe can have.
+enum class SpecialTokenSet { none, all, infilling };
 
 class Tokenizer {
  public:

@@ -117,9 +117,16 @@ class LanguageModeling final : public Task {
       return prefix_language_modeling_batches(std::move(stream), data.sequence_length, prefix,
                                               tokenizer().special(), batch_options(split));
     }
-    // Training uses every token of a window; evaluation scores only the tokens after the prefix.
-    const int64_t prefix = split == Split::train ? 1 : data.prefix_length.value_or(1);
-    return language_modeling_batches(std::move(stream), data.sequence_length, prefix, batch_options(split));
+    // Training uses every token of a window; evaluation scores only the tokens after the prefix, and
+    // documents as they are.
+    if (split != Split::train) {
+      return language_modeling_batches(std::move(stream), data.sequence_length,
+                                       data.prefix_length.value_or(1), batch_options(split));
+    }
+    const auto infilling =
+        data.fill_in_the_middle > 0 ? infilling_of(data.fill_in_the_middle, tokenizer()) : Infilling{};
+    return language_modeling_batches(std::move(stream), data.sequence_length, 1, batch_options(split),
+                                     infilling);
   }
 
   std::unique_ptr<BatchSource> open_conversations(Split split) {
@@ -142,7 +149,9 @@ class LanguageModeling final : public Task {
 
 std::unique_ptr<Task> make_language_modeling(const Experiment& experiment, Vocabulary vocabulary) {
   if (!vocabulary.tokenizer) {
-    const auto needed = needs_special_tokens(experiment) ? SpecialTokenSet::all : SpecialTokenSet::none;
+    const auto needed = experiment.data.fill_in_the_middle > 0 ? SpecialTokenSet::infilling
+                        : needs_special_tokens(experiment)     ? SpecialTokenSet::all
+                                                               : SpecialTokenSet::none;
     vocabulary.tokenizer =
         make_tokenizer_for(experiment.data.tokenizer, needed, reader_of(experiment.data, Split::train));
   }
@@ -153,7 +162,10 @@ void validate_language_modeling(const Experiment& experiment, const Complain& co
   require_shape(experiment, {FamilyShape::decoder, FamilyShape::encoder_decoder},
                 "decoder or encoder_decoder", complain);
   require_positions(experiment, "data.sequence_length", experiment.data.sequence_length, complain);
-  if (experiment.data.chat) require_shape(experiment, {FamilyShape::decoder}, "decoder", complain);
+  if (experiment.data.chat || experiment.data.fill_in_the_middle > 0)
+    require_shape(experiment, {FamilyShape::decoder}, "decoder", complain);
+  if (experiment.data.chat && experiment.data.fill_in_the_middle > 0)
+    complain("data.fill_in_the_middle", "is for documents, not for conversations (data.chat)");
 }
 
 }  // namespace

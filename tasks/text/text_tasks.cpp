@@ -28,6 +28,7 @@ std::shared_ptr<const Tokenizer> make_tokenizer_for(const TokenizerConfig& confi
                                                     const TextReader& corpus) {
   const bool all =
       config.special_tokens.value_or(needed == SpecialTokenSet::all || learns_vocabulary(config.type));
+  if (needed == SpecialTokenSet::infilling) return make_tokenizer(config, needed, corpus);
   return make_tokenizer(config, all ? SpecialTokenSet::all : SpecialTokenSet::none, corpus);
 }
 

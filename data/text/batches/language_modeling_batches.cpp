@@ -48,11 +48,11 @@ class Windows : public PlannedBatches {
     for (const int64_t example : examples) begins.push_back(offset(epoch) + example * stride_);
     // All windows of a batch are equally long: the shorter one at the end is a batch of its own.
     const int64_t width = std::min(length_, stream_.n_tokens() - 1 - begins.front());
-    return make(begins, width);
+    return make(epoch, begins, width);
   }
 
   /// The batch of the windows that begin at `begins` and read `width` tokens.
-  virtual Batch make(const std::vector<int64_t>& begins, int64_t width) const = 0;
+  virtual Batch make(int64_t epoch, const std::vector<int64_t>& begins, int64_t width) const = 0;
 
   /// `n` tokens of each window, from its token `from` on, one row after the other: (B·n).
   torch::Tensor rows(const std::vector<int64_t>& begins, int64_t from, int64_t n) const {
@@ -65,6 +65,7 @@ class Windows : public PlannedBatches {
     return ids;
   }
   int64_t prefix() const { return prefix_; }
+  const TokenStore& stream() const { return stream_; }
 
  private:
   /// Where the first window of an epoch begins. Each epoch cuts the windows at other places.
@@ -83,16 +84,24 @@ class Windows : public PlannedBatches {
 /// A decoder reads the window and predicts each of its tokens after the prefix.
 class DecoderWindows final : public Windows {
  public:
-  using Windows::Windows;
+  DecoderWindows(TokenStore stream, int64_t length, int64_t prefix, const BatchOptions& options,
+                 const Infilling& infilling)
+      : Windows(std::move(stream), length, prefix, options), infilling_(infilling) {}
 
  private:
   using Windows::make;
-  Batch make(const std::vector<int64_t>& begins, int64_t width) const override {
+  Batch make(int64_t epoch, const std::vector<int64_t>& begins, int64_t width) const override {
     const auto n_rows = static_cast<int64_t>(begins.size());
     const int64_t first = prefix() - 1, n = width - first;  // the positions that predict
     Batch batch;
-    batch.input.ids = rows(begins, 0, width).view({n_rows, width});
-    batch.targets = rows(begins, prefix(), n);
+    if (infilling_.share > 0) {
+      const auto windows = infilled(epoch, begins, width + 1).view({n_rows, width + 1});
+      batch.input.ids = windows.narrow(1, 0, width).contiguous();
+      batch.targets = windows.narrow(1, prefix(), n).reshape({-1});
+    } else {
+      batch.input.ids = rows(begins, 0, width).view({n_rows, width});
+      batch.targets = rows(begins, prefix(), n);
+    }
     if (first > 0) {
       const auto columns = torch::arange(first, width);
       batch.positions = (torch::arange(n_rows).unsqueeze(1) * width + columns).reshape({-1});
@@ -100,6 +109,20 @@ class DecoderWindows final : public Windows {
     batch.tokens = n_rows * width;
     return batch;
   }
+
+  /// The first `n` tokens of each window as copy_infilled() gives them, one row after the other: (B·n).
+  torch::Tensor infilled(int64_t epoch, const std::vector<int64_t>& begins, int64_t n) const {
+    torch::Tensor ids = int64_tensor(static_cast<int64_t>(begins.size()) * n);
+    int64_t* row = ids.mutable_data_ptr<int64_t>();
+    for (const int64_t begin : begins) {
+      copy_infilled(stream(), infilling_, {.seed = options().seed, .epoch = epoch}, begin,
+                    std::span(row, static_cast<size_t>(n)));
+      row += n;
+    }
+    return ids;
+  }
+
+  Infilling infilling_;
 };
 
 /// The encoder reads the prefix and eos. The decoder reads bos and the tokens after the prefix.
@@ -114,7 +137,7 @@ class PrefixWindows final : public Windows {
 
  private:
   using Windows::make;
-  Batch make(const std::vector<int64_t>& begins, int64_t width) const override {
+  Batch make(int64_t /*epoch*/, const std::vector<int64_t>& begins, int64_t width) const override {
     const auto n_rows = static_cast<int64_t>(begins.size());
     const int64_t n = width - prefix() + 1;
     const auto column = [&](int64_t token) { return torch::full({n_rows, 1}, token, torch::kInt64); };
@@ -134,8 +157,9 @@ class PrefixWindows final : public Windows {
 }  // namespace
 
 std::unique_ptr<BatchSource> language_modeling_batches(TokenStore stream, int64_t length,
-                                                       int64_t prefix_length, const BatchOptions& options) {
-  return std::make_unique<DecoderWindows>(std::move(stream), length, prefix_length, options);
+                                                       int64_t prefix_length, const BatchOptions& options,
+                                                       const Infilling& infilling) {
+  return std::make_unique<DecoderWindows>(std::move(stream), length, prefix_length, options, infilling);
 }
 
 std::unique_ptr<BatchSource> prefix_language_modeling_batches(TokenStore stream, int64_t length,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/batch_source.h"
+#include "data/text/batches/infilling.h"
 #include "data/text/token_store.h"
 #include "data/text/tokenizer.h"
 
@@ -21,8 +22,10 @@ namespace zoo {
 /// the beginning, and a shorter last window is a batch of its own. The first `prefix_length` (1 … length)
 /// tokens of a window are only read; the others are also predicted. Windows overlap so that every token
 /// except the stream's first `prefix_length` is predicted once. A stream shorter than `length` is one window.
+/// With `infilling`, windows are read as copy_infilled() says; what its marks leave no room for is not read.
 std::unique_ptr<BatchSource> language_modeling_batches(TokenStore stream, int64_t length,
-                                                       int64_t prefix_length, const BatchOptions& options);
+                                                       int64_t prefix_length, const BatchOptions& options,
+                                                       const Infilling& infilling = {});
 
 /// The same windows with the same targets for an encoder-decoder. The encoder reads the prefix and eos; the
 /// decoder reads bos and the tokens after the prefix.

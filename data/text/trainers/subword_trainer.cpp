@@ -150,7 +150,11 @@ std::map<std::string, std::string> train_subwords(
                                         {"rstrip", false},
                                         {"normalized", false},
                                         {"special", true}});
-    config[role] = token;
+    if (role.empty()) {
+      config["additional_special_tokens"].push_back(token);
+    } else {
+      config[role] = token;
+    }
   }
   return {{"tokenizer.json", document.dump(1, ' ') + "\n"},
           {"tokenizer_config.json", config.dump(1, ' ') + "\n"}};

@@ -16,7 +16,8 @@ struct SubwordTraining {
   SubwordKind kind = SubwordKind::byte_bpe;
   int64_t vocab_size = 8000;
   bool lowercase = false;
-  /// The special tokens by what transformers calls them (pad_token, unk_token …), in the order of their ids.
+  /// The special tokens by what transformers calls them (pad_token, unk_token …; empty: it has no name for
+  /// them), in the order of their ids.
   /// WordPiece needs an unk_token.
   std::vector<std::pair<std::string, std::string>> special;
 };
