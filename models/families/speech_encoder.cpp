@@ -56,7 +56,8 @@ torch::Tensor SpeechEncoderModel::encode(const Batch& batch, std::vector<torch::
 }
 
 torch::Tensor SpeechEncoderModel::features(const Batch& batch) {
-  return head_->prepare(select_positions(encode(batch, nullptr), batch.positions));
+  // The head's dropout counts rows of the batch, so it comes before the vectors of all rows are joined.
+  return select_positions(head_->prepare(encode(batch, nullptr)), batch.positions);
 }
 
 std::shared_ptr<torch::nn::Module> SpeechEncoderModel::fresh(const std::optional<torch::Device>&) const {
