@@ -4,8 +4,9 @@
     benchmarks/proteins/structure.py RUN...     # runs of token_classification over dssp8 or dssp3
 
 For each run: the share of residues whose state is right, of eight states (Q8) and of three (Q3: H, G, I are helix, E, B
-strand, the rest coil; the states of a run over dssp8 are reduced after the prediction). The intervals are those of a
-bootstrap over chains, 10,000 draws. With several runs, also the differences to the first one, on the same draws.
+strand, the rest coil; the states of a run over dssp8 are reduced after the prediction, which is worse than a run over
+dssp3). The intervals are those of a bootstrap over chains, 2,000 draws. With several runs, also the differences to the first
+one, on the same draws.
 
 Baselines: the commonest state, and GOR I (Garnier, Osguthorpe & Robson 1978), the sum of what each of 17 neighbouring
 residues says by itself, from the same training chains.
@@ -27,7 +28,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 THREE_STATES = str.maketrans("HGIEBCST-", "HHHEECCC-")
 NOT_COUNTED = "-"
-DRAWS = 10_000
+DRAWS = 2000
 WINDOW = 8  # residues on each side in GOR I
 
 
@@ -97,7 +98,7 @@ def interval(counts, others=None):
     draw = random.Random(1)
     chains = range(len(counts))
     values = []
-    for _ in range(DRAWS // 10 if len(counts) > 2000 else DRAWS):
+    for _ in range(DRAWS):
         picked = draw.choices(chains, k=len(counts))
         value = share([counts[i] for i in picked])
         values.append(value - share([others[i] for i in picked]) if others else value)
