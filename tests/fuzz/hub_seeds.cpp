@@ -87,6 +87,8 @@ Seeds hub_seeds() {
                 "", ""}),
           join({"", R"({"do_lower_case": true})", R"({"unk_token": "[UNK]"})",
                 "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\n##s\n", "", ""}),
+          join({"", R"({"tokenizer_class": "EsmTokenizer"})", "",
+                "<cls>\n<pad>\n<eos>\n<unk>\nt\nhe\n-\n<mask>\n", "", ""}),
           join({"", gpt2_settings, "", "", R"({"a": 0, "Ġ": 1, "Ġa": 2, "<s>": 4})", "#version: 0.2\nĠ a\n"}),
           join({bomb, "", "", "", "", ""})};
 }
