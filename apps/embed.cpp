@@ -74,6 +74,10 @@ Embeddings embed_images(const EmbedArguments& arguments, const Run& run) {
 
 void embed(const EmbedArguments& arguments) {
   const auto run = open_run(arguments.run);
+  if (task_type(run.experiment()).predicts_from == PredictionInput::audio_file)
+    throw UsageError(
+        fmt::format("{}: reads recordings, of which there are no vectors: zoo predict writes them down",
+                    arguments.run.dir.string()));
   if (!arguments.texts.texts.empty()) require_input(run, PredictionInput::text, "--text");
   if (!arguments.images.empty()) require_input(run, PredictionInput::image_file, "--image");
   const bool reads_images = task_type(run.experiment()).predicts_from == PredictionInput::image_file;

@@ -51,6 +51,11 @@ int64_t time_of_change(const std::filesystem::path& path) {
 
 ServedModel::ServedModel(const ModelSource& source)
     : run_(Run::open(source.path, source.device, source.weights)) {
+  if (task_type(run_.experiment()).predicts_from == PredictionInput::audio_file) {
+    throw UsageError(
+        fmt::format("{}: reads recordings, and a server reads texts and images: zoo predict reads them",
+                    source.path.string()));
+  }
   run_.model().eval();
   store_cache(run_.model(), source.cache.value_or(run_.experiment().generation.cache));
   if (run_.model().generative()) generator_.emplace(run_.model(), run_.tokenizer());

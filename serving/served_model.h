@@ -57,7 +57,7 @@ struct ModelCard {
 /// the model itself must be used by one thread at a time (ModelWorker).
 class ServedModel {
  public:
-  /// Throws as Run::open().
+  /// Throws as Run::open(), and UsageError for a run that reads recordings.
   explicit ServedModel(const ModelSource& source);
 
   const ModelCard& card() const { return card_; }
