@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,6 +20,7 @@
 #include "io/gguf/gguf_file.h"
 #include "layers/modules/construction.h"
 #include "models/families/families.h"
+#include "models/families/recordings.h"
 #include "tasks/task.h"
 
 namespace zoo {
@@ -142,6 +144,30 @@ void read_picture_sizes(const fs::path& dir, const SmallFiles& files, Experiment
   to = checked(to, config.place());
 }
 
+/// How preprocessor_config.json makes spectrograms of recordings; without it, as Whisper does.
+void read_recording_settings(const fs::path& dir, const SmallFiles& files, Experiment& to) {
+  const auto found = files.find("preprocessor_config.json");
+  if (task_type(to).predicts_from != PredictionInput::audio_file || found == files.end()) return;
+  const auto path = dir / found->first;
+  ForeignConfig config(path.string(), parse_foreign_json(path, found->second));
+  auto& audio = to.data.audio;
+  config.require("feature_size", audio.n_mels);
+  audio.sample_rate = config.integer("sampling_rate", audio.sample_rate);
+  audio.n_fft = config.integer("n_fft", audio.n_fft);
+  audio.hop = config.integer("hop_length", audio.hop);
+  audio.max_seconds = config.number("chunk_length", audio.max_seconds);
+  const double frames =
+      audio.max_seconds * static_cast<double>(audio.sample_rate) / static_cast<double>(audio.hop);
+  if (const int64_t wanted = most_frames(to.model); std::llround(frames) != wanted) {
+    config.fail(
+        "chunk_length",
+        fmt::format("recordings of this length have {:g} frames, and the model reads {}", frames, wanted));
+  }
+  config.require("padding_value", 0.0);
+  config.require("dither", 0.0);
+  to = checked(to, config.place());
+}
+
 /// The name of the directory as the name of a run.
 std::string name_of_run(const fs::path& dir) {
   std::error_code error;
@@ -199,6 +225,7 @@ Experiment read_foreign_experiment(const fs::path& dir) {
   const auto generation = read_generation(dir, files, config);
   auto experiment = describe_foreign(std::move(config), generation, dir).experiment;
   read_picture_sizes(dir, files, experiment);
+  read_recording_settings(dir, files, experiment);
   return experiment;
 }
 
@@ -209,6 +236,7 @@ ForeignModel open_foreign(const fs::path& dir) {
   const auto generation = read_generation(dir, files, config);
   auto described = describe_foreign(std::move(config), generation, dir);
   read_picture_sizes(dir, files, described.experiment);
+  read_recording_settings(dir, files, described.experiment);
   const auto& type = task_type(described.experiment);
   Vocabulary vocabulary;
   if (type.needs_tokenizer()) vocabulary.tokenizer = read_tokenizer(dir, files, generation);

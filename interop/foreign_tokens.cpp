@@ -56,8 +56,45 @@ void read_forced_tokens(ForeignConfig& from, GenerationConfig& to) {
   if (const auto id = token_id(from, "forced_eos_token_id"); id >= 0) to.forced_last_token = id;
   if (auto ids = from.integers("suppress_tokens"); !ids.empty()) to.suppress_tokens = std::move(ids);
   if (auto ids = forbidden_tokens(from); !ids.empty()) to.suppress_tokens = std::move(ids);
-  if (!from.integers("begin_suppress_tokens").empty())
-    from.fail("begin_suppress_tokens", "this is not supported");
+  if (auto ids = from.integers("begin_suppress_tokens"); !ids.empty())
+    to.suppress_first_tokens = std::move(ids);
+}
+
+/// The token of `name` in an object of names and ids, as Whisper's languages and tasks; -1 if there is none.
+int64_t named_token(const ForeignConfig& from, std::string_view key, const std::string& name) {
+  const auto names = from.json().find(key);
+  if (names == from.json().end() || !names->is_object() || !names->contains(name)) return -1;
+  const auto& id = (*names)[name];
+  if (!id.is_number_integer()) from.fail(key, "not the ids of tokens by their names");
+  return id.get<int64_t>();
+}
+
+/// The tokens that a model of recordings reads before an output: those that are forced, or Whisper's language
+/// (English if there is none), task (to transcribe) and the token that says that no times are written.
+void read_start_tokens(ForeignConfig& from, GenerationConfig& to) {
+  TokenIds ids;
+  const auto forced = from.json().find("forced_decoder_ids");
+  bool is_whole = true;
+  if (forced != from.json().end() && forced->is_array()) {
+    for (const auto& entry : *forced) {
+      const bool is_pair = entry.is_array() && entry.size() == 2 && entry[0] == std::size(ids) + 1;
+      is_whole = is_whole && is_pair && entry[1].is_number_integer();
+      if (is_whole) ids.push_back(entry[1].get<int64_t>());
+    }
+    if (is_whole && !ids.empty()) to.start_tokens = ids;
+  }
+  if (!from.flag("is_multilingual", from.has("lang_to_id"))) return;
+  // "en" and "<|en|>" are said alike.
+  auto language = from.optional_text("language").value_or("en");
+  if (!language.starts_with("<|")) language = "<|" + language + "|>";
+  const auto task = from.optional_text("task").value_or("transcribe");
+  if (const int64_t id = named_token(from, "lang_to_id", language); id >= 0) {
+    to.start_tokens = {id};
+    if (const int64_t what = named_token(from, "task_to_id", task); what >= 0)
+      to.start_tokens.push_back(what);
+    if (const auto none = token_id(from, "no_timestamps_token_id"); none >= 0)
+      to.start_tokens.push_back(none);
+  }
 }
 
 /// transformers samples only if do_sample says so, and then among 50 tokens if top_k says nothing.
@@ -93,6 +130,7 @@ ForeignGeneration read_generation(const fs::path& dir, const std::map<std::strin
   ForeignGeneration result;
   read_tokens(config, result);
   read_forced_tokens(config, result.options);
+  read_start_tokens(config, result.options);
   const auto found = files.find("generation_config.json");
   if (found == files.end()) {
     read_options(config, result.options);
@@ -102,6 +140,7 @@ ForeignGeneration read_generation(const fs::path& dir, const std::map<std::strin
     read_tokens(own, result);
     read_options(own, result.options);
     read_forced_tokens(own, result.options);
+    read_start_tokens(own, result.options);
   }
   ignore_generation_keys(config);
   return result;

@@ -26,10 +26,12 @@ FOLDER, PAGE = ROOT / "configs/models", ROOT / "docs/models.md"
 BEGIN, END = "<!-- catalogue: begin, made by scripts/make_catalogue.py --write -->", "<!-- catalogue: end -->"
 LENGTH = 512  # of the sequences that FLOPs are counted for: the shortest context of the models
 IMAGES = ("vit", "resnet", "detr")
-FAMILIES = {"decoder": "Decoders", "encoder": "Encoders", "encoder_decoder": "Encoder-decoders", **dict.fromkeys(IMAGES, "Images")}
+FAMILIES = {"decoder": "Decoders", "encoder": "Encoders", "encoder_decoder": "Encoder-decoders", **dict.fromkeys(IMAGES, "Images"),
+            "whisper": "Recordings"}
 ABOUT = f"""FLOPs are those of a forward pass: matrix products, where a multiply-add counts as two. For texts they are for one token
 in a sequence of {LENGTH} tokens; with two sides, the source and the target have {LENGTH} tokens each, and a token of either
-counts. For images they are for one picture: 224 × 224 pixels, with DETR 800 × 800. Parameters include the head: the
+counts. For images they are for one picture: 224 × 224 pixels, with DETR 800 × 800. For recordings they are for a vector of
+the encoder (20 ms) and a token of the decoder, which have {LENGTH} each. Parameters include the head: the
 prediction of tokens or masked tokens, 1,000 classes, or the boxes of 91 classes. A tied matrix counts once. The last columns are
 memory: of the weights, and, for models that generate, of the keys and values of one sequence with as many tokens as the model
 can have (`max_positions`). Keys and values of a source are not counted. 1 GB is 10⁹ bytes."""
@@ -121,7 +123,7 @@ def kindred(name):
 
 
 def row(path, cost):
-    generates = cost["architecture"] in ("decoder", "encoder_decoder")
+    generates = cost["architecture"] in ("decoder", "encoder_decoder", "whisper")
     memory = cost["memory"]
     cache = memory["cache_bytes_per_token"] * longest_sequence(path) + memory["state_bytes"] if generates else 0
     hub = [f"[{name}](https://huggingface.co/{name})" for name in names_on_the_hub(path)]

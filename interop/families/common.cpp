@@ -115,6 +115,7 @@ void ignore_generation_keys(ForeignConfig& config) {
                  "begin_suppress_tokens",
                  "bad_words_ids",
                  "forced_bos_token_id",
+                 "forced_decoder_ids",
                  "forced_eos_token_id",
                  "sep_token_id",
                  "use_cache"});

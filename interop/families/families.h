@@ -25,6 +25,7 @@ ForeignFamily bart_foreign();
 ForeignFamily marian_foreign();
 ForeignFamily vit_foreign();
 ForeignFamily detr_foreign();
+ForeignFamily whisper_foreign();
 
 /// The rules of RoBERTa, for a model whose tensors have names that begin with `body`: "roberta.".
 TensorRules roberta_rules(const Experiment& experiment, const std::string& body);

@@ -63,6 +63,14 @@ TEST(Catalogue, Detr) {
   EXPECT_EQ(parameters("detr-r50", purpose), 41'302'368 + first_convolution + first_stage);
 }
 
+// Without the encoder's table of sinusoids, which is not trained.
+TEST(Catalogue, Recordings) {
+  const ModelPurpose purpose{.head = HeadKind::language_modeling, .start_token = 0};
+  EXPECT_EQ(parameters("whisper-tiny", purpose), 37'760'640 - 1500 * 384);
+  EXPECT_EQ(parameters("whisper-base", purpose), 72'593'920 - 1500 * 512);
+  EXPECT_EQ(parameters("whisper-small", purpose), 241'734'912 - 1500 * 768);
+}
+
 // As in timm, with 1,000 classes.
 TEST(Catalogue, VisionTransformers) {
   const ModelPurpose purpose{.head = HeadKind::classification, .n_classes = 1000};

@@ -40,7 +40,15 @@ def without_contacts(model):
     return -count(model.esm.contact_head)
 
 
-CORRECTIONS = {"big_bird": without_pooler, "esm": without_contacts, "bart": with_bias_of_logits, "marian": marian}
+def without_sinusoids(model):
+    """The encoder's table of sinusoids, which transformers keeps as a parameter that is never trained."""
+    return -count(model.model.encoder.embed_positions)
+
+
+CORRECTIONS = {
+    "whisper": without_sinusoids, "big_bird": without_pooler, "esm": without_contacts, "bart": with_bias_of_logits,
+    "marian": marian,
+}  # fmt: skip
 
 
 def count(model):
@@ -182,6 +190,13 @@ def differ(ours, theirs):
     return ours != theirs
 
 
+def data_for(config):
+    """The keys of `data` that a model needs: those for recordings say how long they are, and how many bands they have."""
+    if config["model_type"] != "whisper":
+        return ""
+    return f"data: {{audio: {{padding: longest, n_mels: {config['num_mel_bins']}}}}}\n"
+
+
 def compare_keys(paths):
     not_opened = set()
     with tempfile.TemporaryDirectory() as folder:
@@ -199,7 +214,7 @@ def compare_keys(paths):
                 directory.mkdir()
                 (directory / "config.json").write_text(json.dumps(published.file() | OF_THE_FILE.get(name, {})))
                 config = directory / "experiment.yaml"
-                config.write_text(f"init_from: {directory}\n")
+                config.write_text(f"init_from: {directory}\n{data_for(published.config)}")
                 try:
                     theirs = keys_of(config)
                 except RuntimeError as error:

@@ -92,6 +92,11 @@ Batch batch_of(const SafetensorsFile& reference) {
     batch.targets = torch::zeros({reference.shape("images").front()}, torch::kInt64);
     return batch;
   }
+  if (reference.contains("spectrograms")) {
+    batch.fields.emplace(fields::kSpectrograms, reference.tensor("spectrograms"));
+    batch.decoder.ids = reference.tensor("target");
+    return batch;
+  }
   batch.input = {.ids = reference.tensor("ids"), .lengths = reference.tensor("lengths")};
   if (reference.contains("segments")) batch.segments = reference.tensor("segments");
   if (reference.contains("positions")) batch.positions = reference.tensor("positions");
@@ -269,6 +274,31 @@ TEST_P(ForeignWriters, ScoreTextsAsTransformersDoes) {
   }
 }
 
+/// Those that write what recordings say.
+class ForeignListeners : public ForeignModels {};
+
+TEST_P(ForeignListeners, TranscribeWhatTransformersTranscribes) {
+  const auto reference = this->reference();
+  const auto run = Run::open(directory());
+  const Generator generator(run.model(), run.tokenizer());
+  auto options = run.experiment().generation;
+  options.max_new_tokens = 9;
+  options.early_stopping = EarlyStopping::first_finished;
+  Batch recordings;
+  recordings.fields = {{fields::kSpectrograms, reference.tensor("spectrograms")}};
+  for (const auto& [beams, name] : {std::pair(1, "greedy"), {3, "beams"}}) {
+    options.beam = beams;
+    const auto expected = reference.tensor(name);
+    const auto found = generator.transcribe(recordings, options);
+    ASSERT_EQ(std::ssize(found), expected.size(0));
+    for (int64_t i = 0; i < expected.size(0); ++i) {
+      const auto row = expected[i].masked_select(expected[i] >= 0).contiguous();
+      const TokenIds ids(row.data_ptr<int64_t>(), row.data_ptr<int64_t>() + row.numel());
+      EXPECT_EQ(found[static_cast<size_t>(i)].outputs.front().ids, ids) << name << " " << i;
+    }
+  }
+}
+
 std::vector<std::string> numbered(const std::vector<std::pair<std::string, int>>& families) {
   std::vector<std::string> names;
   for (const auto& [family, n] : families) {
@@ -308,7 +338,8 @@ std::vector<std::string> cases() {
                                 {"longformer", 3},
                                 {"esm", 5},
                                 {"vit", 2},
-                                {"detr", 3}});
+                                {"detr", 3},
+                                {"whisper", 2}});
   names.insert(names.end(), others.begin(), others.end());
   return names;
 }
@@ -322,6 +353,8 @@ std::vector<std::string> opened() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, ForeignModels, ::testing::ValuesIn(opened()),
+                         [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Of, ForeignListeners, ::testing::ValuesIn(numbered({{"whisper", 2}})),
                          [](const auto& test) { return test.param; });
 INSTANTIATE_TEST_SUITE_P(Of, ForeignWriters, ::testing::ValuesIn(writers()),
                          [](const auto& test) { return test.param; });

@@ -333,3 +333,29 @@ add("DetrForObjectDetection", DETR, {
     "facebook/detr-resnet-50-dc5": detr("microsoft/resnet-50"),
     "facebook/detr-resnet-101": detr("microsoft/resnet-101"),
 })  # fmt: skip
+
+WHISPER = {
+    "model_type": "whisper", "vocab_size": 51865, "num_mel_bins": 80, "max_source_positions": 1500,
+    "max_target_positions": 448, "activation_function": "gelu", "dropout": 0.0, "attention_dropout": 0.0,
+    "activation_dropout": 0.0, "scale_embedding": False, "bos_token_id": 50257, "eos_token_id": 50257,
+    "pad_token_id": 50257, "decoder_start_token_id": 50258,
+}  # fmt: skip
+
+
+def whisper(d_model, layers, heads, **more):
+    sides = ("encoder", "decoder")
+    return {
+        "d_model": d_model, **{f"{side}_layers": layers for side in sides},
+        **{f"{side}_attention_heads": heads for side in sides}, **{f"{side}_ffn_dim": 4 * d_model for side in sides},
+        **more,
+    }  # fmt: skip
+
+
+add("WhisperForConditionalGeneration", WHISPER, {
+    "openai/whisper-tiny": whisper(384, 4, 6),
+    "openai/whisper-base": whisper(512, 6, 8),
+    "openai/whisper-small": whisper(768, 12, 12),
+    "openai/whisper-medium": whisper(1024, 24, 16),
+    "openai/whisper-large-v3": whisper(1280, 32, 20, num_mel_bins=128, vocab_size=51866),
+    "openai/whisper-large-v3-turbo": whisper(1280, 32, 20, num_mel_bins=128, vocab_size=51866, decoder_layers=4),
+})  # fmt: skip

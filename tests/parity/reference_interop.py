@@ -795,9 +795,78 @@ def detr(out):
         save_file({key: contiguous(value) for key, value in tensors.items()}, out / f"detr_{seed}.safetensors")
 
 
+def whisper_tokenizer():
+    specials = ["<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|de|>", "<|transcribe|>", "<|notimestamps|>"]
+    tokenizer = byte_level_bpe(290, specials)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<|startoftranscript|> <|notimestamps|> $A <|endoftext|>",
+        special_tokens=[(name, specials.index(name)) for name in (specials[1], specials[5], specials[0])],
+    )
+    end = "<|endoftext|>"
+    return fast(tokenizer, bos_token=end, eos_token=end, unk_token=end, pad_token=end, additional_special_tokens=specials)
+
+
+def whisper(out):
+    """The second one says itself in which language it writes, and that it writes no times."""
+    from transformers import GenerationMixin, WhisperConfig, WhisperFeatureExtractor, WhisperForConditionalGeneration
+
+    for seed in range(2):
+        draw = random.Random(f"whisper {seed}")
+        heads, bands, seconds = draw.choice([2, 3]), draw.choice([5, 8]), 1
+        ff, tokenizer = draw.choice([13, 22]), whisper_tokenizer()
+        config = WhisperConfig(
+            vocab_size=len(tokenizer), num_mel_bins=bands, d_model=heads * draw.choice([4, 6]),
+            encoder_layers=draw.choice([1, 2]), decoder_layers=draw.choice([1, 3]), encoder_attention_heads=heads,
+            decoder_attention_heads=heads, encoder_ffn_dim=ff, decoder_ffn_dim=ff, max_source_positions=50 * seconds,
+            max_target_positions=24, decoder_start_token_id=1, bos_token_id=0, eos_token_id=0, pad_token_id=0,
+            suppress_tokens=None, begin_suppress_tokens=None,
+        )  # fmt: skip
+        torch.manual_seed(seed)
+        model = random_weights(WhisperForConditionalGeneration._from_config(config, attn_implementation="eager"))
+        with torch.no_grad():  # so that outputs depend on the recording, and do not repeat one token
+            for parameter in model.model.decoder.parameters():
+                parameter *= 2.5 if parameter.dim() > 1 else 1
+        generation = model.generation_config
+        generation.suppress_tokens, generation.begin_suppress_tokens = [2, 3, 4, 5, 77], [0, 30, 31]
+        start = [1]
+        if seed == 1:
+            generation.is_multilingual, generation.language, generation.task = True, "de", "transcribe"
+            generation.lang_to_id, generation.task_to_id = {"<|en|>": 2, "<|de|>": 3}, {"transcribe": 4}
+            generation.no_timestamps_token_id = 5
+            start = [1, 3, 4, 5]
+        name, directory = f"whisper_{seed}", out / f"whisper_{seed}"
+        model = write_model(out, name, model, tokenizer, [torch.float32, torch.float16][seed], sharded=seed == 1)
+        WhisperFeatureExtractor(feature_size=bands, chunk_length=seconds).save_pretrained(directory)
+        spectrograms = torch.randn(B, bands, 100 * seconds)
+        target = torch.randint(6, config.vocab_size, (B, 7))
+        target[:, 0] = 1
+        with torch.no_grad():
+            result = model(
+                input_features=spectrograms, decoder_input_ids=target, output_attentions=True, use_cache=False
+            )
+            # Each recording by itself, behind the same tokens.
+            def written(**options):
+                rows = [
+                    GenerationMixin.generate(
+                        model, input_features=row[None], decoder_input_ids=torch.tensor([start]), max_new_tokens=9,
+                        do_sample=False, **options,
+                    )[0, len(start) :] for row in spectrograms
+                ]  # fmt: skip
+                return torch.stack([torch.nn.functional.pad(row, (0, 9 - len(row)), value=-1) for row in rows])
+
+            greedy, beams = written(), written(num_beams=3, early_stopping=True)
+        tensors = {
+            "spectrograms": spectrograms, "target": target, "logits": result.logits.flatten(0, 1),
+            "hidden": result.encoder_last_hidden_state, "maps": torch.stack(result.encoder_attentions),
+            "decoder_maps": torch.stack(result.decoder_attentions), "cross_maps": torch.stack(result.cross_attentions),
+            "greedy": greedy, "beams": beams,
+        }  # fmt: skip
+        save_file({key: contiguous(value) for key, value in tensors.items()}, out / f"{name}.safetensors")
+
+
 CASES = [
     gpt2, llama, mistral, qwen, gemma, decoder_classifiers, bert, roberta, big_bird, distilbert, token_classifiers,
-    longformer, esm, t5, bart, bart_classifier, marian, vit, detr,
+    longformer, esm, t5, bart, bart_classifier, marian, vit, detr, whisper,
 ]  # fmt: skip
 
 # What the table of docs/hub.md says of a family beside what is compared; made by scripts/make_hub_table.py.
@@ -815,5 +884,7 @@ REMARKS = {
     "written",
     "marian": "one vocabulary for both languages (`vocab.json`, `source.spm`, `target.spm`)",
     "detr": "names of timm and of transformers; a picture that is much longer than wide may be a pixel larger or smaller",
+    "whisper": "without a language in `generation_config.json`, outputs begin as English ones: `generation.start_tokens` "
+    "names other tokens; a recording has at most 30 seconds",
     "vit": "pictures are cut to a square here, squeezed there",
 }

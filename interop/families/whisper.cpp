@@ -1,0 +1,102 @@
+// Whisper (Radford et al. 2022). What it differs in from BART: an encoder over spectrograms, norms before the
+// sub-layers and after the last one, and keys without a bias.
+
+#include "models/families/whisper.h"
+
+#include <algorithm>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "interop/families/common.h"
+#include "interop/families/families.h"
+
+namespace zoo {
+namespace {
+
+void read_whisper(ForeignConfig& from, Experiment& to) {
+  auto& model = to.model;
+  WhisperConfig audio;
+  audio.max_frames = 2 * from.integer("max_source_positions", 1500);
+  audio.n_mels = from.integer("num_mel_bins", 80);
+  model.architecture = Selection("whisper", audio);
+  model.vocab_size = from.integer("vocab_size", 51865);
+  model.d_model = from.integer("d_model", 384);
+  model.n_layers = from.integer("encoder_layers", 4);
+  model.n_decoder_layers = from.integer("decoder_layers", 4);
+  model.n_heads = from.integer("encoder_attention_heads", 6);
+  from.require("decoder_attention_heads", model.n_heads);
+  model.d_ff = from.integer("encoder_ffn_dim", 1536);
+  from.require("decoder_ffn_dim", *model.d_ff);
+  model.max_positions = from.integer("max_target_positions", 448);
+  model.position = Position::learned;
+  model.activation = read_activation(from, "activation_function", "gelu");
+  model.norm_placement = NormPlacement::pre;
+  model.key_bias = false;
+  model.dropout = from.number("dropout", 0);
+  model.attention_dropout = from.number("attention_dropout", 0);
+  model.activation_dropout = from.number("activation_dropout", 0);
+  model.tie_embeddings = from.flag("tie_word_embeddings", true);
+  from.require("scale_embedding", false);
+  // Of training, of a classifier of recordings, and of times of words.
+  from.ignore({"encoder_layerdrop", "decoder_layerdrop", "num_hidden_layers", "init_std",
+               "use_weighted_layer_sum", "classifier_proj_size", "apply_spec_augment", "mask_time_prob",
+               "mask_time_length", "mask_time_min_masks", "mask_feature_prob", "mask_feature_length",
+               "mask_feature_min_masks", "median_filter_width"});
+  if (to.generation.max_new_tokens == GenerationConfig().max_new_tokens)
+    to.generation.max_new_tokens = model.max_positions;
+  auto& data = to.data.audio;
+  data.n_mels = *audio.n_mels;
+  data.padding = RecordingPadding::longest;
+  data.max_seconds = static_cast<double>(audio.max_frames * data.hop) / static_cast<double>(data.sample_rate);
+}
+
+void write_whisper(const Experiment& from, nlohmann::json& to) {
+  const auto& model = from.model;
+  const auto& audio = model.architecture.as<WhisperConfig>();
+  to["max_source_positions"] = n_audio_vectors(audio.max_frames);
+  to["num_mel_bins"] = audio.n_mels.value_or(from.data.audio.n_mels);
+  to["d_model"] = model.d_model;
+  to["encoder_layers"] = to["num_hidden_layers"] = model.n_layers;
+  to["decoder_layers"] = model.decoder_layers();
+  to["encoder_attention_heads"] = to["decoder_attention_heads"] = model.n_heads;
+  to["encoder_ffn_dim"] = to["decoder_ffn_dim"] = model.feed_forward_width();
+  to["max_target_positions"] = model.max_positions;
+  to["activation_function"] = foreign_name(model.activation);
+  to["dropout"] = model.dropout;
+  to["attention_dropout"] = model.attention_dropout;
+  to["activation_dropout"] = model.activation_dropout;
+  to["scale_embedding"] = false;
+  to["is_encoder_decoder"] = true;
+}
+
+TensorRules whisper_rules(const Experiment& experiment) {
+  const auto& model = experiment.model;
+  TensorRules rules;
+  rules.layers(std::max(model.n_layers, model.decoder_layers()));
+  rules.module("encoder_embedder.first", "model.encoder.conv1");
+  rules.module("encoder_embedder.second", "model.encoder.conv2");
+  rules.tensor("encoder_embedder.positions", "model.encoder.embed_positions.weight");
+  rules.module("token_embedding", "model.decoder.embed_tokens");
+  rules.module("decoder_embedder.position_embedding", "model.decoder.embed_positions");
+  for (const std::string side : {"encoder", "decoder"}) {
+    add_bart_layers(side, rules);
+    rules.module(side + ".final_norm", "model." + side + ".layer_norm");
+  }
+  rules.tensor("head.output.weight", "proj_out.weight");
+  if (model.tie_embeddings) rules.copy("proj_out.weight", "model.decoder.embed_tokens.weight");
+  return rules;
+}
+
+}  // namespace
+
+ForeignFamily whisper_foreign() {
+  return {.model_type = "whisper",
+          .doc = "Whisper (Radford et al. 2022): what is said in a recording",
+          .classes = {{"WhisperForConditionalGeneration", "speech_recognition"}},
+          .read = read_whisper,
+          .write = write_whisper,
+          .rules = whisper_rules};
+}
+
+}  // namespace zoo
