@@ -130,7 +130,9 @@ TEST(Infilling, WithoutRoomOrAShareNothingChanges) {
 
 TEST(Infilling, BatchesPredictTheWindowsTheyRead) {
   const auto stream = documents_of(std::vector<int64_t>(60, 11));
-  const BatchOptions options{.batch_size = 4, .seed = 3};
+  BatchOptions options;
+  options.batch_size = 4;
+  options.seed = 3;
   const auto source = language_modeling_batches(stream, 24, 1, options, infilling_with(0.5));
   const auto plain = language_modeling_batches(stream, 24, 1, options);
   for (int64_t epoch = 0; epoch < 2; ++epoch) {
