@@ -100,8 +100,8 @@ struct DataConfig {
   /// encoder of an encoder_decoder reads them (default half of sequence_length). A decoder is trained on all
   /// tokens and evaluated on the tokens after them (default 1), so that both families can be compared.
   std::optional<int64_t> prefix_length;
-  /// language_modeling by a decoder: share of the documents that are read as beginning, end, middle, so that a
-  /// model learns to fill a gap (data/text/batches/infilling.h).
+  /// language_modeling by a decoder: share of the documents that are read as beginning, end, middle, so that
+  /// a model learns to fill a gap (data/text/batches/infilling.h).
   double fill_in_the_middle = 0;
   bool bucket_by_length = true;  // batches of similar lengths: less padding
   // Masked language modelling (BERT, Devlin et al. 2019, section 3.1).

@@ -17,6 +17,8 @@ scripts/build.sh release --target zoo_program
 scripts/get_data.sh fortunes dict-de-en
 [[ " ${names[*]} " != *" translation-families "* ]] || scripts/get_data.sh multi30k
 [[ " ${names[*]} " != *" images "* ]] || scripts/get_data.sh fashion-mnist
+[[ " ${names[*]} " != *" music-positions "* ]] || scripts/get_data.sh nottingham
+[[ " ${names[*]} " != *" fill-in-the-middle "* ]] || scripts/get_data.sh python-stdlib
 for name in listops associative-recall; do
   [[ " ${names[*]} " != *" $name "* ]] || scripts/get_data.sh "$name"
 done
