@@ -559,10 +559,26 @@ TEST_F(Commands, TrainShowsUnitsAndWhatIsLeft) {
 }
 
 TEST_F(Commands, HelpDescribesEveryOption) {
-  for (const std::string command :
-       {"", "train", "generate", "predict", "embed", "score", "evaluate", "average", "merge", "inspect",
-        "attention", "config", "tokenizer", "tokenizer train", "tokenizer encode", "tokenizer decode",
-        "bench", "compare", "completion"}) {
+  for (const std::string command : {"",
+                                    "train",
+                                    "generate",
+                                    "predict",
+                                    "embed",
+                                    "score",
+                                    "evaluate",
+                                    "average",
+                                    "merge",
+                                    "inspect",
+                                    "attention",
+                                    "contacts",
+                                    "config",
+                                    "tokenizer",
+                                    "tokenizer train",
+                                    "tokenizer encode",
+                                    "tokenizer decode",
+                                    "bench",
+                                    "compare",
+                                    "completion"}) {
     SCOPED_TRACE("zoo " + command + " --help");
     const auto help = output(command + " --help");
     EXPECT_THAT(help, HasSubstr("Usage: zoo"));
