@@ -13,6 +13,7 @@
 #include "data/audio/recordings.h"
 #include "data/audio/resample.h"
 #include "data/audio/speech_batches.h"
+#include "io/files.h"
 #include "tests/data/support.h"
 #include "tests/support/small_recordings.h"
 
@@ -89,6 +90,17 @@ TEST_F(SoundFiles, ChannelsAreMixed) {
       read(wav(WavCode::integers, 1000, 8000, 16, integers(std::vector<int64_t>(40'000, 1 << 14), 2))),
       Each(0.5F));
   EXPECT_EQ(info_.n_samples, 40);
+}
+
+// The seeds of the fuzzer: mono.flac and rf64.wav were made of mono.wav, stereo.flac of stereo.wav (24 bits).
+TEST_F(SoundFiles, FlacAndRf64AreReadAsTheWavTheyWereMadeOf) {
+  const auto seed = [&](const std::string& name) { return read(read_file("tests/fuzz/seeds/" + name)); };
+  const auto mono = seed("wav/mono.wav"), stereo = seed("wav/stereo.wav");
+  EXPECT_EQ(mono.size(), 240U);
+  EXPECT_EQ(seed("flac/mono.flac"), mono);
+  EXPECT_EQ(seed("wav/rf64.wav"), mono);
+  EXPECT_EQ(seed("flac/stereo.flac"), stereo);
+  EXPECT_EQ(info_.n_channels, 2);
 }
 
 TEST_F(SoundFiles, BadFilesGetOneLine) {
