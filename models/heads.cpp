@@ -64,6 +64,13 @@ torch::Tensor ModelHeadImpl::prepare(const torch::Tensor& hidden) {
   return classifier ? dropout(pooled, is_training() ? config_.dropout : 0.0) : pooled;
 }
 
+torch::Tensor ModelHeadImpl::prepare_at(const torch::Tensor& hidden, const torch::Tensor& positions) {
+  // Heads without dropout, or with one position a row, need not prepare positions that nobody asks for.
+  const bool drops_positions = classifier && !predicts_once(purpose_.head);
+  return drops_positions ? select_positions(prepare(hidden), positions)
+                         : prepare(select_positions(hidden, positions));
+}
+
 torch::Tensor ModelHeadImpl::project(const torch::Tensor& features) {
   if (output) return output(features);
   return classifier ? classifier(features) : features;

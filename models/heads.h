@@ -21,8 +21,11 @@ class ModelHeadImpl : public Module {
   /// predict tokens.
   ModelHeadImpl(const ModelConfig& config, const ModelPurpose& purpose, const TokenEmbedding& token,
                 Pooling pooling = Pooling::none);
-  /// (…, D) → (…, D)
+  /// (…, D) → (…, D). Dropout counts rows of the batch by the first dimension.
   torch::Tensor prepare(const torch::Tensor& hidden);
+  /// The features of hidden (B, T, D) at `positions`, as select_positions(): (N, D). Dropout draws the same
+  /// for a row, however many positions other rows have.
+  torch::Tensor prepare_at(const torch::Tensor& hidden, const torch::Tensor& positions);
   /// (…, D) → (…, V) or (…, C); the features themselves without a head
   torch::Tensor project(const torch::Tensor& features);
   /// V or C; D without a head

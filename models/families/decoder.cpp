@@ -35,7 +35,7 @@ torch::Tensor DecoderModel::hidden_states(const Batch& batch) {
 }
 
 torch::Tensor DecoderModel::features(const Batch& batch) {
-  return head_->prepare(select_positions(hidden_states(batch), batch.positions));
+  return head_->prepare_at(hidden_states(batch), batch.positions);
 }
 
 void DecoderModel::attention_maps(const Batch& batch, AttentionMaps& maps) {

@@ -49,7 +49,7 @@ torch::Tensor EncoderModel::encode(const Batch& batch, std::vector<torch::Tensor
 torch::Tensor EncoderModel::features(const Batch& batch) {
   const auto hidden = encode(batch, nullptr);
   const bool pooled = predicts_once(purpose_.head) && !batch.positions.defined();
-  return head_->prepare(pooled ? hidden.select(1, 0) : select_positions(hidden, batch.positions));
+  return pooled ? head_->prepare(hidden.select(1, 0)) : head_->prepare_at(hidden, batch.positions);
 }
 
 std::shared_ptr<torch::nn::Module> EncoderModel::fresh(const std::optional<torch::Device>&) const {

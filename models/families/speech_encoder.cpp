@@ -56,8 +56,7 @@ torch::Tensor SpeechEncoderModel::encode(const Batch& batch, std::vector<torch::
 }
 
 torch::Tensor SpeechEncoderModel::features(const Batch& batch) {
-  // The head's dropout counts rows of the batch, so it comes before the vectors of all rows are joined.
-  return select_positions(head_->prepare(encode(batch, nullptr)), batch.positions);
+  return head_->prepare_at(encode(batch, nullptr), batch.positions);
 }
 
 std::shared_ptr<torch::nn::Module> SpeechEncoderModel::fresh(const std::optional<torch::Device>&) const {

@@ -57,6 +57,16 @@ data: {train: table.tsv, valid: table.tsv, sequence_length: 32}
 model: {architecture: encoder}
 training: {batch_size: 5, optimizer: {type: adafactor}, best_by: accuracy}
 )");
+    std::string tagged = "sentence\tlabel\n";
+    for (int i = 0; i < 40; ++i) tagged += i % 3 ? "that is good\tO - B\n" : "that was not good\tO O B I\n";
+    dir_.write("tagged.tsv", tagged);
+    dir_.write("tags.yaml", R"(
+extends: lm.yaml
+task: token_classification
+data: {train: tagged.tsv, valid: tagged.tsv, sequence_length: 32}
+model: {architecture: encoder}
+training: {batch_size: 5, best_by: accuracy}
+)");
     write_image_classes(dir_, "");
     dir_.write("images.yaml", R"(
 extends: lm.yaml
@@ -147,7 +157,7 @@ training: {best_by: wer}
 };
 
 TEST_F(Parallel, TrainsWhatOneProcessTrains) {
-  for (const std::string config : {"lm", "pairs", "classes", "images", "boxes", "speech"}) {
+  for (const std::string config : {"lm", "pairs", "classes", "tags", "images", "boxes", "speech"}) {
     SCOPED_TRACE(config);
     const auto once = [&](const std::string& run, const std::string& options) {
       train(fmt::format("{}.yaml --out {} {}", config, run, options));
