@@ -1,4 +1,4 @@
-// The CTC objective against the sum over all paths, and what it does at its edges. parity/ctc_parity_test
+// The CTC objective against the sum over all paths, and what it does at its edges. parity/speech_parity_test
 // compares it with PyTorch's.
 
 #include "tasks/objectives/ctc.h"
