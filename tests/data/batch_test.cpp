@@ -73,6 +73,11 @@ std::vector<Maker> all_makers() {
        [](const BatchOptions& o) {
          return language_modeling_batches(TokenStore::from_rows({counting(1000)}), 10, 1, o);
        }},
+      {"infilling",
+       [](const BatchOptions& o) {
+         const Infilling infilling{.share = 0.5, .prefix = 7, .suffix = 8, .middle = 9, .end = -1};
+         return language_modeling_batches(numbered_rows(300, 3), 20, 1, o, infilling);
+       }},
       {"masked",
        [](const BatchOptions& o) {
          return masked_language_modeling_batches(TokenStore::from_rows({counting(1000)}), 12, all_special,

@@ -115,7 +115,7 @@ class DecoderWindows final : public Windows {
     torch::Tensor ids = int64_tensor(static_cast<int64_t>(begins.size()) * n);
     int64_t* row = ids.mutable_data_ptr<int64_t>();
     for (const int64_t begin : begins) {
-      copy_infilled(stream(), infilling_, {.seed = options().seed, .epoch = epoch}, begin,
+      copy_infilled(stream(), infilling_, {.seed = options().seed, .epoch = shuffled() ? epoch : 0}, begin,
                     std::span(row, static_cast<size_t>(n)));
       row += n;
     }
