@@ -1,11 +1,9 @@
-"""Tunes in ABC notation (Walshaw 2011, the ABC music standard 2.1): reading, writing, transposing.
+"""Tunes in ABC notation (Walshaw 2011, the ABC music standard 2.1): what they are made of, and how they are read. (Writing:
+abc_writing.py; transposing: abc_transposition.py.)
 
 read_tune() understands what folk tunes for one instrument use: notes, rests, chords of notes, names of chords, tuplets,
 ties, repeats, first and second endings, changes of key, metre and unit within the tune. It skips slurs, ornaments and
 parts. Everything else is an AbcError, which says what and where.
-
-write_tune() writes one form for each tune: eighth notes as unit, a blank after each beat, four bars a line, repeats with
-both of their signs.
 """
 
 import re
@@ -15,19 +13,16 @@ from fractions import Fraction
 LETTERS = "CDEFGAB"
 SEMITONES = (0, 2, 4, 5, 7, 9, 11)  # of the letters above C
 UNIT = Fraction(1, 8)
-BARS_IN_LINE = 4
 
 # The letters in the order in which sharps come; flats come in the opposite order.
 SHARPS = [LETTERS.index(letter) for letter in "FCGDAEB"]
 FIFTHS = {"F": -1, "C": 0, "G": 1, "D": 2, "A": 3, "E": 4, "B": 5}
 MODES = {"": 0, "maj": 0, "ion": 0, "m": -3, "min": -3, "aeo": -3, "mix": -1, "dor": -2, "phr": -4, "lyd": 1, "loc": -5}
 ACCIDENTALS = {"^^": 2, "^": 1, "=": 0, "_": -1, "__": -2}
-WRITTEN = {value: text for text, value in ACCIDENTALS.items()}
 TUPLETS = {2: 3, 3: 2, 4: 3, 6: 2, 8: 3}  # that many notes in the time of these
 
 KEY = re.compile(r"([A-G])([#b]?)\s*([A-Za-z]*)")
 LENGTH = re.compile(r"(\d*)(/*)(\d*)")
-CHORD_NAME = re.compile(r"([A-G])([#b]?)(m7|m6|maj7|m|dim|7|6|)(?:/([A-G])([#b]?))?")
 
 
 class AbcError(Exception):
@@ -310,158 +305,6 @@ def read_tune(text):
         except AbcError as error:
             raise AbcError(f"line {number}: {error}") from None
     return reader.finish()
-
-
-def write_length(length):
-    units = length / UNIT
-    below = "" if units.denominator == 1 else f"/{units.denominator}"
-    return ("" if units.numerator == 1 else str(units.numerator)) + below
-
-
-def write_pitch(pitch):
-    letter = LETTERS[pitch.letter]
-    accidental = "" if pitch.accidental is None else WRITTEN[pitch.accidental]
-    if pitch.octave > 0:
-        return accidental + letter.lower() + "'" * (pitch.octave - 1)
-    return accidental + letter + "," * -pitch.octave
-
-
-def write_event(event):
-    notes = "".join(write_pitch(pitch) for pitch in event.pitches) or "z"
-    if len(event.pitches) > 1:
-        notes = f"[{notes}]"
-    chord = f'"{event.chord}"' if event.chord else ""
-    tuplet = f"({event.tuplet}" if event.tuplet else ""
-    return chord + tuplet + notes + write_length(event.length) + ("-" if event.tie else "")
-
-
-def beat_of(metre):
-    """The time between two blanks: three eighths, or a quarter."""
-    above, below = metre
-    return Fraction(3, 8) if below == 8 and above % 3 == 0 else Fraction(1, 4)
-
-
-def write_bar(bar, is_pickup):
-    """The events of a bar with a blank after each beat. A pick-up ends with a beat."""
-    at = bar.full() - bar.time() if is_pickup else Fraction(0)
-    parts, in_tuplet = [], 0
-    for event in bar.events:
-        parts.append(write_event(event))
-        at += event.time
-        in_tuplet = event.tuplet - 1 if event.tuplet else max(in_tuplet - 1, 0)
-        if not in_tuplet and (at / beat_of(bar.metre)).denominator == 1:
-            parts.append(" ")
-    return "".join(parts).strip()
-
-
-def line_after(bar, following):
-    if following is None:
-        return ":|" if bar.repeat_end else "|]"
-    if bar.repeat_end:
-        return ":|"
-    if bar.double:
-        return "||"
-    return "" if following.repeat_start else "|"
-
-
-def write_tune(tune, fields=()):
-    """The tune in one form; `fields` are lines before M:, such as R:jig."""
-    bars, first = tune.bars, tune.bars[0]
-    lines = ["X:1", *fields, f"M:{first.metre[0]}/{first.metre[1]}", f"L:{UNIT}", f"K:{first.key.name}"]
-    line, in_line = [], 0
-    for i, bar in enumerate(bars):
-        before = bars[i - 1] if i else None
-        following = bars[i + 1] if i + 1 < len(bars) else None
-        begins_part = before is None or bar.repeat_start or before.repeat_end or before.double
-        if before and (bar.metre != before.metre or bar.key != before.key):
-            if line:
-                lines.append(" ".join(line))
-            line, in_line = [], 0
-            if bar.metre != before.metre:
-                lines.append(f"M:{bar.metre[0]}/{bar.metre[1]}")
-            if bar.key != before.key:
-                lines.append(f"K:{bar.key.name}")
-        if bar.repeat_start:
-            line.append("|:")
-        if bar.ending:
-            line.append(f"[{bar.ending}")
-        is_pickup = begins_part and not bar.ending and bar.time() < bar.full()
-        line.append(write_bar(bar, is_pickup))
-        line += filter(None, [line_after(bar, following)])
-        in_line += not is_pickup
-        part_ends = (bar.repeat_end or bar.double) and not (following and following.ending == 2)
-        if part_ends or in_line == BARS_IN_LINE and not (following and following.ending == 2):
-            lines.append(" ".join(line))
-            line, in_line = [], 0
-    if line:
-        lines.append(" ".join(line))
-    return "\n".join(lines) + "\n"
-
-
-def clean_chord(name):
-    """A chord's name in one spelling ("D/f+" is D/F#, "Gd" Gdim), without what is unusual; None if it is no chord."""
-    name = name.strip(" ()")
-    match = re.match(r"([A-G])([#b]?)(maj7|m7|m6|m|dim|d(?![a-z])|6|7|)[^/]*(?:/([A-Ga-g])([#+b]?))?", name)
-    if not match:
-        return None
-    root, accidental, quality, bass, bass_accidental = match.groups()
-    result = root + accidental + ("dim" if quality == "d" else quality)
-    return result + (f"/{bass.upper()}{(bass_accidental or '').replace('+', '#')}" if bass else "")
-
-
-def move_name(letter, sign, steps, old, new):
-    """The letter of a chord with its sign, moved from one key to another; respelled where a piano has a white key."""
-    accidental = {"#": 1, "b": -1, "": 0}[sign or ""]
-    index = LETTERS.index(letter)
-    moved = (index + steps) % 7
-    change = new.accidental(moved) + accidental - old.accidental(index)
-    if not (abs(change) > 1 or (change == 1 and LETTERS[moved] in "EB") or (change == -1 and LETTERS[moved] in "FC")):
-        return LETTERS[moved] + {1: "#", -1: "b", 0: ""}[change]
-    semitone = (SEMITONES[moved] + change) % 12
-    names = ["C", "C#", "D", "Eb", "E", "F", "F#", "G", "G#", "A", "Bb", "B"]
-    return names[semitone]
-
-
-def move_chord(name, steps, old, new):
-    match = CHORD_NAME.fullmatch(name)
-    if not match:
-        raise AbcError(f"no name of a chord: {name}")
-    root, sign, quality, bass, bass_sign = match.groups()
-    moved = move_name(root, sign, steps, old, new) + quality
-    return moved + (f"/{move_name(bass, bass_sign, steps, old, new)}" if bass else "")
-
-
-def moved_key(key, steps, fifths):
-    """A key some letters higher, with so many sharps more."""
-    tonic, sharps = (key.tonic + steps) % 7, key.sharps + fifths
-    mode = KEY.match(key.name).group(3)
-    accidental = sharps - FIFTHS[LETTERS[tonic]] - MODES[mode.lower()[:3]]
-    if accidental not in (-7, 0, 7) or abs(sharps) > 6:
-        raise AbcError("no usual key")
-    return Key(tonic, sharps, LETTERS[tonic] + {-7: "b", 0: "", 7: "#"}[accidental] + mode)
-
-
-def transpose(tune, steps, fifths):
-    """The tune `steps` letters higher (lower if negative), in keys with `fifths` sharps more. Every note keeps its
-    distance from the signature, so that accidentals hold for the same notes of a bar. Throws AbcError if a key has more
-    than six accidentals or a note would need two."""
-    bars = []
-    for bar in tune.bars:
-        key, events = moved_key(bar.key, steps, fifths), []
-        for event in bar.events:
-            pitches = []
-            for pitch in event.pitches:
-                octave, letter = divmod(pitch.position() + steps, 7)
-                accidental = pitch.accidental
-                if accidental is not None:
-                    accidental += key.accidental(letter) - bar.key.accidental(pitch.letter)
-                    if abs(accidental) > 1:
-                        raise AbcError("a note needs two accidentals")
-                pitches.append(Pitch(letter, octave, accidental))
-            chord = event.chord and move_chord(event.chord, steps, bar.key, key)
-            events.append(replace(event, pitches=tuple(pitches), chord=chord))
-        bars.append(replace(bar, key=key, events=events))
-    return replace(tune, bars=bars)
 
 
 def melody(tune):

@@ -3,7 +3,7 @@
 
 Usage: prepare_nottingham.py FOLDER OUT
 
-OUT/{train,valid,test}.abc   tunes with an empty line between them, each in the form of abc_notation.py
+OUT/{train,valid,test}.abc   tunes with an empty line between them, each in the form of abc_writing.py
 
 A tune has its kind (R:jig, from the file's name), metre, unit, key, melody, names of chords. Its title is left out: a
 model that has learnt a title by heart goes on with its tune. Tunes that cannot be read, and those with a bar of the wrong
@@ -20,8 +20,10 @@ from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
-from abc_notation import AbcError, clean_chord, melody, read_tune, texts_of, transpose, write_tune
+from abc_notation import AbcError, melody, read_tune, texts_of
 from abc_structure import with_explicit_repeats, without_false_ties, wrong_bars
+from abc_transposition import clean_chord, transpose
+from abc_writing import write_tune
 
 KINDS = {"jigs": "jig", "reels": "reel", "waltzes": "waltz", "hpps": "hornpipe", "slip": "slip jig", "morris": "morris",
          "playford": "playford", "xmas": "carol", "ashover": "dance"}

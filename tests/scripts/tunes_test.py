@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tunes in ABC notation: scripts/data/abc_notation.py, abc_structure.py, prepare_nottingham.py and scripts/tunes.py. With
+"""Tunes in ABC notation: scripts/data/abc_*.py, prepare_nottingham.py and scripts/tunes.py. With
 ZOO_NOTTINGHAM=DIR the published tunes in DIR are read, too."""
 
 import hashlib
@@ -18,9 +18,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "scripts/data")]
 sys.dont_write_bytecode = True
-from abc_notation import (AbcError, clean_chord, melody, move_chord, read_key, read_tune, texts_of, transpose,  # noqa: E402
-                          write_tune)
+from abc_notation import AbcError, melody, read_key, read_tune, texts_of  # noqa: E402
 from abc_structure import with_explicit_repeats, without_false_ties, wrong_bars  # noqa: E402
+from abc_transposition import clean_chord, move_chord, transpose  # noqa: E402
+from abc_writing import write_tune  # noqa: E402
 from prepare_nottingham import groups_of, in_keys  # noqa: E402
 from shares import wilson  # noqa: E402
 from tunes import Pieces  # noqa: E402
