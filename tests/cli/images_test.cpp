@@ -169,16 +169,16 @@ TEST_F(Images, AnEvaluationSaysWhatIsTakenForWhat) {
 
 // A row is a right class, a column what was predicted: three pictures that are bright above are called below.
 TEST_F(Images, RowsOfTheMatrixAreTheRightClasses) {
-  for (int i = 0; i < 5; ++i) dir_->write(fmt::format("mixed/above/{}.png", i), picture(true, i));
-  for (int i = 0; i < 3; ++i) dir_->write(fmt::format("mixed/below/{}.png", i), picture(true, i));
-  dir_->write("mixed/below/3.png", picture(false, 3));
-  const auto document = json::parse(zoo("evaluate run --device cpu --data mixed --json").out);
+  for (int i = 0; i < 5; ++i) dir_->write(fmt::format("turned/above/{}.png", i), picture(true, i));
+  for (int i = 0; i < 3; ++i) dir_->write(fmt::format("turned/below/{}.png", i), picture(true, i));
+  dir_->write("turned/below/3.png", picture(false, 3));
+  const auto document = json::parse(zoo("evaluate run --device cpu --data turned --json").out);
   ASSERT_EQ(document["confusion"]["labels"], json({"above", "below"}));
   EXPECT_EQ(document["confusion"]["counts"], json({{5, 0}, {3, 1}}));
   EXPECT_NEAR(document["accuracy"].get<double>(), 6.0 / 9, 1e-9);
   // F1 of "above" is 10/13, of "below" 2/5.
   EXPECT_NEAR(document["f1"].get<double>(), (10.0 / 13 + 2.0 / 5) / 2, 1e-9);
-  const auto text = zoo("evaluate run --device cpu --data mixed").out;
+  const auto text = zoo("evaluate run --device cpu --data turned").out;
   EXPECT_THAT(text, HasSubstr("[1] above                 5      0\n[2] below                 3      1\n"));
 }
 
