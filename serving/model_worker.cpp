@@ -336,6 +336,7 @@ void ModelWorker::end(Running& running, const std::exception_ptr& problem) {
     const std::scoped_lock lock(mutex_);
     ++counts_.failed;
   }
+  if (running.cancellation->requested()) return;
   try {
     problem ? running.listener.on_error(problem) : running.listener.on_end(running.usage);
   } catch (...) {

@@ -30,7 +30,7 @@ AttentionImpl::AttentionImpl(const AttentionOptions& options_) : HeadProjections
       return Linear(LinearOptions(options.d_model(), {part}).bias(bias));
     };
     global_q = register_module("global_q", map({width, WeightUse::query}, options.qkv_bias()));
-    global_k = register_module("global_k", map({width}, options.key_bias()));
+    global_k = register_module("global_k", map({width}, options.has_key_bias()));
     global_v = register_module("global_v", map({width}, options.qkv_bias()));
   }
   if (options.shaw_max_distance()) {

@@ -27,10 +27,12 @@ struct AttentionOptions {
   /// Dh; default D/H, which requires that H divides D.
   TORCH_ARG(std::optional<int64_t>, head_dim) = std::nullopt;
   TORCH_ARG(Projection, projection) = Projection::separate;
-  /// Biases of the maps to queries and values, and of the one to keys, which may have another choice if they
-  /// are separate. A bias of keys changes no softmax: it adds the same to all scores of a query.
+  /// Biases of the maps to queries, keys and values.
   TORCH_ARG(bool, qkv_bias) = true;
-  TORCH_ARG(bool, key_bias) = true;
+  /// Bias of the map to keys, if the maps are separate; default: qkv_bias. A bias of keys changes no softmax:
+  /// it adds the same to all scores of a query.
+  TORCH_ARG(std::optional<bool>, key_bias) = std::nullopt;
+  bool has_key_bias() const { return key_bias_.value_or(qkv_bias_); }
   TORCH_ARG(bool, out_bias) = true;
   /// Probability of dropping an attention weight.
   TORCH_ARG(double, dropout) = 0.0;

@@ -11,7 +11,7 @@ HeadProjectionsImpl::HeadProjectionsImpl(const AttentionOptions& options_)
   TORCH_CHECK(options.n_heads() % n_kv_heads_ == 0, "n_heads ", options.n_heads(),
               " is not a multiple of n_kv_heads ", n_kv_heads_);
   make_qkv(options.n_heads(), n_kv_heads_, n_kv_heads_, options.projection(),
-           {.queries_and_values = options.qkv_bias(), .keys = options.key_bias()});
+           {.queries_and_values = options.qkv_bias(), .keys = options.has_key_bias()});
   make_out(options.n_heads(), options.out_bias());
   if (options.qk_norm()) {
     q_norm = register_module("q_norm", Norm(*options.qk_norm()));

@@ -35,7 +35,7 @@ DeltaNetImpl::DeltaNetImpl(const DeltaNetOptions& options_)
   const int64_t key_width = n_key_heads_ * head_dim_, value_width = n_heads * head_dim_;
   const auto per_head = [&] { return Linear(LinearOptions(d_model, n_heads).bias(false)); };
   make_qkv(n_key_heads_, n_key_heads_, n_heads, options.projection(),
-           {.queries_and_values = options.qkv_bias(), .keys = options.key_bias()});
+           {.queries_and_values = options.qkv_bias(), .keys = options.has_key_bias()});
   if (options.n_taps() > 0) {
     conv = register_module(
         "conv", ShortConvolution(ShortConvolutionOptions(2 * key_width + value_width, options.n_taps())));

@@ -24,7 +24,9 @@ struct DeltaNetOptions {
   TORCH_ARG(std::optional<int64_t>, head_dim) = std::nullopt;
   TORCH_ARG(Projection, projection) = Projection::separate;
   TORCH_ARG(bool, qkv_bias) = false;
-  TORCH_ARG(bool, key_bias) = false;
+  /// Default: qkv_bias. It can differ only if the maps are separate.
+  TORCH_ARG(std::optional<bool>, key_bias) = std::nullopt;
+  bool has_key_bias() const { return key_bias_.value_or(qkv_bias_); }
   TORCH_ARG(bool, out_bias) = false;
   /// Taps of the convolution over queries, keys and values; 0 = none.
   TORCH_ARG(int64_t, n_taps) = 4;

@@ -176,9 +176,9 @@ std::shared_ptr<ModelWorker> worker_of(Service& service, const std::string& id) 
 }
 
 TEST_F(Services, RefusesWhatIsTooMuchAndGoesOnAfterACancellation) {
+  LongRequest first;
   const auto one = service({.most_outputs = 3});
   const auto worker = worker_of(*one, "writer");
-  LongRequest first;
   const auto cancellation = worker->complete(LongRequest::request(3), first.listener());
   first.begun.get_future().wait();
   const TextRequest small{.prompts = {"abc"}, .options = sampling(1)};
@@ -196,16 +196,16 @@ TEST_F(Services, RefusesWhatIsTooMuchAndGoesOnAfterACancellation) {
 }
 
 TEST_F(Services, EndsARequestThatTakesTooLong) {
+  LongRequest request;
   const auto one = service({.most_time = std::chrono::seconds(0)});
   const auto worker = worker_of(*one, "writer");
-  LongRequest request;
   worker->complete(LongRequest::request(), request.listener());
   EXPECT_EQ(request.end.get_future().get(), CompletionEnd::time);
 }
 
 TEST_F(Services, WhatIsUnderWayHearsOfTheEnd) {
-  auto one = service();
   LongRequest request;
+  auto one = service();
   worker_of(*one, "writer")->complete(LongRequest::request(), request.listener());
   request.begun.get_future().wait();
   one.reset();
@@ -213,9 +213,9 @@ TEST_F(Services, WhatIsUnderWayHearsOfTheEnd) {
 }
 
 TEST_F(Services, OtherWorkIsDoneBetweenSteps) {
+  LongRequest request;  // outlives the service, which calls its listener
   const auto one = service();
   const auto worker = worker_of(*one, "writer");
-  LongRequest request;
   const auto cancellation = worker->complete(LongRequest::request(), request.listener());
   request.begun.get_future().wait();
   std::promise<void> done;
@@ -239,9 +239,9 @@ TEST_F(Services, OtherWorkIsDoneBetweenSteps) {
 
 TEST_F(Services, ModelsShareTheThreadThatComputes) {
   runs_.writer("other");
+  LongRequest first, second;  // they outlive the service, which calls their listeners
   Service both({.models = {{.id = "writer", .path = runs_.dir() / "writer"},
                            {.id = "other", .path = runs_.dir() / "other"}}});
-  LongRequest first, second;
   const auto writer = worker_of(both, "writer"), other = worker_of(both, "other");
   const auto cancel_first = writer->complete(LongRequest::request(), first.listener());
   const auto cancel_second = other->complete(LongRequest::request(), second.listener());
