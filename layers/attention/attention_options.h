@@ -32,6 +32,8 @@ struct AttentionOptions {
   /// Bias of the map to keys, if the maps are separate; default: qkv_bias. A bias of keys changes no softmax:
   /// it adds the same to all scores of a query.
   TORCH_ARG(std::optional<bool>, key_bias) = std::nullopt;
+
+ public:
   bool has_key_bias() const { return key_bias_.value_or(qkv_bias_); }
   TORCH_ARG(bool, out_bias) = true;
   /// Probability of dropping an attention weight.

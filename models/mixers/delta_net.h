@@ -26,6 +26,8 @@ struct DeltaNetOptions {
   TORCH_ARG(bool, qkv_bias) = false;
   /// Default: qkv_bias. It can differ only if the maps are separate.
   TORCH_ARG(std::optional<bool>, key_bias) = std::nullopt;
+
+ public:
   bool has_key_bias() const { return key_bias_.value_or(qkv_bias_); }
   TORCH_ARG(bool, out_bias) = false;
   /// Taps of the convolution over queries, keys and values; 0 = none.
