@@ -12,6 +12,7 @@
 #include "data/text/batches/teacher_forcing.h"
 #include "models/families/families.h"
 #include "models/inference_scope.h"
+#include "tasks/audio/transcription.h"
 #include "tasks/task.h"
 
 namespace zoo {
@@ -74,7 +75,7 @@ AttentionReport recording_attention_report(const Run& run, const std::string& fi
   AttentionReport report;
   report.name = experiment.name;
   report.text = file;
-  report.target = run.task().predict(model, {file}).front().text.value();
+  report.target = transcribe(model, run.task(), batch, experiment.generation).front();
   report.source_tokens = times_of(batch, audio);
   const bool has_decoder = run.task().purpose().head == HeadKind::language_modeling;
   if (has_decoder) add_decoder(report, run.tokenizer(), batch);

@@ -117,8 +117,7 @@ void describe(ConfigVisitor& v, DataConfig& c) {
       Limits::between(0, 1));
   v.field("hide_probability", c.hide_probability,
           "token_classification: in training, share of the tokens that <mask> replaces, others in each "
-          "epoch. The model "
-          "then learns to rely on several neighbours.",
+          "epoch. The model then learns to rely on several neighbours.",
           {.min = 0, .max = 0.9});
   v.field("images", c.images, "image_classification: how images become inputs.");
   v.field("audio", c.audio, "speech_recognition: how recordings become inputs.");

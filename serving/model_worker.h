@@ -127,7 +127,7 @@ class ModelWorker : private Workload {
   bool stops_ = false;
   bool is_working_ = false;
 
-  // Of the compute thread alone.
+  // Only the compute thread uses these.
   std::optional<Scheduler> scheduler_;
   std::list<std::shared_ptr<Running>> running_;
 

@@ -81,10 +81,8 @@ void add_contacts(CLI::App& app) {
   add_device(*command, arguments->run.device);
   command->footer(
       "Prints a line for each pair, the likeliest first: place and letter of both residues, counted from 1, "
-      "and the "
-      "probability that they touch (that their CB atoms are within 8 Å), separated by tabs. The run must "
-      "have the "
-      "regression of a published ESM model.");
+      "and the probability that they touch (that their CB atoms are within 8 Å), separated by tabs. The run "
+      "must have the regression of a published ESM model.");
   command->callback([arguments] { show_contacts(*arguments); });
 }
 

@@ -33,7 +33,7 @@ class LogMel {
   torch::Tensor operator()(std::span<const float> samples) const;
 
  private:
-  /// Of a band: the first bin with a weight, and the weights from there on.
+  /// The weights of a band, from its first bin with a weight on.
   struct Band {
     int64_t first = 0;
     std::vector<double> weights;

@@ -1,8 +1,6 @@
 #include "data/images/image_file.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <string>
 #include <vector>
 
@@ -12,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/directory.h"
 #include "data/images/formats/decoders.h"
 #include "io/files.h"
 
@@ -152,10 +151,7 @@ Image read_of_set(int64_t index, int64_t n, const std::function<Image(int64_t)>&
 }
 
 bool is_image_name(const std::filesystem::path& path) {
-  constexpr auto extensions = std::to_array<std::string_view>({".png", ".jpg", ".jpeg", ".webp"});
-  std::string extension = path.extension().string();
-  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
-  return std::ranges::find(extensions, extension) != extensions.end();
+  return has_extension(path, {".png", ".jpg", ".jpeg", ".webp"});
 }
 
 std::string encode_png(const Image& image) {

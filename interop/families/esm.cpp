@@ -40,7 +40,7 @@ void read_esm(ForeignConfig& from, Experiment& to) {
   } else if (positions == "absolute") {
     if (!pad || *pad < 0) from.fail("position_embedding_type", "absolute needs a pad_token_id");
     if (model.max_positions < 2 || *pad >= model.max_positions - 1)
-      from.fail("max_position_embeddings", "it leaves no row behind that of the padding");
+      from.fail("max_position_embeddings", "it leaves no row behind the row of the padding");
     model.position = Position::learned;
     model.position_offset = *pad + 1;
     model.max_positions -= model.position_offset;

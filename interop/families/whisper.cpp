@@ -38,7 +38,7 @@ void read_whisper(ForeignConfig& from, Experiment& to) {
   model.activation_dropout = from.number("activation_dropout", 0);
   model.tie_embeddings = from.flag("tie_word_embeddings", true);
   from.require("scale_embedding", false);
-  // Of training, of a classifier of recordings, and of times of words.
+  // They are for training, for a classifier of recordings, and for the times of words.
   from.ignore({"encoder_layerdrop", "decoder_layerdrop", "num_hidden_layers", "init_std",
                "use_weighted_layer_sum", "classifier_proj_size", "apply_spec_augment", "mask_time_prob",
                "mask_time_length", "mask_time_min_masks", "mask_feature_prob", "mask_feature_length",

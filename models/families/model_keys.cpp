@@ -112,13 +112,11 @@ void describe(ConfigVisitor& v, ModelConfig& c) {
           Limits::between(0, kWidest));
   v.field("token_dropout", c.token_dropout,
           "encoder: id of the mask token, whose vectors are zeros; the vectors of the other tokens are times "
-          "0.88 "
-          "/ (1 - share of masks in the text), as in ESM. Default: masks have vectors like others.",
+          "0.88 / (1 - share of masks in the text), as in ESM. Default: masks have vectors like others.",
           Limits::between(0, kLargestTable));
   v.field("contact_regression", c.contact_regression,
           "encoder: a regression from attention maps to contacts of residues, as in ESM; training leaves it "
-          "as it "
-          "is.");
+          "as it is.");
   v.field("output_bias", c.output_bias, "A bias in the output projection.");
   v.field("output_scale", c.output_scale, "Factor on the hidden states before the output projection.",
           Limits::positive());

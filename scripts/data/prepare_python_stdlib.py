@@ -9,8 +9,8 @@ OUT/SOURCES                    the version of Python and a hash of its modules
 Functions and methods are taken from every module but those of tests, without the indentation of their class, in the one
 form in which ast.unparse() writes them: without comments and without their first docstring. Functions of fewer than 3 or
 more than 40 lines, and of more than 1,600 characters, are left out, and of equal ones all but the first. All functions of a
-top-level module or package are in one split. Functions of other splits that equal a training function but for its name are
-left out.
+top-level module or package are in one split. A function of another split is left out
+if it differs from a training function in its name only.
 """
 
 import ast

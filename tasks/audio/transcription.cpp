@@ -5,6 +5,7 @@
 
 #include "generation/ctc_search.h"
 #include "generation/generator.h"
+#include "models/audio/audio_embedder.h"
 #include "models/families/families.h"
 #include "models/inference_scope.h"
 #include "tasks/text/text_tasks.h"
@@ -17,11 +18,8 @@ std::vector<std::string> transcribe_by_ctc(Model& model, const Task& task, const
   const InferenceScope scope(model);
   const auto logits = model.logits(model.hidden_states(recordings.to(model.device())));
   const auto log_probs = logits.to(torch::kCPU, torch::kFloat).log_softmax(-1);  // (B, T, V + 1)
-  torch::Tensor lengths;
-  if (recordings.fields.contains(fields::kFrames))  // two frames become a vector of the model
-    lengths = (recordings.field(fields::kFrames) + 1).div(2, "floor");
   std::vector<std::string> texts;
-  for (const auto& hypothesis : ctc_search(log_probs, lengths, beam))
+  for (const auto& hypothesis : ctc_search(log_probs, audio_lengths(recordings), beam))
     texts.push_back(task.tokenizer().decode(hypothesis.ids));
   return texts;
 }

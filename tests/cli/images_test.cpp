@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/images/image_file.h"
-#include "tests/cli/support.h"
+#include "tests/cli/suite_directory.h"
 
 namespace zoo::testing {
 namespace {
@@ -32,7 +32,7 @@ std::string picture(bool bright_above, int seed) {
 }
 
 /// A run "run" that tells both kinds apart, and new pictures in "new".
-class Images : public ::testing::Test {
+class Images : public SuiteDirectory<Images> {
  protected:
   static void SetUpTestSuite() {
     dir_ = new TempDir;
@@ -52,23 +52,7 @@ training: {steps: 60, batch_size: 8, optimizer: {lr: 0.01}, schedule: {warmup_st
     const auto outcome = zoo("train config.yaml --device cpu --out run");
     ASSERT_EQ(outcome.code, 0) << outcome.err;
   }
-  static void TearDownTestSuite() {
-    delete dir_;
-    dir_ = nullptr;
-  }
-  static Outcome zoo(const std::string& arguments, std::string_view input = "") {
-    return ZooProcess(*dir_, arguments, {.input = input}).finish();
-  }
-  static std::string problem(const std::string& arguments) {
-    const auto outcome = zoo(arguments);
-    EXPECT_EQ(outcome.code, 2);
-    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
-    return outcome.err;
-  }
-
-  static TempDir* dir_;
 };
-TempDir* Images::dir_ = nullptr;
 
 TEST_F(Images, FilesDirectoriesAndListsGetTheSameLabels) {
   const auto by_directory = zoo("predict run --device cpu --image new --json");

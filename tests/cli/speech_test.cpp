@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/cli/support.h"
+#include "tests/cli/suite_directory.h"
 #include "tests/support/small_recordings.h"
 
 namespace zoo::testing {
@@ -15,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// A run "run" that has hardly learnt to tell two words apart.
-class Speech : public ::testing::Test {
+class Speech : public SuiteDirectory<Speech> {
  protected:
   static void SetUpTestSuite() {
     dir_ = new TempDir;
@@ -31,23 +31,7 @@ training: {steps: 30, batch_size: 18, optimizer: {lr: 0.01}, schedule: {warmup_s
     const auto outcome = zoo("train config.yaml --device cpu --out run");
     ASSERT_EQ(outcome.code, 0) << outcome.err;
   }
-  static void TearDownTestSuite() {
-    delete dir_;
-    dir_ = nullptr;
-  }
-  static Outcome zoo(const std::string& arguments, std::string_view input = "") {
-    return ZooProcess(*dir_, arguments, {.input = input}).finish();
-  }
-  static std::string problem(const std::string& arguments) {
-    const auto outcome = zoo(arguments);
-    EXPECT_EQ(outcome.code, 2);
-    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
-    return outcome.err;
-  }
-
-  static TempDir* dir_;
 };
-TempDir* Speech::dir_ = nullptr;
 
 TEST_F(Speech, PredictsTheTextOfFiles) {
   const auto outcome = zoo("predict run --device cpu --json --audio sounds/1.wav sounds/2.wav");

@@ -11,26 +11,14 @@
 #include <torch/utils.h>
 
 #include "base/error.h"
+#include "tests/support/ctc_paths.h"
 
 namespace zoo {
 namespace {
 
 /// The log-probability of every text, summed over all paths of log_probs (T, C).
 std::map<TokenIds, double> texts_of_paths(const torch::Tensor& log_probs) {
-  const int64_t T = log_probs.size(0), C = log_probs.size(1), blank = C - 1;
-  std::map<TokenIds, double> result;
-  for (int64_t path = 0; path < std::llround(std::pow(C, T)); ++path) {
-    TokenIds text;
-    double total = 0;
-    int64_t last = blank, rest = path;
-    for (int64_t t = 0; t < T; ++t, rest /= C) {
-      const int64_t symbol = rest % C;
-      total += log_probs[t][symbol].item<double>();
-      if (symbol != blank && symbol != last) text.push_back(symbol);
-      last = symbol;
-    }
-    result[text] += std::exp(total);
-  }
+  auto result = testing::probabilities_of_texts(log_probs);
   for (auto& [text, value] : result) value = std::log(value);
   return result;
 }
@@ -60,7 +48,7 @@ TEST(CtcSearch, ANarrowBeamFindsNoMoreThanThereIs) {
     const auto greedy = ctc_search(log_probs, {}, 1).front(), narrow = ctc_search(log_probs, {}, 2).front();
     for (const auto& found : {greedy, narrow}) EXPECT_LE(found.logprob, texts.at(found.ids) + 1e-9);
     const auto best = log_probs[0].amax(-1).sum().item<double>();
-    EXPECT_NEAR(greedy.logprob, best, 1e-9) << "that of the best path";
+    EXPECT_NEAR(greedy.logprob, best, 1e-9) << "the best path has the same log-probability";
     n_different += greedy.ids != ctc_search(log_probs, {}, 100).front().ids ? 1 : 0;
   }
   EXPECT_GT(n_different, 0) << "the likeliest text often has another path than the likeliest one";

@@ -45,7 +45,7 @@ TEST(ContactRegression, CorrectedMapsAreSymmetricAndHaveNoBackground) {
   const auto corrected = corrected_maps(torch::rand({3, 6, 6}, torch::kDouble));
   EXPECT_TRUE(torch::allclose(corrected, corrected.transpose(1, 2)));
   EXPECT_LT(corrected.sum(2).abs().max().item<double>(), 1e-12);
-  // What is a product of two sides only is all background.
+  // A map that is the product of two vectors is all background.
   const auto side = torch::rand({6}, torch::kDouble);
   EXPECT_LT(corrected_maps(torch::outer(side, side).unsqueeze(0)).abs().max().item<double>(), 1e-12);
 }

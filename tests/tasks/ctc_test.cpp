@@ -14,6 +14,7 @@
 
 #include "models/families/families.h"
 #include "models/families/speech_encoder.h"
+#include "tests/support/ctc_paths.h"
 #include "tests/support/errors.h"
 #include "tests/support/small_models.h"
 
@@ -22,26 +23,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using Ids = std::vector<int64_t>;
-
-/// The probability of every text, summed over all C^T paths of log_probs (T, C).
-std::map<Ids, double> probabilities_of_texts(const torch::Tensor& log_probs) {
-  const int64_t T = log_probs.size(0), C = log_probs.size(1), blank = C - 1;
-  std::map<Ids, double> result;
-  const auto n_paths = static_cast<int64_t>(std::llround(std::pow(C, T)));
-  for (int64_t path = 0; path < n_paths; ++path) {
-    Ids text;
-    double total = 0;
-    int64_t last = blank, rest = path;
-    for (int64_t t = 0; t < T; ++t, rest /= C) {
-      const int64_t symbol = rest % C;
-      total += log_probs[t][symbol].item<double>();
-      if (symbol != blank && symbol != last) text.push_back(symbol);
-      last = symbol;
-    }
-    result[text] += std::exp(total);
-  }
-  return result;
-}
 
 torch::Tensor transcript_of(const Ids& ids) {
   return torch::tensor(ids.empty() ? Ids{-1} : ids, torch::kInt64).unsqueeze(0);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -16,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/directory.h"
 #include "io/open_file.h"
 
 namespace zoo {
@@ -139,10 +139,6 @@ std::vector<float> SoundFile::read() {
   return samples;
 }
 
-bool is_recording_name(const std::filesystem::path& path) {
-  std::string extension = path.extension().string();
-  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
-  return extension == ".wav" || extension == ".flac";
-}
+bool is_recording_name(const std::filesystem::path& path) { return has_extension(path, {".wav", ".flac"}); }
 
 }  // namespace zoo
