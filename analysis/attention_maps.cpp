@@ -67,7 +67,7 @@ void append(std::vector<AttentionLayer>& layers, AttentionKind kind, const std::
 
 double rounded(double weight) { return std::round(weight * 1e6) / 1e6; }
 
-/// Weights of any shape as nested lists.
+/// Numbers of any shape as nested lists.
 nlohmann::ordered_json weights_json(const torch::Tensor& weights) {
   auto list = nlohmann::ordered_json::array();
   if (weights.dim() > 1) {
@@ -103,6 +103,10 @@ nlohmann::ordered_json text_json(const AttentionReport& report) {
                                   {"target_tokens", report.target_tokens},
                                   {"target_next", report.target_next}};
   if (report.answers()) document["target"] = report.target;
+  if (const auto& recording = report.recording) {
+    document["recording"] = {{"frame_seconds", recording->frame_seconds},
+                             {"spectrogram", weights_json(recording->spectrogram)}};
+  }
   return document;
 }
 

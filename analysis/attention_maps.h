@@ -43,6 +43,12 @@ struct AttendedImage {
   Prediction prediction;
 };
 
+/// The recording that a model listens to.
+struct AttendedRecording {
+  torch::Tensor spectrogram;  // (M, N) float on the CPU, as the model reads it: the lowest band first
+  double frame_seconds = 0;   // from one frame to the next
+};
+
 /// The report of a picture has no text, target, target_next and predictions. Its source tokens are the
 /// places, named "row R column C" from 0, with "class" (or "special 0", … where there are several) before
 /// them; its target tokens are the object queries of a model that detects, named "query N" or "query N: LABEL
@@ -64,7 +70,8 @@ struct AttentionReport {
   TokenPredictions predictions = {};
   /// The classes of a text, the likeliest first, where the run classifies texts; else empty.
   std::vector<LabelProbability> labels = {};
-  std::optional<AttendedImage> image = {};  // absent for a text
+  std::optional<AttendedImage> image = {};          // absent for a text
+  std::optional<AttendedRecording> recording = {};  // then the source tokens are times, of two frames each
 
   /// Whether there is a target, given or written. A picture has none.
   bool answers() const { return !image && (!target.empty() || !target_tokens.empty()); }
@@ -116,6 +123,8 @@ std::vector<AttentionLayer> attention_layers(Model& model, const Batch& batch);
 ///   labels                                    of a classifier: list of {"label", "probability"}, the
 ///   likeliest
 ///                                             first; absent for others
+/// For a recording, `text` is the file, and there is also
+///   recording                                 {"frame_seconds", "spectrogram": M × N, as AttendedRecording}
 /// For a picture, `text`, `target`, `target_next` and `predictions` are absent, and instead there are
 ///   image                                     the file, as given
 ///   width, height                             of the picture, in pixels

@@ -77,6 +77,9 @@ AttentionReport recording_attention_report(const Run& run, const std::string& fi
   report.text = file;
   report.target = transcribe(model, run.task(), batch, experiment.generation).front();
   report.source_tokens = times_of(batch, audio);
+  report.recording = AttendedRecording{
+      .spectrogram = batch.field(fields::kSpectrograms)[0].to(torch::kFloat32).contiguous(),
+      .frame_seconds = static_cast<double>(audio.hop) / static_cast<double>(audio.sample_rate)};
   const bool has_decoder = run.task().purpose().head == HeadKind::language_modeling;
   if (has_decoder) add_decoder(report, run.tokenizer(), batch);
   const auto on_device = batch.to(model.device());

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "data/text/tokenizer.h"
 #include "io/json_document.h"
+#include "models/families/recordings.h"
 #include "tasks/task_type.h"
 
 namespace zoo {
@@ -63,7 +64,6 @@ void write_tokens(const Task& task, Json& to) {
     to["eos_token_id"] = Json::array({special.eos});
     for (const int64_t id : special.other_ends) to["eos_token_id"].push_back(id);
   }
-  if (special.start >= 0) set("decoder_start_token_id", special.start);
 }
 
 void write_labels(const Task& task, Json& to) {
@@ -105,7 +105,10 @@ std::string describe_in(const ForeignFamily& family, const Task& task, const Jso
         config["tie_word_embeddings"] = experiment.model.tie_embeddings;
         write_tokens(task, config);
       }
+      if (reads_recordings(wanted.model)) set_mels(wanted.model, n_mels_of(wanted.model, task.purpose()));
       family.write(experiment, config);
+      if (config.value("is_encoder_decoder", false) && task.vocabulary().tokenizer)
+        config["decoder_start_token_id"] = decoder_start(task.tokenizer().special());
       if (const auto key = model_difference(wanted, expressed(config), head); !key.empty())
         return fmt::format("has another {}", key);
     }

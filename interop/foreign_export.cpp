@@ -13,6 +13,7 @@
 #include "data/text/tokenizer.h"
 #include "interop/foreign_choice.h"
 #include "interop/foreign_model.h"
+#include "interop/foreign_preprocessor.h"
 #include "io/files.h"
 #include "io/safetensors.h"
 
@@ -106,12 +107,15 @@ std::string export_foreign(const fs::path& dir, const Task& task,
   const char* const dtype_key = config.contains("dtype") ? "dtype" : "torch_dtype";
   const bool has_origin = !task.vocabulary().foreign_files.empty();
   if (type || !has_origin || config.contains(dtype_key)) config[dtype_key] = dtype_name(main_type(*foreign));
+  // A model that came with a file, or without one, keeps it so.
+  const auto preprocessor = has_origin ? std::nullopt : preprocessor_of(task.experiment());
   if (dir.has_parent_path()) make_directory(dir.parent_path());
   write_directory_atomically(dir, [&](const fs::path& made) {
     for (const auto& [name, content] : task.vocabulary().foreign_files) {
       if (name != "config.json") write_file_atomically(made / name, content);
     }
     write_file_atomically(made / "config.json", config.dump(2) + "\n");
+    if (preprocessor) write_file_atomically(made / "preprocessor_config.json", *preprocessor);
     if (const auto& tokenizer = task.vocabulary().tokenizer)
       export_files(*tokenizer, made, frame_of_task(task));
     copy_safetensors(made / "model.safetensors", *foreign, {{"format", "pt"}});

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,13 +13,13 @@
 #include "data/text/hub_tokenizer.h"
 #include "interop/families/common.h"
 #include "interop/foreign_files.h"
+#include "interop/foreign_preprocessor.h"
 #include "interop/foreign_tokens.h"
 #include "interop/gguf/gguf_model.h"
 #include "io/config/config_file.h"
 #include "io/gguf/gguf_file.h"
 #include "layers/modules/construction.h"
 #include "models/families/families.h"
-#include "models/families/recordings.h"
 #include "tasks/task.h"
 
 namespace zoo {
@@ -82,32 +81,6 @@ std::vector<std::string> labels_of(const ForeignConfig& config) {
   return labels;
 }
 
-/// How preprocessor_config.json normalises pixels. Without it, DETR's have the statistics of ImageNet, and
-/// those of others are between -1 and 1.
-PixelStatistics read_pixels(const fs::path& dir, const SmallFiles& files, const Experiment& experiment) {
-  const int64_t n_channels = experiment.data.images.channels;
-  const auto n = static_cast<size_t>(n_channels);
-  PixelStatistics pixels{.mean = std::vector(n, 0.5), .deviation = std::vector(n, 0.5)};
-  if (task_type(experiment).finds_objects && n_channels == 3)
-    pixels = {.mean = {0.485, 0.456, 0.406}, .deviation = {0.229, 0.224, 0.225}};
-  const auto found = files.find("preprocessor_config.json");
-  if (found == files.end()) return pixels;
-  const auto path = (dir / found->first).string();
-  const auto json = parse_foreign_json(path, found->second);
-  try {
-    pixels.mean = json.value("image_mean", pixels.mean);
-    pixels.deviation = json.value("image_std", pixels.deviation);
-  } catch (const nlohmann::json::exception&) {
-    throw CheckpointError(fmt::format("{}: image_mean and image_std are not lists of numbers", path));
-  }
-  if (!can_normalize(pixels, n_channels)) {
-    throw CheckpointError(fmt::format(
-        "{}: image_mean and image_std are not a mean and a positive deviation for each of {} channels", path,
-        n_channels));
-  }
-  return pixels;
-}
-
 /// The experiment as its own config.yaml gives it, so that every limit of a key is checked.
 Experiment checked(const Experiment& experiment, const std::string& place) {
   try {
@@ -115,57 +88,6 @@ Experiment checked(const Experiment& experiment, const std::string& place) {
   } catch (const ConfigError& error) {
     throw CheckpointError(fmt::format("it describes a model that cannot be built: {}", error.what()));
   }
-}
-
-/// How large the pictures are in which objects are found: preprocessor_config.json, or else 800 pixels at the
-/// shorter side and at most 1333 at the longer one.
-void read_picture_sizes(const fs::path& dir, const SmallFiles& files, Experiment& to) {
-  if (!task_type(to).finds_objects) return;
-  auto& images = to.data.images;
-  images.size = 800;
-  images.max_size = 1333;
-  const auto found = files.find("preprocessor_config.json");
-  if (found == files.end()) return;
-  const auto path = dir / found->first;
-  ForeignConfig config(path.string(), parse_foreign_json(path, found->second));
-  for (const std::string_view step : {"do_resize", "do_rescale", "do_normalize"}) config.require(step, true);
-  constexpr int64_t bilinear = 2;
-  config.require("resample", bilinear);
-  const bool has_object = config.has("size") && config.json()["size"].is_object();
-  if (has_object) {
-    auto size = *config.object("size");
-    images.size = size.integer("shortest_edge");
-    images.max_size = size.optional_integer("longest_edge");
-    size.finish();
-  } else {  // older files
-    images.size = config.integer("size", images.size);
-    images.max_size = config.optional_integer("max_size").value_or(*images.max_size);
-  }
-  to = checked(to, config.place());
-}
-
-/// How preprocessor_config.json makes spectrograms of recordings; without it, as Whisper does.
-void read_recording_settings(const fs::path& dir, const SmallFiles& files, Experiment& to) {
-  const auto found = files.find("preprocessor_config.json");
-  if (task_type(to).predicts_from != PredictionInput::audio_file || found == files.end()) return;
-  const auto path = dir / found->first;
-  ForeignConfig config(path.string(), parse_foreign_json(path, found->second));
-  auto& audio = to.data.audio;
-  config.require("feature_size", audio.n_mels);
-  audio.sample_rate = config.integer("sampling_rate", audio.sample_rate);
-  audio.n_fft = config.integer("n_fft", audio.n_fft);
-  audio.hop = config.integer("hop_length", audio.hop);
-  audio.max_seconds = config.number("chunk_length", audio.max_seconds);
-  const double frames =
-      audio.max_seconds * static_cast<double>(audio.sample_rate) / static_cast<double>(audio.hop);
-  if (const int64_t wanted = most_frames(to.model); std::llround(frames) != wanted) {
-    config.fail(
-        "chunk_length",
-        fmt::format("recordings of this length have {:g} frames, and the model reads {}", frames, wanted));
-  }
-  config.require("padding_value", 0.0);
-  config.require("dither", 0.0);
-  to = checked(to, config.place());
 }
 
 /// The name of the directory as the name of a run.
@@ -224,9 +146,8 @@ Experiment read_foreign_experiment(const fs::path& dir) {
   auto config = parsed_config(dir, files);
   const auto generation = read_generation(dir, files, config);
   auto experiment = describe_foreign(std::move(config), generation, dir).experiment;
-  read_picture_sizes(dir, files, experiment);
-  read_recording_settings(dir, files, experiment);
-  return experiment;
+  read_preprocessor(dir, files, experiment);
+  return checked(experiment, (dir / "preprocessor_config.json").string());
 }
 
 ForeignModel open_foreign(const fs::path& dir) {
@@ -235,8 +156,8 @@ ForeignModel open_foreign(const fs::path& dir) {
   auto config = parsed_config(dir, files);
   const auto generation = read_generation(dir, files, config);
   auto described = describe_foreign(std::move(config), generation, dir);
-  read_picture_sizes(dir, files, described.experiment);
-  read_recording_settings(dir, files, described.experiment);
+  read_preprocessor(dir, files, described.experiment);
+  described.experiment = checked(described.experiment, (dir / "preprocessor_config.json").string());
   const auto& type = task_type(described.experiment);
   Vocabulary vocabulary;
   if (type.needs_tokenizer()) vocabulary.tokenizer = read_tokenizer(dir, files, generation);

@@ -36,7 +36,8 @@ export function readMaps(data) {
               columns: answered ? target : source, note: 'Each token looks at itself and at earlier tokens.',
               causal: true},
     encoder: {title: answered ? 'Encoder self-attention' : 'Self-attention', rows: source, columns: source,
-              note: 'Each token looks at all tokens of the text.'},
+              note: data.recording ? 'Each moment looks at all moments of the recording.'
+                                 : 'Each token looks at all tokens of the text.'},
   };
   const reading = readKinds(data, KINDS), {maps, rollouts} = reading, means = new Map();
   /** The weights of one map, row after row, as integers up to MOST; undefined where there is no such map. */

@@ -268,6 +268,8 @@ void describe(ConfigVisitor& v, ComparisonSettings& c) {
           "Differences below this do not matter: a share of the baseline's value, or for a metric in percent "
           "points / 100. Rows whose difference is surely smaller are called the same.",
           Limits::between(0, 1));
+  v.field("subject", c.subject,
+          "Dotted keys, such as init_from, that a fair comparison has in common and that this one is about.");
   v.field("inputs", c.inputs,
           "Texts that every variant continues, answers, classifies or fills in; default: some "
           "of the validation data. The report shows the attention maps of the first text.");

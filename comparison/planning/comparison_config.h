@@ -95,6 +95,8 @@ struct ComparisonSettings {
   int64_t seeds = 3;  // each variant is trained with the seeds 1 … seeds
   MatchQuantity match = MatchQuantity::none;
   double margin = 0.01;  // see TestRules
+  /// Dotted keys that a fair comparison has in common, and that this one is about.
+  std::vector<std::string> subject;
   std::vector<std::string> inputs;
   std::vector<int64_t> evaluate_lengths;  // language modelling: further sequence lengths to evaluate at
   double speed_seconds = 2;               // for measuring the speed of each variant; 0: not measured

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/error.h"
 #include "comparison/planning/plan.h"
 #include "tasks/task_type.h"
 
@@ -85,6 +86,20 @@ bool is_of_grid(const std::string& key, const ComparisonPlan& plan) {
   return std::ranges::any_of(plan.variants.front().grid, [&](const KeyValue& one) { return one.key == key; });
 }
 
+bool is_subject(const std::string& key, const ComparisonPlan& plan) {
+  return std::ranges::count(plan.settings.subject, key) > 0;
+}
+
+/// Throws ConfigError for a subject in which the variants do not differ.
+void check_subject(const ComparisonPlan& plan) {
+  for (const auto& key : plan.settings.subject) {
+    if (std::ranges::count(plan.differences, key) == 0) {
+      throw ConfigError(fmt::format(
+          "subject: {}: the variants do not differ in a key of this name; name one as in init_from", key));
+    }
+  }
+}
+
 /// Every run has chosen its own value of a tuned key, in the same way.
 bool is_tuned(const std::string& key, const ComparisonPlan& plan) {
   return std::ranges::any_of(plan.variants,
@@ -95,9 +110,13 @@ void check_configurations(ComparisonPlan& plan) {
   std::vector<Values> values;
   for (const auto& variant : plan.variants) values.push_back(values_of(variant.experiment));
   plan.differences = differing_keys(values, plan.budget.kind);
+  check_subject(plan);
   std::vector<std::string> training;
   for (const auto& key : plan.differences) {
-    if (const auto kind = promise_of(key)) {
+    if (is_subject(key, plan)) {
+      plan.notices.push_back(
+          {NoticeKind::training, fmt::format("The subject: {}", who_has_what(key, plan.variants, values))});
+    } else if (const auto kind = promise_of(key)) {
       plan.notices.push_back(
           {*kind, fmt::format("Not the same for all: {}", who_has_what(key, plan.variants, values))});
     } else if (key.starts_with("training.") && !is_of_budget(key) && !is_of_grid(key, plan) &&

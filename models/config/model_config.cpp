@@ -35,6 +35,7 @@ ModelConfig resolved(ModelConfig config) {
   config.n_kv_heads = config.kv_heads();
   config.head_dim = config.head_width();
   config.d_ff = config.feed_forward_width();
+  config.n_decoder_layers = config.decoder_layers();
   config.key_bias = config.has_key_bias();
   for (auto* const bias : {&config.qkv_bias, &config.out_bias, &config.ff_bias})
     *bias = bias->value_or(config.bias);

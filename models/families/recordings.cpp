@@ -32,6 +32,19 @@ std::optional<int64_t> configured_mels(const ModelConfig& config) {
                             : selection.as<SpeechEncoderConfig>().n_mels;
 }
 
+void set_mels(ModelConfig& config, int64_t n_mels) {
+  auto& selection = config.architecture;
+  if (is_whisper(config)) {
+    auto options = selection.as<WhisperConfig>();
+    options.n_mels = n_mels;
+    selection = Selection("whisper", options);
+  } else {
+    auto options = selection.as<SpeechEncoderConfig>();
+    options.n_mels = n_mels;
+    selection = Selection("speech_encoder", options);
+  }
+}
+
 int64_t n_mels_of(const ModelConfig& config, const ModelPurpose& purpose) {
   constexpr int64_t of_whisper = 80;
   return configured_mels(config).value_or(purpose.n_mels > 0 ? purpose.n_mels : of_whisper);

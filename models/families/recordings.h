@@ -22,6 +22,8 @@ std::optional<int64_t> padded_frames(const ModelConfig& config);
 int64_t most_frames(const ModelConfig& config);
 /// The bands of its spectrograms, if its configuration says how many.
 std::optional<int64_t> configured_mels(const ModelConfig& config);
+/// Makes its configuration say how many.
+void set_mels(ModelConfig& config, int64_t n_mels);
 /// The bands of its spectrograms: those of its configuration, else the data's, else 80.
 int64_t n_mels_of(const ModelConfig& config, const ModelPurpose& purpose);
 /// Sinusoids, unless the layers have relative positions, or there are none.

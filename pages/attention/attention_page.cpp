@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <span>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "analysis/attention_rollout.h"
@@ -69,6 +71,16 @@ std::string rollout_text(const std::vector<Rollout>& rollouts) {
   return out + "]";
 }
 
+/// The spectrogram as integers from 0, its least number, to 255, its largest, band after band.
+std::string recording_text(const AttendedRecording& recording) {
+  const auto numbers = recording.spectrogram.to(torch::kFloat64);
+  const auto least = numbers.min(), range = (numbers.max() - least).clamp_min(1e-9);
+  const auto levels = ((numbers - least) / range * 255).round().to(torch::kInt64).flatten().contiguous();
+  const std::span<const int64_t> list(levels.const_data_ptr<int64_t>(), static_cast<size_t>(levels.numel()));
+  return fmt::format(R"({{"frame_seconds":{},"bands":{},"levels":[{}]}})", recording.frame_seconds,
+                     numbers.size(0), fmt::join(list, ","));
+}
+
 std::string data_json(const AttentionReport& report) {
   const nlohmann::ordered_json words{{"name", report.name},
                                      {"text", report.text},
@@ -81,7 +93,8 @@ std::string data_json(const AttentionReport& report) {
   return json + ",\"maps\":" + maps_text(report.layers) + ",\"heads\":" + to_json(head_statistics(report)) +
          ",\"rollout\":" + rollout_text(attention_rollout(report)) +
          ",\"predictions\":" + as_json_text(predictions_json(report.predictions)) +
-         ",\"labels\":" + as_json_text(labels_json(report)) + "}";
+         ",\"labels\":" + as_json_text(labels_json(report)) +
+         (report.recording ? ",\"recording\":" + recording_text(*report.recording) : "") + "}";
 }
 
 void check_size(const AttentionReport& report) {

@@ -7,6 +7,7 @@ import {HeatMap, largest, MOST, numbersTable, partsOf, readMaps, showLegend} fro
 import {headColour, LineView} from '../line_view.js';
 import {$, count, data, el, isPrinting, roomInside, showScrolling} from '../page.js';
 import {bringIntoSight, markControls, parseName, rolledThrough, shapesOf, startControls} from './attention_controls.js';
+import {showRecording} from './recording_view.js';
 import {showPredictions} from './token_predictions.js';
 
 const reading = {...readMaps(data), heads: data.heads}, {answered, KINDS, maps, kinds, weights, isHidden, titleOf} = reading;
@@ -89,6 +90,7 @@ function render() {
   markControls(overview, map, {...state, row: state.rowToken});
   $('paper').replaceChildren();
   asLines ? renderLines(map) : renderMap(map);
+  showRecording(map, viewOf(map), `${KINDS[map.kind].title}, layer ${map.layer}`);
   if ($('numbers').open) fillTable();
 }
 

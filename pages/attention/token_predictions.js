@@ -33,7 +33,7 @@ export function showPredictions(note, list) {
   }
   if (!data.predictions.length) return false;
   const {isMasked, list: all} = positions();
-  note.textContent = isMasked
+  note.textContent = data.recording && isMasked ? 'At each moment the five likeliest tokens. ∅: nothing is written.' : isMasked
       ? 'At each position the five likeliest tokens, from the tokens on both sides. ✓: the token that stands there.'
       : 'After each token the five likeliest next tokens, with their probabilities. ✓: the token that follows.';
   list.append(...all.map((position, t) => card(position, t, isMasked)));

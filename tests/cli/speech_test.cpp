@@ -70,6 +70,10 @@ TEST_F(Speech, AttentionIsShownOverTime) {
   EXPECT_EQ(maps.at("source_tokens")[3], "0.06 s");
   EXPECT_EQ(maps.at("layers")[0].at("heads")[1].size(), maps.at("source_tokens").size());
   EXPECT_EQ(maps.at("predictions").size(), maps.at("source_tokens").size());
+  const auto& recording = maps.at("recording");
+  EXPECT_EQ(recording.at("frame_seconds"), 0.01);
+  EXPECT_EQ(recording.at("spectrogram").size(), 12U);
+  EXPECT_EQ(recording.at("spectrogram")[0].size(), 2 * maps.at("source_tokens").size());
   EXPECT_EQ(zoo("attention run --device cpu --audio sounds/1.wav").code, 0);
   EXPECT_THAT(problem("attention run --device cpu --text hello"), HasSubstr("reads recordings: use --audio"));
 }

@@ -139,6 +139,15 @@ TEST_F(Plan, WeightsThatHaveSeenDataAreNotTheSameStart) {
   EXPECT_THAT(result.notices, ElementsAre(AllOf(Field(&Notice::kind, NoticeKind::data),
                                                 Field(&Notice::text, HasSubstr("init_from: ")))));
   EXPECT_TRUE(plan({{"a", {from}}, {"b", {from, "model.dropout=0"}}}).fair());
+
+  ComparisonSettings settings;
+  settings.subject = {"init_from"};
+  const auto about = plan({{"a", {}}, {"b", {from}}}, settings);
+  EXPECT_TRUE(about.fair());
+  EXPECT_THAT(about.notices, ElementsAre(Field(&Notice::text, HasSubstr("The subject: init_from: "))));
+  EXPECT_FALSE(plan({{"a", {}}, {"b", {from, "training.evaluate_batches=1"}}}, settings).fair());
+  EXPECT_THAT([&] { plan({{"a", {}}, {"b", {}}}, settings); },
+              ThrowsMessage<ConfigError>(HasSubstr("subject: init_from: the variants do not differ")));
 }
 
 /// A plan of runs that are planned alike, except for these numbers of tokens.

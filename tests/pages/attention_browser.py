@@ -240,6 +240,34 @@ def check_predictions(page, data):
             check(marked == (token == right[t]), f"position {t}: {token} is marked wrongly; {right[t]} is right")
 
 
+def check_recording(page, data):
+    """The spectrogram, and under it one row for each token of the open map, or one for the mean of many."""
+    recording = data.get("recording")
+    page.run("document.querySelector('.heads button').click()")
+    visible = page.run("document.getElementById('recording').checkVisibility()")
+    check(visible == bool(recording), "the section of the recording is shown without one, or hidden")
+    if not recording:
+        return
+    sizes = page.run("[...document.querySelectorAll('#recording canvas')].map(node => [node.width, node.height])")
+    times, frames = len(data["source_tokens"]), len(recording["levels"]) // recording["bands"]
+    rows = len(data["target_tokens"]) or 1  # the mean
+    check(sizes == [[frames, recording["bands"]]] + rows * [[times, 1]], f"the pictures have {sizes} pixels")
+    written = page.run("[...document.querySelectorAll('#recording .written span')].map(node => node.textContent)")
+    check("".join(written) == ("" if data["target_tokens"] else data["target"]), f"written at its moments is {written}")
+    strongest = page.run("""(() => {
+        const row = document.querySelectorAll('#recording canvas')[1], pen = row.getContext('2d', {willReadFrequently: true});
+        const light = x => { const [r, g, b] = pen.getImageData(x, 0, 1, 1).data; return r + g + b; };
+        const all = Array.from({length: row.width}, (_, x) => light(x));
+        return all.indexOf(Math.min(...all)); })()""")
+    kind = {map_["kind"]: map_["layers"][0][0] for map_ in data["maps"]}
+    values = kind["cross"][:times] if data["target_tokens"] else [sum(kind["encoder"][s::times]) for s in range(times)]
+    check(values[strongest] >= max(values) * 0.99, f"the darkest moment is {strongest}")
+    if data["target_tokens"]:
+        page.run("[...document.querySelectorAll('#overview section')].at(-1).querySelector('button').click()")
+        hidden = not page.run("document.getElementById('recording').checkVisibility()")
+        check(hidden, "a map of the decoder's own tokens is shown over the recording")
+
+
 def check_scrolling(page, path):
     """On a phone an overview that is too wide shows on which side there is more, and all of it can be reached."""
     page.open(path, width=390, height=844)
@@ -326,6 +354,7 @@ def check_page(page, path):
     check(page.run("document.querySelectorAll('.heads button').length") == thumbs, f"there are not {thumbs} maps")
     check_mark(page)
     check_predictions(page, data)
+    check_recording(page, data)
     page.run("document.querySelectorAll('details').forEach(node => { node.open = true; })")
     for kind, table in zip(shown, tables):
         check_heads(page, kind, [head for head in data["heads"] if head["kind"] == kind], table)

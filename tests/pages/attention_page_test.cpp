@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -77,6 +78,39 @@ AttentionReport classifier_report() {
           .labels = {{"praise", 0.8}, {"<b>", 0.2}}};
 }
 
+constexpr int64_t kTimes = 24;
+
+/// The encoder's part of a report about a recording.
+AttentionReport recording_report() {
+  torch::manual_seed(5);
+  AttentionReport report{.name = "listener", .text = "seven.wav", .target = "se"};
+  for (int64_t t = 0; t < kTimes; ++t)
+    report.source_tokens.push_back(fmt::format("{:.2f} s", static_cast<double>(2 * t) / 100));
+  report.recording = {.spectrogram = torch::randn({12, 2 * kTimes}), .frame_seconds = 0.01};
+  report.layers.push_back({AttentionKind::encoder, 0, torch::randn({2, kTimes, kTimes}).softmax(-1)});
+  return report;
+}
+
+/// A model's that is trained with CTC.
+AttentionReport ctc_report() {
+  auto report = recording_report();
+  for (int64_t t = 0; t < kTimes; ++t)
+    report.predictions.push_back({{t == 8 ? "s" : t == 14 || t == 15 ? "e" : "∅", 0.75}});
+  return report;
+}
+
+/// A model's with a decoder.
+AttentionReport listener_report() {
+  auto report = recording_report();
+  report.target_tokens = {"<bos>", "s", "e"};
+  report.target_next = {"s", "e", "<eos>"};
+  const auto T = std::ssize(report.target_tokens);
+  const auto causal = torch::randn({2, T, T}).exp().tril();
+  report.layers.push_back({AttentionKind::decoder, 0, causal / causal.sum(-1, true)});
+  report.layers.push_back({AttentionKind::cross, 0, torch::randn({2, T, kTimes}).softmax(-1)});
+  return report;
+}
+
 TEST(AttentionPage, HoldsExactlyTheWeights) {
   const auto report = nasty_report();
   const auto data = data_of(attention_page(report));
@@ -130,6 +164,21 @@ TEST(AttentionPage, HoldsThePredictions) {
   EXPECT_EQ(classifier["labels"][1], (nlohmann::json{{"label", "<b>"}, {"probability", 0.2}}));
 }
 
+TEST(AttentionPage, HoldsTheSpectrogram) {
+  const auto report = listener_report();
+  const auto recording = data_of(attention_page(report)).at("recording");
+  EXPECT_EQ(recording.at("frame_seconds"), 0.01);
+  EXPECT_EQ(recording.at("bands"), 12);
+  const auto levels = recording.at("levels").get<std::vector<double>>();
+  const auto numbers = report.recording->spectrogram.to(torch::kDouble).flatten();
+  ASSERT_EQ(std::ssize(levels), numbers.numel());
+  const double least = numbers.min().item<double>(), range = numbers.max().item<double>() - least;
+  for (int64_t i = 0; i < numbers.numel(); ++i) {
+    EXPECT_NEAR(levels[static_cast<size_t>(i)], (numbers[i].item<double>() - least) / range * 255, 0.5001);
+  }
+  EXPECT_FALSE(data_of(attention_page(nasty_report())).contains("recording"));
+}
+
 TEST(AttentionPage, KeepsEveryTokenWhateverItLooksLike) {
   const auto report = nasty_report();
   const auto data = data_of(attention_page(report));
@@ -172,7 +221,9 @@ TEST(AttentionPage, ShowsBrokenUtf8AsReplaced) {
 TEST(AttentionPage, WritesPagesForABrowser) {
   testing::write_attention_pages({{"attention.html", nasty_report()},
                                   {"attention-large.html", large_report()},
-                                  {"attention-classifier.html", classifier_report()}});
+                                  {"attention-classifier.html", classifier_report()},
+                                  {"attention-listener.html", listener_report()},
+                                  {"attention-ctc.html", ctc_report()}});
 }
 
 TEST(AttentionPage, SaysWhenATextIsTooLong) {
