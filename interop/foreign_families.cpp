@@ -2,7 +2,11 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "interop/families/families.h"
+#include "io/config/config_file.h"
 
 namespace zoo {
 
@@ -19,6 +23,14 @@ const ForeignFamily* find_foreign_family(std::string_view model_type) {
   const auto& families = foreign_families();
   const auto found = std::ranges::find(families, model_type, &ForeignFamily::model_type);
   return found == families.end() ? nullptr : &*found;
+}
+
+Experiment checked_experiment(const Experiment& experiment, const std::string& place) {
+  try {
+    return parse_complete_experiment(dump_config(experiment), place);
+  } catch (const ConfigError& error) {
+    throw CheckpointError(fmt::format("it describes a model that cannot be built: {}", error.what()));
+  }
 }
 
 }  // namespace zoo

@@ -81,15 +81,6 @@ std::vector<std::string> labels_of(const ForeignConfig& config) {
   return labels;
 }
 
-/// The experiment as its own config.yaml gives it, so that every limit of a key is checked.
-Experiment checked(const Experiment& experiment, const std::string& place) {
-  try {
-    return parse_complete_experiment(dump_config(experiment), place);
-  } catch (const ConfigError& error) {
-    throw CheckpointError(fmt::format("it describes a model that cannot be built: {}", error.what()));
-  }
-}
-
 /// The name of the directory as the name of a run.
 std::string name_of_run(const fs::path& dir) {
   std::error_code error;
@@ -131,7 +122,7 @@ ForeignDescription describe_foreign(ForeignConfig config, const ForeignGeneratio
   result.config = config.json();
   constexpr int64_t usual_window = 1024;
   experiment.data.sequence_length = std::min(usual_window, experiment.model.max_positions);
-  experiment = checked(experiment, config.place());
+  experiment = checked_experiment(experiment, config.place());
   return result;
 }
 
@@ -147,7 +138,7 @@ Experiment read_foreign_experiment(const fs::path& dir) {
   const auto generation = read_generation(dir, files, config);
   auto experiment = describe_foreign(std::move(config), generation, dir).experiment;
   read_preprocessor(dir, files, experiment);
-  return checked(experiment, (dir / "preprocessor_config.json").string());
+  return experiment;
 }
 
 ForeignModel open_foreign(const fs::path& dir) {
@@ -157,7 +148,6 @@ ForeignModel open_foreign(const fs::path& dir) {
   const auto generation = read_generation(dir, files, config);
   auto described = describe_foreign(std::move(config), generation, dir);
   read_preprocessor(dir, files, described.experiment);
-  described.experiment = checked(described.experiment, (dir / "preprocessor_config.json").string());
   const auto& type = task_type(described.experiment);
   Vocabulary vocabulary;
   if (type.needs_tokenizer()) vocabulary.tokenizer = read_tokenizer(dir, files, generation);

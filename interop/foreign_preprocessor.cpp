@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "interop/foreign_families.h"
 #include "interop/foreign_files.h"
 #include "interop/rules/foreign_config.h"
 #include "models/families/recordings.h"
@@ -29,10 +30,6 @@ std::optional<ForeignConfig> read_file(const fs::path& dir, const SmallFiles& fi
   if (found == files.end()) return std::nullopt;
   const auto path = (dir / kFile).string();
   return ForeignConfig(path, parse_foreign_json(path, found->second));
-}
-
-bool reads_recordings(const Experiment& experiment) {
-  return task_type(experiment).predicts_from == PredictionInput::audio_file;
 }
 
 void read_picture_sizes(std::optional<ForeignConfig> config, ImageConfig& images) {
@@ -78,9 +75,15 @@ void read_recording_settings(ForeignConfig config, const ModelConfig& model, Aud
 }  // namespace
 
 void read_preprocessor(const fs::path& dir, const SmallFiles& files, Experiment& to) {
-  if (task_type(to).finds_objects) read_picture_sizes(read_file(dir, files), to.data.images);
-  if (!reads_recordings(to)) return;
-  if (auto config = read_file(dir, files)) read_recording_settings(*config, to.model, to.data.audio);
+  const bool finds_objects = task_type(to).finds_objects;
+  if (!finds_objects && !reads_recordings(to.model)) return;
+  auto config = read_file(dir, files);
+  if (finds_objects) {
+    read_picture_sizes(config, to.data.images);
+  } else if (config) {
+    read_recording_settings(*config, to.model, to.data.audio);
+  }
+  if (config) to = checked_experiment(to, config->place());
 }
 
 PixelStatistics read_pixels(const fs::path& dir, const SmallFiles& files, const Experiment& experiment) {
@@ -107,7 +110,7 @@ PixelStatistics read_pixels(const fs::path& dir, const SmallFiles& files, const 
 }
 
 std::optional<std::string> preprocessor_of(const Experiment& experiment) {
-  if (!reads_recordings(experiment)) return std::nullopt;
+  if (!reads_recordings(experiment.model)) return std::nullopt;
   const auto& audio = experiment.data.audio;
   const auto refuse = [](std::string_view key, std::string_view wanted) {
     throw ConfigError(

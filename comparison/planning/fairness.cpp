@@ -95,7 +95,8 @@ void check_subject(const ComparisonPlan& plan) {
   for (const auto& key : plan.settings.subject) {
     if (std::ranges::count(plan.differences, key) == 0) {
       throw ConfigError(fmt::format(
-          "subject: {}: the variants do not differ in a key of this name; name one as in init_from", key));
+          "subject: {}: the variants do not differ in this key; name one in which they do, such as init_from",
+          key));
     }
   }
 }

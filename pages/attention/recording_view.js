@@ -4,11 +4,12 @@ import {fraction, headName} from '../heat_map.js';
 import {$, colour, data, el, plain} from '../page.js';
 
 const MOST_ROWS = 60;
-const NONE = '∅';      // what a model that is trained with CTC writes at most moments
+const NONE = '∅';  // what a model that is trained with CTC writes at most moments
 
 /** A canvas of width × height pixels; share(x, y) gives the strength of a pixel, from 0 to 1. */
 function picture(width, height, share, className = '') {
-  const canvas = Object.assign(el('canvas', className), {width, height}), pen = canvas.getContext('2d', {willReadFrequently: true});
+  const canvas = Object.assign(el('canvas', className), {width, height});
+  const pen = canvas.getContext('2d', {willReadFrequently: true});
   for (let y = 0; y < height; ++y)
     for (let x = 0; x < width; ++x) {
       pen.fillStyle = colour(share(x, y));
@@ -17,7 +18,7 @@ function picture(width, height, share, className = '') {
   return canvas;
 }
 
-/** Texts above each other's moments: {text, at}, at from 0 to 1. */
+/** Texts at their moments: {text, at}, at from 0 to 1. */
 function marks(className, list) {
   return el('div', className, ...list.map(({text, at}) => {
     const mark = el('span', '', text);
