@@ -400,7 +400,8 @@ TEST_F(Compare, MeasuresAllSpeedsInTurns) {
   };
   write_study("one: {}, two: {}");
   EXPECT_THAT(measured(""), ElementsAre("one", "two", "one", "two", "one", "two"));
-  for (const auto& entry : results("c")["runs"]) EXPECT_GT(entry["speed"]["decode_tokens_per_second"], 0.0);
+  const Json finished = results("c");
+  for (const auto& entry : finished["runs"]) EXPECT_GT(entry["speed"]["decode_tokens_per_second"], 0.0);
   EXPECT_THAT(measured(" --resume"), IsEmpty());
   write_study("one: {}, two: {}, three: {}");
   EXPECT_THAT(measured(" --resume"),

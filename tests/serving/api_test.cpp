@@ -184,7 +184,8 @@ TEST_F(ApiTest, ManyClientsGetWhatEachGetsAlone) {
     std::vector<std::string> result(body.value("n", 1));
     const auto add = [&](const Json& choice) { result.at(choice["index"]) += choice["text"]; };
     if (!body["stream"]) {
-      for (const auto& choice : answer.json()["choices"]) add(choice);
+      const Json whole = answer.json();
+      for (const auto& choice : whole["choices"]) add(choice);
       return result;
     }
     for (const auto& event : events(answer.body)) {
