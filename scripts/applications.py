@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Writes the outputs of docs/applications.md, ten of each application, with the runs of its recipes.
+
+Usage: applications.py [--zoo build/release/zoo] [--datasets datasets] [--runs runs] [--only NAME…] [--pictures] [--write]
+
+NAME is speech, strings, proteins, tunes, functions or gaps. Without --write it prints the outputs. The ten are not
+selected: they stand at equal distances in the test split, beginning with its first, or are the first that seed 1 gives.
+--pictures draws docs/images/applications-tunes.png: the first three tunes as sheet music. It needs Debian's programs
+abcm2ps and chromium, and Pillow from PyPI.
+"""
+
+import argparse
+import csv
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from PIL import Image, ImageOps
+
+from page_section import with_section
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs/applications.md"
+PICTURE = ROOT / "docs/images/applications-tunes.png"
+OUTPUTS = 10
+DRAWN = 3            # tunes in the picture
+RESIDUES = 80        # that are shown of a chain
+
+
+def zoo(options, *arguments):
+    """The document that a subcommand prints with --json."""
+    done = subprocess.run([options.zoo, *map(str, arguments), "--json"], capture_output=True, encoding="utf-8")
+    if done.returncode:
+        sys.stderr.write(done.stderr)
+        sys.exit(done.returncode)
+    return json.loads(done.stdout)
+
+
+def evenly(items):
+    """Ten of the items at equal distances, beginning with the first. Lists are sorted by digit and speaker, so the distance
+    is a little more than a tenth, and goes on at the beginning behind the end."""
+    distance = max(len(items) * 5 // (OUTPUTS * 4), 1)
+    return [items[i * distance % len(items)] for i in range(OUTPUTS)]
+
+
+def rows_of(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def fenced(text, language=""):
+    return f"```{language}\n{text.strip(chr(10))}\n```"
+
+
+def transcripts(options, name):
+    """Test recordings of a corpus, what is said in them, and what the run of the same name writes."""
+    rows = evenly(rows_of(options.datasets / name / "test.tsv"))
+    files = [options.datasets / name / row["audio"] for row in rows]
+    results = zoo(options, "predict", options.runs / name, "--audio", *files)["results"]
+    lines = ["| recording | speaker | said | written |", "|---|---|---|---|"]
+    for row, result in zip(rows, results):
+        lines.append(f"| `{Path(row['audio']).name}` | {row['speaker']} | {row['text']} | {result['text']} |")
+    return "\n".join(lines)
+
+
+def structures(options):
+    """Chains of CB513, from their first residue that counts, with the states that structure3 predicts and DSSP's."""
+    blocks = []
+    for row in evenly(rows_of(options.datasets / "proteins/structure.test.tsv")):
+        tokens = zoo(options, "predict", options.runs / "structure3", "--text", row["sequence"])["results"][0]["tokens"]
+        predicted, true = "".join(token["label"] for token in tokens), row["dssp3"]
+        counted = [(p, t) for p, t in zip(predicted, true) if t in "HEC"]
+        right = sum(p == t for p, t in counted)
+        begin = next(i for i, t in enumerate(true) if t in "HEC")
+        shown = slice(begin, begin + RESIDUES)
+        blocks.append(f"sequence   {row['sequence'][shown]}\n"
+                      f"predicted  {predicted[shown]}\n"
+                      f"true       {true[shown]}   {right} of {len(counted)} right")
+    return fenced("\n\n".join(blocks))
+
+
+def samples(options, run):
+    outputs = zoo(options, "generate", options.runs / run, "--prompt", "", "--num-samples", OUTPUTS, "--seed", 1)
+    return [output["text"].strip() for output in outputs["results"][0]["outputs"]]
+
+
+def tunes(options):
+    texts = samples(options, "nottingham")
+    if options.pictures:
+        draw(texts[:DRAWN])
+    return fenced("\n\n".join(texts))
+
+
+def draw(texts):
+    """Sheet music of tunes as one picture."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, page = Path(folder) / "tunes.abc", Path(folder) / "tunes.html"
+        source.write_text("%%pageheight 60cm\n%%topmargin 0\n\n" + "\n\n".join(texts) + "\n", encoding="utf-8")
+        music = subprocess.run(["abcm2ps", "-X", "-q", "-O", "-", source], capture_output=True, encoding="utf-8").stdout
+        page.write_text(music.replace("<body>", '<body style="background: white; margin: 0 auto; width: 820px">'),
+                        encoding="utf-8")
+        subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=860,2000",
+                        f"--screenshot={PICTURE}", page.as_uri()], stderr=subprocess.DEVNULL, check=True)
+    with Image.open(PICTURE) as picture:
+        ink = ImageOps.invert(picture.convert("L")).getbbox()
+        picture.crop((0, max(ink[1] - 20, 0), picture.width, ink[3] + 20)).convert("L").save(PICTURE, optimize=True)
+
+
+def functions(options):
+    return fenced("\n\n".join(samples(options, "python")), "python")
+
+
+def gaps(options):
+    """Test functions with a line in their middle masked out, and what greedy search writes there."""
+    texts = [json.loads(line)["text"] for line in open(options.datasets / "python-stdlib/test.jsonl", encoding="utf-8")]
+    short = [text for text in texts if 4 <= text.count("\n") < 9 and max(map(len, text.split("\n"))) < 90]
+    blocks = []
+    for text in evenly(short):
+        lines = text.split("\n")
+        number = len(lines) // 2
+        indentation = max(len(lines[number]) - len(lines[number].lstrip()) - 1, 0)  # the last blank is of the next token
+        before = "\n".join(lines[:number]) + "\n" + lines[number][:indentation]
+        prompt = f"<fim_prefix>{before}<fim_suffix>" + "".join("\n" + line for line in lines[number + 1:]) + "<fim_middle>"
+        result = zoo(options, "generate", options.runs / "python", "--prompt", prompt, "--temperature", 0,
+                     "--num-samples", 1, "--stop", "\n", "--max-new-tokens", 80)["results"][0]["outputs"][0]["text"]
+        written = lines[number][:indentation] + result.split("\n")[0]
+        marked = [f"{line}   # masked" if i == number else line for i, line in enumerate(lines)]
+        blocks.append("\n".join([*marked[:number + 1], f"{written}   # written", *marked[number + 1:]]))
+    return fenced("\n\n".join(blocks), "python")
+
+
+SECTIONS = {
+    "speech": lambda options: transcripts(options, "fsdd"),
+    "strings": lambda options: transcripts(options, "fsdd-strings"),
+    "proteins": structures,
+    "tunes": tunes,
+    "functions": functions,
+    "gaps": gaps,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--zoo", default=ROOT / "build/release/zoo", type=Path)
+    parser.add_argument("--datasets", default=ROOT / "datasets", type=Path)
+    parser.add_argument("--runs", default=ROOT / "runs", type=Path)
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS))
+    parser.add_argument("--pictures", action="store_true")
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    for name in options.only:
+        content = SECTIONS[name](options)
+        if not options.write:
+            print(f"{name}\n\n{content}\n")
+            continue
+        begin = f"<!-- {name}: begin, made by scripts/applications.py --write -->"
+        page = with_section(PAGE.read_text(encoding="utf-8"), begin, f"<!-- {name}: end -->", content)
+        if page is None:
+            sys.exit(f"{PAGE}: the lines around {name} are missing")
+        PAGE.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
