@@ -13,9 +13,8 @@ namespace zoo {
 
 /// Sets `data.images` and `data.audio` of `to` as the file among `files` says. Without the file: the sizes of
 /// DETR's pictures are 800 pixels at the shorter side and at most 1333 at the longer one, and recordings are
-/// as Whisper reads them. Throws CheckpointError, which names the
-/// file in `dir` and its key, for what is not supported or
-/// beyond the limits of our keys.
+/// as Whisper reads them. Throws CheckpointError, which names the file in `dir` and its key, for what is not
+/// supported or beyond the limits of our keys.
 void read_preprocessor(const std::filesystem::path& dir, const std::map<std::string, std::string>& files,
                        Experiment& to);
 

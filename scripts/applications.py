@@ -4,14 +4,14 @@
 Usage: applications.py [--zoo build/release/zoo] [--datasets datasets] [--runs runs] [--only NAME…] [--pictures] [--write]
 
 NAME is speech, strings, proteins, tunes, functions or gaps. Without --write it prints the outputs. The ten are not
-selected: they stand at equal distances in the test split, beginning with its first, or are the first that seed 1 gives.
+selected: seed 1 draws them from the test split, or they are the first that the run writes with seed 1.
 --pictures draws docs/images/applications-tunes.png: the first three tunes as sheet music. It needs Debian's programs
 abcm2ps and chromium, and Pillow from PyPI.
 """
 
 import argparse
 import csv
-import json
+import random
 import subprocess
 import sys
 import tempfile
@@ -19,9 +19,12 @@ from pathlib import Path
 
 from PIL import Image, ImageOps
 
-from page_section import with_section
-
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT / "benchmarks/code"))
+
+from functions import Gap, fill, texts_of, zoo  # noqa: E402
+from page_section import with_section  # noqa: E402
+
 PAGE = ROOT / "docs/applications.md"
 PICTURE = ROOT / "docs/images/applications-tunes.png"
 OUTPUTS = 10
@@ -29,20 +32,9 @@ DRAWN = 3            # tunes in the picture
 RESIDUES = 80        # that are shown of a chain
 
 
-def zoo(options, *arguments):
-    """The document that a subcommand prints with --json."""
-    done = subprocess.run([options.zoo, *map(str, arguments), "--json"], capture_output=True, encoding="utf-8")
-    if done.returncode:
-        sys.stderr.write(done.stderr)
-        sys.exit(done.returncode)
-    return json.loads(done.stdout)
-
-
-def evenly(items):
-    """Ten of the items at equal distances, beginning with the first. Lists are sorted by digit and speaker, so the distance
-    is a little more than a tenth, and goes on at the beginning behind the end."""
-    distance = max(len(items) * 5 // (OUTPUTS * 4), 1)
-    return [items[i * distance % len(items)] for i in range(OUTPUTS)]
+def drawn(items):
+    """Ten of the items, drawn with seed 1, in their order."""
+    return [items[i] for i in sorted(random.Random(1).sample(range(len(items)), OUTPUTS))]
 
 
 def rows_of(path):
@@ -56,9 +48,9 @@ def fenced(text, language=""):
 
 def transcripts(options, name):
     """Test recordings of a corpus, what is said in them, and what the run of the same name writes."""
-    rows = evenly(rows_of(options.datasets / name / "test.tsv"))
+    rows = drawn(rows_of(options.datasets / name / "test.tsv"))
     files = [options.datasets / name / row["audio"] for row in rows]
-    results = zoo(options, "predict", options.runs / name, "--audio", *files)["results"]
+    results = zoo(options.zoo, "predict", options.runs / name, "--audio", *files)["results"]
     lines = ["| recording | speaker | said | written |", "|---|---|---|---|"]
     for row, result in zip(rows, results):
         lines.append(f"| `{Path(row['audio']).name}` | {row['speaker']} | {row['text']} | {result['text']} |")
@@ -68,8 +60,8 @@ def transcripts(options, name):
 def structures(options):
     """Chains of CB513, from their first residue that counts, with the states that structure3 predicts and DSSP's."""
     blocks = []
-    for row in evenly(rows_of(options.datasets / "proteins/structure.test.tsv")):
-        tokens = zoo(options, "predict", options.runs / "structure3", "--text", row["sequence"])["results"][0]["tokens"]
+    for row in drawn(rows_of(options.datasets / "proteins/structure.test.tsv")):
+        tokens = zoo(options.zoo, "predict", options.runs / "structure3", "--text", row["sequence"])["results"][0]["tokens"]
         predicted, true = "".join(token["label"] for token in tokens), row["dssp3"]
         counted = [(p, t) for p, t in zip(predicted, true) if t in "HEC"]
         right = sum(p == t for p, t in counted)
@@ -82,7 +74,7 @@ def structures(options):
 
 
 def samples(options, run):
-    outputs = zoo(options, "generate", options.runs / run, "--prompt", "", "--num-samples", OUTPUTS, "--seed", 1)
+    outputs = zoo(options.zoo, "generate", options.runs / run, "--prompt", "", "--num-samples", OUTPUTS, "--seed", 1)
     return [output["text"].strip() for output in outputs["results"][0]["outputs"]]
 
 
@@ -113,21 +105,16 @@ def functions(options):
 
 
 def gaps(options):
-    """Test functions with a line in their middle masked out, and what greedy search writes there."""
-    texts = [json.loads(line)["text"] for line in open(options.datasets / "python-stdlib/test.jsonl", encoding="utf-8")]
+    """Test functions with a line masked out, and what greedy search writes there."""
+    texts = texts_of(options.datasets / "python-stdlib/test.jsonl")
     short = [text for text in texts if 4 <= text.count("\n") < 9 and max(map(len, text.split("\n"))) < 90]
+    draw = random.Random(1)
+    cases = [Gap(text, draw) for text in drawn(short)]
+    prompts = [f"<fim_prefix>{gap.before}<fim_suffix>{gap.after}<fim_middle>" for gap in cases]
     blocks = []
-    for text in evenly(short):
-        lines = text.split("\n")
-        number = len(lines) // 2
-        indentation = max(len(lines[number]) - len(lines[number].lstrip()) - 1, 0)  # the last blank is of the next token
-        before = "\n".join(lines[:number]) + "\n" + lines[number][:indentation]
-        prompt = f"<fim_prefix>{before}<fim_suffix>" + "".join("\n" + line for line in lines[number + 1:]) + "<fim_middle>"
-        result = zoo(options, "generate", options.runs / "python", "--prompt", prompt, "--temperature", 0,
-                     "--num-samples", 1, "--stop", "\n", "--max-new-tokens", 80)["results"][0]["outputs"][0]["text"]
-        written = lines[number][:indentation] + result.split("\n")[0]
-        marked = [f"{line}   # masked" if i == number else line for i, line in enumerate(lines)]
-        blocks.append("\n".join([*marked[:number + 1], f"{written}   # written", *marked[number + 1:]]))
+    for gap, text in zip(cases, fill(options.zoo, options.runs / "python", prompts)):
+        indentation = gap.before.split("\n")[-1]
+        blocks.append(f"{gap.before}{gap.line}   # masked\n{indentation}{text}   # written{gap.after}")
     return fenced("\n\n".join(blocks), "python")
 
 
