@@ -38,7 +38,7 @@ struct TrainArguments {
   int64_t n_processes = 1;
 };
 
-std::string summary(const TrainResult& result, const std::string& best_by) {
+std::string summary(const TrainResult& result, const TrainingConfig& training) {
   const auto run = result.run_dir.string();
   std::string text;
   switch (result.end) {
@@ -60,8 +60,8 @@ std::string summary(const TrainResult& result, const std::string& best_by) {
                          result.step);
   }
   if (result.best_score) {
-    text +=
-        fmt::format("; best validation {} {:.4f} at step {}", best_by, *result.best_score, result.best_step);
+    text += fmt::format("; {}validation {} {:.4f} at step {}", training.keeps_last() ? "" : "best ",
+                        training.kept_metric(), *result.best_score, result.best_step);
   }
   return text;
 }
@@ -178,8 +178,7 @@ void run(const TrainArguments& arguments) {
   };
   const auto result = train(experiment, options);
   options.on_progress = nullptr;  // ends the line of the progress bar
-  if (!options.place || options.place->rank == 0)
-    std::cerr << summary(result, experiment.training.best_by) << '\n';
+  if (!options.place || options.place->rank == 0) std::cerr << summary(result, experiment.training) << '\n';
   // Where there are several processes, the one that starts them has the last word.
   if (result.end == TrainEnd::interrupted && !options.place)
     throw AlreadyReported{signals.exit_code()};  // NOLINT(bugprone-std-exception-baseclass): no error

@@ -7,7 +7,7 @@
 //                          average.safetensors    moving average of the weights, if one is kept
 //                          state.json             TrainingState
 //   RUN/checkpoints/last                          symbolic link to the newest
-//   RUN/model.safetensors                         the best weights, by training.best_by
+//   RUN/model.safetensors                         the weights that training.best_by selects
 //   RUN/failed.txt                                the reason, if training could not go on
 
 #include <filesystem>
@@ -36,7 +36,7 @@ struct TrainingState {
   double seconds = 0;                // duration of the training so far
   int64_t peak_memory_bytes = 0;     // of tensors so far, see base/tensor_memory.h
   int64_t peak_resident_bytes = 0;   // of the whole process, as the operating system counts
-  std::optional<double> best_score;  // training.best_by of the best weights
+  std::optional<double> best_score;  // of the weights that are kept: training.kept_metric()
   int64_t best_step = 0;
   double loss_since_log = 0;  // sum of the losses since the last row of metrics
   int64_t steps_since_log = 0;

@@ -103,6 +103,10 @@ void describe(ConfigVisitor& v, DataConfig& c) {
       "<fim_suffix> end <fim_middle> middle, so that the model learns to fill gaps. Needs a tokenizer of "
       "type bpe, or hub if it has these tokens.",
       Limits::between(0, 1));
+  v.field("suffix_first", c.suffix_first,
+          "fill_in_the_middle: share of these documents that are read as <fim_prefix> <fim_suffix> end "
+          "<fim_middle> beginning middle instead, where the middle follows what it continues.",
+          Limits::between(0, 1));
   v.field("bucket_by_length", c.bucket_by_length,
           "Put sequences of similar lengths into a batch: less padding.");
   v.field("mask_probability", c.mask_probability, "masked_language_modeling: share of the tokens to predict.",

@@ -103,6 +103,9 @@ struct DataConfig {
   /// language_modeling by a decoder: share of the documents that are read as beginning, end, middle, so that
   /// a model learns to fill a gap (data/text/batches/infilling.h).
   double fill_in_the_middle = 0;
+  /// fill_in_the_middle: share of these documents whose end is read before their beginning, as StarCoder's
+  /// are.
+  double suffix_first = 0.5;
   bool bucket_by_length = true;  // batches of similar lengths: less padding
   // Masked language modelling (BERT, Devlin et al. 2019, section 3.1).
   double mask_probability = 0.15;  // share of the tokens to predict

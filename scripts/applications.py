@@ -110,7 +110,7 @@ def gaps(options):
     short = [text for text in texts if 4 <= text.count("\n") < 9 and max(map(len, text.split("\n"))) < 90]
     draw = random.Random(1)
     cases = [Gap(text, draw) for text in drawn(short)]
-    prompts = [f"<fim_prefix>{gap.before}<fim_suffix>{gap.after}<fim_middle>" for gap in cases]
+    prompts = [gap.prompt("suffix first") for gap in cases]
     blocks = []
     for gap, text in zip(cases, fill(options.zoo, options.runs / "python", prompts)):
         indentation = gap.before.split("\n")[-1]

@@ -26,8 +26,10 @@ Complain within(std::string_view part, const Complain& complain) {
 
 void validate_best_by(const Experiment& c, const TaskType& type, const Complain& complain) {
   const auto& metric = c.training.best_by;
-  if (metric == "loss" || std::ranges::find(type.best_by, metric, &Metric::key) != type.best_by.end()) return;
-  complain("training.best_by", fmt::format("cannot be {} for {}, which has {}", metric, type.name,
+  if (metric == "loss" || c.training.keeps_last() ||
+      std::ranges::find(type.best_by, metric, &Metric::key) != type.best_by.end())
+    return;
+  complain("training.best_by", fmt::format("cannot be {} for {}, which has {} and last", metric, type.name,
                                            fmt::join(type.metric_names(), ", ")));
 }
 

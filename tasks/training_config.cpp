@@ -181,11 +181,13 @@ void describe(ConfigVisitor& v, TrainingConfig& c) {
           "Stop early: after this many evaluations in a row that are not better than the best one, by "
           "best_by. Default none: all steps are taken.",
           Limits::at_least(1));
-  v.field("best_by", c.best_by,
-          "The metric on the validation data that decides which weights are kept: loss, accuracy "
-          "(text_classification, token_classification, masked_language_modeling), bleu (text_to_text; each "
-          "evaluation then also "
-          "translates the validation data with the options of generation), or a metric of another task.");
+  v.field(
+      "best_by", c.best_by,
+      "The metric on the validation data that decides which weights are kept: loss, accuracy "
+      "(text_classification, token_classification, masked_language_modeling), bleu (text_to_text; each "
+      "evaluation then also "
+      "translates the validation data with the options of generation), or a metric of another task. `last` "
+      "keeps the weights of the last evaluation.");
   v.field("checkpoint_every", c.checkpoint_every, "Steps from one checkpoint to the next.",
           Limits::at_least(1));
   v.field("keep_checkpoints", c.keep_checkpoints, "How many of the newest checkpoints are kept.",
@@ -302,6 +304,11 @@ void validate(const TrainingConfig& c, const Complain& complain) {
                                                  *schedule.decay_steps, schedule.warmup_steps));
   }
   const int64_t checkpoints = (c.steps + c.checkpoint_every - 1) / c.checkpoint_every;
+  if (c.keeps_last() && c.patience)
+    complain("best_by",
+             "is `last`, so no evaluation is the best one, which patience needs: remove one of them");
+  if (c.keeps_last() && c.average_last)
+    complain("best_by", "is `last`, so nothing says whether average_last is better: remove one of them");
   if (c.average_last && !c.epochs && *c.average_last > checkpoints) {
     complain("average_last",
              fmt::format("{} is more than the {} checkpoints of {} steps with checkpoint_every {}",

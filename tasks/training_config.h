@@ -129,7 +129,9 @@ struct TrainingConfig {
   std::optional<int64_t> evaluate_batches;  // at most; default the whole validation split
   /// Training ends after so many evaluations in a row that were not better than the best one.
   std::optional<int64_t> patience;
-  std::string best_by = "loss";  // the metric on the validation data that selects the run's weights
+  /// The metric on the validation data that selects the run's weights. `last` keeps those of the newest
+  /// evaluation instead, whatever its metrics are.
+  std::string best_by = "loss";
   int64_t checkpoint_every = 500;
   int64_t keep_checkpoints = 2;
   std::optional<double> ema_decay;  // for a moving average of the weights, which is then evaluated and kept
@@ -139,6 +141,9 @@ struct TrainingConfig {
 
   /// Sequences in a batch, which may go through the model in several parts.
   int64_t sequences() const { return batch_size.value.value_or(effective_batch_size.value_or(1)); }
+  bool keeps_last() const { return best_by == "last"; }
+  /// What is reported of the weights that are kept: best_by, or the loss if no metric selects them.
+  std::string kept_metric() const { return keeps_last() ? "loss" : best_by; }
   /// Whether training ends after step `step`, when it has been evaluated, because step `best_step` was the
   /// best one.
   bool is_out_of_patience(int64_t step, int64_t best_step) const {

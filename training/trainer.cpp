@@ -468,7 +468,7 @@ void Trainer::log(const Step& step) {
 Metrics Trainer::metrics_of_validation() {
   return task_->evaluate(
       learner_->model(), Split::valid,
-      {.max_batches = config_.evaluate_batches, .processes = &processes_, .wanted = config_.best_by});
+      {.max_batches = config_.evaluate_batches, .processes = &processes_, .wanted = config_.kept_metric()});
 }
 
 /// Writes a row for step 0. Nothing has been learnt, so there are neither samples nor best weights.
@@ -493,18 +493,20 @@ void Trainer::evaluate() {
                                                                  to_text(task_->samples(learner_->model()))));
   }
   const bool best = keep_if_best(metrics);
-  report(fmt::format("step {}: validation{}{}", state_.step, listed(metrics), best ? "  (best)" : ""));
+  const bool is_news = best && !config_.keeps_last();
+  report(fmt::format("step {}: validation{}{}", state_.step, listed(metrics), is_news ? "  (best)" : ""));
 }
 
-/// Saves the current weights as the run's if they are the best so far. Returns whether they are.
+/// Saves the current weights as the run's if they are the best so far or best_by is `last`. Returns whether
+/// it did.
 bool Trainer::keep_if_best(const Metrics& metrics) {
-  const double score = metrics.at(config_.best_by);
-  const Better better = task_type(experiment_).better(config_.best_by);
+  const double score = metrics.at(config_.kept_metric());
+  const Better better = task_type(experiment_).better(config_.kept_metric());
   const auto is_better = [&](double other) {
     return better == Better::lower ? score < other : score > other;
   };
-  if (!std::isfinite(metrics.at("loss")) || (state_.best_score && !is_better(*state_.best_score)))
-    return false;
+  if (!std::isfinite(metrics.at("loss"))) return false;
+  if (state_.best_score && !config_.keeps_last() && !is_better(*state_.best_score)) return false;
   // All processes have the same weights, so they take the same decision.
   if (const auto name = find_not_finite(named_weights(learner_->model())))
     fail(fmt::format("step {}: the weights of {} are not numbers", state_.step, *name));

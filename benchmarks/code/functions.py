@@ -11,7 +11,7 @@ temperature and top_p as the run.
     parses       share of functions, written from nothing, that ast.parse() takes as one function
     copies       share of those that are training functions
     exact line   share of the masked-out lines of test functions that greedy search gives exactly: from what stands before
-                 the line, and (if the vocabulary has <fim_middle>) from what stands before and after it
+                 the line, and (if the vocabulary has <fim_middle>) from both sides, in both orders of data.suffix_first
 
 Shares have Wilson's intervals of 95 %. The lines are drawn by --seed, one of each function; the first line is not masked.
 """
@@ -154,6 +154,12 @@ class Gap:
         self.line = line[indentation:]
         self.after = "".join("\n" + following for following in lines[number + 1:])
 
+    def prompt(self, order):
+        """What asks a model for the line, with what stands before it first, or what stands after it."""
+        if order == "suffix first":
+            return f"<fim_prefix><fim_suffix>{self.after}<fim_middle>{self.before}"
+        return f"<fim_prefix>{self.before}<fim_suffix>{self.after}<fim_middle>"
+
     def is_found(self, text):
         return text.split("\n")[0].strip() == self.line.strip()
 
@@ -210,9 +216,10 @@ def main():
 
     tests = [text for text in texts_of(options.data / "test.jsonl") if text.count("\n") >= 3]
     gaps = [Gap(text, draw) for text in draw.sample(tests, min(options.lines, len(tests)))]
-    ways = {"before": [f"<eos>{gap.before}" for gap in gaps]}
+    ways = {"the side before": [f"<eos>{gap.before}" for gap in gaps]}
     if len(vocabulary.encode("<fim_middle>")) == 1:
-        ways["before and after"] = [f"<eos><fim_prefix>{gap.before}<fim_suffix>{gap.after}<fim_middle>" for gap in gaps]
+        for order in ("prefix first", "suffix first"):
+            ways[f"both sides, {order}"] = [f"<eos>{gap.prompt(order)}" for gap in gaps]
     found = {way: [gap.is_found(text) for gap, text in zip(gaps, fill(options.zoo, options.run, prompts))]
              for way, prompts in ways.items()}
 
@@ -229,7 +236,7 @@ def main():
         print(f"{name:9} parses      {share_text(values['parses'], options.functions)}; median of {values['lines']:.0f} "
               f"lines; copies: {values['copies']}")
     for way, hits in found.items():
-        print(f"exact line, {'from what stands ' * (way != 'trigrams')}{way}: {share_text(sum(hits), len(hits))}")
+        print(f"exact line, {'from ' * (way != 'trigrams')}{way}: {share_text(sum(hits), len(hits))}")
 
 
 if __name__ == "__main__":

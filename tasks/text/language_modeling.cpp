@@ -123,8 +123,8 @@ class LanguageModeling final : public Task {
       return language_modeling_batches(std::move(stream), data.sequence_length,
                                        data.prefix_length.value_or(1), batch_options(split));
     }
-    const auto infilling =
-        data.fill_in_the_middle > 0 ? infilling_of(data.fill_in_the_middle, tokenizer()) : Infilling{};
+    const InfillingShares shares{.documents = data.fill_in_the_middle, .suffix_first = data.suffix_first};
+    const auto infilling = shares.documents > 0 ? infilling_of(shares, tokenizer()) : Infilling{};
     return language_modeling_batches(std::move(stream), data.sequence_length, 1, batch_options(split),
                                      infilling);
   }

@@ -75,7 +75,11 @@ std::vector<Maker> all_makers() {
        }},
       {"infilling",
        [](const BatchOptions& o) {
-         const Infilling infilling{.share = 0.5, .prefix = 7, .suffix = 8, .middle = 9, .end = -1};
+         const Infilling infilling{.shares = {.documents = 0.5, .suffix_first = 0.5},
+                                   .prefix = 7,
+                                   .suffix = 8,
+                                   .middle = 9,
+                                   .end = -1};
          return language_modeling_batches(numbered_rows(300, 3), 20, 1, o, infilling);
        }},
       {"masked",

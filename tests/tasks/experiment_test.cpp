@@ -116,10 +116,14 @@ TEST(Experiment, NamesContradictionsBetweenParts) {
               HasSubstr("training.best_by cannot be accuracy for text_to_text"));
   EXPECT_THAT(error_of("task: text_classification\ntraining:\n  best_by: acuracy\n"),
               AllOf(HasSubstr("x.yaml:3:12: training.best_by cannot be acuracy for text_classification"),
-                    HasSubstr("which has loss, accuracy")));
+                    HasSubstr("which has loss, accuracy and last")));
   EXPECT_EQ(error_of("task: text_classification\nmodel: {architecture: encoder}\n"
                      "training: {best_by: accuracy}"),
             "no error");
+  EXPECT_EQ(error_of("training: {best_by: last}"), "no error");
+  EXPECT_THAT(error_of("training: {best_by: last, patience: 3}"), HasSubstr("which patience needs"));
+  EXPECT_THAT(error_of("training: {best_by: last, average_last: 2}"),
+              HasSubstr("whether average_last is better"));
   for (const char* architecture : {"encoder", "decoder", "encoder_decoder"}) {
     EXPECT_EQ(error_of("task: text_classification", {fmt::format("model.architecture={}", architecture)}),
               "no error");

@@ -39,7 +39,7 @@ Trained learn_and_forget(const TinyWorld& world, const char* task, const std::st
   for (const auto& row : timeless_metrics(trained.result.run_dir)) {
     if (!row.contains("valid_loss")) continue;
     trained.steps.push_back(row.at("step"));
-    trained.scores.push_back(row.at("valid_" + metric));
+    trained.scores.push_back(row.at(metric == "last" ? "valid_loss" : "valid_" + metric));
     trained.losses.push_back(row.at("valid_loss"));
   }
   return trained;
@@ -80,6 +80,15 @@ TEST(BestWeights, ByLossHaveTheLowest) {
   EXPECT_EQ(trained.result.best_score, lowest);
   EXPECT_EQ(trained.result.best_step, trained.step_of(lowest));
   EXPECT_EQ(Run::open(trained.result.run_dir).evaluate(Split::valid).at("loss"), lowest);
+}
+
+TEST(BestWeights, LastAreThoseOfTheLastEvaluation) {
+  const TinyWorld world;
+  const auto trained = learn_and_forget(world, "language_modeling", "last");
+  EXPECT_GT(trained.losses.back(), std::ranges::min(trained.losses));
+  EXPECT_EQ(trained.result.best_score, trained.losses.back());
+  EXPECT_EQ(trained.result.best_step, trained.steps.back());
+  EXPECT_EQ(Run::open(trained.result.run_dir).evaluate(Split::valid).at("loss"), trained.losses.back());
 }
 
 TEST(BestWeights, ByAccuracyHaveTheHighest) {

@@ -56,8 +56,8 @@ class Output {
 
 }  // namespace
 
-Infilling infilling_of(double share, const Tokenizer& tokenizer) {
-  return {.share = share,
+Infilling infilling_of(InfillingShares shares, const Tokenizer& tokenizer) {
+  return {.shares = shares,
           .prefix = id_of(tokenizer, "<fim_prefix>"),
           .suffix = id_of(tokenizer, "<fim_suffix>"),
           .middle = id_of(tokenizer, "<fim_middle>"),
@@ -77,17 +77,18 @@ void copy_infilled(const TokenStore& stream, const Infilling& infilling, Infilli
     const int64_t n = std::min(text_end - at, output.left() - kMarks);
     const auto document = static_cast<uint64_t>(row);
     const bool is_chosen =
-        CounterRandom({draw.seed, epoch, kInfillingPurpose, document}).uniform() < infilling.share;
+        CounterRandom({draw.seed, epoch, kInfillingPurpose, document}).uniform() < infilling.shares.documents;
     if (is_chosen && n > 0) {
       CounterRandom random({draw.seed, epoch, kInfillingPurpose, document, static_cast<uint64_t>(at)});
       int64_t first = random.below(n + 1), second = random.below(n + 1);
       if (first > second) std::swap(first, second);
+      const bool is_suffix_first = random.uniform() < infilling.shares.suffix_first;
       output.token(infilling.prefix);
-      output.tokens(at, at + first);
+      if (!is_suffix_first) output.tokens(at, at + first);
       output.token(infilling.suffix);
       output.tokens(at + second, at + n);
       output.token(infilling.middle);
-      output.tokens(at + first, at + second);
+      output.tokens(is_suffix_first ? at : at + first, at + second);
       at += n;
     }
     const int64_t rest = std::min(row_end - at, output.left());

@@ -9,17 +9,24 @@
 
 namespace zoo {
 
-/// Fill-in-the-middle (Bavarian et al. 2022) in the order prefix, suffix, middle, with StarCoder's tokens: a
-/// document p m s is read as <fim_prefix> p <fim_suffix> s <fim_middle> m.
+/// How many documents are read in another order.
+struct InfillingShares {
+  double documents = 0;     // of all documents
+  double suffix_first = 0;  // of these documents: read with the suffix before the prefix
+};
+
+/// Fill-in-the-middle (Bavarian et al. 2022) with StarCoder's tokens. A document p m s is read as
+/// <fim_prefix> p <fim_suffix> s <fim_middle> m, or, with the suffix first, as
+/// <fim_prefix> <fim_suffix> s <fim_middle> p m, in which the middle follows what it continues.
 struct Infilling {
-  double share = 0;                               // of the documents
+  InfillingShares shares;
   int64_t prefix = -1, suffix = -1, middle = -1;  // the three tokens
   int64_t end = -1;                               // the token that ends a document; -1: nothing does
 };
 
 /// What a vocabulary with <fim_prefix>, <fim_suffix> and <fim_middle> needs for this. Throws DataError if it
 /// lacks them.
-Infilling infilling_of(double share, const Tokenizer& tokenizer);
+Infilling infilling_of(InfillingShares shares, const Tokenizer& tokenizer);
 
 /// The coordinates of all random choices of an epoch.
 struct InfillingDraw {
@@ -28,7 +35,7 @@ struct InfillingDraw {
 };
 
 /// Fills `out` with the stream's tokens from `begin` on, at least out.size() of them being there, with the
-/// share of the documents in the other order. Whether a document is among them depends on the draw and its
+/// shares of the documents in the other orders. Whether a document is among them depends on the draw and its
 /// number. Two places, drawn uniformly, cut what the window has of it: a token before, between or after. The
 /// three marks take the room of tokens at the window's end. A document of which the window has too little
 /// stays as it is, and so do the ends of documents.

@@ -94,7 +94,7 @@ class DecoderWindows final : public Windows {
     const auto n_rows = static_cast<int64_t>(begins.size());
     const int64_t first = prefix() - 1, n = width - first;  // the positions that predict
     Batch batch;
-    if (infilling_.share > 0) {
+    if (infilling_.shares.documents > 0) {
       const auto windows = infilled(epoch, begins, width + 1).view({n_rows, width + 1});
       batch.input.ids = windows.narrow(1, 0, width).contiguous();
       batch.targets = windows.narrow(1, prefix(), n).reshape({-1});
