@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes the outputs of docs/applications.md, ten of each application, with the runs of its recipes.
 
-Usage: applications.py [--zoo build/release/zoo] [--datasets datasets] [--runs runs] [--only NAME…] [--pictures] [--write]
+Usage: applications.py [--zoo build/release/zoo] [--datasets datasets] [--runs runs] [--only NAME…] [--page FILE]
+                       [--pictures] [--write]
 
 NAME is speech, strings, proteins, tunes, functions or gaps. Without --write it prints the outputs. The ten are not
 selected: seed 1 draws them from the test split, or they are the first that the run writes with seed 1.
@@ -16,8 +17,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-
-from PIL import Image, ImageOps
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "benchmarks/code"))
@@ -87,6 +86,8 @@ def tunes(options):
 
 def draw(texts):
     """Sheet music of tunes as one picture."""
+    from PIL import Image, ImageOps  # only pictures need it
+
     with tempfile.TemporaryDirectory() as folder:
         source, page = Path(folder) / "tunes.abc", Path(folder) / "tunes.html"
         source.write_text("%%pageheight 60cm\n%%topmargin 0\n\n" + "\n\n".join(texts) + "\n", encoding="utf-8")
@@ -134,6 +135,7 @@ def main():
     parser.add_argument("--datasets", default=ROOT / "datasets", type=Path)
     parser.add_argument("--runs", default=ROOT / "runs", type=Path)
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS))
+    parser.add_argument("--page", default=PAGE, type=Path, help="that --write changes")
     parser.add_argument("--pictures", action="store_true")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
@@ -143,10 +145,10 @@ def main():
             print(f"{name}\n\n{content}\n")
             continue
         begin = f"<!-- {name}: begin, made by scripts/applications.py --write -->"
-        page = with_section(PAGE.read_text(encoding="utf-8"), begin, f"<!-- {name}: end -->", content)
+        page = with_section(options.page.read_text(encoding="utf-8"), begin, f"<!-- {name}: end -->", content)
         if page is None:
-            sys.exit(f"{PAGE}: the lines around {name} are missing")
-        PAGE.write_text(page, encoding="utf-8")
+            sys.exit(f"{options.page}: the lines around {name} are missing")
+        options.page.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the studies of configs/compare and writes to docs/studies: NAME.json with the results, NAME.md, and an index.
-# `zoo compare docs/studies/NAME.json --out DIR` makes the page for a browser. Each study takes up to 20 minutes on two
+# `zoo compare docs/studies/NAME.json --out DIR` makes the page for a browser. Each study takes up to 30 minutes on two
 # cores. An interrupted study goes on where it was.
 #   scripts/studies.sh [NAME…]      default: all of configs/compare
 set -euo pipefail
@@ -19,6 +19,11 @@ scripts/get_data.sh fortunes dict-de-en
 [[ " ${names[*]} " != *" images "* ]] || scripts/get_data.sh fashion-mnist
 [[ " ${names[*]} " != *" music-positions "* ]] || scripts/get_data.sh nottingham
 [[ " ${names[*]} " != *" fill-in-the-middle "* ]] || scripts/get_data.sh python-stdlib
+[[ " ${names[*]} " != *" speech "* ]] || scripts/get_data.sh fsdd-strings
+if [[ " ${names[*]} " == *" protein-pretraining "* ]]; then
+  scripts/get_data.sh proteins
+  [[ -f runs/residues/model.safetensors ]] || build/release/zoo train configs/proteins/residues.yaml
+fi
 for name in listops associative-recall; do
   [[ " ${names[*]} " != *" $name "* ]] || scripts/get_data.sh "$name"
 done

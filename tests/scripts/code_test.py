@@ -88,6 +88,10 @@ class Measure(unittest.TestCase):
             self.assertNotIn("\n", gap.line)
             self.assertTrue(gap.is_found(gap.line.strip() + " \nmore"))
             self.assertFalse(gap.is_found(gap.line + "x"))
+            self.assertEqual(gap.prompt("prefix first"),
+                             f"<fim_prefix>{gap.before}<fim_suffix>{gap.after}<fim_middle>")
+            self.assertEqual(gap.prompt("suffix first"),
+                             f"<fim_prefix><fim_suffix>{gap.after}<fim_middle>{gap.before}")
 
     def test_trigrams_are_a_distribution(self):
         draw = random.Random(2)
