@@ -2,6 +2,7 @@
 """Writes tunes as files, sheet music and MIDI, and measures how many are right.
 
 Usage: tunes.py FILE… [--out DIR] [--training FILE.abc] [--json]
+       tunes.py --form        prints a regular expression of tunes whose repeats all end, for zoo generate --regex
 
 A FILE is what `zoo generate --json` printed, or an ABC file with tunes. With --out, each tune becomes DIR/NNN.abc, NNN.mid
 (by abc2midi) and NNN.svg (by abcm2ps); Debian has both programs, in the packages abcmidi and abcm2ps. It prints four shares
@@ -28,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "data"))
 
 from abc_notation import AbcError, melody, read_tune, texts_of  # noqa: E402
 from abc_structure import wrong_bars  # noqa: E402
+from abc_writing import form  # noqa: E402
 from shares import share_text, wilson  # noqa: E402
 
 COPY = 0.5  # of a tune's notes in one piece: then it is a copy
@@ -124,11 +126,17 @@ def measure(text, number, folder, pieces):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
     parser.add_argument("--out", type=Path, help="the folder for .abc, .mid and .svg")
     parser.add_argument("--training", type=Path, help="the tunes of which nothing should be copied")
     parser.add_argument("--json", action="store_true", help="one JSON document with what was found in each tune")
+    parser.add_argument("--form", action="store_true", help="only print the regular expression")
     options = parser.parse_args()
+    if options.form:
+        print(form(), end="")
+        return
+    if not options.files:
+        parser.error("name a FILE with tunes")
     melodies = set()
     if options.training:
         for text in texts_of(options.training.read_text(encoding="utf-8")):

@@ -8,7 +8,8 @@ ZOO is the program, RUN a run of configs/code/python.yaml, DATA the folder pytho
 tokens is the baseline: absolute discounting (0.75), interpolated with bigrams and unigrams, sampled with the same
 temperature and top_p as the run.
 
-    parses       share of functions, written from nothing, that ast.parse() takes as one function
+    parses       share of functions, written from nothing, that ast.parse() takes as one function; with `--regex` beside it,
+                 the same where every output has the form of form()
     copies       share of those that are training functions
     exact line   share of the masked-out lines of test functions that greedy search gives exactly: from what stands before
                  the line, and (if the vocabulary has <fim_middle>) from both sides, in both orders of data.suffix_first
@@ -32,6 +33,19 @@ from shares import share_text, wilson  # noqa: E402
 
 DISCOUNT = 0.75
 PROMPTS_AT_ONCE = 100
+
+
+def form():
+    """A regular expression of the form of functions: a head and indented lines, with closed strings and brackets, up to three
+    deep. That an indented line follows `if x:` is more than such an expression can say."""
+    string = r"""('([^'\\\n]|\\[^\n])*'|"([^"\\\n]|\\[^\n])*")"""
+    piece = rf"""([^()\[\]{{}}'"\n\\#]|{string})"""
+    line = f"{piece}*"
+    for _ in range(3):
+        group = rf"(\({line}\)|\[{line}\]|\{{{line}\}})"
+        line = rf"({piece}|{group})*"
+    return (rf"(@{line}\n)*(async )?def [a-zA-Z_][a-zA-Z_0-9]*\([^()\n]*\)( -> [^\n:]+)?:"
+            rf"(\n( {{4}})+([a-zA-Z_@]|{string}|{group}){line})+")
 
 
 def zoo(program, *arguments, lines=()):
@@ -206,10 +220,12 @@ def main():
 
     written = [output["text"] for output in zoo(options.zoo, "generate", options.run, "--num-samples", options.functions,
                                                 "--seed", options.seed)["results"][0]["outputs"]]
+    formed = [output["text"] for output in zoo(options.zoo, "generate", options.run, "--num-samples", options.functions,
+                                               "--seed", options.seed, "--regex", form())["results"][0]["outputs"]]
     by_trigrams = [vocabulary.decode(trigrams.sample(draw, temperature, top_p, most)) for _ in range(options.functions)]
     known = set(training)
     result = {}
-    for name, texts in (("model", written), ("trigrams", by_trigrams)):
+    for name, texts in (("model", written), ("model with --regex", formed), ("trigrams", by_trigrams)):
         right = [text for text in texts if is_function(text)]
         result[name] = {"texts": texts, "parses": len(right), "copies": sum(text in known for text in right),
                         "lines": statistics.median(text.count("\n") + 1 for text in right) if right else 0}
@@ -233,7 +249,7 @@ def main():
         print(json.dumps({"functions": result, "exact_line": lines}, indent=1))
         return
     for name, values in result.items():
-        print(f"{name:9} parses      {share_text(values['parses'], options.functions)}; median of {values['lines']:.0f} "
+        print(f"{name:18} parses      {share_text(values['parses'], options.functions)}; median of {values['lines']:.0f} "
               f"lines; copies: {values['copies']}")
     for way, hits in found.items():
         print(f"exact line, {'from ' * (way != 'trigrams')}{way}: {share_text(sum(hits), len(hits))}")

@@ -60,6 +60,18 @@ def line_after(bar, following):
     return "" if following.repeat_start else "|"
 
 
+def form():
+    """A regular expression of the form of tunes in which every repeat that begins also ends. Bars may have any length. Metre and
+    key may change between bars, but not between a double bar line and a repeat."""
+    bar = r"([^|:\[\]\n]|\n([KM]:[^|:\[\]\n]+\n)?|\[[A-Ga-g^_=,']+\])+"
+    bars = rf"{bar}(\|{bar})*"
+    last = r"(\|\||\|\])"
+    endings = rf"\[1 {bars}:\|[ \n]\[2 {bars}{last}"
+    repeat = rf"\|:{bars}(:\||\|[ \n]{endings})"
+    fields = r"X:1\nR:[a-z ]+\nM:[0-9]+/[0-9]+\nL:1/8\nK:[A-G][b#]?m?\n"
+    return rf"{fields}(({bars}{last}|({bar})?{repeat})\n?)+"
+
+
 def write_tune(tune, fields=()):
     """The tune in one form; `fields` are lines before M:, such as R:jig."""
     bars, first = tune.bars, tune.bars[0]

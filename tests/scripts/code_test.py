@@ -4,6 +4,7 @@
 import ast
 import json
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "benchmarks/code"), str(ROOT / "scripts/data")]
 sys.dont_write_bytecode = True
-from functions import Gap, Trigrams, is_function  # noqa: E402
+from functions import Gap, Trigrams, form, is_function  # noqa: E402
 from prepare_python_stdlib import LEFT_OUT, functions_of, split_of, text_of, without_name  # noqa: E402
 
 MODULE = '''
@@ -92,6 +93,14 @@ class Measure(unittest.TestCase):
                              f"<fim_prefix>{gap.before}<fim_suffix>{gap.after}<fim_middle>")
             self.assertEqual(gap.prompt("suffix first"),
                              f"<fim_prefix><fim_suffix>{gap.after}<fim_middle>{gap.before}")
+
+    def test_the_form_is_that_of_functions(self):
+        expression = re.compile(form())
+        for text in ("@a(1)\nasync def f(x, y=[1]) -> int:\n    return {'a\\'': g(x[0])}", "def f():\n    (a, b) = ([], ')')"):
+            self.assertTrue(expression.fullmatch(text), text)
+            self.assertTrue(is_function(text), text)
+        for text in ("x = 1", "def f():", "def f():\n   x", "def f():\n    g(", "def f():\n    x = 'a", "def f():\n    a)"):
+            self.assertFalse(expression.fullmatch(text), text)
 
     def test_trigrams_are_a_distribution(self):
         draw = random.Random(2)

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,7 @@ sys.dont_write_bytecode = True
 from abc_notation import AbcError, melody, read_key, read_tune, texts_of  # noqa: E402
 from abc_structure import with_explicit_repeats, without_false_ties, wrong_bars  # noqa: E402
 from abc_transposition import clean_chord, move_chord, transpose  # noqa: E402
-from abc_writing import write_tune  # noqa: E402
+from abc_writing import form, write_tune  # noqa: E402
 from prepare_nottingham import groups_of, in_keys  # noqa: E402
 from shares import wilson  # noqa: E402
 from tunes import Pieces  # noqa: E402
@@ -150,6 +151,17 @@ class Bars(unittest.TestCase):
     def test_repeats_get_both_signs(self):
         text = write_tune(with_explicit_repeats(tune("A8|B8:|c8|d8:|")))
         self.assertIn("|: A8 | B8 :|\n|: c8 | d8 :|", text)
+
+    def test_the_form_is_that_of_tunes_whose_repeats_end(self):
+        expression = re.compile(form())
+        def formed(music):
+            return write_tune(with_explicit_repeats(tune(music)), ["R:jig"]).strip("\n")
+        for music in ("A8|B8|c8|d8|", "A8|B8:|c8|d8:|", "|:A2|A8|[1A6:|[2A8||[ce]8|", "A8|\nM:3/4\nA6|A6|\nM:4/4\nA8|",
+                      "|:A2|A8|A6:||:B8|B8:|"):
+            self.assertTrue(expression.fullmatch(formed(music)), formed(music))
+        for text in (formed("A8|B8:|").replace(":|", "|]"), formed("A8|B8:|c8|d8:|").replace(":|\n|:", "|\n|:"),
+                     formed("A8|B8|").replace(" |]", ""), formed("A8|B8|").replace("R:jig\n", "")):
+            self.assertFalse(expression.fullmatch(text), text)
 
     def test_endings_without_a_sense_are_refused(self):
         for music in ("A8|[1B8|[2c8|", "A8|[2B8:|", "[1A8:|[2B8|"):
