@@ -1,5 +1,6 @@
-// Directories in Hugging Face's form: config.json, and the list of files of weights.
+// Directories in Hugging Face's form: config.json, the files beside it, and the list of files of weights.
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -54,6 +55,74 @@ void write_weights(const fs::path& dir) {
   save_safetensors(dir / "model.safetensors", first);
 }
 
+/// The kinds of model whose companions are fuzzed, and config.json of each.
+const std::map<std::string, std::string>& companion_configs() {
+  static const std::map<std::string, std::string> configs = {
+      {"gpt2",
+       R"({"model_type": "gpt2", "vocab_size": 4, "n_embd": 8, "n_layer": 2, "n_head": 2, "n_inner": 10,
+"n_positions": 6, "bos_token_id": 3, "eos_token_id": 3})"},
+      {"whisper",
+       R"({"architectures": ["WhisperForConditionalGeneration"], "model_type": "whisper", "vocab_size": 4,
+"num_mel_bins": 80, "max_source_positions": 1500, "max_target_positions": 12, "d_model": 8, "encoder_layers": 1,
+"decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 8,
+"decoder_ffn_dim": 8, "activation_function": "gelu", "bos_token_id": 3, "eos_token_id": 3, "pad_token_id": 3,
+"decoder_start_token_id": 2})"},
+      {"detr", R"({"architectures": ["DetrForObjectDetection"], "model_type": "detr", "num_queries": 5,
+"id2label": {"0": "cat", "1": "dog"}, "use_timm_backbone": false, "use_pretrained_backbone": false, "backbone": null,
+"position_embedding_type": "sine", "d_model": 24, "encoder_layers": 1, "decoder_layers": 1,
+"encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 22, "decoder_ffn_dim": 22,
+"backbone_config": {"model_type": "resnet", "out_features": ["stage4"], "layer_type": "basic",
+"depths": [2, 2, 2, 2], "hidden_sizes": [4, 8, 16, 32], "embedding_size": 4}})"}};
+  return configs;
+}
+
+/// A file that says how a model generates or how its inputs are made: a line with the kind of model and the
+/// file's name, and its content.
+Seeds companion_seeds() {
+  return {R"(gpt2 generation_config.json
+{"do_sample": true, "temperature": 0.7, "top_k": 3, "top_p": 0.9, "min_p": 0.1, "typical_p": 0.8,
+"num_beams": 2, "num_beam_groups": 2, "diversity_penalty": 0.5, "length_penalty": 2.0, "early_stopping": "never",
+"repetition_penalty": 1.1, "no_repeat_ngram_size": 3, "min_new_tokens": 1, "max_new_tokens": 5,
+"bos_token_id": 3, "pad_token_id": 0, "eos_token_id": [3, 2], "forced_bos_token_id": 1, "forced_eos_token_id": 2,
+"bad_words_ids": [[1], [2]], "suppress_tokens": [0], "transformers_version": "5.0.0"})",
+          R"(whisper generation_config.json
+{"decoder_start_token_id": 2, "eos_token_id": 3, "begin_suppress_tokens": [1, 3],
+"suppress_tokens": [2], "forced_decoder_ids": [[1, 0], [2, null], [3, 1]], "no_timestamps_token_id": 1,
+"is_multilingual": true, "lang_to_id": {"<|en|>": 0}, "task_to_id": {"transcribe": 1}, "language": "en",
+"task": "transcribe", "return_timestamps": false, "max_initial_timestamp_index": 50, "alignment_heads": [[0, 1]]})",
+          R"(whisper preprocessor_config.json
+{"feature_extractor_type": "WhisperFeatureExtractor", "feature_size": 80, "sampling_rate": 16000,
+"n_fft": 400, "hop_length": 160, "chunk_length": 30, "n_samples": 480000, "nb_max_frames": 3000, "padding_side": "right",
+"padding_value": 0.0, "dither": 0.0, "return_attention_mask": false})",
+          R"(detr preprocessor_config.json
+{"image_processor_type": "DetrImageProcessor", "do_resize": true, "do_rescale": true,
+"do_normalize": true, "resample": 2, "size": {"shortest_edge": 64, "longest_edge": 90}, "image_mean": [0.4, 0.4, 0.4],
+"image_std": [0.2, 0.2, 0.2], "format": "coco_detection"})",
+          R"(detr preprocessor_config.json
+{"size": 64, "max_size": 90, "image_mean": [0.4, 0.4, 0.4]})"};
+}
+
+/// Opens a model of the kind that the first line names, with this file beside its config.json.
+void read_companion(const fs::path& work, const std::string& input) {
+  const size_t end = std::min(input.find('\n'), input.size());
+  const std::string line = input.substr(0, end);
+  const auto found = std::ranges::find_if(companion_configs(), [&](const auto& config) {
+    return line == config.first + " generation_config.json" ||
+           line == config.first + " preprocessor_config.json";
+  });
+  if (found == companion_configs().end()) throw CheckpointError("no such companion");
+  const auto dir = work / found->first;
+  for (const char* name : {"generation_config.json", "preprocessor_config.json"}) fs::remove(dir / name);
+  write_file_atomically(dir / line.substr(found->first.size() + 1),
+                        input.substr(std::min(end + 1, input.size())));
+  read_foreign_experiment(dir);
+  try {
+    open_foreign(dir);
+  } catch (const CheckpointError&) {
+    // There are no weights.
+  }
+}
+
 void read_all(const TensorSource& tensors) {
   for (const auto& name : tensors.names()) tensors.tensor(name).sum();
 }
@@ -81,6 +150,15 @@ std::vector<Target> hub_targets(const testing::TempDir& work, const fs::path& so
                          // The weights are those of one seed.
                        }
                      }});
+  const auto companions = work / "companions";
+  for (const auto& [kind, config] : companion_configs()) {
+    fs::create_directories(companions / kind);
+    write_file_atomically(companions / kind / "config.json", config);
+    write_file_atomically(companions / kind / "tokenizer.json", kTinyTokenizer);
+  }
+  targets.push_back(
+      {"companions", "generation_config.json and preprocessor_config.json beside config.json", mutate_request,
+       [companions](const std::string& input) { read_companion(companions, input); }, companion_seeds()});
   targets.push_back({"index", "model.safetensors.index.json: where the tensors of a model are", mutate_text,
                      [sharded](const std::string& input) {
                        write_file_atomically(sharded / "model.safetensors.index.json", input);
