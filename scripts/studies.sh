@@ -31,8 +31,9 @@ mkdir -p docs/studies
 for name in "${names[@]}"; do
   begin=$SECONDS
   build/release/zoo compare "configs/compare/$name.yaml" --out "runs/studies/$name" --resume --jobs "${STUDY_JOBS:-1}"
-  cp "runs/studies/$name/report.md" "docs/studies/$name.md"
-  cp "runs/studies/$name/results.json" "docs/studies/$name.json"
+  # Paths such as that of init_from are those of this machine.
+  sed "s#$PWD/##g" "runs/studies/$name/report.md" >"docs/studies/$name.md"
+  sed "s#$PWD/##g" "runs/studies/$name/results.json" >"docs/studies/$name.json"
   printf 'studies: %s took %d s\n\n' "$name" $((SECONDS - begin)) >&2
 done
 
