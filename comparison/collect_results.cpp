@@ -28,6 +28,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Tokens of the text whose attention maps a report has. Maps of a thousand tokens would make it a hundred
+/// megabytes.
+constexpr int64_t kMostMapTokens = 48;
+
 /// Without a checkpoint, a training counts as interrupted, unless there are weights from elsewhere.
 SeedEnd end_of(const fs::path& run_dir, const TrainingConfig& training,
                const std::optional<TrainingState>& state) {
@@ -222,12 +226,12 @@ class Collector {
   /// Samples, maps and scaling of one trained run.
   void look_at(const PlannedVariant& variant, const fs::path& run_dir, const Run& run, RunResults& results) {
     results.samples = samples_of(variant, run);
-    const auto text = text_to_look_at(results.samples);
     try {
       const bool about_texts = task_type(run.experiment()).layout != nullptr;
+      const auto text = about_texts ? text_to_look_at(run, results.samples) : std::string();
       const auto problem = why_no_maps(run.experiment().model);
       if (problem) say(fmt::format("{}: {}", variant.name, *problem));
-      if (!text.empty() && about_texts && !problem) results.attention = attention_report(run, text);
+      if (!text.empty() && !problem) results.attention = attention_report(run, text);
     } catch (const DataError& error) {
       say(fmt::format("{}: no attention maps: {}", variant.name, error.what()));
     }
@@ -287,13 +291,25 @@ class Collector {
            std::ranges::all_of(runs, [](const auto* one) { return one->speed.has_value(); });
   }
 
-  /// The text for the maps of all runs: the comparison's first input, else the first input of the samples.
-  std::string text_to_look_at(const std::vector<Sample>& samples) const {
-    if (!plan_.settings.inputs.empty()) return plan_.settings.inputs.front();
-    for (const auto& sample : samples) {
-      if (!sample.input.empty()) return sample.input;
+  /// The text for the maps of all runs: the first of the comparison's inputs, or else of the samples' inputs,
+  /// that is short enough. If all are too long, the beginning of the first one. Throws DataError.
+  std::string text_to_look_at(const Run& run, const std::vector<Sample>& samples) const {
+    auto texts = plan_.settings.inputs;
+    if (texts.empty()) {
+      for (const auto& sample : samples) {
+        if (!sample.input.empty()) texts.push_back(sample.input);
+      }
     }
-    return {};
+    const auto& tokenizer = run.tokenizer();
+    for (const auto& text : texts) {
+      if (std::ssize(tokenizer.encode(text)) <= kMostMapTokens) return text;
+    }
+    if (texts.empty()) return {};
+    auto ids = tokenizer.encode(texts.front());
+    constexpr int64_t special = 2;  // tokens around a text
+    const int64_t most = std::max<int64_t>(run.experiment().data.sequence_length - special, 1);
+    ids.resize(static_cast<size_t>(std::min(kMostMapTokens, most)));
+    return tokenizer.decode(ids);
   }
 
   std::vector<Notice> notices() const {

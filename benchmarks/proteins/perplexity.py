@@ -7,6 +7,8 @@ Each chain is predicted from its second residue on, as `zoo score` does it. The 
 after two others is (count + K · P(residue after one)) / (count of the two + K), and so on down to the frequencies of
 residues, with the K of 1, 3, 10, … 100,000 that is best on the training chains left out one in ten.
 
+A letter that the training chains lack counts as X, an unknown residue: CB513 has two.
+
 --data FILE: the table whose chains are scored; default CB513. --train FILE; --zoo PROGRAM.
 """
 
@@ -86,6 +88,8 @@ def main():
     parser.add_argument("--zoo", default=ROOT / "build/release/zoo")
     arguments = parser.parse_args()
     train, chains = sequences_of(arguments.train), sequences_of(arguments.data)
+    known = set("".join(train))
+    chains = ["".join(letter if letter in known else "X" for letter in chain) for chain in chains]
     for name, order in (("unigram", 1), ("bigram", 2), ("trigram", 3)):
         print(f"{name}\t{of_ngrams(train, chains, order):.3f}", flush=True)
     for run in arguments.runs:

@@ -272,7 +272,8 @@ void describe(ConfigVisitor& v, ComparisonSettings& c) {
           "Dotted keys, such as init_from, that a fair comparison has in common and that this one is about.");
   v.field("inputs", c.inputs,
           "Texts that every variant continues, answers, classifies or fills in; default: some "
-          "of the validation data. The report shows the attention maps of the first text.");
+          "of the validation data. The report shows the attention maps of the first text that has at most 48 "
+          "tokens.");
   v.field("evaluate_lengths", c.evaluate_lengths,
           "language_modeling: further sequence lengths at which the trained models are evaluated.");
   v.field("speed_seconds", c.speed_seconds,

@@ -90,6 +90,20 @@ TEST_F(CollectedResults, ShowTheTextsThatAreGiven) {
   EXPECT_EQ(collected(plan)["runs"][0]["attention"]["text"], "sea");
 }
 
+// Maps grow with the square of a text's length: a short text is preferred, else a long one is cut.
+TEST_F(CollectedResults, ShowTheMapsOfNoMoreThanTheBeginningOfALongText) {
+  auto plan = plan_of({trained("text_classification", 1, 4000)});
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += "sea ";
+  plan.settings.inputs = {text, "sun moon star"};
+  EXPECT_EQ(collected(plan)["runs"][0]["attention"]["text"], "sun moon star");
+  plan.settings.inputs = {text};
+  const auto attention = collected(plan)["runs"][0]["attention"];
+  const auto shown = attention["text"].get<std::string>();
+  EXPECT_TRUE(text.starts_with(shown) && shown.starts_with("sea sea"));
+  EXPECT_LE(attention["source_tokens"].size(), 50U);
+}
+
 // Without samples, because the vocabulary lacks a letter, there are still the maps of the first text.
 TEST_F(CollectedResults, ShowMapsOfTheFirstTextWithoutSamples) {
   auto plan = plan_of({trained("language_modeling", 1, 4000)});
