@@ -142,7 +142,7 @@ struct TrainingConfig {
   /// Sequences in a batch, which may go through the model in several parts.
   int64_t sequences() const { return batch_size.value.value_or(effective_batch_size.value_or(1)); }
   bool keeps_last() const { return best_by == "last"; }
-  /// What is reported of the weights that are kept: best_by, or the loss if no metric selects them.
+  /// The metric that is reported for the kept weights. It is best_by, or the loss if best_by is `last`.
   std::string kept_metric() const { return keeps_last() ? "loss" : best_by; }
   /// Whether training ends after step `step`, when it has been evaluated, because step `best_step` was the
   /// best one.

@@ -48,8 +48,8 @@ struct TrainResult {
   std::filesystem::path run_dir = {};  // for Run::open()
   TrainEnd end = TrainEnd::all_steps;
   int64_t step = 0;
-  std::optional<double>
-      best_score;  // of the weights that are kept: training.kept_metric() on the validation data
+  /// training.kept_metric() of the kept weights on the validation data.
+  std::optional<double> best_score;
   int64_t best_step = 0;
   double seconds = 0;  // duration of the training, summed over all parts of the run
 };

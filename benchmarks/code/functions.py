@@ -201,6 +201,12 @@ def generation_of(program, run):
     return float(values["temperature"]), float(values["top_p"]), int(values["max_new_tokens"])
 
 
+def functions_of(options, *more):
+    """What the run writes from nothing, with `more` arguments of zoo generate."""
+    results = zoo(options.zoo, "generate", options.run, "--num-samples", options.functions, "--seed", options.seed, *more)
+    return [output["text"] for output in results["results"][0]["outputs"]]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("zoo")
@@ -218,10 +224,8 @@ def main():
     temperature, top_p, most = generation_of(options.zoo, options.run)
     draw = random.Random(options.seed)
 
-    written = [output["text"] for output in zoo(options.zoo, "generate", options.run, "--num-samples", options.functions,
-                                                "--seed", options.seed)["results"][0]["outputs"]]
-    formed = [output["text"] for output in zoo(options.zoo, "generate", options.run, "--num-samples", options.functions,
-                                               "--seed", options.seed, "--regex", form())["results"][0]["outputs"]]
+    written = functions_of(options)
+    formed = functions_of(options, "--regex", form())
     by_trigrams = [vocabulary.decode(trigrams.sample(draw, temperature, top_p, most)) for _ in range(options.functions)]
     known = set(training)
     result = {}

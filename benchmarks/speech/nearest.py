@@ -10,6 +10,7 @@ with Wilson's interval of 95 %.
 
 import argparse
 import csv
+import functools
 import json
 import sys
 import wave
@@ -32,6 +33,7 @@ def samples_of(path):
         return np.frombuffer(file.readframes(file.getnframes()), "<i2") / 32768, file.getframerate()
 
 
+@functools.cache  # all recordings of a corpus have one rate
 def mel_filters(rate):
     """[BANDS, FFT / 2 + 1]: triangles at equal distances in mel."""
     edges = 700 * (np.exp(np.linspace(0, np.log1p(rate / 2 / 700), BANDS + 2)) - 1)
