@@ -141,6 +141,26 @@ Experiment read_foreign_experiment(const fs::path& dir) {
   return experiment;
 }
 
+namespace {
+
+/// Corrects what only the tensors tell: whether the output is the matrix of the embeddings, whether a body has
+/// a pooler, and whether a model of proteins tells contacts. Returns whether something changed.
+bool follow_tensors(const TensorMapping& mapping, const std::shared_ptr<const TensorSource>& tensors,
+                    const ModelPurpose& purpose, ModelConfig& model) {
+  const bool is_tied = model.tie_embeddings && !mapping.has_own_output(tensors);
+  const bool has_pooler =
+      model.pooler && (purpose.head != HeadKind::none || mapping.has_module(tensors, "head.pooler"));
+  const bool tells_contacts = model.contact_regression && mapping.has_module(tensors, "contact_regression");
+  const bool is_changed = is_tied != model.tie_embeddings || has_pooler != model.pooler ||
+                          tells_contacts != model.contact_regression;
+  model.tie_embeddings = is_tied;
+  model.pooler = has_pooler;
+  model.contact_regression = tells_contacts;
+  return is_changed;
+}
+
+}  // namespace
+
 ForeignModel open_foreign(const fs::path& dir) {
   auto gguf = is_gguf(dir) ? open_gguf(dir) : GgufModel{};
   auto files = gguf.tensors ? std::move(gguf.files) : read_small_files(dir);
@@ -156,10 +176,15 @@ ForeignModel open_foreign(const fs::path& dir) {
     vocabulary.pixels = read_pixels(dir, files, described.experiment);
   std::erase_if(files, [](const auto& file) { return is_hub_file(file.first); });  // the tokenizer has them
   vocabulary.foreign_files = std::move(files);
-  auto task = open_task(described.experiment, std::move(vocabulary));
-  auto tensors = tensor_mapping(*described.family, described.experiment, task->purpose(), described.config)
-                     .imported(gguf.tensors ? gguf.tensors : open_foreign_tensors(dir));
-  return {.family = described.family, .task = std::move(task), .tensors = std::move(tensors)};
+  const auto tensors = gguf.tensors ? gguf.tensors : open_foreign_tensors(dir);
+  auto task = open_task(described.experiment, vocabulary);
+  const auto mapping = [&] {
+    return tensor_mapping(*described.family, described.experiment, task->purpose(), described.config);
+  };
+  if (follow_tensors(mapping(), tensors, task->purpose(), described.experiment.model))
+    task = open_task(described.experiment, std::move(vocabulary));
+  auto imported = mapping().imported(tensors);
+  return {.family = described.family, .task = std::move(task), .tensors = std::move(imported)};
 }
 
 }  // namespace zoo

@@ -28,7 +28,8 @@ RotaryOptions rotary_options(const ModelConfig& config) {
       .beta_slow(r.beta_slow)
       .attention_factor(r.attention_factor)
       .low_frequency_factor(r.low_frequency_factor)
-      .high_frequency_factor(r.high_frequency_factor);
+      .high_frequency_factor(r.high_frequency_factor)
+      .divisors(r.divisors);
 }
 
 /// Of the layers with a window.

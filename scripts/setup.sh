@@ -16,6 +16,7 @@ packages=(cmake g++ ninja-build esbuild libsentencepiece-dev libpcre2-dev libutf
           libpng-dev libjpeg-dev libwebp-dev libgd-dev zlib1g-dev libsndfile1-dev
           libgtest-dev libgmock-dev python3-venv)
 references=scripts/references.txt
+older_references=scripts/references-4.txt
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -132,8 +133,17 @@ install_references() {
   .venv/bin/pip install -q -r "$references" || fail "pip install -r $references failed"
 }
 
+install_older_references() {
+  local folder=.venv/transformers-4
+  cmp -s "$older_references" "$folder/references.txt" && return
+  say "installing an older transformers for the tests into $folder ($older_references)"
+  rm -rf "$folder"
+  .venv/bin/pip install -q --no-deps --target "$folder" -r "$older_references" || fail "pip install -r $older_references failed"
+  cp "$older_references" "$folder/references.txt"
+}
+
 [[ ${1:-} != --tests ]] || packages+=(chromium)
 install_debian_packages
 install_libtorch
-[[ ${1:-} != --tests ]] || install_references
+[[ ${1:-} != --tests ]] || { install_references; install_older_references; }
 say "everything is installed"

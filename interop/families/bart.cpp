@@ -44,6 +44,7 @@ void read_bart_like(ForeignConfig& from, int64_t usual_vocabulary, Experiment& t
   from.require("normalize_before", false);
   from.require("add_final_layer_norm", false);
   from.require("add_bias_logits", false);
+  from.require("do_blenderbot_90_layernorm", false);
   from.ignore({"encoder_layerdrop", "decoder_layerdrop", "num_hidden_layers", "classifier_dropout",
                "init_std", "classif_dropout", "extra_pos_embeddings", "force_bos_token_to_be_generated"});
 }
@@ -96,7 +97,7 @@ void write_marian(const Experiment& from, nlohmann::json& to) {
 TensorRules bart_rules(const Experiment& experiment) {
   const auto& model = experiment.model;
   TensorRules rules;
-  rules.layers(std::max(model.n_layers, model.decoder_layers()));
+  rules.prefix("model.").layers(std::max(model.n_layers, model.decoder_layers()));
   rules.module("token_embedding", "model.shared");
   for (const std::string side : {"encoder", "decoder"}) {
     add_bart_layers(side, rules);
@@ -114,12 +115,15 @@ TensorRules bart_rules(const Experiment& experiment) {
   if (scores_classes(experiment)) {
     rules.module("head.pooler", "classification_head.dense");
     rules.module("head.classifier", "classification_head.out_proj");
-    rules.ignore("final_logits_bias").ignore("lm_head.weight");
+    rules.ignore("final_logits_bias").ignore("lm_head.weight").ignore("model.*coder.version");
     return rules;
   }
   rules.tensor("head.output.bias", "final_logits_bias", Move::reshaped, {1, model.vocab_size.value_or(0)});
   rules.tensor("head.output.weight", "lm_head.weight");
-  if (model.tie_embeddings) rules.copy("lm_head.weight", "model.shared.weight");
+  rules.absent("final_logits_bias", [n = model.vocab_size.value_or(0)] { return torch::zeros({1, n}); });
+  if (model.tie_embeddings) rules.tied("lm_head.weight", "model.shared.weight");
+  // A number that fairseq saved.
+  rules.ignore("model.*coder.version");
   return rules;
 }
 
@@ -128,7 +132,9 @@ TensorRules bart_rules(const Experiment& experiment) {
 ForeignFamily bart_foreign() {
   return {.model_type = "bart",
           .doc = "BART (Lewis et al. 2020)",
+          // A model without a head has the matrix of the embeddings for it.
           .classes = {{"BartForConditionalGeneration", "text_to_text"},
+                      {"BartModel", "text_to_text"},
                       {"BartForSequenceClassification", "text_classification"}},
           .read = read_bart,
           .write = write_bart,
@@ -138,7 +144,7 @@ ForeignFamily bart_foreign() {
 ForeignFamily marian_foreign() {
   return {.model_type = "marian",
           .doc = "Marian (Junczys-Dowmunt et al. 2018), such as OPUS-MT: translation between two languages",
-          .classes = {{"MarianMTModel", "text_to_text"}},
+          .classes = {{"MarianMTModel", "text_to_text"}, {"MarianModel", "text_to_text"}},
           .read = read_marian,
           .write = write_marian,
           .rules = bart_rules};

@@ -156,7 +156,7 @@ TensorRules bert_rules(const Experiment& experiment) {
     rules.tensor("head.output.weight", "cls.predictions.decoder.weight");
     rules.copy("cls.predictions.decoder.bias", "cls.predictions.bias");
     if (experiment.model.tie_embeddings)
-      rules.copy("cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight");
+      rules.tied("cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight");
     // Parts of the pre-training that masked language modelling does not use.
     rules.ignore("cls.seq_relationship.*").ignore("bert.pooler.*");
   } else if (labels_tokens(experiment)) {
@@ -192,7 +192,7 @@ TensorRules roberta_rules(const Experiment& experiment, const std::string& body)
     rules.tensor("head.output.weight", "lm_head.decoder.weight");
     rules.copy("lm_head.decoder.bias", "lm_head.bias");
     if (experiment.model.tie_embeddings)
-      rules.copy("lm_head.decoder.weight", body + "embeddings.word_embeddings.weight");
+      rules.tied("lm_head.decoder.weight", body + "embeddings.word_embeddings.weight");
     rules.ignore(body + "pooler.*");
   } else if (labels_tokens(experiment)) {
     rules.module("head.classifier", "classifier");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -75,6 +76,10 @@ void ignore_common_keys(ForeignConfig& config) {
                  "output_past",
                  "use_return_dict",
                  "model_max_length",
+                 "bos_token",
+                 "eos_token",
+                 "pad_token",
+                 "unk_token",
                  "unsloth_version",
                  "unsloth_fixed",
                  "transformers.js_config"});
@@ -151,34 +156,68 @@ void add_bart_layers(const std::string& side, TensorRules& rules) {
   rules.module(ours + "residual.feed_forward_norm", theirs + "final_layer_norm");
 }
 
-void read_rotary(ForeignConfig& from, double default_theta, ModelConfig& to) {
-  to.position = Position::rotary;
+namespace {
+
+/// YaRN's factor on cosine and sine, if a file gives one: itself, or by the two numbers of DeepSeek.
+std::optional<double> yarn_amplitude(ForeignConfig& scaling, double factor) {
+  const auto given = scaling.optional_number("attention_factor");
+  const double mscale = scaling.number("mscale", 0), all_dim = scaling.number("mscale_all_dim", 0);
+  if (given || mscale == 0 || all_dim == 0) return given;
+  const auto logarithmic = [&](double scale) { return factor <= 1 ? 1 : 0.1 * scale * std::log(factor) + 1; };
+  return logarithmic(mscale) / logarithmic(all_dim);
+}
+
+/// The angles are those of short texts, and longer ones are refused: transformers turns a whole text by other
+/// angles once it is longer.
+void read_longrope(ForeignConfig& scaling, ModelConfig& to) {
   auto& rotary = to.rotary;
-  rotary.theta = from.number("rope_theta", default_theta);
-  auto scaling = from.object("rope_scaling");
-  if (!scaling) return;
+  rotary.scaling = RotaryScaling::longrope;
+  const int64_t original = scaling.integer("original_max_position_embeddings", to.max_positions);
+  const double factor = scaling.number(
+      "factor", static_cast<double>(to.max_positions) / static_cast<double>(std::max<int64_t>(original, 1)));
+  const double usual =
+      factor <= 1 ? 1.0 : std::sqrt(1 + std::log(factor) / std::log(static_cast<double>(original)));
+  rotary.attention_factor = scaling.number("attention_factor", usual);
+  rotary.divisors = scaling.numbers("short_factor");
+  if (rotary.divisors.empty()) scaling.fail("short_factor", "expected a list of numbers");
+  scaling.ignore({"long_factor"});
+  to.max_positions = std::min(to.max_positions, original);
+}
+
+/// What stands in rope_scaling, or in rope_parameters beside the base.
+void read_scaling(ForeignConfig& scaling, ModelConfig& to) {
+  auto& rotary = to.rotary;
   // Older files name the kind "type".
-  const auto kind = scaling->has("rope_type") ? scaling->text("rope_type") : scaling->text("type", "default");
-  scaling->ignore({"type", "rope_type"});
-  if (kind == "default") return scaling->finish();
-  rotary.factor = scaling->number("factor");
+  const auto kind = scaling.has("rope_type") ? scaling.text("rope_type") : scaling.text("type", "default");
+  scaling.ignore({"type", "rope_type", "finetuned"});
+  scaling.require("partial_rotary_factor", 1.0);
+  // No text that is read is longer than max_position_embeddings, and up to there nothing is scaled.
+  if (kind == "dynamic") scaling.ignore({"factor", "alpha", "original_max_position_embeddings"});
+  // transformers writes this key for kinds that do not use it, too.
+  if (kind == "default" || kind == "linear") scaling.ignore({"original_max_position_embeddings"});
+  if (kind == "default" || kind == "dynamic") return scaling.finish();
+  if (kind == "longrope" || kind == "su") {
+    read_longrope(scaling, to);
+    return scaling.finish();
+  }
+  rotary.factor = scaling.number("factor");
   if (kind == "linear") {
     rotary.scaling = RotaryScaling::linear;
   } else if (kind == "llama3") {
     rotary.scaling = RotaryScaling::llama3;
-    rotary.low_frequency_factor = scaling->number("low_freq_factor");
-    rotary.high_frequency_factor = scaling->number("high_freq_factor");
-    rotary.original_max_positions = scaling->integer("original_max_position_embeddings");
+    rotary.low_frequency_factor = scaling.number("low_freq_factor");
+    rotary.high_frequency_factor = scaling.number("high_freq_factor");
+    rotary.original_max_positions = scaling.integer("original_max_position_embeddings", to.max_positions);
   } else if (kind == "yarn") {
     rotary.scaling = RotaryScaling::yarn;
-    rotary.original_max_positions = scaling->integer("original_max_position_embeddings", to.max_positions);
-    rotary.attention_factor = scaling->optional_number("attention_factor");
-    rotary.beta_fast = scaling->number("beta_fast", 32);
-    rotary.beta_slow = scaling->number("beta_slow", 1);
-    scaling->require("truncate", true);
+    rotary.original_max_positions = scaling.integer("original_max_position_embeddings", to.max_positions);
+    rotary.attention_factor = yarn_amplitude(scaling, rotary.factor);
+    rotary.beta_fast = scaling.number("beta_fast", 32);
+    rotary.beta_slow = scaling.number("beta_slow", 1);
+    scaling.require("truncate", true);
   } else {
-    scaling->fail(scaling->has("rope_type") ? "rope_type" : "type",
-                  "only default, linear, llama3 and yarn are supported");
+    scaling.fail(scaling.has("rope_type") ? "rope_type" : "type",
+                 "only default, linear, dynamic, llama3, yarn and longrope are supported");
   }
   // A factor of 1 scales nothing, and our configuration then has no scaling.
   if (rotary.factor == 1) {
@@ -186,14 +225,51 @@ void read_rotary(ForeignConfig& from, double default_theta, ModelConfig& to) {
     rotary = RotaryConfig();
     rotary.theta = theta;
   }
-  scaling->finish();
+  scaling.finish();
+}
+
+}  // namespace
+
+void read_rotary(ForeignConfig& from, double default_theta, ModelConfig& to) {
+  to.position = Position::rotary;
+  to.rotary.theta = from.number("rope_theta", default_theta);
+  auto parameters = from.object("rope_parameters");
+  auto scaling = from.object("rope_scaling");
+  if (parameters && scaling) from.fail("rope_scaling", "rope_parameters says how positions are scaled, too");
+  if (!parameters) {
+    if (scaling) read_scaling(*scaling, to);
+    return;
+  }
+  // Of a model whose layers with windows have angles of their own there is an object for each kind of layer.
+  if (auto windows = parameters->object("sliding_attention")) {
+    to.rotary.local_theta = windows->number("rope_theta", default_theta);
+    windows->require("rope_type", "default");
+    windows->require("partial_rotary_factor", 1.0);
+    windows->finish();
+  }
+  auto full = parameters->object("full_attention");
+  if (!full && to.rotary.local_theta) parameters->fail("full_attention", "is missing");
+  auto& values = full ? *full : *parameters;
+  to.rotary.theta = values.number("rope_theta", to.rotary.theta);
+  read_scaling(values, to);
+  parameters->finish();
 }
 
 void write_rotary(const ModelConfig& from, nlohmann::json& to) {
   const auto& rotary = from.rotary;
+  to.erase("rope_parameters");  // every version of transformers reads the older keys
   to["rope_theta"] = rotary.theta;
   to["rope_scaling"] = nullptr;
   if (rotary.scaling == RotaryScaling::none) return;
+  if (rotary.scaling == RotaryScaling::longrope) {
+    to["rope_scaling"] = {{"rope_type", name_of(rotary.scaling)},
+                          {"factor", 1.0},
+                          {"attention_factor", rotary.attention_factor.value_or(1.0)},
+                          {"short_factor", rotary.divisors},
+                          {"long_factor", rotary.divisors},
+                          {"original_max_position_embeddings", from.max_positions}};
+    return;
+  }
   nlohmann::json scaling = {{"rope_type", name_of(rotary.scaling)}, {"factor", rotary.factor}};
   if (rotary.scaling == RotaryScaling::llama3) {
     scaling["low_freq_factor"] = rotary.low_frequency_factor;

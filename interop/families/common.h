@@ -32,7 +32,7 @@ std::string foreign_name(Activation activation);
 /// it.
 void add_bart_layers(const std::string& side, TensorRules& rules);
 
-/// rope_theta and rope_scaling.
+/// rope_theta and rope_scaling, or rope_parameters, as transformers 5 says the same.
 void read_rotary(ForeignConfig& from, double default_theta, ModelConfig& to);
 void write_rotary(const ModelConfig& from, nlohmann::json& to);
 

@@ -27,6 +27,17 @@ std::string timm_name(ResnetDepth depth) { return fmt::format("resnet{}", name_o
 /// What transformers calls the kind of its blocks.
 const char* layer_type(ResnetDepth depth) { return has_bottlenecks(depth) ? "bottleneck" : "basic"; }
 
+/// Whether the backbone is one of timm, whose tensors have other names.
+bool has_timm_names(const nlohmann::json& config) {
+  const auto backbone = config.find("backbone_config");
+  if (backbone != config.end() && backbone->is_object()) {
+    const auto type = backbone->find("model_type");
+    return type != backbone->end() && *type == "timm_backbone";
+  }
+  const auto uses_timm = config.find("use_timm_backbone");
+  return uses_timm == config.end() || *uses_timm != false;
+}
+
 /// The channels that each stage gives.
 nlohmann::json widths_of(const ResnetConfig& config) {
   auto widths = nlohmann::json::array();
@@ -34,8 +45,8 @@ nlohmann::json widths_of(const ResnetConfig& config) {
   return widths;
 }
 
-/// A backbone of the package timm, which has the published widths.
-void read_timm_backbone(ForeignConfig& from, int64_t n_channels, ResnetConfig& to) {
+/// The network of the package timm that the key `backbone` names; it has the published widths.
+void read_timm_network(ForeignConfig& from, ResnetConfig& to) {
   // The tag after the name says from where the first weights were.
   const auto name = from.text("backbone", "resnet50");
   const auto* const found = std::ranges::find(kDepths, name.substr(0, name.find('.')), timm_name);
@@ -43,8 +54,34 @@ void read_timm_backbone(ForeignConfig& from, int64_t n_channels, ResnetConfig& t
     from.fail("backbone", "only resnet18, resnet34, resnet50, resnet101 and resnet152 are supported");
   to.depth = *found;
   to.width = kUsualWidth;
+}
+
+/// A backbone of timm as a configuration of its own, which transformers 5 writes.
+void read_timm_config(ForeignConfig config, int64_t n_channels, ResnetConfig& to) {
+  config.require("model_type", "timm_backbone");
+  read_timm_network(config, to);
+  config.require("num_channels", n_channels);
+  config.require("features_only", true);
+  config.require("out_features", nlohmann::json::array({"layer4"}));
+  const auto strides = config.optional_integer("output_stride");
+  if (strides && *strides != 16 && *strides != 32) config.fail("output_stride", "only 16 and 32 are supported");
+  to.dilation = strides == 16;
+  // Maps of which the last one is used; weights that are replaced; norms that are frozen here in any case.
+  config.ignore({"out_indices", "stage_names", "use_pretrained_backbone", "freeze_batch_norm_2d", "architectures",
+                 "tie_word_embeddings", "bos_token_id", "eos_token_id", "pad_token_id"});
+  ignore_common_keys(config);
+  ignore_generation_keys(config);
+  config.finish();
+}
+
+/// A backbone of the package timm.
+void read_timm_backbone(ForeignConfig& from, int64_t n_channels, ResnetConfig& to) {
+  if (auto config = from.object("backbone_config")) {
+    from.ignore({"backbone", "backbone_kwargs", "dilation"});
+    return read_timm_config(std::move(*config), n_channels, to);
+  }
+  read_timm_network(from, to);
   to.dilation = from.flag("dilation", false);
-  from.require("backbone_config", nullptr);
   auto options = from.object("backbone_kwargs");
   if (!options) return;
   options->require("out_indices", nlohmann::json::array({1, 2, 3, 4}));
@@ -97,7 +134,8 @@ void read_detr(ForeignConfig& from, Experiment& to) {
   images.channels = from.integer("num_channels", 3);
   DetrConfig detr{.n_queries = from.integer("num_queries", 100)};
   detr.backbone.norm = ChannelNormKind::frozen_batch;
-  if (from.flag("use_timm_backbone", true)) {
+  from.ignore({"use_timm_backbone"});
+  if (has_timm_names(from.json())) {
     read_timm_backbone(from, images.channels, detr.backbone);
   } else {
     read_own_backbone(from, images.channels, detr.backbone);
@@ -191,8 +229,7 @@ void add_backbone_rules(BackboneNames names, ResnetDepth depth, TensorRules& rul
 }
 
 TensorRules detr_rules(const Experiment& experiment, const nlohmann::json& config) {
-  const auto names =
-      config.value("use_timm_backbone", true) ? BackboneNames::timm : BackboneNames::transformers;
+  const auto names = has_timm_names(config) ? BackboneNames::timm : BackboneNames::transformers;
   const auto& model = experiment.model;
   const auto& detr = model.architecture.as<DetrConfig>();
   TensorRules rules;
@@ -205,6 +242,7 @@ TensorRules detr_rules(const Experiment& experiment, const nlohmann::json& confi
   rules.tensor("embedder.projection.bias", "model.input_projection.bias");
   rules.tensor("embedder.row_table", "model.backbone.position_embedding.row_embeddings.weight");
   rules.tensor("embedder.column_table", "model.backbone.position_embedding.column_embeddings.weight");
+  rules.renamed("model.position_embedding.", "model.backbone.position_embedding.");
   rules.tensor("queries", "model.query_position_embeddings.weight");
   for (const char* const side : {"encoder", "decoder"}) add_bart_layers(side, rules);
   rules.module("decoder_norm", "model.decoder.layernorm");

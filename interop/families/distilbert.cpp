@@ -67,7 +67,7 @@ TensorRules distilbert_rules(const Experiment& experiment) {
     rules.tensor("head.output.bias", "vocab_projector.bias");
     rules.tensor("head.output.weight", "vocab_projector.weight");
     if (experiment.model.tie_embeddings)
-      rules.copy("vocab_projector.weight", body + "embeddings.word_embeddings.weight");
+      rules.tied("vocab_projector.weight", body + "embeddings.word_embeddings.weight");
   } else if (experiment.task.type == "token_classification") {
     rules.module("head.classifier", "classifier");
     rules.ignore("vocab_*");

@@ -14,7 +14,7 @@
 namespace zoo {
 namespace {
 
-/// The base of the rotary positions, which no file says.
+/// The base of the rotary positions, which only newer files say.
 constexpr double kEsmTheta = 10000;
 
 void read_esm(ForeignConfig& from, Experiment& to) {
@@ -32,11 +32,12 @@ void read_esm(ForeignConfig& from, Experiment& to) {
   model.norm_placement = NormPlacement::pre;
   model.embedding_norm = from.flag("emb_layer_norm_before", false);
   const auto pad = from.optional_integer("pad_token_id");
+  const double theta = from.number("rope_theta", kEsmTheta);
   const auto positions = from.text("position_embedding_type", "absolute");
   model.max_positions = from.integer("max_position_embeddings", 1026);
   if (positions == "rotary") {
     model.position = Position::rotary;
-    model.rotary.theta = kEsmTheta;
+    model.rotary.theta = theta;
   } else if (positions == "absolute") {
     if (!pad || *pad < 0) from.fail("position_embedding_type", "absolute needs a pad_token_id");
     if (model.max_positions < 2 || *pad >= model.max_positions - 1)
@@ -75,6 +76,7 @@ void write_esm(const Experiment& from, nlohmann::json& to) {
   to["emb_layer_norm_before"] = model.embedding_norm;
   to["position_embedding_type"] = model.position == Position::rotary ? "rotary" : "absolute";
   to["max_position_embeddings"] = model.max_positions + model.position_offset;
+  if (model.position == Position::rotary) to["rope_theta"] = model.rotary.theta;
   to["token_dropout"] = model.token_dropout.has_value();
   if (model.token_dropout) to["mask_token_id"] = *model.token_dropout;
   to["hidden_dropout_prob"] = model.dropout;
@@ -104,13 +106,17 @@ TensorRules esm_rules(const Experiment& experiment) {
   // A table of 0, 1, … that older versions saved.
   rules.ignore(body + "embeddings.position_ids");
   if (model.position == Position::rotary) {
-    const int64_t width = model.head_width();
-    for (int64_t layer = 0; layer < model.n_layers; ++layer) {
-      rules.buffer(
-          fmt::format("{}encoder.layer.{}.attention.self.rotary_embeddings.inv_freq", body, layer), [width] {
-            return torch::pow(kEsmTheta, torch::arange(0, width, 2, torch::kFloat) / width).reciprocal();
-          });
-    }
+    const auto frequencies = [width = model.head_width(), theta = model.rotary.theta] {
+      return torch::pow(theta, torch::arange(0, width, 2, torch::kFloat) / width).reciprocal();
+    };
+    const std::string name = "encoder.layer.{}.attention.self.rotary_embeddings.inv_freq";
+    for (int64_t layer = 0; layer < model.n_layers; ++layer)
+      rules.buffer(body + fmt::format(fmt::runtime(name), layer), frequencies);
+    // transformers 5 has one table for all layers, and writes it under the first name.
+    rules.computed(body + fmt::format(fmt::runtime(name), "*"), frequencies);
+    rules.computed(body + "rotary_embeddings.inv_freq", frequencies);
+    // Published files have a table of positions that is not used.
+    rules.ignore(body + "embeddings.position_embeddings.weight");
   }
   const auto& task = experiment.task.type;
   if (task == "masked_language_modeling") {
@@ -119,7 +125,7 @@ TensorRules esm_rules(const Experiment& experiment) {
     rules.tensor("head.output.bias", "lm_head.bias");
     rules.tensor("head.output.weight", "lm_head.decoder.weight");
     if (model.tie_embeddings)
-      rules.copy("lm_head.decoder.weight", body + "embeddings.word_embeddings.weight");
+      rules.tied("lm_head.decoder.weight", body + "embeddings.word_embeddings.weight");
     rules.ignore(body + "pooler.*");
   } else if (task == "token_classification") {
     rules.module("head.classifier", "classifier");

@@ -67,7 +67,8 @@ TensorRules gpt2_rules(const Experiment& experiment) {
   rules.module("decoder.final_norm", "transformer.ln_f");
   rules.module("head.output", "lm_head");
   rules.module("head.classifier", "score");
-  if (model.tie_embeddings) rules.copy("lm_head.weight", "transformer.wte.weight");
+  if (model.tie_embeddings) rules.tied("lm_head.weight", "transformer.wte.weight");
+  if (experiment.task.type != "language_modeling") rules.ignore("lm_head.weight");
   // Tables of masks that older versions saved.
   rules.ignore("transformer.h.*.attn.bias").ignore("transformer.h.*.attn.masked_bias");
   return rules;

@@ -75,9 +75,11 @@ TensorRules llama_like_rules(const Experiment& experiment) {
                 {d_ff, d_ff});
   rules.module("decoder.final_norm", "model.norm");
   rules.module("head.output", "lm_head");
-  if (model.tie_embeddings) rules.copy("lm_head.weight", "model.embed_tokens.weight");
+  if (model.tie_embeddings) rules.tied("lm_head.weight", "model.embed_tokens.weight");
+  // A classifier or a body that was made from a model with a head for tokens.
+  if (experiment.task.type != "language_modeling") rules.ignore("lm_head.weight");
   // Tables that older versions saved; they follow from the configuration.
-  rules.ignore("model.layers.*.self_attn.rotary_emb.inv_freq");
+  rules.ignore("model.layers.*.self_attn.rotary_emb.inv_freq").ignore("model.rotary_emb.inv_freq");
   return rules;
 }
 
@@ -102,7 +104,7 @@ void read_llama(ForeignConfig& from, Experiment& to) {
   to.model.ff_bias = from.flag("mlp_bias", false);
   from.require("rope_interleaved", false);
   // They say how an older program divided its work, or are remarks.
-  from.ignore({"pretraining_tp", "is_llama_config"});
+  from.ignore({"pretraining_tp", "is_llama_config", "max_sequence_length"});
 }
 
 void read_mistral(ForeignConfig& from, Experiment& to) {
@@ -133,6 +135,7 @@ void read_qwen2(ForeignConfig& from, Experiment& to) {
   read_silu_decoder(from, {.vocab_size = 151936, .max_positions = 32768, .n_kv_heads = 32, .d_ff = 22016},
                     to);
   to.model.qkv_bias = true;
+  from.require("use_mrope", false);  // positions in three dimensions, which are for pictures
   read_qwen_windows(from, to);
 }
 
@@ -142,6 +145,7 @@ void read_qwen3(ForeignConfig& from, Experiment& to) {
   to.model.head_dim = from.integer("head_dim", 128);
   to.model.qk_norm = true;
   to.model.qkv_bias = to.model.out_bias = from.flag("attention_bias", false);
+  from.require("use_mrope", false);
   read_qwen_windows(from, to);
 }
 
@@ -191,6 +195,7 @@ ForeignFamily llama_foreign() {
   return {.model_type = "llama",
           .doc = "Llama 1 to 3 (Touvron et al. 2023), and the many models of its shape",
           .classes = {{"LlamaForCausalLM", "language_modeling"},
+                      {"LLaMAForCausalLM", "language_modeling"},  // the first converted files
                       {"LlamaForSequenceClassification", "text_classification"},
                       {"LlamaModel", "text_features"}},
           .read = read_llama,

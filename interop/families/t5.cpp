@@ -36,7 +36,9 @@ void read_t5(ForeignConfig& from, Experiment& to) {
   model.attention_scale = 1;
   model.init = Initialization::t5;
   model.tie_embeddings = from.flag("tie_word_embeddings", true);
-  if (model.tie_embeddings) model.output_scale = 1 / std::sqrt(static_cast<double>(model.d_model));
+  // Before transformers 5, the first key said both.
+  if (from.flag("scale_decoder_outputs", model.tie_embeddings))
+    model.output_scale = 1 / std::sqrt(static_cast<double>(model.d_model));
   const auto activation = from.text("feed_forward_proj", "relu");
   if (activation == "relu") {
     model.activation = Activation::relu;
@@ -63,6 +65,9 @@ void write_t5(const Experiment& from, nlohmann::json& to) {
   to["dropout_rate"] = model.dropout;
   to["feed_forward_proj"] = is_gated(model.activation) ? "gated-gelu" : "relu";
   to["is_encoder_decoder"] = true;
+  to.erase("scale_decoder_outputs");
+  if (model.output_scale.has_value() != model.tie_embeddings)
+    to["scale_decoder_outputs"] = model.output_scale.has_value();
 }
 
 TensorRules t5_rules(const Experiment& experiment) {
@@ -98,7 +103,7 @@ TensorRules t5_rules(const Experiment& experiment) {
     rules.copy(side + ".embed_tokens.weight", "shared.weight");
   }
   rules.module("head.output", "lm_head");
-  if (model.tie_embeddings) rules.copy("lm_head.weight", "shared.weight");
+  if (model.tie_embeddings) rules.tied("lm_head.weight", "shared.weight");
   // Older files have a table that no version used.
   rules.ignore("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight");
   return rules;
@@ -109,7 +114,10 @@ TensorRules t5_rules(const Experiment& experiment) {
 ForeignFamily t5_foreign() {
   return {.model_type = "t5",
           .doc = "T5 1.0 and 1.1 (Raffel et al. 2020)",
-          .classes = {{"T5ForConditionalGeneration", "text_to_text"}},
+          // The second name is an older one; a model without a head has the matrix of the embeddings for it.
+          .classes = {{"T5ForConditionalGeneration", "text_to_text"},
+                      {"T5WithLMHeadModel", "text_to_text"},
+                      {"T5Model", "text_to_text"}},
           .read = read_t5,
           .write = write_t5,
           .rules = t5_rules};

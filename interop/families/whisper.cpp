@@ -84,7 +84,7 @@ TensorRules whisper_rules(const Experiment& experiment) {
     rules.module(side + ".final_norm", "model." + side + ".layer_norm");
   }
   rules.tensor("head.output.weight", "proj_out.weight");
-  if (model.tie_embeddings) rules.copy("proj_out.weight", "model.decoder.embed_tokens.weight");
+  if (model.tie_embeddings) rules.tied("proj_out.weight", "model.decoder.embed_tokens.weight");
   return rules;
 }
 

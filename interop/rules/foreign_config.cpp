@@ -109,6 +109,10 @@ std::vector<int64_t> ForeignConfig::integers(std::string_view key) {
   return list<int64_t>(key, is_integer, "expected a list of whole numbers");
 }
 
+std::vector<double> ForeignConfig::numbers(std::string_view key) {
+  return list<double>(key, is_number, "expected a list of numbers");
+}
+
 std::vector<int64_t> ForeignConfig::integer_or_integers(std::string_view key) {
   const auto* value = find(key);
   if (!value) return {};

@@ -153,6 +153,35 @@ class WithBuffers final : public TensorSource {
   torch::ScalarType type_;
 };
 
+/// The tensors of another source, some of them under other names.
+class RenamedTensors final : public TensorSource {
+ public:
+  RenamedTensors(std::shared_ptr<const TensorSource> source, std::map<std::string, std::string> stored)
+      : source_(std::move(source)), stored_(std::move(stored)) {}
+
+  std::vector<std::string> names() const override {
+    std::vector<std::string> result;
+    for (const auto& [name, stored] : stored_) result.push_back(name);
+    return result;
+  }
+  bool contains(const std::string& name) const override { return stored_.contains(name); }
+  std::vector<int64_t> shape(const std::string& name) const override { return source_->shape(stored(name)); }
+  torch::ScalarType dtype(const std::string& name) const override { return source_->dtype(stored(name)); }
+  std::string place() const override { return source_->place(); }
+  void read_into(const torch::Tensor& to, const std::string& name) const override {
+    source_->read_into(to, stored(name));
+  }
+
+ private:
+  const std::string& stored(const std::string& name) const {
+    const auto found = stored_.find(name);
+    return found == stored_.end() ? name : found->second;
+  }
+
+  std::shared_ptr<const TensorSource> source_;
+  std::map<std::string, std::string> stored_;  // present name → name in the source
+};
+
 /// The foreign tensors of a rule with the shapes that follow from ours.
 std::vector<Part> their_parts(const TensorRule& rule, const TensorShapes& ours) {
   Shape shape = ours.at(rule.ours.front());
@@ -173,6 +202,11 @@ std::vector<Part> our_parts(const TensorRule& rule, const TensorShapes& ours) {
   std::vector<Part> parts;
   for (const auto& name : rule.ours) parts.push_back({name, ours.at(name)});
   return parts;
+}
+
+/// The name without a beginning that it may have.
+std::string without(const std::string& prefix, const std::string& name) {
+  return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
 }
 
 std::string text_of(const Shape& shape) { return fmt::format("({})", fmt::join(shape, ", ")); }
@@ -218,6 +252,21 @@ TensorRules& TensorRules::copy(std::string theirs, std::string original) {
   return *this;
 }
 
+TensorRules& TensorRules::tied(std::string theirs, std::string original) {
+  tied_.emplace_back(theirs, original);
+  return copy(std::move(theirs), std::move(original));
+}
+
+TensorRules& TensorRules::absent(std::string theirs, std::function<torch::Tensor()> values) {
+  absent_.emplace_back(std::move(theirs), std::move(values));
+  return *this;
+}
+
+TensorRules& TensorRules::renamed(std::string old, std::string present) {
+  renamed_.emplace_back(std::move(old), std::move(present));
+  return *this;
+}
+
 TensorRules& TensorRules::computed(std::string theirs, std::function<torch::Tensor()> values) {
   computed_.emplace_back(std::move(theirs), std::move(values));
   return *this;
@@ -245,8 +294,11 @@ TensorRules& TensorRules::layers(int64_t n_layers) {
 
 TensorMapping::TensorMapping(const TensorRules& rules, TensorShapes ours)
     : copies_(rules.copies_),
+      tied_(rules.tied_),
+      renamed_(rules.renamed_),
       computed_(rules.computed_),
       buffers_(rules.buffers_),
+      absent_(rules.absent_),
       ignored_(rules.ignored_),
       prefix_(rules.prefix_),
       ours_(std::move(ours)) {
@@ -294,14 +346,58 @@ std::string TensorMapping::missing_prefix(const TensorSource& foreign) const {
   return std::ranges::any_of(foreign.names(), has_prefix) ? std::string() : prefix_;
 }
 
-std::shared_ptr<const TensorSource> TensorMapping::imported(
+/// The checkpoint with the names that this version of the rules has.
+std::shared_ptr<const TensorSource> TensorMapping::with_present_names(
     const std::shared_ptr<const TensorSource>& foreign) const {
+  std::map<std::string, std::string> stored;
+  bool is_renamed = false;
+  for (const auto& name : foreign->names()) {
+    auto present = name;
+    for (const auto& [old, now] : renamed_) {
+      if (const auto at = present.find(old); at != present.npos) present.replace(at, old.size(), now);
+    }
+    is_renamed = is_renamed || present != name;
+    if (const auto [other, is_new] = stored.emplace(present, name); !is_new)
+      fail(*foreign, fmt::format("'{}' and '{}' are two names of one tensor", other->second, excerpt(name)));
+  }
+  if (!is_renamed) return foreign;
+  return std::make_shared<RenamedTensors>(foreign, std::move(stored));
+}
+
+bool TensorMapping::has_module(const std::shared_ptr<const TensorSource>& foreign,
+                               const std::string& ours) const {
+  const auto source = with_present_names(foreign);
+  const auto prefix = missing_prefix(*source);
+  return std::ranges::all_of(rules_, [&](const TensorRule& rule) {
+    return !rule.ours.front().starts_with(ours + ".") ||
+           std::ranges::all_of(rule.theirs, [&](const std::string& name) {
+             return source->contains(without(prefix, name));
+           });
+  });
+}
+
+bool TensorMapping::has_own_output(const std::shared_ptr<const TensorSource>& foreign) const {
+  const auto source = with_present_names(foreign);
+  const auto prefix = missing_prefix(*source);
+  return std::ranges::any_of(tied_, [&](const auto& pair) {
+    const auto output = without(prefix, pair.first), embeddings = without(prefix, pair.second);
+    return source->contains(output) && source->contains(embeddings) &&
+           !are_equal(*source, output, embeddings);
+  });
+}
+
+std::shared_ptr<const TensorSource> TensorMapping::imported(
+    const std::shared_ptr<const TensorSource>& stored) const {
+  auto foreign = with_present_names(stored);
+  const auto prefix = missing_prefix(*foreign);
+  const auto name_in_file = [&](const std::string& name) { return without(prefix, name); };
+  std::map<std::string, torch::Tensor> created;
+  for (const auto& [name, values] : absent_) {
+    if (!foreign->contains(name_in_file(name))) created.emplace(name_in_file(name), values());
+  }
+  if (!created.empty()) foreign = std::make_shared<WithBuffers>(foreign, std::move(created));
   std::set<std::string> used;
   std::vector<RowStack> stacks;
-  const auto prefix = missing_prefix(*foreign);
-  const auto name_in_file = [&](const std::string& name) {
-    return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
-  };
   for (const auto& rule : rules_) {
     RowStack stack{.from = their_parts(rule, ours_),
                    .to = our_parts(rule, ours_),
@@ -309,11 +405,16 @@ std::shared_ptr<const TensorSource> TensorMapping::imported(
                    .transposed = rule.move == Move::transposed ? RowStack::Transposed::from
                                                                : RowStack::Transposed::neither};
     for (auto& [name, shape] : stack.from) {
+      // One of several equal tensors is enough.
+      const auto copy = std::ranges::find_if(copies_, [&](const auto& pair) {
+        return pair.second == name && foreign->contains(name_in_file(pair.first));
+      });
+      if (!foreign->contains(name_in_file(name)) && copy != copies_.end()) name = copy->first;
       name = name_in_file(name);
       if (!foreign->contains(name)) fail(*foreign, fmt::format("it has no tensor '{}'", name));
-      if (const auto stored = foreign->shape(name); stored != shape) {
+      if (const auto found = foreign->shape(name); found != shape) {
         fail(*foreign, fmt::format("its tensor '{}' is {}, but {} by its config.json", excerpt(name),
-                                   text_of(stored), text_of(shape)));
+                                   text_of(found), text_of(shape)));
       }
       used.insert(name);
     }
@@ -329,10 +430,10 @@ std::shared_ptr<const TensorSource> TensorMapping::imported(
     }
   }
   for (const auto& [name, values] : computed_) {
-    const auto stored = name_in_file(name);
-    if (!foreign->contains(stored) || !used.insert(stored).second) continue;
-    if (!has_values(*foreign, stored, values())) {
-      fail(*foreign, fmt::format("its tensor '{}' has other values than its config.json gives", stored));
+    const auto in_file = name_in_file(name);
+    if (!foreign->contains(in_file) || !used.insert(in_file).second) continue;
+    if (!has_values(*foreign, in_file, values())) {
+      fail(*foreign, fmt::format("its tensor '{}' has other values than its config.json gives", in_file));
     }
   }
   for (const auto& name : foreign->names()) {
@@ -348,9 +449,8 @@ std::shared_ptr<const TensorSource> TensorMapping::imported(
 std::shared_ptr<const TensorSource> TensorMapping::exported(const std::shared_ptr<const TensorSource>& ours,
                                                             ForeignNames names) const {
   std::vector<RowStack> stacks;
-  const auto named = [&](std::string name) {
-    if (names == ForeignNames::without_prefix && name.starts_with(prefix_)) name.erase(0, prefix_.size());
-    return name;
+  const auto named = [&](const std::string& name) {
+    return names == ForeignNames::without_prefix ? without(prefix_, name) : name;
   };
   for (auto rule : rules_) {
     for (auto& name : rule.theirs) name = named(name);

@@ -46,6 +46,14 @@ class TensorRules {
   /// A foreign tensor that a file may have, and then must be equal to another one: tied matrices that were
   /// saved twice. It is not exported.
   TensorRules& copy(std::string theirs, std::string original);
+  /// The same for the matrix of the output, which may also be another one: then the model is not tied, whatever
+  /// config.json says (TensorMapping::has_own_output).
+  TensorRules& tied(std::string theirs, std::string original);
+  /// A foreign tensor that a file may lack, and which then has these values. It is exported.
+  TensorRules& absent(std::string theirs, std::function<torch::Tensor()> values);
+  /// `old` in a foreign name stands for `present`: the name of another version. The names with `present` are
+  /// exported.
+  TensorRules& renamed(std::string old, std::string present);
   /// A foreign tensor that a file may have, and then must have these values, up to the precision of its type.
   /// It is not exported.
   TensorRules& computed(std::string theirs, std::function<torch::Tensor()> values);
@@ -62,8 +70,11 @@ class TensorRules {
  private:
   friend class TensorMapping;
   std::vector<TensorRule> tensors_, modules_;  // in modules_ the names lack the last part
-  std::vector<std::pair<std::string, std::string>> copies_;
-  std::vector<std::pair<std::string, std::function<torch::Tensor()>>> computed_, buffers_;
+  std::vector<std::pair<std::string, std::string>> copies_, tied_;
+  std::vector<std::pair<std::string, std::function<torch::Tensor()>>> computed_, buffers_, absent_;
+  // The first version of BERT, and all that were made from it, call the parameters of a norm so.
+  std::vector<std::pair<std::string, std::string>> renamed_ = {{"LayerNorm.gamma", "LayerNorm.weight"},
+                                                               {"LayerNorm.beta", "LayerNorm.bias"}};
   std::vector<std::string> ignored_;
   std::string prefix_;
   int64_t n_layers_ = 0;
@@ -84,16 +95,23 @@ class TensorMapping {
   /// A foreign checkpoint under our names. Throws CheckpointError: a tensor is missing, is not known, has
   /// another shape, or differs from the tensor that it must be a copy of.
   std::shared_ptr<const TensorSource> imported(const std::shared_ptr<const TensorSource>& foreign) const;
+  /// Whether a foreign checkpoint has all tensors of one of our modules.
+  bool has_module(const std::shared_ptr<const TensorSource>& foreign, const std::string& ours) const;
+  /// Whether a foreign checkpoint has an output matrix that differs from the embeddings, although the model of
+  /// this mapping is tied.
+  bool has_own_output(const std::shared_ptr<const TensorSource>& foreign) const;
   /// Tensors of our model under the foreign names. `ours` must have the shapes of this mapping.
   std::shared_ptr<const TensorSource> exported(const std::shared_ptr<const TensorSource>& ours,
                                                ForeignNames names) const;
 
  private:
   std::string missing_prefix(const TensorSource& foreign) const;
+  std::shared_ptr<const TensorSource> with_present_names(
+      const std::shared_ptr<const TensorSource>& foreign) const;
 
   std::vector<TensorRule> rules_;
-  std::vector<std::pair<std::string, std::string>> copies_;
-  std::vector<std::pair<std::string, std::function<torch::Tensor()>>> computed_, buffers_;
+  std::vector<std::pair<std::string, std::string>> copies_, tied_, renamed_;
+  std::vector<std::pair<std::string, std::function<torch::Tensor()>>> computed_, buffers_, absent_;
   std::vector<std::string> ignored_;
   std::string prefix_;
   TensorShapes ours_;

@@ -36,8 +36,9 @@ torch::Tensor llama3_rates(const RotaryOptions& options, const torch::Tensor& ra
   return (1 - blend) * rates / options.factor() + blend * rates;
 }
 
-/// The factor on cosine and sine: yarn's temperature, otherwise 1.
+/// The factor on cosine and sine: yarn's and longrope's temperature, otherwise 1.
 double amplitude(const RotaryOptions& options) {
+  if (options.scaling() == RotaryScaling::longrope) return options.attention_factor().value_or(1.0);
   if (options.scaling() != RotaryScaling::yarn) return 1.0;
   return options.attention_factor().value_or(options.factor() <= 1 ? 1.0
                                                                    : 0.1 * std::log(options.factor()) + 1.0);
@@ -62,6 +63,11 @@ torch::Tensor rotary_rates(const RotaryOptions& options) {
   if (options.scaling() == RotaryScaling::linear) rates = rates / options.factor();
   if (options.scaling() == RotaryScaling::yarn) rates = yarn_rates(options, rates);
   if (options.scaling() == RotaryScaling::llama3) rates = llama3_rates(options, rates);
+  if (options.scaling() == RotaryScaling::longrope) {
+    TORCH_CHECK(std::ssize(options.divisors()) == rates.size(0), "longrope divides ", rates.size(0),
+                " angles, and has ", options.divisors().size(), " divisors");
+    rates = rates / torch::tensor(options.divisors(), torch::kFloat64);
+  }
   return rates.to(torch::kFloat32);
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include <torch/nn/pimpl.h>
 
@@ -20,9 +21,10 @@ namespace zoo {
 ///   ntk     base replaced by base·factor^(R/(R-2)) ("NTK-aware", bloc97 2023)
 ///   yarn    between linear and none, depending on the frequency; and a temperature (Peng et al. 2023)
 ///   llama3  between linear and none, depending on the wavelength (Llama 3.1)
-enum class RotaryScaling { none, linear, ntk, yarn, llama3 };
+///   longrope  each angle divided by a number of its own (Ding et al. 2024)
+enum class RotaryScaling { none, linear, ntk, yarn, llama3, longrope };
 constexpr auto config_names(RotaryScaling) {
-  return std::to_array<std::string_view>({"none", "linear", "ntk", "yarn", "llama3"});
+  return std::to_array<std::string_view>({"none", "linear", "ntk", "yarn", "llama3", "longrope"});
 }
 
 struct RotaryOptions {
@@ -40,12 +42,14 @@ struct RotaryOptions {
   /// than beta_slow turns is divided by the factor.
   TORCH_ARG(double, beta_fast) = 32.0;
   TORCH_ARG(double, beta_slow) = 1.0;
-  /// yarn: factor on cosine and sine; default 0.1·ln(factor) + 1.
+  /// yarn, longrope: factor on cosine and sine; default 0.1·ln(factor) + 1 and 1.
   TORCH_ARG(std::optional<double>, attention_factor) = std::nullopt;
   /// llama3: frequencies with wavelengths above original_max_positions/low_frequency_factor are divided by
   /// the factor. Frequencies with wavelengths below original_max_positions/high_frequency_factor are kept.
   TORCH_ARG(double, low_frequency_factor) = 1.0;
   TORCH_ARG(double, high_frequency_factor) = 4.0;
+  /// longrope: R/2 positive numbers.
+  TORCH_ARG(std::vector<double>, divisors) = {};
 };
 
 /// The angles for the positions of one call.

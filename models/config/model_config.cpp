@@ -24,11 +24,13 @@ void describe(ConfigVisitor& v, RotaryConfig& c) {
   v.field("beta_slow", c.beta_slow, "yarn: frequencies with fewer turns than this are divided.",
           Limits::positive());
   v.field("attention_factor", c.attention_factor,
-          "yarn: factor on cosine and sine; default 0.1 ln(factor) + 1.", Limits::positive());
+          "yarn, longrope: factor on cosine and sine; default 0.1 ln(factor) + 1 and 1.", Limits::positive());
   v.field("low_frequency_factor", c.low_frequency_factor,
           "llama3: wavelengths above original_max_positions / this are divided.", Limits::positive());
   v.field("high_frequency_factor", c.high_frequency_factor,
           "llama3: wavelengths below original_max_positions / this are kept.", Limits::positive());
+  v.field("divisors", c.divisors, "longrope: numbers by which the angles are divided, one for each pair.",
+          Limits::positive());
 }
 
 ModelConfig resolved(ModelConfig config) {

@@ -80,6 +80,7 @@ struct RotaryConfig {
   double beta_fast = 32.0, beta_slow = 1.0;
   std::optional<double> attention_factor;
   double low_frequency_factor = 1.0, high_frequency_factor = 4.0;
+  std::vector<double> divisors;  // longrope
 };
 void describe(ConfigVisitor& v, RotaryConfig& c);
 

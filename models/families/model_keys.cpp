@@ -163,7 +163,16 @@ void validate(const ModelConfig& c, const Complain& complain) {
       complain("rotary.local_theta", "is for layers whose attention is a window, and there are none");
     if (c.rotary.scaling == RotaryScaling::none && c.rotary.factor != 1)
       complain("rotary.factor", "has no effect without rotary.scaling: set rotary.scaling");
-    if (c.rotary.scaling != RotaryScaling::none && c.rotary.factor == 1)
+    const bool is_longrope = c.rotary.scaling == RotaryScaling::longrope;
+    if (is_longrope && 2 * std::ssize(c.rotary.divisors) != c.rotary_width()) {
+      complain("rotary.divisors", fmt::format("longrope needs {} numbers, one for each pair, and has {}",
+                                              c.rotary_width() / 2, c.rotary.divisors.size()));
+    }
+    if (!is_longrope && !c.rotary.divisors.empty())
+      complain("rotary.divisors", "are for rotary.scaling: longrope");
+    if (is_longrope && c.rotary.factor != 1)
+      complain("rotary.factor", "has no effect on longrope: set rotary.divisors");
+    if (c.rotary.scaling != RotaryScaling::none && !is_longrope && c.rotary.factor == 1)
       complain("rotary.scaling", "has no effect with a rotary.factor of 1: set a greater rotary.factor");
     if (c.rotary.high_frequency_factor <= c.rotary.low_frequency_factor) {
       complain("rotary.high_frequency_factor", "must be greater than low_frequency_factor");

@@ -40,15 +40,27 @@ inline std::string reference_python() {
       .string();
 }
 
+/// The version of transformers: the newest one, which the Python has, or the last one of the version before,
+/// which scripts/setup.sh --tests puts into a folder beside it.
+enum class Transformers { newest, of_version_4 };
+
+/// The beginning of a command that makes Python find this version of transformers.
+inline std::string environment_of(Transformers version) {
+  if (version == Transformers::newest) return {};
+  const auto python = std::filesystem::path(reference_python());
+  return "PYTHONPATH='" + (python.parent_path().parent_path() / "transformers-4").string() + "' ";
+}
+
 /// Runs a script, by default all scripts in one Python process, as make_references.py describes. If there is
 /// no Python, OUT/missing.txt says so.
-inline void make_references(const std::filesystem::path& out, const std::string& script = "") {
+inline void make_references(const std::filesystem::path& out, const std::string& script = "",
+                            Transformers version = Transformers::newest) {
   constexpr int not_found = 127;
   const auto folder = std::filesystem::absolute(__FILE__).parent_path();
   std::filesystem::create_directories(out);
   std::filesystem::remove(out / "missing.txt");
   const auto log = out / "log.txt";
-  const std::string command = "OMP_NUM_THREADS=1 '" + reference_python() + "' '" +
+  const std::string command = environment_of(version) + "OMP_NUM_THREADS=1 '" + reference_python() + "' '" +
                               (folder / "make_references.py").string() + "' --out '" + out.string() + "' " +
                               script + " >'" + log.string() + "' 2>&1";
   const int status = std::system(command.c_str());
@@ -64,21 +76,25 @@ inline void make_references(const std::filesystem::path& out, const std::string&
 class References {
  public:
   /// ctest has all files made in $ZOO_REFERENCES before the tests; otherwise the first call runs the script.
-  static const References& of(const std::string& script) {
-    static std::map<std::string, std::unique_ptr<References>> scripts;
-    auto& entry = scripts[script];
-    if (!entry) entry.reset(new References(script));
+  static const References& of(const std::string& script, Transformers version = Transformers::newest) {
+    static std::map<std::pair<std::string, Transformers>, std::unique_ptr<References>> scripts;
+    auto& entry = scripts[{script, version}];
+    if (!entry) entry.reset(new References(script, version));
     return *entry;
+  }
+  /// The folder, below that of all references, of those that a version of transformers makes.
+  static std::filesystem::path folder_of(Transformers version) {
+    return version == Transformers::newest ? "" : "transformers-4";
   }
   bool available() const { return problem_.empty(); }
   const std::string& problem() const { return problem_; }
   std::filesystem::path file(const std::string& name) const { return folder_ / (name + ".safetensors"); }
 
  private:
-  explicit References(const std::string& script) {
+  References(const std::string& script, Transformers version) {
     const char* const made = std::getenv("ZOO_REFERENCES");
-    const std::filesystem::path out = made ? std::filesystem::path(made) : temporary_.path();
-    if (!made) make_references(out, script);
+    const auto out = (made ? std::filesystem::path(made) : temporary_.path()) / folder_of(version);
+    if (!made) make_references(out, script, version);
     folder_ = out / std::filesystem::path(script).stem();
     for (const auto& missing : {out / "missing.txt", folder_ / "missing.txt"}) {
       std::ostringstream text;
@@ -95,17 +111,21 @@ class References {
 /// Tests that read one script's files.
 class ReferenceTest : public ::testing::Test {
  protected:
-  explicit ReferenceTest(std::string script) : script_(std::move(script)) {}
+  explicit ReferenceTest(std::string script, Transformers version = Transformers::newest)
+      : script_(std::move(script)), version_(version) {}
   void SetUp() override {
-    const auto& references = References::of(script_);
+    const auto& references = References::of(script_, version_);
     if (references.available()) return;
     if (std::getenv("ZOO_REQUIRE_REFERENCES")) FAIL() << references.problem();
     GTEST_SKIP() << references.problem();
   }
-  std::filesystem::path file(const std::string& name) const { return References::of(script_).file(name); }
+  std::filesystem::path file(const std::string& name) const {
+    return References::of(script_, version_).file(name);
+  }
 
  private:
   std::string script_;
+  Transformers version_;
 };
 
 /// |actual - expected| <= tolerance·max(1, |expected|max), with equal shapes.

@@ -162,11 +162,27 @@ def llama(out):
             "original_max_position_embeddings": 16,
         },
         {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8},
+        {
+            "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8, "mscale": 1.0,
+            "mscale_all_dim": 0.5,
+        },
+        {"rope_type": "dynamic", "factor": 2.0},
+        {"rope_type": "longrope", "factor": 2.0, "original_max_position_embeddings": 24},
     ]  # fmt: skip
     for seed, scaling in enumerate(scalings):
         draw = random.Random(f"llama {seed}")
+        sizes = shape(draw)
+        if scaling and "original_max_position_embeddings" in scaling:
+            # Version 4 takes this quotient for the factor.
+            factor = 2 if scaling["rope_type"] == "longrope" else 4
+            sizes["max_position_embeddings"] = factor * scaling["original_max_position_embeddings"]
+        if scaling and scaling["rope_type"] == "longrope":
+            pairs = sizes["hidden_size"] // sizes["num_attention_heads"] // 2
+            scaling |= {
+                "short_factor": [1 + 0.3 * i for i in range(pairs)], "long_factor": [2.0 + i for i in range(pairs)]
+            }  # fmt: skip
         config = LlamaConfig(
-            **shape(draw), tie_word_embeddings=bool(seed % 2), rope_theta=draw.choice([1e4, 5e5]), rope_scaling=scaling,
+            **sizes, tie_word_embeddings=bool(seed % 2), rope_theta=draw.choice([1e4, 5e5]), rope_scaling=scaling,
             rms_norm_eps=draw.choice([1e-5, 1e-6]), bos_token_id=0, eos_token_id=[1, 2] if seed == 0 else 1,
         )  # fmt: skip
         causal(out, f"llama_{seed}", config, tokenizer=llama_tokenizer(), seed=seed)
@@ -253,6 +269,9 @@ def encoded(out, name, model_class, config, tokenizer, seed, call=None):
     inputs = {"input_ids": ids, "attention_mask": mask, "output_hidden_states": True, "output_attentions": True}
     if segments is not None:
         inputs["token_type_ids"] = segments
+    if name.startswith("big_bird"):
+        # In the first call it exchanges its attention for that of short texts, whose maps transformers 5 does not see then.
+        (model if model_class.__name__ == "BigBirdModel" else model.bert).set_attention_type("original_full")
     with torch.no_grad():
         result = model(**inputs, **(call(ids) if call else {}))
     tensors = {"ids": ids, "lengths": LENGTHS, "hidden": result.hidden_states[-1]}
@@ -502,14 +521,19 @@ def t5_tokenizer():
     return fast(tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>")
 
 
-def sequence_to_sequence(out, name, model_class, config, tokenizer, seed, *, before=(), after=()):
-    """`before` and `after`: the ids that the tokenizer puts around a text, as the zoo does by itself."""
+def sequence_to_sequence(out, name, model_class, config, tokenizer, seed, *, before=(), after=(), bias=0.3, **generation):
+    """`before` and `after`: the ids that the tokenizer puts around a text, as the zoo does by itself. `bias`: deviation of
+    the biases of the output. `generation`: values of generation_config.json."""
     torch.manual_seed(seed)
     model = random_weights(model_class._from_config(config, attn_implementation="eager"))
+    model.generation_config.update(**generation)
+    if not getattr(config, "scale_decoder_outputs", True):
+        # T5 1.1, which has two matrices; config.json of transformers 5 says all the same that they are one.
+        model.lm_head.weight = torch.nn.Parameter(0.2 * torch.randn(model.lm_head.weight.shape))
     if hasattr(model, "final_logits_bias"):
-        model.final_logits_bias.normal_(0, 0.3)
-        if config.bad_words_ids:  # a token that is likely, but may not be written
-            model.final_logits_bias[0, config.bad_words_ids[0][0]] = 9.0
+        model.final_logits_bias.normal_(0, bias)
+        if model.generation_config.bad_words_ids:  # a token that is likely, but may not be written
+            model.final_logits_bias[0, model.generation_config.bad_words_ids[0][0]] = 9.0
     dtype = [torch.float32, torch.bfloat16, torch.float16][seed % 3]
     model = write_model(out, name, model, tokenizer, dtype, sharded=seed % 2 == 1)
     n_tokens = len(tokenizer) - 1  # the last token may be the padding, which transformers would hide
@@ -554,7 +578,7 @@ def t5(out):
 def bart(out):
     from transformers import BartConfig, BartForConditionalGeneration
 
-    for seed in range(2):
+    for seed in range(3):  # the last one has no biases of the output: see as_published()
         draw = random.Random(f"bart {seed}")
         heads = draw.choice([2, 3])
         ff = draw.choice([13, 22])
@@ -562,13 +586,13 @@ def bart(out):
             vocab_size=300, d_model=heads * draw.choice([4, 6]), encoder_layers=draw.choice([1, 2]),
             decoder_layers=draw.choice([1, 3]), encoder_attention_heads=heads, decoder_attention_heads=heads,
             encoder_ffn_dim=ff, decoder_ffn_dim=ff, max_position_embeddings=32, scale_embedding=bool(seed),
-            forced_bos_token_id=0 if seed else None,
         )  # fmt: skip
         tokenizer = roberta_tokenizer()
         config.vocab_size = len(tokenizer)
         sequence_to_sequence(
-            out, f"bart_{seed}", BartForConditionalGeneration, config, tokenizer, seed, before=[0], after=[2]
-        )
+            out, f"bart_{seed}", BartForConditionalGeneration, config, tokenizer, seed, before=[0], after=[2],
+            bias=0.0 if seed == 2 else 0.3, forced_bos_token_id=0 if seed else None, forced_eos_token_id=2,
+        )  # fmt: skip
 
 
 def bart_classifier(out):
@@ -629,26 +653,27 @@ def marian(out):
             decoder_layers=draw.choice([1, 3]), encoder_attention_heads=heads, decoder_attention_heads=heads,
             encoder_ffn_dim=ff, decoder_ffn_dim=ff, max_position_embeddings=32, scale_embedding=bool(seed),
             activation_function=["swish", "gelu", "relu"][seed], decoder_start_token_id=pad, pad_token_id=pad,
-            eos_token_id=0, forced_eos_token_id=0, bad_words_ids=[[pad]], static_position_embeddings=True,
+            eos_token_id=0, static_position_embeddings=True,
         )  # fmt: skip
         name = f"marian_{seed}"
-        sequence_to_sequence(out, name, MarianMTModel, config, tokenizer, seed, after=[0])
+        sequence_to_sequence(
+            out, name, MarianMTModel, config, tokenizer, seed, after=[0], forced_eos_token_id=0, bad_words_ids=[[pad]]
+        )  # fmt: skip
         if seed == 2:
             with_stored_positions(out, name, config)
 
 
 def with_stored_positions(out, name, config):
     """The same model as other versions wrote it: with its sinusoids, which it does not need."""
-    from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
-
     shutil.copytree(out / name, out / "marian_stored_0")
     shutil.copy(out / f"{name}.safetensors", out / "marian_stored_0.safetensors")
-    table = MarianSinusoidalPositionalEmbedding(config.max_position_embeddings, config.d_model)
-    table._init_weight()
+    width = config.d_model
+    angles = torch.arange(config.max_position_embeddings)[:, None] / 10000 ** (2 * (torch.arange(width) // 2) / width)
+    table = torch.cat([angles[:, 0::2].sin(), angles[:, 1::2].cos()], 1)
     path = out / "marian_stored_0" / "model.safetensors"
     tensors = load_file(path)
     for side in ("encoder", "decoder"):
-        tensors[f"model.{side}.embed_positions.weight"] = table.weight.detach().half().clone()
+        tensors[f"model.{side}.embed_positions.weight"] = table.half().clone()
     save_file(tensors, path, {"format": "pt"})
 
 
@@ -864,14 +889,53 @@ def whisper(out):
         save_file({key: contiguous(value) for key, value in tensors.items()}, out / f"{name}.safetensors")
 
 
+def stored_as(out, name, original, *, rename=lambda name: name, without=(), more=None, config=None):
+    """The directory `original`, whose model computes the same, in another form of its tensors and its config.json."""
+    directory = out / name
+    shutil.copytree(out / original, directory)
+    shutil.copy(out / f"{original}.safetensors", out / f"{name}.safetensors")
+    tensors = {}
+    for path in list(directory.glob("*.safetensors*")):
+        if path.suffix == ".safetensors":
+            tensors |= load_file(path)
+        path.unlink()
+    tensors = {rename(key): value for key, value in tensors.items() if not key.startswith(tuple(without))}
+    save_file(tensors | (more or {}), directory / "model.safetensors", {"format": "pt"})
+    path = directory / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | (config or {})))
+
+
+def as_published(out):
+    """What published files have and a random model that is saved today does not show."""
+
+    def first_names(name):
+        return name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+
+    # The first files of BERT, with the head for pairs of sentences.
+    sentences = {"cls.seq_relationship.weight": torch.zeros(2, 4), "cls.seq_relationship.bias": torch.zeros(2)}
+    positions = {"bert.embeddings.position_ids": torch.arange(16)[None]}
+    stored_as(out, "bert_published_0", "bert_0", rename=first_names, more=sentences | positions,
+              config={"architectures": ["BertForPreTraining"]})  # fmt: skip
+    # A body without a pooler, as sentence-transformers has.
+    stored_as(out, "bert_published_1", "bert_3", without=["pooler."])
+    # A table of positions that is not used, and a number that fairseq saved.
+    table = {"esm.embeddings.position_embeddings.weight": torch.randn(1026, 3)}
+    stored_as(out, "esm_published_0", "esm_0", more=table)
+    version = {"encoder.version": torch.tensor([3.0]), "decoder.version": torch.tensor([3.0])}
+    stored_as(out, "bart_published_0", "bart_2", rename=lambda name: name.removeprefix("model."),
+              without=["final_logits_bias", "lm_head"], more=version, config={"architectures": ["BartModel"]})  # fmt: skip
+    stored_as(out, "t5_published_0", "t5_0", config={"architectures": ["T5WithLMHeadModel"]})
+    stored_as(out, "qwen2_published_0", "qwen2_0", config={"use_mrope": False})
+
+
 CASES = [
     gpt2, llama, mistral, qwen, gemma, decoder_classifiers, bert, roberta, big_bird, distilbert, token_classifiers,
-    longformer, esm, t5, bart, bart_classifier, marian, vit, detr, whisper,
+    longformer, esm, t5, bart, bart_classifier, marian, vit, detr, whisper, as_published,
 ]  # fmt: skip
 
 # What the table of docs/hub.md says of a family beside what is compared; made by scripts/make_hub_table.py.
 REMARKS = {
-    "llama": "rotary scaling linear, llama3, yarn; not dynamic, longrope",
+    "llama": "rotary scaling linear, llama3, yarn, dynamic, longrope (texts of up to `original_max_position_embeddings`)",
     "mistral": "with the sliding window",
     "qwen2": "also windows by layer",
     "qwen3": "also windows by layer",

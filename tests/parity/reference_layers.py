@@ -316,7 +316,7 @@ def feed_forwards(out):
         parameters = linear("up", up) | linear("down", down)
         write_case(out, f"feed_forward_{name}", inputs={"x": x}, outputs={"y": y}, parameters=parameters)
 
-    llama = modeling_llama.LlamaMLP(LlamaConfig(hidden_size=D, intermediate_size=width, mlp_bias=True))
+    llama = modeling_llama.LlamaMLP(LlamaConfig(hidden_size=D, num_attention_heads=2, intermediate_size=width, mlp_bias=True))
     t5 = modeling_t5.T5DenseGatedActDense(
         T5Config(d_model=D, d_ff=width, feed_forward_proj="gated-gelu", dropout_rate=0.0)
     )
