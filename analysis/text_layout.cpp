@@ -11,7 +11,7 @@ namespace zoo {
 
 TokenIds encode_text(const Tokenizer& tokenizer, std::string_view text, TextLayout layout) {
   const bool may_be_masked = layout == TextLayout::cls_tokens_sep && tokenizer.special().mask >= 0;
-  return may_be_masked ? encode_masked(tokenizer, text) : tokenizer.encode(text);
+  return may_be_masked ? tokenizer.encode_masked(text) : tokenizer.encode(text);
 }
 
 TokenIds with_special_tokens(const Tokenizer& tokenizer, TokenIds ids, TextLayout layout) {

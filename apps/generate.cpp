@@ -85,7 +85,7 @@ struct PromptReader {
   Prompt read(std::string text) const {
     check_prompt_size(text, max_length);
     check_utf8(text);
-    auto ids = writer ? encode_prompt(tokenizer, text, *writer) : encode_masked(tokenizer, text);
+    auto ids = writer ? encode_prompt(tokenizer, text, *writer) : tokenizer.encode_masked(text);
     return {.text = std::move(text), .ids = std::move(ids)};
   }
 };
@@ -464,6 +464,12 @@ void generate(const GenerateArguments& arguments) {
   }
   check_chat_options(arguments);
   const auto run = open_run(arguments.run);
+  const auto& tokenizer = run.task().vocabulary().tokenizer;
+  if (tokenizer && !tokenizer->has_texts() && !arguments.json) {
+    throw UsageError(
+        "the model has no tokenizer, so its outputs are no texts: give --prompt-ids, and --json for the ids of "
+        "the outputs");
+  }
   if (arguments.chat) return chat(arguments, run);
   if (run.task().purpose().head == HeadKind::masked_language_modeling) return fill_masks(arguments, run);
   Writer(arguments, run).run();

@@ -57,6 +57,9 @@ void check_special_tokens(const fs::path& dir, const Task& task) {
   const auto& type = task_type(task.experiment());
   if (!type.layout || !task.vocabulary().tokenizer) return;
   const auto& special = task.tokenizer().special();
+  // A vocabulary of the Hub says itself what stands around a text. What lacks a token can do all that needs
+  // no text.
+  const bool says_itself = task.tokenizer().frame().has_value();
   const auto require = [&](int64_t id, std::string_view name) {
     if (id >= 0) return;
     throw CheckpointError(fmt::format("{}: the vocabulary has no {}, which the task {} needs",
@@ -69,13 +72,13 @@ void check_special_tokens(const fs::path& dir, const Task& task) {
       require(decoder_start(special), "<bos>");
       [[fallthrough]];
     case TextLayout::tokens_eos:
-      if (task.tokenizer().frame()) break;  // it says itself what ends a text
-      [[fallthrough]];
     case TextLayout::question_and_answer:
+      if (says_itself) break;
       require(special.pad, "<pad>");
       require(special.eos, "<eos>");
       break;
     case TextLayout::cls_tokens_sep:
+      if (says_itself) break;
       require(special.cls, "<cls>");
       require(special.sep, "<sep>");
       break;

@@ -126,7 +126,7 @@ FilledMasks fill_masks(Model& model, const Tokenizer& tokenizer, const TokenIds&
 FilledMasks fill_masks(Model& model, const Tokenizer& tokenizer, std::string_view text,
                        const FillMaskOptions& options) {
   check_prompt_size(text, options.max_length);
-  return fill_masks(model, tokenizer, encode_masked(tokenizer, text), options);
+  return fill_masks(model, tokenizer, tokenizer.encode_masked(text), options);
 }
 
 }  // namespace zoo

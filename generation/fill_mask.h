@@ -38,7 +38,7 @@ struct FillMaskOptions {
 };
 
 /// Fills every `<mask>` of `text`. `model` must have HeadKind::masked_language_modeling. Throws DataError if
-/// there is no mask, if the text is too long, and where encode_masked() does. Throws CheckpointError if the
+/// there is no mask, if the text is too long, and where Tokenizer::encode_masked() does. Throws CheckpointError if the
 /// model's logits are NaN.
 FilledMasks fill_masks(Model& model, const Tokenizer& tokenizer, std::string_view text,
                        const FillMaskOptions& options = {});

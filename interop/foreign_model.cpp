@@ -170,7 +170,10 @@ ForeignModel open_foreign(const fs::path& dir) {
   read_preprocessor(dir, files, described.experiment);
   const auto& type = task_type(described.experiment);
   Vocabulary vocabulary;
-  if (type.needs_tokenizer()) vocabulary.tokenizer = read_tokenizer(dir, files, generation);
+  if (type.needs_tokenizer()) {
+    vocabulary.tokenizer =
+        read_tokenizer(dir, files, generation, described.experiment.model.vocab_size.value_or(0));
+  }
   if (type.needs_labels()) vocabulary.labels = std::move(described.labels);
   if (type.needs == VocabularyNeeds::labels_and_pixels || type.needs == VocabularyNeeds::pixels)
     vocabulary.pixels = read_pixels(dir, files, described.experiment);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "data/text/hub_tokenizer.h"
+#include "data/text/id_tokenizer.h"
 #include "interop/families/common.h"
 #include "interop/foreign_files.h"
 
@@ -148,9 +149,10 @@ ForeignGeneration read_generation(const fs::path& dir, const std::map<std::strin
 
 std::shared_ptr<const Tokenizer> read_tokenizer(const fs::path& dir,
                                                 const std::map<std::string, std::string>& files,
-                                                const ForeignGeneration& generation) {
+                                                const ForeignGeneration& generation, int64_t vocab_size) {
   try {
-    auto special = hub_special_tokens(files);
+    const bool has_texts = has_vocabulary(files);
+    auto special = has_texts ? hub_special_tokens(files) : SpecialTokens{};
     if (generation.bos >= 0) special.bos = generation.bos;
     if (generation.pad >= 0) special.pad = generation.pad;
     special.start = generation.start;
@@ -159,6 +161,7 @@ std::shared_ptr<const Tokenizer> read_tokenizer(const fs::path& dir,
     for (const int64_t id : ends) {
       if (id != special.eos) special.other_ends.push_back(id);
     }
+    if (!has_texts) return std::make_shared<IdTokenizer>(vocab_size, special);
     return make_hub_tokenizer(files, special);
   } catch (const DataError& error) {
     throw CheckpointError(fmt::format("{}: {}", dir.string(), error.what()));

@@ -24,9 +24,10 @@ struct ForeignGeneration {
 ForeignGeneration read_generation(const std::filesystem::path& dir,
                                   const std::map<std::string, std::string>& files, ForeignConfig& config);
 
-/// The tokenizer of the directory, with the tokens as it says. Throws CheckpointError.
+/// The tokenizer of the directory, with the tokens as it says; without files of one, what knows ids alone
+/// (data/text/id_tokenizer.h). `vocab_size`: of the model. Throws CheckpointError.
 std::shared_ptr<const Tokenizer> read_tokenizer(const std::filesystem::path& dir,
                                                 const std::map<std::string, std::string>& files,
-                                                const ForeignGeneration& generation);
+                                                const ForeignGeneration& generation, int64_t vocab_size);
 
 }  // namespace zoo

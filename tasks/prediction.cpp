@@ -38,8 +38,12 @@ nlohmann::ordered_json objects_json(const std::vector<LabelledBox>& objects, int
 
 nlohmann::ordered_json tokens_json(const std::vector<LabelledToken>& tokens) {
   auto list = nlohmann::ordered_json::array();
-  for (const auto& [token, predicted] : tokens) {
-    list.push_back({{"token", token}, {"label", predicted.label}, {"probability", predicted.probability}});
+  for (const auto& token : tokens) {
+    auto& entry = list.emplace_back(
+        nlohmann::ordered_json{{"token", token.token}, {"label", nullptr}, {"probability", nullptr}});
+    if (!token.has_class()) continue;
+    entry["label"] = token.predicted.label;
+    entry["probability"] = token.predicted.probability;
   }
   return list;
 }
@@ -65,9 +69,11 @@ std::string objects_text(const std::string& input, const std::vector<LabelledBox
 
 std::string tokens_text(const std::vector<LabelledToken>& tokens) {
   std::string text;
-  for (const auto& [token, predicted] : tokens) {
-    text += fmt::format("{}\t{}\t{:.4f}\n", on_one_line(token), on_one_line(predicted.label),
-                        predicted.probability);
+  for (const auto& token : tokens) {
+    const auto& [label, probability] = token.predicted;
+    text += on_one_line(token.token) + (token.has_class()
+                                            ? fmt::format("\t{}\t{:.4f}\n", on_one_line(label), probability)
+                                            : std::string("\t-\t-\n"));
   }
   return text + '\n';
 }

@@ -66,7 +66,7 @@ std::string ByteTokenizer::label(int64_t id) const {
 std::map<std::string, std::string> ByteTokenizer::exported_files(const TextFrame& frame) const {
   std::vector<std::string> bytes;
   for (int byte = 0; byte < 256; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
-  return export_vocabulary({.special = special_names(file_.special),
+  return export_vocabulary({.special = exported_tokens(file_.special, [&](int64_t id) { return label(id); }),
                             .symbols = std::move(bytes),
                             .kind = SymbolKind::byte,
                             .letters = file_.lowercase ? LetterCase::folded : LetterCase::as_written,

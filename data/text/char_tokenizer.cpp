@@ -106,7 +106,7 @@ std::string CharTokenizer::label(int64_t id) const {
 }
 
 std::map<std::string, std::string> CharTokenizer::exported_files(const TextFrame& frame) const {
-  return export_vocabulary({.special = special_names(file_.special),
+  return export_vocabulary({.special = exported_tokens(file_.special, [&](int64_t id) { return label(id); }),
                             .symbols = file_.symbols,
                             .kind = SymbolKind::character,
                             .letters = file_.lowercase ? LetterCase::folded : LetterCase::as_written,

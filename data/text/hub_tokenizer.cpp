@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "data/text/hub/exported_vocabulary.h"
 #include "data/text/hub/text_codec.h"
+#include "data/text/id_tokenizer.h"
 #include "data/text/subwords/decoder.h"
 #include "data/text/tokenizer_file.h"
 #include "data/text/trainers/subword_trainer.h"
@@ -72,7 +73,9 @@ class HubTokenizer final : public Tokenizer {
     std::erase_if(files_, [](const auto& file) { return !is_hub_file(file.first); });
     const auto settings = read_settings(files_);
     framed_by_task_ = settings.flag("frame_by_task", false);
+    is_of_older_run_ = framed_by_task_ && settings.special_texts() == SpecialTexts::tokens;
     codec_ = make_text_codec(files_, settings);
+    if (framed_by_task_) written_ = infilling_tokens();
     const auto check = [&](int64_t id) {
       if (id >= vocab_size()) {
         throw DataError(fmt::format("the special token {} is outside the vocabulary, which has {} tokens", id,
@@ -87,22 +90,33 @@ class HubTokenizer final : public Tokenizer {
 
   TokenIds encode(std::string_view text) const override {
     check_utf8(text);
-    return codec_->encode(text, TextPlace::alone);
+    return codec_->encode(text, TextPlace::alone, written_);
   }
   TokenIds encode_continuation(std::string_view text) const override {
     check_utf8(text);
-    return codec_->encode(text, TextPlace::continuation);
+    return codec_->encode(text, TextPlace::continuation, written_);
+  }
+  TokenIds encode_masked(std::string_view text) const override {
+    if (special_.mask < 0 || is_of_older_run_) return Tokenizer::encode_masked(text);
+    check_utf8(text);
+    const auto own_mask = codec_->label(special_.mask);
+    std::string written(text);
+    for (size_t at = 0; (at = written.find(kWrittenMask, at)) != written.npos; at += own_mask.size())
+      written.replace(at, kWrittenMask.size(), own_mask);
+    auto found = written_;
+    found.push_back(special_.mask);
+    return codec_->encode(written, TextPlace::alone, found);
   }
   size_t part_end(std::string_view text, size_t begin, size_t size) const override {
     return codec_->part_end(text, begin, size);
   }
   std::vector<PlacedToken> encode_with_places(std::string_view text) const override {
     check_utf8(text);
-    return codec_->encode_with_places(text, TextPlace::alone);
+    return codec_->encode_with_places(text, TextPlace::alone, written_);
   }
   std::vector<PlacedToken> encode_continuation_with_places(std::string_view text) const override {
     check_utf8(text);
-    return codec_->encode_with_places(text, TextPlace::continuation);
+    return codec_->encode_with_places(text, TextPlace::continuation, written_);
   }
   std::string decode(std::span<const int64_t> ids) const override {
     for (const int64_t id : ids) check_id(id, vocab_size());
@@ -137,9 +151,7 @@ class HubTokenizer final : public Tokenizer {
   TokenIds never_generated() const override {
     if (!framed_by_task_) return {};
     auto ids = Tokenizer::never_generated();
-    for (const auto name : infilling_names) {
-      if (const int64_t id = codec_->find(name); id >= 0) ids.push_back(id);
-    }
+    ids.insert(ids.end(), written_.begin(), written_.end());
     return ids;
   }
   std::map<std::string, std::string> exported_files(const TextFrame& frame) const override {
@@ -149,8 +161,19 @@ class HubTokenizer final : public Tokenizer {
     auto& file = files.at("tokenizer.json");
     // An object in the order of its file takes time that grows with the square of the vocabulary.
     auto document = nlohmann::json::parse(file);
-    document["post_processor"] =
-        nlohmann::json(post_processor_of(frame, [&](int64_t id) { return codec_->label(id); }));
+    const auto name_of = [&](int64_t id) { return codec_->label(id); };
+    document["post_processor"] = nlohmann::json(post_processor_of(frame, name_of));
+    if (!is_of_older_run_) {
+      // transformers takes no special token from a text, but what people write: masks, and marks of gaps.
+      const bool reads_masks = is_frame_of_encoder(frame, exported_tokens(special_, name_of));
+      auto found = written_;
+      if (reads_masks) found.push_back(special_.mask);
+      for (auto& token : document["added_tokens"]) {
+        const int64_t id = token["id"];
+        if (std::ranges::find(found, id) != found.end()) token["special"] = false;
+        if (id == special_.mask && !reads_masks) token["lstrip"] = false;
+      }
+    }
     file = document.dump(2) + "\n";
     return files;
   }
@@ -174,6 +197,14 @@ class HubTokenizer final : public Tokenizer {
   }
 
  private:
+  TokenIds infilling_tokens() const {
+    TokenIds ids;
+    for (const auto name : infilling_names) {
+      if (const int64_t id = codec_->find(name); id >= 0) ids.push_back(id);
+    }
+    return ids;
+  }
+
   std::map<std::string, std::string> digests() const {
     std::map<std::string, std::string> result;
     for (const auto& [name, content] : files_) result.emplace(name, sha256(content));
@@ -184,6 +215,9 @@ class HubTokenizer final : public Tokenizer {
   SpecialTokens special_;
   std::unique_ptr<TextCodec> codec_;
   bool framed_by_task_ = false;  // a vocabulary that was trained here
+  TokenIds written_;             // its tokens that texts may have by their names: <fim_prefix> …
+  /// Such a one that takes the texts of special tokens for tokens, and whose <mask> takes no blanks.
+  bool is_of_older_run_ = false;
 };
 
 /// The files that RUN/tokenizer.json lists. Throws DataError.
@@ -216,6 +250,11 @@ bool is_own_tokenizer_file(const std::filesystem::path& path) {
 std::span<const std::string_view> hub_file_names() { return hub_names; }
 
 bool is_hub_file(std::string_view name) { return std::ranges::find(hub_names, name) != hub_names.end(); }
+
+bool has_vocabulary(const HubFiles& files) {
+  return std::ranges::any_of(hub_vocabularies,
+                             [&](auto name) { return files.contains(std::string(name)); });
+}
 
 bool has_hub_tokenizer(const std::filesystem::path& dir) {
   if (is_there(dir / "config.yaml") || is_own_tokenizer_file(dir / "tokenizer.json")) return false;
@@ -289,8 +328,10 @@ std::unique_ptr<Tokenizer> train_hub_tokenizer(const TokenizerConfig& config, Sp
 std::unique_ptr<Tokenizer> load_hub_tokenizer(const std::filesystem::path& run_dir) {
   const TokenizerFile file = read_tokenizer_file(run_dir);
   const auto folder = run_dir / hub_folder;
-  if (!has_subdirectory(folder)) throw CheckpointError(fmt::format("{}: missing", folder.string()));
+  if (!file.files.empty() && !has_subdirectory(folder))
+    throw CheckpointError(fmt::format("{}: missing", folder.string()));
   try {
+    if (file.files.empty()) return std::make_unique<IdTokenizer>(file.vocab_size, file.special);
     return make_hub_tokenizer(read_saved_files(folder, file.files), file.special);
   } catch (const DataError& e) {
     throw CheckpointError(fmt::format("{}: the tokenizer cannot be used: {}", run_dir.string(), e.what()));

@@ -5,7 +5,7 @@
 //   const auto files = read_hub_files(directory, Follow::links);
 //   const auto tokenizer = make_hub_tokenizer(files, hub_special_tokens(files));
 //
-// Ids and decoded text are those of tokenizers 0.22 and transformers 4.57.
+// Ids and decoded text are those of tokenizers and transformers.
 
 #include <filesystem>
 #include <map>
@@ -26,6 +26,8 @@ using HubFiles = std::map<std::string, std::string>;
 std::span<const std::string_view> hub_file_names();
 /// Whether a file of this name can be a part of a tokenizer.
 bool is_hub_file(std::string_view name);
+/// Whether one of these files holds the vocabulary of a tokenizer.
+bool has_vocabulary(const HubFiles& files);
 /// Whether `dir` has a file that holds the vocabulary of a tokenizer, and is not a run.
 bool has_hub_tokenizer(const std::filesystem::path& dir);
 /// The tokenizer's files in a directory. Throws DataError for one that cannot be read, or is too large.
@@ -46,7 +48,8 @@ std::unique_ptr<Tokenizer> make_hub_tokenizer(HubFiles files, const SpecialToken
 std::unique_ptr<Tokenizer> train_hub_tokenizer(const TokenizerConfig& config, SpecialTokenSet special,
                                                const TextReader& corpus);
 
-/// Loads what save() wrote to a run: RUN/tokenizer.json and RUN/hub/. Throws CheckpointError.
+/// Loads what save() wrote to a run: RUN/tokenizer.json and RUN/hub/, or what stands for the tokenizer of a
+/// model without one (data/text/id_tokenizer.h). Throws CheckpointError.
 std::unique_ptr<Tokenizer> load_hub_tokenizer(const std::filesystem::path& run_dir);
 
 }  // namespace zoo

@@ -16,7 +16,10 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/sentencepiece/model_check.h"
+#include "data/sentencepiece/model_fields.h"
 #include "data/sentencepiece/trainer.h"
+#include "data/sentencepiece/wire_format.h"
+#include "data/text/hub/exported_pieces.h"
 #include "data/text/subwords/decoder.h"
 #include "data/text/token_cache.h"
 #include "data/text/tokenizer_file.h"
@@ -190,6 +193,52 @@ std::optional<std::string> read_kept(const std::filesystem::path& path) {
 
 SentencePieceTokenizer::Options options_in(const TokenizerFile& file) {
   return {.lowercase = file.lowercase, .normalization = file.normalization, .marks_lines = file.marks_lines};
+}
+
+/// What a model says of itself (sentencepiece_model.proto), as far as it changes ids.
+struct ModelFacts {
+  SentencePieceModel algorithm = SentencePieceModel::unigram;
+  std::string charsmap;
+  bool adds_blank = true, merges_blanks = true;
+};
+
+/// Throws DataError for a model that a tokenizer.json cannot describe.
+ModelFacts facts_of(std::string_view model) {
+  namespace number = sentencepiece_field;
+  ModelFacts facts;
+  uint64_t type = number::unigram;
+  WireReader reader(model);
+  while (const auto field = reader.next()) {
+    if (field->number == number::pieces) {
+      std::string_view text;
+      uint64_t kind = 0;
+      for (WireReader piece(field->bytes); const auto part = piece.next();) {
+        if (part->number == number::piece_text) text = part->bytes;
+        if (part->number == number::piece_type) kind = part->value;
+      }
+      if (kind == number::user_defined && text != "\n")
+        throw DataError(fmt::format("a SentencePiece model with a symbol of its users, '{}', has no form that "
+                                    "transformers reads",
+                                    excerpt(text, 40)));
+    }
+    if (field->number != number::trainer && field->number != number::normalizer) continue;
+    for (WireReader part(field->bytes); const auto option = part.next();) {
+      const bool is_set = option->value != 0;
+      if (field->number == number::trainer) {
+        if (option->number == number::model_type) type = option->value;
+        if (option->number == number::blanks_behind_words && is_set)
+          throw DataError("a SentencePiece model with blanks behind words has no form that transformers reads");
+      } else {
+        if (option->number == number::charsmap) facts.charsmap = std::string(option->bytes);
+        if (option->number == number::adds_blank) facts.adds_blank = is_set;
+        if (option->number == number::merges_blanks) facts.merges_blanks = is_set;
+      }
+    }
+  }
+  if (type != number::unigram && type != number::bpe)
+    throw DataError("a SentencePiece model of words or characters has no form that transformers reads");
+  if (type == number::bpe) facts.algorithm = SentencePieceModel::bpe;
+  return facts;
 }
 
 /// The id of the first of `pieces` that the model has, else -1.
@@ -501,6 +550,34 @@ void SentencePieceTokenizer::save(const std::filesystem::path& run_dir) const {
                                  .special = special_,
                                  .symbols = {},
                                  .model_sha256 = sha256(model_)});
+}
+
+std::map<std::string, std::string> SentencePieceTokenizer::exported_files(const TextFrame& frame) const {
+  const auto facts = facts_of(model_);
+  ExportedPieces exported{
+      .pieces = {},
+      .algorithm = facts.algorithm,
+      .special = exported_tokens(special_,
+                                 [&](int64_t id) { return processor_->IdToPiece(static_cast<int>(id)); }),
+      .unknown = processor_->IdToPiece(processor_->unk_id()),
+      .charsmap = facts.charsmap,
+      .marks = options_.marks_lines ? MarkedPlaces::lines
+               : facts.adds_blank   ? MarkedPlaces::text
+                                    : MarkedPlaces::nothing,
+      .blanks = facts.merges_blanks ? SeveralBlanks::are_one : SeveralBlanks::stay,
+      .has_line_break = line_break_ >= 0,
+      .hiding = {},
+      .letters = options_.lowercase ? LetterCase::folded : LetterCase::as_written,
+      .frame = frame};
+  if (options_.normalization == TextNormalization::none) exported.hiding.assign(hiding.begin(), hiding.end());
+  for (int id = 0; id < processor_->GetPieceSize(); ++id) {
+    exported.pieces.push_back({.text = processor_->IdToPiece(id), .score = processor_->GetScore(id)});
+    auto& [text, score, kind] = exported.pieces.back();
+    if (processor_->IsUnknown(id)) kind = PieceKind::unknown;
+    if (processor_->IsControl(id) || processor_->IsUnused(id)) kind = PieceKind::control;
+    if (processor_->IsByte(id)) kind = PieceKind::byte;
+  }
+  return export_pieces(exported);
 }
 
 std::string SentencePieceTokenizer::fingerprint() const {

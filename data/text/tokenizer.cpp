@@ -62,6 +62,23 @@ TokenIds Tokenizer::never_generated() const {
   return ids;
 }
 
+TokenIds Tokenizer::encode_masked(std::string_view text) const {
+  TokenIds ids;
+  for (size_t begin = 0;;) {
+    const size_t at = text.find(kWrittenMask, begin);
+    auto words = text.substr(begin, at == text.npos ? at : at - begin);
+    if (at != text.npos && joins_blanks() && words.ends_with(' ')) words.remove_suffix(1);
+    const TokenIds part = begin == 0 ? encode(words) : encode_continuation(words);
+    ids.insert(ids.end(), part.begin(), part.end());
+    if (at == text.npos) return ids;
+    if (special().mask < 0) {
+      throw DataError("the vocabulary has no <mask>: the model was not trained to fill masks");
+    }
+    ids.push_back(special().mask);
+    begin = at + kWrittenMask.size();
+  }
+}
+
 TokenText Tokenizer::token_text(int64_t id) const {
   const std::array<int64_t, 2> twice{id, id};
   TokenText result{.first = decode(std::span(twice).first(1)), .later = decode(twice)};
@@ -137,24 +154,6 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& run_dir) 
     throw CheckpointError(fmt::format("{}: damaged: {}", (run_dir / "tokenizer.json").string(), e.what()));
   }
   return SentencePieceTokenizer::load(run_dir);
-}
-
-TokenIds encode_masked(const Tokenizer& tokenizer, std::string_view text) {
-  constexpr std::string_view mark = "<mask>";
-  TokenIds ids;
-  for (size_t begin = 0;;) {
-    const size_t at = text.find(mark, begin);
-    auto words = text.substr(begin, at == text.npos ? at : at - begin);
-    if (at != text.npos && tokenizer.joins_blanks() && words.ends_with(' ')) words.remove_suffix(1);
-    const TokenIds part = begin == 0 ? tokenizer.encode(words) : tokenizer.encode_continuation(words);
-    ids.insert(ids.end(), part.begin(), part.end());
-    if (at == text.npos) return ids;
-    if (tokenizer.special().mask < 0) {
-      throw DataError("the vocabulary has no <mask>: the model was not trained to fill masks");
-    }
-    ids.push_back(tokenizer.special().mask);
-    begin = at + mark.size();
-  }
 }
 
 std::string StreamDecoder::push(int64_t id) {

@@ -31,6 +31,9 @@ struct SpecialTokens {
   int64_t start = -1;
 };
 
+/// What stands for the mask token in texts that people write.
+inline constexpr std::string_view kWrittenMask = "<mask>";
+
 /// Which special tokens a task needs. `none` gives a vocabulary of only the text's symbols (a character model
 /// of one stream, as in nanoGPT). `infilling`: all, and those of fill-in-the-middle
 /// (data/text/batches/infilling.h), which only vocabularies of the type bpe can have.
@@ -40,12 +43,20 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  /// Ids of `text`, without special tokens. Throws DataError on invalid UTF-8 (byte tokenizer: never), and on
-  /// a character outside the vocabulary if there is no unk.
+  /// Ids of `text`, without special tokens around it. The text of a special token is text like any other for
+  /// vocabularies that were learned here; for those of the Hub it is the token, unless their
+  /// split_special_tokens says otherwise. Throws DataError on invalid UTF-8 (byte tokenizer: never), and on a
+  /// character outside the vocabulary if there is no unk.
   virtual TokenIds encode(std::string_view text) const = 0;
   /// Ids of a text that follows other tokens. If it begins without a blank, it continues their last word.
   /// Differs from encode() only for tokenizers that mark the beginning of words. Throws as encode() does.
   virtual TokenIds encode_continuation(std::string_view text) const { return encode(text); }
+  /// As encode(), but `<mask>` in `text` is the mask token. For a vocabulary of the Hub it stands for this
+  /// token's own text, such as [MASK], which takes the blanks that it takes there. For others the ids are
+  /// those of training, where a mask hides one token: a blank before `<mask>` belongs to the hidden token, and
+  /// text that follows without a blank continues its word or is punctuation after it. Throws DataError, too,
+  /// if the vocabulary has no mask.
+  virtual TokenIds encode_masked(std::string_view text) const;
   /// A place, after `begin` and about `size` bytes further, where `text` can be cut: the ids of both parts
   /// are those of the whole. text.size() if there is none, or none is known.
   virtual size_t part_end(std::string_view text, size_t /*begin*/, size_t /*size*/) const {
@@ -71,6 +82,8 @@ class Tokenizer {
   /// How one token is shown to a person: "▁love", "\n" as "↵", "<eos>".
   virtual std::string label(int64_t id) const = 0;
   virtual int64_t vocab_size() const = 0;
+  /// Whether it knows texts at all (data/text/id_tokenizer.h).
+  virtual bool has_texts() const { return true; }
   /// Whether a blank is part of the token that follows it.
   virtual bool joins_blanks() const { return false; }
   /// Whether decode(encode(text)) is `text`, except for characters that became unk.
@@ -127,12 +140,6 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& dir);
 
 /// The tokenizer that a run saved. Throws CheckpointError.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& run_dir);
-
-/// Ids of a text in which `<mask>` stands for the mask token. They are the ids of training, where a mask
-/// hides one token: a blank before `<mask>` belongs to the hidden token, and text that follows without a
-/// blank continues its word or is punctuation after it. Throws DataError as encode() does, and if the
-/// vocabulary has no mask.
-TokenIds encode_masked(const Tokenizer& tokenizer, std::string_view text);
 
 /// Turns a growing list of ids into pieces of text. It holds back text that may still change: an incomplete
 /// UTF-8 sequence, a leading blank. The joined pieces are exactly the text that decode() gives for all ids.

@@ -1,5 +1,6 @@
 #include "data/text/tokenizer_file.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <utility>
@@ -44,6 +45,7 @@ void read_hub_members(const nlohmann::json& json, TokenizerFile& file) {
   if (const auto& start = special.at("start"); !start.is_null())
     file.special.start = token_id(start, "start");
   file.files = json.at("files").get<std::map<std::string, std::string>>();
+  if (file.files.empty()) file.vocab_size = token_id(json.at("vocab_size"), "vocab_size");
 }
 
 TokenizerFile from_json(const nlohmann::json& json) {
@@ -93,6 +95,7 @@ std::string to_json(const TokenizerFile& file) {
   if (file.type == TokenizerKind::character) json["symbols"] = file.symbols;
   if (file.type == TokenizerKind::sentencepiece) json["model_sha256"] = file.model_sha256;
   if (is_hub) json["files"] = file.files;
+  if (is_hub && file.files.empty()) json["vocab_size"] = file.vocab_size;
   if (file.normalization == TextNormalization::none) {
     json["normalization"] = std::string(name_of(TextNormalization::none));
     json["marks_lines"] = file.marks_lines;
@@ -141,10 +144,15 @@ std::string_view special_label(const SpecialTokens& special, int64_t id) {
   return {};
 }
 
-std::vector<std::string> special_names(const SpecialTokens& special) {
-  std::vector<std::string> names;
-  for (int64_t id = 0; id < count(special); ++id) names.emplace_back(special_label(special, id));
-  return names;
+std::vector<ExportedToken> exported_tokens(const SpecialTokens& special,
+                                           const std::function<std::string(int64_t id)>& name_of) {
+  std::vector<ExportedToken> tokens;
+  for (const auto& [name, member] : special_members) {
+    if (const int64_t id = special.*member; id >= 0)
+      tokens.push_back({.id = id, .content = name_of(id), .role = fmt::format("{}_token", name)});
+  }
+  std::ranges::stable_sort(tokens, {}, &ExportedToken::id);
+  return tokens;
 }
 
 void check_id(int64_t id, int64_t vocab_size) {

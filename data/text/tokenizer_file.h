@@ -2,10 +2,12 @@
 // RUN/tokenizer.json: all tokenizers write it, and it is checked when it is read.
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "data/text/hub/exported_vocabulary.h"
 #include "data/text/tokenizer.h"
 
 namespace zoo {
@@ -22,8 +24,9 @@ struct TokenizerFile {
   /// char only: the code points in the order of their ids, after the special tokens.
   std::vector<std::string> symbols;
   std::string model_sha256;  // sentencepiece only: of tokenizer.model
-  /// hub only: the names of the files in RUN/hub, and their SHA-256.
+  /// hub only: the names of the files in RUN/hub, and their SHA-256. None: the model came without a tokenizer.
   std::map<std::string, std::string> files = {};
+  int64_t vocab_size = 0;  // of a model without a tokenizer only
 };
 
 /// The file's text. It is also the fingerprint() of a char or byte tokenizer.
@@ -39,8 +42,9 @@ SpecialTokens special_tokens(SpecialTokenSet set);
 int64_t count(const SpecialTokens& special);
 /// "<eos>", or empty if `id` is not a special token.
 std::string_view special_label(const SpecialTokens& special, int64_t id);
-/// The names of all special tokens, by id.
-std::vector<std::string> special_names(const SpecialTokens& special);
+/// All special tokens by id, with what transformers calls them; `name_of` gives their texts.
+std::vector<ExportedToken> exported_tokens(const SpecialTokens& special,
+                                           const std::function<std::string(int64_t id)>& name_of);
 /// Throws DataError unless 0 ≤ id < vocab_size.
 void check_id(int64_t id, int64_t vocab_size);
 /// Throws DataError with the byte offset unless `text` is UTF-8.

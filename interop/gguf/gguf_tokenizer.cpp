@@ -18,7 +18,7 @@
 #include "interop/gguf/gguf_token_kinds.h"
 #include "interop/gguf/gguf_unigram.h"
 #include "interop/gguf/gguf_word_pieces.h"
-#include "interop/gguf/sentencepiece_merges.h"
+#include "data/text/hub/sentencepiece_merges.h"
 
 namespace zoo {
 namespace {

@@ -24,7 +24,7 @@
 #include "interop/gguf/gguf_unigram.h"
 #include "interop/gguf/gguf_word_pieces.h"
 #include "interop/gguf/sentencepiece_document.h"
-#include "interop/gguf/sentencepiece_merges.h"
+#include "data/text/hub/sentencepiece_merges.h"
 #include "interop/gguf/tokenizer_refusal.h"
 
 namespace zoo {
@@ -90,7 +90,7 @@ Entries entries_of(const Json& document, const TokenizerSettings& settings, int6
     if (found->second.kind == gguf_token::normal) found->second.kind = gguf_token::control;
   };
   for (const auto& [role, token] : settings.roles) name(token);
-  for (const auto& token : settings.additional) name(token);
+  for (const auto& token : settings.further_tokens()) name(token);
   if (option(model, "byte_fallback", false)) mark_bytes(model, entries);
   if (const auto unk = entries.find(option(model, "unk_id", int64_t{-1})); unk != entries.end())
     unk->second.kind = gguf_token::unknown;

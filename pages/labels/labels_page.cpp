@@ -16,7 +16,7 @@ Json text_data(const LabelledText& text) {
   Json tokens = Json::array(), labels = Json::array(), probabilities = Json::array();
   for (const auto& token : text.prediction.tokens.value()) {
     tokens.push_back(token.token);
-    labels.push_back(token.predicted.label);
+    labels.push_back(token.has_class() ? token.predicted.label : "-");  // labels_page.js: UNKNOWN
     probabilities.push_back(std::lround(100 * token.predicted.probability));
   }
   return {{"tokens", std::move(tokens)},

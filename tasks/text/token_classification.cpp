@@ -171,17 +171,19 @@ std::vector<Prediction> TokenClassification::predict(Model& model, const std::ve
     prediction.cut = aligned.cut;
     const auto spelled = units_of(text, unit);
     TokensWithClasses row{.ids = std::move(aligned.ids), .positions = {}, .classes = {}};
+    std::vector<size_t> with_tokens;
     for (size_t i = 0; i < aligned.first.size(); ++i) {
+      tokens.push_back({.token = std::string(spelled[i]), .predicted = {}});
       if (aligned.first[i] < 0) continue;
       row.positions.push_back(aligned.first[i]);
-      tokens.push_back({.token = std::string(spelled[i]), .predicted = {}});
+      with_tokens.push_back(i);
     }
     if (row.positions.empty()) continue;
     row.classes.resize(row.positions.size());
     lengths.push_back(std::ssize(row.ids) + around.n_tokens());
     rows.push_back(std::move(row));
     auto& places = units.emplace_back();
-    for (auto& token : tokens) places.push_back(&token);
+    for (const size_t i : with_tokens) places.push_back(&tokens[i]);
   }
 
   const InferenceScope scope(model);
@@ -224,7 +226,7 @@ std::vector<Sample> TokenClassification::samples(Model& model, const std::vector
     Sample sample{.input = prediction.input, .output = {}};
     for (const auto& token : *prediction.tokens) {
       if (unit == LabelUnit::word && !sample.output.empty()) sample.output += ' ';
-      sample.output += token.predicted.label;
+      sample.output += token.has_class() ? token.predicted.label : std::string(kNotCounted);
     }
     if (!references.empty()) sample.reference = references[samples.size()];
     samples.push_back(std::move(sample));

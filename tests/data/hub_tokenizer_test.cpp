@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "data/text/id_tokenizer.h"
 #include "data/text/tokenizer_file.h"
 #include "io/files.h"
 #include "tests/data/support.h"
@@ -104,7 +105,9 @@ TEST(HubTokenizer, StreamsItsText) {
 TEST(HubTokenizer, StreamsTextWhoseBlanksMayGo) {
   const auto tokenizer =
       make_hub_tokenizer({{"tokenizer.json", byte_level().dump()},
-                          {"tokenizer_config.json", R"({"clean_up_tokenization_spaces": true})"}},
+                          {"tokenizer_config.json",
+                           R"({"clean_up_tokenization_spaces": true,
+                           "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output": true})"}},
                          {});
   const std::string text = "I do n't , you 're ' the ' one . n";
   const auto ids = tokenizer->encode(text);
@@ -114,6 +117,102 @@ TEST(HubTokenizer, StreamsTextWhoseBlanksMayGo) {
   streamed += decoder.finish();
   EXPECT_EQ(streamed, "I don't, you're'the'one. n");
   EXPECT_EQ(streamed, tokenizer->decode(ids));
+}
+
+std::unique_ptr<Tokenizer> with_config(const std::string& config, const SpecialTokens& special = {}) {
+  return make_hub_tokenizer({{"tokenizer.json", byte_level().dump()}, {"tokenizer_config.json", config}},
+                            special);
+}
+
+std::string problem_of_config(const std::string& config) {
+  return message_of<DataError>([&] { with_config(config); });
+}
+
+// As transformers 5, which takes no blanks from a BPE's texts unless it is forced to.
+TEST(HubTokenizer, ABpeKeepsItsBlanks) {
+  const auto tokenizer = with_config(R"({"clean_up_tokenization_spaces": true})");
+  const std::string text = "I do n't , you";
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
+}
+
+TEST(HubTokenizer, SpecialTokensAreTextIfTheFileSaysSo) {
+  const auto tokenizer = with_config(R"({"split_special_tokens": true, "mask_token": "[MASK]"})", {.mask = 260});
+  EXPECT_THAT(tokenizer->encode("<end>"), ::testing::SizeIs(5));
+  EXPECT_THAT(tokenizer->encode("[MASK]"), ::testing::SizeIs(6));
+  EXPECT_THAT(tokenizer->encode_masked(" the<mask>"), ElementsAre(259, 260));
+  EXPECT_THAT(problem_of_config(R"({"split_special_tokens": "yes"})"), HasSubstr("damaged"));
+}
+
+// transformers gives them ids in the order of the file: names first, then lists.
+TEST(HubTokenizer, FurtherTokensOfTheConfigurationAreTokens) {
+  const auto named = with_config(R"({"extra_special_tokens": {"image_token": "<z>", "boi_token": "<a>"}})");
+  EXPECT_THAT(named->encode("<z><a> the"), ElementsAre(260, 261, 259));
+  const auto listed = with_config(R"({"eos_token": "<end>", "audio_token": "<y>",
+                                      "extra_special_tokens": ["<z>", {"content": "<a>", "lstrip": true}]})");
+  EXPECT_THAT(listed->encode("<a>x  <a><z><y>"), ElementsAre(262, 'x' + 1, 262, 261, 260));
+  EXPECT_EQ(listed->decode(TokenIds{260, 259, 262}), " the");
+  const auto older = with_config(R"({"additional_special_tokens": ["<z>", "<end>"], "extra_special_tokens": {}})");
+  EXPECT_THAT(older->encode("<z><end>"), ElementsAre(260, 0));
+}
+
+TEST(HubTokenizer, KeysOfTheConfigurationAreKnown) {
+  // Files of bert-base-uncased, Llama 3, all-MiniLM-L6-v2, and of transformers 5.
+  for (const char* const config :
+       {R"({"do_lower_case": true, "model_max_length": 512, "tokenizer_class": "BertTokenizer"})",
+        R"({"add_bos_token": true, "add_eos_token": false, "clean_up_tokenization_spaces": true, "legacy": null,
+            "eos_token": "<end>", "bos_token": "<end>", "model_input_names": ["input_ids"], "model_max_length": 131072,
+            "tokenizer_class": "PreTrainedTokenizerFast", "sp_model_kwargs": {}, "use_default_system_prompt": false,
+            "spaces_between_special_tokens": false, "padding_side": "left", "pad_token_id": 0})",
+        R"({"do_basic_tokenize": true, "never_split": null, "max_length": 128, "stride": 0, "strip_accents": null,
+            "tokenize_chinese_chars": true, "truncation_side": "right", "truncation_strategy": "longest_first",
+            "pad_to_multiple_of": null, "pad_token_type_id": 0, "special_tokens_map_file": "/a/b.json",
+            "name_or_path": "a/b", "tokenizer_file": "/c"})",
+        R"({"backend": "tokenizers", "is_local": true, "local_files_only": false, "tokenizer_class":
+            "TokenizersBackend", "processor_class": "P", "src_lang": null, "errors": "replace"})"})
+    EXPECT_NO_THROW(with_config(config)) << config;
+  EXPECT_THAT(problem_of_config(R"({"reverse_text": true})"), HasSubstr("reverse_text: true is not known"));
+  EXPECT_NO_THROW(with_config(R"({"reverse_text": null})"));
+  EXPECT_THAT(problem_of_config(R"({"tokenizer_class": "NllbTokenizerFast", "src_lang": "fra_Latn"})"),
+              HasSubstr("src_lang: \"fra_Latn\" is not supported"));
+  const auto with_map = [](const std::string& map) {
+    make_hub_tokenizer({{"tokenizer.json", byte_level().dump()}, {"special_tokens_map.json", map}}, {});
+  };
+  EXPECT_NO_THROW(with_map(R"({"eos_token": "<end>", "additional_special_tokens": []})"));
+  EXPECT_THAT(message_of<DataError>([&] { with_map(R"({"limit": 5})"); }), HasSubstr("limit: this is no token"));
+}
+
+TEST(HubTokenizer, AMaskTakesTheBlanksThatItsTokenTakes) {
+  const auto tokenizer = with_config(
+      R"({"mask_token": {"content": "[M]", "lstrip": true, "special": true, "normalized": false}})", {.mask = 260});
+  const TokenIds expected{'a' + 1, 260, 259, 260};
+  EXPECT_EQ(tokenizer->encode("a \t\n[M] the[M]"), expected);
+  EXPECT_EQ(tokenizer->encode_masked("a \t\n<mask> the[M]"), expected);
+}
+
+// tokenizers' AddedVocabulary: blanks that a token took can be the next token, too.
+TEST(HubTokenizer, TokensOfBlanksAreFoundBehindATokenThatTakesThem) {
+  auto document = byte_level();
+  document["added_tokens"].push_back({{"id", 260}, {"content", "<u>"}, {"special", true}, {"rstrip", true}});
+  document["added_tokens"].push_back({{"id", 261}, {"content", "\n\n"}, {"normalized", false}});
+  document["added_tokens"].push_back({{"id", 262}, {"content", " the"}, {"normalized", false}});
+  const auto tokenizer = tokenizer_of(document);
+  EXPECT_THAT(tokenizer->encode("<u>\n\n\nhe"), ElementsAre(260, 261, '\n' + 1, 258));
+  EXPECT_THAT(tokenizer->encode("<u>   the"), ElementsAre(260, 262));
+}
+
+TEST(IdTokenizer, KnowsIdsAndNoTexts) {
+  const IdTokenizer ids(10, {.eos = 9});
+  EXPECT_FALSE(ids.has_texts());
+  EXPECT_EQ(ids.decode(TokenIds{1, 9}), "");
+  EXPECT_THAT(message_of<DataError>([&] { ids.encode("a"); }), HasSubstr("has no tokenizer"));
+  EXPECT_THAT(message_of<DataError>([&] { ids.decode(TokenIds{10}); }), HasSubstr("0 to 9"));
+  EXPECT_THROW(IdTokenizer(10, {.eos = 10}), DataError);
+  TempDir run;
+  ids.save(run.path());
+  const auto loaded = load_tokenizer(run.path());
+  EXPECT_FALSE(loaded->has_texts());
+  EXPECT_EQ(loaded->vocab_size(), 10);
+  EXPECT_EQ(loaded->special().eos, 9);
 }
 
 TEST(HubTokenizer, AContinuationGetsNoBlankBeforeIt) {

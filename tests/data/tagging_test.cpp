@@ -158,11 +158,17 @@ TEST(UnitEncoder, WordsInPiecesBeginAtTheirFirstPiece) {
   EXPECT_THAT(aligned.first, ElementsAre(0, 2, 4));
 }
 
-TEST(UnitEncoder, AWordWithoutTokensBecomesUnknown) {
+TEST(UnitEncoder, AWordThatTheTokenizerRemovesHasNoToken) {
   const auto tokenizer = word_pieces();
-  const auto aligned = UnitEncoder(*tokenizer)("to \u0001 day", LabelUnit::word, 100);  // a control character
-  EXPECT_THAT(aligned.ids, ElementsAre(5, 1, 6));
-  EXPECT_THAT(aligned.first, ElementsAre(0, 1, 2));
+  UnitEncoder encode(*tokenizer);
+  for (const char* const removed : {"\u0001", "\u200b", "\ufe0f"}) {
+    const auto aligned = encode(std::string("to ") + removed + " day", LabelUnit::word, 100);
+    EXPECT_THAT(aligned.ids, ElementsAre(5, 6)) << removed;
+    EXPECT_THAT(aligned.first, ElementsAre(0, -1, 1)) << removed;
+  }
+  const auto full = encode("to day \u200b", LabelUnit::word, 2);
+  EXPECT_THAT(full.first, ElementsAre(0, 1, -1));
+  EXPECT_FALSE(full.cut);
 }
 
 TEST(UnitEncoder, LongTextsAreCutAndTheirLastWordsHaveNoPlace) {

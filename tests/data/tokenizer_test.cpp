@@ -566,18 +566,18 @@ TEST(Tokenizer, EveryKindGivesBackSourceCode) {
 
 TEST(EncodeMasked, PutsTheMaskWhereTheTextSaysSo) {
   const auto chars = make(TokenizerKind::character, SpecialTokenSet::all, {"ab "});
-  EXPECT_THAT(encode_masked(*chars, "a<mask> b<mask>"), ElementsAre(8, 4, 7, 9, 4));
-  EXPECT_EQ(encode_masked(*chars, "ab"), chars->encode("ab"));
+  EXPECT_THAT(chars->encode_masked("a<mask> b<mask>"), ElementsAre(8, 4, 7, 9, 4));
+  EXPECT_EQ(chars->encode_masked("ab"), chars->encode("ab"));
 
   const auto pieces = make(TokenizerKind::sentencepiece, SpecialTokenSet::all, sentences(300));
   TokenIds expected = pieces->encode("der Hund");
   expected.push_back(4);
   const TokenIds end = pieces->encode("Geld .");
   expected.insert(expected.end(), end.begin(), end.end());
-  EXPECT_EQ(encode_masked(*pieces, "der Hund <mask> Geld ."), expected);  // no stray blank before the mask
+  EXPECT_EQ(pieces->encode_masked("der Hund <mask> Geld ."), expected);  // no stray blank before the mask
 
   const auto bare = make(TokenizerKind::character, SpecialTokenSet::none, {"ab <mask>"});
-  EXPECT_THROW(encode_masked(*bare, "a<mask>"), DataError);
+  EXPECT_THROW(bare->encode_masked("a<mask>"), DataError);
 }
 
 /// The text of `ids` with <mask> in place of token `hidden`, made from the labels of the tokens.
@@ -610,7 +610,7 @@ TEST(EncodeMasked, HidesEachTokenAsTrainingDoes) {
       TokenIds expected = ids;
       expected[i] = tokenizer->special().mask;
       const auto masked = text_with_mask(*tokenizer, ids, i);
-      EXPECT_EQ(encode_masked(*tokenizer, masked), expected) << masked;
+      EXPECT_EQ(tokenizer->encode_masked(masked), expected) << masked;
       const auto next = i + 1 < ids.size() ? tokenizer->label(ids[i + 1]) : "";
       before_stop += next == ".";
       within_word += !next.empty() && std::islower(static_cast<unsigned char>(next[0]));
@@ -633,7 +633,7 @@ TEST(EncodeMasked, BeginsAWordBehindABlankOnly) {
     const auto pieces = make_tokenizer(config, SpecialTokenSet::all, reader_of(sentences(300)));
     const auto labels = [&](std::string_view text) {
       std::vector<std::string> result;
-      for (const int64_t id : encode_masked(*pieces, text)) result.push_back(pieces->label(id));
+      for (const int64_t id : pieces->encode_masked(text)) result.push_back(pieces->label(id));
       return result;
     };
     EXPECT_THAT(labels("<mask>."), ElementsAre("<mask>", "."));
@@ -642,13 +642,13 @@ TEST(EncodeMasked, BeginsAWordBehindABlankOnly) {
     EXPECT_NE(pieces->label(stop[0]), ".");
     TokenIds expected = {pieces->special().mask};
     expected.insert(expected.end(), stop.begin(), stop.end());
-    EXPECT_EQ(encode_masked(*pieces, "<mask> ."), expected);
+    EXPECT_EQ(pieces->encode_masked("<mask> ."), expected);
     expected.insert(expected.begin(), 2, pieces->special().mask);
-    EXPECT_EQ(encode_masked(*pieces, "  <mask> \t <mask><mask>\u00A0. "), expected);
+    EXPECT_EQ(pieces->encode_masked("  <mask> \t <mask><mask>\u00A0. "), expected);
     // Characters that are not in the vocabulary.
     EXPECT_THAT(labels("<mask>☃☃."), ElementsAre("<mask>", "<unk>", "."));
     EXPECT_THAT(labels("<mask> ☃."), ElementsAre("<mask>", "▁", "<unk>", "."));
-    EXPECT_THROW(encode_masked(*pieces, "<mask>\xff"), DataError);
+    EXPECT_THROW(pieces->encode_masked("<mask>\xff"), DataError);
   }
 }
 
@@ -656,7 +656,7 @@ TEST(EncodeMasked, OneBlankBelongsToTheMask) {
   const auto pieces = make(TokenizerKind::sentencepiece, SpecialTokenSet::all, sentences(300));
   const auto labels = [&](std::string_view text) {
     std::string result;
-    for (const int64_t id : encode_masked(*pieces, text)) result += pieces->label(id);
+    for (const int64_t id : pieces->encode_masked(text)) result += pieces->label(id);
     return result;
   };
   EXPECT_EQ(labels("<mask>der"), "<mask>der");

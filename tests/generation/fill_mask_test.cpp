@@ -32,7 +32,7 @@ struct MaskFixture {
 
 TEST(FillMasks, RanksTheTokensByTheirProbability) {
   const MaskFixture f;
-  const TokenIds ids = encode_masked(*f.tokenizer, "ab<mask>de");
+  const TokenIds ids = f.tokenizer->encode_masked("ab<mask>de");
   const auto found = fill_masks(*f.model, *f.tokenizer, "ab<mask>de", {.candidates = 24});
   EXPECT_EQ(found.prompt_ids, ids);
   ASSERT_EQ(found.masks.size(), 1U);

@@ -148,6 +148,10 @@ TEST_F(HubTokenizerParity, Bert) {
     compare(name);
 }
 
+TEST_F(HubTokenizerParity, AddedTokens) {
+  for (const auto* name : {"added", "added-split", "added-named", "added-listed"}) compare(name);
+}
+
 TEST_F(HubTokenizerParity, PartsTogether) {
   for (int i = 0; i < 24; ++i) compare("pipeline-" + std::to_string(i));
 }

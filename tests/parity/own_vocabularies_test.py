@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The vocabularies of bytes, characters, BPE and WordPiece that `zoo export` writes give transformers the same tokens as ours.
+"""The vocabularies that are learnt here, as `zoo export` writes them, give transformers the same tokens and texts.
 
   own_vocabularies_test.py PROGRAM
 
@@ -15,16 +15,21 @@ import tempfile
 from references_python import begin
 
 TEXT = "Où est la mer ?\nthe ship came home at night\n“Who is there?” she asked; 山高水長\t1, 22, 333\n"
-TEXTS = [TEXT, "the mer", "unseen: Ω ß", "  two  blanks ", "<eos> is text", ""]
+TEXTS = [TEXT, "the mer", "unseen: Ω ß ▁", "  two  blanks ", "<eos> is text", "<unk>, <pad><0x41> and\n\n <mas", "\nline\n", ""]
+MASKED = ["the <mask> came", "<mask>. the", "at home<mask>", "<mask> <mask> the"]
 
 RUN = """
 task: {task}
-data: {{train: train.txt, valid: train.txt, sequence_length: 16, tokenizer: {{type: {kind}, lowercase: {lowercase}}}}}
+data: {{train: train.txt, valid: train.txt, sequence_length: 16, tokenizer: {{{kind}, lowercase: {lowercase}}}}}
 model: {{architecture: {architecture}, d_model: 16, n_layers: 1, n_heads: 2, max_positions: 16, position: learned,
         {keys}}}
 training: {{steps: 1, batch_size: 2, threads: 1}}
 """
-KINDS = [("char", ("false", "true")), ("byte", ("false", "true")), ("bpe", ("false",)), ("wordpiece", ("true",))]
+PIECES = "type: sentencepiece, vocab_size: 340"
+KINDS = {"char": ("type: char", ("false", "true")), "byte": ("type: byte", ("false", "true")),
+         "bpe": ("type: bpe", ("false",)), "wordpiece": ("type: wordpiece", ("true",)),
+         "unigram": (PIECES, ("false", "true")), "pieces-bpe": (PIECES + ", model: bpe", ("false",)),
+         "pieces-nfkc": (PIECES + ", normalization: nfkc", ("false",))}
 MODELS = {
     "language_modeling": ("decoder", "activation: gelu_tanh, norm_placement: pre, tie_embeddings: true"),
     "masked_language_modeling": ("encoder", "activation: gelu, norm_placement: post, n_segments: 2, embedding_norm: true, "
@@ -50,11 +55,14 @@ def main():
             found = json.loads(zoo("tokenizer", "encode", directory, "--text", text, "--json"))
             return found["results"][0]["ids"]
 
+        def decode(directory, ids):
+            return zoo("tokenizer", "decode", directory, "--ids", str(ids))
+
         for task, (architecture, keys) in MODELS.items():
-            for kind, folds in KINDS:
+            for kind, (described, folds) in KINDS.items():
                 for lowercase in folds:
                     name = f"{task}-{kind}-{lowercase}"
-                    (made / f"{name}.yaml").write_text(RUN.format(task=task, kind=kind, lowercase=lowercase,
+                    (made / f"{name}.yaml").write_text(RUN.format(task=task, kind=described, lowercase=lowercase,
                                                                   architecture=architecture, keys=keys))
                     zoo("train", f"{name}.yaml", "--out", name, "--device", "cpu")
                     zoo("export", name, f"{name}-hub")
@@ -64,19 +72,23 @@ def main():
                         if kind == "char" and theirs.unk_token is None and not set(text) <= set(TEXT):
                             continue
                         ids, again = encode(name, text), encode(f"{name}-hub", text)
-                        # Special tokens in a text are characters to the vocabularies of characters and bytes.
-                        encoded = theirs(text, add_special_tokens=False, split_special_tokens=kind in ("char", "byte"))
-                        encoded = encoded["input_ids"]
+                        encoded = theirs(text, add_special_tokens=False)["input_ids"]
                         assert ids == encoded, (name, text, ids, encoded)
-                        # A tokenizer of the Hub finds its special tokens in a text.
-                        assert again == theirs(text, add_special_tokens=False)["input_ids"], (name, text, again)
-                        if kind == "byte" and lowercase == "false":
-                            assert theirs.decode(ids) == text
+                        assert again == encoded, (name, text, again, encoded)
+                        if theirs.unk_token_id not in ids:
+                            assert theirs.decode(ids, skip_special_tokens=True) + "\n" == decode(name, ids), (name, text)
+                        if kind in ("byte", "bpe", "unigram", "pieces-bpe") and lowercase == "false":
+                            assert theirs.decode(ids) == text, (name, text)
                     framed = theirs("the", "mer")
                     if task == "masked_language_modeling":
                         assert framed["input_ids"][0] == theirs.cls_token_id
                         assert framed["input_ids"].count(theirs.sep_token_id) == 2
                         assert framed["token_type_ids"][-1] == 1
+                        for text in MASKED:
+                            for directory in (name, f"{name}-hub"):
+                                found = json.loads(zoo("generate", directory, "--prompt", text, "--json", "--device", "cpu"))
+                                ids = found["results"][0]["prompt_ids"]
+                                assert ids == theirs(text, add_special_tokens=False)["input_ids"], (directory, text, ids)
     print("equal")
 
 

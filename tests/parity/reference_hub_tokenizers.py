@@ -96,6 +96,10 @@ def flat(lists):
     return torch.tensor([i for ids in lists for i in ids] + [0]), torch.tensor([len(ids) for ids in lists])
 
 
+def is_bpe(tokenizer):
+    return tokenizer.is_fast and isinstance(tokenizer.backend_tokenizer.model, models.BPE)
+
+
 def write(directory, name, *, n=1200, more=(), keep=None, reference=None, frames=True, known=None,
           places_of=None):
     """Writes the case of the tokenizer in directory/name. `keep`: only these of its files. `known`: an older Unicode,
@@ -122,7 +126,9 @@ def write(directory, name, *, n=1200, more=(), keep=None, reference=None, frames
     if places_of:
         places = [places_of(text) for text in texts]
         outputs["places"], outputs["place_lengths"] = flat([[i for place in each for i in place] for each in places])
-    decoded = [tokenizer.decode(each, skip_special_tokens=True) for each in lists]
+    # transformers 5 takes no blanks from the texts of a BPE.
+    options = {"clean_up_tokenization_spaces": False} if is_bpe(tokenizer) else {}
+    decoded = [tokenizer.decode(each, skip_special_tokens=True, **options) for each in lists]
     outputs["decoded"], outputs["decoded_lengths"] = as_bytes(decoded)
     roles = ["pad", "unk", "bos", "eos", "mask", "cls", "sep"]
     special = [getattr(tokenizer, f"{role}_token_id") for role in roles]
@@ -252,6 +258,29 @@ def bert(directory):
         BertTokenizerFast(tokenizer_object=tokenizer, clean_up_tokenization_spaces=not lower,
                           **options).save_pretrained(directory / name)
         write(directory, name, more=["[MASK]", "[SEP]", "[mask]", "[UNK]", "un" * 60], keep=keep)
+
+
+def added_tokens(directory):
+    """Tokens that take blanks, tokens of blanks, and what tokenizer_config.json adds or hides."""
+    def token(content, **options):
+        return AddedToken(content, **{"normalized": False, **options})
+
+    tokens = [token("<|user|>", rstrip=True, special=True), token("\n"), token("\n\n"), token("    "), token(" yes"),
+              token("<m>", lstrip=True, special=True), token("ab", single_word=True, rstrip=True), token("\t ", rstrip=True)]
+    more = [each.content for each in tokens] + ["<img>", "<end>"]
+    texts = ["".join(random.Random(i).choices(more + [" ", "\n", "a", "x", "yes"], k=12)) for i in range(300)]
+    cases = {"added": {}, "added-split": {"split_special_tokens": True},
+             "added-named": {"extra_special_tokens": {"image_token": "<img>", "a_token": "<end>"}},
+             "added-listed": {"additional_special_tokens": ["<end>", "<img>"]}}
+    for name, options in cases.items():
+        tokenizer = trained_bpe(pre_tokenizers.ByteLevel(add_prefix_space=False))
+        for each in tokens:
+            (tokenizer.add_special_tokens if each.special else tokenizer.add_tokens)([each])
+        (directory / name).mkdir()
+        tokenizer.save(str(directory / name / "tokenizer.json"))
+        (directory / name / "tokenizer_config.json").write_text(
+            json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", **options}))
+        write(directory, name, n=900, more=more + texts, frames=False)
 
 
 def pipelines(directory):
@@ -454,4 +483,5 @@ def esm(directory):
     write(directory, "esm", more=["MKTAYIAKQR", "MK TA", "<mask>", "<null_1>", "-.X", "mkt"], frames=False)
 
 
-CASES = [esm, tiktoken, clip, unigram, word_level, gpt2, roberta, llama3, other_byte_level, llama2, bert, pipelines]
+CASES = [esm, tiktoken, clip, unigram, word_level, gpt2, roberta, llama3, other_byte_level, llama2, bert, pipelines,
+         added_tokens]

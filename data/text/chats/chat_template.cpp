@@ -136,6 +136,7 @@ nlohmann::ordered_json tokens_of(const TokenizerSettings& settings) {
     const auto text = settings.token(role);
     if (!text.empty()) tokens[name] = text;
   }
+  for (const auto& [name, token] : settings.named) tokens[name] = token.content;
   for (const auto& token : settings.additional) tokens["additional_special_tokens"].push_back(token.content);
   return tokens;
 }
@@ -143,7 +144,7 @@ nlohmann::ordered_json tokens_of(const TokenizerSettings& settings) {
 std::vector<std::string> special_of(const HubFiles& files, const TokenizerSettings& settings) {
   std::set<std::string> special;
   for (const auto& [role, token] : settings.roles) special.insert(token.content);
-  for (const auto& token : settings.additional) special.insert(token.content);
+  for (const auto& token : settings.further_tokens()) special.insert(token.content);
   for (const auto& [id, token] : settings.added) {
     if (token.special) special.insert(token.content);
   }

@@ -109,11 +109,13 @@ void AddedTokens::add(const AddedToken& token, int64_t id, int64_t model_size) {
     throw DataError("the vocabulary has too many added tokens");
   ids_[token.content] = id;
   tokens_[id] = token;
-  have_blanks_ = have_blanks_ || token.content.find(' ') != token.content.npos;
+  reach_over_blanks_ = reach_over_blanks_ || token.content.find(' ') != token.content.npos ||
+                       (token.rstrip && ends_with_word(token.content));
   if (token.special) special_.insert(token.content);
 }
 
-void AddedTokens::index(const Normalizer* normalizer) {
+void AddedTokens::index(const Normalizer* normalizer, SpecialTexts special_texts) {
+  special_texts_ = special_texts;
   raw_ = {};
   normalized_ = {};
   for (const auto& [id, token] : tokens_) {
@@ -129,17 +131,19 @@ void AddedTokens::index(const Normalizer* normalizer) {
 
 /// Calls use(id, part): id = -1 for text between tokens.
 template <class Use>
-void AddedTokens::split_by(const TokenFinder& finder, std::string_view text, const Use& use) const {
+void AddedTokens::split_by(const TokenFinder& finder, std::span<const int64_t> also, std::string_view text,
+                           const Use& use) const {
   size_t done = 0, from = 0;
   while (const auto match = finder.find(text, from)) {
     auto [begin, end, id] = *match;
     from = end;
-    if (begin < done) continue;  // blanks that belong to the token before
+    if (!finds(id) && std::ranges::find(also, id) == also.end()) continue;
     const AddedToken& token = tokens_.at(id);
     if (token.single_word && (ends_with_word(text.substr(0, begin)) || starts_with_word(text.substr(end))))
       continue;
-    // Blanks may belong to the token before, too.
+    // Blanks that the token before took may be this token, or a part of it, too.
     if (token.lstrip) begin = std::max(blanks_at_end(text.substr(0, begin)), done);
+    if (begin > end) continue;  // all of it was taken; tokenizers ends the program here
     if (token.rstrip) end += blanks_at_start(text.substr(end));
     if (begin > done) use(int64_t{-1}, text.substr(done, begin - done));
     use(id, text.substr(begin, end - begin));
@@ -149,9 +153,9 @@ void AddedTokens::split_by(const TokenFinder& finder, std::string_view text, con
 }
 
 std::vector<TextSegment> AddedTokens::split(std::string_view text, const Normalizer* normalizer,
-                                            Alignment alignment) const {
+                                            Alignment alignment, std::span<const int64_t> also) const {
   std::vector<TextSegment> segments;
-  split_by(raw_, text, [&](int64_t id, std::string_view part) {
+  split_by(raw_, also, text, [&](int64_t id, std::string_view part) {
     const bool is_first = part.data() == text.data();
     AlignedText changed(std::string(part), alignment, static_cast<size_t>(part.data() - text.data()));
     if (id >= 0) {
@@ -161,7 +165,7 @@ std::vector<TextSegment> AddedTokens::split(std::string_view text, const Normali
     if (normalizer) normalizer->apply(changed);
     const bool keeps_start = !loses_start(part, normalizer);
     const char* const start = changed.text().data();
-    split_by(normalized_, changed.text(), [&](int64_t inner, std::string_view piece) {
+    split_by(normalized_, also, changed.text(), [&](int64_t inner, std::string_view piece) {
       const bool is_start = piece.data() == start;
       const auto begin = static_cast<size_t>(piece.data() - start);
       const bool is_all = piece.size() == changed.size();
@@ -181,6 +185,11 @@ int64_t AddedTokens::find(std::string_view content) const {
 const AddedToken* AddedTokens::token(int64_t id) const {
   const auto found = tokens_.find(id);
   return found == tokens_.end() ? nullptr : &found->second;
+}
+
+bool AddedTokens::finds(int64_t id) const {
+  const auto* const known = token(id);
+  return known && (special_texts_ == SpecialTexts::tokens || !is_special(known->content));
 }
 
 bool AddedTokens::contains(const AddedToken& wanted) const {

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -36,6 +37,12 @@ struct TextSegment {
   bool is_first = false;
 };
 
+/// What the text of a special token becomes.
+enum class SpecialTexts {
+  tokens,  // this token
+  text     // text like any other: transformers' split_special_tokens
+};
+
 /// Finds the texts of several tokens: at each place the longest one.
 class TokenFinder {
  public:
@@ -59,14 +66,18 @@ class AddedTokens {
   /// the next id of its own.
   void add(const AddedToken& token, int64_t id, int64_t model_size);
   /// Call it after the last add().
-  void index(const Normalizer* normalizer);
+  void index(const Normalizer* normalizer, SpecialTexts special_texts);
 
-  /// Cuts a text into added tokens and text between them. `normalizer` may be null.
-  std::vector<TextSegment> split(std::string_view text, const Normalizer* normalizer,
-                                 Alignment alignment) const;
+  /// Cuts a text into added tokens and text between them, as tokenizers' AddedVocabulary: a token of blanks
+  /// is found although the token before took these blanks (rstrip). `normalizer` may be null.
+  /// The texts of the tokens `also` become these tokens, too, although they are special ones.
+  std::vector<TextSegment> split(std::string_view text, const Normalizer* normalizer, Alignment alignment,
+                                 std::span<const int64_t> also = {}) const;
 
-  /// Whether a token has a blank within it.
-  bool have_blanks() const { return have_blanks_; }
+  /// Whether a token can hold a blank behind a letter: within it, or because it takes the blanks behind it.
+  bool reach_over_blanks() const { return reach_over_blanks_; }
+  /// Whether the text of this token becomes the token. False if it is no added token.
+  bool finds(int64_t id) const;
   /// The id of a token; -1 if it is none of these.
   int64_t find(std::string_view content) const;
   /// The token with this id; null if it is none of these.
@@ -78,14 +89,16 @@ class AddedTokens {
 
  private:
   template <class Use>
-  void split_by(const TokenFinder& finder, std::string_view text, const Use& use) const;
+  void split_by(const TokenFinder& finder, std::span<const int64_t> also, std::string_view text,
+                const Use& use) const;
 
   std::map<int64_t, AddedToken> tokens_;
   std::map<std::string, int64_t, std::less<>> ids_;
   std::set<std::string, std::less<>> special_;
   TokenFinder raw_, normalized_;
   size_t n_bytes_ = 0;  // of all contents
-  bool have_blanks_ = false;
+  bool reach_over_blanks_ = false;
+  SpecialTexts special_texts_ = SpecialTexts::tokens;
 };
 
 }  // namespace zoo

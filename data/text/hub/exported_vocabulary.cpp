@@ -1,9 +1,6 @@
 #include "data/text/hub/exported_vocabulary.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -17,7 +14,7 @@ using OrderedJson = nlohmann::ordered_json;
 OrderedJson vocab_of(const ExportedVocabulary& vocabulary) {
   OrderedJson ids = OrderedJson::object();
   int64_t id = 0;
-  for (const auto& name : vocabulary.special) ids[name] = id++;
+  for (const auto& token : vocabulary.special) ids[token.content] = id++;
   for (const auto& symbol : vocabulary.symbols) {
     ids[vocabulary.kind == SymbolKind::byte ? as_characters(symbol) : symbol] = id++;
   }
@@ -53,42 +50,41 @@ OrderedJson decoder_of(SymbolKind kind) {
   return {{"type", "Fuse"}};
 }
 
-OrderedJson added_tokens_of(const ExportedVocabulary& vocabulary) {
+}  // namespace
+
+bool is_frame_of_encoder(const TextFrame& frame, const std::vector<ExportedToken>& tokens) {
+  return std::ranges::any_of(tokens, [&](const ExportedToken& token) {
+    return (token.role == "cls_token" || token.role == "sep_token") && frame.contains(token.id);
+  });
+}
+
+OrderedJson added_tokens_of(const std::vector<ExportedToken>& tokens, const TextFrame& frame,
+                            BlanksBeforeMask blanks) {
+  const bool reads_masks = is_frame_of_encoder(frame, tokens);
   OrderedJson added = OrderedJson::array();
-  int64_t id = 0;
-  for (const auto& name : vocabulary.special) {
-    added.push_back({{"id", id++},
-                     {"content", name},
+  for (const auto& token : tokens) {
+    const bool is_found = reads_masks && token.role == "mask_token";
+    added.push_back({{"id", token.id},
+                     {"content", token.content},
                      {"single_word", false},
-                     {"lstrip", false},
+                     {"lstrip", is_found && blanks == BlanksBeforeMask::belong_to_mask},
                      {"rstrip", false},
                      {"normalized", false},
-                     {"special", true}});
+                     {"special", !is_found}});
   }
   return added;
 }
 
-/// The class of the tokenizer, and which special token has which part.
-OrderedJson config_of(const ExportedVocabulary& vocabulary) {
-  constexpr auto parts = std::to_array<std::pair<std::string_view, const char*>>({{"<pad>", "pad_token"},
-                                                                                  {"<unk>", "unk_token"},
-                                                                                  {"<bos>", "bos_token"},
-                                                                                  {"<eos>", "eos_token"},
-                                                                                  {"<mask>", "mask_token"},
-                                                                                  {"<cls>", "cls_token"},
-                                                                                  {"<sep>", "sep_token"}});
+OrderedJson config_of(const std::vector<ExportedToken>& tokens, const TextFrame& frame) {
   OrderedJson config{{"tokenizer_class", "PreTrainedTokenizerFast"},
                      {"clean_up_tokenization_spaces", false},
+                     {"split_special_tokens", true},
                      {"model_input_names", {"input_ids", "attention_mask"}}};
-  for (const auto& [name, key] : parts) {
-    if (std::ranges::find(vocabulary.special, name) != vocabulary.special.end()) config[key] = name;
-  }
-  if (vocabulary.frame.second_segment != 0 && !vocabulary.frame.between.empty())
+  for (const auto& token : tokens) config[token.role] = token.content;
+  if (frame.second_segment != 0 && !frame.between.empty())
     config["model_input_names"] = {"input_ids", "token_type_ids", "attention_mask"};
   return config;
 }
-
-}  // namespace
 
 OrderedJson post_processor_of(const TextFrame& frame, const std::function<std::string(int64_t id)>& name_of) {
   if (frame.n_tokens_of_pair() == 0) return nullptr;
@@ -116,19 +112,20 @@ OrderedJson post_processor_of(const TextFrame& frame, const std::function<std::s
 }
 
 std::map<std::string, std::string> export_vocabulary(const ExportedVocabulary& vocabulary) {
-  const auto name_of = [&](int64_t id) { return vocabulary.special.at(static_cast<size_t>(id)); };
+  const auto name_of = [&](int64_t id) { return vocabulary.special.at(static_cast<size_t>(id)).content; };
   const bool folds = vocabulary.letters == LetterCase::folded;
   const OrderedJson tokenizer{{"version", "1.0"},
                               {"truncation", nullptr},
                               {"padding", nullptr},
-                              {"added_tokens", added_tokens_of(vocabulary)},
+                              {"added_tokens", added_tokens_of(vocabulary.special, vocabulary.frame,
+                                                                 BlanksBeforeMask::stay)},
                               {"normalizer", folds ? OrderedJson{{"type", "Lowercase"}} : OrderedJson()},
                               {"pre_tokenizer", pre_tokenizer_of(vocabulary.kind)},
                               {"post_processor", post_processor_of(vocabulary.frame, name_of)},
                               {"decoder", decoder_of(vocabulary.kind)},
                               {"model", model_of(vocabulary)}};
   return {{"tokenizer.json", tokenizer.dump(2) + "\n"},
-          {"tokenizer_config.json", config_of(vocabulary).dump(2) + "\n"}};
+          {"tokenizer_config.json", config_of(vocabulary.special, vocabulary.frame).dump(2) + "\n"}};
 }
 
 }  // namespace zoo

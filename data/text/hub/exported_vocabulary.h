@@ -18,9 +18,29 @@ enum class SymbolKind { byte, character };
 /// Whether texts are folded to lower case before they are encoded.
 enum class LetterCase { as_written, folded };
 
+/// A special token, with what transformers calls it: "<eos>" is its eos_token.
+struct ExportedToken {
+  int64_t id = 0;
+  std::string content, role;
+};
+
+/// Whether the blanks before a mask are part of the token that it hides.
+enum class BlanksBeforeMask { stay, belong_to_mask };
+
+/// The member added_tokens of a tokenizer.json. Beside a tokenizer_config.json by config_of(), the texts of
+/// these tokens are text like any other, as they were in training; that of the mask becomes the token if
+/// `frame` is that of an encoder.
+nlohmann::ordered_json added_tokens_of(const std::vector<ExportedToken>& tokens, const TextFrame& frame,
+                                       BlanksBeforeMask blanks);
+/// Whether an encoder reads texts in this frame, in which people write masks: it has the classifying or the
+/// separating token.
+bool is_frame_of_encoder(const TextFrame& frame, const std::vector<ExportedToken>& tokens);
+/// tokenizer_config.json: the class, the roles of the tokens.
+nlohmann::ordered_json config_of(const std::vector<ExportedToken>& tokens, const TextFrame& frame);
+
 struct ExportedVocabulary {
-  /// The names of the special tokens, ids 0, 1, …, such as "<eos>".
-  std::vector<std::string> special;
+  /// The special tokens, ids 0, 1, …
+  std::vector<ExportedToken> special;
   /// The symbols, with the ids that follow. `byte`: one byte each; `character`: one code point.
   std::vector<std::string> symbols;
   SymbolKind kind = SymbolKind::character;

@@ -44,14 +44,38 @@ bool has_part(const SpecJson& part, std::string_view type, const char* members) 
                              [&](const auto& inner) { return has_part(inner, type, members); });
 }
 
+/// Whether the file is transformers 5's, where a tokenizer.json counts as it is unless its class makes
+/// tokenizers by itself.
+bool is_of_transformers_5(const TokenizerSettings& settings) { return settings.config.contains("backend"); }
+
+/// Classes that put bos and eos around texts as tokenizer_config.json says.
+bool adds_by_flags(const TokenizerSettings& settings) {
+  const auto& type = settings.type;
+  return !is_of_transformers_5(settings) &&
+         (type == "LlamaTokenizer" || type == "CodeLlamaTokenizer" || type == "GemmaTokenizer");
+}
+
 /// What classes of transformers change in a tokenizer.json that they load.
 void adapt_to_class(SpecJson& document, const TokenizerSettings& settings) {
   if (!settings.has_config) return;
-  if (const auto part = document.find("pre_tokenizer");
-      part != document.end() && is_of_type(*part, "ByteLevel") && part->contains("add_prefix_space"))
-    (*part)["add_prefix_space"] = settings.flag("add_prefix_space", false);
-  static constexpr auto bert_like =
-      std::to_array<std::string_view>({"BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"});
+  const bool is_general = settings.type.empty() || settings.type == "PreTrainedTokenizer" ||
+                          settings.type == "TokenizersBackend";
+  const auto cut = document.find("pre_tokenizer");
+  const bool has_bytes = cut != document.end() && has_part(*cut, "ByteLevel", "pretokenizers");
+  if (cut != document.end() && is_of_type(*cut, "ByteLevel") && cut->contains("add_prefix_space") &&
+      !(is_general && is_of_transformers_5(settings)))
+    (*cut)["add_prefix_space"] = settings.flag("add_prefix_space", false);
+  static constexpr auto marks_words = std::to_array<std::string_view>(
+      {"LlamaTokenizer", "CodeLlamaTokenizer", "T5Tokenizer", "MT5Tokenizer"});
+  if (std::ranges::find(marks_words, settings.type) != marks_words.end() && !has_bytes &&
+      !settings.flag("add_prefix_space", true))
+    throw DataError(
+        "tokenizer_config.json: add_prefix_space: false is not supported beside this tokenizer.json: write a "
+        "tokenizer.json that does so");
+  static constexpr auto bert_like = std::to_array<std::string_view>(
+      {"BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "ConvBertTokenizer", "FunnelTokenizer",
+       "LayoutLMTokenizer", "LxmertTokenizer", "MobileBertTokenizer", "RetriBertTokenizer",
+       "SqueezeBertTokenizer"});
   const auto normalizer = document.find("normalizer");
   if (std::ranges::find(bert_like, settings.type) == bert_like.end() || normalizer == document.end() ||
       !is_of_type(*normalizer, "BertNormalizer"))
@@ -62,6 +86,14 @@ void adapt_to_class(SpecJson& document, const TokenizerSettings& settings) {
   (*normalizer)["strip_accents"] = strips == settings.config.end() ? SpecJson(nullptr) : *strips;
 }
 
+/// transformers 5 does so for no BPE, whose blanks are those of the text.
+bool removes_blanks(const SpecJson& model, const TokenizerSettings& settings) {
+  const bool is_bpe = is_of_type(model, "BPE");
+  return settings.flag("clean_up_tokenization_spaces", false) &&
+         (!is_bpe ||
+          settings.flag("clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output", false));
+}
+
 class JsonCodec final : public TextCodec {
  public:
   JsonCodec(const SpecJson& document, const TokenizerSettings& settings)
@@ -69,7 +101,7 @@ class JsonCodec final : public TextCodec {
         pre_tokenizer_(make_pre_tokenizer(part_of(document, "pre_tokenizer"))),
         model_(make_subword_model(document.at("model"))),
         decoder_(make_token_decoder(part_of(document, "decoder"))),
-        cleans_up_(settings.flag("clean_up_tokenization_spaces", false)) {
+        cleans_up_(removes_blanks(part_of(document, "model"), settings)) {
     add_tokens(document, settings);
     frame_ = frame_of(document, settings);
     trims_ = trims_of_places(part_of(document, "post_processor"));
@@ -88,17 +120,18 @@ class JsonCodec final : public TextCodec {
                   has_part(part_of(document, "pre_tokenizer"), "ByteLevel", "pretokenizers") &&
                   model_->keeps_text() && !cleans_up_;
     can_be_cut_ = (!normalizer_ || normalizer_->keeps_to_words()) && pre_tokenizer_ &&
-                  pre_tokenizer_->at_blanks() == AtBlanks::cuts && !added_.have_blanks();
+                  pre_tokenizer_->at_blanks() == AtBlanks::cuts && !added_.reach_over_blanks();
   }
 
   /// A long text in parts, so that what is between it and its ids takes little memory.
-  std::vector<int64_t> encode(std::string_view text, TextPlace place) const override {
+  std::vector<int64_t> encode(std::string_view text, TextPlace place,
+                              std::span<const int64_t> also) const override {
     constexpr size_t part_size = size_t{1} << 20;
     std::vector<int64_t> ids;
     WordCaches::Access words(caches_);
     for (size_t begin = 0; begin < text.size();) {
       const size_t end = part_end(text, begin, part_size);
-      append_part(text.substr(begin, end - begin), begin == 0 ? place : TextPlace::alone, words, ids);
+      append_part(text.substr(begin, end - begin), begin == 0 ? place : TextPlace::alone, also, words, ids);
       begin = end;
     }
     return ids;
@@ -113,11 +146,12 @@ class JsonCodec final : public TextCodec {
     return text.size();
   }
 
-  std::vector<PlacedToken> encode_with_places(std::string_view text, TextPlace place) const override {
+  std::vector<PlacedToken> encode_with_places(std::string_view text, TextPlace place,
+                                              std::span<const int64_t> also) const override {
     std::vector<PlacedToken> placed;
     std::vector<std::string> texts;  // of the tokens, as tokenizers has them
     std::vector<SubwordToken> tokens;
-    for (auto& segment : added_.split(text, normalizer_.get(), Alignment::kept)) {
+    for (auto& segment : added_.split(text, normalizer_.get(), Alignment::kept, also)) {
       if (segment.id >= 0) {
         const auto origin =
             segment.text.size() == 0 ? TextRange{} : segment.text.origin({0, segment.text.size()});
@@ -195,9 +229,9 @@ class JsonCodec final : public TextCodec {
   bool cleans_up() const override { return cleans_up_; }
 
  private:
-  void append_part(std::string_view text, TextPlace place, WordCaches::Access& words,
-                   std::vector<int64_t>& ids) const {
-    for (auto& segment : added_.split(text, normalizer_.get(), Alignment::dropped)) {
+  void append_part(std::string_view text, TextPlace place, std::span<const int64_t> also,
+                   WordCaches::Access& words, std::vector<int64_t>& ids) const {
+    for (auto& segment : added_.split(text, normalizer_.get(), Alignment::dropped, also)) {
       if (segment.id >= 0) {
         ids.push_back(segment.id);
         continue;
@@ -249,17 +283,15 @@ class JsonCodec final : public TextCodec {
     for (const auto& [role, token] : settings.roles) {
       if (!is_known(token)) more.push_back(token);
     }
-    for (const auto& token : settings.additional) {
+    for (const auto& token : settings.further_tokens()) {
       if (!is_known(token)) more.push_back(token);
     }
     for (const auto& token : more) add_token(token);
-    added_.index(normalizer_.get());
+    added_.index(normalizer_.get(), settings.special_texts());
   }
 
   TextFrame frame_of(const SpecJson& document, const TokenizerSettings& settings) const {
-    const bool adds_by_flags = settings.type == "LlamaTokenizer" || settings.type == "CodeLlamaTokenizer" ||
-                               settings.type == "GemmaTokenizer";
-    if (!adds_by_flags) return frame_of_template(part_of(document, "post_processor"));
+    if (!adds_by_flags(settings)) return frame_of_template(part_of(document, "post_processor"));
     TextFrame frame{.before = {}, .between = {}, .after = {}, .second_segment = 1};
     const auto add = [&](TokenRole role, std::vector<int64_t>& to) {
       const int64_t id = find(settings.token(role));

@@ -123,9 +123,10 @@ class JoinedText {
 /// What all of them share: added tokens as transformers' own (slow) tokenizers find them, and their decoding.
 class PieceCodec : public TextCodec {
  public:
-  std::vector<int64_t> encode(std::string_view text, TextPlace place) const final {
+  std::vector<int64_t> encode(std::string_view text, TextPlace place,
+                              std::span<const int64_t> also) const final {
     std::vector<int64_t> ids;
-    for (const auto& part : split(text)) {
+    for (const auto& part : split(text, also)) {
       if (part.id >= 0) {
         ids.push_back(part.id);
       } else if (!part.text.empty()) {
@@ -136,9 +137,10 @@ class PieceCodec : public TextCodec {
   }
 
   /// The places are those that SentencePiece gives: a token stands for the blanks before it, too.
-  std::vector<PlacedToken> encode_with_places(std::string_view text, TextPlace place) const final {
+  std::vector<PlacedToken> encode_with_places(std::string_view text, TextPlace place,
+                                              std::span<const int64_t> also) const final {
     std::vector<PlacedToken> tokens, in_part;
-    for (const auto& part : split(text)) {
+    for (const auto& part : split(text, also)) {
       if (part.id >= 0) {
         tokens.push_back({part.id, part.text.place(0), part.text.end_place(part.text.text().size())});
       } else if (!part.text.empty()) {
@@ -239,7 +241,8 @@ class PieceCodec : public TextCodec {
       set_added(known >= 0 ? known : id_end(), token);
     };
     for (const auto& [role, token] : settings.roles) add(token);
-    for (const auto& token : settings.additional) add(token);
+    for (const auto& token : settings.further_tokens()) add(token);
+    special_texts_ = settings.special_texts();
     for (const auto& [id, token] : added_) finder_.add(token.content, id);
   }
   int64_t role_id(const TokenizerSettings& settings, TokenRole role, const char* name) const {
@@ -257,15 +260,19 @@ class PieceCodec : public TextCodec {
     bool is_first = false;
   };
 
-  std::vector<Part> split(std::string_view text) const {
+  std::vector<Part> split(std::string_view text, std::span<const int64_t> also) const {
     std::vector<Part> parts;
     const auto add = [&](int64_t id, size_t begin, size_t end) {
       parts.push_back({.id = id,
                        .text = JoinedText(text.substr(begin, end - begin), begin),
                        .is_first = id < 0 && begin == 0});
     };
-    size_t done = 0;
-    while (const auto match = finder_.find(text, done)) {
+    size_t done = 0, from = 0;
+    while (const auto match = finder_.find(text, from)) {
+      from = match->end;
+      const bool is_found = special_texts_ == SpecialTexts::tokens || !added_.at(match->id).special ||
+                            std::ranges::find(also, match->id) != also.end();
+      if (!is_found) continue;
       if (match->begin > done) add(-1, done, match->begin);
       add(match->id, match->begin, match->end);
       done = match->end;
@@ -296,6 +303,7 @@ class PieceCodec : public TextCodec {
 
   std::map<int64_t, AddedToken> added_;
   TokenFinder finder_;
+  SpecialTexts special_texts_ = SpecialTexts::tokens;
   bool cleans_up_;
 };
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/text/hub/settings_keys.h"
 #include "data/text/hub/tiktoken.h"
 #include "data/text/subwords/specification.h"
 #include "data/text/subwords/vocabulary.h"
@@ -98,7 +99,46 @@ AddedToken special_token(const SpecJson& value, const std::map<std::string, Adde
   return found == known.end() ? token : found->second;
 }
 
-void read_roles(const SpecJson& from, const std::map<std::string, AddedToken>& known, TokenizerSettings& to) {
+bool is_role(std::string_view key) {
+  return std::ranges::any_of(role_names, [&](const auto& entry) { return entry.first == key; });
+}
+
+/// The tokens beside those with a role. extra_special_tokens is an object of names and tokens, or, in
+/// transformers 5, the list that older files call additional_special_tokens.
+void read_further(const SpecJson& from, const std::vector<OrderedKey>& order,
+                  const std::map<std::string, AddedToken>& known, TokenizerSettings& to) {
+  constexpr size_t most_named = 1000;
+  const auto name = [&](const std::string& key, const SpecJson& value) {
+    if (value.is_null()) return;
+    if (to.named.size() >= most_named) throw DataError("the tokenizer has too many tokens with names");
+    std::erase_if(to.named, [&](const auto& entry) { return entry.first == key; });
+    to.named.emplace_back(key, special_token(value, known));
+  };
+  for (const auto& key : order) {
+    if (const auto value = from.find(key.key); key.object.empty() && value != from.end() &&
+                                               !is_role(key.key) && names_token(key.key, *value))
+      name(key.key, *value);
+  }
+  for (const char* const object : {"extra_special_tokens", "model_specific_special_tokens"}) {
+    const auto names = from.find(object);
+    if (names == from.end() || !names->is_object()) continue;
+    for (const auto& key : order) {
+      if (key.object == object && names->contains(key.key)) name(key.key, names->at(key.key));
+    }
+  }
+  const auto is_list = [](const SpecJson& value) { return value.is_array() && !value.empty(); };
+  const auto extra = from.value("extra_special_tokens", SpecJson()),
+             additional = from.value("additional_special_tokens", SpecJson());
+  if (const auto& list = is_list(extra) ? extra : additional; !list.is_null()) {
+    if (!list.is_array()) throw DataError("additional_special_tokens of the tokenizer is not a list");
+    to.additional.clear();
+    for (const auto& value : list) to.additional.push_back(special_token(value, known));
+  }
+}
+
+/// `text`: the file that holds `from`.
+void read_tokens(const SpecJson& from, std::string_view text, const std::map<std::string, AddedToken>& known,
+                 TokenizerSettings& to) {
   for (const auto& [name, role] : role_names) {
     const auto value = from.find(name);
     if (value == from.end()) continue;
@@ -108,10 +148,7 @@ void read_roles(const SpecJson& from, const std::map<std::string, AddedToken>& k
       to.roles[role] = special_token(*value, known);
     }
   }
-  const auto additional = from.find("additional_special_tokens");
-  if (additional == from.end() || additional->is_null()) return;
-  to.additional.clear();
-  for (const auto& value : *additional) to.additional.push_back(special_token(value, known));
+  read_further(from, keys_in_order(text), known, to);
 }
 
 int64_t id_of_key(const std::string& key) {
@@ -143,6 +180,9 @@ void read_all(const std::map<std::string, std::string>& files, TokenizerSettings
   if (settings.type.ends_with(fast)) settings.type.resize(settings.type.size() - fast.size());
   if (settings.type.empty()) settings.type = type_by_files(files);
   settings.roles = default_roles(settings.type);
+  check_tokenizer_keys(
+      settings.config, settings.type,
+      files.contains("tokenizer.json") ? VocabularyFiles::tokenizer_json : VocabularyFiles::older);
 
   std::map<std::string, AddedToken> known;
   const auto decoder = settings.config.find("added_tokens_decoder");
@@ -155,24 +195,40 @@ void read_all(const std::map<std::string, std::string>& files, TokenizerSettings
       settings.added[id_of_key(key)] = std::move(token);
     }
   }
-  read_roles(settings.config, known, settings);
+  if (settings.has_config)
+    read_tokens(settings.config, files.at("tokenizer_config.json"), known, settings);
   if (lists_added) return;
   // Older directories.
-  if (const auto map = json_file(files, "special_tokens_map.json"); !map.is_null())
-    read_roles(map, known, settings);
+  if (const auto map = json_file(files, "special_tokens_map.json"); !map.is_null()) {
+    check_token_map_keys(map);
+    read_tokens(map, files.at("special_tokens_map.json"), known, settings);
+  }
   if (const auto added = json_file(files, "added_tokens.json"); !added.is_null()) {
     for (const auto& [content, id] : added.items()) {
       if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() >= kMostTokenIds)
         throw DataError(
             fmt::format("added_tokens.json: the id of '{}' is out of range", excerpt(content, 40)));
-      const bool special = std::ranges::any_of(
-          settings.roles, [&](const auto& role) { return role.second.content == content; });
+      const auto is_this = [&](const AddedToken& token) { return token.content == content; };
+      const bool special =
+          std::ranges::any_of(settings.roles, [&](const auto& role) { return is_this(role.second); }) ||
+          std::ranges::any_of(settings.additional, is_this);
       settings.added[id.get<int64_t>()] = {.content = content, .normalized = !special, .special = special};
     }
   }
 }
 
 }  // namespace
+
+std::vector<AddedToken> TokenizerSettings::further_tokens() const {
+  std::vector<AddedToken> tokens;
+  for (const auto& [name, token] : named) tokens.push_back(token);
+  tokens.insert(tokens.end(), additional.begin(), additional.end());
+  return tokens;
+}
+
+SpecialTexts TokenizerSettings::special_texts() const {
+  return flag("split_special_tokens", false) ? SpecialTexts::text : SpecialTexts::tokens;
+}
 
 bool TokenizerSettings::flag(const char* name, bool otherwise) const {
   return option(config, name, otherwise);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -26,17 +27,23 @@ struct TokenizerSettings {
   std::string type;
   /// The tokens with a meaning: what the files say, else what this class has.
   std::map<TokenRole, AddedToken> roles;
+  /// Further tokens with a name of their own, such as image_token.
+  std::vector<std::pair<std::string, AddedToken>> named;
   std::vector<AddedToken> additional;
   /// Added tokens by id.
   std::map<int64_t, AddedToken> added;
 
+  /// The tokens of `named`, then `additional`: the order in which transformers 5 gives them ids.
+  std::vector<AddedToken> further_tokens() const;
+  /// What becomes of the texts of special tokens (split_special_tokens).
+  SpecialTexts special_texts() const;
   /// Options of the class.
   bool flag(const char* name, bool otherwise) const;
   /// The content of the token of this role; empty if there is none.
   std::string token(TokenRole role) const;
 };
 
-/// Throws DataError for a damaged file.
+/// Throws DataError for a damaged file, and for keys that are neither used nor known to change nothing.
 TokenizerSettings read_settings(const std::map<std::string, std::string>& files);
 
 /// The value of a JSON file among `files`, which must be an object; null if there is none. Throws DataError.

@@ -23,8 +23,10 @@ enum class TextPlace { alone, continuation };
 class TextCodec {
  public:
   virtual ~TextCodec() = default;
-  /// Ids of `text`, which is UTF-8, without a frame. The text of an added token becomes this token.
-  virtual std::vector<int64_t> encode(std::string_view text, TextPlace place) const = 0;
+  /// Ids of `text`, which is UTF-8, without a frame. The text of an added token becomes this token, unless it
+  /// is a special one and split_special_tokens is set; those of the tokens `also` always do.
+  virtual std::vector<int64_t> encode(std::string_view text, TextPlace place,
+                                      std::span<const int64_t> also = {}) const = 0;
   /// A place, after `begin` and about `size` bytes further, where `text` can be cut: the ids of both parts
   /// are those of the whole. text.size() if there is none.
   virtual size_t part_end(std::string_view text, size_t /*begin*/, size_t /*size*/) const {
@@ -32,7 +34,8 @@ class TextCodec {
   }
   /// The same with the places of the tokens, as tokenizers gives them. Throws DataError if this
   /// kind of tokenizer does not know them.
-  virtual std::vector<PlacedToken> encode_with_places(std::string_view text, TextPlace place) const = 0;
+  virtual std::vector<PlacedToken> encode_with_places(std::string_view text, TextPlace place,
+                                                      std::span<const int64_t> also = {}) const = 0;
   /// The text of `ids`, which are from 0 to id_end() - 1, without special tokens.
   virtual std::string decode(std::span<const int64_t> ids) const = 0;
   /// What a token adds to a text if decode() does not say it: it may hold a part of a character. Empty: its

@@ -1,6 +1,7 @@
 #pragma once
 // What stands around texts in a model's input.
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <vector>
@@ -16,6 +17,13 @@ struct TextFrame {
   /// The numbers of tokens around one text and around a pair.
   int64_t n_tokens() const { return std::ssize(before) + std::ssize(after); }
   int64_t n_tokens_of_pair() const { return n_tokens() + std::ssize(between); }
+  /// Whether this token stands around texts or pairs.
+  bool contains(int64_t id) const {
+    const auto is_in = [&](const std::vector<int64_t>& ids) {
+      return std::ranges::find(ids, id) != ids.end();
+    };
+    return is_in(before) || is_in(between) || is_in(after);
+  }
 };
 
 }  // namespace zoo

@@ -24,27 +24,22 @@ UnitEncoder::Unit UnitEncoder::encode(std::string_view unit, LabelUnit kind, boo
   const bool has_blank = after_blank && std::ssize(result.ids) >= n_blank &&
                          std::equal(blank_.begin(), blank_.end(), result.ids.begin());
   if (has_blank) result.first = n_blank;
-  if (result.first < std::ssize(result.ids)) return result;
-  if (tokenizer_.special().unk >= 0) {
-    result.ids.push_back(tokenizer_.special().unk);
-  } else {
-    result.first = -1;
-  }
+  if (result.first >= std::ssize(result.ids)) result.first = -1;
   return result;
 }
 
 AlignedTokens UnitEncoder::operator()(std::string_view text, LabelUnit unit, int64_t most_tokens) {
   AlignedTokens aligned;
   for (const auto each : units_of(text, unit)) {
-    if (std::ssize(aligned.ids) >= most_tokens) {
-      aligned.cut = true;
-      break;
-    }
     const bool is_first = aligned.first.empty();
     const auto key = (is_first ? "^" : unit == LabelUnit::word ? " " : "+") + std::string(each);
     auto found = known_.find(key);
     if (found == known_.end()) found = known_.emplace(key, encode(each, unit, is_first)).first;
     const auto& [ids, first] = found->second;
+    if (!ids.empty() && std::ssize(aligned.ids) >= most_tokens) {
+      aligned.cut = true;
+      break;
+    }
     aligned.first.push_back(first < 0 ? -1 : std::ssize(aligned.ids) + first);
     aligned.ids.insert(aligned.ids.end(), ids.begin(), ids.end());
   }

@@ -22,12 +22,13 @@ struct AlignedTokens {
 
 /// Encodes texts word by word, or character by character, as each stands in its text: a word after another
 /// one is encoded with the blank before it. A blank that is a token of its own does not belong to the word. A
-/// unit for which the tokenizer has no token becomes <unk>, if there is one.
+/// unit that the tokenizer removes, such as U+200B for BERT's, has no token, as with transformers'
+/// is_split_into_words.
 class UnitEncoder {
  public:
   /// `tokenizer` outlives this object.
   explicit UnitEncoder(const Tokenizer& tokenizer);
-  /// The first `most_tokens` tokens of a text. Throws DataError as Tokenizer::encode().
+  /// The first `most_tokens` tokens of a text, and the units up to there. Throws DataError as Tokenizer::encode().
   AlignedTokens operator()(std::string_view text, LabelUnit unit, int64_t most_tokens);
 
  private:

@@ -139,14 +139,18 @@ std::map<std::string, std::string> train_subwords(
   document["added_tokens"] = SpecJson::array();
   SpecJson config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
                      {"clean_up_tokenization_spaces", false},
+                     // In texts they are text like any other.
+                     {"split_special_tokens", true},
                      {"model_max_length", 1'000'000'000},
                      {"frame_by_task", true}};
   int64_t id = 0;
+  const bool is_bytes = training.kind == SubwordKind::byte_bpe;
   for (const auto& [role, token] : training.special) {
     document["added_tokens"].push_back({{"id", id++},
                                         {"content", token},
                                         {"single_word", false},
-                                        {"lstrip", false},
+                                        // A mask hides a token with the blank before it.
+                                        {"lstrip", is_bytes && role == "mask_token"},
                                         {"rstrip", false},
                                         {"normalized", false},
                                         {"special", true}});

@@ -17,8 +17,7 @@ struct SubwordTraining {
   int64_t vocab_size = 8000;
   bool lowercase = false;
   /// The special tokens by what transformers calls them (pad_token, unk_token …; empty: it has no name for
-  /// them), in the order of their ids.
-  /// WordPiece needs an unk_token.
+  /// them), in the order of their ids. WordPiece needs an unk_token.
   std::vector<std::pair<std::string, std::string>> special;
 };
 

@@ -126,20 +126,10 @@ void predict(const ApiContext& context, const ApiCall& call) {
 
 // ---- fill
 
-/// `text` with <mask> in place of the vocabulary's own name for it, such as [MASK].
-std::string with_masks(std::string text, const Tokenizer& tokenizer) {
-  const auto name = tokenizer.label(tokenizer.special().mask);
-  constexpr std::string_view mask = "<mask>";
-  if (name.empty() || name == mask) return text;
-  for (size_t at = 0; (at = text.find(name, at)) != text.npos; at += mask.size())
-    text.replace(at, name.size(), mask);
-  return text;
-}
-
 Json filled(const ServedModel& model, const std::string& text, int64_t top) {
   const auto& tokenizer = model.tokenizer();
   const auto found =
-      fill_masks(model.model(), tokenizer, with_masks(text, tokenizer),
+      fill_masks(model.model(), tokenizer, text,
                  {.candidates = top, .max_length = model.run().experiment().model.max_positions});
   std::vector<size_t> places;
   for (size_t i = 0; i < found.prompt_ids.size(); ++i) {

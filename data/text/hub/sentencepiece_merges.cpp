@@ -1,4 +1,4 @@
-#include "interop/gguf/sentencepiece_merges.h"
+#include "data/text/hub/sentencepiece_merges.h"
 
 #include <algorithm>
 #include <string_view>
