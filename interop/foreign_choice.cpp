@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "data/text/tokenizer.h"
@@ -77,13 +80,38 @@ void write_labels(const Task& task, Json& to) {
   for (size_t i = 0; i < labels.size(); ++i) to["label2id"][labels[i]] = i;
 }
 
-/// How a family describes the model; the text says why it cannot, or is empty.
-std::string describe_in(const ForeignFamily& family, const Task& task, const Json& origin,
-                        ChosenFamily& chosen) {
+/// Why a family does not describe a model, and how far it is from it: the number of keys that differ.
+struct Refusal {
+  std::string reason;
+  size_t distance = 0;
+
+  /// A family that has no such models, or cannot say what this one is, is farther than all others.
+  static Refusal of_another_kind(std::string reason) {
+    return {.reason = std::move(reason), .distance = std::numeric_limits<size_t>::max()};
+  }
+};
+
+/// "has model.norm_placement post (here pre), model.embedding_norm true (here false) and 2 more keys".
+Refusal refusal_of(const std::vector<KeyDifference>& differences) {
+  constexpr size_t most = 4;
+  std::vector<std::string> shown;
+  for (const auto& [key, here, there] : differences) {
+    if (shown.size() < most) shown.push_back(fmt::format("{} {} (here {})", key, there, here));
+  }
+  auto reason = fmt::format("has {}", fmt::join(shown, ", "));
+  if (differences.size() > most)
+    reason += fmt::format(" and {} more keys of other values", differences.size() - most);
+  return {.reason = std::move(reason), .distance = differences.size()};
+}
+
+/// How a family describes the model, or why it cannot.
+std::optional<Refusal> describe_in(const ForeignFamily& family, const Task& task, const Json& origin,
+                                   ChosenFamily& chosen) {
   const auto& experiment = task.experiment();
   const auto name = class_for(family, task);
   const auto head = task.purpose().head;
-  if (name.empty()) return fmt::format("has no models for {}", experiment.task.type);
+  if (name.empty())
+    return Refusal::of_another_kind(fmt::format("has no models for {}", experiment.task.type));
   const bool is_own = origin.value("model_type", "") == family.model_type;
   auto config = is_own ? origin : Json::object();
   config["architectures"] = Json::array({name});
@@ -96,7 +124,7 @@ std::string describe_in(const ForeignFamily& family, const Task& task, const Jso
   };
   try {
     // A file that says the same already keeps its own words.
-    if (!is_own || !model_difference(experiment, expressed(config), head).empty()) {
+    if (!is_own || !model_differences(experiment, expressed(config), head).empty()) {
       auto wanted = experiment;
       if (task.vocabulary().tokenizer) {
         const int64_t vocab_size = experiment.model.vocab_size.value_or(task.purpose().vocab_size);
@@ -109,30 +137,33 @@ std::string describe_in(const ForeignFamily& family, const Task& task, const Jso
       family.write(experiment, config);
       if (config.value("is_encoder_decoder", false) && task.vocabulary().tokenizer)
         config["decoder_start_token_id"] = decoder_start(task.tokenizer().special());
-      if (const auto key = model_difference(wanted, expressed(config), head); !key.empty())
-        return fmt::format("has another {}", key);
+      if (const auto found = model_differences(wanted, expressed(config), head); !found.empty())
+        return refusal_of(found);
     }
   } catch (const CheckpointError& error) {
-    return error.what();
+    return Refusal::of_another_kind(error.what());
   }
   chosen = {.family = &family, .config = std::move(config)};
-  return {};
+  return std::nullopt;
 }
 
 }  // namespace
 
-std::string model_difference(const Experiment& wanted, const Experiment& expressed, HeadKind head) {
+std::vector<KeyDifference> model_differences(const Experiment& wanted, const Experiment& expressed,
+                                             HeadKind head) {
   const auto values_of = [](Experiment experiment) {
     experiment.model = resolved(experiment.model);
     return flatten(std::move(experiment));
   };
   const auto there = values_of(expressed);
+  std::vector<KeyDifference> differences;
   for (const auto& [key, value] : values_of(wanted)) {
     if (!key.starts_with("model.") || is_for_training(key) || is_for_another_head(key, head)) continue;
     const auto found = std::ranges::find(there, key, &ConfigValue::key);
-    if (found == there.end() || found->value != value) return key;
+    const auto other = found == there.end() ? std::string("nothing") : found->value;
+    if (other != value) differences.push_back({.key = key, .wanted = value, .expressed = other});
   }
-  return {};
+  return differences;
 }
 
 TextFrame frame_of_task(const Task& task) {
@@ -154,14 +185,17 @@ ChosenFamily choose_family(const Task& task, std::span<const ForeignFamily* cons
   std::ranges::stable_partition(order, [&](const ForeignFamily* family) {
     return family->model_type == origin.value("model_type", "");
   });
-  std::string reasons;
+  const ForeignFamily* nearest = nullptr;
+  Refusal nearest_refusal;
   for (const auto* family : order) {
     ChosenFamily chosen;
-    const auto reason = describe_in(*family, task, origin, chosen);
-    if (reason.empty()) return chosen;
-    reasons += fmt::format("{}{} {}", reasons.empty() ? "" : "; ", family->model_type, reason);
+    auto refusal = describe_in(*family, task, origin, chosen);
+    if (!refusal) return chosen;
+    if (nearest && refusal->distance >= nearest_refusal.distance) continue;
+    nearest = family;
+    nearest_refusal = std::move(*refusal);
   }
-  throw ConfigError(reasons);
+  throw ConfigError(fmt::format("the nearest family, {}, {}", nearest->model_type, nearest_refusal.reason));
 }
 
 }  // namespace zoo

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -19,13 +20,19 @@ struct ChosenFamily {
 };
 
 /// The first of these families that computes what the task's model does. The family of the directory that the
-/// model came from is tried first. Throws ConfigError, which says for each family which key of the model it
-/// lacks.
+/// model came from is tried first. Throws ConfigError, which names the nearest family and the keys that it has
+/// otherwise.
 ChosenFamily choose_family(const Task& task, std::span<const ForeignFamily* const> families);
 
-/// The first key of the model that has another value; empty if all that matter are equal. `head`: of
-/// `wanted`.
-std::string model_difference(const Experiment& wanted, const Experiment& expressed, HeadKind head);
+/// A key of a configuration with two values.
+struct KeyDifference {
+  std::string key, wanted, expressed;
+};
+
+/// The keys of the model that have other values; those that do not change what it computes are left out.
+/// `head`: of `wanted`.
+std::vector<KeyDifference> model_differences(const Experiment& wanted, const Experiment& expressed,
+                                             HeadKind head);
 
 /// What stands around a text in the task's inputs.
 TextFrame frame_of_task(const Task& task);

@@ -84,9 +84,9 @@ void check_keys(const GgufArchitecture& architecture, const GgufMetadata& metada
     ForeignConfig read("the file", config_of_gguf(architecture, GgufKeys("the file", stored), facts));
     const auto generation = read_generation({}, {}, read);
     const auto described = describe_foreign(std::move(read), generation, wanted.name);
-    const auto key = model_difference(wanted, described.experiment, task.purpose().head);
-    if (key.empty()) return;
-    problem = fmt::format("has another {}", key);
+    const auto differences = model_differences(wanted, described.experiment, task.purpose().head);
+    if (differences.empty()) return;
+    problem = fmt::format("has another {}", differences.front().key);
   } catch (const CheckpointError& error) {
     problem = error.what();
   }

@@ -76,6 +76,7 @@ void ignore_common_keys(ForeignConfig& config) {
                  "output_past",
                  "use_return_dict",
                  "model_max_length",
+                 "eos_token_ids",
                  "bos_token",
                  "eos_token",
                  "pad_token",

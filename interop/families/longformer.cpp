@@ -41,6 +41,7 @@ void write_longformer(const Experiment& from, nlohmann::json& to) {
 
 TensorRules longformer_rules(const Experiment& experiment) {
   auto rules = roberta_rules(experiment, "longformer.");
+  rules.renamed("roberta.", "longformer.");  // its authors' own files
   for (const std::string part : {"q", "k", "v"}) {
     const std::string name = part == "q" ? "query" : part == "k" ? "key" : "value";
     rules.module("encoder.layers.{}.self_attention.global_" + part,

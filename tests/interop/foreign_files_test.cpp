@@ -295,6 +295,55 @@ TEST(ComputedTensors, ThatAreStoredMustHaveTheirValues) {
   EXPECT_THAT(problem_with(right.view({3, 2})), HasSubstr("other values"));
 }
 
+/// Files that say the same in other ways.
+class TensorsOfOthers : public ::testing::Test {
+ protected:
+  TensorsOfOthers() {
+    rules_.prefix("body.")
+        .module("in", "body.LayerNorm")
+        .tensor("bias", "bias")
+        .module("out", "head")
+        .absent("bias", [] { return torch::zeros({2}); })
+        .tied("head.weight", "body.LayerNorm.weight");
+  }
+  TensorMapping mapping() const { return {rules_, {{"in.weight", {2}}, {"bias", {2}}}}; }
+  std::shared_ptr<const TensorSource> file(const TensorMap& tensors) const {
+    save_safetensors(dir_.path() / "x.safetensors", tensors);
+    return std::make_shared<SafetensorsFile>(dir_.path() / "x.safetensors");
+  }
+
+  TempDir dir_;
+  TensorRules rules_;
+};
+
+TEST_F(TensorsOfOthers, HaveTheFirstNamesOfBert) {
+  const auto one = torch::ones({2}), two = 2 * one;
+  const auto old = mapping().imported(file({{"body.LayerNorm.gamma", two}, {"bias", one}}));
+  EXPECT_TRUE(old->tensor("in.weight").equal(two));
+  EXPECT_TRUE(old->tensor("bias").equal(one));
+  const auto both = file({{"body.LayerNorm.gamma", two}, {"body.LayerNorm.weight", two}});
+  EXPECT_THAT(message_of<CheckpointError>([&] { mapping().imported(both); }),
+              HasSubstr("'body.LayerNorm.gamma' and 'body.LayerNorm.weight' are two names of one tensor"));
+}
+
+TEST_F(TensorsOfOthers, AreCreatedWhereTheyMayBeAbsent) {
+  const auto body = mapping().imported(file({{"LayerNorm.weight", torch::ones({2})}}));
+  EXPECT_TRUE(body->tensor("bias").equal(torch::zeros({2})));
+  EXPECT_THAT(message_of<CheckpointError>([&] { mapping().imported(file({{"bias", torch::ones({2})}})); }),
+              HasSubstr("it has no tensor 'body.LayerNorm.weight'"));
+}
+
+TEST_F(TensorsOfOthers, MayHaveOneOfTwoEqualOnesAndAnOutputOfTheirOwn) {
+  const auto one = torch::ones({2});
+  const auto copy = file({{"head.weight", one}, {"bias", one}});
+  EXPECT_TRUE(mapping().imported(copy)->tensor("in.weight").equal(one));
+  EXPECT_FALSE(mapping().has_own_output(copy));
+  EXPECT_FALSE(mapping().has_own_output(file({{"head.weight", one}, {"body.LayerNorm.gamma", one}})));
+  EXPECT_TRUE(mapping().has_own_output(file({{"head.weight", one}, {"body.LayerNorm.gamma", 2 * one}})));
+  EXPECT_TRUE(mapping().has_module(copy, "out"));  // this model has no module of this name
+  EXPECT_FALSE(mapping().has_module(file({{"bias", one}}), "in"));
+}
+
 TEST(Exports, OfWhatNoFamilyComputesNameTheKey) {
   TinyLlama tiny;
   import_run(tiny.path(), tiny.beside("run"));
@@ -305,7 +354,7 @@ TEST(Exports, OfWhatNoFamilyComputesNameTheKey) {
   text.replace(text.find(key), key.size(), "norm_placement: residual_post");
   write_file_atomically(config, text);
   EXPECT_THAT(message_of<ConfigError>([&] { export_run(tiny.beside("run"), tiny.beside("out")); }),
-              HasSubstr("llama has another model.norm_placement"));
+              HasSubstr("the nearest family, llama, has model.norm_placement pre (here residual_post)"));
   EXPECT_FALSE(fs::exists(tiny.beside("out")));
 }
 

@@ -59,7 +59,7 @@ def published_parameters(published):
     """Those of the model as transformers builds it, without memory for its numbers."""
     import torch
     import transformers
-    from transformers.modeling_utils import no_init_weights
+    from transformers.initialization import no_init_weights
 
     transformers.logging.set_verbosity_error()
     config = transformers.AutoConfig.for_model(**published.config)

@@ -88,6 +88,8 @@ class References {
   }
   bool available() const { return problem_.empty(); }
   const std::string& problem() const { return problem_; }
+  /// Packages whose versions are not those that the tests are for, a line each.
+  const std::string& other_versions() const { return other_versions_; }
   std::filesystem::path file(const std::string& name) const { return folder_ / (name + ".safetensors"); }
 
  private:
@@ -96,16 +98,20 @@ class References {
     const auto out = (made ? std::filesystem::path(made) : temporary_.path()) / folder_of(version);
     if (!made) make_references(out, script, version);
     folder_ = out / std::filesystem::path(script).stem();
-    for (const auto& missing : {out / "missing.txt", folder_ / "missing.txt"}) {
+    const auto content = [](const std::filesystem::path& path) {
       std::ostringstream text;
-      text << std::ifstream(missing).rdbuf();
-      if (problem_.empty() && !text.str().empty()) problem_ = "no references: " + text.str();
+      text << std::ifstream(path).rdbuf();
+      return text.str();
+    };
+    for (const auto& missing : {out / "missing.txt", folder_ / "missing.txt"}) {
+      if (problem_.empty() && !content(missing).empty()) problem_ = "no references: " + content(missing);
     }
+    other_versions_ = content(out / "versions.txt");
   }
 
   TempDir temporary_;
   std::filesystem::path folder_;
-  std::string problem_;
+  std::string problem_, other_versions_;
 };
 
 /// Tests that read one script's files.
@@ -118,6 +124,11 @@ class ReferenceTest : public ::testing::Test {
     if (references.available()) return;
     if (std::getenv("ZOO_REQUIRE_REFERENCES")) FAIL() << references.problem();
     GTEST_SKIP() << references.problem();
+  }
+  void TearDown() override {
+    const auto& versions = References::of(script_, version_).other_versions();
+    if (HasFailure() && !versions.empty())
+      ADD_FAILURE() << "The references may differ because of their versions:\n" << versions;
   }
   std::filesystem::path file(const std::string& name) const {
     return References::of(script_, version_).file(name);

@@ -18,7 +18,7 @@ from reference import write_case
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (AutoTokenizer, BertTokenizerFast, EsmTokenizer, GPT2TokenizerFast, LlamaTokenizerFast,
                           PreTrainedTokenizerFast, RobertaTokenizerFast)
-from transformers.models.gpt2.tokenization_gpt2 import bytes_to_unicode
+from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
 ALPHABET = pre_tokenizers.ByteLevel.alphabet()

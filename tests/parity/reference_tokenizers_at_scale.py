@@ -19,7 +19,7 @@ from reference import write_case
 from reference_hub_tokenizers import (ALL, ALPHABET, CORPUS, EMOJI, LLAMA3, as_bytes, charsmap, flat, llama2_tokenizer,
                                       split_and_bytes, trained_bpe)
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
-from transformers.models.gpt2.tokenization_gpt2 import bytes_to_unicode
+from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 FULL = os.environ.get("ZOO_FULL_PARITY") == "1"
 DATA = pathlib.Path(os.environ.get("ZOO_DATA_MIRROR", "/nowhere"))

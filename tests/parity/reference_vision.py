@@ -30,15 +30,15 @@ def vit_parameters(vit):
         "embedder.projection.weight": shaped(convolution.weight, D, -1),
         "embedder.projection.bias": plain(convolution.bias),
     }
-    for i, layer in enumerate(vit.encoder.layer):
+    for i, layer in enumerate(vit.layers):
         at, attention = f"encoder.layers.{i}", layer.attention
         for name, module in {
-            "self_attention.q": attention.attention.query,
-            "self_attention.k": attention.attention.key,
-            "self_attention.v": attention.attention.value,
-            "self_attention.out": attention.output.dense,
-            "feed_forward.up": layer.intermediate.dense,
-            "feed_forward.down": layer.output.dense,
+            "self_attention.q": attention.q_proj,
+            "self_attention.k": attention.k_proj,
+            "self_attention.v": attention.v_proj,
+            "self_attention.out": attention.o_proj,
+            "feed_forward.up": layer.mlp.fc1,
+            "feed_forward.down": layer.mlp.fc2,
             "residual.self_attention_norm": layer.layernorm_before,
             "residual.feed_forward_norm": layer.layernorm_after,
         }.items():
